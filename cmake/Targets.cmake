@@ -1,0 +1,21 @@
+# gemmd_library(name SOURCES ... DEPS ... [INCLUDES dir])
+#   A static library gemmd::name; includes are relative to the repository root.
+function(gemmd_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;INCLUDES" ${ARGN})
+  add_library(gemmd_${name} STATIC ${ARG_SOURCES})
+  add_library(gemmd::${name} ALIAS gemmd_${name})
+  target_include_directories(gemmd_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${ARG_INCLUDES})
+  target_link_libraries(gemmd_${name} PUBLIC ${ARG_DEPS} PRIVATE gemmd::flags)
+endfunction()
+
+# gemmd_test(name SOURCES ... DEPS ... [LABELS ...])
+#   A GoogleTest program, one ctest test per case.
+function(gemmd_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  include(GoogleTest)
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main
+                                        gemmd::flags)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${ARG_LABELS}")
+endfunction()

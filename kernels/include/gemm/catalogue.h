@@ -1,0 +1,33 @@
+// Every kernel this build has, found by name.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gemm/kernel.h"
+
+namespace gemm {
+
+// All rows, family by family, each family in the order of its table. A build
+// without CUDA keeps only the host's. The pointers live as long as the process.
+absl::Span<const Kernel* const> Catalogue();
+
+// The families, in the order of the catalogue.
+absl::Span<const absl::string_view> Families();
+
+// NOT_FOUND with the nearest names where there is none.
+absl::StatusOr<const Kernel*> FindKernel(absl::string_view name);
+
+// At most `count` names, by edit distance from `name`.
+std::vector<absl::string_view> NearestNames(absl::string_view name, size_t count);
+
+// `values` over the kernel's defaults. INVALID_ARGUMENT for a name the kernel
+// does not have, or a value outside its range.
+absl::StatusOr<LaunchParams> ResolveParams(const Kernel& kernel,
+                                           const std::map<std::string, int64_t>& values);
+
+}  // namespace gemm

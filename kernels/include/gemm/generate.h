@@ -1,0 +1,47 @@
+// Matrices drawn from a seed, the same bits on every device.
+//
+// With u(t) the top 53 bits of SplitMix64(seed + (t + 1) * 0x9E3779B97F4A7C15)
+// (Steele, Lea, Flood, OOPSLA 2014) as a fraction of 1: uniform is
+// low + (high - low) * u(i * cols + j); normal is Box-Muller,
+// mean + stddev * sqrt(-2 log(1 - u(2t))) * cos(2 pi u(2t + 1)) at t = i * cols + j.
+// All in f64 from add, multiply, divide and square root alone, uncontracted, so
+// that the host and the GPU round alike; then to f32, then to the element type.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "gemm/dtype.h"
+#include "gemm/kernel.h"
+
+namespace gemm {
+
+enum class Distribution : uint8_t { kUniform, kNormal };
+
+struct GeneratorSpec {
+  uint64_t seed = 0;
+  Distribution distribution = Distribution::kUniform;
+  double low_or_mean = 0;
+  double high_or_stddev = 1;
+};
+
+// A matrix to fill. `lines` run along the storage order: rows of a row-major
+// matrix, columns of a column-major one. Element (i, j) of the logical matrix
+// has the index i * cols + j in either.
+struct GeneratorTarget {
+  void* data = nullptr;
+  DType type = DType::kF32;  // f64, f32, f16, bf16
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t pitch_bytes = 0;  // from one line to the next
+  bool column_major = false;
+};
+
+// Fills host memory before it returns. UNIMPLEMENTED for other types.
+absl::Status GenerateHost(const GeneratorSpec& spec, const GeneratorTarget& target);
+
+// Enqueues the fill of device memory. UNAVAILABLE in a build without CUDA.
+absl::Status GenerateCuda(const GeneratorSpec& spec, const GeneratorTarget& target,
+                          CUstream_st* stream);
+
+}  // namespace gemm

@@ -1,0 +1,96 @@
+// A row of the catalogue: what a kernel is, what it takes and how to launch it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gemm/problem.h"
+
+struct CUstream_st;  // cudaStream_t is CUstream_st*
+
+namespace gemm {
+
+enum class Target : uint8_t { kHost, kCuda };
+
+// Scratch memory for one launch, 256-byte aligned, on the kernel's device. Its
+// content is undefined before and after.
+struct Workspace {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
+// A launch parameter that a caller may set.
+struct ParamSpec {
+  absl::string_view name;
+  absl::string_view summary;
+  int64_t min;
+  int64_t max;
+  int64_t default_value;
+};
+
+// Values in the order of the kernel's `params`.
+inline constexpr size_t kMaxParams = 4;
+using LaunchParams = std::array<int64_t, kMaxParams>;
+
+// cuBLAS handles and caches of one stream; see gemm/libraries.h. Not
+// thread-safe: whoever owns the stream owns it.
+class Libraries;
+
+struct Launch {
+  const Problem& problem;
+  const Operands& operands;
+  Workspace workspace;
+  LaunchParams params;
+  CUstream_st* stream = nullptr;   // null on the host
+  Libraries* libraries = nullptr;  // null on the host
+};
+
+// CUDA compute capability as major * 10 + minor: 80, 86, 89, 90.
+struct Capability {
+  int min = 0;
+  int max = 9999;
+};
+
+// The device a kernel is to run on.
+struct DeviceCaps {
+  Target target = Target::kHost;
+  int capability = 0;  // major * 10 + minor; 0 on the host
+};
+
+struct Kernel {
+  absl::string_view name;
+  absl::string_view family;
+  absl::string_view summary;
+  Target target = Target::kCuda;
+  Capability capability;
+  absl::Span<const Types> types;           // every combination it takes
+  int tile_m = 0, tile_n = 0, tile_k = 0;  // 0 where a library decides
+  int stages = 0;
+  int threads = 0;
+  size_t shared_memory_bytes = 0;
+  absl::Span<const ParamSpec> params;
+  bool deterministic = true;
+  // Where the caller leaves the choice open the eligible kernel with the
+  // highest rank runs.
+  int auto_rank = 0;
+
+  // Scratch bytes for a problem of one of `types`. Null: none.
+  size_t (*workspace_bytes)(const Problem&) = nullptr;
+
+  // Enqueues the product on the stream and returns; the host runs it before it
+  // returns. Never allocates, never synchronises. The problem is one that
+  // CheckTypes accepts, and the workspace as large as asked for.
+  absl::Status (*launch)(const Launch&) = nullptr;
+};
+
+// OK, or FAILED_PRECONDITION with why `kernel` cannot run on such a device.
+absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device);
+
+// OK, or INVALID_ARGUMENT that lists the combinations `kernel` takes.
+absl::Status CheckTypes(const Kernel& kernel, const Types& types);
+
+}  // namespace gemm

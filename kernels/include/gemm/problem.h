@@ -1,0 +1,76 @@
+// One product, as every kernel takes it.
+//
+//   D[m,n] = act(alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias)
+//
+// All matrices are row-major here. A column-major operand is the row-major
+// operand with its transpose flag turned over, and a column-major D is the
+// row-major product of the swapped, transposed operands; whoever builds a
+// Problem has done that already.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/dtype.h"
+
+namespace gemm {
+
+// The types of a product. C and bias have the type of D.
+struct Types {
+  DType a;
+  DType b;
+  DType d;
+  Compute compute;
+
+  friend constexpr bool operator==(const Types& x, const Types& y) {
+    return x.a == y.a && x.b == y.b && x.d == y.d && x.compute == y.compute;
+  }
+};
+
+enum class Activation : uint8_t { kNone, kRelu, kGelu, kLeakyRelu };
+
+// What the bias vector runs along: the columns of D (n elements) or its rows (m).
+enum class BiasAxis : uint8_t { kNone, kColumns, kRows };
+
+struct Problem {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  Types types{DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
+  bool trans_a = false;  // A is stored k x m
+  bool trans_b = false;  // B is stored n x k
+  double alpha = 1;
+  double beta = 0;  // 0: C is not read
+  BiasAxis bias = BiasAxis::kNone;
+  Activation activation = Activation::kNone;
+  double leaky_slope = 0.01;
+};
+
+// Device (or host) memory of a product. Leading dimensions are in elements, and
+// every row starts on a 16-byte boundary. C may be D itself; no other overlap.
+struct Operands {
+  const void* a = nullptr;
+  int64_t lda = 0;
+  const void* b = nullptr;
+  int64_t ldb = 0;
+  const void* c = nullptr;  // null where beta is 0
+  int64_t ldc = 0;
+  const void* bias = nullptr;  // null where bias is kNone
+  void* d = nullptr;
+  int64_t ldd = 0;
+};
+
+// 2 m n k.
+constexpr double Flops(const Problem& p) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+}
+
+inline constexpr size_t kRowAlignment = 16;
+
+// Bytes from one row to the next for rows of `cols` elements.
+constexpr int64_t PitchBytes(int64_t cols, DType type) {
+  const int64_t dense = cols * static_cast<int64_t>(SizeOf(type));
+  const int64_t align = static_cast<int64_t>(kRowAlignment);
+  return (dense + align - 1) / align * align;
+}
+
+}  // namespace gemm

@@ -1,0 +1,49 @@
+// The oracle: products in double precision on the host, and the error that a
+// kernel of given types may make against them.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "gemm/problem.h"
+
+namespace gemm {
+
+// An element of the exact result and how far a right kernel may be from it.
+struct Expected {
+  double value;
+  double tolerance;
+};
+
+// Element (i, j) of D in double precision from host operands, with the bound
+//
+//   gamma_k |alpha| (|A||B|)_ij + roundings of alpha, beta C, bias and the
+//   activation + the rounding to D's type,
+//
+// gamma_k = k u / (1 - k u) with u the unit roundoff of the accumulation
+// (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), plus
+// 2 u of TF32 for its rounded operands, plus the smallest subnormal of D.
+// Where k u >= 1 (long f16 accumulations) the bound is the probabilistic
+// sqrt(k) one of Higham and Mary (2019), so it still says something.
+Expected ExpectedElement(const Problem& problem, const Operands& host, int64_t i, int64_t j);
+
+// The worst |D - value| / tolerance over elements (i, j): all of them where
+// there are at most `max_samples`, else that many drawn from `seed`, corners
+// and edges always among them. NaN in D where none is expected counts as
+// infinite. A right kernel stays at or below 1.
+struct Agreement {
+  double worst_ratio = 0;
+  double worst_absolute_error = 0;
+  int64_t worst_row = 0;
+  int64_t worst_col = 0;
+  int64_t checked = 0;
+};
+Agreement CompareWithReference(const Problem& problem, const Operands& host, int64_t max_samples,
+                               uint64_t seed);
+
+// Element of host memory as a double, and the rounding of a double to `type`
+// (through f32 for the 16- and 8-bit types, to nearest even).
+double LoadElement(const void* data, int64_t index, DType type);
+void StoreElement(void* data, int64_t index, DType type, double value);
+
+}  // namespace gemm
