@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "server/engine/mutex.h"
@@ -22,6 +24,7 @@ class DeviceBuffer {
   ~DeviceBuffer() { Reset(); }
 
   std::byte* data() const { return data_; }
+  // What was asked for, rounded up to Arena::kAlignment.
   size_t bytes() const { return bytes_; }
   explicit operator bool() const { return data_ != nullptr; }
   void Reset();
@@ -63,8 +66,8 @@ class Arena {
   const size_t capacity_;
   mutable Mutex mutex_;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<size_t, size_t> free_by_offset_ ABSL_GUARDED_BY(mutex_);     // offset -> bytes
-  std::multimap<size_t, size_t> free_by_size_ ABSL_GUARDED_BY(mutex_);  // bytes -> offset
+  std::map<size_t, size_t> free_by_offset_ ABSL_GUARDED_BY(mutex_);           // offset -> bytes
+  std::set<std::pair<size_t, size_t>> free_by_size_ ABSL_GUARDED_BY(mutex_);  // bytes, offset
 };
 
 }  // namespace gemmd

@@ -37,7 +37,7 @@ struct Shape {
 std::string ToString(const Shape& shape);
 
 // OK where both dimensions are at least 1 and the pitched size stays below
-// 2^62 bytes; else INVALID_ARGUMENT that names `field` ("a.shape"), the value
+// 2^60 bytes; else INVALID_ARGUMENT that names `field` ("a.shape"), the value
 // and the bound.
 absl::Status CheckShape(const Shape& shape, absl::string_view field);
 

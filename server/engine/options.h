@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace gemmd {
@@ -46,5 +47,12 @@ struct EngineOptions {
   // An unfinished upload is dropped after this long without a byte.
   absl::Duration upload_timeout = absl::Seconds(60);
 };
+
+// OK, or INVALID_ARGUMENT that names the option as the flag it is set by, its
+// value and what is allowed.
+absl::Status CheckOptions(const EngineOptions& options);
+
+// For copy_threads = 0.
+int DefaultCopyThreads();
 
 }  // namespace gemmd

@@ -45,8 +45,13 @@ class StagingPool {
 
   // Calls `waiter` with a block: at once where one is free, else from the
   // thread that gives one back, in the order of the calls. The waiter must be
-  // short, and may let the block go unused. Called with no lock held.
+  // short, and may let the block go unused. Called with no lock held. A call
+  // from inside a waiter of this pool is served once that waiter has returned,
+  // so that a chain of waiters does not nest.
   void Acquire(Waiter waiter);
+
+  // A block where one is free and nobody waits, else an empty one.
+  StagingBlock TryAcquire();
 
   size_t block_bytes() const { return block_bytes_; }
   size_t blocks() const { return blocks_; }
@@ -55,6 +60,7 @@ class StagingPool {
  private:
   friend class StagingBlock;
   void Release(std::byte* data);
+  void HandOut();
 
   const size_t block_bytes_;
   const size_t blocks_;

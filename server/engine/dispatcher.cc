@@ -1,0 +1,132 @@
+#include "server/engine/dispatcher.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gemm/catalogue.h"
+
+namespace gemmd {
+namespace {
+
+bool SameStorage(const gemm::Types& x, const gemm::Types& y) {
+  return x.a == y.a && x.b == y.b && x.d == y.d;
+}
+
+std::string Describe(const gemm::Types& types) {
+  return absl::StrCat("a=", gemm::Name(types.a), ", b=", gemm::Name(types.b),
+                      ", result=", gemm::Name(types.d), ", compute=", gemm::Name(types.compute));
+}
+
+bool IsNarrow(gemm::DType type) {
+  switch (type) {
+    case gemm::DType::kE4M3:
+    case gemm::DType::kE5M2:
+    case gemm::DType::kS8:
+    case gemm::DType::kS32:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// No kernel of the catalogue, or of the family, takes the types.
+absl::Status NoKernelFor(const gemm::Types& types, absl::string_view family) {
+  const std::string who = family.empty() ? "no kernel of this server"
+                                         : absl::StrCat("no kernel of family \"", family, "\"");
+  if (family.empty() && (IsNarrow(types.a) || IsNarrow(types.b) || IsNarrow(types.d))) {
+    return absl::UnimplementedError(
+        absl::StrCat(who, " takes fp8 or integer types yet: ", Describe(types)));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      who, " takes ", Describe(types), "; ListKernels gives the combinations that are taken"));
+}
+
+// The types the kernel is to run with: the ones asked for, or, where the caller
+// left the compute mode open, the kernel's own mode for that storage.
+std::optional<gemm::Types> TypesFor(const gemm::Kernel& kernel, const gemm::Types& types,
+                                    bool compute_given) {
+  const gemm::Types* other = nullptr;
+  for (const gemm::Types& taken : kernel.types) {
+    if (taken == types) return taken;
+    if (!compute_given && other == nullptr && SameStorage(taken, types)) other = &taken;
+  }
+  if (other == nullptr) return std::nullopt;
+  return *other;
+}
+
+absl::StatusOr<KernelPick> Finish(const gemm::Kernel& kernel, const gemm::Types& types,
+                                  const KernelRequest& request, std::string reason) {
+  absl::StatusOr<gemm::LaunchParams> params = gemm::ResolveParams(kernel, request.params);
+  if (!params.ok()) return params.status();
+  KernelPick pick;
+  pick.kernel = &kernel;
+  pick.params = *params;
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    pick.named_params[std::string(kernel.params[i].name)] = (*params)[i];
+  }
+  pick.compute = types.compute;
+  pick.reason = std::move(reason);
+  return pick;
+}
+
+absl::StatusOr<KernelPick> PickByName(const KernelRequest& request, const gemm::Types& types,
+                                      bool compute_given, const gemm::DeviceCaps& device) {
+  const absl::StatusOr<const gemm::Kernel*> found = gemm::FindKernel(request.name);
+  if (!found.ok()) return found.status();
+  const gemm::Kernel& kernel = **found;
+  absl::Status status = gemm::CheckDevice(kernel, device);
+  if (!status.ok()) return status;
+  const std::optional<gemm::Types> taken = TypesFor(kernel, types, compute_given);
+  if (!taken.has_value()) return gemm::CheckTypes(kernel, types);
+  return Finish(kernel, *taken, request, "chosen by name");
+}
+
+absl::StatusOr<KernelPick> PickBest(const KernelRequest& request, const gemm::Types& types,
+                                    const gemm::DeviceCaps& device) {
+  if (!request.params.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel.params has ", request.params.begin()->first,
+                     ", but launch parameters need a kernel chosen by kernel.name"));
+  }
+  const auto& families = gemm::Families();
+  if (!request.family.empty() && std::find(families.begin(), families.end(),
+                                           absl::string_view(request.family)) == families.end()) {
+    return absl::NotFoundError(absl::StrCat("kernel.family is \"", request.family,
+                                            "\", but the families are ",
+                                            absl::StrJoin(families, ", ")));
+  }
+  const gemm::Kernel* best = nullptr;
+  int eligible = 0;
+  absl::Status device_lacks = absl::OkStatus();
+  for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+    if (!request.family.empty() && kernel->family != request.family) continue;
+    if (!gemm::CheckTypes(*kernel, types).ok()) continue;
+    const absl::Status runs = gemm::CheckDevice(*kernel, device);
+    if (!runs.ok()) {
+      device_lacks = runs;
+      continue;
+    }
+    ++eligible;
+    if (best == nullptr || kernel->auto_rank > best->auto_rank) best = kernel;
+  }
+  if (best == nullptr) {
+    return device_lacks.ok() ? NoKernelFor(types, request.family) : device_lacks;
+  }
+  const std::string of = request.family.empty() ? "" : absl::StrCat(" of family ", request.family);
+  return Finish(*best, types, request,
+                absl::StrCat("auto: ranked first of ", eligible, " eligible kernels", of));
+}
+
+}  // namespace
+
+absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
+                                      bool compute_given, const gemm::DeviceCaps& device) {
+  if (!request.name.empty() && request.name != "auto") {
+    return PickByName(request, types, compute_given, device);
+  }
+  return PickBest(request, types, device);
+}
+
+}  // namespace gemmd

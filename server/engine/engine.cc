@@ -1,0 +1,196 @@
+#include "server/engine/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/engine/core.h"
+#include "server/engine/download_impl.h"
+#include "server/engine/job_admission.h"
+#include "server/engine/job_impl.h"
+#include "server/engine/upload_impl.h"
+
+namespace gemmd {
+namespace {
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(const EngineOptions& options, EngineObserver* observer,
+             std::vector<std::unique_ptr<Device>> devices);
+  ~EngineImpl() override;
+
+  absl::StatusOr<std::shared_ptr<Job>> Admit(JobSpec spec,
+                                             std::shared_ptr<JobListener> listener) override;
+  absl::StatusOr<std::shared_ptr<Upload>> BeginUpload(UploadSpec spec, UploadDone done) override;
+  absl::StatusOr<std::shared_ptr<Download>> BeginDownload(
+      DownloadSpec spec, std::shared_ptr<DownloadListener> listener) override;
+  absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey& key) override {
+    return core_.store->Delete(key);
+  }
+  absl::StatusOr<MatrixPage> ListMatrices(absl::string_view name_prefix, int page_size,
+                                          absl::string_view page_token) override;
+  absl::Span<const std::unique_ptr<Device>> devices() const override { return core_.devices; }
+  const EngineOptions& options() const override { return core_.options; }
+  EngineStats Stats() const override;
+  absl::Status Health() const override;
+  void StopAdmitting() override { core_.admission->Close(); }
+  bool Drain(absl::Time deadline) override;
+
+ private:
+  EngineCore core_;
+};
+
+// Half of the smallest device's memory.
+size_t DefaultStoreBytes(const std::vector<std::unique_ptr<Device>>& devices) {
+  size_t smallest = devices.front()->memory().capacity();
+  for (const auto& device : devices) {
+    smallest = std::min(smallest, device->memory().capacity());
+  }
+  return smallest / 2;
+}
+
+EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
+                       std::vector<std::unique_ptr<Device>> devices) {
+  EngineOptions& filled = core_.options;
+  filled = options;
+  if (filled.copy_threads == 0) filled.copy_threads = DefaultCopyThreads();
+  if (filled.store_bytes == 0) filled.store_bytes = DefaultStoreBytes(devices);
+  if (filled.device_memory_bytes == 0) {
+    filled.device_memory_bytes = devices.front()->memory().capacity();
+  }
+  core_.observer = observer;
+  core_.admission = std::make_unique<Admission>(filled);
+  core_.devices = std::move(devices);
+  core_.queue_limit = std::make_unique<QueueLimit>(filled.max_queued_jobs);
+  for (const auto& device : core_.devices) {
+    core_.schedulers.push_back(std::make_unique<Scheduler>(*device, *core_.queue_limit));
+  }
+  core_.timer = std::make_unique<Timer>();
+  core_.store = std::make_unique<MatrixStore>(core_.devices.size(), filled.store_bytes,
+                                              filled.max_matrices, *core_.timer);
+  core_.uploads = std::make_unique<UploadGroups>(core_);
+  core_.workers = std::make_unique<Workers>(filled.copy_threads);
+}
+
+EngineImpl::~EngineImpl() {
+  StopAdmitting();
+  Drain(absl::Now());
+  core_.admission->WaitIdle(absl::InfiniteFuture());
+  core_.timer->Stop();
+}
+
+absl::StatusOr<std::shared_ptr<Job>> EngineImpl::Admit(JobSpec spec,
+                                                       std::shared_ptr<JobListener> listener) {
+  const absl::Time arrived = absl::Now();
+  absl::StatusOr<AdmittedJob> admitted = AdmitJob(core_, std::move(spec));
+  if (!admitted.ok()) {
+    if (core_.observer != nullptr) core_.observer->OnJobEnd(JobReport(), admitted.status());
+    return admitted.status();
+  }
+  return std::make_shared<JobImpl>(core_, *std::move(admitted), std::move(listener), arrived);
+}
+
+absl::StatusOr<std::shared_ptr<Upload>> EngineImpl::BeginUpload(UploadSpec spec, UploadDone done) {
+  const absl::Time arrived = absl::Now();
+  absl::StatusOr<std::shared_ptr<UploadImpl>> upload =
+      UploadImpl::Begin(core_, std::move(spec), std::move(done));
+  if (upload.ok()) return *std::move(upload);
+  if (core_.observer != nullptr) {
+    core_.observer->OnTransferEnd(/*upload=*/true, 0, absl::Now() - arrived, upload.status());
+  }
+  return upload.status();
+}
+
+absl::StatusOr<std::shared_ptr<Download>> EngineImpl::BeginDownload(
+    DownloadSpec spec, std::shared_ptr<DownloadListener> listener) {
+  const absl::Time arrived = absl::Now();
+  absl::StatusOr<std::shared_ptr<DownloadImpl>> download =
+      DownloadImpl::Begin(core_, std::move(spec), std::move(listener));
+  if (download.ok()) return *std::move(download);
+  if (core_.observer != nullptr) {
+    core_.observer->OnTransferEnd(/*upload=*/false, 0, absl::Now() - arrived, download.status());
+  }
+  return download.status();
+}
+
+absl::StatusOr<MatrixPage> EngineImpl::ListMatrices(absl::string_view name_prefix, int page_size,
+                                                    absl::string_view page_token) {
+  if (page_size < 1 || page_size > 1000) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("page_size is ", page_size, ", but must be 1 to 1000"));
+  }
+  return core_.store->List(name_prefix, page_size, page_token);
+}
+
+Gauge BytesOf(const StagingPool& pool) {
+  return {static_cast<int64_t>(pool.used_blocks() * pool.block_bytes()),
+          static_cast<int64_t>(pool.blocks() * pool.block_bytes())};
+}
+
+EngineStats EngineImpl::Stats() const {
+  EngineStats stats;
+  stats.jobs = core_.admission->jobs();
+  stats.queued_jobs = core_.queue_limit->gauge();
+  stats.admitted_bytes = core_.admission->admitted_bytes();
+  stats.matrices = {core_.store->count(), core_.store->max_matrices()};
+  for (size_t i = 0; i < core_.devices.size(); ++i) {
+    Device& device = *core_.devices[i];
+    DeviceStats one;
+    one.name = device.info().name;
+    one.memory_bytes = {static_cast<int64_t>(device.memory().used()),
+                        static_cast<int64_t>(device.memory().capacity())};
+    one.streams = core_.schedulers[i]->streams();
+    one.upload_staging_bytes = BytesOf(device.upload_staging());
+    one.download_staging_bytes = BytesOf(device.download_staging());
+    one.store_bytes = {static_cast<int64_t>(core_.store->used_bytes(i)),
+                       static_cast<int64_t>(core_.store->quota_bytes())};
+    one.queued_jobs = core_.schedulers[i]->queued();
+    one.driver_allocations = device.driver_allocations();
+    one.health = device.Health();
+    stats.devices.push_back(std::move(one));
+  }
+  return stats;
+}
+
+absl::Status EngineImpl::Health() const {
+  absl::Status last;
+  for (const auto& device : core_.devices) {
+    last = device->Health();
+    if (last.ok()) return last;
+  }
+  return last;
+}
+
+bool EngineImpl::Drain(absl::Time deadline) {
+  if (core_.admission->WaitIdle(deadline)) return true;
+  core_.admission->CancelAll(absl::UnavailableError("the server is shutting down"));
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options,
+                                                       EngineObserver* observer) {
+  absl::Status status = CheckOptions(options);
+  if (!status.ok()) return status;
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> devices = CreateDevices(options);
+  if (!devices.ok()) return devices.status();
+  return std::make_unique<EngineImpl>(options, observer, *std::move(devices));
+}
+
+absl::string_view Name(Role role) {
+  switch (role) {
+    case Role::kA:
+      return "a";
+    case Role::kB:
+      return "b";
+    case Role::kC:
+      return "c";
+    case Role::kBias:
+      return "bias";
+  }
+  return "?";
+}
+
+}  // namespace gemmd

@@ -1,0 +1,255 @@
+#include "server/engine/job_impl.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace gemmd {
+namespace {
+
+constexpr Role kRoles[] = {Role::kA, Role::kB, Role::kC, Role::kBias};
+
+size_t Index(Role role) { return static_cast<size_t>(role); }
+
+OperandMemory MemoryOf(const std::shared_ptr<MatrixMemory>& memory) {
+  if (memory == nullptr) return {};
+  return {memory->buffer.data(), memory->leading_dimension()};
+}
+
+JobReport InitialReport(const EngineCore& core, const AdmittedJob& job) {
+  JobReport report;
+  report.kernel = std::string(job.pick.kernel->name);
+  report.reason = job.pick.reason;
+  report.params = job.pick.named_params;
+  report.device = core.devices[job.device_index]->info().name;
+  report.m = job.plan.m;
+  report.n = job.plan.n;
+  report.k = job.plan.k;
+  report.types = job.plan.problem.types;
+  report.column_major = job.plan.result.column_major;
+  return report;
+}
+
+}  // namespace
+
+JobImpl::JobImpl(EngineCore& core, AdmittedJob admitted, std::shared_ptr<JobListener> listener,
+                 absl::Time arrived)
+    : core_(core), admitted_(std::move(admitted)), arrived_(arrived) {
+  MutexLock lock(mutex_);
+  listener_ = std::move(listener);
+  holdings_ = std::move(admitted_.holdings);
+  report_ = InitialReport(core_, admitted_);
+  for (const Role role : kRoles) {
+    const JobInput& input = (*holdings_)[role];
+    if (input.payload) payload_end_[Index(role)] = input.memory->shape.dense_bytes();
+  }
+}
+
+bool JobImpl::small_payload() const { return admitted_.payload_bytes <= kSmallBytes; }
+
+bool JobImpl::small_result() const { return admitted_.plan.result.dense_bytes() <= kSmallBytes; }
+
+absl::string_view JobImpl::Where() {
+  MutexLock lock(mutex_);
+  return where_;
+}
+
+void JobImpl::Start() {
+  watch_.Begin(core_, weak_from_this(), admitted_.spec.deadline);
+  if (admitted_.payload_bytes == 0) return Ready();
+  if (!small_payload()) StartInbounds();
+}
+
+void JobImpl::StartInbounds() {
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return;
+  for (const Role role : kRoles) {
+    const JobInput& input = (*holdings_)[role];
+    if (!input.payload) continue;
+    ++pending_inbounds_;
+    inbounds_[Index(role)] = std::make_shared<Inbound>(
+        std::string(Name(role)), input.memory, 0, input.memory->shape.dense_bytes(), *core_.workers,
+        [self = shared_from_this()](absl::Status status) {
+          if (!status.ok()) return self->Fail(std::move(status));
+          {
+            MutexLock lock(self->mutex_);
+            if (--self->pending_inbounds_ > 0) return;
+          }
+          self->Ready();
+        });
+  }
+}
+
+void JobImpl::Append(Role role, uint64_t offset, absl::Cord bytes,
+                     absl::AnyInvocable<void()> consumed) {
+  std::shared_ptr<Inbound> inbound;
+  absl::Status status;
+  bool complete = false;
+  if (payload_end_[Index(role)] == 0) {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        Name(role), ": a chunk came, but the source of ", Name(role), " is not payload"));
+  } else if (small_payload()) {
+    status = AppendSmall(role, offset, std::move(bytes), complete);
+  } else {
+    MutexLock lock(mutex_);
+    inbound = inbounds_[Index(role)];  // null where the job has ended
+    received_bytes_ += bytes.size();
+    if (received_bytes_ == admitted_.payload_bytes) report_.phases.receive = absl::Now() - arrived_;
+  }
+  if (inbound != nullptr) {
+    status = inbound->Append(offset, std::move(bytes), std::move(consumed));
+  } else if (consumed) {
+    consumed();
+  }
+  if (!status.ok()) return Fail(std::move(status));
+  if (complete) OnPayloadComplete();
+}
+
+absl::Status JobImpl::AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete) {
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return absl::OkStatus();
+  uint64_t& next = small_next_[Index(role)];
+  absl::Status status =
+      CheckNextBytes(Name(role), offset, bytes.size(), next, payload_end_[Index(role)]);
+  if (!status.ok()) return status;
+  next += bytes.size();
+  received_bytes_ += bytes.size();
+  small_[Index(role)].Append(std::move(bytes));
+  complete = received_bytes_ == admitted_.payload_bytes;
+  if (complete) report_.phases.receive = absl::Now() - arrived_;
+  return absl::OkStatus();
+}
+
+void JobImpl::EndOfPayload() {
+  std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds;
+  absl::Status status;
+  {
+    MutexLock lock(mutex_);
+    if (holdings_ == nullptr || received_bytes_ == admitted_.payload_bytes) return;
+    inbounds = inbounds_;
+    status = absl::InvalidArgumentError(absl::StrCat("the payload ended after ", received_bytes_,
+                                                     " bytes, but the job's operands have ",
+                                                     admitted_.payload_bytes));
+  }
+  for (const std::shared_ptr<Inbound>& inbound : inbounds) {
+    if (inbound == nullptr) continue;
+    absl::Status incomplete = inbound->CheckComplete();
+    if (!incomplete.ok()) status = std::move(incomplete);
+  }
+  Fail(std::move(status));
+}
+
+void JobImpl::OnPayloadComplete() {
+  device().upload_staging().Acquire(
+      [self = shared_from_this()](StagingBlock block) { self->StageSmall(std::move(block)); });
+}
+
+// Puts all of a small job's operands into one block, densely, in role order.
+void JobImpl::StageSmall(StagingBlock block) {
+  {
+    MutexLock lock(mutex_);
+    if (holdings_ == nullptr) return;
+    std::byte* to = block.data();
+    for (absl::Cord& bytes : small_) {
+      CopyCord(bytes, to);
+      to += bytes.size();
+      bytes.Clear();
+    }
+    small_block_ = std::move(block);
+  }
+  Ready();
+}
+
+void JobImpl::Ready() {
+  {
+    MutexLock lock(mutex_);
+    if (holdings_ == nullptr) return;
+    ready_ = absl::Now();
+    where_ = "in the queue";
+  }
+  absl::Status status = core_.schedulers[admitted_.device_index]->Submit(shared_from_this());
+  if (!status.ok()) Fail(std::move(status));
+}
+
+void JobImpl::Run(StreamLease lease) {
+  const absl::Time now = absl::Now();
+  if (now >= admitted_.spec.deadline) {
+    return Fail(absl::DeadlineExceededError("the job's deadline passed before its launch"));
+  }
+  std::shared_ptr<JobHoldings> holdings;
+  StagingBlock payload_block;
+  {
+    MutexLock lock(mutex_);
+    if (holdings_ == nullptr) return;
+    holdings = holdings_;
+    report_.phases.queue = now - ready_;
+    where_ = "while it ran";
+    payload_block = std::move(small_block_);
+  }
+  Stream& stream = *lease;
+  absl::Status status = EnqueueInputs(stream, *holdings, payload_block);
+  if (status.ok()) status = EnqueueKernel(stream, *holdings);
+  StagingBlock result_block;
+  if (status.ok() && admitted_.spec.stream_result && small_result()) {
+    result_block = device().download_staging().TryAcquire();
+  }
+  if (result_block) {
+    status = stream.Download(holdings->result->pitched(), 0, holdings->result->shape.dense_bytes(),
+                             result_block.data());
+    if (status.ok()) status = stream.Record(*holdings->download_end);
+  }
+  stream.Notify([self = shared_from_this(), lease = std::move(lease),
+                 holdings = std::move(holdings), payload_block = std::move(payload_block),
+                 result_block = std::move(result_block),
+                 enqueued = std::move(status)](absl::Status status) mutable {
+    status.Update(enqueued);
+    payload_block.Reset();
+    lease.Reset();  // the next job starts while this one's result is sent
+    self->OnComputed(std::move(status), std::move(holdings), std::move(result_block));
+  });
+}
+
+absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
+                                    const StagingBlock& payload_block) {
+  absl::Status status = stream.Record(*holdings.upload_begin);
+  if (!status.ok()) return status;
+  std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds;
+  {
+    MutexLock lock(mutex_);
+    inbounds = inbounds_;
+  }
+  const std::byte* staged = payload_block.data();
+  for (const Role role : kRoles) {
+    const JobInput& input = holdings[role];
+    if (inbounds[Index(role)] != nullptr) {
+      status = stream.Wait(inbounds[Index(role)]->last_copy());
+    } else if (input.payload) {
+      const size_t bytes = input.memory->shape.dense_bytes();
+      status = stream.Upload(staged, input.memory->pitched(), 0, bytes);
+      staged += bytes;
+    } else if (input.generator.has_value()) {
+      status = stream.Generate(*input.generator, input.memory->generator_target());
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobImpl::EnqueueKernel(Stream& stream, JobHoldings& holdings) {
+  const Plan& plan = admitted_.plan;
+  const std::shared_ptr<MatrixMemory>& bias = holdings[Role::kBias].memory;
+  const gemm::Operands operands =
+      BindOperands(plan, MemoryOf(holdings[Role::kA].memory), MemoryOf(holdings[Role::kB].memory),
+                   MemoryOf(holdings[Role::kC].memory),
+                   bias == nullptr ? nullptr : bias->buffer.data(), MemoryOf(holdings.result));
+  const gemm::Workspace workspace{holdings.workspace.data(), holdings.workspace.bytes()};
+  absl::Status status = stream.Record(*holdings.kernel_begin);
+  if (!status.ok()) return status;
+  status = stream.Launch(*admitted_.pick.kernel, plan.problem, operands, workspace,
+                         admitted_.pick.params);
+  if (!status.ok()) return status;
+  return stream.Record(*holdings.kernel_end);
+}
+
+}  // namespace gemmd

@@ -1,0 +1,100 @@
+// One job, from its header to its last word.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/engine/core.h"
+#include "server/engine/gate.h"
+#include "server/engine/inbound.h"
+#include "server/engine/job.h"
+#include "server/engine/job_admission.h"
+#include "server/engine/mutex.h"
+#include "server/engine/outbound.h"
+#include "server/engine/watch.h"
+
+namespace gemmd {
+
+// The way of a job:
+//
+//   Start    -> payload arrives (Append): a large operand goes to the device as
+//               it comes (Inbound); a small job's bytes wait as they were
+//               received, and go up with the kernel
+//   Ready    -> the scheduler's queue
+//   Run      -> on a stream: uploads, generators, kernel, and a small result's
+//               download, all enqueued at once
+//   Computed -> a large result goes out block by block (Outbound)
+//   Complete -> or, from any of these, Fail.
+//
+// Always held by a shared_ptr; what is under way keeps it.
+class JobImpl final : public Job,
+                      public Cancellable,
+                      public Runnable,
+                      public std::enable_shared_from_this<JobImpl> {
+ public:
+  JobImpl(EngineCore& core, AdmittedJob admitted, std::shared_ptr<JobListener> listener,
+          absl::Time arrived);
+
+  void Start() override;
+  void Append(Role role, uint64_t offset, absl::Cord bytes,
+              absl::AnyInvocable<void()> consumed) override;
+  void EndOfPayload() override;
+  void Cancel(absl::Status why) override;
+  absl::string_view Where() override;
+  void Run(StreamLease stream) override;
+
+ private:
+  // Payload and result up to this size take the short way: staged in one block
+  // and copied on the job's own stream.
+  static constexpr uint64_t kSmallBytes = 128 * kKiB;
+
+  bool small_payload() const;
+  bool small_result() const;
+  Device& device() const { return *core_.devices[admitted_.device_index]; }
+
+  void StartInbounds();
+  absl::Status AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete);
+  void OnPayloadComplete();
+  void StageSmall(StagingBlock block);
+  void Ready();
+
+  absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings,
+                             const StagingBlock& payload_block);
+  absl::Status EnqueueKernel(Stream& stream, JobHoldings& holdings);
+  void OnComputed(absl::Status status, std::shared_ptr<JobHoldings> holdings,
+                  StagingBlock result_block);
+  absl::Duration UploadTime(const JobHoldings& holdings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendResult(std::shared_ptr<JobHoldings> holdings, StagingBlock block,
+                  absl::Duration device_to_host);
+  void Complete(const OutboundTimes& times);
+  void Fail(absl::Status why);
+  // Ends the job: stops what is under way and hands out what it holds. Null
+  // where it had ended already.
+  std::shared_ptr<JobHoldings> TakeHoldings();
+
+  EngineCore& core_;
+  AdmittedJob admitted_;  // but for holdings, which move to holdings_
+  const absl::Time arrived_;
+  std::array<uint64_t, kRoleCount> payload_end_{};  // 0: no payload
+  Watch watch_;
+  ListenerGate gate_;
+
+  Mutex mutex_;
+  std::shared_ptr<JobListener> listener_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<JobHoldings> holdings_ ABSL_GUARDED_BY(mutex_);  // null once ended
+  std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds_ ABSL_GUARDED_BY(mutex_);
+  int pending_inbounds_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::array<absl::Cord, kRoleCount> small_ ABSL_GUARDED_BY(mutex_);
+  std::array<uint64_t, kRoleCount> small_next_ ABSL_GUARDED_BY(mutex_){};
+  uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  StagingBlock small_block_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Outbound> outbound_ ABSL_GUARDED_BY(mutex_);
+  absl::Time ready_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::string_view where_ ABSL_GUARDED_BY(mutex_) = "in transfer";
+  JobReport report_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

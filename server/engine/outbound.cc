@@ -1,0 +1,155 @@
+#include "server/engine/outbound.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace gemmd {
+
+Outbound::Outbound(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_t end,
+                   absl::AnyInvocable<void(ResultPiece)> on_piece,
+                   absl::AnyInvocable<void(absl::StatusOr<OutboundTimes>)> on_end)
+    : begin_(begin),
+      end_(end),
+      device_(*source->device),
+      first_copy_(device_.AcquireEvent()),
+      last_copy_(device_.AcquireEvent()),
+      source_(std::move(source)),
+      next_(begin),
+      delivered_(begin),
+      on_piece_(std::move(on_piece)),
+      on_end_(std::move(on_end)) {}
+
+void Outbound::Start() {
+  absl::Status status = device_.download_stream().Record(*first_copy_);
+  if (!status.ok()) return Fail(std::move(status));
+  Pump();
+}
+
+void Outbound::StartStaged(StagingBlock block, absl::Duration device_to_host) {
+  {
+    MutexLock lock(mutex_);
+    staged_ = true;
+    times_.device_to_host = device_to_host;
+    next_ = end_;
+    outstanding_ = 1;
+  }
+  Deliver(begin_, end_ - begin_, std::move(block));
+}
+
+// Asks for the next block. One is asked for at a time, and its copy enqueued
+// before the next is, so that the copies stay in order.
+void Outbound::Pump() {
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr || acquiring_ || next_ == end_ || outstanding_ == kWindow) return;
+    acquiring_ = true;
+  }
+  device_.download_staging().Acquire(
+      [self = shared_from_this()](StagingBlock block) { self->Fetch(std::move(block)); });
+}
+
+void Outbound::Fetch(StagingBlock block) {
+  std::shared_ptr<MatrixMemory> source;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  bool last = false;
+  {
+    MutexLock lock(mutex_);
+    acquiring_ = false;
+    if (source_ == nullptr) return;
+    source = source_;
+    offset = next_;
+    bytes = std::min<uint64_t>(end_ - next_, device_.download_staging().block_bytes());
+    next_ += bytes;
+    last = next_ == end_;
+    ++outstanding_;
+  }
+  Stream& stream = device_.download_stream();
+  absl::Status status = stream.Download(source->pitched(), offset, bytes, block.data());
+  if (status.ok() && last) status = stream.Record(*last_copy_);
+  stream.Notify([self = shared_from_this(), source = std::move(source), offset, bytes,
+                 block = std::move(block),
+                 enqueued = std::move(status)](absl::Status status) mutable {
+    status.Update(enqueued);
+    source.reset();
+    if (!status.ok()) return self->Fail(std::move(status));
+    self->Deliver(offset, bytes, std::move(block));
+  });
+  Pump();
+}
+
+void Outbound::Deliver(uint64_t offset, uint64_t bytes, StagingBlock block) {
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr) return;
+    delivering_ = true;
+    delivered_ = offset + bytes;
+    if (offset == begin_) first_handed_over_ = absl::Now();
+    if (delivered_ == end_ && !staged_) {
+      times_.device_to_host = device_.Elapsed(*first_copy_, *last_copy_);
+    }
+  }
+  ResultPiece piece;
+  piece.offset = offset;
+  piece.bytes = absl::MakeConstSpan(block.data(), bytes);
+  piece.owner = std::shared_ptr<StagingBlock>(new StagingBlock(std::move(block)),
+                                              [self = shared_from_this()](StagingBlock* owned) {
+                                                delete owned;
+                                                self->OnPieceLetGo();
+                                              });
+  on_piece_(std::move(piece));
+  {
+    MutexLock lock(mutex_);
+    delivering_ = false;
+  }
+  EndIfDone();
+}
+
+void Outbound::OnPieceLetGo() {
+  {
+    MutexLock lock(mutex_);
+    --outstanding_;
+  }
+  EndIfDone();
+  Pump();
+}
+
+void Outbound::EndIfDone() {
+  absl::AnyInvocable<void(absl::StatusOr<OutboundTimes>)> end;
+  OutboundTimes times;
+  std::shared_ptr<MatrixMemory> source;
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr || delivering_ || delivered_ != end_ || outstanding_ != 0) return;
+    source = std::exchange(source_, nullptr);
+    end = std::exchange(on_end_, nullptr);
+    times_.send = absl::Now() - first_handed_over_;
+    times = times_;
+  }
+  source.reset();
+  end(times);
+}
+
+void Outbound::Fail(absl::Status status) {
+  absl::AnyInvocable<void(absl::StatusOr<OutboundTimes>)> end;
+  std::shared_ptr<MatrixMemory> source;
+  {
+    MutexLock lock(mutex_);
+    source = std::exchange(source_, nullptr);
+    end = std::exchange(on_end_, nullptr);
+  }
+  source.reset();
+  if (end) end(std::move(status));
+}
+
+void Outbound::Abort() {
+  absl::AnyInvocable<void(absl::StatusOr<OutboundTimes>)> end;  // outlives the lock
+  std::shared_ptr<MatrixMemory> source;
+  MutexLock lock(mutex_);
+  source = std::exchange(source_, nullptr);
+  end = std::exchange(on_end_, nullptr);
+}
+
+}  // namespace gemmd

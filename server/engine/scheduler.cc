@@ -1,0 +1,102 @@
+#include "server/engine/scheduler.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+
+StreamLease& StreamLease::operator=(StreamLease&& other) noexcept {
+  if (this == &other) return *this;
+  Reset();
+  scheduler_ = std::exchange(other.scheduler_, nullptr);
+  stream_ = std::exchange(other.stream_, nullptr);
+  return *this;
+}
+
+void StreamLease::Reset() {
+  Stream* stream = std::exchange(stream_, nullptr);
+  if (stream != nullptr) scheduler_->Release(stream);
+}
+
+bool QueueLimit::TryTake() {
+  MutexLock lock(mutex_);
+  if (used_ >= limit_) return false;
+  ++used_;
+  return true;
+}
+
+void QueueLimit::Return() {
+  MutexLock lock(mutex_);
+  --used_;
+}
+
+Gauge QueueLimit::gauge() const {
+  MutexLock lock(mutex_);
+  return {used_, limit_};
+}
+
+Scheduler::Scheduler(Device& device, QueueLimit& limit)
+    : stream_count_(static_cast<int>(device.compute_streams().size())), limit_(limit) {
+  for (const std::unique_ptr<Stream>& stream : device.compute_streams()) {
+    free_.push_back(stream.get());
+  }
+}
+
+absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job) {
+  Stream* stream = nullptr;
+  {
+    MutexLock lock(mutex_);
+    if (!free_.empty()) {
+      stream = free_.back();
+      free_.pop_back();
+    } else if (limit_.TryTake()) {
+      waiting_.push_back(std::move(job));
+    } else {
+      const Gauge queue = limit_.gauge();
+      return absl::ResourceExhaustedError(
+          absl::StrCat(queue.used, " jobs wait for a stream, the limit (--max-queued-jobs) is ",
+                       queue.limit, ": try again later"));
+    }
+  }
+  if (stream != nullptr) job->Run(StreamLease(this, stream));
+  return absl::OkStatus();
+}
+
+void Scheduler::Withdraw(const Runnable* job) {
+  std::shared_ptr<Runnable> withdrawn;  // outlives the lock
+  MutexLock lock(mutex_);
+  const auto it = std::find_if(waiting_.begin(), waiting_.end(),
+                               [&](const auto& waiting) { return waiting.get() == job; });
+  if (it == waiting_.end()) return;
+  withdrawn = std::move(*it);
+  waiting_.erase(it);
+  limit_.Return();
+}
+
+void Scheduler::Release(Stream* stream) {
+  std::shared_ptr<Runnable> next;
+  {
+    MutexLock lock(mutex_);
+    if (waiting_.empty()) {
+      free_.push_back(stream);
+    } else {
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
+      limit_.Return();
+    }
+  }
+  if (next != nullptr) next->Run(StreamLease(this, stream));
+}
+
+Gauge Scheduler::streams() const {
+  MutexLock lock(mutex_);
+  return {stream_count_ - static_cast<int>(free_.size()), stream_count_};
+}
+
+int Scheduler::queued() const {
+  MutexLock lock(mutex_);
+  return static_cast<int>(waiting_.size());
+}
+
+}  // namespace gemmd

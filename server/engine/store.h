@@ -1,0 +1,135 @@
+// The resident matrices: names, ids, quotas, times to live, and who uses what.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/engine/engine.h"
+#include "server/engine/memory.h"
+#include "server/engine/mutex.h"
+#include "server/engine/timer.h"
+
+namespace gemmd {
+
+class MatrixStore;
+
+// Room in the store for a matrix that is still being made: its bytes, its place
+// in the count, its id and its name. Gives all of it back on destruction unless
+// the matrix was added. Empty when moved from.
+class StoreReservation {
+ public:
+  StoreReservation() = default;
+  StoreReservation(StoreReservation&& other) noexcept { *this = std::move(other); }
+  StoreReservation& operator=(StoreReservation&& other) noexcept;
+  ~StoreReservation() { Reset(); }
+  const std::string& id() const { return id_; }
+  explicit operator bool() const { return store_ != nullptr; }
+
+ private:
+  friend class MatrixStore;
+  void Reset();
+
+  MatrixStore* store_ = nullptr;
+  size_t device_index_ = 0;
+  uint64_t bytes_ = 0;
+  std::string id_;
+  KeepSpec keep_;
+};
+
+// A resident matrix. `memory` and `shape` never change.
+struct ResidentMatrix {
+  std::shared_ptr<MatrixMemory> memory;
+  MatrixRecord record;  // but for in_use and expires
+  std::optional<absl::Duration> ttl;
+  StoreReservation room;  // the quota is held as long as the memory is
+  // Guarded by the store's lock.
+  int in_use = 0;
+  absl::Time last_used;
+};
+
+// Use of a matrix: while held, the matrix stays in memory and does not expire.
+class MatrixPin {
+ public:
+  MatrixPin() = default;
+  MatrixPin(MatrixPin&& other) noexcept = default;
+  MatrixPin& operator=(MatrixPin&& other) noexcept;
+  ~MatrixPin() { Reset(); }
+  explicit operator bool() const { return matrix_ != nullptr; }
+  const std::shared_ptr<MatrixMemory>& memory() const { return matrix_->memory; }
+  const ResidentMatrix& matrix() const { return *matrix_; }
+
+ private:
+  friend class MatrixStore;
+  MatrixPin(MatrixStore* store, std::shared_ptr<ResidentMatrix> matrix)
+      : store_(store), matrix_(std::move(matrix)) {}
+  void Reset();
+
+  MatrixStore* store_ = nullptr;
+  std::shared_ptr<ResidentMatrix> matrix_;
+};
+
+// Thread-safe. Must outlive its reservations and pins.
+class MatrixStore {
+ public:
+  // `quota_bytes` is for each of `device_count` devices.
+  MatrixStore(size_t device_count, uint64_t quota_bytes, int max_matrices, Timer& timer);
+  ~MatrixStore();
+
+  // RESOURCE_EXHAUSTED past the quota or the count; ALREADY_EXISTS where the
+  // name is taken, or promised to another matrix under way.
+  absl::StatusOr<StoreReservation> Reserve(size_t device_index, uint64_t bytes,
+                                           const KeepSpec& keep);
+  // From here on the matrix can be named.
+  MatrixRecord Add(StoreReservation room, std::shared_ptr<MatrixMemory> memory);
+
+  // NOT_FOUND for a matrix that is not there, or was deleted.
+  absl::StatusOr<MatrixPin> Pin(const MatrixKey& key);
+  absl::StatusOr<MatrixRecord> Delete(const MatrixKey& key);
+  // Forgets a matrix that `pin` still holds; does nothing where it is gone.
+  void Forget(const MatrixPin& pin);
+  MatrixPage List(absl::string_view name_prefix, int page_size, absl::string_view page_token);
+
+  MatrixRecord Record(const MatrixPin& pin) const;
+  int count() const;
+  uint64_t used_bytes(size_t device_index) const;
+  uint64_t quota_bytes() const { return quota_bytes_; }
+  int max_matrices() const { return max_matrices_; }
+
+ private:
+  friend class StoreReservation;
+  friend class MatrixPin;
+  using Matrices = std::map<std::string, std::shared_ptr<ResidentMatrix>>;
+
+  absl::StatusOr<Matrices::iterator> Find(const MatrixKey& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<ResidentMatrix> Erase(Matrices::iterator it)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  MatrixRecord RecordOf(const ResidentMatrix& matrix) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unpin(ResidentMatrix& matrix);
+  void Return(const StoreReservation& room, bool name_too);
+  void ExpireAt(absl::Time at, std::string id);
+  void OnExpiry(const std::string& id);
+
+  const uint64_t quota_bytes_;
+  const int max_matrices_;
+  const std::string id_prefix_;  // differs from one server start to the next
+  Timer& timer_;
+
+  mutable Mutex mutex_;
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;  // resident, reserved, or deleted in use
+  std::vector<uint64_t> used_bytes_ ABSL_GUARDED_BY(mutex_);
+  Matrices by_id_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> id_by_name_ ABSL_GUARDED_BY(mutex_);  // reserved ones too
+  std::map<std::string, Timer::Id> expiries_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

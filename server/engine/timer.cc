@@ -1,0 +1,56 @@
+#include "server/engine/timer.h"
+
+#include "absl/time/clock.h"
+
+namespace gemmd {
+
+Timer::Timer() : thread_([this] { Loop(); }) {}
+
+void Timer::Stop() {
+  {
+    MutexLock lock(mutex_);
+    stop_ = true;
+  }
+  wake_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+Timer::Id Timer::Schedule(absl::Time at, absl::AnyInvocable<void()> function) {
+  Id id{at};
+  bool first = false;
+  {
+    MutexLock lock(mutex_);
+    id.sequence = next_sequence_++;
+    due_.emplace(id, std::move(function));
+    first = due_.begin()->first.sequence == id.sequence;
+  }
+  if (first) wake_.NotifyOne();
+  return id;
+}
+
+void Timer::Cancel(const Id& id) {
+  absl::AnyInvocable<void()> dropped;  // outlives the lock: it may own much
+  MutexLock lock(mutex_);
+  const auto it = due_.find(id);
+  if (it == due_.end()) return;
+  dropped = std::move(it->second);
+  due_.erase(it);
+}
+
+void Timer::Loop() {
+  while (true) {
+    absl::AnyInvocable<void()> function;
+    {
+      MutexLock lock(mutex_);
+      while (!stop_ && (due_.empty() || due_.begin()->first.at > absl::Now())) {
+        wake_.WaitUntil(mutex_, due_.empty() ? absl::InfiniteFuture() : due_.begin()->first.at);
+      }
+      if (stop_) return;
+      function = std::move(due_.begin()->second);
+      due_.erase(due_.begin());
+    }
+    function();
+  }
+}
+
+}  // namespace gemmd

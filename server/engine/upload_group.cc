@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "server/engine/upload_impl.h"
+
+namespace gemmd {
+namespace {
+
+bool SameKeep(const KeepSpec& x, const KeepSpec& y) { return x.name == y.name && x.ttl == y.ttl; }
+
+// The device that the caller named, else the healthy one with the most room.
+absl::StatusOr<size_t> ChooseDevice(const EngineCore& core, const std::string& name) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < core.devices.size(); ++i) {
+    names.push_back(core.devices[i]->info().name);
+    if (name != names.back()) continue;
+    absl::Status health = core.devices[i]->Health();
+    if (!health.ok()) return health;
+    return i;
+  }
+  if (!name.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device is \"", name, "\", but this server has ", absl::StrJoin(names, ", ")));
+  }
+  const std::vector<size_t> healthy = core.DevicesByLoad();
+  if (healthy.empty()) return absl::UnavailableError("no device of this server is healthy");
+  const auto room = [&](size_t i) {
+    return core.devices[i]->memory().capacity() - core.devices[i]->memory().used();
+  };
+  return *std::max_element(healthy.begin(), healthy.end(),
+                           [&](size_t x, size_t y) { return room(x) < room(y); });
+}
+
+absl::StatusOr<std::shared_ptr<UploadGroup>> MakeGroup(EngineCore& core, const UploadSpec& spec) {
+  const absl::StatusOr<size_t> device = ChooseDevice(core, spec.device);
+  if (!device.ok()) return device.status();
+  absl::StatusOr<StoreReservation> room =
+      core.store->Reserve(*device, spec.shape.pitched_bytes(), spec.keep);
+  if (!room.ok()) return room.status();
+  absl::StatusOr<std::shared_ptr<MatrixMemory>> memory =
+      AllocateMatrix(*core.devices[*device], spec.shape);
+  if (!memory.ok()) return memory.status();
+  return std::make_shared<UploadGroup>(core, spec, *std::move(memory), *std::move(room));
+}
+
+}  // namespace
+
+UploadGroup::UploadGroup(EngineCore& core, const UploadSpec& spec,
+                         std::shared_ptr<MatrixMemory> memory, StoreReservation room)
+    : core_(core), spec_(spec) {
+  pending_.id = room.id();
+  pending_.name = spec.keep.name;
+  pending_.shape = spec.shape;
+  pending_.device = memory->device->info().name;
+  pending_.created = absl::Now();
+  MutexLock lock(mutex_);
+  memory_ = std::move(memory);
+  room_ = std::move(room);
+  last_activity_ = pending_.created;
+}
+
+absl::Status UploadGroup::Join(const UploadSpec& spec, ByteSpan range) {
+  if (!(spec.shape == spec_.shape) || !SameKeep(spec.keep, spec_.keep) ||
+      spec.device != spec_.device) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("upload_id \"", spec.upload_id, "\": the call's shape (", ToString(spec.shape),
+                     "), keep or device differ from those of the upload's first call (",
+                     ToString(spec_.shape), ")"));
+  }
+  const uint64_t end = range.offset + range.length;
+  MutexLock lock(mutex_);
+  if (ended_) return absl::AbortedError("another call of this upload has failed");
+  const auto after = claimed_.lower_bound(range.offset);
+  const bool hits_after = after != claimed_.end() && after->first < end;
+  const bool hits_before = after != claimed_.begin() && std::prev(after)->second > range.offset;
+  if (hits_after || hits_before) {
+    const auto& other = hits_after ? *after : *std::prev(after);
+    return absl::InvalidArgumentError(absl::StrCat("range is bytes ", range.offset, " to ", end,
+                                                   ", which overlaps another call's, bytes ",
+                                                   other.first, " to ", other.second));
+  }
+  claimed_.emplace(range.offset, end);
+  last_activity_ = absl::Now();
+  return absl::OkStatus();
+}
+
+void UploadGroup::AddMember(std::weak_ptr<UploadImpl> member) {
+  MutexLock lock(mutex_);
+  members_.push_back(std::move(member));
+}
+
+absl::StatusOr<UploadResult> UploadGroup::Land(ByteSpan range) {
+  UploadResult result;
+  result.bytes = range.length;
+  result.matrix = pending_;
+  StoreReservation room;
+  std::shared_ptr<MatrixMemory> memory;
+  {
+    MutexLock lock(mutex_);
+    if (ended_) return absl::AbortedError("another call of this upload has failed");
+    landed_ += range.length;
+    result.complete = landed_ == spec_.shape.dense_bytes();
+    if (!result.complete) return result;
+    ended_ = true;
+    room = std::move(room_);
+    memory = std::move(memory_);
+  }
+  if (!spec_.upload_id.empty()) core_.uploads->Remove(spec_.upload_id, this);
+  result.matrix = core_.store->Add(std::move(room), std::move(memory));
+  return result;
+}
+
+void UploadGroup::Fail(const absl::Status& why) {
+  StoreReservation room;
+  std::shared_ptr<MatrixMemory> memory;
+  std::vector<std::weak_ptr<UploadImpl>> members;
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    room = std::move(room_);
+    memory = std::move(memory_);
+    members.swap(members_);
+  }
+  if (!spec_.upload_id.empty()) core_.uploads->Remove(spec_.upload_id, this);
+  const absl::Status aborted =
+      absl::AbortedError(absl::StrCat("another call of this upload has failed: ", why.message()));
+  for (const std::weak_ptr<UploadImpl>& weak : members) {
+    if (const std::shared_ptr<UploadImpl> member = weak.lock()) member->Cancel(aborted);
+  }
+}
+
+void UploadGroup::Touch() {
+  MutexLock lock(mutex_);
+  last_activity_ = absl::Now();
+}
+
+absl::Time UploadGroup::last_activity() {
+  MutexLock lock(mutex_);
+  return last_activity_;
+}
+
+std::shared_ptr<MatrixMemory> UploadGroup::memory() {
+  MutexLock lock(mutex_);
+  return memory_;
+}
+
+absl::StatusOr<std::shared_ptr<UploadGroup>> UploadGroups::Join(const UploadSpec& spec,
+                                                                ByteSpan range) {
+  std::shared_ptr<UploadGroup> group;
+  if (spec.upload_id.empty()) {
+    absl::StatusOr<std::shared_ptr<UploadGroup>> made = MakeGroup(core_, spec);
+    if (!made.ok()) return made.status();
+    group = *std::move(made);
+  } else {
+    MutexLock lock(mutex_);
+    const auto known = by_id_.find(spec.upload_id);
+    if (known != by_id_.end()) {
+      group = known->second.group;
+    } else {
+      absl::StatusOr<std::shared_ptr<UploadGroup>> made = MakeGroup(core_, spec);
+      if (!made.ok()) return made.status();
+      group = *std::move(made);
+      Entry& entry = by_id_[spec.upload_id];
+      entry.group = group;
+      CheckIdleAt(spec.upload_id, entry, absl::Now() + core_.options.upload_timeout);
+    }
+  }
+  absl::Status status = group->Join(spec, range);
+  if (!status.ok()) return status;
+  return group;
+}
+
+void UploadGroups::Remove(const std::string& upload_id, const UploadGroup* group) {
+  std::shared_ptr<UploadGroup> removed;  // outlives the lock
+  MutexLock lock(mutex_);
+  const auto it = by_id_.find(upload_id);
+  if (it == by_id_.end() || it->second.group.get() != group) return;
+  core_.timer->Cancel(it->second.idle_check);
+  removed = std::move(it->second.group);
+  by_id_.erase(it);
+}
+
+void UploadGroups::CheckIdleAt(const std::string& upload_id, Entry& entry, absl::Time at) {
+  entry.idle_check = core_.timer->Schedule(at, [this, upload_id] { OnIdleCheck(upload_id); });
+}
+
+void UploadGroups::OnIdleCheck(const std::string& upload_id) {
+  std::shared_ptr<UploadGroup> group;
+  {
+    MutexLock lock(mutex_);
+    const auto it = by_id_.find(upload_id);
+    if (it == by_id_.end()) return;
+    group = it->second.group;
+    const absl::Time due = group->last_activity() + core_.options.upload_timeout;
+    if (due > absl::Now()) return CheckIdleAt(upload_id, it->second, due);
+  }
+  group->Fail(absl::DeadlineExceededError(
+      absl::StrCat("upload_id \"", upload_id, "\" saw no byte for ",
+                   absl::FormatDuration(core_.options.upload_timeout), " (--upload-timeout)")));
+}
+
+}  // namespace gemmd

@@ -1,0 +1,184 @@
+#include "server/engine/upload_impl.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace gemmd {
+namespace {
+
+// The bytes that the call brings, checked against the matrix.
+absl::StatusOr<ByteSpan> RangeOf(const UploadSpec& spec) {
+  const uint64_t all = spec.shape.dense_bytes();
+  if (!spec.range.has_value()) return ByteSpan{0, all};
+  if (spec.upload_id.empty()) {
+    return absl::InvalidArgumentError("range needs upload_id: only a split upload has ranges");
+  }
+  const ByteSpan& range = *spec.range;
+  if (range.length < 1 || range.offset >= all || range.length > all - range.offset) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("range has offset ", range.offset, " and length ", range.length,
+                     ", but the matrix has ", all, " bytes, and a length is at least 1"));
+  }
+  return range;
+}
+
+absl::Status CheckSpec(const UploadSpec& spec) {
+  absl::Status status = CheckShape(spec.shape, "shape");
+  if (!status.ok()) return status;
+  if (spec.deadline <= absl::Now()) {
+    return absl::DeadlineExceededError("the deadline passed before the upload began");
+  }
+  if (spec.generator.has_value() && !spec.upload_id.empty()) {
+    return absl::InvalidArgumentError("generator and upload_id exclude each other");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<UploadImpl>> UploadImpl::Begin(EngineCore& core, UploadSpec spec,
+                                                              UploadDone done) {
+  absl::Status status = CheckSpec(spec);
+  if (!status.ok()) return status;
+  const absl::StatusOr<ByteSpan> range = RangeOf(spec);
+  if (!range.ok()) return range.status();
+  absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitTransfer();
+  if (!ticket.ok()) return ticket.status();
+  absl::StatusOr<std::shared_ptr<UploadGroup>> group = core.uploads->Join(spec, *range);
+  if (!group.ok()) return group.status();
+  auto upload = std::make_shared<UploadImpl>(core, std::move(spec), *range, *std::move(ticket),
+                                             *group, std::move(done));
+  (*group)->AddMember(upload);
+  return upload;
+}
+
+UploadImpl::UploadImpl(EngineCore& core, UploadSpec spec, ByteSpan range, AdmissionTicket ticket,
+                       std::shared_ptr<UploadGroup> group, UploadDone done)
+    : core_(core), spec_(std::move(spec)), range_(range), arrived_(absl::Now()) {
+  MutexLock lock(mutex_);
+  ticket_ = std::move(ticket);
+  group_ = std::move(group);
+  done_ = std::move(done);
+}
+
+void UploadImpl::Start() {
+  watch_.Begin(core_, weak_from_this(), spec_.deadline);
+  if (spec_.generator.has_value()) return Generate();
+  MutexLock lock(mutex_);
+  if (group_ == nullptr) return;
+  const std::shared_ptr<MatrixMemory> memory = group_->memory();
+  if (memory == nullptr) return;  // the group failed, and cancels this call
+  inbound_ =
+      std::make_shared<Inbound>("matrix", memory, range_.offset, range_.offset + range_.length,
+                                *core_.workers, [self = shared_from_this()](absl::Status status) {
+                                  if (!status.ok()) return self->Cancel(std::move(status));
+                                  self->NotifyLanded();
+                                });
+}
+
+void UploadImpl::Generate() {
+  std::shared_ptr<MatrixMemory> memory;
+  {
+    MutexLock lock(mutex_);
+    if (group_ != nullptr) memory = group_->memory();
+  }
+  if (memory == nullptr) return;
+  absl::Status status =
+      memory->device->upload_stream().Generate(*spec_.generator, memory->generator_target());
+  if (!status.ok()) return Cancel(std::move(status));
+  NotifyLanded();
+}
+
+void UploadImpl::NotifyLanded() {
+  std::shared_ptr<MatrixMemory> memory;
+  {
+    MutexLock lock(mutex_);
+    if (group_ != nullptr) memory = group_->memory();
+  }
+  if (memory == nullptr) return;
+  Stream& stream = memory->device->upload_stream();
+  stream.Notify(
+      [self = shared_from_this(), memory = std::move(memory)](absl::Status status) mutable {
+        memory.reset();
+        self->OnLanded(status);
+      });
+}
+
+void UploadImpl::OnLanded(const absl::Status& status) {
+  if (!status.ok()) return Cancel(status);
+  std::shared_ptr<UploadGroup> group;
+  {
+    MutexLock lock(mutex_);
+    group = group_;
+  }
+  if (group == nullptr) return;
+  absl::StatusOr<UploadResult> result = group->Land(range_);
+  if (result.ok()) {
+    result->elapsed = absl::Now() - arrived_;
+    if (spec_.generator.has_value()) result->bytes = 0;
+  }
+  End(std::move(result));
+}
+
+void UploadImpl::Append(uint64_t offset, absl::Cord bytes, absl::AnyInvocable<void()> consumed) {
+  std::shared_ptr<Inbound> inbound;
+  std::shared_ptr<UploadGroup> group;
+  {
+    MutexLock lock(mutex_);
+    inbound = inbound_;
+    group = group_;
+  }
+  absl::Status status;
+  if (group != nullptr && spec_.generator.has_value()) {
+    status = absl::InvalidArgumentError("a chunk came, but the matrix is generated");
+  }
+  if (inbound == nullptr) {
+    if (consumed) consumed();
+  } else {
+    status = inbound->Append(offset, std::move(bytes), std::move(consumed));
+    if (status.ok() && group != nullptr) group->Touch();
+  }
+  if (!status.ok()) Cancel(std::move(status));
+}
+
+void UploadImpl::EndOfPayload() {
+  std::shared_ptr<Inbound> inbound;
+  {
+    MutexLock lock(mutex_);
+    inbound = inbound_;
+  }
+  if (inbound == nullptr) return;
+  absl::Status status = inbound->CheckComplete();
+  if (!status.ok()) Cancel(std::move(status));
+}
+
+void UploadImpl::Cancel(absl::Status why) { End(std::move(why)); }
+
+void UploadImpl::End(absl::StatusOr<UploadResult> result) {
+  AdmissionTicket ticket;
+  std::shared_ptr<UploadGroup> group;
+  std::shared_ptr<Inbound> inbound;
+  UploadDone done;
+  {
+    MutexLock lock(mutex_);
+    if (group_ == nullptr) return;
+    group = std::exchange(group_, nullptr);
+    inbound = std::exchange(inbound_, nullptr);
+    ticket = std::move(ticket_);
+    done = std::exchange(done_, nullptr);
+  }
+  if (inbound != nullptr) inbound->Abort();
+  if (!result.ok()) group->Fail(result.status());
+  group.reset();
+  watch_.End(core_);
+  ticket.Reset();
+  if (core_.observer != nullptr) {
+    core_.observer->OnTransferEnd(/*upload=*/true, result.ok() ? result->bytes : 0,
+                                  absl::Now() - arrived_, result.status());
+  }
+  done(std::move(result));
+}
+
+}  // namespace gemmd

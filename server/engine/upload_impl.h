@@ -1,0 +1,119 @@
+// Matrices on their way into the store: whole, or split over several calls.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/engine/core.h"
+#include "server/engine/engine.h"
+#include "server/engine/inbound.h"
+#include "server/engine/mutex.h"
+#include "server/engine/watch.h"
+
+namespace gemmd {
+
+class UploadImpl;
+
+// One matrix being uploaded, by one call or by several that share an upload_id.
+// Thread-safe; held by its calls and, where split, by the UploadGroups.
+class UploadGroup {
+ public:
+  UploadGroup(EngineCore& core, const UploadSpec& spec, std::shared_ptr<MatrixMemory> memory,
+              StoreReservation room);
+
+  // A further call's range. INVALID_ARGUMENT where the call disagrees with the
+  // first one, or its range overlaps another's.
+  absl::Status Join(const UploadSpec& spec, ByteSpan range);
+  void AddMember(std::weak_ptr<UploadImpl> member);
+
+  // A range is on the device. The one that completes the matrix adds it to the
+  // store. ABORTED where another call has failed.
+  absl::StatusOr<UploadResult> Land(ByteSpan range);
+  // Ends the other calls, too, and lets the memory go.
+  void Fail(const absl::Status& why);
+
+  void Touch();
+  absl::Time last_activity();
+  std::shared_ptr<MatrixMemory> memory();
+
+ private:
+  EngineCore& core_;
+  const UploadSpec spec_;  // of the first call
+  MatrixRecord pending_;   // what is known before the matrix is in the store
+  Mutex mutex_;
+  std::shared_ptr<MatrixMemory> memory_ ABSL_GUARDED_BY(mutex_);
+  StoreReservation room_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, uint64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // begin -> end
+  uint64_t landed_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time last_activity_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<UploadImpl>> members_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The uploads under way, the split ones by upload_id. Each holds a place in the store,
+// which bounds them. Thread-safe.
+class UploadGroups {
+ public:
+  explicit UploadGroups(EngineCore& core) : core_(core) {}
+
+  // The group that the call belongs to, with its range claimed.
+  absl::StatusOr<std::shared_ptr<UploadGroup>> Join(const UploadSpec& spec, ByteSpan range);
+  void Remove(const std::string& upload_id, const UploadGroup* group);
+
+ private:
+  struct Entry {
+    std::shared_ptr<UploadGroup> group;
+    Timer::Id idle_check;
+  };
+  void CheckIdleAt(const std::string& upload_id, Entry& entry, absl::Time at)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnIdleCheck(const std::string& upload_id);
+
+  EngineCore& core_;
+  Mutex mutex_;
+  std::map<std::string, Entry> by_id_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One PutMatrix call.
+class UploadImpl final : public Upload,
+                         public Cancellable,
+                         public std::enable_shared_from_this<UploadImpl> {
+ public:
+  // The codes are those of Engine::BeginUpload.
+  static absl::StatusOr<std::shared_ptr<UploadImpl>> Begin(EngineCore& core, UploadSpec spec,
+                                                           UploadDone done);
+  UploadImpl(EngineCore& core, UploadSpec spec, ByteSpan range, AdmissionTicket ticket,
+             std::shared_ptr<UploadGroup> group, UploadDone done);
+
+  void Start() override;
+  void Append(uint64_t offset, absl::Cord bytes, absl::AnyInvocable<void()> consumed) override;
+  void EndOfPayload() override;
+  void Cancel(absl::Status why) override;
+  absl::string_view Where() override { return "in transfer"; }
+
+ private:
+  void Generate();
+  void NotifyLanded();
+  void OnLanded(const absl::Status& status);
+  void End(absl::StatusOr<UploadResult> result);
+
+  EngineCore& core_;
+  const UploadSpec spec_;
+  const ByteSpan range_;
+  const absl::Time arrived_;
+  Watch watch_;
+
+  Mutex mutex_;
+  AdmissionTicket ticket_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<UploadGroup> group_ ABSL_GUARDED_BY(mutex_);  // null once ended
+  std::shared_ptr<Inbound> inbound_ ABSL_GUARDED_BY(mutex_);
+  UploadDone done_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

@@ -1,0 +1,33 @@
+// Threads that copy payload, so that gRPC's own never do bulk work.
+#pragma once
+
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "server/engine/mutex.h"
+
+namespace gemmd {
+
+// A FIFO of functions over a fixed number of threads. Thread-safe. Its length
+// is bounded by the staging blocks: each function holds one.
+class Workers {
+ public:
+  explicit Workers(int threads);
+  // Runs what was scheduled, then stops.
+  ~Workers();
+
+  void Schedule(absl::AnyInvocable<void()> function);
+
+ private:
+  void Loop();
+
+  Mutex mutex_;
+  CondVar wake_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<absl::AnyInvocable<void()>> functions_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace gemmd
