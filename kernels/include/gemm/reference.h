@@ -23,8 +23,11 @@ struct Expected {
 // gamma_k = k u / (1 - k u) with u the unit roundoff of the accumulation
 // (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), plus
 // 2 u of TF32 for its rounded operands, plus the smallest subnormal of D.
-// Where k u >= 1 (long f16 accumulations) the bound is the probabilistic
-// sqrt(k) one of Higham and Mary (2019), so it still says something.
+// Where k u >= 1/4 (long f16 accumulations) the bound is the probabilistic
+// sqrt(k) one of Higham and Mary (2019), so it still says something. The bound
+// also allows for tensor cores that truncate, and for bias and activation in a
+// second pass over D. Where intermediate results may overflow it is infinite.
+// `host.c` is C as it was before the product, also where the kernel had C == D.
 Expected ExpectedElement(const Problem& problem, const Operands& host, int64_t i, int64_t j);
 
 // The worst |D - value| / tolerance over elements (i, j): all of them where

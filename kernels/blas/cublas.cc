@@ -1,0 +1,97 @@
+// The table of the cuBLAS family. Row-major products through the usual swap:
+// column-major D' = op(B)' op(A)'.
+#include <cuda_runtime_api.h>
+
+#include <limits>
+
+#include "kernels/blas/libraries.h"
+#include "kernels/blas/types.h"
+#include "kernels/blas/vocabulary.h"
+#include "kernels/core/cuda_status.h"
+#include "kernels/core/families.h"
+#include "kernels/epilogue/in_place.h"
+
+namespace gemm {
+namespace {
+
+// cuBLAS reads C where it writes D: puts C there first.
+absl::Status CopyCToD(const Problem& p, const Operands& o, cudaStream_t stream) {
+  const size_t size = SizeOf(p.types.d);
+  const size_t row = static_cast<size_t>(p.n) * size;
+  const size_t c_pitch = static_cast<size_t>(o.ldc) * size;
+  const size_t d_pitch = static_cast<size_t>(o.ldd) * size;
+  // The largest pitch of a 2D copy; there are few rows beyond it.
+  constexpr size_t kMaxPitch = std::numeric_limits<int32_t>::max();
+  if (c_pitch <= kMaxPitch && d_pitch <= kMaxPitch) {
+    return CudaStatus(cudaMemcpy2DAsync(o.d, d_pitch, o.c, c_pitch, row, static_cast<size_t>(p.m),
+                                        cudaMemcpyDeviceToDevice, stream),
+                      "copy of C to D");
+  }
+  for (size_t i = 0; i < static_cast<size_t>(p.m); ++i) {
+    const absl::Status status =
+        CudaStatus(cudaMemcpyAsync(static_cast<char*>(o.d) + i * d_pitch,
+                                   static_cast<const char*>(o.c) + i * c_pitch, row,
+                                   cudaMemcpyDeviceToDevice, stream),
+                   "copy of a row of C to D");
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// D = alpha * op(A) op(B) + beta * C.
+absl::Status Product(const Launch& launch, const Problem& p, const Operands& o) {
+  const absl::StatusOr<Scalars> scalars = MakeScalars(p);
+  if (!scalars.ok()) return scalars.status();
+  if (p.beta != 0 && o.c != o.d) {
+    const absl::Status status = CopyCToD(p, o, launch.stream);
+    if (!status.ok()) return status;
+  }
+  return CublasStatus(
+      cublasGemmEx_64(launch.libraries->cublas(), CublasOp(p.trans_b), CublasOp(p.trans_a), p.n,
+                      p.m, p.k, scalars->alpha, o.b, CublasType(p.types.b), o.ldb, o.a,
+                      CublasType(p.types.a), o.lda, scalars->beta, o.d, CublasType(p.types.d),
+                      o.ldd, CublasCompute(p.types.compute), CUBLAS_GEMM_DEFAULT),
+      "cublasGemmEx_64");
+}
+
+absl::Status LaunchCublas(const Launch& launch) {
+  const Problem& p = launch.problem;
+  const Operands& o = launch.operands;
+  if (NeedsWideProduct(p)) {
+    const WideProduct wide = MakeWideProduct(p, o, launch.workspace);
+    const absl::Status status = Product(launch, wide.problem, wide.operands);
+    return status.ok() ? FinishWideProduct(p, o, wide, launch.stream) : status;
+  }
+  const absl::Status status = Product(launch, p, o);
+  if (!status.ok() || !HasBiasOrActivation(p)) return status;
+  return ApplyBiasAndActivation(p, o, launch.stream);
+}
+
+constexpr Kernel CublasRow(absl::string_view name, absl::string_view summary,
+                           absl::Span<const Types> types, int min_capability) {
+  return {
+      .name = name,
+      .family = "cublas",
+      .summary = summary,
+      .capability = {.min = min_capability},
+      .types = types,
+      .auto_rank = 80,
+      .workspace_bytes = WideProductBytes,
+      .launch = LaunchCublas,
+  };
+}
+
+constexpr Kernel kRows[] = {
+    CublasRow("cublas_f64", "cublasGemmEx in f64", kBlasF64, 0),
+    CublasRow("cublas_f32", "cublasGemmEx in f32", kBlasF32, 0),
+    CublasRow("cublas_tf32", "cublasGemmEx, f32 multiplied as TF32", kBlasTF32, 80),
+    CublasRow("cublas_f16", "cublasGemmEx, f16 summed in f32", kBlasF16, 0),
+    CublasRow("cublas_f16acc16", "cublasGemmEx, f16 summed in f16", kBlasF16Acc16, 0),
+    CublasRow("cublas_bf16", "cublasGemmEx, bf16 summed in f32", kBlasBF16, 80),
+};
+
+}  // namespace
+
+absl::Span<const Kernel> CublasRows() { return kRows; }
+
+}  // namespace gemm

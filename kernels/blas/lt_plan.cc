@@ -1,0 +1,170 @@
+#include "kernels/blas/lt_plan.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/blas/vocabulary.h"
+#include "kernels/epilogue/in_place.h"
+
+namespace gemm {
+namespace {
+
+// Collects the first error of a row of calls, so that they read as one.
+class Calls {
+ public:
+  void Add(cublasStatus_t status, absl::string_view what) {
+    if (status_.ok()) status_ = CublasStatus(status, what);
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  absl::Status status_;
+};
+
+template <class T>
+void SetProduct(Calls& calls, LtPlan& plan, cublasLtMatmulDescAttributes_t attribute,
+                const T& value) {
+  calls.Add(cublasLtMatmulDescSetAttribute(&plan.product, attribute, &value, sizeof(value)),
+            "cublasLtMatmulDescSetAttribute");
+}
+
+template <class T>
+void SetPreference(Calls& calls, cublasLtMatmulPreferenceOpaque_t& preference,
+                   cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
+  calls.Add(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)),
+            "cublasLtMatmulPreferenceSetAttribute");
+}
+
+// cuBLASLt's epilogue for ours, where it has one: its bias runs along the rows
+// of the column-major product, which are our columns; its GELU is the tanh
+// approximation, which is not ours. Some of its kernels round the product to a
+// narrow D before they add the bias, so there the bias is ours to add.
+std::optional<cublasLtEpilogue_t> FusedEpilogue(const Problem& problem) {
+  if (problem.types.d == DType::kF64 || problem.bias == BiasAxis::kRows) return std::nullopt;
+  if (problem.bias != BiasAxis::kNone && NeedsWideProduct(problem)) return std::nullopt;
+  const bool bias = problem.bias == BiasAxis::kColumns;
+  switch (problem.activation) {
+    case Activation::kNone:
+      return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    case Activation::kRelu:
+      return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Row-major D = op(A) op(B) is column-major D' = op(B)' op(A)': the operands
+// change places, and each row-major matrix is its transpose in column-major.
+absl::Status Describe(const Problem& p, const Operands& o, LtPlan& plan) {
+  const cudaDataType_t d_type = CublasType(p.types.d);
+  const int64_t ldc = p.beta == 0 ? o.ldd : o.ldc;
+  Calls calls;
+  calls.Add(cublasLtMatmulDescInit(&plan.product, CublasCompute(p.types.compute),
+                                   CublasType(ScaleType(p.types.compute))),
+            "cublasLtMatmulDescInit");
+  SetProduct(calls, plan, CUBLASLT_MATMUL_DESC_TRANSA, CublasOp(p.trans_b));
+  SetProduct(calls, plan, CUBLASLT_MATMUL_DESC_TRANSB, CublasOp(p.trans_a));
+  const auto layout = [&](cublasLtMatrixLayoutOpaque_t& out, cudaDataType_t type, int64_t rows,
+                          int64_t cols, int64_t ld) {
+    calls.Add(cublasLtMatrixLayoutInit(&out, type, static_cast<uint64_t>(rows),
+                                       static_cast<uint64_t>(cols), ld),
+              "cublasLtMatrixLayoutInit");
+  };
+  layout(plan.a, CublasType(p.types.b), p.trans_b ? p.k : p.n, p.trans_b ? p.n : p.k, o.ldb);
+  layout(plan.b, CublasType(p.types.a), p.trans_a ? p.m : p.k, p.trans_a ? p.k : p.m, o.lda);
+  layout(plan.c, d_type, p.n, p.m, ldc);
+  layout(plan.d, d_type, p.n, p.m, o.ldd);
+  return calls.status();
+}
+
+absl::Status SetEpilogue(const Problem& problem, const Operands& operands,
+                         cublasLtEpilogue_t epilogue, LtPlan& plan) {
+  Calls calls;
+  SetProduct(calls, plan, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  if (problem.bias != BiasAxis::kNone) {
+    const int32_t type = CublasType(problem.types.d);
+    SetProduct(calls, plan, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type);
+    SetProduct(calls, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  }
+  return calls.status();
+}
+
+// The heuristic's first choice. UNIMPLEMENTED where there is none.
+absl::Status ChooseAlgorithm(cublasLtHandle_t handle, size_t workspace_bytes, LtPlan& plan) {
+  constexpr uint32_t kAlignment = kRowAlignment;
+  // As in libraries.cc: no reduction in the output's type.
+  constexpr uint32_t kReductions =
+      CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  cublasLtMatmulPreferenceOpaque_t preference;
+  Calls calls;
+  calls.Add(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
+  SetPreference(calls, preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                static_cast<uint64_t>(workspace_bytes));
+  SetPreference(calls, preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kReductions);
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    SetPreference(calls, preference, attribute, kAlignment);
+  }
+  if (!calls.status().ok()) return calls.status();
+  cublasLtMatmulHeuristicResult_t choice;
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, &plan.product, &plan.a, &plan.b, &plan.c, &plan.d, &preference, 1, &choice, &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
+    return absl::UnimplementedError("cuBLASLt has no algorithm for this problem");
+  }
+  plan.algorithm = choice.algo;
+  return CublasStatus(status, "cublasLtMatmulAlgoGetHeuristic");
+}
+
+}  // namespace
+
+LtPlanKey LtPlanKey::Of(const Problem& p, const Operands& o) {
+  return {
+      .m = p.m,
+      .n = p.n,
+      .k = p.k,
+      .lda = o.lda,
+      .ldb = o.ldb,
+      .ldc = p.beta == 0 ? o.ldd : o.ldc,
+      .ldd = o.ldd,
+      .a = p.types.a,
+      .b = p.types.b,
+      .d = p.types.d,
+      .compute = p.types.compute,
+      .trans_a = p.trans_a,
+      .trans_b = p.trans_b,
+      .bias = p.bias,
+      .activation = p.activation,
+  };
+}
+
+absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
+                                  const Operands& operands, size_t workspace_bytes) {
+  LtPlan plan{};
+  if (const auto epilogue = FusedEpilogue(problem)) {
+    absl::Status status = Describe(problem, operands, plan);
+    if (status.ok()) status = SetEpilogue(problem, operands, *epilogue, plan);
+    if (status.ok()) status = ChooseAlgorithm(handle, workspace_bytes, plan);
+    if (status.ok()) {
+      plan.fused_epilogue = true;
+      return plan;
+    }
+    // Without a fused epilogue there may be an algorithm still.
+    if (!absl::IsUnimplemented(status) || !HasBiasOrActivation(problem)) return status;
+  }
+  absl::Status status = Describe(problem, operands, plan);
+  if (status.ok()) status = ChooseAlgorithm(handle, workspace_bytes, plan);
+  if (!status.ok()) return status;
+  plan.fused_epilogue = false;
+  return plan;
+}
+
+absl::Status SetBias(LtPlan& plan, const void* bias) {
+  Calls calls;
+  SetProduct(calls, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  return calls.status();
+}
+
+}  // namespace gemm

@@ -1,0 +1,47 @@
+// How cuBLASLt is to run one problem: descriptors and the algorithm that its
+// heuristic chose. Making one costs tens of microseconds, using it none.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "gemm/problem.h"
+
+namespace gemm {
+
+// Everything about a problem that the choice depends on.
+struct LtPlanKey {
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc, ldd;
+  DType a, b, d;
+  Compute compute;
+  bool trans_a, trans_b;
+  BiasAxis bias;
+  Activation activation;
+
+  static LtPlanKey Of(const Problem& problem, const Operands& operands);
+
+  friend auto operator<=>(const LtPlanKey&, const LtPlanKey&) = default;
+};
+
+// Plain data: cuBLASLt's own descriptors need no release.
+struct LtPlan {
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t a, b, c, d;
+  cublasLtMatmulAlgo_t algorithm;
+  // Whether the algorithm applies bias and activation itself.
+  bool fused_epilogue = false;
+};
+
+// UNIMPLEMENTED where cuBLASLt has no algorithm for the problem.
+absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
+                                  const Operands& operands, size_t workspace_bytes);
+
+// Points a plan with a fused bias at this launch's vector.
+absl::Status SetBias(LtPlan& plan, const void* bias);
+
+}  // namespace gemm

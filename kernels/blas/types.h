@@ -1,0 +1,17 @@
+// The type combinations of the cuBLAS and cuBLASLt rows.
+#pragma once
+
+#include "gemm/problem.h"
+
+namespace gemm {
+
+inline constexpr Types kBlasF64[] = {{DType::kF64, DType::kF64, DType::kF64, Compute::kF64}};
+inline constexpr Types kBlasF32[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF32}};
+inline constexpr Types kBlasTF32[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kTF32}};
+inline constexpr Types kBlasF16[] = {{DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
+                                     {DType::kF16, DType::kF16, DType::kF32, Compute::kF32}};
+inline constexpr Types kBlasF16Acc16[] = {{DType::kF16, DType::kF16, DType::kF16, Compute::kF16}};
+inline constexpr Types kBlasBF16[] = {{DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
+                                      {DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32}};
+
+}  // namespace gemm

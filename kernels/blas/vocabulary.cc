@@ -1,0 +1,78 @@
+#include "kernels/blas/vocabulary.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "gemm/reference.h"
+
+namespace gemm {
+namespace {
+
+absl::Status StoreScalar(absl::string_view field, double value, DType scale, std::byte* out) {
+  StoreElement(out, 0, scale, value);
+  if (std::isfinite(value) && !std::isfinite(LoadElement(out, 0, scale))) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, ", too large for ",
+                                                   Name(scale), ", in which this kernel scales"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CublasStatus(cublasStatus_t status, absl::string_view what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(what, ": ", cublasGetStatusName(status), ": ", cublasGetStatusString(status)));
+}
+
+cudaDataType_t CublasType(DType type) {
+  switch (type) {
+    case DType::kF64:
+      return CUDA_R_64F;
+    case DType::kF16:
+      return CUDA_R_16F;
+    case DType::kBF16:
+      return CUDA_R_16BF;
+    default:
+      return CUDA_R_32F;
+  }
+}
+
+cublasComputeType_t CublasCompute(Compute compute) {
+  switch (compute) {
+    case Compute::kF64:
+      return CUBLAS_COMPUTE_64F;
+    case Compute::kF32:
+      return CUBLAS_COMPUTE_32F;
+    case Compute::kTF32:
+      return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case Compute::kF16:
+      break;
+  }
+  return CUBLAS_COMPUTE_16F;
+}
+
+DType ScaleType(Compute compute) {
+  switch (compute) {
+    case Compute::kF64:
+      return DType::kF64;
+    case Compute::kF32:
+    case Compute::kTF32:
+      return DType::kF32;
+    case Compute::kF16:
+      break;
+  }
+  return DType::kF16;
+}
+
+absl::StatusOr<Scalars> MakeScalars(const Problem& problem) {
+  const DType scale = ScaleType(problem.types.compute);
+  Scalars scalars{};
+  for (const absl::Status& status : {StoreScalar("alpha", problem.alpha, scale, scalars.alpha),
+                                     StoreScalar("beta", problem.beta, scale, scalars.beta)}) {
+    if (!status.ok()) return status;
+  }
+  return scalars;
+}
+
+}  // namespace gemm

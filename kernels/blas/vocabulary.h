@@ -1,0 +1,40 @@
+// Our types and scalars as cuBLAS names them, and its errors as statuses.
+#pragma once
+
+#include <cublas_v2.h>
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "gemm/problem.h"
+
+namespace gemm {
+
+// OK, or INTERNAL with what was tried and what cuBLAS says.
+absl::Status CublasStatus(cublasStatus_t status, absl::string_view what);
+
+// For f64, f32, f16 and bf16, which are all that the tables list.
+cudaDataType_t CublasType(DType type);
+
+// f32 operands are multiplied in full f32 unless the mode is kTF32.
+cublasComputeType_t CublasCompute(Compute compute);
+
+// The type that cuBLAS takes alpha and beta in.
+DType ScaleType(Compute compute);
+
+inline cublasOperation_t CublasOp(bool transposed) {
+  return transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+// Alpha and beta in the scale type, in host memory.
+struct Scalars {
+  alignas(8) std::byte alpha[8];
+  alignas(8) std::byte beta[8];
+};
+
+// INVALID_ARGUMENT where a finite factor becomes infinite in the scale type.
+absl::StatusOr<Scalars> MakeScalars(const Problem& problem);
+
+}  // namespace gemm

@@ -1,0 +1,126 @@
+#include "gemm/catalogue.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/core/families.h"
+
+namespace gemm {
+namespace {
+
+using RowsFn = absl::Span<const Kernel> (*)();
+constexpr RowsFn kTables[] = {
+    HostRows,
+#if GEMM_HAS_CUDA
+    SimtRows,
+    CublasRows,
+    CublasLtRows,
+#endif
+};
+
+// As many as a user can read at a glance.
+constexpr size_t kSuggestions = 3;
+
+std::vector<const Kernel*> CollectRows() {
+  std::vector<const Kernel*> rows;
+  for (const RowsFn table : kTables) {
+    for (const Kernel& kernel : table()) rows.push_back(&kernel);
+  }
+  return rows;
+}
+
+std::vector<absl::string_view> CollectFamilies() {
+  std::vector<absl::string_view> families;
+  for (const Kernel* kernel : Catalogue()) {
+    if (std::find(families.begin(), families.end(), kernel->family) == families.end()) {
+      families.push_back(kernel->family);
+    }
+  }
+  return families;
+}
+
+// Levenshtein's distance: insertions, deletions and substitutions.
+size_t EditDistance(absl::string_view x, absl::string_view y) {
+  std::vector<size_t> row(y.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= x.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= y.size(); ++j) {
+      const size_t substituted = diagonal + (x[i - 1] == y[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, substituted}));
+    }
+  }
+  return row.back();
+}
+
+absl::StatusOr<size_t> ParamIndex(const Kernel& kernel, absl::string_view name) {
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    if (kernel.params[i].name == name) return i;
+  }
+  if (kernel.params.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel ", kernel.name, " has no launch parameters; got ", name));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "kernel ", kernel.name, " has no launch parameter ", name, "; it has ",
+      absl::StrJoin(kernel.params, ", ",
+                    [](std::string* out, const ParamSpec& p) { absl::StrAppend(out, p.name); })));
+}
+
+}  // namespace
+
+absl::Span<const Kernel* const> Catalogue() {
+  static const auto* const rows = new std::vector<const Kernel*>(CollectRows());
+  return *rows;
+}
+
+absl::Span<const absl::string_view> Families() {
+  static const auto* const families = new std::vector<absl::string_view>(CollectFamilies());
+  return *families;
+}
+
+absl::StatusOr<const Kernel*> FindKernel(absl::string_view name) {
+  for (const Kernel* kernel : Catalogue()) {
+    if (kernel->name == name) return kernel;
+  }
+  return absl::NotFoundError(absl::StrCat("no kernel is named \"", name, "\"; the nearest are ",
+                                          absl::StrJoin(NearestNames(name, kSuggestions), ", ")));
+}
+
+std::vector<absl::string_view> NearestNames(absl::string_view name, size_t count) {
+  // A longer name than any row's adds the same to every distance.
+  constexpr size_t kLongest = 128;
+  std::vector<std::pair<size_t, absl::string_view>> ranked;
+  for (const Kernel* kernel : Catalogue()) {
+    ranked.emplace_back(EditDistance(name.substr(0, kLongest), kernel->name), kernel->name);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  ranked.resize(std::min(count, ranked.size()));
+  std::vector<absl::string_view> names;
+  for (const auto& entry : ranked) names.push_back(entry.second);
+  return names;
+}
+
+absl::StatusOr<LaunchParams> ResolveParams(const Kernel& kernel,
+                                           const std::map<std::string, int64_t>& values) {
+  LaunchParams params{};
+  for (size_t i = 0; i < kernel.params.size(); ++i) params[i] = kernel.params[i].default_value;
+  for (const auto& [name, value] : values) {
+    const absl::StatusOr<size_t> index = ParamIndex(kernel, name);
+    if (!index.ok()) return index.status();
+    const ParamSpec& spec = kernel.params[*index];
+    if (value < spec.min || value > spec.max) {
+      return absl::InvalidArgumentError(absl::StrCat("launch parameter ", name, " of kernel ",
+                                                     kernel.name, " is ", value, "; it must be ",
+                                                     spec.min, " to ", spec.max));
+    }
+    params[*index] = value;
+  }
+  return params;
+}
+
+}  // namespace gemm

@@ -1,0 +1,57 @@
+#include "gemm/kernel.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace gemm {
+namespace {
+
+// "9.0" for 90.
+std::string CapabilityName(int capability) {
+  return absl::StrCat(capability / 10, ".", capability % 10);
+}
+
+std::string Needs(const Capability& capability) {
+  if (capability.max == Capability{}.max) return CapabilityName(capability.min) + " or higher";
+  if (capability.min == capability.max) return CapabilityName(capability.min) + " exactly";
+  return absl::StrCat(CapabilityName(capability.min), " to ", CapabilityName(capability.max));
+}
+
+// "a f16, b f16, output f32, compute f32".
+std::string Describe(const Types& types) {
+  return absl::StrCat("a ", Name(types.a), ", b ", Name(types.b), ", output ", Name(types.d),
+                      ", compute ", Name(types.compute));
+}
+
+}  // namespace
+
+absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device) {
+  if (kernel.target != device.target) {
+    return absl::FailedPreconditionError(
+        kernel.target == Target::kCuda
+            ? absl::StrCat("kernel ", kernel.name, " needs a CUDA device; this is a host device")
+            : absl::StrCat("kernel ", kernel.name, " needs a host device; this is a CUDA device"));
+  }
+  if (kernel.target == Target::kHost) return absl::OkStatus();
+  if (device.capability < kernel.capability.min || device.capability > kernel.capability.max) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "kernel ", kernel.name, " needs CUDA compute capability ", Needs(kernel.capability),
+        "; this device has ", CapabilityName(device.capability)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTypes(const Kernel& kernel, const Types& types) {
+  for (const Types& taken : kernel.types) {
+    if (taken == types) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "kernel ", kernel.name, " does not take (", Describe(types), "); it takes (",
+      absl::StrJoin(kernel.types, "), (",
+                    [](std::string* out, const Types& t) { out->append(Describe(t)); }),
+      ")"));
+}
+
+}  // namespace gemm

@@ -1,0 +1,20 @@
+// What the CUDA sources define, for a build without them.
+#include "gemm/generate.h"
+#include "gemm/libraries.h"
+
+namespace gemm {
+namespace {
+
+absl::Status NoCuda() {
+  return absl::UnavailableError("this build has no CUDA: it serves the host device only");
+}
+
+}  // namespace
+
+absl::Status GenerateCuda(const GeneratorSpec&, const GeneratorTarget&, CUstream_st*) {
+  return NoCuda();
+}
+
+absl::StatusOr<std::shared_ptr<Libraries>> CreateLibraries(CUstream_st*) { return NoCuda(); }
+
+}  // namespace gemm

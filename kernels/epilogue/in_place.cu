@@ -1,0 +1,105 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/cuda_status.h"
+#include "kernels/epilogue/epilogue.cuh"
+#include "kernels/epilogue/in_place.h"
+
+namespace gemm {
+namespace {
+
+constexpr int kThreads = 256;
+// Enough blocks to fill any GPU; larger matrices are strided over.
+constexpr int64_t kMaxBlocks = 65536;
+
+template <DType kD>
+__global__ void InPlaceKernel(const Epilogue<kD> epilogue, int64_t m, int64_t n) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
+       e += step) {
+    const int64_t i = e / n, j = e % n;
+    epilogue.Store(Epilogue<kD>::Element::Load(epilogue.d[i * epilogue.ldd + j]), i, j);
+  }
+}
+
+template <DType kD>
+__global__ void WideKernel(const Epilogue<kD> epilogue, const float* wide, int64_t ld, int64_t m,
+                           int64_t n) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
+       e += step) {
+    const int64_t i = e / n, j = e % n;
+    epilogue.Store(wide[i * ld + j], i, j);
+  }
+}
+
+unsigned BlocksFor(const Problem& problem) {
+  return static_cast<unsigned>(
+      std::min((problem.m * problem.n + kThreads - 1) / kThreads, kMaxBlocks));
+}
+
+template <DType kD>
+absl::Status Finish(Problem problem, const Operands& operands, const WideProduct& wide,
+                    cudaStream_t stream) {
+  problem.alpha = 1;  // in the wide product already
+  WideKernel<kD><<<BlocksFor(problem), kThreads, 0, stream>>>(
+      MakeEpilogue<kD>(problem, operands), static_cast<const float*>(wide.operands.d),
+      wide.operands.ldd, problem.m, problem.n);
+  return CudaStatus(cudaGetLastError(), "launch of the pass over the wide product");
+}
+
+template <DType kD>
+absl::Status Apply(Problem problem, const Operands& operands, cudaStream_t stream) {
+  problem.alpha = 1;
+  problem.beta = 0;
+  InPlaceKernel<kD><<<BlocksFor(problem), kThreads, 0, stream>>>(
+      MakeEpilogue<kD>(problem, operands), problem.m, problem.n);
+  return CudaStatus(cudaGetLastError(), "launch of the bias and activation pass");
+}
+
+}  // namespace
+
+size_t WideProductBytes(const Problem& problem) {
+  if (!NeedsWideProduct(problem)) return 0;
+  return static_cast<size_t>(problem.m) * static_cast<size_t>(PitchBytes(problem.n, DType::kF32));
+}
+
+WideProduct MakeWideProduct(const Problem& problem, const Operands& operands,
+                            const Workspace& scratch) {
+  WideProduct wide{problem, operands};
+  wide.problem.types.d = DType::kF32;
+  wide.problem.beta = 0;
+  wide.problem.bias = BiasAxis::kNone;
+  wide.problem.activation = Activation::kNone;
+  wide.operands.c = nullptr;
+  wide.operands.bias = nullptr;
+  wide.operands.d = scratch.data;
+  wide.operands.ldd =
+      PitchBytes(problem.n, DType::kF32) / static_cast<int64_t>(SizeOf(DType::kF32));
+  return wide;
+}
+
+absl::Status FinishWideProduct(const Problem& problem, const Operands& operands,
+                               const WideProduct& wide, CUstream_st* stream) {
+  return problem.types.d == DType::kF16 ? Finish<DType::kF16>(problem, operands, wide, stream)
+                                        : Finish<DType::kBF16>(problem, operands, wide, stream);
+}
+
+absl::Status ApplyBiasAndActivation(const Problem& problem, const Operands& operands,
+                                    CUstream_st* stream) {
+  switch (problem.types.d) {
+    case DType::kF64:
+      return Apply<DType::kF64>(problem, operands, stream);
+    case DType::kF32:
+      return Apply<DType::kF32>(problem, operands, stream);
+    case DType::kF16:
+      return Apply<DType::kF16>(problem, operands, stream);
+    case DType::kBF16:
+      return Apply<DType::kBF16>(problem, operands, stream);
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("output dtype ", Name(problem.types.d), " has no bias and activation pass"));
+  }
+}
+
+}  // namespace gemm

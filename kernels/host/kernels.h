@@ -1,0 +1,20 @@
+// The host's two ways to multiply; see rows.cc for what each takes.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "gemm/kernel.h"
+
+namespace gemm {
+
+// Sums in double precision, in blocks that stay in the L2 cache.
+absl::Status LaunchHostReference(const Launch& launch);
+size_t HostReferenceWorkspace(const Problem& problem);
+
+// OpenBLAS; 16-bit operands go through f32 blocks. INVALID_ARGUMENT for a
+// dimension beyond what OpenBLAS's int takes.
+absl::Status LaunchHostOpenblas(const Launch& launch);
+size_t HostOpenblasWorkspace(const Problem& problem);
+
+}  // namespace gemm

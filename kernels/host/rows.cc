@@ -1,0 +1,48 @@
+// The table of the host family.
+#include "kernels/core/families.h"
+#include "kernels/host/kernels.h"
+
+namespace gemm {
+namespace {
+
+// Every compute mode that a caller may ask of these types: the host is at least
+// as accurate as each.
+constexpr Types kTypes[] = {
+    {DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
+    {DType::kF32, DType::kF32, DType::kF32, Compute::kF32},
+    {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32},
+    {DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
+    {DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
+    {DType::kF16, DType::kF16, DType::kF32, Compute::kF32},
+    {DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
+    {DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32},
+};
+
+constexpr Kernel kRows[] = {
+    {
+        .name = "host_openblas",
+        .family = "host",
+        .summary = "OpenBLAS; 16-bit types are multiplied as f32",
+        .target = Target::kHost,
+        .types = kTypes,
+        .auto_rank = 20,
+        .workspace_bytes = HostOpenblasWorkspace,
+        .launch = LaunchHostOpenblas,
+    },
+    {
+        .name = "host_reference",
+        .family = "host",
+        .summary = "sums in double precision, in order of k: the oracle",
+        .target = Target::kHost,
+        .types = kTypes,
+        .auto_rank = 10,
+        .workspace_bytes = HostReferenceWorkspace,
+        .launch = LaunchHostReference,
+    },
+};
+
+}  // namespace
+
+absl::Span<const Kernel> HostRows() { return kRows; }
+
+}  // namespace gemm

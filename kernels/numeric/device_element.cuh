@@ -1,0 +1,48 @@
+// Device element types as C++ types, so that one template serves every DType.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "gemm/dtype.h"
+
+namespace gemm {
+
+// How one element type lies in device memory, is widened to `Scalar`, which is
+// what epilogues compute in, and is rounded back to nearest even.
+template <DType kType>
+struct DeviceElement;
+
+template <>
+struct DeviceElement<DType::kF64> {
+  using Type = double;
+  using Scalar = double;
+  __device__ static Scalar Load(Type x) { return x; }
+  __device__ static Type Store(Scalar x) { return x; }
+};
+
+template <>
+struct DeviceElement<DType::kF32> {
+  using Type = float;
+  using Scalar = float;
+  __device__ static Scalar Load(Type x) { return x; }
+  __device__ static Type Store(Scalar x) { return x; }
+};
+
+template <>
+struct DeviceElement<DType::kF16> {
+  using Type = __half;
+  using Scalar = float;
+  __device__ static Scalar Load(Type x) { return __half2float(x); }
+  __device__ static Type Store(Scalar x) { return __float2half_rn(x); }
+};
+
+template <>
+struct DeviceElement<DType::kBF16> {
+  using Type = __nv_bfloat16;
+  using Scalar = float;
+  __device__ static Scalar Load(Type x) { return __bfloat162float(x); }
+  __device__ static Type Store(Scalar x) { return __float2bfloat16_rn(x); }
+};
+
+}  // namespace gemm

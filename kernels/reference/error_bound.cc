@@ -1,0 +1,201 @@
+#include "kernels/reference/error_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/numeric/activation.h"
+
+namespace gemm {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Past this k u the worst case says nothing that the probabilistic bound does
+// not say better.
+constexpr double kWorstCaseLimit = 0.25;
+
+// lambda of Higham and Mary, "A new approach to probabilistic rounding error
+// analysis" (2019), theorem 2.4: sums of independent roundings stay within
+// lambda sqrt(k) u but with probability 2 k exp(-lambda^2 / 2), 1e-13 k here.
+constexpr double kLambda = 8;
+
+// Steps beyond k: tensor cores align the products of a step to the largest
+// before they add, which for short sums costs a little more than k roundings.
+constexpr double kExtraSteps = 4;
+
+// Truncation where hardware may not round: 10 explicit significand bits.
+constexpr double kTf32Unit = 0x1p-10;
+
+// Errors of erf and of the multiplications about it, in unit roundoffs of the
+// scale type, relative to |x|.
+constexpr double kGeluRoundings = 8;
+// The largest slope of GELU, at sqrt 2.
+constexpr double kGeluLipschitz = 1.13;
+
+// One rounding of the accumulation. Tensor cores truncate: twice the unit.
+double AccumulationUnit(const Types& types) {
+  switch (types.compute) {
+    case Compute::kF64:
+      return UnitRoundoff(DType::kF64);
+    case Compute::kF16:
+      return UnitRoundoff(DType::kF16);
+    case Compute::kTF32:
+      return 2 * UnitRoundoff(DType::kF32);
+    case Compute::kF32:
+      break;
+  }
+  return types.a == DType::kF32 ? UnitRoundoff(DType::kF32) : 2 * UnitRoundoff(DType::kF32);
+}
+
+// The type of alpha and beta and of the arithmetic with them.
+DType ScaleType(Compute compute) {
+  switch (compute) {
+    case Compute::kF64:
+      return DType::kF64;
+    case Compute::kF16:
+      return DType::kF16;
+    case Compute::kF32:
+    case Compute::kTF32:
+      break;
+  }
+  return DType::kF32;
+}
+
+// The largest absolute error of rounding to a number that is not normal, where
+// hardware may flush it to zero. f16 arithmetic keeps subnormals everywhere.
+double UnderflowUnit(DType type) {
+  switch (type) {
+    case DType::kF64:
+      return std::numeric_limits<double>::min();
+    case DType::kF32:
+    case DType::kBF16:
+      return std::numeric_limits<float>::min();
+    case DType::kF16:
+      return 0x1p-24;
+    case DType::kE4M3:
+      return 0x1p-9;
+    case DType::kE5M2:
+      return 0x1p-16;
+    case DType::kS8:
+    case DType::kS32:
+      return 0.5;
+  }
+  return 0;
+}
+
+// A value and how far a right kernel may be from it, so far.
+struct Bounded {
+  double value;
+  double error;
+
+  double reach() const { return std::abs(value) + error; }
+};
+
+// One rounding to `type`; through f32 on the way to 16 bits, hence the excess.
+void Round(DType type, Bounded& x) {
+  constexpr double kDoubleRounding = 1 + 0x1p-10;
+  x.error += kDoubleRounding * UnitRoundoff(type) * x.reach() + UnderflowUnit(type);
+}
+
+Bounded SumOfProducts(const Problem& problem, const ElementTerms& t) {
+  const DType scale = ScaleType(problem.types.compute);
+  const double k = static_cast<double>(problem.k);
+  Bounded sum{t.dot, AccumulationBound(problem.types, problem.k) * t.abs_dot};
+  // The reference's own sum.
+  sum.error += (k + 2) * UnitRoundoff(DType::kF64) * t.abs_dot;
+  // Operands, products and sums that underflow.
+  sum.error += UnderflowUnit(scale) * (k + (scale == DType::kF16 ? 0 : t.abs_a + t.abs_b));
+  return sum;
+}
+
+// alpha * sum + beta * c. Three roundings each: the factor's, the product's and
+// the addition's.
+Bounded Scale(const Problem& problem, const Bounded& sum, double c) {
+  const DType scale = ScaleType(problem.types.compute);
+  const double roundings = 3.01 * UnitRoundoff(scale);
+  const double scaled_reach = std::abs(problem.alpha) * sum.reach();
+  const double beta_c = problem.beta * c;
+  Bounded x{problem.alpha * sum.value + beta_c, std::abs(problem.alpha) * sum.error};
+  x.error += roundings * (scaled_reach + std::abs(beta_c));
+  // alpha and beta may be subnormal in the scale type.
+  x.error += UnderflowUnit(scale) * (sum.reach() + std::abs(c) + 3);
+  return x;
+}
+
+Bounded ApplyActivation(const Problem& problem, const Bounded& x) {
+  const DType scale =
+      problem.types.d == DType::kF64 ? DType::kF64 : DType::kF32;  // of the epilogue
+  const double u = UnitRoundoff(scale);
+  Bounded y{Activate(problem.activation, problem.leaky_slope, x.value), x.error};
+  if (problem.activation == Activation::kGelu) {
+    y.error = kGeluLipschitz * x.error + kGeluRoundings * u * x.reach();
+  }
+  if (problem.activation == Activation::kLeakyRelu) {
+    const double slope = std::abs(problem.leaky_slope);
+    y.error = std::max(1.0, slope) * x.error + 3 * u * slope * x.reach();
+  }
+  return y;
+}
+
+}  // namespace
+
+double LargestFinite(DType type) {
+  switch (type) {
+    case DType::kF64:
+      return std::numeric_limits<double>::max();
+    case DType::kF32:
+      return std::numeric_limits<float>::max();
+    case DType::kF16:
+      return 65504;
+    case DType::kBF16:
+      return 0x1.fep127;
+    case DType::kE4M3:
+      return 448;
+    case DType::kE5M2:
+      return 57344;
+    case DType::kS8:
+      return 127;
+    case DType::kS32:
+      return 2147483647;
+  }
+  return 0;
+}
+
+double AccumulationBound(const Types& types, int64_t k) {
+  const double u = AccumulationUnit(types);
+  const double steps = static_cast<double>(k) + kExtraSteps;
+  const double operands =
+      types.compute == Compute::kTF32 ? 2 * kTf32Unit + kTf32Unit * kTf32Unit : 0;
+  const double probabilistic = std::expm1(kLambda * std::sqrt(steps) * u + steps * u * u);
+  if (steps * u < kWorstCaseLimit) {
+    const double gamma = steps * u / (1 - steps * u);
+    return operands + (1 + operands) * gamma;
+  }
+  return operands + (1 + operands) * probabilistic;
+}
+
+Expected BoundElement(const Problem& problem, const ElementTerms& terms) {
+  const DType d = problem.types.d;
+  const DType scale = ScaleType(problem.types.compute);
+  const bool second_pass =
+      problem.bias != BiasAxis::kNone || problem.activation != Activation::kNone;
+  const Bounded sum = SumOfProducts(problem, terms);
+  Bounded x = Scale(problem, sum, terms.c);
+  // Partial sums reach up to the sum of the magnitudes.
+  const double partial =
+      terms.abs_dot * std::max(1.0, std::abs(problem.alpha)) + std::abs(problem.beta * terms.c);
+  bool overflow = partial * (1 + AccumulationUnit(problem.types)) > LargestFinite(scale);
+  if (second_pass) {
+    Round(d, x);
+    overflow = overflow || x.reach() > LargestFinite(d);
+    x.value += terms.bias;
+    x.error += UnitRoundoff(scale) * x.reach();
+    x = ApplyActivation(problem, x);
+  }
+  Round(d, x);
+  if (std::isfinite(x.value) && (overflow || !(x.error < kInfinity))) return {x.value, kInfinity};
+  return {x.value, x.error};
+}
+
+}  // namespace gemm

@@ -1,0 +1,160 @@
+#include "gemm/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "kernels/host/pack.h"
+#include "kernels/reference/error_bound.h"
+
+namespace gemm {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A row of op(A) or a column of op(B) in doubles, with the sum of its
+// magnitudes.
+struct Line {
+  std::vector<double> values;
+  double magnitude = 0;
+};
+
+// Rows of op(A) and columns of op(B), converted once for as long as they fit.
+class LineCache {
+ public:
+  LineCache(const Problem& problem, const Operands& host)
+      : k_(problem.k), a_(ViewA(problem, host)), b_(ViewB(problem, host)) {}
+
+  const Line& RowOfA(int64_t row) {
+    return Get(rows_, row, [&](double* out) { PackBlock(a_, row, 1, 0, k_, out, k_); });
+  }
+  const Line& ColumnOfB(int64_t col) {
+    return Get(cols_, col, [&](double* out) { PackBlock(b_, 0, k_, col, 1, out, 1); });
+  }
+
+ private:
+  using Lines = std::unordered_map<int64_t, Line>;
+  static constexpr int64_t kMaxElements = 4 << 20;  // in each of the two
+
+  template <class Fill>
+  const Line& Get(Lines& lines, int64_t index, Fill&& fill) {
+    const auto found = lines.find(index);
+    if (found != lines.end()) return found->second;
+    if (static_cast<int64_t>(lines.size() + 1) * k_ > kMaxElements) lines.clear();
+    Line& line = lines[index];
+    line.values.resize(static_cast<size_t>(k_));
+    fill(line.values.data());
+    for (const double value : line.values) line.magnitude += std::abs(value);
+    return line;
+  }
+
+  const int64_t k_;
+  const OperandView a_;
+  const OperandView b_;
+  Lines rows_;
+  Lines cols_;
+};
+
+// Dot product and the sum of magnitudes, each in four interleaved sums.
+void Dot(const Line& a, const Line& b, ElementTerms& terms) {
+  double dot[4] = {}, abs_dot[4] = {};
+  const size_t k = a.values.size();
+  for (size_t p = 0; p < k; ++p) {
+    const double product = a.values[p] * b.values[p];
+    dot[p % 4] += product;
+    abs_dot[p % 4] += std::abs(product);
+  }
+  terms.dot = (dot[0] + dot[1]) + (dot[2] + dot[3]);
+  terms.abs_dot = (abs_dot[0] + abs_dot[1]) + (abs_dot[2] + abs_dot[3]);
+  terms.abs_a = a.magnitude;
+  terms.abs_b = b.magnitude;
+}
+
+Expected ExpectedAt(const Problem& problem, const Operands& host, LineCache& lines, int64_t i,
+                    int64_t j) {
+  ElementTerms terms;
+  Dot(lines.RowOfA(i), lines.ColumnOfB(j), terms);
+  if (problem.beta != 0) terms.c = LoadElement(host.c, i * host.ldc + j, problem.types.d);
+  if (problem.bias == BiasAxis::kColumns) terms.bias = LoadElement(host.bias, j, problem.types.d);
+  if (problem.bias == BiasAxis::kRows) terms.bias = LoadElement(host.bias, i, problem.types.d);
+  return BoundElement(problem, terms);
+}
+
+// |actual - value| / tolerance, with what IEEE's special values make of it.
+double ErrorRatio(const Problem& problem, const Expected& expected, double actual) {
+  if (std::isnan(expected.value)) {
+    // relu may swallow a NaN.
+    return std::isnan(actual) || problem.activation == Activation::kRelu ? 0 : kInfinity;
+  }
+  if (std::isinf(expected.value)) return actual == expected.value ? 0 : kInfinity;
+  if (expected.tolerance == kInfinity) return 0;
+  if (std::isnan(actual)) return kInfinity;
+  if (std::isinf(actual)) {
+    const bool overflows =
+        std::abs(expected.value) + expected.tolerance >= LargestFinite(problem.types.d);
+    return overflows && std::signbit(actual) == std::signbit(expected.value) ? 0 : kInfinity;
+  }
+  return std::abs(actual - expected.value) / expected.tolerance;
+}
+
+using Position = std::pair<int64_t, int64_t>;
+
+// The elements to look at, in order.
+std::vector<Position> Sample(const Problem& problem, int64_t max_samples, uint64_t seed) {
+  std::vector<Position> positions;
+  const int64_t m = problem.m, n = problem.n;
+  if (m <= max_samples && n <= max_samples && m * n <= max_samples) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) positions.emplace_back(i, j);
+    }
+    return positions;
+  }
+  positions = {{0, 0}, {0, n - 1}, {m - 1, 0}, {m - 1, n - 1}};
+  std::mt19937_64 random(seed);
+  std::uniform_int_distribution<int64_t> row(0, m - 1), col(0, n - 1);
+  for (int64_t s = 4; s < max_samples; ++s) {
+    // Every eighth along each of the last row and the last column.
+    const int64_t i = s % 8 == 0 ? m - 1 : row(random);
+    const int64_t j = s % 8 == 1 ? n - 1 : col(random);
+    positions.emplace_back(i, j);
+  }
+  std::sort(positions.begin(), positions.end());
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+  return positions;
+}
+
+}  // namespace
+
+Expected ExpectedElement(const Problem& problem, const Operands& host, int64_t i, int64_t j) {
+  LineCache lines(problem, host);
+  return ExpectedAt(problem, host, lines, i, j);
+}
+
+Agreement CompareWithReference(const Problem& problem, const Operands& host, int64_t max_samples,
+                               uint64_t seed) {
+  Agreement agreement;
+  LineCache lines(problem, host);
+  double worst = -1;
+  for (const auto& [i, j] : Sample(problem, max_samples, seed)) {
+    const Expected expected = ExpectedAt(problem, host, lines, i, j);
+    const double actual = LoadElement(host.d, i * host.ldd + j, problem.types.d);
+    const double ratio = ErrorRatio(problem, expected, actual);
+    ++agreement.checked;
+    if (std::isfinite(actual) && std::isfinite(expected.value)) {
+      agreement.worst_absolute_error =
+          std::max(agreement.worst_absolute_error, std::abs(actual - expected.value));
+    }
+    if (ratio <= worst) continue;
+    worst = ratio;
+    agreement.worst_ratio = ratio;
+    agreement.worst_row = i;
+    agreement.worst_col = j;
+  }
+  return agreement;
+}
+
+}  // namespace gemm

@@ -1,0 +1,103 @@
+// The naive kernels: one thread, one element of D, operands read from global
+// memory as they lie.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "gemm/kernel.h"
+#include "kernels/core/cuda_status.h"
+#include "kernels/epilogue/epilogue.cuh"
+
+namespace gemm {
+
+// A variant of the naive kernel.
+struct NaiveConfig {
+  DType type = DType::kF32;  // of A, B and D
+  DType accumulate = DType::kF32;
+  int tile_m = 8;   // threads of a block along m
+  int tile_n = 32;  // and along n, so that a warp reads B in one piece
+
+  constexpr int threads() const { return tile_m * tile_n; }
+};
+
+// op(X) as element strides.
+template <class Element>
+struct StridedOperand {
+  const Element* data;
+  int64_t row_stride;
+  int64_t col_stride;
+
+  StridedOperand(const void* data, int64_t ld, bool transposed)
+      : data(static_cast<const Element*>(data)),
+        row_stride(transposed ? 1 : ld),
+        col_stride(transposed ? ld : 1) {}
+};
+
+// acc + a * b with one rounding to the accumulator's type.
+__device__ inline double MultiplyAdd(double a, double b, double acc) { return fma(a, b, acc); }
+__device__ inline float MultiplyAdd(float a, float b, float acc) { return fmaf(a, b, acc); }
+__device__ inline __half MultiplyAdd(__half a, __half b, __half acc) { return __hfma(a, b, acc); }
+
+// An operand's element in the accumulator's type.
+template <class Variant>
+__device__ auto Widen(typename Variant::Operand::Type x) {
+  if constexpr (Variant::kConfig.accumulate == Variant::kConfig.type) {
+    return x;
+  } else {
+    return Variant::Operand::Load(x);
+  }
+}
+
+// `Variant` has a constexpr NaiveConfig kConfig. It is a type and not the record
+// itself because nvcc cannot name kernels by records of a namespace.
+template <class Variant>
+__global__ __launch_bounds__(Variant::kConfig.threads()) void NaiveKernel(
+    const StridedOperand<typename Variant::Operand::Type> a,
+    const StridedOperand<typename Variant::Operand::Type> b,
+    const Epilogue<Variant::kConfig.type> epilogue, int64_t m, int64_t n, int64_t k,
+    int64_t tiles_n) {
+  constexpr NaiveConfig kConfig = Variant::kConfig;
+  using Accumulator = typename DeviceElement<kConfig.accumulate>::Type;
+  // Tiles are numbered along one grid dimension: the others end at 65535.
+  const int64_t tile = blockIdx.x;
+  const int64_t i = tile / tiles_n * kConfig.tile_m + threadIdx.y;
+  const int64_t j = tile % tiles_n * kConfig.tile_n + threadIdx.x;
+  if (i >= m || j >= n) return;
+  const auto* a_row = a.data + i * a.row_stride;
+  const auto* b_col = b.data + j * b.col_stride;
+  Accumulator sum = 0;
+  for (int64_t p = 0; p < k; ++p) {
+    sum = MultiplyAdd(Widen<Variant>(*a_row), Widen<Variant>(*b_col), sum);
+    a_row += a.col_stride;
+    b_col += b.row_stride;
+  }
+  epilogue.Store(DeviceElement<kConfig.accumulate>::Load(sum), i, j);
+}
+
+template <class Variant>
+absl::Status LaunchNaive(const Launch& launch) {
+  constexpr NaiveConfig kConfig = Variant::kConfig;
+  using Element = typename Variant::Operand::Type;
+  const Problem& p = launch.problem;
+  const Operands& o = launch.operands;
+  const int64_t tiles_m = (p.m + kConfig.tile_m - 1) / kConfig.tile_m;
+  const int64_t tiles_n = (p.n + kConfig.tile_n - 1) / kConfig.tile_n;
+  constexpr int64_t kMaxTiles = std::numeric_limits<int32_t>::max();
+  if (tiles_m > kMaxTiles / tiles_n) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("m x n is ", p.m, " x ", p.n, ", more than ", kMaxTiles, " tiles of ",
+                     kConfig.tile_m, " x ", kConfig.tile_n, ", the most that one launch takes"));
+  }
+  const dim3 block(kConfig.tile_n, kConfig.tile_m);
+  NaiveKernel<Variant><<<static_cast<unsigned>(tiles_m * tiles_n), block, 0, launch.stream>>>(
+      StridedOperand<Element>(o.a, o.lda, p.trans_a),
+      StridedOperand<Element>(o.b, o.ldb, p.trans_b), MakeEpilogue<kConfig.type>(p, o), p.m, p.n,
+      p.k, tiles_n);
+  return CudaStatus(cudaGetLastError(), "launch of a naive kernel");
+}
+
+}  // namespace gemm

@@ -1,0 +1,134 @@
+// The catalogue as a whole, and what a row answers about itself.
+#include "gemm/catalogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace gemm {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+const Kernel& Find(absl::string_view name) { return *FindKernel(name).value(); }
+
+TEST(Catalogue, NamesAreUniqueAndRowsComplete) {
+  std::set<std::string> names;
+  for (const Kernel* kernel : Catalogue()) {
+    const std::string name(kernel->name);
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_FALSE(kernel->family.empty()) << name;
+    EXPECT_FALSE(kernel->summary.empty()) << name;
+    EXPECT_FALSE(kernel->types.empty()) << name;
+    EXPECT_NE(kernel->launch, nullptr) << name;
+    EXPECT_LE(kernel->params.size(), kMaxParams) << name;
+    EXPECT_TRUE(kernel->deterministic) << name;
+    for (const ParamSpec& param : kernel->params) {
+      EXPECT_LE(param.min, param.default_value) << name << " " << param.name;
+      EXPECT_LE(param.default_value, param.max) << name << " " << param.name;
+    }
+  }
+  EXPECT_TRUE(names.count("host_openblas"));
+  EXPECT_TRUE(names.count("host_reference"));
+}
+
+TEST(Catalogue, FamiliesAreThoseOfTheRowsInOrder) {
+  size_t at = 0;
+  for (const Kernel* kernel : Catalogue()) {
+    while (at < Families().size() && Families()[at] != kernel->family) ++at;
+    ASSERT_LT(at, Families().size()) << kernel->name << " breaks the order of families";
+  }
+  EXPECT_EQ(at + 1, Families().size());
+}
+
+TEST(Catalogue, FindsByNameAndSuggestsTheNearest) {
+  EXPECT_EQ(Find("host_openblas").name, "host_openblas");
+  const auto missing = FindKernel("host_openblass");
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Message(missing.status()), HasSubstr("\"host_openblass\""));
+  EXPECT_THAT(Message(missing.status()), HasSubstr("nearest are host_openblas"));
+  EXPECT_EQ(FindKernel("").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Catalogue, NearestNamesAreOrderedAndBounded) {
+  EXPECT_EQ(NearestNames("host_referenc", 1), std::vector<absl::string_view>{"host_reference"});
+  EXPECT_EQ(NearestNames("x", 1000).size(), Catalogue().size());
+  EXPECT_TRUE(NearestNames("x", 0).empty());
+  EXPECT_EQ(NearestNames(std::string(100000, 'x'), 2).size(), 2u);
+}
+
+TEST(Catalogue, EveryTypeTheServerTakesHasARowOnTheHost) {
+  for (const Types& types : Find("host_reference").types) {
+    EXPECT_TRUE(CheckTypes(Find("host_openblas"), types).ok());
+  }
+  const Types f16{DType::kF16, DType::kF16, DType::kF32, Compute::kF32};
+  EXPECT_TRUE(CheckTypes(Find("host_reference"), f16).ok());
+}
+
+TEST(Catalogue, HostPrefersOpenblas) {
+  EXPECT_GT(Find("host_openblas").auto_rank, Find("host_reference").auto_rank);
+}
+
+constexpr ParamSpec kParams[] = {{"swizzle", "stride along n", 0, 4096, 2048},
+                                 {"group_m", "rows of a group", 1, 64, 8}};
+constexpr Types kAnyTypes[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF32}};
+
+Kernel WithParams() {
+  Kernel kernel;
+  kernel.name = "grouped";
+  kernel.types = kAnyTypes;
+  kernel.params = kParams;
+  return kernel;
+}
+
+TEST(ResolveParams, TakesDefaultsAndOverrides) {
+  EXPECT_EQ(ResolveParams(WithParams(), {}).value(), (LaunchParams{2048, 8, 0, 0}));
+  EXPECT_EQ(ResolveParams(WithParams(), {{"group_m", 64}}).value(), (LaunchParams{2048, 64, 0, 0}));
+}
+
+TEST(ResolveParams, NamesTheParameterTheValueAndTheRange) {
+  const auto unknown = ResolveParams(WithParams(), {{"grup_m", 4}});
+  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(unknown.status()),
+            "kernel grouped has no launch parameter grup_m; it has swizzle, group_m");
+  const auto high = ResolveParams(WithParams(), {{"group_m", 65}});
+  EXPECT_EQ(high.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(high.status()),
+            "launch parameter group_m of kernel grouped is 65; it must be 1 to 64");
+  EXPECT_FALSE(ResolveParams(WithParams(), {{"swizzle", -1}}).ok());
+  const auto none = ResolveParams(Find("host_openblas"), {{"swizzle", 1}});
+  EXPECT_EQ(Message(none.status()), "kernel host_openblas has no launch parameters; got swizzle");
+}
+
+TEST(CheckDevice, SaysWhatTheKernelNeeds) {
+  Kernel hopper = WithParams();
+  hopper.capability = {90, 90};
+  EXPECT_TRUE(CheckDevice(hopper, {Target::kCuda, 90}).ok());
+  const absl::Status older = CheckDevice(hopper, {Target::kCuda, 86});
+  EXPECT_EQ(older.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(older),
+            "kernel grouped needs CUDA compute capability 9.0 exactly; this device has 8.6");
+  EXPECT_FALSE(CheckDevice(hopper, {Target::kCuda, 100}).ok());
+  hopper.capability = {80};
+  EXPECT_TRUE(CheckDevice(hopper, {Target::kCuda, 120}).ok());
+  EXPECT_THAT(Message(CheckDevice(hopper, {Target::kCuda, 75})), HasSubstr("8.0 or higher"));
+  EXPECT_THAT(Message(CheckDevice(hopper, {Target::kHost, 0})), HasSubstr("needs a CUDA device"));
+  EXPECT_TRUE(CheckDevice(Find("host_openblas"), {Target::kHost, 0}).ok());
+  EXPECT_FALSE(CheckDevice(Find("host_openblas"), {Target::kCuda, 90}).ok());
+}
+
+TEST(CheckTypes, ListsWhatTheKernelTakes) {
+  const absl::Status status =
+      CheckTypes(WithParams(), {DType::kF16, DType::kBF16, DType::kF32, Compute::kTF32});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status),
+            "kernel grouped does not take (a f16, b bf16, output f32, compute tf32); it takes "
+            "(a f32, b f32, output f32, compute f32)");
+}
+
+}  // namespace
+}  // namespace gemm

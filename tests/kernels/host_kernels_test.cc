@@ -1,0 +1,141 @@
+// Every host row over every type it takes, against the oracle.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "tests/kernels/product_case.h"
+
+namespace gemm::testing {
+namespace {
+
+struct Row {
+  const Kernel* kernel;
+  Types types;
+};
+
+std::vector<Row> HostRows() {
+  std::vector<Row> rows;
+  for (const Kernel* kernel : Catalogue()) {
+    if (kernel->target != Target::kHost) continue;
+    for (const Types& types : kernel->types) rows.push_back({kernel, types});
+  }
+  return rows;
+}
+
+std::string RowName(const ::testing::TestParamInfo<Row>& info) {
+  const Types& t = info.param.types;
+  std::string name(info.param.kernel->name);
+  for (const absl::string_view part : {Name(t.a), Name(t.d), Name(t.compute)}) {
+    name += "_" + std::string(part);
+  }
+  return name;
+}
+
+class HostKernel : public ::testing::TestWithParam<Row> {
+ protected:
+  void Check(const ProductCase& product) {
+    EXPECT_EQ(CheckProduct(*GetParam().kernel, product, RunOnHost, 1 << 20), "");
+  }
+};
+
+TEST_P(HostKernel, RandomShapesLayoutsAndEpilogues) {
+  std::mt19937_64 random(7);
+  std::uniform_int_distribution<int64_t> dim(1, 70);
+  for (int round = 0; round < 60; ++round) {
+    Check(RandomCase(GetParam().types, dim(random), dim(random), dim(random), random));
+  }
+}
+
+// One element, vectors, and one past each block of the blocked loops.
+TEST_P(HostKernel, EdgeShapes) {
+  std::mt19937_64 random(8);
+  const int64_t shapes[][3] = {{1, 1, 1},    {1, 257, 3},    {259, 1, 5},
+                               {1, 1, 1031}, {65, 129, 129}, {64, 128, 128},
+                               {3, 1025, 2}, {1025, 2, 3},   {2, 3, 1025}};
+  for (const auto& [m, n, k] : shapes) {
+    Check(RandomCase(GetParam().types, m, n, k, random));
+    Check(RandomCase(GetParam().types, m, n, k, random));
+  }
+}
+
+TEST_P(HostKernel, EveryTransposeBiasAndActivation) {
+  uint64_t seed = 1;
+  for (const bool trans_a : {false, true}) {
+    for (const bool trans_b : {false, true}) {
+      for (const BiasAxis bias : {BiasAxis::kNone, BiasAxis::kColumns, BiasAxis::kRows}) {
+        for (const Activation activation :
+             {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kLeakyRelu}) {
+          ProductCase product;
+          product.problem = {.m = 13,
+                             .n = 11,
+                             .k = 17,
+                             .types = GetParam().types,
+                             .trans_a = trans_a,
+                             .trans_b = trans_b,
+                             .alpha = 1.25,
+                             .beta = seed % 3 == 0 ? 0.0 : -0.75,
+                             .bias = bias,
+                             .activation = activation};
+          product.c_is_d = seed % 3 == 1;
+          product.extra_pitch_bytes = 32;
+          product.seed = seed++;
+          Check(product);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(HostKernel, SameBitsEveryTime) {
+  std::mt19937_64 random(9);
+  const ProductCase product = RandomCase(GetParam().types, 61, 67, 71, random);
+  ProductData first(product);
+  ASSERT_TRUE(RunOnHost(*GetParam().kernel, first).ok());
+  for (int run = 0; run < 5; ++run) {
+    ProductData again(product);
+    ASSERT_TRUE(RunOnHost(*GetParam().kernel, again).ok());
+    ASSERT_EQ(again.d.bytes(), first.d.bytes());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, HostKernel, ::testing::ValuesIn(HostRows()), RowName);
+
+TEST(HostKernels, RunConcurrently) {
+  const Kernel& kernel = **FindKernel("host_openblas");
+  std::vector<std::string> wrong(4);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < wrong.size(); ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      for (int round = 0; round < 10; ++round) {
+        const ProductCase product = RandomCase(kernel.types[t], 90, 80, 70, random);
+        wrong[t] += CheckProduct(kernel, product, RunOnHost, 1000);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& what : wrong) EXPECT_EQ(what, "");
+}
+
+TEST(HostKernels, LargerThanTheOpenblasBlock) {
+  std::mt19937_64 random(10);
+  const Kernel& kernel = **FindKernel("host_openblas");
+  const Types types{DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32};
+  const ProductCase product = RandomCase(types, 1030, 1027, 1029, random);
+  EXPECT_EQ(CheckProduct(kernel, product, RunOnHost, 500), "");
+}
+
+TEST(HostKernels, DimensionBeyondOpenblasIsAnError) {
+  ProductCase product;
+  product.problem = {.m = 1, .n = 1, .k = 1};
+  ProductData data(product);
+  data.product.problem.k = int64_t{1} << 31;
+  const absl::Status status = RunOnHost(**FindKernel("host_openblas"), data);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()),
+            "k is 2147483648; kernel host_openblas takes at most 2147483647");
+}
+
+}  // namespace
+}  // namespace gemm::testing

@@ -1,0 +1,174 @@
+#include "tests/kernels/product_case.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "gemm/dtype.h"
+
+namespace gemm::testing {
+namespace {
+
+constexpr std::byte kPoison{0xFF};
+
+template <class T, size_t kCount>
+T Pick(const T (&choices)[kCount], std::mt19937_64& random) {
+  return choices[std::uniform_int_distribution<size_t>(0, kCount - 1)(random)];
+}
+
+// The stored shape of an operand.
+GuardedMatrix Stored(int64_t rows, int64_t cols, bool transposed, DType type, int64_t extra) {
+  return transposed ? GuardedMatrix(cols, rows, type, extra)
+                    : GuardedMatrix(rows, cols, type, extra);
+}
+
+int64_t BiasLength(const Problem& p) { return p.bias == BiasAxis::kRows ? p.m : p.n; }
+
+}  // namespace
+
+GuardedMatrix::GuardedMatrix(int64_t rows, int64_t cols, DType type, int64_t extra_pitch_bytes)
+    : rows_(rows),
+      cols_(cols),
+      type_(type),
+      pitch_(PitchBytes(cols, type) + extra_pitch_bytes),
+      bytes_(2 * kBand + static_cast<size_t>(rows * pitch_), kGuard) {}
+
+void GuardedMatrix::FillUniform(uint64_t seed, double low, double high) {
+  const GeneratorSpec spec{seed, Distribution::kUniform, low, high};
+  (void)GenerateHost(spec, TargetAt(data()));
+}
+
+void GuardedMatrix::FillNormal(uint64_t seed) {
+  const GeneratorSpec spec{seed, Distribution::kNormal, 0, 1};
+  (void)GenerateHost(spec, TargetAt(data()));
+}
+
+void GuardedMatrix::Poison() {
+  for (int64_t i = 0; i < rows_; ++i) {
+    std::fill_n(Row(i), static_cast<size_t>(cols_) * SizeOf(type_), kPoison);
+  }
+}
+
+bool GuardedMatrix::GuardIntact() const {
+  const auto guards = [](const std::byte* from, const std::byte* to) {
+    return std::all_of(from, to, [](std::byte b) { return b == kGuard; });
+  };
+  const std::byte* first = bytes_.data() + kBand;
+  const int64_t dense = cols_ * static_cast<int64_t>(SizeOf(type_));
+  if (!guards(bytes_.data(), first)) return false;
+  for (int64_t i = 0; i < rows_; ++i) {
+    if (!guards(first + i * pitch_ + dense, first + (i + 1) * pitch_)) return false;
+  }
+  return guards(first + rows_ * pitch_, bytes_.data() + bytes_.size());
+}
+
+std::ostream& operator<<(std::ostream& out, const ProductCase& product) {
+  const Problem& p = product.problem;
+  return out << p.m << "x" << p.n << "x" << p.k << " a " << Name(p.types.a) << " b "
+             << Name(p.types.b) << " d " << Name(p.types.d) << " compute " << Name(p.types.compute)
+             << (p.trans_a ? " T" : " N") << (p.trans_b ? "T" : "N") << " alpha " << p.alpha
+             << " beta " << p.beta << (product.c_is_d ? " in place" : "") << " bias "
+             << static_cast<int>(p.bias) << " activation " << static_cast<int>(p.activation)
+             << " slope " << p.leaky_slope << " extra pitch " << product.extra_pitch_bytes
+             << " seed " << product.seed;
+}
+
+ProductCase RandomCase(const Types& types, int64_t m, int64_t n, int64_t k,
+                       std::mt19937_64& random) {
+  ProductCase product;
+  product.problem = {
+      .m = m,
+      .n = n,
+      .k = k,
+      .types = types,
+      .trans_a = Pick({false, true}, random),
+      .trans_b = Pick({false, true}, random),
+      .alpha = Pick({1.0, 1.0, -0.5, 1.7, 0.0}, random),
+      .beta = Pick({0.0, 0.0, 1.0, -0.3}, random),
+      .bias = Pick({BiasAxis::kNone, BiasAxis::kColumns, BiasAxis::kRows}, random),
+      .activation = Pick({Activation::kNone, Activation::kNone, Activation::kRelu,
+                          Activation::kGelu, Activation::kLeakyRelu},
+                         random),
+      .leaky_slope = Pick({0.01, -1.5, 0.3}, random),
+  };
+  product.c_is_d = product.problem.beta != 0 && Pick({false, true}, random);
+  product.extra_pitch_bytes = Pick({0, 16, 48, 128}, random);
+  product.seed = random();
+  return product;
+}
+
+ProductData::ProductData(const ProductCase& product)
+    : product(product),
+      a(Stored(product.problem.m, product.problem.k, product.problem.trans_a,
+               product.problem.types.a, product.extra_pitch_bytes)),
+      b(Stored(product.problem.k, product.problem.n, product.problem.trans_b,
+               product.problem.types.b, product.extra_pitch_bytes)),
+      c(product.problem.m, product.problem.n, product.problem.types.d, product.extra_pitch_bytes),
+      bias(1, BiasLength(product.problem), product.problem.types.d, 0),
+      d(product.problem.m, product.problem.n, product.problem.types.d, product.extra_pitch_bytes) {
+  a.FillUniform(product.seed, -1, 1);
+  b.FillUniform(product.seed + 1, -1, 1);
+  c.FillUniform(product.seed + 2, -2, 2);
+  bias.FillUniform(product.seed + 3, -1, 1);
+  if (product.c_is_d) {
+    d = c;
+  } else {
+    d.Poison();
+  }
+}
+
+Operands ProductData::ForReference() const {
+  return {
+      .a = a.data(),
+      .lda = a.ld(),
+      .b = b.data(),
+      .ldb = b.ld(),
+      .c = reads_c() ? c.data() : nullptr,
+      .ldc = reads_c() ? c.ld() : 0,
+      .bias = reads_bias() ? bias.data() : nullptr,
+      .d = const_cast<void*>(d.data()),
+      .ldd = d.ld(),
+  };
+}
+
+absl::Status RunOnHost(const Kernel& kernel, ProductData& data) {
+  const Problem& problem = data.product.problem;
+  Operands operands = data.ForReference();
+  if (data.product.c_is_d) operands.c = operands.d;
+  const size_t bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+  // Exactly as large as asked for, so that a sanitizer sees a step beyond it.
+  std::vector<std::byte> workspace(bytes + 256, kPoison);
+  const auto address = reinterpret_cast<uintptr_t>(workspace.data());
+  std::byte* aligned = workspace.data() + (256 - address % 256) % 256;
+  return kernel.launch(
+      {.problem = problem, .operands = operands, .workspace = {aligned, bytes}, .params = {}});
+}
+
+std::string CheckProduct(const Kernel& kernel, const ProductCase& product, const Runner& run,
+                         int64_t max_samples) {
+  ProductData data(product);
+  const ProductData before = data;
+  std::ostringstream wrong;
+  if (const absl::Status status = run(kernel, data); !status.ok()) {
+    wrong << status << "; ";
+  }
+  const Agreement agreement =
+      CompareWithReference(product.problem, data.ForReference(), max_samples, product.seed);
+  if (!(agreement.worst_ratio <= 1)) {
+    const Expected expected = ExpectedElement(product.problem, data.ForReference(),
+                                              agreement.worst_row, agreement.worst_col);
+    wrong << "error is " << agreement.worst_ratio << " of the bound at (" << agreement.worst_row
+          << ", " << agreement.worst_col
+          << "): " << data.d.At(agreement.worst_row, agreement.worst_col) << ", expected "
+          << expected.value << " +- " << expected.tolerance << "; ";
+  }
+  if (!data.d.GuardIntact()) wrong << "bytes beside D's elements changed; ";
+  if (data.a.bytes() != before.a.bytes()) wrong << "A changed; ";
+  if (data.b.bytes() != before.b.bytes()) wrong << "B changed; ";
+  if (data.c.bytes() != before.c.bytes()) wrong << "C changed; ";
+  if (data.bias.bytes() != before.bias.bytes()) wrong << "bias changed; ";
+  if (wrong.str().empty()) return "";
+  wrong << "kernel " << kernel.name << ", case " << product;
+  return wrong.str();
+}
+
+}  // namespace gemm::testing

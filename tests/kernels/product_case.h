@@ -1,0 +1,96 @@
+// Random products in guarded host memory, for the tests of every kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <ostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gemm/catalogue.h"
+#include "gemm/generate.h"
+#include "gemm/kernel.h"
+#include "gemm/problem.h"
+#include "gemm/reference.h"
+
+namespace gemm::testing {
+
+// A row-major matrix between two guard bands, with padded rows. Bytes that are
+// no element hold kGuard.
+class GuardedMatrix {
+ public:
+  static constexpr std::byte kGuard{0xCD};
+  static constexpr size_t kBand = 256;
+
+  GuardedMatrix(int64_t rows, int64_t cols, DType type, int64_t extra_pitch_bytes);
+
+  std::vector<std::byte>& bytes() { return bytes_; }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+  // The first element is kBand bytes into the buffer.
+  void* data() { return bytes_.data() + kBand; }
+  const void* data() const { return bytes_.data() + kBand; }
+  int64_t ld() const { return pitch_ / static_cast<int64_t>(SizeOf(type_)); }
+  DType type() const { return type_; }
+
+  // For the generator, with elements at `data`, on whichever device.
+  GeneratorTarget TargetAt(void* data) const { return {data, type_, rows_, cols_, pitch_, false}; }
+
+  void FillUniform(uint64_t seed, double low, double high);
+  void FillNormal(uint64_t seed);
+  // NaN in every floating type.
+  void Poison();
+  bool GuardIntact() const;
+  double At(int64_t i, int64_t j) const { return LoadElement(data(), i * ld() + j, type_); }
+
+ private:
+  std::byte* Row(int64_t i) { return bytes_.data() + kBand + i * pitch_; }
+
+  int64_t rows_;
+  int64_t cols_;
+  DType type_;
+  int64_t pitch_;
+  std::vector<std::byte> bytes_;
+};
+
+// What varies from product to product.
+struct ProductCase {
+  Problem problem;
+  bool c_is_d = false;
+  int64_t extra_pitch_bytes = 0;
+  uint64_t seed = 1;
+};
+std::ostream& operator<<(std::ostream& out, const ProductCase& product);
+
+// A case with everything but shape and types drawn from `random`.
+ProductCase RandomCase(const Types& types, int64_t m, int64_t n, int64_t k,
+                       std::mt19937_64& random);
+
+// The operands of a case, and D, poisoned or, where C is D, C's elements.
+struct ProductData {
+  explicit ProductData(const ProductCase& product);
+
+  ProductCase product;
+  GuardedMatrix a, b, c, bias, d;
+
+  // Null where the problem does not read them.
+  bool reads_c() const { return product.problem.beta != 0; }
+  bool reads_bias() const { return product.problem.bias != BiasAxis::kNone; }
+  // On the host, with C as it was before the product.
+  Operands ForReference() const;
+};
+
+// Runs the case's product on D of `data`.
+using Runner = std::function<absl::Status(const Kernel&, ProductData&)>;
+
+absl::Status RunOnHost(const Kernel& kernel, ProductData& data);
+
+// Runs `kernel` on the case and holds what every kernel must: OK, D within the
+// bound, no byte touched but D's elements. Empty, or what is wrong.
+std::string CheckProduct(const Kernel& kernel, const ProductCase& product, const Runner& run,
+                         int64_t max_samples);
+
+}  // namespace gemm::testing
