@@ -1,5 +1,6 @@
 #include "server/engine/job_impl.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -212,6 +213,10 @@ void JobImpl::Run(StreamLease lease) {
 
 absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
                                     const StagingBlock& payload_block) {
+  const bool uploads = std::any_of(
+      holdings.inputs.begin(), holdings.inputs.end(),
+      [](const JobInput& input) { return input.payload || input.generator.has_value(); });
+  if (!uploads) return absl::OkStatus();
   absl::Status status = stream.Record(*holdings.upload_begin);
   if (!status.ok()) return status;
   std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds;

@@ -33,7 +33,7 @@ struct EngineOptions {
   int copy_threads = 0;
   // How long the completion thread polls without sleeping after it last saw
   // work finish.
-  absl::Duration completion_spin = absl::Microseconds(200);
+  absl::Duration completion_spin = absl::Milliseconds(1);
 
   // Admission. A job counts from its header to its end.
   size_t max_job_bytes = 16 * kGiB;       // device bytes of one job

@@ -17,14 +17,14 @@ void Timer::Stop() {
 
 Timer::Id Timer::Schedule(absl::Time at, absl::AnyInvocable<void()> function) {
   Id id{at};
-  bool first = false;
+  bool wake = false;
   {
     MutexLock lock(mutex_);
     id.sequence = next_sequence_++;
     due_.emplace(id, std::move(function));
-    first = due_.begin()->first.sequence == id.sequence;
+    wake = at < asleep_until_;
   }
-  if (first) wake_.NotifyOne();
+  if (wake) wake_.NotifyOne();
   return id;
 }
 
@@ -43,8 +43,10 @@ void Timer::Loop() {
     {
       MutexLock lock(mutex_);
       while (!stop_ && (due_.empty() || due_.begin()->first.at > absl::Now())) {
-        wake_.WaitUntil(mutex_, due_.empty() ? absl::InfiniteFuture() : due_.begin()->first.at);
+        asleep_until_ = due_.empty() ? absl::InfiniteFuture() : due_.begin()->first.at;
+        wake_.WaitUntil(mutex_, asleep_until_);
       }
+      asleep_until_ = absl::InfinitePast();
       if (stop_) return;
       function = std::move(due_.begin()->second);
       due_.erase(due_.begin());

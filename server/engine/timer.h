@@ -40,6 +40,8 @@ class Timer {
   Mutex mutex_;
   CondVar wake_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  // The thread wakes by then at the latest: only an earlier time need wake it.
+  absl::Time asleep_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<Id, absl::AnyInvocable<void()>> due_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -1,0 +1,237 @@
+#include "server/flag_table.h"
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/flag_values.h"
+
+namespace gemmd {
+namespace {
+
+// What all rows have, whatever their kind.
+struct About {
+  std::string name;
+  std::string group;
+  std::string help;
+};
+
+absl::Status NotAllowed(absl::string_view text, absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "'; allowed: ", allowed));
+}
+
+// A flag whose text `parse` turns into a value of [min, max]. `field` gives the
+// place that the value goes to, `format` its text.
+template <typename Value, typename Field, typename Parse, typename Format>
+FlagRow Ranged(About about, std::string kind, std::string allowed, Field field, Parse parse,
+               Format format, Value min, Value max) {
+  return FlagRow{
+      .name = std::move(about.name),
+      .group = std::move(about.group),
+      .kind = std::move(kind),
+      .help = std::move(about.help),
+      .allowed = allowed,
+      .set = [=](absl::string_view text, Flags& flags) -> absl::Status {
+        const auto value = parse(text);
+        if (!value.has_value() || *value < min || *value > max) return NotAllowed(text, allowed);
+        auto& place = field(flags);
+        place = static_cast<std::decay_t<decltype(place)>>(*value);
+        return absl::OkStatus();
+      },
+      .get = [=](const Flags& flags) { return format(field(const_cast<Flags&>(flags))); },
+  };
+}
+
+template <typename Field>
+FlagRow Size(About about, Field field, size_t min, size_t max) {
+  return Ranged<size_t>(std::move(about), "SIZE",
+                        absl::StrCat("a size from ", FormatSize(min), " to ", FormatSize(max),
+                                     ", such as 512KiB, 256MiB or 2GiB"),
+                        field, &ParseSize, &FormatSize, min, max);
+}
+
+template <typename Field>
+FlagRow Count(About about, Field field, int min, int max) {
+  return Ranged<int64_t>(
+      std::move(about), "N", absl::StrCat("a whole number from ", min, " to ", max), field,
+      &ParseInteger, [](int value) { return absl::StrCat(value); }, min, max);
+}
+
+template <typename Field>
+FlagRow Duration(About about, Field field, absl::Duration min, absl::Duration max) {
+  return Ranged<absl::Duration>(
+      std::move(about), "TIME",
+      absl::StrCat("a duration from ", absl::FormatDuration(min), " to ", absl::FormatDuration(max),
+                   ", such as 200us, 30s or 5m"),
+      field, &ParseDurationText, &absl::FormatDuration, min, max);
+}
+
+template <typename Field>
+FlagRow Text(About about, std::string kind, std::string allowed, Field field) {
+  return FlagRow{
+      .name = std::move(about.name),
+      .group = std::move(about.group),
+      .kind = std::move(kind),
+      .help = std::move(about.help),
+      .allowed = std::move(allowed),
+      .set = [=](absl::string_view text, Flags& flags) -> absl::Status {
+        field(flags) = std::string(text);
+        return absl::OkStatus();
+      },
+      .get = [=](const Flags& flags) { return field(const_cast<Flags&>(flags)); },
+  };
+}
+
+template <typename Value>
+using Names = std::vector<std::pair<std::string, Value>>;
+
+template <typename Value, typename Field>
+FlagRow Choice(About about, Names<Value> names, Field field) {
+  const std::string allowed =
+      absl::StrJoin(names, ", ", [](std::string* out, const auto& name) { *out += name.first; });
+  return FlagRow{
+      .name = std::move(about.name),
+      .group = std::move(about.group),
+      .kind = "NAME",
+      .help = std::move(about.help),
+      .allowed = allowed,
+      .set = [=](absl::string_view text, Flags& flags) -> absl::Status {
+        for (const auto& [name, value] : names) {
+          if (name != text) continue;
+          field(flags) = value;
+          return absl::OkStatus();
+        }
+        return NotAllowed(text, allowed);
+      },
+      .get = [=](const Flags& flags) -> std::string {
+        for (const auto& [name, value] : names) {
+          if (field(const_cast<Flags&>(flags)) == value) return name;
+        }
+        return "";
+      },
+  };
+}
+
+constexpr size_t kTiB = size_t{1} << 40;
+
+// The place of a value in Flags.
+#define GEMMD_FIELD(path) \
+  [](Flags & flags) -> auto& { return flags.path; }
+
+void AddListening(std::vector<FlagRow>& rows) {
+  const std::string group = "Listening";
+  rows.push_back(Text({"address", group,
+                       "Where gRPC listens. Loopback by default, because the connection is neither "
+                       "encrypted nor authenticated: to serve a network, put a proxy in front that "
+                       "terminates TLS and HTTP/2."},
+                      "ADDRESS", "host:port, [ipv6]:port or unix:path",
+                      GEMMD_FIELD(server.address)));
+  rows.push_back(
+      Text({"metrics-address", group, "Where /metrics listens, over HTTP. Empty: nowhere."},
+           "ADDRESS", "host:port or nothing", GEMMD_FIELD(server.metrics_address)));
+  rows.push_back(Size({"max-message-bytes", group,
+                       "The longest message, either way. A longer operand comes in chunks."},
+                      GEMMD_FIELD(server.rpc.max_message_bytes), 64 * kKiB, kGiB / 2));
+  rows.push_back(Count({"max-jobs-per-stream", group, "Jobs alive on one Multiply stream."},
+                       GEMMD_FIELD(server.rpc.max_jobs_per_stream), 1, 1'000'000));
+  rows.push_back(Count({"max-streams-per-connection", group, "Calls alive on one connection."},
+                       GEMMD_FIELD(server.max_streams_per_connection), 1, 1'000'000));
+  rows.push_back(Size({"read-window-bytes", group,
+                       "Received payload of one call that may wait for the engine before the "
+                       "sender is held back."},
+                      GEMMD_FIELD(server.rpc.read_window_bytes), 64 * kKiB, kTiB));
+}
+
+void AddDevices(std::vector<FlagRow>& rows) {
+  const std::string group = "Devices";
+  rows.push_back(Text({"devices", group,
+                       "What multiplies. auto: every CUDA device, or one host device where there "
+                       "is none."},
+                      "LIST", "auto, cuda, cuda:0,1 or host, host:4",
+                      GEMMD_FIELD(server.engine.devices)));
+  rows.push_back(Size({"device-memory-bytes", group,
+                       "Memory taken on each device at start. 0: 80% of what is free on a GPU, "
+                       "2GiB on the host, touched as it is used."},
+                      GEMMD_FIELD(server.engine.device_memory_bytes), 0, kTiB));
+  rows.push_back(Count({"streams-per-device", group, "Jobs that run at the same time on a device."},
+                       GEMMD_FIELD(server.engine.streams_per_device), 1, 128));
+  rows.push_back(
+      Size({"staging-bytes", group,
+            "Pinned host memory for transfers, for each device and direction; at least 16 blocks."},
+           GEMMD_FIELD(server.engine.staging_bytes), 2 * kMiB, kTiB));
+  rows.push_back(Size({"staging-block-bytes", group,
+                       "The piece that transfers are cut into, and the size of result chunks. "
+                       "Clients take 4MiB messages unless told otherwise."},
+                      GEMMD_FIELD(server.engine.staging_block_bytes), 128 * kKiB, 64 * kMiB));
+  rows.push_back(
+      Count({"copy-threads", group,
+             "Threads that copy payload into staging memory. 0: half the cores, 1 to 8."},
+            GEMMD_FIELD(server.engine.copy_threads), 0, 256));
+  rows.push_back(Duration({"completion-spin", group,
+                           "How long the thread that waits for a device polls before it sleeps."},
+                          GEMMD_FIELD(server.engine.completion_spin), absl::ZeroDuration(),
+                          absl::Seconds(1)));
+}
+
+void AddAdmission(std::vector<FlagRow>& rows) {
+  const std::string group = "Admission (past a bound a job is refused at once)";
+  rows.push_back(Size({"max-job-bytes", group, "Device memory of one job."},
+                      GEMMD_FIELD(server.engine.max_job_bytes), 1, kTiB));
+  rows.push_back(Size({"max-admitted-bytes", group, "Device memory of all jobs together."},
+                      GEMMD_FIELD(server.engine.max_admitted_bytes), 1, 64 * kTiB));
+  rows.push_back(Count({"max-jobs", group, "Jobs from header to last result byte."},
+                       GEMMD_FIELD(server.engine.max_jobs), 1, 10'000'000));
+  rows.push_back(Count({"max-queued-jobs", group, "Jobs that are ready and wait for a stream."},
+                       GEMMD_FIELD(server.engine.max_queued_jobs), 0, 10'000'000));
+}
+
+void AddStore(std::vector<FlagRow>& rows) {
+  const std::string group = "Resident matrices";
+  rows.push_back(
+      Size({"store-bytes", group, "Device memory they may take, on each device. 0: half of it."},
+           GEMMD_FIELD(server.engine.store_bytes), 0, kTiB));
+  rows.push_back(Count({"max-matrices", group, "How many there may be."},
+                       GEMMD_FIELD(server.engine.max_matrices), 1, 100'000'000));
+  rows.push_back(Duration(
+      {"upload-timeout", group, "An unfinished upload is dropped after this long without a byte."},
+      GEMMD_FIELD(server.engine.upload_timeout), absl::Milliseconds(1), absl::Hours(24)));
+}
+
+void AddProcess(std::vector<FlagRow>& rows) {
+  const std::string group = "Process";
+  rows.push_back(Duration({"drain-timeout", group,
+                           "After SIGTERM or SIGINT: how long running jobs may take to end before "
+                           "they are cancelled. A second signal ends the process at once."},
+                          GEMMD_FIELD(drain_timeout), absl::ZeroDuration(), absl::Hours(24)));
+  rows.push_back(Choice<LogFormat>({"log-format", group, "Log lines for people, or for programs."},
+                                   {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
+                                   GEMMD_FIELD(log.format)));
+  rows.push_back(Choice<LogLevel>(
+      {"log-level", group, "The least urgent lines that are logged; debug has one for each call."},
+      {{"debug", LogLevel::kDebug},
+       {"info", LogLevel::kInfo},
+       {"warning", LogLevel::kWarning},
+       {"error", LogLevel::kError}},
+      GEMMD_FIELD(log.level)));
+}
+
+#undef GEMMD_FIELD
+
+}  // namespace
+
+const std::vector<FlagRow>& FlagTable() {
+  static const std::vector<FlagRow>* const kTable = [] {
+    auto* rows = new std::vector<FlagRow>;
+    AddListening(*rows);
+    AddDevices(*rows);
+    AddAdmission(*rows);
+    AddStore(*rows);
+    AddProcess(*rows);
+    return rows;
+  }();
+  return *kTable;
+}
+
+}  // namespace gemmd

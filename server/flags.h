@@ -1,0 +1,42 @@
+// The server's options, from the command line, the environment and a file.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/logging.h"
+#include "server/server.h"
+
+namespace gemmd {
+
+struct Flags {
+  ServerOptions server;
+  LogOptions log;
+  absl::Duration drain_timeout = absl::Seconds(30);
+};
+
+// Exit codes of the process.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailure = 1;      // could not serve
+inline constexpr int kExitUsage = 2;        // a wrong flag
+inline constexpr int kExitDeviceLost = 70;  // stopped by itself: no device is healthy
+
+// Either flags, or what to print and the code to exit with.
+struct FlagOutcome {
+  std::optional<Flags> flags;
+  std::string output;
+  int exit_code = kExitOk;
+};
+
+// The value of an environment variable, or null.
+using Environment = std::function<const char*(const char* name)>;
+
+// `arguments` without the program's name. A flag's value is the command line's,
+// else the environment's, else the flag file's, else the default. An error names
+// the flag, the value and what is allowed, and where it came from.
+FlagOutcome ParseFlags(const std::vector<std::string>& arguments, const Environment& environment);
+
+}  // namespace gemmd

@@ -1,0 +1,21 @@
+// A log line a job or transfer, at debug level, before it is counted.
+#pragma once
+
+#include "server/engine/report.h"
+
+namespace gemmd {
+
+// Passes everything on to `next`, which outlives it.
+class JobLog final : public EngineObserver {
+ public:
+  explicit JobLog(EngineObserver& next) : next_(next) {}
+
+  void OnJobEnd(const JobReport& report, const absl::Status& outcome) override;
+  void OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
+                     const absl::Status& outcome) override;
+
+ private:
+  EngineObserver& next_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,47 @@
+// Log lines on stderr: a sentence, and fields for programs.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <variant>
+
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+
+enum class LogFormat { kText, kJson };
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+struct LogOptions {
+  LogFormat format = LogFormat::kText;
+  LogLevel level = LogLevel::kInfo;
+};
+
+struct LogField {
+  LogField(absl::string_view name, absl::string_view text) : key(name), value(std::string(text)) {}
+  LogField(absl::string_view name, const char* text) : LogField(name, absl::string_view(text)) {}
+  LogField(absl::string_view name, const std::string& text)
+      : LogField(name, absl::string_view(text)) {}
+  LogField(absl::string_view name, double number) : key(name), value(number) {}
+  LogField(absl::string_view name, bool flag) : key(name), value(flag) {}
+  LogField(absl::string_view name, std::integral auto number)
+      : key(name), value(static_cast<int64_t>(number)) {}
+
+  absl::string_view key;
+  std::variant<std::string, int64_t, double, bool> value;
+};
+
+// Once, before the first line. Lines of spdlog and of gRPC go the same way.
+//   text  2026-11-21T12:00:00.000Z info serving address=127.0.0.1:50051
+//   json  {"time":"2026-11-21T12:00:00.000Z","level":"info","msg":"serving","address":...}
+void SetUpLogging(const LogOptions& options);
+
+// Whether a line of that level would be written.
+bool LogEnabled(LogLevel level);
+
+// Thread-safe.
+void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields = {});
+
+}  // namespace gemmd

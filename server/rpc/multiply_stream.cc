@@ -1,0 +1,361 @@
+#include "server/rpc/multiply_stream.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "gemm/v1/gemm.pb.h"
+#include "server/rpc/replies.h"
+#include "server/rpc/requests.h"
+#include "server/rpc/status.h"
+#include "server/rpc/vocabulary.h"
+
+namespace gemmd {
+
+namespace v1 = gemm::v1;
+
+class MultiplyStream::JobRelay final : public JobListener {
+ public:
+  JobRelay(std::shared_ptr<MultiplyStream> stream, uint64_t job_id)
+      : stream_(std::move(stream)), job_id_(job_id) {}
+
+  void OnResult(ResultPiece piece) override { stream_->OnResult(job_id_, std::move(piece)); }
+  void OnDone(absl::StatusOr<JobResult> result) override {
+    stream_->OnJobDone(job_id_, std::move(result));
+  }
+
+ private:
+  const std::shared_ptr<MultiplyStream> stream_;
+  const uint64_t job_id_;
+};
+
+MultiplyStream* MultiplyStream::Begin(ServiceContext& service, grpc::CallbackServerContext* call) {
+  auto stream = std::make_shared<MultiplyStream>(service, call);
+  MultiplyStream* const raw = stream.get();
+  service.live_calls.Add(std::move(stream));
+  {
+    // Whoever calls back later sees what the constructor wrote.
+    MutexLock lock(raw->mutex_);
+    --raw->busy_;
+  }
+  raw->Advance();
+  return raw;
+}
+
+void MultiplyStream::OnReadDone(bool ok) {
+  {
+    MutexLock lock(mutex_);
+    ++busy_;
+  }
+  if (ok) {
+    Handle();
+  } else {
+    EndInput(absl::OkStatus());
+  }
+  {
+    MutexLock lock(mutex_);
+    --busy_;
+    reading_ = false;
+  }
+  Advance();
+}
+
+void MultiplyStream::OnWriteDone(bool) {
+  // After a write that failed the call is cancelled, and OnCancel does the rest.
+  grpc::ByteBuffer written;
+  {
+    MutexLock lock(mutex_);
+    ++busy_;
+    outbox_.OnWritten(written);
+  }
+  written.Clear();
+  {
+    MutexLock lock(mutex_);
+    --busy_;
+  }
+  Advance();
+}
+
+void MultiplyStream::OnCancel() {
+  std::deque<grpc::ByteBuffer> unsent;
+  std::vector<std::shared_ptr<Job>> jobs;
+  {
+    MutexLock lock(mutex_);
+    ++busy_;
+    cancelled_ = true;
+    input_open_ = false;
+    unsent = outbox_.TakeAll();
+    jobs = StartedJobs();
+  }
+  unsent.clear();
+  const absl::Status why = WhyCancelled(*call_);
+  for (const std::shared_ptr<Job>& job : jobs) job->Cancel(why);
+  {
+    MutexLock lock(mutex_);
+    --busy_;
+  }
+  Advance();
+}
+
+void MultiplyStream::OnDone() {
+  RpcEnd end{.method = "Multiply", .elapsed = absl::Now() - began_};
+  {
+    MutexLock lock(mutex_);
+    end.code = final_code_;
+  }
+  service_.on_end(end);
+  service_.live_calls.Remove(this);
+}
+
+void MultiplyStream::BeginDrain() {
+  {
+    MutexLock lock(mutex_);
+    draining_ = true;
+  }
+  Advance();
+}
+
+void MultiplyStream::Advance() {
+  for (;;) {
+    Step step;
+    {
+      MutexLock lock(mutex_);
+      if (!Decide(step)) return;
+    }
+    if (step.finish.has_value()) {
+      Finish(*std::move(step.finish));
+      return;  // gRPC may be done with this object
+    }
+    if (step.write != nullptr) StartWrite(step.write);
+    if (step.read) StartRead(&incoming_);
+    MutexLock lock(mutex_);
+    --busy_;
+  }
+}
+
+bool MultiplyStream::Decide(Step& step) {
+  if (finished_) return false;
+  if (MayFinish()) {
+    finished_ = true;
+    step.finish = FinalStatus();
+    final_code_ = static_cast<absl::StatusCode>(step.finish->error_code());
+    return true;
+  }
+  step.write = outbox_.Next();
+  step.read = input_open_ && !reading_ && unconsumed_bytes_ < service_.limits.read_window_bytes &&
+              outbox_.waiting() < kMaxWaitingAnswers;
+  if (step.read) reading_ = true;
+  if (!step.read && step.write == nullptr) return false;
+  ++busy_;
+  return true;
+}
+
+bool MultiplyStream::MayFinish() const {
+  return (!input_open_ || draining_) && jobs_.empty() && busy_ == 0 && outbox_.idle();
+}
+
+grpc::Status MultiplyStream::FinalStatus() const {
+  if (cancelled_) return ToGrpc(WhyCancelled(*call_));
+  if (!input_error_.ok()) return ToGrpc(input_error_);
+  if (input_open_) {
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                        "the server is draining; open the stream again elsewhere or later");
+  }
+  return grpc::Status::OK;
+}
+
+std::vector<std::shared_ptr<Job>> MultiplyStream::StartedJobs() const {
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (const auto& [id, job] : jobs_) {
+    if (job != nullptr) jobs.push_back(job);
+  }
+  return jobs;
+}
+
+void MultiplyStream::EndInput(absl::Status why) {
+  std::vector<std::shared_ptr<Job>> jobs;
+  {
+    MutexLock lock(mutex_);
+    input_open_ = false;
+    input_error_ = std::move(why);
+    jobs = StartedJobs();
+  }
+  // Where the client went away OnCancel says so to the jobs.
+  if (call_->IsCancelled()) return;
+  for (const std::shared_ptr<Job>& job : jobs) job->EndOfPayload();
+}
+
+void MultiplyStream::Handle() {
+  const uint64_t index = messages_++;
+  const size_t bytes = incoming_.Length();
+  absl::StatusOr<MultiplyMessage> message = DecodeMultiply(incoming_);
+  incoming_.Clear();
+  if (!message.ok()) {
+    EndInput(absl::InvalidArgumentError(
+        absl::StrCat("message ", index,
+                     " of the stream is not a MultiplyRequest: ", message.status().message())));
+  } else if (auto* header = std::get_if<v1::MultiplyHeader>(&*message)) {
+    HandleHeader(std::move(*header), bytes);
+  } else if (auto* chunk = std::get_if<OperandBytes>(&*message)) {
+    HandleChunk(std::move(*chunk), bytes);
+  } else {
+    HandleCancel(std::get<v1::CancelJob>(*message));
+  }
+}
+
+void MultiplyStream::HandleHeader(v1::MultiplyHeader header, size_t message_bytes) {
+  const uint64_t job_id = header.job_id();
+  absl::Status status = Reserve(job_id);
+  if (!status.ok()) return SendError(job_id, status);
+  status = CheckMessageBytes("header", message_bytes, service_.limits);
+  if (status.ok()) status = Open(header);
+  if (status.ok()) return;
+  {
+    MutexLock lock(mutex_);
+    jobs_.erase(job_id);
+    ended_.Add(job_id);  // its chunks may be on their way
+  }
+  SendError(job_id, status);
+}
+
+absl::Status MultiplyStream::Reserve(uint64_t job_id) {
+  MutexLock lock(mutex_);
+  if (jobs_.count(job_id) > 0) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("header.job_id: a job ", job_id,
+                     " is alive on this stream; it goes on, and this header was dropped"));
+  }
+  const size_t limit = static_cast<size_t>(service_.limits.max_jobs_per_stream);
+  if (jobs_.size() >= limit) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("header.job_id: job ", job_id, " would be the stream's ", jobs_.size() + 1,
+                     "th alive; this server takes up to ", limit,
+                     " (its flag --max-jobs-per-stream): wait for results or use another stream"));
+  }
+  jobs_.emplace(job_id, nullptr);
+  return absl::OkStatus();
+}
+
+absl::Status MultiplyStream::Open(v1::MultiplyHeader& header) {
+  if (!header.has_product()) return FieldError("header.product", "not set");
+  absl::StatusOr<ProductRequest> request = ParseProduct(
+      *header.mutable_product(), PayloadRule::kAllowed, absl::Now(), CallDeadline(*call_));
+  if (!request.ok()) return request.status();
+  absl::StatusOr<std::shared_ptr<Job>> job =
+      service_.engine.Admit(std::move(request->spec),
+                            std::make_shared<JobRelay>(Self<MultiplyStream>(), header.job_id()));
+  if (!job.ok()) return job.status();
+  (*job)->Start();
+  bool cancelled;
+  {
+    MutexLock lock(mutex_);
+    const auto entry = jobs_.find(header.job_id());
+    if (entry == jobs_.end()) return absl::OkStatus();  // it has ended already
+    entry->second = *job;
+    cancelled = cancelled_;
+  }
+  if (cancelled) (*job)->Cancel(WhyCancelled(*call_));
+  for (auto& [role, data] : request->inline_data) {
+    const size_t bytes = data.size();
+    Append(**job, role, 0, std::move(data), bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Job>> MultiplyStream::FindJob(uint64_t job_id,
+                                                             absl::string_view field) {
+  MutexLock lock(mutex_);
+  const auto entry = jobs_.find(job_id);
+  if (entry != jobs_.end()) return entry->second;
+  if (ended_.Contains(job_id)) return nullptr;
+  ended_.Add(job_id);  // one error for each id
+  return absl::NotFoundError(
+      absl::StrCat(field, ": no job ", job_id, " on this stream; send its header first"));
+}
+
+void MultiplyStream::HandleChunk(OperandBytes chunk, size_t message_bytes) {
+  const absl::StatusOr<std::shared_ptr<Job>> job = FindJob(chunk.job_id, "chunk.job_id");
+  if (!job.ok()) return SendError(chunk.job_id, job.status());
+  if (*job == nullptr) return;
+  absl::Status status = CheckMessageBytes("chunk", message_bytes, service_.limits);
+  const absl::StatusOr<Role> role = ParseRole(chunk.operand, "chunk.operand");
+  if (status.ok()) status = role.status();
+  if (status.ok() && chunk.data.empty()) status = FieldError("chunk.data", "empty");
+  if (!status.ok()) return (*job)->Cancel(std::move(status));
+  Append(**job, *role, chunk.offset, std::move(chunk.data), message_bytes);
+}
+
+void MultiplyStream::Append(Job& job, Role role, uint64_t offset, absl::Cord data,
+                            size_t held_bytes) {
+  {
+    MutexLock lock(mutex_);
+    unconsumed_bytes_ += held_bytes;
+  }
+  job.Append(role, offset, std::move(data),
+             [self = Self<MultiplyStream>(), held_bytes]() { self->Consumed(held_bytes); });
+}
+
+void MultiplyStream::HandleCancel(const v1::CancelJob& cancel) {
+  const absl::StatusOr<std::shared_ptr<Job>> job = FindJob(cancel.job_id(), "cancel.job_id");
+  if (!job.ok()) return SendError(cancel.job_id(), job.status());
+  if (*job != nullptr) (*job)->Cancel(absl::CancelledError("cancelled by the caller"));
+}
+
+void MultiplyStream::Consumed(size_t bytes) {
+  {
+    MutexLock lock(mutex_);
+    unconsumed_bytes_ -= bytes;
+  }
+  Advance();
+}
+
+void MultiplyStream::OnResult(uint64_t job_id, ResultPiece piece) {
+  Send(EncodeResultChunk(job_id, std::move(piece)));
+}
+
+void MultiplyStream::OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result) {
+  v1::MultiplyResponse response;
+  if (result.ok()) {
+    v1::MultiplyResult& out = *response.mutable_result();
+    out.set_job_id(job_id);
+    Fill(result->report, *out.mutable_report());
+    if (result->kept.has_value()) Fill(*result->kept, *out.mutable_kept());
+  } else {
+    v1::JobError& error = *response.mutable_error();
+    error.set_job_id(job_id);
+    error.set_code(result.status().raw_code());
+    error.set_message(std::string(result.status().message()));
+  }
+  grpc::ByteBuffer message = Serialize(response);
+  std::shared_ptr<Job> job;  // destroyed unlocked
+  {
+    MutexLock lock(mutex_);
+    const auto entry = jobs_.find(job_id);
+    job = std::move(entry->second);
+    jobs_.erase(entry);
+    ended_.Add(job_id);
+    if (!cancelled_) outbox_.Push(message);
+  }
+  Advance();
+}
+
+void MultiplyStream::SendError(uint64_t job_id, const absl::Status& status) {
+  v1::MultiplyResponse response;
+  v1::JobError& error = *response.mutable_error();
+  error.set_job_id(job_id);
+  error.set_code(status.raw_code());
+  error.set_message(std::string(status.message()));
+  Send(Serialize(response));
+}
+
+void MultiplyStream::Send(grpc::ByteBuffer message) {
+  {
+    MutexLock lock(mutex_);
+    if (!cancelled_) outbox_.Push(message);
+  }
+  message.Clear();  // one that was not taken is let go unlocked
+  Advance();
+}
+
+}  // namespace gemmd

@@ -1,0 +1,120 @@
+// One Multiply call: many jobs on one stream.
+//
+// Reading and writing go side by side. Reads: one at a time, each handled
+// before the next starts, so the engine gets a job's bytes in order; none while
+// the engine has yet to take more than the read window, or the client leaves
+// too many answers unread. Writes: through an outbox. The engine's calls come
+// from any thread.
+//
+// The lock is never held around a call into the engine or gRPC: either may come
+// back into this object on the same thread, as when the transport lets go of a
+// result piece and that ends its job. A step is therefore decided under the
+// lock and taken outside it, and `busy_` counts the threads that are between
+// the two, so that the call does not finish under them.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/engine/job.h"
+#include "server/engine/mutex.h"
+#include "server/rpc/codec.h"
+#include "server/rpc/live_calls.h"
+#include "server/rpc/outbox.h"
+#include "server/rpc/recent_ids.h"
+#include "server/rpc/service_context.h"
+
+namespace gemmd {
+
+class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                             public LiveCall {
+ public:
+  // The reactor lives until the call has ended and no job of it is left.
+  static MultiplyStream* Begin(ServiceContext& service, grpc::CallbackServerContext* call);
+
+  MultiplyStream(ServiceContext& service, grpc::CallbackServerContext* call)
+      : service_(service), call_(call) {}
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+  void BeginDrain() override;
+
+ private:
+  // Passes the engine's calls for one job on to the stream.
+  class JobRelay;
+
+  // Ids of ended jobs that are remembered, so that chunks that were on their
+  // way when a job failed are dropped without an error of their own.
+  static constexpr size_t kRememberedIds = 4096;
+  // Answers that may wait for the client before the stream stops reading.
+  static constexpr size_t kMaxWaitingAnswers = 1024;
+
+  struct Step {
+    bool read = false;
+    const grpc::ByteBuffer* write = nullptr;
+    std::optional<grpc::Status> finish;
+  };
+
+  // Takes every step that is due.
+  void Advance();
+  bool Decide(Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayFinish() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  grpc::Status FinalStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::shared_ptr<Job>> StartedJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // One received message.
+  void Handle();
+  void HandleHeader(gemm::v1::MultiplyHeader header, size_t message_bytes);
+  void HandleChunk(OperandBytes chunk, size_t message_bytes);
+  void HandleCancel(const gemm::v1::CancelJob& cancel);
+  // No more messages will be handled; `why` is the call's status.
+  void EndInput(absl::Status why);
+
+  // Enters the id among the live jobs.
+  absl::Status Reserve(uint64_t job_id);
+  // Admits and starts the job, and hands over the elements that the header has.
+  absl::Status Open(gemm::v1::MultiplyHeader& header);
+  // Null, with no error, where the job has ended.
+  absl::StatusOr<std::shared_ptr<Job>> FindJob(uint64_t job_id, absl::string_view field);
+  // Hands bytes over to the engine. `held_bytes` is what they keep in memory.
+  void Append(Job& job, Role role, uint64_t offset, absl::Cord data, size_t held_bytes);
+  void Consumed(size_t bytes);
+
+  void OnResult(uint64_t job_id, ResultPiece piece);
+  void OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result);
+  void SendError(uint64_t job_id, const absl::Status& status);
+  void Send(grpc::ByteBuffer message);
+
+  ServiceContext& service_;
+  grpc::CallbackServerContext* const call_;
+  const absl::Time began_ = absl::Now();
+  grpc::ByteBuffer incoming_;  // the read under way, or the message being handled
+  uint64_t messages_ = 0;      // received; only the reading side uses it
+
+  Mutex mutex_;
+  Outbox outbox_ ABSL_GUARDED_BY(mutex_);
+  // Jobs that have not ended; null from Reserve until the job has started.
+  std::unordered_map<uint64_t, std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
+  RecentIds ended_ ABSL_GUARDED_BY(mutex_){kRememberedIds};
+  size_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int busy_ ABSL_GUARDED_BY(mutex_) = 1;  // Begin
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool input_open_ ABSL_GUARDED_BY(mutex_) = true;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status input_error_ ABSL_GUARDED_BY(mutex_);
+  absl::StatusCode final_code_ ABSL_GUARDED_BY(mutex_) = absl::StatusCode::kOk;
+};
+
+}  // namespace gemmd

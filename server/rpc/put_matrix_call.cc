@@ -1,0 +1,259 @@
+#include "server/rpc/put_matrix_call.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "gemm/v1/gemm.pb.h"
+#include "server/rpc/replies.h"
+#include "server/rpc/requests.h"
+#include "server/rpc/status.h"
+
+namespace gemmd {
+
+namespace v1 = gemm::v1;
+
+PutMatrixCall* PutMatrixCall::Begin(ServiceContext& service, grpc::CallbackServerContext* call,
+                                    grpc::ByteBuffer* response) {
+  auto put = std::make_shared<PutMatrixCall>(service, call, response);
+  PutMatrixCall* const raw = put.get();
+  service.live_calls.Add(std::move(put));
+  {
+    // Whoever calls back later sees what the constructor wrote.
+    MutexLock lock(raw->mutex_);
+    --raw->busy_;
+  }
+  raw->Advance();
+  return raw;
+}
+
+void PutMatrixCall::OnReadDone(bool ok) {
+  {
+    MutexLock lock(mutex_);
+    ++busy_;
+    if (!ok) input_open_ = false;
+  }
+  absl::Status status = ok ? Handle() : HandleEnd();
+  if (!status.ok()) Fail(std::move(status));
+  {
+    MutexLock lock(mutex_);
+    --busy_;
+    reading_ = false;
+  }
+  Advance();
+}
+
+void PutMatrixCall::OnCancel() {
+  {
+    MutexLock lock(mutex_);
+    ++busy_;
+    cancelled_ = true;
+  }
+  Fail(WhyCancelled(*call_));
+  {
+    MutexLock lock(mutex_);
+    --busy_;
+  }
+  Advance();
+}
+
+void PutMatrixCall::OnDone() {
+  RpcEnd end{.method = "PutMatrix", .elapsed = absl::Now() - began_};
+  {
+    MutexLock lock(mutex_);
+    end.code = final_code_;
+  }
+  service_.on_end(end);
+  service_.live_calls.Remove(this);
+}
+
+void PutMatrixCall::BeginDrain() {
+  {
+    MutexLock lock(mutex_);
+    draining_ = true;
+    // A call that the engine knows of ends with the engine's own draining.
+    if (!began_upload_ && !outcome_.has_value()) {
+      input_open_ = false;
+      outcome_ = absl::UnavailableError("the server is draining; upload elsewhere or later");
+    }
+  }
+  Advance();
+}
+
+void PutMatrixCall::Advance() {
+  for (;;) {
+    bool read = false;
+    std::optional<grpc::Status> finish;
+    {
+      MutexLock lock(mutex_);
+      if (finished_) return;
+      if (MayFinish()) {
+        finish = Conclude();
+      } else {
+        read = input_open_ && !reading_ && !outcome_.has_value() &&
+               unconsumed_bytes_ < service_.limits.read_window_bytes;
+        if (!read) return;
+        reading_ = true;
+        ++busy_;
+      }
+    }
+    if (finish.has_value()) {
+      Finish(*std::move(finish));
+      return;  // gRPC may be done with this object
+    }
+    StartRead(&incoming_);
+    MutexLock lock(mutex_);
+    --busy_;
+  }
+}
+
+bool PutMatrixCall::MayFinish() const { return outcome_.has_value() && busy_ == 0; }
+
+grpc::Status PutMatrixCall::Conclude() {
+  finished_ = true;
+  final_code_ = outcome_->status().code();
+  if (!outcome_->ok()) return ToGrpc(outcome_->status());
+  const UploadResult& result = **outcome_;
+  v1::PutMatrixResponse response;
+  Fill(result.matrix, *response.mutable_matrix());
+  response.set_complete(result.complete);
+  response.set_bytes_received(result.bytes);
+  Fill(result.elapsed, *response.mutable_elapsed());
+  *response_ = Serialize(response);
+  return grpc::Status::OK;
+}
+
+absl::Status PutMatrixCall::Handle() {
+  const uint64_t index = messages_++;
+  const size_t bytes = incoming_.Length();
+  absl::StatusOr<PutMatrixMessage> message = DecodePutMatrix(incoming_);
+  incoming_.Clear();
+  if (!message.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("message ", index,
+                     " of the stream is not a PutMatrixRequest: ", message.status().message()));
+  }
+  if (absl::Status status = CheckMessageBytes("message", bytes, service_.limits); !status.ok()) {
+    return status;
+  }
+  if (const auto* header = std::get_if<v1::PutMatrixHeader>(&*message)) {
+    if (index == 0) return Open(*header);
+    return FieldError("header", absl::StrCat("again, as message ", index,
+                                             " of the stream; only the first may be one"));
+  }
+  if (index == 0) return FieldError("chunk", "the first message of the stream must be the header");
+  return HandleChunk(std::get<MatrixBytes>(*std::move(message)), bytes);
+}
+
+absl::Status PutMatrixCall::Open(const v1::PutMatrixHeader& header) {
+  absl::StatusOr<UploadSpec> spec = ParseUpload(header, CallDeadline(*call_));
+  if (!spec.ok()) return spec.status();
+  generated_ = spec->generator.has_value();
+  end_ = spec->range.has_value() ? spec->range->offset + spec->range->length
+                                 : spec->shape.dense_bytes();
+  {
+    MutexLock lock(mutex_);
+    if (outcome_.has_value()) return absl::OkStatus();  // cancelled or draining
+    began_upload_ = true;
+  }
+  absl::StatusOr<std::shared_ptr<Upload>> upload = service_.engine.BeginUpload(
+      *std::move(spec), [self = Self<PutMatrixCall>()](absl::StatusOr<UploadResult> result) {
+        self->OnUploadDone(std::move(result));
+      });
+  if (!upload.ok()) {
+    MutexLock lock(mutex_);
+    began_upload_ = false;
+    return upload.status();
+  }
+  (*upload)->Start();
+  bool cancelled;
+  {
+    MutexLock lock(mutex_);
+    if (!outcome_.has_value()) upload_ = *upload;
+    cancelled = cancelled_;
+  }
+  if (cancelled) (*upload)->Cancel(WhyCancelled(*call_));
+  return absl::OkStatus();
+}
+
+absl::Status PutMatrixCall::HandleChunk(MatrixBytes chunk, size_t message_bytes) {
+  if (generated_) {
+    return FieldError("chunk", "the header has a generator, so no elements are uploaded");
+  }
+  if (chunk.data.empty()) return FieldError("chunk.data", "empty");
+  if (last_chunk_.has_value()) {
+    return FieldError("chunk", absl::StrCat(chunk.data.size(), " bytes at offset ", chunk.offset,
+                                            ", but this call's bytes end at ", end_));
+  }
+  {
+    MutexLock lock(mutex_);
+    unconsumed_bytes_ += message_bytes;
+  }
+  if (chunk.offset < end_ && end_ - chunk.offset == chunk.data.size()) {
+    last_chunk_ = std::move(chunk);
+    Consumed(message_bytes);  // it waits outside the window, or the half-close might never be read
+  } else {
+    Append(std::move(chunk), message_bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PutMatrixCall::HandleEnd() {
+  // Where the client went away OnCancel says so.
+  if (call_->IsCancelled()) return absl::OkStatus();
+  if (messages_ == 0) return FieldError("header", "the stream ended without one");
+  if (generated_) return absl::OkStatus();
+  if (last_chunk_.has_value()) Append(*std::exchange(last_chunk_, std::nullopt), 0);
+  std::shared_ptr<Upload> upload;
+  {
+    MutexLock lock(mutex_);
+    upload = upload_;
+  }
+  if (upload != nullptr) upload->EndOfPayload();
+  return absl::OkStatus();
+}
+
+void PutMatrixCall::Append(MatrixBytes chunk, size_t accounted_bytes) {
+  std::shared_ptr<Upload> upload;
+  {
+    MutexLock lock(mutex_);
+    upload = upload_;
+  }
+  if (upload == nullptr) return Consumed(accounted_bytes);  // the call has failed
+  upload->Append(
+      chunk.offset, std::move(chunk.data),
+      [self = Self<PutMatrixCall>(), accounted_bytes]() { self->Consumed(accounted_bytes); });
+}
+
+void PutMatrixCall::Fail(absl::Status why) {
+  std::shared_ptr<Upload> upload;
+  {
+    MutexLock lock(mutex_);
+    input_open_ = false;
+    if (outcome_.has_value()) return;
+    upload = upload_;
+    // An upload that has begun and not started is cancelled once it has.
+    if (!began_upload_) outcome_ = why;
+  }
+  if (upload != nullptr) upload->Cancel(std::move(why));
+}
+
+void PutMatrixCall::OnUploadDone(absl::StatusOr<UploadResult> result) {
+  std::shared_ptr<Upload> upload;  // destroyed unlocked
+  {
+    MutexLock lock(mutex_);
+    outcome_ = std::move(result);
+    upload = std::move(upload_);
+  }
+  Advance();
+}
+
+void PutMatrixCall::Consumed(size_t bytes) {
+  {
+    MutexLock lock(mutex_);
+    unconsumed_bytes_ -= bytes;
+  }
+  Advance();
+}
+
+}  // namespace gemmd

@@ -1,0 +1,25 @@
+// What the engine reports, as the contract says it.
+#pragma once
+
+#include "absl/time/time.h"
+#include "gemm/kernel.h"
+#include "gemm/v1/gemm.pb.h"
+#include "server/engine/engine.h"
+#include "server/engine/matrix.h"
+#include "server/engine/report.h"
+
+namespace gemmd {
+
+void Fill(const Shape& shape, gemm::v1::MatrixShape& out);
+void Fill(const MatrixRecord& matrix, gemm::v1::MatrixInfo& out);
+void Fill(const JobReport& report, gemm::v1::ProductReport& out);
+// All but the devices that run it.
+void Fill(const gemm::Kernel& kernel, gemm::v1::KernelInfo& out);
+void Fill(const Device& device, const DeviceStats& stats, gemm::v1::DeviceInfo& out);
+void Fill(const EngineStats& stats, gemm::v1::Load& out);
+
+// Cut to whole nanoseconds.
+void Fill(absl::Duration duration, google::protobuf::Duration& out);
+void Fill(absl::Time time, google::protobuf::Timestamp& out);
+
+}  // namespace gemmd

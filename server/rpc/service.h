@@ -1,0 +1,51 @@
+// The gRPC service of the contract: hands each call to its own class.
+#pragma once
+
+#include "gemm/v1/gemm.grpc.pb.h"
+#include "server/rpc/service_context.h"
+
+namespace gemmd {
+
+// Calls with payload are taken as raw bytes, the others as messages.
+using GemmServiceMethods = gemm::v1::GemmService::WithRawCallbackMethod_Multiply<
+    gemm::v1::GemmService::WithCallbackMethod_MultiplyUnary<
+        gemm::v1::GemmService::WithRawCallbackMethod_PutMatrix<
+            gemm::v1::GemmService::WithRawCallbackMethod_GetMatrix<
+                gemm::v1::GemmService::WithCallbackMethod_ListMatrices<
+                    gemm::v1::GemmService::WithCallbackMethod_DeleteMatrix<
+                        gemm::v1::GemmService::WithCallbackMethod_ListKernels<
+                            gemm::v1::GemmService::WithCallbackMethod_GetServerInfo<
+                                gemm::v1::GemmService::Service>>>>>>>>;
+
+// Borrows `context`, which outlives the server that this is registered with.
+class GemmService final : public GemmServiceMethods {
+ public:
+  explicit GemmService(ServiceContext& context) : context_(context) {}
+
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Multiply(
+      grpc::CallbackServerContext* call) override;
+  grpc::ServerUnaryReactor* MultiplyUnary(grpc::CallbackServerContext* call,
+                                          const gemm::v1::MultiplyUnaryRequest* request,
+                                          gemm::v1::MultiplyUnaryResponse* response) override;
+  grpc::ServerReadReactor<grpc::ByteBuffer>* PutMatrix(grpc::CallbackServerContext* call,
+                                                       grpc::ByteBuffer* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* GetMatrix(grpc::CallbackServerContext* call,
+                                                        const grpc::ByteBuffer* request) override;
+  grpc::ServerUnaryReactor* ListMatrices(grpc::CallbackServerContext* call,
+                                         const gemm::v1::ListMatricesRequest* request,
+                                         gemm::v1::ListMatricesResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteMatrix(grpc::CallbackServerContext* call,
+                                         const gemm::v1::DeleteMatrixRequest* request,
+                                         gemm::v1::DeleteMatrixResponse* response) override;
+  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* call,
+                                        const gemm::v1::ListKernelsRequest* request,
+                                        gemm::v1::ListKernelsResponse* response) override;
+  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* call,
+                                          const gemm::v1::GetServerInfoRequest* request,
+                                          gemm::v1::GetServerInfoResponse* response) override;
+
+ private:
+  ServiceContext& context_;
+};
+
+}  // namespace gemmd

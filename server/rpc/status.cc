@@ -1,0 +1,35 @@
+#include "server/rpc/status.h"
+
+#include <chrono>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace gemmd {
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  // The numbers are the same in both.
+  return grpc::Status(static_cast<grpc::StatusCode>(status.raw_code()),
+                      std::string(status.message()));
+}
+
+absl::Status FieldError(absl::string_view field, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
+}
+
+absl::Time CallDeadline(const grpc::CallbackServerContext& context) {
+  const std::chrono::system_clock::time_point deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
+  return absl::FromChrono(deadline);
+}
+
+absl::Status WhyCancelled(const grpc::CallbackServerContext& context) {
+  if (absl::Now() >= CallDeadline(context)) {
+    return absl::DeadlineExceededError("the call's deadline has passed");
+  }
+  return absl::CancelledError("the caller cancelled the call");
+}
+
+}  // namespace gemmd

@@ -1,0 +1,198 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gemm/catalogue.h"
+#include "grpcpp/ext/channelz_service_plugin.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "server/engine/engine.h"
+#include "server/job_log.h"
+#include "server/logging.h"
+#include "server/rpc/service.h"
+#include "server/telemetry/http_endpoint.h"
+#include "server/telemetry/metrics.h"
+#include "server/version.h"
+
+namespace gemmd {
+namespace {
+
+constexpr char kServiceName[] = "gemm.v1.GemmService";
+
+// Calls that are told to end get this long to do so, and the transport as long
+// to let go of what it sends.
+constexpr absl::Duration kGrace = absl::Seconds(2);
+
+// What gRPC itself refuses. Up to there a message over the limit gets an answer
+// that says what to do instead.
+int TransportMessageLimit(const RpcLimits& limits) {
+  return static_cast<int>(std::min<size_t>(2 * limits.max_message_bytes + 64 * kKiB, INT32_MAX));
+}
+
+MetricsOptions DescribeForMetrics(absl::Time started) {
+  const BuildInfo& build = ThisBuild();
+  return {.version = build.version,
+          .commit = build.commit,
+          .cuda = build.cuda,
+          .catalogue = gemm::Catalogue(),
+          .started = started};
+}
+
+void LogRpc(const RpcEnd& end) {
+  if (!LogEnabled(LogLevel::kDebug)) return;
+  Log(LogLevel::kDebug, "rpc",
+      {{"method", end.method},
+       {"code", absl::StatusCodeToString(end.code)},
+       {"seconds", absl::ToDoubleSeconds(end.elapsed)}});
+}
+
+class ServerImpl final : public Server {
+ public:
+  ServerImpl() : metrics_(DescribeForMetrics(started_)), observer_(metrics_) {}
+
+  ~ServerImpl() override {
+    if (grpc_ != nullptr) Stop(absl::ZeroDuration());
+    metrics_.Detach();
+  }
+
+  absl::Status Start(const ServerOptions& options) {
+    absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options.engine, &observer_);
+    if (!engine.ok()) return engine.status();
+    engine_ = *std::move(engine);
+    metrics_.Attach(engine_.get());
+    if (!options.metrics_address.empty()) {
+      absl::StatusOr<std::unique_ptr<HttpEndpoint>> endpoint =
+          HttpEndpoint::Start("--metrics-address", options.metrics_address, metrics_);
+      if (!endpoint.ok()) return endpoint.status();
+      endpoint_ = *std::move(endpoint);
+    }
+    const BuildInfo& build = ThisBuild();
+    context_ = std::make_unique<ServiceContext>(
+        ServiceContext{.engine = *engine_,
+                       .live_calls = live_calls_,
+                       .limits = options.rpc,
+                       .version = build.version,
+                       .commit = build.commit,
+                       .started = started_,
+                       .on_end = [this](const RpcEnd& end) {
+                         metrics_.OnRpcEnd(end.method, end.code, end.elapsed);
+                         LogRpc(end);
+                       }});
+    service_ = std::make_unique<GemmService>(*context_);
+    return Listen(options);
+  }
+
+  std::string address() const override { return address_; }
+  int port() const override { return port_; }
+  std::string metrics_address() const override {
+    return endpoint_ == nullptr ? "" : endpoint_->address();
+  }
+  Engine& engine() override { return *engine_; }
+
+  absl::Status CheckHealth() override {
+    absl::Status health = engine_->Health();
+    if (!health.ok()) Serving(false);
+    return health;
+  }
+
+  bool Stop(absl::Duration timeout) override {
+    const absl::Time deadline = absl::Now() + timeout;
+    Serving(false);
+    engine_->StopAdmitting();
+    live_calls_.Drain();
+    const bool all_ended = engine_->Drain(deadline);
+    // gRPC's own shutdown waits for calls, and for good for one that nobody
+    // ends: so they have been ended, and those whose client does not read are
+    // cancelled by the deadline here.
+    live_calls_.WaitUntilNone(absl::Now() + kGrace);
+    grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kGrace));
+    grpc_->Wait();
+    live_calls_.WaitUntilNone(absl::InfiniteFuture());
+    grpc_.reset();
+    WaitForTransport();
+    return all_ended;
+  }
+
+ private:
+  absl::Status Listen(const ServerOptions& options) {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::channelz::experimental::InitChannelzService();
+    grpc::ServerBuilder builder;
+    // No TLS here: docs/operations.md says what to put in front.
+    builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(service_.get());
+    builder.SetMaxReceiveMessageSize(TransportMessageLimit(options.rpc));
+    builder.SetMaxSendMessageSize(-1);
+    // A second server on the same port is an error, not a silent half of the load.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams_per_connection);
+    // A client that is gone without a word is noticed, and its jobs cancelled.
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+    grpc_ = builder.BuildAndStart();
+    const bool unix_socket = options.address.rfind("unix:", 0) == 0;
+    if (grpc_ == nullptr || (port_ == 0 && !unix_socket)) {
+      return absl::UnavailableError(
+          absl::StrCat("--address: cannot listen on '", options.address,
+                       "': it must be host:port of this machine, with a port that nobody listens "
+                       "on, or unix:path"));
+    }
+    if (unix_socket) port_ = 0;
+    address_ = unix_socket ? options.address
+                           : absl::StrCat(options.address.substr(0, options.address.rfind(':')),
+                                          ":", port_);
+    Serving(true);
+    return absl::OkStatus();
+  }
+
+  void Serving(bool serving) {
+    grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
+    health->SetServingStatus("", serving);
+    health->SetServingStatus(kServiceName, serving);
+  }
+
+  // Result bytes that the transport had queued refer to the engine's memory.
+  void WaitForTransport() {
+    const absl::Time deadline = absl::Now() + kGrace;
+    while (absl::Now() < deadline) {
+      const EngineStats stats = engine_->Stats();
+      const bool held = std::any_of(
+          stats.devices.begin(), stats.devices.end(),
+          [](const DeviceStats& device) { return device.download_staging_bytes.used > 0; });
+      if (stats.jobs.used == 0 && !held) return;
+      absl::SleepFor(absl::Milliseconds(2));
+    }
+    Log(LogLevel::kWarning, "the transport still holds result bytes");
+  }
+
+  // What is below uses what is above it.
+  const absl::Time started_ = absl::Now();
+  Metrics metrics_;
+  JobLog observer_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<HttpEndpoint> endpoint_;
+  LiveCalls live_calls_;
+  std::unique_ptr<ServiceContext> context_;
+  std::unique_ptr<GemmService> service_;
+  std::unique_ptr<grpc::Server> grpc_;
+  int port_ = 0;
+  std::string address_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  auto server = std::make_unique<ServerImpl>();
+  if (absl::Status status = server->Start(options); !status.ok()) return status;
+  return server;
+}
+
+}  // namespace gemmd

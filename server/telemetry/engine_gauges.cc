@@ -1,0 +1,127 @@
+#include "server/telemetry/engine_gauges.h"
+
+#include <string>
+
+#include "server/telemetry/samples.h"
+
+namespace gemmd {
+namespace {
+
+struct ServerRow {
+  const char* name;
+  const char* help;
+  Gauge EngineStats::*gauge;
+};
+constexpr ServerRow kServerRows[] = {
+    {"gemmd_jobs_in_flight", "Jobs admitted and not yet ended", &EngineStats::jobs},
+    {"gemmd_queue_depth", "Jobs ready to run that wait for a stream", &EngineStats::queued_jobs},
+    {"gemmd_admitted_bytes", "Device bytes reserved by the admitted jobs",
+     &EngineStats::admitted_bytes},
+    {"gemmd_matrices", "Resident matrices", &EngineStats::matrices},
+};
+
+struct DeviceRow {
+  const char* name;
+  const char* help;
+  const char* direction;  // null: no such label
+  Gauge DeviceStats::*gauge;
+};
+// Rows of one name stand together.
+constexpr DeviceRow kDeviceRows[] = {
+    {"gemmd_device_memory_bytes", "Device memory handed out", nullptr, &DeviceStats::memory_bytes},
+    {"gemmd_streams_in_use", "Streams that run a job", nullptr, &DeviceStats::streams},
+    {"gemmd_staging_bytes", "Pinned staging memory in use", "in",
+     &DeviceStats::upload_staging_bytes},
+    {"gemmd_staging_bytes", "Pinned staging memory in use", "out",
+     &DeviceStats::download_staging_bytes},
+    {"gemmd_store_bytes", "Device memory of the resident matrices", nullptr,
+     &DeviceStats::store_bytes},
+};
+
+// A quantity and its bound, each a family of its own.
+struct BoundedFamily {
+  BoundedFamily(const std::string& name, const std::string& help)
+      : used(GaugeSamples(name, help + ".")),
+        limit(GaugeSamples(name + "_limit", "The most there may be: " + help + ".")) {}
+
+  void Add(const Gauge& gauge, const prometheus::Labels& labels) {
+    AddSample(used, static_cast<double>(gauge.used), labels);
+    AddSample(limit, static_cast<double>(gauge.limit), labels);
+  }
+
+  void MoveTo(std::vector<prometheus::MetricFamily>& families) {
+    families.push_back(std::move(used));
+    families.push_back(std::move(limit));
+  }
+
+  prometheus::MetricFamily used;
+  prometheus::MetricFamily limit;
+};
+
+void AddServerSamples(const EngineStats& stats, std::vector<prometheus::MetricFamily>& families) {
+  for (const ServerRow& row : kServerRows) {
+    BoundedFamily family(row.name, row.help);
+    family.Add(stats.*row.gauge, {});
+    family.MoveTo(families);
+  }
+}
+
+void AddBoundedDeviceSamples(const std::vector<DeviceStats>& devices,
+                             std::vector<prometheus::MetricFamily>& families) {
+  for (size_t row = 0; row < std::size(kDeviceRows);) {
+    const std::string name = kDeviceRows[row].name;
+    BoundedFamily family(name, kDeviceRows[row].help);
+    for (; row < std::size(kDeviceRows) && kDeviceRows[row].name == name; ++row) {
+      for (const DeviceStats& device : devices) {
+        prometheus::Labels labels{{"device", device.name}};
+        if (kDeviceRows[row].direction != nullptr) {
+          labels.emplace("direction", kDeviceRows[row].direction);
+        }
+        family.Add(device.*kDeviceRows[row].gauge, labels);
+      }
+    }
+    family.MoveTo(families);
+  }
+}
+
+void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
+                           std::vector<prometheus::MetricFamily>& families) {
+  auto queued = GaugeSamples("gemmd_device_queue_depth",
+                             "Jobs ready to run that wait for a stream of this device.");
+  auto allocations = CounterSamples(
+      "gemmd_driver_allocations_total",
+      "Driver allocations, frees and pinnings made on this device; level once the server is warm.");
+  auto healthy = GaugeSamples("gemmd_device_healthy", "1 while the device works, 0 once lost.");
+  for (const DeviceStats& device : devices) {
+    const prometheus::Labels labels{{"device", device.name}};
+    AddSample(queued, static_cast<double>(device.queued_jobs), labels);
+    AddSample(allocations, static_cast<double>(device.driver_allocations), labels);
+    AddSample(healthy, device.health.ok() ? 1 : 0, labels);
+  }
+  families.push_back(std::move(queued));
+  families.push_back(std::move(allocations));
+  families.push_back(std::move(healthy));
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> Samples(const EngineStats& stats) {
+  std::vector<prometheus::MetricFamily> families;
+  AddServerSamples(stats, families);
+  AddBoundedDeviceSamples(stats.devices, families);
+  AddOtherDeviceSamples(stats.devices, families);
+  return families;
+}
+
+void EngineGauges::Attach(const Engine* engine) {
+  MutexLock lock(mutex_);
+  engine_ = engine;
+}
+
+std::vector<prometheus::MetricFamily> EngineGauges::Collect() const {
+  MutexLock lock(mutex_);
+  if (engine_ == nullptr) return {};
+  return Samples(engine_->Stats());
+}
+
+}  // namespace gemmd

@@ -1,0 +1,34 @@
+// The engine's bounds and how much of each is used, read when Prometheus asks.
+#pragma once
+
+#include <vector>
+
+#include "prometheus/collectable.h"
+#include "prometheus/metric_family.h"
+#include "server/engine/engine.h"
+#include "server/engine/mutex.h"
+#include "server/engine/stats.h"
+
+namespace gemmd {
+
+// Samples of `stats`. A bounded quantity X is exported as gemmd_X beside
+// gemmd_X_limit.
+std::vector<prometheus::MetricFamily> Samples(const EngineStats& stats);
+
+// Thread-safe.
+class EngineGauges : public prometheus::Collectable {
+ public:
+  // From now on scrapes show `engine`, which is borrowed until Detach.
+  void Attach(const Engine* engine);
+  // Returns when no scrape looks at the engine any more.
+  void Detach() { Attach(nullptr); }
+
+  // Nothing while no engine is attached.
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  mutable Mutex mutex_;  // held while the engine is asked
+  const Engine* engine_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace gemmd

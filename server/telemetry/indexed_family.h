@@ -1,0 +1,38 @@
+// The metrics of one family, found by index and without a lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace gemmd {
+
+// prometheus::Family::Add hashes labels under a lock; this does it once for
+// each combination of labels and remembers the answer. A metric is made at its
+// first use, so combinations that never happen are not exported. Thread-safe.
+template <typename Metric>
+class IndexedFamily {
+ public:
+  // Makes the metric at an index, or finds it: two threads may ask at once.
+  using Make = std::function<Metric&(size_t index)>;
+
+  IndexedFamily(size_t size, Make make) : make_(std::move(make)), metrics_(size) {}
+
+  // `index` is below the size.
+  Metric& operator[](size_t index) {
+    Metric* metric = metrics_[index].load(std::memory_order_acquire);
+    if (metric == nullptr) {
+      metric = &make_(index);
+      metrics_[index].store(metric, std::memory_order_release);
+    }
+    return *metric;
+  }
+
+ private:
+  const Make make_;
+  std::vector<std::atomic<Metric*>> metrics_;
+};
+
+}  // namespace gemmd

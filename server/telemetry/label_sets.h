@@ -1,0 +1,53 @@
+// The values that labels may take. All of them are known when the server
+// starts, so that no request can add a time series of its own making.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+
+// Values by index; whatever is not among them is the last, the fallback.
+// Thread-safe: nothing changes after construction.
+class LabelSet {
+ public:
+  // `values` are distinct, and none is `fallback`.
+  LabelSet(std::vector<std::string> values, std::string fallback);
+
+  size_t size() const { return values_.size(); }
+  size_t IndexOf(absl::string_view value) const;
+  size_t fallback() const { return values_.size() - 1; }
+  const std::string& operator[](size_t index) const { return values_[index]; }
+
+ private:
+  std::vector<std::string> values_;
+  absl::flat_hash_map<std::string, size_t> index_;
+};
+
+// Element types by gemm::DType, and "none".
+LabelSet DTypeLabels();
+
+// The methods of gemm.v1.GemmService, and "other".
+LabelSet MethodLabels();
+
+// The canonical status codes by number: "OK", "RESOURCE_EXHAUSTED". The
+// fallback, for a number that is none of them, is "UNRECOGNIZED".
+LabelSet OutcomeLabels();
+size_t OutcomeIndex(absl::StatusCode code);
+
+// The parts of a job, in the order of PhaseDurations.
+enum class Phase : size_t { kReceive, kQueue, kHostToDevice, kKernel, kDeviceToHost, kSend };
+inline constexpr size_t kPhaseCount = 6;
+absl::string_view Name(Phase phase);  // "receive", "host_to_device"
+
+// Which way bytes go, as the server sees it.
+enum class Direction : size_t { kIn, kOut };
+inline constexpr size_t kDirectionCount = 2;
+absl::string_view Name(Direction direction);  // "in", "out"
+
+}  // namespace gemmd

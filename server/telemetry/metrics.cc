@@ -1,0 +1,214 @@
+#include "server/telemetry/metrics.h"
+
+#include <array>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "prometheus/collectable.h"
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+#include "prometheus/text_serializer.h"
+#include "server/telemetry/buckets.h"
+#include "server/telemetry/engine_gauges.h"
+#include "server/telemetry/indexed_family.h"
+#include "server/telemetry/label_sets.h"
+#include "server/telemetry/process_gauges.h"
+
+namespace gemmd {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Histogram;
+using prometheus::Labels;
+
+LabelSet KernelLabels(absl::Span<const gemm::Kernel* const> catalogue) {
+  std::vector<std::string> names;
+  for (const gemm::Kernel* kernel : catalogue) names.emplace_back(kernel->name);
+  return LabelSet(std::move(names), "none");
+}
+
+// The labels of the metric at an index of its family.
+using LabelsAt = std::function<Labels(size_t)>;
+
+IndexedFamily<Counter> Counters(prometheus::Registry& registry, const char* name, const char* help,
+                                size_t size, LabelsAt labels_at) {
+  auto& family = prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+  return {size, [&family, labels_at = std::move(labels_at)](size_t index) -> Counter& {
+            return family.Add(labels_at(index));
+          }};
+}
+
+IndexedFamily<Histogram> Histograms(prometheus::Registry& registry, const char* name,
+                                    const char* help, const std::vector<double>& buckets,
+                                    size_t size, LabelsAt labels_at) {
+  auto& family = prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+  return {size, [&family, &buckets, labels_at = std::move(labels_at)](size_t index) -> Histogram& {
+            return family.Add(labels_at(index), buckets);
+          }};
+}
+
+std::array<absl::Duration, kPhaseCount> InOrder(const PhaseDurations& phases) {
+  return {phases.receive, phases.queue,          phases.host_to_device,
+          phases.kernel,  phases.device_to_host, phases.send};
+}
+
+}  // namespace
+
+// An index over several labels counts the last one fastest.
+struct Metrics::Families {
+  explicit Families(const MetricsOptions& options);
+
+  const LabelSet kernels;
+  const LabelSet dtypes = DTypeLabels();
+  const LabelSet methods = MethodLabels();
+  const LabelSet outcomes = OutcomeLabels();
+
+  prometheus::Registry registry;
+  EngineGauges engine;
+  const ProcessGauges process;
+
+  const LabelsAt by_kernel = [this](size_t i) -> Labels { return {{"kernel", kernels[i]}}; };
+  const LabelsAt by_outcome = [this](size_t i) -> Labels { return {{"outcome", outcomes[i]}}; };
+  const LabelsAt by_method = [this](size_t i) -> Labels { return {{"method", methods[i]}}; };
+  const LabelsAt by_direction = [](size_t i) -> Labels {
+    return {{"direction", std::string(Name(static_cast<Direction>(i)))}};
+  };
+
+  IndexedFamily<Counter> jobs =
+      Counters(registry, "gemmd_jobs_total", "Products asked for, by how they ended.",
+               kernels.size() * dtypes.size() * outcomes.size(), [this](size_t i) -> Labels {
+                 return {{"kernel", kernels[i / outcomes.size() / dtypes.size()]},
+                         {"dtype", dtypes[i / outcomes.size() % dtypes.size()]},
+                         {"outcome", outcomes[i % outcomes.size()]}};
+               });
+  IndexedFamily<Histogram> job_seconds = Histograms(registry, "gemmd_job_duration_seconds",
+                                                    "Header of a product to the end of its result.",
+                                                    DurationBuckets(), outcomes.size(), by_outcome);
+  IndexedFamily<Histogram> phase_seconds =
+      Histograms(registry, "gemmd_job_phase_seconds",
+                 "Parts of a product's time, where it had them; they overlap.", DurationBuckets(),
+                 kPhaseCount, [](size_t i) -> Labels {
+                   return {{"phase", std::string(Name(static_cast<Phase>(i)))}};
+                 });
+  IndexedFamily<Histogram> tflops =
+      Histograms(registry, "gemmd_kernel_tflops",
+                 "Rate of each product in 1e12 floating point operations per second of kernel.",
+                 TflopsBuckets(), kernels.size(), by_kernel);
+  IndexedFamily<Counter> flop = Counters(registry, "gemmd_flop_total",
+                                         "Floating point operations of the products: 2 m n k each.",
+                                         kernels.size(), by_kernel);
+  IndexedFamily<Counter> kernel_seconds =
+      Counters(registry, "gemmd_kernel_seconds_total", "Time that products spent in kernels.",
+               kernels.size(), by_kernel);
+  IndexedFamily<Counter> payload_bytes = Counters(
+      registry, "gemmd_payload_bytes_total",
+      "Operand bytes received and result bytes sent by products.", kDirectionCount, by_direction);
+
+  IndexedFamily<Counter> transfers =
+      Counters(registry, "gemmd_matrix_transfers_total",
+               "Transfers of resident matrices, in by PutMatrix and out by GetMatrix.",
+               kDirectionCount* outcomes.size(), [this](size_t i) -> Labels {
+                 Labels labels = by_direction(i / outcomes.size());
+                 labels.emplace("outcome", outcomes[i % outcomes.size()]);
+                 return labels;
+               });
+  IndexedFamily<Histogram> transfer_seconds = Histograms(
+      registry, "gemmd_matrix_transfer_duration_seconds", "Header of a transfer to its last byte.",
+      DurationBuckets(), kDirectionCount, by_direction);
+  IndexedFamily<Counter> transfer_bytes =
+      Counters(registry, "gemmd_matrix_transfer_bytes_total", "Bytes of resident matrices moved.",
+               kDirectionCount, by_direction);
+
+  IndexedFamily<Counter> requests =
+      Counters(registry, "gemmd_requests_total", "RPCs ended, by their status.",
+               methods.size() * outcomes.size(), [this](size_t i) -> Labels {
+                 return {{"method", methods[i / outcomes.size()]},
+                         {"outcome", outcomes[i % outcomes.size()]}};
+               });
+  IndexedFamily<Histogram> request_seconds =
+      Histograms(registry, "gemmd_request_duration_seconds",
+                 "RPC duration; a Multiply stream lasts as long as its client keeps it open.",
+                 DurationBuckets(), methods.size(), by_method);
+};
+
+Metrics::Families::Families(const MetricsOptions& options)
+    : kernels(KernelLabels(options.catalogue)), process(options.started) {
+  prometheus::BuildGauge()
+      .Name("gemmd_build_info")
+      .Help("1, labelled with what the server was built from.")
+      .Register(registry)
+      .Add({{"version", options.version},
+            {"commit", options.commit},
+            {"cuda", options.cuda.empty() ? "none" : options.cuda}})
+      .Set(1);
+}
+
+Metrics::Metrics(const MetricsOptions& options) : families_(std::make_unique<Families>(options)) {}
+Metrics::~Metrics() = default;
+
+void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
+  Families& f = *families_;
+  const size_t kernel = f.kernels.IndexOf(report.kernel);
+  // A job that ended before a kernel was chosen may not have had types either.
+  const size_t dtype =
+      report.kernel.empty() ? f.dtypes.fallback() : static_cast<size_t>(report.types.a);
+  const size_t code = OutcomeIndex(outcome.code());
+  f.jobs[(kernel * f.dtypes.size() + dtype) * f.outcomes.size() + code].Increment();
+  f.job_seconds[code].Observe(absl::ToDoubleSeconds(report.phases.total));
+
+  const auto phases = InOrder(report.phases);
+  for (size_t i = 0; i < kPhaseCount; ++i) {
+    if (phases[i] > absl::ZeroDuration()) {
+      f.phase_seconds[i].Observe(absl::ToDoubleSeconds(phases[i]));
+    }
+  }
+  if (report.flops > 0) {
+    f.flop[kernel].Increment(report.flops);
+    f.kernel_seconds[kernel].Increment(absl::ToDoubleSeconds(report.phases.kernel));
+    if (const double tflops = report.tflops(); tflops > 0) f.tflops[kernel].Observe(tflops);
+  }
+  const auto add_bytes = [&f](Direction direction, uint64_t bytes) {
+    if (bytes > 0) {
+      f.payload_bytes[static_cast<size_t>(direction)].Increment(static_cast<double>(bytes));
+    }
+  };
+  add_bytes(Direction::kIn, report.bytes_in);
+  add_bytes(Direction::kOut, report.bytes_out);
+}
+
+void Metrics::OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
+                            const absl::Status& outcome) {
+  Families& f = *families_;
+  const auto direction = static_cast<size_t>(upload ? Direction::kIn : Direction::kOut);
+  f.transfers[direction * f.outcomes.size() + OutcomeIndex(outcome.code())].Increment();
+  f.transfer_seconds[direction].Observe(absl::ToDoubleSeconds(elapsed));
+  f.transfer_bytes[direction].Increment(static_cast<double>(bytes));
+}
+
+void Metrics::OnRpcEnd(absl::string_view method, absl::StatusCode code, absl::Duration elapsed) {
+  Families& f = *families_;
+  const size_t index = f.methods.IndexOf(method);
+  f.requests[index * f.outcomes.size() + OutcomeIndex(code)].Increment();
+  f.request_seconds[index].Observe(absl::ToDoubleSeconds(elapsed));
+}
+
+void Metrics::Attach(const Engine* engine) { families_->engine.Attach(engine); }
+void Metrics::Detach() { families_->engine.Detach(); }
+
+std::string Metrics::Scrape() const {
+  const prometheus::Collectable* const sources[] = {&families_->registry, &families_->engine,
+                                                    &families_->process};
+  std::vector<prometheus::MetricFamily> samples;
+  for (const prometheus::Collectable* source : sources) {
+    auto more = source->Collect();
+    samples.insert(samples.end(), std::make_move_iterator(more.begin()),
+                   std::make_move_iterator(more.end()));
+  }
+  return prometheus::TextSerializer().Serialize(samples);
+}
+
+}  // namespace gemmd

@@ -1,0 +1,20 @@
+// What this build is.
+#pragma once
+
+#include <string>
+
+namespace gemmd {
+
+struct BuildInfo {
+  std::string version;   // "0.1.0"
+  std::string commit;    // short; "unknown" where it was built outside a checkout
+  std::string cuda;      // the toolkit's version; empty in a build for the host alone
+  std::string compiler;  // "GNU 12.2.0"
+};
+
+const BuildInfo& ThisBuild();
+
+// "gemmd 0.1.0 (commit, ...)".
+std::string Describe(const BuildInfo& build);
+
+}  // namespace gemmd

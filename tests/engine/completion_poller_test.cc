@@ -1,0 +1,186 @@
+#include "server/engine/completion_poller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace gemmd {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Marks are atomics that a test sets.
+class FakeProbe final : public CompletionProbe {
+ public:
+  using Mark = std::atomic<bool>;
+
+  absl::StatusOr<bool> Reached(void* mark) override {
+    if (broken) return absl::UnavailableError("device gone");
+    return static_cast<Mark*>(mark)->load();
+  }
+  void Recycle(void*) override { ++recycled; }
+
+  std::atomic<bool> broken{false};
+  std::atomic<int> recycled{0};
+};
+
+class Done {
+ public:
+  CompletionCallback Callback() {
+    return [this](absl::Status status) {
+      MutexLock lock(mutex_);
+      statuses_.push_back(std::move(status));
+      changed_.NotifyAll();
+    };
+  }
+  std::vector<absl::StatusCode> Await(size_t count) {
+    MutexLock lock(mutex_);
+    while (statuses_.size() < count) changed_.Wait(mutex_);
+    std::vector<absl::StatusCode> codes;
+    for (const absl::Status& status : statuses_) codes.push_back(status.code());
+    return codes;
+  }
+  size_t count() {
+    MutexLock lock(mutex_);
+    return statuses_.size();
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<absl::Status> statuses_;
+};
+
+// Spinning, napping and blocking have to behave alike.
+class CompletionPollerTest : public ::testing::TestWithParam<int> {
+ protected:
+  FakeProbe probe_;
+  CompletionPoller poller_{"test", 3, absl::Microseconds(GetParam()), probe_};
+};
+INSTANTIATE_TEST_SUITE_P(SpinMicroseconds, CompletionPollerTest,
+                         ::testing::Values(0, 200, 1'000'000));
+
+TEST_P(CompletionPollerTest, CallsBackOnceAMarkIsReachedAndNotBefore) {
+  Done done;
+  FakeProbe::Mark mark{false};
+  poller_.Post(0, &mark, done.Callback());
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(done.count(), 0u);
+  mark = true;
+  EXPECT_THAT(done.Await(1), ElementsAre(absl::StatusCode::kOk));
+  EXPECT_EQ(probe_.recycled, 1);
+}
+
+TEST_P(CompletionPollerTest, KeepsTheOrderOfAChannelAndNotOfTwo) {
+  Mutex mutex;
+  std::vector<int> order;
+  const auto note = [&](int i) {
+    return [&, i](absl::Status) {
+      MutexLock lock(mutex);
+      order.push_back(i);
+    };
+  };
+  Done first, last;
+  FakeProbe::Mark never_first{false}, ready{true};
+  poller_.Post(0, &never_first, note(0));
+  poller_.PostEnded(0, absl::OkStatus(), note(1));
+  poller_.Post(0, &ready, last.Callback());
+  poller_.Post(1, &ready, note(2));
+  poller_.PostEnded(1, absl::OkStatus(), first.Callback());
+  first.Await(1);
+  never_first = true;
+  last.Await(1);
+  MutexLock lock(mutex);
+  EXPECT_THAT(order, ElementsAre(2, 0, 1));
+}
+
+TEST_P(CompletionPollerTest, HandsOverTheStatusOfWorkThatEndedAlready) {
+  Done done;
+  poller_.PostEnded(2, absl::InternalError("no event"), done.Callback());
+  EXPECT_THAT(done.Await(1), ElementsAre(absl::StatusCode::kInternal));
+}
+
+TEST_P(CompletionPollerTest, AnErrorOfTheProbeEndsEverythingExactlyOnce) {
+  Done done;
+  std::vector<FakeProbe::Mark> marks(30);
+  for (size_t i = 0; i < marks.size(); ++i) {
+    poller_.Post(static_cast<int>(i % 3), &marks[i], done.Callback());
+  }
+  probe_.broken = true;
+  done.Await(marks.size());
+  poller_.Post(0, &marks[0], done.Callback());
+  poller_.PostEnded(1, absl::OkStatus(), done.Callback());
+  const std::vector<absl::StatusCode> codes = done.Await(marks.size() + 2);
+  EXPECT_EQ(std::set(codes.begin(), codes.end()), std::set{absl::StatusCode::kUnavailable});
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_EQ(done.count(), marks.size() + 2);
+}
+
+TEST_P(CompletionPollerTest, WakesUpAgainAfterARest) {
+  FakeProbe::Mark ready{true};
+  for (int i = 0; i < 5; ++i) {
+    Done done;
+    poller_.Post(i % 3, &ready, done.Callback());
+    done.Await(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+TEST_P(CompletionPollerTest, CallbacksMayPost) {
+  Done done;
+  FakeProbe::Mark ready{true};
+  poller_.Post(0, &ready, [&](absl::Status) { poller_.Post(0, &ready, done.Callback()); });
+  EXPECT_THAT(done.Await(1), ElementsAre(absl::StatusCode::kOk));
+}
+
+TEST(CompletionPollerEnd, WaitsForPendingMarks) {
+  FakeProbe probe;
+  FakeProbe::Mark mark{false};
+  std::atomic<int> called{0};
+  std::thread reach([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    mark = true;
+  });
+  {
+    CompletionPoller poller("test", 1, absl::Microseconds(50), probe);
+    poller.Post(0, &mark, [&](absl::Status) { ++called; });
+  }
+  EXPECT_EQ(called, 1);
+  reach.join();
+}
+
+TEST(CompletionPollerEnd, ALongSpinDoesNotDelayIt) {
+  FakeProbe probe;
+  const auto start = std::chrono::steady_clock::now();
+  { CompletionPoller poller("test", 1, absl::Hours(1), probe); }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST(CompletionPollerThreads, ManyPostAtOnce) {
+  constexpr int kThreads = 6;
+  constexpr int kPosts = 3000;
+  FakeProbe probe;
+  FakeProbe::Mark ready{true};
+  std::atomic<int> called{0};
+  {
+    CompletionPoller poller("test", 3, absl::Microseconds(100), probe);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kPosts; ++i) {
+          poller.Post(t % 3, &ready, [&](absl::Status status) { called += status.ok(); });
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(called, kThreads * kPosts);
+  EXPECT_EQ(probe.recycled, kThreads * kPosts);
+}
+
+}  // namespace
+}  // namespace gemmd

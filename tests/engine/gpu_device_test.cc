@@ -1,0 +1,102 @@
+// The device cases on a GPU, and what only a GPU can show.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gemm/catalogue.h"
+#include "tests/engine/device_suite.h"
+
+namespace gemmd {
+
+INSTANTIATE_TEST_SUITE_P(Gpu, DeviceSuite, ::testing::Values("cuda:0"));
+
+namespace {
+
+using ::testing::HasSubstr;
+
+class GpuDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (CudaDeviceCount() == 0) GTEST_SKIP() << "skipped: no CUDA device";
+    // A fresh process for each death test: a forked one cannot use CUDA.
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  }
+};
+
+TEST_F(GpuDeviceTest, AnArgumentThatCudaRefusesDoesNotLoseTheDevice) {
+  const auto devices = CreateDevices(SmallDeviceOptions("cuda:0"));
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  Device& device = *devices->front();
+  // A destination that no device knows.
+  const Pitched nowhere = {
+      .data = reinterpret_cast<std::byte*>(16), .lines = 4, .line_bytes = 16, .pitch_bytes = 32};
+  std::vector<std::byte> bytes(64);
+  const absl::Status status = device.upload_stream().Upload(bytes.data(), nowhere, 0, 64);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cuda:0: copy to the device: cudaError"));
+  EXPECT_EQ(device.Health(), absl::OkStatus());
+  EXPECT_EQ(Finish(device.upload_stream()), absl::OkStatus());
+}
+
+TEST_F(GpuDeviceTest, MemoryThatCannotBeHadIsNamed) {
+  EngineOptions options = SmallDeviceOptions("cuda:0");
+  options.device_memory_bytes = size_t{1} << 50;
+  const absl::Status status = CreateDevices(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("device_memory_bytes: 1125899906842624"));
+}
+
+// Ends the process with 0 where a device that a kernel broke behaves as it must.
+[[noreturn]] void BreakADevice() {
+  const auto check = [](bool holds, const char* what) {
+    if (holds) return;
+    fprintf(stderr, "not so: %s\n", what);
+    _exit(1);
+  };
+  auto devices = CreateDevices(SmallDeviceOptions("cuda:0"));
+  check(devices.ok(), "a device is made");
+  Device& device = *devices->front();
+  const auto is_lost = [&](const absl::Status& status) {
+    return status.code() == absl::StatusCode::kUnavailable &&
+           status.message().find("device cuda:0 is lost: cudaError") != absl::string_view::npos;
+  };
+
+  // A matrix far outside of any memory.
+  Stream& stream = *device.compute_streams()[0];
+  const gemm::GeneratorTarget nowhere = {.data = reinterpret_cast<void*>(uintptr_t{1} << 45),
+                                         .type = gemm::DType::kF32,
+                                         .rows = 64,
+                                         .cols = 64,
+                                         .pitch_bytes = 256};
+  check(stream.Generate({}, nowhere).ok(), "the launch itself succeeds");
+  std::atomic<int> told{0};
+  for (const std::unique_ptr<Stream>& other : device.compute_streams()) {
+    for (int i = 0; i < 10; ++i) other->Notify([&](absl::Status) { ++told; });
+  }
+  check(is_lost(Finish(stream)), "the callback tells of the loss");
+  check(is_lost(device.Health()), "Health tells of the loss");
+  check(is_lost(Finish(*device.compute_streams()[1])), "other streams' callbacks do, too");
+  check(is_lost(Finish(*device.compute_streams()[2])), "all of them");
+  check(told == 30, "every callback is called once");
+  check(is_lost(stream.Generate({}, nowhere)), "Generate fails at once");
+  const EventPtr event = device.AcquireEvent();
+  check(is_lost(stream.Record(*event)), "Record fails at once");
+  check(is_lost(stream.Wait(*event)), "Wait fails at once");
+  const Pitched matrix = {.data = nullptr, .lines = 1, .line_bytes = 1, .pitch_bytes = 1};
+  check(is_lost(device.upload_stream().Upload(nullptr, matrix, 0, 1)), "Upload fails at once");
+  check(is_lost(device.download_stream().Download(matrix, 0, 1, nullptr)),
+        "Download fails at once");
+  _exit(0);
+}
+
+TEST_F(GpuDeviceTest, AKernelFaultLosesTheDeviceAndEveryCallbackIsTold) {
+  EXPECT_EXIT(BreakADevice(), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace gemmd
