@@ -1,0 +1,171 @@
+// Flags: where a value comes from, and what a wrong one says.
+#include "server/flags.h"
+
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/flag_table.h"
+#include "server/flag_values.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using Variables = std::map<std::string, std::string>;
+
+FlagOutcome ParseWith(const std::vector<std::string>& arguments, const Variables& variables = {}) {
+  return ParseFlags(arguments, [&variables](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string WriteFile(const std::string& name, const std::string& content) {
+  const std::string path = testing::TempDir() + "/" + name;
+  std::ofstream(path) << content;
+  return path;
+}
+
+TEST(Flags, Defaults) {
+  const FlagOutcome outcome = ParseWith({});
+  ASSERT_TRUE(outcome.flags.has_value()) << outcome.output;
+  EXPECT_EQ(outcome.flags->server.address, "127.0.0.1:50051");
+  EXPECT_EQ(outcome.flags->server.metrics_address, "127.0.0.1:9464");
+  EXPECT_EQ(outcome.flags->server.engine.devices, "auto");
+  EXPECT_EQ(outcome.flags->drain_timeout, absl::Seconds(30));
+}
+
+TEST(Flags, EveryKindOfValue) {
+  const FlagOutcome outcome = ParseWith(
+      {"--devices=host:2", "--store-bytes", "3MiB", "--max-jobs=7", "--drain-timeout=90s",
+       "--log-format=json", "--log-level=debug", "--metrics-address=", "--address=[::1]:0"});
+  ASSERT_TRUE(outcome.flags.has_value()) << outcome.output;
+  const Flags& flags = *outcome.flags;
+  EXPECT_EQ(flags.server.engine.devices, "host:2");
+  EXPECT_EQ(flags.server.engine.store_bytes, 3 * kMiB);
+  EXPECT_EQ(flags.server.engine.max_jobs, 7);
+  EXPECT_EQ(flags.drain_timeout, absl::Seconds(90));
+  EXPECT_EQ(flags.log.format, LogFormat::kJson);
+  EXPECT_EQ(flags.log.level, LogLevel::kDebug);
+  EXPECT_EQ(flags.server.metrics_address, "");
+  EXPECT_EQ(flags.server.address, "[::1]:0");
+}
+
+TEST(Flags, CommandLineBeforeEnvironmentBeforeFileBeforeDefault) {
+  const std::string path = WriteFile("precedence.flags",
+                                     "# a comment\n"
+                                     "max-jobs=1\n"
+                                     "  --max-matrices = 1  \n"
+                                     "\n"
+                                     "copy-threads=1\n");
+  const Variables variables = {{"GEMMD_MAX_JOBS", "2"}, {"GEMMD_MAX_MATRICES", "2"}};
+  for (const bool by_environment : {false, true}) {
+    Variables given = variables;
+    std::vector<std::string> arguments = {"--max-jobs=3"};
+    if (by_environment) {
+      given["GEMMD_FLAGFILE"] = path;
+    } else {
+      arguments.push_back("--flagfile=" + path);
+    }
+    const FlagOutcome outcome = ParseWith(arguments, given);
+    ASSERT_TRUE(outcome.flags.has_value()) << outcome.output;
+    EXPECT_EQ(outcome.flags->server.engine.max_jobs, 3);
+    EXPECT_EQ(outcome.flags->server.engine.max_matrices, 2);
+    EXPECT_EQ(outcome.flags->server.engine.copy_threads, 1);
+    EXPECT_EQ(outcome.flags->server.engine.streams_per_device, 4);
+  }
+}
+
+TEST(Flags, TheLastOfSeveralCounts) {
+  const FlagOutcome outcome = ParseWith({"--max-jobs=3", "--max-jobs=4"});
+  ASSERT_TRUE(outcome.flags.has_value());
+  EXPECT_EQ(outcome.flags->server.engine.max_jobs, 4);
+}
+
+struct WrongFlag {
+  std::vector<std::string> arguments;
+  Variables variables;
+  std::vector<std::string> sentence;
+};
+
+TEST(Flags, WrongValuesNameTheFlagTheValueAndWhatIsAllowed) {
+  const std::string bad_value = WriteFile("bad_value.flags", "devices=host\nmax-jobs=many\n");
+  const std::string bad_name = WriteFile("bad_name.flags", "max-job=1\n");
+  const std::string bad_line = WriteFile("bad_line.flags", "max-jobs 1\n");
+  const WrongFlag table[] = {
+      {{"--max-jobs=0"}, {}, {"--max-jobs: '0'", "1 to 10000000"}},
+      {{"--max-jobs=ten"}, {}, {"--max-jobs: 'ten'", "whole number"}},
+      {{"--max-jobs="}, {}, {"--max-jobs: ''"}},
+      {{"--max-jobs=99999999999999999999"}, {}, {"--max-jobs", "whole number"}},
+      {{"--staging-bytes=12XB"}, {}, {"--staging-bytes: '12XB'", "256MiB"}},
+      {{"--staging-bytes=99999999TiB"}, {}, {"--staging-bytes: '99999999TiB'"}},
+      {{"--drain-timeout=30"}, {}, {"--drain-timeout: '30'", "30s"}},
+      {{"--drain-timeout=-1s"}, {}, {"--drain-timeout: '-1s'"}},
+      {{"--log-format=xml"}, {}, {"--log-format: 'xml'", "text, json"}},
+      {{"--max-message-bytes=1MiB", "--staging-block-bytes=1MiB"},
+       {},
+       {"--staging-block-bytes: 1MiB"}},
+      {{"--max-jbos=1"}, {}, {"--max-jbos", "did you mean --max-jobs?"}},
+      {{"serve"}, {}, {"'serve' is not a flag"}},
+      {{"--flagfile=/nowhere/at/all"}, {}, {"--flagfile: '/nowhere/at/all'"}},
+      {{"--flagfile=" + bad_value}, {}, {"bad_value.flags line 2: --max-jobs: 'many'"}},
+      {{"--flagfile=" + bad_name},
+       {},
+       {"bad_name.flags line 1: unknown flag --max-job;", "--max-jobs"}},
+      {{"--flagfile=" + bad_line}, {}, {"bad_line.flags line 1: 'max-jobs 1'", "name=value"}},
+      {{}, {{"GEMMD_MAX_JOBS", "x"}}, {"GEMMD_MAX_JOBS (--max-jobs): 'x'"}},
+  };
+  for (const WrongFlag& wrong : table) {
+    const FlagOutcome outcome = ParseWith(wrong.arguments, wrong.variables);
+    EXPECT_FALSE(outcome.flags.has_value());
+    EXPECT_EQ(outcome.exit_code, kExitUsage);
+    for (const std::string& part : wrong.sentence) EXPECT_THAT(outcome.output, HasSubstr(part));
+  }
+}
+
+TEST(Flags, HelpNamesEveryFlagItsDefaultAndTeaches) {
+  const FlagOutcome outcome = ParseWith({"--help"});
+  EXPECT_FALSE(outcome.flags.has_value());
+  EXPECT_EQ(outcome.exit_code, kExitOk);
+  for (const FlagRow& row : FlagTable()) EXPECT_THAT(outcome.output, HasSubstr("--" + row.name));
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("Examples:"), HasSubstr("GEMMD_MAX_JOBS"),
+                                    HasSubstr("[256MiB]"), HasSubstr("TLS")));
+}
+
+TEST(Flags, EveryDefaultIsAllowed) {
+  for (const FlagRow& row : FlagTable()) {
+    Flags flags;
+    const std::string value = row.get(flags);
+    EXPECT_TRUE(row.set(value, flags).ok()) << row.name << "=" << value;
+    EXPECT_EQ(row.get(flags), value);
+  }
+}
+
+TEST(Flags, Version) {
+  const FlagOutcome outcome = ParseWith({"--version"});
+  EXPECT_EQ(outcome.exit_code, kExitOk);
+  EXPECT_THAT(outcome.output, HasSubstr("gemmd 0.1.0"));
+}
+
+TEST(FlagValues, SizesReadBack) {
+  EXPECT_EQ(ParseSize("0"), 0u);
+  EXPECT_EQ(ParseSize("17"), 17u);
+  EXPECT_EQ(ParseSize("17B"), 17u);
+  EXPECT_EQ(ParseSize(" 2 KiB "), 2048u);
+  EXPECT_EQ(ParseSize("3GiB"), 3 * kGiB);
+  for (const char* wrong : {"", "KiB", "-1", "1.5GiB", "1kb", "0x10", "16777216TiB"}) {
+    EXPECT_EQ(ParseSize(wrong), std::nullopt) << wrong;
+  }
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{1000}, kKiB, 3 * kMiB, 5 * kGiB}) {
+    EXPECT_EQ(ParseSize(FormatSize(bytes)), bytes);
+  }
+}
+
+}  // namespace
+}  // namespace gemmd

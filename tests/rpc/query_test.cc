@@ -1,0 +1,139 @@
+// What a server tells of itself: kernels, devices, limits, health, reflection,
+// channelz.
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "tests/rpc/raw_client.h"
+#include "tests/rpc/test_server.h"
+
+namespace gemmd {
+namespace {
+
+namespace v1 = gemm::v1;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using QueryTest = RpcTest;
+
+TEST_F(QueryTest, ListsKernelsWithTheDevicesThatRunThem) {
+  grpc::ClientContext context;
+  v1::ListKernelsRequest request;
+  v1::ListKernelsResponse response;
+  request.set_family("host");
+  ASSERT_TRUE(stub_->ListKernels(&context, request, &response).ok());
+  ASSERT_GE(response.kernels_size(), 2);
+  for (const v1::KernelInfo& kernel : response.kernels()) {
+    EXPECT_EQ(kernel.family(), "host");
+    EXPECT_NE(kernel.summary(), "");
+    EXPECT_GT(kernel.types_size(), 0);
+    ASSERT_EQ(kernel.devices_size(), 1);
+    EXPECT_EQ(kernel.devices(0), "host:0");
+    EXPECT_EQ(kernel.unavailable_reason(), "");
+  }
+}
+
+TEST_F(QueryTest, KernelsThatNoDeviceRunsSayWhy) {
+  grpc::ClientContext context;
+  v1::ListKernelsResponse response;
+  ASSERT_TRUE(stub_->ListKernels(&context, {}, &response).ok());
+  for (const v1::KernelInfo& kernel : response.kernels()) {
+    EXPECT_NE(kernel.devices_size() == 0, kernel.unavailable_reason().empty()) << kernel.name();
+  }
+}
+
+TEST_F(QueryTest, UnknownFamilyIsNotFound) {
+  grpc::ClientContext context;
+  v1::ListKernelsRequest request;
+  v1::ListKernelsResponse response;
+  request.set_family("hots");
+  const grpc::Status status = stub_->ListKernels(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), AllOf(HasSubstr("'hots'"), HasSubstr("host")));
+}
+
+TEST_F(QueryTest, ServerInfo) {
+  const std::string id = Put(RandomMatrix({100, 100, gemm::DType::kF32}, 1));
+  grpc::ClientContext context;
+  v1::GetServerInfoResponse info;
+  ASSERT_TRUE(stub_->GetServerInfo(&context, {}, &info).ok());
+  EXPECT_EQ(info.version(), "0.1.0");
+  EXPECT_NE(info.commit(), "");
+  EXPECT_LE(info.started().seconds(), absl::ToUnixSeconds(absl::Now()));
+  ASSERT_EQ(info.devices_size(), 1);
+  EXPECT_EQ(info.devices(0).name(), "host:0");
+  EXPECT_NE(info.devices(0).model(), "");
+  EXPECT_TRUE(info.devices(0).healthy());
+  EXPECT_EQ(info.devices(0).memory_bytes(), 32 * kMiB);
+  EXPECT_GE(info.devices(0).memory_used_bytes(), 40'000u);
+  EXPECT_EQ(info.devices(0).streams(), 2);
+  EXPECT_EQ(info.limits().max_message_bytes(), kMiB);
+  EXPECT_EQ(info.limits().max_jobs_per_stream(), 16u);
+  EXPECT_EQ(info.limits().chunk_bytes(), 128 * kKiB);
+  EXPECT_GT(info.limits().max_admitted_bytes(), 0u);
+  EXPECT_EQ(info.load().matrices(), 1u);
+  EXPECT_GE(info.load().store_used_bytes(), 40'000u);
+  Delete(id);
+}
+
+TEST_F(QueryTest, HealthCheckAndWatch) {
+  const std::string check = "/grpc.health.v1.Health/Check";
+  std::string response;
+  for (const char* service : {"", "gemm.v1.GemmService"}) {
+    ASSERT_TRUE(CallUnary(channel_, check, HealthRequest(service), response).ok());
+    EXPECT_EQ(ParseHealth(response), Serving::kServing);
+  }
+  EXPECT_EQ(CallUnary(channel_, check, HealthRequest("no.such.Service"), response).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  RawCall watch(channel_, "/grpc.health.v1.Health/Watch");
+  ASSERT_TRUE(watch.Write(HealthRequest("gemm.v1.GemmService")));
+  watch.WritesDone();
+  ASSERT_TRUE(watch.Read(response));
+  EXPECT_EQ(ParseHealth(response), Serving::kServing);
+}
+
+TEST_F(QueryTest, ReflectionListsTheServices) {
+  RawCall call(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
+  ASSERT_TRUE(call.Write(std::string("\x3a\x00", 2)));  // string list_services = 7
+  std::string response;
+  ASSERT_TRUE(call.Read(response));
+  EXPECT_THAT(response, AllOf(HasSubstr("gemm.v1.GemmService"), HasSubstr("grpc.health.v1.Health"),
+                              HasSubstr("grpc.channelz.v1.Channelz")));
+  call.WritesDone();
+  EXPECT_TRUE(call.Finish().ok());
+}
+
+TEST_F(QueryTest, ChannelzKnowsTheServer) {
+  std::string response;
+  ASSERT_TRUE(CallUnary(channel_, "/grpc.channelz.v1.Channelz/GetServers", "", response).ok());
+  // repeated Server server = 1
+  ASSERT_FALSE(response.empty());
+  EXPECT_EQ(response[0], 0x0a);
+}
+
+TEST_F(QueryTest, ASecondServerOnThePortIsRefused) {
+  ServerOptions options = SmallServer();
+  options.address = server_->address();
+  const absl::StatusOr<std::unique_ptr<Server>> second = Server::Start(options);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()),
+              AllOf(HasSubstr("--address"), HasSubstr(options.address)));
+}
+
+TEST_F(QueryTest, ServesOnAUnixSocket) {
+  ServerOptions options = SmallServer();
+  options.address = "unix:" + testing::TempDir() + "/gemmd_query_test.sock";
+  const absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  auto stub = v1::GemmService::NewStub(
+      grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::GetServerInfoResponse info;
+  EXPECT_TRUE(stub->GetServerInfo(&context, {}, &info).ok());
+}
+
+}  // namespace
+}  // namespace gemmd

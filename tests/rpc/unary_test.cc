@@ -1,0 +1,144 @@
+// MultiplyUnary: one message there, one back.
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/rpc/test_server.h"
+
+namespace gemmd {
+namespace {
+
+namespace v1 = gemm::v1;
+using gemm::DType;
+using ::testing::HasSubstr;
+
+class UnaryTest : public RpcTest {
+ protected:
+  grpc::Status Call(const v1::Product& product) {
+    grpc::ClientContext context;
+    v1::MultiplyUnaryRequest request;
+    *request.mutable_product() = product;
+    response_.Clear();
+    return stub_->MultiplyUnary(&context, request, &response_);
+  }
+
+  v1::Product DataProduct() {
+    v1::Product product;
+    *product.mutable_a() = DataOperand(operands_.a);
+    *product.mutable_b() = DataOperand(operands_.b);
+    return product;
+  }
+
+  void ExpectRight(const v1::Product& product) {
+    const grpc::Status status = Call(product);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_EQ(response_.data().size(), result_.dense_bytes());
+    EXPECT_LE(WorstError(product, operands_, {result_, response_.data()}), 1);
+  }
+
+  void ExpectError(const v1::Product& product, grpc::StatusCode code, const char* sentence) {
+    const grpc::Status status = Call(product);
+    EXPECT_EQ(status.error_code(), code) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr(sentence));
+    ExpectHolds(before_);
+    ExpectRight(DataProduct());
+  }
+
+  const Shape result_ = {64, 48, DType::kF32};
+  const HostProduct operands_ = {.a = RandomMatrix({64, 32, DType::kF32}, 1),
+                                 .b = RandomMatrix({32, 48, DType::kF32}, 2)};
+  v1::MultiplyUnaryResponse response_;
+};
+
+TEST_F(UnaryTest, EverySource) {
+  ExpectRight(DataProduct());
+  EXPECT_EQ(response_.report().kernel(), "host_openblas");
+  EXPECT_EQ(response_.report().m(), 64);
+  v1::Product product = DataProduct();
+  *product.mutable_a() = GeneratedOperand(operands_.a.shape, 1);
+  ExpectRight(product);
+  const Held before = HeldNow();
+  const std::string id = Put(operands_.b, "b");
+  *product.mutable_b() = ResidentOperand(id);
+  ExpectRight(product);
+  Delete(id);
+  ExpectHolds(before);
+}
+
+TEST_F(UnaryTest, KeepsTheResultOrBoth) {
+  v1::Product product = DataProduct();
+  product.mutable_result()->mutable_keep();
+  ASSERT_TRUE(Call(product).ok());
+  EXPECT_EQ(response_.data(), "");
+  Delete(response_.kept().id());
+  product.mutable_result()->set_stream(true);
+  ExpectRight(product);
+  Delete(response_.kept().id());
+}
+
+TEST_F(UnaryTest, ResultOverTheMessageLimit) {
+  // 1024 x 1024 f32 are 4 MiB; the test's limit is 1 MiB.
+  v1::Product product;
+  *product.mutable_a() = GeneratedOperand({1024, 8, DType::kF32}, 1);
+  *product.mutable_b() = GeneratedOperand({8, 1024, DType::kF32}, 2);
+  ExpectError(product, grpc::StatusCode::INVALID_ARGUMENT, "4194304 bytes of result");
+}
+
+TEST_F(UnaryTest, ResultOverTheMessageLimitFromResidentOperands) {
+  const std::string a = Put(RandomMatrix({1024, 8, DType::kF32}, 1));
+  const std::string b = Put(RandomMatrix({8, 1024, DType::kF32}, 2));
+  v1::Product product;
+  *product.mutable_a() = ResidentOperand(a);
+  *product.mutable_b() = ResidentOperand(b);
+  const grpc::Status status = Call(product);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("product.result.stream"));
+  Delete(a);
+  Delete(b);
+}
+
+TEST_F(UnaryTest, BadInput) {
+  v1::Product product = DataProduct();
+  product.mutable_a()->mutable_payload();
+  ExpectError(product, grpc::StatusCode::INVALID_ARGUMENT, "product.a.payload");
+  product = DataProduct();
+  product.mutable_b()->set_data("short");
+  ExpectError(product, grpc::StatusCode::INVALID_ARGUMENT, "product.b.data: 5 bytes");
+  product = DataProduct();
+  product.mutable_kernel()->set_name("host_openblsa");
+  ExpectError(product, grpc::StatusCode::NOT_FOUND, "host_openblas");
+  product = DataProduct();
+  product.mutable_timeout()->set_nanos(100);
+  ExpectError(product, grpc::StatusCode::INVALID_ARGUMENT, "product.timeout");
+}
+
+TEST_F(UnaryTest, NoProduct) {
+  grpc::ClientContext context;
+  const grpc::Status status = stub_->MultiplyUnary(&context, {}, &response_);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("product: not set"));
+}
+
+TEST_F(UnaryTest, ManyCallsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([this] {
+      const v1::Product product = DataProduct();
+      for (int round = 0; round < 50; ++round) {
+        grpc::ClientContext context;
+        v1::MultiplyUnaryRequest request;
+        v1::MultiplyUnaryResponse response;
+        *request.mutable_product() = product;
+        const grpc::Status status = stub_->MultiplyUnary(&context, request, &response);
+        ASSERT_TRUE(status.ok()) << status.error_message();
+        ASSERT_LE(WorstError(product, operands_, {result_, response.data()}), 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,45 @@
+// An engine that only has a state to show.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "server/engine/engine.h"
+
+namespace gemmd {
+
+class FakeEngine : public Engine {
+ public:
+  explicit FakeEngine(EngineStats stats) : stats_(std::move(stats)) {}
+
+  EngineStats Stats() const override { return stats_; }
+
+  absl::StatusOr<std::shared_ptr<Job>> Admit(JobSpec, std::shared_ptr<JobListener>) override {
+    return Unused();
+  }
+  absl::StatusOr<std::shared_ptr<Upload>> BeginUpload(UploadSpec, UploadDone) override {
+    return Unused();
+  }
+  absl::StatusOr<std::shared_ptr<Download>> BeginDownload(
+      DownloadSpec, std::shared_ptr<DownloadListener>) override {
+    return Unused();
+  }
+  absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey&) override { return Unused(); }
+  absl::StatusOr<MatrixPage> ListMatrices(absl::string_view, int, absl::string_view) override {
+    return Unused();
+  }
+  absl::Span<const std::unique_ptr<Device>> devices() const override { return {}; }
+  const EngineOptions& options() const override { return options_; }
+  absl::Status Health() const override { return absl::OkStatus(); }
+  void StopAdmitting() override {}
+  bool Drain(absl::Time) override { return true; }
+
+ private:
+  static absl::Status Unused() { return absl::UnimplementedError("a fake engine runs nothing"); }
+
+  const EngineStats stats_;
+  const EngineOptions options_;
+};
+
+}  // namespace gemmd

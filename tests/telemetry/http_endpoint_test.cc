@@ -1,0 +1,166 @@
+#include "server/telemetry/http_endpoint.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/telemetry/fake_catalogue.h"
+#include "tests/telemetry/scrape.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kFlag[] = "--metrics-address";
+
+// A connection to a port of this machine.
+class LoopbackSocket {
+ public:
+  LoopbackSocket() : fd_(socket(AF_INET, SOCK_STREAM, 0)) {}
+  ~LoopbackSocket() { close(fd_); }
+
+  bool Connect(int port) {
+    const sockaddr_in to = Address(port);
+    return connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0;
+  }
+
+  // The whole answer to a GET, header and body; "" where nothing listens.
+  std::string Get(int port, const std::string& path) {
+    if (!Connect(port)) return "";
+    const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
+    EXPECT_EQ(send(fd_, request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    std::string answer;
+    char buffer[4096];
+    for (ssize_t n; (n = recv(fd_, buffer, sizeof(buffer), 0)) > 0;) answer.append(buffer, n);
+    return answer;
+  }
+
+  // Takes a free port and returns it.
+  int Listen() {
+    sockaddr_in at = Address(0);
+    socklen_t length = sizeof(at);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&at), length), 0);
+    EXPECT_EQ(listen(fd_, 1), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &length), 0);
+    return ntohs(at.sin_port);
+  }
+
+ private:
+  static sockaddr_in Address(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    return address;
+  }
+
+  const int fd_;
+};
+
+std::string Get(int port, const std::string& path) { return LoopbackSocket().Get(port, path); }
+
+TEST(HttpEndpointTest, ServesTheMetricsOnAPortOfItsOwn) {
+  Metrics metrics(FakeMetricsOptions());
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_GT((*endpoint)->port(), 0);
+  EXPECT_EQ((*endpoint)->address(), absl::StrCat("127.0.0.1:", (*endpoint)->port()));
+
+  const std::string answer = Get((*endpoint)->port(), "/metrics");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  const size_t body = answer.find("\r\n\r\n");
+  ASSERT_NE(body, std::string::npos);
+  const ParsedScrape scrape = ParseScrape(answer.substr(body + 4));
+  EXPECT_EQ(scrape.at(R"(gemmd_build_info{commit="abc123",cuda="none",version="1.2.3"})"), 1);
+  EXPECT_GT(scrape.at("process_resident_memory_bytes"), 0);
+}
+
+TEST(HttpEndpointTest, AnswersOtherPathsWithNotFound) {
+  Metrics metrics(FakeMetricsOptions());
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_THAT(Get((*endpoint)->port(), "/etc/passwd"), StartsWith("HTTP/1.1 404"));
+}
+
+TEST(HttpEndpointTest, StopsListeningWhenItGoes) {
+  Metrics metrics(FakeMetricsOptions());
+  int port = 0;
+  {
+    auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+    ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+    port = (*endpoint)->port();
+  }
+  EXPECT_EQ(Get(port, "/metrics"), "");
+}
+
+TEST(HttpEndpointTest, AClientThatSaysNothingHoldsUpNeitherOthersNorTheEnd) {
+  Metrics metrics(FakeMetricsOptions());
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  LoopbackSocket silent;
+  ASSERT_TRUE(silent.Connect((*endpoint)->port()));
+  EXPECT_THAT(Get((*endpoint)->port(), "/metrics"), StartsWith("HTTP/1.1 200"));
+
+  LoopbackSocket also_silent;
+  ASSERT_TRUE(also_silent.Connect((*endpoint)->port()));
+  const absl::Time start = absl::Now();
+  endpoint->reset();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+}
+
+TEST(HttpEndpointTest, ServesIPv6) {
+  Metrics metrics(FakeMetricsOptions());
+  auto endpoint = HttpEndpoint::Start(kFlag, "[::1]:0", metrics);
+  if (!endpoint.ok()) GTEST_SKIP() << "no IPv6 here: " << endpoint.status();
+  EXPECT_EQ((*endpoint)->address(), absl::StrCat("[::1]:", (*endpoint)->port()));
+  EXPECT_GT((*endpoint)->port(), 0);
+}
+
+TEST(HttpEndpointTest, ATakenPortIsAnErrorThatNamesTheFlagAndTheAddress) {
+  Metrics metrics(FakeMetricsOptions());
+  LoopbackSocket other;
+  const std::string address = absl::StrCat("127.0.0.1:", other.Listen());
+  const absl::Status status = HttpEndpoint::Start(kFlag, address, metrics).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(),
+            absl::StrCat("--metrics-address=", address, ": cannot listen: Address already in use"));
+}
+
+TEST(HttpEndpointTest, AnAddressOfAnotherMachineIsAnError) {
+  Metrics metrics(FakeMetricsOptions());
+  const absl::Status status = HttpEndpoint::Start(kFlag, "192.0.2.1:0", metrics).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), AllOf(StartsWith("--metrics-address=192.0.2.1:0: "),
+                                                   HasSubstr("Cannot assign requested address")));
+}
+
+class BadAddressTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(BadAddressTest, IsAnErrorThatSaysWhatIsWanted) {
+  Metrics metrics(FakeMetricsOptions());
+  const absl::Status status = HttpEndpoint::Start(kFlag, GetParam(), metrics).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(StartsWith(absl::StrCat("--metrics-address=", GetParam(), ": ")),
+                    HasSubstr("host:port with a port from 0 to 65535")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Addresses, BadAddressTest,
+                         ::testing::Values("", "9464", ":9464", "localhost", "localhost:",
+                                           "localhost:http", "127.0.0.1:65536", "127.0.0.1:-1",
+                                           "::1:9464", "127.0.0.1:80,127.0.0.1:81", "[::1:80"));
+
+}  // namespace
+}  // namespace gemmd

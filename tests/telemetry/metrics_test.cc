@@ -1,0 +1,186 @@
+#include "server/telemetry/metrics.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/telemetry/buckets.h"
+#include "tests/telemetry/fake_catalogue.h"
+#include "tests/telemetry/scrape.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+// 2e9 operations in a kernel of 1 ms: 2 TFLOPS.
+JobReport FinishedJob() {
+  JobReport report;
+  report.kernel = "fast_f32";
+  report.types.a = gemm::DType::kF32;
+  report.phases = {.receive = absl::Milliseconds(3),
+                   .queue = absl::Microseconds(4),
+                   .host_to_device = absl::Milliseconds(2),
+                   .kernel = absl::Milliseconds(1),
+                   .device_to_host = absl::Microseconds(700),
+                   .send = absl::Milliseconds(6),
+                   .total = absl::Milliseconds(12)};
+  report.bytes_in = 3000;
+  report.bytes_out = 1000;
+  report.flops = 2e9;
+  return report;
+}
+
+class MetricsTest : public ::testing::Test {
+ protected:
+  ParsedScrape Scrape() const { return ParseScrape(metrics_.Scrape()); }
+
+  Metrics metrics_{FakeMetricsOptions()};
+};
+
+TEST_F(MetricsTest, CountsJobsByKernelTypeAndOutcome) {
+  JobReport other = FinishedJob();
+  other.kernel = "slow";
+  other.types.a = gemm::DType::kBF16;
+  metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
+  metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
+  metrics_.OnJobEnd(FinishedJob(), absl::CancelledError("gone"));
+  metrics_.OnJobEnd(other, absl::OkStatus());
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="fast_f32",outcome="OK"})"), 2);
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="fast_f32",outcome="CANCELLED"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="bf16",kernel="slow",outcome="OK"})"), 1);
+  EXPECT_EQ(scrape.types.at("gemmd_jobs_total"), "counter");
+}
+
+TEST_F(MetricsTest, ARefusedJobHasNoKernelAndNoType) {
+  metrics_.OnJobEnd(JobReport(), absl::ResourceExhaustedError("full"));
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(
+      scrape.at(R"(gemmd_jobs_total{dtype="none",kernel="none",outcome="RESOURCE_EXHAUSTED"})"), 1);
+  EXPECT_FALSE(scrape.samples.contains(R"(gemmd_flop_total{kernel="none"})"));
+}
+
+TEST_F(MetricsTest, TextFromRequestsMakesNoSeries) {
+  JobReport odd = FinishedJob();
+  for (int i = 0; i < 100; ++i) {
+    odd.kernel = "made_up_" + std::to_string(i);
+    metrics_.OnJobEnd(odd, absl::OkStatus());
+    metrics_.OnRpcEnd("Method" + std::to_string(i), absl::StatusCode::kUnimplemented,
+                      absl::Milliseconds(1));
+  }
+  const ParsedScrape scrape = Scrape();
+  EXPECT_THAT(scrape.LabelValues("gemmd_jobs_total", "kernel"), ElementsAre("none"));
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="none",outcome="OK"})"), 100);
+  EXPECT_EQ(scrape.at(R"(gemmd_requests_total{method="other",outcome="UNIMPLEMENTED"})"), 100);
+}
+
+TEST_F(MetricsTest, JobDurationsAreHistogramsInSecondsByOutcome) {
+  metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
+  const ParsedScrape scrape = Scrape();
+  const std::string ok = R"(outcome="OK"})";
+  EXPECT_EQ(scrape.types.at("gemmd_job_duration_seconds"), "histogram");
+  EXPECT_EQ(scrape.at("gemmd_job_duration_seconds_count{" + ok), 1);
+  EXPECT_DOUBLE_EQ(scrape.at("gemmd_job_duration_seconds_sum{" + ok), 0.012);
+  EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_bucket{le="0.01",)" + ok), 0);
+  EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_bucket{le="0.025",)" + ok), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_bucket{le="+Inf",)" + ok), 1);
+}
+
+TEST_F(MetricsTest, PhasesCountTheJobsThatHadThem) {
+  metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
+  JobReport resident = FinishedJob();
+  resident.phases.receive = absl::ZeroDuration();
+  resident.phases.send = absl::ZeroDuration();
+  metrics_.OnJobEnd(resident, absl::OkStatus());
+  const ParsedScrape scrape = Scrape();
+  EXPECT_THAT(scrape.LabelValues("gemmd_job_phase_seconds_count", "phase"),
+              UnorderedElementsAre("receive", "queue", "host_to_device", "kernel", "device_to_host",
+                                   "send"));
+  EXPECT_EQ(scrape.at(R"(gemmd_job_phase_seconds_count{phase="receive"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_job_phase_seconds_count{phase="kernel"})"), 2);
+  EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_job_phase_seconds_sum{phase="host_to_device"})"), 0.004);
+  EXPECT_EQ(scrape.at(R"(gemmd_job_phase_seconds_bucket{le="5e-06",phase="queue"})"), 2);
+}
+
+TEST_F(MetricsTest, RatesOperationsAndBytesOfAJob) {
+  metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
+  metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_kernel_tflops_bucket{kernel="fast_f32",le="1"})"), 0);
+  EXPECT_EQ(scrape.at(R"(gemmd_kernel_tflops_bucket{kernel="fast_f32",le="2.5"})"), 2);
+  EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_kernel_tflops_sum{kernel="fast_f32"})"), 4);
+  EXPECT_EQ(scrape.at(R"(gemmd_flop_total{kernel="fast_f32"})"), 4e9);
+  EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_kernel_seconds_total{kernel="fast_f32"})"), 0.002);
+  EXPECT_EQ(scrape.at(R"(gemmd_payload_bytes_total{direction="in"})"), 6000);
+  EXPECT_EQ(scrape.at(R"(gemmd_payload_bytes_total{direction="out"})"), 2000);
+}
+
+TEST_F(MetricsTest, CountsTransfersByDirectionAndOutcome) {
+  metrics_.OnTransferEnd(true, 1 << 20, absl::Milliseconds(2), absl::OkStatus());
+  metrics_.OnTransferEnd(true, 100, absl::Milliseconds(1), absl::DeadlineExceededError("late"));
+  metrics_.OnTransferEnd(false, 7, absl::Microseconds(20), absl::OkStatus());
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_matrix_transfers_total{direction="in",outcome="OK"})"), 1);
+  EXPECT_EQ(
+      scrape.at(R"(gemmd_matrix_transfers_total{direction="in",outcome="DEADLINE_EXCEEDED"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_matrix_transfers_total{direction="out",outcome="OK"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_matrix_transfer_bytes_total{direction="in"})"), (1 << 20) + 100);
+  EXPECT_EQ(scrape.at(R"(gemmd_matrix_transfer_bytes_total{direction="out"})"), 7);
+  EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_matrix_transfer_duration_seconds_sum{direction="in"})"),
+                   0.003);
+}
+
+TEST_F(MetricsTest, CountsAndTimesRpcsByMethod) {
+  metrics_.OnRpcEnd("MultiplyUnary", absl::StatusCode::kOk, absl::Microseconds(80));
+  metrics_.OnRpcEnd("MultiplyUnary", absl::StatusCode::kInvalidArgument, absl::Microseconds(30));
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_requests_total{method="MultiplyUnary",outcome="OK"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_requests_total{method="MultiplyUnary",outcome="INVALID_ARGUMENT"})"),
+            1);
+  const std::string bucket = R"(gemmd_request_duration_seconds_bucket{le=)";
+  EXPECT_EQ(scrape.at(bucket + R"("5e-05",method="MultiplyUnary"})"), 1);
+  EXPECT_EQ(scrape.at(bucket + R"("0.0001",method="MultiplyUnary"})"), 2);
+}
+
+TEST_F(MetricsTest, BuildInfoNamesTheBuild) {
+  EXPECT_EQ(Scrape().at(R"(gemmd_build_info{commit="abc123",cuda="none",version="1.2.3"})"), 1);
+}
+
+TEST_F(MetricsTest, BucketsSpanWhatTheyShould) {
+  const std::vector<double>& seconds = DurationBuckets();
+  EXPECT_EQ(seconds.front(), 5e-6);
+  EXPECT_EQ(seconds.back(), 10);
+  for (size_t i = 1; i < seconds.size(); ++i) {
+    const double step = seconds[i] / seconds[i - 1];
+    EXPECT_TRUE(step > 1.99 && step < 2.51) << seconds[i - 1] << " to " << seconds[i];
+  }
+  EXPECT_EQ(TflopsBuckets().front(), 0.001);
+  EXPECT_EQ(TflopsBuckets().back(), 2000);
+  EXPECT_TRUE(std::is_sorted(TflopsBuckets().begin(), TflopsBuckets().end()));
+}
+
+TEST_F(MetricsTest, NoJobIsLostBetweenThreads) {
+  constexpr int kThreads = 4;
+  constexpr int kJobs = 5000;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < kJobs; ++i) metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
+    });
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(metrics_.Scrape(), ::testing::Not(""));
+  for (std::thread& thread : threads) thread.join();
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="fast_f32",outcome="OK"})"),
+            kThreads * kJobs);
+  EXPECT_EQ(scrape.at(R"(gemmd_job_phase_seconds_count{phase="send"})"), kThreads * kJobs);
+  EXPECT_EQ(scrape.at(R"(gemmd_flop_total{kernel="fast_f32"})"), 2e9 * kThreads * kJobs);
+}
+
+}  // namespace
+}  // namespace gemmd
