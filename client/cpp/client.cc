@@ -1,0 +1,216 @@
+#include "client/cpp/client.h"
+
+#include <future>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/connection.h"
+#include "client/cpp/multiply.h"
+#include "client/cpp/product_plan.h"
+#include "client/cpp/stripes.h"
+#include "client/cpp/transfer.h"
+
+namespace gemmd::client {
+namespace {
+
+namespace v1 = ::gemm::v1;
+
+v1::PutMatrixHeader PutHeader(const Shape& shape, const PutOptions& put) {
+  v1::PutMatrixHeader header;
+  *header.mutable_shape() = ToProto(shape);
+  *header.mutable_keep() = ToProto(put.keep);
+  header.set_device(put.device);
+  return header;
+}
+
+// Runs `start(task, then)` as a task and waits for its end. `then` takes the
+// matrix that it ended with.
+template <typename Start>
+absl::StatusOr<MatrixInfo> RunTask(Connection& connection, const CallOptions& options,
+                                   const char* what, Start start) {
+  // Shared: the task may still be inside it when this function has returned.
+  const auto ended = std::make_shared<std::promise<absl::Status>>();
+  MatrixInfo info;
+  const auto task = Task::Begin(connection, options, what, [ended](absl::Status status) {
+    ended->set_value(std::move(status));
+  });
+  start(task, [&info](const MatrixInfo& got) { info = got; });
+  task->Drop();
+  absl::Status status = ended->get_future().get();
+  if (!status.ok()) return status;
+  return info;
+}
+
+absl::Status CheckKey(const Resident& matrix) {
+  if (matrix.id.empty() != matrix.name.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("matrix.id is '", matrix.id,
+                                                 "' and matrix.name is '", matrix.name,
+                                                 "'; exactly one of them must be set"));
+}
+
+// One stripe, or one a channel for a matrix that is large enough.
+std::vector<Stripe> StripesFor(Connection& connection, uint64_t bytes) {
+  const bool split = bytes >= connection.options().stripe_threshold_bytes;
+  const int first = connection.NextChannel();
+  if (!split) return {{.channel = first, .offset = 0, .length = bytes}};
+  return PlanStripes(bytes, connection.channels(), connection.chunk_bytes(), first);
+}
+
+}  // namespace
+
+class Client::Impl {
+ public:
+  explicit Impl(std::unique_ptr<Connection> opened) : connection(std::move(opened)) {}
+  std::unique_ptr<Connection> connection;
+};
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
+  absl::StatusOr<std::unique_ptr<Connection>> connection = Connection::Open(std::move(options));
+  if (!connection.ok()) return connection.status();
+  return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(*std::move(connection))));
+}
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+const ClientOptions& Client::options() const { return impl_->connection->options(); }
+const ServerInfo& Client::server() const { return impl_->connection->server(); }
+
+absl::StatusOr<ProductResult> Client::Multiply(const Product& product, const CallOptions& options) {
+  return BlockingMultiply(*impl_->connection, product, options);
+}
+
+Canceller Client::MultiplyAsync(Product product, CallOptions options, MultiplyCallback done) {
+  if (!options.canceller) options.canceller.emplace();
+  StartMultiply(*impl_->connection, std::make_shared<const Product>(std::move(product)), options,
+                std::move(done));
+  return *options.canceller;
+}
+
+std::future<absl::StatusOr<ProductResult>> Client::MultiplyFuture(Product product,
+                                                                  CallOptions options) {
+  const auto promise = std::make_shared<std::promise<absl::StatusOr<ProductResult>>>();
+  MultiplyAsync(
+      std::move(product), std::move(options),
+      [promise](absl::StatusOr<ProductResult> result) { promise->set_value(std::move(result)); });
+  return promise->get_future();
+}
+
+absl::StatusOr<MatrixInfo> Client::PutMatrix(const MatrixView& matrix, const PutOptions& put,
+                                             const CallOptions& options) {
+  if (absl::Status status = CheckView(matrix, "matrix"); !status.ok()) return status;
+  Connection& connection = *impl_->connection;
+  return RunTask(connection, options, "PutMatrix", [&](const auto& task, auto then) {
+    Upload(task, PutHeader(matrix.shape, put), matrix, StripesFor(connection, matrix.shape.bytes()),
+           std::move(then));
+  });
+}
+
+absl::StatusOr<MatrixInfo> Client::PutGenerated(const Generated& matrix, const PutOptions& put,
+                                                const CallOptions& options) {
+  if (absl::Status status = CheckShape(matrix.shape, "matrix.shape"); !status.ok()) return status;
+  return RunTask(*impl_->connection, options, "PutMatrix", [&](const auto& task, auto then) {
+    v1::PutMatrixHeader header = PutHeader(matrix.shape, put);
+    *header.mutable_generator() = ToProto(matrix);
+    UploadGenerated(task, header, std::move(then));
+  });
+}
+
+absl::StatusOr<FetchedMatrix> Client::GetMatrix(const Resident& matrix, const GetOptions& get,
+                                                const CallOptions& options) {
+  if (absl::Status status = CheckKey(matrix); !status.ok()) return status;
+  Connection& connection = *impl_->connection;
+  const absl::Time deadline = connection.Deadline(options);
+  Resident source = matrix;
+  if (get.into) source.shape = get.into->shape;
+  if (!source.shape) {
+    // Its shape says where the elements go, and whether to split them. By id
+    // from here on: a name may come to mean another matrix.
+    absl::StatusOr<MatrixInfo> info = StatMatrix(matrix, options);
+    if (!info.ok()) return info.status();
+    source = Resident::Of(*info);
+  }
+  const Shape shape = *source.shape;
+  FetchedMatrix fetched;
+  DownloadSpec spec{.matrix = ToProto(source), .shape = shape, .remove = matrix.release};
+  if (get.into) {
+    if (absl::Status status = CheckShape(shape, "get.into.shape"); !status.ok()) return status;
+    spec.to = get.into->data;
+  } else {
+    absl::StatusOr<HostMatrix> memory = HostMatrix::Allocate(shape);
+    if (!memory.ok()) return memory.status();
+    fetched.matrix = *std::move(memory);
+    spec.to = fetched.matrix.data();
+  }
+  spec.stripes = StripesFor(connection, shape.bytes());
+  CallOptions rest = options;
+  rest.timeout = deadline - absl::Now();
+  absl::StatusOr<MatrixInfo> info =
+      RunTask(connection, rest, "GetMatrix",
+              [&](const auto& task, auto then) { Download(task, spec, std::move(then)); });
+  if (!info.ok()) return info.status();
+  fetched.info = *std::move(info);
+  return fetched;
+}
+
+absl::StatusOr<MatrixInfo> Client::StatMatrix(const Resident& matrix, const CallOptions& options) {
+  if (absl::Status status = CheckKey(matrix); !status.ok()) return status;
+  return RunTask(*impl_->connection, options, "GetMatrix", [&](const auto& task, auto then) {
+    Stat(task, ToProto(matrix), std::move(then));
+  });
+}
+
+absl::StatusOr<std::vector<MatrixInfo>> Client::ListMatrices(absl::string_view name_prefix,
+                                                             const CallOptions& options) {
+  Connection& connection = *impl_->connection;
+  const absl::Time deadline = connection.Deadline(options);
+  std::vector<MatrixInfo> matrices;
+  v1::ListMatricesRequest request;
+  request.set_name_prefix(std::string(name_prefix));
+  do {
+    CallOptions rest = options;
+    rest.timeout = deadline - absl::Now();
+    v1::ListMatricesResponse page;
+    absl::Status status =
+        connection.Call(&v1::GemmService::Stub::ListMatrices, "ListMatrices", rest, request, &page);
+    if (!status.ok()) return status;
+    for (MatrixInfo& info : *page.mutable_matrices()) matrices.push_back(std::move(info));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return matrices;
+}
+
+absl::StatusOr<MatrixInfo> Client::DeleteMatrix(const Resident& matrix,
+                                                const CallOptions& options) {
+  if (absl::Status status = CheckKey(matrix); !status.ok()) return status;
+  v1::DeleteMatrixRequest request;
+  *request.mutable_matrix() = ToProto(matrix);
+  request.mutable_matrix()->set_release(false);
+  v1::DeleteMatrixResponse response;
+  absl::Status status = impl_->connection->Call(&v1::GemmService::Stub::DeleteMatrix,
+                                                "DeleteMatrix", options, request, &response);
+  if (!status.ok()) return status;
+  return response.matrix();
+}
+
+absl::StatusOr<std::vector<KernelInfo>> Client::ListKernels(absl::string_view family,
+                                                            const CallOptions& options) {
+  v1::ListKernelsRequest request;
+  request.set_family(std::string(family));
+  v1::ListKernelsResponse response;
+  absl::Status status = impl_->connection->Call(&v1::GemmService::Stub::ListKernels, "ListKernels",
+                                                options, request, &response);
+  if (!status.ok()) return status;
+  return std::vector<KernelInfo>(response.kernels().begin(), response.kernels().end());
+}
+
+absl::StatusOr<ServerInfo> Client::GetServerInfo(const CallOptions& options) {
+  ServerInfo info;
+  absl::Status status =
+      impl_->connection->Call(&v1::GemmService::Stub::GetServerInfo, "GetServerInfo", options,
+                              v1::GetServerInfoRequest(), &info);
+  if (!status.ok()) return status;
+  return info;
+}
+
+}  // namespace gemmd::client

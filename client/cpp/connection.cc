@@ -1,0 +1,226 @@
+#include "client/cpp/connection.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/wire.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+
+namespace gemmd::client {
+namespace {
+
+using ::gemm::v1::DeleteMatrixRequest;
+using ::gemm::v1::DeleteMatrixResponse;
+using ::gemm::v1::GemmService;
+
+constexpr absl::Duration kCleanUpTimeout = absl::Seconds(2);
+
+template <typename T>
+absl::Status CheckRange(absl::string_view field, T value, T least, T most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, "; it must be ", least, " to ", most));
+}
+
+absl::Status CheckPositive(absl::string_view field, absl::Duration value) {
+  if (value > absl::ZeroDuration()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", absl::FormatDuration(value), "; it must be above 0"));
+}
+
+absl::Status CheckOptions(const ClientOptions& options) {
+  if (options.address.empty()) {
+    return absl::InvalidArgumentError("address is empty; it must be like host:port");
+  }
+  for (absl::Status status :
+       {CheckRange("channels", options.channels, 1, 64),
+        CheckRange<uint64_t>("chunk_bytes", options.chunk_bytes, 4096, 64 * kMiB),
+        CheckRange<uint64_t>("unary_threshold_bytes", options.unary_threshold_bytes, 0, 64 * kMiB),
+        CheckRange<uint64_t>("max_message_bytes", options.max_message_bytes, 64 << 10, 1024 * kMiB),
+        CheckPositive("default_timeout", options.default_timeout),
+        CheckPositive("connect_timeout", options.connect_timeout),
+        CheckPositive("transfer_ttl", options.transfer_ttl)}) {
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// The file's content; empty for an empty path.
+absl::StatusOr<std::string> ReadPem(absl::string_view field, const std::string& path) {
+  if (path.empty()) return std::string();
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  if (!file || content.str().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is '", path, "', which cannot be read or is empty"));
+  }
+  return content.str();
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
+    const std::optional<TlsOptions>& tls) {
+  if (!tls) return grpc::InsecureChannelCredentials();
+  if (tls->private_key_file.empty() != tls->certificate_chain_file.empty()) {
+    return absl::InvalidArgumentError(
+        "tls.private_key_file and tls.certificate_chain_file must be set both or neither");
+  }
+  grpc::SslCredentialsOptions pem;
+  for (const auto& [field, path, content] :
+       {std::tuple("tls.root_certificates_file", &tls->root_certificates_file, &pem.pem_root_certs),
+        std::tuple("tls.private_key_file", &tls->private_key_file, &pem.pem_private_key),
+        std::tuple("tls.certificate_chain_file", &tls->certificate_chain_file,
+                   &pem.pem_cert_chain)}) {
+    absl::StatusOr<std::string> read = ReadPem(field, *path);
+    if (!read.ok()) return read.status();
+    *content = *std::move(read);
+  }
+  return grpc::SslCredentials(pem);
+}
+
+grpc::ChannelArguments Arguments(const ClientOptions& options, int channel) {
+  grpc::ChannelArguments args;
+  args.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  args.SetMaxSendMessageSize(-1);
+  // Channels of equal arguments would share one connection.
+  args.SetInt("gemmd.channel", channel);
+  // Fewer, larger reads off the socket for messages of a megabyte.
+  args.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);
+  if (!options.user_agent.empty()) args.SetUserAgentPrefix(options.user_agent);
+  if (options.tls && !options.tls->server_name.empty()) {
+    args.SetSslTargetNameOverride(options.tls->server_name);
+  }
+  return args;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(ClientOptions options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  std::unique_ptr<Connection> connection(new Connection(std::move(options)));
+  if (absl::Status status = connection->OpenChannels(); !status.ok()) return status;
+  absl::Status status = connection->Call(&GemmService::Stub::GetServerInfo, "Connect",
+                                         {.timeout = connection->options_.connect_timeout},
+                                         ::gemm::v1::GetServerInfoRequest(), &connection->server_);
+  if (!status.ok()) return status;
+  return connection;
+}
+
+absl::Status Connection::OpenChannels() {
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials = Credentials(options_.tls);
+  if (!credentials.ok()) return credentials.status();
+  for (int i = 0; i < options_.channels; ++i) {
+    Channel& made = channels_.emplace_back();
+    made.channel =
+        grpc::CreateCustomChannel(options_.address, *credentials, Arguments(options_, i));
+    made.generic = std::make_unique<grpc::GenericStub>(made.channel);
+    made.stub = GemmService::NewStub(made.channel);
+    // Connects now, all channels at once, rather than at the first call of each.
+    (void)made.channel->GetState(/*try_to_connect=*/true);
+  }
+  return absl::OkStatus();
+}
+
+Connection::~Connection() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  std::vector<std::weak_ptr<Task>> tasks;
+  for (const auto& [pointer, task] : tasks_) tasks.push_back(task);
+  lock.unlock();
+  for (const auto& weak : tasks) {
+    if (const auto task = weak.lock()) {
+      task->Fail(absl::CancelledError("the client was destroyed"));
+    }
+  }
+  lock.lock();
+  idle_.wait(lock, [this] { return tasks_.empty(); });
+}
+
+void Connection::Add(const std::shared_ptr<Task>& task) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  tasks_.emplace(task.get(), task);
+}
+
+void Connection::Remove(Task* task) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  tasks_.erase(task);
+  // Under the lock: the destructor may run as soon as it is let go.
+  idle_.notify_all();
+}
+
+int Connection::NextChannel() {
+  return static_cast<int>(next_channel_.fetch_add(1, std::memory_order_relaxed) % channels_.size());
+}
+
+uint64_t Connection::server_message_bytes() const {
+  const uint64_t limit = server_.limits().max_message_bytes();
+  return limit == 0 ? 4 * kMiB : limit;  // gRPC's own, where the server names none
+}
+
+uint64_t Connection::chunk_bytes() const {
+  const uint64_t limit = server_message_bytes();
+  const uint64_t room = limit > 2 * kMessageOverheadBytes ? limit - kMessageOverheadBytes : 4096;
+  return std::min(options_.chunk_bytes, room);
+}
+
+std::string Connection::PickDevice() {
+  std::vector<std::string> healthy;
+  for (const auto& device : server_.devices()) {
+    if (device.healthy()) healthy.push_back(device.name());
+  }
+  if (healthy.size() < 2) return "";
+  return healthy[next_device_.fetch_add(1, std::memory_order_relaxed) % healthy.size()];
+}
+
+absl::Duration Connection::Timeout(const CallOptions& options) const {
+  return options.timeout.value_or(options_.default_timeout);
+}
+
+absl::Time Connection::Deadline(const CallOptions& options) const {
+  return absl::Now() + Timeout(options);
+}
+
+absl::Status Connection::Explain(const absl::Status& status, const char* what,
+                                 absl::Duration timeout, bool cancelled_here) const {
+  const auto gone = [this](absl::string_view why) {
+    return absl::UnavailableError(absl::StrCat(options_.address, ": ", why));
+  };
+  switch (status.code()) {
+    case absl::StatusCode::kDeadlineExceeded:
+      if (status.message() != "Deadline Exceeded") return status;
+      return absl::DeadlineExceededError(
+          absl::StrCat(what, " did not end within its timeout of ", absl::FormatDuration(timeout)));
+    case absl::StatusCode::kCancelled:
+      if (cancelled_here) {
+        return absl::CancelledError(absl::StrCat(what, " was cancelled by the caller"));
+      }
+      // gRPC's bare word: the peer dropped the call, as a server does that is
+      // being shut down.
+      return status.message() == "CANCELLED" ? gone("the server cancelled the call") : status;
+    case absl::StatusCode::kUnavailable:
+      return gone(status.message());
+    default:
+      return status;
+  }
+}
+
+void Connection::DeleteInBackground(const std::string& id) {
+  const auto task =
+      Task::Begin(*this, {.timeout = kCleanUpTimeout}, "DeleteMatrix", [](absl::Status) {});
+  auto request = std::make_shared<DeleteMatrixRequest>();
+  request->mutable_matrix()->set_id(id);
+  task->Unary<DeleteMatrixResponse>(
+      [&](grpc::ClientContext* context, DeleteMatrixResponse* response, auto completion) {
+        stub(NextChannel())
+            .async()
+            ->DeleteMatrix(context, request.get(), response,
+                           [request, completion](grpc::Status status) { completion(status); });
+      },
+      [](const absl::Status&, DeleteMatrixResponse&) {});
+  task->Drop();
+}
+
+}  // namespace gemmd::client

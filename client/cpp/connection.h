@@ -1,0 +1,111 @@
+// The channels to one server, and the calls under way on them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cpp/canceller_state.h"
+#include "client/cpp/options.h"
+#include "client/cpp/raw_call.h"
+#include "client/cpp/task.h"
+#include "client/cpp/types.h"
+#include "gemm/v1/gemm.grpc.pb.h"
+#include "grpcpp/generic/generic_stub.h"
+
+namespace gemmd::client {
+
+// Thread-safe.
+class Connection {
+ public:
+  // Opens the channels and asks the server who it is. INVALID_ARGUMENT names
+  // the option.
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(ClientOptions options);
+
+  // Cancels the tasks under way and waits for them.
+  ~Connection();
+
+  const ClientOptions& options() const { return options_; }
+  const ServerInfo& server() const { return server_; }
+
+  int channels() const { return static_cast<int>(channels_.size()); }
+  // Calls take turns on the channels.
+  int NextChannel();
+  grpc::GenericStub& generic(int channel) { return *channels_[channel].generic; }
+  ::gemm::v1::GemmService::Stub& stub(int channel) { return *channels_[channel].stub; }
+
+  // The largest message that the server takes.
+  uint64_t server_message_bytes() const;
+  // Payload bytes of one message.
+  uint64_t chunk_bytes() const;
+  // A healthy device, in turns, where several matrices must lie on the same
+  // one; empty where there is no choice.
+  std::string PickDevice();
+
+  absl::Duration Timeout(const CallOptions& options) const;
+  absl::Time Deadline(const CallOptions& options) const;
+  // `status` as the user is to see it: gRPC's own bare words say what ended and
+  // why, UNAVAILABLE names the address. `what` names the call.
+  absl::Status Explain(const absl::Status& status, const char* what, absl::Duration timeout,
+                       bool cancelled_here) const;
+
+  // A unary RPC on the caller's thread, the way with the fewest hand-overs:
+  // `method` of the generated stub.
+  template <typename Request, typename Response>
+  absl::Status Call(grpc::Status (::gemm::v1::GemmService::Stub::*method)(grpc::ClientContext*,
+                                                                          const Request&,
+                                                                          Response*),
+                    const char* what, const CallOptions& options, const Request& request,
+                    Response* response);
+
+  // Deletes a matrix that the library kept, without waiting and whatever comes
+  // of it.
+  void DeleteInBackground(const std::string& id);
+
+ private:
+  friend class Task;
+  struct Channel {
+    std::shared_ptr<grpc::Channel> channel;
+    std::unique_ptr<grpc::GenericStub> generic;
+    std::unique_ptr<::gemm::v1::GemmService::Stub> stub;
+  };
+
+  explicit Connection(ClientOptions options) : options_(std::move(options)) {}
+  absl::Status OpenChannels();
+  void Add(const std::shared_ptr<Task>& task);
+  void Remove(Task* task);
+
+  const ClientOptions options_;
+  ServerInfo server_;
+  std::vector<Channel> channels_;
+  std::atomic<unsigned> next_channel_{0};
+  std::atomic<unsigned> next_device_{0};
+
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  std::map<Task*, std::weak_ptr<Task>> tasks_;  // under mutex_
+};
+
+template <typename Request, typename Response>
+absl::Status Connection::Call(grpc::Status (::gemm::v1::GemmService::Stub::*method)(
+                                  grpc::ClientContext*, const Request&, Response*),
+                              const char* what, const CallOptions& options, const Request& request,
+                              Response* response) {
+  // Shared with the hook, which may be running when the call has ended.
+  const auto context = std::make_shared<grpc::ClientContext>();
+  const absl::Time deadline = Deadline(options);
+  if (deadline != absl::InfiniteFuture()) context->set_deadline(absl::ToChronoTime(deadline));
+  const CancelHook hook(options.canceller, [context] { context->TryCancel(); });
+  const grpc::Status status = (stub(NextChannel()).*method)(context.get(), request, response);
+  return Explain(FromGrpc(status), what, Timeout(options),
+                 options.canceller && options.canceller->cancelled());
+}
+
+}  // namespace gemmd::client

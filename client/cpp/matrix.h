@@ -1,0 +1,130 @@
+// Matrices in host memory: dense, little-endian, line after line with no
+// padding, exactly as they go over the wire. A line is a row of a row-major
+// matrix and a column of a column-major one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "client/cpp/types.h"
+
+namespace gemmd::client {
+
+// Shape, type and storage order of a matrix as stored, before any transpose.
+struct Shape {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  DataType dtype = kF32;
+  Layout layout = kRowMajor;
+
+  int64_t elements() const { return rows * cols; }
+  // Dense size. Meaningful only where CheckShape is OK.
+  uint64_t bytes() const { return static_cast<uint64_t>(rows) * cols * SizeOf(dtype); }
+
+  // Where element (row, col) lies, in elements from the start.
+  int64_t Index(int64_t row, int64_t col) const {
+    return layout == kColumnMajor ? col * rows + row : row * cols + col;
+  }
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// OK where rows and cols are at least 1, the type and layout are the
+// contract's, and the dense size is below 2^62 bytes; else INVALID_ARGUMENT
+// that names `field`, the value and the bound.
+absl::Status CheckShape(const Shape& shape, absl::string_view field);
+
+// "4096x64 f16 row-major".
+std::string ToString(const Shape& shape);
+
+// To and from the contract's message. An unspecified layout is row-major.
+::gemm::v1::MatrixShape ToProto(const Shape& shape);
+Shape FromProto(const ::gemm::v1::MatrixShape& shape);
+
+// Elements to send, in memory of the caller's. The memory is sent from where it
+// lies, without a copy.
+struct MatrixView {
+  Shape shape;
+  const std::byte* data = nullptr;
+
+  // Optional: whatever keeps `data` alive. Without it a call may return only
+  // once the transport has let go of the memory, which after a cancellation or
+  // a passed deadline waits for a peer that has stopped reading. With it a call
+  // returns at once, and the memory lives until the transport lets go. Views of
+  // a HostMatrix have it.
+  std::shared_ptr<const void> owner;
+};
+
+// Where to put received elements, in memory of the caller's. Must stay valid
+// until the call has ended. Of an undefined content where the call failed.
+struct MutableMatrixView {
+  Shape shape;
+  std::byte* data = nullptr;
+};
+
+// Views of the caller's own arrays; no copy. `elements` must hold rows * cols
+// elements of `shape.dtype`, of which T has the size.
+template <typename T>
+MatrixView ViewOf(const Shape& shape, const T* elements) {
+  return {.shape = shape, .data = reinterpret_cast<const std::byte*>(elements)};
+}
+template <typename T>
+MutableMatrixView MutableViewOf(const Shape& shape, T* elements) {
+  return {.shape = shape, .data = reinterpret_cast<std::byte*>(elements)};
+}
+
+// Owns a matrix. Movable; Clone copies. Distinct matrices may be used from
+// distinct threads.
+class HostMatrix {
+ public:
+  // Empty: 0 x 0 and no memory.
+  HostMatrix() = default;
+
+  // Undefined content, 64-byte aligned. INVALID_ARGUMENT as CheckShape;
+  // RESOURCE_EXHAUSTED where the memory cannot be had.
+  static absl::StatusOr<HostMatrix> Allocate(const Shape& shape);
+
+  // From rows * cols values in row-major order, whatever `shape.layout` is;
+  // rounded as Set does. INVALID_ARGUMENT where the count differs.
+  static absl::StatusOr<HostMatrix> FromDoubles(const Shape& shape,
+                                                absl::Span<const double> row_major_values);
+
+  bool empty() const { return data_ == nullptr; }
+  const Shape& shape() const { return shape_; }
+  uint64_t bytes() const { return empty() ? 0 : shape_.bytes(); }
+  const std::byte* data() const { return data_.get(); }
+  std::byte* data() { return data_.get(); }
+
+  // Shares ownership of the memory; does not see this object's later moves.
+  MatrixView view() const { return {.shape = shape_, .data = data_.get(), .owner = data_}; }
+  // Borrows the memory from this object.
+  MutableMatrixView mutable_view() { return {.shape = shape_, .data = data_.get()}; }
+
+  absl::StatusOr<HostMatrix> Clone() const;
+
+  // One element as a double. Indices must be in range.
+  double Get(int64_t row, int64_t col) const;
+  // Rounded to the matrix's type, by way of f32 for types of 16 and 8 bits, to
+  // nearest even. Values past a float type's range become infinite, or NaN for
+  // e4m3, which has no infinity; integers saturate.
+  void Set(int64_t row, int64_t col, double value);
+
+  // rows * cols values in row-major order, whatever the layout is.
+  std::vector<double> ToDoubles() const;
+
+ private:
+  Shape shape_;
+  std::shared_ptr<std::byte> data_;
+};
+
+// One element at `index` of dense memory, as Get and Set have it.
+double LoadElement(const std::byte* data, int64_t index, DataType type);
+void StoreElement(std::byte* data, int64_t index, DataType type, double value);
+
+}  // namespace gemmd::client

@@ -1,0 +1,357 @@
+#include "client/cpp/multiply.h"
+
+#include <cstring>
+#include <deque>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/result_place.h"
+#include "client/cpp/stripes.h"
+#include "client/cpp/task.h"
+#include "client/cpp/transfer.h"
+#include "client/cpp/wire.h"
+
+namespace gemmd::client {
+namespace {
+
+using ::gemm::v1::GemmService;
+using ::gemm::v1::MatrixInfo;
+using ::gemm::v1::MultiplyRequest;
+using ::gemm::v1::MultiplyResponse;
+using ::gemm::v1::MultiplyResult;
+using ::gemm::v1::MultiplyUnaryRequest;
+using ::gemm::v1::MultiplyUnaryResponse;
+
+constexpr char kMultiply[] = "/gemm.v1.GemmService/Multiply";
+
+PlanLimits LimitsOf(const Connection& connection) {
+  int healthy = 0;
+  for (const auto& device : connection.server().devices()) healthy += device.healthy() ? 1 : 0;
+  const ClientOptions& options = connection.options();
+  return {.chunk_bytes = connection.chunk_bytes(),
+          .unary_threshold_bytes = options.unary_threshold_bytes,
+          .stripe_threshold_bytes = options.stripe_threshold_bytes,
+          .server_message_bytes = connection.server_message_bytes(),
+          .client_message_bytes = options.max_message_bytes,
+          .channels = connection.channels(),
+          .devices = healthy};
+}
+
+// The request of a product that goes as one message: the elements are in it.
+MultiplyUnaryRequest UnaryRequest(const ProductPlan& plan) {
+  MultiplyUnaryRequest request;
+  *request.mutable_product() = plan.product;
+  for (const SentOperand& sent : plan.sent) {
+    if (sent.striped) continue;
+    MutableOperand(*request.mutable_product(), sent.role)
+        ->set_data(sent.view.data, sent.view.shape.bytes());
+  }
+  return request;
+}
+
+absl::Status TakeUnaryResponse(MultiplyUnaryResponse& response, ResultPlace& place,
+                               ProductResult& result) {
+  result.report = std::move(*response.mutable_report());
+  if (response.has_kept()) result.kept = std::move(*response.mutable_kept());
+  if (!place.wanted()) return absl::OkStatus();
+  return place.PutAll(FromProto(result.report.result_shape()), response.data());
+}
+
+// One product under way. Its task holds it; the RPCs' callbacks share it.
+class MultiplyOp : public std::enable_shared_from_this<MultiplyOp> {
+ public:
+  MultiplyOp(Connection& connection, ProductPlan plan, std::shared_ptr<const Product> product,
+             const CallOptions& options, MultiplyDone done)
+      : connection_(connection),
+        plan_(std::move(plan)),
+        product_(std::move(product)),
+        options_(options),
+        done_(std::move(done)),
+        place_(plan_, &result_.matrix) {}
+
+  void Start();
+
+ private:
+  // The steps of a striped product.
+  void UploadOperands();
+  void MultiplyByReference();
+  void FetchResult();
+
+  void RunUnary();
+  void RunStream();
+  absl::Status TakeStreamMessage(const grpc::ByteBuffer& message);
+  // The job has ended well; its result may still have to be fetched.
+  void JobDone();
+  void Finish(const absl::Status& status);
+  // Deletes what a failed product may have left on the server.
+  void CleanUp();
+
+  Connection& connection_;
+  ProductPlan plan_;
+  const std::shared_ptr<const Product> product_;
+  const CallOptions options_;
+  MultiplyDone done_;
+  const absl::Time begun_ = absl::Now();
+  std::shared_ptr<Task> task_;
+
+  ProductResult result_;
+  ResultPlace place_;
+  bool job_done_ = false;  // reactions of the product's RPC alone
+  std::mutex mutex_;
+  std::vector<std::string> uploaded_;  // ids that the library keeps; under mutex_
+};
+
+// The messages of a product's stream: its header, then the chunks of each
+// operand in turn.
+class StreamSource {
+ public:
+  StreamSource(const ProductPlan& plan, Task& task) {
+    MultiplyRequest first;
+    first.mutable_header()->set_job_id(kJobId);
+    *first.mutable_header()->mutable_product() = plan.product;
+    for (const SentOperand& sent : plan.sent) {
+      if (sent.striped) continue;
+      MutableOperand(*first.mutable_header()->mutable_product(), sent.role)->mutable_payload();
+      operands_.push_back(
+          {sent.role, ChunkSource(sent.view.data, task.Lease(sent.view), 0, sent.view.shape.bytes(),
+                                  task.connection().chunk_bytes())});
+      task.AddTotal(sent.view.shape.bytes());
+    }
+    header_ = Serialize(first);
+  }
+
+  // Whether another message follows.
+  bool Next(Task& task, grpc::ByteBuffer* message) {
+    if (!std::exchange(header_sent_, true)) {
+      *message = std::exchange(header_, grpc::ByteBuffer());
+      return !operands_.empty();
+    }
+    auto& [role, source] = operands_.front();
+    const ChunkSource::Chunk chunk = source.Next();
+    *message = OperandChunkMessage(role, chunk.offset, chunk.payload);
+    task.AddDone(chunk.payload.size());
+    if (source.done()) operands_.pop_front();
+    return !operands_.empty();
+  }
+
+ private:
+  bool header_sent_ = false;
+  grpc::ByteBuffer header_;
+  std::deque<std::pair<::gemm::v1::OperandRole, ChunkSource>> operands_;
+};
+
+void MultiplyOp::Start() {
+  result_.transport = plan_.transport;
+  task_ = Task::Begin(
+      connection_, options_, "Multiply",
+      [self = shared_from_this()](const absl::Status& status) { self->Finish(status); });
+  switch (plan_.transport) {
+    case Transport::kUnary:
+      RunUnary();
+      break;
+    case Transport::kStriped:
+      UploadOperands();
+      break;
+    default:
+      RunStream();
+  }
+  task_->Drop();
+}
+
+void MultiplyOp::UploadOperands() {
+  std::vector<SentOperand*> striped;
+  for (SentOperand& sent : plan_.sent) {
+    if (sent.striped) striped.push_back(&sent);
+  }
+  if (striped.empty()) return MultiplyByReference();
+  ::gemm::v1::PutMatrixHeader header;
+  *header.mutable_keep()->mutable_ttl() = ToProto(connection_.options().transfer_ttl);
+  header.set_device(connection_.PickDevice());
+  const auto join = std::make_shared<Join>(
+      striped.size(), [self = shared_from_this()] { self->MultiplyByReference(); });
+  for (SentOperand* sent : striped) {
+    *header.mutable_shape() = ToProto(sent->view.shape);
+    const std::vector<Stripe> stripes =
+        PlanStripes(sent->view.shape.bytes(), connection_.channels(), connection_.chunk_bytes(),
+                    connection_.NextChannel());
+    Upload(task_, header, sent->view, stripes,
+           [self = shared_from_this(), join, role = sent->role](const MatrixInfo& info) {
+             {
+               std::lock_guard<std::mutex> lock(self->mutex_);
+               self->uploaded_.push_back(info.id());
+               auto& reference = *MutableOperand(self->plan_.product, role)->mutable_matrix();
+               reference.set_id(info.id());
+               reference.set_release(true);
+             }
+             join->Done();
+           });
+  }
+}
+
+void MultiplyOp::MultiplyByReference() {
+  if (plan_.striped_result) {
+    plan_.product.mutable_result()->set_stream(false);
+    *plan_.product.mutable_result()->mutable_keep()->mutable_ttl() =
+        ToProto(connection_.options().transfer_ttl);
+  }
+  bool payload_left = false;
+  for (const SentOperand& sent : plan_.sent) payload_left = payload_left || !sent.striped;
+  if (payload_left || plan_.product.result().stream()) {
+    RunStream();
+  } else {
+    RunUnary();
+  }
+}
+
+void MultiplyOp::RunUnary() {
+  auto request = std::make_shared<MultiplyUnaryRequest>(UnaryRequest(plan_));
+  task_->Unary<MultiplyUnaryResponse>(
+      [&](grpc::ClientContext* context, MultiplyUnaryResponse* response, auto completion) {
+        connection_.stub(connection_.NextChannel())
+            .async()
+            ->MultiplyUnary(context, request.get(), response,
+                            [request, completion](grpc::Status status) { completion(status); });
+      },
+      [self = shared_from_this()](absl::Status status, MultiplyUnaryResponse& response) {
+        if (status.ok()) status = TakeUnaryResponse(response, self->place_, self->result_);
+        if (!status.ok()) return self->task_->Fail(std::move(status));
+        self->JobDone();
+      });
+}
+
+void MultiplyOp::RunStream() {
+  if (place_.wanted() && plan_.result_shape) task_->AddTotal(plan_.result_shape->bytes());
+  RawCallSpec call{.method = kMultiply};
+  call.next = [source = std::make_shared<StreamSource>(plan_, *task_),
+               task = task_](grpc::ByteBuffer* message) { return source->Next(*task, message); };
+  call.on_message = [self = shared_from_this()](const grpc::ByteBuffer& message) {
+    return self->TakeStreamMessage(message);
+  };
+  call.on_done = [self = shared_from_this()](const absl::Status& status) {
+    if (!status.ok()) return;
+    if (!self->job_done_) {
+      return self->task_->Fail(absl::InternalError("the server ended the stream without a result"));
+    }
+    self->JobDone();
+  };
+  task_->Stream(connection_.NextChannel(), std::move(call));
+}
+
+absl::Status MultiplyOp::TakeStreamMessage(const grpc::ByteBuffer& message) {
+  MultiplyResponse other;
+  const absl::StatusOr<std::optional<Piece>> piece = ParseMultiplyResponse(message, &other);
+  if (!piece.ok()) return piece.status();
+  if (*piece) {
+    task_->AddDone((*piece)->bytes);
+    return place_.Put(message, **piece);
+  }
+  if (other.has_error()) {
+    const auto code = static_cast<absl::StatusCode>(other.error().code());
+    return absl::Status(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
+                        other.error().message());
+  }
+  if (!other.has_result()) return absl::OkStatus();
+  MultiplyResult& result = *other.mutable_result();
+  result_.report = std::move(*result.mutable_report());
+  if (result.has_kept()) result_.kept = std::move(*result.mutable_kept());
+  job_done_ = true;
+  return place_.Complete(FromProto(result_.report.result_shape()));
+}
+
+void MultiplyOp::JobDone() {
+  {
+    // Released by the job, so there is nothing to clean up but the result.
+    std::lock_guard<std::mutex> lock(mutex_);
+    uploaded_.clear();
+    if (plan_.striped_result && result_.kept) uploaded_.push_back(result_.kept->id());
+  }
+  if (plan_.striped_result) FetchResult();
+}
+
+void MultiplyOp::FetchResult() {
+  if (!result_.kept) {
+    return task_->Fail(absl::InternalError("the server did not say where it kept the result"));
+  }
+  absl::StatusOr<std::byte*> to = place_.Prepare(*plan_.result_shape);
+  if (!to.ok()) return task_->Fail(to.status());
+  DownloadSpec spec{.shape = *plan_.result_shape, .to = *to, .remove = true};
+  spec.matrix.set_id(result_.kept->id());
+  spec.stripes = PlanStripes(spec.shape.bytes(), connection_.channels(), connection_.chunk_bytes(),
+                             connection_.NextChannel());
+  // The library kept it, the user did not ask for that.
+  result_.kept.reset();
+  Download(task_, spec, [](const MatrixInfo&) {});
+}
+
+void MultiplyOp::Finish(const absl::Status& status) {
+  const MultiplyDone done = std::move(done_);
+  if (status.ok()) {
+    result_.bytes_sent = plan_.payload_bytes;
+    result_.bytes_received = plan_.fetch ? place_.bytes() : 0;
+    result_.elapsed = absl::Now() - begun_;
+    return done(std::move(result_));
+  }
+  CleanUp();
+  // The store may be full where the job itself would fit.
+  if (absl::IsResourceExhausted(status) && plan_.transport == Transport::kStriped &&
+      options_.transport == Transport::kAuto) {
+    CallOptions again = options_;
+    again.timeout = task_->deadline() - absl::Now();
+    again.transport = Transport::kStream;
+    return StartMultiply(connection_, product_, again, done);
+  }
+  done(status);
+}
+
+void MultiplyOp::CleanUp() {
+  std::vector<std::string> left;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    left.swap(uploaded_);
+  }
+  for (const std::string& id : left) connection_.DeleteInBackground(id);
+}
+
+}  // namespace
+
+void StartMultiply(Connection& connection, std::shared_ptr<const Product> product,
+                   const CallOptions& options, MultiplyDone done) {
+  absl::StatusOr<ProductPlan> plan = PlanProduct(*product, options.transport, LimitsOf(connection));
+  if (!plan.ok()) return done(plan.status());
+  std::make_shared<MultiplyOp>(connection, *std::move(plan), std::move(product), options,
+                               std::move(done))
+      ->Start();
+}
+
+absl::StatusOr<ProductResult> BlockingMultiply(Connection& connection, const Product& product,
+                                               const CallOptions& options) {
+  const absl::Time begun = absl::Now();
+  absl::StatusOr<ProductPlan> plan = PlanProduct(product, options.transport, LimitsOf(connection));
+  if (!plan.ok()) return plan.status();
+  if (plan->transport != Transport::kUnary) {
+    // Shared: the task may still be inside it when this function has returned.
+    const auto promise = std::make_shared<std::promise<absl::StatusOr<ProductResult>>>();
+    std::make_shared<MultiplyOp>(
+        connection, *std::move(plan), std::make_shared<const Product>(product), options,
+        [promise](absl::StatusOr<ProductResult> result) { promise->set_value(std::move(result)); })
+        ->Start();
+    return promise->get_future().get();
+  }
+  ProductResult result;
+  MultiplyUnaryResponse response;
+  absl::Status status = connection.Call(&GemmService::Stub::MultiplyUnary, "Multiply", options,
+                                        UnaryRequest(*plan), &response);
+  if (!status.ok()) return status;
+  ResultPlace place(*plan, &result.matrix);
+  status = TakeUnaryResponse(response, place, result);
+  if (!status.ok()) return status;
+  result.bytes_sent = plan->payload_bytes;
+  result.bytes_received = place.bytes();
+  result.elapsed = absl::Now() - begun;
+  return result;
+}
+
+}  // namespace gemmd::client

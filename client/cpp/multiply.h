@@ -1,0 +1,26 @@
+// One product, by whichever way its plan says.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cpp/connection.h"
+#include "client/cpp/options.h"
+#include "client/cpp/product.h"
+#include "client/cpp/product_plan.h"
+
+namespace gemmd::client {
+
+using MultiplyDone = std::function<void(absl::StatusOr<ProductResult>)>;
+
+// Begins and returns; `done` is called once, maybe from inside.
+void StartMultiply(Connection& connection, std::shared_ptr<const Product> product,
+                   const CallOptions& options, MultiplyDone done);
+
+// Returns with the result. A small product goes on the caller's own thread.
+absl::StatusOr<ProductResult> BlockingMultiply(Connection& connection, const Product& product,
+                                               const CallOptions& options);
+
+}  // namespace gemmd::client

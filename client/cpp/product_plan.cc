@@ -1,0 +1,264 @@
+#include "client/cpp/product_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/wire.h"
+
+namespace gemmd::client {
+namespace {
+
+namespace v1 = ::gemm::v1;
+
+// Puts one operand into the plan.
+absl::Status AddOperand(const Operand& operand, v1::OperandRole role, absl::string_view field,
+                        ProductPlan& plan) {
+  v1::Operand& proto = *MutableOperand(plan.product, role);
+  if (const auto* view = std::get_if<MatrixView>(&operand)) {
+    if (absl::Status status = CheckView(*view, field); !status.ok()) return status;
+    *proto.mutable_shape() = ToProto(view->shape);
+    plan.sent.push_back({.role = role, .view = *view});
+    plan.payload_bytes += view->shape.bytes();
+  } else if (const auto* resident = std::get_if<Resident>(&operand)) {
+    if (resident->id.empty() == resident->name.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ".id is '", resident->id, "' and ",
+                                                     field, ".name is '", resident->name,
+                                                     "'; exactly one of them must be set"));
+    }
+    if (resident->shape) *proto.mutable_shape() = ToProto(*resident->shape);
+    *proto.mutable_matrix() = ToProto(*resident);
+  } else if (const auto* generated = std::get_if<Generated>(&operand)) {
+    *proto.mutable_shape() = ToProto(generated->shape);
+    *proto.mutable_generator() = ToProto(*generated);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddOperands(const Product& product, ProductPlan& plan) {
+  const struct {
+    const Operand* operand;
+    v1::OperandRole role;
+    absl::string_view field;
+  } rows[] = {{&product.a, v1::OPERAND_ROLE_A, "a"},
+              {&product.b, v1::OPERAND_ROLE_B, "b"},
+              {product.c ? &*product.c : nullptr, v1::OPERAND_ROLE_C, "c"},
+              {product.bias ? &*product.bias : nullptr, v1::OPERAND_ROLE_BIAS, "bias"}};
+  for (const auto& row : rows) {
+    if (row.operand == nullptr) continue;
+    absl::Status status = AddOperand(*row.operand, row.role, row.field, plan);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddKernel(const KernelChoice& kernel, v1::Product& proto) {
+  if (!kernel.name.empty() && !kernel.family.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("kernel.name is '", kernel.name,
+                                                   "' and kernel.family is '", kernel.family,
+                                                   "'; at most one of them may be set"));
+  }
+  if (!kernel.name.empty()) proto.mutable_kernel()->set_name(kernel.name);
+  if (!kernel.family.empty()) proto.mutable_kernel()->set_family(kernel.family);
+  for (const auto& [name, value] : kernel.params) {
+    (*proto.mutable_kernel()->mutable_params())[name] = value;
+  }
+  return absl::OkStatus();
+}
+
+// Everything but operands and result.
+absl::Status AddScalars(const Product& product, v1::Product& proto) {
+  proto.set_transpose_a(product.transpose_a);
+  proto.set_transpose_b(product.transpose_b);
+  proto.set_alpha(product.alpha);
+  proto.set_beta(product.beta);
+  proto.set_activation(product.activation);
+  if (product.activation == kLeakyRelu) proto.set_leaky_slope(product.leaky_slope);
+  if (product.output_dtype) proto.set_output_dtype(*product.output_dtype);
+  proto.set_output_layout(product.output_layout);
+  proto.set_compute(product.compute);
+  if (product.server_timeout != absl::InfiniteDuration()) {
+    *proto.mutable_timeout() = ToProto(product.server_timeout);
+  }
+  return AddKernel(product.kernel, proto);
+}
+
+absl::Status AddResult(const Product& product, ProductPlan& plan) {
+  const ResultTo& result = product.result;
+  if (!result.fetch && !result.keep) {
+    return absl::InvalidArgumentError(
+        "result.fetch is false and result.keep is not set; at least one must be");
+  }
+  plan.fetch = result.fetch;
+  plan.product.mutable_result()->set_stream(result.fetch);
+  if (result.keep) *plan.product.mutable_result()->mutable_keep() = ToProto(*result.keep);
+  absl::StatusOr<std::optional<Shape>> shape = ResultShape(product);
+  if (!shape.ok()) return shape.status();
+  plan.result_shape = *shape;
+  if (!result.fetch || !result.into) return absl::OkStatus();
+  if (absl::Status status = CheckShape(result.into->shape, "result.into.shape"); !status.ok()) {
+    return status;
+  }
+  if (result.into->data == nullptr) {
+    return absl::InvalidArgumentError("result.into.data is null; it must point to memory");
+  }
+  if (plan.result_shape && !(*plan.result_shape == result.into->shape)) {
+    return absl::InvalidArgumentError(absl::StrCat("result.into.shape is ",
+                                                   ToString(result.into->shape), "; the result is ",
+                                                   ToString(*plan.result_shape)));
+  }
+  plan.into = result.into;
+  plan.result_shape = result.into->shape;
+  return absl::OkStatus();
+}
+
+// Bytes to receive; nothing where that is not known yet.
+std::optional<uint64_t> ResultBytes(const ProductPlan& plan) {
+  if (!plan.fetch) return 0;
+  if (!plan.result_shape) return std::nullopt;
+  return plan.result_shape->bytes();
+}
+
+// Why the product cannot go as one message each way, or OK.
+absl::Status CheckUnary(const ProductPlan& plan, const PlanLimits& limits) {
+  const uint64_t request = plan.payload_bytes + kMessageOverheadBytes;
+  if (request > limits.server_message_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("transport is unary, and the operands to send have ", plan.payload_bytes,
+                     " bytes; a message may have ", limits.server_message_bytes, " with ",
+                     kMessageOverheadBytes, " for its other fields"));
+  }
+  const uint64_t result = ResultBytes(plan).value_or(0);
+  if (result + kMessageOverheadBytes > limits.client_message_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "transport is unary, and the result has ", result, " bytes; a message may have ",
+        limits.client_message_bytes, " with ", kMessageOverheadBytes, " for its other fields"));
+  }
+  return absl::OkStatus();
+}
+
+// Marks the matrices of at least `threshold` bytes. Returns whether there are any.
+bool MarkStripes(ProductPlan& plan, uint64_t threshold, const PlanLimits& limits) {
+  if (limits.channels < 2) return false;
+  // Uploads, and the job that takes them, must be on one device. The library
+  // can choose that device unless the product already names a resident matrix
+  // that lies on one it does not know.
+  bool names_resident = false;
+  for (const v1::Operand* operand :
+       {&plan.product.a(), &plan.product.b(), &plan.product.c(), &plan.product.bias()}) {
+    names_resident = names_resident || operand->has_matrix();
+  }
+  bool any = false;
+  if (limits.devices < 2 || !names_resident) {
+    for (SentOperand& sent : plan.sent) {
+      sent.striped = sent.view.shape.bytes() >= threshold;
+      any = any || sent.striped;
+    }
+  }
+  // A result that the user keeps stays under the user's name and time to live.
+  plan.striped_result =
+      plan.fetch && !plan.product.result().has_keep() && ResultBytes(plan).value_or(0) >= threshold;
+  return any || plan.striped_result;
+}
+
+absl::Status ChooseTransport(Transport wanted, const PlanLimits& limits, ProductPlan& plan) {
+  const std::optional<uint64_t> result = ResultBytes(plan);
+  const bool small = result && plan.payload_bytes + *result <= limits.unary_threshold_bytes &&
+                     CheckUnary(plan, limits).ok();
+  switch (wanted) {
+    case Transport::kUnary:
+      plan.transport = Transport::kUnary;
+      return CheckUnary(plan, limits);
+    case Transport::kStream:
+      plan.transport = Transport::kStream;
+      return absl::OkStatus();
+    case Transport::kStriped:
+      plan.transport = MarkStripes(plan, limits.chunk_bytes + 1, limits) ? Transport::kStriped
+                                                                         : Transport::kStream;
+      return absl::OkStatus();
+    case Transport::kAuto:
+      break;
+  }
+  if (small) {
+    plan.transport = Transport::kUnary;
+  } else {
+    const uint64_t threshold = std::max(limits.stripe_threshold_bytes, limits.chunk_bytes + 1);
+    plan.transport =
+        MarkStripes(plan, threshold, limits) ? Transport::kStriped : Transport::kStream;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transport,
+                                        const PlanLimits& limits) {
+  ProductPlan plan;
+  for (absl::Status status :
+       {AddOperands(product, plan), AddScalars(product, plan.product), AddResult(product, plan)}) {
+    if (!status.ok()) return status;
+  }
+  absl::Status status = ChooseTransport(transport, limits, plan);
+  if (!status.ok()) return status;
+  return plan;
+}
+
+v1::Operand* MutableOperand(v1::Product& product, v1::OperandRole role) {
+  switch (role) {
+    case v1::OPERAND_ROLE_B:
+      return product.mutable_b();
+    case v1::OPERAND_ROLE_C:
+      return product.mutable_c();
+    case v1::OPERAND_ROLE_BIAS:
+      return product.mutable_bias();
+    default:
+      return product.mutable_a();
+  }
+}
+
+v1::Generator ToProto(const Generated& generated) {
+  v1::Generator proto;
+  proto.set_seed(generated.seed);
+  if (const auto* uniform = std::get_if<Uniform>(&generated.distribution)) {
+    proto.mutable_uniform()->set_low(uniform->low);
+    proto.mutable_uniform()->set_high(uniform->high);
+  } else if (const auto* normal = std::get_if<Normal>(&generated.distribution)) {
+    proto.mutable_normal()->set_mean(normal->mean);
+    proto.mutable_normal()->set_stddev(normal->stddev);
+  }
+  return proto;
+}
+
+v1::Keep ToProto(const Keep& keep) {
+  v1::Keep proto;
+  proto.set_name(keep.name);
+  if (keep.ttl != absl::InfiniteDuration()) *proto.mutable_ttl() = ToProto(keep.ttl);
+  return proto;
+}
+
+v1::MatrixRef ToProto(const Resident& resident) {
+  v1::MatrixRef proto;
+  if (!resident.id.empty()) proto.set_id(resident.id);
+  if (!resident.name.empty()) proto.set_name(resident.name);
+  proto.set_release(resident.release);
+  return proto;
+}
+
+google::protobuf::Duration ToProto(absl::Duration duration) {
+  google::protobuf::Duration proto;
+  absl::Duration rest;
+  proto.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
+  proto.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  return proto;
+}
+
+absl::Status CheckView(const MatrixView& view, absl::string_view field) {
+  absl::Status status = CheckShape(view.shape, absl::StrCat(field, ".shape"));
+  if (status.ok() && view.data == nullptr) {
+    status =
+        absl::InvalidArgumentError(absl::StrCat(field, ".data is null; it must point to memory"));
+  }
+  return status;
+}
+
+}  // namespace gemmd::client

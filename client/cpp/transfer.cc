@@ -1,0 +1,269 @@
+#include "client/cpp/transfer.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/connection.h"
+
+namespace gemmd::client {
+namespace {
+
+using ::gemm::v1::DeleteMatrixRequest;
+using ::gemm::v1::DeleteMatrixResponse;
+using ::gemm::v1::GetMatrixRequest;
+using ::gemm::v1::GetMatrixResponse;
+using ::gemm::v1::MatrixInfo;
+using ::gemm::v1::PutMatrixHeader;
+using ::gemm::v1::PutMatrixRequest;
+using ::gemm::v1::PutMatrixResponse;
+
+constexpr char kPutMatrix[] = "/gemm.v1.GemmService/PutMatrix";
+constexpr char kGetMatrix[] = "/gemm.v1.GemmService/GetMatrix";
+
+using ThenInfo = std::function<void(const MatrixInfo&)>;
+
+// What the stripes of one upload have learnt. Shared by their RPCs.
+class UploadState {
+ public:
+  UploadState(std::shared_ptr<Task> task, size_t stripes, ThenInfo then)
+      : task_(std::move(task)), then_(std::move(then)), join_(stripes, [this] { End(); }) {}
+
+  void Landed(const PutMatrixResponse& response) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    info_ = response.matrix();
+    complete_ = complete_ || response.complete();
+  }
+  void Done() { join_.Done(); }
+
+ private:
+  void End() {
+    if (!task_->failed() && !complete_) {
+      task_->Fail(absl::InternalError("the server did not say that the upload is complete"));
+    }
+    if (!task_->failed()) {
+      then_(info_);
+    } else if (!info_.id().empty()) {
+      task_->connection().DeleteInBackground(info_.id());
+    }
+  }
+
+  const std::shared_ptr<Task> task_;
+  const ThenInfo then_;
+  std::mutex mutex_;
+  MatrixInfo info_;
+  bool complete_ = false;
+  Join join_;
+};
+
+// One PutMatrix call: the header, then the chunks of `source` if there are any.
+void PutStripe(const std::shared_ptr<Task>& task, int channel, const PutMatrixHeader& header,
+               std::shared_ptr<ChunkSource> source, const std::shared_ptr<UploadState>& state) {
+  PutMatrixRequest first;
+  *first.mutable_header() = header;
+  RawCallSpec call{.method = kPutMatrix};
+  call.next = [task, source = std::move(source),
+               head = std::make_optional(Serialize(first))](grpc::ByteBuffer* message) mutable {
+    if (head) {
+      *message = *std::exchange(head, std::nullopt);
+    } else {
+      const ChunkSource::Chunk chunk = source->Next();
+      *message = MatrixChunkMessage(chunk.offset, chunk.payload);
+      // The chunk before has left, so that this is at most one ahead.
+      task->AddDone(chunk.payload.size());
+    }
+    return source != nullptr && !source->done();
+  };
+  call.on_message = [state](const grpc::ByteBuffer& message) {
+    PutMatrixResponse response;
+    absl::Status status = Parse(message, &response);
+    if (status.ok()) state->Landed(response);
+    return status;
+  };
+  call.on_done = [state](const absl::Status&) { state->Done(); };
+  task->Stream(channel, std::move(call));
+}
+
+// What the stripes of one download have learnt. Shared by their RPCs.
+class DownloadState {
+ public:
+  DownloadState(std::shared_ptr<Task> task, const DownloadSpec& spec, ThenInfo then)
+      : task_(std::move(task)),
+        spec_(spec),
+        then_(std::move(then)),
+        held_(spec.stripes.size(), [this] { Remove(); }),
+        join_(spec.stripes.size(), [this] { End(); }) {}
+
+  // A stripe's first message: the server holds the matrix for it now.
+  absl::Status Held(const MatrixInfo& info) {
+    const Shape shape = FromProto(info.shape());
+    if (!(shape == spec_.shape)) {
+      return absl::InvalidArgumentError(absl::StrCat("the shape given is ", ToString(spec_.shape),
+                                                     "; the matrix is ", ToString(shape)));
+    }
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      info_ = info;
+    }
+    if (spec_.remove && spec_.stripes.size() > 1) held_.Done();
+    return absl::OkStatus();
+  }
+  void Done() { join_.Done(); }
+
+ private:
+  // Runs while the stripes are still on their way.
+  void Remove() {
+    auto request = std::make_shared<DeleteMatrixRequest>();
+    request->mutable_matrix()->set_id(info_.id());
+    Connection& connection = task_->connection();
+    task_->Unary<DeleteMatrixResponse>(
+        [&](grpc::ClientContext* context, DeleteMatrixResponse* response, auto completion) {
+          connection.stub(connection.NextChannel())
+              .async()
+              ->DeleteMatrix(context, request.get(), response,
+                             [request, completion](grpc::Status status) { completion(status); });
+        },
+        [task = task_](absl::Status status, DeleteMatrixResponse&) {
+          // Gone by itself, or by another's hand, is gone.
+          if (!absl::IsNotFound(status)) task->Fail(std::move(status));
+        });
+  }
+  void End() {
+    if (!task_->failed()) then_(info_);
+  }
+
+  const std::shared_ptr<Task> task_;
+  const DownloadSpec spec_;
+  const ThenInfo then_;
+  std::mutex mutex_;
+  MatrixInfo info_;
+  Join held_;
+  Join join_;
+};
+
+// What one GetMatrix call reads into.
+struct GetCall {
+  RangeSink sink;
+  bool held = false;
+};
+
+// One GetMatrix call for one stripe.
+void GetStripe(const std::shared_ptr<Task>& task, const DownloadSpec& spec, const Stripe& stripe,
+               const std::shared_ptr<DownloadState>& state) {
+  GetMatrixRequest request;
+  *request.mutable_matrix() = spec.matrix;
+  request.mutable_matrix()->set_release(spec.remove && spec.stripes.size() == 1);
+  if (spec.stripes.size() > 1) {
+    request.mutable_range()->set_offset(stripe.offset);
+    request.mutable_range()->set_length(stripe.length);
+  }
+  const auto get =
+      std::make_shared<GetCall>(GetCall{.sink = RangeSink(spec.to, stripe.offset, stripe.length)});
+  RawCallSpec call{.method = kGetMatrix};
+  call.next = [message = Serialize(request)](grpc::ByteBuffer* to) {
+    *to = message;
+    return false;
+  };
+  call.on_message = [task, state, get](const grpc::ByteBuffer& message) {
+    GetMatrixResponse fields;
+    const absl::StatusOr<Piece> piece = ParseGetMatrixResponse(message, &fields);
+    if (!piece.ok()) return piece.status();
+    if (!std::exchange(get->held, true)) {
+      if (absl::Status status = state->Held(fields.matrix()); !status.ok()) return status;
+    }
+    if (piece->bytes == 0) return absl::OkStatus();
+    absl::Status status = get->sink.Take(message, *piece);
+    if (status.ok()) task->AddDone(piece->bytes);
+    return status;
+  };
+  call.on_done = [task, state, get](const absl::Status& status) {
+    if (status.ok()) task->Fail(get->sink.CheckComplete());
+    state->Done();
+  };
+  task->Stream(stripe.channel, std::move(call));
+}
+
+}  // namespace
+
+ChunkSource::Chunk ChunkSource::Next() {
+  const uint64_t offset = next_;
+  const uint64_t length = std::min(chunk_bytes_, end_ - next_);
+  next_ += length;
+  return {.offset = offset, .payload = WrapMemory(data_ + offset, length, lease_)};
+}
+
+absl::Status RangeSink::Take(const grpc::ByteBuffer& message, const Piece& piece) {
+  if (piece.offset != next_ || piece.bytes > end_ - next_) {
+    return absl::InternalError(absl::StrCat("the server sent bytes ", piece.offset, " to ",
+                                            piece.offset + piece.bytes, "; bytes ", next_,
+                                            " to at most ", end_, " were to follow"));
+  }
+  next_ += piece.bytes;
+  return CopyPiece(message, piece, data_ + piece.offset);
+}
+
+absl::Status RangeSink::CheckComplete() const {
+  if (next_ == end_) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the server ended before byte ", end_, ": bytes from ", next_, " are missing"));
+}
+
+void Upload(const std::shared_ptr<Task>& task, const PutMatrixHeader& header,
+            const MatrixView& view, const std::vector<Stripe>& stripes, ThenInfo then) {
+  task->AddTotal(view.shape.bytes());
+  const auto state = std::make_shared<UploadState>(task, stripes.size(), std::move(then));
+  const std::shared_ptr<const void> lease = task->Lease(view);
+  PutMatrixHeader part = header;
+  if (stripes.size() > 1) part.set_upload_id(NewUploadId());
+  for (const Stripe& stripe : stripes) {
+    if (stripes.size() > 1) {
+      part.mutable_range()->set_offset(stripe.offset);
+      part.mutable_range()->set_length(stripe.length);
+    }
+    PutStripe(task, stripe.channel, part,
+              std::make_shared<ChunkSource>(view.data, lease, stripe.offset, stripe.length,
+                                            task->connection().chunk_bytes()),
+              state);
+  }
+}
+
+void UploadGenerated(const std::shared_ptr<Task>& task, const PutMatrixHeader& header,
+                     ThenInfo then) {
+  const auto state = std::make_shared<UploadState>(task, 1, std::move(then));
+  PutStripe(task, task->connection().NextChannel(), header, nullptr, state);
+}
+
+void Download(const std::shared_ptr<Task>& task, const DownloadSpec& spec, ThenInfo then) {
+  task->AddTotal(spec.shape.bytes());
+  const auto state = std::make_shared<DownloadState>(task, spec, std::move(then));
+  for (const Stripe& stripe : spec.stripes) GetStripe(task, spec, stripe, state);
+}
+
+void Stat(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix, ThenInfo then) {
+  GetMatrixRequest request;
+  *request.mutable_matrix() = matrix;
+  request.mutable_matrix()->set_release(false);
+  request.mutable_range()->set_length(1);
+  const auto info = std::make_shared<std::optional<MatrixInfo>>();
+  RawCallSpec call{.method = kGetMatrix};
+  call.next = [message = Serialize(request)](grpc::ByteBuffer* to) {
+    *to = message;
+    return false;
+  };
+  call.on_message = [info](const grpc::ByteBuffer& message) {
+    GetMatrixResponse fields;
+    const absl::StatusOr<Piece> piece = ParseGetMatrixResponse(message, &fields);
+    if (piece.ok() && !*info) *info = fields.matrix();
+    return piece.status();
+  };
+  call.on_done = [task, info, then = std::move(then)](const absl::Status& status) {
+    if (!status.ok()) return;
+    if (!*info) return task->Fail(absl::InternalError("the server said nothing of the matrix"));
+    then(**info);
+  };
+  task->Stream(task->connection().NextChannel(), std::move(call));
+}
+
+}  // namespace gemmd::client

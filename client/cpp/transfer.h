@@ -1,0 +1,95 @@
+// Matrices to and from the server, each in one RPC or in one a stripe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/cpp/matrix.h"
+#include "client/cpp/stripes.h"
+#include "client/cpp/task.h"
+#include "client/cpp/wire.h"
+#include "gemm/v1/gemm.pb.h"
+
+namespace gemmd::client {
+
+// Bytes of one operand as the messages of a stream. Holds the memory by its
+// lease until destroyed.
+class ChunkSource {
+ public:
+  // Bytes [offset, offset + length) of `data`; length at least 1.
+  ChunkSource(const std::byte* data, std::shared_ptr<const void> lease, uint64_t offset,
+              uint64_t length, uint64_t chunk_bytes)
+      : data_(data),
+        lease_(std::move(lease)),
+        next_(offset),
+        end_(offset + length),
+        chunk_bytes_(chunk_bytes) {}
+
+  bool done() const { return next_ == end_; }
+  struct Chunk {
+    uint64_t offset;
+    grpc::Slice payload;
+  };
+  // Not when done.
+  Chunk Next();
+
+ private:
+  const std::byte* data_;
+  std::shared_ptr<const void> lease_;
+  uint64_t next_;
+  uint64_t end_;
+  uint64_t chunk_bytes_;
+};
+
+// The place for the bytes of a matrix that come in order. Not owning.
+class RangeSink {
+ public:
+  // Bytes [offset, offset + length) of the matrix at `data`.
+  RangeSink(std::byte* data, uint64_t offset, uint64_t length)
+      : data_(data), next_(offset), end_(offset + length) {}
+
+  // INTERNAL where the piece is not the next one or goes past the end.
+  absl::Status Take(const grpc::ByteBuffer& message, const Piece& piece);
+  // INTERNAL where bytes are missing.
+  absl::Status CheckComplete() const;
+
+ private:
+  std::byte* data_;
+  uint64_t next_;
+  uint64_t end_;
+};
+
+// Uploads the view under the header, which has shape and keep, and calls `then`
+// once it has landed; not where the task fails, and then nothing stays on the
+// server. More than one stripe: a split upload, all at once.
+void Upload(const std::shared_ptr<Task>& task, const ::gemm::v1::PutMatrixHeader& header,
+            const MatrixView& view, const std::vector<Stripe>& stripes,
+            std::function<void(const ::gemm::v1::MatrixInfo&)> then);
+
+// A matrix to draw on the server under the header, which has a generator.
+void UploadGenerated(const std::shared_ptr<Task>& task, const ::gemm::v1::PutMatrixHeader& header,
+                     std::function<void(const ::gemm::v1::MatrixInfo&)> then);
+
+struct DownloadSpec {
+  ::gemm::v1::MatrixRef matrix;  // `release` is `remove`'s matter
+  Shape shape;                   // the server's must be the same
+  std::byte* to = nullptr;
+  std::vector<Stripe> stripes;
+  // Delete the matrix once every stripe has taken hold of it.
+  bool remove = false;
+};
+
+// Calls `then` once every byte is in its place; not where the task fails.
+void Download(const std::shared_ptr<Task>& task, const DownloadSpec& spec,
+              std::function<void(const ::gemm::v1::MatrixInfo&)> then);
+
+// What is known of a resident matrix: the first message of a GetMatrix call for
+// its first byte.
+void Stat(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix,
+          std::function<void(const ::gemm::v1::MatrixInfo&)> then);
+
+}  // namespace gemmd::client

@@ -1,0 +1,65 @@
+// The contract's enumerations under shorter names, and their names in text.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "gemm/v1/gemm.pb.h"
+
+namespace gemmd::client {
+
+// The contract's own types are part of this library's face: what a server
+// reports comes back as these messages.
+using ::gemm::v1::GetServerInfoResponse;
+using ::gemm::v1::KernelInfo;
+using ::gemm::v1::MatrixInfo;
+using ::gemm::v1::ProductReport;
+using ServerInfo = GetServerInfoResponse;
+
+using DataType = ::gemm::v1::DataType;
+inline constexpr DataType kF64 = ::gemm::v1::DATA_TYPE_F64;
+inline constexpr DataType kF32 = ::gemm::v1::DATA_TYPE_F32;
+inline constexpr DataType kF16 = ::gemm::v1::DATA_TYPE_F16;
+inline constexpr DataType kBF16 = ::gemm::v1::DATA_TYPE_BF16;
+inline constexpr DataType kF8E4M3 = ::gemm::v1::DATA_TYPE_F8E4M3;
+inline constexpr DataType kF8E5M2 = ::gemm::v1::DATA_TYPE_F8E5M2;
+inline constexpr DataType kS8 = ::gemm::v1::DATA_TYPE_S8;
+inline constexpr DataType kS32 = ::gemm::v1::DATA_TYPE_S32;
+
+using Layout = ::gemm::v1::Layout;
+inline constexpr Layout kRowMajor = ::gemm::v1::LAYOUT_ROW_MAJOR;
+inline constexpr Layout kColumnMajor = ::gemm::v1::LAYOUT_COLUMN_MAJOR;
+
+using Activation = ::gemm::v1::Activation;
+inline constexpr Activation kNoActivation = ::gemm::v1::ACTIVATION_NONE;
+inline constexpr Activation kRelu = ::gemm::v1::ACTIVATION_RELU;
+inline constexpr Activation kGelu = ::gemm::v1::ACTIVATION_GELU;
+inline constexpr Activation kLeakyRelu = ::gemm::v1::ACTIVATION_LEAKY_RELU;
+
+using ComputeMode = ::gemm::v1::ComputeMode;
+// f64 for f64 operands, f32 for all others.
+inline constexpr ComputeMode kDefaultCompute = ::gemm::v1::COMPUTE_MODE_UNSPECIFIED;
+inline constexpr ComputeMode kComputeF64 = ::gemm::v1::COMPUTE_MODE_F64;
+inline constexpr ComputeMode kComputeF32 = ::gemm::v1::COMPUTE_MODE_F32;
+inline constexpr ComputeMode kComputeTF32 = ::gemm::v1::COMPUTE_MODE_TF32;
+inline constexpr ComputeMode kComputeF16 = ::gemm::v1::COMPUTE_MODE_F16;
+
+// Bytes of one element; 0 for a type that is none of the contract's.
+size_t SizeOf(DataType type);
+
+// Lower-case names: "f64", "f32", "f16", "bf16", "e4m3", "e5m2", "s8", "s32";
+// "row", "column"; "none", "relu", "gelu", "leaky_relu"; "default", "f64",
+// "f32", "tf32", "f16". "?" for a value that is none of the contract's.
+absl::string_view Name(DataType type);
+absl::string_view Name(Layout layout);
+absl::string_view Name(Activation activation);
+absl::string_view Name(ComputeMode compute);
+
+// The inverse of Name, from exactly those names.
+std::optional<DataType> ParseDataType(absl::string_view name);
+std::optional<Layout> ParseLayout(absl::string_view name);
+std::optional<Activation> ParseActivation(absl::string_view name);
+std::optional<ComputeMode> ParseComputeMode(absl::string_view name);
+
+}  // namespace gemmd::client

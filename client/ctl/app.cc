@@ -1,0 +1,99 @@
+#include "client/ctl/app.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/ctl/cli_options.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/context.h"
+#include "client/ctl/parse.h"
+
+namespace gemmd::ctl {
+namespace {
+
+constexpr const char* kFooter =
+    "Environment:\n"
+    "  GEMMCTL_ADDRESS, then GEMMD_ADDRESS  the server, where --address is left out\n"
+    "\n"
+    "Exit status:\n"
+    "  0  it worked\n"
+    "  1  the server or a file said no; stderr has the gRPC code and the sentence\n"
+    "  2  the command line was wrong\n"
+    "  3  a product failed its verification\n"
+    "\n"
+    "Examples:\n"
+    "  gemmctl info\n"
+    "  gemmctl multiply A.npy B.npy -o C.npy\n"
+    "  gemmctl matrix put weights.npy --name weights\n"
+    "  gemmctl loadtest --concurrency 8 --shape 512x512x512 --duration 10s\n"
+    "Each subcommand has more: gemmctl multiply --help";
+
+std::string DefaultAddress() {
+  for (const char* name : {"GEMMCTL_ADDRESS", "GEMMD_ADDRESS"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return "127.0.0.1:50051";
+}
+
+void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
+  global.address = DefaultAddress();
+  app.add_option("--address", global.address,
+                 "The server: host:port, unix:/path or dns:///name:port")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  app.add_option("--channels", global.channels,
+                 "Connections to the server; a large matrix is split over them")
+      ->check(CLI::Range(1, 64))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("--json", global.json, "Print JSON for programs instead of tables for people");
+  AddParsed(app, "--deadline", global.deadline, ParseDuration,
+            "The most time that each call may take, such as 500ms or 2m; without it there is no "
+            "bound")
+      ->type_name("DURATION");
+}
+
+// Of the innermost subcommand that was given and that needs one of its own.
+std::string SubcommandWanted(const CLI::App& app) {
+  const CLI::App* innermost = &app;
+  while (!innermost->get_subcommands().empty()) innermost = innermost->get_subcommands().front();
+  std::string names;
+  for (const CLI::App* subcommand : innermost->get_subcommands(nullptr)) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", subcommand->get_name());
+  }
+  return absl::StrCat(innermost->get_name(), " needs a subcommand: ", names, "; --help says more");
+}
+
+}  // namespace
+
+int RunGemmctl(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
+               bool err_is_terminal) {
+  CLI::App app("gemmctl: matrix products on a gemmd server, from the command line", "gemmctl");
+  Context context{.global = {}, .out = out, .err = err, .err_is_terminal = err_is_terminal};
+  // Global options may stand before or behind the subcommand.
+  app.fallthrough();
+  // At most: a word that is none is better named than 'a subcommand is required'.
+  app.require_subcommand(0, 1);
+  app.footer(kFooter);
+  app.get_formatter()->column_width(34);
+  AddGlobalOptions(app, context.global);
+  AddMultiply(app, context);
+  AddMatrix(app, context);
+  AddKernels(app, context);
+  AddInfo(app, context);
+  AddLoadTest(app, context);
+  AddVersion(app, context);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Also how --help ends: with code 0, and its text on `out`.
+    return app.exit(error, out, err) == 0 ? kExitOk : kExitUsage;
+  }
+  if (!context.run) return FailUsage(context, SubcommandWanted(app));
+  return context.run();
+}
+
+}  // namespace gemmd::ctl

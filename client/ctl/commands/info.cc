@@ -1,0 +1,75 @@
+// gemmctl info: what the server is and how busy.
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/format.h"
+#include "client/ctl/render.h"
+#include "client/ctl/table.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+std::string Size(uint64_t bytes) { return BytesText(static_cast<double>(bytes)); }
+
+void PrintTables(const Context& context, const client::ServerInfo& info) {
+  const auto& limits = info.limits();
+  const auto& load = info.load();
+  Table facts = Facts();
+  facts.Add({"version", absl::StrCat(info.version(), " (commit ", info.commit(), ")")});
+  facts.Add({"started", TimeText(FromProto(info.started()))});
+  facts.Add({"jobs",
+             absl::StrCat(load.jobs(), " of ", limits.max_jobs(), ", ", load.queued(),
+                          " of them queued; at most ", limits.max_jobs_per_stream(), " a stream")});
+  facts.Add({"admitted",
+             absl::StrCat(Size(load.admitted_bytes()), " of ", Size(limits.max_admitted_bytes()),
+                          "; at most ", Size(limits.max_job_bytes()), " a job")});
+  facts.Add(
+      {"store", absl::StrCat(load.matrices(), " of ", limits.max_matrices(), " matrices, ",
+                             Size(load.store_used_bytes()), " of ", Size(limits.store_bytes()))});
+  facts.Add({"messages", absl::StrCat("at most ", Size(limits.max_message_bytes()),
+                                      "; result chunks of ", Size(limits.chunk_bytes()))});
+  facts.Print(context.out);
+  context.out << '\n';
+  Table devices({{"DEVICE"},
+                 {"MODEL"},
+                 {"CAPABILITY"},
+                 {"MEMORY", Align::kRight},
+                 {"USED", Align::kRight},
+                 {"STREAMS", Align::kRight},
+                 {"HEALTH"}});
+  for (const auto& device : info.devices()) {
+    devices.Add({device.name(), device.model(), device.compute_capability(),
+                 Size(device.memory_bytes()), Size(device.memory_used_bytes()),
+                 absl::StrCat(device.streams()),
+                 device.healthy() ? "healthy" : device.unhealthy_reason()});
+  }
+  devices.Print(context.out);
+}
+
+int Run(const Context& context) {
+  auto client = Connect(context);
+  if (!client.ok()) return Fail(context, client.status());
+  const auto info = (*client)->GetServerInfo(Call(context));
+  if (!info.ok()) return Fail(context, info.status());
+  if (context.global.json) {
+    PrintJson(context, ToJson(*info));
+  } else {
+    PrintTables(context, *info);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddInfo(CLI::App& app, Context& context) {
+  CLI::App* command =
+      app.add_subcommand("info", "Show the server's version, devices, limits and present load");
+  command->footer(
+      "Examples:\n"
+      "  gemmctl info\n"
+      "  gemmctl --address unix:/run/gemmd.sock info --json");
+  command->callback([&context] { context.run = [&context] { return Run(context); }; });
+}
+
+}  // namespace gemmd::ctl

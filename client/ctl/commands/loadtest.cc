@@ -1,0 +1,170 @@
+// gemmctl loadtest: many products at once or at a rate, and how long they took.
+#include <signal.h>
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/load/load_options.h"
+#include "client/ctl/load/load_report.h"
+#include "client/ctl/load/runner.h"
+#include "client/ctl/load/workload.h"
+#include "client/ctl/render.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+constexpr size_t kMaxStatisticsShards = 8;
+
+// A live line of less time than this would have no meaningful rate.
+constexpr absl::Duration kShortestInterval = absl::Milliseconds(500);
+
+// The file name that is none.
+constexpr const char* kStandardOutput = "-";
+
+std::atomic<bool> interrupted{false};
+
+// The first SIGINT or SIGTERM ends the test early, with its table; the next one
+// ends the program.
+class StopOnSignal {
+ public:
+  StopOnSignal() {
+    interrupted = false;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &old_interrupt_);
+    sigaction(SIGTERM, &action, &old_terminate_);
+  }
+  ~StopOnSignal() {
+    sigaction(SIGINT, &old_interrupt_, nullptr);
+    sigaction(SIGTERM, &old_terminate_, nullptr);
+  }
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+ private:
+  struct sigaction old_interrupt_ = {};
+  struct sigaction old_terminate_ = {};
+};
+
+LoadResult Measure(const Context& context, const LoadOptions& options,
+                   const std::vector<std::unique_ptr<Caller>>& callers) {
+  const RunPlan plan{.schedule = {.rate = options.rate,
+                                  .warmup = options.warmup,
+                                  .duration = options.duration,
+                                  .requests = options.requests},
+                     .max_delay = options.max_delay};
+  SteadyClock clock;
+  Statistics statistics(std::min(callers.size(), kMaxStatisticsShards));
+  absl::Duration last_line;
+  const auto live = [&](absl::Duration elapsed) {
+    std::string line = absl::StrCat(absl::ToInt64Seconds(elapsed), " s  warming up");
+    if (elapsed >= options.warmup + kShortestInterval) {
+      line = LiveLine(elapsed, elapsed - std::max(last_line, options.warmup),
+                      statistics.TakeInterval(), statistics.failed());
+      last_line = elapsed;
+    }
+    // On a terminal the line rewrites itself; in a file each second has its own.
+    if (context.err_is_terminal) {
+      context.err << "\r\x1b[K" << line << std::flush;
+    } else {
+      context.err << line << std::endl;
+    }
+  };
+  const StopOnSignal signals;
+  LoadResult result;
+  result.wall = RunLoad(plan, clock, callers, interrupted, statistics, live);
+  if (context.err_is_terminal) context.err << "\r\x1b[K" << std::flush;
+  result.tally = statistics.Sum();
+  result.interrupted = interrupted;
+  return result;
+}
+
+absl::Status WriteJsonFile(const std::string& path, const Json& json) {
+  std::ofstream file(path);
+  file << json.dump(2) << '\n';
+  file.close();
+  if (file.good()) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(path, ": cannot be written"));
+}
+
+int ExitCodeOf(const LoadResult& result) {
+  if (result.tally.wrong > 0) return kExitWrongProduct;
+  if (result.tally.failed > 0) return kExitFailed;
+  return kExitOk;
+}
+
+int Run(const Context& context, LoadOptions& options) {
+  ApplyDefaults(options);
+  const auto client = Connect(context);
+  if (!client.ok()) return Fail(context, client.status());
+  const auto workload = Workload::Prepare(**client, options);
+  if (!workload.ok()) return Fail(context, workload.status());
+  const auto callers = (*workload)->MakeCallers();
+  if (!callers.ok()) return Fail(context, callers.status());
+  const absl::Status tried = (*workload)->Try(*callers->front());
+  if (!tried.ok()) return Fail(context, tried);
+  const LoadResult result = Measure(context, options, *callers);
+
+  Json configuration = ToJson(options);
+  configuration["address"] = context.global.address;
+  configuration["channels"] = context.global.channels;
+  const Json json = {{"client_version", ClientVersion()},
+                     {"server", ToJson((*client)->server())},
+                     {"configuration", configuration},
+                     {"result", ToJson(result)}};
+  if (context.global.json || options.json == kStandardOutput) {
+    PrintJson(context, json);
+  } else {
+    PrintLoadTable(context.out, result);
+  }
+  if (!options.json.empty() && options.json != kStandardOutput) {
+    const absl::Status written = WriteJsonFile(options.json, json);
+    if (!written.ok()) return Fail(context, written);
+  }
+  if (result.tally.wrong > 0) {
+    context.err << "gemmctl: verification failed: " << result.tally.first_wrong << '\n';
+  }
+  return ExitCodeOf(result);
+}
+
+}  // namespace
+
+void AddLoadTest(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<LoadOptions>();
+  CLI::App* command =
+      app.add_subcommand("loadtest", "Make many products at once or at a rate, and time them");
+  DeclareLoadOptions(*command, *options);
+  // Beside the global flag of this name: here it may name a file.
+  command
+      ->add_option("--json", options->json,
+                   "Print everything as JSON instead of tables, or write it into FILE beside them")
+      ->expected(0, 1)
+      ->default_str(kStandardOutput)
+      ->type_name("[FILE]");
+  command->footer(
+      "Closed loop: --concurrency requests are always under way; a slow server is asked less.\n"
+      "Open loop: --rate requests a second are due, as from independent users; a slow server "
+      "is charged for those that wait.\n"
+      "Any request that fails makes the exit status 1. Ctrl-C ends the test early and prints "
+      "its table.\n"
+      "\n"
+      "Examples:\n"
+      "  gemmctl loadtest --concurrency 8 --shape 1024x1024x1024 --dtype f16 --duration 10s\n"
+      "  gemmctl loadtest --rate 200 --shape 64x64x64=9 --shape 2048x2048x2048=1\n"
+      "  gemmctl loadtest --source resident --result keep --shape 4096x4096x4096\n"
+      "  gemmctl loadtest --requests 100 --kernel host_openblas --kernel host_reference "
+      "--verify=0.1\n"
+      "  gemmctl loadtest --rate 50 --duration 1m --json result.json");
+  command->callback([&context, options] {
+    context.run = [&context, options] { return Run(context, *options); };
+  });
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,69 @@
+// gemmctl matrix get: downloads a matrix into a .npy file.
+#include <memory>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "client/cpp/npy.h"
+#include "client/ctl/cli_options.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/format.h"
+#include "client/ctl/load/clock.h"
+#include "client/ctl/operand_spec.h"
+#include "client/ctl/progress_bar.h"
+#include "client/ctl/render.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+struct GetCommandOptions {
+  client::Resident matrix;
+  std::string output;
+};
+
+int Run(const Context& context, const GetCommandOptions& options) {
+  auto client = Connect(context);
+  if (!client.ok()) return Fail(context, client.status());
+  const absl::Time start = absl::Now();
+  SteadyClock clock;
+  ProgressBar bar(context.err, context.err_is_terminal, "download", [&] { return clock.Now(); });
+  client::CallOptions call = Call(context);
+  call.progress = [&](uint64_t done, uint64_t total) { bar.Update(done, total); };
+  const auto fetched = (*client)->GetMatrix(options.matrix, {}, call);
+  if (!fetched.ok()) return Fail(context, fetched.status());
+  const absl::Duration elapsed = absl::Now() - start;
+  const absl::Status written = client::WriteNpy(options.output, fetched->matrix.view());
+  if (!written.ok()) return Fail(context, written);
+  if (context.global.json) {
+    PrintJson(context, {{"matrix", ToJson(fetched->info)},
+                        {"output", options.output},
+                        {"elapsed_seconds", absl::ToDoubleSeconds(elapsed)}});
+    return kExitOk;
+  }
+  Table facts = MatrixFacts(fetched->info);
+  facts.Add({"output", options.output});
+  facts.Add({"elapsed", DurationText(elapsed)});
+  facts.Print(context.out);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddMatrixGet(CLI::App& matrix, Context& context) {
+  const auto options = std::make_shared<GetCommandOptions>();
+  CLI::App* command = matrix.add_subcommand("get", "Download a matrix into a .npy file");
+  AddParsed(*command, "MATRIX", options->matrix, ParseResident, "@NAME or id:ID")
+      ->required()
+      ->type_name("");
+  command->add_option("-o,--output", options->output, "The file to write")
+      ->required()
+      ->type_name("FILE.npy");
+  command->footer(
+      "Examples:\n"
+      "  gemmctl matrix get @weights -o weights.npy");
+  command->callback([&context, options] {
+    context.run = [&context, options] { return Run(context, *options); };
+  });
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,97 @@
+// gemmctl matrix put: uploads a matrix, or has it drawn on the server.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cpp/npy.h"
+#include "client/ctl/cli_options.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/format.h"
+#include "client/ctl/load/clock.h"
+#include "client/ctl/operand_spec.h"
+#include "client/ctl/parse.h"
+#include "client/ctl/progress_bar.h"
+#include "client/ctl/render.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+struct PutCommandOptions {
+  OperandSpec source;
+  client::PutOptions put;
+  std::optional<client::DataType> npy_dtype;
+};
+
+absl::StatusOr<client::MatrixInfo> Upload(const Context& context, client::Client& client,
+                                          const PutCommandOptions& options) {
+  client::CallOptions call = Call(context);
+  if (const auto* generated = std::get_if<client::Generated>(&options.source)) {
+    return client.PutGenerated(*generated, options.put, call);
+  }
+  const auto matrix = client::ReadNpy(std::get<NpyFile>(options.source).path, options.npy_dtype);
+  if (!matrix.ok()) return matrix.status();
+  SteadyClock clock;
+  ProgressBar bar(context.err, context.err_is_terminal, "upload", [&] { return clock.Now(); });
+  call.progress = [&](uint64_t done, uint64_t total) { bar.Update(done, total); };
+  return client.PutMatrix(matrix->view(), options.put, call);
+}
+
+int Run(const Context& context, const PutCommandOptions& options) {
+  if (std::holds_alternative<client::Resident>(options.source)) {
+    return FailUsage(context,
+                     "matrix put: SOURCE is on the server already; give FILE.npy or random:...");
+  }
+  auto client = Connect(context);
+  if (!client.ok()) return Fail(context, client.status());
+  const absl::Time start = absl::Now();
+  const auto info = Upload(context, **client, options);
+  if (!info.ok()) return Fail(context, info.status());
+  const absl::Duration elapsed = absl::Now() - start;
+  if (context.global.json) {
+    PrintJson(context,
+              {{"matrix", ToJson(*info)}, {"elapsed_seconds", absl::ToDoubleSeconds(elapsed)}});
+    return kExitOk;
+  }
+  Table facts = MatrixFacts(*info);
+  facts.Add({"elapsed", DurationText(elapsed)});
+  facts.Print(context.out);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddMatrixPut(CLI::App& matrix, Context& context) {
+  const auto options = std::make_shared<PutCommandOptions>();
+  CLI::App* command = matrix.add_subcommand("put", "Upload a matrix, or have it drawn there");
+  AddParsed(*command, "SOURCE", options->source, ParseOperandSpec,
+            "FILE.npy, or random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]]")
+      ->required()
+      ->type_name("");
+  command
+      ->add_option("--name", options->put.keep.name,
+                   "1 to 128 of [A-Za-z0-9._/-], unique on the server; without it the matrix has "
+                   "an id alone")
+      ->type_name("NAME");
+  AddParsed(*command, "--ttl", options->put.keep.ttl, ParseDuration,
+            "Remove the matrix this long after its last use; without it it stays")
+      ->type_name("DURATION");
+  command
+      ->add_option("--device", options->put.device,
+                   "Such as cuda:0 or host:0; without it the device with the most room")
+      ->type_name("DEVICE");
+  AddParsed(*command, "--npy-dtype", options->npy_dtype, ParseDataTypeName,
+            "What the elements are where the .npy file does not say (V1, V2, f1)")
+      ->type_name("DTYPE");
+  command->footer(
+      "Examples:\n"
+      "  gemmctl matrix put weights.npy --name weights --ttl 1h\n"
+      "  gemmctl matrix put random:4096x4096:bf16:7:normal --name noise");
+  command->callback([&context, options] {
+    context.run = [&context, options] { return Run(context, *options); };
+  });
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,217 @@
+// gemmctl multiply: one product, from files or from matrices on the server.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/cpp/npy.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/commands/multiply_options.h"
+#include "client/ctl/format.h"
+#include "client/ctl/load/clock.h"
+#include "client/ctl/progress_bar.h"
+#include "client/ctl/render.h"
+#include "client/ctl/verify.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+constexpr uint64_t kSampleSeed = 1;
+
+// The operand to send; a file is read here.
+absl::StatusOr<client::Operand> ToOperand(const OperandSpec& spec, const MultiplyOptions& options) {
+  if (const auto* resident = std::get_if<client::Resident>(&spec)) {
+    client::Resident operand = *resident;
+    operand.release = options.release;
+    return operand;
+  }
+  if (const auto* generated = std::get_if<client::Generated>(&spec)) return *generated;
+  const auto matrix = client::ReadNpy(std::get<NpyFile>(spec).path, options.npy_dtype);
+  if (!matrix.ok()) return matrix.status();
+  return matrix->view();
+}
+
+absl::StatusOr<client::Product> BuildProduct(const MultiplyOptions& options) {
+  client::Product product = options.product;
+  auto a = ToOperand(options.a, options);
+  if (!a.ok()) return a.status();
+  product.a = *std::move(a);
+  auto b = ToOperand(options.b, options);
+  if (!b.ok()) return b.status();
+  product.b = *std::move(b);
+  if (options.c.has_value()) {
+    auto c = ToOperand(*options.c, options);
+    if (!c.ok()) return c.status();
+    product.c = *std::move(c);
+  }
+  if (options.bias.has_value()) {
+    auto bias = ToOperand(*options.bias, options);
+    if (!bias.ok()) return bias.status();
+    product.bias = *std::move(bias);
+  }
+  product.result.fetch = !options.no_stream;
+  if (options.keeps()) product.result.keep = options.keep_as;
+  return product;
+}
+
+absl::StatusOr<HostOperands> OperandsOf(client::Client& client, const client::Product& product,
+                                        const client::CallOptions& call) {
+  HostOperands operands;
+  const auto load = [&](const client::Operand& operand, client::MatrixView& into) {
+    auto elements = ElementsOf(client, operand, call);
+    if (elements.ok()) into = *std::move(elements);
+    return elements.status();
+  };
+  absl::Status status = load(product.a, operands.a);
+  if (status.ok()) status = load(product.b, operands.b);
+  if (status.ok() && product.c.has_value()) status = load(*product.c, operands.c);
+  if (status.ok() && product.bias.has_value()) status = load(*product.bias, operands.bias);
+  if (!status.ok()) return status;
+  return operands;
+}
+
+absl::StatusOr<gemm::Agreement> Verify(const Context& context, client::Client& client,
+                                       const MultiplyOptions& options,
+                                       const client::Product& product, const HostOperands& operands,
+                                       const client::ProductResult& result) {
+  client::MatrixView elements = result.matrix.view();
+  if (options.no_stream) {
+    auto fetched = ElementsOf(client, client::Resident::Of(*result.kept), Call(context));
+    if (!fetched.ok()) return fetched.status();
+    elements = *std::move(fetched);
+  }
+  return CheckProduct(product, operands, result.report.compute(), elements, options.verify_samples,
+                      kSampleSeed);
+}
+
+const char* TransportName(client::Transport transport) {
+  switch (transport) {
+    case client::Transport::kUnary:
+      return "unary";
+    case client::Transport::kStream:
+      return "stream";
+    case client::Transport::kStriped:
+      return "striped";
+    case client::Transport::kAuto:
+      break;
+  }
+  return "auto";
+}
+
+Json ResultJson(const MultiplyOptions& options, const client::ProductResult& result,
+                const std::optional<gemm::Agreement>& agreement) {
+  Json json = {{"report", ToJson(result.report)},
+               {"transport", TransportName(result.transport)},
+               {"bytes_sent", result.bytes_sent},
+               {"bytes_received", result.bytes_received},
+               {"elapsed_seconds", absl::ToDoubleSeconds(result.elapsed)}};
+  if (!options.output.empty()) json["output"] = options.output;
+  if (result.kept.has_value()) json["kept"] = ToJson(*result.kept);
+  if (agreement.has_value()) {
+    json["verification"] = {{"right", IsRight(*agreement)},
+                            {"elements_checked", agreement->checked},
+                            {"worst_error_over_bound", agreement->worst_ratio},
+                            {"worst_absolute_error", agreement->worst_absolute_error},
+                            {"worst_row", agreement->worst_row},
+                            {"worst_col", agreement->worst_col}};
+  }
+  return json;
+}
+
+void PrintTable(const Context& context, const MultiplyOptions& options,
+                const client::ProductResult& result,
+                const std::optional<gemm::Agreement>& agreement) {
+  Table facts = Facts();
+  AddReport(facts, result.report);
+  facts.Add({"elapsed ms",
+             absl::StrCat(MillisecondsText(result.elapsed), " (", TransportName(result.transport),
+                          ", ", BytesText(static_cast<double>(result.bytes_sent)), " sent, ",
+                          BytesText(static_cast<double>(result.bytes_received)), " received)")});
+  if (result.kept.has_value()) {
+    facts.Add({"kept", absl::StrCat("id:", result.kept->id(),
+                                    result.kept->name().empty() ? "" : " @", result.kept->name())});
+  }
+  if (!options.output.empty()) facts.Add({"output", options.output});
+  if (agreement.has_value()) {
+    facts.Add({"verified", absl::StrCat(agreement->checked, " elements, largest error ",
+                                        NumberText(agreement->worst_absolute_error), ", ",
+                                        NumberText(agreement->worst_ratio), " of the bound")});
+  }
+  facts.Print(context.out);
+}
+
+absl::StatusOr<client::ProductResult> Multiply(const Context& context, client::Client& client,
+                                               const MultiplyOptions& options,
+                                               const client::Product& product) {
+  SteadyClock clock;
+  ProgressBar bar(context.err, context.err_is_terminal, "multiply", [&] { return clock.Now(); });
+  client::CallOptions call = Call(context);
+  call.transport = options.transport;
+  call.progress = [&](uint64_t done, uint64_t total) { bar.Update(done, total); };
+  return client.Multiply(product, call);
+}
+
+int Run(const Context& context, const MultiplyOptions& options) {
+  const std::string wrong = Contradiction(options);
+  if (!wrong.empty()) return FailUsage(context, wrong);
+  const auto product = BuildProduct(options);
+  if (!product.ok()) return Fail(context, product.status());
+  const auto client = Connect(context);
+  if (!client.ok()) return Fail(context, client.status());
+  HostOperands operands;
+  if (options.verify) {
+    // Before the product, which may release them.
+    auto loaded = OperandsOf(**client, *product, Call(context));
+    if (!loaded.ok()) return Fail(context, loaded.status());
+    operands = *std::move(loaded);
+  }
+  const auto result = Multiply(context, **client, options, *product);
+  if (!result.ok()) return Fail(context, result.status());
+  if (!options.output.empty()) {
+    const absl::Status written = client::WriteNpy(options.output, result->matrix.view());
+    if (!written.ok()) return Fail(context, written);
+  }
+  std::optional<gemm::Agreement> agreement;
+  if (options.verify) {
+    const auto checked = Verify(context, **client, options, *product, operands, *result);
+    if (!checked.ok()) return Fail(context, checked.status());
+    agreement = *checked;
+  }
+  if (context.global.json) {
+    PrintJson(context, ResultJson(options, *result, agreement));
+  } else {
+    PrintTable(context, options, *result, agreement);
+  }
+  if (agreement.has_value() && !IsRight(*agreement)) {
+    context.err << "gemmctl: verification failed: " << Explain(*agreement) << '\n';
+    return kExitWrongProduct;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddMultiply(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<MultiplyOptions>();
+  CLI::App* command =
+      app.add_subcommand("multiply", "Multiply two matrices: act(alpha A B + beta C + bias)");
+  DeclareMultiplyOptions(*command, *options);
+  command->footer(absl::StrCat(
+      "An OPERAND is ", kOperandHelp, ".\n",
+      "\n"
+      "Examples:\n"
+      "  gemmctl multiply A.npy B.npy -o C.npy\n"
+      "  gemmctl multiply X.npy X.npy --transpose-b -o gram.npy --verify\n"
+      "  gemmctl multiply X.npy @weights --bias b.npy --activation relu -o Y.npy\n"
+      "  gemmctl multiply A.npy B.npy --c C.npy --beta 0.5 --alpha 2 -o D.npy\n"
+      "  gemmctl multiply random:4096x4096:bf16:1 random:4096x4096:bf16:2 --keep-name P "
+      "--no-stream\n"
+      "  gemmctl multiply A.npy B.npy --kernel host_openblas --json"));
+  command->callback([&context, options] {
+    context.run = [&context, options] { return Run(context, *options); };
+  });
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,146 @@
+#include "client/ctl/commands/multiply_options.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "client/ctl/cli_options.h"
+#include "client/ctl/parse.h"
+
+namespace gemmd::ctl {
+namespace {
+
+void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
+  AddParsed(command, "A", options.a, ParseOperandSpec, "The left factor")
+      ->required()
+      ->type_name("");
+  AddParsed(command, "B", options.b, ParseOperandSpec, "The right factor")
+      ->required()
+      ->type_name("");
+  CLI::Option* c = AddParsed(command, "--c", options.c, ParseOperandSpec,
+                             "Added to the product, times beta; of the result's shape and type")
+                       ->type_name("OPERAND");
+  AddParsed(command, "--bias", options.bias, ParseOperandSpec,
+            "Added to every row: one element a column, of the result's type")
+      ->type_name("OPERAND");
+  command.add_flag("--transpose-a", options.product.transpose_a, "Multiply by the transpose of A");
+  command.add_flag("--transpose-b", options.product.transpose_b, "Multiply by the transpose of B");
+  command.add_option("--alpha", options.product.alpha, "Scales A B")
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  CLI::Option* beta =
+      command.add_option("--beta", options.product.beta, "Scales C")->type_name("NUMBER")->needs(c);
+  c->needs(beta);
+  command.add_flag("--release", options.release,
+                   "Remove the operands that are on the server once the product has hold of them");
+  AddParsed(command, "--npy-dtype", options.npy_dtype, ParseDataTypeName,
+            "What the elements are where a .npy file does not say (V1, V2, f1)")
+      ->type_name("DTYPE");
+}
+
+void DeclareArithmetic(CLI::App& command, MultiplyOptions& options) {
+  client::Product& product = options.product;
+  AddParsed(command, "--activation", product.activation, ParseActivationName,
+            "none, relu, gelu or leaky_relu, on each element of the result")
+      ->type_name("NAME");
+  command.add_option("--leaky-slope", product.leaky_slope, "Of leaky_relu below 0")
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  AddParsed(command, "--output-dtype", product.output_dtype, ParseDataTypeName,
+            "f64, f32, f16, bf16, e4m3, e5m2, s8 or s32; without it that of A")
+      ->type_name("DTYPE");
+  AddParsed(command, "--output-layout", product.output_layout, ParseLayoutName,
+            "row or column; without it row")
+      ->type_name("LAYOUT");
+  AddParsed(command, "--compute", product.compute, ParseComputeName,
+            "f64, f32, tf32 or f16; without it f64 for f64 operands and f32 for others")
+      ->type_name("MODE");
+}
+
+void DeclareKernel(CLI::App& command, MultiplyOptions& options) {
+  client::KernelChoice& kernel = options.product.kernel;
+  CLI::Option* name =
+      command
+          .add_option("--kernel", kernel.name,
+                      "As `gemmctl kernels` names it, or auto; without it the server picks")
+          ->type_name("NAME");
+  command.add_option("--family", kernel.family, "The best kernel of one family")
+      ->type_name("NAME")
+      ->excludes(name);
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--param",
+          [&kernel](const std::vector<std::string>& words) {
+            for (const std::string& word : words) {
+              kernel.params.insert_or_assign(ParsedWord("--param", ParseParam, word).first,
+                                             ParsedWord("--param", ParseParam, word).second);
+            }
+          },
+          "A launch parameter of the kernel; may come several times")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void DeclareResult(CLI::App& command, MultiplyOptions& options) {
+  command
+      .add_option("-o,--output", options.output,
+                  "Where the result goes; without it the result is fetched and thrown away")
+      ->type_name("FILE.npy");
+  command.add_flag("--keep", options.keep, "Keep the result on the server, under an id");
+  command
+      .add_option("--keep-name", options.keep_as.name,
+                  "Keep it under a name: 1 to 128 of [A-Za-z0-9._/-], unique on the server")
+      ->type_name("NAME");
+  AddParsed(command, "--ttl", options.keep_as.ttl, ParseDuration,
+            "Remove what was kept this long after its last use")
+      ->type_name("DURATION");
+  command.add_flag("--no-stream", options.no_stream,
+                   "Do not bring the result back; needs --keep or --keep-name");
+  AddParsed(command, "--timeout", options.product.server_timeout, ParseDuration,
+            "The server gives the product up this long after it arrived")
+      ->type_name("DURATION");
+  static const std::map<std::string, client::Transport> kTransports = {
+      {"auto", client::Transport::kAuto},
+      {"unary", client::Transport::kUnary},
+      {"stream", client::Transport::kStream},
+      {"striped", client::Transport::kStriped}};
+  command
+      .add_option("--transport", options.transport,
+                  "auto by size, unary (one message each way), stream, or striped over the "
+                  "channels")
+      ->transform(CLI::CheckedTransformer(kTransports).description(""))
+      ->type_name("HOW");
+  command.add_flag("--verify", options.verify,
+                   "Check elements of the result against a product in double precision");
+  command
+      .add_option("--verify-samples", options.verify_samples,
+                  "The most elements to check; a smaller result is checked in full")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void DeclareMultiplyOptions(CLI::App& command, MultiplyOptions& options) {
+  DeclareOperands(command, options);
+  DeclareArithmetic(command, options);
+  DeclareKernel(command, options);
+  DeclareResult(command, options);
+}
+
+std::string Contradiction(const MultiplyOptions& options) {
+  if (options.no_stream && !options.keeps()) {
+    return "multiply: --no-stream needs --keep or --keep-name, or the result would be lost";
+  }
+  if (options.no_stream && !options.output.empty()) {
+    return "multiply: --no-stream leaves nothing to write to --output";
+  }
+  if (options.keep_as.ttl != absl::InfiniteDuration() && !options.keeps()) {
+    return "multiply: --ttl needs --keep or --keep-name";
+  }
+  return "";
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,45 @@
+// What `gemmctl multiply` was asked for.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/cpp/options.h"
+#include "client/cpp/product.h"
+#include "client/ctl/operand_spec.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gemmd::ctl {
+
+struct MultiplyOptions {
+  OperandSpec a;
+  OperandSpec b;
+  std::optional<OperandSpec> c;
+  std::optional<OperandSpec> bias;
+  // Removes the resident operands as the product takes hold of them.
+  bool release = false;
+  std::optional<client::DataType> npy_dtype;
+  // All of it but the operands and the result.
+  client::Product product;
+  std::string output;  // a .npy file; empty: none
+  bool keep = false;
+  client::Keep keep_as;
+  bool no_stream = false;
+  bool verify = false;
+  int64_t verify_samples = 4096;
+  client::Transport transport = client::Transport::kAuto;
+
+  bool keeps() const { return keep || !keep_as.name.empty(); }
+};
+
+// Declares the options on `command`. `options` outlives the parsing.
+void DeclareMultiplyOptions(CLI::App& command, MultiplyOptions& options);
+
+// What is wrong with the options together; empty where nothing is.
+std::string Contradiction(const MultiplyOptions& options);
+
+}  // namespace gemmd::ctl

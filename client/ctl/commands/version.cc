@@ -1,0 +1,47 @@
+// gemmctl version: of this program and, when it answers, of the server.
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/render.h"
+#include "client/ctl/table.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+// A server that is not there is no reason to wait long for a version.
+constexpr absl::Duration kPatience = absl::Seconds(2);
+
+int Run(Context& context) {
+  if (!context.global.deadline.has_value()) context.global.deadline = kPatience;
+  const auto client = Connect(context);
+  Json json = {{"client", ClientVersion()}};
+  Table facts = Facts();
+  facts.Add({"client", ClientVersion()});
+  if (client.ok()) {
+    const client::ServerInfo& server = (*client)->server();
+    json["server"] = {{"version", server.version()}, {"commit", server.commit()}};
+    facts.Add({"server", absl::StrCat(server.version(), " (commit ", server.commit(), ") at ",
+                                      context.global.address)});
+  } else {
+    json["server"] = nullptr;
+    facts.Add({"server", absl::StrCat("none answers at ", context.global.address)});
+  }
+  if (context.global.json) {
+    PrintJson(context, json);
+  } else {
+    facts.Print(context.out);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddVersion(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "version", "Show the version of gemmctl and, where one answers, of the server");
+  command->footer("Example:\n  gemmctl version --json");
+  command->callback([&context] { context.run = [&context] { return Run(context); }; });
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,36 @@
+#include "client/ctl/context.h"
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+
+std::string ClientVersion() { return GEMMCTL_VERSION; }
+
+absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context) {
+  client::ClientOptions options;
+  options.address = context.global.address;
+  options.channels = context.global.channels;
+  options.user_agent = absl::StrCat("gemmctl/", ClientVersion());
+  if (context.global.deadline.has_value()) options.connect_timeout = *context.global.deadline;
+  return client::Client::Connect(std::move(options));
+}
+
+client::CallOptions Call(const Context& context) {
+  return client::CallOptions{.timeout = context.global.deadline};
+}
+
+int Fail(const Context& context, const absl::Status& status) {
+  context.err << "gemmctl: " << absl::StatusCodeToString(status.code()) << ": "
+              << std::string(status.message()) << '\n';
+  return kExitFailed;
+}
+
+int FailUsage(const Context& context, const std::string& sentence) {
+  context.err << "gemmctl: " << sentence << '\n';
+  return kExitUsage;
+}
+
+void PrintJson(const Context& context, const Json& json) { context.out << json.dump(2) << '\n'; }
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,59 @@
+// What every subcommand has: the global options, where to print, and how to
+// connect and to fail.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cpp/client.h"
+#include "client/ctl/exit_code.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace gemmd::ctl {
+
+// Keys stay in the order in which they are written.
+using Json = nlohmann::ordered_json;
+
+struct GlobalOptions {
+  std::string address = "127.0.0.1:50051";
+  int channels = 4;
+  bool json = false;
+  // Of each call to the server.
+  std::optional<absl::Duration> deadline;
+};
+
+struct Context {
+  GlobalOptions global;
+  std::ostream& out;
+  std::ostream& err;
+  // Progress bars and a live line that rewrites itself are for terminals.
+  bool err_is_terminal = false;
+  // What the chosen subcommand does once the command line is parsed.
+  std::function<int()> run;
+};
+
+// Of this program, such as "0.1.0".
+std::string ClientVersion();
+
+// As the global options say.
+absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context);
+
+// Options of one call, with the global deadline.
+client::CallOptions Call(const Context& context);
+
+// Prints "gemmctl: NOT_FOUND: sentence" and returns kExitFailed.
+int Fail(const Context& context, const absl::Status& status);
+
+// Prints "gemmctl: sentence" and returns kExitUsage.
+int FailUsage(const Context& context, const std::string& sentence);
+
+// Prints a document, indented.
+void PrintJson(const Context& context, const Json& json);
+
+}  // namespace gemmd::ctl

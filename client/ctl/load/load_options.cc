@@ -1,0 +1,197 @@
+#include "client/ctl/load/load_options.h"
+
+#include <map>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/ctl/cli_options.h"
+#include "client/ctl/operand_spec.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+constexpr int kMaxConcurrency = 4096;
+constexpr int kClosedConcurrency = 4;
+constexpr int kOpenConcurrency = 64;
+constexpr absl::Duration kDefaultDuration = absl::Seconds(10);
+constexpr const char* kDefaultShape = "512x512x512";
+
+absl::StatusOr<double> ParseRate(absl::string_view text) {
+  double rate = 0;
+  if (!absl::SimpleAtod(text, &rate) || !(rate > 0 && rate <= 1e6)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not a rate above 0 and at most 1000000 a second"));
+  }
+  return rate;
+}
+
+// Unlike other durations the warm-up may be nothing.
+absl::StatusOr<absl::Duration> ParseWarmup(absl::string_view text) {
+  if (text == "0" || text == "0s") return absl::ZeroDuration();
+  return ParseDuration(text);
+}
+
+void DeclareLoop(CLI::App& command, LoadOptions& options) {
+  command
+      .add_option("--concurrency", options.concurrency,
+                  "Requests under way at most: of the closed loop always so many [4], of the "
+                  "open loop no more than so many [64]")
+      ->check(CLI::Range(1, kMaxConcurrency).description(""))
+      ->type_name("N");
+  AddParsed(command, "--rate", options.rate, ParseRate,
+            "Open loop: so many requests a second, whatever the server does. Latency counts from "
+            "when a request was due, so that waiting for a free slot is part of it")
+      ->type_name("PER-SECOND");
+  AddParsed(command, "--max-delay", options.max_delay, ParseDuration,
+            "Open loop: a request that is so late is not sent, and counts as an error "
+            "NOT_SENT_IN_TIME [1s]")
+      ->type_name("DURATION");
+  AddParsed(command, "--duration", options.duration, ParseDuration,
+            "How long to go on after the warm-up [10s, or until --requests]")
+      ->type_name("DURATION");
+  command.add_option("--requests", options.requests, "How many requests to make after the warm-up")
+      ->check(CLI::PositiveNumber.description(""))
+      ->type_name("N");
+  AddParsed(command, "--warmup", options.warmup, ParseWarmup,
+            "Requests of this first time are made but not counted [1s]")
+      ->type_name("DURATION");
+  AddParsed(command, "--timeout", options.timeout, ParseDuration, "Of each request [30s]")
+      ->type_name("DURATION");
+}
+
+void DeclareProducts(CLI::App& command, LoadOptions& options) {
+  AddParsedList(command, "--shape", options.shapes, ParseWeightedShape,
+                "M, N and K of the products; several are mixed by weight [512x512x512]")
+      ->type_name("MxNxK[=WEIGHT]");
+  AddParsed(command, "--dtype", options.dtype, ParseDataTypeName,
+            "Of the operands and the result: f64, f32, f16 or bf16 [f32]")
+      ->type_name("DTYPE");
+  AddParsed(command, "--compute", options.compute, ParseComputeName,
+            "f64, f32, tf32 or f16; without it f64 for f64 operands and f32 for others")
+      ->type_name("MODE");
+  AddParsedList(command, "--kernel", options.kernels, ParseWeighted,
+                "As `gemmctl kernels` names them, or auto; several take turns by weight [auto]")
+      ->type_name("NAME[=WEIGHT]");
+  static const std::map<std::string, Source> kSources = {
+      {Name(Source::kSent), Source::kSent},
+      {Name(Source::kResident), Source::kResident},
+      {Name(Source::kGenerated), Source::kGenerated}};
+  command
+      .add_option("--source", options.source,
+                  "Operands are sent with each request, are resident on the server, or are "
+                  "generated there for each request [sent]")
+      ->transform(CLI::CheckedTransformer(kSources).description(""))
+      ->type_name("sent|resident|generated");
+  static const std::map<std::string, Sink> kSinks = {{Name(Sink::kStream), Sink::kStream},
+                                                     {Name(Sink::kKeep), Sink::kKeep},
+                                                     {Name(Sink::kBoth), Sink::kBoth}};
+  command
+      .add_option("--result", options.sink,
+                  "Results are streamed back, kept on the server, or both; what was kept is "
+                  "removed after each request, outside its latency [stream]")
+      ->transform(CLI::CheckedTransformer(kSinks).description(""))
+      ->type_name("stream|keep|both");
+}
+
+}  // namespace
+
+const char* Name(Source source) {
+  switch (source) {
+    case Source::kResident:
+      return "resident";
+    case Source::kGenerated:
+      return "generated";
+    case Source::kSent:
+      break;
+  }
+  return "sent";
+}
+
+const char* Name(Sink sink) {
+  switch (sink) {
+    case Sink::kKeep:
+      return "keep";
+    case Sink::kBoth:
+      return "both";
+    case Sink::kStream:
+      break;
+  }
+  return "stream";
+}
+
+absl::StatusOr<WeightedShape> ParseWeightedShape(absl::string_view text) {
+  const auto weighted = ParseWeighted(text);
+  if (!weighted.ok()) return weighted.status();
+  const auto shape = ParseProductShape(weighted->value);
+  if (!shape.ok()) return shape.status();
+  return WeightedShape{.text = weighted->value, .shape = *shape, .weight = weighted->weight};
+}
+
+void DeclareLoadOptions(CLI::App& command, LoadOptions& options) {
+  DeclareLoop(command, options);
+  DeclareProducts(command, options);
+  command
+      .add_option("--verify", options.verify_fraction,
+                  "Check this fraction of the products against a product in double precision, "
+                  "and each worker's first of every shape and kernel; alone: 0.01")
+      ->expected(0, 1)
+      ->default_str("0.01")
+      ->check(CLI::Range(0.0, 1.0).description(""))
+      ->type_name("FRACTION");
+  command
+      .add_option("--verify-samples", options.verify_samples,
+                  "The most elements to check of a product [64]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40).description(""))
+      ->type_name("N");
+  command.add_option("--seed", options.seed, "What operands and samples are drawn from [1]")
+      ->type_name("SEED");
+}
+
+void ApplyDefaults(LoadOptions& options) {
+  if (options.concurrency == 0) {
+    options.concurrency = options.open_loop() ? kOpenConcurrency : kClosedConcurrency;
+  }
+  if (options.duration == absl::InfiniteDuration() && options.requests == 0) {
+    options.duration = kDefaultDuration;
+  }
+  if (options.shapes.empty()) options.shapes.push_back(*ParseWeightedShape(kDefaultShape));
+  if (options.kernels.empty()) options.kernels.push_back({.value = "auto"});
+}
+
+Json ToJson(const LoadOptions& options) {
+  Json shapes = Json::array();
+  for (const WeightedShape& shape : options.shapes) {
+    shapes.push_back({{"m", shape.shape.m},
+                      {"n", shape.shape.n},
+                      {"k", shape.shape.k},
+                      {"weight", shape.weight}});
+  }
+  Json kernels = Json::array();
+  for (const Weighted& kernel : options.kernels) {
+    kernels.push_back({{"name", kernel.value}, {"weight", kernel.weight}});
+  }
+  Json json = {{"loop", options.open_loop() ? "open" : "closed"},
+               {"concurrency", options.concurrency}};
+  if (options.open_loop()) {
+    json["rate_per_second"] = options.rate;
+    json["max_delay_seconds"] = absl::ToDoubleSeconds(options.max_delay);
+  }
+  if (options.duration != absl::InfiniteDuration()) {
+    json["duration_seconds"] = absl::ToDoubleSeconds(options.duration);
+  }
+  if (options.requests > 0) json["requests"] = options.requests;
+  json["warmup_seconds"] = absl::ToDoubleSeconds(options.warmup);
+  json["timeout_seconds"] = absl::ToDoubleSeconds(options.timeout);
+  json["shapes"] = shapes;
+  json["kernels"] = kernels;
+  json["dtype"] = std::string(client::Name(options.dtype));
+  json["compute"] = std::string(client::Name(options.compute));
+  json["source"] = Name(options.source);
+  json["result"] = Name(options.sink);
+  json["verify_fraction"] = options.verify_fraction;
+  json["seed"] = options.seed;
+  return json;
+}
+
+}  // namespace gemmd::ctl

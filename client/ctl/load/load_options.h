@@ -1,0 +1,71 @@
+// What a load test was asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/cpp/product.h"
+#include "client/cpp/types.h"
+#include "client/ctl/context.h"
+#include "client/ctl/parse.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gemmd::ctl {
+
+// Where the operands are when a request is made.
+enum class Source { kSent, kResident, kGenerated };
+// What becomes of the results.
+enum class Sink { kStream, kKeep, kBoth };
+
+struct WeightedShape {
+  std::string text;  // "MxNxK"
+  ProductShape shape;
+  int weight = 1;
+};
+
+struct LoadOptions {
+  // Requests outstanding at most, which is the closed loop's only bound. 0: 4
+  // in the closed loop and 64 in the open one.
+  int concurrency = 0;
+  double rate = 0;  // per second; 0: closed loop
+  absl::Duration duration = absl::InfiniteDuration();
+  uint64_t requests = 0;
+  absl::Duration warmup = absl::Seconds(1);
+  absl::Duration max_delay = absl::Seconds(1);
+  absl::Duration timeout = absl::Seconds(30);
+  std::vector<WeightedShape> shapes;
+  std::vector<Weighted> kernels;  // empty: the server picks
+  client::DataType dtype = client::kF32;
+  client::ComputeMode compute = client::kDefaultCompute;
+  Source source = Source::kSent;
+  Sink sink = Sink::kStream;
+  double verify_fraction = 0;
+  int64_t verify_samples = 64;
+  uint64_t seed = 1;
+  std::string json;  // a file, or "-"
+
+  bool open_loop() const { return rate > 0; }
+  bool streams() const { return sink != Sink::kKeep; }
+  bool keeps() const { return sink != Sink::kStream; }
+};
+
+const char* Name(Source source);
+const char* Name(Sink sink);
+
+// Declares the options on `command`. `options` outlives the parsing.
+void DeclareLoadOptions(CLI::App& command, LoadOptions& options);
+
+// Fills in what was left out.
+void ApplyDefaults(LoadOptions& options);
+
+// "MxNxK" or "MxNxK=weight".
+absl::StatusOr<WeightedShape> ParseWeightedShape(absl::string_view text);
+
+Json ToJson(const LoadOptions& options);
+
+}  // namespace gemmd::ctl

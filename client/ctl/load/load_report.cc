@@ -1,0 +1,120 @@
+#include "client/ctl/load/load_report.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/ctl/format.h"
+#include "client/ctl/table.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+constexpr std::array<std::pair<const char*, double>, 5> kPercentiles = {
+    {{"p50", 50}, {"p90", 90}, {"p95", 95}, {"p99", 99}, {"p99.9", 99.9}}};
+
+Json LatencyJson(const Histogram& histogram) {
+  Json json = {{"count", histogram.count()}};
+  for (const auto& [name, percentile] : kPercentiles) {
+    json[name] = absl::ToDoubleSeconds(histogram.Percentile(percentile));
+  }
+  json["min"] = absl::ToDoubleSeconds(histogram.min());
+  json["max"] = absl::ToDoubleSeconds(histogram.max());
+  json["mean"] = absl::ToDoubleSeconds(histogram.mean());
+  return json;
+}
+
+void PrintTimes(std::ostream& out, const Tally& tally) {
+  Table table({{"ms"},
+               {"p50", Align::kRight},
+               {"p90", Align::kRight},
+               {"p95", Align::kRight},
+               {"p99", Align::kRight},
+               {"p99.9", Align::kRight},
+               {"max", Align::kRight},
+               {"mean", Align::kRight}});
+  const auto add = [&table](const std::string& name, const Histogram& histogram) {
+    std::vector<std::string> cells = {name};
+    for (const auto& [title, percentile] : kPercentiles) {
+      cells.push_back(MillisecondsText(histogram.Percentile(percentile)));
+    }
+    cells.push_back(MillisecondsText(histogram.max()));
+    cells.push_back(MillisecondsText(histogram.mean()));
+    table.Add(std::move(cells));
+  };
+  add("latency", tally.latency);
+  for (size_t i = 0; i < kPhaseCount; ++i) {
+    add(absl::StrCat("server ", kPhaseNames[i]), tally.phases[i]);
+  }
+  table.Print(out);
+}
+
+}  // namespace
+
+double LoadResult::PerSecond(double amount) const {
+  return wall > absl::ZeroDuration() ? amount / absl::ToDoubleSeconds(wall) : 0;
+}
+
+std::string LiveLine(absl::Duration elapsed, absl::Duration since_last, const Interval& interval,
+                     uint64_t failed) {
+  const double seconds = absl::ToDoubleSeconds(since_last);
+  const double rate = seconds > 0 ? static_cast<double>(interval.done) / seconds : 0;
+  return absl::StrFormat("%5.0f s  done %-7d %8s/s  p50 %-9s p99 %-9s errors %d",
+                         absl::ToDoubleSeconds(elapsed), interval.done, NumberText(rate),
+                         DurationText(interval.latency.Percentile(50)),
+                         DurationText(interval.latency.Percentile(99)), failed);
+}
+
+void PrintLoadTable(std::ostream& out, const LoadResult& result) {
+  const Tally& tally = result.tally;
+  Table facts = Facts();
+  facts.Add(
+      {"requests", absl::StrCat(tally.succeeded + tally.failed, " in ", DurationText(result.wall),
+                                result.interrupted ? ", ended early" : "")});
+  facts.Add({"succeeded", absl::StrCat(tally.succeeded)});
+  facts.Add({"failed", absl::StrCat(tally.failed)});
+  for (const auto& [code, errors] : tally.errors) {
+    facts.Add({absl::StrCat("  ", code), absl::StrCat(errors.count, ", first: ", errors.first)});
+  }
+  if (tally.verified > 0) {
+    facts.Add({"verified", absl::StrCat(tally.verified, ", wrong: ", tally.wrong)});
+    if (tally.wrong > 0) facts.Add({"  first wrong", tally.first_wrong});
+  }
+  facts.Add({"requests/s", NumberText(result.PerSecond(static_cast<double>(tally.succeeded)))});
+  facts.Add({"TFLOPS", NumberText(result.PerSecond(tally.flops) / 1e12)});
+  facts.Add({"sent/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_sent)))});
+  facts.Add({"received/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_received)))});
+  facts.Print(out);
+  out << '\n';
+  PrintTimes(out, tally);
+}
+
+Json ToJson(const LoadResult& result) {
+  const Tally& tally = result.tally;
+  Json errors = Json::object();
+  for (const auto& [code, sum] : tally.errors) {
+    errors[code] = {{"count", sum.count}, {"first", sum.first}};
+  }
+  Json phases = Json::object();
+  for (size_t i = 0; i < kPhaseCount; ++i) phases[kPhaseNames[i]] = LatencyJson(tally.phases[i]);
+  Json verification = {{"checked", tally.verified}, {"wrong", tally.wrong}};
+  if (tally.wrong > 0) verification["first_wrong"] = tally.first_wrong;
+  return {
+      {"interrupted", result.interrupted},
+      {"wall_seconds", absl::ToDoubleSeconds(result.wall)},
+      {"requests", tally.succeeded + tally.failed},
+      {"succeeded", tally.succeeded},
+      {"failed", tally.failed},
+      {"errors", errors},
+      {"requests_per_second", result.PerSecond(static_cast<double>(tally.succeeded))},
+      {"tflops", result.PerSecond(tally.flops) / 1e12},
+      {"bytes_sent_per_second", result.PerSecond(static_cast<double>(tally.bytes_sent))},
+      {"bytes_received_per_second", result.PerSecond(static_cast<double>(tally.bytes_received))},
+      {"latency_seconds", LatencyJson(tally.latency)},
+      {"server_phase_seconds", phases},
+      {"verification", verification}};
+}
+
+}  // namespace gemmd::ctl

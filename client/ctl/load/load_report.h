@@ -1,0 +1,32 @@
+// What a load test found, for people and for programs.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/ctl/context.h"
+#include "client/ctl/load/load_options.h"
+#include "client/ctl/load/statistics.h"
+
+namespace gemmd::ctl {
+
+struct LoadResult {
+  // From the end of the warm-up to the end of the last counted request.
+  absl::Duration wall;
+  Tally tally;
+  bool interrupted = false;
+
+  // Per second of `wall`; 0 where it is none.
+  double PerSecond(double amount) const;
+};
+
+// The line of one second: what ended in it, and the errors of the whole test.
+std::string LiveLine(absl::Duration elapsed, absl::Duration since_last, const Interval& interval,
+                     uint64_t failed);
+
+void PrintLoadTable(std::ostream& out, const LoadResult& result);
+
+Json ToJson(const LoadResult& result);
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,24 @@
+#include "client/ctl/load/mix.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace gemmd::ctl {
+
+// Each step every choice gains its weight; the richest is taken and pays the
+// sum of all.
+Mix::Mix(const std::vector<int>& weights) {
+  int divisor = 0;
+  for (int weight : weights) divisor = std::gcd(divisor, weight);
+  std::vector<int64_t> credit(weights.size());
+  const int64_t total = std::accumulate(weights.begin(), weights.end(), int64_t{0}) / divisor;
+  for (int64_t step = 0; step < total; ++step) {
+    for (size_t i = 0; i < weights.size(); ++i) credit[i] += weights[i] / divisor;
+    const size_t richest =
+        static_cast<size_t>(std::max_element(credit.begin(), credit.end()) - credit.begin());
+    credit[richest] -= total;
+    cycle_.push_back(richest);
+  }
+}
+
+}  // namespace gemmd::ctl

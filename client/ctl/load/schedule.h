@@ -1,0 +1,65 @@
+// When each request of a load test is due.
+//
+// Closed loop: a request is due when a worker is free for it. Open loop: the
+// i-th request is due i / rate after the start, whatever became of those
+// before, and its latency counts from there; a server that stalls is charged
+// for every request that waited.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "client/ctl/load/clock.h"
+
+namespace gemmd::ctl {
+
+struct SchedulePlan {
+  // Requests per second; 0 is the closed loop.
+  double rate = 0;
+  // Requests due within this time of the start are sent, but not counted.
+  absl::Duration warmup;
+  // Of the counted part; InfiniteDuration where `requests` alone ends the test.
+  absl::Duration duration = absl::InfiniteDuration();
+  // Counted requests; 0 where `duration` alone ends the test.
+  uint64_t requests = 0;
+};
+
+// A request to make.
+struct Slot {
+  uint64_t index = 0;
+  absl::Duration planned;  // since the start
+  bool counted = false;    // not part of the warm-up
+};
+
+// Hands out the slots of one test. Thread-safe.
+class Schedule {
+ public:
+  // The test starts now by `clock`, which outlives the schedule.
+  Schedule(const SchedulePlan& plan, Clock& clock);
+
+  // The next slot that is nobody's yet; nothing when the test is over. In the
+  // open loop it may lie ahead: the caller waits for it.
+  std::optional<Slot> Next();
+
+  // Ends the test: Next has nothing from now on.
+  void Stop() { stopped_.store(true, std::memory_order_relaxed); }
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+  // Waits for the slot's planned time; false where the test was stopped before.
+  bool WaitFor(const Slot& slot);
+
+  // Since the start.
+  absl::Duration Elapsed() { return clock_.Now() - start_; }
+
+ private:
+  const SchedulePlan plan_;
+  Clock& clock_;
+  const absl::Duration start_;
+  std::atomic<uint64_t> next_index_{0};
+  std::atomic<uint64_t> counted_{0};
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,108 @@
+#include "client/ctl/load/statistics.h"
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/format.h"
+
+namespace gemmd::ctl {
+namespace {
+
+void AddError(Tally& tally, const std::string& code, const std::string& message) {
+  ++tally.failed;
+  Tally::Errors& errors = tally.errors[code];
+  if (errors.count++ == 0) errors.first = message;
+}
+
+}  // namespace
+
+void Tally::Merge(const Tally& other) {
+  succeeded += other.succeeded;
+  failed += other.failed;
+  for (const auto& [code, theirs] : other.errors) {
+    Errors& ours = errors[code];
+    if (ours.count == 0) ours.first = theirs.first;
+    ours.count += theirs.count;
+  }
+  flops += other.flops;
+  bytes_sent += other.bytes_sent;
+  bytes_received += other.bytes_received;
+  verified += other.verified;
+  wrong += other.wrong;
+  if (first_wrong.empty()) first_wrong = other.first_wrong;
+  latency.Merge(other.latency);
+  for (size_t i = 0; i < kPhaseCount; ++i) phases[i].Merge(other.phases[i]);
+}
+
+Statistics::Statistics(size_t shards) {
+  for (size_t i = 0; i < shards; ++i) shards_.push_back(std::make_unique<Shard>());
+}
+
+void Statistics::AddOutcome(size_t worker, const Outcome& outcome, absl::Duration latency) {
+  Shard& shard = ShardOf(worker);
+  const std::lock_guard lock(shard.mutex);
+  Tally& tally = shard.tally;
+  ++shard.interval.done;
+  if (!outcome.status.ok()) {
+    AddError(tally, absl::StatusCodeToString(outcome.status.code()),
+             std::string(outcome.status.message()));
+    return;
+  }
+  ++tally.succeeded;
+  tally.flops += outcome.flops;
+  tally.bytes_sent += outcome.bytes_sent;
+  tally.bytes_received += outcome.bytes_received;
+  tally.latency.Record(latency);
+  shard.interval.latency.Record(latency);
+  if (outcome.phases.has_value()) {
+    for (size_t i = 0; i < kPhaseCount; ++i) tally.phases[i].Record((*outcome.phases)[i]);
+  }
+}
+
+void Statistics::AddNotSent(size_t worker, absl::Duration late) {
+  Shard& shard = ShardOf(worker);
+  const std::lock_guard lock(shard.mutex);
+  ++shard.interval.done;
+  AddError(
+      shard.tally, kNotSentInTime,
+      absl::StrCat("every worker was busy until ", DurationText(late), " after the planned time"));
+}
+
+void Statistics::AddVerdict(size_t worker, const Verdict& verdict) {
+  if (!verdict.checked) return;
+  Shard& shard = ShardOf(worker);
+  const std::lock_guard lock(shard.mutex);
+  ++shard.tally.verified;
+  if (verdict.right) return;
+  if (shard.tally.wrong++ == 0) shard.tally.first_wrong = verdict.explanation;
+}
+
+Tally Statistics::Sum() const {
+  Tally sum;
+  for (const auto& shard : shards_) {
+    const std::lock_guard lock(shard->mutex);
+    sum.Merge(shard->tally);
+  }
+  return sum;
+}
+
+uint64_t Statistics::failed() const {
+  uint64_t failed = 0;
+  for (const auto& shard : shards_) {
+    const std::lock_guard lock(shard->mutex);
+    failed += shard->tally.failed;
+  }
+  return failed;
+}
+
+Interval Statistics::TakeInterval() {
+  Interval sum;
+  for (const auto& shard : shards_) {
+    const std::lock_guard lock(shard->mutex);
+    sum.done += shard->interval.done;
+    sum.latency.Merge(shard->interval.latency);
+    shard->interval.done = 0;
+    shard->interval.latency.Clear();
+  }
+  return sum;
+}
+
+}  // namespace gemmd::ctl

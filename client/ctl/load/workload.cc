@@ -1,0 +1,242 @@
+#include "client/ctl/load/workload.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/ctl/render.h"
+#include "client/ctl/verify.h"
+
+namespace gemmd::ctl {
+namespace {
+
+// Workers beyond so many use the operands of others: enough that operands do
+// not stay in a cache because there is only one pair, few enough for memory.
+constexpr size_t kMaxOperandSets = 8;
+
+// What a test puts on the server goes by itself where the test is killed.
+constexpr absl::Duration kOperandTtl = absl::Minutes(10);
+constexpr absl::Duration kResultTtl = absl::Minutes(1);
+
+// One round of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+uint64_t Scramble(uint64_t value) {
+  value += 0x9E3779B97F4A7C15;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
+  return value ^ (value >> 31);
+}
+
+std::vector<int> Weights(const LoadOptions& options) {
+  std::vector<int> weights;
+  for (const WeightedShape& shape : options.shapes) {
+    for (const Weighted& kernel : options.kernels) weights.push_back(shape.weight * kernel.weight);
+  }
+  return weights;
+}
+
+}  // namespace
+
+// One worker's requests. Used by that worker's thread alone.
+class Workload::ProductCaller : public Caller {
+ public:
+  static absl::StatusOr<std::unique_ptr<ProductCaller>> Make(Workload& workload,
+                                                             const std::vector<OperandPair>& set) {
+    std::unique_ptr<ProductCaller> caller(new ProductCaller(workload, set));
+    const LoadOptions& options = workload.options_;
+    for (const WeightedShape& shape : options.shapes) {
+      client::HostMatrix result;
+      if (options.streams()) {
+        auto allocated = client::HostMatrix::Allocate(
+            {.rows = shape.shape.m, .cols = shape.shape.n, .dtype = options.dtype});
+        if (!allocated.ok()) return allocated.status();
+        result = *std::move(allocated);
+      }
+      caller->results_.push_back(std::move(result));
+    }
+    for (size_t choice = 0; choice < options.shapes.size() * options.kernels.size(); ++choice) {
+      caller->products_.push_back(caller->ProductOf(choice));
+    }
+    return caller;
+  }
+
+  Outcome Call(const Slot& slot) override { return Make(workload_.mix_.Choice(slot.index)); }
+
+  Verdict Finish(const Slot& slot) override {
+    const size_t choice = workload_.mix_.Choice(slot.index);
+    const bool first = seen_.insert(choice).second;
+    Verdict verdict;
+    if (IsSampled(slot.index) || (first && workload_.options_.verify_fraction > 0)) {
+      verdict = Check(choice);
+    }
+    RemoveKept();
+    return verdict;
+  }
+
+  // A request of one choice, outside the mix.
+  absl::Status TryOne(size_t choice) {
+    const Outcome outcome = Make(choice);
+    RemoveKept();
+    return outcome.status;
+  }
+
+ private:
+  ProductCaller(Workload& workload, const std::vector<OperandPair>& set)
+      : workload_(workload), set_(set) {}
+
+  client::Product ProductOf(size_t choice) {
+    const LoadOptions& options = workload_.options_;
+    const size_t shape = workload_.ShapeOf(choice);
+    client::Product product{.a = set_[shape].a, .b = set_[shape].b};
+    product.compute = options.compute;
+    product.kernel.name = options.kernels[workload_.KernelOf(choice)].value;
+    product.result.fetch = options.streams();
+    if (options.streams()) product.result.into = results_[shape].mutable_view();
+    if (options.keeps()) product.result.keep = client::Keep{.ttl = kResultTtl};
+    return product;
+  }
+
+  Outcome Make(size_t choice) {
+    const auto result = workload_.client_.Multiply(products_[choice], workload_.Call());
+    Outcome outcome{.status = result.status()};
+    if (!result.ok()) return outcome;
+    const ProductShape& shape = workload_.options_.shapes[workload_.ShapeOf(choice)].shape;
+    outcome.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                    static_cast<double>(shape.k);
+    outcome.bytes_sent = result->bytes_sent;
+    outcome.bytes_received = result->bytes_received;
+    outcome.phases = PhasesOf(result->report);
+    compute_ = result->report.compute();
+    if (result->kept.has_value()) kept_ = client::Resident::Of(*result->kept);
+    return outcome;
+  }
+
+  bool IsSampled(uint64_t index) const {
+    const uint64_t draw = Scramble(workload_.options_.seed ^ Scramble(index));
+    return static_cast<double>(draw >> 11) * 0x1p-53 < workload_.options_.verify_fraction;
+  }
+
+  Verdict Check(size_t choice) {
+    const LoadOptions& options = workload_.options_;
+    const size_t shape = workload_.ShapeOf(choice);
+    client::MatrixView elements = results_[shape].view();
+    if (!options.streams()) {
+      auto fetched = ElementsOf(workload_.client_, *kept_, workload_.Call());
+      if (!fetched.ok()) {
+        return {.checked = true,
+                .right = false,
+                .explanation = absl::StrCat("the result kept could not be fetched: ",
+                                            fetched.status().ToString())};
+      }
+      elements = *std::move(fetched);
+    }
+    const auto agreement = CheckProduct(products_[choice], set_[shape].elements, compute_, elements,
+                                        options.verify_samples, Scramble(options.seed + checks_++));
+    if (!agreement.ok()) {
+      return {.checked = true, .right = false, .explanation = agreement.status().ToString()};
+    }
+    return {.checked = true,
+            .right = IsRight(*agreement),
+            .explanation = absl::StrCat(options.shapes[shape].text, " with kernel ",
+                                        products_[choice].kernel.name, ": ", Explain(*agreement))};
+  }
+
+  // A result that is gone already, past its time to live, is no failure.
+  void RemoveKept() {
+    if (!kept_.has_value()) return;
+    workload_.client_.DeleteMatrix(*kept_, workload_.Call()).status().IgnoreError();
+    kept_.reset();
+  }
+
+  Workload& workload_;
+  const std::vector<OperandPair>& set_;
+  std::vector<client::HostMatrix> results_;  // by shape; empty where not streamed
+  std::vector<client::Product> products_;    // by choice
+  std::set<size_t> seen_;                    // choices that this worker has made
+  client::ComputeMode compute_ = client::kDefaultCompute;
+  std::optional<client::Resident> kept_;
+  uint64_t checks_ = 0;
+};
+
+Workload::Workload(client::Client& client, const LoadOptions& options)
+    : client_(client), options_(options), mix_(Weights(options)) {}
+
+absl::StatusOr<std::unique_ptr<Workload>> Workload::Prepare(client::Client& client,
+                                                            const LoadOptions& options) {
+  std::unique_ptr<Workload> workload(new Workload(client, options));
+  // One set is enough where nothing is read on this side: the server holds it.
+  const size_t sets = options.source == Source::kResident
+                          ? 1
+                          : std::min(kMaxOperandSets, static_cast<size_t>(options.concurrency));
+  for (size_t set = 0; set < sets; ++set) {
+    std::vector<OperandPair>& pairs = workload->sets_.emplace_back();
+    for (size_t shape = 0; shape < options.shapes.size(); ++shape) {
+      auto pair = workload->MakePair(set, shape);
+      if (!pair.ok()) return pair.status();
+      pairs.push_back(*std::move(pair));
+    }
+  }
+  return workload;
+}
+
+Workload::~Workload() {
+  for (const client::Resident& matrix : resident_) {
+    client_.DeleteMatrix(matrix, Call()).status().IgnoreError();
+  }
+}
+
+absl::StatusOr<OperandPair> Workload::MakePair(size_t set, size_t shape) {
+  const ProductShape& size = options_.shapes[shape].shape;
+  const uint64_t seed = Scramble(options_.seed + Scramble(set * options_.shapes.size() + shape));
+  const client::Uniform around_zero{.low = -1, .high = 1};
+  OperandPair pair;
+  auto a = MakeOperand({.shape = {.rows = size.m, .cols = size.k, .dtype = options_.dtype},
+                        .seed = seed,
+                        .distribution = around_zero},
+                       pair.elements.a);
+  if (!a.ok()) return a.status();
+  pair.a = *std::move(a);
+  auto b = MakeOperand({.shape = {.rows = size.k, .cols = size.n, .dtype = options_.dtype},
+                        .seed = seed + 1,
+                        .distribution = around_zero},
+                       pair.elements.b);
+  if (!b.ok()) return b.status();
+  pair.b = *std::move(b);
+  return pair;
+}
+
+absl::StatusOr<client::Operand> Workload::MakeOperand(const client::Generated& drawn,
+                                                      client::MatrixView& elements) {
+  if (options_.source == Source::kSent || options_.verify_fraction > 0) {
+    const auto matrix = DrawHere(drawn);
+    if (!matrix.ok()) return matrix.status();
+    elements = matrix->view();
+  }
+  if (options_.source == Source::kSent) return elements;
+  if (options_.source == Source::kGenerated) return drawn;
+  const auto info = client_.PutGenerated(drawn, {.keep = {.ttl = kOperandTtl}}, Call());
+  if (!info.ok()) return info.status();
+  resident_.push_back(client::Resident::Of(*info));
+  return resident_.back();
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Caller>>> Workload::MakeCallers() {
+  std::vector<std::unique_ptr<Caller>> callers;
+  for (size_t worker = 0; worker < static_cast<size_t>(options_.concurrency); ++worker) {
+    auto caller = ProductCaller::Make(*this, sets_[worker % sets_.size()]);
+    if (!caller.ok()) return caller.status();
+    callers.push_back(*std::move(caller));
+  }
+  return callers;
+}
+
+absl::Status Workload::Try(Caller& caller) {
+  auto& product_caller = static_cast<ProductCaller&>(caller);
+  for (size_t choice = 0; choice < options_.shapes.size() * options_.kernels.size(); ++choice) {
+    const absl::Status status = product_caller.TryOne(choice);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,38 @@
+// An operand as the command line names it.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cpp/product.h"
+#include "client/cpp/types.h"
+
+namespace gemmd::ctl {
+
+// What `--help` says of it.
+inline constexpr const char* kOperandHelp =
+    "FILE.npy, @NAME or id:ID of a resident matrix, or "
+    "random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]] drawn on the server, "
+    "with the distribution uniform[,LOW,HIGH] or normal[,MEAN,STDDEV]";
+
+struct NpyFile {
+  std::string path;
+};
+
+using OperandSpec = std::variant<NpyFile, client::Resident, client::Generated>;
+
+// INVALID_ARGUMENT with the word at fault and what is allowed.
+absl::StatusOr<OperandSpec> ParseOperandSpec(absl::string_view text);
+
+// A resident matrix: "@NAME", "id:ID", or a bare NAME.
+absl::StatusOr<client::Resident> ParseResident(absl::string_view text);
+
+// The contract's names; the error lists them.
+absl::StatusOr<client::DataType> ParseDataTypeName(absl::string_view text);
+absl::StatusOr<client::Layout> ParseLayoutName(absl::string_view text);
+absl::StatusOr<client::Activation> ParseActivationName(absl::string_view text);
+absl::StatusOr<client::ComputeMode> ParseComputeName(absl::string_view text);
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,211 @@
+#include "client/ctl/render.h"
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/format.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+template <typename Value>
+std::string NameOf(Value value) {
+  return std::string(client::Name(value));
+}
+
+std::string Rfc3339(absl::Time time) {
+  return absl::FormatTime(absl::RFC3339_full, time, absl::UTCTimeZone());
+}
+
+std::string ParamsText(const google::protobuf::Map<std::string, int64_t>& params) {
+  std::string text;
+  for (const auto& [name, value] : params) {
+    absl::StrAppend(&text, text.empty() ? "" : " ", name, "=", value);
+  }
+  return text;
+}
+
+std::string ExpiryText(const client::MatrixInfo& info) {
+  return info.has_expires() ? TimeText(FromProto(info.expires())) : "never";
+}
+
+Json ToJson(const gemm::v1::DeviceInfo& device) {
+  Json json = {{"name", device.name()},
+               {"model", device.model()},
+               {"compute_capability", device.compute_capability()},
+               {"memory_bytes", device.memory_bytes()},
+               {"memory_used_bytes", device.memory_used_bytes()},
+               {"streams", device.streams()},
+               {"healthy", device.healthy()}};
+  if (!device.healthy()) json["unhealthy_reason"] = device.unhealthy_reason();
+  return json;
+}
+
+}  // namespace
+
+absl::Duration FromProto(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+absl::Time FromProto(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+PhaseDurations PhasesOf(const client::ProductReport& report) {
+  const auto& phases = report.phases();
+  PhaseDurations durations;
+  durations[kReceive] = FromProto(phases.receive());
+  durations[kQueue] = FromProto(phases.queue());
+  durations[kHostToDevice] = FromProto(phases.host_to_device());
+  durations[kKernel] = FromProto(phases.kernel());
+  durations[kDeviceToHost] = FromProto(phases.device_to_host());
+  durations[kSend] = FromProto(phases.send());
+  durations[kTotal] = FromProto(phases.total());
+  return durations;
+}
+
+Json ToJson(const client::Shape& shape) {
+  return {{"rows", shape.rows},
+          {"cols", shape.cols},
+          {"dtype", NameOf(shape.dtype)},
+          {"layout", NameOf(shape.layout)}};
+}
+
+Json ToJson(const client::ProductReport& report) {
+  Json params = Json::object();
+  for (const auto& [name, value] : report.params()) params[name] = value;
+  Json phases = Json::object();
+  const PhaseDurations durations = PhasesOf(report);
+  for (size_t i = 0; i < kPhaseCount; ++i) {
+    phases[kPhaseNames[i]] = absl::ToDoubleSeconds(durations[i]);
+  }
+  return {{"kernel", report.kernel()},
+          {"reason", report.reason()},
+          {"params", params},
+          {"device", report.device()},
+          {"m", report.m()},
+          {"n", report.n()},
+          {"k", report.k()},
+          {"result", ToJson(client::FromProto(report.result_shape()))},
+          {"compute", NameOf(report.compute())},
+          {"phase_seconds", phases},
+          {"tflops", report.tflops()}};
+}
+
+Json ToJson(const client::MatrixInfo& info) {
+  Json json = {{"id", info.id()},
+               {"name", info.name()},
+               {"shape", ToJson(client::FromProto(info.shape()))},
+               {"bytes", info.bytes()},
+               {"resident_bytes", info.resident_bytes()},
+               {"device", info.device()},
+               {"created", Rfc3339(FromProto(info.created()))},
+               {"in_use", info.in_use()}};
+  if (info.has_expires()) json["expires"] = Rfc3339(FromProto(info.expires()));
+  return json;
+}
+
+Json ToJson(const client::KernelInfo& kernel) {
+  Json types = Json::array();
+  for (const auto& row : kernel.types()) {
+    types.push_back({{"a", NameOf(row.a())},
+                     {"b", NameOf(row.b())},
+                     {"output", NameOf(row.output())},
+                     {"compute", NameOf(row.compute())}});
+  }
+  Json params = Json::array();
+  for (const auto& param : kernel.params()) {
+    params.push_back({{"name", param.name()},
+                      {"summary", param.summary()},
+                      {"min", param.min()},
+                      {"max", param.max()},
+                      {"default", param.default_value()}});
+  }
+  Json devices = Json::array();
+  for (const auto& device : kernel.devices()) devices.push_back(device);
+  Json json = {{"name", kernel.name()},
+               {"family", kernel.family()},
+               {"summary", kernel.summary()},
+               {"types", types},
+               {"params", params},
+               {"tile_m", kernel.tile_m()},
+               {"tile_n", kernel.tile_n()},
+               {"tile_k", kernel.tile_k()},
+               {"stages", kernel.stages()},
+               {"threads", kernel.threads()},
+               {"shared_memory_bytes", kernel.shared_memory_bytes()},
+               {"deterministic", kernel.deterministic()},
+               {"devices", devices}};
+  if (kernel.devices().empty()) json["unavailable_reason"] = kernel.unavailable_reason();
+  return json;
+}
+
+Json ToJson(const client::ServerInfo& info) {
+  Json devices = Json::array();
+  for (const auto& device : info.devices()) devices.push_back(ToJson(device));
+  const auto& limits = info.limits();
+  const auto& load = info.load();
+  return {{"version", info.version()},
+          {"commit", info.commit()},
+          {"started", Rfc3339(FromProto(info.started()))},
+          {"devices", devices},
+          {"limits",
+           {{"max_message_bytes", limits.max_message_bytes()},
+            {"max_job_bytes", limits.max_job_bytes()},
+            {"max_admitted_bytes", limits.max_admitted_bytes()},
+            {"max_jobs", limits.max_jobs()},
+            {"max_jobs_per_stream", limits.max_jobs_per_stream()},
+            {"store_bytes", limits.store_bytes()},
+            {"max_matrices", limits.max_matrices()},
+            {"chunk_bytes", limits.chunk_bytes()}}},
+          {"load",
+           {{"jobs", load.jobs()},
+            {"queued", load.queued()},
+            {"admitted_bytes", load.admitted_bytes()},
+            {"matrices", load.matrices()},
+            {"store_used_bytes", load.store_used_bytes()}}}};
+}
+
+void AddReport(Table& facts, const client::ProductReport& report) {
+  facts.Add({"kernel", report.kernel()});
+  if (!report.params().empty()) facts.Add({"params", ParamsText(report.params())});
+  facts.Add({"reason", report.reason()});
+  facts.Add({"device", report.device()});
+  facts.Add({"m x n x k", absl::StrCat(report.m(), " x ", report.n(), " x ", report.k())});
+  facts.Add({"result", client::ToString(client::FromProto(report.result_shape()))});
+  facts.Add({"compute", NameOf(report.compute())});
+  const PhaseDurations durations = PhasesOf(report);
+  for (size_t i = 0; i < kPhaseCount; ++i) {
+    facts.Add({absl::StrCat(kPhaseNames[i], " ms"), MillisecondsText(durations[i])});
+  }
+  facts.Add({"TFLOPS", NumberText(report.tflops())});
+}
+
+Table MatrixTable(const std::vector<client::MatrixInfo>& matrices) {
+  Table table({{"ID"},
+               {"NAME"},
+               {"SHAPE"},
+               {"SIZE", Align::kRight},
+               {"DEVICE"},
+               {"CREATED"},
+               {"EXPIRES"},
+               {"IN USE", Align::kRight}});
+  for (const client::MatrixInfo& info : matrices) {
+    table.Add({info.id(), info.name(), client::ToString(client::FromProto(info.shape())),
+               BytesText(static_cast<double>(info.bytes())), info.device(),
+               TimeText(FromProto(info.created())), ExpiryText(info), absl::StrCat(info.in_use())});
+  }
+  return table;
+}
+
+Table MatrixFacts(const client::MatrixInfo& info) {
+  Table facts = Facts();
+  facts.Add({"id", info.id()});
+  facts.Add({"name", info.name()});
+  facts.Add({"shape", client::ToString(client::FromProto(info.shape()))});
+  facts.Add({"size", BytesText(static_cast<double>(info.bytes()))});
+  facts.Add({"device", info.device()});
+  facts.Add({"expires", ExpiryText(info)});
+  return facts;
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,38 @@
+// The contract's messages as JSON for programs and as cells for people. In JSON
+// times are seconds, sizes are bytes, points in time are RFC 3339 in UTC, and
+// what a message leaves out is left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/cpp/client.h"
+#include "client/ctl/context.h"
+#include "client/ctl/phases.h"
+#include "client/ctl/table.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/timestamp.pb.h"
+
+namespace gemmd::ctl {
+
+PhaseDurations PhasesOf(const client::ProductReport& report);
+
+Json ToJson(const client::Shape& shape);
+Json ToJson(const client::ProductReport& report);
+Json ToJson(const client::MatrixInfo& info);
+Json ToJson(const client::KernelInfo& kernel);
+Json ToJson(const client::ServerInfo& info);
+
+// Rows of what a product was: kernel, reason, shape, phases, TFLOPS.
+void AddReport(Table& facts, const client::ProductReport& report);
+
+// A table of resident matrices, and of one of them.
+Table MatrixTable(const std::vector<client::MatrixInfo>& matrices);
+Table MatrixFacts(const client::MatrixInfo& info);
+
+absl::Duration FromProto(const google::protobuf::Duration& duration);
+absl::Time FromProto(const google::protobuf::Timestamp& time);
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,207 @@
+#include "client/ctl/verify.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/format.h"
+#include "gemm/generate.h"
+#include "gemm/problem.h"
+
+namespace gemmd::ctl {
+namespace {
+
+gemm::DType ToDType(client::DataType type) {
+  switch (type) {
+    case client::kF64:
+      return gemm::DType::kF64;
+    case client::kF16:
+      return gemm::DType::kF16;
+    case client::kBF16:
+      return gemm::DType::kBF16;
+    case client::kF8E4M3:
+      return gemm::DType::kE4M3;
+    case client::kF8E5M2:
+      return gemm::DType::kE5M2;
+    case client::kS8:
+      return gemm::DType::kS8;
+    case client::kS32:
+      return gemm::DType::kS32;
+    default:
+      return gemm::DType::kF32;
+  }
+}
+
+gemm::Compute ToCompute(client::ComputeMode compute, client::DataType a) {
+  switch (compute) {
+    case client::kComputeF64:
+      return gemm::Compute::kF64;
+    case client::kComputeF32:
+      return gemm::Compute::kF32;
+    case client::kComputeTF32:
+      return gemm::Compute::kTF32;
+    case client::kComputeF16:
+      return gemm::Compute::kF16;
+    default:
+      return a == client::kF64 ? gemm::Compute::kF64 : gemm::Compute::kF32;
+  }
+}
+
+gemm::Activation ToActivation(client::Activation activation) {
+  switch (activation) {
+    case client::kRelu:
+      return gemm::Activation::kRelu;
+    case client::kGelu:
+      return gemm::Activation::kGelu;
+    case client::kLeakyRelu:
+      return gemm::Activation::kLeakyRelu;
+    default:
+      return gemm::Activation::kNone;
+  }
+}
+
+// A factor as the row-major matrix that its memory is.
+struct Factor {
+  const void* data;
+  int64_t rows;
+  int64_t cols;
+  gemm::DType type;
+  bool transposed;
+
+  int64_t outer() const { return transposed ? cols : rows; }
+  int64_t inner() const { return transposed ? rows : cols; }
+};
+
+// Memory of a column-major matrix is the row-major transpose.
+Factor FactorOf(const client::MatrixView& matrix, bool transposed) {
+  const client::Shape& shape = matrix.shape;
+  const bool column_major = shape.layout == client::kColumnMajor;
+  return {.data = matrix.data,
+          .rows = column_major ? shape.cols : shape.rows,
+          .cols = column_major ? shape.rows : shape.cols,
+          .type = ToDType(shape.dtype),
+          .transposed = transposed != column_major};
+}
+
+absl::Status CheckFits(const client::MatrixView& matrix, int64_t rows, int64_t cols,
+                       const client::Shape& result, absl::string_view field) {
+  const client::Shape& shape = matrix.shape;
+  const bool same_layout = shape.layout == result.layout || rows == 1;
+  if (shape.rows == rows && shape.cols == cols && shape.dtype == result.dtype && same_layout) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(field, " is ", client::ToString(shape),
+                                                 "; a result of ", client::ToString(result),
+                                                 " needs one of ", rows, "x", cols));
+}
+
+}  // namespace
+
+absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
+                                             const HostOperands& operands,
+                                             client::ComputeMode compute,
+                                             const client::MatrixView& result, int64_t max_samples,
+                                             uint64_t seed) {
+  const client::Shape& shape = result.shape;
+  Factor left = FactorOf(operands.a, product.transpose_a);
+  Factor right = FactorOf(operands.b, product.transpose_b);
+  if (left.outer() != shape.rows || right.inner() != shape.cols || left.inner() != right.outer()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "op(A) of ", left.outer(), "x", left.inner(), " times op(B) of ", right.outer(), "x",
+        right.inner(), " does not give a result of ", shape.rows, "x", shape.cols));
+  }
+  gemm::Problem problem;
+  problem.k = left.inner();
+  problem.alpha = product.alpha;
+  problem.activation = ToActivation(product.activation);
+  problem.leaky_slope = product.leaky_slope;
+  gemm::Operands memory;
+  if (product.c.has_value() && product.beta != 0) {
+    const absl::Status fits = CheckFits(operands.c, shape.rows, shape.cols, shape, "c");
+    if (!fits.ok()) return fits;
+    problem.beta = product.beta;
+    memory.c = operands.c.data;
+  }
+  const bool swapped = shape.layout == client::kColumnMajor;
+  if (product.bias.has_value()) {
+    const absl::Status fits = CheckFits(operands.bias, 1, shape.cols, shape, "bias");
+    if (!fits.ok()) return fits;
+    problem.bias = swapped ? gemm::BiasAxis::kRows : gemm::BiasAxis::kColumns;
+    memory.bias = operands.bias.data;
+  }
+  // D^T = op(B)^T op(A)^T, and the memory of a column-major D is D^T row by row.
+  if (swapped) {
+    std::swap(left, right);
+    left.transposed = !left.transposed;
+    right.transposed = !right.transposed;
+  }
+  problem.m = swapped ? shape.cols : shape.rows;
+  problem.n = swapped ? shape.rows : shape.cols;
+  problem.types = {left.type, right.type, ToDType(shape.dtype),
+                   ToCompute(compute, operands.a.shape.dtype)};
+  problem.trans_a = left.transposed;
+  problem.trans_b = right.transposed;
+  memory.a = left.data;
+  memory.lda = left.cols;
+  memory.b = right.data;
+  memory.ldb = right.cols;
+  // The oracle reads D and writes nothing.
+  memory.d = const_cast<std::byte*>(result.data);
+  memory.ldc = memory.ldd = problem.n;
+  gemm::Agreement agreement = gemm::CompareWithReference(problem, memory, max_samples, seed);
+  if (swapped) std::swap(agreement.worst_row, agreement.worst_col);
+  return agreement;
+}
+
+std::string Explain(const gemm::Agreement& agreement) {
+  return absl::StrCat("element (", agreement.worst_row, ", ", agreement.worst_col, ") is off by ",
+                      NumberText(agreement.worst_absolute_error), ", ",
+                      NumberText(agreement.worst_ratio), " times what its arithmetic may be");
+}
+
+absl::StatusOr<client::HostMatrix> DrawHere(const client::Generated& generated) {
+  auto matrix = client::HostMatrix::Allocate(generated.shape);
+  if (!matrix.ok()) return matrix.status();
+  gemm::GeneratorSpec spec{.seed = generated.seed};
+  if (const auto* normal = std::get_if<client::Normal>(&generated.distribution)) {
+    spec.distribution = gemm::Distribution::kNormal;
+    spec.low_or_mean = normal->mean;
+    spec.high_or_stddev = normal->stddev;
+  } else {
+    const auto& uniform = std::get<client::Uniform>(generated.distribution);
+    spec.low_or_mean = uniform.low;
+    spec.high_or_stddev = uniform.high;
+  }
+  const client::Shape& shape = generated.shape;
+  const bool column_major = shape.layout == client::kColumnMajor;
+  const int64_t line = column_major ? shape.rows : shape.cols;
+  const absl::Status drawn = gemm::GenerateHost(
+      spec, {.data = matrix->data(),
+             .type = ToDType(shape.dtype),
+             .rows = shape.rows,
+             .cols = shape.cols,
+             .pitch_bytes = line * static_cast<int64_t>(client::SizeOf(shape.dtype)),
+             .column_major = column_major});
+  if (!drawn.ok()) return drawn;
+  return matrix;
+}
+
+absl::StatusOr<client::MatrixView> ElementsOf(client::Client& client,
+                                              const client::Operand& operand,
+                                              const client::CallOptions& options) {
+  if (const auto* generated = std::get_if<client::Generated>(&operand)) {
+    const auto drawn = DrawHere(*generated);
+    if (!drawn.ok()) return drawn.status();
+    return drawn->view();
+  }
+  if (const auto* resident = std::get_if<client::Resident>(&operand)) {
+    // What the product will release must not go with this download.
+    client::Resident kept = *resident;
+    kept.release = false;
+    const auto fetched = client.GetMatrix(kept, {}, options);
+    if (!fetched.ok()) return fetched.status();
+    return fetched->matrix.view();
+  }
+  return std::get<client::MatrixView>(operand);
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,338 @@
+#include "tests/client/fake_server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "client/cpp/matrix.h"
+#include "grpcpp/server_builder.h"
+
+namespace gemmd::client {
+namespace {
+
+namespace v1 = ::gemm::v1;
+
+constexpr uint64_t kChunk = 64 << 10;
+
+const std::byte* Bytes(const std::string& text) {
+  return reinterpret_cast<const std::byte*>(text.data());
+}
+
+// Calls `send(offset, length)` for each chunk of [begin, end), with the faults.
+template <typename Send>
+void SendChunks(uint64_t begin, uint64_t end, const Faults& faults, Send send) {
+  for (uint64_t at = begin; at < end; at += kChunk) {
+    const uint64_t length = std::min(kChunk, end - at);
+    if (faults.lose_last_chunk && at + length == end) return;
+    send(faults.wrong_offset ? at + 1 : at, at, length);
+  }
+}
+
+}  // namespace
+
+FakeServer::FakeServer() {
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.SetMaxReceiveMessageSize(16 << 20);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  address_ = "127.0.0.1:" + std::to_string(port);
+}
+
+FakeServer::~FakeServer() { Vanish(); }
+
+void FakeServer::Vanish() {
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  server_.reset();
+}
+
+int FakeServer::calls(const std::string& method) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return calls_[method];
+}
+
+size_t FakeServer::matrices() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return matrices_.size();
+}
+
+bool FakeServer::MatricesBecome(size_t count) {
+  for (int i = 0; i < 500 && matrices() != count; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return matrices() == count;
+}
+
+grpc::Status FakeServer::Begin(const char* method, grpc::ServerContext* context) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++calls_[method];
+  }
+  if (faults_.refuse) {
+    if (grpc::Status status = faults_.refuse(method); !status.ok()) return status;
+  }
+  while (faults_.stall && !context->IsCancelled()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return grpc::Status::OK;
+}
+
+FakeServer::MatrixPtr FakeServer::Find(const v1::MatrixRef& ref) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [id, matrix] : matrices_) {
+    if (ref.has_id() ? id == ref.id() : matrix->info.name() == ref.name()) return matrix;
+  }
+  return nullptr;
+}
+
+FakeServer::MatrixPtr FakeServer::Make(const v1::MatrixShape& shape, const v1::Keep& keep) {
+  auto matrix = std::make_shared<Matrix>();
+  std::lock_guard<std::mutex> lock(mutex_);
+  matrix->info.set_id("m" + std::to_string(++last_id_));
+  matrix->info.set_name(keep.name());
+  *matrix->info.mutable_shape() = shape;
+  matrix->info.set_bytes(FromProto(shape).bytes());
+  matrix->elements.resize(matrix->info.bytes());
+  matrices_.emplace(matrix->info.id(), matrix);
+  return matrix;
+}
+
+void FakeServer::Forget(const std::string& id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  matrices_.erase(id);
+}
+
+grpc::Status FakeServer::Resolve(const v1::Operand& operand, std::string* elements,
+                                 v1::MatrixShape* shape) {
+  *shape = operand.shape();
+  if (operand.source_case() == v1::Operand::kData) *elements = operand.data();
+  if (operand.source_case() == v1::Operand::kGenerator) {
+    elements->assign(FromProto(*shape).bytes(), '\0');
+  }
+  if (operand.source_case() == v1::Operand::kMatrix) {
+    const MatrixPtr matrix = Find(operand.matrix());
+    if (matrix == nullptr) return {grpc::StatusCode::NOT_FOUND, "no such matrix"};
+    *elements = matrix->elements;
+    *shape = matrix->info.shape();
+    if (operand.matrix().release()) Forget(matrix->info.id());
+  }
+  if (elements->size() != FromProto(*shape).bytes()) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, "an operand is incomplete"};
+  }
+  return grpc::Status::OK;
+}
+
+// alpha op(A) op(B) alone, in double.
+grpc::Status FakeServer::RunJob(v1::Product product, std::map<int, std::string> payload,
+                                v1::ProductReport* report, std::string* elements,
+                                v1::MatrixInfo* kept) {
+  if (faults_.job_error != 0) {
+    return {static_cast<grpc::StatusCode>(faults_.job_error.load()), "a.shape is too odd"};
+  }
+  std::string a = payload[v1::OPERAND_ROLE_A];
+  std::string b = payload[v1::OPERAND_ROLE_B];
+  v1::MatrixShape a_proto, b_proto;
+  if (auto status = Resolve(product.a(), &a, &a_proto); !status.ok()) return status;
+  if (auto status = Resolve(product.b(), &b, &b_proto); !status.ok()) return status;
+  const Shape as = FromProto(a_proto);
+  const Shape bs = FromProto(b_proto);
+  const bool ta = product.transpose_a();
+  const bool tb = product.transpose_b();
+  const Shape result{.rows = ta ? as.cols : as.rows,
+                     .cols = tb ? bs.rows : bs.cols,
+                     .dtype = product.output_dtype() == 0 ? as.dtype : product.output_dtype(),
+                     .layout = product.output_layout() == kColumnMajor ? kColumnMajor : kRowMajor};
+  const int64_t k = ta ? as.rows : as.cols;
+  elements->resize(result.bytes());
+  for (int64_t i = 0; i < result.rows; ++i) {
+    for (int64_t j = 0; j < result.cols; ++j) {
+      double sum = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        sum += LoadElement(Bytes(a), ta ? as.Index(l, i) : as.Index(i, l), as.dtype) *
+               LoadElement(Bytes(b), tb ? bs.Index(j, l) : bs.Index(l, j), bs.dtype);
+      }
+      StoreElement(reinterpret_cast<std::byte*>(elements->data()), result.Index(i, j), result.dtype,
+                   sum * (product.has_alpha() ? product.alpha() : 1));
+    }
+  }
+  report->set_kernel("fake");
+  *report->mutable_result_shape() = ToProto(result);
+  if (product.result().has_keep()) {
+    const MatrixPtr matrix = Make(report->result_shape(), product.result().keep());
+    matrix->elements = *elements;
+    *kept = matrix->info;
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Multiply(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::MultiplyResponse, v1::MultiplyRequest>* stream) {
+  if (auto status = Begin("Multiply", context); !status.ok()) return status;
+  v1::MultiplyRequest request;
+  v1::MultiplyHeader header;
+  std::map<int, std::string> payload;
+  while (stream->Read(&request)) {
+    if (request.has_header()) header = request.header();
+    if (!request.has_chunk()) continue;
+    std::string& operand = payload[request.chunk().operand()];
+    if (request.chunk().offset() != operand.size()) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "chunk out of order"};
+    }
+    operand += request.chunk().data();
+  }
+  if (faults_.no_result) return grpc::Status::OK;
+  v1::MultiplyResponse last;
+  std::string elements;
+  v1::MatrixInfo kept;
+  const grpc::Status status = RunJob(header.product(), std::move(payload),
+                                     last.mutable_result()->mutable_report(), &elements, &kept);
+  if (!status.ok()) {
+    last.mutable_error()->set_job_id(header.job_id());
+    last.mutable_error()->set_code(status.error_code());
+    last.mutable_error()->set_message(status.error_message());
+    stream->Write(last);
+    return grpc::Status::OK;
+  }
+  if (!kept.id().empty()) *last.mutable_result()->mutable_kept() = kept;
+  if (header.product().result().stream()) {
+    SendChunks(0, elements.size(), faults_, [&](uint64_t offset, uint64_t at, uint64_t length) {
+      v1::MultiplyResponse response;
+      response.mutable_chunk()->set_job_id(header.job_id());
+      response.mutable_chunk()->set_offset(offset);
+      response.mutable_chunk()->set_data(elements.substr(at, length));
+      stream->Write(response);
+    });
+  }
+  stream->Write(last);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::MultiplyUnary(grpc::ServerContext* context,
+                                       const v1::MultiplyUnaryRequest* request,
+                                       v1::MultiplyUnaryResponse* response) {
+  if (auto status = Begin("MultiplyUnary", context); !status.ok()) return status;
+  std::string elements;
+  v1::MatrixInfo kept;
+  grpc::Status status =
+      RunJob(request->product(), {}, response->mutable_report(), &elements, &kept);
+  if (!status.ok()) return status;
+  if (!kept.id().empty()) *response->mutable_kept() = kept;
+  if (request->product().result().stream()) response->set_data(std::move(elements));
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::PutMatrix(grpc::ServerContext* context,
+                                   grpc::ServerReader<v1::PutMatrixRequest>* reader,
+                                   v1::PutMatrixResponse* response) {
+  if (auto status = Begin("PutMatrix", context); !status.ok()) return status;
+  v1::PutMatrixRequest request;
+  if (!reader->Read(&request)) return {grpc::StatusCode::INVALID_ARGUMENT, "no header"};
+  const v1::PutMatrixHeader header = request.header();
+  MatrixPtr matrix;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto known = uploads_.find(header.upload_id());
+    if (!header.upload_id().empty() && known != uploads_.end()) matrix = matrices_[known->second];
+    lock.unlock();
+    if (matrix == nullptr) matrix = Make(header.shape(), header.keep());
+    lock.lock();
+    if (!header.upload_id().empty()) {
+      // Another stripe may have been quicker.
+      const auto [it, inserted] = uploads_.emplace(header.upload_id(), matrix->info.id());
+      if (!inserted && it->second != matrix->info.id()) {
+        matrices_.erase(matrix->info.id());
+        matrix = matrices_[it->second];
+      }
+    }
+  }
+  uint64_t next = header.range().offset();
+  uint64_t received = 0;
+  while (reader->Read(&request)) {
+    const v1::MatrixChunk& chunk = request.chunk();
+    if (chunk.offset() != next || chunk.data().size() > matrix->elements.size() - next) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "chunk out of order"};
+    }
+    std::copy(chunk.data().begin(), chunk.data().end(), matrix->elements.begin() + next);
+    next += chunk.data().size();
+    received += chunk.data().size();
+  }
+  if (context->IsCancelled()) {
+    Forget(matrix->info.id());
+    return grpc::Status::CANCELLED;
+  }
+  if (header.has_generator()) received = matrix->elements.size();
+  std::lock_guard<std::mutex> lock(mutex_);
+  matrix->received += received;
+  *response->mutable_matrix() = matrix->info;
+  response->set_complete(matrix->received == matrix->elements.size() && !faults_.never_complete);
+  response->set_bytes_received(received);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::GetMatrix(grpc::ServerContext* context,
+                                   const v1::GetMatrixRequest* request,
+                                   grpc::ServerWriter<v1::GetMatrixResponse>* writer) {
+  if (auto status = Begin("GetMatrix", context); !status.ok()) return status;
+  const MatrixPtr matrix = Find(request->matrix());
+  if (matrix == nullptr) return {grpc::StatusCode::NOT_FOUND, "no such matrix"};
+  if (request->matrix().release()) Forget(matrix->info.id());
+  v1::GetMatrixResponse first;
+  *first.mutable_matrix() = matrix->info;
+  if (faults_.wrong_shape) first.mutable_matrix()->mutable_shape()->set_rows(12345);
+  writer->Write(first);
+  const uint64_t begin = request->range().offset();
+  const uint64_t end =
+      request->has_range() ? begin + request->range().length() : matrix->elements.size();
+  SendChunks(begin, end, faults_, [&](uint64_t offset, uint64_t at, uint64_t length) {
+    v1::GetMatrixResponse response;
+    response.set_offset(offset);
+    response.set_data(matrix->elements.substr(at, length));
+    writer->Write(response);
+  });
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::ListMatrices(grpc::ServerContext* context,
+                                      const v1::ListMatricesRequest* request,
+                                      v1::ListMatricesResponse* response) {
+  if (auto status = Begin("ListMatrices", context); !status.ok()) return status;
+  // Two on a page, so that a client has to ask again.
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto it = matrices_.upper_bound(request->page_token()); it != matrices_.end(); ++it) {
+    if (it->second->info.name().rfind(request->name_prefix(), 0) != 0) continue;
+    if (response->matrices_size() == 2) {
+      response->set_next_page_token(response->matrices(1).id());
+      break;
+    }
+    *response->add_matrices() = it->second->info;
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::DeleteMatrix(grpc::ServerContext* context,
+                                      const v1::DeleteMatrixRequest* request,
+                                      v1::DeleteMatrixResponse* response) {
+  if (auto status = Begin("DeleteMatrix", context); !status.ok()) return status;
+  const MatrixPtr matrix = Find(request->matrix());
+  if (matrix == nullptr) return {grpc::StatusCode::NOT_FOUND, "no such matrix"};
+  *response->mutable_matrix() = matrix->info;
+  Forget(matrix->info.id());
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::GetServerInfo(grpc::ServerContext* context,
+                                       const v1::GetServerInfoRequest*,
+                                       v1::GetServerInfoResponse* response) {
+  if (auto status = Begin("GetServerInfo", context); !status.ok()) return status;
+  response->set_version("fake");
+  response->mutable_limits()->set_max_message_bytes(16 << 20);
+  v1::DeviceInfo* device = response->add_devices();
+  device->set_name("host:0");
+  device->set_healthy(true);
+  return grpc::Status::OK;
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,102 @@
+// A small service that keeps the contract, and breaks it on demand.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gemm/v1/gemm.grpc.pb.h"
+#include "grpcpp/server.h"
+
+namespace gemmd::client {
+
+// What the service does otherwise than the contract says.
+struct Faults {
+  // Called at the begin of an RPC with its name; an error ends it.
+  std::function<grpc::Status(const std::string&)> refuse;
+  // Uploads and products read nothing and answer nothing until cancelled.
+  std::atomic<bool> stall{false};
+  // Results and downloads: every chunk begins one byte late.
+  std::atomic<bool> wrong_offset{false};
+  // Results and downloads: the last chunk does not come.
+  std::atomic<bool> lose_last_chunk{false};
+  // Multiply ends without a result.
+  std::atomic<bool> no_result{false};
+  // Uploads are never complete.
+  std::atomic<bool> never_complete{false};
+  // Products end with this JobError.
+  std::atomic<int> job_error{0};
+  // Downloads tell of one row more.
+  std::atomic<bool> wrong_shape{false};
+};
+
+class FakeServer final : public gemm::v1::GemmService::Service {
+ public:
+  FakeServer();
+  ~FakeServer() override;
+
+  const std::string& address() const { return address_; }
+  Faults& faults() { return faults_; }
+  // Drops every connection and call.
+  void Vanish();
+
+  int calls(const std::string& method);
+  // Resident matrices, complete or not.
+  size_t matrices();
+  // Waits up to five seconds until so many matrices are left.
+  bool MatricesBecome(size_t count);
+
+ private:
+  struct Matrix {
+    gemm::v1::MatrixInfo info;
+    std::string elements;
+    uint64_t received = 0;
+  };
+  using MatrixPtr = std::shared_ptr<Matrix>;
+
+  grpc::Status Begin(const char* method, grpc::ServerContext* context);
+  MatrixPtr Find(const gemm::v1::MatrixRef& ref);
+  MatrixPtr Make(const gemm::v1::MatrixShape& shape, const gemm::v1::Keep& keep);
+  void Forget(const std::string& id);
+  grpc::Status Resolve(const gemm::v1::Operand& operand, std::string* elements,
+                       gemm::v1::MatrixShape* shape);
+  grpc::Status RunJob(gemm::v1::Product product, std::map<int, std::string> payload,
+                      gemm::v1::ProductReport* report, std::string* elements,
+                      gemm::v1::MatrixInfo* kept);
+
+  grpc::Status Multiply(grpc::ServerContext* context,
+                        grpc::ServerReaderWriter<gemm::v1::MultiplyResponse,
+                                                 gemm::v1::MultiplyRequest>* stream) override;
+  grpc::Status MultiplyUnary(grpc::ServerContext* context,
+                             const gemm::v1::MultiplyUnaryRequest* request,
+                             gemm::v1::MultiplyUnaryResponse* response) override;
+  grpc::Status PutMatrix(grpc::ServerContext* context,
+                         grpc::ServerReader<gemm::v1::PutMatrixRequest>* reader,
+                         gemm::v1::PutMatrixResponse* response) override;
+  grpc::Status GetMatrix(grpc::ServerContext* context, const gemm::v1::GetMatrixRequest* request,
+                         grpc::ServerWriter<gemm::v1::GetMatrixResponse>* writer) override;
+  grpc::Status ListMatrices(grpc::ServerContext* context,
+                            const gemm::v1::ListMatricesRequest* request,
+                            gemm::v1::ListMatricesResponse* response) override;
+  grpc::Status DeleteMatrix(grpc::ServerContext* context,
+                            const gemm::v1::DeleteMatrixRequest* request,
+                            gemm::v1::DeleteMatrixResponse* response) override;
+  grpc::Status GetServerInfo(grpc::ServerContext* context,
+                             const gemm::v1::GetServerInfoRequest* request,
+                             gemm::v1::GetServerInfoResponse* response) override;
+
+  Faults faults_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+  std::mutex mutex_;
+  std::map<std::string, int> calls_;
+  std::map<std::string, MatrixPtr> matrices_;   // by id
+  std::map<std::string, std::string> uploads_;  // upload id -> matrix id
+  int last_id_ = 0;
+};
+
+}  // namespace gemmd::client

@@ -1,0 +1,248 @@
+// What callers see when the server, the network or the options are at fault:
+// deadlines, cancellation, a server that vanishes or breaks the contract.
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "client/cpp/client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/fake_server.h"
+
+namespace gemmd::client {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr Transport kTransports[] = {Transport::kUnary, Transport::kStream, Transport::kStriped};
+
+class FaultsTest : public ::testing::Test {
+ protected:
+  FaultsTest() : data_(300 * 300, 1.0f) {
+    auto connected = Client::Connect({.address = server_.address(),
+                                      .channels = 3,
+                                      .chunk_bytes = 64 << 10,
+                                      .stripe_threshold_bytes = 128 << 10});
+    EXPECT_TRUE(connected.ok()) << connected.status();
+    client_ = *std::move(connected);
+  }
+
+  // 300 x 300, from memory of the test's: without an owner.
+  Product Square() const {
+    const MatrixView view = ViewOf({.rows = 300, .cols = 300}, data_.data());
+    return {.a = view, .b = view};
+  }
+  absl::StatusOr<ProductResult> Run(Transport transport, absl::Duration timeout) {
+    return client_->Multiply(Square(), {.timeout = timeout, .transport = transport});
+  }
+
+  std::vector<float> data_;
+  FakeServer server_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(FaultsTest, DeadlineEndsEveryTransport) {
+  server_.faults().stall = true;
+  for (const Transport transport : kTransports) {
+    const absl::Time begun = absl::Now();
+    const absl::Status status = Run(transport, absl::Milliseconds(100)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_EQ(status.message(), "Multiply did not end within its timeout of 100ms");
+    EXPECT_LT(absl::Now() - begun, absl::Seconds(5));
+  }
+  server_.faults().stall = false;
+  EXPECT_TRUE(Run(Transport::kAuto, absl::Seconds(60)).ok());
+}
+
+TEST_F(FaultsTest, CancellationEndsEveryStyle) {
+  server_.faults().stall = true;
+  for (const Transport transport : kTransports) {
+    const Canceller canceller;
+    auto blocking = std::async(std::launch::async, [&] {
+      return client_->Multiply(Square(), {.canceller = canceller, .transport = transport});
+    });
+    auto future =
+        client_->MultiplyFuture(Square(), {.canceller = canceller, .transport = transport});
+    std::promise<absl::Status> called;
+    const Canceller own = client_->MultiplyAsync(
+        Square(), {.transport = transport},
+        [&](absl::StatusOr<ProductResult> result) { called.set_value(result.status()); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    canceller.Cancel();
+    own.Cancel();
+    for (const absl::Status& status :
+         {blocking.get().status(), future.get().status(), called.get_future().get()}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+      EXPECT_EQ(status.message(), "Multiply was cancelled by the caller");
+    }
+  }
+}
+
+TEST_F(FaultsTest, CallBegunAfterCancelEndsAtOnce) {
+  const Canceller canceller;
+  canceller.Cancel();
+  for (const Transport transport : kTransports) {
+    const auto result =
+        client_->Multiply(Square(), {.canceller = canceller, .transport = transport});
+    EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
+  }
+}
+
+TEST_F(FaultsTest, ServerVanishesInMidCall) {
+  server_.faults().stall = true;
+  std::vector<std::future<absl::StatusOr<ProductResult>>> futures;
+  for (const Transport transport : kTransports) {
+    futures.push_back(client_->MultiplyFuture(Square(), {.transport = transport}));
+  }
+  auto put = std::async(std::launch::async, [&] {
+    return client_->PutMatrix(ViewOf({.rows = 300, .cols = 300}, data_.data()));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  server_.Vanish();
+  for (auto& future : futures) {
+    const absl::Status status = future.get().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(std::string(status.message()), StartsWith(server_.address()));
+  }
+  EXPECT_FALSE(put.get().ok());
+  const absl::Status after = Run(Transport::kAuto, absl::Seconds(10)).status();
+  EXPECT_EQ(after.code(), absl::StatusCode::kUnavailable) << after;
+  EXPECT_THAT(std::string(after.message()), StartsWith(server_.address()));
+}
+
+TEST_F(FaultsTest, DestroyedClientEndsItsCalls) {
+  server_.faults().stall = true;
+  auto future = client_->MultiplyFuture(Square(), {.transport = Transport::kStriped});
+  client_.reset();
+  const absl::Status status = future.get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(status.message(), "the client was destroyed");
+}
+
+TEST_F(FaultsTest, BorrowedMemoryMayGoOnceACallHasReturned) {
+  server_.faults().stall = true;
+  for (int i = 0; i < 20; ++i) {
+    auto memory = std::make_unique<std::vector<float>>(300 * 300, 2.0f);
+    const MatrixView view = ViewOf({.rows = 300, .cols = 300}, memory->data());
+    const auto result =
+        client_->Multiply({.a = view, .b = view},
+                          {.timeout = absl::Milliseconds(1 + i),
+                           .transport = i % 2 == 0 ? Transport::kStream : Transport::kStriped});
+    EXPECT_FALSE(result.ok());
+    // A sanitizer sees any later use.
+    memory.reset();
+  }
+}
+
+TEST_F(FaultsTest, JobErrorComesThrough) {
+  server_.faults().job_error = static_cast<int>(absl::StatusCode::kUnimplemented);
+  for (const Transport transport : kTransports) {
+    const absl::Status status = Run(transport, absl::Seconds(60)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    EXPECT_EQ(status.message(), "a.shape is too odd");
+  }
+  // The operands of the striped one were deleted.
+  EXPECT_TRUE(server_.MatricesBecome(0));
+}
+
+TEST_F(FaultsTest, FullStoreSendsAStripedProductAsOneStream) {
+  server_.faults().refuse = [](const std::string& method) {
+    return method == "PutMatrix"
+               ? grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the store is full")
+               : grpc::Status::OK;
+  };
+  const auto result = client_->Multiply(Square());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->transport, Transport::kStream);
+  EXPECT_EQ(result->matrix.Get(299, 299), 300);
+  EXPECT_TRUE(absl::IsResourceExhausted(Run(Transport::kStriped, absl::Seconds(60)).status()));
+}
+
+TEST_F(FaultsTest, CauseOfAFailedUploadIsTold) {
+  // The server gives up the other stripes before it tells why.
+  std::atomic<int> uploads{0};
+  server_.faults().refuse = [&](const std::string& method) {
+    if (method != "PutMatrix") return grpc::Status::OK;
+    if (uploads++ % 3 != 2) return grpc::Status(grpc::StatusCode::ABORTED, "another call failed");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return grpc::Status(grpc::StatusCode::DATA_LOSS, "the disk is wet");
+  };
+  const auto put = client_->PutMatrix(ViewOf({.rows = 300, .cols = 300}, data_.data()));
+  EXPECT_EQ(put.status().code(), absl::StatusCode::kDataLoss) << put.status();
+  EXPECT_EQ(put.status().message(), "the disk is wet");
+}
+
+TEST_F(FaultsTest, FailedDownloadDeletesTheResult) {
+  server_.faults().refuse = [](const std::string& method) {
+    return method == "GetMatrix" ? grpc::Status(grpc::StatusCode::DATA_LOSS, "gone")
+                                 : grpc::Status::OK;
+  };
+  EXPECT_EQ(Run(Transport::kStriped, absl::Seconds(60)).status().code(),
+            absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(server_.MatricesBecome(0));
+}
+
+TEST_F(FaultsTest, BrokenContractIsAnInternalError) {
+  const auto message = [&](Transport transport) {
+    const absl::Status status = Run(transport, absl::Seconds(60)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+    return std::string(status.message());
+  };
+  Faults& faults = server_.faults();
+  faults.wrong_offset = true;
+  EXPECT_THAT(message(Transport::kStream), HasSubstr("the server sent bytes 1 to"));
+  EXPECT_THAT(message(Transport::kStriped), HasSubstr("the server sent bytes"));
+  faults.wrong_offset = false;
+  faults.lose_last_chunk = true;
+  EXPECT_THAT(message(Transport::kStream), HasSubstr("are missing"));
+  EXPECT_THAT(message(Transport::kStriped), HasSubstr("are missing"));
+  faults.lose_last_chunk = false;
+  faults.no_result = true;
+  EXPECT_THAT(message(Transport::kStream), HasSubstr("without a result"));
+  faults.no_result = false;
+  faults.never_complete = true;
+  EXPECT_THAT(message(Transport::kStriped), HasSubstr("complete"));
+  faults.never_complete = false;
+  EXPECT_TRUE(server_.MatricesBecome(0));
+}
+
+TEST_F(FaultsTest, MatrixOfAnotherShapeIsRefused) {
+  const auto info = client_->PutMatrix(ViewOf({.rows = 300, .cols = 300}, data_.data()));
+  ASSERT_TRUE(info.ok()) << info.status();
+  server_.faults().wrong_shape = true;
+  const auto fetched = client_->GetMatrix(Resident::Of(*info));
+  EXPECT_EQ(fetched.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(fetched.status().message()), HasSubstr("the matrix is 12345x300"));
+}
+
+TEST(Connect, NamesTheAddressThatDoesNotAnswer) {
+  const auto client =
+      Client::Connect({.address = "127.0.0.1:1", .connect_timeout = absl::Seconds(5)});
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(client.status().message()), StartsWith("127.0.0.1:1: "));
+}
+
+TEST(Connect, NamesTheOptionThatIsWrong) {
+  const auto message = [](ClientOptions options) {
+    const absl::Status status = Client::Connect(std::move(options)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_EQ(message({.channels = 0}), "channels is 0; it must be 1 to 64");
+  EXPECT_EQ(message({.chunk_bytes = 100}), "chunk_bytes is 100; it must be 4096 to 67108864");
+  EXPECT_THAT(message({.address = ""}), HasSubstr("address is empty"));
+  EXPECT_THAT(message({.connect_timeout = absl::ZeroDuration()}),
+              HasSubstr("connect_timeout is 0; it must be above 0"));
+  EXPECT_THAT(message({.tls = TlsOptions{.root_certificates_file = "/nowhere.pem"}}),
+              HasSubstr("tls.root_certificates_file is '/nowhere.pem'"));
+  EXPECT_THAT(message({.tls = TlsOptions{.private_key_file = "/nowhere.pem"}}),
+              HasSubstr("both or neither"));
+}
+
+}  // namespace
+}  // namespace gemmd::client

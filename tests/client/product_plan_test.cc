@@ -1,0 +1,184 @@
+// Which way a product goes, and what is refused before anything is sent.
+
+#include "client/cpp/product_plan.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gemmd::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr PlanLimits kLimits{.chunk_bytes = 1 << 10,
+                             .unary_threshold_bytes = 4 << 10,
+                             .stripe_threshold_bytes = 64 << 10,
+                             .server_message_bytes = 4 << 20,
+                             .client_message_bytes = 4 << 20,
+                             .channels = 4,
+                             .devices = 1};
+
+// Never read: a plan looks at shapes alone.
+const std::byte kMemory[1] = {};
+
+MatrixView View(int64_t rows, int64_t cols, DataType dtype = kF32) {
+  return {.shape = {.rows = rows, .cols = cols, .dtype = dtype}, .data = kMemory};
+}
+
+ProductPlan Plan(const Product& product, Transport transport = Transport::kAuto,
+                 const PlanLimits& limits = kLimits) {
+  auto plan = PlanProduct(product, transport, limits);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? *plan : ProductPlan();
+}
+
+std::string Refusal(const Product& product, Transport transport = Transport::kAuto) {
+  const auto plan = PlanProduct(product, transport, kLimits);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(plan.status().message());
+}
+
+TEST(ProductPlan, GoesBySize) {
+  EXPECT_EQ(Plan({.a = View(16, 16), .b = View(16, 16)}).transport, Transport::kUnary);
+  EXPECT_EQ(Plan({.a = View(32, 32), .b = View(32, 32)}).transport, Transport::kStream);
+  const ProductPlan large = Plan({.a = View(128, 128), .b = View(128, 16)});
+  EXPECT_EQ(large.transport, Transport::kStriped);
+  ASSERT_EQ(large.sent.size(), 2u);
+  EXPECT_TRUE(large.sent[0].striped);
+  EXPECT_FALSE(large.sent[1].striped);
+  EXPECT_FALSE(large.striped_result);
+  EXPECT_EQ(large.payload_bytes, 128u * 128 * 4 + 128 * 16 * 4);
+}
+
+TEST(ProductPlan, LargeResultAloneIsStriped) {
+  const ProductPlan plan = Plan({.a = View(256, 4), .b = View(4, 256)});
+  EXPECT_EQ(plan.transport, Transport::kStriped);
+  EXPECT_TRUE(plan.striped_result);
+  EXPECT_FALSE(plan.sent[0].striped);
+}
+
+TEST(ProductPlan, KeptResultIsNotStriped) {
+  const ProductPlan plan =
+      Plan({.a = View(256, 4), .b = View(4, 256), .result = {.keep = Keep{.name = "d"}}});
+  EXPECT_EQ(plan.transport, Transport::kStream);
+  EXPECT_EQ(plan.product.result().keep().name(), "d");
+  EXPECT_TRUE(plan.product.result().stream());
+  EXPECT_FALSE(plan.product.result().keep().has_ttl());
+}
+
+TEST(ProductPlan, ResultThatStaysIsUnary) {
+  const ProductPlan plan =
+      Plan({.a = Resident::ById("x"),
+            .b = Resident::ByName("y"),
+            .result = {.fetch = false, .keep = Keep{.ttl = absl::Seconds(5)}}});
+  EXPECT_EQ(plan.transport, Transport::kUnary);
+  EXPECT_EQ(plan.product.a().matrix().id(), "x");
+  EXPECT_EQ(plan.product.b().matrix().name(), "y");
+  EXPECT_FALSE(plan.product.result().stream());
+  EXPECT_EQ(plan.product.result().keep().ttl().seconds(), 5);
+}
+
+TEST(ProductPlan, ResultOfUnknownShapeIsStreamed) {
+  EXPECT_EQ(Plan({.a = Resident::ById("x"), .b = View(4, 4)}).transport, Transport::kStream);
+}
+
+TEST(ProductPlan, OneChannelStripesNothing) {
+  PlanLimits limits = kLimits;
+  limits.channels = 1;
+  EXPECT_EQ(Plan({.a = View(128, 128), .b = View(128, 128)}, Transport::kAuto, limits).transport,
+            Transport::kStream);
+}
+
+TEST(ProductPlan, OperandsStayInTheJobWhereItsDeviceIsUnknown) {
+  PlanLimits limits = kLimits;
+  limits.devices = 2;
+  const Product product{.a = View(128, 128),
+                        .b = Resident{.id = "x", .shape = Shape{.rows = 128, .cols = 128}}};
+  EXPECT_TRUE(Plan(product).sent[0].striped);
+  const ProductPlan plan = Plan(product, Transport::kAuto, limits);
+  EXPECT_FALSE(plan.sent[0].striped);
+  EXPECT_TRUE(plan.striped_result);
+}
+
+TEST(ProductPlan, TransportCanBeAskedFor) {
+  const Product small{.a = View(32, 32), .b = View(32, 32)};
+  EXPECT_EQ(Plan(small, Transport::kUnary).transport, Transport::kUnary);
+  EXPECT_EQ(Plan(small, Transport::kStream).transport, Transport::kStream);
+  EXPECT_EQ(Plan(small, Transport::kStriped).transport, Transport::kStriped);
+  EXPECT_EQ(Plan({.a = View(4, 4), .b = View(4, 4)}, Transport::kStriped).transport,
+            Transport::kStream);
+  EXPECT_THAT(Refusal({.a = View(2048, 2048), .b = View(2048, 1)}, Transport::kUnary),
+              HasSubstr("a message may have 4194304"));
+  EXPECT_THAT(Refusal({.a = View(2048, 1), .b = View(1, 2048)}, Transport::kUnary),
+              HasSubstr("the result has 16777216 bytes"));
+}
+
+TEST(ProductPlan, CarriesEveryField) {
+  Product product{.a = View(8, 4, kF16), .b = View(8, 2, kF16)};
+  product.c = View(4, 2, kF32);
+  product.bias = Generated{
+      .shape = {.rows = 1, .cols = 2}, .seed = 9, .distribution = Normal{.mean = 1, .stddev = 2}};
+  product.transpose_a = true;
+  product.alpha = 2;
+  product.beta = 0.5;
+  product.activation = kLeakyRelu;
+  product.leaky_slope = 0.25;
+  product.output_dtype = kF32;
+  product.compute = kComputeF32;
+  product.kernel = {.family = "host", .params = {{"threads", 2}}};
+  product.server_timeout = absl::Milliseconds(1500);
+  const ::gemm::v1::Product proto = Plan(product).product;
+  EXPECT_EQ(proto.a().shape().rows(), 8);
+  EXPECT_EQ(proto.a().shape().dtype(), kF16);
+  EXPECT_EQ(proto.bias().generator().seed(), 9u);
+  EXPECT_EQ(proto.bias().generator().normal().stddev(), 2);
+  EXPECT_TRUE(proto.transpose_a());
+  EXPECT_FALSE(proto.transpose_b());
+  EXPECT_EQ(proto.alpha(), 2);
+  EXPECT_EQ(proto.beta(), 0.5);
+  EXPECT_EQ(proto.activation(), kLeakyRelu);
+  EXPECT_EQ(proto.leaky_slope(), 0.25);
+  EXPECT_EQ(proto.output_dtype(), kF32);
+  EXPECT_EQ(proto.compute(), kComputeF32);
+  EXPECT_EQ(proto.kernel().family(), "host");
+  EXPECT_EQ(proto.kernel().params().at("threads"), 2);
+  EXPECT_EQ(proto.timeout().seconds(), 1);
+  EXPECT_EQ(proto.timeout().nanos(), 500000000);
+}
+
+TEST(ProductPlan, RefusalsNameTheField) {
+  EXPECT_EQ(Refusal({.a = View(2, 3), .b = View(4, 2)}),
+            "op(a) has 3 columns and op(b) has 4 rows; they must be the same");
+  EXPECT_EQ(Refusal({.a = View(0, 3), .b = View(3, 2)}),
+            "a.shape.rows is 0; it must be at least 1");
+  EXPECT_EQ(Refusal({.a = View(2, 3), .b = MatrixView{.shape = {.rows = 3, .cols = 2}}}),
+            "b.data is null; it must point to memory");
+  EXPECT_THAT(Refusal({.a = Resident{}, .b = View(3, 2)}), HasSubstr("exactly one"));
+  EXPECT_THAT(Refusal({.a = View(2, 3), .b = View(3, 2), .c = View(2, 3)}),
+              HasSubstr("c.shape is 2x3 f32 row-major; it must be 2x2 f32 row-major"));
+  EXPECT_THAT(Refusal({.a = View(2, 3), .b = View(3, 2), .bias = View(1, 3)}),
+              HasSubstr("bias.shape is 1x3"));
+  EXPECT_THAT(Refusal({.a = View(2, 3), .b = View(3, 2), .result = {.fetch = false}}),
+              HasSubstr("result.fetch is false"));
+  EXPECT_THAT(Refusal({.a = View(2, 3), .b = View(3, 2), .kernel = {.name = "x", .family = "y"}}),
+              HasSubstr("at most one"));
+  std::byte memory[16];
+  const MutableMatrixView wrong{.shape = {.rows = 2, .cols = 1}, .data = memory};
+  EXPECT_THAT(Refusal({.a = View(2, 3), .b = View(3, 2), .result = {.into = wrong}}),
+              HasSubstr("result.into.shape is 2x1 f32 row-major; the result is 2x2"));
+}
+
+TEST(ProductPlan, TransposesCount) {
+  EXPECT_EQ(ToString(**ResultShape({.a = View(3, 5),
+                                    .b = View(7, 3),
+                                    .transpose_a = true,
+                                    .transpose_b = true,
+                                    .output_layout = kColumnMajor})),
+            "5x7 f32 column-major");
+}
+
+}  // namespace
+}  // namespace gemmd::client

@@ -1,0 +1,185 @@
+// The command line itself: help, usage errors and the lines that people see
+// while something runs. Nothing here reaches a server.
+#include "client/ctl/app.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/ctl/load/load_report.h"
+#include "client/ctl/progress_bar.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Said {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+Said Say(std::vector<const char*> words) {
+  words.insert(words.begin(), "gemmctl");
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = RunGemmctl(static_cast<int>(words.size()), words.data(), out, err, false);
+  return {code, out.str(), err.str()};
+}
+
+TEST(AppTest, HelpTeachesExitCodesAndExamples) {
+  const Said said = Say({"--help"});
+  EXPECT_EQ(said.exit_code, kExitOk);
+  EXPECT_THAT(said.out, AllOf(HasSubstr("Exit status:"), HasSubstr("3  a product failed"),
+                              HasSubstr("GEMMCTL_ADDRESS"), HasSubstr("loadtest")));
+}
+
+TEST(AppTest, EverySubcommandHasExamples) {
+  const std::vector<std::vector<const char*>> subcommands = {
+      {"multiply"},       {"matrix"},  {"matrix", "put"}, {"matrix", "get"}, {"matrix", "rm"},
+      {"matrix", "list"}, {"kernels"}, {"info"},          {"version"},       {"loadtest"}};
+  for (std::vector<const char*> words : subcommands) {
+    words.push_back("--help");
+    const Said said = Say(words);
+    EXPECT_EQ(said.exit_code, kExitOk);
+    EXPECT_THAT(said.out, HasSubstr("Example")) << words[0];
+    EXPECT_THAT(said.out, HasSubstr(std::string("  gemmctl "))) << words[0];
+  }
+}
+
+TEST(AppTest, UsageErrorsExitWithTwoAndNameTheWord) {
+  struct Case {
+    std::vector<const char*> words;
+    const char* sentence;
+  };
+  const std::vector<Case> cases = {
+      {{}, "gemmctl needs a subcommand: multiply, matrix, kernels"},
+      {{"multiplicate"}, "multiplicate"},
+      {{"multiply", "a.npy"}, "B"},
+      {{"multiply", "a.npy", "b.npy", "--colour"}, "--colour"},
+      {{"multiply", "a.npy", "b.npy", "--compute", "f13"}, "'f13' is not a compute mode"},
+      {{"multiply", "a.npy", "b.npy", "--activation", "tanh"}, "there are none, relu, gelu"},
+      {{"multiply", "a.npy", "random:3:f32"}, "'3' is not ROWSxCOLS"},
+      {{"multiply", "a.npy", "b.npy", "--no-stream"}, "--no-stream needs --keep"},
+      {{"multiply", "a.npy", "b.npy", "--keep", "--no-stream", "-o", "c"}, "nothing to write"},
+      {{"multiply", "a.npy", "b.npy", "--ttl", "1m"}, "--ttl needs --keep"},
+      {{"multiply", "a.npy", "b.npy", "--ttl", "soon"}, "'soon' is not a duration"},
+      {{"multiply", "a.npy", "b.npy", "--beta", "2"}, "--c"},
+      {{"multiply", "a.npy", "b.npy", "--c", "c.npy"}, "--beta"},
+      {{"multiply", "a.npy", "b.npy", "--kernel", "x", "--family", "y"}, "--family"},
+      {{"multiply", "a.npy", "b.npy", "--param", "split"}, "'split' is not a launch parameter"},
+      {{"--channels", "65", "info"}, "65"},
+      {{"info", "--deadline", "-3s"}, "'-3s' is not a duration"},
+      {{"matrix"}, "matrix needs a subcommand: put, get, list, rm"},
+      {{"matrix", "mv"}, "mv"},
+      {{"matrix", "put", "@there"}, "on the server already"},
+      {{"matrix", "get", "@x"}, "--output"},
+      {{"loadtest", "--shape", "512"}, "'512' is not a shape MxNxK"},
+      {{"loadtest", "--shape", "2x2x2=0"}, "'0' is not a weight of 1 to 1000"},
+      {{"loadtest", "--rate", "0"}, "'0' is not a rate"},
+      {{"loadtest", "--source", "guessed"}, "guessed"},
+      {{"loadtest", "--verify=2"}, "2"},
+  };
+  for (const Case& test : cases) {
+    const Said said = Say(test.words);
+    EXPECT_EQ(said.exit_code, kExitUsage) << test.sentence;
+    EXPECT_THAT(said.err, HasSubstr(test.sentence));
+    EXPECT_EQ(said.out, "");
+  }
+}
+
+TEST(ProgressBarTest, LineShowsShareAmountRateAndTimeLeft) {
+  EXPECT_EQ(ProgressLine("upload", 512 << 20, 2048u << 20, absl::Seconds(2)),
+            "upload [=======>                      ] 25%  512 MiB / 2.00 GiB  256 MiB/s  6 s left");
+  EXPECT_THAT(
+      ProgressLine("upload", 100, 100, absl::Seconds(1)),
+      AllOf(HasSubstr("[==============================] 100%"), ::testing::Not(HasSubstr("left"))));
+}
+
+TEST(ProgressBarTest, DrawsAfterASecondAndErasesItself) {
+  std::ostringstream out;
+  absl::Duration now;
+  {
+    ProgressBar bar(out, true, "download", [&] { return now; });
+    now = absl::Milliseconds(900);
+    bar.Update(10, 100);
+    EXPECT_EQ(out.str(), "");
+    now = absl::Milliseconds(1100);
+    bar.Update(20, 100);
+    EXPECT_THAT(out.str(), HasSubstr("download ["));
+    const size_t drawn = out.str().size();
+    now = absl::Milliseconds(1150);
+    bar.Update(30, 100);
+    EXPECT_EQ(out.str().size(), drawn);
+  }
+  EXPECT_THAT(out.str(), ::testing::EndsWith("\r\x1b[K"));
+}
+
+TEST(ProgressBarTest, DrawsNothingWhereItIsNotEnabled) {
+  std::ostringstream out;
+  absl::Duration now;
+  {
+    ProgressBar bar(out, false, "download", [&] { return now; });
+    now = absl::Seconds(10);
+    bar.Update(10, 100);
+  }
+  EXPECT_EQ(out.str(), "");
+}
+
+LoadResult TwoSeconds() {
+  LoadResult result{.wall = absl::Seconds(2)};
+  result.tally.succeeded = 10;
+  result.tally.failed = 2;
+  result.tally.errors["RESOURCE_EXHAUSTED"] = {.count = 2, .first = "too much"};
+  result.tally.flops = 4e12;
+  result.tally.bytes_sent = 2048;
+  result.tally.bytes_received = 4096;
+  for (int i = 1; i <= 10; ++i) result.tally.latency.Record(absl::Milliseconds(i));
+  return result;
+}
+
+TEST(LoadReportTest, RatesAreOverTheWallTime) {
+  const Json json = ToJson(TwoSeconds());
+  EXPECT_EQ(json["requests"], 12);
+  EXPECT_EQ(json["requests_per_second"], 5);
+  EXPECT_EQ(json["tflops"], 2);
+  EXPECT_EQ(json["bytes_sent_per_second"], 1024);
+  EXPECT_EQ(json["bytes_received_per_second"], 2048);
+  EXPECT_EQ(json["errors"]["RESOURCE_EXHAUSTED"]["count"], 2);
+  EXPECT_NEAR(json["latency_seconds"]["p50"].get<double>(), 0.005, 5e-6);
+  EXPECT_EQ(json["latency_seconds"]["max"], 0.01);
+  EXPECT_EQ(json["latency_seconds"]["mean"], 0.0055);
+}
+
+TEST(LoadReportTest, TheTableHasErrorsRatesAndPercentiles) {
+  std::ostringstream out;
+  PrintLoadTable(out, TwoSeconds());
+  EXPECT_THAT(out.str(),
+              AllOf(HasSubstr("12 in 2.00 s"), HasSubstr("RESOURCE_EXHAUSTED  2, first: too much"),
+                    HasSubstr("1.00 KiB"), HasSubstr("p99.9"), HasSubstr("server queue")));
+}
+
+TEST(LoadReportTest, ATestThatCountedNothingHasRatesOfZero) {
+  const Json json = ToJson(LoadResult{});
+  EXPECT_EQ(json["requests_per_second"], 0);
+  EXPECT_EQ(json["latency_seconds"]["p99"], 0);
+}
+
+TEST(LoadReportTest, TheLiveLineIsOfTheLastSecond) {
+  Interval interval;
+  interval.done = 50;
+  interval.latency.Record(absl::Milliseconds(3));
+  EXPECT_THAT(LiveLine(absl::Seconds(4), absl::Seconds(2), interval, 7),
+              AllOf(StartsWith("    4 s  done 50"), HasSubstr("25.0/s"), HasSubstr("p50 3.00 ms"),
+                    HasSubstr("errors 7")));
+}
+
+}  // namespace
+}  // namespace gemmd::ctl

@@ -1,0 +1,225 @@
+// gemmctl multiply, matrix, kernels, info and version, from the command line to
+// files and back.
+#include <fstream>
+
+#include "tests/ctl/gemmctl_fixture.h"
+
+namespace gemmd::ctl {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST_F(GemmctlTest, MultipliesFiles) {
+  const std::string a = WriteMatrix("a.npy", {.rows = 2, .cols = 3}, {1, 2, 3, 4, 5, 6});
+  const std::string b = WriteMatrix("b.npy", {.rows = 3, .cols = 2}, {1, 0, 0, 1, 2, 2});
+  const auto json = GemmctlJson({"multiply", a, b, "-o", Path("c.npy"), "--verify"});
+  client::Shape shape;
+  EXPECT_THAT(ReadMatrix(Path("c.npy"), &shape), ElementsAre(7, 8, 16, 17));
+  EXPECT_EQ(shape, (client::Shape{.rows = 2, .cols = 2}));
+  EXPECT_EQ(json["report"]["m"], 2);
+  EXPECT_EQ(json["report"]["n"], 2);
+  EXPECT_EQ(json["report"]["k"], 3);
+  EXPECT_THAT(json["report"]["kernel"].get<std::string>(), StartsWith("host"));
+  EXPECT_EQ(json["report"]["result"]["dtype"], "f32");
+  EXPECT_EQ(json["report"]["phase_seconds"].size(), 7);
+  EXPECT_EQ(json["bytes_sent"], 48);
+  EXPECT_EQ(json["bytes_received"], 16);
+  EXPECT_EQ(json["output"], Path("c.npy"));
+  EXPECT_EQ(json["verification"]["right"], true);
+  EXPECT_EQ(json["verification"]["elements_checked"], 4);
+}
+
+TEST_F(GemmctlTest, PrintsATableForPeople) {
+  const std::string a = WriteMatrix("a.npy", {.rows = 2, .cols = 2}, {1, 2, 3, 4});
+  const Ran ran = Gemmctl({"multiply", a, a, "--verify"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("kernel "), HasSubstr("reason "), HasSubstr("2 x 2 x 2"),
+                             HasSubstr("2x2 f32"), HasSubstr("queue ms"), HasSubstr("total ms"),
+                             HasSubstr("TFLOPS"), HasSubstr("verified    4 elements")));
+}
+
+// D = leaky_relu(2 A' B + 0.5 C + bias), column-major, from f16 into f32.
+TEST_F(GemmctlTest, TakesEveryOptionOfAProduct) {
+  const std::string a = WriteMatrix(
+      "a.npy", {.rows = 3, .cols = 2, .dtype = client::kF16, .layout = client::kColumnMajor},
+      {1, 4, 2, 5, 3, 6});
+  const std::string b =
+      WriteMatrix("b.npy", {.rows = 2, .cols = 3, .dtype = client::kF16}, {1, 0, 2, 0, 1, 2});
+  const std::string c = WriteMatrix("c.npy", {.rows = 2, .cols = 2, .layout = client::kColumnMajor},
+                                    {2, -40, 4, -80});
+  const std::string bias = WriteMatrix("bias.npy", {.rows = 1, .cols = 2}, {10, -10});
+  const auto json = GemmctlJson({"multiply",
+                                 a,
+                                 b,
+                                 "--transpose-a",
+                                 "--transpose-b",
+                                 "--alpha",
+                                 "2",
+                                 "--beta",
+                                 "0.5",
+                                 "--c",
+                                 c,
+                                 "--bias",
+                                 bias,
+                                 "--activation",
+                                 "leaky_relu",
+                                 "--leaky-slope",
+                                 "0.25",
+                                 "--output-dtype",
+                                 "f32",
+                                 "--output-layout",
+                                 "column",
+                                 "--compute",
+                                 "f32",
+                                 "--family",
+                                 "host",
+                                 "--timeout",
+                                 "30s",
+                                 "--deadline",
+                                 "60s",
+                                 "-o",
+                                 Path("d.npy"),
+                                 "--verify",
+                                 "--verify-samples",
+                                 "3"});
+  client::Shape shape;
+  // A' B' = {7, 8; 16, 17}.
+  EXPECT_THAT(ReadMatrix(Path("d.npy"), &shape), ElementsAre(25, -3.5, 44, -4));
+  EXPECT_EQ(shape.dtype, client::kF32);
+  EXPECT_EQ(shape.layout, client::kColumnMajor);
+  EXPECT_EQ(json["report"]["result"]["layout"], "column");
+  EXPECT_EQ(json["report"]["compute"], "f32");
+  EXPECT_EQ(json["verification"]["right"], true);
+}
+
+TEST_F(GemmctlTest, KeepsResultsAndUsesThemByNameAndId) {
+  const auto put = GemmctlJson(
+      {"matrix", "put", "random:64x32:f64:5:normal", "--name", "x/left", "--ttl", "10m"});
+  EXPECT_EQ(put["matrix"]["name"], "x/left");
+  EXPECT_EQ(put["matrix"]["shape"]["rows"], 64);
+  EXPECT_EQ(put["matrix"]["bytes"], 64 * 32 * 8);
+  EXPECT_TRUE(put["matrix"].contains("expires"));
+  const auto product = GemmctlJson({"multiply", "@x/left", "random:32x16:f64:6", "--keep-name",
+                                    "x/product", "--no-stream", "--verify"});
+  EXPECT_EQ(product["kept"]["name"], "x/product");
+  EXPECT_EQ(product["bytes_received"], 0);
+  EXPECT_EQ(product["verification"]["right"], true);
+  EXPECT_EQ(product["verification"]["elements_checked"], 64 * 16);
+  const std::string id = "id:" + product["kept"]["id"].get<std::string>();
+
+  const auto listed = GemmctlJson({"matrix", "list", "x/"});
+  EXPECT_EQ(listed["matrices"].size(), 2);
+  EXPECT_EQ(GemmctlJson({"matrix", "list", "y/"})["matrices"].size(), 0);
+  GemmctlJson({"matrix", "get", "@x/left", "-o", Path("left.npy")});
+  GemmctlJson({"matrix", "get", id, "-o", Path("product.npy")});
+  const std::vector<double> left = ReadMatrix(Path("left.npy"));
+  EXPECT_EQ(left.size(), 64 * 32);
+
+  // What was downloaded goes up again and gives the same product.
+  GemmctlJson({"multiply", Path("left.npy"), "random:32x16:f64:6", "-o", Path("again.npy")});
+  EXPECT_EQ(ReadMatrix(Path("again.npy")), ReadMatrix(Path("product.npy")));
+
+  // --release takes the operand away.
+  GemmctlJson({"multiply", "@x/left", "random:32x16:f64:6", "--release"});
+  const Ran gone = Gemmctl({"matrix", "rm", "@x/left", id});
+  EXPECT_EQ(gone.exit_code, 1);
+  EXPECT_THAT(gone.err, AllOf(StartsWith("gemmctl: NOT_FOUND: "), HasSubstr("x/left")));
+  EXPECT_THAT(gone.out, HasSubstr("x/product"));
+  EXPECT_EQ(GemmctlJson({"matrix", "list"})["matrices"].size(), 0);
+}
+
+TEST_F(GemmctlTest, UploadsFilesOfEveryTypeUnchanged) {
+  for (const client::DataType type : {client::kF64, client::kF32, client::kF16, client::kBF16}) {
+    const std::string name(client::Name(type));
+    const std::string file = WriteMatrix(name + ".npy", {.rows = 2, .cols = 3, .dtype = type},
+                                         {0.5, -1, 2, 3.5, 0, -0.25});
+    GemmctlJson({"matrix", "put", file, "--name", name});
+    GemmctlJson({"matrix", "get", "@" + name, "-o", Path("back.npy")});
+    client::Shape shape;
+    EXPECT_THAT(ReadMatrix(Path("back.npy"), &shape), ElementsAre(0.5, -1, 2, 3.5, 0, -0.25));
+    EXPECT_EQ(shape.dtype, type);
+  }
+}
+
+TEST_F(GemmctlTest, SplitsLargeMatricesOverChannels) {
+  const auto json =
+      GemmctlJson({"multiply", "random:300x700:f32:1", "random:700x2000:f32:2", "--transport",
+                   "striped", "--channels", "3", "-o", Path("big.npy"), "--verify"});
+  EXPECT_EQ(json["transport"], "striped");
+  EXPECT_EQ(json["bytes_received"], 300 * 2000 * 4);
+  EXPECT_EQ(json["verification"]["right"], true);
+  EXPECT_EQ(GemmctlJson({"matrix", "list"})["matrices"].size(), 0);
+}
+
+TEST_F(GemmctlTest, FailuresHaveTheCodeAndTheSentenceOnStderr) {
+  const std::string a = WriteMatrix("a.npy", {.rows = 2, .cols = 3}, {1, 2, 3, 4, 5, 6});
+  std::ofstream(Path("not.npy")) << "not a matrix";
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string code;
+    std::string sentence;
+  };
+  const std::vector<Case> cases = {
+      {{"multiply", Path("missing.npy"), a}, "NOT_FOUND", "missing.npy"},
+      {{"multiply", Path("not.npy"), a}, "INVALID_ARGUMENT", "not.npy"},
+      {{"multiply", a, a}, "INVALID_ARGUMENT", "3"},
+      {{"multiply", "@nobody", a}, "NOT_FOUND", "nobody"},
+      {{"multiply", a, a, "--transpose-b", "--kernel", "host_openblaz"},
+       "NOT_FOUND",
+       "host_openblas"},
+      {{"multiply", a, a, "--transpose-b", "--kernel", "host_openblas", "--param", "x=1"},
+       "INVALID_ARGUMENT",
+       "x"},
+      {{"matrix", "get", "id:nothing", "-o", Path("x.npy")}, "NOT_FOUND", "nothing"},
+      {{"matrix", "put", "random:4x4:f32", "--name", "no spaces"}, "INVALID_ARGUMENT", "name"},
+      {{"multiply", a, a, "--transpose-b", "-o", "/no/such/place/c.npy"}, "", "/no/such/place"},
+      {{"--address", "unix:" + Path("nobody.sock"), "--deadline", "1s", "info"}, "", "nobody.sock"},
+  };
+  for (const Case& test : cases) {
+    const Ran ran = Gemmctl(test.arguments);
+    EXPECT_EQ(ran.exit_code, 1) << ran.out << ran.err;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, StartsWith("gemmctl: " + test.code));
+    EXPECT_THAT(ran.err, HasSubstr(test.sentence));
+  }
+}
+
+TEST_F(GemmctlTest, ListsKernels) {
+  const auto all = GemmctlJson({"kernels"})["kernels"];
+  const auto available = GemmctlJson({"kernels", "--available"})["kernels"];
+  ASSERT_GT(available.size(), 0);
+  EXPECT_LE(available.size(), all.size());
+  for (const auto& kernel : available) EXPECT_GT(kernel["devices"].size(), 0) << kernel;
+  for (const auto& kernel : GemmctlJson({"kernels", "--family", "host"})["kernels"]) {
+    EXPECT_EQ(kernel["family"], "host");
+  }
+  const Ran table = Gemmctl({"kernels", "--available"});
+  EXPECT_THAT(table.out, AllOf(StartsWith("NAME"), HasSubstr("host_openblas"), HasSubstr("f32")));
+}
+
+TEST_F(GemmctlTest, ShowsTheServer) {
+  const auto info = GemmctlJson({"info"});
+  EXPECT_FALSE(info["version"].get<std::string>().empty());
+  ASSERT_EQ(info["devices"].size(), 1);
+  EXPECT_EQ(info["devices"][0]["name"], "host:0");
+  EXPECT_EQ(info["devices"][0]["healthy"], true);
+  EXPECT_GT(info["limits"]["max_message_bytes"], 0);
+  EXPECT_EQ(info["load"]["matrices"], 0);
+  const Ran table = Gemmctl({"info"});
+  EXPECT_THAT(table.out, AllOf(HasSubstr("host:0"), HasSubstr("healthy"), HasSubstr("store")));
+
+  const auto version = GemmctlJson({"version"});
+  EXPECT_EQ(version["client"], GEMMCTL_VERSION);
+  EXPECT_EQ(version["server"]["version"], info["version"]);
+  const auto alone =
+      GemmctlJson({"version", "--address", "unix:" + Path("nobody.sock"), "--deadline", "300ms"});
+  EXPECT_EQ(alone["client"], GEMMCTL_VERSION);
+  EXPECT_TRUE(alone["server"].is_null());
+}
+
+}  // namespace
+}  // namespace gemmd::ctl

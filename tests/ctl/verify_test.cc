@@ -1,0 +1,123 @@
+// The check of a product on the client's side: right for every layout and
+// epilogue, and it finds what is wrong.
+#include "client/ctl/verify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace gemmd::ctl {
+namespace {
+
+client::HostMatrix Random(const client::Shape& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> value(-1, 1);
+  auto matrix = client::HostMatrix::Allocate(shape);
+  EXPECT_TRUE(matrix.ok()) << matrix.status();
+  for (int64_t i = 0; i < shape.rows; ++i) {
+    for (int64_t j = 0; j < shape.cols; ++j) matrix->Set(i, j, value(random));
+  }
+  return *std::move(matrix);
+}
+
+// Everything of one product, by the definition.
+struct Case {
+  client::Product product;
+  client::HostMatrix a, b, c, bias, result;
+  HostOperands operands;
+
+  Case(client::Layout la, bool ta, client::Layout lb, bool tb, client::Layout ld) {
+    constexpr int64_t m = 5, n = 7, k = 11;
+    a = Random({.rows = ta ? k : m, .cols = ta ? m : k, .layout = la}, 1);
+    b = Random({.rows = tb ? n : k, .cols = tb ? k : n, .layout = lb}, 2);
+    c = Random({.rows = m, .cols = n, .layout = ld}, 3);
+    bias = Random({.rows = 1, .cols = n}, 4);
+    product = {.a = a.view(), .b = b.view(), .c = c.view(), .bias = bias.view()};
+    product.transpose_a = ta;
+    product.transpose_b = tb;
+    product.alpha = 1.5;
+    product.beta = -0.5;
+    product.activation = client::kLeakyRelu;
+    product.leaky_slope = 0.1;
+    operands = {.a = a.view(), .b = b.view(), .c = c.view(), .bias = bias.view()};
+    result = Random({.rows = m, .cols = n, .layout = ld}, 5);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t l = 0; l < k; ++l) {
+          sum += (ta ? a.Get(l, i) : a.Get(i, l)) * (tb ? b.Get(j, l) : b.Get(l, j));
+        }
+        const double x = 1.5 * sum - 0.5 * c.Get(i, j) + bias.Get(0, j);
+        result.Set(i, j, x > 0 ? x : 0.1 * x);
+      }
+    }
+  }
+
+  absl::StatusOr<gemm::Agreement> Check() const {
+    return CheckProduct(product, operands, client::kComputeF32, result.view(), 1000, 1);
+  }
+};
+
+TEST(VerifyTest, RightProductsPassAndWrongElementsAreFoundInEveryLayout) {
+  const client::Layout layouts[] = {client::kRowMajor, client::kColumnMajor};
+  for (const client::Layout la : layouts) {
+    for (const client::Layout lb : layouts) {
+      for (const client::Layout ld : layouts) {
+        for (int transposes = 0; transposes < 4; ++transposes) {
+          Case test(la, (transposes & 1) != 0, lb, (transposes & 2) != 0, ld);
+          const auto right = test.Check();
+          ASSERT_TRUE(right.ok()) << right.status();
+          EXPECT_TRUE(IsRight(*right)) << Explain(*right);
+          EXPECT_EQ(right->checked, 35);
+          test.result.Set(3, 6, test.result.Get(3, 6) + 0.01);
+          const auto wrong = test.Check();
+          ASSERT_TRUE(wrong.ok()) << wrong.status();
+          EXPECT_FALSE(IsRight(*wrong));
+          EXPECT_EQ(wrong->worst_row, 3);
+          EXPECT_EQ(wrong->worst_col, 6);
+          EXPECT_THAT(Explain(*wrong), ::testing::StartsWith("element (3, 6) is off by 0.0"));
+        }
+      }
+    }
+  }
+}
+
+TEST(VerifyTest, NotANumberIsWrong) {
+  Case test(client::kRowMajor, false, client::kRowMajor, false, client::kRowMajor);
+  test.result.Set(0, 0, std::nan(""));
+  const auto agreement = test.Check();
+  ASSERT_TRUE(agreement.ok()) << agreement.status();
+  EXPECT_FALSE(IsRight(*agreement));
+}
+
+TEST(VerifyTest, ShapesThatDoNotFitAreRefused) {
+  Case test(client::kRowMajor, false, client::kRowMajor, false, client::kRowMajor);
+  test.product.transpose_a = true;
+  EXPECT_EQ(test.Check().status().code(), absl::StatusCode::kInvalidArgument);
+  test.product.transpose_a = false;
+  const client::HostMatrix narrow = Random({.rows = 1, .cols = 3}, 6);
+  test.operands.bias = narrow.view();
+  EXPECT_EQ(test.Check().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(VerifyTest, DrawnMatricesDependOnTheSeedAndNotOnTheLayout) {
+  const client::Generated row{.shape = {.rows = 4, .cols = 6, .dtype = client::kF64},
+                              .seed = 9,
+                              .distribution = client::Normal{.mean = 1, .stddev = 2}};
+  client::Generated column = row;
+  column.shape.layout = client::kColumnMajor;
+  client::Generated other = row;
+  other.seed = 10;
+  const auto values = [](const client::Generated& generated) {
+    const auto matrix = DrawHere(generated);
+    EXPECT_TRUE(matrix.ok()) << matrix.status();
+    return matrix->ToDoubles();
+  };
+  EXPECT_EQ(values(row), values(column));
+  EXPECT_NE(values(row), values(other));
+}
+
+}  // namespace
+}  // namespace gemmd::ctl

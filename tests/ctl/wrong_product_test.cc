@@ -1,0 +1,94 @@
+// What gemmctl says of a server that answers with wrong products.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/ctl/app.h"
+#include "gemm/v1/gemm.grpc.pb.h"
+
+namespace gemmd::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Every element of every product is 0.
+class ZeroServer : public gemm::v1::GemmService::Service {
+ public:
+  grpc::Status GetServerInfo(grpc::ServerContext*, const gemm::v1::GetServerInfoRequest*,
+                             gemm::v1::GetServerInfoResponse* response) override {
+    response->set_version("0");
+    response->mutable_limits()->set_max_message_bytes(4 << 20);
+    response->mutable_limits()->set_chunk_bytes(1 << 20);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status MultiplyUnary(grpc::ServerContext*, const gemm::v1::MultiplyUnaryRequest* request,
+                             gemm::v1::MultiplyUnaryResponse* response) override {
+    const auto& a = request->product().a().shape();
+    const auto& b = request->product().b().shape();
+    auto& report = *response->mutable_report();
+    report.set_kernel("zero");
+    report.set_m(a.rows());
+    report.set_n(b.cols());
+    report.set_k(a.cols());
+    report.set_compute(gemm::v1::COMPUTE_MODE_F32);
+    auto& shape = *report.mutable_result_shape();
+    shape.set_rows(a.rows());
+    shape.set_cols(b.cols());
+    shape.set_dtype(gemm::v1::DATA_TYPE_F32);
+    shape.set_layout(gemm::v1::LAYOUT_ROW_MAJOR);
+    response->set_data(std::string(static_cast<size_t>(a.rows() * b.cols()) * 4, '\0'));
+    return grpc::Status::OK;
+  }
+};
+
+class WrongProductTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    address_ = "127.0.0.1:" + std::to_string(port);
+  }
+
+  int Gemmctl(std::vector<const char*> words) {
+    words.insert(words.begin(), {"gemmctl", "--address", address_.c_str()});
+    return RunGemmctl(static_cast<int>(words.size()), words.data(), out_, err_, false);
+  }
+
+  ZeroServer service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(WrongProductTest, MultiplyExitsWithThree) {
+  EXPECT_EQ(Gemmctl({"multiply", "random:8x8:f32:1", "random:8x8:f32:2", "--verify"}),
+            kExitWrongProduct);
+  EXPECT_THAT(err_.str(), HasSubstr("gemmctl: verification failed: element ("));
+  EXPECT_THAT(out_.str(), HasSubstr("zero"));
+}
+
+TEST_F(WrongProductTest, MultiplyWithoutVerifyBelievesTheServer) {
+  EXPECT_EQ(Gemmctl({"multiply", "random:8x8:f32:1", "random:8x8:f32:2"}), kExitOk);
+}
+
+TEST_F(WrongProductTest, LoadTestExitsWithThree) {
+  EXPECT_EQ(Gemmctl({"loadtest", "--requests", "20", "--warmup", "0", "--shape", "8x8x8",
+                     "--verify=0.5"}),
+            kExitWrongProduct);
+  EXPECT_THAT(err_.str(), HasSubstr("gemmctl: verification failed: 8x8x8 with kernel auto"));
+  EXPECT_THAT(out_.str(), HasSubstr("first wrong"));
+}
+
+}  // namespace
+}  // namespace gemmd::ctl
