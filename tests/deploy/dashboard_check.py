@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Checks what Grafana would only show as an empty panel: the dashboard's layout and sources.
+
+The queries themselves run against a real Prometheus in tests/telemetry/prometheus_test.py.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DASHBOARD = ROOT / "deploy/grafana/dashboards/gemmd.json"
+DATASOURCE = ROOT / "deploy/grafana/provisioning/datasources/prometheus.yaml"
+GRID_WIDTH = 24
+
+
+def provisioned_uid():
+    """The uid of the provisioned data source."""
+    match = re.search(r"^\s*uid: (\S+)$", DATASOURCE.read_text(), re.MULTILINE)
+    return match.group(1) if match else None
+
+
+def cells(panel):
+    """The grid cells that a panel covers."""
+    at = panel["gridPos"]
+    return {
+        (x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])
+    }
+
+
+def panel_problems(panel, uid):
+    """What is wrong with one panel by itself."""
+    title = panel.get("title")
+    if not title:
+        yield f"panel {panel['id']}: no title"
+    if max(x for x, _ in cells(panel)) >= GRID_WIDTH:
+        yield f"{title}: reaches past column {GRID_WIDTH}"
+    if panel["type"] == "row":
+        return
+    if not panel.get("description"):
+        yield f"{title}: no description"
+    if not panel.get("targets"):
+        yield f"{title}: no query"
+    for target in panel.get("targets", []):
+        if target["datasource"]["uid"] != uid:
+            yield f"{title}: data source {target['datasource']['uid']}, provisioned is {uid}"
+        if "$instance" not in target["expr"]:
+            yield f"{title}: ignores the variable $instance: {target['expr']}"
+        if not target.get("legendFormat"):
+            yield f"{title}: a query without a legend: {target['expr']}"
+
+
+def problems(dashboard):
+    """Everything that is wrong with the dashboard, a sentence each."""
+    uid = provisioned_uid()
+    if uid is None:
+        yield f"{DATASOURCE.name}: no uid"
+    covered = {}
+    ids = set()
+    for panel in dashboard["panels"]:
+        if panel["id"] in ids:
+            yield f"{panel['title']}: id {panel['id']} is taken"
+        ids.add(panel["id"])
+        yield from panel_problems(panel, uid)
+        for cell in cells(panel):
+            if cell in covered:
+                yield f"{panel['title']}: overlaps {covered[cell]}"
+                break
+            covered[cell] = panel["title"]
+
+
+def main():
+    found = list(problems(json.loads(DASHBOARD.read_text())))
+    for problem in found:
+        print(f"{DASHBOARD.name}: {problem}", file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

