@@ -1,0 +1,256 @@
+#!/bin/bash
+# Runs the acceptance programs on a machine with a GPU, from a bundle.
+#
+#   scripts/gpu-acceptance.sh pack [--bundle DIR]
+#   DIR/gpu-acceptance.sh run [--out DIR] [--devices SPEC] [--soak-seconds N] PIECE...
+#
+# pack  adds to a bundle of scripts/bundle.sh what the pieces need: the Python
+#       stubs of the contract, the test programs in Python, and this script, and
+#       makes .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder,
+#       which is what travels. The bundle must have been made with the programs wire_bench and soak, and
+#       with the GoogleTest programs that kernels-test and device-test are to run.
+# run   runs pieces, one after the other, each within its time, and writes
+#       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
+#       last lines are a table; the exit code is 0 where every piece passed.
+#
+# Pieces: kernels-test device-test conformance wire latency soak
+#
+# The other machine needs glibc and libstdc++ as new as those of the build, the
+# driver with libcudart and libcublas, and python3 with grpcio, protobuf and
+# numpy; torch too for the oracle on the GPU and for the peer of `latency`.
+
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+PIECES=(kernels-test device-test conformance wire latency soak)
+declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=150
+  [latency]=240 [soak]=480)
+
+LIMIT_MIB=60  # of the archive that pack makes
+BUNDLE="$HERE"
+OUT_DIR="${OUT:-./out}"
+DEVICES=cuda
+SOAK_SECONDS=300
+SELECTED=()
+RESULTS=()
+
+# -- pack ---------------------------------------------------------------------
+
+pack() {
+  BUNDLE="$ROOT/bundle"
+  while (($#)); do
+    case "$1" in
+      --bundle) (($# >= 2)) || die "--bundle needs a value"; BUNDLE="$(realpath -m "$2")"; shift ;;
+      *) die "unknown argument '$1' for pack: --bundle is known" ;;
+    esac
+    shift
+  done
+  [[ -x $BUNDLE/bin/gemmd ]] || die "$BUNDLE has no bin/gemmd: make it with scripts/bundle.sh"
+  local stubs="$BUNDLE/python/stubs"
+  rm -rf "$BUNDLE/python"
+  mkdir -p "$stubs"
+  protoc -I "$ROOT/proto" --python_out="$stubs" --grpc_out="$stubs" \
+    --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" gemm/v1/gemm.proto
+  cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_peer.py "$BUNDLE/python/"
+  cp "$HERE/gpu-acceptance.sh" "$HERE/lib.sh" "$BUNDLE/"
+  local commit
+  commit="$(git -C "$ROOT" describe --always --dirty --abbrev=40 --exclude '*')"
+  echo "$commit" >"$BUNDLE/COMMIT"
+  # As it travels: OpenBLAS alone is 37 MB unpacked.
+  local archive
+  archive="$(dirname "$BUNDLE")/.bundle/gemmd-bundle.tar.gz"
+  mkdir -p "$(dirname "$archive")"
+  tar -C "$BUNDLE" -czf "$archive" .
+  say "$archive: packed at $commit, $(du -sh "$archive" | cut -f1)"
+  (($(stat -c %s "$archive") <= LIMIT_MIB * 1024 * 1024)) || die "larger than $LIMIT_MIB MiB"
+}
+
+# -- run ----------------------------------------------------------------------
+
+# The libraries of CUDA where they are not on the loader's path.
+find_cuda() {
+  local folder
+  for folder in /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib; do
+    if [[ -e $folder/libcublas.so || -n $(compgen -G "$folder/libcublas.so.*") ]]; then
+      export LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+      return
+    fi
+  done
+}
+
+# The version of cuBLAS that the server loads, from the name of its file.
+cublas_version() {
+  local path
+  path="$(ldd "$BUNDLE/bin/gemmd" | awk '/libcublas\.so/ {print $3}')"
+  [[ -n $path && $path != not ]] || { echo "none"; return; }
+  basename "$(realpath "$path")" | sed 's/^libcublas\.so\.//'
+}
+
+gpu_line() {
+  if has_gpu; then
+    nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit --format=csv,noheader |
+      tr '\n' ';'
+  else
+    echo "none"
+  fi
+}
+
+cuda_version() {
+  if have nvidia-smi; then nvidia-smi | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p'; fi
+  if have nvcc; then nvcc --version | sed -n 's/.*release \([0-9.]*\).*/(nvcc \1)/p'; fi
+}
+
+write_header() { # PIECE COMMAND
+  cat <<TEXT
+# $1
+
+| | |
+| --- | --- |
+| GPU, driver, memory, power limit | $(gpu_line) |
+| CUDA | $(cuda_version | tr '\n' ' ') |
+| cuBLAS | $(cublas_version) |
+| CPU | $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores |
+| commit | $(cat "$BUNDLE/COMMIT") |
+| date | $(date -u +%Y-%m-%dT%H:%MZ) |
+| command | \`$2\` |
+
+TEXT
+}
+
+# with_server PIECE ARGUMENT...: a server of its own, and ARGUMENT... of with_server.py.
+with_server() {
+  local piece="$1"
+  shift
+  python3 "$BUNDLE/python/with_server.py" --server "$BUNDLE/bin/gemmd" --devices "$DEVICES" \
+    --log "$OUT_DIR/.$piece.server.log" "$@"
+}
+
+# gtests PATTERN...: every program of the bundle that matches.
+gtests() {
+  local pattern program found=0 failed=0
+  for pattern in "$@"; do
+    for program in $(compgen -G "$BUNDLE/bin/$pattern"); do
+      found=1
+      "$program" --gtest_brief=1 --gtest_output="json:$OUT_DIR/.$(basename "$program").json" ||
+        failed=1
+    done
+  done
+  ((found)) || { echo "the bundle has none of: $*"; return 1; }
+  return $failed
+}
+
+baseline="wire_bench serve-baseline --listen {beside1}"
+
+run_kernels-test() { gtests '*kernels_test'; }
+run_device-test() { gtests '*device_test' 'engine*_test'; }
+run_conformance() {
+  local flags=()
+  [[ $DEVICES == cuda* ]] || flags=(--quick)
+  with_server conformance -- python3 "$BUNDLE/python/conformance.py" --address '{address}' \
+    --stubs "$BUNDLE/python/stubs" --device-kind "${DEVICES%%:*}" "${flags[@]}" \
+    --json "$OUT_DIR/.conformance.json"
+}
+run_wire() {
+  with_server wire --beside "$BUNDLE/bin/$baseline" -- "$BUNDLE/bin/wire_bench" upload \
+    --server '{address}' --baseline '{beside1}' --check --json "$OUT_DIR/.wire.json"
+}
+run_latency() {
+  local peer=()
+  if python3 -c 'import torch' 2>/dev/null; then
+    peer=(--beside "python3 $BUNDLE/python/torch_peer.py --listen {beside2}")
+  fi
+  with_server latency --beside "$BUNDLE/bin/$baseline" "${peer[@]}" -- "$BUNDLE/bin/wire_bench" \
+    latency --server '{address}' --baseline '{beside1}' ${peer:+--peer '{beside2}'} --check \
+    --json "$OUT_DIR/.latency.json"
+}
+run_soak() {
+  with_server soak -- "$BUNDLE/bin/soak" --server '{address}' --metrics '{metrics}' --pid '{pid}' \
+    --seconds "$SOAK_SECONDS" --json "$OUT_DIR/.soak.json"
+}
+
+run_piece() {
+  local piece="$1" begin=$SECONDS code=0 report="$OUT_DIR/$1.md"
+  say "$piece (at most ${SECONDS_OF[$piece]} s)"
+  write_header "$piece" \
+    "gpu-acceptance.sh run --devices $DEVICES --soak-seconds $SOAK_SECONDS $piece" >"$report"
+  echo '```' >>"$report"
+  # A shell of its own, so that the time limit ends all of it.
+  set +e
+  timeout --kill-after=20 "${SECONDS_OF[$piece]}" "$BUNDLE/gpu-acceptance.sh" piece \
+    --out "$OUT_DIR" --devices "$DEVICES" --soak-seconds "$SOAK_SECONDS" "$piece" 2>&1 |
+    tee -a "$report"
+  code=${PIPESTATUS[0]}
+  set -e
+  {
+    echo '```'
+    echo
+    echo "exit code $code after $((SECONDS - begin)) s"
+  } >>"$report"
+  local verdict=passed
+  ((code == 124 || code == 137)) && verdict="out of time"
+  ((code == 0 || code == 124 || code == 137)) || verdict="FAILED ($code)"
+  RESULTS+=("$(printf '%-14s %-12s %5d s' "$piece" "$verdict" $((SECONDS - begin)))")
+  return "$code"
+}
+
+# One file of all results, for a machine whose files come back few at a time.
+merge_json() {
+  python3 - "$OUT_DIR" <<'PYTHON'
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+merged = {}
+for path in sorted(folder.glob(".*.json")):
+    merged[path.stem[1:]] = json.loads(path.read_text())
+    path.unlink()
+(folder / "results.json").write_text(json.dumps(merged, indent=1) + "\n")
+PYTHON
+  # A server's log is worth keeping only while it is read.
+  rm -f "$OUT_DIR"/.*.server.log
+}
+
+parse_run() {
+  while (($#)); do
+    case "$1" in
+      --out | --devices | --soak-seconds)
+        (($# >= 2)) || die "$1 needs a value"
+        case "$1" in
+          --out) OUT_DIR="$2" ;;
+          --devices) DEVICES="$2" ;;
+          --soak-seconds) SOAK_SECONDS="$2" ;;
+        esac
+        shift
+        ;;
+      -*) die "unknown option '$1': --out, --devices and --soak-seconds are known" ;;
+      *)
+        [[ -n ${SECONDS_OF[$1]:-} ]] || die "unknown piece '$1': there are ${PIECES[*]}"
+        SELECTED+=("$1")
+        ;;
+    esac
+    shift
+  done
+  ((${#SELECTED[@]})) || die "no piece named: there are ${PIECES[*]}"
+}
+
+run() {
+  parse_run "$@"
+  [[ -x $BUNDLE/bin/gemmd && -f $BUNDLE/COMMIT ]] || die "$BUNDLE is no packed bundle"
+  mkdir -p "$OUT_DIR"
+  OUT_DIR="$(realpath "$OUT_DIR")"
+  find_cuda
+  local piece failed=0
+  for piece in "${SELECTED[@]}"; do run_piece "$piece" || failed=1; done
+  merge_json
+  say "results in $OUT_DIR, commit $(cat "$BUNDLE/COMMIT"), $(gpu_line)"
+  printf '%s\n' "${RESULTS[@]}"
+  return $failed
+}
+
+case "${1:-}" in
+  pack) shift; pack "$@" ;;
+  run) shift; run "$@" ;;
+  piece) shift; parse_run "$@"; "run_${SELECTED[0]}" ;; # what `run` starts for each piece
+  -h | --help) usage ;;
+  *) usage; exit 1 ;;
+esac

@@ -1,0 +1,210 @@
+#!/bin/bash
+# From nothing to checked matrix products: installs, builds, starts gemmd, multiplies.
+#
+#   scripts/quickstart.sh [--serve] [--port N] [--build-dir DIR]
+#
+# --serve      leaves the server running at the end, and says how to use and stop it
+# --port       the server's port on 127.0.0.1. Without it a free one; with --serve
+#              50051, and 9464 for metrics
+# --build-dir  the build tree; build/dev by default, or build/host without nvcc
+#
+# On Debian 12 and Ubuntu 24.04 what is missing is installed first (as root, or
+# through sudo). The server serves the GPU where there is one, else the host. The
+# input is examples/digits: 1797 images of handwritten digits.
+
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$ROOT"
+
+DIGITS=examples/digits
+SERVE=false
+PORT=
+METRICS_PORT=0 # any free one
+PRESET="$(pick_preset)"
+BUILD=
+SERVER_PID=
+ADDRESS=
+METRICS=
+OUT="$(mktemp -d -t gemmd-quickstart.XXXXXX)" # kept after a failure and with --serve
+
+parse() {
+  while (($#)); do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --serve) SERVE=true ;;
+      --port | --build-dir)
+        (($# >= 2)) || die "$1 needs a value"
+        if [[ $1 == --port ]]; then PORT="$2"; else BUILD="$(realpath -m "$2")"; fi
+        shift
+        ;;
+      *) die "unknown option '$1': --serve, --port N, --build-dir DIR and --help are known" ;;
+    esac
+    shift
+  done
+  if $SERVE && [[ -z $PORT ]]; then PORT=50051 METRICS_PORT=9464; fi
+  PORT="${PORT:-0}"
+  [[ $PORT =~ ^[0-9]{1,5}$ && $PORT -le 65535 ]] ||
+    die "--port is '$PORT': a whole number of 0 to 65535 is allowed, 0 for any free one"
+  BUILD="${BUILD:-$ROOT/build/$PRESET}"
+}
+
+build() {
+  local architecture options=()
+  architecture="$(gpu_architecture)"
+  if ! have nvcc; then
+    say "no nvcc: building for the host device alone (install CUDA 13 to serve GPUs)"
+  elif [[ -z $architecture ]]; then
+    say "nvcc, but no GPU: building for both, serving the host device"
+  else
+    options+=("-DCMAKE_CUDA_ARCHITECTURES=$architecture")
+    say "a GPU: building for it ($architecture)"
+  fi
+  say "building gemmd and gemmctl in $BUILD; the first time takes minutes"
+  cmake --preset "$PRESET" -B "$BUILD" ${options[@]+"${options[@]}"} >"$OUT/configure.log" 2>&1 || {
+    cat "$OUT/configure.log" >&2
+    die "configuring failed: the lines above say why"
+  }
+  cmake --build "$BUILD" -j "$(build_jobs)" --target gemmd gemmctl
+}
+
+# start_server: on the ports asked for, or on free ones; sets ADDRESS and METRICS
+# to where it listens, which gemmd says in its log.
+start_server() {
+  : >"$OUT/gemmd.log"
+  "$BUILD/server/gemmd" --address="127.0.0.1:$PORT" --metrics-address="127.0.0.1:$METRICS_PORT" \
+    </dev/null >>"$OUT/gemmd.log" 2>&1 &
+  SERVER_PID=$!
+  trap stop_server EXIT
+  for _ in {1..300}; do
+    ADDRESS="$(serving address)"
+    [[ -n $ADDRESS ]] && break
+    kill -0 "$SERVER_PID" 2>/dev/null || break
+    sleep 0.2
+  done
+  if [[ -z $ADDRESS ]]; then
+    tail -n 20 "$OUT/gemmd.log" >&2
+    die "gemmd did not start; the lines above are its log"
+  fi
+  METRICS="$(serving metrics)"
+  export GEMMCTL_ADDRESS="$ADDRESS"
+}
+
+# serving FIELD: of gemmd's log line that says it serves.
+serving() { sed -n "s/^[^ ]* info serving \(.* \)\{0,1\}$1=\([^ ]*\).*/\2/p" "$OUT/gemmd.log"; }
+
+stop_server() {
+  [[ -n $SERVER_PID ]] || return 0
+  kill -TERM "$SERVER_PID" 2>/dev/null || true
+  # It ends by itself, at the latest after its drain timeout of 30 s.
+  for _ in {1..300}; do
+    kill -0 "$SERVER_PID" 2>/dev/null || break
+    sleep 0.2
+  done
+  kill -KILL "$SERVER_PID" 2>/dev/null || true
+  wait "$SERVER_PID" 2>/dev/null || true
+  SERVER_PID=
+}
+
+ctl() { "$BUILD/client/ctl/gemmctl" "$@"; }
+
+# json_number FILE KEY and json_string FILE KEY: the first value of that key.
+# gemmctl prints one key a line.
+json_number() { sed -n "s/^ *\"$2\": \(-\{0,1\}[0-9][0-9.eE+-]*\),\{0,1\}$/\1/p" "$1" | head -n 1; }
+json_string() { sed -n "s/^ *\"$2\": \"\(.*\)\",\{0,1\}$/\1/p" "$1" | head -n 1; }
+
+# pick_kernels: two kernels for f32 that run here: the libraries' on a GPU, and
+# OpenBLAS and the reference on the host.
+pick_kernels() {
+  local available name
+  ctl kernels --available --json >"$OUT/kernels.json"
+  available="$(sed -n 's/^ *"name": "\(.*\)",\{0,1\}$/\1/p' "$OUT/kernels.json")"
+  for name in cublaslt_f32 cublas_f32 host_openblas host_reference; do
+    if grep -qx "$name" <<<"$available"; then echo "$name"; fi
+  done | head -n 2
+}
+
+# multiply NAME KERNEL ARGUMENT...: one product, checked; a line of the table.
+multiply() {
+  local name="$1" kernel="$2" report="$OUT/$1-$2.json"
+  shift 2
+  ctl multiply "$@" -o "$OUT/$name-$kernel.npy" --kernel "$kernel" --verify \
+    --verify-samples 10000000 --json >"$report" || {
+    cat "$report" >&2
+    die "$name with $kernel failed"
+  }
+  local phases=() phase
+  for phase in receive queue h2d kernel d2h send; do
+    phases+=("$(json_number "$report" "$phase")")
+  done
+  printf '%s %s %sx%sx%s %s %s %s\n' "$name" "$(json_string "$report" kernel)" \
+    "$(json_number "$report" m)" "$(json_number "$report" n)" "$(json_number "$report" k)" \
+    "${phases[*]}" "$(json_number "$report" tflops)" "$(json_number "$report" worst_absolute_error)"
+}
+
+# table: the lines of multiply on standard input, with seconds as milliseconds.
+table() {
+  printf '%-11s %-15s %-14s %8s %8s %8s %8s %8s %8s %9s %10s\n' product kernel 'm x n x k' \
+    receive queue h2d kernel d2h send GFLOPS 'max error'
+  awk '{printf "%-11s %-15s %-14s", $1, $2, $3
+    for (i = 4; i <= 9; ++i) printf " %8.3f", $i * 1000
+    printf " %9.2f %10.2e\n", $10 * 1000, $11}'
+  echo "phases in ms; every product was compared with a reference in double precision"
+}
+
+run_products() {
+  local kernels kernel
+  mapfile -t kernels < <(pick_kernels)
+  ((${#kernels[@]} == 2)) || die "two f32 kernels expected, there are: ${kernels[*]-none}"
+  say "X is $DIGITS/digits.npy, 1797 images of 64 pixels; gram is X X^T," \
+    "projection is (X - mean) W on 16 principal axes"
+  for kernel in "${kernels[@]}"; do
+    multiply gram "$kernel" "$DIGITS/digits.npy" "$DIGITS/digits.npy" --transpose-b
+  done >"$OUT/table"
+  for kernel in "${kernels[@]}"; do
+    multiply projection "$kernel" "$DIGITS/digits.npy" "$DIGITS/axes.npy" --bias "$DIGITS/offset.npy"
+  done >>"$OUT/table"
+  echo
+  table <"$OUT/table"
+  echo
+}
+
+go_on() {
+  local ctl="${BUILD#"$ROOT"/}/client/ctl/gemmctl"
+  if $SERVE; then
+    trap - EXIT
+    cat <<TEXT
+gemmd goes on serving on $ADDRESS, process $SERVER_PID; its log is $OUT/gemmd.log
+  stop it               kill $SERVER_PID
+  what it is            $ctl --address $ADDRESS info
+  its kernels           $ctl --address $ADDRESS kernels
+  a product             $ctl --address $ADDRESS multiply A.npy B.npy -o C.npy
+  under load            $ctl --address $ADDRESS loadtest --shape 512x512x512 --duration 5s
+  metrics               curl http://$METRICS/metrics
+TEXT
+  else
+    cat <<TEXT
+The server has stopped. To go on:
+  scripts/quickstart.sh --serve    the same, and leaves the server running
+  scripts/test.sh                  every test that needs no GPU
+  $ctl --help
+TEXT
+  fi
+  echo "  README.md and docs/ tell the rest"
+}
+
+main() {
+  parse "$@"
+  scripts/install-deps.sh build
+  build
+  start_server
+  say "gemmd serves $(ctl info --json | sed -n 's/^ *"name": "\(.*\)",$/\1/p' | tr '\n' ' ')on $ADDRESS"
+  run_products
+  if ! $SERVE; then
+    stop_server
+    rm -rf "$OUT"
+  fi
+  go_on
+}
+
+main "$@"

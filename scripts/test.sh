@@ -1,0 +1,282 @@
+#!/bin/bash
+# Installs what is missing, builds, and runs every test that needs no GPU.
+#
+#   scripts/test.sh [--quick] [--stage NAME]... [--list]
+#
+# --quick        without the slow stages: tidy, asan, tsan, fuzz
+# --stage NAME   only this stage (may be given more than once)
+# --list         names the stages
+#
+# Every stage is run even if one before it failed. At the end stand the time of
+# each stage and a count of what passed, failed and was skipped; the exit status
+# is 0 only if nothing failed. Tests of the GPU skip themselves where there is
+# none. Build trees are build/dev (build/host without nvcc), build/asan,
+# build/tsan and build/fuzz.
+
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$ROOT"
+
+# Stages in their order, each with what it does.
+STAGES="
+setup     installs what is missing
+format    clang-format over every C++ and CUDA source
+scripts   bash -n and shellcheck over every shell script
+proto     buf lint over the contract
+python    ruff over every Python file
+deploy    Dockerfile, compose, Kubernetes and Prometheus files
+build     configures and builds everything, warnings are errors
+unit      every test of the build
+tidy      clang-tidy over every C++ source
+asan      engine, rpc and client tests under the address and undefined-behaviour sanitizers
+tsan      engine, rpc and client tests under the thread sanitizer
+fuzz      the fuzz targets over their corpus
+"
+SLOW_STAGES="tidy asan tsan fuzz"
+# What the sanitizers run: folders of tests/.
+SANITIZED="kernels engine rpc client"
+# The version whose layout is this repository's; others differ in details.
+CLANG_FORMAT_VERSION=14.0
+
+PRESET="$(pick_preset)"
+# One line a finished step: stage, passed, failed, skipped.
+RESULTS="${GEMMD_TEST_RESULTS:-$(mktemp)}"
+
+# count PASSED FAILED SKIPPED: adds to the totals of this stage.
+count() { echo "$STAGE $1 $2 $3" >>"$RESULTS"; }
+
+# check NAME COMMAND...: one step that passes or fails.
+check() {
+  local name="$1"
+  shift
+  if "$@"; then
+    say "ok: $name"
+    count 1 0 0
+  else
+    say "FAILED: $name"
+    count 0 1 0
+    return 1
+  fi
+}
+
+# skip NAME REASON: a step that cannot be run here.
+skip() {
+  say "skipped: $1: $2"
+  count 0 0 1
+}
+
+# sources PATTERN...: tracked and new files that match, generated ones left out.
+sources() { git ls-files --cached --others --exclude-standard -- "$@" | sort -u | existing; }
+existing() { while read -r path; do if [[ -f $path ]]; then echo "$path"; fi; done; }
+
+# configure PRESET [OPTION...]: with the Python that has the test clients' packages.
+configure() { cmake --preset "$@" -DPython3_EXECUTABLE=/usr/bin/python3 >"$ROOT/build/$1.configure.log" 2>&1 || {
+  cat "$ROOT/build/$1.configure.log"
+  return 1
+}; }
+
+# compile PRESET [TARGET...]
+compile() {
+  local preset="$1"
+  shift
+  cmake --build --preset "$preset" -j "$(build_jobs)" ${1+--target "$@"} -- --quiet
+}
+
+# run_ctest FOLDER [OPTION...]: runs the tests and adds them to the totals.
+run_ctest() {
+  local folder="$1" junit status=0
+  shift
+  junit="$(mktemp)"
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$(nproc)" \
+    --output-junit "$junit" "$@" || status=$?
+  count_junit "$junit"
+  rm -f "$junit"
+  return "$status"
+}
+
+# count_junit FILE: ctest's own counts are attributes of its <testsuite>.
+count_junit() {
+  local head tests failures skipped
+  head="$(tr '\n' ' ' <"$1" | grep -o '<testsuite [^>]*>' || true)"
+  attribute() { sed -n "s/.* $1=\"\([0-9]*\)\".*/\1/p" <<<"$head"; }
+  tests="$(attribute tests)" failures="$(attribute failures)" skipped="$(attribute skipped)"
+  [[ -n $tests ]] || { count 0 1 0; return; }
+  count $((tests - failures - skipped)) "$failures" "$skipped"
+}
+
+stage_setup() {
+  check "packages" scripts/install-deps.sh build test lint
+}
+
+stage_format() {
+  local tool
+  for tool in clang-format-14 clang-format; do
+    have "$tool" && [[ "$($tool --version)" == *"version $CLANG_FORMAT_VERSION"* ]] && break
+    tool=
+  done
+  [[ -n $tool ]] || { skip clang-format "no clang-format $CLANG_FORMAT_VERSION: scripts/install-deps.sh lint"; return; }
+  mapfile -t files < <(sources '*.cc' '*.h' '*.cu' '*.cuh')
+  check "clang-format of ${#files[@]} files" "$tool" --dry-run --Werror "${files[@]}"
+}
+
+stage_scripts() {
+  mapfile -t files < <(sources '*.sh' '.ci/run')
+  local file failed=0
+  for file in "${files[@]}"; do bash -n "$file" || failed=1; done
+  check "bash -n of ${#files[@]} scripts" test "$failed" = 0
+  have shellcheck || { skip shellcheck "not installed: scripts/install-deps.sh lint"; return; }
+  check "shellcheck of ${#files[@]} scripts" shellcheck -x "${files[@]}"
+}
+
+stage_proto() {
+  have buf || { skip "buf lint" "not installed: scripts/install-deps.sh lint"; return; }
+  check "buf lint" buf lint
+}
+
+stage_python() {
+  have ruff || { skip ruff "not installed: scripts/install-deps.sh lint"; return; }
+  local failed=0
+  check "ruff check" ruff check --no-cache . || failed=1
+  return "$failed"
+}
+
+stage_deploy() {
+  [[ -x tests/deploy/lint.sh ]] || { skip deploy "no tests/deploy/lint.sh"; return; }
+  check "deployment files" tests/deploy/lint.sh
+}
+
+stage_build() {
+  if ! have nvcc; then say "no nvcc: building for the host device alone"; fi
+  check "configure ($PRESET)" configure "$PRESET"
+  check "build ($PRESET)" compile "$PRESET"
+}
+
+stage_unit() {
+  has_gpu || say "no CUDA device: tests labelled gpu skip themselves"
+  run_ctest "build/$PRESET"
+}
+
+stage_tidy() {
+  have clang-tidy-14 || { skip clang-tidy "not installed: scripts/install-deps.sh lint"; return; }
+  check "configure ($PRESET)" configure "$PRESET"
+  check "generated sources" compile "$PRESET" gemmd_proto
+  # Only what this build compiles: other files have no command to be read with.
+  local database="build/$PRESET/compile_commands.json"
+  mapfile -t files < <(sources 'client/*.cc' 'kernels/*.cc' 'server/*.cc' |
+    while read -r file; do if grep -q "\"file\": \"$ROOT/$file\"" "$database"; then echo "$file"; fi; done)
+  check "clang-tidy of ${#files[@]} files" run_tidy "${files[@]}"
+}
+
+# run_tidy FILE...: one process a core; prints findings only.
+run_tidy() {
+  printf '%s\0' "$@" |
+    xargs -0 -n 4 -P "$(nproc)" clang-tidy-14 -p "build/$PRESET" --quiet 2> >(grep -v 'warnings\? generated' >&2)
+}
+
+# sanitize PRESET: builds the chosen folders of tests/ under it and runs them.
+sanitize() {
+  local preset="$1" folder folders=() targets=() failed=0
+  for folder in $SANITIZED; do
+    [[ -f tests/$folder/CMakeLists.txt ]] || continue
+    folders+=("$folder")
+    targets+=("tests/$folder/all")
+  done
+  check "configure ($preset)" configure "$preset"
+  check "build ($preset)" compile "$preset" "${targets[@]}"
+  for folder in "${folders[@]}"; do
+    run_ctest "build/$preset/tests/$folder" || failed=1
+  done
+  return "$failed"
+}
+
+stage_asan() {
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+  export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+  sanitize asan
+}
+
+stage_tsan() {
+  export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+  sanitize tsan
+}
+
+stage_fuzz() {
+  [[ -f tests/fuzz/CMakeLists.txt ]] || { skip fuzz "no tests/fuzz"; return; }
+  have clang++-14 || { skip fuzz "no clang++-14: scripts/install-deps.sh lint"; return; }
+  check "configure (fuzz)" configure fuzz
+  check "build (fuzz)" compile fuzz tests/fuzz/all
+  run_ctest build/fuzz/tests/fuzz
+}
+
+# run_stage NAME: in this process, so that the first failing step ends it.
+run_stage() {
+  STAGE="$1"
+  mkdir -p build
+  "stage_$STAGE"
+}
+
+stage_names() { awk 'NF {print $1}' <<<"$STAGES"; }
+
+# run_all NAME...: each stage in a process of its own, then the summary.
+run_all() {
+  local name start status failed_stages=() lines=()
+  for name in "$@"; do
+    say "stage $name: $(awk -v name="$name" '$1 == name {$1 = ""; print substr($0, 2)}' <<<"$STAGES")"
+    start=$SECONDS status=0
+    GEMMD_TEST_RESULTS="$RESULTS" bash "$0" --in-stage "$name" </dev/null || status=$?
+    if ((status)); then
+      failed_stages+=("$name")
+      # A stage that ended badly without saying so counts as a failure.
+      awk -v s="$name" '$1 == s && $3 > 0 {found = 1} END {exit !found}' "$RESULTS" ||
+        echo "$name 0 1 0" >>"$RESULTS"
+    fi
+    lines+=("$(printf '%-9s %-7s %8s' "$name" "$( ((status)) && echo FAILED || echo ok)" \
+      "$(as_time "$(seconds_since "$start")")")")
+  done
+  summary "${lines[@]}"
+  ((${#failed_stages[@]} == 0))
+}
+
+# summary LINE...: times, counts a stage, and the closing line.
+summary() {
+  echo
+  printf '%-9s %-7s %8s  %s\n' stage result time "passed failed skipped"
+  local line
+  for line in "$@"; do
+    printf '%s  %s\n' "$line" "$(awk -v name="${line%% *}" '$1 == name {p += $2; f += $3; s += $4}
+      END {printf "%6d %6d %7d", p, f, s}' "$RESULTS")"
+  done
+  echo "total time $(as_time $SECONDS)"
+  awk '{p += $2; f += $3; s += $4}
+    END {printf "%d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print ""}' "$RESULTS"
+}
+
+main() {
+  local chosen=() name quick=false
+  while (($#)); do
+    case "$1" in
+      --quick) quick=true ;;
+      --list) sed '/^$/d' <<<"$STAGES"; exit 0 ;;
+      -h | --help) usage; exit 0 ;;
+      --stage | --in-stage)
+        (($# >= 2)) || die "$1 needs the name of a stage: $(stage_names | tr '\n' ' ')"
+        stage_names | grep -qx -- "$2" || die "no stage '$2': $(stage_names | tr '\n' ' ')"
+        if [[ $1 == --in-stage ]]; then run_stage "$2"; exit; fi
+        chosen+=("$2")
+        shift
+        ;;
+      *) die "unknown option '$1': --quick, --stage NAME, --list and --help are known" ;;
+    esac
+    shift
+  done
+  if ((${#chosen[@]} == 0)); then
+    for name in $(stage_names); do
+      if $quick && [[ " $SLOW_STAGES " == *" $name "* ]]; then continue; fi
+      chosen+=("$name")
+    done
+  fi
+  run_all "${chosen[@]}"
+}
+
+main "$@"

@@ -1,0 +1,186 @@
+"""The problems that the conformance run sends, as plain records.
+
+A record names shapes, types, layouts, scalars, epilogue, sources and where the result goes;
+`draw` adds the operands. Everything follows from the record and its seed.
+"""
+
+import itertools
+import math
+
+import numpy as np
+
+from elements import generate, round_to
+
+# (type of A, of B, of D, arithmetic).
+COMBINATIONS = [
+    ("f64", "f64", "f64", "f64"),
+    ("f32", "f32", "f32", "f32"),
+    ("f32", "f32", "f32", "tf32"),
+    ("f16", "f16", "f16", "f32"),
+    ("f16", "f16", "f16", "f16"),
+    ("bf16", "bf16", "bf16", "f32"),
+]
+STREAM_SOURCES = ["payload", "resident", "named", "release", "generated", "split"]
+UNARY_SOURCES = ["data", "resident", "named", "release", "generated"]
+RESULTS = ["stream", "keep", "both"]
+ACTIVATIONS = ["none", "relu", "gelu", "leaky_relu"]
+SCALARS = [(1.0, 0.0), (0.5, 0.0), (-1.25, 0.75), (1.0, 1.0), (2.0, -0.5)]
+# Scalars, slopes and activations under which integers stay exact.
+EXACT_SCALARS = [(1.0, 0.0), (-1.0, 0.0), (2.0, 1.0), (1.0, -1.0)]
+EXACT_ACTIVATIONS = ["none", "relu", "leaky_relu"]
+
+
+def record(m, n, k, combination, seed, **fields):
+    a_type, b_type, d_type, compute = combination
+    base = dict(m=m, n=n, k=k, a_type=a_type, b_type=b_type, d_type=d_type, compute=compute,
+                ask_compute=compute, trans_a=False, trans_b=False, layout_a="row", layout_b="row",
+                layout_d="row", alpha=1.0, beta=0.0, bias=False, activation="none", slope=0.01,
+                source_a="payload", source_b="payload", source_c="payload",
+                source_bias="payload", result="stream", unary=False, kernel="", exact=False,
+                seed=seed)
+    base.update(fields)
+    return base
+
+
+def describe(p):
+    """One line that tells a reader which problem this was."""
+    def operand(name):
+        t = "'" if p["trans_" + name] else ""
+        return f"{name.upper()}{t}:{p['layout_' + name]}:{p['source_' + name]}"
+    parts = [f"{p['m']}x{p['n']}x{p['k']}", f"{p['a_type']}*{p['b_type']}->{p['d_type']}",
+             f"compute={p['compute']}", operand("a"), operand("b"), f"D:{p['layout_d']}",
+             f"alpha={p['alpha']:g}", f"beta={p['beta']:g}", p["activation"], p["result"]]
+    parts += ["bias"] if p["bias"] else []
+    parts += ["unary"] if p["unary"] else []
+    parts += ["exact"] if p["exact"] else []
+    parts += [f"kernel={p['kernel']}"] if p["kernel"] else []
+    return " ".join(parts) + f" seed={p['seed']}"
+
+
+def vary(p, rng):
+    """Draws every choice of `p` that is not its shape or its types."""
+    p["exact"] = rng.random() < 0.4
+    p["unary"] = rng.random() < 0.25 and p["m"] * p["n"] + p["k"] * (p["m"] + p["n"]) < 200_000
+    sources = UNARY_SOURCES if p["unary"] else STREAM_SOURCES
+    if p["exact"]:
+        sources = [s for s in sources if s != "generated"]
+    for role in ("a", "b", "c", "bias"):
+        p["source_" + role] = rng.choice(sources)
+    p["alpha"], p["beta"] = rng.choice(EXACT_SCALARS if p["exact"] else SCALARS)
+    p["activation"] = rng.choice(EXACT_ACTIVATIONS if p["exact"] else ACTIVATIONS)
+    p["slope"] = rng.choice([0.25, 0.5] if p["exact"] else [0.01, 0.2])
+    p["bias"] = rng.random() < 0.4
+    p["result"] = rng.choice(RESULTS)
+    for flag in ("trans_a", "trans_b"):
+        p[flag] = rng.random() < 0.5
+    for layout in ("layout_a", "layout_b", "layout_d"):
+        p[layout] = rng.choice(["row", "col"])
+    natural = "f64" if p["a_type"] == "f64" else "f32"
+    if p["compute"] == natural and rng.random() < 0.5:
+        p["ask_compute"] = "default"
+    return p
+
+
+def draw(p):
+    """The operands of a record: {role: (elements as stored, generator arguments or None)}."""
+    rng = np.random.default_rng(p["seed"])
+    shapes = {"a": (p["k"], p["m"]) if p["trans_a"] else (p["m"], p["k"]),
+              "b": (p["n"], p["k"]) if p["trans_b"] else (p["k"], p["n"])}
+    types = {"a": p["a_type"], "b": p["b_type"], "c": p["d_type"], "bias": p["d_type"]}
+    if p["beta"] != 0:
+        shapes["c"] = (p["m"], p["n"])
+    if p["bias"]:
+        shapes["bias"] = (1, p["n"])
+    operands = {}
+    for role, shape in shapes.items():
+        if p["source_" + role] == "generated":
+            spec = (int(rng.integers(0, 2**63)),) + (
+                ("uniform", -1.5, 1.25) if rng.random() < 0.5 else ("normal", 0.25, 1.5))
+            operands[role] = (generate(*shape, types[role], *spec), spec)
+        elif p["exact"]:
+            # f16 accumulation stays exact up to 2048 = 2^11, f32 up to 2^24.
+            limit = 1 if p["compute"] == "f16" else 3
+            values = rng.integers(-limit, limit + 1, shape)
+            operands[role] = (round_to(values, types[role]), None)
+        else:
+            operands[role] = (round_to(rng.standard_normal(shape), types[role]), None)
+    return operands
+
+
+def layouts_and_transposes(rng, shape):
+    """Every transpose and layout of A, B and D for every combination of types."""
+    flags = list(itertools.product([False, True], [False, True], ["row", "col"], ["row", "col"],
+                                   ["row", "col"]))
+    for combination in COMBINATIONS:
+        for trans_a, trans_b, layout_a, layout_b, layout_d in flags:
+            p = vary(record(*shape, combination, rng.getrandbits(32)), rng)
+            p.update(trans_a=trans_a, trans_b=trans_b, layout_a=layout_a, layout_b=layout_b,
+                     layout_d=layout_d)
+            yield p
+
+
+def epilogues(rng, limit):
+    """Every activation with and without bias and C for every combination of types."""
+    for combination in COMBINATIONS:
+        for activation, bias, with_c in itertools.product(ACTIVATIONS, [False, True],
+                                                          [False, True]):
+            shape = [rng.randint(1, limit) for _ in range(3)]
+            p = vary(record(*shape, combination, rng.getrandbits(32)), rng)
+            if activation == "gelu":
+                p["exact"] = False
+            alpha, beta = rng.choice([s for s in (EXACT_SCALARS if p["exact"] else SCALARS)
+                                      if (s[1] != 0) == with_c])
+            p.update(activation=activation, bias=bias, alpha=alpha, beta=beta)
+            yield p
+
+
+def sources(rng, limit):
+    """Every source of A against every way of the result; B, C and bias take the others in turn."""
+    for combination in COMBINATIONS:
+        for unary in (False, True):
+            names = UNARY_SOURCES if unary else STREAM_SOURCES
+            for (at, source), result in itertools.product(enumerate(names), RESULTS):
+                shape = [rng.randint(1, limit) for _ in range(3)]
+                p = vary(record(*shape, combination, rng.getrandbits(32)), rng)
+                p.update(unary=unary, exact=False, source_a=source, result=result, beta=0.75,
+                         bias=True, source_b=names[(at + 1) % len(names)],
+                         source_c=names[(at + 2) % len(names)],
+                         source_bias=names[(at + 3) % len(names)])
+                yield p
+
+
+def special_shapes(rng, scale):
+    """Single elements, vectors, outer products, primes, one off powers of two."""
+    s = scale
+    shapes = [(1, 1, 1), (1, 7 * s + 1, 5 * s), (5 * s + 3, 1, 7 * s), (6 * s, 5 * s + 1, 1),
+              (1, 1, 40 * s + 7), (1, 30 * s + 1, 1), (2, 3, 5), (13, 17, 19), (127, 131, 137),
+              (s - 1, s + 1, s), (3, 4 * s + 1, 2 * s - 1), (4 * s - 1, 2, 2 * s + 1),
+              (997, 1009, 1013) if s >= 100 else (97, 101, 103)]
+    for shape, combination in itertools.product(shapes, COMBINATIONS):
+        yield vary(record(*shape, combination, rng.getrandbits(32)), rng)
+
+
+def large(rng, shape):
+    """One big ragged problem for every combination and each of two pairs of sources."""
+    for i, combination in enumerate(COMBINATIONS):
+        for pair in (("payload", "split"), ("generated", STREAM_SOURCES[i % 6])):
+            p = vary(record(*shape, combination, rng.getrandbits(32)), rng)
+            p.update(unary=False, exact=False, source_a=pair[0], source_b=pair[1])
+            yield p
+
+
+def random_shapes(rng, count, limit):
+    """Extents drawn log-uniformly from 1 to `limit`."""
+    for i in range(count):
+        shape = [max(1, min(limit, round(math.exp(rng.uniform(0, math.log(limit))))))
+                 for _ in range(3)]
+        combination = COMBINATIONS[i % len(COMBINATIONS)]
+        yield vary(record(*shape, combination, rng.getrandbits(32)), rng)
+
+
+def kernels_by_name(rng, rows, shapes):
+    """`rows`: (kernel name, combination) that a device here runs."""
+    for (name, combination), shape in itertools.product(rows, shapes):
+        p = vary(record(*shape, combination, rng.getrandbits(32)), rng)
+        p["kernel"] = name
+        yield p

@@ -1,0 +1,87 @@
+"""Element types of the contract as numpy sees them, and the generator of the contract.
+
+A matrix of elements is a numpy array of the wire type; bf16 is held as uint16.
+"""
+
+import math
+
+import numpy as np
+
+# Unit roundoff of each type: the largest relative error of rounding to it.
+UNIT_ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
+# Half the smallest subnormal: the largest absolute error of rounding to the type near zero.
+UNDERFLOW = {"f64": 5e-324, "f32": 2.0**-150, "f16": 2.0**-25, "bf16": 2.0**-134}
+WIRE = {"f64": np.dtype("<f8"), "f32": np.dtype("<f4"), "f16": np.dtype("<f2"),
+        "bf16": np.dtype("<u2")}
+
+
+def round_to(values, dtype):
+    """f64 values rounded to f32, then to `dtype` (f64 straight), as wire elements."""
+    values = np.asarray(values, dtype=np.float64)
+    if dtype == "f64":
+        return values.astype("<f8")
+    single = values.astype(np.float32)
+    if dtype == "bf16":
+        bits = single.view(np.uint32)
+        # To nearest even: half of the dropped part, less one where the kept part is even.
+        rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+        return (rounded >> np.uint32(16)).astype("<u2")
+    return single.astype(WIRE[dtype])
+
+
+def to_double(elements, dtype):
+    """Wire elements as f64, exactly."""
+    if dtype == "bf16":
+        return (elements.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    return elements.astype(np.float64)
+
+
+def ordered_bits(elements, dtype):
+    """Integers in the order of the values, one apart for neighbouring elements."""
+    width = WIRE[dtype].itemsize * 8
+    bits = elements.view(f"<i{width // 8}").astype(np.int64)
+    return np.where(bits < 0, np.int64(-(2**(width - 1))) - bits, bits)
+
+
+def to_wire(elements, layout):
+    """Bytes of a 2-D array, line after line of `layout` ('row' or 'col')."""
+    return np.ascontiguousarray(elements if layout == "row" else elements.T).tobytes()
+
+
+def from_wire(data, rows, cols, dtype, layout):
+    """The 2-D array that `data` holds. Raises ValueError where the size is wrong."""
+    flat = np.frombuffer(data, dtype=WIRE[dtype])
+    if flat.size != rows * cols:
+        raise ValueError(f"{flat.size} elements received, {rows * cols} wanted")
+    return flat.reshape(rows, cols) if layout == "row" else flat.reshape(cols, rows).T
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _uniform01(seed, index):
+    """u(t) of the contract: the top 53 bits of SplitMix64's output function, over 2^53."""
+    with np.errstate(over="ignore"):
+        z = np.uint64(seed) + (index + np.uint64(1)) * _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def generate(rows, cols, dtype, seed, distribution, first, second):
+    """The matrix that a Generator of the contract describes.
+
+    `distribution` is 'uniform' (first, second: low, high) or 'normal' (mean, stddev).
+    """
+    index = np.arange(rows * cols, dtype=np.uint64)
+    if distribution == "uniform":
+        values = first + (second - first) * _uniform01(seed, index)
+    else:
+        with np.errstate(over="ignore"):
+            radius = np.sqrt(-2.0 * np.log(1.0 - _uniform01(seed, index * np.uint64(2))))
+            angle = 2.0 * math.pi * _uniform01(seed, index * np.uint64(2) + np.uint64(1))
+        values = first + second * (radius * np.cos(angle))
+    if dtype == "f64":
+        values = values.astype(np.float32).astype(np.float64)
+    return round_to(values, dtype).reshape(rows, cols)

@@ -1,0 +1,150 @@
+"""The oracle: a product in float64, and how far from it a right answer may be.
+
+Runs on torch (CUDA where there is a GPU) or, without torch, on numpy.
+"""
+
+import math
+
+import numpy as np
+
+from elements import UNDERFLOW, UNIT_ROUNDOFF, to_double
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+class Backend:
+    """The few array functions that the oracle needs, of torch or of numpy."""
+
+    def __init__(self, name="auto"):
+        """`name`: 'auto', 'torch-cuda', 'torch-cpu' or 'numpy'."""
+        if name == "auto":
+            name = "numpy" if torch is None else (
+                "torch-cuda" if torch.cuda.is_available() else "torch-cpu")
+        self.name = name
+        self.xp = np if name == "numpy" else torch
+
+    def describe(self):
+        if self.name == "numpy":
+            return f"numpy {np.__version__} float64"
+        where = torch.cuda.get_device_name(0) if self.name == "torch-cuda" else "CPU"
+        return f"torch {torch.__version__} float64 on {where}"
+
+    def array(self, values):
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        if self.name == "numpy":
+            return values
+        tensor = torch.from_numpy(values if values.flags.writeable else values.copy())
+        return tensor.cuda() if self.name == "torch-cuda" else tensor
+
+    def erf(self, x):
+        if self.name == "numpy":
+            return np.vectorize(math.erf, otypes=[np.float64])(x)
+        return torch.erf(x)
+
+
+def accumulation_unit(dtype, compute):
+    """Unit roundoff of one addition of the product's accumulation.
+
+    Tensor cores truncate where CUDA cores and CPUs round to nearest, which doubles the
+    unit for all that may run on them.
+    """
+    if compute == "f64":
+        return 2.0**-53
+    if compute == "f16":
+        return 2.0**-10
+    return 2.0**-24 if dtype == "f32" and compute == "f32" else 2.0**-23
+
+
+def accumulation_factor(k, dtype, compute):
+    """g such that |computed - exact| <= g (|A||B|)_ij for a sum of k products.
+
+    The classical bound gamma_k = k u / (1 - k u) (Higham, Accuracy and Stability of
+    Numerical Algorithms, 2nd ed., section 3.1) holds for any order of the additions. For f16
+    accumulation k u passes 1 from k = 1024 on, so there the probabilistic bound
+    lambda sqrt(k) u of Higham and Mary (SIAM J. Sci. Comput. 41, 2019) is taken where it is
+    smaller, with lambda = 6. TF32 rounds, or on tensor cores cuts, each operand to 10 explicit
+    bits: 2^-10 each.
+    """
+    u = accumulation_unit(dtype, compute)
+    factor = k * u / (1 - k * u) if k * u < 1 else math.inf
+    if compute == "f16":
+        factor = min(factor, 6 * math.sqrt(k) * u)
+    if compute == "tf32":
+        factor += 2 * 2.0**-10 + 2.0**-20
+    if compute == "f64":
+        factor *= 2  # The oracle accumulates in the same precision.
+    return factor
+
+
+def epilogue_unit(compute):
+    """Unit roundoff of the arithmetic after the sum: alpha, beta C, bias, activation."""
+    return {"f64": 2.0**-53, "f16": 2.0**-10}.get(compute, 2.0**-24)
+
+
+def activate(backend, x, activation, slope):
+    """act(x) and a Lipschitz constant of act."""
+    xp = backend.xp
+    if activation == "relu":
+        return xp.where(x > 0, x, 0 * x), 1.0
+    if activation == "leaky_relu":
+        return xp.where(x > 0, x, slope * x), max(1.0, abs(slope))
+    if activation == "gelu":
+        return x / 2 * (1 + backend.erf(x / math.sqrt(2.0))), 1.13
+    return x, 1.0
+
+
+def expected(backend, p, a, b, c, bias):
+    """D in float64 and the tolerance of each element, for a problem record `p`.
+
+    a is m x k and b k x n, transposes already applied; c and bias may be None. Error terms:
+    the accumulation, scaled by |alpha| and the activation's Lipschitz constant; four
+    roundings of the epilogue's terms and eight of the activation's value; the rounding to
+    the type of D, twice over because it may go through f32.
+    """
+    xp = backend.xp
+    left, right = backend.array(to_double(a, p["a_type"])), backend.array(to_double(b, p["b_type"]))
+    pre = p["alpha"] * (left @ right)
+    # The same additions with every sign positive: the scale of the rounding errors.
+    magnitude = abs(p["alpha"]) * (xp.abs(left) @ xp.abs(right))
+    terms = magnitude
+    if c is not None and p["beta"] != 0:
+        term = p["beta"] * backend.array(to_double(c, p["d_type"]))
+        pre, terms = pre + term, terms + xp.abs(term)
+    if bias is not None:
+        term = backend.array(to_double(bias, p["d_type"]))
+        pre, terms = pre + term, terms + xp.abs(term)
+    value, lipschitz = activate(backend, pre, p["activation"], p["slope"])
+    u = epilogue_unit(p["compute"])
+    before = accumulation_factor(p["k"], p["a_type"], p["compute"]) * magnitude + 4 * u * terms
+    if p["activation"] in ("gelu", "leaky_relu"):
+        before = before + 8 * u * xp.abs(pre)
+    tolerance = lipschitz * before
+    u_out = UNIT_ROUNDOFF[p["d_type"]]
+    tolerance = tolerance + 1.01 * u_out * (xp.abs(value) + tolerance) + 2 * UNDERFLOW[p["d_type"]]
+    return value, tolerance
+
+
+def worst_ratio(backend, got, value, tolerance):
+    """(largest |got - value| / tolerance, its flat index). Anything not finite counts as inf."""
+    xp = backend.xp
+    ratio = xp.abs(backend.array(got) - value) / tolerance
+    ratio = xp.where(xp.isfinite(ratio), ratio, 0 * tolerance + math.inf)
+    index = int(ratio.argmax())
+    return float(ratio.reshape(-1)[index]), index
+
+
+def exact(p, a, b, c, bias):
+    """D in float64 where every step is exact: small integers, and powers of two as factors.
+
+    No tolerance goes with it: one rounding to the type of D is all that may happen.
+    """
+    backend = Backend("numpy")
+    pre = p["alpha"] * (to_double(a, p["a_type"]) @ to_double(b, p["b_type"]))
+    if c is not None and p["beta"] != 0:
+        pre = pre + p["beta"] * to_double(c, p["d_type"])
+    if bias is not None:
+        pre = pre + to_double(bias, p["d_type"])
+    return activate(backend, pre, p["activation"], p["slope"])[0]

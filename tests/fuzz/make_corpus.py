@@ -1,0 +1,162 @@
+"""Writes the seed corpus: valid messages, and ones that are wrong in one place.
+
+usage: make_corpus.py STUBS, the folder with gemm/v1/gemm_pb2.py made by
+python3 -m grpc_tools.protoc -I proto --python_out=STUBS gemm/v1/gemm.proto
+"""
+
+import pathlib
+import struct
+import sys
+
+sys.path.insert(0, sys.argv[1])
+from gemm.v1 import gemm_pb2 as pb  # noqa: E402
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+
+
+def write(target, name, data):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def shape(rows, cols, dtype=pb.DATA_TYPE_F32, layout=0):
+    return pb.MatrixShape(rows=rows, cols=cols, dtype=dtype, layout=layout)
+
+
+def payload(rows, cols, **more):
+    return pb.Operand(shape=shape(rows, cols, **more), payload=pb.Payload())
+
+
+def generated(rows, cols, **more):
+    return pb.Operand(shape=shape(rows, cols, **more), generator=pb.Generator(seed=rows))
+
+
+def header(job_id, **product):
+    return pb.MultiplyRequest(
+        header=pb.MultiplyHeader(job_id=job_id, product=pb.Product(**product))
+    )
+
+
+def chunk(job_id, operand, offset, data):
+    return pb.MultiplyRequest(
+        chunk=pb.OperandChunk(job_id=job_id, operand=operand, offset=offset, data=data)
+    )
+
+
+def put_chunk(offset, data):
+    return pb.PutMatrixRequest(chunk=pb.MatrixChunk(offset=offset, data=data))
+
+
+A, B = pb.OPERAND_ROLE_A, pb.OPERAND_ROLE_B
+KEEP = pb.ResultDisposition(keep=pb.Keep(name="kept"), stream=True)
+MULTIPLY = {
+    "sent": [
+        header(1, a=payload(2, 3), b=payload(3, 2)),
+        chunk(1, A, 0, bytes(24)),
+        chunk(1, B, 0, bytes(10)),
+        chunk(1, B, 10, bytes(14)),
+    ],
+    "generated": [header(2, a=generated(5, 7), b=generated(7, 4), result=KEEP, alpha=2)],
+    "column_major": [
+        header(
+            3,
+            a=generated(4, 4, layout=pb.LAYOUT_COLUMN_MAJOR),
+            b=generated(4, 4),
+            c=generated(4, 4, layout=pb.LAYOUT_COLUMN_MAJOR),
+            bias=generated(1, 4),
+            beta=1,
+            activation=pb.ACTIVATION_GELU,
+            output_layout=pb.LAYOUT_COLUMN_MAJOR,
+            transpose_a=True,
+        )
+    ],
+    "bf16_by_name": [
+        header(
+            4,
+            a=generated(3, 3, dtype=pb.DATA_TYPE_BF16),
+            b=generated(3, 3, dtype=pb.DATA_TYPE_BF16),
+            kernel=pb.KernelChoice(name="host_reference"),
+        )
+    ],
+    "cancel": [
+        header(5, a=payload(9, 9), b=payload(9, 9)),
+        pb.MultiplyRequest(cancel=pb.CancelJob(job_id=5)),
+    ],
+    "duplicate_and_unknown": [
+        header(6, a=payload(1, 1), b=payload(1, 1)),
+        header(6, a=payload(1, 1), b=payload(1, 1)),
+        chunk(7, A, 0, b"1234"),
+        chunk(6, A, 0, b"1234"),
+        chunk(6, B, 4, b"1234"),
+    ],
+    "large": [
+        header(8, a=payload(200, 200), b=generated(200, 1)),
+        chunk(8, A, 0, bytes(60000)),
+        chunk(8, A, 60000, bytes(60000)),
+        chunk(8, A, 120000, bytes(40000)),
+    ],
+    "resident": [
+        header(9, a=pb.Operand(matrix=pb.MatrixRef(name="kept", release=True)), b=payload(2, 2))
+    ],
+    "inline_data": [
+        header(10, a=pb.Operand(shape=shape(1, 1), data=b"abcd"), b=generated(1, 1), result=KEEP)
+    ],
+}
+PUT = {
+    "whole": [
+        pb.PutMatrixRequest(header=pb.PutMatrixHeader(shape=shape(2, 2), keep=pb.Keep(name="m"))),
+        put_chunk(0, bytes(9)),
+        put_chunk(9, bytes(7)),
+    ],
+    "generated": [
+        pb.PutMatrixRequest(
+            header=pb.PutMatrixHeader(
+                shape=shape(3, 5, dtype=pb.DATA_TYPE_F64),
+                generator=pb.Generator(seed=1, normal=pb.Normal(mean=1, stddev=2)),
+            )
+        )
+    ],
+    "range": [
+        pb.PutMatrixRequest(
+            header=pb.PutMatrixHeader(
+                shape=shape(2, 2), upload_id="u", range=pb.ByteRange(offset=4, length=8)
+            )
+        ),
+        put_chunk(4, bytes(8)),
+    ],
+    "no_header": [put_chunk(0, b"1")],
+}
+NPY = {
+    "f4": "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }",
+    "f2_fortran": "{'descr': '<f2', 'fortran_order': True, 'shape': (3, 4), }",
+    "vector": "{'descr': '<f8', 'fortran_order': False, 'shape': (7,), }",
+    "scalar": "{'descr': '<f8', 'fortran_order': False, 'shape': (), }",
+    "bf16": "{'descr': '<V2', 'fortran_order': False, 'shape': (1, 1), }",
+    "e4m3": "{'descr': '<V1', 'fortran_order': False, 'shape': (2, 2), }",
+    "zero": "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4), }",
+    "huge": "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 4), }",
+    "object": "{'descr': '|O', 'fortran_order': False, 'shape': (1, 1), }",
+}
+
+
+def main():
+    for rpc, cases in enumerate((MULTIPLY, PUT)):
+        for name, messages in cases.items():
+            data = bytes([rpc])
+            for i, message in enumerate(messages):
+                raw = message.SerializeToString()
+                data += struct.pack("<H", len(raw)) + raw
+                write("codec_fuzz", f"{'put' if rpc else 'multiply'}_{name}_{i}", b"\5" + raw[:4096])
+            write("stream_fuzz", f"{'put' if rpc else 'multiply'}_{name}", data)
+    write("codec_fuzz", "truncated", b"\0\x12\xff\xff\xff\xff\x0f\x01")
+    write("codec_fuzz", "group", b"\1\x0b\x0c\x12\x02\x08\x01")
+    write("codec_fuzz", "merged", b"\2\x12\x02\x08\x01\x12\x03\x7a\x01a")
+    write("stream_fuzz", "garbage", b"\0\5\0hello\1\0\xff")
+    for name, text in NPY.items():
+        padded = text.encode() + b" " * (117 - len(text)) + b"\n"
+        write("npy_fuzz", name, b"\x93NUMPY\1\0" + struct.pack("<H", len(padded)) + padded)
+        write("npy_fuzz", name + "_v2", b"\x93NUMPY\2\0" + struct.pack("<I", len(padded)) + padded)
+
+
+main()

@@ -1,0 +1,39 @@
+// What wire_bench measures. Each prints a table and writes JSON; the return
+// value is the process's exit code: not 0 where a call failed or data came back
+// wrong, or, with `check`, where a bound was missed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gemmd::wire {
+
+struct UploadOptions {
+  std::string server;
+  std::string baseline;
+  uint64_t bytes = uint64_t{1} << 30;
+  std::vector<int> channels = {1, 4};
+  int rounds = 5;
+  uint64_t chunk_bytes = uint64_t{1} << 20;
+  std::string json;
+  bool check = false;
+};
+// PutMatrix beside an upload of the same messages that a server throws away.
+int BenchUpload(const UploadOptions& options);
+
+struct LatencyOptions {
+  std::string server;
+  std::string baseline;
+  std::string peer;  // empty: not measured
+  int small_calls = 3000;
+  int large_calls = 40;
+  int peer_calls = 10;
+  int64_t large_extent = 4096;
+  std::string json;
+  bool check = false;
+};
+// Small products beside an empty call, and a large one end to end.
+int BenchLatency(const LatencyOptions& options);
+
+}  // namespace gemmd::wire
