@@ -11,8 +11,9 @@
 #
 # Everything is stripped and finds its libraries beside itself, wherever the
 # folder is moved. What the other machine has to bring: glibc and libstdc++ at
-# least as new as here (a bundle of Debian 12 runs on Ubuntu 24.04), and for CUDA
-# the driver, libcudart and libcublas of the CUDA version of the build.
+# least as new as here (a bundle of Debian 12 runs on Ubuntu 24.04), OpenSSL 3,
+# zlib, and for CUDA the driver, libcudart and libcublas of the CUDA version of
+# the build.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -20,7 +21,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$ROOT"
 
 # Libraries that the other machine brings.
-LEFT_OUT='^(linux-vdso|ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util)|libgcc_s|libstdc\+\+|libcuda|libcudart|libcublas|libcublasLt|libnvidia-.*)\.so'
+LEFT_OUT='^(linux-vdso|ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util)|libgcc_s|libstdc\+\+|libssl|libcrypto|libz|libcuda|libcudart|libcublas|libcublasLt|libnvidia-.*)\.so'
 
 PRESET="$(pick_preset)"
 OUT="$ROOT/bundle"
@@ -99,7 +100,7 @@ check_bundle() {
   ((bad == 0)) || die "the bundle is not relocatable"
   "$OUT/bin/gemmctl" version >/dev/null || die "the bundled gemmctl does not run"
   local kib
-  kib="$(du -sk "$OUT" | cut -f1)"
+  kib="$(du -sk --apparent-size "$OUT" | cut -f1)"
   say "$OUT: $((kib / 1024)) MiB, $(find "$OUT/bin" -type f | wc -l) programs," \
     "$(find "$OUT/lib" -type f | wc -l) libraries, every library found"
 }

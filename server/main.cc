@@ -1,11 +1,13 @@
 // gemmd: flags, a server, and its end.
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 
-#include "absl/strings/str_cat.h"
 #include "server/engine/engine.h"
 #include "server/flag_values.h"
 #include "server/flags.h"
@@ -17,14 +19,33 @@ namespace gemmd {
 namespace {
 
 // How often the devices' health is looked at.
-constexpr timespec kHealthPeriod = {.tv_sec = 0, .tv_nsec = 250'000'000};
+constexpr int kHealthPeriodMs = 250;
 
-sigset_t StopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  return signals;
+// The signal handler writes the signal's number to the one end, and the main
+// thread reads it from the other. A handler, and not a blocked signal that is
+// waited for: threads that libraries start before main would take it.
+int signal_pipe[2] = {-1, -1};
+
+void OnStopSignal(int signal) {
+  // The next one does what it does to any process.
+  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL);
+  const char number = static_cast<char>(signal);
+  if (write(signal_pipe[1], &number, 1) != 1) _exit(kExitFailure);
+}
+
+void CatchStopSignals() {
+  if (pipe2(signal_pipe, O_CLOEXEC) != 0) std::abort();
+  std::signal(SIGTERM, &OnStopSignal);
+  std::signal(SIGINT, &OnStopSignal);
+}
+
+// The signal that came within the health period, or 0.
+int AwaitStopSignal() {
+  pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
+  char number = 0;
+  if (poll(&readable, 1, kHealthPeriodMs) == 1 && read(signal_pipe[0], &number, 1) != 1) number = 0;
+  return number;
 }
 
 int Refuse(const absl::Status& status) {
@@ -49,10 +70,9 @@ void LogStart(Server& server) {
 }
 
 // Waits for a signal or for the last healthy device to be lost.
-absl::Status WaitForTheEnd(Server& server, const sigset_t& signals) {
+absl::Status WaitForTheEnd(Server& server) {
   for (;;) {
-    const int signal = sigtimedwait(&signals, nullptr, &kHealthPeriod);
-    if (signal > 0) {
+    if (const int signal = AwaitStopSignal(); signal != 0) {
       Log(LogLevel::kInfo, "draining", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
       return absl::OkStatus();
     }
@@ -61,15 +81,11 @@ absl::Status WaitForTheEnd(Server& server, const sigset_t& signals) {
 }
 
 int Serve(const Flags& flags) {
-  // Blocked here, before any thread starts, and so in every thread.
-  const sigset_t signals = StopSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  CatchStopSignals();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(flags.server);
   if (!server.ok()) return Refuse(server.status());
   LogStart(**server);
-  const absl::Status health = WaitForTheEnd(**server, signals);
-  // From now on a signal does what it does to any process.
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  const absl::Status health = WaitForTheEnd(**server);
   if (!health.ok()) {
     Log(LogLevel::kError, "no healthy device is left", {{"reason", health.message()}});
   }

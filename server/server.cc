@@ -11,6 +11,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "proto/keep_grpc.h"
 #include "server/engine/engine.h"
 #include "server/job_log.h"
 #include "server/logging.h"
@@ -123,6 +124,7 @@ class ServerImpl final : public Server {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::channelz::experimental::InitChannelzService();
+    KeepGrpc();
     grpc::ServerBuilder builder;
     // No TLS here: docs/operations.md says what to put in front.
     builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port_);

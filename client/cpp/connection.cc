@@ -9,6 +9,7 @@
 #include "client/cpp/wire.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
+#include "proto/keep_grpc.h"
 
 namespace gemmd::client {
 namespace {
@@ -111,6 +112,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(ClientOptions optio
 }
 
 absl::Status Connection::OpenChannels() {
+  KeepGrpc();
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials = Credentials(options_.tls);
   if (!credentials.ok()) return credentials.status();
   for (int i = 0; i < options_.channels; ++i) {

@@ -57,7 +57,6 @@ void Outbound::Fetch(StagingBlock block) {
   bool last = false;
   {
     MutexLock lock(mutex_);
-    acquiring_ = false;
     if (source_ == nullptr) return;
     source = source_;
     offset = next_;
@@ -77,6 +76,12 @@ void Outbound::Fetch(StagingBlock block) {
     if (!status.ok()) return self->Fail(std::move(status));
     self->Deliver(offset, bytes, std::move(block));
   });
+  {
+    // Only now: a piece let go on another thread must not enqueue the next copy
+    // before this one.
+    MutexLock lock(mutex_);
+    acquiring_ = false;
+  }
   Pump();
 }
 

@@ -137,7 +137,7 @@ absl::Status PutMatrixCall::Handle() {
     return status;
   }
   if (const auto* header = std::get_if<v1::PutMatrixHeader>(&*message)) {
-    if (index == 0) return Open(*header);
+    if (index == 0) return HandleHeader(*header);
     return FieldError("header", absl::StrCat("again, as message ", index,
                                              " of the stream; only the first may be one"));
   }
@@ -145,19 +145,26 @@ absl::Status PutMatrixCall::Handle() {
   return HandleChunk(std::get<MatrixBytes>(*std::move(message)), bytes);
 }
 
-absl::Status PutMatrixCall::Open(const v1::PutMatrixHeader& header) {
+absl::Status PutMatrixCall::HandleHeader(const v1::PutMatrixHeader& header) {
   absl::StatusOr<UploadSpec> spec = ParseUpload(header, CallDeadline(*call_));
   if (!spec.ok()) return spec.status();
-  generated_ = spec->generator.has_value();
+  if (spec->generator.has_value()) {
+    to_generate_ = *std::move(spec);
+    return absl::OkStatus();
+  }
   end_ = spec->range.has_value() ? spec->range->offset + spec->range->length
                                  : spec->shape.dense_bytes();
+  return BeginUpload(*std::move(spec));
+}
+
+absl::Status PutMatrixCall::BeginUpload(UploadSpec spec) {
   {
     MutexLock lock(mutex_);
     if (outcome_.has_value()) return absl::OkStatus();  // cancelled or draining
     began_upload_ = true;
   }
   absl::StatusOr<std::shared_ptr<Upload>> upload = service_.engine.BeginUpload(
-      *std::move(spec), [self = Self<PutMatrixCall>()](absl::StatusOr<UploadResult> result) {
+      std::move(spec), [self = Self<PutMatrixCall>()](absl::StatusOr<UploadResult> result) {
         self->OnUploadDone(std::move(result));
       });
   if (!upload.ok()) {
@@ -177,7 +184,7 @@ absl::Status PutMatrixCall::Open(const v1::PutMatrixHeader& header) {
 }
 
 absl::Status PutMatrixCall::HandleChunk(MatrixBytes chunk, size_t message_bytes) {
-  if (generated_) {
+  if (to_generate_.has_value()) {
     return FieldError("chunk", "the header has a generator, so no elements are uploaded");
   }
   if (chunk.data.empty()) return FieldError("chunk.data", "empty");
@@ -202,7 +209,7 @@ absl::Status PutMatrixCall::HandleEnd() {
   // Where the client went away OnCancel says so.
   if (call_->IsCancelled()) return absl::OkStatus();
   if (messages_ == 0) return FieldError("header", "the stream ended without one");
-  if (generated_) return absl::OkStatus();
+  if (to_generate_.has_value()) return BeginUpload(*std::exchange(to_generate_, std::nullopt));
   if (last_chunk_.has_value()) Append(*std::exchange(last_chunk_, std::nullopt), 0);
   std::shared_ptr<Upload> upload;
   {

@@ -41,10 +41,11 @@ class PutMatrixCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, pu
 
   // One received message.
   absl::Status Handle();
-  absl::Status Open(const gemm::v1::PutMatrixHeader& header);
+  absl::Status HandleHeader(const gemm::v1::PutMatrixHeader& header);
   absl::Status HandleChunk(MatrixBytes chunk, size_t message_bytes);
   // The client has half-closed.
   absl::Status HandleEnd();
+  absl::Status BeginUpload(UploadSpec spec);
   void Append(MatrixBytes chunk, size_t accounted_bytes);
   // Reads no more and ends the call with `why`.
   void Fail(absl::Status why);
@@ -59,11 +60,12 @@ class PutMatrixCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, pu
   // Of the reading side alone.
   grpc::ByteBuffer incoming_;  // the read under way, or the message being handled
   uint64_t messages_ = 0;
-  bool generated_ = false;
   uint64_t end_ = 0;  // of this call's range
-  // The chunk that completes the range waits for the half-close, so that a call
-  // that brings more than it said leaves no matrix behind.
+  // What would complete the matrix waits for the half-close, so that a call that
+  // brings more than it said leaves no matrix behind: the chunk that ends the
+  // range, or a generator.
   std::optional<MatrixBytes> last_chunk_;
+  std::optional<UploadSpec> to_generate_;
 
   Mutex mutex_;
   std::shared_ptr<Upload> upload_ ABSL_GUARDED_BY(mutex_);  // once started
