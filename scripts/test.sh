@@ -1,10 +1,11 @@
 #!/bin/bash
 # Installs what is missing, builds, and runs every test that needs no GPU.
 #
-#   scripts/test.sh [--quick] [--stage NAME]... [--list]
+#   scripts/test.sh [--quick] [--stage NAME]... [--budget MINUTES] [--list]
 #
-# --quick        without the slow stages: tidy, asan, tsan, fuzz
+# --quick        without the slow stages: asan, tsan, fuzz, tidy
 # --stage NAME   only this stage (may be given more than once)
+# --budget       stages not begun after so many minutes are skipped, and said to be
 # --list         names the stages
 #
 # Every stage is run even if one before it failed. At the end stand the time of
@@ -28,18 +29,19 @@ python    ruff over every Python file
 deploy    Dockerfile, compose, Kubernetes and Prometheus files
 build     configures and builds everything, warnings are errors
 unit      every test of the build
-tidy      clang-tidy over every C++ source
 asan      engine, rpc and client tests under the address and undefined-behaviour sanitizers
 tsan      engine, rpc and client tests under the thread sanitizer
 fuzz      the fuzz targets over their corpus
+tidy      clang-tidy over every C++ source
 "
-SLOW_STAGES="tidy asan tsan fuzz"
+SLOW_STAGES="asan tsan fuzz tidy"
 # What the sanitizers run: folders of tests/.
 SANITIZED="kernels engine rpc client"
 # The version whose layout is this repository's; others differ in details.
 CLANG_FORMAT_VERSION=14.0
 
 PRESET="$(pick_preset)"
+BUDGET_MINUTES=0 # no bound
 # One line a finished step: stage, passed, failed, skipped.
 RESULTS="${GEMMD_TEST_RESULTS:-$(mktemp)}"
 
@@ -88,7 +90,7 @@ run_ctest() {
   local folder="$1" junit status=0
   shift
   junit="$(mktemp)"
-  ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$(nproc)" \
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 300 -j "$(nproc)" \
     --output-junit "$junit" "$@" || status=$?
   count_junit "$junit"
   rm -f "$junit"
@@ -222,6 +224,12 @@ stage_names() { awk 'NF {print $1}' <<<"$STAGES"; }
 run_all() {
   local name start status failed_stages=() lines=()
   for name in "$@"; do
+    if ((BUDGET_MINUTES && SECONDS > BUDGET_MINUTES * 60)); then
+      say "skipped: stage $name: the budget of $BUDGET_MINUTES minutes is spent"
+      echo "$name 0 0 1" >>"$RESULTS"
+      lines+=("$(printf '%-9s %-7s %8s' "$name" skipped 0m00s)")
+      continue
+    fi
     say "stage $name: $(awk -v name="$name" '$1 == name {$1 = ""; print substr($0, 2)}' <<<"$STAGES")"
     start=$SECONDS status=0
     GEMMD_TEST_RESULTS="$RESULTS" bash "$0" --in-stage "$name" </dev/null || status=$?
@@ -266,7 +274,12 @@ main() {
         chosen+=("$2")
         shift
         ;;
-      *) die "unknown option '$1': --quick, --stage NAME, --list and --help are known" ;;
+      --budget)
+        [[ ${2-} =~ ^[1-9][0-9]{0,3}$ ]] || die "--budget is '${2-}': whole minutes of 1 to 9999 are allowed"
+        BUDGET_MINUTES="$2"
+        shift
+        ;;
+      *) die "unknown option '$1': --quick, --stage NAME, --budget MINUTES, --list and --help are known" ;;
     esac
     shift
   done

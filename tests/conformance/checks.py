@@ -7,7 +7,7 @@ import numpy as np
 import client as wire
 from cases import record
 from client import pb
-from elements import (WIRE, from_wire, generate, ordered_bits, round_to, to_double, to_wire)
+from elements import WIRE, from_wire, generate, ordered_bits, round_to, to_double, to_wire
 
 _TYPE_NAMES = {number: name for name, number in wire.TYPES.items()}
 _COMPUTE_NAMES = {number: name for name, number in wire.COMPUTES.items()}

@@ -6,10 +6,10 @@ import uuid
 from concurrent import futures
 
 import grpc
-
-from elements import to_wire
 from gemm.v1 import gemm_pb2 as pb
 from gemm.v1 import gemm_pb2_grpc
+
+from elements import to_wire
 
 TYPES = {"f64": pb.DATA_TYPE_F64, "f32": pb.DATA_TYPE_F32, "f16": pb.DATA_TYPE_F16,
          "bf16": pb.DATA_TYPE_BF16}

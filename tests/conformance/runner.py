@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import random
 
 import numpy as np
 
