@@ -1,5 +1,6 @@
 #include "gemm/kernel.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -27,26 +28,31 @@ std::string Describe(const Types& types) {
 
 }  // namespace
 
+bool RunsOn(const Kernel& kernel, const DeviceCaps& device) {
+  if (kernel.target != device.target) return false;
+  return kernel.target == Target::kHost ||
+         (device.capability >= kernel.capability.min && device.capability <= kernel.capability.max);
+}
+
+bool Takes(const Kernel& kernel, const Types& types) {
+  return std::find(kernel.types.begin(), kernel.types.end(), types) != kernel.types.end();
+}
+
 absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device) {
+  if (RunsOn(kernel, device)) return absl::OkStatus();
   if (kernel.target != device.target) {
     return absl::FailedPreconditionError(
         kernel.target == Target::kCuda
             ? absl::StrCat("kernel ", kernel.name, " needs a CUDA device; this is a host device")
             : absl::StrCat("kernel ", kernel.name, " needs a host device; this is a CUDA device"));
   }
-  if (kernel.target == Target::kHost) return absl::OkStatus();
-  if (device.capability < kernel.capability.min || device.capability > kernel.capability.max) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "kernel ", kernel.name, " needs CUDA compute capability ", Needs(kernel.capability),
-        "; this device has ", CapabilityName(device.capability)));
-  }
-  return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "kernel ", kernel.name, " needs CUDA compute capability ", Needs(kernel.capability),
+      "; this device has ", CapabilityName(device.capability)));
 }
 
 absl::Status CheckTypes(const Kernel& kernel, const Types& types) {
-  for (const Types& taken : kernel.types) {
-    if (taken == types) return absl::OkStatus();
-  }
+  if (Takes(kernel, types)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "kernel ", kernel.name, " does not take (", Describe(types), "); it takes (",
       absl::StrJoin(kernel.types, "), (",

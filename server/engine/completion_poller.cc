@@ -66,6 +66,18 @@ void CompletionPoller::Post(Entry entry) {
   if (blocked) changed_.NotifyOne();
 }
 
+void CompletionPoller::Execute(absl::AnyInvocable<void()> function) {
+  {
+    MutexLock lock(mutex_);
+    if (spinning_ && !stopping_) {
+      to_execute_.push_back(std::move(function));
+      signalled_.store(true, std::memory_order_release);
+      return;
+    }
+  }
+  function();
+}
+
 void CompletionPoller::Run() {
   Clock::time_point active = Clock::now();
   while (true) {
@@ -79,7 +91,7 @@ void CompletionPoller::Run() {
     } else if (now - active < spin_ && !signalled_.load(std::memory_order_acquire)) {
       RelaxCpu();
     } else if (pending_ > 0) {
-      std::this_thread::sleep_for(kNap);
+      Nap();
     } else if (AwaitPost()) {
       active = Clock::now();
     } else {
@@ -93,13 +105,16 @@ bool CompletionPoller::TakePosted() {
   {
     MutexLock lock(mutex_);
     taken_.swap(posted_);
+    executing_.swap(to_execute_);
     // While stopping the signal stays up, and ends the spin.
     signalled_.store(stopping_, std::memory_order_relaxed);
   }
   for (Entry& entry : taken_) channels_[entry.channel].push_back(std::move(entry));
   pending_ += taken_.size();
-  const bool any = !taken_.empty();
+  const bool any = !taken_.empty() || !executing_.empty();
   taken_.clear();
+  for (absl::AnyInvocable<void()>& function : executing_) function();
+  executing_.clear();
   return any;
 }
 
@@ -123,12 +138,25 @@ bool CompletionPoller::RunReached(std::deque<Entry>& entries) {
   return any;
 }
 
+void CompletionPoller::Nap() {
+  {
+    MutexLock lock(mutex_);
+    if (!posted_.empty() || !to_execute_.empty()) return;
+    spinning_ = false;
+  }
+  std::this_thread::sleep_for(kNap);
+  MutexLock lock(mutex_);
+  spinning_ = true;
+}
+
 bool CompletionPoller::AwaitPost() {
   MutexLock lock(mutex_);
+  spinning_ = false;
   blocked_ = true;
-  while (posted_.empty() && !stopping_) changed_.Wait(mutex_);
+  while (posted_.empty() && to_execute_.empty() && !stopping_) changed_.Wait(mutex_);
   blocked_ = false;
-  return !posted_.empty();
+  spinning_ = true;
+  return !posted_.empty() || !to_execute_.empty();
 }
 
 }  // namespace gemmd

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -46,6 +47,10 @@ class CompletionPoller {
   // Calls `done(status)` once everything posted to `channel` before was called.
   void PostEnded(int channel, absl::Status status, CompletionCallback done);
 
+  // Runs `function` soon on the poller's thread where that is spinning, else at
+  // once on the caller's.
+  void Execute(absl::AnyInvocable<void()> function);
+
  private:
   using Clock = std::chrono::steady_clock;
   struct Entry {
@@ -57,10 +62,13 @@ class CompletionPoller {
 
   void Post(Entry entry);
   void Run();
-  // Moves what was posted into the channels. False where nothing was.
+  // Moves what was posted into the channels and runs what was to be executed.
+  // False where nothing was.
   bool TakePosted();
   // Runs the callbacks of marks reached. True where there was any.
   bool RunReached(std::deque<Entry>& entries);
+  // Sleeps a little, unless something was posted.
+  void Nap();
   // Blocks until there is a post; false at the end.
   bool AwaitPost();
 
@@ -72,6 +80,7 @@ class CompletionPoller {
   size_t pending_ = 0;  // entries in channels_
   absl::Status failure_;
   std::vector<Entry> taken_;
+  std::vector<absl::AnyInvocable<void()>> executing_;
 
   // Tells the thread to look at posted_, so that it need not lock to see that
   // there is nothing.
@@ -79,7 +88,9 @@ class CompletionPoller {
   Mutex mutex_;
   CondVar changed_;
   std::vector<Entry> posted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<absl::AnyInvocable<void()>> to_execute_ ABSL_GUARDED_BY(mutex_);
   bool blocked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool spinning_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the above
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "server/engine/completion_poller.h"
@@ -25,6 +26,9 @@ class CudaDevice final : public Device {
 
   EventPtr AcquireEvent() override;
   absl::Duration Elapsed(const Event& from, const Event& to) override;
+  void Execute(absl::AnyInvocable<void()> function) override {
+    poller_->Execute(std::move(function));
+  }
   absl::Status Health() const override { return health_.status(); }
   int64_t driver_allocations() const override { return cuda_memory_.driver_allocations(); }
 

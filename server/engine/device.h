@@ -102,6 +102,11 @@ class Device {
   // where either was never recorded.
   virtual absl::Duration Elapsed(const Event& from, const Event& to) = 0;
 
+  // Runs `function`, which enqueues work, now on this thread or soon on the
+  // device's own: one that is awake anyway and has the driver's code and data in
+  // its caches enqueues several times faster than one that has just been woken.
+  virtual void Execute(absl::AnyInvocable<void()> function) { function(); }
+
   // OK, or UNAVAILABLE with the error that lost the device; once lost, lost.
   virtual absl::Status Health() const = 0;
 

@@ -99,20 +99,20 @@ absl::StatusOr<KernelPick> PickBest(const KernelRequest& request, const gemm::Ty
   }
   const gemm::Kernel* best = nullptr;
   int eligible = 0;
-  absl::Status device_lacks = absl::OkStatus();
+  const gemm::Kernel* elsewhere = nullptr;  // takes the types, but not on this device
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (!request.family.empty() && kernel->family != request.family) continue;
-    if (!gemm::CheckTypes(*kernel, types).ok()) continue;
-    const absl::Status runs = gemm::CheckDevice(*kernel, device);
-    if (!runs.ok()) {
-      device_lacks = runs;
+    if (!gemm::Takes(*kernel, types)) continue;
+    if (!gemm::RunsOn(*kernel, device)) {
+      elsewhere = kernel;
       continue;
     }
     ++eligible;
     if (best == nullptr || kernel->auto_rank > best->auto_rank) best = kernel;
   }
   if (best == nullptr) {
-    return device_lacks.ok() ? NoKernelFor(types, request.family) : device_lacks;
+    return elsewhere == nullptr ? NoKernelFor(types, request.family)
+                                : gemm::CheckDevice(*elsewhere, device);
   }
   const std::string of = request.family.empty() ? "" : absl::StrCat(" of family ", request.family);
   return Finish(*best, types, request,

@@ -37,7 +37,9 @@ Gauge QueueLimit::gauge() const {
 }
 
 Scheduler::Scheduler(Device& device, QueueLimit& limit)
-    : stream_count_(static_cast<int>(device.compute_streams().size())), limit_(limit) {
+    : device_(device),
+      stream_count_(static_cast<int>(device.compute_streams().size())),
+      limit_(limit) {
   for (const std::unique_ptr<Stream>& stream : device.compute_streams()) {
     free_.push_back(stream.get());
   }
@@ -59,7 +61,11 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job) {
                        queue.limit, ": try again later"));
     }
   }
-  if (stream != nullptr) job->Run(StreamLease(this, stream));
+  if (stream != nullptr) {
+    device_.Execute([job = std::move(job), lease = StreamLease(this, stream)]() mutable {
+      job->Run(std::move(lease));
+    });
+  }
   return absl::OkStatus();
 }
 

@@ -61,7 +61,8 @@ class Scheduler {
  public:
   Scheduler(Device& device, QueueLimit& limit);
 
-  // Runs `job` at once where a stream is free, else when its turn comes.
+  // Runs `job` at once where a stream is free (through Device::Execute), else
+  // when its turn comes.
   // RESOURCE_EXHAUSTED where the queue is full.
   absl::Status Submit(std::shared_ptr<Runnable> job);
   // Takes a waiting job out of the queue; does nothing where it has run.
@@ -74,6 +75,7 @@ class Scheduler {
   friend class StreamLease;
   void Release(Stream* stream);
 
+  Device& device_;
   const int stream_count_;
   QueueLimit& limit_;
   mutable Mutex mutex_;

@@ -11,6 +11,7 @@
 #include "gemm/problem.h"
 
 struct CUstream_st;  // cudaStream_t is CUstream_st*
+struct CUevent_st;   // cudaEvent_t is CUevent_st*
 
 namespace gemm {
 
@@ -22,6 +23,10 @@ struct Workspace {
   void* data = nullptr;
   size_t bytes = 0;
 };
+
+// The default value of a launch parameter that the kernel chooses by the shape
+// where the caller leaves it out. Outside every range a caller may set.
+inline constexpr int64_t kOwnChoice = -1;
 
 // A launch parameter that a caller may set.
 struct ParamSpec {
@@ -47,6 +52,9 @@ struct Launch {
   LaunchParams params;
   CUstream_st* stream = nullptr;   // null on the host
   Libraries* libraries = nullptr;  // null on the host
+  // Where not null, recorded after the operands' transposes by a kernel that had
+  // to make some before its product; left alone by one that had not.
+  CUevent_st* staged = nullptr;
 };
 
 // CUDA compute capability as major * 10 + minor: 80, 86, 89, 90.
@@ -86,6 +94,10 @@ struct Kernel {
   // CheckTypes accepts, and the workspace as large as asked for.
   absl::Status (*launch)(const Launch&) = nullptr;
 };
+
+// Whether `kernel` can run on such a device, and whether it takes these types.
+bool RunsOn(const Kernel& kernel, const DeviceCaps& device);
+bool Takes(const Kernel& kernel, const Types& types);
 
 // OK, or FAILED_PRECONDITION with why `kernel` cannot run on such a device.
 absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device);
