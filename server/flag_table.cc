@@ -138,6 +138,11 @@ void AddListening(std::vector<FlagRow>& rows) {
                        GEMMD_FIELD(server.rpc.max_jobs_per_stream), 1, 1'000'000));
   rows.push_back(Count({"max-streams-per-connection", group, "Calls alive on one connection."},
                        GEMMD_FIELD(server.max_streams_per_connection), 1, 1'000'000));
+  rows.push_back(Count({"rpc-cpus", group,
+                        "CPUs that gRPC's threads share, neighbours of the one the server starts "
+                        "on. Few keep their caches warm, which small calls need; more carry more "
+                        "bytes of large ones. 0: all."},
+                       GEMMD_FIELD(server.rpc_cpus), 0, 1024));
   rows.push_back(Size({"read-window-bytes", group,
                        "Received payload of one call that may wait for the engine before the "
                        "sender is held back."},

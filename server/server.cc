@@ -12,6 +12,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "proto/keep_grpc.h"
+#include "server/cpu_confinement.h"
 #include "server/engine/engine.h"
 #include "server/job_log.h"
 #include "server/logging.h"
@@ -121,6 +122,7 @@ class ServerImpl final : public Server {
 
  private:
   absl::Status Listen(const ServerOptions& options) {
+    const CpuConfinement confinement(options.rpc_cpus);  // of the threads gRPC starts here
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::channelz::experimental::InitChannelzService();

@@ -22,6 +22,8 @@ struct ServerOptions {
   // "host:port" of /metrics; empty: nothing is served.
   std::string metrics_address = "127.0.0.1:9464";
   int max_streams_per_connection = 1024;
+  // gRPC's threads share this many CPUs; 0: all.
+  int rpc_cpus = 6;
 };
 
 // Serves from Start to Stop or destruction.

@@ -30,7 +30,7 @@ struct ClientOptions {
 
   // Connections to the server, 1 to 64. Each has a TCP connection of its own;
   // calls take turns on them, and a large matrix is split over all of them.
-  int channels = 4;
+  int channels = 8;
 
   // Payload bytes of one message, 4 KiB to 64 MiB; never more than the server
   // takes.
