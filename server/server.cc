@@ -128,7 +128,7 @@ class ServerImpl final : public Server {
     grpc::channelz::experimental::InitChannelzService();
     KeepGrpc();
     grpc::ServerBuilder builder;
-    // No TLS here: docs/operations.md says what to put in front.
+    // No TLS here: a proxy in front terminates it, as --help says.
     builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(TransportMessageLimit(options.rpc));

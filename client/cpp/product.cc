@@ -47,6 +47,9 @@ absl::Status CheckAddends(const Product& product, const Shape& result) {
   return absl::OkStatus();
 }
 
+// As the server chooses it.
+DataType DefaultOutput(DataType a) { return a == kF8E4M3 || a == kF8E5M2 ? kF16 : a; }
+
 }  // namespace
 
 Resident Resident::Of(const MatrixInfo& info) {
@@ -69,7 +72,7 @@ absl::StatusOr<std::optional<Shape>> ResultShape(const Product& product) {
   }
   const Shape result{.rows = product.transpose_a ? a.cols : a.rows,
                      .cols = product.transpose_b ? b.rows : b.cols,
-                     .dtype = product.output_dtype.value_or(a.dtype),
+                     .dtype = product.output_dtype.value_or(DefaultOutput(a.dtype)),
                      .layout = product.output_layout};
   if (absl::Status status = CheckShape(result, "the result's shape"); !status.ok()) return status;
   if (absl::Status status = CheckAddends(product, result); !status.ok()) return status;

@@ -94,10 +94,13 @@ struct Product {
   bool transpose_a = false;
   bool transpose_b = false;
   double alpha = 1;
+  // What an element of A, or of B, stands for is its value times this.
+  double scale_a = 1;
+  double scale_b = 1;
   double beta = 0;
   Activation activation = kNoActivation;
   double leaky_slope = 0.01;  // for kLeakyRelu
-  // Left out: the type of A.
+  // Left out: the type of A, f16 for fp8.
   std::optional<DataType> output_dtype;
   Layout output_layout = kRowMajor;
   ComputeMode compute = kDefaultCompute;

@@ -71,6 +71,8 @@ absl::Status AddScalars(const Product& product, v1::Product& proto) {
   proto.set_transpose_a(product.transpose_a);
   proto.set_transpose_b(product.transpose_b);
   proto.set_alpha(product.alpha);
+  if (product.scale_a != 1) proto.set_scale_a(product.scale_a);
+  if (product.scale_b != 1) proto.set_scale_b(product.scale_b);
   proto.set_beta(product.beta);
   proto.set_activation(product.activation);
   if (product.activation == kLeakyRelu) proto.set_leaky_slope(product.leaky_slope);

@@ -88,6 +88,7 @@ Json ToJson(const client::ProductReport& report) {
           {"result", ToJson(client::FromProto(report.result_shape()))},
           {"compute", NameOf(report.compute())},
           {"phase_seconds", phases},
+          {"transpose_seconds", absl::ToDoubleSeconds(FromProto(report.phases().transpose()))},
           {"tflops", report.tflops()}};
 }
 
@@ -176,6 +177,10 @@ void AddReport(Table& facts, const client::ProductReport& report) {
   const PhaseDurations durations = PhasesOf(report);
   for (size_t i = 0; i < kPhaseCount; ++i) {
     facts.Add({absl::StrCat(kPhaseNames[i], " ms"), MillisecondsText(durations[i])});
+  }
+  if (report.phases().has_transpose()) {
+    facts.Add(
+        {"of kernel, transposes ms", MillisecondsText(FromProto(report.phases().transpose()))});
   }
   facts.Add({"TFLOPS", NumberText(report.tflops())});
 }

@@ -91,18 +91,24 @@ absl::Status CudaStream::Generate(const gemm::GeneratorSpec& spec,
 
 absl::Status CudaStream::Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                                 const gemm::Operands& operands, gemm::Workspace workspace,
-                                const gemm::LaunchParams& params) {
+                                const gemm::LaunchParams& params, Event* staged) {
   if (absl::Status status = Begin(); !status.ok()) return status;
   if (kernel.target != gemm::Target::kCuda) {
     return absl::InvalidArgumentError(
         absl::StrCat("kernel ", kernel.name, " does not run on a CUDA device"));
   }
-  return FromKernels(kernel.launch({.problem = problem,
-                                    .operands = operands,
-                                    .workspace = workspace,
-                                    .params = params,
-                                    .stream = stream_,
-                                    .libraries = libraries_.get()}));
+  CudaEvent* const event = static_cast<CudaEvent*>(staged);
+  gemm::StagedMark mark;
+  if (event != nullptr && event->handle().ok()) mark.event = *event->handle();
+  absl::Status status = FromKernels(kernel.launch({.problem = problem,
+                                                   .operands = operands,
+                                                   .workspace = workspace,
+                                                   .params = params,
+                                                   .stream = stream_,
+                                                   .libraries = libraries_.get(),
+                                                   .staged = mark.event ? &mark : nullptr}));
+  if (mark.recorded) event->set_recorded(true);
+  return status;
 }
 
 absl::Status CudaStream::Record(Event& event) {

@@ -19,10 +19,8 @@ std::string Describe(const gemm::Types& types) {
                       ", result=", gemm::Name(types.d), ", compute=", gemm::Name(types.compute));
 }
 
-bool IsNarrow(gemm::DType type) {
+bool IsInteger(gemm::DType type) {
   switch (type) {
-    case gemm::DType::kE4M3:
-    case gemm::DType::kE5M2:
     case gemm::DType::kS8:
     case gemm::DType::kS32:
       return true;
@@ -35,9 +33,9 @@ bool IsNarrow(gemm::DType type) {
 absl::Status NoKernelFor(const gemm::Types& types, absl::string_view family) {
   const std::string who = family.empty() ? "no kernel of this server"
                                          : absl::StrCat("no kernel of family \"", family, "\"");
-  if (family.empty() && (IsNarrow(types.a) || IsNarrow(types.b) || IsNarrow(types.d))) {
+  if (family.empty() && (IsInteger(types.a) || IsInteger(types.b) || IsInteger(types.d))) {
     return absl::UnimplementedError(
-        absl::StrCat(who, " takes fp8 or integer types yet: ", Describe(types)));
+        absl::StrCat(who, " takes integer types yet: ", Describe(types)));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       who, " takes ", Describe(types), "; ListKernels gives the combinations that are taken"));

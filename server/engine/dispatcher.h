@@ -22,7 +22,7 @@ struct KernelPick {
 // `types.compute` is the default for the types where `compute_given` is false;
 // a kernel chosen by name may then bring its own. NOT_FOUND for a name or family
 // that does not exist; FAILED_PRECONDITION where this device lacks it;
-// UNIMPLEMENTED for fp8 and int8 types that no kernel takes; INVALID_ARGUMENT
+// UNIMPLEMENTED for the integer types, which no kernel takes; INVALID_ARGUMENT
 // for other type mixes that no kernel takes, types that the named one does not,
 // and launch parameters.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,

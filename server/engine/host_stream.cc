@@ -111,7 +111,7 @@ absl::Status HostStream::Generate(const gemm::GeneratorSpec& spec,
 
 absl::Status HostStream::Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                                 const gemm::Operands& operands, gemm::Workspace workspace,
-                                const gemm::LaunchParams& params) {
+                                const gemm::LaunchParams& params, Event*) {
   if (kernel.target != gemm::Target::kHost) {
     return absl::InvalidArgumentError(
         absl::StrCat("kernel ", kernel.name, " does not run on the host"));

@@ -134,6 +134,7 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
   }
   holdings.upload_begin = device.AcquireEvent();
   holdings.kernel_begin = device.AcquireEvent();
+  if (workspace_bytes > 0) holdings.staged = device.AcquireEvent();
   holdings.kernel_end = device.AcquireEvent();
   holdings.download_end = device.AcquireEvent();
   return absl::OkStatus();

@@ -33,7 +33,7 @@ struct JobHoldings {
   std::shared_ptr<MatrixMemory> result;
   DeviceBuffer workspace;
   StoreReservation room;  // for a result that is kept
-  EventPtr upload_begin, kernel_begin, kernel_end, download_end;
+  EventPtr upload_begin, kernel_begin, staged, kernel_end, download_end;
 
   JobInput& operator[](Role role) { return inputs[static_cast<size_t>(role)]; }
 };

@@ -20,6 +20,9 @@ void JobImpl::OnComputed(absl::Status status, std::shared_ptr<JobHoldings> holdi
     PhaseDurations& phases = report_.phases;
     phases.host_to_device = UploadTime(*holdings);
     phases.kernel = device().Elapsed(*holdings->kernel_begin, *holdings->kernel_end);
+    if (holdings->staged != nullptr) {
+      phases.transpose = device().Elapsed(*holdings->kernel_begin, *holdings->staged);
+    }
     report_.flops = gemm::Flops(admitted_.plan.problem);
     report_.bytes_in = admitted_.payload_bytes;
     where_ = "while the result was sent";

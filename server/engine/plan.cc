@@ -41,6 +41,11 @@ absl::Status CheckBias(const Plan& plan, const std::optional<Shape>& bias) {
   return absl::OkStatus();
 }
 
+// No kernel writes fp8.
+gemm::DType DefaultOutput(gemm::DType type) {
+  return type == gemm::DType::kE4M3 || type == gemm::DType::kE5M2 ? gemm::DType::kF16 : type;
+}
+
 gemm::Compute DefaultCompute(gemm::DType type) {
   return type == gemm::DType::kF64 ? gemm::Compute::kF64 : gemm::Compute::kF32;
 }
@@ -73,7 +78,8 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
                                                    "x", plan.k, ", op(b) is ", b_k, "x", plan.n,
                                                    "; op(a)'s columns must be op(b)'s rows"));
   }
-  plan.result = Shape{plan.m, plan.n, spec.output_type.value_or(a.type), spec.output_column_major};
+  plan.result = Shape{plan.m, plan.n, spec.output_type.value_or(DefaultOutput(a.type)),
+                      spec.output_column_major};
   status = CheckShape(plan.result, "the result");
   if (status.ok()) status = CheckC(spec, plan, shapes[Role::kC]);
   if (status.ok()) status = CheckBias(plan, shapes[Role::kBias]);

@@ -16,6 +16,7 @@ struct PhaseDurations {
   absl::Duration queue;
   absl::Duration host_to_device;
   absl::Duration kernel;
+  absl::Duration transpose;  // of the kernel's time
   absl::Duration device_to_host;
   absl::Duration send;
   absl::Duration total;

@@ -61,6 +61,9 @@ void Fill(const JobReport& report, v1::ProductReport& out) {
   Fill(phases.queue, *times.mutable_queue());
   Fill(phases.host_to_device, *times.mutable_host_to_device());
   Fill(phases.kernel, *times.mutable_kernel());
+  if (phases.transpose > absl::ZeroDuration()) {
+    Fill(phases.transpose, *times.mutable_transpose());
+  }
   Fill(phases.device_to_host, *times.mutable_device_to_host());
   Fill(phases.send, *times.mutable_send());
   Fill(phases.total, *times.mutable_total());

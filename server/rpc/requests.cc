@@ -208,9 +208,24 @@ class ProductParser {
     return status;
   }
 
+  // Scales are part of alpha from here on.
+  absl::Status Scale(bool given, double scale, absl::string_view field) {
+    if (!given) return absl::OkStatus();
+    if (!std::isfinite(scale) || scale <= 0) {
+      return FieldError(field, absl::StrCat(scale, "; it must be finite and above 0"));
+    }
+    request_.spec.alpha *= scale;
+    return absl::OkStatus();
+  }
+
   absl::Status Scalars() {
     JobSpec& spec = request_.spec;
     if (product_.has_alpha()) spec.alpha = product_.alpha();
+    absl::Status scales = Scale(product_.has_scale_a(), product_.scale_a(), "product.scale_a");
+    if (scales.ok()) {
+      scales = Scale(product_.has_scale_b(), product_.scale_b(), "product.scale_b");
+    }
+    if (!scales.ok()) return scales;
     if (product_.has_beta()) spec.beta = product_.beta();
     if (product_.has_leaky_slope()) spec.leaky_slope = product_.leaky_slope();
     spec.transpose_a = product_.transpose_a();

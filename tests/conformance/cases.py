@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from elements import generate, round_to
+from elements import FP8, generate, round_to
 
 # (type of A, of B, of D, arithmetic).
 COMBINATIONS = [
@@ -19,7 +19,12 @@ COMBINATIONS = [
     ("f16", "f16", "f16", "f32"),
     ("f16", "f16", "f16", "f16"),
     ("bf16", "bf16", "bf16", "f32"),
+    ("e4m3", "e4m3", "f16", "f32"),
+    ("e5m2", "e5m2", "f32", "f32"),
+    ("e4m3", "e5m2", "bf16", "f32"),
 ]
+SCALES = [1.0, 0.0125, 3.0]
+EXACT_SCALES = [1.0, 0.5]
 STREAM_SOURCES = ["payload", "resident", "named", "release", "generated", "split"]
 UNARY_SOURCES = ["data", "resident", "named", "release", "generated"]
 RESULTS = ["stream", "keep", "both"]
@@ -34,7 +39,7 @@ def record(m, n, k, combination, seed, **fields):
     a_type, b_type, d_type, compute = combination
     base = dict(m=m, n=n, k=k, a_type=a_type, b_type=b_type, d_type=d_type, compute=compute,
                 ask_compute=compute, trans_a=False, trans_b=False, layout_a="row", layout_b="row",
-                layout_d="row", alpha=1.0, beta=0.0, bias=False, activation="none", slope=0.01,
+                layout_d="row", alpha=1.0, beta=0.0, scale_a=1.0, scale_b=1.0, bias=False, activation="none", slope=0.01,
                 source_a="payload", source_b="payload", source_c="payload",
                 source_bias="payload", result="stream", unary=False, kernel="", exact=False,
                 seed=seed)
@@ -49,7 +54,8 @@ def describe(p):
         return f"{name.upper()}{t}:{p['layout_' + name]}:{p['source_' + name]}"
     parts = [f"{p['m']}x{p['n']}x{p['k']}", f"{p['a_type']}*{p['b_type']}->{p['d_type']}",
              f"compute={p['compute']}", operand("a"), operand("b"), f"D:{p['layout_d']}",
-             f"alpha={p['alpha']:g}", f"beta={p['beta']:g}", p["activation"], p["result"]]
+             f"alpha={p['alpha']:g}", f"beta={p['beta']:g}",
+             f"scales={p['scale_a']:g},{p['scale_b']:g}", p["activation"], p["result"]]
     parts += ["bias"] if p["bias"] else []
     parts += ["unary"] if p["unary"] else []
     parts += ["exact"] if p["exact"] else []
@@ -67,6 +73,9 @@ def vary(p, rng):
     for role in ("a", "b", "c", "bias"):
         p["source_" + role] = rng.choice(sources)
     p["alpha"], p["beta"] = rng.choice(EXACT_SCALARS if p["exact"] else SCALARS)
+    if p["a_type"] in FP8:
+        for scale in ("scale_a", "scale_b"):
+            p[scale] = rng.choice(EXACT_SCALES if p["exact"] else SCALES)
     p["activation"] = rng.choice(EXACT_ACTIVATIONS if p["exact"] else ACTIVATIONS)
     p["slope"] = rng.choice([0.25, 0.5] if p["exact"] else [0.01, 0.2])
     p["bias"] = rng.random() < 0.4
@@ -98,8 +107,9 @@ def draw(p):
                 ("uniform", -1.5, 1.25) if rng.random() < 0.5 else ("normal", 0.25, 1.5))
             operands[role] = (generate(*shape, types[role], *spec), spec)
         elif p["exact"]:
-            # f16 accumulation stays exact up to 2048 = 2^11, f32 up to 2^24.
-            limit = 1 if p["compute"] == "f16" else 3
+            # f16 accumulation stays exact up to 2048 = 2^11, the short sums of fp8 up to 2^13,
+            # f32 up to 2^24.
+            limit = 1 if p["compute"] == "f16" or p["a_type"] in FP8 else 3
             values = rng.integers(-limit, limit + 1, shape)
             operands[role] = (round_to(values, types[role]), None)
         else:

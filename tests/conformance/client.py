@@ -12,7 +12,7 @@ from gemm.v1 import gemm_pb2_grpc
 from elements import to_wire
 
 TYPES = {"f64": pb.DATA_TYPE_F64, "f32": pb.DATA_TYPE_F32, "f16": pb.DATA_TYPE_F16,
-         "bf16": pb.DATA_TYPE_BF16}
+         "bf16": pb.DATA_TYPE_BF16, "e4m3": pb.DATA_TYPE_F8E4M3, "e5m2": pb.DATA_TYPE_F8E5M2}
 LAYOUTS = {"row": pb.LAYOUT_ROW_MAJOR, "col": pb.LAYOUT_COLUMN_MAJOR}
 COMPUTES = {"default": pb.COMPUTE_MODE_UNSPECIFIED, "f64": pb.COMPUTE_MODE_F64,
             "f32": pb.COMPUTE_MODE_F32, "tf32": pb.COMPUTE_MODE_TF32, "f16": pb.COMPUTE_MODE_F16}

@@ -1,6 +1,6 @@
 """Element types of the contract as numpy sees them, and the generator of the contract.
 
-A matrix of elements is a numpy array of the wire type; bf16 is held as uint16.
+A matrix of elements is a numpy array of the wire type; bf16 is held as uint16, fp8 as uint8.
 """
 
 import math
@@ -8,11 +8,45 @@ import math
 import numpy as np
 
 # Unit roundoff of each type: the largest relative error of rounding to it.
-UNIT_ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
+UNIT_ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8,
+                 "e4m3": 2.0**-4, "e5m2": 2.0**-3}
 # Half the smallest subnormal: the largest absolute error of rounding to the type near zero.
 UNDERFLOW = {"f64": 5e-324, "f32": 2.0**-150, "f16": 2.0**-25, "bf16": 2.0**-134}
 WIRE = {"f64": np.dtype("<f8"), "f32": np.dtype("<f4"), "f16": np.dtype("<f2"),
-        "bf16": np.dtype("<u2")}
+        "bf16": np.dtype("<u2"), "e4m3": np.dtype("u1"), "e5m2": np.dtype("u1")}
+FP8 = ("e4m3", "e5m2")
+
+
+def _fp8_values(mantissa_bits, bias):
+    """The value of each of the 256 codes, infinities and NaNs left aside."""
+    codes = np.arange(256)
+    exponent, mantissa = (codes & 0x7F) >> mantissa_bits, codes % 2**mantissa_bits
+    fraction = mantissa / 2**mantissa_bits
+    size = np.where(exponent == 0, fraction * 2.0**(1 - bias),
+                    (1 + fraction) * 2.0**(exponent.astype(float) - bias))
+    return np.where(codes < 128, size, -size)
+
+
+# OCP 8-bit floating point: e4m3 has no infinity, and one NaN of either sign.
+_FP8_VALUES = {"e4m3": _fp8_values(3, 7), "e5m2": _fp8_values(2, 15)}
+_FP8_VALUES["e4m3"][[0x7F, 0xFF]] = np.nan
+_FP8_VALUES["e5m2"][[0x7D, 0x7E, 0x7F, 0xFD, 0xFE, 0xFF]] = np.nan
+_FP8_VALUES["e5m2"][[0x7C, 0xFC]] = [np.inf, -np.inf]
+_FP8_LARGEST = {"e4m3": 0x7E, "e5m2": 0x7B}  # the code of the largest finite value
+
+
+def _round_to_fp8(single, dtype):
+    """f32 values within the type's range, to the nearest code, the even one of two as near."""
+    values = _FP8_VALUES[dtype][:_FP8_LARGEST[dtype] + 1]
+    size = np.abs(single.astype(np.float64))
+    if not (size <= values[-1]).all():
+        raise ValueError(f"beyond {values[-1]}, the largest {dtype}")
+    above = np.searchsorted(values, size)  # the first code that is at least as large
+    below = np.maximum(above - 1, 0)
+    to_above, to_below = values[above] - size, size - values[below]
+    up = (to_above < to_below) | ((to_above == to_below) & (above % 2 == 0))
+    code = np.where(up, above, below).astype(np.uint8)
+    return code | np.where(np.signbit(single), 0x80, 0).astype(np.uint8)
 
 
 def round_to(values, dtype):
@@ -26,13 +60,15 @@ def round_to(values, dtype):
         # To nearest even: half of the dropped part, less one where the kept part is even.
         rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
         return (rounded >> np.uint32(16)).astype("<u2")
-    return single.astype(WIRE[dtype])
+    return _round_to_fp8(single, dtype) if dtype in FP8 else single.astype(WIRE[dtype])
 
 
 def to_double(elements, dtype):
     """Wire elements as f64, exactly."""
     if dtype == "bf16":
         return (elements.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    if dtype in FP8:
+        return _FP8_VALUES[dtype][elements]
     return elements.astype(np.float64)
 
 

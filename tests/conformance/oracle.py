@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from elements import UNDERFLOW, UNIT_ROUNDOFF, to_double
+from elements import FP8, UNDERFLOW, UNIT_ROUNDOFF, to_double
 
 try:
     import torch
@@ -66,7 +66,9 @@ def accumulation_factor(k, dtype, compute):
     accumulation k u passes 1 from k = 1024 on, so there the probabilistic bound
     lambda sqrt(k) u of Higham and Mary (SIAM J. Sci. Comput. 41, 2019) is taken where it is
     smaller, with lambda = 6. TF32 rounds, or on tensor cores cuts, each operand to 10 explicit
-    bits: 2^-10 each.
+    bits: 2^-10 each. Tensor cores of sm_89 and sm_90 keep 13 bits of a sum of fp8 products
+    (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.3.2); after 128 of them it must
+    have gone to f32.
     """
     u = accumulation_unit(dtype, compute)
     factor = k * u / (1 - k * u) if k * u < 1 else math.inf
@@ -74,6 +76,9 @@ def accumulation_factor(k, dtype, compute):
         factor = min(factor, 6 * math.sqrt(k) * u)
     if compute == "tf32":
         factor += 2 * 2.0**-10 + 2.0**-20
+    if dtype in FP8:
+        short = min(k, 128) + 4
+        factor += short * 2.0**-13 / (1 - short * 2.0**-13)
     if compute == "f64":
         factor *= 2  # The oracle accumulates in the same precision.
     return factor
@@ -106,9 +111,10 @@ def expected(backend, p, a, b, c, bias):
     """
     xp = backend.xp
     left, right = backend.array(to_double(a, p["a_type"])), backend.array(to_double(b, p["b_type"]))
-    pre = p["alpha"] * (left @ right)
+    alpha = p["alpha"] * p["scale_a"] * p["scale_b"]
+    pre = alpha * (left @ right)
     # The same additions with every sign positive: the scale of the rounding errors.
-    magnitude = abs(p["alpha"]) * (xp.abs(left) @ xp.abs(right))
+    magnitude = abs(alpha) * (xp.abs(left) @ xp.abs(right))
     terms = magnitude
     if c is not None and p["beta"] != 0:
         term = p["beta"] * backend.array(to_double(c, p["d_type"]))
@@ -142,7 +148,7 @@ def exact(p, a, b, c, bias):
     No tolerance goes with it: one rounding to the type of D is all that may happen.
     """
     backend = Backend("numpy")
-    pre = p["alpha"] * (to_double(a, p["a_type"]) @ to_double(b, p["b_type"]))
+    pre = p["alpha"] * p["scale_a"] * p["scale_b"] * (to_double(a, p["a_type"]) @ to_double(b, p["b_type"]))
     if c is not None and p["beta"] != 0:
         pre = pre + p["beta"] * to_double(c, p["d_type"])
     if bias is not None:

@@ -87,6 +87,19 @@ class ElementsTest(unittest.TestCase):
         values = [1.0, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-8 + 2.0**-20, 3.4e38, -0.0]
         self.assertEqual(round_to(values, "bf16").tolist(), bits)
 
+    def test_fp8_rounds_to_nearest_even(self):
+        values = [1.0, 1 + 2.0**-4, 1 + 3 * 2.0**-4, -448.0, 2.0**-9, 2.0**-10, -0.0]
+        bits = [0x38, 0x38, 0x3A, 0xFE, 0x01, 0x00, 0x80]
+        self.assertEqual(round_to(values, "e4m3").tolist(), bits)
+        values = [1.0, 1 + 2.0**-3, 1 + 3 * 2.0**-3, 57344.0, 2.0**-16]
+        self.assertEqual(round_to(values, "e5m2").tolist(), [0x3C, 0x3C, 0x3E, 0x7B, 0x01])
+
+    def test_fp8_codes_round_to_themselves(self):
+        for dtype, finite in (("e4m3", 0x7F), ("e5m2", 0x7C)):
+            codes = np.concatenate([np.arange(finite), 128 + np.arange(finite)]).astype(np.uint8)
+            back = round_to(to_double(codes, dtype), dtype)
+            self.assertEqual(back.tolist(), codes.tolist())
+
     def test_wire_round_trip(self):
         elements = round_to(np.arange(6).reshape(2, 3), "f16")
         for layout in ("row", "col"):

@@ -80,6 +80,9 @@ class Runner:
             transpose_a=p["trans_a"], transpose_b=p["trans_b"], alpha=p["alpha"], beta=p["beta"],
             activation=wire.ACTIVATIONS[p["activation"]], output_dtype=wire.TYPES[p["d_type"]],
             output_layout=wire.LAYOUTS[p["layout_d"]], compute=wire.COMPUTES[p["ask_compute"]])
+        for scale in ("scale_a", "scale_b"):
+            if p[scale] != 1:
+                setattr(product, scale, p[scale])
         if p["activation"] == "leaky_relu":
             product.leaky_slope = p["slope"]
         if p["kernel"]:

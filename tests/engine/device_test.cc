@@ -31,7 +31,9 @@ class Gate {
   static absl::Status Hold(const gemm::Launch& launch) {
     return static_cast<Gate*>(launch.operands.d)->Pass();
   }
-  absl::Status CloseOn(Stream& stream) { return stream.Launch(kKernel, {}, {.d = this}, {}, {}); }
+  absl::Status CloseOn(Stream& stream) {
+    return stream.Launch(kKernel, {}, {.d = this}, {}, {}, nullptr);
+  }
   void Open() {
     MutexLock lock(mutex_);
     open_ = true;
@@ -134,11 +136,11 @@ TEST_F(HostDeviceTest, TheNextNotifyTellsOfTheFirstFailedKernel) {
     MutexLock lock(mutex);
     told.push_back(std::string(status.message()));
   };
-  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {1}), absl::OkStatus());
-  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {2}), absl::OkStatus());
+  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {1}, nullptr), absl::OkStatus());
+  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {2}, nullptr), absl::OkStatus());
   compute(0).Notify(tell);
   compute(0).Notify(tell);
-  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {3}), absl::OkStatus());
+  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {3}, nullptr), absl::OkStatus());
   compute(0).Notify(tell);
   gate.Open();
   EXPECT_EQ(Finish(compute(0)), absl::OkStatus());

@@ -350,6 +350,70 @@ TEST_F(EngineTest, SlowReceiverHoldsItsWindowAndNoMore) {
   ExpectNothingHeld();
 }
 
+// Lets pieces go on threads of its own, in whatever order those come to it.
+class ScatteringRecorder : public JobRecorder {
+ public:
+  ScatteringRecorder() {
+    for (int i = 0; i < 3; ++i) threads_.emplace_back([this] { LetGo(); });
+  }
+  ~ScatteringRecorder() override {
+    {
+      MutexLock lock(mutex_);
+      ended_ = true;
+      changed_.NotifyAll();
+    }
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void OnResult(ResultPiece piece) override {
+    std::shared_ptr<StagingBlock> owner = std::move(piece.owner);
+    JobRecorder::OnResult(std::move(piece));
+    MutexLock lock(mutex_);
+    owners_.push_back(std::move(owner));
+    changed_.NotifyOne();
+  }
+
+ private:
+  void LetGo() {
+    while (true) {
+      std::shared_ptr<StagingBlock> owner;  // let go unlocked
+      MutexLock lock(mutex_);
+      while (owners_.empty() && !ended_) changed_.Wait(mutex_);
+      if (owners_.empty()) return;
+      owner = std::move(owners_.back());
+      owners_.pop_back();
+    }
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::shared_ptr<StagingBlock>> owners_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+// A piece let go while the next is being fetched must not overtake it.
+TEST_F(EngineTest, PiecesStayInOrderHoweverTheyAreLetGo) {
+  Make();
+  JobSpec spec;
+  spec.a.shape = Shape{1000, 4, gemm::DType::kF32};
+  spec.a.source = FromGenerator{{1}};
+  spec.b.shape = Shape{4, 1000, gemm::DType::kF32};
+  spec.b.source = FromGenerator{{2}};
+  std::vector<std::byte> first;
+  for (int run = 0; run < 20; ++run) {
+    auto recorder = std::make_shared<ScatteringRecorder>();
+    auto job = engine_->Admit(spec, recorder);
+    ASSERT_TRUE(job.ok()) << job.status();
+    (*job)->Start();
+    ASSERT_TRUE(recorder->Wait().ok());
+    ASSERT_FALSE(recorder->misused()) << "run " << run;
+    if (run == 0) first = recorder->bytes();
+    ASSERT_EQ(recorder->bytes(), first) << "run " << run;
+  }
+  ExpectNothingHeld();
+}
+
 TEST_F(EngineTest, DeadlinesPassInTransferAndInTheQueue) {
   EngineOptions options = SmallOptions();
   options.streams_per_device = 1;

@@ -118,6 +118,18 @@ void AddEnums(std::vector<BadJob>& jobs) {
 }
 
 void AddEpilogues(std::vector<BadJob>& jobs) {
+  jobs.push_back(Invalid("ScaleOfZero", [](auto& p, auto&) { p.set_scale_a(0); },
+                         {"product.scale_a", "0", "above 0"}));
+  jobs.push_back(
+      Invalid("ScaleInfinite",
+              [](auto& p, auto&) { p.set_scale_b(std::numeric_limits<double>::infinity()); },
+              {"product.scale_b", "inf", "finite"}));
+  jobs.push_back(Invalid("ScalesBeyondRange",
+                         [](auto& p, auto&) {
+                           p.set_scale_a(1e300);
+                           p.set_scale_b(1e300);
+                         },
+                         {"alpha is inf", "finite"}));
   jobs.push_back(Invalid("AlphaNotANumber", [](auto& p, auto&) { p.set_alpha(kNan); },
                          {"alpha is nan", "finite"}));
   jobs.push_back(Invalid("InfiniteBeta",
@@ -180,10 +192,10 @@ void AddKernels(std::vector<BadJob>& jobs) {
               {"a=f32", "b=f16"}));
   jobs.push_back(Header("NarrowTypes",
                         [](auto& p, auto&) {
-                          p.mutable_a()->mutable_shape()->set_dtype(v1::DATA_TYPE_F8E4M3);
-                          p.mutable_b()->mutable_shape()->set_dtype(v1::DATA_TYPE_F8E4M3);
+                          p.mutable_a()->mutable_shape()->set_dtype(v1::DATA_TYPE_S8);
+                          p.mutable_b()->mutable_shape()->set_dtype(v1::DATA_TYPE_S8);
                         },
-                        StatusCode::UNIMPLEMENTED, {"e4m3"}));
+                        StatusCode::UNIMPLEMENTED, {"s8"}));
   jobs.push_back(Invalid("ComputeModeThatTheTypesLack",
                          [](auto& p, auto&) { p.set_compute(v1::COMPUTE_MODE_F16); },
                          {"compute=f16"}));

@@ -28,6 +28,12 @@ void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
   command.add_option("--alpha", options.product.alpha, "Scales A B")
       ->type_name("NUMBER")
       ->capture_default_str();
+  command.add_option("--scale-a", options.product.scale_a, "What 1 in A stands for, as of fp8")
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  command.add_option("--scale-b", options.product.scale_b, "What 1 in B stands for")
+      ->type_name("NUMBER")
+      ->capture_default_str();
   CLI::Option* beta =
       command.add_option("--beta", options.product.beta, "Scales C")->type_name("NUMBER")->needs(c);
   c->needs(beta);
@@ -47,7 +53,7 @@ void DeclareArithmetic(CLI::App& command, MultiplyOptions& options) {
       ->type_name("NUMBER")
       ->capture_default_str();
   AddParsed(command, "--output-dtype", product.output_dtype, ParseDataTypeName,
-            "f64, f32, f16, bf16, e4m3, e5m2, s8 or s32; without it that of A")
+            "f64, f32, f16, bf16, e4m3, e5m2, s8 or s32; without it that of A, f16 for fp8")
       ->type_name("DTYPE");
   AddParsed(command, "--output-layout", product.output_layout, ParseLayoutName,
             "row or column; without it row")
