@@ -15,9 +15,10 @@ using RowsFn = absl::Span<const Kernel> (*)();
 constexpr RowsFn kTables[] = {
     HostRows,
 #if GEMM_HAS_CUDA
-    SimtRows,
-    CublasRows,
-    CublasLtRows,
+    SimtRows,        SimtSlicedKRows, SimtSgemmRows,     SimtBlockRows,   SimtHgemmRows,
+    WmmaStepRows,    WmmaStageRows,   WmmaLargeTileRows, WmmaTf32Rows,    MmaStageRows,
+    MmaDsmemRows,    MmaX2Rows,       GroupedF16Rows,    GroupedBF16Rows, GroupedE4M3Rows,
+    GroupedE5M2Rows, CublasRows,      CublasLtRows,
 #endif
 };
 

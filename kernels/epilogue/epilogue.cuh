@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "gemm/problem.h"
 #include "kernels/numeric/activation.h"
@@ -40,6 +42,52 @@ struct Epilogue {
   // Writes element (i, j) of D.
   __device__ void Store(Scalar sum, int64_t i, int64_t j) const {
     d[i * ldd + j] = Element::Store(Value(sum, i, j));
+  }
+
+  // kCount neighbours of a row, moved as one vector.
+  template <int kCount>
+  struct alignas(kCount * sizeof(Type)) Run {
+    Type elements[kCount];
+  };
+  template <size_t kBytes>
+  using RunWord = std::conditional_t<
+      kBytes == 16, uint4,
+      std::conditional_t<kBytes == 8, uint2, std::conditional_t<kBytes == 4, uint32_t, Type>>>;
+
+  // Writes elements (i, j) to (i, j + kCount - 1), those beside the n columns
+  // left out. j is a multiple of kCount, and a run at most 16 bytes.
+  template <int kCount>
+  __device__ void StoreRun(const Scalar (&sums)[kCount], int64_t i, int64_t j, int64_t n) const {
+    static_assert(kCount * sizeof(Type) <= kRowAlignment);
+    if (j + kCount > n) {
+      for (int x = 0; x < kCount && j + x < n; ++x) Store(sums[x], i, j + x);
+      return;
+    }
+    Scalar values[kCount];
+#pragma unroll
+    for (int x = 0; x < kCount; ++x) values[x] = alpha * sums[x];
+    if (beta != Scalar(0)) {
+      const auto old = *reinterpret_cast<const Run<kCount>*>(c + i * ldc + j);
+#pragma unroll
+      for (int x = 0; x < kCount; ++x) values[x] += beta * Element::Load(old.elements[x]);
+    }
+    if (bias_axis != BiasAxis::kNone) {
+#pragma unroll
+      for (int x = 0; x < kCount; ++x) {
+        values[x] += Element::Load(bias[bias_axis == BiasAxis::kColumns ? j + x : i]);
+      }
+    }
+    if (activation != Activation::kNone) {
+#pragma unroll
+      for (int x = 0; x < kCount; ++x) values[x] = Activate(activation, leaky_slope, values[x]);
+    }
+    Run<kCount> run;
+#pragma unroll
+    for (int x = 0; x < kCount; ++x) run.elements[x] = Element::Store(values[x]);
+    // By an intrinsic: the compiler may split an assignment into its elements.
+    RunWord<sizeof(run)> word;
+    memcpy(&word, &run, sizeof(run));
+    __stwb(reinterpret_cast<RunWord<sizeof(run)>*>(d + i * ldd + j), word);
   }
 };
 

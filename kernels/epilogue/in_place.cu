@@ -81,8 +81,14 @@ WideProduct MakeWideProduct(const Problem& problem, const Operands& operands,
 
 absl::Status FinishWideProduct(const Problem& problem, const Operands& operands,
                                const WideProduct& wide, CUstream_st* stream) {
-  return problem.types.d == DType::kF16 ? Finish<DType::kF16>(problem, operands, wide, stream)
-                                        : Finish<DType::kBF16>(problem, operands, wide, stream);
+  switch (problem.types.d) {
+    case DType::kF16:
+      return Finish<DType::kF16>(problem, operands, wide, stream);
+    case DType::kBF16:
+      return Finish<DType::kBF16>(problem, operands, wide, stream);
+    default:
+      return Finish<DType::kF32>(problem, operands, wide, stream);
+  }
 }
 
 absl::Status ApplyBiasAndActivation(const Problem& problem, const Operands& operands,

@@ -34,7 +34,8 @@ struct WideProduct {
 WideProduct MakeWideProduct(const Problem& problem, const Operands& operands,
                             const Workspace& scratch);
 
-// Enqueues D = act(W + beta * C + bias) over the wide product W.
+// Enqueues D = act(W + beta * C + bias) over the wide product W, which may have
+// more columns than D. D is f16, bf16 or f32.
 absl::Status FinishWideProduct(const Problem& problem, const Operands& operands,
                                const WideProduct& wide, CUstream_st* stream);
 

@@ -30,7 +30,7 @@ struct GeneratorSpec {
 // has the index i * cols + j in either.
 struct GeneratorTarget {
   void* data = nullptr;
-  DType type = DType::kF32;  // f64, f32, f16, bf16
+  DType type = DType::kF32;  // f64, f32, f16, bf16, e4m3, e5m2
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t pitch_bytes = 0;  // from one line to the next

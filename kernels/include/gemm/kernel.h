@@ -45,6 +45,13 @@ using LaunchParams = std::array<int64_t, kMaxParams>;
 // thread-safe: whoever owns the stream owns it.
 class Libraries;
 
+// A kernel whose loads do not take an operand as it lies transposes it first,
+// and then records `event`.
+struct StagedMark {
+  CUevent_st* event = nullptr;
+  bool recorded = false;  // whether it did
+};
+
 struct Launch {
   const Problem& problem;
   const Operands& operands;
@@ -52,9 +59,7 @@ struct Launch {
   LaunchParams params;
   CUstream_st* stream = nullptr;   // null on the host
   Libraries* libraries = nullptr;  // null on the host
-  // Where not null, recorded after the operands' transposes by a kernel that had
-  // to make some before its product; left alone by one that had not.
-  CUevent_st* staged = nullptr;
+  StagedMark* staged = nullptr;    // may be null
 };
 
 // CUDA compute capability as major * 10 + minor: 80, 86, 89, 90.

@@ -22,7 +22,8 @@ struct Expected {
 //
 // gamma_k = k u / (1 - k u) with u the unit roundoff of the accumulation
 // (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), plus
-// 2 u of TF32 for its rounded operands, plus the smallest subnormal of D.
+// 2 u of TF32 for its rounded operands or what tensor cores lose of 128 products
+// of fp8, plus the smallest subnormal of D.
 // Where k u >= 1/4 (long f16 accumulations) the bound is the probabilistic
 // sqrt(k) one of Higham and Mary (2019), so it still says something. The bound
 // also allows for tensor cores that truncate, and for bias and activation in a

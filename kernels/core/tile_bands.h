@@ -1,0 +1,25 @@
+// How wide the bands are that thread blocks take one after the other.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gemm/kernel.h"
+
+namespace gemm {
+
+// Tile columns of a band, see BandedTile, for the launch parameter "swizzle":
+// the band's elements along n, 0 for a single band. The own choice is bands of
+// equal width of at most 16 tile columns: about as many as the blocks that run
+// at a time make tile rows, so that together they read little.
+constexpr int BandTiles(int64_t swizzle, int tiles_n, int tile_n) {
+  constexpr int kSquareBand = 16;
+  if (swizzle == 0) return tiles_n;
+  if (swizzle == kOwnChoice) {
+    const int bands = (tiles_n + kSquareBand - 1) / kSquareBand;
+    return (tiles_n + bands - 1) / bands;
+  }
+  return static_cast<int>(std::clamp<int64_t>(swizzle / tile_n, 1, tiles_n));
+}
+
+}  // namespace gemm

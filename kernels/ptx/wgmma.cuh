@@ -1,0 +1,190 @@
+// wgmma: products of tiles in shared memory by a warpgroup, sums in registers
+// (PTX ISA 8.0, sm_90a alone).
+//
+// A warpgroup is four warps, of which the first one's index is a multiple of
+// four. It holds 64 x kN sums: with g = lane / 4 and t = 2 (lane % 4), warp w's
+// lane has in sums[4 j .. 4 j + 3]
+//   (16 w + g, 8 j + t), the one right of it, and the same two 8 rows below.
+//
+// The order of a product: shared memory is written, each writer calls
+// FenceProxyAsync, a barrier; WgmmaFence where the sums were touched otherwise;
+// Wgmma some times; WgmmaCommit. Until WgmmaWait says that the group is over,
+// neither the sums nor the tiles may be touched.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/dtype.h"
+
+// Device code that is compiled for sm_90a.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define GEMM_HAS_WGMMA 1
+#else
+#define GEMM_HAS_WGMMA 0
+#endif
+
+namespace gemm::ptx {
+
+// How a matrix lies in shared memory, for one step over k, 32 bytes of each
+// row: cut into panels whose rows are `span` bytes wide (32, 64 or 128), in
+// which the number of each 16-byte chunk in its row is XORed with that of the
+// 128-byte line it lies in. A panel starts on a multiple of 8 spans.
+//
+// K-major: rows run along k. `group_stride` bytes lie between groups of 8 rows;
+//   only a part of one panel is looked at.
+// MN-major (16-bit types): rows run along m or n. `group_stride` lies between
+//   groups of 8 rows, `panel_stride` between panels.
+// The bits are those of CUTLASS's cute/arch/mma_sm90_desc.hpp.
+struct WgmmaLayout {
+  int span;
+  int group_stride;
+  int panel_stride;
+
+  constexpr uint64_t bits() const {
+    const uint64_t swizzle = span == 128 ? 1 : span == 64 ? 2 : 3;
+    return swizzle << 62 | static_cast<uint64_t>(group_stride / 16) << 32 |
+           static_cast<uint64_t>(panel_stride / 16) << 16;
+  }
+};
+
+// The matrix of such a layout that begins at a shared address.
+__device__ __forceinline__ uint64_t WgmmaMatrix(uint64_t layout_bits, uint32_t shared) {
+  return layout_bits | (shared & 0x3FFFF) >> 4;
+}
+
+#if GEMM_HAS_WGMMA
+
+// Orders this thread's writes to shared memory before the tensor cores' reads
+// of it, which follow a barrier.
+__device__ __forceinline__ void FenceProxyAsync() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Orders uses of the sums by this warpgroup's threads before the next Wgmma.
+__device__ __forceinline__ void WgmmaFence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// Ends a group of products.
+__device__ __forceinline__ void WgmmaCommit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Waits until at most kPending groups of this warp are under way.
+template <int kPending>
+__device__ __forceinline__ void WgmmaWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+// Keeps the compiler from moving uses of the sums over this point: it does not
+// see that products under way write them.
+template <int kCount>
+__device__ __forceinline__ void WgmmaPin(float (&sums)[kCount]) {
+#pragma unroll
+  for (int x = 0; x < kCount; ++x) asm volatile("" : "+f"(sums[x])::"memory");
+}
+
+// The names of the first registers of an asm statement.
+#define GEMM_REGISTERS_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define GEMM_REGISTERS_32 \
+  GEMM_REGISTERS_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define GEMM_REGISTERS_64                                                                 \
+  GEMM_REGISTERS_32                                                                       \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52," \
+  "%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define GEMM_REGISTERS_128                                                                      \
+  GEMM_REGISTERS_64                                                                             \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,"   \
+  "%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106," \
+  "%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,"  \
+  "%125,%126,%127"
+// And what they hold.
+#define GEMM_SUMS_4(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
+#define GEMM_SUMS_16(i) GEMM_SUMS_4(i), GEMM_SUMS_4(i + 4), GEMM_SUMS_4(i + 8), GEMM_SUMS_4(i + 12)
+#define GEMM_SUMS_32(i) GEMM_SUMS_16(i), GEMM_SUMS_16(i + 16)
+#define GEMM_SUMS_64(i) GEMM_SUMS_32(i), GEMM_SUMS_32(i + 32)
+#define GEMM_SUMS_128(i) GEMM_SUMS_64(i), GEMM_SUMS_64(i + 64)
+
+// One instruction of `count` sums a thread; `A`, `B` and `C` name the operands
+// behind them.
+#define GEMM_WGMMA(shape, types, transposes, count, A, B, C, ...)                              \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " C                                       \
+               ", 0;\n"                                                                        \
+               "wgmma.mma_async.sync.aligned." shape ".f32." types " {" GEMM_REGISTERS_##count \
+               "}, " A ", " B ", add, 1, 1" transposes ";\n}"                                  \
+               : GEMM_SUMS_##count(0)                                                          \
+               : __VA_ARGS__, "l"(b), "r"(static_cast<int>(add)))
+
+// Every width for one pair of types.
+#define GEMM_WGMMA_OF(k, types, transposes)                                          \
+  if constexpr (kCount == 16) {                                                      \
+    GEMM_WGMMA("m64n32" k, types, transposes, 16, "%16", "%17", "%18", "l"(a));      \
+  } else if constexpr (kCount == 32) {                                               \
+    GEMM_WGMMA("m64n64" k, types, transposes, 32, "%32", "%33", "%34", "l"(a));      \
+  } else if constexpr (kCount == 64) {                                               \
+    GEMM_WGMMA("m64n128" k, types, transposes, 64, "%64", "%65", "%66", "l"(a));     \
+  } else {                                                                           \
+    static_assert(kCount == 128);                                                    \
+    GEMM_WGMMA("m64n256" k, types, transposes, 128, "%128", "%129", "%130", "l"(a)); \
+  }
+
+// The same with A in registers, 64 columns.
+#define GEMM_WGMMA_FRAGMENT(types)                                                        \
+  GEMM_WGMMA("m64n64k32", types, "", 32, "{%32, %33, %34, %35}", "%36", "%37", "r"(a[0]), \
+             "r"(a[1]), "r"(a[2]), "r"(a[3]))
+
+// Starts sums = A B + (add ? sums : 0) over 32 bytes of k, A 64 rows and B kN =
+// 2 kCount columns. A is K-major; B is K-major or, where kMnMajorB, MN-major.
+template <DType kA, DType kB, bool kMnMajorB, int kCount>
+__device__ __forceinline__ void Wgmma(float (&sums)[kCount], uint64_t a, uint64_t b, bool add) {
+  if constexpr (kA == DType::kF16 && kMnMajorB) {
+    GEMM_WGMMA_OF("k16", "f16.f16", ", 0, 1")
+  } else if constexpr (kA == DType::kF16) {
+    GEMM_WGMMA_OF("k16", "f16.f16", ", 0, 0")
+  } else if constexpr (kA == DType::kBF16 && kMnMajorB) {
+    GEMM_WGMMA_OF("k16", "bf16.bf16", ", 0, 1")
+  } else if constexpr (kA == DType::kBF16) {
+    GEMM_WGMMA_OF("k16", "bf16.bf16", ", 0, 0")
+  } else if constexpr (kA == DType::kE4M3 && kB == DType::kE4M3) {
+    GEMM_WGMMA_OF("k32", "e4m3.e4m3", "")
+  } else if constexpr (kA == DType::kE4M3) {
+    GEMM_WGMMA_OF("k32", "e4m3.e5m2", "")
+  } else if constexpr (kB == DType::kE4M3) {
+    GEMM_WGMMA_OF("k32", "e5m2.e4m3", "")
+  } else {
+    GEMM_WGMMA_OF("k32", "e5m2.e5m2", "")
+  }
+}
+
+// The same over fp8 with A in registers: a warp holds of its 16 rows what it holds
+// for mma.sync; see mma_fp8.cuh.
+template <DType kA, DType kB>
+__device__ __forceinline__ void WgmmaFp8(float (&sums)[32], const uint32_t (&a)[4], uint64_t b,
+                                         bool add) {
+  if constexpr (kA == DType::kE4M3 && kB == DType::kE4M3) {
+    GEMM_WGMMA_FRAGMENT("e4m3.e4m3");
+  } else if constexpr (kA == DType::kE4M3) {
+    GEMM_WGMMA_FRAGMENT("e4m3.e5m2");
+  } else if constexpr (kB == DType::kE4M3) {
+    GEMM_WGMMA_FRAGMENT("e5m2.e4m3");
+  } else {
+    GEMM_WGMMA_FRAGMENT("e5m2.e5m2");
+  }
+}
+
+#undef GEMM_WGMMA_FRAGMENT
+#undef GEMM_WGMMA_OF
+#undef GEMM_WGMMA
+#undef GEMM_SUMS_128
+#undef GEMM_SUMS_64
+#undef GEMM_SUMS_32
+#undef GEMM_SUMS_16
+#undef GEMM_SUMS_4
+#undef GEMM_REGISTERS_128
+#undef GEMM_REGISTERS_64
+#undef GEMM_REGISTERS_32
+#undef GEMM_REGISTERS_16
+
+#endif  // GEMM_HAS_WGMMA
+
+}  // namespace gemm::ptx

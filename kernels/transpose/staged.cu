@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/core/cuda_status.h"
+#include "kernels/transpose/staged.h"
+
+namespace gemm {
+namespace {
+
+constexpr int kTile = 32;
+constexpr int kThreadRows = 8;
+constexpr int64_t kMaxBlocks = 1 << 20;
+
+// Y[cols, rows] = X[rows, cols] transposed, through a padded tile so that both
+// sides are read and written in whole lines.
+template <class Element>
+__global__ __launch_bounds__(kTile* kThreadRows) void TransposeKernel(const Element* x, int64_t ldx,
+                                                                      Element* y, int64_t ldy,
+                                                                      int64_t rows, int64_t cols) {
+  __shared__ Element tile[kTile][kTile + 4 / sizeof(Element) + (sizeof(Element) > 4 ? 1 : 0)];
+  const int64_t tiles_across = (cols + kTile - 1) / kTile;
+  const int64_t tiles = tiles_across * ((rows + kTile - 1) / kTile);
+  for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+    const int64_t row = t / tiles_across * kTile, col = t % tiles_across * kTile;
+    for (int r = threadIdx.y; r < kTile; r += kThreadRows) {
+      const int64_t i = row + r, j = col + threadIdx.x;
+      if (i < rows && j < cols) tile[r][threadIdx.x] = x[i * ldx + j];
+    }
+    __syncthreads();
+    for (int r = threadIdx.y; r < kTile; r += kThreadRows) {
+      const int64_t i = col + r, j = row + threadIdx.x;
+      if (i < cols && j < rows) y[i * ldy + j] = tile[threadIdx.x][r];
+    }
+    __syncthreads();
+  }
+}
+
+// A stored matrix, and where its transpose goes.
+struct Matrix {
+  const void* data;
+  int64_t ld;
+  int64_t rows;
+  int64_t cols;
+  DType type;
+};
+
+int64_t TransposedPitch(const Matrix& x) { return PitchBytes(x.rows, x.type); }
+
+size_t TransposedBytes(const Matrix& x) {
+  // The next transpose starts on a 256-byte boundary.
+  return (static_cast<size_t>(x.cols * TransposedPitch(x)) + 255) / 256 * 256;
+}
+
+template <class Element>
+void Enqueue(const Matrix& x, void* y, CUstream_st* stream) {
+  const int64_t tiles = (x.rows + kTile - 1) / kTile * ((x.cols + kTile - 1) / kTile);
+  TransposeKernel<Element>
+      <<<static_cast<unsigned>(std::min(tiles, kMaxBlocks)), dim3(kTile, kThreadRows), 0, stream>>>(
+          static_cast<const Element*>(x.data), x.ld, static_cast<Element*>(y),
+          TransposedPitch(x) / static_cast<int64_t>(sizeof(Element)), x.rows, x.cols);
+}
+
+absl::Status Transpose(const Matrix& x, void* y, CUstream_st* stream) {
+  switch (SizeOf(x.type)) {
+    case 1:
+      Enqueue<uint8_t>(x, y, stream);
+      break;
+    case 2:
+      Enqueue<uint16_t>(x, y, stream);
+      break;
+    case 4:
+      Enqueue<uint32_t>(x, y, stream);
+      break;
+    default:
+      Enqueue<uint64_t>(x, y, stream);
+  }
+  return CudaStatus(cudaGetLastError(), "launch of an operand's transpose");
+}
+
+Matrix StoredA(const Problem& p, const Operands& o) {
+  return {o.a, o.lda, p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, p.types.a};
+}
+
+Matrix StoredB(const Problem& p, const Operands& o) {
+  return {o.b, o.ldb, p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n, p.types.b};
+}
+
+}  // namespace
+
+size_t StagedBytes(const Problem& problem, const LoadLayout& layout) {
+  size_t bytes = 0;
+  if (problem.trans_a != layout.trans_a) bytes += TransposedBytes(StoredA(problem, {}));
+  if (problem.trans_b != layout.trans_b) bytes += TransposedBytes(StoredB(problem, {}));
+  return bytes;
+}
+
+absl::StatusOr<Staged> StageOperands(const Launch& launch, const LoadLayout& layout) {
+  Staged staged{launch.problem, launch.operands};
+  auto* scratch = static_cast<std::byte*>(launch.workspace.data);
+  const auto stage = [&](const Matrix& x, const void*& data, int64_t& ld) {
+    const absl::Status status = Transpose(x, scratch, launch.stream);
+    data = scratch;
+    ld = TransposedPitch(x) / static_cast<int64_t>(SizeOf(x.type));
+    scratch += TransposedBytes(x);
+    return status;
+  };
+  const bool stage_a = launch.problem.trans_a != layout.trans_a;
+  const bool stage_b = launch.problem.trans_b != layout.trans_b;
+  if (stage_a) {
+    const Matrix a = StoredA(launch.problem, launch.operands);
+    if (absl::Status status = stage(a, staged.operands.a, staged.operands.lda); !status.ok()) {
+      return status;
+    }
+    staged.problem.trans_a = layout.trans_a;
+  }
+  if (stage_b) {
+    const Matrix b = StoredB(launch.problem, launch.operands);
+    if (absl::Status status = stage(b, staged.operands.b, staged.operands.ldb); !status.ok()) {
+      return status;
+    }
+    staged.problem.trans_b = layout.trans_b;
+  }
+  if ((stage_a || stage_b) && launch.staged != nullptr) {
+    const absl::Status status =
+        CudaStatus(cudaEventRecord(launch.staged->event, launch.stream), "cudaEventRecord");
+    if (!status.ok()) return status;
+    launch.staged->recorded = true;
+  }
+  return staged;
+}
+
+}  // namespace gemm
