@@ -2,15 +2,14 @@
 // memory as they lie.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
-#include "absl/strings/str_cat.h"
 #include "gemm/kernel.h"
 #include "kernels/core/cuda_status.h"
+#include "kernels/core/tile_grid.h"
 #include "kernels/epilogue/epilogue.cuh"
+#include "kernels/numeric/multiply_add.cuh"
 
 namespace gemm {
 
@@ -36,11 +35,6 @@ struct StridedOperand {
         row_stride(transposed ? 1 : ld),
         col_stride(transposed ? ld : 1) {}
 };
-
-// acc + a * b with one rounding to the accumulator's type.
-__device__ inline double MultiplyAdd(double a, double b, double acc) { return fma(a, b, acc); }
-__device__ inline float MultiplyAdd(float a, float b, float acc) { return fmaf(a, b, acc); }
-__device__ inline __half MultiplyAdd(__half a, __half b, __half acc) { return __hfma(a, b, acc); }
 
 // An operand's element in the accumulator's type.
 template <class Variant>
@@ -84,19 +78,13 @@ absl::Status LaunchNaive(const Launch& launch) {
   using Element = typename Variant::Operand::Type;
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
-  const int64_t tiles_m = (p.m + kConfig.tile_m - 1) / kConfig.tile_m;
-  const int64_t tiles_n = (p.n + kConfig.tile_n - 1) / kConfig.tile_n;
-  constexpr int64_t kMaxTiles = std::numeric_limits<int32_t>::max();
-  if (tiles_m > kMaxTiles / tiles_n) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("m x n is ", p.m, " x ", p.n, ", more than ", kMaxTiles, " tiles of ",
-                     kConfig.tile_m, " x ", kConfig.tile_n, ", the most that one launch takes"));
-  }
+  const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m, kConfig.tile_n);
+  if (!grid.ok()) return grid.status();
   const dim3 block(kConfig.tile_n, kConfig.tile_m);
-  NaiveKernel<Variant><<<static_cast<unsigned>(tiles_m * tiles_n), block, 0, launch.stream>>>(
+  NaiveKernel<Variant><<<grid->blocks(), block, 0, launch.stream>>>(
       StridedOperand<Element>(o.a, o.lda, p.trans_a),
       StridedOperand<Element>(o.b, o.ldb, p.trans_b), MakeEpilogue<kConfig.type>(p, o), p.m, p.n,
-      p.k, tiles_n);
+      p.k, grid->tiles_n);
   return CudaStatus(cudaGetLastError(), "launch of a naive kernel");
 }
 

@@ -1,9 +1,10 @@
-// The table of the CUDA-core family.
+// The rows of the CUDA-core family that give a thread one element.
 #include <iterator>
 
 #include "kernels/core/families.h"
 #include "kernels/core/rows.h"
 #include "kernels/simt/naive.cuh"
+#include "kernels/simt/sliced_k.cuh"
 
 namespace gemm {
 namespace naive {
@@ -29,6 +30,27 @@ struct Variant {
 
 }  // namespace naive
 
+namespace sliced_k {
+
+struct Row {
+  absl::string_view name;
+  absl::string_view summary;
+  SlicedKConfig config;
+};
+
+constexpr Row kTable[] = {
+    {"sgemm_sliced_k_f32", "slices of K in shared memory", {DType::kF32}},
+    {"hgemm_sliced_k_f16", "slices of K in shared memory; sums in f16", {DType::kF16}},
+};
+
+template <size_t kIndex>
+struct Variant {
+  static constexpr SlicedKConfig kConfig = kTable[kIndex].config;
+  using Operand = DeviceElement<kConfig.type>;
+};
+
+}  // namespace sliced_k
+
 namespace {
 
 constexpr Compute ComputeOf(DType accumulate) {
@@ -42,18 +64,17 @@ constexpr Compute ComputeOf(DType accumulate) {
   }
 }
 
-template <NaiveConfig kConfig>
-constexpr Types kNaiveTypes[] = {
-    {kConfig.type, kConfig.type, kConfig.type, ComputeOf(kConfig.accumulate)}};
+template <DType kType, DType kAccumulate>
+constexpr Types kTypes[] = {{kType, kType, kType, ComputeOf(kAccumulate)}};
 
-constexpr auto kRows = MakeRows<std::size(naive::kTable)>([](auto index) {
+constexpr auto kNaive = MakeRows<std::size(naive::kTable)>([](auto index) {
   constexpr const naive::Row& kRow = naive::kTable[index];
   constexpr NaiveConfig kConfig = kRow.config;
   return Kernel{
       .name = kRow.name,
       .family = "simt",
       .summary = kRow.summary,
-      .types = kNaiveTypes<kConfig>,
+      .types = kTypes<kConfig.type, kConfig.accumulate>,
       .tile_m = kConfig.tile_m,
       .tile_n = kConfig.tile_n,
       .tile_k = 1,
@@ -64,8 +85,30 @@ constexpr auto kRows = MakeRows<std::size(naive::kTable)>([](auto index) {
   };
 });
 
+constexpr auto kSlicedK = MakeRows<std::size(sliced_k::kTable)>([](auto index) {
+  constexpr const sliced_k::Row& kRow = sliced_k::kTable[index];
+  constexpr SlicedKConfig kConfig = kRow.config;
+  return Kernel{
+      .name = kRow.name,
+      .family = "simt",
+      .summary = kRow.summary,
+      .types = kTypes<kConfig.type, kConfig.type>,
+      .tile_m = kConfig.tile,
+      .tile_n = kConfig.tile,
+      .tile_k = kConfig.tile,
+      .stages = 1,
+      .threads = kConfig.threads(),
+      .shared_memory_bytes = 2 * SizeOf(kConfig.type) * size_t{kConfig.threads()},
+      .auto_rank = 11,
+      .workspace_bytes = StagedBytesFor<false, false>,
+      .launch = LaunchSlicedK<sliced_k::Variant<index>>,
+  };
+});
+
 }  // namespace
 
-absl::Span<const Kernel> SimtRows() { return kRows; }
+absl::Span<const Kernel> SimtRows() { return kNaive; }
+
+absl::Span<const Kernel> SimtSlicedKRows() { return kSlicedK; }
 
 }  // namespace gemm

@@ -1,0 +1,236 @@
+// The thread-tiled kernel: a block makes a tile of D from slices of A and B in
+// shared memory, a thread an outer product of strips of those in registers.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/tile_order.h"
+#include "kernels/epilogue/epilogue.cuh"
+#include "kernels/simt/tiled_copy.cuh"
+
+namespace gemm {
+
+template <class Variant>
+using TiledSums = Sums<typename Variant::Element, Variant::kLayout.config.thread_m,
+                       Variant::kLayout.config.thread_n, Variant::kLayout.config.packed>;
+
+// Reads a slice from shared memory and multiplies it, one step along k after the
+// other.
+template <class Variant>
+class SliceProduct {
+ public:
+  using Element = typename Variant::Element;
+  using Slice = SharedSlice<Variant>;
+  static constexpr TiledLayout kLayout = Variant::kLayout;
+  static constexpr TiledConfig kConfig = kLayout.config;
+  // As device code takes it: kLayout has no address there.
+  static GEMM_HOST_DEVICE constexpr TiledLayout Layout() {
+    constexpr TiledLayout kCopy = Variant::kLayout;
+    return kCopy;
+  }
+
+  explicit __device__ SliceProduct(TilePosition origin) : origin_(origin) {}
+
+  // All of a slice.
+  __device__ void Add(const Slice& slice, TiledSums<Variant>& sums) const {
+    if constexpr (kConfig.transposes_a()) {
+#pragma unroll
+      for (int k = 0; k < kConfig.block_k; ++k) {
+        Fragments fragments;
+        Load(slice, k, fragments);
+        Multiply(fragments, sums);
+      }
+    } else {
+#pragma unroll kDeepUnroll
+      for (int k = 0; k < kConfig.block_k; k += kDeep) AddDeep(slice, k, sums);
+    }
+  }
+
+  // One step's strips of A, transposed, and of B.
+  struct Fragments {
+    Strip<Element, kLayout.run_m()> a[kConfig.thread_m / kLayout.run_m()];
+    Strip<Element, kLayout.run_n()> b[kConfig.thread_n / kLayout.run_n()];
+  };
+
+  __device__ void Load(const Slice& slice, int k, Fragments& fragments) const {
+#pragma unroll
+    for (int run = 0; run < kRunsM; ++run) {
+      fragments.a[run].Load(slice.a + Layout().AOffset(origin_.row, 0) +
+                            Layout().AOffset(Layout().RowStep(run * kLayout.run_m()), k));
+    }
+    LoadB(slice, k, fragments.b);
+  }
+
+  static __device__ void Multiply(const Fragments& fragments, TiledSums<Variant>& sums) {
+#pragma unroll
+    for (int i = 0; i < kConfig.thread_m; ++i) {
+#pragma unroll
+      for (int run = 0; run < kRunsN; ++run) {
+        sums.Add(i, fragments.a[i / kLayout.run_m()], i % kLayout.run_m(), fragments.b[run],
+                 run * kLayout.run_n());
+      }
+    }
+  }
+
+ private:
+  static constexpr int kRunsM = kConfig.thread_m / kLayout.run_m();
+  static constexpr int kRunsN = kConfig.thread_n / kLayout.run_n();
+  // Steps along k of a 16-byte load from a slice of A that lies m x k. In the
+  // plain kernels one such load is multiplied before the next comes, since there
+  // are registers for only one beside the sums.
+  static constexpr int kDeep = kConfig.widest();
+  static constexpr int kDeepUnroll = kConfig.conflict_free ? kConfig.block_k / kDeep : 1;
+
+  template <int kCount>
+  __device__ void LoadB(const Slice& slice, int k,
+                        Strip<Element, kLayout.run_n()> (&b)[kCount]) const {
+#pragma unroll
+    for (int run = 0; run < kCount; ++run) {
+      b[run].Load(slice.b + Layout().BOffset(0, origin_.col) +
+                  Layout().BOffset(k, Layout().ColStep(run * kLayout.run_n())));
+    }
+  }
+
+  // kDeep steps from a slice of A that lies m x k.
+  __device__ void AddDeep(const Slice& slice, int k, TiledSums<Variant>& sums) const {
+    Strip<Element, kDeep> a[kConfig.thread_m];
+#pragma unroll
+    for (int i = 0; i < kConfig.thread_m; ++i) {
+      a[i].Load(slice.a + Layout().AOffset(origin_.row, 0) +
+                Layout().AOffset(Layout().RowStep(i), k));
+    }
+#pragma unroll
+    for (int x = 0; x < kDeep; ++x) {
+      Strip<Element, kLayout.run_n()> b[kRunsN];
+      LoadB(slice, k + x, b);
+#pragma unroll
+      for (int i = 0; i < kConfig.thread_m; ++i) {
+#pragma unroll
+        for (int run = 0; run < kRunsN; ++run) {
+          sums.Add(i, a[i], x, b[run], run * kLayout.run_n());
+        }
+      }
+    }
+  }
+
+  const TilePosition origin_;
+};
+
+// ---- The ways through `count` slices, of which the last has `tail` (1 to
+// block_k) elements inside k. ----
+
+// One buffer: all threads fill it, all threads use it.
+template <class Variant>
+__device__ void OneBuffer(SliceCopy<Variant>& copy, const SliceProduct<Variant>& product,
+                          SharedSlice<Variant> (&slices)[1], uint32_t count, int tail,
+                          TiledSums<Variant>& sums) {
+  copy.StartLast(count - 1, tail, slices[0]);
+  copy.Finish(slices[0]);
+  __syncthreads();
+  for (uint32_t left = count - 1;; --left) {
+    product.Add(slices[0], sums);
+    if (left == 0) break;
+    __syncthreads();
+    copy.StartNext(slices[0]);
+    copy.Finish(slices[0]);
+    __syncthreads();
+  }
+}
+
+// Two buffers: the next slice comes while one is multiplied. The one barrier of
+// a turn says both that the next slice is there and that this one is used up.
+template <class Variant>
+__device__ void TwoBuffers(SliceCopy<Variant>& copy, const SliceProduct<Variant>& product,
+                           SharedSlice<Variant> (&slices)[2], uint32_t count, int tail,
+                           TiledSums<Variant>& sums) {
+  copy.StartLast(count - 1, tail, slices[0]);
+  copy.Finish(slices[0]);
+  __syncthreads();
+  int now = 0;
+  for (uint32_t left = count - 1;; --left, now ^= 1) {
+    if (left > 0) copy.StartNext(slices[now ^ 1]);
+    product.Add(slices[now], sums);
+    if (left == 0) break;
+    copy.Finish(slices[now ^ 1]);
+    __syncthreads();
+  }
+}
+
+// The same, and each step's fragments are read while the step before is
+// multiplied, over the barrier too.
+template <class Variant>
+__device__ void TwoBuffersPrefetched(SliceCopy<Variant>& copy, const SliceProduct<Variant>& product,
+                                     SharedSlice<Variant> (&slices)[2], uint32_t count, int tail,
+                                     TiledSums<Variant>& sums) {
+  constexpr TiledConfig kConfig = Variant::kLayout.config;
+  static_assert(kConfig.block_k % 2 == 0, "a slice starts with the first of the two fragments");
+  typename SliceProduct<Variant>::Fragments fragments[2];
+  copy.StartLast(count - 1, tail, slices[0]);
+  copy.Finish(slices[0]);
+  __syncthreads();
+  product.Load(slices[0], 0, fragments[0]);
+  int now = 0;
+  for (uint32_t left = count; left > 0; --left, now ^= 1) {
+    if (left > 1) copy.StartNext(slices[now ^ 1]);
+#pragma unroll
+    for (int k = 0; k < kConfig.block_k; ++k) {
+      if (k + 1 < kConfig.block_k) {
+        product.Load(slices[now], k + 1, fragments[(k + 1) % 2]);
+      } else {
+        if (left > 1) copy.Finish(slices[now ^ 1]);
+        __syncthreads();
+        product.Load(slices[now ^ 1], 0, fragments[0]);
+      }
+      product.Multiply(fragments[k % 2], sums);
+    }
+  }
+}
+
+// `Variant` has a constexpr TiledLayout kLayout and the Element type.
+template <class Variant>
+__global__ __launch_bounds__(
+    Variant::kLayout.config.threads(),
+    Variant::kLayout.config
+        .blocks_per_sm()) void TiledKernel(const TiledOperands<typename Variant::Element> operands,
+                                           const Epilogue<Variant::kLayout.config.type> epilogue,
+                                           int tiles_m, int tiles_n, int band) {
+  constexpr TiledLayout kLayout = Variant::kLayout;
+  constexpr TiledConfig kConfig = kLayout.config;
+  __shared__ SharedSlice<Variant> slices[kConfig.buffers];
+
+  const TileCoord tile = BandedTile(static_cast<int>(blockIdx.x), tiles_m, tiles_n, band);
+  const int64_t first_m = int64_t{tile.m} * kConfig.block_m;
+  const int64_t first_n = int64_t{tile.n} * kConfig.block_n;
+  SliceCopy<Variant> copy(operands, first_m, first_n);
+  const SliceProduct<Variant> product(kLayout.ThreadOrigin(threadIdx.x));
+  TiledSums<Variant> sums;
+
+  // No device has the memory for more slices than 32 bits count.
+  const auto count = static_cast<uint32_t>((operands.k + kConfig.block_k - 1) / kConfig.block_k);
+  const int tail = static_cast<int>(operands.k - int64_t{count - 1} * kConfig.block_k);
+  if constexpr (kConfig.buffers == 1) {
+    OneBuffer<Variant>(copy, product, slices, count, tail, sums);
+  } else if constexpr (kConfig.prefetch) {
+    TwoBuffersPrefetched<Variant>(copy, product, slices, count, tail, sums);
+  } else {
+    TwoBuffers<Variant>(copy, product, slices, count, tail, sums);
+  }
+
+  const TilePosition origin = kLayout.ThreadOrigin(ThreadAnew());
+  constexpr int kRun = TiledLayout::Min(kLayout.run_n(), kConfig.widest());
+#pragma unroll
+  for (int i = 0; i < kConfig.thread_m; ++i) {
+    const int64_t row = first_m + origin.row + kLayout.RowStep(i);
+    if (row >= operands.m) continue;
+#pragma unroll
+    for (int j = 0; j < kConfig.thread_n; j += kRun) {
+      float run[kRun];
+#pragma unroll
+      for (int x = 0; x < kRun; ++x) run[x] = sums.At(i, j + x);
+      epilogue.template StoreRun<kRun>(run, row, first_n + origin.col + kLayout.ColStep(j),
+                                       operands.n);
+    }
+  }
+}
+
+}  // namespace gemm

@@ -1,0 +1,76 @@
+// From the rows of a table of thread-tiled variants to rows of the catalogue.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/core/cuda_status.h"
+#include "kernels/core/tile_grid.h"
+#include "kernels/simt/tiled.cuh"
+#include "kernels/simt/tiled_variants.h"
+#include "kernels/transpose/staged.h"
+
+namespace gemm {
+
+// Columns of D to a band of tiles where the caller leaves the choice open.
+inline constexpr int64_t kTiledBand = 2048;
+
+inline constexpr ParamSpec kTiledParams[] = {
+    {"swizzle", "stride along N in elements of a band of tiles; 0: off", 0, 65536, kOwnChoice}};
+
+// Tile columns of a band.
+inline int BandOf(const TiledConfig& config, int64_t swizzle, int tiles_n) {
+  if (swizzle == kOwnChoice) swizzle = kTiledBand;
+  if (swizzle == 0) return tiles_n;
+  return static_cast<int>(std::clamp<int64_t>(swizzle / config.block_n, 1, tiles_n));
+}
+
+template <class Variant>
+absl::Status LaunchTiled(const Launch& launch) {
+  constexpr TiledConfig kConfig = Variant::kLayout.config;
+  using Element = typename Variant::Element;
+  const absl::StatusOr<TileGrid> grid =
+      MakeTileGrid(launch.problem, kConfig.block_m, kConfig.block_n);
+  if (!grid.ok()) return grid.status();
+  const absl::StatusOr<Staged> staged = StageOperands(launch, {});
+  if (!staged.ok()) return staged.status();
+  const Problem& p = staged->problem;
+  const Operands& o = staged->operands;
+  const TiledOperands<Element> operands{static_cast<const Element*>(o.a),
+                                        o.lda,
+                                        static_cast<const Element*>(o.b),
+                                        o.ldb,
+                                        p.m,
+                                        p.n,
+                                        p.k};
+  TiledKernel<Variant><<<grid->blocks(), kConfig.threads(), 0, launch.stream>>>(
+      operands, MakeEpilogue<kConfig.type>(p, o), grid->tiles_m, grid->tiles_n,
+      BandOf(kConfig, launch.params[0], grid->tiles_n));
+  return CudaStatus(cudaGetLastError(), "launch of a thread-tiled kernel");
+}
+
+inline constexpr Types kTiledF32[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF32}};
+inline constexpr Types kTiledF16[] = {{DType::kF16, DType::kF16, DType::kF16, Compute::kF16}};
+
+template <class Variant>
+constexpr Kernel TiledKernelRow(const TiledRow& row) {
+  const TiledConfig& config = row.config;
+  const bool f32 = config.type == DType::kF32;
+  return Kernel{
+      .name = row.name,
+      .family = "simt",
+      .summary = row.summary,
+      .types = f32 ? absl::MakeConstSpan(kTiledF32) : absl::MakeConstSpan(kTiledF16),
+      .tile_m = config.block_m,
+      .tile_n = config.block_n,
+      .tile_k = config.block_k,
+      .stages = config.buffers,
+      .threads = config.threads(),
+      .shared_memory_bytes = sizeof(SharedSlice<Variant>) * static_cast<size_t>(config.buffers),
+      .params = kTiledParams,
+      .auto_rank = 20,
+      .workspace_bytes = StagedBytesFor<false, false>,
+      .launch = LaunchTiled<Variant>,
+  };
+}
+
+}  // namespace gemm

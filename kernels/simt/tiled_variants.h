@@ -1,0 +1,140 @@
+// The tables of the thread-tiled variants.
+#pragma once
+
+#include "absl/strings/string_view.h"
+#include "kernels/simt/tiled_config.h"
+
+namespace gemm {
+
+struct TiledRow {
+  absl::string_view name;
+  absl::string_view summary;
+  TiledConfig config;
+};
+
+// ---- SGEMM, step by step: 128 x 128, 8 x 8 sums to a thread ----
+
+inline constexpr TiledRow kTiledSgemm[] = {
+    {"sgemm_t_8x8_sliced_k_f32x4", "8x8 sums to a thread, 16-byte loads", {}},
+    {"sgemm_t_8x8_sliced_k_f32x4_bcf",
+     "A transposed in shared memory, no bank conflicts",
+     {.conflict_free = true}},
+    {"sgemm_t_8x8_sliced_k_f32x4_bcf_dbuf",
+     "two shared-memory buffers, one barrier a slice",
+     {.conflict_free = true, .buffers = 2}},
+    {"sgemm_t_8x8_sliced_k16_f32x4_bcf_dbuf",
+     "slices of 16",
+     {.block_k = 16, .conflict_free = true, .buffers = 2}},
+    {"sgemm_t_8x8_sliced_k16_f32x4_bcf_dbuf_async",
+     "cp.async, which transposes A element by element",
+     {.block_k = 16, .conflict_free = true, .buffers = 2, .async = true}},
+};
+
+// ---- SGEMM, one template over (block, slice, thread tile), without and with
+// prefetching into shared memory and registers ----
+
+namespace sgemm_block {
+
+inline constexpr absl::string_view kSingle = "one buffer, no prefetching";
+inline constexpr absl::string_view kDouble =
+    "prefetches slices to a second buffer, fragments to registers";
+
+// A thread's registers hold its sums, two steps' strips of A and B, and its share
+// of a slice on its way.
+constexpr int Registers(int block, int block_k, int thread) {
+  if (thread == 4) return 80;
+  const int threads = block / thread * (block / thread);
+  const int staged = 2 * block * block_k / threads;
+  return staged <= 16 ? 128 : staged <= 32 ? 168 : 255;
+}
+
+constexpr TiledConfig Single(int block, int block_k, int thread) {
+  return {.block_m = block,
+          .block_n = block,
+          .block_k = block_k,
+          .thread_m = thread,
+          .thread_n = thread,
+          .conflict_free = true,
+          .registers = Registers(block, block_k, thread)};
+}
+
+constexpr TiledConfig Double(int block, int block_k, int thread) {
+  TiledConfig config = Single(block, block_k, thread);
+  config.buffers = 2;
+  config.prefetch = true;
+  return config;
+}
+
+}  // namespace sgemm_block
+
+inline constexpr TiledRow kTiledSgemmBlock[] = {
+    {"sgemm_block_64x64x16_thread_4x4", sgemm_block::kSingle, sgemm_block::Single(64, 16, 4)},
+    {"sgemm_block_64x64x16_thread_4x4_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 16, 4)},
+    {"sgemm_block_64x64x32_thread_4x4", sgemm_block::kSingle, sgemm_block::Single(64, 32, 4)},
+    {"sgemm_block_64x64x32_thread_4x4_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 32, 4)},
+    {"sgemm_block_64x64x4_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(64, 4, 8)},
+    {"sgemm_block_64x64x4_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 4, 8)},
+    {"sgemm_block_64x64x8_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(64, 8, 8)},
+    {"sgemm_block_64x64x8_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 8, 8)},
+    {"sgemm_block_64x64x16_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(64, 16, 8)},
+    {"sgemm_block_64x64x16_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 16, 8)},
+    {"sgemm_block_64x64x32_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(64, 32, 8)},
+    {"sgemm_block_64x64x32_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 32, 8)},
+    {"sgemm_block_128x128x16_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(128, 16, 8)},
+    {"sgemm_block_128x128x16_thread_8x8_dbuf", sgemm_block::kDouble,
+     sgemm_block::Double(128, 16, 8)},
+    {"sgemm_block_128x128x8_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(128, 8, 8)},
+    {"sgemm_block_128x128x8_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(128, 8, 8)},
+};
+
+// ---- HGEMM, step by step; sums in f16 ----
+
+namespace hgemm_t {
+
+// The f16x8 rows: packed, without bank conflicts.
+constexpr TiledConfig F16x8(int block_k, int buffers, bool async) {
+  return {.type = DType::kF16,
+          .block_k = block_k,
+          .vector = 8,
+          .packed = true,
+          .conflict_free = true,
+          .buffers = buffers,
+          .async = async};
+}
+
+}  // namespace hgemm_t
+
+inline constexpr TiledRow kTiledHgemm[] = {
+    {"hgemm_t_8x8_sliced_k_f16x4", "8x8 sums to a thread, 8-byte loads", {.type = DType::kF16}},
+    {"hgemm_t_8x8_sliced_k_f16x4_pack",
+     "two sums to an instruction",
+     {.type = DType::kF16, .packed = true}},
+    {"hgemm_t_8x8_sliced_k_f16x4_bcf",
+     "A transposed in shared memory, no bank conflicts",
+     {.type = DType::kF16, .conflict_free = true}},
+    {"hgemm_t_8x8_sliced_k_f16x4_pack_bcf",
+     "two sums to an instruction, no bank conflicts",
+     {.type = DType::kF16, .packed = true, .conflict_free = true}},
+    {"hgemm_t_4x4_sliced_k_f16x4_pack_bcf",
+     "4x4 sums to a thread",
+     {.type = DType::kF16,
+      .block_m = 64,
+      .block_n = 64,
+      .thread_m = 4,
+      .thread_n = 4,
+      .packed = true,
+      .conflict_free = true,
+      .registers = 64}},
+    {"hgemm_t_8x8_sliced_k_f16x8_pack_bcf", "16-byte loads", hgemm_t::F16x8(8, 1, false)},
+    {"hgemm_t_8x8_sliced_k_f16x8_pack_bcf_dbuf", "two shared-memory buffers, one barrier a slice",
+     hgemm_t::F16x8(8, 2, false)},
+    {"hgemm_t_8x8_sliced_k16_f16x8_pack_bcf_dbuf", "slices of 16", hgemm_t::F16x8(16, 2, false)},
+    {"hgemm_t_8x8_sliced_k16_f16x8_pack_bcf_dbuf_async",
+     "cp.async, which leaves A as it is, read in 16-byte pieces along k",
+     hgemm_t::F16x8(16, 2, true)},
+    {"hgemm_t_8x8_sliced_k32_f16x8_pack_bcf_dbuf", "slices of 32", hgemm_t::F16x8(32, 2, false)},
+    {"hgemm_t_8x8_sliced_k32_f16x8_pack_bcf_dbuf_async", "slices of 32, cp.async",
+     hgemm_t::F16x8(32, 2, true)},
+};
+
+}  // namespace gemm
