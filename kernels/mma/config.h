@@ -1,0 +1,78 @@
+// What makes a variant of the mma.sync family.
+#pragma once
+
+#include "gemm/dtype.h"
+#include "kernels/mma/shared_panel.h"
+
+namespace gemm::mma {
+
+// When a warp reads the fragments of its next step over k.
+enum class FragmentBuffers {
+  kSingle,    // just before it multiplies them
+  kDouble,    // one step ahead, into a second set of registers
+  kRotating,  // one step ahead; those of A into the registers whose last use is over
+};
+
+enum class Store {
+  kPairs,       // two neighbours a thread
+  kCollective,  // eight, gathered from four threads through shuffles
+};
+
+struct Config {
+  static constexpr int kMmaM = 16, kMmaN = 8, kMmaK = 16;
+
+  int warps_m = 2, warps_n = 4;
+  int tiles_m = 4, tiles_n = 4;  // mma tiles of a warp
+  int slice_k = 16;              // of a stage
+  int stages = 1;                // of the cp.async pipeline; 1: loads through registers
+  PanelLayout layout = PanelLayout::kPadded;
+  bool dynamic_shared = false;
+  bool trans_b = false;  // B is stored n x k
+  FragmentBuffers buffers = FragmentBuffers::kSingle;
+  bool alternate = false;  // every other row of mma tiles runs right to left
+  Store store = Store::kPairs;
+  // As many blocks as run at a time take one tile after the other, where else
+  // each takes one.
+  bool persistent = false;
+  DType accumulate = DType::kF16;
+  int blocks_per_sm = 3;  // that registers have to suffice for
+
+  constexpr int warps() const { return warps_m * warps_n; }
+  constexpr int threads() const { return warps() * 32; }
+  constexpr int warp_m() const { return tiles_m * kMmaM; }
+  constexpr int warp_n() const { return tiles_n * kMmaN; }
+  constexpr int tile_m() const { return warps_m * warp_m(); }
+  constexpr int tile_n() const { return warps_n * warp_n(); }
+  constexpr int steps() const { return slice_k / kMmaK; }
+
+  // A stage is a panel of A and behind it one of B.
+  constexpr SharedPanel panel_a() const { return {tile_m(), slice_k / kUnitElements, layout}; }
+  constexpr SharedPanel panel_b() const {
+    return trans_b ? SharedPanel{tile_n(), slice_k / kUnitElements, layout}
+                   : SharedPanel{slice_k, tile_n() / kUnitElements, layout};
+  }
+  constexpr int stage_bytes() const { return panel_a().bytes() + panel_b().bytes(); }
+  constexpr int shared_bytes() const { return stages * stage_bytes(); }
+
+  constexpr BlockOrder order_a() const { return BlockOrder::kUnitMajor; }
+  constexpr BlockOrder order_b() const {
+    return trans_b ? BlockOrder::kRowMajor : BlockOrder::kUnitMajor;
+  }
+
+  // The same for B stored n x k, and with sums in f32: those alone take 64
+  // registers, four fifths of what three blocks would leave.
+  constexpr Config Tn() const {
+    Config config = *this;
+    config.trans_b = true;
+    return config;
+  }
+  constexpr Config F32() const {
+    Config config = *this;
+    config.accumulate = DType::kF32;
+    config.blocks_per_sm = 2;
+    config.persistent = false;
+    return config;
+  }
+};
+
+}  // namespace gemm::mma

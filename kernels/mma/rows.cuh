@@ -1,0 +1,100 @@
+// From a table of mma.sync variants to rows of the catalogue.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+
+#include "kernels/core/cuda_status.h"
+#include "kernels/core/resident_blocks.h"
+#include "kernels/core/rows.h"
+#include "kernels/core/shared_memory.h"
+#include "kernels/core/tile_bands.h"
+#include "kernels/core/tile_grid.h"
+#include "kernels/mma/kernel.cuh"
+#include "kernels/transpose/staged.h"
+
+namespace gemm::mma {
+
+struct Row {
+  absl::string_view name;
+  absl::string_view summary;
+  Config config;
+};
+
+// A row as a type: nvcc cannot name kernels by records of a namespace. `Table`
+// has a constexpr Row kRows[].
+template <class Table, size_t kIndex>
+struct TableVariant {
+  static constexpr Config kConfig = Table::kRows[kIndex].config;
+};
+
+inline constexpr ParamSpec kParams[] = {
+    {"swizzle", "stride along n, in elements, of a band of tiles; 0: one band", 0, 65536,
+     kOwnChoice}};
+
+template <DType kAccumulate>
+inline constexpr Types kTypes[] = {{DType::kF16, DType::kF16, DType::kF16,
+                                    kAccumulate == DType::kF32 ? Compute::kF32 : Compute::kF16}};
+
+template <class Variant>
+absl::Status LaunchMma(const Launch& launch) {
+  constexpr Config kConfig = Variant::kConfig;
+  constexpr int kDynamicBytes = kConfig.dynamic_shared ? kConfig.shared_bytes() : 0;
+  const absl::Status allowed = AllowSharedMemory<MmaKernel<Variant>>(kDynamicBytes);
+  if (!allowed.ok()) return allowed;
+  const absl::StatusOr<Staged> staged =
+      StageOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b});
+  if (!staged.ok()) return staged.status();
+  const Problem& p = staged->problem;
+  const Operands& o = staged->operands;
+  const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m(), kConfig.tile_n());
+  if (!grid.ok()) return grid.status();
+  constexpr int64_t kElementBytes = SizeOf(DType::kF16);
+  unsigned blocks = grid->blocks();
+  if constexpr (kConfig.persistent) {
+    const absl::StatusOr<int> resident =
+        ResidentBlocks<MmaKernel<Variant>>(kConfig.threads(), kDynamicBytes);
+    if (!resident.ok()) return resident.status();
+    blocks = std::min(blocks, static_cast<unsigned>(*resident));
+  }
+  const Arguments arguments{
+      .a = {static_cast<const std::byte*>(o.a), o.lda * kElementBytes},
+      .b = {static_cast<const std::byte*>(o.b), o.ldb * kElementBytes},
+      .epilogue = MakeEpilogue<DType::kF16>(p, o),
+      .m = p.m,
+      .n = p.n,
+      .k = p.k,
+      .tiles_m = grid->tiles_m,
+      .tiles_n = grid->tiles_n,
+      .band = BandTiles(launch.params[0], grid->tiles_n, kConfig.tile_n()),
+  };
+  MmaKernel<Variant><<<blocks, kConfig.threads(), kDynamicBytes, launch.stream>>>(arguments);
+  return CudaStatus(cudaGetLastError(), "launch of an mma.sync kernel");
+}
+
+template <class Table>
+constexpr auto MakeTableRows() {
+  return MakeRows<std::size(Table::kRows)>([](auto index) {
+    constexpr const Row& kRow = Table::kRows[index];
+    constexpr Config kConfig = kRow.config;
+    return Kernel{
+        .name = kRow.name,
+        .family = "mma",
+        .summary = kRow.summary,
+        .capability = {.min = 80},
+        .types = kTypes<kConfig.accumulate>,
+        .tile_m = kConfig.tile_m(),
+        .tile_n = kConfig.tile_n(),
+        .tile_k = kConfig.slice_k,
+        .stages = kConfig.stages,
+        .threads = kConfig.threads(),
+        .shared_memory_bytes = kConfig.shared_bytes(),
+        .params = kParams,
+        .auto_rank = 40,
+        .workspace_bytes = StagedBytesFor<false, kConfig.trans_b>,
+        .launch = LaunchMma<TableVariant<Table, index>>,
+    };
+  });
+}
+
+}  // namespace gemm::mma
