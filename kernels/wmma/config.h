@@ -1,0 +1,84 @@
+// What makes a variant of the WMMA family.
+#pragma once
+
+#include "gemm/dtype.h"
+#include "kernels/wmma/panel.h"
+
+namespace gemm::wmma {
+
+// How a slice gets from global into shared memory.
+enum class Copies { kThroughRegisters, kAsync };
+
+// When a warp reads the fragments of a step over k.
+enum class FragmentReads {
+  kInTurn,        // just before it multiplies them
+  kAheadInSlice,  // a step ahead into a second set of registers, within a slice
+  kAhead,         // the same, across slices too
+  kRotating,      // a step ahead, each into the registers whose last use is over
+};
+
+// How the tiles of D are numbered.
+enum class Order { kRowByRow, kBanded };
+
+struct Config {
+  DType type = DType::kF16;        // of A, B and D; f32 is rounded to TF32
+  DType accumulate = DType::kF16;  // f16 or f32
+  int wmma_m = 16, wmma_n = 16, wmma_k = 16;
+  int warps_m = 4, warps_n = 2;
+  int tiles_m = 2, tiles_n = 4;  // fragments of a warp
+  int slice_k = 16;              // of a stage
+  int stages = 1;                // slices in shared memory; 1: filled and read in turn
+  Copies copies = Copies::kAsync;
+  bool padded = false;  // the operands' rows, against bank conflicts
+  FragmentReads reads = FragmentReads::kInTurn;
+  bool dynamic_shared = false;
+  Order order = Order::kRowByRow;
+  int blocks_per_sm = 3;  // that registers have to suffice for
+
+  // The same with sums in f32.
+  constexpr Config F32(int blocks) const {
+    Config config = *this;
+    config.accumulate = DType::kF32;
+    config.blocks_per_sm = blocks;
+    return config;
+  }
+
+  constexpr int warps() const { return warps_m * warps_n; }
+  constexpr int threads() const { return warps() * 32; }
+  constexpr int warp_m() const { return tiles_m * wmma_m; }
+  constexpr int warp_n() const { return tiles_n * wmma_n; }
+  constexpr int tile_m() const { return warps_m * warp_m(); }
+  constexpr int tile_n() const { return warps_n * warp_n(); }
+  constexpr int steps() const { return slice_k / wmma_k; }
+  constexpr int element_bytes() const { return static_cast<int>(SizeOf(type)); }
+
+  // f16 fragments are read in rows of one unit, eight at a time: with rows an
+  // odd number of units apart those lie at eight places of the line of banks.
+  // f32 fragments are read by elements, four columns of A in eight rows or eight
+  // of B in four: rows 12 and 8 words apart from a line's begin do the same.
+  constexpr Panel panel_a() const {
+    return {tile_m(), slice_k, element_bytes(), wmma_k, padded ? kUnitBytes : 0};
+  }
+  // Behind that of A in each stage.
+  constexpr Panel panel_b() const {
+    const int padding = type == DType::kF32 ? 2 * kUnitBytes : kUnitBytes;
+    return {slice_k, tile_n(), element_bytes(), wmma_n, padded ? padding : 0};
+  }
+  constexpr int stage_bytes() const { return panel_a().bytes() + panel_b().bytes(); }
+
+  // One row of a warp's fragments, on its way from the sums to D. The rows'
+  // padding keeps the pairs of sums that eight threads store at a time apart.
+  constexpr Panel strip() const {
+    const int bytes = static_cast<int>(SizeOf(accumulate));
+    return {wmma_m, warp_n(), bytes, wmma_n, 8 * bytes};
+  }
+
+  // The stages, and after the last slice the strips of all warps.
+  constexpr int shared_bytes() const {
+    const int ring = stages * stage_bytes();
+    const int strips = warps() * strip().bytes();
+    return ring > strips ? ring : strips;
+  }
+};
+
+}  // namespace gemm::wmma

@@ -1,0 +1,286 @@
+// The WMMA kernel: a thread block makes one tile of D, slice by slice of k,
+// through stages in shared memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/core/tile_order.h"
+#include "kernels/epilogue/epilogue.cuh"
+#include "kernels/wmma/slice_copy.cuh"
+#include "kernels/wmma/store.cuh"
+#include "kernels/wmma/warp_product.cuh"
+
+namespace gemm::wmma {
+
+template <DType kType>
+struct Arguments {
+  Operand a;  // m x k
+  Operand b;  // k x n
+  Epilogue<kType> epilogue;
+  int64_t m;
+  int64_t n;
+  int64_t k;
+  int tiles_m;
+  int tiles_n;
+  int band;  // tile columns of a band, see BandedTile
+};
+
+// The copies of both operands, slice by slice. Where k ends within a slice that
+// one comes first, so that the loop over the others needs no bounds.
+template <class Variant>
+class StageCopy {
+  static constexpr Config kConfig = Variant::kConfig;
+  struct SideA {
+    static constexpr Panel kPanel = kConfig.panel_a();
+    static constexpr bool kRowsAreK = false;
+    static constexpr int kThreads = kConfig.threads();
+    static constexpr Copies kCopies = kConfig.copies;
+  };
+  struct SideB : SideA {
+    static constexpr Panel kPanel = kConfig.panel_b();
+    static constexpr bool kRowsAreK = true;
+  };
+
+ public:
+  __device__ StageCopy(const Arguments<kConfig.type>& args, int64_t first_i, int64_t first_j)
+      : a_(args.a, first_i, args.m, static_cast<int>(threadIdx.x)),
+        b_(args.b, first_j, args.n, static_cast<int>(threadIdx.x)),
+        whole_slices_(static_cast<int>(args.k / kConfig.slice_k)),
+        k_left_(static_cast<int>(args.k % kConfig.slice_k)) {}
+
+  __device__ int slices() const { return whole_slices_ + (k_left_ > 0 ? 1 : 0); }
+
+  // The slice that comes first.
+  __device__ void CopyFirst(std::byte* stage) {
+    if (k_left_ == 0) {
+      CopyNext(stage);
+    } else {
+      a_.CopyPartial(stage, whole_slices_, k_left_);
+      b_.CopyPartial(stage + SideA::kPanel.bytes(), whole_slices_, k_left_);
+    }
+  }
+
+  // Each of the others in turn.
+  __device__ void CopyNext(std::byte* stage) {
+    a_.CopyWhole(stage);
+    b_.CopyWhole(stage + SideA::kPanel.bytes());
+  }
+
+ private:
+  SliceCopy<SideA> a_;
+  SliceCopy<SideB> b_;
+  int whole_slices_;
+  int k_left_;  // of the partial slice; 0: none
+};
+
+// A stage of the ring in shared memory.
+template <class Variant>
+struct RingStage {
+  static constexpr int kStageBytes = Variant::kConfig.stage_bytes();
+  std::byte* begin;
+  int offset = 0;
+
+  __device__ std::byte* data() const { return begin + offset; }
+  __device__ void Advance() {
+    offset =
+        offset + kStageBytes == Variant::kConfig.stages * kStageBytes ? 0 : offset + kStageBytes;
+  }
+};
+
+// One stage, filled and read in turn by all threads.
+template <class Variant>
+__device__ void MultiplyInTurn(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
+                               std::byte* stage) {
+#pragma unroll 1
+  for (int slice = 0; slice < copy.slices(); ++slice) {
+    if (slice == 0) {
+      copy.CopyFirst(stage);
+    } else {
+      copy.CopyNext(stage);
+    }
+    if constexpr (Variant::kConfig.copies == Copies::kAsync) {
+      ptx::CpAsyncCommit();
+      ptx::CpAsyncWait<0>();
+    }
+    __syncthreads();
+    product.Multiply(stage);
+    __syncthreads();
+  }
+}
+
+// Fills all stages but one. A slice that is not there is an empty group of
+// copies.
+template <class Variant>
+__device__ void FillRing(StageCopy<Variant>& copy, RingStage<Variant>& filled) {
+#pragma unroll
+  for (int slice = 0; slice < Variant::kConfig.stages - 1; ++slice) {
+    if (slice == 0) {
+      copy.CopyFirst(filled.data());
+    } else if (slice < copy.slices()) {
+      copy.CopyNext(filled.data());
+    }
+    ptx::CpAsyncCommit();
+    filled.Advance();
+  }
+}
+
+// The pipeline. In each slice the threads wait for their copies of it and meet
+// at a barrier, after which all of it is there and the stage of the slice before
+// is no longer read; that one they start to fill.
+template <class Variant>
+__device__ void MultiplyPipelined(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
+                                  std::byte* ring) {
+  constexpr int kAhead = Variant::kConfig.stages - 1;
+  const int slices = copy.slices();
+  RingStage<Variant> filled{ring}, read{ring};
+  FillRing(copy, filled);
+#pragma unroll 1
+  for (int slice = 0; slice < slices; ++slice) {
+    ptx::CpAsyncWait<kAhead - 1>();
+    __syncthreads();
+    if (slice + kAhead < slices) copy.CopyNext(filled.data());
+    ptx::CpAsyncCommit();
+    filled.Advance();
+    product.Multiply(read.data());
+    read.Advance();
+  }
+  __syncthreads();
+}
+
+// The same with the fragments of a step read during the step before. The last
+// step of a slice reads the first fragments of the next, so the wait and the
+// barrier come before that one; the stage that is filled during the first step
+// of a slice was read to the end before the barrier of the slice before.
+template <class Variant>
+__device__ void MultiplyAhead(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
+                              std::byte* ring) {
+  constexpr int kAhead = Variant::kConfig.stages - 1;
+  constexpr int kSteps = Variant::kConfig.steps();
+  static_assert(kSteps % 2 == 0, "a step's parity picks its registers");
+  const int slices = copy.slices();
+  RingStage<Variant> filled{ring}, read{ring};
+  FillRing(copy, filled);
+  ptx::CpAsyncWait<kAhead - 1>();
+  __syncthreads();
+  typename WarpProduct<Variant>::Step steps[2];
+  product.Read(steps[0], read.data(), 0);
+#pragma unroll 1
+  for (int slice = 0; slice < slices; ++slice) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int next = (step + 1) % kSteps;
+      if (next == 0) {
+        ptx::CpAsyncWait<kAhead - 1>();
+        __syncthreads();
+        read.Advance();
+      }
+      // What is read past the last slice is never multiplied.
+      product.Read(steps[next % 2], read.data(), next);
+      if (step == 0) {
+        if (slice + kAhead < slices) copy.CopyNext(filled.data());
+        ptx::CpAsyncCommit();
+        filled.Advance();
+      }
+      product.MultiplyStep(steps[step % 2]);
+    }
+  }
+  __syncthreads();
+}
+
+// The same with one set of registers: each fragment of the next step is read as
+// soon as its last use in this one is over. In the last step of a slice that
+// begins after the first row of fragments, so the wait and the barrier come
+// there. By then all warps have read the slice to its end, and its stage is
+// filled anew.
+template <class Variant>
+__device__ void MultiplyRotating(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
+                                 std::byte* ring) {
+  constexpr Config kConfig = Variant::kConfig;
+  static_assert(kConfig.tiles_m > 1, "fragments of B outlive the first row");
+  const int slices = copy.slices();
+  RingStage<Variant> stage{ring};
+#pragma unroll
+  for (int slice = 0; slice < kConfig.stages; ++slice) {
+    if (slice == 0) {
+      copy.CopyFirst(stage.data());
+    } else if (slice < slices) {
+      copy.CopyNext(stage.data());
+    }
+    ptx::CpAsyncCommit();
+    stage.Advance();
+  }
+  ptx::CpAsyncWait<kConfig.stages - 1>();
+  __syncthreads();
+  typename WarpProduct<Variant>::Step fragments;
+  product.Read(fragments, stage.data(), 0);
+#pragma unroll 1
+  for (int slice = 0; slice < slices; ++slice) {
+#pragma unroll 1  // unrolled steps take more registers than there are
+    for (int step = 0; step < kConfig.steps(); ++step) {
+      // What is read past the last slice is never multiplied.
+      const int next = step + 1 == kConfig.steps() ? 0 : step + 1;
+#pragma unroll
+      for (int i = 0; i < kConfig.tiles_m; ++i) {
+#pragma unroll
+        for (int j = 0; j < kConfig.tiles_n; ++j) {
+          product.MultiplyTile(fragments, i, j);
+          if (i + 1 == kConfig.tiles_m) product.ReadB(fragments, stage.data(), next, j);
+        }
+        if (i == 0 && next == 0) {
+          ptx::CpAsyncWait<kConfig.stages - 2>();
+          __syncthreads();
+          if (slice + kConfig.stages < slices) copy.CopyNext(stage.data());
+          ptx::CpAsyncCommit();
+          stage.Advance();
+        }
+        product.ReadA(fragments, stage.data(), next, i);
+      }
+    }
+  }
+  __syncthreads();
+}
+
+template <class Variant>
+__device__ __forceinline__ std::byte* SharedMemory() {
+  if constexpr (Variant::kConfig.dynamic_shared) {
+    extern __shared__ __align__(128) std::byte dynamic_memory[];
+    return dynamic_memory;
+  } else {
+    __shared__ __align__(128) std::byte memory[Variant::kConfig.shared_bytes()];
+    return memory;
+  }
+}
+
+// `Variant` has a constexpr Config kConfig.
+template <class Variant>
+__global__
+__launch_bounds__(Variant::kConfig.threads(), Variant::kConfig.blocks_per_sm) void WmmaKernel(
+    const __grid_constant__ Arguments<Variant::kConfig.type> args) {
+  constexpr Config kConfig = Variant::kConfig;
+  const TileCoord tile =
+      BandedTile(static_cast<int>(blockIdx.x), args.tiles_m, args.tiles_n, args.band);
+  const int64_t first_i = static_cast<int64_t>(tile.m) * kConfig.tile_m();
+  const int64_t first_j = static_cast<int64_t>(tile.n) * kConfig.tile_n();
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_m = warp / kConfig.warps_n, warp_n = warp % kConfig.warps_n;
+
+  std::byte* const shared = SharedMemory<Variant>();
+  StageCopy<Variant> copy(args, first_i, first_j);
+  WarpProduct<Variant> product(warp_m, warp_n);
+  if constexpr (kConfig.stages == 1) {
+    MultiplyInTurn(product, copy, shared);
+  } else if constexpr (kConfig.reads == FragmentReads::kAhead) {
+    MultiplyAhead(product, copy, shared);
+  } else if constexpr (kConfig.reads == FragmentReads::kRotating) {
+    MultiplyRotating(product, copy, shared);
+  } else {
+    MultiplyPipelined(product, copy, shared);
+  }
+  // The stages are no longer read: their memory is the warps' strips now.
+  StoreWarpTile(product, args.epilogue, shared + warp * kConfig.strip().bytes(),
+                first_i + warp_m * kConfig.warp_m(), first_j + warp_n * kConfig.warp_n(), args.m,
+                args.n);
+}
+
+}  // namespace gemm::wmma

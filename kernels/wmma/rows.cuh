@@ -1,0 +1,96 @@
+// From a table of WMMA variants to rows of the catalogue.
+#pragma once
+
+#include <iterator>
+
+#include "kernels/core/cuda_status.h"
+#include "kernels/core/rows.h"
+#include "kernels/core/shared_memory.h"
+#include "kernels/core/tile_bands.h"
+#include "kernels/core/tile_grid.h"
+#include "kernels/transpose/staged.h"
+#include "kernels/wmma/kernel.cuh"
+
+namespace gemm::wmma {
+
+struct Row {
+  absl::string_view name;
+  absl::string_view summary;
+  Config config;
+};
+
+// A row as a type: nvcc cannot name kernels by records of a namespace. `Table`
+// has a constexpr Row kRows[].
+template <class Table, size_t kIndex>
+struct Variant {
+  static constexpr Config kConfig = Table::kRows[kIndex].config;
+};
+
+inline constexpr ParamSpec kBandParams[] = {
+    {"swizzle", "stride along n, in elements, of a band of tiles; 0: one band", 0, 65536,
+     kOwnChoice}};
+
+constexpr Compute ComputeOf(const Config& config) {
+  if (config.type == DType::kF32) return Compute::kTF32;
+  return config.accumulate == DType::kF32 ? Compute::kF32 : Compute::kF16;
+}
+
+template <DType kType, Compute kCompute>
+inline constexpr Types kTypes[] = {{kType, kType, kType, kCompute}};
+
+template <class Variant>
+absl::Status LaunchWmma(const Launch& launch) {
+  constexpr Config kConfig = Variant::kConfig;
+  constexpr int kDynamicBytes = kConfig.dynamic_shared ? kConfig.shared_bytes() : 0;
+  const absl::Status allowed = AllowSharedMemory<WmmaKernel<Variant>>(kDynamicBytes);
+  if (!allowed.ok()) return allowed;
+  const absl::StatusOr<Staged> staged = StageOperands(launch, {});
+  if (!staged.ok()) return staged.status();
+  const Problem& p = staged->problem;
+  const Operands& o = staged->operands;
+  const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m(), kConfig.tile_n());
+  if (!grid.ok()) return grid.status();
+  const int64_t swizzle = kConfig.order == Order::kBanded ? launch.params[0] : 0;
+  const Arguments<kConfig.type> arguments{
+      .a = {static_cast<const std::byte*>(o.a), o.lda * kConfig.element_bytes()},
+      .b = {static_cast<const std::byte*>(o.b), o.ldb * kConfig.element_bytes()},
+      .epilogue = MakeEpilogue<kConfig.type>(p, o),
+      .m = p.m,
+      .n = p.n,
+      .k = p.k,
+      .tiles_m = grid->tiles_m,
+      .tiles_n = grid->tiles_n,
+      .band = BandTiles(swizzle, grid->tiles_n, kConfig.tile_n()),
+  };
+  WmmaKernel<Variant>
+      <<<grid->blocks(), kConfig.threads(), kDynamicBytes, launch.stream>>>(arguments);
+  return CudaStatus(cudaGetLastError(), "launch of a WMMA kernel");
+}
+
+template <class Table>
+constexpr auto MakeWmmaRows() {
+  return MakeRows<std::size(Table::kRows)>([](auto index) {
+    constexpr const Row& kRow = Table::kRows[index];
+    constexpr Config kConfig = kRow.config;
+    return Kernel{
+        .name = kRow.name,
+        .family = "wmma",
+        .summary = kRow.summary,
+        .capability = {.min = 80},
+        .types = kTypes<kConfig.type, ComputeOf(kConfig)>,
+        .tile_m = kConfig.tile_m(),
+        .tile_n = kConfig.tile_n(),
+        .tile_k = kConfig.slice_k,
+        .stages = kConfig.stages,
+        .threads = kConfig.threads(),
+        .shared_memory_bytes = kConfig.shared_bytes(),
+        .params = kConfig.order == Order::kBanded ? absl::Span<const ParamSpec>(kBandParams)
+                                                  : absl::Span<const ParamSpec>(),
+        .auto_rank = 30,
+        .workspace_bytes = StagedBytesFor<false, false>,
+        .launch = LaunchWmma<Variant<Table, index>>,
+    };
+  });
+}
+
+}  // namespace gemm::wmma
