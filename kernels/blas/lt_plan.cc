@@ -38,10 +38,14 @@ void SetPreference(Calls& calls, cublasLtMatmulPreferenceOpaque_t& preference,
 // cuBLASLt's epilogue for ours, where it has one: its bias runs along the rows
 // of the column-major product, which are our columns; its GELU is the tanh
 // approximation, which is not ours. Some of its kernels round the product to a
-// narrow D before they add the bias, so there the bias is ours to add.
+// narrow D before they add the bias, so there the bias is ours to add; and so it
+// is to products of fp8, whose bias is never f32.
 std::optional<cublasLtEpilogue_t> FusedEpilogue(const Problem& problem) {
   if (problem.types.d == DType::kF64 || problem.bias == BiasAxis::kRows) return std::nullopt;
-  if (problem.bias != BiasAxis::kNone && NeedsWideProduct(problem)) return std::nullopt;
+  if (problem.bias != BiasAxis::kNone &&
+      (NeedsWideProduct(problem) || SizeOf(problem.types.a) == 1)) {
+    return std::nullopt;
+  }
   const bool bias = problem.bias == BiasAxis::kColumns;
   switch (problem.activation) {
     case Activation::kNone:
@@ -89,8 +93,10 @@ absl::Status SetEpilogue(const Problem& problem, const Operands& operands,
   return calls.status();
 }
 
-// The heuristic's first choice. UNIMPLEMENTED where there is none.
-absl::Status ChooseAlgorithm(cublasLtHandle_t handle, size_t workspace_bytes, LtPlan& plan) {
+// The heuristic's answers, best guess first. UNIMPLEMENTED where there is none.
+absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> ChooseAlgorithms(cublasLtHandle_t handle,
+                                                                   size_t workspace_bytes,
+                                                                   LtPlan& plan, int count) {
   constexpr uint32_t kAlignment = kRowAlignment;
   // As in libraries.cc: no reduction in the output's type.
   constexpr uint32_t kReductions =
@@ -107,15 +113,43 @@ absl::Status ChooseAlgorithm(cublasLtHandle_t handle, size_t workspace_bytes, Lt
     SetPreference(calls, preference, attribute, kAlignment);
   }
   if (!calls.status().ok()) return calls.status();
-  cublasLtMatmulHeuristicResult_t choice;
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(count));
   int found = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle, &plan.product, &plan.a, &plan.b, &plan.c, &plan.d, &preference, 1, &choice, &found);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, &plan.product, &plan.a, &plan.b, &plan.c, &plan.d,
+                                     &preference, count, results.data(), &found);
+  if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED) {
+    return CublasStatus(status, "cublasLtMatmulAlgoGetHeuristic");
+  }
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; ++i) {
+    const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
+  }
+  if (algorithms.empty()) {
     return absl::UnimplementedError("cuBLASLt has no algorithm for this problem");
   }
-  plan.algorithm = choice.algo;
-  return CublasStatus(status, "cublasLtMatmulAlgoGetHeuristic");
+  return algorithms;
+}
+
+// Plans for `problem` as it is, with the fused epilogue where one is given.
+absl::StatusOr<std::vector<LtPlan>> PlansWith(std::optional<cublasLtEpilogue_t> epilogue,
+                                              cublasLtHandle_t handle, const Problem& problem,
+                                              const Operands& operands, size_t workspace_bytes,
+                                              int count) {
+  LtPlan plan{};
+  absl::Status status = Describe(problem, operands, plan);
+  if (status.ok() && epilogue) status = SetEpilogue(problem, operands, *epilogue, plan);
+  if (!status.ok()) return status;
+  plan.fused_epilogue = epilogue.has_value();
+  const auto algorithms = ChooseAlgorithms(handle, workspace_bytes, plan, count);
+  if (!algorithms.ok()) return algorithms.status();
+  std::vector<LtPlan> plans;
+  for (const cublasLtMatmulAlgo_t& algorithm : *algorithms) {
+    plan.algorithm = algorithm;
+    plans.push_back(plan);
+  }
+  return plans;
 }
 
 }  // namespace
@@ -140,25 +174,22 @@ LtPlanKey LtPlanKey::Of(const Problem& p, const Operands& o) {
   };
 }
 
+absl::StatusOr<std::vector<LtPlan>> MakeLtPlans(cublasLtHandle_t handle, const Problem& problem,
+                                                const Operands& operands, size_t workspace_bytes,
+                                                int count) {
+  if (const auto epilogue = FusedEpilogue(problem)) {
+    auto plans = PlansWith(epilogue, handle, problem, operands, workspace_bytes, count);
+    // Without a fused epilogue there may be an algorithm still.
+    if (!absl::IsUnimplemented(plans.status()) || !HasBiasOrActivation(problem)) return plans;
+  }
+  return PlansWith(std::nullopt, handle, problem, operands, workspace_bytes, count);
+}
+
 absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
                                   const Operands& operands, size_t workspace_bytes) {
-  LtPlan plan{};
-  if (const auto epilogue = FusedEpilogue(problem)) {
-    absl::Status status = Describe(problem, operands, plan);
-    if (status.ok()) status = SetEpilogue(problem, operands, *epilogue, plan);
-    if (status.ok()) status = ChooseAlgorithm(handle, workspace_bytes, plan);
-    if (status.ok()) {
-      plan.fused_epilogue = true;
-      return plan;
-    }
-    // Without a fused epilogue there may be an algorithm still.
-    if (!absl::IsUnimplemented(status) || !HasBiasOrActivation(problem)) return status;
-  }
-  absl::Status status = Describe(problem, operands, plan);
-  if (status.ok()) status = ChooseAlgorithm(handle, workspace_bytes, plan);
-  if (!status.ok()) return status;
-  plan.fused_epilogue = false;
-  return plan;
+  const auto plans = MakeLtPlans(handle, problem, operands, workspace_bytes, 1);
+  if (!plans.ok()) return plans.status();
+  return plans->front();
 }
 
 absl::Status SetBias(LtPlan& plan, const void* bias) {

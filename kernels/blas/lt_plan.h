@@ -7,6 +7,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "gemm/problem.h"
@@ -37,7 +38,13 @@ struct LtPlan {
   bool fused_epilogue = false;
 };
 
-// UNIMPLEMENTED where cuBLASLt has no algorithm for the problem.
+// At most `count` plans by the heuristic's order. UNIMPLEMENTED where cuBLASLt has
+// no algorithm for the problem.
+absl::StatusOr<std::vector<LtPlan>> MakeLtPlans(cublasLtHandle_t handle, const Problem& problem,
+                                                const Operands& operands, size_t workspace_bytes,
+                                                int count);
+
+// The heuristic's first choice.
 absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
                                   const Operands& operands, size_t workspace_bytes);
 

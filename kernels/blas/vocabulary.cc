@@ -33,6 +33,10 @@ cudaDataType_t CublasType(DType type) {
       return CUDA_R_16F;
     case DType::kBF16:
       return CUDA_R_16BF;
+    case DType::kE4M3:
+      return CUDA_R_8F_E4M3;
+    case DType::kE5M2:
+      return CUDA_R_8F_E5M2;
     default:
       return CUDA_R_32F;
   }

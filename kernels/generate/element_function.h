@@ -119,6 +119,14 @@ struct ToBF16 {
   using Storage = uint16_t;
   GEMM_HOST_DEVICE static Storage Round(float x) { return FloatToBF16(x); }
 };
+struct ToE4M3 {
+  using Storage = uint8_t;
+  GEMM_HOST_DEVICE static Storage Round(float x) { return FloatToE4M3(x); }
+};
+struct ToE5M2 {
+  using Storage = uint8_t;
+  GEMM_HOST_DEVICE static Storage Round(float x) { return FloatToE5M2(x); }
+};
 
 // Where the lines of a target lie in the logical matrix.
 struct GeneratorLines {
@@ -158,10 +166,16 @@ absl::Status VisitGenerated(DType type, Visitor&& visitor) {
       return visitor.template operator()<ToF16>();
     case DType::kBF16:
       return visitor.template operator()<ToBF16>();
-    default:
-      return absl::UnimplementedError(
-          absl::StrCat("dtype ", Name(type), " cannot be generated; f64, f32, f16 and bf16 can"));
+    case DType::kE4M3:
+      return visitor.template operator()<ToE4M3>();
+    case DType::kE5M2:
+      return visitor.template operator()<ToE5M2>();
+    case DType::kS8:
+    case DType::kS32:
+      break;
   }
+  return absl::UnimplementedError(absl::StrCat(
+      "dtype ", Name(type), " cannot be generated; f64, f32, f16, bf16, e4m3 and e5m2 can"));
 }
 
 }  // namespace gemm

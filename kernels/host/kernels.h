@@ -12,7 +12,7 @@ namespace gemm {
 absl::Status LaunchHostReference(const Launch& launch);
 size_t HostReferenceWorkspace(const Problem& problem);
 
-// OpenBLAS; 16-bit operands go through f32 blocks. INVALID_ARGUMENT for a
+// OpenBLAS; 16- and 8-bit operands go through f32 blocks. INVALID_ARGUMENT for a
 // dimension beyond what OpenBLAS's int takes.
 absl::Status LaunchHostOpenblas(const Launch& launch);
 size_t HostOpenblasWorkspace(const Problem& problem);

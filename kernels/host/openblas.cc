@@ -11,7 +11,7 @@
 namespace gemm {
 namespace {
 
-// f32 blocks of 16-bit operands: large enough that OpenBLAS runs at full speed,
+// f32 blocks of narrow operands: large enough that OpenBLAS runs at full speed,
 // small enough that the workspace stays at 12 MiB.
 constexpr int64_t kBlock = 1024;
 
@@ -78,7 +78,7 @@ void MultiplyInPlace(const Problem& problem, const Operands& operands) {
   }
 }
 
-// f16 and bf16, block by block through f32.
+// 16- and 8-bit operands, block by block through f32.
 void MultiplyWidened(const Launch& launch) {
   const Problem& problem = launch.problem;
   const OperandView a = ViewA(problem, launch.operands);

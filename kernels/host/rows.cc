@@ -16,13 +16,25 @@ constexpr Types kTypes[] = {
     {DType::kF16, DType::kF16, DType::kF32, Compute::kF32},
     {DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
     {DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32},
+    {DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32},
+    {DType::kE4M3, DType::kE4M3, DType::kBF16, Compute::kF32},
+    {DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32},
+    {DType::kE5M2, DType::kE5M2, DType::kF16, Compute::kF32},
+    {DType::kE5M2, DType::kE5M2, DType::kBF16, Compute::kF32},
+    {DType::kE5M2, DType::kE5M2, DType::kF32, Compute::kF32},
+    {DType::kE4M3, DType::kE5M2, DType::kF16, Compute::kF32},
+    {DType::kE4M3, DType::kE5M2, DType::kBF16, Compute::kF32},
+    {DType::kE4M3, DType::kE5M2, DType::kF32, Compute::kF32},
+    {DType::kE5M2, DType::kE4M3, DType::kF16, Compute::kF32},
+    {DType::kE5M2, DType::kE4M3, DType::kBF16, Compute::kF32},
+    {DType::kE5M2, DType::kE4M3, DType::kF32, Compute::kF32},
 };
 
 constexpr Kernel kRows[] = {
     {
         .name = "host_openblas",
         .family = "host",
-        .summary = "OpenBLAS; 16-bit types are multiplied as f32",
+        .summary = "OpenBLAS; 8- and 16-bit types are multiplied as f32",
         .target = Target::kHost,
         .types = kTypes,
         .auto_rank = 20,

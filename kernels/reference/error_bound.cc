@@ -27,6 +27,13 @@ constexpr double kExtraSteps = 4;
 // Truncation where hardware may not round: 10 explicit significand bits.
 constexpr double kTf32Unit = 0x1p-10;
 
+// fp8 sums in the tensor cores of sm_89 and sm_90 keep 13 explicit significand
+// bits and are truncated to them (DeepSeek-AI, "DeepSeek-V3 Technical Report",
+// arXiv:2412.19437, section 3.3.2; Zhang et al., "SageAttention2",
+// arXiv:2411.10958, section 3.3). After as many products as this they go to f32.
+constexpr double kFp8SumUnit = 0x1p-13;
+constexpr double kFp8SumSteps = 128;
+
 // Errors of erf and of the multiplications about it, in unit roundoffs of the
 // scale type, relative to |x|.
 constexpr double kGeluRoundings = 8;
@@ -138,6 +145,15 @@ Bounded ApplyActivation(const Problem& problem, const Bounded& x) {
   return y;
 }
 
+// What is lost before the sum over k is made in the accumulator's type: in the
+// operands' rounding to TF32, in the short sums of fp8.
+double MultiplicationBound(const Types& types, int64_t k) {
+  if (types.compute == Compute::kTF32) return 2 * kTf32Unit + kTf32Unit * kTf32Unit;
+  if (SizeOf(types.a) > 1) return 0;
+  const double lost = (std::min(static_cast<double>(k), kFp8SumSteps) + kExtraSteps) * kFp8SumUnit;
+  return lost / (1 - lost);
+}
+
 }  // namespace
 
 double LargestFinite(DType type) {
@@ -165,8 +181,7 @@ double LargestFinite(DType type) {
 double AccumulationBound(const Types& types, int64_t k) {
   const double u = AccumulationUnit(types);
   const double steps = static_cast<double>(k) + kExtraSteps;
-  const double operands =
-      types.compute == Compute::kTF32 ? 2 * kTf32Unit + kTf32Unit * kTf32Unit : 0;
+  const double operands = MultiplicationBound(types, k);
   const double probabilistic = std::expm1(kLambda * std::sqrt(steps) * u + steps * u * u);
   if (steps * u < kWorstCaseLimit) {
     const double gamma = steps * u / (1 - steps * u);

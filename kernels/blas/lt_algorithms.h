@@ -1,0 +1,19 @@
+// cuBLASLt's choices for one problem, one by one, for whoever measures them.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "gemm/kernel.h"
+
+namespace gemm {
+
+// At most `count` algorithms, the heuristic's first choice first, each as a
+// launch like a row's; of `operands` only the leading dimensions matter. The
+// launches live as long as they are held and take the problem they were made
+// for. UNIMPLEMENTED where cuBLASLt has no algorithm.
+absl::StatusOr<std::vector<std::function<absl::Status(const Launch&)>>> LtAlgorithms(
+    Libraries& libraries, const Problem& problem, const Operands& operands, int count);
+
+}  // namespace gemm

@@ -1,0 +1,101 @@
+#include "kernels/blas/lt_fp8.h"
+
+#include "kernels/blas/libraries.h"
+#include "kernels/blas/lt_product.h"
+#include "kernels/epilogue/in_place.h"
+#include "kernels/transpose/padded.h"
+#include "kernels/transpose/staged.h"
+
+namespace gemm {
+namespace {
+
+constexpr LoadLayout kLayout{.trans_a = false, .trans_b = true};
+constexpr int64_t kMultiple = 16;
+constexpr size_t kScratchAlignment = 256;
+
+constexpr int64_t Padded(int64_t size) { return (size + kMultiple - 1) / kMultiple * kMultiple; }
+
+size_t Aligned(int64_t bytes) {
+  return (static_cast<size_t>(bytes) + kScratchAlignment - 1) / kScratchAlignment *
+         kScratchAlignment;
+}
+
+// The launch's scratch memory from front to back.
+struct Fp8Scratch {
+  size_t transposes = 0;
+  size_t padded_a = 0;  // m rows of padded k
+  size_t padded_b = 0;  // padded n rows of padded k
+  size_t wide = 0;      // m rows of n in f32, padded if B is
+
+  size_t total() const { return transposes + padded_a + padded_b + wide; }
+};
+
+Fp8Scratch ScratchFor(const Problem& p) {
+  const bool pad_k = Padded(p.k) != p.k, pad_n = Padded(p.n) != p.n;
+  return {
+      .transposes = Aligned(static_cast<int64_t>(StagedBytes(p, kLayout))),
+      .padded_a = pad_k ? Aligned(p.m * Padded(p.k)) : 0,
+      .padded_b = pad_k || pad_n ? Aligned(Padded(p.n) * Padded(p.k)) : 0,
+      .wide =
+          pad_n || NeedsWideProduct(p) ? Aligned(p.m * PitchBytes(Padded(p.n), DType::kF32)) : 0,
+  };
+}
+
+// Pads the operands of `staged` into `scratch`, where they need it. n stays what
+// it is in the problem.
+absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_st* stream,
+                         Staged& staged) {
+  Problem& p = staged.problem;
+  Operands& o = staged.operands;
+  const int64_t k = Padded(p.k);
+  if (sizes.padded_a > 0) {
+    const absl::Status status = CopyPadded({o.a, p.m, p.k, o.lda}, scratch, p.m, k, stream);
+    if (!status.ok()) return status;
+    o.a = scratch;
+    o.lda = k;
+  }
+  if (sizes.padded_b > 0) {
+    std::byte* const b = scratch + sizes.padded_a;
+    const absl::Status status = CopyPadded({o.b, p.n, p.k, o.ldb}, b, Padded(p.n), k, stream);
+    if (!status.ok()) return status;
+    o.b = b;
+    o.ldb = k;
+  }
+  p.k = k;
+  return absl::OkStatus();
+}
+
+// The product with n padded into f32 scratch, then D from its columns.
+absl::Status LaunchPaddedN(const Launch& launch) {
+  Problem padded = launch.problem;
+  padded.n = Padded(padded.n);
+  const WideProduct wide = MakeWideProduct(padded, launch.operands, launch.workspace);
+  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(wide.problem, wide.operands);
+  if (!plan.ok()) return plan.status();
+  const absl::Status status = RunLtPlan(launch, wide.problem, wide.operands, **plan);
+  if (!status.ok()) return status;
+  return FinishWideProduct(launch.problem, launch.operands, wide, launch.stream);
+}
+
+}  // namespace
+
+size_t LtFp8WorkspaceBytes(const Problem& problem) { return ScratchFor(problem).total(); }
+
+absl::Status LaunchLtFp8(const Launch& launch) {
+  const Fp8Scratch sizes = ScratchFor(launch.problem);
+  absl::StatusOr<Staged> staged = StageOperands(launch, kLayout);
+  if (!staged.ok()) return staged.status();
+  std::byte* const scratch = static_cast<std::byte*>(launch.workspace.data) + sizes.transposes;
+  const absl::Status padded = PadOperands(sizes, scratch, launch.stream, *staged);
+  if (!padded.ok()) return padded;
+  const Launch product{.problem = staged->problem,
+                       .operands = staged->operands,
+                       .workspace = {scratch + sizes.padded_a + sizes.padded_b, sizes.wide},
+                       .params = launch.params,
+                       .stream = launch.stream,
+                       .libraries = launch.libraries};
+  const bool pad_n = Padded(staged->problem.n) != staged->problem.n;
+  return pad_n ? LaunchPaddedN(product) : LaunchLt(product);
+}
+
+}  // namespace gemm

@@ -1,0 +1,43 @@
+// What makes a variant of the grouped family.
+#pragma once
+
+#include "gemm/dtype.h"
+#include "kernels/grouped/shared_tile.h"
+
+namespace gemm {
+
+struct GroupedConfig {
+  DType operand = DType::kF16;  // of A and B
+  int tile_m = 128, tile_n = 128, tile_k = 32;
+  int stages = 4;
+  int warps = 4;
+  int blocks_per_sm = 1;  // that registers have to suffice for
+
+  constexpr int threads() const { return warps * 32; }
+  constexpr int element_bytes() const { return static_cast<int>(SizeOf(operand)); }
+  constexpr bool fp8() const { return element_bytes() == 1; }
+  // The tensor cores take 8-bit operands along k only: B is stored n x k.
+  constexpr bool trans_b() const { return fp8(); }
+  // wgmma is an instruction of four warps.
+  constexpr bool fills_warpgroups() const { return warps % 4 == 0; }
+
+  // A stage is a tile of A and behind it one of B, each as it is stored.
+  constexpr SharedTile tile_a() const { return {tile_m, tile_k * element_bytes()}; }
+  constexpr SharedTile tile_b() const {
+    return trans_b() ? SharedTile{tile_n, tile_k * element_bytes()}
+                     : SharedTile{tile_k, tile_n * element_bytes()};
+  }
+  constexpr int stage_bytes() const { return tile_a().bytes() + tile_b().bytes(); }
+  constexpr int shared_bytes() const { return stages * stage_bytes(); }
+
+  // mma.sync: each warp takes a part of the tile as square as can be, the
+  // longer side along the tile's.
+  constexpr int warp_m() const {
+    const int area = tile_m * tile_n / warps;
+    return area >= 64 * 64 || (area > 32 * 32 && tile_m >= tile_n) ? 64 : 32;
+  }
+  constexpr int warp_n() const { return tile_m * tile_n / warps / warp_m(); }
+  constexpr int warps_n() const { return tile_n / warp_n(); }
+};
+
+}  // namespace gemm

@@ -1,0 +1,68 @@
+// The grouped-order matmul: one thread block, one tile of D, in groups of tile
+// rows so that blocks which run together share operands in the L2; operands come
+// through a pipeline of cp.async stages.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/tile_order.h"
+#include "kernels/grouped/config.h"
+#include "kernels/grouped/mma_product.cuh"
+#include "kernels/grouped/operand_tiles.cuh"
+#include "kernels/grouped/store.cuh"
+#include "kernels/grouped/wgmma_product.cuh"
+
+namespace gemm {
+
+// Calls visitor.template operator()<kD>() for the run-time output type: f32, or
+// the operands', or where these are fp8 one of the 16-bit types.
+template <DType kOperand, class Visitor>
+__device__ __forceinline__ void VisitGroupedOutput(DType type, const Visitor& visitor) {
+  constexpr bool kFp8 = SizeOf(kOperand) == 1;
+  if (type == DType::kF32) {
+    visitor.template operator()<DType::kF32>();
+  } else if (kFp8 && type == DType::kBF16) {
+    visitor.template operator()<DType::kBF16>();
+  } else {
+    visitor.template operator()<kFp8 ? DType::kF16 : kOperand>();
+  }
+}
+
+// `Variant` has a constexpr GroupedConfig kConfig. The epilogue's element type
+// is `output`, whatever its own type says.
+template <class Variant>
+__global__ __launch_bounds__(
+    Variant::kConfig.threads(),
+    Variant::kConfig.blocks_per_sm) void GroupedKernel(const GroupedArguments arguments,
+                                                       const Epilogue<DType::kF32> epilogue,
+                                                       DType output) {
+  constexpr GroupedConfig kConfig = Variant::kConfig;
+#if GEMM_HAS_WGMMA
+  using Product =
+      std::conditional_t<kConfig.fills_warpgroups(), WgmmaProduct<Variant>, MmaProduct<Variant>>;
+#else
+  using Product = MmaProduct<Variant>;
+#endif
+  constexpr int kStagedBytes = StagedSums{Product::kRows, Product::kCols}.bytes();
+  static_assert(kConfig.warps * kStagedBytes <= kConfig.shared_bytes());
+  // What the swizzles of wgmma count from.
+  extern __shared__ __align__(1024) std::byte shared[];
+
+  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+  const TileCoord tile = GroupedTile(static_cast<int>(blockIdx.x), arguments.tiles_m,
+                                     arguments.tiles_n, arguments.group);
+  OperandTiles<Variant> operands(arguments, tile, thread);
+  Product product(thread);
+  product.Run(operands, ptx::SharedAddress(shared), arguments.k);
+  __syncthreads();  // the stages are free
+
+  std::byte* const staged = shared + warp * kStagedBytes;
+  StageSums(product, staged, lane);
+  __syncwarp();
+  VisitGroupedOutput<kConfig.operand>(output, [&]<DType kD>() {
+    StoreStaged(product, staged, Retyped<kD>(epilogue), int64_t{tile.m} * kConfig.tile_m,
+                int64_t{tile.n} * kConfig.tile_n, arguments.m, arguments.n, lane);
+  });
+}
+
+}  // namespace gemm

@@ -1,0 +1,168 @@
+// A thread block's product through mma.sync.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/grouped/config.h"
+#include "kernels/grouped/operand_tiles.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/mma_bf16.cuh"
+#include "kernels/ptx/mma_fp8.cuh"
+
+namespace gemm {
+
+// Each warp multiplies its own part of the tile, the fragments read from a
+// stage by ldmatrix. One barrier a stage: it says that the stage has come and
+// that no warp reads the one before any more.
+template <class Variant>
+class MmaProduct {
+  static constexpr GroupedConfig kConfig = Variant::kConfig;
+  static constexpr SharedTile kTileA = kConfig.tile_a();
+  static constexpr SharedTile kTileB = kConfig.tile_b();
+  static constexpr int kStepBytes = 32;  // of k in one instruction
+  static constexpr int kStepK = kStepBytes / kConfig.element_bytes();
+  static constexpr int kSteps = kTileA.row_bytes / kStepBytes;
+  static constexpr int kBlocksM = kConfig.warp_m() / 16;
+  static constexpr int kBlocksN = kConfig.warp_n() / 8;
+  static_assert(kBlocksN % 2 == 0);
+
+ public:
+  static constexpr int kRows = kConfig.warp_m();
+  static constexpr int kCols = kConfig.warp_n();
+
+  // Of each block of 16 rows, those of the blocks of 8 columns side by side.
+  float sums[kBlocksM][kBlocksN * 4];
+
+  __device__ explicit MmaProduct(int thread)
+      : row_(thread / 32 / kConfig.warps_n() * kConfig.warp_m()),
+        col_(thread / 32 % kConfig.warps_n() * kConfig.warp_n()),
+        first_a_(FirstOfA(row_, thread % 32)),
+        first_b_(FirstOfB(col_, thread % 32)) {
+#pragma unroll
+    for (int block = 0; block < kBlocksM; ++block) {
+#pragma unroll
+      for (int x = 0; x < kBlocksN * 4; ++x) sums[block][x] = 0;
+    }
+  }
+
+  __device__ int TileRow(int row) const { return row_ + row; }
+  __device__ int TileCol() const { return col_; }
+
+  // Sums over all of k, with `shared` the address of the stages. In the end
+  // other warps may be behind.
+  __device__ void Run(OperandTiles<Variant>& operands, uint32_t shared, int64_t k) {
+    const int tiles = static_cast<int>((k + kConfig.tile_k - 1) / kConfig.tile_k);
+    for (int stage = 0; stage < kConfig.stages - 1; ++stage) {
+      operands.StartNext(shared + stage * kConfig.stage_bytes());
+    }
+    uint32_t stage = shared;
+    uint32_t free_stage = shared + (kConfig.stages - 1) * kConfig.stage_bytes();
+    for (int tile = 0; tile < tiles; ++tile) {
+      ptx::CpAsyncWait<kConfig.stages - 2>();
+      __syncthreads();
+      operands.StartNext(free_stage);
+      if constexpr (kConfig.fp8()) {
+        MultiplyPromoted(stage);
+      } else {
+        Multiply(stage);
+      }
+      free_stage = stage;
+      stage += kConfig.stage_bytes();
+      if (stage == shared + kConfig.shared_bytes()) stage = shared;
+    }
+  }
+
+ private:
+  // The chunks of A and B whose addresses this lane gives in the first step for
+  // the first block: those of other steps and blocks are a constant away, by XOR
+  // within eight rows of a tile.
+  __device__ static uint32_t FirstOfA(int row, int lane) {
+    constexpr SharedTile kTile = kConfig.tile_a();
+    return kTile.Offset(row + lane % 16, lane / 16);
+  }
+  __device__ static uint32_t FirstOfB(int col, int lane) {
+    constexpr SharedTile kTile = kConfig.tile_b();
+    return kTileA.bytes() + (kConfig.trans_b()
+                                 ? kTile.Offset(col + lane / 16 * 8 + lane % 8, lane / 8 % 2)
+                                 : kTile.Offset(lane % 16, col / 8 + lane / 16));
+  }
+
+  // The fragment of A of block `block` in step `step` over k.
+  __device__ __forceinline__ void LoadA(uint32_t (&fragment)[4], uint32_t stage, int block,
+                                        int step) const {
+    ptx::LdMatrixX4(fragment, stage + (first_a_ ^ step * kStepBytes) + block * 16 * kTileA.span());
+  }
+
+  // Those of B of blocks `block` and `block` + 1: two registers each.
+  __device__ __forceinline__ void LoadB(uint32_t (&fragment)[4], uint32_t stage, int block,
+                                        int step) const {
+    if constexpr (kConfig.trans_b()) {
+      ptx::LdMatrixX4(fragment, stage + (first_b_ ^ step * kStepBytes) + block * 8 * kTileB.span());
+    } else {
+      ptx::LdMatrixX4Trans(
+          fragment, stage + (first_b_ ^ block * kChunkBytes) + step * kStepK * kTileB.span());
+    }
+  }
+
+  __device__ __forceinline__ static void Step(float (&to)[4], const uint32_t (&a)[4], uint32_t b0,
+                                              uint32_t b1) {
+    if constexpr (kConfig.operand == DType::kF16) {
+      ptx::MmaM16N8K16(to, a, b0, b1);
+    } else if constexpr (kConfig.operand == DType::kBF16) {
+      ptx::MmaBf16M16N8K16(to, a, b0, b1);
+    } else {
+      ptx::MmaFp8M16N8K32<kConfig.operand, kConfig.operand>(to, a, b0, b1);
+    }
+  }
+
+  __device__ __forceinline__ void Multiply(uint32_t stage) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      uint32_t a[kBlocksM][4], b[kBlocksN / 2][4];
+#pragma unroll
+      for (int i = 0; i < kBlocksM; ++i) LoadA(a[i], stage, i, step);
+#pragma unroll
+      for (int j = 0; j < kBlocksN / 2; ++j) LoadB(b[j], stage, 2 * j, step);
+#pragma unroll
+      for (int i = 0; i < kBlocksM; ++i) {
+#pragma unroll
+        for (int j = 0; j < kBlocksN; ++j) {
+          float(&to)[4] = *reinterpret_cast<float(*)[4]>(&sums[i][4 * j]);
+          Step(to, a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+        }
+      }
+    }
+  }
+
+  // fp8 sums have 14 bits in the tensor cores: those of a stage are made apart
+  // and added in f32.
+  __device__ __forceinline__ void MultiplyPromoted(uint32_t stage) {
+#pragma unroll
+    for (int i = 0; i < kBlocksM; ++i) {
+      uint32_t a[kSteps][4];
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) LoadA(a[step], stage, i, step);
+#pragma unroll
+      for (int j = 0; j < kBlocksN; j += 2) {
+        float parts[2][4] = {};
+#pragma unroll
+        for (int step = 0; step < kSteps; ++step) {
+          uint32_t b[4];
+          LoadB(b, stage, j, step);
+          Step(parts[0], a[step], b[0], b[1]);
+          Step(parts[1], a[step], b[2], b[3]);
+        }
+#pragma unroll
+        for (int x = 0; x < 8; ++x) sums[i][4 * j + x] += parts[x / 4][x % 4];
+      }
+    }
+  }
+
+  const int row_;
+  const int col_;
+  const uint32_t first_a_;
+  const uint32_t first_b_;
+};
+
+}  // namespace gemm

@@ -1,0 +1,108 @@
+// From a table of grouped variants to rows of the catalogue.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+
+#include "kernels/core/cuda_status.h"
+#include "kernels/core/rows.h"
+#include "kernels/core/shared_memory.h"
+#include "kernels/core/tile_grid.h"
+#include "kernels/grouped/kernel.cuh"
+#include "kernels/transpose/staged.h"
+
+namespace gemm {
+
+struct GroupedRow {
+  absl::string_view name;
+  absl::string_view summary;
+  GroupedConfig config;
+};
+
+// How the rows of the tables multiply.
+inline constexpr absl::string_view kWarpgroups =
+    "groups of tile rows; cp.async stages; wgmma on sm_90a, mma.sync elsewhere";
+inline constexpr absl::string_view kPair =
+    "groups of tile rows; cp.async stages; mma.sync: two warps make no warpgroup";
+
+// A row as a type: nvcc cannot name kernels by records of a namespace. `Table`
+// has a constexpr GroupedRow kRows[].
+template <class Table, size_t kIndex>
+struct GroupedVariant {
+  static constexpr GroupedConfig kConfig = Table::kRows[kIndex].config;
+};
+
+inline constexpr ParamSpec kGroupedParams[] = {
+    {"group_m", "tile rows of a group, whose tiles run column by column", 1, 64, 8}};
+
+// As VisitGroupedOutput.
+template <DType kOperand>
+inline constexpr Types kGroupedTypes[] = {{kOperand, kOperand, kOperand, Compute::kF32},
+                                          {kOperand, kOperand, DType::kF32, Compute::kF32}};
+template <DType kOperand>
+inline constexpr Types kGroupedFp8Types[] = {{kOperand, kOperand, DType::kF16, Compute::kF32},
+                                             {kOperand, kOperand, DType::kBF16, Compute::kF32},
+                                             {kOperand, kOperand, DType::kF32, Compute::kF32}};
+
+template <DType kOperand>
+constexpr absl::Span<const Types> GroupedTypes() {
+  if (SizeOf(kOperand) == 1) return kGroupedFp8Types<kOperand>;
+  return kGroupedTypes<kOperand>;
+}
+
+template <class Variant>
+absl::Status LaunchGrouped(const Launch& launch) {
+  constexpr GroupedConfig kConfig = Variant::kConfig;
+  const absl::Status allowed = AllowSharedMemory<GroupedKernel<Variant>>(kConfig.shared_bytes());
+  if (!allowed.ok()) return allowed;
+  const absl::StatusOr<Staged> staged =
+      StageOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b()});
+  if (!staged.ok()) return staged.status();
+  const Problem& p = staged->problem;
+  const Operands& o = staged->operands;
+  const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m, kConfig.tile_n);
+  if (!grid.ok()) return grid.status();
+  const GroupedArguments arguments{
+      .a = {static_cast<const std::byte*>(o.a), o.lda * kConfig.element_bytes()},
+      .b = {static_cast<const std::byte*>(o.b), o.ldb * kConfig.element_bytes()},
+      .m = p.m,
+      .n = p.n,
+      .k = p.k,
+      .tiles_m = grid->tiles_m,
+      .tiles_n = grid->tiles_n,
+      .group = std::min(static_cast<int>(launch.params[0]), grid->tiles_m),
+  };
+  // The kernel takes D's type at run time, and the epilogue's scalars are the
+  // same for all of them.
+  GroupedKernel<Variant>
+      <<<grid->blocks(), kConfig.threads(), kConfig.shared_bytes(), launch.stream>>>(
+          arguments, MakeEpilogue<DType::kF32>(p, o), p.types.d);
+  return CudaStatus(cudaGetLastError(), "launch of a grouped kernel");
+}
+
+template <class Table>
+constexpr auto MakeGroupedRows() {
+  return MakeRows<std::size(Table::kRows)>([](auto index) {
+    constexpr const GroupedRow& kRow = Table::kRows[index];
+    constexpr GroupedConfig kConfig = kRow.config;
+    return Kernel{
+        .name = kRow.name,
+        .family = "grouped",
+        .summary = kRow.summary,
+        .capability = {.min = kConfig.fp8() ? 89 : 80},
+        .types = GroupedTypes<kConfig.operand>(),
+        .tile_m = kConfig.tile_m,
+        .tile_n = kConfig.tile_n,
+        .tile_k = kConfig.tile_k,
+        .stages = kConfig.stages,
+        .threads = kConfig.threads(),
+        .shared_memory_bytes = static_cast<size_t>(kConfig.shared_bytes()),
+        .params = kGroupedParams,
+        .auto_rank = 50,
+        .workspace_bytes = StagedBytesFor<false, kConfig.trans_b()>,
+        .launch = LaunchGrouped<GroupedVariant<Table, index>>,
+    };
+  });
+}
+
+}  // namespace gemm

@@ -1,0 +1,234 @@
+// A thread block's product on the warpgroup tensor cores of sm_90a.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/grouped/config.h"
+#include "kernels/grouped/operand_tiles.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/wgmma.cuh"
+
+#if GEMM_HAS_WGMMA
+
+namespace gemm {
+
+// The warpgroups share the rows of the tile. A stage has come when every thread
+// has waited for its own copies, has fenced, and a barrier is behind it. It is
+// free for other tiles when a barrier is behind every warp's wait for the
+// products that read it.
+template <class Variant>
+class WgmmaProduct {
+  static constexpr GroupedConfig kConfig = Variant::kConfig;
+  static constexpr SharedTile kTileA = kConfig.tile_a();
+  static constexpr SharedTile kTileB = kConfig.tile_b();
+  static constexpr int kStepBytes = 32;  // of k in one instruction
+  static constexpr int kSteps = kTileA.row_bytes / kStepBytes;
+  static constexpr int kGroupM = kConfig.tile_m / (kConfig.warps / 4);
+  static constexpr int kBlocksM = kGroupM / 64;
+
+  static constexpr uint64_t kLayoutA = ptx::WgmmaLayout{kTileA.span(), 8 * kTileA.span(), 0}.bits();
+  static constexpr uint64_t kLayoutB =
+      ptx::WgmmaLayout{kTileB.span(), 8 * kTileB.span(),
+                       kConfig.trans_b() ? 0 : kTileB.panel_bytes()}
+          .bits();
+  // From a step over k to the next.
+  static constexpr int kAdvanceB =
+      kConfig.trans_b() ? kStepBytes : kStepBytes / kConfig.element_bytes() * kTileB.span();
+
+  // fp8 sums have 14 bits in the tensor cores: those of a stage are made apart,
+  // 64 columns at a time, and added in f32. Two such parts take turns.
+  static constexpr int kPartN = kConfig.tile_n < 64 ? kConfig.tile_n : 64;
+  static constexpr int kPartsN = kConfig.tile_n / kPartN;
+  static constexpr int kParts = kBlocksM * kPartsN;
+  static_assert(!kConfig.fp8() || kParts % 2 == 0);
+  // Where many parts take the same rows of A, all but the first take them from
+  // registers: shared memory would not keep up.
+#ifndef GEMM_DEV_RS
+  static constexpr bool kHoldsA = false;
+#else
+  static constexpr bool kHoldsA = kBlocksM == 1 && kPartsN > 2;
+#endif
+
+ public:
+  // What StoreSums needs to know: a warp holds kRows x kCols sums, of each row
+  // and each eight columns those of a tile of mma.sync.
+  static constexpr int kRows = kBlocksM * 16;
+  static constexpr int kCols = kConfig.tile_n;
+
+  float sums[kBlocksM][kCols / 2];
+
+  // The shuffle tells the compiler that the warp's number is the same for all of
+  // it: matrices in shared memory are named by uniform registers.
+  __device__ explicit WgmmaProduct(int thread) : warp_(__shfl_sync(~0u, thread / 32, 0)) {
+#pragma unroll
+    for (int block = 0; block < kBlocksM; ++block) {
+#pragma unroll
+      for (int x = 0; x < kCols / 2; ++x) sums[block][x] = 0;
+    }
+  }
+
+  // The row and column of the thread block's tile where the warp's row `row`
+  // begins.
+  __device__ int TileRow(int row) const {
+    return warp_ / 4 * kGroupM + row / 16 * 64 + warp_ % 4 * 16 + row % 16;
+  }
+  __device__ static int TileCol() { return 0; }
+
+  // Sums over all of k, with `shared` the address of the stages. In the end
+  // nothing is under way, but other warps may be behind.
+  __device__ void Run(OperandTiles<Variant>& operands, uint32_t shared, int64_t k) {
+    const int tiles = static_cast<int>((k + kConfig.tile_k - 1) / kConfig.tile_k);
+    for (int stage = 0; stage < kConfig.stages - 1; ++stage) {
+      operands.StartNext(shared + stage * kConfig.stage_bytes());
+    }
+    uint32_t stage = shared;
+    uint32_t free_stage = shared + (kConfig.stages - 1) * kConfig.stage_bytes();
+    const auto wait_for_stage = [] {
+      ptx::CpAsyncWait<kConfig.stages - 2>();
+#ifndef GEMM_DEV_NO_FENCE
+      ptx::FenceProxyAsync();
+#endif
+      __syncthreads();
+    };
+    const auto next_stage = [&] {
+      free_stage = stage;
+      stage += kConfig.stage_bytes();
+      if (stage == shared + kConfig.shared_bytes()) stage = shared;
+    };
+    if constexpr (kConfig.fp8()) {
+      const auto multiply = [&]<bool kAfterAnother>(std::bool_constant<kAfterAnother> after) {
+        wait_for_stage();
+        MultiplyInParts(stage, after, [&] { operands.StartNext(free_stage); });
+        next_stage();
+      };
+      int tile = 0;
+      for (; tile < tiles - 1; tile += 2) {
+        multiply(std::false_type());
+        multiply(std::true_type());
+        FinishParts();
+      }
+      if (tile < tiles) {
+        multiply(std::false_type());
+        FinishParts();
+      }
+    } else {
+      for (int tile = 0; tile < tiles; ++tile) {
+        wait_for_stage();
+        Multiply(stage);
+        // The stage before is free now, while this one is multiplied.
+        __syncthreads();
+        operands.StartNext(free_stage);
+        next_stage();
+      }
+      ptx::WgmmaWait<0>();
+      Pin();
+    }
+  }
+
+ private:
+  __device__ uint64_t MatrixA(uint32_t stage) const {
+    return ptx::WgmmaMatrix(kLayoutA, stage + warp_ / 4 * kGroupM * kTileA.span());
+  }
+  __device__ static uint64_t MatrixB(uint32_t stage) {
+    return ptx::WgmmaMatrix(kLayoutB, stage + kTileA.bytes());
+  }
+
+  __device__ void Pin() {
+#pragma unroll
+    for (int block = 0; block < kBlocksM; ++block) ptx::WgmmaPin(sums[block]);
+  }
+
+  // Starts the products of a stage and waits for those before it.
+  __device__ __forceinline__ void Multiply(uint32_t stage) {
+    const uint64_t a = MatrixA(stage), b = MatrixB(stage);
+    Pin();
+    ptx::WgmmaFence();
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+#pragma unroll
+      for (int block = 0; block < kBlocksM; ++block) {
+        const int offset_a = block * 64 * kTileA.span() + step * kStepBytes;
+        ptx::Wgmma<kConfig.operand, kConfig.operand, !kConfig.trans_b()>(
+            sums[block], a + offset_a / 16, b + step * kAdvanceB / 16, true);
+      }
+    }
+    ptx::WgmmaCommit();
+    Pin();
+    ptx::WgmmaWait<1>();
+  }
+
+  // The products of a stage in parts, each added while the next is under way;
+  // the last is left under way, and `kAfterAnother` says that one is. (Two stages
+  // are multiplied so; were products under way from one round of a loop to the
+  // next, ptxas would serialise them all.) `start_copies` is called when the stage
+  // before is free.
+  template <bool kAfterAnother, class StartCopies>
+  __device__ __forceinline__ void MultiplyInParts(uint32_t stage, std::bool_constant<kAfterAnother>,
+                                                  const StartCopies& start_copies) {
+    StartPart<0>(stage);
+    if constexpr (kAfterAnother) {
+      ptx::WgmmaWait<1>();
+      AddPart<kParts - 1>();
+      __syncthreads();
+    }
+    if constexpr (kHoldsA) LoadA(stage);
+    start_copies();
+    [&]<int... kPart>(std::integer_sequence<int, kPart...>) {
+      ((StartPart<kPart + 1>(stage), ptx::WgmmaWait<1>(), AddPart<kPart>()), ...);
+    }
+    (std::make_integer_sequence<int, kParts - 1>());
+  }
+
+  __device__ __forceinline__ void FinishParts() {
+    ptx::WgmmaWait<0>();
+    AddPart<kParts - 1>();
+  }
+
+  template <int kPart>
+  __device__ __forceinline__ void StartPart(uint32_t stage) {
+    constexpr int kOffsetA = kPart / kPartsN * 64 * kTileA.span();
+    constexpr int kOffsetB = kPart % kPartsN * kPartN * kTileB.span();
+    const uint64_t a = MatrixA(stage) + kOffsetA / 16, b = MatrixB(stage) + kOffsetB / 16;
+    float(&part)[kPartN / 2] = parts_[kPart % 2];
+    ptx::WgmmaPin(part);
+    ptx::WgmmaFence();
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const uint64_t b_step = b + step * kAdvanceB / 16;
+      if constexpr (kHoldsA && kPart > 0) {
+        ptx::WgmmaFp8<kConfig.operand, kConfig.operand>(part, a_[step], b_step, step > 0);
+      } else {
+        ptx::Wgmma<kConfig.operand, kConfig.operand, false>(part, a + step * kStepBytes / 16,
+                                                            b_step, step > 0);
+      }
+    }
+    ptx::WgmmaCommit();
+  }
+
+  template <int kPart>
+  __device__ __forceinline__ void AddPart() {
+    ptx::WgmmaPin(parts_[kPart % 2]);
+#pragma unroll
+    for (int x = 0; x < kPartN / 2; ++x) {
+      sums[kPart / kPartsN][kPart % kPartsN * (kPartN / 2) + x] += parts_[kPart % 2][x];
+    }
+  }
+
+  // The warp's rows of A.
+  __device__ __forceinline__ void LoadA(uint32_t stage) {
+    constexpr SharedTile kTile = kConfig.tile_a();
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int row = warp_ / 4 * kGroupM + warp_ % 4 * 16 + lane % 16;
+    const uint32_t first = stage + kTile.Offset(row, lane / 16);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) ptx::LdMatrixX4(a_[step], first ^ step * kStepBytes);
+  }
+
+  const int warp_;
+  uint32_t a_[kSteps][4];       // of a stage, where kHoldsA
+  float parts_[2][kPartN / 2];  // of fp8; parts take turns
+};
+
+}  // namespace gemm
+
+#endif  // GEMM_HAS_WGMMA
