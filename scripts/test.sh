@@ -3,7 +3,7 @@
 #
 #   scripts/test.sh [--quick] [--stage NAME]... [--budget MINUTES] [--list]
 #
-# --quick        without the slow stages: asan, tsan, fuzz, tidy
+# --quick        without the slow stages: tsan, fuzz, tidy
 # --stage NAME   only this stage (may be given more than once)
 # --budget       stages not begun after so many minutes are skipped, and said to be
 # --list         names the stages
@@ -34,7 +34,7 @@ tsan      engine and rpc tests under the thread sanitizer
 fuzz      the fuzz targets over their corpus
 tidy      clang-tidy over every C++ source
 "
-SLOW_STAGES="asan tsan fuzz tidy"
+SLOW_STAGES="tsan fuzz tidy"
 # What the sanitizers run: folders of tests/.
 SANITIZED="engine rpc"
 # The version whose layout is this repository's; others differ in details.
@@ -195,6 +195,7 @@ sanitize() {
 stage_asan() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+  export LSAN_OPTIONS="suppressions=$ROOT/tests/lsan.supp:print_suppressions=0"
   sanitize asan
 }
 

@@ -1,125 +1,35 @@
 // Every row of the catalogue that the GPU runs, against the oracle on the host.
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <algorithm>
 #include <random>
+#include <string>
+#include <vector>
 
-#include "gemm/libraries.h"
-#include "kernels/core/cuda_status.h"
+#include "tests/kernels/gpu.h"
 #include "tests/kernels/product_case.h"
 
 namespace gemm::testing {
 namespace {
 
-bool HasDevice() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+// Values of a launch parameter that are worth a test: its ends, its default and
+// some between.
+std::vector<int64_t> TestedValues(const ParamSpec& spec) {
+  const int64_t middle = spec.min + (spec.max - spec.min) / 2;
+  const int64_t small = std::min(spec.max, spec.min + 1);
+  return {spec.default_value, spec.min, small, middle, spec.max};
 }
 
-// One stream with its libraries, and device memory handed out front to back.
-class Gpu {
- public:
-  // Created on first use, for the life of the program; null where it failed.
-  static Gpu* Get() {
-    static Gpu* const gpu = Create();
-    return gpu;
+// Each parameter at one of its tested values, or anywhere in its range.
+LaunchParams RandomParams(const Kernel& kernel, std::mt19937_64& random) {
+  LaunchParams params = Defaults(kernel);
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    const ParamSpec& spec = kernel.params[i];
+    std::vector<int64_t> values = TestedValues(spec);
+    values.push_back(std::uniform_int_distribution<int64_t>(spec.min, spec.max)(random));
+    params[i] = values[random() % values.size()];
   }
-
-  DeviceCaps caps() const { return {Target::kCuda, capability_}; }
-  cudaStream_t stream() const { return stream_; }
-  Libraries* libraries() const { return libraries_.get(); }
-
-  // Takes all memory back.
-  void Reset() { used_ = 0; }
-
-  // `offset` bytes past a 256-byte boundary.
-  std::byte* Allocate(size_t bytes, size_t offset) {
-    std::byte* const data = memory_ + used_ + offset;
-    used_ += (bytes + offset + 255) / 256 * 256;
-    EXPECT_LE(used_, kBytes) << "the test's device memory is too small";
-    return data;
-  }
-
-  std::byte* Upload(const std::vector<std::byte>& bytes, size_t offset) {
-    std::byte* const data = Allocate(bytes.size(), offset);
-    EXPECT_EQ(cudaMemcpyAsync(data, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream_),
-              cudaSuccess);
-    return data;
-  }
-
-  void Download(const std::byte* data, std::vector<std::byte>& bytes) {
-    EXPECT_EQ(cudaMemcpyAsync(bytes.data(), data, bytes.size(), cudaMemcpyDeviceToHost, stream_),
-              cudaSuccess);
-  }
-
-  absl::Status Synchronize() {
-    return CudaStatus(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-  }
-
- private:
-  static constexpr size_t kBytes = size_t{1} << 30;
-
-  static Gpu* Create() {
-    auto gpu = std::make_unique<Gpu>();
-    cudaDeviceProp properties;
-    if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) return nullptr;
-    gpu->capability_ = properties.major * 10 + properties.minor;
-    void* memory = nullptr;
-    if (cudaMalloc(&memory, kBytes) != cudaSuccess) return nullptr;
-    gpu->memory_ = static_cast<std::byte*>(memory);
-    if (cudaStreamCreate(&gpu->stream_) != cudaSuccess) return nullptr;
-    auto libraries = CreateLibraries(gpu->stream_);
-    if (!libraries.ok()) return nullptr;
-    gpu->libraries_ = *std::move(libraries);
-    return gpu.release();
-  }
-
-  int capability_ = 0;
-  std::byte* memory_ = nullptr;
-  size_t used_ = 0;
-  cudaStream_t stream_ = nullptr;
-  std::shared_ptr<Libraries> libraries_;
-};
-
-// Matrices start `offset` bytes past a 256-byte boundary; 16 is the least that
-// kernels may count on.
-absl::Status RunOnGpu(const Kernel& kernel, ProductData& data, size_t offset) {
-  Gpu& gpu = *Gpu::Get();
-  gpu.Reset();
-  constexpr size_t kBand = GuardedMatrix::kBand;
-  const Problem& problem = data.product.problem;
-  std::byte* const a = gpu.Upload(data.a.bytes(), offset);
-  std::byte* const b = gpu.Upload(data.b.bytes(), offset);
-  std::byte* const c = gpu.Upload(data.c.bytes(), offset);
-  std::byte* const bias = gpu.Upload(data.bias.bytes(), offset);
-  std::byte* const d = gpu.Upload(data.d.bytes(), offset);
-  Operands operands = data.ForReference();
-  operands.a = a + kBand;
-  operands.b = b + kBand;
-  operands.d = d + kBand;
-  if (data.reads_c()) operands.c = (data.product.c_is_d ? d : c) + kBand;
-  if (data.reads_bias()) operands.bias = bias + kBand;
-  const size_t bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
-  std::byte* const workspace = gpu.Allocate(bytes, 0);
-  EXPECT_EQ(cudaMemsetAsync(workspace, 0xFF, bytes, gpu.stream()), cudaSuccess);
-  const absl::Status launched = kernel.launch({.problem = problem,
-                                               .operands = operands,
-                                               .workspace = {workspace, bytes},
-                                               .params = ResolveParams(kernel, {}).value(),
-                                               .stream = gpu.stream(),
-                                               .libraries = gpu.libraries()});
-  if (!launched.ok()) return launched;
-  gpu.Download(a, data.a.bytes());
-  gpu.Download(b, data.b.bytes());
-  gpu.Download(c, data.c.bytes());
-  gpu.Download(bias, data.bias.bytes());
-  gpu.Download(d, data.d.bytes());
-  return gpu.Synchronize();
-}
-
-absl::Status RunUnaligned(const Kernel& kernel, ProductData& data) {
-  return RunOnGpu(kernel, data, 16);
+  return params;
 }
 
 std::vector<const Kernel*> CudaKernels() {
@@ -129,14 +39,6 @@ std::vector<const Kernel*> CudaKernels() {
   }
   return kernels;
 }
-
-class GpuTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!HasDevice()) GTEST_SKIP() << "skipped: no CUDA device";
-    ASSERT_NE(Gpu::Get(), nullptr) << cudaGetErrorString(cudaGetLastError());
-  }
-};
 
 class GpuKernel : public GpuTest, public ::testing::WithParamInterface<const Kernel*> {
  protected:
@@ -152,8 +54,14 @@ class GpuKernel : public GpuTest, public ::testing::WithParamInterface<const Ker
   // The combinations in turn, so that each gets its share of the cases.
   const Types& NextTypes() { return kernel().types[next_types_++ % kernel().types.size()]; }
 
-  void Check(const ProductCase& product) {
-    EXPECT_EQ(CheckProduct(kernel(), product, RunUnaligned, 3000), "");
+  void Check(const ProductCase& product, const LaunchParams& params) {
+    EXPECT_EQ(CheckOnGpu(kernel(), product, params), "");
+  }
+
+  // With random parameters, layouts and epilogue.
+  void CheckShape(int64_t m, int64_t n, int64_t k, std::mt19937_64& random) {
+    const ProductCase product = RandomCase(NextTypes(), m, n, k, random);
+    Check(product, RandomParams(kernel(), random));
   }
 
  private:
@@ -164,24 +72,56 @@ TEST_P(GpuKernel, RandomShapesLayoutsAndEpilogues) {
   std::mt19937_64 random(11);
   std::uniform_int_distribution<int64_t> dim(1, 300);
   for (int round = 0; round < 60; ++round) {
-    const Types& types = NextTypes();
-    Check(RandomCase(types, dim(random), dim(random), dim(random), random));
+    CheckShape(dim(random), dim(random), dim(random), random);
   }
 }
 
-// One element, vectors, primes, one beside the sizes that tiles have, and more
-// rows or columns than a grid's second dimension has blocks.
+// One element, vectors, primes, one beside the sizes that tiles have, one slice
+// of K or a part of it, and more rows or columns than a grid's second dimension
+// has blocks.
 TEST_P(GpuKernel, EdgeShapes) {
   constexpr int64_t kShapes[][3] = {
-      {1, 1, 1},       {1, 1, 4099},    {1, 517, 33},     {523, 1, 31},      {2, 2, 2},
-      {7, 11, 13},     {31, 33, 32},    {64, 64, 64},     {63, 65, 127},     {128, 128, 128},
-      {129, 127, 129}, {256, 256, 256}, {257, 255, 259},  {8, 8, 8},         {16, 16, 16},
-      {17, 1031, 3},   {1031, 17, 3},   {3, 5, 70001},    {600011, 1, 2},    {1, 600011, 2},
-      {70001, 3, 5},   {509, 521, 541}, {1023, 511, 255}, {2049, 2047, 2053}};
+      {1, 1, 1},       {1, 1, 4099},     {1, 517, 33},      {523, 1, 31},    {2, 2, 2},
+      {7, 11, 13},     {31, 33, 32},     {64, 64, 64},      {63, 65, 127},   {128, 128, 128},
+      {129, 127, 129}, {256, 256, 256},  {257, 255, 259},   {8, 8, 8},       {16, 16, 16},
+      {17, 1031, 3},   {1031, 17, 3},    {300, 500, 1},     {1021, 1031, 1}, {5, 30011, 37},
+      {30011, 5, 37},  {3, 5, 70001},    {600011, 1, 2},    {1, 600011, 2},  {70001, 3, 5},
+      {509, 521, 541}, {1023, 511, 255}, {2049, 2047, 2053}};
   std::mt19937_64 random(12);
-  for (const auto& [m, n, k] : kShapes) {
-    const Types& types = NextTypes();
-    Check(RandomCase(types, m, n, k, random));
+  for (const auto& [m, n, k] : kShapes) CheckShape(m, n, k, random);
+}
+
+// A tile more or less, whole, or one element beside it, with a pipeline that is
+// not filled, just filled and refilled.
+TEST_P(GpuKernel, ShapesAroundTheTile) {
+  const int64_t m = kernel().tile_m, n = kernel().tile_n, k = kernel().tile_k;
+  if (m * n * k == 0) GTEST_SKIP() << "skipped: a library chooses the tile";
+  const int64_t depth = std::max(kernel().stages, 1) * k;
+  std::mt19937_64 random(15);
+  for (const int64_t rows : {m - 1, m, m + 1, 2 * m + 1}) {
+    for (const int64_t cols : {n - 1, n, 2 * n + 1}) {
+      CheckShape(std::max<int64_t>(rows, 1), std::max<int64_t>(cols, 1), depth + 1, random);
+    }
+  }
+  for (const int64_t sum :
+       {k - 1, k, k + 1, 2 * k, 2 * k + 1, depth - 1, depth, depth + k, 2 * depth + k / 2}) {
+    CheckShape(m + 1, n + 1, std::max<int64_t>(sum, 1), random);
+  }
+}
+
+TEST_P(GpuKernel, EveryLaunchParameter) {
+  if (kernel().params.empty()) GTEST_SKIP() << "skipped: no launch parameters";
+  // Wider, taller and smaller than a band of tiles may be.
+  constexpr int64_t kShapes[][3] = {{300, 2500, 40}, {2500, 300, 40}, {1100, 1300, 70}, {9, 9, 9}};
+  std::mt19937_64 random(16);
+  for (size_t i = 0; i < kernel().params.size(); ++i) {
+    for (const int64_t value : TestedValues(kernel().params[i])) {
+      LaunchParams params = Defaults(kernel());
+      params[i] = value;
+      for (const auto& [m, n, k] : kShapes) {
+        Check(RandomCase(NextTypes(), m, n, k, random), params);
+      }
+    }
   }
 }
 
@@ -205,7 +145,7 @@ TEST_P(GpuKernel, EveryTransposeBiasAndActivation) {
         product.c_is_d = seed % 3 == 1;
         product.extra_pitch_bytes = 32;
         product.seed = seed++;
-        Check(product);
+        Check(product, Defaults(kernel()));
       }
     }
   }
@@ -217,88 +157,48 @@ TEST_P(GpuKernel, SameBitsEveryTime) {
   std::mt19937_64 random(13);
   for (const auto& [m, n, k] : kShapes) {
     const ProductCase product = RandomCase(NextTypes(), m, n, k, random);
+    const LaunchParams params = RandomParams(kernel(), random);
     const ProductData fresh(product);
     ProductData first = fresh;
-    ASSERT_EQ(RunOnGpu(kernel(), first, 0), absl::OkStatus());
+    ASSERT_EQ(RunOnGpu(kernel(), first, params, 0), absl::OkStatus());
     for (int run = 1; run < 20; ++run) {
       ProductData again = fresh;
-      ASSERT_EQ(RunOnGpu(kernel(), again, 0), absl::OkStatus());
-      ASSERT_EQ(again.d.bytes(), first.d.bytes()) << "run " << run << " of " << product;
+      ASSERT_EQ(RunOnGpu(kernel(), again, params, 0), absl::OkStatus());
+      ASSERT_EQ(again.d.bytes(), first.d.bytes())
+          << "run " << run << " of " << product << Describe(kernel(), params);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, GpuKernel, ::testing::ValuesIn(CudaKernels()),
-                         [](const auto& info) { return std::string(info.param->name); });
+std::string NameOf(const ::testing::TestParamInfo<const Kernel*>& info) {
+  return std::string(info.param->name);
+}
 
-using GpuGenerator = GpuTest;
+INSTANTIATE_TEST_SUITE_P(Rows, GpuKernel, ::testing::ValuesIn(CudaKernels()), NameOf);
 
-TEST_F(GpuGenerator, SameBitsAsTheHost) {
-  Gpu& gpu = *Gpu::Get();
-  const GeneratorSpec specs[] = {{17, Distribution::kUniform, -1, 3},
-                                 {~uint64_t{0}, Distribution::kNormal, 0.5, 2}};
-  for (const DType type : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
-    for (const GeneratorSpec& spec : specs) {
-      for (const bool column_major : {false, true}) {
-        GuardedMatrix host(1031, 517, type, 48);
-        // Of a column-major matrix the lines are the columns.
-        const auto target = [&](void* data) {
-          GeneratorTarget t = host.TargetAt(data);
-          if (column_major) std::swap(t.rows, t.cols);
-          t.column_major = column_major;
-          return t;
-        };
-        GuardedMatrix device = host;
-        ASSERT_EQ(GenerateHost(spec, target(host.data())), absl::OkStatus());
-        gpu.Reset();
-        std::byte* const data = gpu.Upload(device.bytes(), 16);
-        ASSERT_EQ(GenerateCuda(spec, target(data + GuardedMatrix::kBand), gpu.stream()),
-                  absl::OkStatus());
-        gpu.Download(data, device.bytes());
-        ASSERT_EQ(gpu.Synchronize(), absl::OkStatus());
-        EXPECT_TRUE(device.bytes() == host.bytes())
-            << Name(type) << (column_major ? " column-major" : " row-major");
-        EXPECT_TRUE(device.GuardIntact());
-      }
-    }
+// The rows of our own: what a library does is its own affair.
+std::vector<const Kernel*> OwnKernels() {
+  std::vector<const Kernel*> kernels = CudaKernels();
+  std::erase_if(kernels, [](const Kernel* kernel) { return kernel->tile_m == 0; });
+  return kernels;
+}
+
+// Few and small shapes, for compute-sanitizer: under a tile, one beside a tile
+// with the pipeline refilled, odd with everything to be transposed.
+class GpuKernelSmall : public GpuKernel {};
+
+TEST_P(GpuKernelSmall, IsRightInBuffersWithoutSlack) {
+  const int64_t m = kernel().tile_m, n = kernel().tile_n, k = kernel().tile_k;
+  const int64_t depth = std::max(kernel().stages, 1) * k;
+  const int64_t shapes[][3] = {{5, 7, 3}, {m + 1, n + 1, depth + k + 1}, {m / 2 + 3, n + 9, k + 5}};
+  std::mt19937_64 random(17);
+  for (const auto& [rows, cols, sum] : shapes) {
+    const ProductCase product = RandomCase(NextTypes(), rows, cols, sum, random);
+    EXPECT_EQ(CheckProduct(kernel(), product, RunInExactBuffers, 500), "");
   }
 }
 
-TEST_F(GpuGenerator, OtherTypesAreUnimplemented) {
-  const absl::Status status =
-      GenerateCuda({}, {nullptr, DType::kS8, 1, 1, 16, false}, Gpu::Get()->stream());
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-}
-
-using GpuLibraries = GpuTest;
-
-// A factor that f16 cannot hold is refused, not turned into infinity.
-TEST_F(GpuLibraries, FactorBeyondTheScaleTypeIsAnError) {
-  for (const char* name : {"cublas_f16acc16", "cublaslt_f16acc16"}) {
-    const Kernel& kernel = **FindKernel(name);
-    ProductCase product;
-    product.problem = {.m = 8, .n = 8, .k = 8, .types = kernel.types[0], .alpha = 1e6};
-    ProductData data(product);
-    const absl::Status status = RunUnaligned(kernel, data);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(std::string(status.message()),
-              "alpha is 1e+06, too large for f16, in which this kernel scales");
-  }
-}
-
-// More problems than the cache of plans holds, then the first ones again.
-TEST_F(GpuLibraries, PlansComeBackAfterTheyWereForgotten) {
-  const Kernel& kernel = **FindKernel("cublaslt_f32");
-  std::mt19937_64 random(14);
-  std::vector<ProductCase> products;
-  for (int64_t m = 1; m <= 300; ++m) {
-    products.push_back(RandomCase(kernel.types[0], m, 9, 10, random));
-  }
-  for (int64_t m = 1; m <= 20; ++m) products.push_back(products[static_cast<size_t>(m - 1)]);
-  for (const ProductCase& product : products) {
-    ASSERT_EQ(CheckProduct(kernel, product, RunUnaligned, 3000), "");
-  }
-}
+INSTANTIATE_TEST_SUITE_P(Rows, GpuKernelSmall, ::testing::ValuesIn(OwnKernels()), NameOf);
 
 }  // namespace
 }  // namespace gemm::testing

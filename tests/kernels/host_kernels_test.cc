@@ -26,7 +26,7 @@ std::vector<Row> HostRows() {
 std::string RowName(const ::testing::TestParamInfo<Row>& info) {
   const Types& t = info.param.types;
   std::string name(info.param.kernel->name);
-  for (const absl::string_view part : {Name(t.a), Name(t.d), Name(t.compute)}) {
+  for (const absl::string_view part : {Name(t.a), Name(t.b), Name(t.d), Name(t.compute)}) {
     name += "_" + std::string(part);
   }
   return name;

@@ -18,7 +18,7 @@ std::vector<Types> AllTypes() { return {Reference().types.begin(), Reference().t
 std::string TypesName(const ::testing::TestParamInfo<Types>& info) {
   std::string name;
   for (const absl::string_view part :
-       {Name(info.param.a), Name(info.param.d), Name(info.param.compute)}) {
+       {Name(info.param.a), Name(info.param.b), Name(info.param.d), Name(info.param.compute)}) {
     name += (name.empty() ? "" : "_") + std::string(part);
   }
   return name;
@@ -123,6 +123,7 @@ TEST(BoundSize, IsThatOfTheTypes) {
   EXPECT_LT(relative({DType::kF32, DType::kF32, DType::kF32, Compute::kTF32}), 3e-3);
   EXPECT_LT(relative({DType::kF16, DType::kF16, DType::kF16, Compute::kF32}), 6e-4);
   EXPECT_LT(relative({DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32}), 4e-5);
+  EXPECT_LT(relative({DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32}), 2e-2);
 }
 
 // Long f16 accumulations: the probabilistic bound takes over where the worst

@@ -1,0 +1,73 @@
+// The device that is measured: its memory, its clock and its way to launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "gemm/kernel.h"
+
+namespace gemm::bench {
+
+using LaunchFn = std::function<absl::Status(const Launch&)>;
+
+// What a result must name to be compared with another. "label", "value".
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+// Memory of a backend, 256-byte aligned; freed with it, before the backend.
+using Buffer = std::unique_ptr<void, std::function<void(void*)>>;
+
+// One device and one stream of work on it. Not thread-safe. An error of
+// Synchronize or of a copy means that the device is lost.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual DeviceCaps caps() const = 0;
+  virtual Facts facts() const = 0;
+  // The last cache before memory.
+  virtual size_t cache_bytes() const = 0;
+  virtual size_t free_bytes() const = 0;
+
+  virtual absl::StatusOr<Buffer> Allocate(size_t bytes) = 0;
+  // The rest takes effect in the order of calls, and perhaps later.
+  virtual absl::Status Fill(void* data, std::byte value, size_t bytes) = 0;
+  virtual absl::Status Upload(void* device, const void* host, size_t bytes) = 0;
+  virtual absl::Status Synchronize() = 0;
+
+  // After all that was asked before: `height` lines of `width` bytes, from one to
+  // the next `pitch`, into host memory without gaps.
+  virtual absl::Status Read(const void* from, size_t pitch, size_t width, size_t height,
+                            void* to) = 0;
+
+  // A launch on this backend's stream.
+  virtual Launch MakeLaunch(const Problem& problem, const Operands& operands, Workspace workspace,
+                            const LaunchParams& params) = 0;
+
+  // Seconds a call of `count` calls of enqueue(0), enqueue(1), ... run one after
+  // the other, of which each is expected to take `expected_seconds` (0: unknown).
+  // The first error of `enqueue` ends it.
+  virtual absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
+                                      double expected_seconds) = 0;
+
+  // At most `count` ways in which the vendor's library can do the product, its
+  // own first choice first. None where it has but one.
+  virtual std::vector<LaunchFn> VendorAlgorithms(const Problem& problem, const Operands& operands,
+                                                 int count) = 0;
+};
+
+std::unique_ptr<Backend> CreateHostBackend();
+
+// UNAVAILABLE without CUDA or without such a device.
+absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal);
+
+// "host", "cuda", "cuda:1"; "auto" is the first CUDA device, else the host.
+absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(absl::string_view name);
+
+}  // namespace gemm::bench

@@ -1,0 +1,59 @@
+// A benchmark as a whole: every candidate on every shape.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "gemm/generate.h"
+#include "kernels/bench/backend.h"
+#include "kernels/bench/candidate.h"
+#include "kernels/bench/contest.h"
+#include "kernels/bench/row.h"
+#include "kernels/bench/shape.h"
+
+namespace gemm::bench {
+
+struct BenchmarkPlan {
+  std::vector<Shape> shapes;
+  std::vector<Candidate> candidates;
+  ContestRules rules;
+  // What the elements of A and B are drawn from.
+  GeneratorSpec inputs{
+      .seed = 1, .distribution = Distribution::kNormal, .low_or_mean = 0, .high_or_stddev = 1};
+  // Bounds the whole run: past it samples, and then kernels, are left out, and
+  // their rows say so.
+  absl::Duration budget = absl::InfiniteDuration();
+};
+
+struct Progress {
+  size_t shape = 0;  // index of the shape at work
+  size_t shapes = 0;
+  Shape at;
+  std::string step;  // what runs now
+  absl::Duration elapsed;
+  absl::Duration left;  // infinite while unknown
+};
+
+// Called by the thread that runs the benchmark.
+struct BenchmarkObserver {
+  // The rows of one shape, types and layout, as soon as they are known.
+  std::function<void(absl::Span<const Row>)> on_rows;
+  // Before each step. Null: no one wants to know.
+  std::function<void(const Progress&)> on_progress;
+  // Looked at before each step. Null: never.
+  std::function<bool()> cancelled;
+  std::function<absl::Time()> now = absl::Now;
+};
+
+// Runs shape by shape; candidates with types and layout in common compete with
+// each other. CANCELLED where the observer asked for it; other errors mean that
+// the device is lost.
+absl::Status RunBenchmark(Backend& backend, const BenchmarkPlan& plan,
+                          const BenchmarkObserver& observer);
+
+}  // namespace gemm::bench

@@ -1,0 +1,129 @@
+// The contest of kernels on one shape: same operands, taking turns.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/bench/backend.h"
+#include "kernels/bench/candidate.h"
+#include "kernels/bench/operand_sets.h"
+#include "kernels/bench/oracle.h"
+#include "kernels/bench/row.h"
+
+namespace gemm::bench {
+
+// The name under which the best of cuBLASLt's algorithms stands in rows.
+inline constexpr absl::string_view kTunedVendor = "cublaslt_best";
+
+struct ContestRules {
+  int warmup = 2;       // launches of a kernel before its first timed one
+  int iterations = 10;  // timed samples of each; the figure is their median
+  // A kernel whose first run takes so many times the best one's is not run again.
+  double hopeless = 20;
+  bool peers = true;
+  int vendor_algorithms = 8;  // of cuBLASLt to choose the best from; 0: none
+  // Rows of D, and columns, whose crossings are held against the oracle.
+  int checked_lines = 8;
+};
+
+// What candidates last reached, and on a shape of how many operations, by what
+// they are.
+struct Speed {
+  double tflops = 0;
+  double flops = 0;
+};
+using SpeedRecord = std::map<std::string, Speed>;
+
+struct Deadlines {
+  // Past it no sample is begun, and of kernels that are known to be slow not even
+  // the first run.
+  absl::Time soft = absl::InfiniteFuture();
+  // Past it nothing is run.
+  absl::Time hard = absl::InfiniteFuture();
+};
+
+// Measures candidates that have types and layout in common. Interleaves their
+// samples, so that a change of the device's clock meets all of them.
+class Contest {
+ public:
+  // `now` and `step` are called throughout; `step` gets the name of what runs
+  // next and ends the contest with the status it returns.
+  struct Hooks {
+    std::function<absl::Time()> now;
+    std::function<absl::Status(absl::string_view)> step;
+  };
+
+  Contest(Backend& backend, OperandSets& sets, SpeedRecord& record, const ContestRules& rules,
+          Hooks hooks);
+
+  // Rows in the order of the candidates, then the peers. An error means that the
+  // device is lost or `step` ended it; what one kernel refuses is its row's note.
+  absl::StatusOr<std::vector<Row>> Run(const Shape& shape, const std::vector<Candidate>& candidates,
+                                       const Deadlines& deadlines);
+
+ private:
+  struct Entrant {
+    Candidate candidate;  // without a kernel for the tuned vendor
+    std::string name;
+    std::string family;
+    bool peer = false;
+    LaunchFn launch;
+    size_t workspace_bytes = 0;
+    // Why it is out, or has fewer samples; empty for most.
+    std::string note;
+    bool out = false;
+    double expected_seconds = 0;  // by its first run
+    int most_samples = 0;
+    std::vector<double> samples;  // seconds
+    SampledError error;
+  };
+
+  Entrant MakeEntrant(const Candidate& candidate) const;
+  void EnterPeer();
+  absl::Status EnterTunedVendor();
+  void ReserveWorkspace();
+
+  absl::Status FirstRun(Entrant& entrant);
+  absl::Status FirstRunInTime(Entrant& entrant);
+  // Why there is no time for its first run; empty where there is.
+  std::string NoTimeFor(const Entrant& entrant) const;
+  void LimitTheHopeless();
+  absl::Status TakeSamples();
+  absl::Status TakeSample(Entrant& entrant);
+  void NoteMissingSamples();
+
+  // Seconds a launch of `count`, on operand sets in turn.
+  absl::StatusOr<double> TimeLaunches(const Entrant& entrant, int count);
+  // Takes the entrant out for `status`; an error where the device is lost.
+  absl::Status TakeOut(Entrant& entrant, const absl::Status& status);
+
+  std::vector<Row> MakeRows() const;
+  Row MakeRow(const Entrant& entrant) const;
+  double TflopsOf(const Entrant& entrant) const;
+  // Empty where there is no such entrant, or it is out.
+  std::optional<double> TflopsOf(absl::string_view name) const;
+
+  Backend& backend_;
+  OperandSets& sets_;
+  SpeedRecord& record_;
+  const ContestRules rules_;
+  const Hooks hooks_;
+  Oracle oracle_;
+  Buffer workspace_{nullptr, nullptr};
+  size_t workspace_bytes_ = 0;
+
+  // Of the contest that runs.
+  Shape shape_;
+  Problem problem_;
+  Deadlines deadlines_;
+  std::vector<Entrant> entrants_;
+  std::string vendor_;    // the entrant that is the vendor's row; empty: none
+  int64_t launches_ = 0;  // turns the operand sets
+};
+
+}  // namespace gemm::bench

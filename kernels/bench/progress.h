@@ -1,0 +1,31 @@
+// How far a benchmark is, for whoever waits for it.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "absl/time/time.h"
+#include "kernels/bench/benchmark.h"
+
+namespace gemm::bench {
+
+// "shape 12/125 4096x4096x512  35 s, about 3 min left  hgemm_mma_...".
+std::string ProgressText(const Progress& progress);
+
+// On a terminal one line that is drawn over; elsewhere a line now and then.
+class ProgressReport {
+ public:
+  ProgressReport(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
+
+  void Update(const Progress& progress);
+  // Before other output goes to the same terminal.
+  void Erase();
+
+ private:
+  std::ostream& out_;
+  const bool terminal_;
+  bool drawn_ = false;
+  absl::Duration last_ = absl::ZeroDuration();  // elapsed at the last update
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,40 @@
+// Rows as files for programs.
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/bench/backend.h"
+#include "kernels/bench/row.h"
+
+namespace gemm::bench {
+
+// A line a row under a line of names; what was not measured is empty. Rows are
+// in the file as soon as they are written, so that a run cut short leaves those
+// that it had.
+class CsvWriter {
+ public:
+  static absl::StatusOr<CsvWriter> Create(const std::string& path);
+
+  absl::Status Write(absl::Span<const Row> rows);
+
+ private:
+  CsvWriter(std::string path, std::ofstream file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::string path_;
+  std::ofstream file_;
+};
+
+// The facts, every row, and the means by kernel and by family, as one object:
+// "facts", "rows", "kernels", "families".
+std::string ToJson(const Facts& facts, absl::Span<const Row> rows);
+
+// In place of what the file held.
+absl::Status WriteFile(const std::string& path, const std::string& content);
+
+}  // namespace gemm::bench

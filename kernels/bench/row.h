@@ -1,0 +1,46 @@
+// What was measured of one kernel on one shape.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "gemm/problem.h"
+#include "kernels/bench/candidate.h"
+#include "kernels/bench/oracle.h"
+#include "kernels/bench/shape.h"
+
+namespace gemm::bench {
+
+struct Row {
+  Shape shape;
+  Types types{};
+  Layout layout;
+  std::string kernel;
+  std::string family;
+  std::string params;  // see ParamsText
+  // There to be compared with, not because it was selected.
+  bool peer = false;
+
+  // False: nothing but `note` is set below, and it says why.
+  bool measured = false;
+  // What is to be known beside the figures; empty for most.
+  std::string note;
+
+  double seconds = 0;  // the median
+  double fastest_seconds = 0;
+  double slowest_seconds = 0;
+  int iterations = 0;
+  double tflops = 0;  // at the median
+  // Over the best row above it on this shape, as a share of that one's TFLOPS:
+  // 0.05 is 5% faster. Empty where it is not faster.
+  std::optional<double> gain;
+  // TFLOPS over those of cuBLAS, on the host OpenBLAS, and of the best of
+  // cuBLASLt's algorithms.
+  std::optional<double> of_vendor;
+  std::optional<double> of_tuned_vendor;
+  SampledError error;
+
+  bool right() const { return error.of_bound <= 1; }
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,294 @@
+// How kernels are measured, on a device whose clock the test owns.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gemm/catalogue.h"
+#include "kernels/bench/benchmark.h"
+
+namespace gemm::bench {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The clock; a launch takes as long as its kernel says.
+absl::Time now;
+std::vector<std::string> launched;
+
+absl::Status Product(const Launch& launch) {
+  return (*FindKernel("host_reference"))->launch(launch);
+}
+
+template <int kMicroseconds>
+absl::Status Take(const char* name, const Launch& launch) {
+  now += absl::Microseconds(kMicroseconds);
+  launched.emplace_back(name);
+  return Product(launch);
+}
+
+absl::Status Fast(const Launch& launch) { return Take<1000>("fast", launch); }
+absl::Status Slow(const Launch& launch) { return Take<2000>("slow", launch); }
+absl::Status Hopeless(const Launch& launch) { return Take<50000>("hopeless", launch); }
+absl::Status Refusing(const Launch&) {
+  return absl::FailedPreconditionError("it needs a device of its own");
+}
+// Leaves the last element out.
+absl::Status Incomplete(const Launch& launch) {
+  const Problem& p = launch.problem;
+  auto* const last =
+      static_cast<float*>(launch.operands.d) + (p.m - 1) * launch.operands.ldd + p.n - 1;
+  const float before = *last;
+  const absl::Status status = Take<1000>("incomplete", launch);
+  *last = before;
+  return status;
+}
+
+constexpr Types kF32[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF32}};
+
+Kernel KernelOf(absl::string_view name, absl::Status (*launch)(const Launch&)) {
+  return {.name = name,
+          .family = "test",
+          .target = Target::kHost,
+          .types = kF32,
+          .workspace_bytes = (*FindKernel("host_reference"))->workspace_bytes,
+          .launch = launch};
+}
+
+const Kernel kFast = KernelOf("fast", Fast), kSlow = KernelOf("slow", Slow),
+             kHopeless = KernelOf("hopeless", Hopeless), kRefusing = KernelOf("refusing", Refusing),
+             kIncomplete = KernelOf("incomplete", Incomplete);
+
+// The host, on the test's clock.
+class FakeBackend : public Backend {
+ public:
+  DeviceCaps caps() const override { return host_->caps(); }
+  Facts facts() const override { return host_->facts(); }
+  size_t cache_bytes() const override { return 1 << 12; }
+  size_t free_bytes() const override { return size_t{1} << 30; }
+  absl::StatusOr<Buffer> Allocate(size_t bytes) override {
+    if (full) return absl::ResourceExhaustedError("no memory");
+    return host_->Allocate(bytes);
+  }
+  absl::Status Fill(void* data, std::byte value, size_t bytes) override {
+    return host_->Fill(data, value, bytes);
+  }
+  absl::Status Upload(void* device, const void* host, size_t bytes) override {
+    return host_->Upload(device, host, bytes);
+  }
+  absl::Status Synchronize() override {
+    return lost ? absl::InternalError("the device is gone") : absl::OkStatus();
+  }
+  absl::Status Read(const void* from, size_t pitch, size_t width, size_t height,
+                    void* to) override {
+    return host_->Read(from, pitch, width, height, to);
+  }
+  Launch MakeLaunch(const Problem& problem, const Operands& operands, Workspace workspace,
+                    const LaunchParams& params) override {
+    operands_seen.push_back(operands.a);
+    return host_->MakeLaunch(problem, operands, workspace, params);
+  }
+  absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
+                              double) override {
+    const absl::Time start = now;
+    for (int i = 0; i < count; ++i) {
+      if (const absl::Status status = enqueue(i); !status.ok()) return status;
+    }
+    if (now == start) now += absl::Milliseconds(count);  // a kernel of the catalogue
+    return absl::ToDoubleSeconds(now - start) / count;
+  }
+  std::vector<LaunchFn> VendorAlgorithms(const Problem&, const Operands&, int) override {
+    return {Slow, Fast, Refusing};
+  }
+
+  bool full = false;
+  bool lost = false;
+  std::vector<const void*> operands_seen;
+
+ private:
+  const std::unique_ptr<Backend> host_ = CreateHostBackend();
+};
+
+class ContestTest : public ::testing::Test {
+ protected:
+  ContestTest() {
+    now = absl::UnixEpoch();
+    launched.clear();
+    plan_.shapes = {{33, 17, 5}};
+    plan_.rules.iterations = 4;
+    plan_.rules.peers = false;
+  }
+
+  void Enter(const Kernel& kernel) {
+    plan_.candidates.push_back({.kernel = &kernel, .types = kF32[0]});
+  }
+
+  absl::Status Run() {
+    BenchmarkObserver observer;
+    observer.on_rows = [&](absl::Span<const Row> rows) {
+      rows_.insert(rows_.end(), rows.begin(), rows.end());
+    };
+    observer.on_progress = [&](const Progress& progress) { steps_.push_back(progress); };
+    observer.cancelled = [&] { return steps_.size() >= cancel_after_; };
+    observer.now = [] { return now; };
+    return RunBenchmark(backend_, plan_, observer);
+  }
+
+  FakeBackend backend_;
+  BenchmarkPlan plan_;
+  std::vector<Row> rows_;
+  std::vector<Progress> steps_;
+  size_t cancel_after_ = 1000000;
+};
+
+TEST_F(ContestTest, MeasuresAndRanks) {
+  Enter(kSlow);
+  Enter(kFast);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  ASSERT_EQ(rows_.size(), 2u);
+  EXPECT_NEAR(rows_[0].seconds, 2e-3, 1e-9);
+  EXPECT_NEAR(rows_[1].seconds, 1e-3, 1e-9);
+  EXPECT_EQ(rows_[1].iterations, 4);
+  EXPECT_NEAR(rows_[1].tflops, 2.0 * 33 * 17 * 5 / 1e-3 * 1e-12, 1e-15);
+  EXPECT_NEAR(*rows_[0].gain, 0, 1e-12);
+  EXPECT_NEAR(*rows_[1].gain, 1, 1e-6);
+  EXPECT_TRUE(rows_[0].right());
+  EXPECT_TRUE(rows_[1].right());
+  EXPECT_EQ(rows_[0].note, "");
+  EXPECT_FALSE(rows_[0].of_vendor.has_value());
+}
+
+TEST_F(ContestTest, TurnsAreTaken) {
+  Enter(kSlow);
+  Enter(kFast);
+  plan_.rules.warmup = 0;
+  ASSERT_EQ(Run(), absl::OkStatus());
+  const std::vector<std::string> samples(launched.begin() + 4, launched.end());
+  EXPECT_THAT(samples, ElementsAre("slow", "fast", "fast", "slow", "slow", "fast", "fast", "slow"));
+}
+
+TEST_F(ContestTest, OperandsRotate) {
+  Enter(kFast);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  const std::vector<const void*>& seen = backend_.operands_seen;
+  for (size_t i = 2; i < seen.size(); ++i) EXPECT_NE(seen[i], seen[i - 1]) << i;
+}
+
+TEST_F(ContestTest, ElementsThatAreNotWrittenAreWrong) {
+  Enter(kIncomplete);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_TRUE(rows_[0].measured);
+  EXPECT_FALSE(rows_[0].right());
+}
+
+TEST_F(ContestTest, RefusalIsARowsNote) {
+  Enter(kRefusing);
+  Enter(kFast);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_FALSE(rows_[0].measured);
+  EXPECT_EQ(rows_[0].note, "it needs a device of its own");
+  EXPECT_TRUE(rows_[1].measured);
+}
+
+TEST_F(ContestTest, LostDeviceEndsTheRun) {
+  Enter(kRefusing);
+  backend_.lost = true;
+  EXPECT_THAT(std::string(Run().message()), HasSubstr("the device is gone"));
+}
+
+TEST_F(ContestTest, NoMemoryIsEveryRowsNote) {
+  Enter(kFast);
+  Enter(kSlow);
+  backend_.full = true;
+  ASSERT_EQ(Run(), absl::OkStatus());
+  ASSERT_EQ(rows_.size(), 2u);
+  EXPECT_FALSE(rows_[1].measured);
+  EXPECT_EQ(rows_[1].note, "no memory");
+}
+
+TEST_F(ContestTest, TheHopelessRunOnce) {
+  Enter(kHopeless);
+  Enter(kFast);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_TRUE(rows_[0].measured);
+  EXPECT_EQ(rows_[0].iterations, 1);
+  EXPECT_THAT(rows_[0].note, HasSubstr("50 times as long"));
+  EXPECT_EQ(std::count(launched.begin(), launched.end(), "hopeless"), 2) << "checked and timed";
+}
+
+TEST_F(ContestTest, PeersAreMeasuredBeside) {
+  Enter(kSlow);
+  plan_.rules.peers = true;
+  ASSERT_EQ(Run(), absl::OkStatus());
+  ASSERT_EQ(rows_.size(), 3u);
+  EXPECT_FALSE(rows_[0].peer);
+  EXPECT_EQ(rows_[1].kernel, "host_openblas");
+  EXPECT_EQ(rows_[2].kernel, kTunedVendor);
+  EXPECT_TRUE(rows_[2].peer);
+  EXPECT_EQ(rows_[2].note, "algorithm 2 of 3");
+  EXPECT_NEAR(*rows_[0].of_tuned_vendor, 0.5, 1e-6);
+}
+
+TEST_F(ContestTest, BudgetLeavesOutSamplesThenSlowKernels) {
+  Enter(kFast);
+  Enter(kHopeless);
+  plan_.shapes = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}};
+  plan_.rules.iterations = 1000;
+  plan_.rules.hopeless = 1000;
+  plan_.budget = absl::Seconds(1);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_LT(now, absl::UnixEpoch() + absl::Seconds(1.2));
+  ASSERT_EQ(rows_.size(), 6u);
+  for (const Row& row : rows_) EXPECT_TRUE(row.measured) << row.kernel << ": " << row.note;
+  EXPECT_THAT(rows_[0].note, HasSubstr("of 1000 samples: the time budget ended"));
+
+  rows_.clear();
+  now = absl::UnixEpoch();
+  plan_.budget = absl::Milliseconds(160);  // room for the first shape's first runs
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_TRUE(rows_[1].measured);
+  EXPECT_FALSE(rows_[3].measured);
+  EXPECT_THAT(rows_[3].note, HasSubstr("left out: a run takes about 0.05 s"));
+}
+
+TEST_F(ContestTest, PastTheBudgetNothingRuns) {
+  Enter(kFast);
+  plan_.shapes = {{8, 8, 8}, {8, 8, 8}};
+  plan_.budget = absl::Milliseconds(1);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_TRUE(rows_[0].measured);
+  EXPECT_EQ(rows_[1].note, "left out: the time budget ended");
+}
+
+TEST_F(ContestTest, CanBeCancelled) {
+  Enter(kFast);
+  cancel_after_ = 2;
+  EXPECT_EQ(Run().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(ContestTest, ProgressNamesTheStepAndTheTimeLeft) {
+  Enter(kFast);
+  plan_.shapes = {{8, 8, 8}, {8, 8, 8}};
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_EQ(steps_.front().step, "fast");
+  EXPECT_EQ(steps_.front().left, absl::InfiniteDuration());
+  EXPECT_EQ(steps_.back().shape, 1u);
+  EXPECT_GT(steps_.back().left, absl::ZeroDuration());
+}
+
+TEST_F(ContestTest, CandidatesOfOneLayoutCompete) {
+  Enter(kFast);
+  Enter(kSlow);
+  plan_.candidates[1].layout = {.trans_a = true, .trans_b = true};
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_NEAR(*rows_[0].gain, 0, 1e-12);
+  EXPECT_NEAR(*rows_[1].gain, 0, 1e-12) << "the first of its own group";
+  EXPECT_TRUE(rows_[1].right());
+}
+
+}  // namespace
+}  // namespace gemm::bench

@@ -1,0 +1,175 @@
+// What becomes of a benchmark's rows.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kernels/bench/catalogue_page.h"
+#include "kernels/bench/plot.h"
+#include "kernels/bench/progress.h"
+#include "kernels/bench/report_files.h"
+#include "kernels/bench/report_table.h"
+#include "kernels/bench/statistics.h"
+#include "kernels/bench/summary.h"
+#include "nlohmann/json.hpp"
+
+namespace gemm::bench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Row Measured(const std::string& kernel, Shape shape, double tflops) {
+  Row row = {.shape = shape, .kernel = kernel, .family = "family", .measured = true};
+  row.seconds = Flops(shape) / tflops * 1e-12;
+  row.fastest_seconds = row.slowest_seconds = row.seconds;
+  row.iterations = 3;
+  row.tflops = tflops;
+  row.of_vendor = tflops / 8;
+  return row;
+}
+
+Row LeftOut(const std::string& kernel, Shape shape, const std::string& why) {
+  return {.shape = shape, .kernel = kernel, .family = "family", .note = why};
+}
+
+std::vector<Row> TwoKernels() {
+  return {Measured("quick", {8, 8, 8}, 2), Measured("steady", {8, 8, 8}, 3),
+          Measured("quick", {64, 64, 64}, 8), Measured("steady", {64, 64, 64}, 3)};
+}
+
+TEST(Statistics, MedianAndGeometricMean) {
+  EXPECT_EQ(Median({3, 1, 2}), 2);
+  EXPECT_EQ(Median({4, 1, 2, 3}), 2.5);
+  EXPECT_EQ(Median({}), 0);
+  EXPECT_NEAR(GeometricMean({2, 8}), 4, 1e-12);
+}
+
+TEST(Summary, MeansOfKernelsAndOfFamilies) {
+  const auto kernels = SummariseKernels(TwoKernels());
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0].kernel, "quick");
+  EXPECT_NEAR(kernels[0].tflops, 4, 1e-9);
+  EXPECT_NEAR(*kernels[0].of_vendor, 0.5, 1e-9);
+  EXPECT_EQ(kernels[0].shapes, 2u);
+  const auto families = SummariseFamilies(TwoKernels());
+  ASSERT_EQ(families.size(), 1u);
+  EXPECT_EQ(families[0].best.kernel, "quick");
+  EXPECT_NEAR(families[0].per_shape_tflops, std::sqrt(3 * 8), 1e-9);
+}
+
+TEST(Summary, RowThatMissesShapesIsNotTheBest) {
+  std::vector<Row> rows = TwoKernels();
+  rows[0] = LeftOut("quick", {8, 8, 8}, "no time");
+  EXPECT_EQ(SummariseKernels(rows)[0].missing, 1u);
+  EXPECT_EQ(SummariseFamilies(rows)[0].best.kernel, "steady");
+}
+
+TEST(Table, ShowsFiguresAndReasons) {
+  std::ostringstream out;
+  Row wrong = Measured("wrong", {8, 8, 8}, 1);
+  wrong.error.of_bound = 7;
+  PrintRows(std::vector<Row>{Measured("quick", {8, 8, 8}, 2), wrong,
+                             LeftOut("late", {8, 8, 8}, "no time")},
+            0, 2, "cuBLAS", out);
+  EXPECT_THAT(out.str(), HasSubstr("M=8, N=8, K=8"));
+  EXPECT_THAT(out.str(), HasSubstr("1/2"));
+  EXPECT_THAT(out.str(), HasSubstr("of cuBLAS"));
+  EXPECT_THAT(out.str(), HasSubstr("7.000 WRONG"));
+  EXPECT_THAT(out.str(), HasSubstr("no time"));
+}
+
+TEST(Csv, IsWrittenRowByRowAndQuoted) {
+  const std::string path = ::testing::TempDir() + "/rows.csv";
+  auto csv = CsvWriter::Create(path).value();
+  const std::vector<Row> rows = {Measured("quick", {8, 9, 10}, 2),
+                                 LeftOut("late", {8, 9, 10}, "no \"time\", none")};
+  ASSERT_EQ(csv.Write(rows), absl::OkStatus());
+  std::ifstream file(path);  // while the writer is open
+  std::string names, first, second;
+  ASSERT_TRUE(std::getline(file, names) && std::getline(file, first) && std::getline(file, second));
+  EXPECT_THAT(names, HasSubstr("m,n,k,kernel,family,types,layout"));
+  EXPECT_THAT(first, HasSubstr("8,9,10,quick,family,"));
+  EXPECT_THAT(second, HasSubstr("\"no \"\"time\"\", none\""));
+  EXPECT_EQ(CsvWriter::Create("/nowhere/rows.csv").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(Json, HoldsFactsRowsAndMeans) {
+  std::vector<Row> rows = TwoKernels();
+  rows[0].error.of_bound = std::numeric_limits<double>::infinity();
+  const auto json = nlohmann::json::parse(ToJson({{"device", "GPU"}}, rows));
+  EXPECT_EQ(json["facts"]["device"], "GPU");
+  EXPECT_EQ(json["rows"].size(), 4u);
+  EXPECT_EQ(json["rows"][2]["tflops"], 8);
+  EXPECT_TRUE(json["rows"][0]["error_of_bound"].is_null());
+  EXPECT_EQ(json["rows"][0]["right"], false);
+  EXPECT_EQ(json["kernels"].size(), 2u);
+  EXPECT_EQ(json["families"][0]["best"]["kernel"], "quick");
+}
+
+TEST(Plot, DrawsALineAKernelAndSaysWhatItLeavesOut) {
+  const std::string two = PlotSvg(TwoKernels(), "GPU <1>");
+  EXPECT_THAT(two, HasSubstr("GPU &lt;1&gt;"));
+  EXPECT_THAT(two, HasSubstr("quick"));
+  EXPECT_THAT(two, Not(HasSubstr("nan")));
+  EXPECT_THAT(two, Not(HasSubstr("more kernels")));
+  std::vector<Row> many;
+  for (int i = 0; i < 20; ++i) many.push_back(Measured("k" + std::to_string(i), {8, 8, 8}, i + 1));
+  EXPECT_THAT(PlotSvg(many, ""), HasSubstr("and 8 more kernels"));
+  EXPECT_THAT(PlotSvg({}, ""), HasSubstr("</svg>"));
+}
+
+TEST(CataloguePage, HasARowAKernelAndColumnsForWhatIsKnown) {
+  const Kernel kernel = {.name = "sgemm_step",
+                         .family = "simt",
+                         .summary = "a step",
+                         .capability = {.min = 80},
+                         .tile_m = 128,
+                         .tile_n = 64,
+                         .tile_k = 8,
+                         .threads = 256};
+  const Kernel* const kernels[] = {&kernel};
+  const std::string plain = CataloguePage(kernels, {});
+  EXPECT_THAT(plain, HasSubstr("## simt"));
+  EXPECT_THAT(plain, HasSubstr("| `sgemm_step` | a step |  | 128x64x8 |  | 256 |"));
+  EXPECT_THAT(plain, HasSubstr("sm_80 and up"));
+  EXPECT_THAT(plain, Not(HasSubstr("registers")));
+
+  const std::string registers = ::testing::TempDir() + "/registers.txt";
+  ASSERT_EQ(WriteFile(registers, "sgemm_step 80 100 0\nsgemm_step 90 96 0\nsgemm_step 90 99 0\n"),
+            absl::OkStatus());
+  const std::string means = ::testing::TempDir() + "/means.json";
+  ASSERT_EQ(WriteFile(means, ToJson({}, std::vector<Row>{Measured("sgemm_step", {8, 8, 8}, 4)})),
+            absl::OkStatus());
+  CatalogueNotes notes;
+  ASSERT_EQ(ReadRegisters(registers, notes), absl::OkStatus());
+  ASSERT_EQ(ReadStandings(means, notes), absl::OkStatus());
+  EXPECT_THAT(CataloguePage(kernels, notes), HasSubstr("| 99 | 4.0 | 0.500 |"));
+  EXPECT_FALSE(ReadStandings(registers, notes).ok());
+  EXPECT_FALSE(ReadRegisters("/nowhere", notes).ok());
+}
+
+TEST(ProgressReport, TellsAFileLessThanATerminal) {
+  Progress progress = {.shape = 11,
+                       .shapes = 125,
+                       .at = {1, 2, 3},
+                       .step = "quick",
+                       .elapsed = absl::Seconds(1),
+                       .left = absl::Minutes(5)};
+  EXPECT_EQ(ProgressText(progress), "shape 12/125 1x2x3  1 s, about 5 min left  quick");
+  std::ostringstream terminal, file;
+  ProgressReport on_terminal(terminal, true), in_file(file, false);
+  on_terminal.Update(progress);
+  in_file.Update(progress);
+  EXPECT_THAT(terminal.str(), HasSubstr("quick"));
+  EXPECT_EQ(file.str(), "");
+  progress.elapsed = absl::Seconds(11);
+  in_file.Update(progress);
+  EXPECT_THAT(file.str(), HasSubstr("quick\n"));
+}
+
+}  // namespace
+}  // namespace gemm::bench

@@ -1,0 +1,73 @@
+// What the tests on a GPU run their products with.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gemm/libraries.h"
+#include "tests/kernels/product_case.h"
+
+namespace gemm::testing {
+
+// One stream with its libraries, and device memory handed out front to back.
+class Gpu {
+ public:
+  // Created on first use, for the life of the program; null where it failed.
+  static Gpu* Get();
+
+  DeviceCaps caps() const { return {Target::kCuda, capability_}; }
+  cudaStream_t stream() const { return stream_; }
+  Libraries* libraries() const { return libraries_.get(); }
+
+  // Takes all memory back.
+  void Reset() { used_ = 0; }
+
+  // `offset` bytes past a 256-byte boundary.
+  std::byte* Allocate(size_t bytes, size_t offset);
+  std::byte* Upload(const std::vector<std::byte>& bytes, size_t offset);
+  void Download(const std::byte* data, std::vector<std::byte>& bytes);
+  absl::Status Synchronize();
+
+ private:
+  static constexpr size_t kBytes = size_t{1} << 30;
+
+  static Gpu* Create();
+
+  int capability_ = 0;
+  std::byte* memory_ = nullptr;
+  size_t used_ = 0;
+  cudaStream_t stream_ = nullptr;
+  std::shared_ptr<Libraries> libraries_;
+};
+
+// Skips where there is no CUDA device.
+class GpuTest : public ::testing::Test {
+ protected:
+  void SetUp() override;
+};
+
+LaunchParams Defaults(const Kernel& kernel);
+
+// The case's product on matrices that start `offset` bytes past a 256-byte
+// boundary, of which 16 is the least that kernels may count on, each between its
+// guard bands.
+absl::Status RunOnGpu(const Kernel& kernel, ProductData& data, const LaunchParams& params,
+                      size_t offset);
+
+// The same with each matrix in an allocation of its own that ends where it ends,
+// so that compute-sanitizer sees a step beyond it.
+absl::Status RunInExactBuffers(const Kernel& kernel, ProductData& data);
+
+// CheckProduct on the GPU, with the launch parameters beside what is wrong.
+std::string CheckOnGpu(const Kernel& kernel, const ProductCase& product,
+                       const LaunchParams& params);
+
+// " swizzle=0 group_m=8".
+std::string Describe(const Kernel& kernel, const LaunchParams& params);
+
+}  // namespace gemm::testing

@@ -1,0 +1,86 @@
+// What the kernels of the GPU run on: the generator and the vendor's libraries.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "tests/kernels/gpu.h"
+#include "tests/kernels/product_case.h"
+
+namespace gemm::testing {
+namespace {
+
+using GpuGenerator = GpuTest;
+
+TEST_F(GpuGenerator, SameBitsAsTheHost) {
+  Gpu& gpu = *Gpu::Get();
+  const GeneratorSpec specs[] = {{17, Distribution::kUniform, -1, 3},
+                                 {~uint64_t{0}, Distribution::kNormal, 0.5, 2}};
+  for (const DType type :
+       {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kE4M3, DType::kE5M2}) {
+    for (const GeneratorSpec& spec : specs) {
+      for (const bool column_major : {false, true}) {
+        GuardedMatrix host(1031, 517, type, 48);
+        // Of a column-major matrix the lines are the columns.
+        const auto target = [&](void* data) {
+          GeneratorTarget t = host.TargetAt(data);
+          if (column_major) std::swap(t.rows, t.cols);
+          t.column_major = column_major;
+          return t;
+        };
+        GuardedMatrix device = host;
+        ASSERT_EQ(GenerateHost(spec, target(host.data())), absl::OkStatus());
+        gpu.Reset();
+        std::byte* const data = gpu.Upload(device.bytes(), 16);
+        ASSERT_EQ(GenerateCuda(spec, target(data + GuardedMatrix::kBand), gpu.stream()),
+                  absl::OkStatus());
+        gpu.Download(data, device.bytes());
+        ASSERT_EQ(gpu.Synchronize(), absl::OkStatus());
+        EXPECT_TRUE(device.bytes() == host.bytes())
+            << Name(type) << (column_major ? " column-major" : " row-major");
+        EXPECT_TRUE(device.GuardIntact());
+      }
+    }
+  }
+}
+
+TEST_F(GpuGenerator, OtherTypesAreUnimplemented) {
+  const absl::Status status =
+      GenerateCuda({}, {nullptr, DType::kS8, 1, 1, 16, false}, Gpu::Get()->stream());
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+}
+
+using GpuLibraries = GpuTest;
+
+// A factor that f16 cannot hold is refused, not turned into infinity.
+TEST_F(GpuLibraries, FactorBeyondTheScaleTypeIsAnError) {
+  for (const char* name : {"cublas_f16acc16", "cublaslt_f16acc16"}) {
+    const Kernel& kernel = **FindKernel(name);
+    ProductCase product;
+    product.problem = {.m = 8, .n = 8, .k = 8, .types = kernel.types[0], .alpha = 1e6};
+    ProductData data(product);
+    const absl::Status status = RunOnGpu(kernel, data, Defaults(kernel), 0);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(std::string(status.message()),
+              "alpha is 1e+06, too large for f16, in which this kernel scales");
+  }
+}
+
+// More problems than the cache of plans holds, then the first ones again.
+TEST_F(GpuLibraries, PlansComeBackAfterTheyWereForgotten) {
+  const Kernel& kernel = **FindKernel("cublaslt_f32");
+  std::mt19937_64 random(14);
+  std::vector<ProductCase> products;
+  for (int64_t m = 1; m <= 300; ++m) {
+    products.push_back(RandomCase(kernel.types[0], m, 9, 10, random));
+  }
+  for (int64_t m = 1; m <= 20; ++m) products.push_back(products[static_cast<size_t>(m - 1)]);
+  for (const ProductCase& product : products) {
+    ASSERT_EQ(CheckOnGpu(kernel, product, Defaults(kernel)), "");
+  }
+}
+
+}  // namespace
+}  // namespace gemm::testing

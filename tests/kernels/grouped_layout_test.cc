@@ -1,0 +1,216 @@
+// Where the grouped kernels keep things in shared memory: nothing twice, nothing
+// outside, and no bank conflicts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gemm/catalogue.h"
+#include "kernels/grouped/config.h"
+#include "kernels/grouped/staged_sums.h"
+
+namespace gemm {
+namespace {
+
+// The configurations of the family's rows.
+std::vector<GroupedConfig> Configs() {
+  std::vector<GroupedConfig> configs;
+  for (const Kernel* kernel : Catalogue()) {
+    if (kernel->family != "grouped") continue;
+    configs.push_back({.operand = kernel->types[0].a,
+                       .tile_m = kernel->tile_m,
+                       .tile_n = kernel->tile_n,
+                       .tile_k = kernel->tile_k,
+                       .stages = kernel->stages,
+                       .warps = kernel->threads / 32});
+  }
+  return configs;
+}
+
+std::vector<SharedTile> Tiles() {
+  std::vector<SharedTile> tiles;
+  for (const GroupedConfig& config : Configs()) {
+    tiles.push_back(config.tile_a());
+    tiles.push_back(config.tile_b());
+  }
+  return tiles;
+}
+
+// How many times one shared-memory access takes as long as it must, for lanes
+// that each move `bytes` at the given offsets: banks are 4 bytes wide, 32 of
+// them, and different words of one bank take turns.
+int Turns(const std::vector<int>& offsets, int bytes) {
+  constexpr int kBanks = 32, kBankBytes = 4;
+  std::vector<std::set<int>> words(kBanks);
+  for (const int offset : offsets) {
+    for (int word = offset / kBankBytes; word < (offset + bytes) / kBankBytes; ++word) {
+      words[static_cast<size_t>(word % kBanks)].insert(word);
+    }
+  }
+  size_t most = 0;
+  for (const std::set<int>& of_bank : words) most = std::max(most, of_bank.size());
+  return static_cast<int>(most);
+}
+
+// The offsets that `offset` gives for 0 to count - 1.
+std::vector<int> Offsets(int count, const std::function<int(int)>& offset) {
+  std::vector<int> offsets;
+  for (int x = 0; x < count; ++x) offsets.push_back(offset(x));
+  return offsets;
+}
+
+TEST(GroupedConfig, WarpsShareTheTile) {
+  for (const GroupedConfig& config : Configs()) {
+    EXPECT_EQ(config.warp_m() * config.warp_n() * config.warps, config.tile_m * config.tile_n);
+    EXPECT_EQ(config.tile_n % config.warp_n(), 0);
+    EXPECT_EQ(config.warps % config.warps_n(), 0);
+    EXPECT_EQ(config.warps / config.warps_n() * config.warp_m(), config.tile_m);
+  }
+}
+
+TEST(SharedTile, EachChunkHasItsPlace) {
+  for (const SharedTile& tile : Tiles()) {
+    std::set<int> offsets;
+    for (int row = 0; row < tile.rows; ++row) {
+      for (int chunk = 0; chunk < tile.chunks(); ++chunk) {
+        const int offset = tile.Offset(row, chunk);
+        EXPECT_EQ(offset % kChunkBytes, 0);
+        EXPECT_GE(offset, 0);
+        EXPECT_LT(offset, tile.bytes());
+        EXPECT_TRUE(offsets.insert(offset).second) << row << ", " << chunk;
+      }
+    }
+  }
+}
+
+// What the copies and fragment loads count on.
+TEST(SharedTile, OffsetsAddUpByXor) {
+  for (const SharedTile& tile : Tiles()) {
+    for (int row = 0; row < tile.rows; ++row) {
+      for (int chunk = 0; chunk < tile.chunks(); ++chunk) {
+        EXPECT_EQ(tile.Offset(row, chunk), tile.Offset(row, 0) ^ tile.Offset(0, chunk));
+        for (int bit = 1; bit < tile.rows; bit *= 2) {
+          EXPECT_EQ(tile.Offset(row ^ bit, chunk), tile.Offset(row, chunk) ^ tile.Offset(bit, 0));
+        }
+      }
+    }
+  }
+}
+
+// Eight rows further on everything lies as before: a block of rows may be named
+// by the address of its first.
+TEST(SharedTile, EightRowsAreTheUnitOfTheSwizzle) {
+  for (const SharedTile& tile : Tiles()) {
+    for (int row = 0; row + 8 < tile.rows; ++row) {
+      for (int chunk = 0; chunk < tile.chunks(); ++chunk) {
+        EXPECT_EQ(tile.Offset(row + 8, chunk), tile.Offset(row, chunk) + 8 * tile.span());
+      }
+    }
+  }
+}
+
+// The layouts of wgmma's descriptors: Swizzle<3, 4, 3>, <2, 4, 3> or <1, 4, 3> of
+// the dense panel (CUTLASS, cute/atom/mma_traits_sm90_gmma.hpp).
+TEST(SharedTile, IsWhatWgmmaTakes) {
+  for (const SharedTile& tile : Tiles()) {
+    const int mask = tile.span() / kChunkBytes - 1;
+    for (int row = 0; row < tile.rows; ++row) {
+      for (int chunk = 0; chunk < tile.chunks(); ++chunk) {
+        const int panel = chunk * kChunkBytes / tile.span();
+        const int dense = row * tile.span() + chunk * kChunkBytes % tile.span();
+        EXPECT_EQ(tile.Offset(row, chunk),
+                  panel * tile.panel_bytes() + (dense ^ (dense >> 7 & mask) << 4));
+      }
+    }
+  }
+}
+
+// A quarter of a warp copies eight chunks, along rows and then down.
+TEST(SharedTile, CopiesMeetNoBankTwice) {
+  for (const SharedTile& tile : Tiles()) {
+    for (int first = 0; first < tile.rows * tile.chunks(); first += 8) {
+      EXPECT_EQ(Turns(Offsets(8,
+                              [&](int lane) {
+                                const int x = first + lane;
+                                return tile.Offset(x / tile.chunks(), x % tile.chunks());
+                              }),
+                      kChunkBytes),
+                1);
+    }
+  }
+}
+
+// ldmatrix reads one chunk of each of eight rows.
+TEST(SharedTile, FragmentLoadsMeetNoBankTwice) {
+  for (const SharedTile& tile : Tiles()) {
+    for (int row = 0; row < tile.rows; row += 8) {
+      for (int chunk = 0; chunk < tile.chunks(); ++chunk) {
+        EXPECT_EQ(Turns(Offsets(8, [&](int lane) { return tile.Offset(row + lane, chunk); }),
+                        kChunkBytes),
+                  1);
+      }
+    }
+  }
+}
+
+class Staged : public ::testing::TestWithParam<int> {
+ protected:
+  StagedSums sums() const { return {32, GetParam()}; }
+};
+
+TEST_P(Staged, EachQuadHasItsPlace) {
+  std::set<int> offsets;
+  for (int row = 0; row < sums().rows; ++row) {
+    for (int quad = 0; quad < sums().cols / 4; ++quad) {
+      const int offset = sums().Offset(row, quad);
+      EXPECT_EQ(offset % 16, 0);
+      EXPECT_GE(offset, 0);
+      EXPECT_LT(offset, sums().bytes());
+      EXPECT_TRUE(offsets.insert(offset).second) << row << ", " << quad;
+    }
+  }
+}
+
+// Half a warp writes pairs of sums: lane l those of row l / 4 from column
+// 2 (l % 4) on, of eight columns.
+TEST_P(Staged, WritesMeetNoBankTwice) {
+  for (int row = 0; row < sums().rows; row += 4) {
+    for (int col = 0; col < sums().cols; col += 8) {
+      EXPECT_EQ(Turns(Offsets(16,
+                              [&](int lane) {
+                                return sums().Offset(row + lane / 4, col / 4 + lane % 4 / 2) +
+                                       lane % 2 * 8;
+                              }),
+                      8),
+                1);
+    }
+  }
+}
+
+// A quarter of a warp reads a quad of each of eight runs of `run` sums.
+TEST_P(Staged, ReadsMeetNoBankTwice) {
+  for (const int run : {4, 8}) {
+    const int runs_per_row = sums().cols / run;
+    for (int first = 0; first < sums().rows * runs_per_row; first += 8) {
+      for (int quad = 0; quad < run / 4; ++quad) {
+        EXPECT_EQ(Turns(Offsets(8,
+                                [&](int lane) {
+                                  const int x = first + lane;
+                                  return sums().Offset(x / runs_per_row,
+                                                       x % runs_per_row * (run / 4) + quad);
+                                }),
+                        16),
+                  1);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Columns, Staged, ::testing::Values(32, 64, 128, 256),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+}  // namespace
+}  // namespace gemm

@@ -1,0 +1,146 @@
+// Where the mma.sync family's operands lie in shared memory, and in which order
+// its blocks take the tiles.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "kernels/core/tile_bands.h"
+#include "kernels/core/tile_order.h"
+#include "kernels/mma/bank_conflicts.h"
+#include "kernels/mma/variants.h"
+
+namespace gemm::mma {
+namespace {
+
+std::vector<Config> Configs() {
+  std::vector<Config> configs = {Naive()};
+  for (const Config& config : {Warp4x4(), Stages(4), StagesDsmem(3), StagesDsmemXor(2), X2Dsmem(4),
+                               X2DsmemReduced(3), X2DsmemXor(2)}) {
+    configs.push_back(config);
+    configs.push_back(config.Tn());
+  }
+  return configs;
+}
+
+// A panel, and how its blocks are read and filled.
+struct PanelUse {
+  SharedPanel panel;
+  BlockOrder order;
+  int threads;
+};
+
+std::vector<PanelUse> Panels(bool (*chosen)(const Config&)) {
+  std::vector<PanelUse> panels;
+  for (const Config& config : Configs()) {
+    if (!chosen(config)) continue;
+    panels.push_back({config.panel_a(), config.order_a(), config.threads()});
+    panels.push_back({config.panel_b(), config.order_b(), config.threads()});
+  }
+  return panels;
+}
+
+bool Any(const Config&) { return true; }
+bool IsXor(const Config& config) { return config.layout == PanelLayout::kXor; }
+
+TEST(MmaPanels, UnitsLieApartAndInBounds) {
+  for (const auto& [panel, order, threads] : Panels(Any)) {
+    std::set<int> offsets;
+    for (int row = 0; row < panel.rows; ++row) {
+      for (int unit = 0; unit < panel.units; ++unit) {
+        const int offset = panel.Offset(row, unit);
+        EXPECT_EQ(offset % kUnitBytes, 0);
+        EXPECT_GE(offset, 0);
+        EXPECT_LE(offset + kUnitBytes, panel.bytes());
+        EXPECT_TRUE(offsets.insert(offset).second) << "row " << row << ", unit " << unit;
+      }
+    }
+  }
+}
+
+// The kernels add this to an address instead of computing it anew.
+TEST(MmaPanels, SixteenRowsFurtherOnAreSixteenPitches) {
+  for (const auto& [panel, order, threads] : Panels(Any)) {
+    for (int row = 16; row < panel.rows; ++row) {
+      for (int unit = 0; unit < panel.units; ++unit) {
+        EXPECT_EQ(panel.Offset(row, unit),
+                  panel.Offset(row - 16, unit) + 16 * panel.pitch() * kUnitBytes);
+      }
+    }
+  }
+}
+
+TEST(MmaPanels, StagesStartOnUnits) {
+  for (const Config& config : Configs()) {
+    EXPECT_EQ(config.panel_a().bytes() % kUnitBytes, 0);
+    EXPECT_EQ(config.stage_bytes() % kUnitBytes, 0);
+    // What a block has without asking.
+    // What a block has without asking, and may have on every GPU from sm_80 on.
+    EXPECT_LE(config.shared_bytes(), config.dynamic_shared ? 99 << 10 : 48 << 10);
+  }
+}
+
+TEST(MmaPanels, EveryUnitIsCopiedOnce) {
+  for (const auto& [panel, order, threads] : Panels(Any)) {
+    std::set<int> copied;
+    for (int thread = 0; thread < threads; ++thread) {
+      const PanelUnit first = CopiedUnit(panel, thread);
+      for (int row = first.row; row < panel.rows; row += threads / panel.units) {
+        EXPECT_TRUE(copied.insert(panel.Offset(row, first.unit)).second);
+      }
+    }
+    EXPECT_EQ(static_cast<int>(copied.size()), panel.rows * panel.units);
+  }
+}
+
+TEST(MmaPanels, LanesAddressEachRowOfABlockOnce) {
+  for (const BlockOrder order : {BlockOrder::kUnitMajor, BlockOrder::kRowMajor}) {
+    std::set<int> seen;
+    for (int lane = 0; lane < 32; ++lane) {
+      const PanelUnit place = LaneUnit(order, lane);
+      EXPECT_TRUE(place.row >= 0 && place.row < 16 && place.unit >= 0 && place.unit < 2);
+      EXPECT_TRUE(seen.insert(place.row * 2 + place.unit).second) << "lane " << lane;
+    }
+  }
+}
+
+TEST(MmaPanels, LdmatrixHasNoBankConflicts) {
+  for (const auto& [panel, order, threads] : Panels(Any)) {
+    EXPECT_EQ(ReadConflicts(panel, order), 0) << panel.rows << " x " << panel.units;
+  }
+}
+
+TEST(MmaPanels, XorLeavesNoBankConflictInCopiesEither) {
+  const std::vector<PanelUse> panels = Panels(IsXor);
+  ASSERT_FALSE(panels.empty());
+  for (const auto& [panel, order, threads] : panels) {
+    EXPECT_EQ(CopyConflicts(panel), 0) << panel.rows << " x " << panel.units;
+  }
+}
+
+// The count is not always 0: padding alone does not suit short rows, and dense
+// rows suit no reads.
+TEST(MmaPanels, ConflictsAreCounted) {
+  EXPECT_GT(CopyConflicts(Stages(2).panel_a()), 0);
+  constexpr int kSamePlace[] = {0, 128, 256, 384, 512, 640, 768, 896};
+  EXPECT_EQ(ExtraPasses(kSamePlace), 7);
+  constexpr int kPairs[] = {0, 16, 32, 48, 128, 144, 160, 176};
+  EXPECT_EQ(ExtraPasses(kPairs), 1);
+}
+
+TEST(MmaBands, SwizzleIsAStrideInElements) {
+  EXPECT_EQ(BandTiles(0, 32, 128), 32);
+  EXPECT_EQ(BandTiles(1, 32, 128), 1);
+  EXPECT_EQ(BandTiles(1024, 32, 128), 8);
+  EXPECT_EQ(BandTiles(65536, 32, 128), 32);
+}
+
+TEST(MmaBands, OwnChoiceIsEvenBands) {
+  EXPECT_EQ(BandTiles(kOwnChoice, 1, 128), 1);
+  EXPECT_EQ(BandTiles(kOwnChoice, 16, 128), 16);
+  EXPECT_EQ(BandTiles(kOwnChoice, 17, 128), 9);
+  EXPECT_EQ(BandTiles(kOwnChoice, 128, 128), 16);
+}
+
+}  // namespace
+}  // namespace gemm::mma

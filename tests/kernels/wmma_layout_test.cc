@@ -1,0 +1,174 @@
+// Where the WMMA family's operands and sums lie in shared memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "kernels/wmma/variants.h"
+
+namespace gemm::wmma {
+namespace {
+
+std::vector<Config> Configs() {
+  std::vector<Config> configs;
+  for (const Config& config :
+       {Naive(), OneFragment(), Warp2x4(), Async(), AsyncPadded(), DoubleBuffer(), SixteenWarps(),
+        RegisterBuffer(), Fragments32x8(), Stages(2), Stages(4), StagesDsmem(3), Tile256x128(4)}) {
+    configs.push_back(config);
+    configs.push_back(config.F32(1));
+  }
+  configs.push_back(Tile256x128F32(4));
+  configs.push_back(Tile256x256(4));
+  configs.push_back(Tf32(2));
+  configs.push_back(Tf32(3));
+  return configs;
+}
+
+std::vector<Panel> Panels(const Config& config) {
+  return {config.panel_a(), config.panel_b(), config.strip()};
+}
+
+// How many passes shared memory takes for accesses of `bytes` at `offsets`,
+// beyond those that their sheer size takes.
+int ExtraPasses(const std::vector<int>& offsets, int bytes) {
+  constexpr int kBanks = 32, kWordBytes = 4;
+  std::map<int, std::set<int>> words_of_bank;
+  size_t words = 0, passes = 0;
+  for (const int offset : offsets) {
+    for (int b = 0; b < bytes; b += kWordBytes) {
+      const int word = (offset + b) / kWordBytes;
+      std::set<int>& bank = words_of_bank[word % kBanks];
+      words += bank.insert(word).second ? 1 : 0;
+      passes = std::max(passes, bank.size());
+    }
+  }
+  return static_cast<int>(passes - (words + kBanks - 1) / kBanks);
+}
+
+TEST(WmmaPanels, ElementsLieApartAndInBounds) {
+  for (const Config& config : Configs()) {
+    for (const Panel& panel : Panels(config)) {
+      std::set<int> offsets;
+      for (int row = 0; row < panel.rows; ++row) {
+        for (int column = 0; column < panel.columns; ++column) {
+          const int offset = panel.Offset(row, column);
+          EXPECT_EQ(offset % panel.element_bytes, 0);
+          EXPECT_LE(offset + panel.element_bytes, panel.bytes());
+          EXPECT_TRUE(offsets.insert(offset).second);
+        }
+      }
+    }
+  }
+}
+
+// What WMMA asks for, and vectors of one unit.
+TEST(WmmaPanels, FragmentsAndRowsAreAligned) {
+  for (const Config& config : Configs()) {
+    EXPECT_EQ(config.panel_a().bytes() % kFragmentAlignment, 0);
+    EXPECT_EQ(config.stage_bytes() % kFragmentAlignment, 0);
+    EXPECT_EQ(config.strip().bytes() % kFragmentAlignment, 0);
+    const int fragment_rows[] = {config.wmma_m, config.wmma_k, config.wmma_m};
+    for (int p = 0; p < 3; ++p) {
+      const Panel panel = Panels(config)[static_cast<size_t>(p)];
+      EXPECT_EQ(panel.pitch() % kUnitBytes, 0);
+      for (int row = 0; row < panel.rows; row += fragment_rows[p]) {
+        for (int column = 0; column < panel.columns; column += panel.fragment_columns) {
+          EXPECT_EQ(panel.Offset(row, column) % kFragmentAlignment, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(WmmaPanels, FitWhatABlockMayHave) {
+  for (const Config& config : Configs()) {
+    // What a block has without asking, and may ask for on sm_80. Some of the
+    // large tiles need more than the 99 KiB of sm_86 and sm_89; the launch says so.
+    EXPECT_LE(config.shared_bytes(), config.dynamic_shared ? 163 << 10 : 48 << 10);
+  }
+}
+
+TEST(WmmaPanels, EveryUnitIsCopiedOnce) {
+  for (const Config& config : Configs()) {
+    for (const Panel& panel : {config.panel_a(), config.panel_b()}) {
+      std::set<int> copied;
+      for (int thread = 0; thread < config.threads(); ++thread) {
+        const UnitPlace first = CopiedUnit(panel, thread);
+        for (int row = first.row; row < panel.rows; row += config.threads() / panel.row_units()) {
+          EXPECT_TRUE(copied.insert(panel.Offset(row, first.column)).second);
+        }
+      }
+      EXPECT_EQ(static_cast<int>(copied.size()), panel.units());
+    }
+  }
+}
+
+// Eight threads' copies at a time.
+TEST(WmmaPanels, CopiesHaveNoBankConflicts) {
+  for (const Config& config : Configs()) {
+    for (const Panel& panel : {config.panel_a(), config.panel_b()}) {
+      const int copying = std::min(config.threads(), panel.units());
+      for (int first = 0; first < copying; first += kLineUnits) {
+        std::vector<int> offsets;
+        for (int thread = first; thread < first + kLineUnits; ++thread) {
+          const UnitPlace place = CopiedUnit(panel, thread);
+          offsets.push_back(panel.Offset(place.row, place.column));
+        }
+        EXPECT_EQ(ExtraPasses(offsets, kUnitBytes), 0) << panel.rows << " x " << panel.columns;
+      }
+    }
+  }
+}
+
+// f16 fragments are read as matrices of eight rows of a unit.
+TEST(WmmaPanels, PaddingLeavesNoBankConflictInF16Reads) {
+  int read = 0, without_padding = 0;
+  for (const Config& config : Configs()) {
+    if (config.type != DType::kF16) continue;
+    for (const Panel& panel : {config.panel_a(), config.panel_b()}) {
+      for (int row = 0; row < panel.rows; row += 8) {
+        for (int column = 0; column < panel.columns; column += panel.unit_elements()) {
+          std::vector<int> offsets;
+          for (int r = 0; r < 8; ++r) offsets.push_back(panel.Offset(row + r, column));
+          const int passes = ExtraPasses(offsets, kUnitBytes);
+          if (config.padded) {
+            EXPECT_EQ(passes, 0) << panel.rows << " x " << panel.columns;
+            ++read;
+          } else {
+            without_padding += passes;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(read, 0);
+  EXPECT_GT(without_padding, 0);
+}
+
+// f32 fragments by elements: a lane has row lane / 4 of A and column lane % 4,
+// and the other way round of B.
+TEST(WmmaPanels, PaddingLeavesNoBankConflictInF32Reads) {
+  const Config config = Tf32(3);
+  std::vector<int> a, b;
+  for (int lane = 0; lane < 32; ++lane) {
+    a.push_back(config.panel_a().Offset(lane / 4, lane % 4));
+    b.push_back(config.panel_b().Offset(lane % 4, lane / 4));
+  }
+  EXPECT_EQ(ExtraPasses(a, 4), 0);
+  EXPECT_EQ(ExtraPasses(b, 4), 0);
+}
+
+// Lanes store pairs of sums, four lanes to a row.
+TEST(WmmaPanels, StoringSumsHasNoBankConflicts) {
+  for (const Config& config : Configs()) {
+    const Panel strip = config.strip();
+    std::vector<int> offsets;
+    for (int lane = 0; lane < 32; ++lane) offsets.push_back(strip.Offset(lane / 4, lane % 4 * 2));
+    EXPECT_EQ(ExtraPasses(offsets, 2 * strip.element_bytes), 0) << strip.columns;
+  }
+}
+
+}  // namespace
+}  // namespace gemm::wmma
