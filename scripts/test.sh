@@ -100,7 +100,7 @@ run_ctest() {
 # count_junit FILE: ctest's own counts are attributes of its <testsuite>.
 count_junit() {
   local head tests failures skipped
-  head="$(tr '\n' ' ' <"$1" | grep -ao '<testsuite [^>]*>' || true)"
+  head="$(tr '\n\t' '  ' <"$1" | grep -ao '<testsuite [^>]*>' || true)"
   attribute() { sed -n "s/.* $1=\"\([0-9]*\)\".*/\1/p" <<<"$head"; }
   tests="$(attribute tests)" failures="$(attribute failures)" skipped="$(attribute skipped)"
   [[ -n $tests ]] || { count 0 1 0; return; }
