@@ -209,11 +209,11 @@ absl::Status Connection::Explain(const absl::Status& status, const char* what,
   }
 }
 
-void Connection::DeleteInBackground(const std::string& id) {
+void Connection::DeleteInBackground(::gemm::v1::MatrixRef matrix) {
   const auto task =
       Task::Begin(*this, {.timeout = kCleanUpTimeout}, "DeleteMatrix", [](absl::Status) {});
   auto request = std::make_shared<DeleteMatrixRequest>();
-  request->mutable_matrix()->set_id(id);
+  *request->mutable_matrix() = std::move(matrix);
   task->Unary<DeleteMatrixResponse>(
       [&](grpc::ClientContext* context, DeleteMatrixResponse* response, auto completion) {
         stub(NextChannel())

@@ -18,6 +18,7 @@
 #include "client/cpp/task.h"
 #include "client/cpp/types.h"
 #include "gemm/v1/gemm.grpc.pb.h"
+#include "gemm/v1/gemm.pb.h"
 #include "grpcpp/generic/generic_stub.h"
 
 namespace gemmd::client {
@@ -67,7 +68,7 @@ class Connection {
 
   // Deletes a matrix that the library kept, without waiting and whatever comes
   // of it.
-  void DeleteInBackground(const std::string& id);
+  void DeleteInBackground(::gemm::v1::MatrixRef matrix);
 
  private:
   friend class Task;

@@ -86,6 +86,8 @@ class MultiplyOp : public std::enable_shared_from_this<MultiplyOp> {
   // The job has ended well; its result may still have to be fetched.
   void JobDone();
   void Finish(const absl::Status& status);
+  // What the library keeps for this product goes under a name of its own.
+  ::gemm::v1::Keep KeepForTransfer();
   // Deletes what a failed product may have left on the server.
   void CleanUp();
 
@@ -100,8 +102,11 @@ class MultiplyOp : public std::enable_shared_from_this<MultiplyOp> {
   ProductResult result_;
   ResultPlace place_;
   bool job_done_ = false;  // reactions of the product's RPC alone
+  // Names of what the library keeps on the server for this product. Names, as an
+  // id may never come to be known: a call can end well on the server just as its
+  // caller gives up.
   std::mutex mutex_;
-  std::vector<std::string> uploaded_;  // ids that the library keeps; under mutex_
+  std::vector<std::string> kept_names_;  // under mutex_
 };
 
 // The messages of a product's stream: its header, then the chunks of each
@@ -168,12 +173,12 @@ void MultiplyOp::UploadOperands() {
   }
   if (striped.empty()) return MultiplyByReference();
   ::gemm::v1::PutMatrixHeader header;
-  *header.mutable_keep()->mutable_ttl() = ToProto(connection_.options().transfer_ttl);
   header.set_device(connection_.PickDevice());
   const auto join = std::make_shared<Join>(
       striped.size(), [self = shared_from_this()] { self->MultiplyByReference(); });
   for (SentOperand* sent : striped) {
     *header.mutable_shape() = ToProto(sent->view.shape);
+    *header.mutable_keep() = KeepForTransfer();
     const std::vector<Stripe> stripes =
         PlanStripes(sent->view.shape.bytes(), connection_.channels(), connection_.chunk_bytes(),
                     connection_.NextChannel());
@@ -181,7 +186,6 @@ void MultiplyOp::UploadOperands() {
            [self = shared_from_this(), join, role = sent->role](const MatrixInfo& info) {
              {
                std::lock_guard<std::mutex> lock(self->mutex_);
-               self->uploaded_.push_back(info.id());
                auto& reference = *MutableOperand(self->plan_.product, role)->mutable_matrix();
                reference.set_id(info.id());
                reference.set_release(true);
@@ -194,8 +198,7 @@ void MultiplyOp::UploadOperands() {
 void MultiplyOp::MultiplyByReference() {
   if (plan_.striped_result) {
     plan_.product.mutable_result()->set_stream(false);
-    *plan_.product.mutable_result()->mutable_keep()->mutable_ttl() =
-        ToProto(connection_.options().transfer_ttl);
+    *plan_.product.mutable_result()->mutable_keep() = KeepForTransfer();
   }
   bool payload_left = false;
   for (const SentOperand& sent : plan_.sent) payload_left = payload_left || !sent.striped;
@@ -263,10 +266,9 @@ absl::Status MultiplyOp::TakeStreamMessage(const grpc::ByteBuffer& message) {
 
 void MultiplyOp::JobDone() {
   {
-    // Released by the job, so there is nothing to clean up but the result.
+    // The job has released its operands; of its result the name is the last one.
     std::lock_guard<std::mutex> lock(mutex_);
-    uploaded_.clear();
-    if (plan_.striped_result && result_.kept) uploaded_.push_back(result_.kept->id());
+    kept_names_.erase(kept_names_.begin(), kept_names_.end() - (plan_.striped_result ? 1 : 0));
   }
   if (plan_.striped_result) FetchResult();
 }
@@ -306,13 +308,26 @@ void MultiplyOp::Finish(const absl::Status& status) {
   done(status);
 }
 
+::gemm::v1::Keep MultiplyOp::KeepForTransfer() {
+  ::gemm::v1::Keep keep;
+  keep.set_name(absl::StrCat("transfer/", NewTransferId()));
+  *keep.mutable_ttl() = ToProto(connection_.options().transfer_ttl);
+  std::lock_guard<std::mutex> lock(mutex_);
+  kept_names_.push_back(keep.name());
+  return keep;
+}
+
 void MultiplyOp::CleanUp() {
   std::vector<std::string> left;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    left.swap(uploaded_);
+    left.swap(kept_names_);
   }
-  for (const std::string& id : left) connection_.DeleteInBackground(id);
+  for (const std::string& name : left) {
+    ::gemm::v1::MatrixRef matrix;
+    matrix.set_name(name);
+    connection_.DeleteInBackground(std::move(matrix));
+  }
 }
 
 }  // namespace

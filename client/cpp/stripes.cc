@@ -27,7 +27,7 @@ std::vector<Stripe> PlanStripes(uint64_t bytes, int channels, uint64_t chunk_byt
   return plan;
 }
 
-std::string NewUploadId() {
+std::string NewTransferId() {
   std::random_device random;
   return absl::StrFormat("%08x%08x%08x%08x", random(), random(), random(), random());
 }

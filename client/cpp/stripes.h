@@ -23,7 +23,7 @@ struct Stripe {
 std::vector<Stripe> PlanStripes(uint64_t bytes, int channels, uint64_t chunk_bytes,
                                 int first_channel);
 
-// 128 random bits in hexadecimal: names one split upload.
-std::string NewUploadId();
+// 128 random bits in hexadecimal: names one split upload, or one matrix kept for it.
+std::string NewTransferId();
 
 }  // namespace gemmd::client

@@ -46,7 +46,9 @@ class UploadState {
     if (!task_->failed()) {
       then_(info_);
     } else if (!info_.id().empty()) {
-      task_->connection().DeleteInBackground(info_.id());
+      ::gemm::v1::MatrixRef landed;
+      landed.set_id(info_.id());
+      task_->connection().DeleteInBackground(std::move(landed));
     }
   }
 
@@ -216,7 +218,7 @@ void Upload(const std::shared_ptr<Task>& task, const PutMatrixHeader& header,
   const auto state = std::make_shared<UploadState>(task, stripes.size(), std::move(then));
   const std::shared_ptr<const void> lease = task->Lease(view);
   PutMatrixHeader part = header;
-  if (stripes.size() > 1) part.set_upload_id(NewUploadId());
+  if (stripes.size() > 1) part.set_upload_id(NewTransferId());
   for (const Stripe& stripe : stripes) {
     if (stripes.size() > 1) {
       part.mutable_range()->set_offset(stripe.offset);

@@ -93,13 +93,14 @@ class ServerTest : public ::testing::Test {
                                       .channels = 3,
                                       .chunk_bytes = 32 << 10,
                                       .unary_threshold_bytes = 16 << 10,
-                                      .stripe_threshold_bytes = 256 << 10});
+                                      .stripe_threshold_bytes = 256 << 10,
+                                      .transfer_ttl = absl::Seconds(1)});
     EXPECT_TRUE(connected.ok()) << connected.status();
     return *std::move(connected);
   }
   // Waits for what runs in the background, then nothing may be left.
   void ExpectNothingLeft() {
-    for (int i = 0; i < 200 && !client_->ListMatrices()->empty(); ++i) {
+    for (int i = 0; i < 500 && !client_->ListMatrices()->empty(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_THAT(*client_->ListMatrices(), SizeIs(0));

@@ -48,7 +48,7 @@ TEST(Stripes, AreNearlyEqual) {
 TEST(Stripes, UploadIdsDiffer) {
   std::set<std::string> ids;
   for (int i = 0; i < 1000; ++i) {
-    const std::string id = NewUploadId();
+    const std::string id = NewTransferId();
     EXPECT_EQ(id.size(), 32u);
     ids.insert(id);
   }
