@@ -13,16 +13,23 @@ Outbound::Outbound(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_
     : begin_(begin),
       end_(end),
       device_(*source->device),
-      first_copy_(device_.AcquireEvent()),
-      last_copy_(device_.AcquireEvent()),
-      source_(std::move(source)),
+      source_(std::make_shared<Source>(Source{.matrix = std::move(source),
+                                              .first_copy = device_.AcquireEvent(),
+                                              .last_copy = device_.AcquireEvent()})),
       next_(begin),
       delivered_(begin),
       on_piece_(std::move(on_piece)),
       on_end_(std::move(on_end)) {}
 
 void Outbound::Start() {
-  absl::Status status = device_.download_stream().Record(*first_copy_);
+  std::shared_ptr<Source> source;
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr) return;
+    source = source_;
+  }
+  absl::Status status = device_.download_stream().Record(*source->first_copy);
+  source.reset();
   if (!status.ok()) return Fail(std::move(status));
   Pump();
 }
@@ -51,7 +58,7 @@ void Outbound::Pump() {
 }
 
 void Outbound::Fetch(StagingBlock block) {
-  std::shared_ptr<MatrixMemory> source;
+  std::shared_ptr<Source> source;
   uint64_t offset = 0;
   uint64_t bytes = 0;
   bool last = false;
@@ -66,8 +73,8 @@ void Outbound::Fetch(StagingBlock block) {
     ++outstanding_;
   }
   Stream& stream = device_.download_stream();
-  absl::Status status = stream.Download(source->pitched(), offset, bytes, block.data());
-  if (status.ok() && last) status = stream.Record(*last_copy_);
+  absl::Status status = stream.Download(source->matrix->pitched(), offset, bytes, block.data());
+  if (status.ok() && last) status = stream.Record(*source->last_copy);
   stream.Notify([self = shared_from_this(), source = std::move(source), offset, bytes,
                  block = std::move(block),
                  enqueued = std::move(status)](absl::Status status) mutable {
@@ -93,7 +100,7 @@ void Outbound::Deliver(uint64_t offset, uint64_t bytes, StagingBlock block) {
     delivered_ = offset + bytes;
     if (offset == begin_) first_handed_over_ = absl::Now();
     if (delivered_ == end_ && !staged_) {
-      times_.device_to_host = device_.Elapsed(*first_copy_, *last_copy_);
+      times_.device_to_host = device_.Elapsed(*source_->first_copy, *source_->last_copy);
     }
   }
   ResultPiece piece;
@@ -124,7 +131,7 @@ void Outbound::OnPieceLetGo() {
 void Outbound::EndIfDone() {
   absl::AnyInvocable<void(absl::StatusOr<OutboundTimes>)> end;
   OutboundTimes times;
-  std::shared_ptr<MatrixMemory> source;
+  std::shared_ptr<Source> source;
   {
     MutexLock lock(mutex_);
     if (source_ == nullptr || delivering_ || delivered_ != end_ || outstanding_ != 0) return;
@@ -139,7 +146,7 @@ void Outbound::EndIfDone() {
 
 void Outbound::Fail(absl::Status status) {
   absl::AnyInvocable<void(absl::StatusOr<OutboundTimes>)> end;
-  std::shared_ptr<MatrixMemory> source;
+  std::shared_ptr<Source> source;
   {
     MutexLock lock(mutex_);
     source = std::exchange(source_, nullptr);
@@ -151,7 +158,7 @@ void Outbound::Fail(absl::Status status) {
 
 void Outbound::Abort() {
   absl::AnyInvocable<void(absl::StatusOr<OutboundTimes>)> end;  // outlives the lock
-  std::shared_ptr<MatrixMemory> source;
+  std::shared_ptr<Source> source;
   MutexLock lock(mutex_);
   source = std::exchange(source_, nullptr);
   end = std::exchange(on_end_, nullptr);

@@ -43,6 +43,15 @@ class Outbound : public std::enable_shared_from_this<Outbound> {
   void Abort();
 
  private:
+  // What is of the device. Held by the copies under way, and let go before the end
+  // is told: afterwards the device may be no more, though a receiver still holds a
+  // piece.
+  struct Source {
+    std::shared_ptr<MatrixMemory> matrix;
+    EventPtr first_copy;
+    EventPtr last_copy;
+  };
+
   void Pump();
   void Fetch(StagingBlock block);
   void Deliver(uint64_t offset, uint64_t bytes, StagingBlock block);
@@ -53,14 +62,12 @@ class Outbound : public std::enable_shared_from_this<Outbound> {
   const uint64_t begin_;
   const uint64_t end_;
   Device& device_;
-  const EventPtr first_copy_;
-  const EventPtr last_copy_;
 
   Mutex mutex_;
-  std::shared_ptr<MatrixMemory> source_ ABSL_GUARDED_BY(mutex_);  // null once ended
-  uint64_t next_ ABSL_GUARDED_BY(mutex_);                         // first byte not yet asked for
-  uint64_t delivered_ ABSL_GUARDED_BY(mutex_);                    // first byte not yet handed over
-  int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;  // pieces copied or held by the receiver
+  std::shared_ptr<Source> source_ ABSL_GUARDED_BY(mutex_);  // null once ended
+  uint64_t next_ ABSL_GUARDED_BY(mutex_);                   // first byte not yet asked for
+  uint64_t delivered_ ABSL_GUARDED_BY(mutex_);              // first byte not yet handed over
+  int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;             // pieces copied or held by the receiver
   bool acquiring_ ABSL_GUARDED_BY(mutex_) = false;
   bool delivering_ ABSL_GUARDED_BY(mutex_) = false;
   bool staged_ ABSL_GUARDED_BY(mutex_) = false;
