@@ -106,6 +106,23 @@ std::vector<absl::string_view> NearestNames(absl::string_view name, size_t count
   return names;
 }
 
+const Kernel* NearestKernel(const Kernel& kernel, absl::FunctionRef<bool(const Kernel&)> can) {
+  const Kernel* relative = nullptr;
+  size_t least = 0;
+  const Kernel* ranked = nullptr;
+  for (const Kernel* other : Catalogue()) {
+    if (!can(*other)) continue;
+    if (ranked == nullptr || other->auto_rank > ranked->auto_rank) ranked = other;
+    if (other->family != kernel.family) continue;
+    const size_t distance = EditDistance(kernel.name, other->name);
+    if (relative == nullptr || distance < least) {
+      relative = other;
+      least = distance;
+    }
+  }
+  return relative != nullptr ? relative : ranked;
+}
+
 absl::StatusOr<LaunchParams> ResolveParams(const Kernel& kernel,
                                            const std::map<std::string, int64_t>& values) {
   LaunchParams params{};

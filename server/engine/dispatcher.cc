@@ -69,16 +69,33 @@ absl::StatusOr<KernelPick> Finish(const gemm::Kernel& kernel, const gemm::Types&
   return pick;
 }
 
+// `why` the kernel cannot do what the request asks, with the nearest that can.
+absl::Status WithNearest(const absl::Status& why, const gemm::Kernel& kernel,
+                         const KernelRequest& request, const gemm::Types& types, bool compute_given,
+                         const gemm::DeviceCaps& device) {
+  const gemm::Kernel* const nearest = gemm::NearestKernel(kernel, [&](const gemm::Kernel& other) {
+    return gemm::RunsOn(other, device) && TypesFor(other, types, compute_given).has_value() &&
+           gemm::ResolveParams(other, request.params).ok();
+  });
+  if (nearest == nullptr) return why;
+  return absl::Status(
+      why.code(), absl::StrCat(why.message(), "; the nearest kernel that can is ", nearest->name));
+}
+
 absl::StatusOr<KernelPick> PickByName(const KernelRequest& request, const gemm::Types& types,
                                       bool compute_given, const gemm::DeviceCaps& device) {
   const absl::StatusOr<const gemm::Kernel*> found = gemm::FindKernel(request.name);
   if (!found.ok()) return found.status();
   const gemm::Kernel& kernel = **found;
-  absl::Status status = gemm::CheckDevice(kernel, device);
-  if (!status.ok()) return status;
   const std::optional<gemm::Types> taken = TypesFor(kernel, types, compute_given);
-  if (!taken.has_value()) return gemm::CheckTypes(kernel, types);
-  return Finish(kernel, *taken, request, "chosen by name");
+  absl::Status refused = gemm::CheckDevice(kernel, device);
+  if (refused.ok() && !taken.has_value()) refused = gemm::CheckTypes(kernel, types);
+  if (refused.ok()) {
+    absl::StatusOr<KernelPick> pick = Finish(kernel, *taken, request, "chosen by name");
+    if (pick.ok()) return pick;
+    refused = pick.status();
+  }
+  return WithNearest(refused, kernel, request, types, compute_given, device);
 }
 
 absl::StatusOr<KernelPick> PickBest(const KernelRequest& request, const gemm::Types& types,

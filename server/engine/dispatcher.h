@@ -24,7 +24,8 @@ struct KernelPick {
 // that does not exist; FAILED_PRECONDITION where this device lacks it;
 // UNIMPLEMENTED for the integer types, which no kernel takes; INVALID_ARGUMENT
 // for other type mixes that no kernel takes, types that the named one does not,
-// and launch parameters.
+// and launch parameters. What a named kernel cannot do is answered with the
+// nearest that can.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
                                       bool compute_given, const gemm::DeviceCaps& device);
 

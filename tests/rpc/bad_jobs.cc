@@ -183,7 +183,8 @@ void AddKernels(std::vector<BadJob>& jobs) {
     jobs.push_back(Header(
         "KernelThatTheDeviceLacks",
         [kernel](auto& p, auto&) { p.mutable_kernel()->set_name(std::string(kernel->name)); },
-        StatusCode::FAILED_PRECONDITION, {std::string(kernel->name), "CUDA"}));
+        StatusCode::FAILED_PRECONDITION,
+        {std::string(kernel->name), "CUDA", "the nearest kernel that can is host_openblas"}));
     break;
   }
   jobs.push_back(

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -24,6 +25,10 @@ absl::StatusOr<const Kernel*> FindKernel(absl::string_view name);
 
 // At most `count` names, by edit distance from `name`.
 std::vector<absl::string_view> NearestNames(absl::string_view name, size_t count);
+
+// Of the rows that `can`, the one to take in place of `kernel`: of its family the
+// nearest by name, else the one that ranks first for `auto`. Null where none can.
+const Kernel* NearestKernel(const Kernel& kernel, absl::FunctionRef<bool(const Kernel&)> can);
 
 // `values` over the kernel's defaults. INVALID_ARGUMENT for a name the kernel
 // does not have, or a value outside its range.

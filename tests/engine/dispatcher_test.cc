@@ -1,0 +1,117 @@
+// Which kernel a request gets on which device, and what it is told where it gets none.
+#include "server/engine/dispatcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "gemm/catalogue.h"
+
+namespace gemmd {
+namespace {
+
+using gemm::Compute;
+using gemm::DType;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr gemm::DeviceCaps kHost{gemm::Target::kHost, 0};
+constexpr gemm::DeviceCaps kAmpere{gemm::Target::kCuda, 86};
+constexpr gemm::DeviceCaps kHopper{gemm::Target::kCuda, 90};
+constexpr gemm::Types kSingle{DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
+constexpr gemm::Types kHalf{DType::kF16, DType::kF16, DType::kF16, Compute::kF32};
+constexpr gemm::Types kBrain{DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32};
+
+bool BuiltWithCuda() { return gemm::FindKernel("cublas_f32").ok(); }
+
+std::string NameOf(const absl::StatusOr<KernelPick>& pick) {
+  return pick.ok() ? std::string(pick->kernel->name) : pick.status().ToString();
+}
+
+TEST(PickKernel, AutoTakesTheFirstByRank) {
+  const auto pick = PickKernel({}, kSingle, true, kHost);
+  EXPECT_EQ(NameOf(pick), "host_openblas");
+  EXPECT_THAT(pick->reason, HasSubstr("ranked first of 2 eligible kernels"));
+}
+
+TEST(PickKernel, WhereNoKernelCanNoneIsNamed) {
+  const gemm::Types integers{DType::kS8, DType::kS8, DType::kS32, Compute::kF32};
+  const auto pick = PickKernel({.name = "host_openblas"}, integers, true, kHost);
+  EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
+  EXPECT_THAT(std::string(pick.status().message()), Not(HasSubstr("nearest")));
+}
+
+TEST(PickKernel, AParameterThatNoKernelOfTheDeviceHasNamesNone) {
+  const auto pick =
+      PickKernel({.name = "host_openblas", .params = {{"swizzle", 1}}}, kSingle, true, kHost);
+  EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
+  EXPECT_THAT(std::string(pick.status().message()), EndsWith("got swizzle"));
+}
+
+class PickCudaKernel : public ::testing::Test {
+  void SetUp() override {
+    if (!BuiltWithCuda()) GTEST_SKIP() << "this build has no CUDA kernels";
+  }
+};
+
+TEST_F(PickCudaKernel, OnTheHostNamesAHostKernel) {
+  const auto pick = PickKernel({.name = "cublas_f32"}, kSingle, true, kHost);
+  EXPECT_TRUE(absl::IsFailedPrecondition(pick.status())) << NameOf(pick);
+  EXPECT_THAT(std::string(pick.status().message()),
+              EndsWith("needs a CUDA device; this is a host device; the nearest kernel that can "
+                       "is host_openblas"));
+}
+
+TEST_F(PickCudaKernel, TypesThatItDoesNotTakeNameOneThatTakesThem) {
+  const auto pick = PickKernel({.name = "cublas_f32"}, kBrain, true, kHopper);
+  EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
+  EXPECT_THAT(std::string(pick.status().message()), HasSubstr("does not take (a bf16, b bf16"));
+  EXPECT_THAT(std::string(pick.status().message()),
+              EndsWith("; the nearest kernel that can is cublas_bf16"));
+}
+
+// Rows of the family come before others, however near the others' names are.
+TEST_F(PickCudaKernel, TypesThatTheFamilyTakesStayInTheFamily) {
+  const auto pick = PickKernel({.name = "grouped_f16_128x256x64_s3_w8"}, kBrain, true, kHopper);
+  const std::string message(pick.status().message());
+  const size_t at = message.rfind(' ');
+  const auto named = gemm::FindKernel(message.substr(at + 1));
+  ASSERT_TRUE(named.ok()) << message;
+  EXPECT_EQ((*named)->family, "grouped");
+  EXPECT_TRUE(gemm::Takes(**named, kBrain));
+}
+
+TEST_F(PickCudaKernel, AParameterOutOfItsRangeNamesNoRowThatCannot) {
+  for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+    if (kernel->params.empty() || !gemm::RunsOn(*kernel, kHopper)) continue;
+    const gemm::ParamSpec& spec = kernel->params.front();
+    const KernelRequest request{.name = std::string(kernel->name),
+                                .params = {{std::string(spec.name), spec.max + 1}}};
+    const auto pick = PickKernel(request, kernel->types.front(), true, kHopper);
+    ASSERT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
+    EXPECT_THAT(std::string(pick.status().message()), HasSubstr("it must be"));
+  }
+}
+
+TEST_F(PickCudaKernel, EveryRefusedRowNamesOneThatIsTaken) {
+  int refused = 0;
+  for (const gemm::DeviceCaps& device : {kHost, kAmpere, kHopper}) {
+    for (const gemm::Types& types : {kSingle, kHalf, kBrain}) {
+      for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+        const auto pick = PickKernel({.name = std::string(kernel->name)}, types, true, device);
+        if (pick.ok()) continue;
+        ++refused;
+        const std::string message(pick.status().message());
+        const auto again =
+            PickKernel({.name = message.substr(message.rfind(' ') + 1)}, types, true, device);
+        EXPECT_TRUE(again.ok()) << message;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+}  // namespace
+}  // namespace gemmd
