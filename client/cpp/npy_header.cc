@@ -126,9 +126,10 @@ absl::StatusOr<std::vector<int64_t>> Dictionary::Tuple() {
 }
 
 absl::Status Dictionary::Value(absl::string_view key) {
-  const auto put = [](auto read, auto& field) {
-    if (read.ok()) field = *std::move(read);
-    return read.status();
+  const auto put = [](auto read, auto& field) -> absl::Status {
+    if (!read.ok()) return read.status();
+    field = *std::move(read);
+    return absl::OkStatus();
   };
   if (key == "descr") return put(String(), descr);
   if (key == "fortran_order") return put(Bool(), fortran_order);
