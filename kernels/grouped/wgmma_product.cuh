@@ -41,13 +41,6 @@ class WgmmaProduct {
   static constexpr int kPartsN = kConfig.tile_n / kPartN;
   static constexpr int kParts = kBlocksM * kPartsN;
   static_assert(!kConfig.fp8() || kParts % 2 == 0);
-  // Where many parts take the same rows of A, all but the first take them from
-  // registers: shared memory would not keep up.
-#ifndef GEMM_DEV_RS
-  static constexpr bool kHoldsA = false;
-#else
-  static constexpr bool kHoldsA = kBlocksM == 1 && kPartsN > 2;
-#endif
 
  public:
   // What StoreSums needs to know: a warp holds kRows x kCols sums, of each row
@@ -85,9 +78,7 @@ class WgmmaProduct {
     uint32_t free_stage = shared + (kConfig.stages - 1) * kConfig.stage_bytes();
     const auto wait_for_stage = [] {
       ptx::CpAsyncWait<kConfig.stages - 2>();
-#ifndef GEMM_DEV_NO_FENCE
       ptx::FenceProxyAsync();
-#endif
       __syncthreads();
     };
     const auto next_stage = [&] {
@@ -171,7 +162,6 @@ class WgmmaProduct {
       AddPart<kParts - 1>();
       __syncthreads();
     }
-    if constexpr (kHoldsA) LoadA(stage);
     start_copies();
     [&]<int... kPart>(std::integer_sequence<int, kPart...>) {
       ((StartPart<kPart + 1>(stage), ptx::WgmmaWait<1>(), AddPart<kPart>()), ...);
@@ -194,13 +184,8 @@ class WgmmaProduct {
     ptx::WgmmaFence();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      const uint64_t b_step = b + step * kAdvanceB / 16;
-      if constexpr (kHoldsA && kPart > 0) {
-        ptx::WgmmaFp8<kConfig.operand, kConfig.operand>(part, a_[step], b_step, step > 0);
-      } else {
-        ptx::Wgmma<kConfig.operand, kConfig.operand, false>(part, a + step * kStepBytes / 16,
-                                                            b_step, step > 0);
-      }
+      ptx::Wgmma<kConfig.operand, kConfig.operand, false>(part, a + step * kStepBytes / 16,
+                                                          b + step * kAdvanceB / 16, step > 0);
     }
     ptx::WgmmaCommit();
   }
@@ -214,18 +199,7 @@ class WgmmaProduct {
     }
   }
 
-  // The warp's rows of A.
-  __device__ __forceinline__ void LoadA(uint32_t stage) {
-    constexpr SharedTile kTile = kConfig.tile_a();
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int row = warp_ / 4 * kGroupM + warp_ % 4 * 16 + lane % 16;
-    const uint32_t first = stage + kTile.Offset(row, lane / 16);
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) ptx::LdMatrixX4(a_[step], first ^ step * kStepBytes);
-  }
-
   const int warp_;
-  uint32_t a_[kSteps][4];       // of a stage, where kHoldsA
   float parts_[2][kPartN / 2];  // of fp8; parts take turns
 };
 

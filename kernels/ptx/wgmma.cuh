@@ -128,11 +128,6 @@ __device__ __forceinline__ void WgmmaPin(float (&sums)[kCount]) {
     GEMM_WGMMA("m64n256" k, types, transposes, 128, "%128", "%129", "%130", "l"(a)); \
   }
 
-// The same with A in registers, 64 columns.
-#define GEMM_WGMMA_FRAGMENT(types)                                                        \
-  GEMM_WGMMA("m64n64k32", types, "", 32, "{%32, %33, %34, %35}", "%36", "%37", "r"(a[0]), \
-             "r"(a[1]), "r"(a[2]), "r"(a[3]))
-
 // Starts sums = A B + (add ? sums : 0) over 32 bytes of k, A 64 rows and B kN =
 // 2 kCount columns. A is K-major; B is K-major or, where kMnMajorB, MN-major.
 template <DType kA, DType kB, bool kMnMajorB, int kCount>
@@ -156,23 +151,6 @@ __device__ __forceinline__ void Wgmma(float (&sums)[kCount], uint64_t a, uint64_
   }
 }
 
-// The same over fp8 with A in registers: a warp holds of its 16 rows what it holds
-// for mma.sync; see mma_fp8.cuh.
-template <DType kA, DType kB>
-__device__ __forceinline__ void WgmmaFp8(float (&sums)[32], const uint32_t (&a)[4], uint64_t b,
-                                         bool add) {
-  if constexpr (kA == DType::kE4M3 && kB == DType::kE4M3) {
-    GEMM_WGMMA_FRAGMENT("e4m3.e4m3");
-  } else if constexpr (kA == DType::kE4M3) {
-    GEMM_WGMMA_FRAGMENT("e4m3.e5m2");
-  } else if constexpr (kB == DType::kE4M3) {
-    GEMM_WGMMA_FRAGMENT("e5m2.e4m3");
-  } else {
-    GEMM_WGMMA_FRAGMENT("e5m2.e5m2");
-  }
-}
-
-#undef GEMM_WGMMA_FRAGMENT
 #undef GEMM_WGMMA_OF
 #undef GEMM_WGMMA
 #undef GEMM_SUMS_128
