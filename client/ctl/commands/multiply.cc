@@ -59,10 +59,11 @@ absl::StatusOr<client::Product> BuildProduct(const MultiplyOptions& options) {
 absl::StatusOr<HostOperands> OperandsOf(client::Client& client, const client::Product& product,
                                         const client::CallOptions& call) {
   HostOperands operands;
-  const auto load = [&](const client::Operand& operand, client::MatrixView& into) {
+  const auto load = [&](const client::Operand& operand, client::MatrixView& into) -> absl::Status {
     auto elements = ElementsOf(client, operand, call);
-    if (elements.ok()) into = *std::move(elements);
-    return elements.status();
+    if (!elements.ok()) return elements.status();
+    into = *std::move(elements);
+    return absl::OkStatus();
   };
   absl::Status status = load(product.a, operands.a);
   if (status.ok()) status = load(product.b, operands.b);

@@ -233,7 +233,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Caller>>> Workload::MakeCallers() {
 absl::Status Workload::Try(Caller& caller) {
   auto& product_caller = static_cast<ProductCaller&>(caller);
   for (size_t choice = 0; choice < options_.shapes.size() * options_.kernels.size(); ++choice) {
-    const absl::Status status = product_caller.TryOne(choice);
+    absl::Status status = product_caller.TryOne(choice);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
