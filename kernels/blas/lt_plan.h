@@ -26,6 +26,8 @@ struct LtPlanKey {
 
   static LtPlanKey Of(const Problem& problem, const Operands& operands);
 
+  // The check takes the 0 that the compiler compares with for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const LtPlanKey&, const LtPlanKey&) = default;
 };
 

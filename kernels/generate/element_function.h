@@ -84,7 +84,8 @@ GEMM_HOST_DEVICE constexpr double PortableCosTurn(double u) {
                                 -1.0 / 87178291200,
                                 1.0 / 20922789888000};
   const double quarters = 4.0 * u;
-  const int q = static_cast<int>(quarters + 0.5);
+  // u is at least 0.
+  const int q = static_cast<int>(quarters + 0.5);  // NOLINT(bugprone-incorrect-roundings)
   const double angle = (quarters - q) * kHalfPi;
   const double x2 = angle * angle;
   const double magnitude = q % 2 == 0 ? Horner(kCosine, x2) : angle * Horner(kSine, x2);

@@ -99,6 +99,8 @@ void JobImpl::Append(Role role, uint64_t offset, absl::Cord bytes,
     if (received_bytes_ == admitted_.payload_bytes) report_.phases.receive = absl::Now() - arrived_;
   }
   if (inbound != nullptr) {
+    // Only a chunk of the branch before was moved from, and that has no inbound.
+    // NOLINTNEXTLINE(bugprone-use-after-move)
     status = inbound->Append(offset, std::move(bytes), std::move(consumed));
   } else if (consumed) {
     consumed();
