@@ -117,6 +117,7 @@ FlagRow Choice(About about, Names<Value> names, Field field) {
 constexpr size_t kTiB = size_t{1} << 40;
 
 // The place of a value in Flags.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): `path` is no expression of its own
 #define GEMMD_FIELD(path) \
   [](Flags & flags) -> auto& { return flags.path; }
 
@@ -204,6 +205,16 @@ void AddStore(std::vector<FlagRow>& rows) {
       GEMMD_FIELD(server.engine.upload_timeout), absl::Milliseconds(1), absl::Hours(24)));
 }
 
+void AddBenchmarks(std::vector<FlagRow>& rows) {
+  const std::string group = "Benchmarks (one at a time, beside the jobs)";
+  rows.push_back(
+      Duration({"benchmark-limit", group, "How long one may take. 0: the server takes none."},
+               GEMMD_FIELD(server.benchmark.time), absl::ZeroDuration(), absl::Hours(24)));
+  rows.push_back(Size(
+      {"benchmark-memory", group, "Device memory that one may take, beside --device-memory-bytes."},
+      GEMMD_FIELD(server.benchmark.memory_bytes), kMiB, kTiB));
+}
+
 void AddProcess(std::vector<FlagRow>& rows) {
   const std::string group = "Process";
   rows.push_back(Duration({"drain-timeout", group,
@@ -233,6 +244,7 @@ const std::vector<FlagRow>& FlagTable() {
     AddDevices(*rows);
     AddAdmission(*rows);
     AddStore(*rows);
+    AddBenchmarks(*rows);
     AddProcess(*rows);
     return rows;
   }();

@@ -73,9 +73,12 @@ class ServerImpl final : public Server {
       if (!endpoint.ok()) return endpoint.status();
       endpoint_ = *std::move(endpoint);
     }
+    benchmarks_ = std::make_unique<Benchmarks>(
+        *engine_, options.benchmark, [this](bool running) { metrics_.OnBenchmark(running); });
     const BuildInfo& build = ThisBuild();
     context_ = std::make_unique<ServiceContext>(
         ServiceContext{.engine = *engine_,
+                       .benchmarks = *benchmarks_,
                        .live_calls = live_calls_,
                        .limits = options.rpc,
                        .version = build.version,
@@ -182,6 +185,7 @@ class ServerImpl final : public Server {
   Metrics metrics_;
   JobLog observer_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Benchmarks> benchmarks_;
   std::unique_ptr<HttpEndpoint> endpoint_;
   LiveCalls live_calls_;
   std::unique_ptr<ServiceContext> context_;

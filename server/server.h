@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/benchmark/benchmarks.h"
 #include "server/engine/options.h"
 #include "server/rpc/service_context.h"
 
@@ -17,6 +18,7 @@ class Engine;
 struct ServerOptions {
   EngineOptions engine;
   RpcLimits rpc;
+  BenchmarkLimits benchmark;
   // What gRPC listens on: "host:port" or "unix:path". Port 0 takes any free one.
   std::string address = "127.0.0.1:50051";
   // "host:port" of /metrics; empty: nothing is served.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/benchmark.h"
 #include "client/cpp/connection.h"
 #include "client/cpp/multiply.h"
 #include "client/cpp/product_plan.h"
@@ -24,21 +25,21 @@ v1::PutMatrixHeader PutHeader(const Shape& shape, const PutOptions& put) {
 }
 
 // Runs `start(task, then)` as a task and waits for its end. `then` takes the
-// matrix that it ended with.
-template <typename Start>
-absl::StatusOr<MatrixInfo> RunTask(Connection& connection, const CallOptions& options,
-                                   const char* what, Start start) {
+// answer that it ended with.
+template <typename Answer = MatrixInfo, typename Start>
+absl::StatusOr<Answer> RunTask(Connection& connection, const CallOptions& options, const char* what,
+                               Start start) {
   // Shared: the task may still be inside it when this function has returned.
   const auto ended = std::make_shared<std::promise<absl::Status>>();
-  MatrixInfo info;
+  Answer answer;
   const auto task = Task::Begin(connection, options, what, [ended](absl::Status status) {
     ended->set_value(std::move(status));
   });
-  start(task, [&info](const MatrixInfo& got) { info = got; });
+  start(task, [&answer](const Answer& got) { answer = got; });
   task->Drop();
   absl::Status status = ended->get_future().get();
   if (!status.ok()) return status;
-  return info;
+  return answer;
 }
 
 absl::Status CheckKey(const Resident& matrix) {
@@ -202,6 +203,15 @@ absl::StatusOr<std::vector<KernelInfo>> Client::ListKernels(absl::string_view fa
                                                 options, request, &response);
   if (!status.ok()) return status;
   return std::vector<KernelInfo>(response.kernels().begin(), response.kernels().end());
+}
+
+absl::StatusOr<BenchmarkEnd> Client::Benchmark(const BenchmarkRequest& request,
+                                               const BenchmarkCallback& on_message,
+                                               const CallOptions& options) {
+  return RunTask<BenchmarkEnd>(*impl_->connection, options, "Benchmark",
+                               [&](const auto& task, auto then) {
+                                 StreamBenchmark(task, request, on_message, std::move(then));
+                               });
 }
 
 absl::StatusOr<ServerInfo> Client::GetServerInfo(const CallOptions& options) {

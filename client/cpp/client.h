@@ -60,6 +60,8 @@ struct FetchedMatrix {
   MatrixInfo info;
 };
 
+using BenchmarkCallback = std::function<void(const BenchmarkResponse&)>;
+
 using MultiplyCallback = std::function<void(absl::StatusOr<ProductResult>)>;
 
 // A connection to one server. Thread-safe; any number of calls at once. Not to
@@ -120,6 +122,15 @@ class Client {
   // The catalogue; with `family`, that family alone.
   absl::StatusOr<std::vector<KernelInfo>> ListKernels(absl::string_view family = "",
                                                       const CallOptions& options = {});
+
+  // Measures kernels on a device of the server, as the contract's Benchmark says,
+  // and blocks until the end. `on_message` takes the header, then rows and
+  // progress, from a thread of the library's, one call at a time and none after
+  // the return; while it takes its time the server waits. A canceller in
+  // `options` ends the benchmark early.
+  absl::StatusOr<BenchmarkEnd> Benchmark(const BenchmarkRequest& request,
+                                         const BenchmarkCallback& on_message,
+                                         const CallOptions& options = {});
 
   // Asks again: present load and health of the devices.
   absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions& options = {});

@@ -10,7 +10,11 @@
 namespace gemmd::client {
 
 // The contract's own types are part of this library's face: what a server
-// reports comes back as these messages.
+// reports comes back as these messages, and a benchmark, which has no payload, is
+// asked for with one.
+using ::gemm::v1::BenchmarkEnd;
+using ::gemm::v1::BenchmarkRequest;
+using ::gemm::v1::BenchmarkResponse;
 using ::gemm::v1::GetServerInfoResponse;
 using ::gemm::v1::KernelInfo;
 using ::gemm::v1::MatrixInfo;

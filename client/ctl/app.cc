@@ -27,6 +27,7 @@ constexpr const char* kFooter =
     "  gemmctl info\n"
     "  gemmctl multiply A.npy B.npy -o C.npy\n"
     "  gemmctl matrix put weights.npy --name weights\n"
+    "  gemmctl bench --shape 1024 --family host --types f32\n"
     "  gemmctl loadtest --concurrency 8 --shape 512x512x512 --duration 10s\n"
     "Each subcommand has more: gemmctl multiply --help";
 
@@ -73,6 +74,8 @@ int RunGemmctl(int argc, const char* const* argv, std::ostream& out, std::ostrea
                bool err_is_terminal) {
   CLI::App app("gemmctl: matrix products on a gemmd server, from the command line", "gemmctl");
   Context context{.global = {}, .out = out, .err = err, .err_is_terminal = err_is_terminal};
+  context.command_line = "gemmctl";
+  for (int i = 1; i < argc; ++i) absl::StrAppend(&context.command_line, " ", argv[i]);
   // Global options may stand before or behind the subcommand.
   app.fallthrough();
   // At most: a word that is none is better named than 'a subcommand is required'.
@@ -84,6 +87,7 @@ int RunGemmctl(int argc, const char* const* argv, std::ostream& out, std::ostrea
   AddMatrix(app, context);
   AddKernels(app, context);
   AddInfo(app, context);
+  AddBench(app, context);
   AddLoadTest(app, context);
   AddVersion(app, context);
   try {

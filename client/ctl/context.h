@@ -34,6 +34,8 @@ struct Context {
   std::ostream& err;
   // Progress bars and a live line that rewrites itself are for terminals.
   bool err_is_terminal = false;
+  // As it was typed, for results that are to be had again.
+  std::string command_line;
   // What the chosen subcommand does once the command line is parsed.
   std::function<int()> run;
 };

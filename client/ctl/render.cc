@@ -157,13 +157,16 @@ Json ToJson(const client::ServerInfo& info) {
             {"max_jobs_per_stream", limits.max_jobs_per_stream()},
             {"store_bytes", limits.store_bytes()},
             {"max_matrices", limits.max_matrices()},
-            {"chunk_bytes", limits.chunk_bytes()}}},
+            {"chunk_bytes", limits.chunk_bytes()},
+            {"benchmark_seconds", absl::ToDoubleSeconds(FromProto(limits.benchmark_limit()))},
+            {"benchmark_memory_bytes", limits.benchmark_memory_bytes()}}},
           {"load",
            {{"jobs", load.jobs()},
             {"queued", load.queued()},
             {"admitted_bytes", load.admitted_bytes()},
             {"matrices", load.matrices()},
-            {"store_used_bytes", load.store_used_bytes()}}}};
+            {"store_used_bytes", load.store_used_bytes()},
+            {"benchmark_running", load.benchmark_running()}}}};
 }
 
 void AddReport(Table& facts, const client::ProductReport& report) {

@@ -5,20 +5,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemm/kernel.h"
+#include "kernels/bench/facts.h"
 
 namespace gemm::bench {
 
 using LaunchFn = std::function<absl::Status(const Launch&)>;
-
-// What a result must name to be compared with another. "label", "value".
-using Facts = std::vector<std::pair<std::string, std::string>>;
 
 // Memory of a backend, 256-byte aligned; freed with it, before the backend.
 using Buffer = std::unique_ptr<void, std::function<void(void*)>>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/bench/contest.h"
 #include "kernels/bench/schedule.h"
 
 namespace gemm::bench {

@@ -2,18 +2,17 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "gemm/generate.h"
 #include "kernels/bench/backend.h"
 #include "kernels/bench/candidate.h"
-#include "kernels/bench/contest.h"
+#include "kernels/bench/progress.h"
 #include "kernels/bench/row.h"
+#include "kernels/bench/rules.h"
 #include "kernels/bench/shape.h"
 
 namespace gemm::bench {
@@ -22,21 +21,10 @@ struct BenchmarkPlan {
   std::vector<Shape> shapes;
   std::vector<Candidate> candidates;
   ContestRules rules;
-  // What the elements of A and B are drawn from.
-  GeneratorSpec inputs{
-      .seed = 1, .distribution = Distribution::kNormal, .low_or_mean = 0, .high_or_stddev = 1};
+  GeneratorSpec inputs = kStandardInputs;
   // Bounds the whole run: past it samples, and then kernels, are left out, and
   // their rows say so.
   absl::Duration budget = absl::InfiniteDuration();
-};
-
-struct Progress {
-  size_t shape = 0;  // index of the shape at work
-  size_t shapes = 0;
-  Shape at;
-  std::string step;  // what runs now
-  absl::Duration elapsed;
-  absl::Duration left;  // infinite while unknown
 };
 
 // Called by the thread that runs the benchmark.

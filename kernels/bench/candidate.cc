@@ -1,7 +1,6 @@
 #include "kernels/bench/candidate.h"
 
 #include <algorithm>
-#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,29 +9,22 @@
 namespace gemm::bench {
 namespace {
 
-struct NamedLayout {
-  absl::string_view name;
-  Layout layout;
-};
-constexpr std::array<NamedLayout, 4> kLayouts = {
-    {{"nn", {false, false}}, {"nt", {false, true}}, {"tn", {true, false}}, {"tt", {true, true}}}};
-
 // The layout for which the kernel asks for the least scratch memory: what it
 // does not read itself it has to transpose there.
 Layout NativeLayout(const Kernel& kernel, const Types& types) {
   if (kernel.workspace_bytes == nullptr) return {};
-  const auto scratch = [&](const NamedLayout& named) {
+  const auto scratch = [&](const Layout& layout) {
     constexpr int64_t kDim = 256;
     return kernel.workspace_bytes({.m = kDim,
                                    .n = kDim,
                                    .k = kDim,
                                    .types = types,
-                                   .trans_a = named.layout.trans_a,
-                                   .trans_b = named.layout.trans_b});
+                                   .trans_a = layout.trans_a,
+                                   .trans_b = layout.trans_b});
   };
-  return std::min_element(kLayouts.begin(), kLayouts.end(),
-                          [&](const auto& x, const auto& y) { return scratch(x) < scratch(y); })
-      ->layout;
+  return *std::min_element(kLayouts.begin(), kLayouts.end(), [&](const Layout& x, const Layout& y) {
+    return scratch(x) < scratch(y);
+  });
 }
 
 bool Contains(const std::vector<std::string>& list, absl::string_view word) {
@@ -111,18 +103,6 @@ absl::StatusOr<std::vector<LaunchParams>> WantedParams(const Selection& selectio
 }
 
 }  // namespace
-
-absl::string_view LayoutName(const Layout& layout) {
-  return kLayouts[(layout.trans_a ? 2u : 0u) + (layout.trans_b ? 1u : 0u)].name;
-}
-
-absl::StatusOr<Layout> ParseLayout(absl::string_view name) {
-  for (const NamedLayout& named : kLayouts) {
-    if (named.name == name) return named.layout;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", name, "\" is no layout: nn, nt, tn and tt are"));
-}
 
 absl::StatusOr<std::vector<const Kernel*>> SelectKernels(const Selection& selection) {
   if (const absl::Status status = CheckWords(selection); !status.ok()) return status;

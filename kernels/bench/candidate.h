@@ -2,44 +2,16 @@
 // layout and the launch parameters that it is to run with.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemm/kernel.h"
-#include "kernels/bench/types_pattern.h"
+#include "kernels/bench/layout.h"
+#include "kernels/bench/selection.h"
 
 namespace gemm::bench {
-
-// How the operands are stored: A as m x k or, transposed, k x m; B likewise.
-struct Layout {
-  bool trans_a = false;
-  bool trans_b = false;
-
-  friend constexpr bool operator==(const Layout& x, const Layout& y) {
-    return x.trans_a == y.trans_a && x.trans_b == y.trans_b;
-  }
-};
-
-// "nn", "nt", "tn", "tt".
-absl::string_view LayoutName(const Layout& layout);
-absl::StatusOr<Layout> ParseLayout(absl::string_view name);
-
-// What of the catalogue is wanted. Every list that is empty takes all.
-struct Selection {
-  std::vector<std::string> kernels;  // names, or patterns with * and ?
-  std::vector<std::string> families;
-  // Empty: of each kernel the combination that it lists first.
-  std::vector<TypesPattern> types;
-  // Empty: of each kernel the one that it reads without a transpose.
-  std::optional<Layout> layout;
-  // A candidate for each value; kernels without the parameter take no notice.
-  std::map<std::string, std::vector<int64_t>> params;
-};
 
 struct Candidate {
   const Kernel* kernel = nullptr;

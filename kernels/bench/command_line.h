@@ -5,10 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
-#include "kernels/bench/benchmark.h"
-#include "kernels/bench/candidate.h"
-#include "kernels/bench/shape.h"
+#include "kernels/bench/options.h"
 
 namespace gemm::bench {
 
@@ -17,15 +14,7 @@ struct CommandLine {
 
   Job job = Job::kMeasure;
   std::string device = "auto";
-  std::vector<Shape> shapes;
-  Selection selection;
-  ContestRules rules;
-  GeneratorSpec inputs = BenchmarkPlan{}.inputs;
-  absl::Duration budget = absl::InfiniteDuration();
-  bool brief = false;
-  bool quiet = false;
-  // Empty: no such file.
-  std::string csv, json, plot;
+  BenchmarkOptions benchmark;
   // For the catalogue.
   std::string registers;
   std::vector<std::string> standings;

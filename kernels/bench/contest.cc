@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kernels/bench/statistics.h"
+#include "kernels/bench/types_pattern.h"
 
 namespace gemm::bench {
 namespace {
@@ -25,6 +26,7 @@ constexpr double kLongSeconds = 0.1;
 constexpr double kSlow = 4;
 // On a shape so many times larger a kernel's speed on the one before says little.
 constexpr double kMuchLarger = 8;
+constexpr absl::string_view kBudgetEnded = "left out: the time budget ended";
 // Rounds in which cuBLASLt's algorithms are compared.
 constexpr int kTuningRounds = 3;
 
@@ -60,14 +62,12 @@ absl::StatusOr<std::vector<Row>> Contest::Run(const Shape& shape,
   launches_ = 0;
   for (const Candidate& candidate : candidates) entrants_.push_back(MakeEntrant(candidate));
   if (rules_.peers) EnterPeer();
-  absl::Status status = sets_.Prepare(problem_);
-  if (absl::IsResourceExhausted(status)) {
-    for (Entrant& entrant : entrants_) {
-      entrant.out = true;
-      entrant.note = std::string(status.message());
-    }
-    return MakeRows();
-  }
+  absl::Status status = hooks_.step("drawing operands");
+  if (!status.ok()) return status;
+  // Where nothing can be run on them none are drawn.
+  if (hooks_.now() >= deadlines_.hard) return RowsWithout(kBudgetEnded);
+  status = sets_.Prepare(problem_);
+  if (absl::IsResourceExhausted(status)) return RowsWithout(status.message());
   if (status.ok()) {
     status = oracle_.Prepare(backend_, problem_, sets_.At(0), rules_.checked_lines);
   }
@@ -87,6 +87,14 @@ absl::StatusOr<std::vector<Row>> Contest::Run(const Shape& shape,
   for (const Entrant& entrant : entrants_) {
     if (entrant.out || entrant.candidate.kernel == nullptr) continue;
     record_[KeyOf(entrant.candidate)] = {.tflops = TflopsOf(entrant), .flops = Flops(shape_)};
+  }
+  return MakeRows();
+}
+
+std::vector<Row> Contest::RowsWithout(absl::string_view why) {
+  for (Entrant& entrant : entrants_) {
+    entrant.out = true;
+    entrant.note = std::string(why);
   }
   return MakeRows();
 }
@@ -198,7 +206,7 @@ absl::Status Contest::EnterTunedVendor() {
 
 std::string Contest::NoTimeFor(const Entrant& entrant) const {
   const absl::Time now = hooks_.now();
-  if (now >= deadlines_.hard) return "left out: the time budget ended";
+  if (now >= deadlines_.hard) return std::string(kBudgetEnded);
   if (entrant.candidate.kernel == nullptr || deadlines_.soft == absl::InfiniteFuture()) return "";
   const auto known = record_.find(KeyOf(entrant.candidate));
   if (known == record_.end() || Flops(shape_) > known->second.flops * kMuchLarger) return "";

@@ -14,22 +14,12 @@
 #include "kernels/bench/operand_sets.h"
 #include "kernels/bench/oracle.h"
 #include "kernels/bench/row.h"
+#include "kernels/bench/rules.h"
 
 namespace gemm::bench {
 
 // The name under which the best of cuBLASLt's algorithms stands in rows.
 inline constexpr absl::string_view kTunedVendor = "cublaslt_best";
-
-struct ContestRules {
-  int warmup = 2;       // launches of a kernel before its first timed one
-  int iterations = 10;  // timed samples of each; the figure is their median
-  // A kernel whose first run takes so many times the best one's is not run again.
-  double hopeless = 20;
-  bool peers = true;
-  int vendor_algorithms = 8;  // of cuBLASLt to choose the best from; 0: none
-  // Rows of D, and columns, whose crossings are held against the oracle.
-  int checked_lines = 8;
-};
 
 // What candidates last reached, and on a shape of how many operations, by what
 // they are.
@@ -83,6 +73,8 @@ class Contest {
     SampledError error;
   };
 
+  // Of every entrant, none of them measured.
+  std::vector<Row> RowsWithout(absl::string_view why);
   Entrant MakeEntrant(const Candidate& candidate) const;
   void EnterPeer();
   absl::Status EnterTunedVendor();

@@ -1,4 +1,5 @@
 // The host as a device: work is done when a call returns.
+#include <cblas.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,7 +37,9 @@ class HostBackend : public Backend {
   DeviceCaps caps() const override { return {Target::kHost, 0}; }
 
   Facts facts() const override {
-    return {{"device", CpuName()}, {"threads", absl::StrCat(std::thread::hardware_concurrency())}};
+    return {{"device", CpuName()},
+            {"threads", absl::StrCat(openblas_get_num_threads(), " of OpenBLAS, on ",
+                                     std::thread::hardware_concurrency(), " CPUs")}};
   }
 
   size_t cache_bytes() const override {

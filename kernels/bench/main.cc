@@ -3,7 +3,7 @@
 
 #include <csignal>
 #include <iostream>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -11,11 +11,7 @@
 #include "kernels/bench/benchmark.h"
 #include "kernels/bench/catalogue_page.h"
 #include "kernels/bench/command_line.h"
-#include "kernels/bench/plot.h"
-#include "kernels/bench/progress.h"
-#include "kernels/bench/report_files.h"
-#include "kernels/bench/report_table.h"
-#include "kernels/bench/suites.h"
+#include "kernels/bench/live_report.h"
 
 namespace gemm::bench {
 namespace {
@@ -31,16 +27,8 @@ int Fail(const absl::Status& status) {
   return usage ? kUsageError : kFailed;
 }
 
-void ListSuites() {
-  for (const Suite& suite : Suites()) {
-    std::cout << suite.name << ": " << suite.summary << "\n ";
-    for (const Shape& shape : suite.shapes) std::cout << ' ' << ShapeName(shape);
-    std::cout << '\n';
-  }
-}
-
 int PrintCatalogue(const CommandLine& line) {
-  const auto kernels = SelectKernels(line.selection);
+  const auto kernels = SelectKernels(line.benchmark.selection);
   if (!kernels.ok()) return Fail(kernels.status());
   CatalogueNotes notes;
   absl::Status status;
@@ -61,46 +49,22 @@ Facts RunFacts(const Backend& backend, int argc, const char* const* argv) {
   return facts;
 }
 
-absl::Status WriteFiles(const CommandLine& line, const Facts& facts, const std::vector<Row>& rows) {
-  absl::Status status;
-  if (!line.json.empty()) status.Update(WriteFile(line.json, ToJson(facts, rows)));
-  if (!line.plot.empty()) {
-    status.Update(WriteFile(line.plot, PlotSvg(rows, facts.front().second)));
-  }
-  return status;
-}
-
-// The rows as they come; an error where the run broke off.
-absl::Status Measure(const CommandLine& line, Backend& backend, const BenchmarkPlan& plan,
-                     std::vector<Row>& rows) {
-  std::optional<CsvWriter> csv;
-  if (!line.csv.empty()) {
-    absl::StatusOr<CsvWriter> created = CsvWriter::Create(line.csv);
-    if (!created.ok()) return created.status();
-    csv = *std::move(created);
-  }
+// An error where the run broke off or a file could not be written.
+absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Facts facts, LiveReport& report) {
   const bool on_host = backend.caps().target == Target::kHost;
-  const char* const vendor = on_host ? "OpenBLAS" : "cuBLAS";
-  ProgressReport progress(std::cerr, isatty(STDERR_FILENO) == 1);
+  absl::Status begun =
+      report.Begin(std::move(facts), on_host ? "OpenBLAS" : "cuBLAS", plan.shapes.size());
+  if (!begun.ok()) return begun;
   size_t shape = 0;
-  absl::Status written;
   BenchmarkObserver observer;
   observer.cancelled = [] { return interrupted != 0; };
   observer.on_progress = [&](const Progress& now) {
     shape = now.shape;
-    if (!line.quiet) progress.Update(now);
+    report.Update(now);
   };
-  observer.on_rows = [&](absl::Span<const Row> more) {
-    progress.Erase();
-    rows.insert(rows.end(), more.begin(), more.end());
-    if (!line.brief) PrintRows(more, shape, plan.shapes.size(), vendor, std::cout);
-    std::cout << std::flush;
-    if (csv) written.Update(csv->Write(more));
-  };
+  observer.on_rows = [&](absl::Span<const Row> rows) { report.Add(rows, shape); };
   absl::Status status = RunBenchmark(backend, plan, observer);
-  progress.Erase();
-  PrintSummary(rows, vendor, std::cout);
-  status.Update(written);
+  status.Update(report.Finish());
   return status;
 }
 
@@ -109,35 +73,25 @@ int Run(int argc, const char* const* argv) {
   if (!parsed.command_line) return parsed.exit_code;
   const CommandLine& line = *parsed.command_line;
   if (line.job == CommandLine::Job::kListSuites) {
-    ListSuites();
+    PrintSuites(std::cout);
     return 0;
   }
   if (line.job == CommandLine::Job::kCatalogue) return PrintCatalogue(line);
   auto backend = CreateBackend(line.device);
   if (!backend.ok()) return Fail(backend.status());
-  auto candidates = SelectCandidates(line.selection, (*backend)->caps());
+  const BenchmarkOptions& asked = line.benchmark;
+  auto candidates = SelectCandidates(asked.selection, (*backend)->caps());
   if (!candidates.ok()) return Fail(candidates.status());
-  const BenchmarkPlan plan = {.shapes = line.shapes,
+  const BenchmarkPlan plan = {.shapes = asked.shapes,
                               .candidates = *std::move(candidates),
-                              .rules = line.rules,
-                              .inputs = line.inputs,
-                              .budget = line.budget};
-  const Facts facts = RunFacts(**backend, argc, argv);
-  PrintFacts(facts, std::cout);
+                              .rules = asked.rules,
+                              .inputs = asked.inputs,
+                              .budget = asked.budget};
   std::signal(SIGINT, [](int) { interrupted = 1; });
-
-  std::vector<Row> rows;
-  absl::Status status = Measure(line, **backend, plan, rows);
-  status.Update(WriteFiles(line, facts, rows));
-  if (!status.ok()) return Fail(status);
-  for (const Row& row : rows) {
-    if (row.measured && !row.right()) {
-      return Fail(absl::DataLossError(absl::StrCat(row.kernel, " on ", ShapeName(row.shape),
-                                                   " is wrong by ", row.error.of_bound,
-                                                   " times what is allowed")));
-    }
-  }
-  return 0;
+  LiveReport report(asked.outputs, std::cout, std::cerr, isatty(STDERR_FILENO) == 1);
+  absl::Status status = Measure(**backend, plan, RunFacts(**backend, argc, argv), report);
+  status.Update(CheckRows(report.rows()));
+  return status.ok() ? 0 : Fail(status);
 }
 
 }  // namespace

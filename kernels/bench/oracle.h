@@ -9,16 +9,9 @@
 #include "gemm/problem.h"
 #include "gemm/reference.h"
 #include "kernels/bench/backend.h"
+#include "kernels/bench/row.h"
 
 namespace gemm::bench {
-
-// How far the elements of D that were looked at are from the exact ones.
-struct SampledError {
-  double of_bound = 0;  // the worst |D - exact| as a share of what is allowed
-  double absolute = 0;
-  double first = 0;  // D's first and last element, for the eye
-  double last = 0;
-};
 
 // Knows D where some rows cross some columns: the first, the last and some drawn.
 class Oracle {

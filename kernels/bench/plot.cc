@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/bench/summary.h"
+#include "kernels/bench/types_pattern.h"
 
 namespace gemm::bench {
 namespace {

@@ -5,9 +5,18 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "kernels/bench/benchmark.h"
+#include "kernels/bench/shape.h"
 
 namespace gemm::bench {
+
+struct Progress {
+  size_t shape = 0;  // index of the shape at work
+  size_t shapes = 0;
+  Shape at;
+  std::string step;  // what runs now
+  absl::Duration elapsed;
+  absl::Duration left;  // infinite while unknown
+};
 
 // "shape 12/125 4096x4096x512  35 s, about 3 min left  hgemm_mma_...".
 std::string ProgressText(const Progress& progress);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "kernels/bench/summary.h"
+#include "kernels/bench/types_pattern.h"
 #include "nlohmann/json.hpp"
 
 namespace gemm::bench {

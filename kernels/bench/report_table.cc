@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/bench/text_table.h"
+#include "kernels/bench/types_pattern.h"
 
 namespace gemm::bench {
 namespace {
@@ -15,7 +16,7 @@ std::string RatioText(const std::optional<double>& ratio) {
 }
 
 std::string TflopsText(double tflops) {
-  return absl::StrFormat(tflops < 0.1 ? "%.3g" : "%.2f", tflops);
+  return tflops < 0.1 ? absl::StrFormat("%.3g", tflops) : absl::StrFormat("%.2f", tflops);
 }
 
 // "+4.8%"; nothing where the row is not the best so far.

@@ -5,11 +5,18 @@
 #include <string>
 
 #include "gemm/problem.h"
-#include "kernels/bench/candidate.h"
-#include "kernels/bench/oracle.h"
+#include "kernels/bench/layout.h"
 #include "kernels/bench/shape.h"
 
 namespace gemm::bench {
+
+// How far the elements of D that were looked at are from the exact ones.
+struct SampledError {
+  double of_bound = 0;  // the worst |D - exact| as a share of what is allowed
+  double absolute = 0;
+  double first = 0;  // D's first and last element, for the eye
+  double last = 0;
+};
 
 struct Row {
   Shape shape;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/bench/statistics.h"
+#include "kernels/bench/types_pattern.h"
 
 namespace gemm::bench {
 namespace {

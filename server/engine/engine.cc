@@ -146,6 +146,7 @@ EngineStats EngineImpl::Stats() const {
     one.store_bytes = {static_cast<int64_t>(core_.store->used_bytes(i)),
                        static_cast<int64_t>(core_.store->quota_bytes())};
     one.queued_jobs = core_.schedulers[i]->queued();
+    one.jobs_begun = core_.schedulers[i]->begun();
     one.driver_allocations = device.driver_allocations();
     one.health = device.Health();
     stats.devices.push_back(std::move(one));

@@ -52,6 +52,7 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job) {
     if (!free_.empty()) {
       stream = free_.back();
       free_.pop_back();
+      ++begun_;
     } else if (limit_.TryTake()) {
       waiting_.push_back(std::move(job));
     } else {
@@ -90,6 +91,7 @@ void Scheduler::Release(Stream* stream) {
       next = std::move(waiting_.front());
       waiting_.pop_front();
       limit_.Return();
+      ++begun_;
     }
   }
   if (next != nullptr) next->Run(StreamLease(this, stream));
@@ -98,6 +100,11 @@ void Scheduler::Release(Stream* stream) {
 Gauge Scheduler::streams() const {
   MutexLock lock(mutex_);
   return {stream_count_ - static_cast<int>(free_.size()), stream_count_};
+}
+
+int64_t Scheduler::begun() const {
+  MutexLock lock(mutex_);
+  return begun_;
 }
 
 int Scheduler::queued() const {

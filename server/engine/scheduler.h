@@ -1,6 +1,7 @@
 // Hands the pooled streams of one device to the jobs that are ready, in order.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -70,6 +71,8 @@ class Scheduler {
 
   Gauge streams() const;
   int queued() const;
+  // Jobs that were given a stream so far.
+  int64_t begun() const;
 
  private:
   friend class StreamLease;
@@ -81,6 +84,7 @@ class Scheduler {
   mutable Mutex mutex_;
   std::vector<Stream*> free_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<Runnable>> waiting_ ABSL_GUARDED_BY(mutex_);
+  int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gemmd

@@ -22,6 +22,7 @@ struct DeviceStats {
   Gauge download_staging_bytes;
   Gauge store_bytes;        // resident matrices
   int64_t queued_jobs = 0;  // ready, waiting for a stream of this device
+  int64_t jobs_begun = 0;   // given a stream of this device, since the start
   int64_t driver_allocations = 0;
   absl::Status health;
 };

@@ -1,4 +1,4 @@
-// Threads that copy payload, so that gRPC's own never do bulk work.
+// Threads for bulk work, such as copies of payload: gRPC's own never do any.
 #pragma once
 
 #include <deque>
@@ -11,7 +11,7 @@
 namespace gemmd {
 
 // A FIFO of functions over a fixed number of threads. Thread-safe. Its length
-// is bounded by the staging blocks: each function holds one.
+// is bounded by its user: each function that copies holds a staging block.
 class Workers {
  public:
   explicit Workers(int threads);

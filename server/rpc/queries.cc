@@ -40,6 +40,9 @@ void FillLimits(const ServiceContext& context, v1::Limits& out) {
   out.set_store_bytes(options.store_bytes);
   out.set_max_matrices(options.max_matrices);
   out.set_chunk_bytes(options.staging_block_bytes);
+  const BenchmarkLimits& benchmark = context.benchmarks.limits();
+  Fill(benchmark.time, *out.mutable_benchmark_limit());
+  out.set_benchmark_memory_bytes(benchmark.memory_bytes);
 }
 
 }  // namespace
@@ -96,6 +99,7 @@ absl::Status GetServerInfo(ServiceContext& context, const v1::GetServerInfoReque
   }
   FillLimits(context, *response.mutable_limits());
   Fill(stats, *response.mutable_load());
+  response.mutable_load()->set_benchmark_running(context.benchmarks.running());
   return absl::OkStatus();
 }
 

@@ -39,26 +39,6 @@ absl::Status CheckName(absl::string_view name, absl::string_view field) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<absl::Duration> ParseDuration(const google::protobuf::Duration& duration,
-                                             absl::Duration shortest, absl::string_view field) {
-  constexpr int64_t kMaxSeconds = 315'576'000'000;  // as duration.proto says
-  constexpr int32_t kMaxNanos = 999'999'999;
-  const int64_t seconds = duration.seconds();
-  const int32_t nanos = duration.nanos();
-  const bool valid = -kMaxSeconds <= seconds && seconds <= kMaxSeconds && -kMaxNanos <= nanos &&
-                     nanos <= kMaxNanos && !(seconds > 0 && nanos < 0) &&
-                     !(seconds < 0 && nanos > 0);
-  if (!valid) {
-    return FieldError(field, absl::StrCat(seconds, " s and ", nanos, " ns are not a duration"));
-  }
-  const absl::Duration value = absl::Seconds(seconds) + absl::Nanoseconds(nanos);
-  if (value < shortest) {
-    return FieldError(field, absl::StrCat(absl::FormatDuration(value), "; it must be at least ",
-                                          absl::FormatDuration(shortest)));
-  }
-  return value;
-}
-
 absl::StatusOr<Shape> ParseShape(const v1::MatrixShape& shape, absl::string_view field) {
   const absl::StatusOr<gemm::DType> type = ParseDataType(shape.dtype(), Sub(field, "dtype"));
   if (!type.ok()) return type.status();
@@ -67,42 +47,6 @@ absl::StatusOr<Shape> ParseShape(const v1::MatrixShape& shape, absl::string_view
   const Shape parsed = {shape.rows(), shape.cols(), *type, *column_major};
   if (absl::Status status = CheckShape(parsed, field); !status.ok()) return status;
   return parsed;
-}
-
-absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const v1::Generator& generator,
-                                                   absl::string_view field) {
-  gemm::GeneratorSpec spec{.seed = generator.seed()};
-  switch (generator.distribution_case()) {
-    case v1::Generator::kUniform: {
-      const double low = generator.uniform().low();
-      const double high = generator.uniform().high();
-      spec.distribution = gemm::Distribution::kUniform;
-      if (low == 0 && high == 0) break;
-      if (!std::isfinite(low) || !std::isfinite(high) || low >= high) {
-        return FieldError(Sub(field, "uniform"), absl::StrCat("low ", low, ", high ", high,
-                                                              "; low < high and both finite"));
-      }
-      spec.low_or_mean = low;
-      spec.high_or_stddev = high;
-      break;
-    }
-    case v1::Generator::kNormal: {
-      const double mean = generator.normal().mean();
-      const double stddev = generator.normal().stddev();
-      spec.distribution = gemm::Distribution::kNormal;
-      if (mean == 0 && stddev == 0) break;
-      if (!std::isfinite(mean) || !std::isfinite(stddev) || stddev <= 0) {
-        return FieldError(Sub(field, "normal"), absl::StrCat("mean ", mean, ", stddev ", stddev,
-                                                             "; stddev > 0 and both finite"));
-      }
-      spec.low_or_mean = mean;
-      spec.high_or_stddev = stddev;
-      break;
-    }
-    case v1::Generator::DISTRIBUTION_NOT_SET:
-      return FieldError(Sub(field, "distribution"), "not set; give uniform or normal");
-  }
-  return spec;
 }
 
 absl::StatusOr<KeepSpec> ParseKeep(const v1::Keep& keep, absl::string_view field) {
@@ -267,6 +211,62 @@ class ProductParser {
 };
 
 }  // namespace
+
+absl::StatusOr<absl::Duration> ParseDuration(const google::protobuf::Duration& duration,
+                                             absl::Duration shortest, absl::string_view field) {
+  constexpr int64_t kMaxSeconds = 315'576'000'000;  // as duration.proto says
+  constexpr int32_t kMaxNanos = 999'999'999;
+  const int64_t seconds = duration.seconds();
+  const int32_t nanos = duration.nanos();
+  const bool valid = -kMaxSeconds <= seconds && seconds <= kMaxSeconds && -kMaxNanos <= nanos &&
+                     nanos <= kMaxNanos && !(seconds > 0 && nanos < 0) &&
+                     !(seconds < 0 && nanos > 0);
+  if (!valid) {
+    return FieldError(field, absl::StrCat(seconds, " s and ", nanos, " ns are not a duration"));
+  }
+  const absl::Duration value = absl::Seconds(seconds) + absl::Nanoseconds(nanos);
+  if (value < shortest) {
+    return FieldError(field, absl::StrCat(absl::FormatDuration(value), "; it must be at least ",
+                                          absl::FormatDuration(shortest)));
+  }
+  return value;
+}
+
+absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const v1::Generator& generator,
+                                                   absl::string_view field) {
+  gemm::GeneratorSpec spec{.seed = generator.seed()};
+  switch (generator.distribution_case()) {
+    case v1::Generator::kUniform: {
+      const double low = generator.uniform().low();
+      const double high = generator.uniform().high();
+      spec.distribution = gemm::Distribution::kUniform;
+      if (low == 0 && high == 0) break;
+      if (!std::isfinite(low) || !std::isfinite(high) || low >= high) {
+        return FieldError(Sub(field, "uniform"), absl::StrCat("low ", low, ", high ", high,
+                                                              "; low < high and both finite"));
+      }
+      spec.low_or_mean = low;
+      spec.high_or_stddev = high;
+      break;
+    }
+    case v1::Generator::kNormal: {
+      const double mean = generator.normal().mean();
+      const double stddev = generator.normal().stddev();
+      spec.distribution = gemm::Distribution::kNormal;
+      if (mean == 0 && stddev == 0) break;
+      if (!std::isfinite(mean) || !std::isfinite(stddev) || stddev <= 0) {
+        return FieldError(Sub(field, "normal"), absl::StrCat("mean ", mean, ", stddev ", stddev,
+                                                             "; stddev > 0 and both finite"));
+      }
+      spec.low_or_mean = mean;
+      spec.high_or_stddev = stddev;
+      break;
+    }
+    case v1::Generator::DISTRIBUTION_NOT_SET:
+      return FieldError(Sub(field, "distribution"), "not set; give uniform or normal");
+  }
+  return spec;
+}
 
 absl::StatusOr<MatrixKey> ParseKey(const v1::MatrixRef& ref, absl::string_view field) {
   if (!ref.id().empty()) return MatrixKey{.id = ref.id()};

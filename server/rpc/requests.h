@@ -37,6 +37,13 @@ absl::StatusOr<UploadSpec> ParseUpload(const gemm::v1::PutMatrixHeader& header,
 absl::StatusOr<DownloadSpec> ParseDownload(const gemm::v1::GetMatrixRequest& request,
                                            absl::Time call_deadline);
 
+// At least `shortest`.
+absl::StatusOr<absl::Duration> ParseDuration(const google::protobuf::Duration& duration,
+                                             absl::Duration shortest, absl::string_view field);
+
+absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const gemm::v1::Generator& generator,
+                                                   absl::string_view field);
+
 absl::StatusOr<MatrixKey> ParseKey(const gemm::v1::MatrixRef& ref, absl::string_view field);
 
 }  // namespace gemmd

@@ -1,6 +1,7 @@
 #include "server/rpc/service.h"
 
 #include "absl/time/clock.h"
+#include "server/rpc/benchmark_call.h"
 #include "server/rpc/get_matrix_call.h"
 #include "server/rpc/multiply_stream.h"
 #include "server/rpc/put_matrix_call.h"
@@ -72,6 +73,11 @@ grpc::ServerUnaryReactor* GemmService::GetServerInfo(grpc::CallbackServerContext
                                                      const v1::GetServerInfoRequest* request,
                                                      v1::GetServerInfoResponse* response) {
   return Answer(context_, "GetServerInfo", call, &gemmd::GetServerInfo, *request, *response);
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* GemmService::Benchmark(
+    grpc::CallbackServerContext* call, const grpc::ByteBuffer* request) {
+  return BenchmarkCall::Begin(context_, call, *request);
 }
 
 }  // namespace gemmd

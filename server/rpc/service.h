@@ -6,7 +6,7 @@
 
 namespace gemmd {
 
-// Calls with payload are taken as raw bytes, the others as messages.
+// Calls with payload, and streams of answers, are taken as raw bytes, the others as messages.
 using GemmServiceMethods = gemm::v1::GemmService::WithRawCallbackMethod_Multiply<
     gemm::v1::GemmService::WithCallbackMethod_MultiplyUnary<
         gemm::v1::GemmService::WithRawCallbackMethod_PutMatrix<
@@ -15,7 +15,8 @@ using GemmServiceMethods = gemm::v1::GemmService::WithRawCallbackMethod_Multiply
                     gemm::v1::GemmService::WithCallbackMethod_DeleteMatrix<
                         gemm::v1::GemmService::WithCallbackMethod_ListKernels<
                             gemm::v1::GemmService::WithCallbackMethod_GetServerInfo<
-                                gemm::v1::GemmService::Service>>>>>>>>;
+                                gemm::v1::GemmService::WithRawCallbackMethod_Benchmark<
+                                    gemm::v1::GemmService::Service>>>>>>>>>;
 
 // Borrows `context`, which outlives the server that this is registered with.
 class GemmService final : public GemmServiceMethods {
@@ -43,6 +44,8 @@ class GemmService final : public GemmServiceMethods {
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* call,
                                           const gemm::v1::GetServerInfoRequest* request,
                                           gemm::v1::GetServerInfoResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Benchmark(grpc::CallbackServerContext* call,
+                                                        const grpc::ByteBuffer* request) override;
 
  private:
   ServiceContext& context_;

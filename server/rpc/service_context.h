@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/benchmark/benchmarks.h"
 #include "server/engine/engine.h"
 #include "server/engine/options.h"
 #include "server/rpc/live_calls.h"
@@ -33,6 +34,7 @@ struct RpcEnd {
 
 struct ServiceContext {
   Engine& engine;
+  Benchmarks& benchmarks;
   LiveCalls& live_calls;
   RpcLimits limits;
   std::string version;

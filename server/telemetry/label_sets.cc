@@ -33,7 +33,7 @@ LabelSet DTypeLabels() {
 
 LabelSet MethodLabels() {
   return LabelSet({"Multiply", "MultiplyUnary", "PutMatrix", "GetMatrix", "ListMatrices",
-                   "DeleteMatrix", "ListKernels", "GetServerInfo"},
+                   "DeleteMatrix", "ListKernels", "GetServerInfo", "Benchmark"},
                   "other");
 }
 

@@ -133,6 +133,12 @@ struct Metrics::Families {
       Histograms(registry, "gemmd_request_duration_seconds",
                  "RPC duration; a Multiply stream lasts as long as its client keeps it open.",
                  DurationBuckets(), methods.size(), by_method);
+  prometheus::Gauge& benchmark =
+      prometheus::BuildGauge()
+          .Name("gemmd_benchmark_running")
+          .Help("1 while a benchmark runs, which slows jobs and is slowed by them.")
+          .Register(registry)
+          .Add({});
 };
 
 Metrics::Families::Families(const MetricsOptions& options)
@@ -195,6 +201,8 @@ void Metrics::OnRpcEnd(absl::string_view method, absl::StatusCode code, absl::Du
   f.requests[index * f.outcomes.size() + OutcomeIndex(code)].Increment();
   f.request_seconds[index].Observe(absl::ToDoubleSeconds(elapsed));
 }
+
+void Metrics::OnBenchmark(bool running) { families_->benchmark.Set(running ? 1 : 0); }
 
 void Metrics::Attach(const Engine* engine) { families_->engine.Attach(engine); }
 void Metrics::Detach() { families_->engine.Detach(); }

@@ -41,6 +41,9 @@ class Metrics : public EngineObserver {
   // the same number.
   void OnRpcEnd(absl::string_view method, absl::StatusCode code, absl::Duration elapsed);
 
+  // A benchmark begins or ends.
+  void OnBenchmark(bool running);
+
   // Scrapes show the state of `engine` between Attach and Detach. Detach
   // before the engine goes; it waits for a scrape under way.
   void Attach(const Engine* engine);

@@ -43,8 +43,9 @@ TEST(AppTest, HelpTeachesExitCodesAndExamples) {
 
 TEST(AppTest, EverySubcommandHasExamples) {
   const std::vector<std::vector<const char*>> subcommands = {
-      {"multiply"},       {"matrix"},  {"matrix", "put"}, {"matrix", "get"}, {"matrix", "rm"},
-      {"matrix", "list"}, {"kernels"}, {"info"},          {"version"},       {"loadtest"}};
+      {"multiply"},     {"matrix"},         {"matrix", "put"}, {"matrix", "get"},
+      {"matrix", "rm"}, {"matrix", "list"}, {"kernels"},       {"info"},
+      {"version"},      {"loadtest"},       {"bench"}};
   for (std::vector<const char*> words : subcommands) {
     words.push_back("--help");
     const Said said = Say(words);

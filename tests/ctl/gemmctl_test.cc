@@ -209,8 +209,11 @@ TEST_F(GemmctlTest, ShowsTheServer) {
   EXPECT_EQ(info["devices"][0]["healthy"], true);
   EXPECT_GT(info["limits"]["max_message_bytes"], 0);
   EXPECT_EQ(info["load"]["matrices"], 0);
+  EXPECT_EQ(info["limits"]["benchmark_seconds"], 600);
+  EXPECT_EQ(info["load"]["benchmark_running"], false);
   const Ran table = Gemmctl({"info"});
-  EXPECT_THAT(table.out, AllOf(HasSubstr("host:0"), HasSubstr("healthy"), HasSubstr("store")));
+  EXPECT_THAT(table.out, AllOf(HasSubstr("host:0"), HasSubstr("healthy"), HasSubstr("store"),
+                               HasSubstr("none runs; at most 10m and 4.00 GiB")));
 
   const auto version = GemmctlJson({"version"});
   EXPECT_EQ(version["client"], GEMMCTL_VERSION);

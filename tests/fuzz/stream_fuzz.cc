@@ -37,8 +37,10 @@ class Target {
     absl::StatusOr<std::unique_ptr<gemmd::Engine>> engine = gemmd::Engine::Create(options, nullptr);
     if (!engine.ok()) Die(engine.status().ToString());
     engine_ = *std::move(engine);
-    context_.reset(new gemmd::ServiceContext{*engine_, live_calls_, gemmd::RpcLimits{}, "fuzz", "",
-                                             absl::Now(), [](const gemmd::RpcEnd&) {}});
+    benchmarks_ = std::make_unique<gemmd::Benchmarks>(*engine_, gemmd::BenchmarkLimits{}, nullptr);
+    context_.reset(new gemmd::ServiceContext{*engine_, *benchmarks_, live_calls_,
+                                             gemmd::RpcLimits{}, "fuzz", "", absl::Now(),
+                                             [](const gemmd::RpcEnd&) {}});
     service_ = std::make_unique<gemmd::GemmService>(*context_);
     grpc::ServerBuilder builder;
     builder.RegisterService(service_.get());
@@ -97,6 +99,7 @@ class Target {
 
   std::unique_ptr<gemmd::Engine> engine_;
   gemmd::LiveCalls live_calls_;
+  std::unique_ptr<gemmd::Benchmarks> benchmarks_;
   std::unique_ptr<gemmd::ServiceContext> context_;
   std::unique_ptr<gemmd::GemmService> service_;
   std::unique_ptr<grpc::Server> server_;

@@ -8,6 +8,7 @@
 
 #include "gemm/catalogue.h"
 #include "kernels/bench/benchmark.h"
+#include "kernels/bench/contest.h"
 
 namespace gemm::bench {
 namespace {
@@ -274,7 +275,7 @@ TEST_F(ContestTest, ProgressNamesTheStepAndTheTimeLeft) {
   Enter(kFast);
   plan_.shapes = {{8, 8, 8}, {8, 8, 8}};
   ASSERT_EQ(Run(), absl::OkStatus());
-  EXPECT_EQ(steps_.front().step, "fast");
+  EXPECT_EQ(steps_.front().step, "drawing operands");
   EXPECT_EQ(steps_.front().left, absl::InfiniteDuration());
   EXPECT_EQ(steps_.back().shape, 1u);
   EXPECT_GT(steps_.back().left, absl::ZeroDuration());

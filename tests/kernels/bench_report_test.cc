@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "kernels/bench/catalogue_page.h"
+#include "kernels/bench/live_report.h"
 #include "kernels/bench/plot.h"
 #include "kernels/bench/progress.h"
 #include "kernels/bench/report_files.h"
@@ -150,6 +153,52 @@ TEST(CataloguePage, HasARowAKernelAndColumnsForWhatIsKnown) {
   EXPECT_THAT(CataloguePage(kernels, notes), HasSubstr("| 99 | 4.0 | 0.500 |"));
   EXPECT_FALSE(ReadStandings(registers, notes).ok());
   EXPECT_FALSE(ReadRegisters("/nowhere", notes).ok());
+}
+
+TEST(LiveReport, PrintsAndWritesAsRowsCome) {
+  const std::string csv = ::testing::TempDir() + "/live.csv";
+  const std::string json = ::testing::TempDir() + "/live.json";
+  std::ostringstream out, err;
+  LiveReport report({.csv = csv, .json = json}, out, err, /*err_is_terminal=*/true);
+  ASSERT_EQ(report.Begin({{"device", "GPU"}}, "cuBLAS", 2), absl::OkStatus());
+  EXPECT_THAT(out.str(), HasSubstr("GPU"));
+  report.Update({.shapes = 2, .at = {8, 8, 8}, .step = "quick", .elapsed = absl::Seconds(1)});
+  EXPECT_THAT(err.str(), HasSubstr("shape 1/2 8x8x8"));
+  report.Add(std::vector<Row>{Measured("quick", {8, 8, 8}, 2)}, 0);
+  EXPECT_THAT(err.str(), ::testing::EndsWith("\r\x1b[K"));
+  EXPECT_THAT(out.str(), HasSubstr("M=8, N=8, K=8"));
+  std::ifstream rows(csv);
+  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(rows), {}, '\n'), 2);
+  report.AddFact("disturbed by", "3 jobs");
+  ASSERT_EQ(report.Finish(), absl::OkStatus());
+  EXPECT_THAT(out.str(), HasSubstr("geometric means"));
+  std::ifstream file(json);
+  EXPECT_EQ(nlohmann::json::parse(file)["facts"]["disturbed by"], "3 jobs");
+}
+
+TEST(LiveReport, CanBeSilentAndSaysWhatItCannotWrite) {
+  std::ostringstream out, err;
+  LiveReport report({.tables = Outputs::Tables::kNone, .quiet = true, .plot = "/nowhere/x.svg"},
+                    out, err, true);
+  ASSERT_EQ(report.Begin({}, "cuBLAS", 1), absl::OkStatus());
+  report.Update({.shapes = 1, .step = "quick", .elapsed = absl::Seconds(1)});
+  report.Add(TwoKernels(), 0);
+  EXPECT_THAT(std::string(report.Finish().message()), HasSubstr("/nowhere/x.svg"));
+  EXPECT_EQ(out.str(), "");
+  EXPECT_EQ(err.str(), "");
+  LiveReport refused({.csv = "/nowhere/x.csv"}, out, err, true);
+  EXPECT_THAT(std::string(refused.Begin({}, "cuBLAS", 1).message()), HasSubstr("/nowhere/x.csv"));
+}
+
+TEST(CheckRows, NamesTheFirstThatIsWrong) {
+  std::vector<Row> rows = TwoKernels();
+  EXPECT_EQ(CheckRows(rows), absl::OkStatus());
+  rows[1].error.of_bound = 7;
+  const absl::Status status = CheckRows(rows);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(status.message(), "steady on 8x8x8 is wrong by 7 times what is allowed");
+  rows[1].measured = false;
+  EXPECT_EQ(CheckRows(rows), absl::OkStatus());
 }
 
 TEST(ProgressReport, TellsAFileLessThanATerminal) {

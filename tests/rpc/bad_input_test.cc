@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/rpc/bad_benchmarks.h"
 #include "tests/rpc/bad_jobs.h"
 #include "tests/rpc/bad_transfers.h"
 #include "tests/rpc/raw_client.h"
@@ -108,6 +109,9 @@ TEST_P(BadTransferTest, FailsWithItsSentence) {
 INSTANTIATE_TEST_SUITE_P(Table, BadTransferTest, testing::ValuesIn(BadTransfers()),
                          [](const auto& info) { return info.param.name; });
 
+INSTANTIATE_TEST_SUITE_P(Benchmarks, BadTransferTest, testing::ValuesIn(BadBenchmarks()),
+                         [](const auto& info) { return info.param.name; });
+
 TEST_F(BadInputTest, ADuplicateIdIsRefusedAndTheFirstJobGoesOn) {
   StreamClient stream(*stub_);
   stream.Header(kGoodJob, world_.good);
@@ -182,7 +186,7 @@ TEST_F(BadInputTest, RandomBytesEndTheStreamOnceItsOtherJobsHave) {
 
 TEST_F(BadInputTest, RandomBytesOfEveryLength) {
   std::mt19937 random(1);
-  for (const char* method : {"Multiply", "PutMatrix", "MultiplyUnary", "GetMatrix"}) {
+  for (const char* method : {"Multiply", "PutMatrix", "MultiplyUnary", "GetMatrix", "Benchmark"}) {
     for (int length = 1; length < 60; ++length) {
       std::string bytes(length, '\0');
       for (char& byte : bytes) byte = static_cast<char>(random());

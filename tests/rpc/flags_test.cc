@@ -42,15 +42,17 @@ TEST(Flags, Defaults) {
 }
 
 TEST(Flags, EveryKindOfValue) {
-  const FlagOutcome outcome = ParseWith(
-      {"--devices=host:2", "--store-bytes", "3MiB", "--max-jobs=7", "--drain-timeout=90s",
-       "--log-format=json", "--log-level=debug", "--metrics-address=", "--address=[::1]:0"});
+  const FlagOutcome outcome =
+      ParseWith({"--devices=host:2", "--store-bytes", "3MiB", "--max-jobs=7", "--drain-timeout=90s",
+                 "--log-format=json", "--log-level=debug", "--benchmark-limit=0",
+                 "--metrics-address=", "--address=[::1]:0"});
   ASSERT_TRUE(outcome.flags.has_value()) << outcome.output;
   const Flags& flags = *outcome.flags;
   EXPECT_EQ(flags.server.engine.devices, "host:2");
   EXPECT_EQ(flags.server.engine.store_bytes, 3 * kMiB);
   EXPECT_EQ(flags.server.engine.max_jobs, 7);
   EXPECT_EQ(flags.drain_timeout, absl::Seconds(90));
+  EXPECT_EQ(flags.server.benchmark.time, absl::ZeroDuration());
   EXPECT_EQ(flags.log.format, LogFormat::kJson);
   EXPECT_EQ(flags.log.level, LogLevel::kDebug);
   EXPECT_EQ(flags.server.metrics_address, "");
@@ -105,6 +107,8 @@ TEST(Flags, WrongValuesNameTheFlagTheValueAndWhatIsAllowed) {
       {{"--max-jobs=99999999999999999999"}, {}, {"--max-jobs", "whole number"}},
       {{"--staging-bytes=12XB"}, {}, {"--staging-bytes: '12XB'", "256MiB"}},
       {{"--staging-bytes=99999999TiB"}, {}, {"--staging-bytes: '99999999TiB'"}},
+      {{"--benchmark-memory=1KiB"}, {}, {"--benchmark-memory: '1KiB'", "1MiB to 1TiB"}},
+      {{"--benchmark-limit=25h"}, {}, {"--benchmark-limit: '25h'", "0 to 24h"}},
       {{"--drain-timeout=30"}, {}, {"--drain-timeout: '30'", "30s"}},
       {{"--drain-timeout=-1s"}, {}, {"--drain-timeout: '-1s'"}},
       {{"--log-format=xml"}, {}, {"--log-format: 'xml'", "text, json"}},

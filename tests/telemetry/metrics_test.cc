@@ -57,6 +57,17 @@ TEST_F(MetricsTest, CountsJobsByKernelTypeAndOutcome) {
   EXPECT_EQ(scrape.types.at("gemmd_jobs_total"), "counter");
 }
 
+TEST_F(MetricsTest, TellsWhetherABenchmarkRuns) {
+  EXPECT_EQ(Scrape().at("gemmd_benchmark_running"), 0);
+  metrics_.OnBenchmark(true);
+  EXPECT_EQ(Scrape().at("gemmd_benchmark_running"), 1);
+  metrics_.OnBenchmark(false);
+  metrics_.OnRpcEnd("Benchmark", absl::StatusCode::kOk, absl::Seconds(1));
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at("gemmd_benchmark_running"), 0);
+  EXPECT_EQ(scrape.at(R"(gemmd_requests_total{method="Benchmark",outcome="OK"})"), 1);
+}
+
 TEST_F(MetricsTest, ARefusedJobHasNoKernelAndNoType) {
   metrics_.OnJobEnd(JobReport(), absl::ResourceExhaustedError("full"));
   const ParsedScrape scrape = Scrape();

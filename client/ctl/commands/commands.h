@@ -15,6 +15,7 @@ void AddMultiply(CLI::App& app, Context& context);
 void AddMatrix(CLI::App& app, Context& context);
 void AddKernels(CLI::App& app, Context& context);
 void AddInfo(CLI::App& app, Context& context);
+void AddBench(CLI::App& app, Context& context);
 void AddLoadTest(CLI::App& app, Context& context);
 void AddVersion(CLI::App& app, Context& context);
 

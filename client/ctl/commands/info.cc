@@ -12,6 +12,14 @@ namespace {
 
 std::string Size(uint64_t bytes) { return BytesText(static_cast<double>(bytes)); }
 
+std::string BenchmarkText(const client::ServerInfo& info) {
+  const absl::Duration limit = FromProto(info.limits().benchmark_limit());
+  if (limit == absl::ZeroDuration()) return "none taken";
+  return absl::StrCat(info.load().benchmark_running() ? "running" : "none runs", "; at most ",
+                      absl::FormatDuration(limit), " and ",
+                      Size(info.limits().benchmark_memory_bytes()));
+}
+
 void PrintTables(const Context& context, const client::ServerInfo& info) {
   const auto& limits = info.limits();
   const auto& load = info.load();
@@ -29,6 +37,7 @@ void PrintTables(const Context& context, const client::ServerInfo& info) {
                              Size(load.store_used_bytes()), " of ", Size(limits.store_bytes()))});
   facts.Add({"messages", absl::StrCat("at most ", Size(limits.max_message_bytes()),
                                       "; result chunks of ", Size(limits.chunk_bytes()))});
+  facts.Add({"benchmark", BenchmarkText(info)});
   facts.Print(context.out);
   context.out << '\n';
   Table devices({{"DEVICE"},

@@ -1,7 +1,4 @@
 // gemmctl loadtest: many products at once or at a rate, and how long they took.
-#include <signal.h>
-
-#include <atomic>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -14,6 +11,7 @@
 #include "client/ctl/load/runner.h"
 #include "client/ctl/load/workload.h"
 #include "client/ctl/render.h"
+#include "client/ctl/stop_on_signal.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {
@@ -26,32 +24,6 @@ constexpr absl::Duration kShortestInterval = absl::Milliseconds(500);
 
 // The file name that is none.
 constexpr const char* kStandardOutput = "-";
-
-std::atomic<bool> interrupted{false};
-
-// The first SIGINT or SIGTERM ends the test early, with its table; the next one
-// ends the program.
-class StopOnSignal {
- public:
-  StopOnSignal() {
-    interrupted = false;
-    struct sigaction action = {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &old_interrupt_);
-    sigaction(SIGTERM, &action, &old_terminate_);
-  }
-  ~StopOnSignal() {
-    sigaction(SIGINT, &old_interrupt_, nullptr);
-    sigaction(SIGTERM, &old_terminate_, nullptr);
-  }
-  StopOnSignal(const StopOnSignal&) = delete;
-  StopOnSignal& operator=(const StopOnSignal&) = delete;
-
- private:
-  struct sigaction old_interrupt_ = {};
-  struct sigaction old_terminate_ = {};
-};
 
 LoadResult Measure(const Context& context, const LoadOptions& options,
                    const std::vector<std::unique_ptr<Caller>>& callers) {
@@ -79,10 +51,10 @@ LoadResult Measure(const Context& context, const LoadOptions& options,
   };
   const StopOnSignal signals;
   LoadResult result;
-  result.wall = RunLoad(plan, clock, callers, interrupted, statistics, live);
+  result.wall = RunLoad(plan, clock, callers, StopOnSignal::stopped(), statistics, live);
   if (context.err_is_terminal) context.err << "\r\x1b[K" << std::flush;
   result.tally = statistics.Sum();
-  result.interrupted = interrupted;
+  result.interrupted = StopOnSignal::stopped();
   return result;
 }
 

@@ -1,0 +1,18 @@
+// A benchmark on the server as one streaming RPC.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "client/cpp/task.h"
+#include "gemm/v1/gemm.pb.h"
+
+namespace gemmd::client {
+
+// `on_message` takes each message but the last, in order; `then` takes the last,
+// unless the task fails.
+void StreamBenchmark(const std::shared_ptr<Task>& task, const ::gemm::v1::BenchmarkRequest& request,
+                     std::function<void(const ::gemm::v1::BenchmarkResponse&)> on_message,
+                     std::function<void(const ::gemm::v1::BenchmarkEnd&)> then);
+
+}  // namespace gemmd::client

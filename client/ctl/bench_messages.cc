@@ -1,0 +1,176 @@
+#include "client/ctl/bench_messages.h"
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/render.h"
+#include "gemm/dtype.h"
+
+namespace gemmd::ctl {
+namespace {
+
+namespace bench = gemm::bench;
+namespace v1 = ::gemm::v1;
+
+// Both sides call types and arithmetic by the same names.
+client::DataType ToProto(const std::optional<gemm::DType>& type) {
+  if (!type) return v1::DATA_TYPE_UNSPECIFIED;
+  return client::ParseDataType(gemm::Name(*type)).value_or(v1::DATA_TYPE_UNSPECIFIED);
+}
+
+client::ComputeMode ToProto(const std::optional<gemm::Compute>& compute) {
+  if (!compute) return v1::COMPUTE_MODE_UNSPECIFIED;
+  return client::ParseComputeMode(gemm::Name(*compute)).value_or(v1::COMPUTE_MODE_UNSPECIFIED);
+}
+
+absl::StatusOr<gemm::Types> FromProto(const v1::KernelTypes& types) {
+  const auto a = gemm::ParseDType(client::Name(types.a()));
+  const auto b = gemm::ParseDType(client::Name(types.b()));
+  const auto d = gemm::ParseDType(client::Name(types.output()));
+  const auto compute = gemm::ParseCompute(client::Name(types.compute()));
+  if (a && b && d && compute) return gemm::Types{*a, *b, *d, *compute};
+  return absl::InternalError(absl::StrCat(
+      "the server measured types that this gemmctl does not know: ", types.ShortDebugString()));
+}
+
+v1::Generator ToProto(const gemm::GeneratorSpec& inputs) {
+  v1::Generator generator;
+  generator.set_seed(inputs.seed);
+  if (inputs.distribution == gemm::Distribution::kNormal) {
+    generator.mutable_normal()->set_mean(inputs.low_or_mean);
+    generator.mutable_normal()->set_stddev(inputs.high_or_stddev);
+  } else {
+    generator.mutable_uniform()->set_low(inputs.low_or_mean);
+    generator.mutable_uniform()->set_high(inputs.high_or_stddev);
+  }
+  return generator;
+}
+
+void FillSelection(const bench::Selection& selection, client::BenchmarkRequest& request) {
+  request.mutable_kernels()->Assign(selection.kernels.begin(), selection.kernels.end());
+  request.mutable_families()->Assign(selection.families.begin(), selection.families.end());
+  for (const bench::TypesPattern& pattern : selection.types) {
+    v1::KernelTypes& types = *request.add_types();
+    types.set_a(ToProto(pattern.a));
+    types.set_b(ToProto(pattern.b));
+    types.set_output(ToProto(pattern.d));
+    types.set_compute(ToProto(pattern.compute));
+  }
+  if (selection.layout) {
+    request.mutable_layout()->set_transpose_a(selection.layout->trans_a);
+    request.mutable_layout()->set_transpose_b(selection.layout->trans_b);
+  }
+  for (const auto& [name, values] : selection.params) {
+    (*request.mutable_params())[name].mutable_values()->Assign(values.begin(), values.end());
+  }
+}
+
+void FillRules(const bench::ContestRules& rules, client::BenchmarkRequest& request) {
+  request.set_warmup(rules.warmup);
+  request.set_iterations(rules.iterations);
+  request.set_hopeless(rules.hopeless);
+  request.set_peers(rules.peers);
+  request.set_vendor_algorithms(rules.vendor_algorithms);
+}
+
+void FillBudget(absl::Duration budget, google::protobuf::Duration& out) {
+  const int64_t seconds = absl::IDivDuration(budget, absl::Seconds(1), &budget);
+  out.set_seconds(seconds);
+  out.set_nanos(static_cast<int32_t>(budget / absl::Nanoseconds(1)));
+}
+
+absl::StatusOr<bench::Shape> ShapeAt(int index, const v1::BenchmarkHeader& header) {
+  if (index < 0 || index >= header.shapes_size()) {
+    return absl::InternalError(
+        absl::StrCat("the server speaks of shape ", index, " of ", header.shapes_size()));
+  }
+  const v1::ProductSize& size = header.shapes(index);
+  return bench::Shape{size.m(), size.n(), size.k()};
+}
+
+void TakeFigures(const v1::BenchmarkFigures& figures, bench::Row& row) {
+  row.measured = true;
+  row.seconds = figures.median_seconds();
+  row.fastest_seconds = figures.fastest_seconds();
+  row.slowest_seconds = figures.slowest_seconds();
+  row.iterations = figures.iterations();
+  row.tflops = figures.tflops();
+  if (figures.has_gain()) row.gain = figures.gain();
+  if (figures.has_of_vendor()) row.of_vendor = figures.of_vendor();
+  if (figures.has_of_tuned_vendor()) row.of_tuned_vendor = figures.of_tuned_vendor();
+  row.error = {.of_bound = figures.error_of_bound(),
+               .absolute = figures.absolute_error(),
+               .first = figures.first(),
+               .last = figures.last()};
+}
+
+}  // namespace
+
+client::BenchmarkRequest ToRequest(const bench::BenchmarkOptions& options,
+                                   const std::string& device) {
+  client::BenchmarkRequest request;
+  request.set_device(device);
+  for (const bench::Shape& shape : options.shapes) {
+    v1::ProductSize& size = *request.add_shapes();
+    size.set_m(shape.m);
+    size.set_n(shape.n);
+    size.set_k(shape.k);
+  }
+  FillSelection(options.selection, request);
+  FillRules(options.rules, request);
+  *request.mutable_inputs() = ToProto(options.inputs);
+  if (options.budget != absl::InfiniteDuration()) {
+    FillBudget(options.budget, *request.mutable_budget());
+  }
+  return request;
+}
+
+bench::Facts FactsOf(const v1::BenchmarkHeader& header) {
+  bench::Facts facts;
+  for (const v1::BenchmarkFact& fact : header.facts()) {
+    facts.emplace_back(fact.label(), fact.value());
+  }
+  facts.emplace_back("gemmd", absl::StrCat(header.version(), ", commit ", header.commit()));
+  facts.emplace_back("its device", header.device());
+  return facts;
+}
+
+absl::StatusOr<bench::Progress> FromProto(const v1::BenchmarkProgress& progress,
+                                          const v1::BenchmarkHeader& header) {
+  const absl::StatusOr<bench::Shape> shape = ShapeAt(progress.shape_index(), header);
+  if (!shape.ok()) return shape.status();
+  return bench::Progress{
+      .shape = static_cast<size_t>(progress.shape_index()),
+      .shapes = static_cast<size_t>(header.shapes_size()),
+      .at = *shape,
+      .step = progress.step(),
+      .elapsed = FromProto(progress.elapsed()),
+      .left = progress.has_left() ? FromProto(progress.left()) : absl::InfiniteDuration()};
+}
+
+absl::StatusOr<std::vector<bench::Row>> FromProto(const v1::BenchmarkRows& rows,
+                                                  const v1::BenchmarkHeader& header) {
+  const absl::StatusOr<bench::Shape> shape = ShapeAt(rows.shape_index(), header);
+  if (!shape.ok()) return shape.status();
+  std::vector<bench::Row> converted;
+  for (const v1::BenchmarkRow& from : rows.rows()) {
+    const absl::StatusOr<gemm::Types> types = FromProto(from.types());
+    if (!types.ok()) return types.status();
+    bench::Row row = {.shape = *shape,
+                      .types = *types,
+                      .layout = {from.layout().transpose_a(), from.layout().transpose_b()},
+                      .kernel = from.kernel(),
+                      .family = from.family(),
+                      .params = from.params(),
+                      .peer = from.peer(),
+                      .note = from.note()};
+    if (from.has_figures()) TakeFigures(from.figures(), row);
+    converted.push_back(std::move(row));
+  }
+  return converted;
+}
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,29 @@
+// Benchmarks between the words of kernels/bench, which gemm_bench has too, and
+// the contract's messages.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cpp/types.h"
+#include "kernels/bench/facts.h"
+#include "kernels/bench/options.h"
+#include "kernels/bench/progress.h"
+#include "kernels/bench/row.h"
+
+namespace gemmd::ctl {
+
+// `device` as the server names it; empty: its first.
+client::BenchmarkRequest ToRequest(const gemm::bench::BenchmarkOptions& options,
+                                   const std::string& device);
+
+// Of the device, and then of the server.
+gemm::bench::Facts FactsOf(const ::gemm::v1::BenchmarkHeader& header);
+
+// INTERNAL for an index that is none of the header's, or types that there are not.
+absl::StatusOr<gemm::bench::Progress> FromProto(const ::gemm::v1::BenchmarkProgress& progress,
+                                                const ::gemm::v1::BenchmarkHeader& header);
+absl::StatusOr<std::vector<gemm::bench::Row>> FromProto(const ::gemm::v1::BenchmarkRows& rows,
+                                                        const ::gemm::v1::BenchmarkHeader& header);
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,211 @@
+// gemmctl bench: measures kernels on the server's device, as gemm_bench does on
+// this machine's.
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/ctl/bench_messages.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/stop_on_signal.h"
+#include "kernels/bench/live_report.h"
+#include "kernels/bench/options.h"
+#include "kernels/bench/report_files.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+namespace bench = gemm::bench;
+
+// The file name that is none.
+constexpr const char* kStandardOutput = "-";
+
+struct BenchCommand {
+  std::string device;
+  bench::BenchmarkOptions options;
+};
+
+// Uses the canceller once a signal has come, as long as it lives.
+class CancelOnSignal {
+ public:
+  explicit CancelOnSignal(client::Canceller canceller)
+      : thread_([this, canceller = std::move(canceller)] { Watch(canceller); }) {}
+  ~CancelOnSignal() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void Watch(const client::Canceller& canceller) {
+    constexpr std::chrono::milliseconds kPoll{20};
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, kPoll, [this] { return done_; })) {
+      if (StopOnSignal::stopped()) return canceller.Cancel();
+    }
+  }
+
+  const StopOnSignal signals_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;  // uses what is above it
+};
+
+// Shows what the server sends.
+class Receiver {
+ public:
+  Receiver(const Context& context, const bench::Outputs& outputs)
+      : context_(context), report_(outputs, context.out, context.err, context.err_is_terminal) {}
+
+  // An error means that there is no use in going on.
+  absl::Status Take(const client::BenchmarkResponse& response) {
+    if (response.has_header()) return Begin(response.header());
+    if (!begun_) return absl::InternalError("the benchmark began without its header");
+    if (response.has_progress()) {
+      const auto progress = FromProto(response.progress(), header_);
+      if (!progress.ok()) return progress.status();
+      report_.Update(*progress);
+    } else if (response.has_rows()) {
+      return AddRows(response.rows());
+    }
+    return absl::OkStatus();
+  }
+
+  bool begun() const { return begun_; }
+  bench::LiveReport& report() { return report_; }
+
+ private:
+  absl::Status Begin(const ::gemm::v1::BenchmarkHeader& header) {
+    header_ = header;
+    bench::Facts facts = FactsOf(header);
+    facts.emplace_back("gemmctl", ClientVersion());
+    facts.emplace_back("date",
+                       absl::FormatTime("%Y-%m-%dT%H:%MZ", absl::Now(), absl::UTCTimeZone()));
+    facts.emplace_back("command", context_.command_line);
+    absl::Status status =
+        report_.Begin(std::move(facts), header.vendor(), static_cast<size_t>(header.shapes_size()));
+    begun_ = status.ok();
+    return status;
+  }
+
+  absl::Status AddRows(const ::gemm::v1::BenchmarkRows& message) {
+    auto rows = FromProto(message, header_);
+    if (!rows.ok()) return rows.status();
+    rows_.insert(rows_.end(), rows->begin(), rows->end());
+    if (!message.complete() || rows_.empty()) return absl::OkStatus();
+    report_.Add(rows_, static_cast<size_t>(message.shape_index()));
+    rows_.clear();
+    return absl::OkStatus();
+  }
+
+  const Context& context_;
+  bench::LiveReport report_;
+  bool begun_ = false;
+  ::gemm::v1::BenchmarkHeader header_;
+  std::vector<bench::Row> rows_;  // of a shape that is not complete
+};
+
+absl::Status Measure(const Context& context, client::Client& client, const BenchCommand& command,
+                     Receiver& receiver) {
+  client::CallOptions call = Call(context);
+  call.canceller.emplace();
+  const client::Canceller& canceller = *call.canceller;
+  const CancelOnSignal signals(canceller);
+  absl::Status failed;
+  const auto end = client.Benchmark(
+      ToRequest(command.options, command.device),
+      [&](const client::BenchmarkResponse& response) {
+        if (!failed.ok()) return;
+        failed = receiver.Take(response);
+        if (!failed.ok()) canceller.Cancel();
+      },
+      call);
+  if (!failed.ok()) return failed;
+  if (!end.ok()) return end.status();
+  if (end->jobs() > 0) {
+    receiver.report().AddFact("disturbed by", absl::StrCat(end->jobs(), " jobs"));
+    context.err << "gemmctl: " << end->jobs()
+                << " jobs ran on the device meanwhile and disturbed the figures\n";
+  }
+  return absl::OkStatus();
+}
+
+int Run(const Context& context, BenchCommand& command) {
+  bench::BenchmarkOptions& options = command.options;
+  if (options.list_suites) {
+    bench::PrintSuites(context.out);
+    return kExitOk;
+  }
+  if (options.shapes.empty()) return FailUsage(context, "bench needs --suite or --shapes");
+  const bool json = context.global.json || options.outputs.json == kStandardOutput;
+  if (json) {
+    options.outputs.tables = bench::Outputs::Tables::kNone;
+    if (options.outputs.json == kStandardOutput) options.outputs.json.clear();
+  }
+  const auto client = Connect(context);
+  if (!client.ok()) return Fail(context, client.status());
+  Receiver receiver(context, options.outputs);
+  absl::Status status = Measure(context, **client, command, receiver);
+  if (receiver.begun()) {
+    // Also of a run cut short.
+    status.Update(receiver.report().Finish());
+    if (json) context.out << bench::ToJson(receiver.report().facts(), receiver.report().rows());
+  }
+  if (!status.ok()) return Fail(context, status);
+  if (const absl::Status right = bench::CheckRows(receiver.report().rows()); !right.ok()) {
+    context.err << "gemmctl: verification failed: " << right.message() << '\n';
+    return kExitWrongProduct;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddBench(CLI::App& app, Context& context) {
+  const auto command = std::make_shared<BenchCommand>();
+  CLI::App* bench = app.add_subcommand("bench", "Measure kernels on a device of the server");
+  bench::DeclareBenchmarkOptions(*bench, command->options);
+  bench
+      ->add_option("--device", command->device,
+                   "As `gemmctl info` names it, such as cuda:0; without it the first")
+      ->group("What to measure");
+  // Beside the global flag of this name: here it may name a file.
+  bench
+      ->add_option("--json", command->options.outputs.json,
+                   "Print facts, rows and means as JSON instead of tables, or write them into "
+                   "FILE beside them")
+      ->expected(0, 1)
+      ->default_str(kStandardOutput)
+      ->type_name("[FILE]")
+      ->group("Output");
+  bench->footer(
+      "The program gemm_bench does the same on this machine without a server, and its help "
+      "explains the columns. One benchmark runs on a server at a time, for no longer than its "
+      "flag --benchmark-limit allows; without --budget that is the budget. Jobs of others go on "
+      "meanwhile and disturb the figures. A result that is wrong makes the exit status 3. Ctrl-C "
+      "ends the benchmark early with the rows it had.\n"
+      "\n"
+      "Examples:\n"
+      "  gemmctl bench --shape 512 --family host --types f32 --iterations 3\n"
+      "  gemmctl bench --shape 4096 --family simt,mma --types f32,f16 --budget 60 --csv rows.csv\n"
+      "  gemmctl bench --suite hgemm-27 --kernel 'hgemm_mma_*' --param swizzle=0,2048 --svg "
+      "mma.svg\n"
+      "  gemmctl bench --suite odd --device cuda:1 --json odd.json");
+  bench->callback([&context, command] {
+    context.run = [&context, command] { return Run(context, *command); };
+  });
+}
+
+}  // namespace gemmd::ctl

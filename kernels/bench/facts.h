@@ -1,0 +1,13 @@
+// What a result must name to be compared with another.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gemm::bench {
+
+// "label", "value"; the device's name first.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+}  // namespace gemm::bench

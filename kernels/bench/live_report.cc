@@ -1,0 +1,65 @@
+#include "kernels/bench/live_report.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/bench/plot.h"
+#include "kernels/bench/report_table.h"
+
+namespace gemm::bench {
+
+absl::Status LiveReport::Begin(Facts facts, std::string vendor, size_t shapes) {
+  facts_ = std::move(facts);
+  vendor_ = std::move(vendor);
+  shapes_ = shapes;
+  if (!outputs_.csv.empty()) {
+    absl::StatusOr<CsvWriter> created = CsvWriter::Create(outputs_.csv);
+    if (!created.ok()) return created.status();
+    csv_ = *std::move(created);
+  }
+  if (outputs_.tables != Outputs::Tables::kNone) {
+    PrintFacts(facts_, out_);
+    out_ << std::flush;
+  }
+  return absl::OkStatus();
+}
+
+void LiveReport::Update(const Progress& progress) {
+  if (!outputs_.quiet) progress_.Update(progress);
+}
+
+void LiveReport::AddFact(std::string label, std::string value) {
+  facts_.emplace_back(std::move(label), std::move(value));
+}
+
+void LiveReport::Add(absl::Span<const Row> rows, size_t index) {
+  progress_.Erase();
+  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  if (outputs_.tables == Outputs::Tables::kAll) PrintRows(rows, index, shapes_, vendor_, out_);
+  out_ << std::flush;
+  if (csv_) written_.Update(csv_->Write(rows));
+}
+
+absl::Status LiveReport::Finish() {
+  progress_.Erase();
+  if (outputs_.tables != Outputs::Tables::kNone) PrintSummary(rows_, vendor_, out_);
+  absl::Status status = written_;
+  if (!outputs_.json.empty()) status.Update(WriteFile(outputs_.json, ToJson(facts_, rows_)));
+  if (!outputs_.plot.empty()) {
+    const std::string title = facts_.empty() ? "" : facts_.front().second;
+    status.Update(WriteFile(outputs_.plot, PlotSvg(rows_, title)));
+  }
+  return status;
+}
+
+absl::Status CheckRows(absl::Span<const Row> rows) {
+  for (const Row& row : rows) {
+    if (!row.measured || row.right()) continue;
+    return absl::DataLossError(absl::StrCat(row.kernel, " on ", ShapeName(row.shape),
+                                            " is wrong by ", row.error.of_bound,
+                                            " times what is allowed"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gemm::bench

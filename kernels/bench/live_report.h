@@ -1,0 +1,67 @@
+// A benchmark as its user sees it: progress and tables while it runs, then the
+// means and the files.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "kernels/bench/facts.h"
+#include "kernels/bench/progress.h"
+#include "kernels/bench/report_files.h"
+#include "kernels/bench/row.h"
+
+namespace gemm::bench {
+
+struct Outputs {
+  // Tables: all, the means alone, none.
+  enum class Tables { kAll, kMeans, kNone };
+
+  Tables tables = Tables::kAll;
+  bool quiet = false;  // no progress
+  // Empty: no such file.
+  std::string csv, json, plot;
+};
+
+// Not thread-safe.
+class LiveReport {
+ public:
+  // Tables go to `out`, progress to `err`.
+  LiveReport(const Outputs& outputs, std::ostream& out, std::ostream& err, bool err_is_terminal)
+      : outputs_(outputs), out_(out), progress_(err, err_is_terminal) {}
+
+  // Before anything is measured. `vendor` is whom kernels are compared with.
+  // UNAVAILABLE where the CSV file cannot be written.
+  absl::Status Begin(Facts facts, std::string vendor, size_t shapes);
+  void Update(const Progress& progress);
+  // One that is known only now, for the files of Finish.
+  void AddFact(std::string label, std::string value);
+  // The rows of one shape, types and layout; `index` counts shapes from 0.
+  void Add(absl::Span<const Row> rows, size_t index);
+  // After the last row, also of a run cut short. The first file that could not
+  // be written.
+  absl::Status Finish();
+
+  const Facts& facts() const { return facts_; }
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  const Outputs outputs_;
+  std::ostream& out_;
+  ProgressReport progress_;
+  Facts facts_;
+  std::string vendor_;
+  size_t shapes_ = 0;
+  std::optional<CsvWriter> csv_;
+  absl::Status written_;
+  std::vector<Row> rows_;
+};
+
+// OK, or DATA_LOSS that names the first kernel with a wrong result.
+absl::Status CheckRows(absl::Span<const Row> rows);
+
+}  // namespace gemm::bench

@@ -1,0 +1,175 @@
+#include "kernels/bench/options.h"
+
+#include <functional>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/bench/suites.h"
+
+namespace gemm::bench {
+namespace {
+
+// A parser of ours as a callback of an option; what it refuses names the option.
+template <class Parser, class Take>
+std::function<void(const std::string&)> Parse(const std::string& option, Parser parser, Take take) {
+  return [option, parser, take](const std::string& word) {
+    auto value = parser(word);
+    if (!value.ok()) throw CLI::ValidationError(option, std::string(value.status().message()));
+    take(*std::move(value));
+  };
+}
+
+absl::StatusOr<std::vector<Shape>> ShapesOfSuite(absl::string_view name) {
+  const absl::StatusOr<const Suite*> suite = FindSuite(name);
+  if (!suite.ok()) return suite.status();
+  return (*suite)->shapes;
+}
+
+// "swizzle=0,1024".
+absl::StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseParam(absl::string_view word) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
+  std::pair<std::string, std::vector<int64_t>> param = {parts.first, {}};
+  for (const absl::string_view text : absl::StrSplit(parts.second, ',')) {
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(text, &value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", word, "\": write NAME=VALUE,VALUE, such as swizzle=0,1024"));
+    }
+    param.second.push_back(value);
+  }
+  return param;
+}
+
+void AddShapes(CLI::App& app, BenchmarkOptions& options) {
+  const auto append = [&options](std::vector<Shape> shapes) {
+    options.shapes.insert(options.shapes.end(), shapes.begin(), shapes.end());
+  };
+  std::string suites;
+  for (const Suite& suite : Suites())
+    absl::StrAppend(&suites, suites.empty() ? "" : ", ", suite.name);
+  app.add_option_function<std::string>("--suite", Parse("--suite", ShapesOfSuite, append),
+                                       absl::StrCat("A named list of shapes: ", suites))
+      ->group("What to measure");
+  app.add_option_function<std::string>("--shapes,--shape", Parse("--shapes", ParseShapes, append),
+                                       "MxNxK,... or one number for a cube")
+      ->group("What to measure");
+}
+
+void AddSelection(CLI::App& app, BenchmarkOptions& options) {
+  Selection& selection = options.selection;
+  app.add_option("--kernels,--kernel", selection.kernels, "Names, or patterns with * and ?")
+      ->delimiter(',')
+      ->group("What to measure");
+  app.add_option("--family", selection.families, "Families of the catalogue")
+      ->delimiter(',')
+      ->group("What to measure");
+  app.add_option_function<std::string>(
+         "--types",
+         Parse(
+             "--types", ParseTypesPatterns,
+             [&selection](std::vector<TypesPattern> types) { selection.types = std::move(types); }),
+         "A:B:D:COMPUTE,... each part left out or * for any, such as f16:f16:f16:f32 or bf16; "
+         "without it each kernel's first combination")
+      ->group("What to measure");
+  app.add_option_function<std::string>(
+         "--layout",
+         Parse("--layout", ParseLayout, [&selection](Layout layout) { selection.layout = layout; }),
+         "How A and B are stored: nn, nt, tn, tt (t: transposed); without it as each kernel "
+         "reads them")
+      ->group("What to measure");
+  app.add_option_function<std::vector<std::string>>(
+         "--param",
+         [&selection](const std::vector<std::string>& words) {
+           const auto take = [&selection](std::pair<std::string, std::vector<int64_t>> param) {
+             selection.params.insert(std::move(param));
+           };
+           for (const std::string& word : words) Parse("--param", ParseParam, take)(word);
+         },
+         "NAME=VALUE,...: each value of a launch parameter; may come several times")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->group("What to measure");
+}
+
+void AddRules(CLI::App& app, BenchmarkOptions& options) {
+  ContestRules& rules = options.rules;
+  app.add_option("--warmup", rules.warmup, "Launches of a kernel before its first timed one")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str()
+      ->group("How");
+  app.add_option("--iterations", rules.iterations,
+                 "Samples of each kernel; one of a short kernel is a batch of launches")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str()
+      ->group("How");
+  app.add_option_function<double>(
+         "--budget", [&options](double seconds) { options.budget = absl::Seconds(seconds); },
+         "Seconds for the whole run: as they run out, samples and then slow kernels are left out")
+      ->check(CLI::PositiveNumber)
+      ->group("How");
+  app.add_option("--hopeless", rules.hopeless,
+                 "A kernel whose first run takes so many times the best's gets no other")
+      ->check(CLI::Range(1.0, 1e9))
+      ->capture_default_str()
+      ->group("How");
+  app.add_option_function<std::string>(
+         "--distribution",
+         [&options](const std::string& name) {
+           const bool normal = name == "normal";
+           options.inputs.distribution = normal ? Distribution::kNormal : Distribution::kUniform;
+           options.inputs.low_or_mean = normal ? 0 : -1;
+         },
+         "Of the operands' elements: normal (mean 0, deviation 1) or uniform (-1 to 1)")
+      ->check(CLI::IsMember({"normal", "uniform"}))
+      ->default_str("normal")
+      ->group("How");
+  app.add_option("--seed", options.inputs.seed, "Of the operands' elements")
+      ->capture_default_str()
+      ->group("How");
+  app.add_flag_callback(
+         "--no-peers", [&rules] { rules.peers = false; },
+         "Do not measure the vendor's kernels beside")
+      ->group("How");
+  app.add_option("--algorithms", rules.vendor_algorithms,
+                 "Of cuBLASLt to choose the best from; 0: do not")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str()
+      ->group("How");
+}
+
+void AddOutputs(CLI::App& app, BenchmarkOptions& options) {
+  Outputs& outputs = options.outputs;
+  app.add_option("--csv", outputs.csv, "Write every row to this file, as it comes")
+      ->group("Output");
+  app.add_option("--plot,--svg", outputs.plot, "Draw TFLOPS over size into this SVG file")
+      ->group("Output");
+  app.add_flag_callback(
+         "--brief", [&outputs] { outputs.tables = Outputs::Tables::kMeans; },
+         "Print the means alone")
+      ->group("Output");
+  app.add_flag("--quiet", outputs.quiet, "No progress on stderr")->group("Output");
+  app.add_flag("--list-suites", options.list_suites, "Print the suites and their shapes, and end")
+      ->group("Output");
+}
+
+}  // namespace
+
+void DeclareBenchmarkOptions(CLI::App& app, BenchmarkOptions& options) {
+  AddShapes(app, options);
+  AddSelection(app, options);
+  AddRules(app, options);
+  AddOutputs(app, options);
+}
+
+void PrintSuites(std::ostream& out) {
+  for (const Suite& suite : Suites()) {
+    out << suite.name << ": " << suite.summary << "\n ";
+    for (const Shape& shape : suite.shapes) out << ' ' << ShapeName(shape);
+    out << '\n';
+  }
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,36 @@
+// What a benchmark is asked for on a command line: the words that gemm_bench and
+// gemmctl bench have in common.
+#pragma once
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/bench/live_report.h"
+#include "kernels/bench/rules.h"
+#include "kernels/bench/selection.h"
+#include "kernels/bench/shape.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gemm::bench {
+
+struct BenchmarkOptions {
+  std::vector<Shape> shapes;
+  Selection selection;
+  ContestRules rules;
+  GeneratorSpec inputs = kStandardInputs;
+  // Infinite: as long as it takes.
+  absl::Duration budget = absl::InfiniteDuration();
+  Outputs outputs;
+  bool list_suites = false;
+};
+
+// Declares them on `app`; `options` outlives its parsing.
+void DeclareBenchmarkOptions(CLI::App& app, BenchmarkOptions& options);
+
+// What --list-suites prints.
+void PrintSuites(std::ostream& out);
+
+}  // namespace gemm::bench

@@ -1,0 +1,153 @@
+#include "server/benchmark/benchmarks.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "kernels/bench/benchmark.h"
+#include "server/benchmark/bounded_backend.h"
+#include "server/engine/thread_name.h"
+
+namespace gemmd {
+namespace {
+
+namespace bench = gemm::bench;
+
+// As kernels/bench names the engine's device.
+std::string BackendName(const DeviceInfoRecord& device) {
+  return device.caps.target == gemm::Target::kHost ? "host" : device.name;
+}
+
+std::string VendorOf(const gemm::DeviceCaps& caps) {
+  return caps.target == gemm::Target::kHost ? "OpenBLAS" : "cuBLAS";
+}
+
+absl::Status CheckCount(const std::vector<bench::Candidate>& candidates) {
+  if (candidates.size() <= kMaxBenchmarkCandidates) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("kernels, types and params make ", candidates.size(),
+                   " candidates; a benchmark takes up to ", kMaxBenchmarkCandidates));
+}
+
+}  // namespace
+
+void BenchmarkRun::Cancel(absl::Status why) {
+  MutexLock lock(mutex_);
+  why_.Update(std::move(why));
+}
+
+absl::Status BenchmarkRun::cancelled() const {
+  MutexLock lock(mutex_);
+  return why_;
+}
+
+Benchmarks::Benchmarks(Engine& engine, const BenchmarkLimits& limits,
+                       std::function<void(bool)> on_running)
+    : engine_(engine), limits_(limits), on_running_(std::move(on_running)) {}
+
+bool Benchmarks::running() const {
+  MutexLock lock(mutex_);
+  return running_;
+}
+
+absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
+    BenchmarkSpec spec, std::shared_ptr<BenchmarkListener> listener) {
+  if (limits_.time == absl::ZeroDuration()) {
+    return absl::FailedPreconditionError(
+        "this server takes no benchmarks: its flag --benchmark-limit is 0");
+  }
+  if (spec.budget.value_or(limits_.time) > limits_.time) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("budget: ", absl::FormatDuration(*spec.budget), "; this server takes up to ",
+                     absl::FormatDuration(limits_.time), " (its flag --benchmark-limit)"));
+  }
+  const absl::StatusOr<size_t> device = FindDevice(spec.device);
+  if (!device.ok()) return device.status();
+  if (absl::Status health = engine_.devices()[*device]->Health(); !health.ok()) return health;
+  if (absl::Status entered = Enter(); !entered.ok()) return entered;
+  auto run = std::make_shared<BenchmarkRun>();
+  thread_.Schedule([this, run, device = *device, spec = std::move(spec),
+                    listener = std::move(listener)]() mutable {
+    SetThreadName("benchmark");
+    absl::StatusOr<BenchmarkTotals> totals = Measure(spec, device, *run, *listener);
+    Leave();
+    listener->OnEnd(std::move(totals));
+  });
+  return run;
+}
+
+absl::StatusOr<size_t> Benchmarks::FindDevice(const std::string& name) const {
+  const auto devices = engine_.devices();
+  if (name.empty()) return 0;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i]->info().name == name) return i;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "device is \"", name, "\", but this server has ",
+      absl::StrJoin(devices, ", ", [](std::string* out, const std::unique_ptr<Device>& device) {
+        absl::StrAppend(out, device->info().name);
+      })));
+}
+
+absl::Status Benchmarks::Enter() {
+  MutexLock lock(mutex_);
+  if (running_) {
+    return absl::ResourceExhaustedError(
+        "a benchmark runs already, and a server takes one at a time: try again later");
+  }
+  running_ = true;
+  if (on_running_) on_running_(true);
+  return absl::OkStatus();
+}
+
+void Benchmarks::Leave() {
+  MutexLock lock(mutex_);
+  running_ = false;
+  if (on_running_) on_running_(false);
+}
+
+int64_t Benchmarks::JobsBegun(size_t device) const {
+  return engine_.Stats().devices[device].jobs_begun;
+}
+
+absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, size_t device,
+                                                    const BenchmarkRun& run,
+                                                    BenchmarkListener& listener) {
+  const absl::Time began = absl::Now();
+  const DeviceStats before = engine_.Stats().devices[device];
+  const DeviceInfoRecord& info = engine_.devices()[device]->info();
+  absl::StatusOr<std::unique_ptr<bench::Backend>> own = bench::CreateBackend(BackendName(info));
+  if (!own.ok()) return own.status();
+  BoundedBackend backend(*std::move(own), limits_.memory_bytes, [&run] { return run.cancelled(); });
+  auto candidates = bench::SelectCandidates(spec.selection, backend.caps());
+  if (!candidates.ok()) return candidates.status();
+  if (absl::Status count = CheckCount(*candidates); !count.ok()) return count;
+  const bench::BenchmarkPlan plan = {.shapes = spec.shapes,
+                                     .candidates = *std::move(candidates),
+                                     .rules = spec.rules,
+                                     .inputs = spec.inputs,
+                                     .budget = spec.budget.value_or(limits_.time)};
+  listener.OnOutline({.device = info.name,
+                      .facts = backend.facts(),
+                      .vendor = VendorOf(backend.caps()),
+                      .shapes = plan.shapes,
+                      .candidates = plan.candidates.size(),
+                      .budget = plan.budget});
+  size_t shape = 0;
+  bench::BenchmarkObserver observer;
+  observer.cancelled = [&] { return !run.cancelled().ok(); };
+  observer.on_progress = [&](const bench::Progress& progress) {
+    shape = progress.shape;
+    listener.OnProgress(progress);
+  };
+  observer.on_rows = [&](absl::Span<const bench::Row> rows) { listener.OnRows(shape, rows); };
+  const absl::Status status = bench::RunBenchmark(backend, plan, observer);
+  // What it was cancelled for, and not what came of that.
+  if (absl::Status cancelled = run.cancelled(); !cancelled.ok()) return cancelled;
+  if (!status.ok()) return status;
+  return BenchmarkTotals{.elapsed = absl::Now() - began,
+                         .jobs = before.streams.used + JobsBegun(device) - before.jobs_begun};
+}
+
+}  // namespace gemmd

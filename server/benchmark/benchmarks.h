@@ -1,0 +1,126 @@
+// Benchmarks on the engine's devices, one at a time, beside the engine's jobs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "kernels/bench/facts.h"
+#include "kernels/bench/progress.h"
+#include "kernels/bench/row.h"
+#include "kernels/bench/rules.h"
+#include "kernels/bench/selection.h"
+#include "server/engine/engine.h"
+#include "server/engine/mutex.h"
+#include "server/engine/options.h"
+#include "server/engine/workers.h"
+
+namespace gemmd {
+
+// Kernels with their types, layout and parameters, of one benchmark.
+inline constexpr size_t kMaxBenchmarkCandidates = 4096;
+
+struct BenchmarkLimits {
+  // Of one benchmark; zero: there are none.
+  absl::Duration time = absl::Minutes(10);
+  // Of the device's memory, beside what the engine has taken.
+  size_t memory_bytes = 4 * kGiB;
+};
+
+struct BenchmarkSpec {
+  std::string device;  // empty: the first
+  std::vector<gemm::bench::Shape> shapes;
+  gemm::bench::Selection selection;
+  gemm::bench::ContestRules rules;
+  gemm::GeneratorSpec inputs = gemm::bench::kStandardInputs;
+  std::optional<absl::Duration> budget;  // else the limit
+};
+
+// What a benchmark is, as soon as it is known.
+struct BenchmarkOutline {
+  std::string device;
+  gemm::bench::Facts facts;
+  std::string vendor;  // whom kernels are compared with
+  std::vector<gemm::bench::Shape> shapes;
+  size_t candidates = 0;
+  absl::Duration budget;
+};
+
+struct BenchmarkTotals {
+  absl::Duration elapsed;
+  int64_t jobs = 0;  // that the engine ran on the device meanwhile
+};
+
+// Told by the benchmark's thread, which waits for each call to return: the
+// outline first, then rows and progress, then the end. Of one that fails the
+// end may be all there is.
+class BenchmarkListener {
+ public:
+  virtual ~BenchmarkListener() = default;
+  virtual void OnOutline(const BenchmarkOutline& outline) = 0;
+  virtual void OnProgress(const gemm::bench::Progress& progress) = 0;
+  // The rows of one shape, by its index, types and layout.
+  virtual void OnRows(size_t shape, absl::Span<const gemm::bench::Row> rows) = 0;
+  // The last call. Another benchmark may begin from now on.
+  virtual void OnEnd(absl::StatusOr<BenchmarkTotals> totals) = 0;
+};
+
+// A benchmark under way. Thread-safe.
+class BenchmarkRun {
+ public:
+  // It ends with `why` before its next step. The first call counts.
+  void Cancel(absl::Status why);
+  // OK while nobody has cancelled it.
+  absl::Status cancelled() const;
+
+ private:
+  mutable Mutex mutex_;
+  absl::Status why_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Thread-safe. Measures on a thread of its own, which it waits for when it is
+// destroyed: cancel what runs before.
+class Benchmarks {
+ public:
+  // Borrows `engine`. `on_running` is told when a benchmark begins and ends, and
+  // must be quick; it may be null.
+  Benchmarks(Engine& engine, const BenchmarkLimits& limits, std::function<void(bool)> on_running);
+
+  // FAILED_PRECONDITION where the server takes none, INVALID_ARGUMENT for an
+  // unknown device, UNAVAILABLE for one that is lost, RESOURCE_EXHAUSTED for a
+  // budget past the limit and while another benchmark runs. All other errors
+  // come as its end: NOT_FOUND for a kernel or family that there is not,
+  // FAILED_PRECONDITION for one that the device cannot run, INVALID_ARGUMENT for
+  // too many candidates.
+  absl::StatusOr<std::shared_ptr<BenchmarkRun>> Start(BenchmarkSpec spec,
+                                                      std::shared_ptr<BenchmarkListener> listener);
+
+  const BenchmarkLimits& limits() const { return limits_; }
+  bool running() const;
+
+ private:
+  absl::StatusOr<size_t> FindDevice(const std::string& name) const;
+  absl::Status Enter();
+  void Leave();
+  // Jobs of the device since the server's start.
+  int64_t JobsBegun(size_t device) const;
+  absl::StatusOr<BenchmarkTotals> Measure(const BenchmarkSpec& spec, size_t device,
+                                          const BenchmarkRun& run, BenchmarkListener& listener);
+
+  Engine& engine_;
+  const BenchmarkLimits limits_;
+  const std::function<void(bool)> on_running_;
+  mutable Mutex mutex_;
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  Workers thread_{1};  // uses what is above it
+};
+
+}  // namespace gemmd

@@ -1,0 +1,50 @@
+// A benchmark's device within a server's bounds: so much memory, and an end as
+// soon as one is asked for.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "kernels/bench/backend.h"
+
+namespace gemmd {
+
+// Passes everything on to `device`. Allocations that together pass
+// `memory_bytes` fail with RESOURCE_EXHAUSTED, naming the server's flag, and
+// `stopped` is looked at before every launch and between parts of a long call
+// of Time. As its device not thread-safe.
+class BoundedBackend final : public gemm::bench::Backend {
+ public:
+  BoundedBackend(std::unique_ptr<gemm::bench::Backend> device, size_t memory_bytes,
+                 std::function<absl::Status()> stopped);
+  // Every buffer is freed before.
+  ~BoundedBackend() override = default;
+
+  gemm::DeviceCaps caps() const override { return device_->caps(); }
+  gemm::bench::Facts facts() const override { return device_->facts(); }
+  size_t cache_bytes() const override { return device_->cache_bytes(); }
+  size_t free_bytes() const override;
+
+  absl::StatusOr<gemm::bench::Buffer> Allocate(size_t bytes) override;
+  absl::Status Fill(void* data, std::byte value, size_t bytes) override;
+  absl::Status Upload(void* device, const void* host, size_t bytes) override;
+  absl::Status Synchronize() override { return device_->Synchronize(); }
+  absl::Status Read(const void* from, size_t pitch, size_t width, size_t height, void* to) override;
+  gemm::Launch MakeLaunch(const gemm::Problem& problem, const gemm::Operands& operands,
+                          gemm::Workspace workspace, const gemm::LaunchParams& params) override;
+  absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
+                              double expected_seconds) override;
+  std::vector<gemm::bench::LaunchFn> VendorAlgorithms(const gemm::Problem& problem,
+                                                      const gemm::Operands& operands,
+                                                      int count) override;
+
+ private:
+  const std::unique_ptr<gemm::bench::Backend> device_;
+  const size_t memory_bytes_;
+  const std::function<absl::Status()> stopped_;
+  size_t used_bytes_ = 0;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,336 @@
+// Benchmarks over gRPC: what they measure, what bounds them, and how they end.
+#include <future>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "tests/rpc/test_server.h"
+
+namespace gemmd {
+namespace {
+
+namespace v1 = gemm::v1;
+using grpc::StatusCode;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+ServerOptions BenchmarkServer() {
+  ServerOptions options = SmallServer();
+  options.benchmark.memory_bytes = 64 * kMiB;
+  return options;
+}
+
+v1::BenchmarkRequest Request(int64_t m, int64_t n, int64_t k) {
+  v1::BenchmarkRequest request;
+  v1::ProductSize& size = *request.add_shapes();
+  size.set_m(m);
+  size.set_n(n);
+  size.set_k(k);
+  request.add_families("host");
+  request.set_iterations(3);
+  return request;
+}
+
+// Goes on until something ends it.
+v1::BenchmarkRequest EndlessRequest() {
+  v1::BenchmarkRequest request = Request(200, 200, 200);
+  request.add_kernels("host_reference");
+  request.set_iterations(100'000);
+  request.set_hopeless(1e9);
+  return request;
+}
+
+struct Heard {
+  grpc::Status status;
+  std::vector<v1::BenchmarkHeader> headers;
+  std::vector<v1::BenchmarkProgress> progress;
+  std::vector<v1::BenchmarkRows> rows;
+  std::vector<v1::BenchmarkEnd> ends;
+
+  // Of every shape, types and layout.
+  std::vector<v1::BenchmarkRow> AllRows() const {
+    std::vector<v1::BenchmarkRow> all;
+    for (const v1::BenchmarkRows& part : rows) {
+      all.insert(all.end(), part.rows().begin(), part.rows().end());
+    }
+    return all;
+  }
+};
+
+// A benchmark under way.
+class Call {
+ public:
+  Call(v1::GemmService::Stub& stub, const v1::BenchmarkRequest& request,
+       absl::Duration timeout = absl::Minutes(5)) {
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    reader_ = stub.Benchmark(&context_, request);
+  }
+
+  // False at the end.
+  bool ReadOne() {
+    v1::BenchmarkResponse response;
+    if (!reader_->Read(&response)) return false;
+    if (response.has_header()) heard_.headers.push_back(response.header());
+    if (response.has_progress()) heard_.progress.push_back(response.progress());
+    if (response.has_rows()) heard_.rows.push_back(response.rows());
+    if (response.has_end()) heard_.ends.push_back(response.end());
+    return true;
+  }
+  Heard Finish() {
+    while (ReadOne()) {
+    }
+    heard_.status = reader_->Finish();
+    return heard_;
+  }
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<v1::BenchmarkResponse>> reader_;
+  Heard heard_;
+};
+
+class BenchmarkTest : public RpcTest {
+ protected:
+  explicit BenchmarkTest(const ServerOptions& options = BenchmarkServer()) : RpcTest(options) {}
+
+  Heard Run(const v1::BenchmarkRequest& request) {
+    Heard heard = Call(*stub_, request).Finish();
+    EXPECT_TRUE(heard.status.ok()) << heard.status.error_message();
+    return heard;
+  }
+
+  v1::GetServerInfoResponse Info() {
+    grpc::ClientContext context;
+    v1::GetServerInfoResponse info;
+    EXPECT_TRUE(stub_->GetServerInfo(&context, {}, &info).ok());
+    return info;
+  }
+
+  // Waits until no benchmark runs: soon, and then another one may.
+  void ExpectSoonFree() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    while (Info().load().benchmark_running() && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    EXPECT_EQ(Run(Request(5, 5, 5)).ends.size(), 1u);
+  }
+};
+
+TEST_F(BenchmarkTest, MeasuresTheKernelsOfAFamilyOnAShape) {
+  const Heard heard = Run(Request(33, 17, 5));
+  ASSERT_EQ(heard.headers.size(), 1u);
+  const v1::BenchmarkHeader& header = heard.headers[0];
+  EXPECT_EQ(header.device(), "host:0");
+  EXPECT_EQ(header.vendor(), "OpenBLAS");
+  EXPECT_EQ(header.version(), "0.1.0");
+  EXPECT_EQ(header.candidates(), 2);
+  ASSERT_EQ(header.shapes_size(), 1);
+  EXPECT_EQ(header.shapes(0).k(), 5);
+  EXPECT_EQ(header.budget().seconds(), 600);
+  ASSERT_GE(header.facts_size(), 1);
+  EXPECT_EQ(header.facts(0).label(), "device");
+  ASSERT_EQ(heard.ends.size(), 1u);
+  EXPECT_EQ(heard.ends[0].jobs(), 0);
+
+  const std::vector<v1::BenchmarkRow> rows = heard.AllRows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].kernel(), "host_openblas");
+  EXPECT_EQ(rows[1].kernel(), "host_reference");
+  for (const v1::BenchmarkRow& row : rows) {
+    EXPECT_EQ(row.family(), "host");
+    EXPECT_FALSE(row.peer());
+    ASSERT_TRUE(row.has_figures()) << row.note();
+    const v1::BenchmarkFigures& figures = row.figures();
+    EXPECT_LE(figures.error_of_bound(), 1);
+    EXPECT_EQ(figures.iterations(), 3);
+    EXPECT_GT(figures.fastest_seconds(), 0);
+    EXPECT_LE(figures.fastest_seconds(), figures.median_seconds());
+    EXPECT_LE(figures.median_seconds(), figures.slowest_seconds());
+    EXPECT_NEAR(figures.tflops(), 2.0 * 33 * 17 * 5 / figures.median_seconds() * 1e-12, 1e-9);
+    ASSERT_TRUE(figures.has_of_vendor());
+    EXPECT_FALSE(figures.has_of_tuned_vendor());
+  }
+  EXPECT_NEAR(rows[0].figures().of_vendor(), 1, 1e-9);
+  // The same operands, so the same corners of D but for rounding.
+  EXPECT_NEAR(rows[0].figures().first(), rows[1].figures().first(), 1e-4);
+  EXPECT_NEAR(rows[0].figures().last(), rows[1].figures().last(), 1e-4);
+  EXPECT_NE(rows[0].figures().first(), 0);
+}
+
+TEST_F(BenchmarkTest, TypesLayoutAndPeersAreAsAsked) {
+  v1::BenchmarkRequest request = Request(20, 30, 40);
+  request.clear_families();
+  request.add_kernels("*_reference");
+  v1::KernelTypes& types = *request.add_types();
+  types.set_a(v1::DATA_TYPE_F16);
+  types.set_output(v1::DATA_TYPE_F16);
+  request.mutable_layout()->set_transpose_b(true);
+  request.set_warmup(0);
+  request.mutable_inputs()->set_seed(7);
+  request.mutable_inputs()->mutable_uniform();
+  Heard heard = Run(request);
+  EXPECT_GE(heard.rows.size(), 1u);
+  bool peer = false;
+  for (const v1::BenchmarkRows& part : heard.rows) EXPECT_TRUE(part.complete());
+  for (const v1::BenchmarkRow& row : heard.AllRows()) {
+    EXPECT_EQ(row.types().a(), v1::DATA_TYPE_F16);
+    EXPECT_EQ(row.types().output(), v1::DATA_TYPE_F16);
+    EXPECT_FALSE(row.layout().transpose_a());
+    EXPECT_TRUE(row.layout().transpose_b());
+    EXPECT_LE(row.figures().error_of_bound(), 1);
+    // Of elements of [0, 1).
+    EXPECT_GT(row.figures().first(), 0);
+    EXPECT_EQ(row.peer(), row.kernel() != "host_reference");
+    peer = peer || row.peer();
+  }
+  EXPECT_TRUE(peer);
+
+  request.set_peers(false);
+  for (const v1::BenchmarkRow& row : Run(request).AllRows()) {
+    EXPECT_EQ(row.kernel(), "host_reference");
+    EXPECT_FALSE(row.figures().has_of_vendor());
+  }
+}
+
+TEST_F(BenchmarkTest, RowsOfASuiteComeInItsOrderAndSayWhatTheBudgetLeftOut) {
+  v1::BenchmarkRequest request = Request(2, 3, 4);
+  request.set_suite("odd");
+  request.clear_families();
+  request.add_kernels("host_openblas");
+  request.mutable_budget()->set_nanos(1'000'000);
+  const Heard heard = Run(request);
+  ASSERT_EQ(heard.headers.at(0).shapes_size(), 13);
+  EXPECT_EQ(heard.headers[0].shapes(0).m(), 1021);
+  EXPECT_EQ(heard.headers[0].shapes(12).m(), 2);
+  EXPECT_EQ(heard.headers[0].budget().nanos(), 1'000'000);
+  ASSERT_EQ(heard.rows.size(), 13u);
+  for (int i = 0; i < 13; ++i) EXPECT_EQ(heard.rows[i].shape_index(), i);
+  EXPECT_FALSE(heard.AllRows().back().has_figures());
+  EXPECT_THAT(heard.AllRows().back().note(), HasSubstr("the time budget ended"));
+}
+
+TEST_F(BenchmarkTest, MemoryPastTheBoundIsEveryRowsNote) {
+  v1::BenchmarkRequest request = Request(2048, 2048, 2048);
+  *request.add_shapes() = Request(8, 8, 8).shapes(0);
+  request.add_types()->set_a(v1::DATA_TYPE_F64);
+  const Heard heard = Run(request);
+  ASSERT_EQ(heard.rows.size(), 2u);
+  for (const v1::BenchmarkRow& row : heard.rows[0].rows()) {
+    EXPECT_FALSE(row.has_figures());
+    EXPECT_THAT(row.note(), AllOf(HasSubstr("67108864"), HasSubstr("--benchmark-memory")));
+  }
+  for (const v1::BenchmarkRow& row : heard.rows[1].rows()) EXPECT_TRUE(row.has_figures());
+}
+
+TEST_F(BenchmarkTest, TellsHowFarItIsAndWhoDisturbedIt) {
+  v1::BenchmarkRequest request = Request(200, 200, 200);
+  request.set_iterations(200);
+  request.set_hopeless(1e9);
+  Call call(*stub_, request);
+  ASSERT_TRUE(call.ReadOne());  // the header
+  const HostProduct operands = {.a = RandomMatrix({8, 4, gemm::DType::kF32}, 1),
+                                .b = RandomMatrix({4, 6, gemm::DType::kF32}, 2)};
+  v1::Product product;
+  *product.mutable_a() = PayloadOperand(operands.a);
+  *product.mutable_b() = PayloadOperand(operands.b);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(Multiply(product, operands).result.has_value());
+  const Heard heard = call.Finish();
+  ASSERT_TRUE(heard.status.ok()) << heard.status.error_message();
+  EXPECT_EQ(heard.ends.at(0).jobs(), 3);
+  ASSERT_GE(heard.progress.size(), 1u);
+  EXPECT_NE(heard.progress[0].step(), "");
+  // At most five a second, and one.
+  const auto& elapsed = heard.ends[0].elapsed();
+  const double seconds = static_cast<double>(elapsed.seconds()) + elapsed.nanos() * 1e-9;
+  EXPECT_LE(static_cast<double>(heard.progress.size()), 5 * seconds + 1);
+}
+
+TEST_F(BenchmarkTest, OneRunsAtATime) {
+  Call first(*stub_, EndlessRequest());
+  ASSERT_TRUE(first.ReadOne());
+  EXPECT_TRUE(Info().load().benchmark_running());
+  const Heard second = Call(*stub_, Request(5, 5, 5)).Finish();
+  EXPECT_EQ(second.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(second.status.error_message(), HasSubstr("one at a time"));
+  EXPECT_TRUE(second.headers.empty());
+  first.Cancel();
+  EXPECT_EQ(first.Finish().status.error_code(), StatusCode::CANCELLED);
+  ExpectSoonFree();
+}
+
+TEST_F(BenchmarkTest, ADeadlineEndsIt) {
+  const absl::Time begin = absl::Now();
+  Call call(*stub_, EndlessRequest(), absl::Milliseconds(300));
+  EXPECT_EQ(call.Finish().status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
+  ExpectSoonFree();
+}
+
+TEST_F(BenchmarkTest, AClientThatGoesAwayLeavesNothing) {
+  auto call = std::make_unique<Call>(*stub_, EndlessRequest());
+  ASSERT_TRUE(call->ReadOne());
+  call->Cancel();
+  call.reset();
+  ExpectSoonFree();
+}
+
+TEST_F(BenchmarkTest, LimitsAreInTheServersInfo) {
+  const v1::Limits limits = Info().limits();
+  EXPECT_EQ(limits.benchmark_limit().seconds(), 600);
+  EXPECT_EQ(limits.benchmark_memory_bytes(), 64 * kMiB);
+  EXPECT_FALSE(Info().load().benchmark_running());
+}
+
+class NoBenchmarksTest : public BenchmarkTest {
+ protected:
+  static ServerOptions Options() {
+    ServerOptions options = SmallServer();
+    options.benchmark.time = absl::ZeroDuration();
+    return options;
+  }
+  NoBenchmarksTest() : BenchmarkTest(Options()) {}
+};
+
+TEST_F(NoBenchmarksTest, AServerMayTakeNone) {
+  const Heard heard = Call(*stub_, Request(5, 5, 5)).Finish();
+  EXPECT_EQ(heard.status.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(heard.status.error_message(), HasSubstr("--benchmark-limit is 0"));
+  EXPECT_EQ(Info().limits().benchmark_limit().seconds(), 0);
+}
+
+class BenchmarkDrainTest : public BenchmarkTest {
+ protected:
+  void TearDown() override {}
+};
+
+TEST_F(BenchmarkDrainTest, AServerThatStopsEndsIt) {
+  Call call(*stub_, EndlessRequest());
+  ASSERT_TRUE(call.ReadOne());
+  const absl::Time begin = absl::Now();
+  auto stopped =
+      std::async(std::launch::async, [this] { return server_->Stop(absl::Seconds(30)); });
+  const Heard heard = call.Finish();
+  EXPECT_EQ(heard.status.error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_THAT(heard.status.error_message(), HasSubstr("draining"));
+  EXPECT_TRUE(heard.ends.empty());
+  stopped.get();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+}
+
+TEST_F(BenchmarkDrainTest, AClientThatDoesNotReadCannotHoldTheServer) {
+  v1::BenchmarkRequest request = EndlessRequest();
+  Call call(*stub_, request);
+  ASSERT_TRUE(call.ReadOne());
+  const absl::Time begin = absl::Now();
+  server_->Stop(absl::Milliseconds(50));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(15));
+  EXPECT_FALSE(call.Finish().status.ok());
+}
+
+}  // namespace
+}  // namespace gemmd
