@@ -181,17 +181,19 @@ void JobImpl::Run(StreamLease lease) {
     return Fail(absl::DeadlineExceededError("the job's deadline passed before its launch"));
   }
   std::shared_ptr<JobHoldings> holdings;
-  StagingBlock payload_block;
+  JobPayload payload;
   {
+    // All of it at once: a job that is cancelled meanwhile lets go of its own.
     MutexLock lock(mutex_);
     if (holdings_ == nullptr) return;
     holdings = holdings_;
+    payload.inbounds = inbounds_;
+    payload.block = std::move(small_block_);
     report_.phases.queue = now - ready_;
     where_ = "while it ran";
-    payload_block = std::move(small_block_);
   }
   Stream& stream = *lease;
-  absl::Status status = EnqueueInputs(stream, *holdings, payload_block);
+  absl::Status status = EnqueueInputs(stream, *holdings, payload);
   if (status.ok()) status = EnqueueKernel(stream, *holdings);
   StagingBlock result_block;
   if (status.ok() && admitted_.spec.stream_result && small_result()) {
@@ -203,34 +205,29 @@ void JobImpl::Run(StreamLease lease) {
     if (status.ok()) status = stream.Record(*holdings->download_end);
   }
   stream.Notify([self = shared_from_this(), lease = std::move(lease),
-                 holdings = std::move(holdings), payload_block = std::move(payload_block),
+                 holdings = std::move(holdings), payload = std::move(payload),
                  result_block = std::move(result_block),
                  enqueued = std::move(status)](absl::Status status) mutable {
     status.Update(enqueued);
-    payload_block.Reset();
+    payload = JobPayload();
     lease.Reset();  // the next job starts while this one's result is sent
     self->OnComputed(std::move(status), std::move(holdings), std::move(result_block));
   });
 }
 
 absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
-                                    const StagingBlock& payload_block) {
+                                    const JobPayload& payload) {
   const bool uploads = std::any_of(
       holdings.inputs.begin(), holdings.inputs.end(),
       [](const JobInput& input) { return input.payload || input.generator.has_value(); });
   if (!uploads) return absl::OkStatus();
   absl::Status status = stream.Record(*holdings.upload_begin);
   if (!status.ok()) return status;
-  std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds;
-  {
-    MutexLock lock(mutex_);
-    inbounds = inbounds_;
-  }
-  const std::byte* staged = payload_block.data();
+  const std::byte* staged = payload.block.data();
   for (const Role role : kRoles) {
     const JobInput& input = holdings[role];
-    if (inbounds[Index(role)] != nullptr) {
-      status = stream.Wait(inbounds[Index(role)]->last_copy());
+    if (const auto& inbound = payload.inbounds[Index(role)]; inbound != nullptr) {
+      status = stream.Wait(inbound->last_copy());
     } else if (input.payload) {
       const size_t bytes = input.memory->shape.dense_bytes();
       status = stream.Upload(staged, input.memory->pitched(), 0, bytes);

@@ -18,6 +18,13 @@
 
 namespace gemmd {
 
+// What came as payload: an inbound for each operand of a large job, all of a
+// small one's in one block.
+struct JobPayload {
+  std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds;
+  StagingBlock block;
+};
+
 // The way of a job:
 //
 //   Start    -> payload arrives (Append): a large operand goes to the device as
@@ -61,8 +68,7 @@ class JobImpl final : public Job,
   void StageSmall(StagingBlock block);
   void Ready();
 
-  absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings,
-                             const StagingBlock& payload_block);
+  absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);
   absl::Status EnqueueKernel(Stream& stream, JobHoldings& holdings);
   void OnComputed(absl::Status status, std::shared_ptr<JobHoldings> holdings,
                   StagingBlock result_block);
