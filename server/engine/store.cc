@@ -102,6 +102,7 @@ void MatrixStore::Return(const StoreReservation& room, bool name_too) {
   MutexLock lock(mutex_);
   --count_;
   used_bytes_[room.device_index_] -= room.bytes_;
+  deleted_early_.erase(room.id_);
   if (!name_too || room.keep_.name.empty()) return;
   // A deleted matrix's name may have gone to another one since.
   const auto it = id_by_name_.find(room.keep_.name);
@@ -124,6 +125,7 @@ MatrixRecord MatrixStore::Add(StoreReservation room, std::shared_ptr<MatrixMemor
   {
     MutexLock lock(mutex_);
     record = RecordOf(*matrix);
+    if (deleted_early_.erase(record.id) > 0) return record;
     by_id_.emplace(record.id, matrix);
   }
   if (matrix->ttl.has_value()) ExpireAt(now + *matrix->ttl, record.id);
@@ -175,7 +177,16 @@ absl::StatusOr<MatrixRecord> MatrixStore::Delete(const MatrixKey& key) {
   std::shared_ptr<ResidentMatrix> matrix;  // may be the last owner: freed outside the lock
   MutexLock lock(mutex_);
   const absl::StatusOr<Matrices::iterator> it = Find(key);
-  if (!it.ok()) return it.status();
+  if (!it.ok()) {
+    const auto promised = key.id.empty() ? id_by_name_.find(key.name) : id_by_name_.end();
+    if (promised == id_by_name_.end()) return it.status();
+    MatrixRecord record;
+    record.name = promised->first;
+    record.id = promised->second;
+    deleted_early_.insert(promised->second);
+    id_by_name_.erase(promised);
+    return record;
+  }
   MatrixRecord record = RecordOf(*(*it)->second);
   matrix = Erase(*it);
   return record;

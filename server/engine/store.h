@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -87,11 +88,13 @@ class MatrixStore {
   // name is taken, or promised to another matrix under way.
   absl::StatusOr<StoreReservation> Reserve(size_t device_index, uint64_t bytes,
                                            const KeepSpec& keep);
-  // From here on the matrix can be named.
+  // From here on the matrix can be named, unless it was deleted meanwhile.
   MatrixRecord Add(StoreReservation room, std::shared_ptr<MatrixMemory> memory);
 
   // NOT_FOUND for a matrix that is not there, or was deleted.
   absl::StatusOr<MatrixPin> Pin(const MatrixKey& key);
+  // Of a matrix that is still on its way under the name, the name is taken back
+  // and the matrix let go as soon as it is added; the record has only id and name.
   absl::StatusOr<MatrixRecord> Delete(const MatrixKey& key);
   // Forgets a matrix that `pin` still holds; does nothing where it is gone.
   void Forget(const MatrixPin& pin);
@@ -129,6 +132,7 @@ class MatrixStore {
   std::vector<uint64_t> used_bytes_ ABSL_GUARDED_BY(mutex_);
   Matrices by_id_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> id_by_name_ ABSL_GUARDED_BY(mutex_);  // reserved ones too
+  std::set<std::string> deleted_early_ ABSL_GUARDED_BY(mutex_);            // ids of reservations
   std::map<std::string, Timer::Id> expiries_ ABSL_GUARDED_BY(mutex_);
 };
 

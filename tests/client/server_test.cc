@@ -93,8 +93,7 @@ class ServerTest : public ::testing::Test {
                                       .channels = 3,
                                       .chunk_bytes = 32 << 10,
                                       .unary_threshold_bytes = 16 << 10,
-                                      .stripe_threshold_bytes = 256 << 10,
-                                      .transfer_ttl = absl::Seconds(1)});
+                                      .stripe_threshold_bytes = 256 << 10});
     EXPECT_TRUE(connected.ok()) << connected.status();
     return *std::move(connected);
   }

@@ -306,6 +306,37 @@ TEST_F(EngineTest, FailedSplitUploadEndsItsOtherCallsAndFreesTheMatrix) {
   EXPECT_EQ(engine_->Stats().matrices.used, 0);
 }
 
+TEST_F(EngineTest, AMatrixDeletedByNameOnItsWayDoesNotStay) {
+  Make();
+  UploadSpec spec;
+  spec.shape = {100, 100, gemm::DType::kF32};
+  spec.keep.name = "x";
+  UploadRecorder deleted, kept;
+  auto first = engine_->BeginUpload(spec, deleted.done());
+  ASSERT_TRUE(first.ok()) << first.status();
+  (*first)->Start();
+  const auto record = engine_->DeleteMatrix({.name = "x"});
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->name, "x");
+  EXPECT_FALSE(record->id.empty());
+  EXPECT_TRUE(absl::IsNotFound(engine_->DeleteMatrix({.name = "x"}).status()));
+  // The name is free for another, which the first one's end does not touch.
+  auto second = engine_->BeginUpload(spec, kept.done());
+  ASSERT_TRUE(second.ok()) << second.status();
+  (*second)->Start();
+  for (const auto& upload : {*first, *second}) {
+    upload->Append(0, absl::Cord(std::string(40000, 'x')), [] {});
+    upload->EndOfPayload();
+  }
+  EXPECT_TRUE(deleted.Wait().ok());
+  const auto landed = kept.Wait();
+  ASSERT_TRUE(landed.ok()) << landed.status();
+  EXPECT_EQ(engine_->Stats().matrices.used, 1);
+  EXPECT_EQ(engine_->DeleteMatrix({.name = "x"})->id, landed->matrix.id);
+  ExpectNothingHeld();
+  EXPECT_EQ(engine_->Stats().matrices.used, 0);
+}
+
 TEST_F(EngineTest, CancelAtAnyPointGivesEverythingBack) {
   Make();
   const std::vector<float> a = RandomFloats(400 * 400, 1);
@@ -319,6 +350,30 @@ TEST_F(EngineTest, CancelAtAnyPointGivesEverythingBack) {
     (*job)->Cancel(absl::CancelledError("by the test"));
     EXPECT_EQ(recorder->Wait().status().code(), absl::StatusCode::kCancelled);
     EXPECT_FALSE(recorder->misused());
+  }
+  ExpectNothingHeld();
+}
+
+// Too large to be staged in one block, so that its operands come in on their own.
+TEST_F(EngineTest, CancelJustAsItRunsGivesEverythingBack) {
+  Make();
+  const std::vector<float> a = RandomFloats(256 * 256, 1);
+  for (int run = 0; run < 400; ++run) {
+    auto recorder = std::make_shared<JobRecorder>();
+    auto job = engine_->Admit(Product(256, 256, 256), recorder);
+    ASSERT_TRUE(job.ok()) << job.status();
+    (*job)->Start();
+    Send(**job, Role::kA, a, 1 << 20);
+    std::thread canceller([job = *job, delay = run % 100] {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(5 * delay);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+      job->Cancel(absl::CancelledError("by the test"));
+    });
+    Send(**job, Role::kB, a, 1 << 20);
+    const absl::Status status = recorder->Wait().status();
+    EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+    canceller.join();
   }
   ExpectNothingHeld();
 }
@@ -350,13 +405,13 @@ TEST_F(EngineTest, SlowReceiverHoldsItsWindowAndNoMore) {
   ExpectNothingHeld();
 }
 
-// Lets pieces go on threads of its own, in whatever order those come to it.
-class ScatteringRecorder : public JobRecorder {
+// Lets go of pieces on threads of its own, the last one first.
+class Scatterer {
  public:
-  ScatteringRecorder() {
+  Scatterer() {
     for (int i = 0; i < 3; ++i) threads_.emplace_back([this] { LetGo(); });
   }
-  ~ScatteringRecorder() override {
+  ~Scatterer() {
     {
       MutexLock lock(mutex_);
       ended_ = true;
@@ -365,9 +420,7 @@ class ScatteringRecorder : public JobRecorder {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void OnResult(ResultPiece piece) override {
-    std::shared_ptr<StagingBlock> owner = std::move(piece.owner);
-    JobRecorder::OnResult(std::move(piece));
+  void Take(std::shared_ptr<StagingBlock> owner) {
     MutexLock lock(mutex_);
     owners_.push_back(std::move(owner));
     changed_.NotifyOne();
@@ -392,6 +445,21 @@ class ScatteringRecorder : public JobRecorder {
   std::vector<std::thread> threads_;
 };
 
+// The engine may be the last to hold it, on one of the scatterer's threads.
+class ScatteringRecorder : public JobRecorder {
+ public:
+  explicit ScatteringRecorder(Scatterer& scatterer) : scatterer_(scatterer) {}
+
+  void OnResult(ResultPiece piece) override {
+    std::shared_ptr<StagingBlock> owner = std::move(piece.owner);
+    JobRecorder::OnResult(std::move(piece));
+    scatterer_.Take(std::move(owner));
+  }
+
+ private:
+  Scatterer& scatterer_;
+};
+
 // A piece let go while the next is being fetched must not overtake it.
 TEST_F(EngineTest, PiecesStayInOrderHoweverTheyAreLetGo) {
   Make();
@@ -401,8 +469,9 @@ TEST_F(EngineTest, PiecesStayInOrderHoweverTheyAreLetGo) {
   spec.b.shape = Shape{4, 1000, gemm::DType::kF32};
   spec.b.source = FromGenerator{{2}};
   std::vector<std::byte> first;
+  Scatterer scatterer;
   for (int run = 0; run < 20; ++run) {
-    auto recorder = std::make_shared<ScatteringRecorder>();
+    auto recorder = std::make_shared<ScatteringRecorder>(scatterer);
     auto job = engine_->Admit(spec, recorder);
     ASSERT_TRUE(job.ok()) << job.status();
     (*job)->Start();
