@@ -211,7 +211,9 @@ void AddBenchmarks(std::vector<FlagRow>& rows) {
       Duration({"benchmark-limit", group, "How long one may take. 0: the server takes none."},
                GEMMD_FIELD(server.benchmark.time), absl::ZeroDuration(), absl::Hours(24)));
   rows.push_back(Size(
-      {"benchmark-memory", group, "Device memory that one may take, beside --device-memory-bytes."},
+      {"benchmark-memory", group,
+       "Device memory for the operands, results and scratch of one, beside --device-memory-bytes. "
+       "The vendor library's own workspace comes beside it."},
       GEMMD_FIELD(server.benchmark.memory_bytes), kMiB, kTiB));
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/bench/candidate.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -77,6 +78,37 @@ std::vector<Types> WantedTypes(const Selection& selection, const Kernel& kernel)
   return wanted;
 }
 
+bool IsNamed(const Selection& selection, const Kernel& kernel) {
+  return Contains(selection.kernels, std::string(kernel.name));
+}
+
+// Every parameter of the selection must be one of a candidate's.
+absl::Status CheckParams(const Selection& selection, const std::vector<Candidate>& candidates) {
+  std::set<absl::string_view> names;
+  for (const Candidate& candidate : candidates) {
+    for (const ParamSpec& spec : candidate.kernel->params) names.insert(spec.name);
+  }
+  for (const auto& [name, values] : selection.params) {
+    if (names.count(name) > 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("no kernel of the selection has a launch parameter \"", name, "\"; they have ",
+                     names.empty() ? "none" : absl::StrJoin(names, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+// What the names stand for is of other families than those asked for.
+absl::Status NothingInCommon(const Selection& selection) {
+  std::set<absl::string_view> families;
+  for (const Kernel* kernel : Catalogue()) {
+    if (IsWanted({.kernels = selection.kernels}, *kernel)) families.insert(kernel->family);
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no kernel has both a name and a family that are asked for; those of the names "
+                   "are of ",
+                   absl::StrJoin(families, ", ")));
+}
+
 // Every combination of the wanted values of the parameters that the kernel has.
 absl::StatusOr<std::vector<LaunchParams>> WantedParams(const Selection& selection,
                                                        const Kernel& kernel) {
@@ -110,6 +142,7 @@ absl::StatusOr<std::vector<const Kernel*>> SelectKernels(const Selection& select
   for (const Kernel* kernel : Catalogue()) {
     if (IsWanted(selection, *kernel)) kernels.push_back(kernel);
   }
+  if (kernels.empty()) return NothingInCommon(selection);
   return kernels;
 }
 
@@ -120,10 +153,12 @@ absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selecti
   std::vector<Candidate> candidates;
   absl::Status why_not;
   for (const Kernel* kernel : *kernels) {
+    const absl::Status runs = CheckDevice(*kernel, device);
+    if (!runs.ok() && IsNamed(selection, *kernel)) return runs;
     const std::vector<Types> wanted = WantedTypes(selection, *kernel);
     if (wanted.empty()) continue;
-    if (const absl::Status status = CheckDevice(*kernel, device); !status.ok()) {
-      why_not.Update(status);
+    if (!runs.ok()) {
+      why_not.Update(runs);
       continue;
     }
     const absl::StatusOr<std::vector<LaunchParams>> params = WantedParams(selection, *kernel);
@@ -135,7 +170,10 @@ absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selecti
       }
     }
   }
-  if (!candidates.empty()) return candidates;
+  if (!candidates.empty()) {
+    if (absl::Status params = CheckParams(selection, candidates); !params.ok()) return params;
+    return candidates;
+  }
   if (!why_not.ok()) return why_not;
   return absl::NotFoundError("no kernel of the selection takes the types asked for");
 }

@@ -21,11 +21,12 @@ struct Candidate {
 };
 
 // The kernels of the wanted names and families, in the order of the catalogue.
-// NOT_FOUND where a name or a family fits none.
+// NOT_FOUND where a name or a family fits none, or no kernel has both.
 absl::StatusOr<std::vector<const Kernel*>> SelectKernels(const Selection& selection);
 
 // The candidates that `device` can run, in the order of the catalogue. An error
-// where a name, a family or a value fits no kernel, or nothing is left.
+// where a name, a family, a parameter or a value fits no kernel, `device` cannot
+// run one that is named in full, or nothing is left.
 absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selection,
                                                         const DeviceCaps& device);
 

@@ -26,6 +26,10 @@ constexpr double kLongSeconds = 0.1;
 constexpr double kSlow = 4;
 // On a shape so many times larger a kernel's speed on the one before says little.
 constexpr double kMuchLarger = 8;
+// Nobody waits for this kernel to tell how slow it is: it is on one core, and
+// does at least so many operations a second.
+constexpr absl::string_view kReference = "host_reference";
+constexpr double kReferenceFlops = 1e9;
 constexpr absl::string_view kBudgetEnded = "left out: the time budget ended";
 // Rounds in which cuBLASLt's algorithms are compared.
 constexpr int kTuningRounds = 3;
@@ -66,10 +70,11 @@ absl::StatusOr<std::vector<Row>> Contest::Run(const Shape& shape,
   if (!status.ok()) return status;
   // Where nothing can be run on them none are drawn.
   if (hooks_.now() >= deadlines_.hard) return RowsWithout(kBudgetEnded);
-  status = sets_.Prepare(problem_);
+  status = PrepareOperands();
   if (absl::IsResourceExhausted(status)) return RowsWithout(status.message());
   if (status.ok()) {
-    status = oracle_.Prepare(backend_, problem_, sets_.At(0), rules_.checked_lines);
+    status = oracle_.Prepare(backend_, problem_, sets_.At(0), rules_.checked_lines,
+                             [&] { return hooks_.step("working out what is right"); });
   }
   ReserveWorkspace();
   if (status.ok() && rules_.peers) status = EnterTunedVendor();
@@ -120,6 +125,15 @@ void Contest::EnterPeer() {
   entrants_.push_back(MakeEntrant(
       {.kernel = peer, .types = problem_.types, .layout = {problem_.trans_a, problem_.trans_b}}));
   entrants_.back().peer = true;
+}
+
+absl::Status Contest::PrepareOperands() {
+  const absl::Status status = sets_.Prepare(problem_);
+  if (!absl::IsResourceExhausted(status) || workspace_bytes_ == 0) return status;
+  // What kernels of an earlier shape asked for is in the way.
+  workspace_.reset();
+  workspace_bytes_ = 0;
+  return sets_.Prepare(problem_);
 }
 
 void Contest::ReserveWorkspace() {
@@ -175,12 +189,32 @@ absl::Status Contest::EnterTunedVendor() {
                           .most_samples = rules_.iterations});
   }
   if (algorithms.empty()) return absl::OkStatus();
-  if (const absl::Status status = hooks_.step("choosing cublaslt_best"); !status.ok()) {
-    return status;
+  if (absl::Status status = TimeAlgorithms(algorithms); !status.ok()) return status;
+  const auto speed = [](const Entrant& e) {
+    if (e.out || e.expected_seconds == 0) return std::numeric_limits<double>::infinity();
+    return e.samples.empty() ? e.expected_seconds : Median(e.samples);
+  };
+  const auto best =
+      std::min_element(algorithms.begin(), algorithms.end(),
+                       [&](const Entrant& x, const Entrant& y) { return speed(x) < speed(y); });
+  if (!best->out) {
+    best->note =
+        absl::StrCat("algorithm ", best - algorithms.begin() + 1, " of ", algorithms.size());
   }
+  best->samples.clear();
+  best->expected_seconds = 0;
+  entrants_.push_back(std::move(*best));
+  return absl::OkStatus();
+}
+
+absl::Status Contest::TimeAlgorithms(std::vector<Entrant>& algorithms) {
   for (int round = 0; round <= kTuningRounds; ++round) {
     for (Entrant& algorithm : algorithms) {
       if (algorithm.out) continue;
+      if (hooks_.now() >= (round == 0 ? deadlines_.hard : deadlines_.soft)) {
+        return absl::OkStatus();
+      }
+      if (absl::Status status = hooks_.step("choosing cublaslt_best"); !status.ok()) return status;
       const int launches = round == 0 ? 1 : LaunchesOfSample(algorithm.expected_seconds);
       const absl::StatusOr<double> seconds = TimeLaunches(algorithm, launches);
       if (!seconds.ok()) {
@@ -191,34 +225,33 @@ absl::Status Contest::EnterTunedVendor() {
       if (round > 0) algorithm.samples.push_back(*seconds);
     }
   }
-  const auto speed = [](const Entrant& e) {
-    return e.out ? std::numeric_limits<double>::infinity() : Median(e.samples);
-  };
-  const auto best =
-      std::min_element(algorithms.begin(), algorithms.end(),
-                       [&](const Entrant& x, const Entrant& y) { return speed(x) < speed(y); });
-  best->note = absl::StrCat("algorithm ", best - algorithms.begin() + 1, " of ", algorithms.size());
-  best->samples.clear();
-  best->expected_seconds = 0;
-  entrants_.push_back(std::move(*best));
   return absl::OkStatus();
+}
+
+std::optional<double> Contest::ForeseenSeconds(const Entrant& entrant) const {
+  const double flops = Flops(shape_);
+  const auto known = record_.find(KeyOf(entrant.candidate));
+  if (known != record_.end() && flops <= known->second.flops * kMuchLarger) {
+    return flops / (known->second.tflops * 1e12);
+  }
+  if (entrant.name == kReference) return flops / kReferenceFlops;
+  return std::nullopt;
 }
 
 std::string Contest::NoTimeFor(const Entrant& entrant) const {
   const absl::Time now = hooks_.now();
   if (now >= deadlines_.hard) return std::string(kBudgetEnded);
   if (entrant.candidate.kernel == nullptr || deadlines_.soft == absl::InfiniteFuture()) return "";
-  const auto known = record_.find(KeyOf(entrant.candidate));
-  if (known == record_.end() || Flops(shape_) > known->second.flops * kMuchLarger) return "";
+  const std::optional<double> needed = ForeseenSeconds(entrant);
+  if (!needed || now + absl::Seconds(*needed) < deadlines_.soft) return "";
   double fastest = 0;
   for (const auto& [key, speed] : record_) fastest = std::max(fastest, speed.tflops);
-  const double needed = Flops(shape_) / (known->second.tflops * 1e12);
-  if (now + absl::Seconds(needed) < deadlines_.soft) return "";
-  if (known->second.tflops * kSlow > fastest) return "";
+  const double tflops = Flops(shape_) / *needed * 1e-12;
+  if (entrant.name != kReference && tflops * kSlow > fastest) return "";
   return absl::StrFormat(
       "left out: a run takes about %.2g s, more than the time budget has left "
       "for this shape",
-      needed);
+      *needed);
 }
 
 absl::Status Contest::FirstRunInTime(Entrant& entrant) {
@@ -277,8 +310,9 @@ absl::Status Contest::TakeSamples() {
 }
 
 absl::Status Contest::TakeSample(Entrant& entrant) {
-  if (entrant.samples.empty() && rules_.warmup > 0) {
-    const absl::StatusOr<double> warm = TimeLaunches(entrant, rules_.warmup);
+  const int warmups = entrant.samples.empty() ? WarmupsOf(entrant) : 0;
+  if (warmups > 0) {
+    const absl::StatusOr<double> warm = TimeLaunches(entrant, warmups);
     if (!warm.ok()) return TakeOut(entrant, warm.status());
     entrant.expected_seconds = *warm;
   }
@@ -287,6 +321,12 @@ absl::Status Contest::TakeSample(Entrant& entrant) {
   if (!seconds.ok()) return TakeOut(entrant, seconds.status());
   entrant.samples.push_back(*seconds);
   return absl::OkStatus();
+}
+
+int Contest::WarmupsOf(const Entrant& entrant) const {
+  const double left = absl::ToDoubleSeconds(deadlines_.soft - hooks_.now());
+  const double fitting = left / std::max(entrant.expected_seconds, 1e-9);
+  return static_cast<int>(std::clamp(fitting, 0.0, static_cast<double>(rules_.warmup)));
 }
 
 void Contest::NoteMissingSamples() {

@@ -30,8 +30,8 @@ struct Speed {
 using SpeedRecord = std::map<std::string, Speed>;
 
 struct Deadlines {
-  // Past it no sample is begun, and of kernels that are known to be slow not even
-  // the first run.
+  // Past it no sample is begun and no warm-up; of kernels that are known to be slow,
+  // not even a first run that would pass it.
   absl::Time soft = absl::InfiniteFuture();
   // Past it nothing is run.
   absl::Time hard = absl::InfiniteFuture();
@@ -77,16 +77,25 @@ class Contest {
   std::vector<Row> RowsWithout(absl::string_view why);
   Entrant MakeEntrant(const Candidate& candidate) const;
   void EnterPeer();
+  // Draws the operands, at the cost of scratch memory where there is no room.
+  absl::Status PrepareOperands();
   absl::Status EnterTunedVendor();
+  // As far as there is time: the first round up to the hard deadline, more up to
+  // the soft one.
+  absl::Status TimeAlgorithms(std::vector<Entrant>& algorithms);
   void ReserveWorkspace();
 
   absl::Status FirstRun(Entrant& entrant);
   absl::Status FirstRunInTime(Entrant& entrant);
   // Why there is no time for its first run; empty where there is.
   std::string NoTimeFor(const Entrant& entrant) const;
+  // Seconds that a run is known to take, or thought to; empty: nobody knows.
+  std::optional<double> ForeseenSeconds(const Entrant& entrant) const;
   void LimitTheHopeless();
   absl::Status TakeSamples();
   absl::Status TakeSample(Entrant& entrant);
+  // Warm-ups that there is time for.
+  int WarmupsOf(const Entrant& entrant) const;
   void NoteMissingSamples();
 
   // Seconds a launch of `count`, on operand sets in turn.

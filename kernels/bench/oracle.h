@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,10 +18,15 @@ namespace gemm::bench {
 class Oracle {
  public:
   // Reads the operands back from the device and works the product out in double
-  // precision, for `lines` rows and as many columns.
-  absl::Status Prepare(Backend& backend, const Problem& problem, const Operands& device, int lines);
+  // precision, for up to `lines` rows and as many columns: fewer where k is large,
+  // but two of each, so that the memory it takes and its time are bounded by those
+  // of two lines of k. `step` is called before each line and each element, and ends
+  // it with the error it returns.
+  absl::Status Prepare(Backend& backend, const Problem& problem, const Operands& device, int lines,
+                       const std::function<absl::Status()>& step);
 
-  // Looks at D, after everything that was asked of the backend.
+  // Looks at D where the lines cross, after everything that was asked of the
+  // backend.
   absl::StatusOr<SampledError> Compare(Backend& backend) const;
 
  private:

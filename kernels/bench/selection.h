@@ -20,7 +20,8 @@ struct Selection {
   std::vector<TypesPattern> types;
   // Empty: of each kernel the one that it reads without a transpose.
   std::optional<Layout> layout;
-  // A candidate for each value; kernels without the parameter take no notice.
+  // A candidate for each value; kernels without the parameter take no notice,
+  // but one of them must have it.
   std::map<std::string, std::vector<int64_t>> params;
 };
 

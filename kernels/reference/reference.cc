@@ -134,6 +134,19 @@ Expected ExpectedElement(const Problem& problem, const Operands& host, int64_t i
   return ExpectedAt(problem, host, lines, i, j);
 }
 
+struct ExpectedElements::Lines {
+  LineCache cache;
+};
+
+ExpectedElements::ExpectedElements(const Problem& problem, const Operands& host)
+    : problem_(problem), host_(host), lines_(new Lines{LineCache(problem, host)}) {}
+
+ExpectedElements::~ExpectedElements() = default;
+
+Expected ExpectedElements::At(int64_t i, int64_t j) {
+  return ExpectedAt(problem_, host_, lines_->cache, i, j);
+}
+
 Agreement CompareWithReference(const Problem& problem, const Operands& host, int64_t max_samples,
                                uint64_t seed) {
   Agreement agreement;

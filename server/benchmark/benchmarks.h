@@ -99,7 +99,7 @@ class Benchmarks {
   // budget past the limit and while another benchmark runs. All other errors
   // come as its end: NOT_FOUND for a kernel or family that there is not,
   // FAILED_PRECONDITION for one that the device cannot run, INVALID_ARGUMENT for
-  // too many candidates.
+  // too many candidates or a parameter that none of them has.
   absl::StatusOr<std::shared_ptr<BenchmarkRun>> Start(BenchmarkSpec spec,
                                                       std::shared_ptr<BenchmarkListener> listener);
 

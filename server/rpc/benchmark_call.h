@@ -45,8 +45,9 @@ class BenchmarkCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   absl::Status Start(const grpc::ByteBuffer& request);
   // Ends the benchmark soon, whether it has begun or not. The first call counts.
   void Stop(absl::Status why);
-  // Waits for room while the client has yet to read what came before; past the
-  // benchmark's time it is stopped instead.
+  // Waits for room while the client has yet to read what came before; some time
+  // past the limit of a benchmark, counted from the call's begin, it is stopped
+  // instead.
   void Send(const gemm::v1::BenchmarkResponse& response);
   // Takes every step that is due.
   void Advance();

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,10 @@ absl::Status Take(const char* name, const Launch& launch) {
 absl::Status Fast(const Launch& launch) { return Take<1000>("fast", launch); }
 absl::Status Slow(const Launch& launch) { return Take<2000>("slow", launch); }
 absl::Status Hopeless(const Launch& launch) { return Take<50000>("hopeless", launch); }
+absl::Status Idle(const Launch&) {
+  now += absl::Milliseconds(1);
+  return absl::OkStatus();
+}
 absl::Status Refusing(const Launch&) {
   return absl::FailedPreconditionError("it needs a device of its own");
 }
@@ -62,7 +67,10 @@ Kernel KernelOf(absl::string_view name, absl::Status (*launch)(const Launch&)) {
 
 const Kernel kFast = KernelOf("fast", Fast), kSlow = KernelOf("slow", Slow),
              kHopeless = KernelOf("hopeless", Hopeless), kRefusing = KernelOf("refusing", Refusing),
-             kIncomplete = KernelOf("incomplete", Incomplete);
+             kIncomplete = KernelOf("incomplete", Incomplete), kIdle = KernelOf("idle", Idle);
+
+// Bytes of scratch.
+constexpr size_t kGreed = size_t{6} << 20;
 
 // The host, on the test's clock.
 class FakeBackend : public Backend {
@@ -70,10 +78,16 @@ class FakeBackend : public Backend {
   DeviceCaps caps() const override { return host_->caps(); }
   Facts facts() const override { return host_->facts(); }
   size_t cache_bytes() const override { return 1 << 12; }
-  size_t free_bytes() const override { return size_t{1} << 30; }
+  size_t free_bytes() const override { return room; }
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
-    if (full) return absl::ResourceExhaustedError("no memory");
-    return host_->Allocate(bytes);
+    if (full || bytes > room) return absl::ResourceExhaustedError("no memory");
+    absl::StatusOr<Buffer> buffer = host_->Allocate(bytes);
+    room -= bytes;
+    std::function<void(void*)> free = buffer->get_deleter();
+    return Buffer(buffer->release(), [this, bytes, free](void* data) {
+      free(data);
+      room += bytes;
+    });
   }
   absl::Status Fill(void* data, std::byte value, size_t bytes) override {
     return host_->Fill(data, value, bytes);
@@ -86,6 +100,7 @@ class FakeBackend : public Backend {
   }
   absl::Status Read(const void* from, size_t pitch, size_t width, size_t height,
                     void* to) override {
+    bytes_read += width * height;
     return host_->Read(from, pitch, width, height, to);
   }
   Launch MakeLaunch(const Problem& problem, const Operands& operands, Workspace workspace,
@@ -107,7 +122,9 @@ class FakeBackend : public Backend {
   }
 
   bool full = false;
+  size_t room = size_t{1} << 30;  // bytes that there still are
   bool lost = false;
+  size_t bytes_read = 0;
   std::vector<const void*> operands_seen;
 
  private:
@@ -211,6 +228,31 @@ TEST_F(ContestTest, NoMemoryIsEveryRowsNote) {
   EXPECT_EQ(rows_[1].note, "no memory");
 }
 
+TEST_F(ContestTest, ScratchOfAnEarlierShapeGivesWayToOperands) {
+  const Kernel greedy = [] {
+    Kernel kernel = KernelOf("greedy", Fast);
+    kernel.workspace_bytes = [](const Problem& p) { return p.m == 8 ? kGreed : size_t{1} << 20; };
+    return kernel;
+  }();
+  Enter(greedy);
+  plan_.shapes = {{8, 8, 8}, {1024, 1024, 64}};
+  backend_.room = kGreed + (size_t{1} << 20);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  ASSERT_EQ(rows_.size(), 2u);
+  EXPECT_TRUE(rows_[0].measured) << rows_[0].note;
+  EXPECT_TRUE(rows_[1].measured) << rows_[1].note;
+}
+
+TEST_F(ContestTest, LongLinesAreFew) {
+  Enter(kIdle);
+  plan_.shapes = {{5, 5, int64_t{1} << 22}};
+  backend_.room = size_t{300} << 20;
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_TRUE(rows_[0].measured) << rows_[0].note;
+  // Four lines of each operand, and the elements of D where they cross.
+  EXPECT_EQ(backend_.bytes_read, 2 * (size_t{4} << 22) * sizeof(float) + 16 * sizeof(float));
+}
+
 TEST_F(ContestTest, TheHopelessRunOnce) {
   Enter(kHopeless);
   Enter(kFast);
@@ -254,6 +296,63 @@ TEST_F(ContestTest, BudgetLeavesOutSamplesThenSlowKernels) {
   EXPECT_TRUE(rows_[1].measured);
   EXPECT_FALSE(rows_[3].measured);
   EXPECT_THAT(rows_[3].note, HasSubstr("left out: a run takes about 0.05 s"));
+}
+
+TEST_F(ContestTest, WarmupsFitTheTimeLeft) {
+  Enter(kHopeless);  // 50 ms
+  plan_.rules.warmup = 1000;
+  plan_.rules.iterations = 1;
+  plan_.budget = absl::Milliseconds(320);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_EQ(launched.size(), 2u + 4 + 1) << "the first runs, warm-ups in 220 ms, a sample";
+  EXPECT_EQ(rows_[0].iterations, 1);
+}
+
+TEST_F(ContestTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
+  Enter(kFast);
+  plan_.rules.peers = true;
+  plan_.budget = absl::Microseconds(1500);  // past it during the slow first algorithm
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_THAT(launched, ElementsAre("slow"));
+  for (const Row& row : rows_) EXPECT_EQ(row.note, "left out: the time budget ended");
+
+  rows_.clear();
+  launched.clear();
+  now = absl::UnixEpoch();
+  plan_.budget = absl::Milliseconds(5);  // room for a first round, and half of the next
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_THAT(launched, ElementsAre("slow", "fast", "slow"));
+  EXPECT_EQ(rows_.back().kernel, kTunedVendor);
+  EXPECT_FALSE(rows_.back().measured);
+}
+
+TEST_F(ContestTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
+  Enter(kFast);
+  plan_.rules.peers = true;
+  plan_.shapes = {{1, 1, 1}};
+  // One step for the operands, two lines and an element, then the first algorithm.
+  cancel_after_ = 1 + 3 + 1;
+  EXPECT_EQ(Run().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(steps_.back().step, "choosing cublaslt_best");
+  EXPECT_THAT(launched, ElementsAre("slow"));
+}
+
+TEST_F(ContestTest, TheHostsReferenceIsLeftOutUnheardWhereItIsTooSlow) {
+  const Kernel reference = KernelOf("host_reference", Fast);
+  Enter(reference);
+  Enter(kFast);
+  plan_.shapes = {{1000, 100, 100}};  // 20 ms at 1e9 operations a second
+  plan_.budget = absl::Milliseconds(19);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_FALSE(rows_[0].measured);
+  EXPECT_THAT(rows_[0].note, HasSubstr("left out: a run takes about 0.02 s"));
+  EXPECT_TRUE(rows_[1].measured) << rows_[1].note;
+
+  rows_.clear();
+  now = absl::UnixEpoch();
+  plan_.budget = absl::Seconds(1);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_TRUE(rows_[0].measured) << rows_[0].note;
 }
 
 TEST_F(ContestTest, PastTheBudgetNothingRuns) {

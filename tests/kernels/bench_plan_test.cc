@@ -102,6 +102,14 @@ TEST(SelectCandidates, SaysWhatThereIsNot) {
   EXPECT_EQ(SelectCandidates(s8, kHost).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(SelectCandidates, RefusesAParameterThatNoKernelHas) {
+  const absl::Status status =
+      SelectCandidates({.families = {"host"}, .params = {{"swizzel", {1}}}}, kHost).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status),
+            "no kernel of the selection has a launch parameter \"swizzel\"; they have none");
+}
+
 TEST(FindPeer, IsTheVendorsKernelOfTheseTypes) {
   const Types f32 = {DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
   EXPECT_EQ(FindPeer(f32, kHost)->name, "host_openblas");
@@ -126,6 +134,33 @@ TEST(SelectCandidates, MakesOneOfEachValueOfAParameter) {
   Selection wrong = selection;
   wrong.params["swizzle"] = {-7};
   EXPECT_THAT(Message(SelectCandidates(wrong, kHopper).status()), HasSubstr("swizzle"));
+}
+
+TEST(SelectCandidates, ValuesAreOfTheKernelsThatHaveTheParameter) {
+  Selection selection = {.kernels = {"hgemm_mma_m16n8k16_mma2x4_warp4x4_stage2", "cublas_f32"},
+                         .params = {{"swizzle", {0, 1024}}}};
+  EXPECT_EQ(SelectCandidates(selection, kHopper).value().size(), 3u);
+  selection.params["swizzel"] = {1};
+  EXPECT_THAT(Message(SelectCandidates(selection, kHopper).status()),
+              HasSubstr("parameter \"swizzel\"; they have swizzle"));
+}
+
+TEST(SelectCandidates, RefusesANamedKernelThatTheDeviceCannotRun) {
+  const absl::Status named =
+      SelectCandidates({.kernels = {"host_reference", "cublas_f32"}}, kHost).status();
+  EXPECT_EQ(named.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(named), HasSubstr("cublas_f32 needs a CUDA device"));
+  // Those that a pattern stands for are left out.
+  EXPECT_EQ(SelectCandidates({.kernels = {"host_*", "cublas_*"}}, kHost).value().size(), 2u);
+}
+
+TEST(SelectKernels, NamesAndFamiliesMustHaveOneInCommon) {
+  const absl::Status status =
+      SelectKernels({.kernels = {"host_*", "cublas_f32"}, .families = {"simt"}}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Message(status),
+            "no kernel has both a name and a family that are asked for; those of the names are of "
+            "cublas, host");
 }
 
 TEST(NativeLayout, OfRowsNamedForItHasBTransposed) {

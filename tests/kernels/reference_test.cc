@@ -24,6 +24,21 @@ std::string TypesName(const ::testing::TestParamInfo<Types>& info) {
   return name;
 }
 
+TEST(ExpectedElements, AreThoseOfTheirOwn) {
+  ProductData data({.problem = {.m = 5, .n = 4, .k = 33, .types = AllTypes().front()}});
+  const Problem& problem = data.product.problem;
+  const Operands host = data.ForReference();
+  ExpectedElements elements(problem, host);
+  for (int64_t i = 0; i < problem.m; ++i) {
+    for (int64_t j = 0; j < problem.n; ++j) {
+      const Expected one = ExpectedElement(problem, host, i, j), other = elements.At(i, j);
+      EXPECT_NE(one.value, 0);
+      EXPECT_EQ(one.value, other.value) << i << ", " << j;
+      EXPECT_EQ(one.tolerance, other.tolerance) << i << ", " << j;
+    }
+  }
+}
+
 double WorstRatio(const ProductData& data) {
   return CompareWithReference(data.product.problem, data.ForReference(), 1 << 20, 1).worst_ratio;
 }

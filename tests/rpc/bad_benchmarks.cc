@@ -51,21 +51,21 @@ void AddShapes(std::vector<BadTransfer>& rows) {
                          },
                          {"shapes: 257", "256"}));
   rows.push_back(Invalid("BenchZeroRows", [](auto& r) { r.mutable_shapes(0)->set_m(0); },
-                         {"shapes[0].m: 0", "at least 1"}));
+                         {"shapes[0].m: 0", "1 to 16777216"}));
   rows.push_back(Invalid("BenchNegativeCols", [](auto& r) { r.mutable_shapes(0)->set_n(-3); },
                          {"shapes[0].n: -3"}));
   rows.push_back(Invalid("BenchZeroDepth",
                          [](auto& r) { *r.add_shapes() = v1::ProductSize::default_instance(); },
                          {"shapes[1].m: 0"}));
-  for (const bool d : {false, true}) {
-    rows.push_back(Invalid(d ? "BenchOverflowingD" : "BenchOverflowingA",
-                           [d](auto& r) {
-                             v1::ProductSize& size = *r.mutable_shapes(0);
-                             size.set_m(int64_t{1} << 40);
-                             (d ? size.set_n(int64_t{1} << 40) : size.set_k(int64_t{1} << 40));
-                           },
-                           {d ? "shapes[0]: D" : "shapes[0]: A", "2^60"}));
-  }
+  rows.push_back(Invalid("BenchTooManyRows",
+                         [](auto& r) { r.mutable_shapes(0)->set_m((int64_t{1} << 24) + 1); },
+                         {"shapes[0].m: 16777217", "1 to 16777216"}));
+  rows.push_back(Invalid("BenchTooManyCols",
+                         [](auto& r) { r.mutable_shapes(0)->set_n(int64_t{1} << 62); },
+                         {"shapes[0].n: 4611686018427387904"}));
+  rows.push_back(Invalid("BenchTooDeep",
+                         [](auto& r) { r.mutable_shapes(0)->set_k((int64_t{1} << 24) + 1); },
+                         {"shapes[0].k: 16777217"}));
   rows.push_back(Bad("BenchUnknownSuite", [](auto& r) { r.set_suite("hgemm-126"); },
                      StatusCode::NOT_FOUND, {"\"hgemm-126\"", "hgemm-125"}));
 }
@@ -115,6 +115,24 @@ void AddSelections(std::vector<BadTransfer>& rows) {
                      StatusCode::NOT_FOUND, {"takes the types"}));
 }
 
+#if GEMM_HAS_CUDA
+// Of kernels that no host runs.
+void AddGpuKernels(std::vector<BadTransfer>& rows) {
+  rows.push_back(Bad("BenchKernelOfAnotherFamily",
+                     [](auto& r) {
+                       r.add_kernels("host_*");
+                       r.add_families("simt");
+                     },
+                     StatusCode::NOT_FOUND, {"no kernel has both", "are of host"}));
+  rows.push_back(Bad("BenchKernelOfAnotherDevice",
+                     [](auto& r) {
+                       r.add_kernels("host_reference");
+                       r.add_kernels("cublas_f32");
+                     },
+                     StatusCode::FAILED_PRECONDITION, {"kernel cublas_f32 needs a CUDA device"}));
+}
+#endif
+
 void AddParams(std::vector<BadTransfer>& rows) {
   const auto values = [](Request& r, const std::string& name, int count) {
     for (int i = 0; i < count; ++i) (*r.mutable_params())[name].add_values(i);
@@ -130,6 +148,12 @@ void AddParams(std::vector<BadTransfer>& rows) {
                            for (int i = 0; i < 17; ++i) values(r, std::to_string(i), 1);
                          },
                          {"params: 17", "16"}));
+  rows.push_back(Invalid("BenchParamOfNoKernel",
+                         [=](auto& r) {
+                           r.add_families("host");
+                           values(r, "swizzel", 1);
+                         },
+                         {"launch parameter \"swizzel\"", "they have none"}));
   rows.push_back(Invalid("BenchTooManyCombinations",
                          [=](auto& r) {
                            values(r, "x", 20);
@@ -173,6 +197,9 @@ const std::vector<BadTransfer>& BadBenchmarks() {
     auto* rows = new std::vector<BadTransfer>;
     AddShapes(*rows);
     AddSelections(*rows);
+#if GEMM_HAS_CUDA
+    AddGpuKernels(*rows);
+#endif
     AddParams(*rows);
     AddRules(*rows);
     return rows;

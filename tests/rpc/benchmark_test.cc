@@ -322,14 +322,55 @@ TEST_F(BenchmarkDrainTest, AServerThatStopsEndsIt) {
   EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
 }
 
-TEST_F(BenchmarkDrainTest, AClientThatDoesNotReadCannotHoldTheServer) {
-  v1::BenchmarkRequest request = EndlessRequest();
-  Call call(*stub_, request);
+class ShortBenchmarksTest : public BenchmarkTest {
+ protected:
+  static ServerOptions Options() {
+    ServerOptions options = BenchmarkServer();
+    options.benchmark.time = absl::Seconds(1);
+    return options;
+  }
+  ShortBenchmarksTest() : BenchmarkTest(Options()) {}
+
+  // Thousands of messages of rows, of which most say that no time was left.
+  static v1::BenchmarkRequest ManyRows() {
+    v1::BenchmarkRequest request = Request(8, 8, 8);
+    for (int i = 1; i < 256; ++i) *request.add_shapes() = request.shapes(0);
+    request.add_types();  // any
+    request.mutable_budget()->set_nanos(1'000'000);
+    return request;
+  }
+};
+
+TEST_F(ShortBenchmarksTest, AClientThatReadsGetsEveryRow) {
+  const Heard heard = Run(ManyRows());
+  EXPECT_EQ(heard.ends.size(), 1u);
+  EXPECT_EQ(heard.rows.back().shape_index(), 255);
+  EXPECT_GE(heard.rows.size(), 2000u) << "more than lies between a server and its client";
+}
+
+TEST_F(ShortBenchmarksTest, AClientThatDoesNotReadCannotHoldTheServer) {
+  // gRPC is to hold little for the client.
+  grpc::ChannelArguments little;
+  little.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 * 1024);
+  little.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const auto stub = v1::GemmService::NewStub(
+      grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), little));
+  Call call(*stub, ManyRows());
   ASSERT_TRUE(call.ReadOne());
   const absl::Time begin = absl::Now();
-  server_->Stop(absl::Milliseconds(50));
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(15));
-  EXPECT_FALSE(call.Finish().status.ok());
+  while (Info().load().benchmark_running() && absl::Now() - begin < absl::Seconds(40)) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  // The limit and ten seconds after the call's begin.
+  EXPECT_GT(absl::Now() - begin, absl::Seconds(8)) << "it was not held at all";
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
+  ExpectSoonFree();
+  const Heard heard = call.Finish();
+  EXPECT_EQ(heard.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(heard.status.error_message(),
+              AllOf(HasSubstr("did not read all rows within the 1s"), HasSubstr("the 10s after it"),
+                    HasSubstr("--benchmark-limit")));
+  EXPECT_TRUE(heard.ends.empty());
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // The bounds of a server's benchmark, on the host.
 #include "server/benchmark/bounded_backend.h"
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -11,7 +14,56 @@ namespace gemmd {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// Launches take as long as the test says.
+class TimedDevice : public gemm::bench::Backend {
+ public:
+  gemm::DeviceCaps caps() const override { return host_->caps(); }
+  gemm::bench::Facts facts() const override { return host_->facts(); }
+  size_t cache_bytes() const override { return host_->cache_bytes(); }
+  size_t free_bytes() const override { return host_->free_bytes(); }
+  absl::StatusOr<gemm::bench::Buffer> Allocate(size_t bytes) override {
+    return host_->Allocate(bytes);
+  }
+  absl::Status Fill(void* data, std::byte value, size_t bytes) override {
+    return host_->Fill(data, value, bytes);
+  }
+  absl::Status Upload(void* device, const void* host, size_t bytes) override {
+    return host_->Upload(device, host, bytes);
+  }
+  absl::Status Synchronize() override { return host_->Synchronize(); }
+  absl::Status Read(const void* from, size_t pitch, size_t width, size_t height,
+                    void* to) override {
+    return host_->Read(from, pitch, width, height, to);
+  }
+  gemm::Launch MakeLaunch(const gemm::Problem& problem, const gemm::Operands& operands,
+                          gemm::Workspace workspace, const gemm::LaunchParams& params) override {
+    return host_->MakeLaunch(problem, operands, workspace, params);
+  }
+  absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
+                              double) override {
+    const size_t call = counts.size();
+    counts.push_back(count);
+    for (int i = 0; i < count; ++i) {
+      if (absl::Status status = enqueue(i); !status.ok()) return status;
+    }
+    if (call >= seconds.size()) return absl::InternalError("more calls than the test knows");
+    return seconds[call];
+  }
+  std::vector<gemm::bench::LaunchFn> VendorAlgorithms(const gemm::Problem& problem,
+                                                      const gemm::Operands& operands,
+                                                      int count) override {
+    return host_->VendorAlgorithms(problem, operands, count);
+  }
+
+  std::vector<int> counts;      // of each call of Time
+  std::vector<double> seconds;  // a launch takes in each
+
+ private:
+  const std::unique_ptr<gemm::bench::Backend> host_ = gemm::bench::CreateHostBackend();
+};
 
 class BoundedBackendTest : public testing::Test {
  protected:
@@ -47,16 +99,47 @@ TEST_F(BoundedBackendTest, LaunchesEndOnceItIsStopped) {
 }
 
 TEST_F(BoundedBackendTest, LongCallsGoInPartsAndCountOnce) {
+  auto own = std::make_unique<TimedDevice>();
+  TimedDevice& device = *own;
+  BoundedBackend backend(std::move(own), 1000, [] { return absl::OkStatus(); });
   std::vector<int> launched;
   const auto enqueue = [&](int i) {
     launched.push_back(i);
     return absl::OkStatus();
   };
-  // Parts of two launches.
-  const auto seconds = backend_.Time(enqueue, 5, 0.1);
-  ASSERT_TRUE(seconds.ok()) << seconds.status();
-  EXPECT_GE(*seconds, 0);
-  EXPECT_THAT(launched, testing::ElementsAre(0, 1, 2, 3, 4));
+  device.seconds = {0.125, 0.25, 0.5};
+  auto mean = backend.Time(enqueue, 5, 0.1);
+  ASSERT_TRUE(mean.ok()) << mean.status();
+  EXPECT_THAT(device.counts, ElementsAre(2, 2, 1)) << "a quarter of a second each";
+  EXPECT_THAT(launched, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_DOUBLE_EQ(*mean, (2 * 0.125 + 2 * 0.25 + 0.5) / 5);
+
+  device.counts.clear();
+  device.seconds = {3, 5};
+  mean = backend.Time(enqueue, 2, 4);
+  ASSERT_TRUE(mean.ok()) << mean.status();
+  EXPECT_THAT(device.counts, ElementsAre(1, 1)) << "one at least";
+  EXPECT_DOUBLE_EQ(*mean, 4);
+
+  device.counts.clear();
+  device.seconds = {0.5};
+  mean = backend.Time(enqueue, 100, 0.001);
+  ASSERT_TRUE(mean.ok()) << mean.status();
+  EXPECT_THAT(device.counts, ElementsAre(100));
+  EXPECT_DOUBLE_EQ(*mean, 0.5);
+}
+
+TEST_F(BoundedBackendTest, NoPartIsBegunOnceItIsStopped) {
+  auto own = std::make_unique<TimedDevice>();
+  TimedDevice& device = *own;
+  BoundedBackend backend(std::move(own), 1000, [this] { return stopped_; });
+  device.seconds = {1, 1, 1};
+  const auto enqueue = [&](int i) {
+    if (i == 1) stopped_ = absl::CancelledError("enough");
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(backend.Time(enqueue, 3, 1).status(), absl::CancelledError("enough"));
+  EXPECT_THAT(device.counts, ElementsAre(1, 1, 1)) << "the last without a launch";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "gemm/problem.h"
@@ -30,6 +31,25 @@ struct Expected {
 // second pass over D. Where intermediate results may overflow it is infinite.
 // `host.c` is C as it was before the product, also where the kernel had C == D.
 Expected ExpectedElement(const Problem& problem, const Operands& host, int64_t i, int64_t j);
+
+// The same for several elements of one product: a row of A and a column of B are
+// converted once for all of their elements, for as long as they fit into 32 MiB
+// on each side. Borrows the problem and the operands. Not thread-safe.
+class ExpectedElements {
+ public:
+  ExpectedElements(const Problem& problem, const Operands& host);
+  ~ExpectedElements();
+  ExpectedElements(const ExpectedElements&) = delete;
+  ExpectedElements& operator=(const ExpectedElements&) = delete;
+
+  Expected At(int64_t i, int64_t j);
+
+ private:
+  struct Lines;
+  const Problem& problem_;
+  const Operands& host_;
+  const std::unique_ptr<Lines> lines_;
+};
 
 // The worst |D - value| / tolerance over elements (i, j): all of them where
 // there are at most `max_samples`, else that many drawn from `seed`, corners
