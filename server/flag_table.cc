@@ -117,9 +117,10 @@ FlagRow Choice(About about, Names<Value> names, Field field) {
 constexpr size_t kTiB = size_t{1} << 40;
 
 // The place of a value in Flags.
-// NOLINTNEXTLINE(bugprone-macro-parentheses): `path` is no expression of its own
+// NOLINTBEGIN(bugprone-macro-parentheses): `path` is no expression of its own
 #define GEMMD_FIELD(path) \
   [](Flags & flags) -> auto& { return flags.path; }
+// NOLINTEND(bugprone-macro-parentheses)
 
 void AddListening(std::vector<FlagRow>& rows) {
   const std::string group = "Listening";
