@@ -503,7 +503,7 @@ TEST_F(EngineTest, DeadlinesPassInTransferAndInTheQueue) {
   JobSpec queued = slow;
   auto running = std::make_shared<JobRecorder>(), late = std::make_shared<JobRecorder>();
   auto first = engine_->Admit(slow, running);
-  queued.deadline = absl::Now() + absl::Milliseconds(5);
+  queued.deadline = absl::Now() + absl::Milliseconds(40);  // well within `slow`
   auto second = engine_->Admit(queued, late);
   ASSERT_TRUE(first.ok() && second.ok());
   (*first)->Start();
