@@ -1,7 +1,6 @@
 #include "server/rpc/benchmark_call.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,21 +24,6 @@ constexpr absl::Duration kPatience = absl::Seconds(10);
 
 }  // namespace
 
-BenchmarkCall* BenchmarkCall::Begin(ServiceContext& service, grpc::CallbackServerContext* call,
-                                    const grpc::ByteBuffer& request) {
-  auto benchmark = std::make_shared<BenchmarkCall>(service, call);
-  BenchmarkCall* const raw = benchmark.get();
-  service.live_calls.Add(std::move(benchmark));
-  absl::Status status = raw->Start(request);
-  {
-    MutexLock lock(raw->mutex_);
-    --raw->busy_;
-    if (!status.ok()) raw->outcome_ = std::move(status);
-  }
-  raw->Advance();
-  return raw;
-}
-
 absl::Status BenchmarkCall::Start(const grpc::ByteBuffer& message) {
   {
     // A server that drains has told so already.
@@ -59,58 +43,20 @@ absl::Status BenchmarkCall::Start(const grpc::ByteBuffer& message) {
   absl::Status stopped;
   {
     MutexLock lock(mutex_);
-    run_ = *run;
+    if (!outcome_.has_value()) run_ = *run;
     stopped = stopped_;
   }
   if (!stopped.ok()) (*run)->Cancel(std::move(stopped));
   return absl::OkStatus();
 }
 
-void BenchmarkCall::Stop(absl::Status why) {
+void BenchmarkCall::CancelWork(const absl::Status& why) {
   std::shared_ptr<BenchmarkRun> run;
   {
     MutexLock lock(mutex_);
-    stopped_.Update(why);
     run = run_;
   }
-  room_.NotifyAll();
-  if (run != nullptr) run->Cancel(std::move(why));
-}
-
-void BenchmarkCall::OnWriteDone(bool) {
-  // After a write that failed the call is cancelled, and OnCancel does the rest.
-  grpc::ByteBuffer written;
-  {
-    MutexLock lock(mutex_);
-    outbox_.OnWritten(written);
-  }
-  room_.NotifyAll();
-  Advance();
-}
-
-void BenchmarkCall::OnCancel() {
-  std::deque<grpc::ByteBuffer> unsent;
-  {
-    MutexLock lock(mutex_);
-    ++busy_;
-    unsent = outbox_.TakeAll();
-  }
-  Stop(WhyCancelled(*call_));
-  {
-    MutexLock lock(mutex_);
-    --busy_;
-  }
-  Advance();
-}
-
-void BenchmarkCall::OnDone() {
-  RpcEnd end{.method = "Benchmark", .elapsed = absl::Now() - began_};
-  {
-    MutexLock lock(mutex_);
-    end.code = outcome_->code();
-  }
-  service_.on_end(end);
-  service_.live_calls.Remove(this);
+  if (run != nullptr) run->Cancel(why);
 }
 
 void BenchmarkCall::BeginDrain() {
@@ -123,7 +69,7 @@ void BenchmarkCall::OnOutline(const BenchmarkOutline& outline) {
   Fill(outline, header);
   header.set_version(service_.version);
   header.set_commit(service_.commit);
-  Send(response);
+  SendWithRoom(response);
 }
 
 void BenchmarkCall::OnProgress(const gemm::bench::Progress& progress) {
@@ -132,7 +78,7 @@ void BenchmarkCall::OnProgress(const gemm::bench::Progress& progress) {
   last_progress_ = now;
   v1::BenchmarkResponse response;
   Fill(progress, *response.mutable_progress());
-  Send(response);
+  SendWithRoom(response);
 }
 
 void BenchmarkCall::OnRows(size_t shape, absl::Span<const gemm::bench::Row> rows) {
@@ -144,7 +90,7 @@ void BenchmarkCall::OnRows(size_t shape, absl::Span<const gemm::bench::Row> rows
     out.set_shape_index(static_cast<int32_t>(shape));
     for (const gemm::bench::Row& row : part) Fill(row, *out.add_rows());
     out.set_complete(rows.empty());
-    Send(response);
+    SendWithRoom(response);
   }
 }
 
@@ -166,52 +112,24 @@ void BenchmarkCall::OnEnd(absl::StatusOr<BenchmarkTotals> totals) {
   Advance();
 }
 
-void BenchmarkCall::Send(const v1::BenchmarkResponse& response) {
-  grpc::ByteBuffer message = Serialize(response);
+void BenchmarkCall::SendWithRoom(const v1::BenchmarkResponse& response) {
   const absl::Time latest = began_ + service_.benchmarks.limits().time + kPatience;
   bool in_time = true;
   {
     MutexLock lock(mutex_);
     while (stopped_.ok() && outbox_.waiting() >= kMostWaiting && in_time) {
-      room_.WaitUntil(mutex_, latest);
+      changed_.WaitUntil(mutex_, latest);
       in_time = absl::Now() < latest;
     }
-    if (stopped_.ok() && outbox_.waiting() < kMostWaiting) outbox_.Push(message);
   }
   if (!in_time) {
-    Stop(absl::DeadlineExceededError(
+    return Stop(absl::DeadlineExceededError(
         absl::StrCat("the client did not read all rows within the ",
                      absl::FormatDuration(service_.benchmarks.limits().time),
                      " that a benchmark may take (the server's flag --benchmark-limit) and the ",
                      absl::FormatDuration(kPatience), " after it")));
   }
-  Advance();
-}
-
-void BenchmarkCall::Advance() {
-  for (;;) {
-    const grpc::ByteBuffer* write = nullptr;
-    std::optional<grpc::Status> finish;
-    {
-      MutexLock lock(mutex_);
-      if (finished_) return;
-      if (outcome_.has_value() && busy_ == 0 && outbox_.idle()) {
-        finished_ = true;
-        finish = ToGrpc(*outcome_);
-      } else {
-        write = outbox_.Next();
-        if (write == nullptr) return;
-        ++busy_;
-      }
-    }
-    if (finish.has_value()) {
-      Finish(*std::move(finish));
-      return;  // gRPC may be done with this object
-    }
-    StartWrite(write);
-    MutexLock lock(mutex_);
-    --busy_;
-  }
+  Send(Serialize(response));
 }
 
 }  // namespace gemmd

@@ -1,6 +1,5 @@
 #include "server/rpc/get_matrix_call.h"
 
-#include <deque>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,21 +12,6 @@
 namespace gemmd {
 
 namespace v1 = gemm::v1;
-
-GetMatrixCall* GetMatrixCall::Begin(ServiceContext& service, grpc::CallbackServerContext* call,
-                                    const grpc::ByteBuffer& request) {
-  auto get = std::make_shared<GetMatrixCall>(service, call);
-  GetMatrixCall* const raw = get.get();
-  service.live_calls.Add(std::move(get));
-  absl::Status status = raw->Start(request);
-  {
-    MutexLock lock(raw->mutex_);
-    --raw->busy_;
-    if (!status.ok()) raw->outcome_ = std::move(status);
-  }
-  raw->Advance();
-  return raw;
-}
 
 absl::Status GetMatrixCall::Start(const grpc::ByteBuffer& message) {
   v1::GetMatrixRequest request;
@@ -45,59 +29,23 @@ absl::Status GetMatrixCall::Start(const grpc::ByteBuffer& message) {
   first.set_offset((*download)->range().offset);
   Send(Serialize(first));
   (*download)->Start();
-  bool cancelled;
+  absl::Status stopped;
   {
     MutexLock lock(mutex_);
     if (!outcome_.has_value()) download_ = *download;
-    cancelled = cancelled_;
+    stopped = stopped_;
   }
-  if (cancelled) (*download)->Cancel(WhyCancelled(*call_));
+  if (!stopped.ok()) (*download)->Cancel(std::move(stopped));
   return absl::OkStatus();
 }
 
-void GetMatrixCall::OnWriteDone(bool) {
-  // After a write that failed the call is cancelled, and OnCancel does the rest.
-  grpc::ByteBuffer written;
-  {
-    MutexLock lock(mutex_);
-    ++busy_;
-    outbox_.OnWritten(written);
-  }
-  written.Clear();
-  {
-    MutexLock lock(mutex_);
-    --busy_;
-  }
-  Advance();
-}
-
-void GetMatrixCall::OnCancel() {
-  std::deque<grpc::ByteBuffer> unsent;
+void GetMatrixCall::CancelWork(const absl::Status& why) {
   std::shared_ptr<Download> download;
   {
     MutexLock lock(mutex_);
-    ++busy_;
-    cancelled_ = true;
-    unsent = outbox_.TakeAll();
     download = download_;
   }
-  unsent.clear();
-  if (download != nullptr) download->Cancel(WhyCancelled(*call_));
-  {
-    MutexLock lock(mutex_);
-    --busy_;
-  }
-  Advance();
-}
-
-void GetMatrixCall::OnDone() {
-  RpcEnd end{.method = "GetMatrix", .elapsed = absl::Now() - began_};
-  {
-    MutexLock lock(mutex_);
-    end.code = outcome_->code();
-  }
-  service_.on_end(end);
-  service_.live_calls.Remove(this);
+  if (download != nullptr) download->Cancel(why);
 }
 
 void GetMatrixCall::OnBytes(ResultPiece piece) { Send(EncodeMatrixData(std::move(piece))); }
@@ -110,41 +58,6 @@ void GetMatrixCall::OnDone(absl::Status status) {
     download = std::move(download_);
   }
   Advance();
-}
-
-void GetMatrixCall::Send(grpc::ByteBuffer message) {
-  {
-    MutexLock lock(mutex_);
-    if (!cancelled_) outbox_.Push(message);
-  }
-  message.Clear();  // one that was not taken is let go unlocked
-  Advance();
-}
-
-void GetMatrixCall::Advance() {
-  for (;;) {
-    const grpc::ByteBuffer* write = nullptr;
-    std::optional<grpc::Status> finish;
-    {
-      MutexLock lock(mutex_);
-      if (finished_) return;
-      if (outcome_.has_value() && busy_ == 0 && outbox_.idle()) {
-        finished_ = true;
-        finish = ToGrpc(*outcome_);
-      } else {
-        write = outbox_.Next();
-        if (write == nullptr) return;
-        ++busy_;
-      }
-    }
-    if (finish.has_value()) {
-      Finish(*std::move(finish));
-      return;  // gRPC may be done with this object
-    }
-    StartWrite(write);
-    MutexLock lock(mutex_);
-    --busy_;
-  }
 }
 
 }  // namespace gemmd

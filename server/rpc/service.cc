@@ -48,7 +48,7 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* GemmService::PutMatrix(grpc::Callback
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GemmService::GetMatrix(
     grpc::CallbackServerContext* call, const grpc::ByteBuffer* request) {
-  return GetMatrixCall::Begin(context_, call, *request);
+  return WriteCall::Begin(std::make_shared<GetMatrixCall>(context_, call), *request);
 }
 
 grpc::ServerUnaryReactor* GemmService::ListMatrices(grpc::CallbackServerContext* call,
@@ -77,7 +77,7 @@ grpc::ServerUnaryReactor* GemmService::GetServerInfo(grpc::CallbackServerContext
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GemmService::Benchmark(
     grpc::CallbackServerContext* call, const grpc::ByteBuffer* request) {
-  return BenchmarkCall::Begin(context_, call, *request);
+  return WriteCall::Begin(std::make_shared<BenchmarkCall>(context_, call), *request);
 }
 
 }  // namespace gemmd

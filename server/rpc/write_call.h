@@ -1,0 +1,65 @@
+// What the calls have in common that answer one request with a stream of
+// messages. The locking is that of MultiplyStream.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/engine/mutex.h"
+#include "server/rpc/live_calls.h"
+#include "server/rpc/outbox.h"
+#include "server/rpc/service_context.h"
+
+namespace gemmd {
+
+class WriteCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public LiveCall {
+ public:
+  // Starts `call` and returns it as gRPC wants it. It lives until it has ended
+  // and those that its work runs on have let go of it.
+  static WriteCall* Begin(std::shared_ptr<WriteCall> call, const grpc::ByteBuffer& request);
+
+  // From gRPC.
+  void OnWriteDone(bool ok) final;
+  void OnCancel() final;
+  void OnDone() final;
+
+ protected:
+  // `method` is a literal.
+  WriteCall(ServiceContext& service, grpc::CallbackServerContext* call, const char* method)
+      : service_(service), call_(call), method_(method) {}
+
+  // Begins the work, or says why it cannot be done.
+  virtual absl::Status Start(const grpc::ByteBuffer& request) = 0;
+  // The work is to end soon with `why`, if it has begun.
+  virtual void CancelWork(const absl::Status& why) = 0;
+
+  // Ends the call soon, whether its work has begun or not. The first call counts.
+  void Stop(const absl::Status& why);
+  // Puts a message behind those that wait; one of a stopped call is dropped.
+  void Send(grpc::ByteBuffer message);
+  // Takes every step that is due. After a change to what is below.
+  void Advance();
+
+  ServiceContext& service_;
+  grpc::CallbackServerContext* const call_;
+  const absl::Time began_ = absl::Now();
+
+  Mutex mutex_;
+  CondVar changed_;  // a message was written, or the call stopped
+  Outbox outbox_ ABSL_GUARDED_BY(mutex_);
+  absl::Status stopped_ ABSL_GUARDED_BY(mutex_);                 // why, once it is to end
+  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);  // once the work has ended
+
+ private:
+  const char* const method_;
+  int busy_ ABSL_GUARDED_BY(mutex_) = 1;  // Begin
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace gemmd
