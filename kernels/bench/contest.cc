@@ -287,6 +287,8 @@ void Contest::LimitTheHopeless() {
   }
   for (Entrant& entrant : entrants_) {
     if (entrant.out || entrant.expected_seconds <= rules_.hopeless * best) continue;
+    // Samples of short runs cost no more than the best's, and one alone says little.
+    if (entrant.expected_seconds <= kSampleSeconds) continue;
     entrant.most_samples = 0;
     entrant.samples = {entrant.expected_seconds};
     entrant.note = absl::StrFormat("one run: %.0f times as long as the best's",

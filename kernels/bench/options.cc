@@ -110,8 +110,9 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
          "Seconds for the whole run: as they run out, samples and then slow kernels are left out")
       ->check(CLI::PositiveNumber)
       ->group("How");
-  app.add_option("--hopeless", rules.hopeless,
-                 "A kernel whose first run takes so many times the best's gets no other")
+  app.add_option(
+         "--hopeless", rules.hopeless,
+         "A kernel whose first run takes so many times the best's, and over 1 ms, gets no other")
       ->check(CLI::Range(1.0, 1e9))
       ->capture_default_str()
       ->group("How");

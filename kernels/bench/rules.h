@@ -8,7 +8,8 @@ namespace gemm::bench {
 struct ContestRules {
   int warmup = 2;       // launches of a kernel before its first timed one
   int iterations = 10;  // timed samples of each; the figure is their median
-  // A kernel whose first run takes so many times the best one's is not run again.
+  // A kernel whose first run takes so many times the best one's, and more than a
+  // millisecond, is not run again.
   double hopeless = 20;
   bool peers = true;
   int vendor_algorithms = 8;  // of cuBLASLt to choose the best from; 0: none

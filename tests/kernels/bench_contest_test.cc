@@ -36,6 +36,8 @@ absl::Status Take(const char* name, const Launch& launch) {
 absl::Status Fast(const Launch& launch) { return Take<1000>("fast", launch); }
 absl::Status Slow(const Launch& launch) { return Take<2000>("slow", launch); }
 absl::Status Hopeless(const Launch& launch) { return Take<50000>("hopeless", launch); }
+absl::Status Instant(const Launch& launch) { return Take<5>("instant", launch); }
+absl::Status Short(const Launch& launch) { return Take<500>("short", launch); }
 absl::Status Idle(const Launch&) {
   now += absl::Milliseconds(1);
   return absl::OkStatus();
@@ -67,6 +69,7 @@ Kernel KernelOf(absl::string_view name, absl::Status (*launch)(const Launch&)) {
 
 const Kernel kFast = KernelOf("fast", Fast), kSlow = KernelOf("slow", Slow),
              kHopeless = KernelOf("hopeless", Hopeless), kRefusing = KernelOf("refusing", Refusing),
+             kInstant = KernelOf("instant", Instant), kShort = KernelOf("short", Short),
              kIncomplete = KernelOf("incomplete", Incomplete), kIdle = KernelOf("idle", Idle);
 
 // Bytes of scratch.
@@ -261,6 +264,14 @@ TEST_F(ContestTest, TheHopelessRunOnce) {
   EXPECT_EQ(rows_[0].iterations, 1);
   EXPECT_THAT(rows_[0].note, HasSubstr("50 times as long"));
   EXPECT_EQ(std::count(launched.begin(), launched.end(), "hopeless"), 2) << "checked and timed";
+}
+
+TEST_F(ContestTest, ShortRunsAreNeverHopeless) {
+  Enter(kShort);
+  Enter(kInstant);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_EQ(rows_[0].iterations, plan_.rules.iterations);
+  EXPECT_EQ(rows_[0].note, "");
 }
 
 TEST_F(ContestTest, PeersAreMeasuredBeside) {
