@@ -8,7 +8,12 @@
 
 namespace gemm {
 
-// Tile columns of a band, see BandedTile, for the launch parameter "swizzle":
+// The launch parameter of kernels whose tiles run in bands.
+inline constexpr ParamSpec kBandParams[] = {
+    {"swizzle", "stride along n, in elements, of a band of tiles; 0: one band", 0, 65536,
+     kOwnChoice}};
+
+// Tile columns of a band, see BandedTile, for that parameter's value:
 // the band's elements along n, 0 for a single band. The own choice is bands of
 // equal width of at most 16 tile columns: about as many as the blocks that run
 // at a time make tile rows, so that together they read little.

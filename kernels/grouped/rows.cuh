@@ -9,27 +9,23 @@
 #include "kernels/core/shared_memory.h"
 #include "kernels/core/tile_grid.h"
 #include "kernels/grouped/kernel.cuh"
+#include "kernels/grouped/name.h"
 #include "kernels/transpose/staged.h"
 
 namespace gemm {
 
-struct GroupedRow {
-  absl::string_view name;
-  absl::string_view summary;
-  GroupedConfig config;
-};
-
-// How the rows of the tables multiply.
+// How the variants multiply.
 inline constexpr absl::string_view kWarpgroups =
     "groups of tile rows; cp.async stages; wgmma on sm_90a, mma.sync elsewhere";
 inline constexpr absl::string_view kPair =
     "groups of tile rows; cp.async stages; mma.sync: two warps make no warpgroup";
 
-// A row as a type: nvcc cannot name kernels by records of a namespace. `Table`
-// has a constexpr GroupedRow kRows[].
+// A variant as a type: nvcc cannot name kernels by records of a namespace. `Table`
+// has a constexpr array kConfigs, whose operands are of the type that kType names.
 template <class Table, size_t kIndex>
 struct GroupedVariant {
-  static constexpr GroupedConfig kConfig = Table::kRows[kIndex].config;
+  static constexpr GroupedConfig kConfig = Table::kConfigs[kIndex];
+  static constexpr GroupedName kName{Table::kType, kConfig};
 };
 
 inline constexpr ParamSpec kGroupedParams[] = {
@@ -82,13 +78,13 @@ absl::Status LaunchGrouped(const Launch& launch) {
 
 template <class Table>
 constexpr auto MakeGroupedRows() {
-  return MakeRows<std::size(Table::kRows)>([](auto index) {
-    constexpr const GroupedRow& kRow = Table::kRows[index];
-    constexpr GroupedConfig kConfig = kRow.config;
+  return MakeRows<std::size(Table::kConfigs)>([](auto index) {
+    using Variant = GroupedVariant<Table, index>;
+    constexpr GroupedConfig kConfig = Variant::kConfig;
     return Kernel{
-        .name = kRow.name,
+        .name = Variant::kName.text(),
         .family = "grouped",
-        .summary = kRow.summary,
+        .summary = kConfig.fills_warpgroups() ? kWarpgroups : kPair,
         .capability = {.min = kConfig.fp8() ? 89 : 80},
         .types = GroupedTypes<kConfig.operand>(),
         .tile_m = kConfig.tile_m,
@@ -100,7 +96,7 @@ constexpr auto MakeGroupedRows() {
         .params = kGroupedParams,
         .auto_rank = 50,
         .workspace_bytes = StagedBytesFor<false, kConfig.trans_b()>,
-        .launch = LaunchGrouped<GroupedVariant<Table, index>>,
+        .launch = LaunchGrouped<Variant>,
     };
   });
 }

@@ -28,10 +28,6 @@ struct TableVariant {
   static constexpr Config kConfig = Table::kRows[kIndex].config;
 };
 
-inline constexpr ParamSpec kParams[] = {
-    {"swizzle", "stride along n, in elements, of a band of tiles; 0: one band", 0, 65536,
-     kOwnChoice}};
-
 template <DType kAccumulate>
 inline constexpr Types kTypes[] = {{DType::kF16, DType::kF16, DType::kF16,
                                     kAccumulate == DType::kF32 ? Compute::kF32 : Compute::kF16}};
@@ -89,7 +85,7 @@ constexpr auto MakeTableRows() {
         .stages = kConfig.stages,
         .threads = kConfig.threads(),
         .shared_memory_bytes = kConfig.shared_bytes(),
-        .params = kParams,
+        .params = kBandParams,
         .auto_rank = 40,
         .workspace_bytes = StagedBytesFor<false, kConfig.trans_b>,
         .launch = LaunchMma<TableVariant<Table, index>>,

@@ -26,10 +26,6 @@ struct Variant {
   static constexpr Config kConfig = Table::kRows[kIndex].config;
 };
 
-inline constexpr ParamSpec kBandParams[] = {
-    {"swizzle", "stride along n, in elements, of a band of tiles; 0: one band", 0, 65536,
-     kOwnChoice}};
-
 constexpr Compute ComputeOf(const Config& config) {
   if (config.type == DType::kF32) return Compute::kTF32;
   return config.accumulate == DType::kF32 ? Compute::kF32 : Compute::kF16;
