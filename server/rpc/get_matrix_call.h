@@ -15,6 +15,7 @@ class GetMatrixCall final : public WriteCall, public DownloadListener {
 
   // From the engine, whose own draining ends the call.
   void OnBytes(ResultPiece piece) override;
+  using WriteCall::OnDone;  // gRPC's, beside it
   void OnDone(absl::Status status) override;
   void BeginDrain() override {}
 
