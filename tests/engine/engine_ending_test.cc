@@ -1,0 +1,141 @@
+// The engine on host devices: what bounds, deadlines, cancellations and drains end.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/engine/engine_fixture.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(EngineTest, CancelAtAnyPointGivesEverythingBack) {
+  Make();
+  const std::vector<float> a = RandomFloats(400 * 400, 1);
+  for (size_t sent = 0; sent <= a.size() * 4; sent += 50000) {
+    auto recorder = std::make_shared<JobRecorder>();
+    auto job = engine_->Admit(Product(400, 400, 400), recorder);
+    ASSERT_TRUE(job.ok()) << job.status();
+    (*job)->Start();
+    if (sent > 0) (*job)->Append(Role::kA, 0, AsCord(a).Subcord(0, sent), [] {});
+    if (sent % 100000 == 0) Send(**job, Role::kB, a, 60000);
+    (*job)->Cancel(absl::CancelledError("by the test"));
+    EXPECT_EQ(recorder->Wait().status().code(), absl::StatusCode::kCancelled);
+    EXPECT_FALSE(recorder->misused());
+  }
+  ExpectNothingHeld();
+}
+
+// Too large to be staged in one block, so that its operands come in on their own.
+
+TEST_F(EngineTest, CancelJustAsItRunsGivesEverythingBack) {
+  Make();
+  const std::vector<float> a = RandomFloats(256 * 256, 1);
+  for (int run = 0; run < 400; ++run) {
+    auto recorder = std::make_shared<JobRecorder>();
+    auto job = engine_->Admit(Product(256, 256, 256), recorder);
+    ASSERT_TRUE(job.ok()) << job.status();
+    (*job)->Start();
+    Send(**job, Role::kA, a, 1 << 20);
+    std::thread canceller([job = *job, delay = run % 100] {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(5 * delay);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+      job->Cancel(absl::CancelledError("by the test"));
+    });
+    Send(**job, Role::kB, a, 1 << 20);
+    const absl::Status status = recorder->Wait().status();
+    EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+    canceller.join();
+  }
+  ExpectNothingHeld();
+}
+
+TEST_F(EngineTest, DeadlinesPassInTransferAndInTheQueue) {
+  EngineOptions options = SmallOptions();
+  options.streams_per_device = 1;
+  Make(options);
+  JobSpec in_transfer = Product(10, 10, 10);
+  in_transfer.deadline = absl::Now() + absl::Milliseconds(20);
+  auto waiting = std::make_shared<JobRecorder>();
+  auto job = engine_->Admit(in_transfer, waiting);
+  ASSERT_TRUE(job.ok());
+  (*job)->Start();
+  EXPECT_THAT(waiting->Wait().status().ToString(),
+              HasSubstr("DEADLINE_EXCEEDED: the deadline passed in transfer"));
+
+  JobSpec slow;
+  slow.a.shape = slow.b.shape = Shape{700, 700, gemm::DType::kF32};
+  slow.a.source = slow.b.source = FromGenerator{{1}};
+  slow.kernel.name = "host_reference";
+  JobSpec queued = slow;
+  auto running = std::make_shared<JobRecorder>(), late = std::make_shared<JobRecorder>();
+  auto first = engine_->Admit(slow, running);
+  queued.deadline = absl::Now() + absl::Milliseconds(40);  // well within `slow`
+  auto second = engine_->Admit(queued, late);
+  ASSERT_TRUE(first.ok() && second.ok());
+  (*first)->Start();
+  (*second)->Start();
+  EXPECT_THAT(late->Wait().status().ToString(), HasSubstr("the deadline passed in the queue"));
+  EXPECT_TRUE(running->Wait().ok());
+  ExpectNothingHeld();
+  queued.deadline = absl::Now();
+  EXPECT_EQ(engine_->Admit(queued, late).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(EngineTest, BoundsRefuseWithWhatToDo) {
+  EngineOptions options = SmallOptions();
+  options.max_jobs = 1;
+  options.max_job_bytes = 1 * kMiB;
+  options.store_bytes = 100 * kKiB;
+  options.max_matrices = 2;
+  Make(options);
+  auto recorder = std::make_shared<JobRecorder>();
+  EXPECT_THAT(engine_->Admit(Product(1000, 1000, 1000), recorder).status().ToString(),
+              HasSubstr("RESOURCE_EXHAUSTED: the job needs 12000000 bytes"));
+  auto job = engine_->Admit(Product(10, 10, 10), recorder);
+  ASSERT_TRUE(job.ok());
+  EXPECT_THAT(engine_->Admit(Product(10, 10, 10), recorder).status().ToString(),
+              HasSubstr("--max-jobs"));
+  (*job)->Start();
+  (*job)->Cancel(absl::CancelledError("done"));
+  job->reset();
+  EXPECT_THAT(Put({200, 200, gemm::DType::kF32}, {}).status().ToString(), HasSubstr("the store"));
+  ASSERT_TRUE(Put({2, 2, gemm::DType::kF32}, RandomFloats(4, 1), {"x", std::nullopt}).ok());
+  EXPECT_EQ(Put({2, 2, gemm::DType::kF32}, RandomFloats(4, 1), {"x", std::nullopt}).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(Put({2, 2, gemm::DType::kF32}, RandomFloats(4, 1)).ok());
+  EXPECT_THAT(Put({2, 2, gemm::DType::kF32}, {}).status().ToString(), HasSubstr("its limit is 2"));
+}
+
+TEST_F(EngineTest, MatrixExpiresAfterItsLastUse) {
+  Make();
+  ASSERT_TRUE(
+      Put({2, 2, gemm::DType::kF32}, RandomFloats(4, 1), {"brief", absl::Milliseconds(60)}).ok());
+  EXPECT_EQ(engine_->ListMatrices("br", 10, "")->matrices.size(), 1u);
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  while (engine_->Stats().matrices.used != 0 && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_EQ(engine_->ListMatrices("", 10, "")->matrices.size(), 0u);
+  ExpectNothingHeld();
+}
+
+TEST_F(EngineTest, DrainRefusesNewWorkAndEndsWhatIsLeft) {
+  Make();
+  auto recorder = std::make_shared<JobRecorder>();
+  auto job = engine_->Admit(Product(10, 10, 10), recorder);
+  ASSERT_TRUE(job.ok());
+  (*job)->Start();
+  engine_->StopAdmitting();
+  EXPECT_EQ(engine_->Admit(Product(1, 1, 1), recorder).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(engine_->Drain(absl::Now() + absl::Milliseconds(20)));
+  EXPECT_EQ(recorder->Wait().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(engine_->Drain(absl::Now() + absl::Seconds(10)));
+}
+
+}  // namespace
+}  // namespace gemmd
