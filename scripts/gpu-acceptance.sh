@@ -8,25 +8,47 @@
 #       stubs of the contract, the test programs in Python, and this script, and
 #       makes .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder,
 #       which is what travels. The bundle must have been made with the programs wire_bench and soak, and
-#       with the GoogleTest programs that kernels-test and device-test are to run.
+#       with those that the pieces are to run: the GoogleTest programs of
+#       kernels-test and device-test, gemm_bench for suites.
 # run   runs pieces, one after the other, each within its time, and writes
 #       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
 #       last lines are a table; the exit code is 0 where every piece passed.
 #
-# Pieces: kernels-test device-test conformance wire latency soak
+# Pieces: kernels-test device-test conformance wire latency soak suites
+#
+# suites leaves the tables, CSV and JSON files and plots of gemm_bench in
+# suites.tar.gz; all rows at 4096 x 4096 x 4096 are its 4096.csv, the standing
+# that docs/kernels.md is made of.
 #
 # The other machine needs glibc and libstdc++ as new as those of the build, the
 # driver with libcudart and libcublas, and python3 with grpcio, protobuf and
-# numpy; torch too for the oracle on the GPU and for the peer of `latency`.
+# numpy; torch too for the oracle on the GPU and for the peer of `latency`, and
+# triton for that of the grouped kernels in `suites`.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-PIECES=(kernels-test device-test conformance wire latency soak)
+PIECES=(kernels-test device-test conformance wire latency soak suites)
 declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=150
-  [latency]=240 [soak]=480)
+  [latency]=240 [soak]=480 [suites]=580)
+
+# What `suites` measures: a name, and the arguments of gemm_bench. The last three
+# are together every row at one size.
+F16=f16:f16:f16:f16 F16_F32=f16:f16:f16:f32 F32=f32:f32:f32:f32
+SUITES=(
+  "sgemm-8 --budget 40 --suite sgemm-8 --family simt,cublas --types $F32 --layout nn"
+  "article --budget 40 --suite article --family simt,cublas --types $F32 --layout nn"
+  "hgemm-27 --budget 60 --suite hgemm-27 --family mma,wmma,cublas --types $F16 --layout nn"
+  "hgemm-125 --budget 100 --suite hgemm-125 --family mma,wmma,cublas --types $F16 --layout nn"
+  "triton-31 --budget 60 --suite triton-31 --family grouped,cublas --types $F16_F32 --layout nn"
+  "narrow --budget 40 --shapes 4096 --family simt,wmma,mma,cublas --types $F32,$F16 --layout nn"
+  "wide --budget 60 --shapes 4096 --family simt,wmma,mma,grouped,cublas
+   --types f64,$F16_F32,bf16:bf16:bf16:f32,f32:f32:f32:tf32 --layout nn"
+  "fp8 --budget 30 --shapes 4096 --family grouped,cublaslt
+   --types e4m3:e4m3:f16:f32,e5m2:e5m2:f16:f32"
+)
 
 LIMIT_MIB=60  # of the archive that pack makes
 BUNDLE="$HERE"
@@ -53,7 +75,8 @@ pack() {
   mkdir -p "$stubs"
   protoc -I "$ROOT/proto" --python_out="$stubs" --grpc_out="$stubs" \
     --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" gemm/v1/gemm.proto
-  cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_peer.py "$BUNDLE/python/"
+  cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_peer.py \
+    "$ROOT"/kernels/bench/triton_peer.py "$BUNDLE/python/"
   cp "$HERE/gpu-acceptance.sh" "$HERE/lib.sh" "$BUNDLE/"
   local commit
   commit="$(git -C "$ROOT" describe --always --dirty --abbrev=40 --exclude '*')"
@@ -127,14 +150,26 @@ with_server() {
     --log "$OUT_DIR/.$piece.server.log" "$@"
 }
 
-# gtests PATTERN...: every program of the bundle that matches.
+# gtests PROCESSES PATTERN...: every program of the bundle that matches, its tests
+# shared among so many processes.
 gtests() {
-  local pattern program found=0 failed=0
+  local processes="$1" pattern program name part found=0 failed=0 running
+  shift
   for pattern in "$@"; do
     for program in $(compgen -G "$BUNDLE/bin/$pattern"); do
-      found=1
-      "$program" --gtest_brief=1 --gtest_output="json:$OUT_DIR/.$(basename "$program").json" ||
-        failed=1
+      found=1 running=()
+      name="$OUT_DIR/.$(basename "$program")"
+      for ((part = 0; part < processes; ++part)); do
+        GTEST_TOTAL_SHARDS=$processes GTEST_SHARD_INDEX=$part "$program" --gtest_brief=1 \
+          --gtest_output="json:$name.$part.json" >"$name.$part.log" 2>&1 &
+        running+=($!)
+      done
+      for ((part = 0; part < processes; ++part)); do
+        wait "${running[part]}" || failed=1
+        echo "$(basename "$program"), part $((part + 1)) of $processes:"
+        cat "$name.$part.log"
+        rm "$name.$part.log"
+      done
     done
   done
   ((found)) || { echo "the bundle has none of: $*"; return 1; }
@@ -143,8 +178,9 @@ gtests() {
 
 baseline="wire_bench serve-baseline --listen {beside1}"
 
-run_kernels-test() { gtests '*kernels_test'; }
-run_device-test() { gtests '*device_test' 'engine*_test'; }
+# The checks are the host's work: it takes all of its cores.
+run_kernels-test() { gtests "$(nproc)" '*kernels_test'; }
+run_device-test() { gtests 1 '*device_test' 'engine*_test'; }
 run_conformance() {
   local flags=()
   [[ $DEVICES == cuda* ]] || flags=(--quick)
@@ -168,6 +204,28 @@ run_latency() {
 run_soak() {
   with_server soak -- "$BUNDLE/bin/soak" --server '{address}' --metrics '{metrics}' --pid '{pid}' \
     --seconds "$SOAK_SECONDS" --json "$OUT_DIR/.soak.json"
+}
+
+run_suites() {
+  local folder="$OUT_DIR/.suites" suite name words failed=0
+  mkdir -p "$folder"
+  for suite in "${SUITES[@]}"; do
+    read -ra words -d '' <<<"$suite" || true
+    name="${words[0]}"
+    "$BUNDLE/bin/gemm_bench" --device "${DEVICES%%,*}" --brief --quiet "${words[@]:1}" \
+      --csv "$folder/$name.csv" --json "$folder/$name.json" --plot "$folder/$name.svg" ||
+      failed=1
+  done
+  awk 'NR == 1 || FNR > 1' "$folder"/{narrow,wide,fp8}.csv >"$folder/4096.csv" || failed=1
+  if python3 -c 'import triton' 2>/dev/null; then
+    python3 "$BUNDLE/python/triton_peer.py" "$folder/triton-31.csv" --csv "$folder/triton.csv" ||
+      failed=1
+  else
+    echo "no peer of the grouped kernels: this python3 has no triton"
+  fi
+  tar -C "$folder" -czf "$OUT_DIR/suites.tar.gz" .
+  rm -r "$folder"
+  return $failed
 }
 
 run_piece() {
