@@ -108,7 +108,7 @@ main() {
     times+=("$(printf '%-40s %8s  exit status %d' "$command" "$(as_time "$(seconds_since "$start")")" "$status")")
     ((status == 0)) || break
   done
-  say "$SUITE, $(nproc) cores, commit $(git -C "$ROOT" rev-parse --short HEAD)"
+  say "$SUITE, $(nproc) cores, commit $(git -C "$TARGET/root/gemmd" rev-parse --short HEAD)"
   printf '    %s\n' "${times[@]}"
   return "$status"
 }
