@@ -1,9 +1,8 @@
 // From the rows of a table of thread-tiled variants to rows of the catalogue.
 #pragma once
 
-#include <algorithm>
-
 #include "kernels/core/cuda_status.h"
+#include "kernels/core/tile_bands.h"
 #include "kernels/core/tile_grid.h"
 #include "kernels/simt/tiled.cuh"
 #include "kernels/simt/tiled_variants.h"
@@ -13,16 +12,6 @@ namespace gemm {
 
 // Columns of D to a band of tiles where the caller leaves the choice open.
 inline constexpr int64_t kTiledBand = 2048;
-
-inline constexpr ParamSpec kTiledParams[] = {
-    {"swizzle", "stride along N in elements of a band of tiles; 0: off", 0, 65536, kOwnChoice}};
-
-// Tile columns of a band.
-inline int BandOf(const TiledConfig& config, int64_t swizzle, int tiles_n) {
-  if (swizzle == kOwnChoice) swizzle = kTiledBand;
-  if (swizzle == 0) return tiles_n;
-  return static_cast<int>(std::clamp<int64_t>(swizzle / config.block_n, 1, tiles_n));
-}
 
 template <class Variant>
 absl::Status LaunchTiled(const Launch& launch) {
@@ -42,9 +31,10 @@ absl::Status LaunchTiled(const Launch& launch) {
                                         p.m,
                                         p.n,
                                         p.k};
+  const int64_t swizzle = launch.params[0] == kOwnChoice ? kTiledBand : launch.params[0];
   TiledKernel<Variant><<<grid->blocks(), kConfig.threads(), 0, launch.stream>>>(
       operands, MakeEpilogue<kConfig.type>(p, o), grid->tiles_m, grid->tiles_n,
-      BandOf(kConfig, launch.params[0], grid->tiles_n));
+      BandTiles(swizzle, grid->tiles_n, kConfig.block_n));
   return CudaStatus(cudaGetLastError(), "launch of a thread-tiled kernel");
 }
 
@@ -66,7 +56,7 @@ constexpr Kernel TiledKernelRow(const TiledRow& row) {
       .stages = config.buffers,
       .threads = config.threads(),
       .shared_memory_bytes = sizeof(SharedSlice<Variant>) * static_cast<size_t>(config.buffers),
-      .params = kTiledParams,
+      .params = kBandParams,
       .auto_rank = 20,
       .workspace_bytes = StagedBytesFor<false, false>,
       .launch = LaunchTiled<Variant>,

@@ -60,6 +60,14 @@ class EngineTest : public ::testing::Test {
     return spec;
   }
 
+  // The same, both operands drawn on the device.
+  static JobSpec DrawnProduct(int64_t m, int64_t n, int64_t k) {
+    JobSpec spec = Product(m, n, k);
+    spec.a.source = FromGenerator{{1}};
+    spec.b.source = FromGenerator{{2}};
+    return spec;
+  }
+
   static void Send(Job& job, Role role, const std::vector<float>& values, size_t chunk) {
     absl::Cord all = AsCord(values);
     uint64_t offset = 0;

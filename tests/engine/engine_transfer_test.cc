@@ -108,11 +108,7 @@ TEST_F(EngineTest, AMatrixDeletedByNameOnItsWayDoesNotStay) {
 
 TEST_F(EngineTest, SlowReceiverHoldsItsWindowAndNoMore) {
   Make();
-  JobSpec spec;
-  spec.a.shape = Shape{1000, 10, gemm::DType::kF32};
-  spec.a.source = FromGenerator{{1}};
-  spec.b.shape = Shape{10, 1000, gemm::DType::kF32};
-  spec.b.source = FromGenerator{{2}};
+  const JobSpec spec = DrawnProduct(1000, 1000, 10);
   auto recorder = std::make_shared<JobRecorder>(/*hold=*/1000);
   auto job = engine_->Admit(spec, recorder);
   ASSERT_TRUE(job.ok());
@@ -191,11 +187,7 @@ class ScatteringRecorder : public JobRecorder {
 // A piece let go while the next is being fetched must not overtake it.
 TEST_F(EngineTest, PiecesStayInOrderHoweverTheyAreLetGo) {
   Make();
-  JobSpec spec;
-  spec.a.shape = Shape{1000, 4, gemm::DType::kF32};
-  spec.a.source = FromGenerator{{1}};
-  spec.b.shape = Shape{4, 1000, gemm::DType::kF32};
-  spec.b.source = FromGenerator{{2}};
+  const JobSpec spec = DrawnProduct(1000, 1000, 4);
   std::vector<std::byte> first;
   Scatterer scatterer;
   for (int run = 0; run < 20; ++run) {
