@@ -93,43 +93,70 @@ absl::Status SetEpilogue(const Problem& problem, const Operands& operands,
   return calls.status();
 }
 
-// The heuristic's answers, best guess first. UNIMPLEMENTED where there is none.
-absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> ChooseAlgorithms(cublasLtHandle_t handle,
-                                                                   size_t workspace_bytes,
-                                                                   LtPlan& plan, int count) {
+// Algorithms that split k leave out its end where it is no multiple of the tile's
+// on Hopper, in 12.x and 13.x: github.com/facebookexperimental/triton/pull/2767.
+constexpr int64_t kLargestTileK = 128;
+bool MayLeaveOutEndOfK(const cublasLtMatmulAlgo_t& algorithm, int64_t k) {
+  if (k % kLargestTileK == 0) return false;
+  int32_t parts = 0;
+  size_t written = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoConfigGetAttribute(
+      &algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof(parts), &written);
+  return status != CUBLAS_STATUS_SUCCESS || parts > 1;
+}
+
+// At most `count` of the heuristic's answers that are right at any k, best guess
+// first, for those ways to add up parts of k; none where it has none.
+absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> AskHeuristic(cublasLtHandle_t handle,
+                                                               size_t workspace_bytes,
+                                                               uint32_t reductions, int64_t k,
+                                                               LtPlan& plan, int count) {
   constexpr uint32_t kAlignment = kRowAlignment;
-  // As in libraries.cc: no reduction in the output's type.
-  constexpr uint32_t kReductions =
-      CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  constexpr int kMostLeftOut = 16;
   cublasLtMatmulPreferenceOpaque_t preference;
   Calls calls;
   calls.Add(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
   SetPreference(calls, preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                 static_cast<uint64_t>(workspace_bytes));
-  SetPreference(calls, preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kReductions);
+  SetPreference(calls, preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     SetPreference(calls, preference, attribute, kAlignment);
   }
   if (!calls.status().ok()) return calls.status();
-  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(count));
+  const int asked = k % kLargestTileK == 0 ? count : count + kMostLeftOut;
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(asked));
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle, &plan.product, &plan.a, &plan.b, &plan.c, &plan.d,
-                                     &preference, count, results.data(), &found);
+                                     &preference, asked, results.data(), &found);
   if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED) {
     return CublasStatus(status, "cublasLtMatmulAlgoGetHeuristic");
   }
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; ++i) {
     const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
-    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
-  }
-  if (algorithms.empty()) {
-    return absl::UnimplementedError("cuBLASLt has no algorithm for this problem");
+    if (result.state != CUBLAS_STATUS_SUCCESS || MayLeaveOutEndOfK(result.algo, k)) continue;
+    algorithms.push_back(result.algo);
+    if (static_cast<int>(algorithms.size()) == count) break;
   }
   return algorithms;
+}
+
+// UNIMPLEMENTED where there is none.
+absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> ChooseAlgorithms(cublasLtHandle_t handle,
+                                                                   size_t workspace_bytes,
+                                                                   int64_t k, LtPlan& plan,
+                                                                   int count) {
+  // As in libraries.cc: no reduction in the output's type.
+  constexpr uint32_t kWhole = CUBLASLT_REDUCTION_SCHEME_NONE;
+  constexpr uint32_t kAny = kWhole | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  for (const uint32_t reductions : {kAny, kWhole}) {
+    auto algorithms = AskHeuristic(handle, workspace_bytes, reductions, k, plan, count);
+    if (!algorithms.ok() || !algorithms->empty()) return algorithms;
+  }
+  return absl::UnimplementedError("cuBLASLt has no algorithm for this problem");
 }
 
 // Plans for `problem` as it is, with the fused epilogue where one is given.
@@ -142,7 +169,7 @@ absl::StatusOr<std::vector<LtPlan>> PlansWith(std::optional<cublasLtEpilogue_t> 
   if (status.ok() && epilogue) status = SetEpilogue(problem, operands, *epilogue, plan);
   if (!status.ok()) return status;
   plan.fused_epilogue = epilogue.has_value();
-  const auto algorithms = ChooseAlgorithms(handle, workspace_bytes, plan, count);
+  const auto algorithms = ChooseAlgorithms(handle, workspace_bytes, problem.k, plan, count);
   if (!algorithms.ok()) return algorithms.status();
   std::vector<LtPlan> plans;
   for (const cublasLtMatmulAlgo_t& algorithm : *algorithms) {

@@ -38,6 +38,11 @@ absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Opera
 absl::Status LaunchLt(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
+  // cublasLtMatmul leaves D as it is where alpha is 0 and C is another matrix.
+  if (p.alpha == 0 && p.beta != 0) {
+    const absl::Status status = MakeScalars(p).status();
+    return status.ok() ? ApplyWithoutProduct(p, o, launch.stream) : status;
+  }
   const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(p, o);
   if (!plan.ok()) return plan.status();
   if (!(*plan)->fused_epilogue && NeedsWideProduct(p)) return LaunchWide(launch);

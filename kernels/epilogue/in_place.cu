@@ -33,6 +33,15 @@ __global__ void WideKernel(const Epilogue<kD> epilogue, const float* wide, int64
   }
 }
 
+template <DType kD>
+__global__ void WithoutProductKernel(const Epilogue<kD> epilogue, int64_t m, int64_t n) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
+       e += step) {
+    epilogue.Store(0, e / n, e % n);
+  }
+}
+
 unsigned BlocksFor(const Problem& problem) {
   return static_cast<unsigned>(
       std::min((problem.m * problem.n + kThreads - 1) / kThreads, kMaxBlocks));
@@ -55,6 +64,13 @@ absl::Status Apply(Problem problem, const Operands& operands, cudaStream_t strea
   InPlaceKernel<kD><<<BlocksFor(problem), kThreads, 0, stream>>>(
       MakeEpilogue<kD>(problem, operands), problem.m, problem.n);
   return CudaStatus(cudaGetLastError(), "launch of the bias and activation pass");
+}
+
+template <DType kD>
+absl::Status WithoutProduct(const Problem& problem, const Operands& operands, cudaStream_t stream) {
+  WithoutProductKernel<kD><<<BlocksFor(problem), kThreads, 0, stream>>>(
+      MakeEpilogue<kD>(problem, operands), problem.m, problem.n);
+  return CudaStatus(cudaGetLastError(), "launch of the epilogue without a product");
 }
 
 }  // namespace
@@ -105,6 +121,23 @@ absl::Status ApplyBiasAndActivation(const Problem& problem, const Operands& oper
     default:
       return absl::UnimplementedError(
           absl::StrCat("output dtype ", Name(problem.types.d), " has no bias and activation pass"));
+  }
+}
+
+absl::Status ApplyWithoutProduct(const Problem& problem, const Operands& operands,
+                                 CUstream_st* stream) {
+  switch (problem.types.d) {
+    case DType::kF64:
+      return WithoutProduct<DType::kF64>(problem, operands, stream);
+    case DType::kF32:
+      return WithoutProduct<DType::kF32>(problem, operands, stream);
+    case DType::kF16:
+      return WithoutProduct<DType::kF16>(problem, operands, stream);
+    case DType::kBF16:
+      return WithoutProduct<DType::kBF16>(problem, operands, stream);
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("output dtype ", Name(problem.types.d), " has no pass of its own"));
   }
 }
 

@@ -44,4 +44,9 @@ absl::Status FinishWideProduct(const Problem& problem, const Operands& operands,
 absl::Status ApplyBiasAndActivation(const Problem& problem, const Operands& operands,
                                     CUstream_st* stream);
 
+// Enqueues D = act(beta * C + bias): the problem with alpha 0. A and B are not
+// looked at.
+absl::Status ApplyWithoutProduct(const Problem& problem, const Operands& operands,
+                                 CUstream_st* stream);
+
 }  // namespace gemm

@@ -82,5 +82,21 @@ TEST_F(GpuLibraries, PlansComeBackAfterTheyWereForgotten) {
   }
 }
 
+// Products that libraries like to split along k, with an end of k beside every
+// tile's: what is left out there is many times the bound.
+TEST_F(GpuLibraries, TheEndOfKIsSummed) {
+  std::mt19937_64 random(15);
+  for (const Kernel* kernel : Catalogue()) {
+    if (kernel->family != "cublas" && kernel->family != "cublaslt") continue;
+    for (const int64_t k : {4099, 8195, 16387, 32771}) {
+      for (const int64_t mn : {17, 64, 256}) {
+        ProductCase product = RandomCase(kernel->types[0], mn, mn, k, random);
+        product.problem.alpha = 1;
+        ASSERT_EQ(CheckOnGpu(*kernel, product, Defaults(*kernel)), "") << kernel->name;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gemm::testing
