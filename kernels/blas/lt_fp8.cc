@@ -10,10 +10,16 @@ namespace gemm {
 namespace {
 
 constexpr LoadLayout kLayout{.trans_a = false, .trans_b = true};
-constexpr int64_t kMultiple = 16;
+// What cuBLASLt takes of n; and of k, so that it may split it: see lt_plan.cc.
+constexpr int64_t kMultipleN = 16;
+constexpr int64_t kMultipleK = 128;
 constexpr size_t kScratchAlignment = 256;
 
-constexpr int64_t Padded(int64_t size) { return (size + kMultiple - 1) / kMultiple * kMultiple; }
+constexpr int64_t RoundUp(int64_t size, int64_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
+constexpr int64_t PaddedN(int64_t n) { return RoundUp(n, kMultipleN); }
+constexpr int64_t PaddedK(int64_t k) { return RoundUp(k, kMultipleK); }
 
 size_t Aligned(int64_t bytes) {
   return (static_cast<size_t>(bytes) + kScratchAlignment - 1) / kScratchAlignment *
@@ -31,13 +37,13 @@ struct Fp8Scratch {
 };
 
 Fp8Scratch ScratchFor(const Problem& p) {
-  const bool pad_k = Padded(p.k) != p.k, pad_n = Padded(p.n) != p.n;
+  const bool pad_k = PaddedK(p.k) != p.k, pad_n = PaddedN(p.n) != p.n;
   return {
       .transposes = Aligned(static_cast<int64_t>(StagedBytes(p, kLayout))),
-      .padded_a = pad_k ? Aligned(p.m * Padded(p.k)) : 0,
-      .padded_b = pad_k || pad_n ? Aligned(Padded(p.n) * Padded(p.k)) : 0,
+      .padded_a = pad_k ? Aligned(p.m * PaddedK(p.k)) : 0,
+      .padded_b = pad_k || pad_n ? Aligned(PaddedN(p.n) * PaddedK(p.k)) : 0,
       .wide =
-          pad_n || NeedsWideProduct(p) ? Aligned(p.m * PitchBytes(Padded(p.n), DType::kF32)) : 0,
+          pad_n || NeedsWideProduct(p) ? Aligned(p.m * PitchBytes(PaddedN(p.n), DType::kF32)) : 0,
   };
 }
 
@@ -47,7 +53,7 @@ absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_s
                          Staged& staged) {
   Problem& p = staged.problem;
   Operands& o = staged.operands;
-  const int64_t k = Padded(p.k);
+  const int64_t k = PaddedK(p.k);
   if (sizes.padded_a > 0) {
     const absl::Status status = CopyPadded({o.a, p.m, p.k, o.lda}, scratch, p.m, k, stream);
     if (!status.ok()) return status;
@@ -56,7 +62,7 @@ absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_s
   }
   if (sizes.padded_b > 0) {
     std::byte* const b = scratch + sizes.padded_a;
-    const absl::Status status = CopyPadded({o.b, p.n, p.k, o.ldb}, b, Padded(p.n), k, stream);
+    const absl::Status status = CopyPadded({o.b, p.n, p.k, o.ldb}, b, PaddedN(p.n), k, stream);
     if (!status.ok()) return status;
     o.b = b;
     o.ldb = k;
@@ -68,7 +74,7 @@ absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_s
 // The product with n padded into f32 scratch, then D from its columns.
 absl::Status LaunchPaddedN(const Launch& launch) {
   Problem padded = launch.problem;
-  padded.n = Padded(padded.n);
+  padded.n = PaddedN(padded.n);
   const WideProduct wide = MakeWideProduct(padded, launch.operands, launch.workspace);
   const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(wide.problem, wide.operands);
   if (!plan.ok()) return plan.status();
@@ -94,7 +100,7 @@ absl::Status LaunchLtFp8(const Launch& launch) {
                        .params = launch.params,
                        .stream = launch.stream,
                        .libraries = launch.libraries};
-  const bool pad_n = Padded(staged->problem.n) != staged->problem.n;
+  const bool pad_n = PaddedN(staged->problem.n) != staged->problem.n;
   return pad_n ? LaunchPaddedN(product) : LaunchLt(product);
 }
 
