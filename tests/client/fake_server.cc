@@ -76,7 +76,7 @@ grpc::Status FakeServer::Begin(const char* method, grpc::ServerContext* context)
   while (faults_.stall && !context->IsCancelled()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return grpc::Status::OK;
+  return context->IsCancelled() ? grpc::Status::CANCELLED : grpc::Status::OK;
 }
 
 FakeServer::MatrixPtr FakeServer::Find(const v1::MatrixRef& ref) {
@@ -224,6 +224,16 @@ grpc::Status FakeServer::MultiplyUnary(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
+FakeServer::MatrixPtr FakeServer::Upload(const v1::PutMatrixHeader& header) {
+  const MatrixPtr made = Make(header.shape(), header.keep());
+  if (header.upload_id().empty()) return made;
+  std::lock_guard<std::mutex> lock(mutex_);
+  // Another stripe may have been quicker.
+  const auto [it, inserted] = uploads_.emplace(header.upload_id(), made);
+  if (!inserted) matrices_.erase(made->info.id());
+  return it->second;
+}
+
 grpc::Status FakeServer::PutMatrix(grpc::ServerContext* context,
                                    grpc::ServerReader<v1::PutMatrixRequest>* reader,
                                    v1::PutMatrixResponse* response) {
@@ -231,23 +241,7 @@ grpc::Status FakeServer::PutMatrix(grpc::ServerContext* context,
   v1::PutMatrixRequest request;
   if (!reader->Read(&request)) return {grpc::StatusCode::INVALID_ARGUMENT, "no header"};
   const v1::PutMatrixHeader header = request.header();
-  MatrixPtr matrix;
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const auto known = uploads_.find(header.upload_id());
-    if (!header.upload_id().empty() && known != uploads_.end()) matrix = matrices_[known->second];
-    lock.unlock();
-    if (matrix == nullptr) matrix = Make(header.shape(), header.keep());
-    lock.lock();
-    if (!header.upload_id().empty()) {
-      // Another stripe may have been quicker.
-      const auto [it, inserted] = uploads_.emplace(header.upload_id(), matrix->info.id());
-      if (!inserted && it->second != matrix->info.id()) {
-        matrices_.erase(matrix->info.id());
-        matrix = matrices_[it->second];
-      }
-    }
-  }
+  const MatrixPtr matrix = Upload(header);
   uint64_t next = header.range().offset();
   uint64_t received = 0;
   while (reader->Read(&request)) {

@@ -61,6 +61,8 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   grpc::Status Begin(const char* method, grpc::ServerContext* context);
   MatrixPtr Find(const gemm::v1::MatrixRef& ref);
   MatrixPtr Make(const gemm::v1::MatrixShape& shape, const gemm::v1::Keep& keep);
+  // The matrix of an upload's first stripe, for all of its stripes.
+  MatrixPtr Upload(const gemm::v1::PutMatrixHeader& header);
   void Forget(const std::string& id);
   grpc::Status Resolve(const gemm::v1::Operand& operand, std::string* elements,
                        gemm::v1::MatrixShape* shape);
@@ -94,8 +96,8 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;
   std::map<std::string, int> calls_;
-  std::map<std::string, MatrixPtr> matrices_;   // by id
-  std::map<std::string, std::string> uploads_;  // upload id -> matrix id
+  std::map<std::string, MatrixPtr> matrices_;  // by id
+  std::map<std::string, MatrixPtr> uploads_;   // by upload id; they may be forgotten
   int last_id_ = 0;
 };
 
