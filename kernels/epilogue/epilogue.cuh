@@ -12,6 +12,12 @@
 
 namespace gemm {
 
+// Writes up to 16 bytes as one: an assignment may be split into its elements.
+template <class Word>
+__device__ __forceinline__ void StoreWord(Word* to, const Word& word) {
+  __stwb(to, word);
+}
+
 // A kernel argument. Its branches are uniform over the grid.
 template <DType kD>
 struct Epilogue {
@@ -42,6 +48,13 @@ struct Epilogue {
   // Writes element (i, j) of D.
   __device__ void Store(Scalar sum, int64_t i, int64_t j) const {
     d[i * ldd + j] = Element::Store(Value(sum, i, j));
+  }
+
+  // Whether D is alpha times the sums, as in most products. A kernel that stores
+  // those apart keeps the rest out of the way: its code is long, and what is
+  // jumped over has to be fetched, too.
+  __device__ bool OnlyScales() const {
+    return beta == Scalar(0) && bias_axis == BiasAxis::kNone && activation == Activation::kNone;
   }
 
   // kCount neighbours of a row, moved as one vector.
@@ -81,13 +94,27 @@ struct Epilogue {
 #pragma unroll
       for (int x = 0; x < kCount; ++x) values[x] = Activate(activation, leaky_slope, values[x]);
     }
+    StoreValues(values, i, j);
+  }
+
+  // The same where OnlyScales() and all of the run lies in D.
+  template <int kCount>
+  __device__ void StoreScaledRun(const Scalar (&sums)[kCount], int64_t i, int64_t j) const {
+    Scalar values[kCount];
+#pragma unroll
+    for (int x = 0; x < kCount; ++x) values[x] = alpha * sums[x];
+    StoreValues(values, i, j);
+  }
+
+ private:
+  template <int kCount>
+  __device__ void StoreValues(const Scalar (&values)[kCount], int64_t i, int64_t j) const {
     Run<kCount> run;
 #pragma unroll
     for (int x = 0; x < kCount; ++x) run.elements[x] = Element::Store(values[x]);
-    // By an intrinsic: the compiler may split an assignment into its elements.
     RunWord<sizeof(run)> word;
     memcpy(&word, &run, sizeof(run));
-    __stwb(reinterpret_cast<RunWord<sizeof(run)>*>(d + i * ldd + j), word);
+    StoreWord(reinterpret_cast<RunWord<sizeof(run)>*>(d + i * ldd + j), word);
   }
 };
 

@@ -8,6 +8,7 @@
 #include "kernels/mma/arguments.cuh"
 #include "kernels/mma/pipeline.cuh"
 #include "kernels/mma/store.cuh"
+#include "kernels/ptx/indices.cuh"
 
 namespace gemm::mma {
 
@@ -22,19 +23,6 @@ __device__ __forceinline__ uint32_t SharedStages() {
     __shared__ __align__(128) std::byte stages[kConfig.shared_bytes()];
     return ptx::SharedAddress(stages);
   }
-}
-
-// blockIdx.x and threadIdx.x, read anew, so that what follows from them is
-// computed anew and not kept in registers over the product.
-__device__ __forceinline__ unsigned BlockIndex() {
-  unsigned index;
-  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
-  return index;
-}
-__device__ __forceinline__ int ThreadIndex() {
-  int index;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
-  return index;
 }
 
 // A thread's lane, and its warp's place in the block.
@@ -69,8 +57,8 @@ __global__ __launch_bounds__(
   do {
     product.Clear();
     pipeline.MultiplyTile(product);
-    if constexpr (!kConfig.persistent) tile = BlockIndex();
-    const WarpPlace<Variant> place(ThreadIndex());
+    if constexpr (!kConfig.persistent) tile = ptx::BlockAnew();
+    const WarpPlace<Variant> place(ptx::ThreadAnew());
     const TileOrigin origin = OriginOf<Variant>(tile, args);
     const bool inside =
         origin.i + kConfig.tile_m() <= args.m && origin.j + kConfig.tile_n() <= args.n;

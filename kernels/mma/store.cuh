@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/epilogue/epilogue.cuh"
 #include "kernels/mma/warp_product.cuh"
@@ -39,12 +40,6 @@ __device__ __forceinline__ float2 Widen(uint32_t pair) {
 }
 __device__ __forceinline__ float2 Widen(const float2& pair) { return pair; }
 
-// Whether D is alpha times the sums.
-__device__ __forceinline__ bool OnlyScales(const Epilogue<DType::kF16>& epilogue) {
-  return epilogue.beta == 0 && epilogue.bias_axis == BiasAxis::kNone &&
-         epilogue.activation == Activation::kNone;
-}
-
 // A lane's part of the warp's tile of D: kRows rows 8 apart, from (i, j) on, in
 // each of which it has a pair in each mma tile.
 template <class Variant>
@@ -64,27 +59,15 @@ struct LaneTile {
 
   // All of the warp's tile lies in D, and nothing but alpha follows the sums.
   __device__ void StoreScaled() const {
-    __half* d = epilogue.d + i * epilogue.ldd + j;
-#pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-      uint32_t pairs[kColumns];
-#pragma unroll
-      for (int x = 0; x < kColumns; ++x) {
-        const float2 sums = Widen(PairOf(product.sums[row / 2][x], row % 2));
-        const __half2 pair = __floats2half2_rn(epilogue.alpha * sums.x, epilogue.alpha * sums.y);
-        pairs[x] = *reinterpret_cast<const uint32_t*>(&pair);
-      }
-      if constexpr (kCollective) {
-        TransposeInQuad(pairs, lane);
-        *reinterpret_cast<uint4*>(d) = {pairs[0], pairs[1], pairs[2], pairs[3]};
-      } else {
-#pragma unroll
-        for (int x = 0; x < kColumns; ++x) {
-          *reinterpret_cast<uint32_t*>(d + x * Config::kMmaN) = pairs[x];
-        }
-      }
-      d += 8 * epilogue.ldd;
+    const float alpha = epilogue.alpha;
+    if constexpr (std::is_same_v<Pair, uint32_t>) {
+      if (alpha == 1) return StorePairs([](uint32_t sums) { return sums; });
     }
+    StorePairs([alpha](const Pair& pair) {
+      const float2 sums = Widen(pair);
+      const __half2 scaled = __floats2half2_rn(alpha * sums.x, alpha * sums.y);
+      return *reinterpret_cast<const uint32_t*>(&scaled);
+    });
   }
 
   // The general case. The loops are not unrolled, for the code of an epilogue is
@@ -108,6 +91,29 @@ struct LaneTile {
   }
 
  private:
+  template <class Rounded>
+  __device__ void StorePairs(const Rounded& rounded) const {
+    __half* d = epilogue.d + i * epilogue.ldd + j;
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      uint32_t pairs[kColumns];
+#pragma unroll
+      for (int x = 0; x < kColumns; ++x) {
+        pairs[x] = rounded(PairOf(product.sums[row / 2][x], row % 2));
+      }
+      if constexpr (kCollective) {
+        TransposeInQuad(pairs, lane);
+        StoreWord(reinterpret_cast<uint4*>(d), uint4{pairs[0], pairs[1], pairs[2], pairs[3]});
+      } else {
+#pragma unroll
+        for (int x = 0; x < kColumns; ++x) {
+          *reinterpret_cast<uint32_t*>(d + x * Config::kMmaN) = pairs[x];
+        }
+      }
+      d += 8 * epilogue.ldd;
+    }
+  }
+
   __device__ void StoreRow(Pair (&pairs)[kColumns], int64_t at_i, int64_t m, int64_t n) const {
     if constexpr (kCollective) {
       float even[4], odd[4];
@@ -144,7 +150,7 @@ __device__ void StoreWarpTile(const WarpProduct<Variant>& product,
   constexpr int kLaneColumns = LaneTile<Variant>::kCollective ? Config::kMmaN : 2;
   const LaneTile<Variant> tile{product, epilogue, first_i + lane / 4,
                                first_j + lane % 4 * kLaneColumns, lane};
-  if (inside && OnlyScales(epilogue)) {
+  if (inside && epilogue.OnlyScales()) {
     tile.StoreScaled();
   } else {
     tile.StoreGeneral(m, n);

@@ -6,6 +6,7 @@
 
 #include "kernels/core/tile_order.h"
 #include "kernels/epilogue/epilogue.cuh"
+#include "kernels/ptx/indices.cuh"
 #include "kernels/simt/tiled_copy.cuh"
 
 namespace gemm {
@@ -216,7 +217,7 @@ __global__ __launch_bounds__(
     TwoBuffers<Variant>(copy, product, slices, count, tail, sums);
   }
 
-  const TilePosition origin = kLayout.ThreadOrigin(ThreadAnew());
+  const TilePosition origin = kLayout.ThreadOrigin(ptx::ThreadAnew());
   constexpr int kRun = TiledLayout::Min(kLayout.run_n(), kConfig.widest());
 #pragma unroll
   for (int i = 0; i < kConfig.thread_m; ++i) {

@@ -10,14 +10,6 @@
 
 namespace gemm {
 
-// The thread's number in the block, read anew: what follows from it is computed
-// where it is used, and takes no register in the loops before that.
-__device__ inline int ThreadAnew() {
-  int thread;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  return thread;
-}
-
 // Memory of kBytes that moves as one.
 template <int kBytes>
 struct WordsType;

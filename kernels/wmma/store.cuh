@@ -26,6 +26,7 @@ __device__ void StoreWarpTile(const WarpProduct<Variant>& product,
     Sum sums[kRun];
   };
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool plain = epilogue.OnlyScales() && n % kRun == 0;
 #pragma unroll
   for (int i = 0; i < kConfig.tiles_m; ++i) {
 #pragma unroll
@@ -44,7 +45,11 @@ __device__ void StoreWarpTile(const WarpProduct<Variant>& product,
       float sums[kRun];
 #pragma unroll
       for (int x = 0; x < kRun; ++x) sums[x] = DeviceElement<kConfig.accumulate>::Load(run.sums[x]);
-      epilogue.template StoreRun<kRun>(sums, d_i, d_j, n);
+      if (plain) {
+        epilogue.template StoreScaledRun<kRun>(sums, d_i, d_j);
+      } else {
+        epilogue.template StoreRun<kRun>(sums, d_i, d_j, n);
+      }
     }
     __syncwarp();
   }
