@@ -34,9 +34,9 @@ constexpr std::array<GroupedConfig, 8> Grouped8BitConfigs(DType operand) {
       {operand, 256, 64, 128, 4, 4, 1},
       {operand, 64, 256, 128, 4, 4, 1},
       {operand, 128, 128, 128, 4, 4, 1},
-      {operand, 128, 64, 64, 4, 4, 3},
-      {operand, 64, 128, 64, 4, 4, 3},
-      {operand, 128, 32, 64, 4, 4, 5},
+      {operand, 128, 64, 64, 4, 4, 2},
+      {operand, 64, 128, 64, 4, 4, 2},
+      {operand, 128, 32, 64, 4, 4, 4},
   }};
 }
 

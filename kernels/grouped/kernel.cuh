@@ -11,6 +11,7 @@
 #include "kernels/grouped/operand_tiles.cuh"
 #include "kernels/grouped/store.cuh"
 #include "kernels/grouped/wgmma_product.cuh"
+#include "kernels/ptx/indices.cuh"
 
 namespace gemm {
 
@@ -48,7 +49,7 @@ __global__ __launch_bounds__(
   // What the swizzles of wgmma count from.
   extern __shared__ __align__(1024) std::byte shared[];
 
-  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+  const int thread = static_cast<int>(threadIdx.x);
   const TileCoord tile = GroupedTile(static_cast<int>(blockIdx.x), arguments.tiles_m,
                                      arguments.tiles_n, arguments.group);
   OperandTiles<Variant> operands(arguments, tile, thread);
@@ -56,7 +57,9 @@ __global__ __launch_bounds__(
   product.Run(operands, ptx::SharedAddress(shared), arguments.k);
   __syncthreads();  // the stages are free
 
-  std::byte* const staged = shared + warp * kStagedBytes;
+  // Computed anew: in the loop over k every register counts.
+  const auto again = static_cast<unsigned>(ptx::ThreadAnew()), lane = again % 32;
+  std::byte* const staged = shared + again / 32 * kStagedBytes;
   StageSums(product, staged, lane);
   __syncwarp();
   VisitGroupedOutput<kConfig.operand>(output, [&]<DType kD>() {

@@ -53,6 +53,7 @@ class MmaProduct {
   // other warps may be behind.
   __device__ void Run(OperandTiles<Variant>& operands, uint32_t shared, int64_t k) {
     const int tiles = static_cast<int>((k + kConfig.tile_k - 1) / kConfig.tile_k);
+#pragma unroll 1
     for (int stage = 0; stage < kConfig.stages - 1; ++stage) {
       operands.StartNext(shared + stage * kConfig.stage_bytes());
     }

@@ -24,6 +24,16 @@ struct StagedSums {
     const int high = (quad ^ quad >> 3 ^ row) & 1;
     return (row * (cols / 4) + (quad & ~7) + (high << 2 | low)) * 16;
   }
+
+  // The byte `rows_on` rows and `quads_on` quads from that at `offset`, which lies
+  // in one of the first eight rows and in one of the first two quads; rows_on is
+  // a multiple of 8, quads_on of 2. Of the offsets of a row eight differ by more
+  // than a constant.
+  GEMM_HOST_DEVICE constexpr int Beside(int offset, int rows_on, int quads_on) const {
+    constexpr int kLineBytes = 8 * 16;
+    const int on = Offset(0, quads_on);
+    return (offset ^ on % kLineBytes) + on / kLineBytes * kLineBytes + Offset(rows_on, 0);
+  }
 };
 
 }  // namespace gemm

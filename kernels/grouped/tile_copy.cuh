@@ -60,8 +60,6 @@ class TileCopy {
       const uint32_t offset = offset_ ^ static_cast<uint32_t>(kTile.Offset(i * kRowStep, 0));
       ptx::CpAsync(target + offset, source, valid_bytes(row_ + i * kRowStep));
       source += step_;
-      // Else the compiler keeps every multiple of the step in registers.
-      asm("" : "+l"(source));
     }
   }
 

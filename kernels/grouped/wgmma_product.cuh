@@ -13,7 +13,7 @@
 namespace gemm {
 
 // The warpgroups share the rows of the tile. A stage has come when every thread
-// has waited for its own copies, has fenced, and a barrier is behind it. It is
+// has waited for its own copies and a barrier is behind it. It is
 // free for other tiles when a barrier is behind every warp's wait for the
 // products that read it.
 template <class Variant>
@@ -36,8 +36,11 @@ class WgmmaProduct {
       kConfig.trans_b() ? kStepBytes : kStepBytes / kConfig.element_bytes() * kTileB.span();
 
   // fp8 sums have 14 bits in the tensor cores: those of a stage are made apart,
-  // 64 columns at a time, and added in f32. Two such parts take turns.
-  static constexpr int kPartN = kConfig.tile_n < 64 ? kConfig.tile_n : 64;
+  // at most 64 columns at a time, and added in f32. Two such parts take turns;
+  // where a tile's sums take all other registers they are smaller.
+  static constexpr int kPartN = kConfig.tile_n < 64                      ? kConfig.tile_n
+                                : kBlocksM == 1 && kConfig.tile_n == 256 ? 32
+                                                                         : 64;
   static constexpr int kPartsN = kConfig.tile_n / kPartN;
   static constexpr int kParts = kBlocksM * kPartsN;
   static_assert(!kConfig.fp8() || kParts % 2 == 0);
@@ -71,6 +74,9 @@ class WgmmaProduct {
   // nothing is under way, but other warps may be behind.
   __device__ void Run(OperandTiles<Variant>& operands, uint32_t shared, int64_t k) {
     const int tiles = static_cast<int>((k + kConfig.tile_k - 1) / kConfig.tile_k);
+    // Else the compiler asks for the address in every round of the loop.
+    asm volatile("" : "+r"(shared));
+#pragma unroll 1
     for (int stage = 0; stage < kConfig.stages - 1; ++stage) {
       operands.StartNext(shared + stage * kConfig.stage_bytes());
     }
@@ -78,7 +84,6 @@ class WgmmaProduct {
     uint32_t free_stage = shared + (kConfig.stages - 1) * kConfig.stage_bytes();
     const auto wait_for_stage = [] {
       ptx::CpAsyncWait<kConfig.stages - 2>();
-      ptx::FenceProxyAsync();
       __syncthreads();
     };
     const auto next_stage = [&] {

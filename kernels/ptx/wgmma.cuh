@@ -6,10 +6,16 @@
 // lane has in sums[4 j .. 4 j + 3]
 //   (16 w + g, 8 j + t), the one right of it, and the same two 8 rows below.
 //
-// The order of a product: shared memory is written, each writer calls
-// FenceProxyAsync, a barrier; WgmmaFence where the sums were touched otherwise;
+// The order of a product: shared memory is written by cp.async, each writer waits
+// for its copies, a barrier; WgmmaFence where the sums were touched otherwise;
 // Wgmma some times; WgmmaCommit. Until WgmmaWait says that the group is over,
 // neither the sums nor the tiles may be touched.
+//
+// After writes through the generic proxy the PTX ISA asks for a proxy fence, too.
+// On sm_90 that one waits for every copy under way, so that a pipeline of them is
+// one stage deep. CUTLASS (sm90_mma_multistage_gmma_ss_warpspecialized.hpp) and
+// Triton's compiler leave it out behind cp.async, and so do we: writes by other
+// means would need it.
 #pragma once
 
 #include <cstdint>
@@ -53,12 +59,6 @@ __device__ __forceinline__ uint64_t WgmmaMatrix(uint64_t layout_bits, uint32_t s
 }
 
 #if GEMM_HAS_WGMMA
-
-// Orders this thread's writes to shared memory before the tensor cores' reads
-// of it, which follow a barrier.
-__device__ __forceinline__ void FenceProxyAsync() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 
 // Orders uses of the sums by this warpgroup's threads before the next Wgmma.
 __device__ __forceinline__ void WgmmaFence() {

@@ -174,6 +174,16 @@ TEST_P(Staged, EachQuadHasItsPlace) {
   }
 }
 
+TEST_P(Staged, PlacesBesideAreThoseOfTheRowAndQuad) {
+  for (int row = 0; row < sums().rows; ++row) {
+    for (int quad = 0; quad < sums().cols / 4; ++quad) {
+      EXPECT_EQ(sums().Beside(sums().Offset(row % 8, quad % 2), row / 8 * 8, quad / 2 * 2),
+                sums().Offset(row, quad))
+          << row << ", " << quad;
+    }
+  }
+}
+
 // Half a warp writes pairs of sums: lane l those of row l / 4 from column
 // 2 (l % 4) on, of eight columns.
 TEST_P(Staged, WritesMeetNoBankTwice) {
