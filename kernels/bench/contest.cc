@@ -19,7 +19,8 @@ constexpr std::byte kPoison{0xFF};
 // A sample of a short kernel is a batch of launches as long as this.
 constexpr double kSampleSeconds = 1e-3;
 constexpr int kMostLaunches = 100;
-// The first run may load code. A run this long hides that.
+// The first run may load code. One so long hides that, but for a kernel's first
+// of all: a library takes a while to get ready.
 constexpr double kLongSeconds = 0.1;
 // Kernels known to be so many times slower than the fastest known are the first
 // to be left out where time is short.
@@ -274,10 +275,15 @@ absl::Status Contest::FirstRun(Entrant& entrant) {
   absl::StatusOr<SampledError> error = oracle_.Compare(backend_);
   if (!error.ok()) return TakeOut(entrant, error.status());
   entrant.error = *error;
-  if (*seconds < kLongSeconds) seconds = TimeLaunches(entrant, 1);
+  if (*seconds < kLongSeconds || !HasRun(entrant)) seconds = TimeLaunches(entrant, 1);
   if (!seconds.ok()) return TakeOut(entrant, seconds.status());
   entrant.expected_seconds = *seconds;
   return absl::OkStatus();
+}
+
+bool Contest::HasRun(const Entrant& entrant) const {
+  return entrant.candidate.kernel == nullptr ||
+         record_.find(KeyOf(entrant.candidate)) != record_.end();
 }
 
 void Contest::LimitTheHopeless() {

@@ -8,6 +8,10 @@ median. Triton's launches are replayed from a CUDA graph, so that Python's own t
 them. For each shape the fastest of the tutorial's configurations is taken; one that does not
 compile or does not fit the GPU is left out.
 
+Two runs find the GPU at different clocks, as it is warmer after one than after the other. So
+torch's product, which is cuBLAS's, takes turns with Triton's, and beside the ratio of the two
+figures stands that of their shares of cuBLAS, each in its own run.
+
   gemm_bench --suite triton-31 --family grouped,cublas --types f16:f16:f16:f32 --csv rows.csv
   kernels/bench/triton_peer.py rows.csv --csv triton.csv
 """
@@ -32,6 +36,7 @@ CONFIGS = [
 ]
 GROUP_M = 8
 TYPES = {"f16:f16:f16:f32": torch.float16, "bf16:bf16:bf16:f32": torch.bfloat16}
+VENDOR = {"f16:f16:f16:f32": "cublas_f16", "bf16:bf16:bf16:f32": "cublas_bf16"}
 SAMPLE_SECONDS = 1e-3
 MOST_LAUNCHES = 256  # of a sample, and sets of operands
 CACHE_TIMES = 3  # of the L2's size, the bytes between two uses of a set
@@ -72,7 +77,10 @@ def product(a, b, d, m, n, k, lda, ldb, ldd, TILE_M: tl.constexpr, TILE_N: tl.co
 
 
 def launch(config, a, b, d):
-    """Enqueues D = A B with a configuration of CONFIGS."""
+    """Enqueues D = A B with a configuration of CONFIGS; without one through cuBLAS."""
+    if config is None:
+        torch.mm(a, b, out=d)
+        return
     tile_m, tile_n, tile_k, stages, warps = config
     (m, k), n = a.shape, b.shape[1]
     grid = (triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n),)
@@ -141,7 +149,7 @@ class Timer:
 
 
 def measure(shape, dtype, samples):
-    """The fastest configuration of a shape, and the median of its samples in seconds."""
+    """The fastest configuration of a shape; the medians of its samples and cuBLAS's in seconds."""
     sets = make_sets(shape, dtype)
     best = None
     for config in CONFIGS:
@@ -154,12 +162,16 @@ def measure(shape, dtype, samples):
         if best is None or seconds < best[0]:
             best = (seconds, config, timer)
     _, config, timer = best
-    return config, statistics.median(timer.sample() for _ in range(samples))
+    vendor = Timer(None, sets)
+    taken = [(timer.sample(), vendor.sample()) for _ in range(samples)]
+    return config, *map(statistics.median, zip(*taken))
 
 
 def read_rows(path, types):
-    """TFLOPS by shape and kernel, of the grouped rows of a gemm_bench CSV; every shape of it."""
+    """TFLOPS by shape and kernel, of the grouped rows of a gemm_bench CSV and as `cuBLAS` of its
+    peer; every shape of it."""
     grouped, shapes = collections.defaultdict(dict), []
+    vendor = {}
     with open(path, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["types"] != types or row["layout"] != "nn":
@@ -169,23 +181,30 @@ def read_rows(path, types):
                 shapes.append(shape)
             if row["family"] == "grouped" and row["tflops"]:
                 grouped[shape][row["kernel"]] = float(row["tflops"])
+            if row["kernel"] == VENDOR[types] and row["tflops"]:
+                vendor[shape] = float(row["tflops"])
     if not grouped:
         raise SystemExit(f"{path} has no figures of grouped kernels for {types} in layout nn")
-    return grouped, shapes
+    if set(grouped) - set(vendor):
+        raise SystemExit(f"{path} has no figures of {VENDOR[types]}: measure --family "
+                         "grouped,cublas")
+    return grouped, vendor, shapes
 
 
-def report(grouped, triton_tflops):
-    """Prints the geometric mean of each row's ratio to Triton, the best last."""
+def report(grouped, triton_tflops, clocks):
+    """Prints the geometric mean of each row's ratio to Triton, the best last. `clocks` has by shape
+    the factor that makes ratios of shares of cuBLAS of them."""
     kernels = collections.defaultdict(list)
     for shape, rows in grouped.items():
+        rows["the best grouped row of each shape"] = max(rows.values())
         for kernel, tflops in rows.items():
-            kernels[kernel].append(tflops / triton_tflops[shape])
-    best = [max(rows.values()) / triton_tflops[shape] for shape, rows in grouped.items()]
-    print(f"\n{'of Triton, geometric means':44}{'ratio':>8}{'shapes':>8}")
-    for kernel, ratios in sorted(kernels.items(), key=lambda x: statistics.geometric_mean(x[1])):
-        print(f"{kernel:44}{statistics.geometric_mean(ratios):8.3f}{len(ratios):8}")
-    print(f"{'the best grouped row of each shape':44}{statistics.geometric_mean(best):8.3f}"
-          f"{len(best):8}")
+            ratio = tflops / triton_tflops[shape]
+            kernels[kernel].append((ratio, ratio * clocks[shape]))
+    print(f"\n{'of Triton, geometric means':44}{'ratio':>8}{'by cuBLAS':>11}{'shapes':>8}")
+    lines = [(*map(statistics.geometric_mean, zip(*ratios)), len(ratios), kernel)
+             for kernel, ratios in kernels.items()]
+    for ratio, by_vendor, shapes, kernel in sorted(lines):
+        print(f"{kernel:44}{ratio:8.3f}{by_vendor:11.3f}{shapes:8}")
 
 
 def main():
@@ -198,23 +217,29 @@ def main():
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("there is no GPU")
-    grouped, shapes = read_rows(arguments.rows, arguments.types)
+    grouped, vendor, shapes = read_rows(arguments.rows, arguments.types)
     print(f"triton {triton.__version__}, torch {torch.__version__} on "
           f"{torch.cuda.get_device_name(0)}, {arguments.types}")
-    print(f"{'m x n x k':20}{'configuration':>20}{'ms':>10}{'TFLOPS':>9}{'best grouped':>14}")
-    tflops, lines = {}, []
+    print(f"{'m x n x k':20}{'configuration':>20}{'ms':>10}{'TFLOPS':>9}{'of cuBLAS':>11}"
+          f"{'best grouped':>14}{'by cuBLAS':>11}")
+    tflops, clocks, lines = {}, {}, []
     for shape in shapes:
-        config, seconds = measure(shape, TYPES[arguments.types], arguments.iterations)
+        config, seconds, vendor_seconds = measure(shape, TYPES[arguments.types],
+                                                  arguments.iterations)
         tflops[shape] = 2.0 * math.prod(shape) / seconds * 1e-12
-        ratio = max(grouped[shape].values(), default=math.nan) / tflops[shape]
+        vendor_tflops = 2.0 * math.prod(shape) / vendor_seconds * 1e-12
+        clocks[shape] = vendor_tflops / vendor[shape]
+        ratio = max(grouped[shape].values()) / tflops[shape]
         name = "{}x{}x{}_s{}_w{}".format(*config)
         print(f"{'x'.join(map(str, shape)):20}{name:>20}{seconds * 1e3:10.4f}"
-              f"{tflops[shape]:9.2f}{ratio:14.3f}", flush=True)
-        lines.append([*shape, name, seconds * 1e3, tflops[shape]])
+              f"{tflops[shape]:9.2f}{tflops[shape] / vendor_tflops:11.3f}{ratio:14.3f}"
+              f"{ratio * clocks[shape]:11.3f}", flush=True)
+        lines.append([*shape, name, seconds * 1e3, tflops[shape], vendor_tflops])
     if arguments.csv:
         with open(arguments.csv, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([["m", "n", "k", "configuration", "ms", "tflops"], *lines])
-    report(grouped, tflops)
+            csv.writer(file).writerows([["m", "n", "k", "configuration", "ms", "tflops",
+                                         "cublas_tflops"], *lines])
+    report(grouped, tflops, clocks)
 
 
 if __name__ == "__main__":
