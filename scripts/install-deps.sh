@@ -5,7 +5,7 @@
 #
 # build     compilers and libraries to build everything, tests included (the default)
 # runtime   the shared libraries that an installed gemmd needs
-# test      what tests talk to: Python with grpcio, a real Prometheus
+# test      what tests use: Python with grpcio, a real Prometheus, cuobjdump
 # lint      formatters, linters, clang for the fuzzers
 # bundle    what scripts/bundle.sh needs
 # --list    prints the packages of the groups and whether each is there; installs nothing
@@ -54,6 +54,7 @@ ca-certificates                            TLS
 LIST
     test) cat <<'LIST' ;;
 python3                   test clients
+python3-venv              cuobjdump and nvdisasm, for tests of machine code
 python3-grpcio            a client of the contract that has no code of ours
 python3-protobuf          its messages
 python3-numpy             its oracle

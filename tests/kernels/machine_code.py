@@ -54,9 +54,12 @@ class Function:
 
 
 def find_tool(name):
-    """On PATH, in the toolkit, or from PyPI's nvidia-cuda-* packages. None: nowhere."""
+    """On PATH, in the toolkit, or from PyPI's nvidia-cuda-* packages, which
+    scripts/install-deps.sh puts into .venv. None: nowhere."""
     folders = ["/usr/local/cuda/bin"]
-    for root in [*site.getsitepackages(), site.getusersitepackages()]:
+    roots = [*site.getsitepackages(), site.getusersitepackages()]
+    roots += Path(__file__).parents[2].glob(".venv/lib/python3*/site-packages")
+    for root in roots:
         folders += [str(folder) for folder in Path(root).glob("nvidia/*/bin")]
     return shutil.which(name) or shutil.which(name, path=os.pathsep.join(folders))
 
@@ -66,8 +69,8 @@ def tools():
     cuobjdump, nvdisasm = find_tool("cuobjdump"), find_tool("nvdisasm")
     if cuobjdump is None or nvdisasm is None:
         raise ToolsMissing(
-            "cuobjdump and nvdisasm are needed: pip install nvidia-cuda-cuobjdump "
-            "nvidia-cuda-nvdisasm"
+            "cuobjdump and nvdisasm are needed: scripts/install-deps.sh test, or pip install "
+            "nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm"
         )
     return cuobjdump, {**os.environ, "NVDISASM_PATH": nvdisasm}
 

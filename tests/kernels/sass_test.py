@@ -127,6 +127,18 @@ class NamesInMachineCode(unittest.TestCase):
 
         self.check(lambda name: re.search(r"f32x4|f16x[48]", name), wrong)
 
+    def test_collective_rows_store_16_bytes_at_once(self):
+        """Single elements are those at D's edge."""
+
+        def wrong(_, function):
+            stores = function.opcodes(r"STG\b")
+            others = [o for o in stores if not re.search(r"\b(128|U16)\b", o)]
+            if others:
+                return f"{len(others)} of {set(others)}"
+            return "" if any("128" in o for o in stores) else "no store of 128 bits"
+
+        self.check(lambda name: "_warp4x4x2_" in name, wrong)
+
     def test_packed_rows_multiply_two_halves_at_once(self):
         def wrong(row, function):
             products = [
