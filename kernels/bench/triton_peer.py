@@ -19,6 +19,7 @@ figures stands that of their shares of cuBLAS, each in its own run.
 import argparse
 import collections
 import csv
+import gc
 import math
 import statistics
 import sys
@@ -132,9 +133,15 @@ class Timer:
 
     def _capture(self, config, sets):
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for i in range(self.launches):
-                launch(config, *sets[i % len(sets)])
+        # No graph that is no longer used may be destroyed while another is captured.
+        gc.collect()
+        gc.disable()
+        try:
+            with torch.cuda.graph(graph):
+                for i in range(self.launches):
+                    launch(config, *sets[i % len(sets)])
+        finally:
+            gc.enable()
         graph.replay()
         return graph
 
@@ -162,6 +169,7 @@ def measure(shape, dtype, samples):
         if best is None or seconds < best[0]:
             best = (seconds, config, timer)
     _, config, timer = best
+    launch(None, *sets[0])  # cuBLAS gets ready, which it cannot while a graph is captured
     vendor = Timer(None, sets)
     taken = [(timer.sample(), vendor.sample()) for _ in range(samples)]
     return config, *map(statistics.median, zip(*taken))
