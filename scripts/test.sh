@@ -5,7 +5,8 @@
 #
 # --quick        without the slow stages: fuzz, tidy
 # --stage NAME   only this stage (may be given more than once)
-# --budget       stages not begun after so many minutes are skipped, and said to be
+# --budget       stages not begun after so many minutes are skipped, and said to be;
+#                asan and tsan take turns from commit to commit as the first of them
 # --list         names the stages
 #
 # Every stage is run even if one before it failed. At the end stand the time of
@@ -263,6 +264,18 @@ run_stage() {
 
 stage_names() { awk 'NF {print $1}' <<<"$STAGES"; }
 
+# in_turns NAME...: the stages in their order, but for the sanitizers, which take
+# turns from commit to commit: the budget may have room for one of them alone.
+in_turns() {
+  local commit
+  commit="$(git rev-parse HEAD 2>/dev/null || echo 0)"
+  if ((16#${commit: -1} % 2)); then
+    printf '%s\n' "$@" | sed 's/^asan$/SECOND/; s/^tsan$/asan/; s/^SECOND$/tsan/'
+  else
+    printf '%s\n' "$@"
+  fi
+}
+
 # run_all NAME...: each stage in a process of its own, then the summary.
 run_all() {
   local name start status failed_stages=() lines=()
@@ -332,6 +345,7 @@ main() {
       chosen+=("$name")
     done
   fi
+  if ((BUDGET_MINUTES)); then mapfile -t chosen < <(in_turns "${chosen[@]}"); fi
   run_all "${chosen[@]}"
 }
 
