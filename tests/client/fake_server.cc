@@ -225,6 +225,11 @@ grpc::Status FakeServer::MultiplyUnary(grpc::ServerContext* context,
 }
 
 FakeServer::MatrixPtr FakeServer::Upload(const v1::PutMatrixHeader& header) {
+  if (!header.upload_id().empty()) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = uploads_.find(header.upload_id());
+    if (known != uploads_.end()) return known->second;
+  }
   const MatrixPtr made = Make(header.shape(), header.keep());
   if (header.upload_id().empty()) return made;
   std::lock_guard<std::mutex> lock(mutex_);
