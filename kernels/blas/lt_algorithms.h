@@ -9,7 +9,7 @@
 
 namespace gemm {
 
-// At most `count` algorithms, the heuristic's first choice first, each as a
+// At most `count` algorithms in the heuristic's order (lt_plan.h), each as a
 // launch like a row's; of `operands` only the leading dimensions matter. The
 // launches live as long as they are held and take the problem they were made
 // for. UNIMPLEMENTED where cuBLASLt has no algorithm.

@@ -1,6 +1,7 @@
 #include "kernels/blas/lt_fp8.h"
 
 #include "kernels/blas/libraries.h"
+#include "kernels/blas/lt_plan.h"
 #include "kernels/blas/lt_product.h"
 #include "kernels/epilogue/in_place.h"
 #include "kernels/transpose/padded.h"
@@ -10,16 +11,14 @@ namespace gemm {
 namespace {
 
 constexpr LoadLayout kLayout{.trans_a = false, .trans_b = true};
-// What cuBLASLt takes of n; and of k, so that it may split it: see lt_plan.cc.
 constexpr int64_t kMultipleN = 16;
-constexpr int64_t kMultipleK = 128;
 constexpr size_t kScratchAlignment = 256;
 
 constexpr int64_t RoundUp(int64_t size, int64_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
 constexpr int64_t PaddedN(int64_t n) { return RoundUp(n, kMultipleN); }
-constexpr int64_t PaddedK(int64_t k) { return RoundUp(k, kMultipleK); }
+constexpr int64_t PaddedK(int64_t k) { return RoundUp(k, kLargestTileK); }
 
 size_t Aligned(int64_t bytes) {
   return (static_cast<size_t>(bytes) + kScratchAlignment - 1) / kScratchAlignment *

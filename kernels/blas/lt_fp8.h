@@ -1,5 +1,5 @@
 // Products of fp8 by cuBLASLt, which takes both operands along k only, and k and
-// n in multiples of 16.
+// n in multiples of 16; k that is none of kLargestTileK it may not split.
 #pragma once
 
 #include <cstddef>

@@ -93,9 +93,6 @@ absl::Status SetEpilogue(const Problem& problem, const Operands& operands,
   return calls.status();
 }
 
-// Algorithms that split k leave out its end where it is no multiple of the tile's
-// on Hopper, in 12.x and 13.x: github.com/facebookexperimental/triton/pull/2767.
-constexpr int64_t kLargestTileK = 128;
 bool MayLeaveOutEndOfK(const cublasLtMatmulAlgo_t& algorithm, int64_t k) {
   if (k % kLargestTileK == 0) return false;
   int32_t parts = 0;

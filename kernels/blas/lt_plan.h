@@ -1,5 +1,5 @@
-// How cuBLASLt is to run one problem: descriptors and the algorithm that its
-// heuristic chose. Making one costs tens of microseconds, using it none.
+// How cuBLASLt is to run one problem: descriptors and an algorithm of its
+// heuristic's. Making one costs tens of microseconds, using it none.
 #pragma once
 
 #include <cublasLt.h>
@@ -13,6 +13,11 @@
 #include "gemm/problem.h"
 
 namespace gemm {
+
+// Algorithms that split k leave out its end where it is no multiple of the tile's
+// on Hopper, in 12.x and 13.x: github.com/facebookexperimental/triton/pull/2767.
+// Where it is no multiple of this, none of them is chosen.
+inline constexpr int64_t kLargestTileK = 128;
 
 // Everything about a problem that the choice depends on.
 struct LtPlanKey {
@@ -46,7 +51,7 @@ absl::StatusOr<std::vector<LtPlan>> MakeLtPlans(cublasLtHandle_t handle, const P
                                                 const Operands& operands, size_t workspace_bytes,
                                                 int count);
 
-// The heuristic's first choice.
+// The first of them.
 absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
                                   const Operands& operands, size_t workspace_bytes);
 

@@ -12,8 +12,8 @@ namespace gemm {
 absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Operands& operands,
                        LtPlan& plan);
 
-// The launch of a row: the heuristic's first choice, with bias and activation in
-// it or behind it. Takes WideProductBytes of scratch.
+// The launch of a row: the heuristic's first choice that is right (lt_plan.h), with
+// bias and activation in it or behind it. Takes WideProductBytes of scratch.
 absl::Status LaunchLt(const Launch& launch);
 
 }  // namespace gemm

@@ -58,8 +58,8 @@ __global__ __launch_bounds__(
   __syncthreads();  // the stages are free
 
   // Computed anew: in the loop over k every register counts.
-  const auto again = static_cast<unsigned>(ptx::ThreadAnew()), lane = again % 32;
-  std::byte* const staged = shared + again / 32 * kStagedBytes;
+  const auto same_thread = static_cast<unsigned>(ptx::ThreadAnew()), lane = same_thread % 32;
+  std::byte* const staged = shared + same_thread / 32 * kStagedBytes;
   StageSums(product, staged, lane);
   __syncwarp();
   VisitGroupedOutput<kConfig.operand>(output, [&]<DType kD>() {

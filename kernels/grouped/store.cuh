@@ -72,7 +72,7 @@ __device__ __forceinline__ void ForEachRun(const Product& product, const std::by
 template <class Product, DType kD>
 __device__ __forceinline__ void StoreStaged(const Product& product, const std::byte* staged,
                                             const Epilogue<kD>& epilogue, int64_t first_i,
-                                            int64_t first_j, int64_t m, int64_t n, int lane) {
+                                            int64_t first_j, int64_t m, int64_t n, unsigned lane) {
   constexpr int kRun = static_cast<int>(kRowAlignment / SizeOf(kD));
   using Sums = float[kRun];
   if (epilogue.OnlyScales() && n % kRun == 0) {

@@ -13,9 +13,8 @@
 namespace gemm {
 
 // The warpgroups share the rows of the tile. A stage has come when every thread
-// has waited for its own copies and a barrier is behind it. It is
-// free for other tiles when a barrier is behind every warp's wait for the
-// products that read it.
+// has waited for its own copies and a barrier is behind it. It is free for other
+// tiles when a barrier is behind every warp's wait for the products that read it.
 template <class Variant>
 class WgmmaProduct {
   static constexpr GroupedConfig kConfig = Variant::kConfig;
@@ -46,7 +45,7 @@ class WgmmaProduct {
   static_assert(!kConfig.fp8() || kParts % 2 == 0);
 
  public:
-  // What StoreSums needs to know: a warp holds kRows x kCols sums, of each row
+  // What StageSums needs to know: a warp holds kRows x kCols sums, of each row
   // and each eight columns those of a tile of mma.sync.
   static constexpr int kRows = kBlocksM * 16;
   static constexpr int kCols = kConfig.tile_n;
