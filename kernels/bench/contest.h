@@ -91,7 +91,7 @@ class Contest {
   std::string NoTimeFor(const Entrant& entrant) const;
   // Seconds that a run is known to take, or thought to; empty: nobody knows.
   std::optional<double> ForeseenSeconds(const Entrant& entrant) const;
-  // On this shape or one before; cuBLASLt's chosen algorithm has, when it was chosen.
+  // On a shape before; cuBLASLt's chosen algorithm has, when it was chosen.
   bool HasRun(const Entrant& entrant) const;
   void LimitTheHopeless();
   absl::Status TakeSamples();

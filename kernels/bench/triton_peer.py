@@ -176,43 +176,47 @@ def measure(shape, dtype, samples):
 
 
 def read_rows(path, types):
-    """TFLOPS by shape and kernel, of the grouped rows of a gemm_bench CSV and as `cuBLAS` of its
-    peer; every shape of it."""
-    grouped, shapes = collections.defaultdict(dict), []
-    vendor = {}
+    """Of a gemm_bench CSV: the grouped rows' TFLOPS by shape and kernel, cuBLAS's by shape."""
+    grouped, vendor = collections.defaultdict(dict), {}
     with open(path, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["types"] != types or row["layout"] != "nn":
                 continue
             shape = tuple(int(row[name]) for name in "mnk")
-            if shape not in shapes:
-                shapes.append(shape)
             if row["family"] == "grouped" and row["tflops"]:
                 grouped[shape][row["kernel"]] = float(row["tflops"])
             if row["kernel"] == VENDOR[types] and row["tflops"]:
                 vendor[shape] = float(row["tflops"])
     if not grouped:
         raise SystemExit(f"{path} has no figures of grouped kernels for {types} in layout nn")
-    if set(grouped) - set(vendor):
+    for shape in set(grouped) - set(vendor):
+        print(f"left out: {'x'.join(map(str, shape))} has no figure of {VENDOR[types]}")
+        del grouped[shape]
+    if not grouped:
         raise SystemExit(f"{path} has no figures of {VENDOR[types]}: measure --family "
                          "grouped,cublas")
-    return grouped, vendor, shapes
+    return grouped, vendor
 
 
 def report(grouped, triton_tflops, clocks):
     """Prints the geometric mean of each row's ratio to Triton, the best last. `clocks` has by shape
     the factor that makes ratios of shares of cuBLAS of them."""
-    kernels = collections.defaultdict(list)
+    kernels, best = collections.defaultdict(list), []
     for shape, rows in grouped.items():
-        rows["the best grouped row of each shape"] = max(rows.values())
-        for kernel, tflops in rows.items():
-            ratio = tflops / triton_tflops[shape]
+        ratios = {kernel: tflops / triton_tflops[shape] for kernel, tflops in rows.items()}
+        for kernel, ratio in ratios.items():
             kernels[kernel].append((ratio, ratio * clocks[shape]))
+        ratio = max(ratios.values())
+        best.append((ratio, ratio * clocks[shape]))
     print(f"\n{'of Triton, geometric means':44}{'ratio':>8}{'by cuBLAS':>11}{'shapes':>8}")
-    lines = [(*map(statistics.geometric_mean, zip(*ratios)), len(ratios), kernel)
-             for kernel, ratios in kernels.items()]
-    for ratio, by_vendor, shapes, kernel in sorted(lines):
-        print(f"{kernel:44}{ratio:8.3f}{by_vendor:11.3f}{shapes:8}")
+
+    def line(name, ratios):
+        ratio, by_vendor = map(statistics.geometric_mean, zip(*ratios))
+        return ratio, f"{name:44}{ratio:8.3f}{by_vendor:11.3f}{len(ratios):8}"
+
+    for _, text in sorted(line(*item) for item in kernels.items()):
+        print(text)
+    print(line("the best grouped row of each shape", best)[1])
 
 
 def main():
@@ -225,13 +229,15 @@ def main():
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("there is no GPU")
-    grouped, vendor, shapes = read_rows(arguments.rows, arguments.types)
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    grouped, vendor = read_rows(arguments.rows, arguments.types)
     print(f"triton {triton.__version__}, torch {torch.__version__} on "
           f"{torch.cuda.get_device_name(0)}, {arguments.types}")
     print(f"{'m x n x k':20}{'configuration':>20}{'ms':>10}{'TFLOPS':>9}{'of cuBLAS':>11}"
           f"{'best grouped':>14}{'by cuBLAS':>11}")
     tflops, clocks, lines = {}, {}, []
-    for shape in shapes:
+    for shape in grouped:
         config, seconds, vendor_seconds = measure(shape, TYPES[arguments.types],
                                                   arguments.iterations)
         tflops[shape] = 2.0 * math.prod(shape) / seconds * 1e-12
