@@ -6,7 +6,7 @@
 # --quick        without the slow stages: fuzz, tidy
 # --stage NAME   only this stage (may be given more than once)
 # --budget       stages not begun after so many minutes are skipped, and said to be;
-#                asan and tsan take turns from commit to commit as the first of them
+#                which of asan and tsan comes first is drawn from the commit's hash
 # --list         names the stages
 #
 # Every stage is run even if one before it failed. At the end stand the time of
@@ -264,12 +264,12 @@ run_stage() {
 
 stage_names() { awk 'NF {print $1}' <<<"$STAGES"; }
 
-# in_turns NAME...: the stages in their order, but for the sanitizers, which take
-# turns from commit to commit: the budget may have room for one of them alone.
-in_turns() {
+# drawn NAME...: the stages in their order, but that the commit's hash draws which
+# sanitizer comes first: the budget may have room for one of them alone.
+drawn() {
   local commit
   commit="$(git rev-parse HEAD 2>/dev/null || echo 0)"
-  if ((16#${commit: -1} % 2)); then
+  if [[ " $* " == *" asan tsan "* ]] && ((16#${commit: -1} % 2)); then
     printf '%s\n' "$@" | sed 's/^asan$/SECOND/; s/^tsan$/asan/; s/^SECOND$/tsan/'
   else
     printf '%s\n' "$@"
@@ -345,7 +345,7 @@ main() {
       chosen+=("$name")
     done
   fi
-  if ((BUDGET_MINUTES)); then mapfile -t chosen < <(in_turns "${chosen[@]}"); fi
+  if ((BUDGET_MINUTES)); then mapfile -t chosen < <(drawn "${chosen[@]}"); fi
   run_all "${chosen[@]}"
 }
 
