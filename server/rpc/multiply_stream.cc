@@ -99,10 +99,11 @@ void MultiplyStream::OnCancel() {
 }
 
 void MultiplyStream::OnDone() {
-  RpcEnd end{.method = "Multiply", .elapsed = absl::Now() - began_};
+  RpcEnd end{.method = "Multiply"};
   {
     MutexLock lock(mutex_);
     end.code = final_code_;
+    end.elapsed = absl::Now() - began_;
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);

@@ -58,10 +58,11 @@ void PutMatrixCall::OnCancel() {
 }
 
 void PutMatrixCall::OnDone() {
-  RpcEnd end{.method = "PutMatrix", .elapsed = absl::Now() - began_};
+  RpcEnd end{.method = "PutMatrix"};
   {
     MutexLock lock(mutex_);
     end.code = final_code_;
+    end.elapsed = absl::Now() - began_;
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);

@@ -95,10 +95,11 @@ void UnaryProduct::OnCancel() {
 }
 
 void UnaryProduct::OnDone() {
-  RpcEnd end{.method = "MultiplyUnary", .elapsed = absl::Now() - began_};
+  RpcEnd end{.method = "MultiplyUnary"};
   {
     MutexLock lock(mutex_);
     end.code = final_code_;
+    end.elapsed = absl::Now() - began_;
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);

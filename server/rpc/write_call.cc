@@ -58,7 +58,8 @@ void WriteCall::OnCancel() {
 void WriteCall::OnDone() {
   RpcEnd end;
   {
-    // All of it: how gRPC orders this after the constructor, a sanitizer cannot see.
+    // All of it, as in the other calls: how gRPC orders this after the constructor,
+    // a sanitizer cannot see.
     MutexLock lock(mutex_);
     end = {.method = method_, .code = outcome_->code(), .elapsed = absl::Now() - began_};
   }
