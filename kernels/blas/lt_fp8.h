@@ -1,5 +1,5 @@
 // Products of fp8 by cuBLASLt, which takes both operands along k only, and k and
-// n in multiples of 16; k that is none of kLargestTileK it may not split.
+// n in multiples of 16. k is padded further, so that it may be split: see lt_plan.h.
 #pragma once
 
 #include <cstddef>

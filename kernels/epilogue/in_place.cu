@@ -73,6 +73,24 @@ absl::Status WithoutProduct(const Problem& problem, const Operands& operands, cu
   return CudaStatus(cudaGetLastError(), "launch of the epilogue without a product");
 }
 
+// pass.operator()<kD>() for the output types that a library's rows have.
+template <class Pass>
+absl::Status ForOutputType(DType d, const Pass& pass) {
+  switch (d) {
+    case DType::kF64:
+      return pass.template operator()<DType::kF64>();
+    case DType::kF32:
+      return pass.template operator()<DType::kF32>();
+    case DType::kF16:
+      return pass.template operator()<DType::kF16>();
+    case DType::kBF16:
+      return pass.template operator()<DType::kBF16>();
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("output dtype ", Name(d), " has no pass of its own"));
+  }
+}
+
 }  // namespace
 
 size_t WideProductBytes(const Problem& problem) {
@@ -109,36 +127,14 @@ absl::Status FinishWideProduct(const Problem& problem, const Operands& operands,
 
 absl::Status ApplyBiasAndActivation(const Problem& problem, const Operands& operands,
                                     CUstream_st* stream) {
-  switch (problem.types.d) {
-    case DType::kF64:
-      return Apply<DType::kF64>(problem, operands, stream);
-    case DType::kF32:
-      return Apply<DType::kF32>(problem, operands, stream);
-    case DType::kF16:
-      return Apply<DType::kF16>(problem, operands, stream);
-    case DType::kBF16:
-      return Apply<DType::kBF16>(problem, operands, stream);
-    default:
-      return absl::UnimplementedError(
-          absl::StrCat("output dtype ", Name(problem.types.d), " has no bias and activation pass"));
-  }
+  return ForOutputType(problem.types.d,
+                       [&]<DType kD>() { return Apply<kD>(problem, operands, stream); });
 }
 
 absl::Status ApplyWithoutProduct(const Problem& problem, const Operands& operands,
                                  CUstream_st* stream) {
-  switch (problem.types.d) {
-    case DType::kF64:
-      return WithoutProduct<DType::kF64>(problem, operands, stream);
-    case DType::kF32:
-      return WithoutProduct<DType::kF32>(problem, operands, stream);
-    case DType::kF16:
-      return WithoutProduct<DType::kF16>(problem, operands, stream);
-    case DType::kBF16:
-      return WithoutProduct<DType::kBF16>(problem, operands, stream);
-    default:
-      return absl::UnimplementedError(
-          absl::StrCat("output dtype ", Name(problem.types.d), " has no pass of its own"));
-  }
+  return ForOutputType(problem.types.d,
+                       [&]<DType kD>() { return WithoutProduct<kD>(problem, operands, stream); });
 }
 
 }  // namespace gemm

