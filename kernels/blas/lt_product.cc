@@ -1,5 +1,6 @@
 #include "kernels/blas/lt_product.h"
 
+#include "gemm/reference.h"
 #include "kernels/blas/libraries.h"
 #include "kernels/blas/vocabulary.h"
 #include "kernels/epilogue/in_place.h"
@@ -38,10 +39,12 @@ absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Opera
 absl::Status LaunchLt(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
-  // cublasLtMatmul leaves D as it is where alpha is 0 and C is another matrix.
-  if (p.alpha == 0 && p.beta != 0) {
-    const absl::Status status = MakeScalars(p).status();
-    return status.ok() ? ApplyWithoutProduct(p, o, launch.stream) : status;
+  const absl::StatusOr<Scalars> scalars = MakeScalars(p);
+  if (!scalars.ok()) return scalars.status();
+  // cublasLtMatmul leaves D as it is where alpha, in the type that it is passed
+  // in, is 0 and C is another matrix.
+  if (LoadElement(scalars->alpha, 0, ScaleType(p.types.compute)) == 0 && p.beta != 0) {
+    return ApplyWithoutProduct(p, o, launch.stream);
   }
   const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(p, o);
   if (!plan.ok()) return plan.status();

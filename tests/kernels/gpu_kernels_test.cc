@@ -151,6 +151,19 @@ TEST_P(GpuKernel, EveryTransposeBiasAndActivation) {
   }
 }
 
+TEST_P(GpuKernel, AnAlphaTooSmallForItsTypeIsZero) {
+  std::vector<Types> narrow;
+  for (const Types& types : kernel().types) {
+    if (types.compute == Compute::kF16) narrow.push_back(types);
+  }
+  if (narrow.empty()) GTEST_SKIP() << "skipped: no sums in f16";
+  for (const Types& types : narrow) {
+    ProductCase product;
+    product.problem = {.m = 65, .n = 72, .k = 40, .types = types, .alpha = 1e-9, .beta = -0.75};
+    Check(product, Defaults(kernel()));
+  }
+}
+
 TEST_P(GpuKernel, SameBitsEveryTime) {
   if (!kernel().deterministic) GTEST_SKIP() << "skipped: not a deterministic kernel";
   constexpr int64_t kShapes[][3] = {{300, 200, 100}, {64, 64, 8192}, {1021, 1019, 1013}};
