@@ -290,8 +290,10 @@ absl::StatusOr<ProductRequest> ParseProduct(v1::Product& product, PayloadRule pa
 
 absl::StatusOr<UploadSpec> ParseUpload(const v1::PutMatrixHeader& header,
                                        absl::Time call_deadline) {
-  UploadSpec spec{
-      .device = header.device(), .upload_id = header.upload_id(), .deadline = call_deadline};
+  UploadSpec spec;
+  spec.device = header.device();
+  spec.upload_id = header.upload_id();
+  spec.deadline = call_deadline;
   if (!header.has_shape()) return FieldError("header.shape", "not set");
   const absl::StatusOr<Shape> shape = ParseShape(header.shape(), "header.shape");
   if (!shape.ok()) return shape.status();
