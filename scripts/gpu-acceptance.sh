@@ -42,7 +42,7 @@ SUITES=(
   "article --budget 40 --suite article --family simt,cublas --types $F32 --layout nn"
   "hgemm-27 --budget 60 --suite hgemm-27 --family mma,wmma,cublas --types $F16 --layout nn"
   "hgemm-125 --budget 100 --suite hgemm-125 --family mma,wmma,cublas --types $F16 --layout nn"
-  "triton-31 --budget 60 --suite triton-31 --family grouped,cublas --types $F16_F32 --layout nn"
+  "triton-31 --budget 90 --suite triton-31 --family grouped,cublas --types $F16_F32 --layout nn"
   "narrow --budget 40 --shapes 4096 --family simt,wmma,mma,cublas --types $F32,$F16 --layout nn"
   "wide --budget 60 --shapes 4096 --family simt,wmma,mma,grouped,cublas
    --types f64,$F16_F32,bf16:bf16:bf16:f32,f32:f32:f32:tf32 --layout nn"
@@ -76,7 +76,7 @@ pack() {
   protoc -I "$ROOT/proto" --python_out="$stubs" --grpc_out="$stubs" \
     --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" gemm/v1/gemm.proto
   cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_peer.py \
-    "$ROOT"/kernels/bench/triton_peer.py "$BUNDLE/python/"
+    "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
   cp "$HERE/gpu-acceptance.sh" "$HERE/lib.sh" "$BUNDLE/"
   local commit
   commit="$(git -C "$ROOT" describe --always --dirty --abbrev=40 --exclude '*')"
@@ -209,22 +209,23 @@ run_soak() {
 run_suites() {
   local folder="$OUT_DIR/.suites" suite name words failed=0
   mkdir -p "$folder"
+  local triton="$OUT_DIR/.triton"
+  if python3 -c 'import triton' 2>/dev/null; then
+    python3 "$BUNDLE/python/compile_triton.py" "$triton" || failed=1
+  else
+    echo "no peer of the grouped kernels: this python3 has no triton"
+  fi
   for suite in "${SUITES[@]}"; do
     read -ra words -d '' <<<"$suite" || true
     name="${words[0]}"
+    if [[ $name == triton-31 && -d $triton ]]; then words+=(--triton "$triton"); fi
     "$BUNDLE/bin/gemm_bench" --device "${DEVICES%%,*}" --brief --quiet "${words[@]:1}" \
       --csv "$folder/$name.csv" --json "$folder/$name.json" --plot "$folder/$name.svg" ||
       failed=1
   done
   awk 'NR == 1 || FNR > 1' "$folder"/{narrow,wide,fp8}.csv >"$folder/4096.csv" || failed=1
-  if python3 -c 'import triton' 2>/dev/null; then
-    python3 "$BUNDLE/python/triton_peer.py" "$folder/triton-31.csv" --csv "$folder/triton.csv" ||
-      failed=1
-  else
-    echo "no peer of the grouped kernels: this python3 has no triton"
-  fi
   tar -C "$folder" -czf "$OUT_DIR/suites.tar.gz" .
-  rm -r "$folder"
+  rm -rf "$folder" "$triton"
   return $failed
 }
 

@@ -166,7 +166,8 @@ absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selecti
     for (const Types& types : wanted) {
       const Layout layout = selection.layout ? *selection.layout : NativeLayout(*kernel, types);
       for (const LaunchParams& values : *params) {
-        candidates.push_back({kernel, types, layout, values});
+        candidates.push_back(
+            {.kernel = kernel, .types = types, .layout = layout, .params = values});
       }
     }
   }

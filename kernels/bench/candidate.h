@@ -1,5 +1,5 @@
-// What is to be measured: kernels of the catalogue, each with the types, the
-// layout and the launch parameters that it is to run with.
+// What is to be measured: kernels, most of them of the catalogue, each with the
+// types, the layout and the launch parameters that it is to run with.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemm/kernel.h"
+#include "kernels/bench/backend.h"
 #include "kernels/bench/layout.h"
 #include "kernels/bench/selection.h"
 
@@ -18,6 +19,7 @@ struct Candidate {
   Types types{};
   Layout layout;
   LaunchParams params{};
+  LaunchFn launch = nullptr;  // in place of the kernel's own
 };
 
 // The kernels of the wanted names and families, in the order of the catalogue.

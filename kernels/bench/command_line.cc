@@ -60,6 +60,9 @@ Parsed ParseCommandLine(int argc, const char* const* argv) {
   app.footer(kFooter);
   DeclareBenchmarkOptions(app, line.benchmark);
   app.add_option("--device", line.device, "auto, host, cuda or cuda:N")->group("What to measure");
+  app.add_option("--triton", line.triton,
+                 "Measure the kernels in this folder, too, where compile_triton.py left them")
+      ->group("What to measure");
   app.add_option("--json", line.benchmark.outputs.json, "Write facts, rows and means to this file")
       ->group("Output");
   AddCatalogue(app, line);

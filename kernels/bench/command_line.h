@@ -15,6 +15,7 @@ struct CommandLine {
   Job job = Job::kMeasure;
   std::string device = "auto";
   BenchmarkOptions benchmark;
+  std::string triton;  // a folder; empty: without
   // For the catalogue.
   std::string registers;
   std::vector<std::string> standings;

@@ -111,7 +111,7 @@ Contest::Entrant Contest::MakeEntrant(const Candidate& candidate) const {
       .candidate = candidate,
       .name = std::string(kernel.name),
       .family = std::string(kernel.family),
-      .launch = kernel.launch,
+      .launch = candidate.launch ? candidate.launch : kernel.launch,
       .workspace_bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem_),
       .most_samples = rules_.iterations};
 }

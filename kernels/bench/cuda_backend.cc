@@ -1,4 +1,4 @@
-// A CUDA device, timed by events.
+// A CUDA device, timed by events in a CUDA graph.
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
@@ -9,21 +9,19 @@
 #include "absl/strings/str_cat.h"
 #include "gemm/libraries.h"
 #include "kernels/bench/backend.h"
-#include "kernels/bench/spin.h"
 #include "kernels/blas/lt_algorithms.h"
 #include "kernels/core/cuda_status.h"
 
 namespace gemm::bench {
 namespace {
 
-// A host thread needs a few microseconds to enqueue a launch. Kernels that are
-// not much longer would wait for it, so the stream is kept busy until their
-// launches are queued; longer where that turns out to be too short.
-constexpr double kShortSeconds = 30e-6;
-constexpr int64_t kEnqueueNanoseconds = 6000;
-constexpr int kAttempts = 3;  // each with four times the head start of the one before
 // Of pinned memory, through which copies to the host go.
 constexpr size_t kStagingBytes = size_t{4} << 20;
+
+struct DestroyGraph {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
+};
 
 // "13.0" for 13000, as CUDA counts.
 std::string CudaVersion(int version) {
@@ -149,15 +147,23 @@ class CudaBackend : public Backend {
 
   absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
                               double expected_seconds) override {
-    int64_t head_start = expected_seconds < kShortSeconds ? (count + 1) * kEnqueueNanoseconds : 0;
-    // A first run, of which nobody knows how long it takes, is not repeated.
-    int attempts_left = head_start == 0 || expected_seconds == 0 ? 1 : kAttempts;
-    while (true) {
-      bool caught_up = false;
-      const absl::StatusOr<double> seconds = TimeOnce(enqueue, count, head_start, &caught_up);
-      if (!seconds.ok() || !caught_up || --attempts_left == 0) return seconds;
-      head_start *= 4;
-    }
+    const auto enqueue_all = [&](unsigned flags) {
+      absl::Status status =
+          CudaStatus(cudaEventRecordWithFlags(start_, stream_, flags), "cudaEventRecord");
+      for (int i = 0; status.ok() && i < count; ++i) status = enqueue(i);
+      status.Update(CudaStatus(cudaEventRecordWithFlags(end_, stream_, flags), "cudaEventRecord"));
+      return status;
+    };
+    // What has never run may have to get ready, which it cannot while it is captured.
+    absl::Status status = expected_seconds == 0
+                              ? enqueue_all(cudaEventRecordDefault)
+                              : RunAsGraph([&] { return enqueue_all(cudaEventRecordExternal); });
+    status.Update(Synchronize());
+    if (!status.ok()) return status;
+    float milliseconds = 0;
+    status = CudaStatus(cudaEventElapsedTime(&milliseconds, start_, end_), "cudaEventElapsedTime");
+    if (!status.ok()) return status;
+    return static_cast<double>(milliseconds) * 1e-3 / count;
   }
 
   std::vector<LaunchFn> VendorAlgorithms(const Problem& problem, const Operands& operands,
@@ -169,24 +175,27 @@ class CudaBackend : public Backend {
  private:
   CudaBackend() = default;
 
-  // Seconds of a launch, the device kept busy for `head_start` nanoseconds before
-  // the first; `caught_up` where that was too short to enqueue all of them.
-  absl::StatusOr<double> TimeOnce(const std::function<absl::Status(int)>& enqueue, int count,
-                                  int64_t head_start, bool* caught_up) {
-    if (head_start > 0) {
-      const absl::Status status = EnqueueSpin(head_start, stream_);
-      if (!status.ok()) return status;
+  // Runs what `enqueue` enqueues as one CUDA graph, which the device goes through
+  // without waiting for the host, however short its kernels are.
+  absl::Status RunAsGraph(const std::function<absl::Status()>& enqueue) {
+    absl::Status status =
+        CudaStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+                   "cudaStreamBeginCapture");
+    if (!status.ok()) return status;
+    status = enqueue();
+    cudaGraph_t captured = nullptr;
+    status.Update(CudaStatus(cudaStreamEndCapture(stream_, &captured), "cudaStreamEndCapture"));
+    const std::unique_ptr<CUgraph_st, DestroyGraph> graph(captured);
+    if (!status.ok()) {
+      (void)cudaGetLastError();  // the next call is not to see it
+      return status;
     }
-    absl::Status status = CudaStatus(cudaEventRecord(start_, stream_), "cudaEventRecord");
-    for (int i = 0; status.ok() && i < count; ++i) status = enqueue(i);
-    *caught_up = cudaEventQuery(start_) == cudaSuccess;
-    status.Update(CudaStatus(cudaEventRecord(end_, stream_), "cudaEventRecord"));
-    status.Update(CudaStatus(cudaEventSynchronize(end_), "cudaEventSynchronize"));
-    if (!status.ok()) return status;
-    float milliseconds = 0;
-    status = CudaStatus(cudaEventElapsedTime(&milliseconds, start_, end_), "cudaEventElapsedTime");
-    if (!status.ok()) return status;
-    return static_cast<double>(milliseconds) * 1e-3 / count;
+    cudaGraphExec_t instantiated = nullptr;
+    status = CudaStatus(cudaGraphInstantiate(&instantiated, captured, 0), "cudaGraphInstantiate");
+    const std::unique_ptr<CUgraphExec_st, DestroyGraph> executable(instantiated);
+    if (status.ok()) status = CudaStatus(cudaGraphLaunch(instantiated, stream_), "cudaGraphLaunch");
+    status.Update(Synchronize());
+    return status;
   }
 
   cudaDeviceProp properties_{};

@@ -12,6 +12,7 @@
 #include "kernels/bench/catalogue_page.h"
 #include "kernels/bench/command_line.h"
 #include "kernels/bench/live_report.h"
+#include "kernels/bench/triton_kernels.h"
 
 namespace gemm::bench {
 namespace {
@@ -82,6 +83,11 @@ int Run(int argc, const char* const* argv) {
   const BenchmarkOptions& asked = line.benchmark;
   auto candidates = SelectCandidates(asked.selection, (*backend)->caps());
   if (!candidates.ok()) return Fail(candidates.status());
+  if (!line.triton.empty()) {
+    const auto triton = LoadTritonKernels(line.triton);
+    if (!triton.ok()) return Fail(triton.status());
+    candidates->insert(candidates->end(), triton->begin(), triton->end());
+  }
   const BenchmarkPlan plan = {.shapes = asked.shapes,
                               .candidates = *std::move(candidates),
                               .rules = asked.rules,
