@@ -97,7 +97,21 @@ struct Epilogue {
     StoreValues(values, i, j);
   }
 
-  // The same where OnlyScales() and all of the run lies in D.
+  // Two neighbours of D where OnlyScales() and an element is of 16 bits.
+  __device__ uint32_t ScaledPair(Scalar low, Scalar high) const {
+    static_assert(sizeof(Type) == 2);
+    const Run<2> pair = {Element::Store(alpha * low), Element::Store(alpha * high)};
+    uint32_t word;
+    memcpy(&word, &pair, sizeof(word));
+    return word;
+  }
+
+  // Writes 16 bytes of D from element (i, j) on.
+  __device__ void StoreBytes(const uint4& bytes, int64_t i, int64_t j) const {
+    StoreWord(reinterpret_cast<uint4*>(d + i * ldd + j), bytes);
+  }
+
+  // StoreRun where OnlyScales() and all of the run lies in D.
   template <int kCount>
   __device__ void StoreScaledRun(const Scalar (&sums)[kCount], int64_t i, int64_t j) const {
     Scalar values[kCount];

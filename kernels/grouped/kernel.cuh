@@ -50,8 +50,9 @@ __global__ __launch_bounds__(
   extern __shared__ __align__(1024) std::byte shared[];
 
   const int thread = static_cast<int>(threadIdx.x);
-  const TileCoord tile = GroupedTile(static_cast<int>(blockIdx.x), arguments.tiles_m,
-                                     arguments.tiles_n, arguments.group);
+  const TileOfD tile(GroupedTile(static_cast<int>(blockIdx.x), arguments.tiles_m, arguments.tiles_n,
+                                 arguments.group),
+                     kConfig.tile_m, kConfig.tile_n, arguments.m, arguments.n);
   OperandTiles<Variant> operands(arguments, tile, thread);
   Product product(thread);
   product.Run(operands, ptx::SharedAddress(shared), arguments.k);
@@ -60,12 +61,18 @@ __global__ __launch_bounds__(
   // Computed anew: in the loop over k every register counts.
   const auto same_thread = static_cast<unsigned>(ptx::ThreadAnew()), lane = same_thread % 32;
   std::byte* const staged = shared + same_thread / 32 * kStagedBytes;
+  if (epilogue.OnlyScales() && output != DType::kF32 && tile.n % 8 == 0) {
+    VisitGroupedOutput<kConfig.operand>(output, [&]<DType kD>() {
+      if constexpr (kD != DType::kF32) {
+        StoreRounded(product, staged, Retyped<kD>(epilogue), tile, lane);
+      }
+    });
+    return;
+  }
   StageSums(product, staged, lane);
   __syncwarp();
-  VisitGroupedOutput<kConfig.operand>(output, [&]<DType kD>() {
-    StoreStaged(product, staged, Retyped<kD>(epilogue), int64_t{tile.m} * kConfig.tile_m,
-                int64_t{tile.n} * kConfig.tile_n, arguments.m, arguments.n, lane);
-  });
+  VisitGroupedOutput<kConfig.operand>(
+      output, [&]<DType kD>() { StoreStaged(product, staged, Retyped<kD>(epilogue), tile, lane); });
 }
 
 }  // namespace gemm

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/core/tile_order.h"
 #include "kernels/grouped/config.h"
 #include "kernels/grouped/tile_copy.cuh"
+#include "kernels/grouped/tile_of_d.cuh"
 
 namespace gemm {
 
@@ -28,14 +28,14 @@ class OperandTiles {
   static constexpr int kStepBytes = kConfig.tile_k * kElementBytes;
 
  public:
-  __device__ OperandTiles(const GroupedArguments& arguments, const TileCoord& tile, int thread)
-      : rows_a_(Clamp<kConfig.tile_m>(arguments.m - int64_t{tile.m} * kConfig.tile_m)),
-        cols_b_(Clamp<kConfig.tile_n>(arguments.n - int64_t{tile.n} * kConfig.tile_n)),
+  __device__ OperandTiles(const GroupedArguments& arguments, const TileOfD& tile, int thread)
+      : rows_a_(Clamp<kConfig.tile_m>(tile.m - tile.rows.begin)),
+        cols_b_(Clamp<kConfig.tile_n>(tile.n - tile.cols.begin)),
         k_left_(arguments.k),
         step_b_(kConfig.trans_b() ? kStepBytes : arguments.b.pitch * kConfig.tile_k),
-        a_(arguments.a, int64_t{tile.m} * kConfig.tile_m, 0, thread),
-        b_(arguments.b, kConfig.trans_b() ? int64_t{tile.n} * kConfig.tile_n : 0,
-           kConfig.trans_b() ? 0 : int64_t{tile.n} * kConfig.tile_n * kElementBytes, thread) {}
+        a_(arguments.a, tile.rows.begin, 0, thread),
+        b_(arguments.b, kConfig.trans_b() ? tile.cols.begin : 0,
+           kConfig.trans_b() ? 0 : tile.cols.begin * kElementBytes, thread) {}
 
   // Starts the copies of the next tiles, if there are any, to a stage at shared
   // address `stage`, as one group of cp.async.

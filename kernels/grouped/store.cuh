@@ -5,87 +5,120 @@
 #include <cstdint>
 
 #include "kernels/epilogue/epilogue.cuh"
+#include "kernels/grouped/shared_tile.h"
 #include "kernels/grouped/staged_sums.h"
+#include "kernels/grouped/tile_of_d.cuh"
 
 namespace gemm {
 
-// Puts the sums of a warp into its own part of shared memory; see wgmma.cuh for
-// which lane holds what.
-template <class Product>
-__device__ __forceinline__ void StageSums(const Product& product, std::byte* staged,
-                                          unsigned lane) {
-  constexpr StagedSums kStaged{Product::kRows, Product::kCols};
-  const int first = kStaged.Offset(static_cast<int>(lane / 4), static_cast<int>(lane % 4 / 2)) +
-                    static_cast<int>(lane % 2 * 8);
+// Calls `stage(row, j, low, high)` for each pair of sums that a lane holds, those
+// of columns 8 j + lane % 4 * 2 and the next, in row `row` + lane / 4 of the warp's;
+// see wgmma.cuh.
+template <class Product, class Stage>
+__device__ __forceinline__ void ForEachPair(const Product& product, const Stage& stage) {
 #pragma unroll
   for (int block = 0; block < Product::kRows / 16; ++block) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
       for (int j = 0; j < Product::kCols / 8; ++j) {
-        const int offset = kStaged.Beside(first, block * 16 + half * 8, 2 * j);
         const float* pair = &product.sums[block][4 * j + 2 * half];
-        *reinterpret_cast<float2*>(staged + offset) = {pair[0], pair[1]};
+        stage(block * 16 + half * 8, j, pair[0], pair[1]);
       }
     }
   }
 }
 
-// Calls `store(sums, i, j)` for the runs of kRun staged sums that begin in the
-// m x n of D; the thread block's tile begins at (first_i, first_j). At most
-// kMost are under way at a time.
-template <int kRun, int kMost, class Product, class Store>
-__device__ __forceinline__ void ForEachRun(const Product& product, const std::byte* staged,
-                                           int64_t first_i, int64_t first_j, int64_t m, int64_t n,
-                                           unsigned lane, const Store& store) {
-  constexpr StagedSums kStaged{Product::kRows, Product::kCols};
-  constexpr int kRunsPerRow = kStaged.cols / kRun;
-  constexpr int kRuns = kStaged.rows * kRunsPerRow / 32;  // of a lane
+// Calls `store(load(row, run), i, j)` for the warp's runs of kRun elements that
+// begin in what the tile stores: of each row number 0, 1, ... At most kMost are
+// under way at a time.
+template <int kRun, int kMost, class Product, class Load, class Store>
+__device__ __forceinline__ void ForEachRun(const Product& product, const TileOfD& tile,
+                                           unsigned lane, const Load& load, const Store& store) {
+  constexpr int kRunsPerRow = Product::kCols / kRun;
+  constexpr int kRuns = Product::kRows * kRunsPerRow / 32;  // of a lane
   constexpr int kBatch = kRuns % kMost == 0 ? kMost : kRuns % 2 == 0 && kMost % 2 == 0 ? 2 : 1;
 #pragma unroll 1
   for (int batch = 0; batch < kRuns; batch += kBatch) {
-    float sums[kBatch][kRun];
+    decltype(load(0, 0)) loaded[kBatch];
 #pragma unroll
     for (int x = 0; x < kBatch; ++x) {
       const unsigned run = (batch + x) * 32 + lane;
-      const int row = static_cast<int>(run / kRunsPerRow);
-      const int first_quad = static_cast<int>(run % kRunsPerRow * (kRun / 4));
-#pragma unroll
-      for (int quad = 0; quad < kRun / 4; ++quad) {
-        const int offset = kStaged.Offset(row, first_quad + quad);
-        *reinterpret_cast<float4*>(&sums[x][4 * quad]) =
-            *reinterpret_cast<const float4*>(staged + offset);
-      }
+      loaded[x] = load(static_cast<int>(run / kRunsPerRow), static_cast<int>(run % kRunsPerRow));
     }
 #pragma unroll
     for (int x = 0; x < kBatch; ++x) {
       const unsigned run = (batch + x) * 32 + lane;
-      const int64_t i = first_i + product.TileRow(static_cast<int>(run / kRunsPerRow));
-      const int64_t j = first_j + product.TileCol() + run % kRunsPerRow * kRun;
-      if (i < m && j < n) store(sums[x], i, j);
+      const int64_t i = tile.rows.begin + product.TileRow(static_cast<int>(run / kRunsPerRow));
+      const int64_t j = tile.cols.begin + product.TileCol() + run % kRunsPerRow * kRun;
+      if (tile.Stores(i, j)) store(loaded[x], i, j);
     }
   }
 }
 
-// Writes the elements of D that lie in the m x n of it out of staged sums, in
-// runs of 16 bytes; the thread block's tile begins at (first_i, first_j).
+// Puts the sums of a warp into its own part of shared memory.
+template <class Product>
+__device__ __forceinline__ void StageSums(const Product& product, std::byte* staged,
+                                          unsigned lane) {
+  constexpr StagedSums kStaged{Product::kRows, Product::kCols};
+  const int first = kStaged.Offset(static_cast<int>(lane / 4), static_cast<int>(lane % 4 / 2)) +
+                    static_cast<int>(lane % 2 * 8);
+  ForEachPair(product, [&](int row, int j, float low, float high) {
+    *reinterpret_cast<float2*>(staged + kStaged.Beside(first, row, 2 * j)) = {low, high};
+  });
+}
+
+// Writes the elements that the tile stores out of staged sums, in runs of 16 bytes.
 template <class Product, DType kD>
 __device__ __forceinline__ void StoreStaged(const Product& product, const std::byte* staged,
-                                            const Epilogue<kD>& epilogue, int64_t first_i,
-                                            int64_t first_j, int64_t m, int64_t n, unsigned lane) {
+                                            const Epilogue<kD>& epilogue, const TileOfD& tile,
+                                            unsigned lane) {
+  constexpr StagedSums kStaged{Product::kRows, Product::kCols};
   constexpr int kRun = static_cast<int>(kRowAlignment / SizeOf(kD));
-  using Sums = float[kRun];
-  if (epilogue.OnlyScales() && n % kRun == 0) {
-    ForEachRun<kRun, 4>(product, staged, first_i, first_j, m, n, lane,
-                        [&](const Sums& sums, int64_t i, int64_t j) {
-                          epilogue.template StoreScaledRun<kRun>(sums, i, j);
-                        });
+  struct Sums {
+    float of[kRun];
+  };
+  const auto load = [&](int row, int run) {
+    Sums sums;
+#pragma unroll
+    for (int quad = 0; quad < kRun / 4; ++quad) {
+      const int offset = kStaged.Offset(row, run * (kRun / 4) + quad);
+      *reinterpret_cast<float4*>(&sums.of[4 * quad]) =
+          *reinterpret_cast<const float4*>(staged + offset);
+    }
+    return sums;
+  };
+  if (kD == DType::kF32 && epilogue.OnlyScales() && tile.n % kRun == 0) {
+    ForEachRun<kRun, 4>(product, tile, lane, load, [&](const Sums& sums, int64_t i, int64_t j) {
+      epilogue.template StoreScaledRun<kRun>(sums.of, i, j);
+    });
   } else {
-    ForEachRun<kRun, 1>(product, staged, first_i, first_j, m, n, lane,
-                        [&](const Sums& sums, int64_t i, int64_t j) {
-                          epilogue.template StoreRun<kRun>(sums, i, j, n);
-                        });
+    ForEachRun<kRun, 1>(product, tile, lane, load, [&](const Sums& sums, int64_t i, int64_t j) {
+      epilogue.template StoreRun<kRun>(sums.of, i, j, tile.n);
+    });
   }
+}
+
+// Elements of 16 bits that are alpha times the sums are rounded on their way to
+// shared memory, which then has to take half as much.
+template <class Product, DType kD>
+__device__ __forceinline__ void StoreRounded(const Product& product, std::byte* staged,
+                                             const Epilogue<kD>& epilogue, const TileOfD& tile,
+                                             unsigned lane) {
+  constexpr SharedTile kTile{Product::kRows, Product::kCols * 2};
+  const int first =
+      kTile.Offset(static_cast<int>(lane / 4), 0) + static_cast<int>(lane % 4 * sizeof(uint32_t));
+  ForEachPair(product, [&](int row, int j, float low, float high) {
+    *reinterpret_cast<uint32_t*>(staged + kTile.Beside(first, row, j)) =
+        epilogue.ScaledPair(low, high);
+  });
+  __syncwarp();
+  ForEachRun<kChunkBytes / 2, 4>(
+      product, tile, lane,
+      [&](int row, int chunk) {
+        return *reinterpret_cast<const uint4*>(staged + kTile.Offset(row, chunk));
+      },
+      [&](const uint4& bytes, int64_t i, int64_t j) { epilogue.StoreBytes(bytes, i, j); });
 }
 
 // An epilogue's twin for elements of another type: they differ in nothing else.

@@ -102,6 +102,17 @@ TEST(SharedTile, OffsetsAddUpByXor) {
 
 // Eight rows further on everything lies as before: a block of rows may be named
 // by the address of its first.
+TEST(SharedTile, PlacesBesideAreThoseOfTheRowAndChunk) {
+  for (const SharedTile& tile : Tiles()) {
+    for (int row = 0; row < tile.rows; ++row) {
+      for (int chunk = 0; chunk < tile.chunks(); ++chunk) {
+        ASSERT_EQ(tile.Beside(tile.Offset(row % 8, 0), row / 8 * 8, chunk), tile.Offset(row, chunk))
+            << tile.rows << " x " << tile.row_bytes << ": " << row << ", " << chunk;
+      }
+    }
+  }
+}
+
 TEST(SharedTile, EightRowsAreTheUnitOfTheSwizzle) {
   for (const SharedTile& tile : Tiles()) {
     for (int row = 0; row + 8 < tile.rows; ++row) {
@@ -216,6 +227,31 @@ TEST_P(Staged, ReadsMeetNoBankTwice) {
                   1);
       }
     }
+  }
+}
+
+// Rounded to 16 bits: a lane writes two of row l / 4, a quarter of a warp reads
+// eight chunks.
+TEST_P(Staged, RoundedPairsMeetNoBankTwice) {
+  const SharedTile tile{sums().rows, sums().cols * 2};
+  for (int row = 0; row < tile.rows; row += 8) {
+    for (int chunk = 0; chunk < tile.chunks(); ++chunk) {
+      EXPECT_EQ(Turns(Offsets(32,
+                              [&](int lane) {
+                                return tile.Offset(row + lane / 4, chunk) + lane % 4 * 4;
+                              }),
+                      4),
+                1);
+    }
+  }
+  for (int first = 0; first < tile.rows * tile.chunks(); first += 8) {
+    EXPECT_EQ(Turns(Offsets(8,
+                            [&](int lane) {
+                              const int x = first + lane;
+                              return tile.Offset(x / tile.chunks(), x % tile.chunks());
+                            }),
+                    16),
+              1);
   }
 }
 
