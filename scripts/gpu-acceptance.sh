@@ -210,6 +210,7 @@ run_suites() {
   local folder="$OUT_DIR/.suites" suite name words failed=0
   mkdir -p "$folder"
   local triton="$OUT_DIR/.triton"
+  rm -rf "$triton"
   if python3 -c 'import triton' 2>/dev/null; then
     python3 "$BUNDLE/python/compile_triton.py" "$triton" || failed=1
   else
@@ -218,7 +219,7 @@ run_suites() {
   for suite in "${SUITES[@]}"; do
     read -ra words -d '' <<<"$suite" || true
     name="${words[0]}"
-    if [[ $name == triton-31 && -d $triton ]]; then words+=(--triton "$triton"); fi
+    if [[ $name == triton-31 && -f $triton/kernels.json ]]; then words+=(--triton "$triton"); fi
     "$BUNDLE/bin/gemm_bench" --device "${DEVICES%%,*}" --brief --quiet "${words[@]:1}" \
       --csv "$folder/$name.csv" --json "$folder/$name.json" --plot "$folder/$name.svg" ||
       failed=1

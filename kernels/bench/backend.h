@@ -48,7 +48,8 @@ class Backend {
 
   // Seconds a call of `count` calls of enqueue(0), enqueue(1), ... run one after
   // the other, of which each is expected to take `expected_seconds` (0: unknown).
-  // The first error of `enqueue` ends it.
+  // The first error of `enqueue` ends it. Where the time is known it must have run
+  // before, and may neither allocate nor wait for the device: it may be captured.
   virtual absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
                                       double expected_seconds) = 0;
 

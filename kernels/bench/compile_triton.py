@@ -3,7 +3,7 @@
 
 Leaves the cubins of the tutorial's configurations in a folder, and a list of them, from where
 gemm_bench --triton runs them: on the same operands as the catalogue's kernels, in turns with
-them. Configurations that need more shared memory than the GPU has are left out. Needs Triton,
+them. For sm_90, less the configurations that need more shared memory than there is. Needs Triton,
 but no GPU.
 
   kernels/bench/compile_triton.py peer/

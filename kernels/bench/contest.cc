@@ -278,6 +278,7 @@ absl::Status Contest::FirstRun(Entrant& entrant) {
   const bool again =
       *seconds < kLongSeconds || (!HasRun(entrant) && entrant.name != kReference &&
                                   hooks_.now() + absl::Seconds(*seconds) < deadlines_.soft);
+  entrant.expected_seconds = *seconds;  // from here on it is timed as in a sample
   if (again) seconds = TimeLaunches(entrant, 1);
   if (!seconds.ok()) return TakeOut(entrant, seconds.status());
   entrant.expected_seconds = *seconds;

@@ -52,7 +52,8 @@ class CudaBackend : public Backend {
     absl::Status status = CudaStatus(cudaSetDevice(ordinal), "cudaSetDevice");
     status.Update(CudaStatus(cudaGetDeviceProperties(&backend->properties_, ordinal),
                              "cudaGetDeviceProperties"));
-    status.Update(CudaStatus(cudaStreamCreate(&backend->stream_), "cudaStreamCreate"));
+    status.Update(CudaStatus(cudaStreamCreateWithFlags(&backend->stream_, cudaStreamNonBlocking),
+                             "cudaStreamCreate"));
     status.Update(CudaStatus(cudaEventCreate(&backend->start_), "cudaEventCreate"));
     status.Update(CudaStatus(cudaEventCreate(&backend->end_), "cudaEventCreate"));
     status.Update(CudaStatus(cudaMallocHost(&backend->staging_, kStagingBytes), "cudaMallocHost"));
@@ -186,14 +187,15 @@ class CudaBackend : public Backend {
     cudaGraph_t captured = nullptr;
     status.Update(CudaStatus(cudaStreamEndCapture(stream_, &captured), "cudaStreamEndCapture"));
     const std::unique_ptr<CUgraph_st, DestroyGraph> graph(captured);
-    if (!status.ok()) {
-      (void)cudaGetLastError();  // the next call is not to see it
-      return status;
-    }
     cudaGraphExec_t instantiated = nullptr;
-    status = CudaStatus(cudaGraphInstantiate(&instantiated, captured, 0), "cudaGraphInstantiate");
+    if (status.ok()) {
+      status = CudaStatus(cudaGraphInstantiate(&instantiated, captured, 0), "cudaGraphInstantiate");
+    }
     const std::unique_ptr<CUgraphExec_st, DestroyGraph> executable(instantiated);
+    // What a first launch would have to bring to the device is there before it.
+    if (status.ok()) status = CudaStatus(cudaGraphUpload(instantiated, stream_), "cudaGraphUpload");
     if (status.ok()) status = CudaStatus(cudaGraphLaunch(instantiated, stream_), "cudaGraphLaunch");
+    if (!status.ok()) (void)cudaGetLastError();  // the next call is not to see it
     status.Update(Synchronize());
     return status;
   }

@@ -84,6 +84,9 @@ int Run(int argc, const char* const* argv) {
   auto candidates = SelectCandidates(asked.selection, (*backend)->caps());
   if (!candidates.ok()) return Fail(candidates.status());
   if (!line.triton.empty()) {
+    if ((*backend)->caps().target != Target::kCuda) {
+      return Fail(absl::InvalidArgumentError("--triton needs a CUDA device"));
+    }
     const auto triton = LoadTritonKernels(line.triton);
     if (!triton.ok()) return Fail(triton.status());
     candidates->insert(candidates->end(), triton->begin(), triton->end());

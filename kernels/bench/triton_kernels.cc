@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/cuda_status.h"
+#include "kernels/core/shared_memory.h"
 #include "nlohmann/json.hpp"
 
 namespace gemm::bench {
@@ -44,6 +45,13 @@ absl::Status LaunchTriton(const TritonKernel& kernel, const Launch& launch) {
     if (!size.ok()) return size.status();
     sizes[i] = *size;
   }
+  // The kernel counts elements in 32 bits.
+  for (const int64_t pitch : {o.lda, o.ldd}) {
+    if (p.m > std::numeric_limits<int32_t>::max() / pitch) {
+      return absl::InvalidArgumentError(absl::StrCat("m is ", p.m, ", and rows are ", pitch,
+                                                     " elements apart, together more than 2^31"));
+    }
+  }
   const void* a = o.a;
   const void* b = o.b;
   void* d = o.d;
@@ -68,10 +76,11 @@ absl::Status LoadFunction(const std::string& path, const std::string& entry, Tri
   status = CudaStatus(cudaLibraryGetKernel(&kernel.function, library, entry.c_str()),
                       absl::StrCat(entry, " of ", path));
   if (!status.ok()) return status;
-  return CudaStatus(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel.function),
-                                         cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         static_cast<int>(kernel.row.shared_memory_bytes)),
-                    absl::StrCat("shared memory of ", kernel.name));
+  int device = 0;
+  status = CudaStatus(cudaGetDevice(&device), "cudaGetDevice");
+  if (!status.ok()) return status;
+  return AskForSharedMemory(reinterpret_cast<const void*>(kernel.function), device,
+                            static_cast<int>(kernel.row.shared_memory_bytes));
 }
 
 absl::Status Load(const std::string& folder, const nlohmann::json& entry, TritonKernel& kernel) {
@@ -88,6 +97,9 @@ absl::Status Load(const std::string& folder, const nlohmann::json& entry, Triton
                 .tile_n = entry.at("tile_n").get<int>(),
                 .threads = entry.at("threads").get<int>(),
                 .shared_memory_bytes = entry.at("shared_bytes").get<size_t>()};
+  if (kernel.row.tile_m <= 0 || kernel.row.tile_n <= 0 || kernel.row.threads <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(kernel.name, " has no tile or no threads"));
+  }
   return LoadFunction(absl::StrCat(folder, "/", entry.at("cubin").get<std::string>()),
                       entry.at("entry").get<std::string>(), kernel);
 }

@@ -11,8 +11,9 @@ namespace gemm::bench {
 
 // Loads the kernels that compile_triton.py left in `folder`, for the current CUDA
 // device; they stay until the process ends. They take operands that are not
-// transposed. NOT_FOUND or INVALID_ARGUMENT where the folder is not as that
-// program leaves it, UNAVAILABLE without CUDA.
+// transposed. NOT_FOUND or INVALID_ARGUMENT where the list in it is not as that
+// program leaves it, INTERNAL where a kernel does not load, UNAVAILABLE without
+// CUDA.
 absl::StatusOr<std::vector<Candidate>> LoadTritonKernels(const std::string& folder);
 
 }  // namespace gemm::bench

@@ -36,6 +36,14 @@ struct GroupedConfig {
     const int area = tile_m * tile_n / warps;
     return area >= 64 * 64 || (area > 32 * 32 && tile_m >= tile_n) ? 64 : 32;
   }
+  // The blocks that its registers suffice for: the fragments of mma.sync take some
+  // beside the sums.
+  constexpr int mma_blocks_per_sm() const {
+    constexpr int kRegistersOfSm = 65536, kBesideSums = 64;
+    const int sums = tile_m * tile_n / threads();
+    const int most = kRegistersOfSm / (threads() * (sums + kBesideSums));
+    return most < blocks_per_sm ? most : blocks_per_sm;
+  }
   constexpr int warp_n() const { return tile_m * tile_n / warps / warp_m(); }
   constexpr int warps_n() const { return tile_n / warp_n(); }
 };

@@ -29,21 +29,25 @@ __device__ __forceinline__ void VisitGroupedOutput(DType type, const Visitor& vi
   }
 }
 
+#if GEMM_HAS_WGMMA
+template <class Variant>
+using GroupedProduct = std::conditional_t<Variant::kConfig.fills_warpgroups(),
+                                          WgmmaProduct<Variant>, MmaProduct<Variant>>;
+#else
+template <class Variant>
+using GroupedProduct = MmaProduct<Variant>;
+#endif
+
 // `Variant` has a constexpr GroupedConfig kConfig. The epilogue's element type
 // is `output`, whatever its own type says.
 template <class Variant>
 __global__ __launch_bounds__(
     Variant::kConfig.threads(),
-    Variant::kConfig.blocks_per_sm) void GroupedKernel(const GroupedArguments arguments,
-                                                       const Epilogue<DType::kF32> epilogue,
-                                                       DType output) {
+    GroupedProduct<Variant>::kBlocksPerSm) void GroupedKernel(const GroupedArguments arguments,
+                                                              const Epilogue<DType::kF32> epilogue,
+                                                              DType output) {
   constexpr GroupedConfig kConfig = Variant::kConfig;
-#if GEMM_HAS_WGMMA
-  using Product =
-      std::conditional_t<kConfig.fills_warpgroups(), WgmmaProduct<Variant>, MmaProduct<Variant>>;
-#else
-  using Product = MmaProduct<Variant>;
-#endif
+  using Product = GroupedProduct<Variant>;
   constexpr int kStagedBytes = StagedSums{Product::kRows, Product::kCols}.bytes();
   static_assert(kConfig.warps * kStagedBytes <= kConfig.shared_bytes());
   // What the swizzles of wgmma count from.

@@ -5,6 +5,7 @@
 
 #include "kernels/grouped/config.h"
 #include "kernels/grouped/operand_tiles.cuh"
+#include "kernels/ptx/indices.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/mma_bf16.cuh"
@@ -28,6 +29,7 @@ class MmaProduct {
   static_assert(kBlocksN % 2 == 0);
 
  public:
+  static constexpr int kBlocksPerSm = kConfig.mma_blocks_per_sm();
   static constexpr int kRows = kConfig.warp_m();
   static constexpr int kCols = kConfig.warp_n();
 
@@ -35,10 +37,8 @@ class MmaProduct {
   float sums[kBlocksM][kBlocksN * 4];
 
   __device__ explicit MmaProduct(int thread)
-      : row_(thread / 32 / kConfig.warps_n() * kConfig.warp_m()),
-        col_(thread / 32 % kConfig.warps_n() * kConfig.warp_n()),
-        first_a_(FirstOfA(row_, thread % 32)),
-        first_b_(FirstOfB(col_, thread % 32)) {
+      : first_a_(FirstOfA(RowOf(thread), thread % 32)),
+        first_b_(FirstOfB(ColOf(thread), thread % 32)) {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) {
 #pragma unroll
@@ -46,20 +46,22 @@ class MmaProduct {
     }
   }
 
+  // The row and column of the thread block's tile where the warp's row `row`
+  // begins; after Run.
   __device__ int TileRow(int row) const { return row_ + row; }
   __device__ int TileCol() const { return col_; }
 
   // Sums over all of k, with `shared` the address of the stages. In the end
   // other warps may be behind.
   __device__ void Run(OperandTiles<Variant>& operands, uint32_t shared, int64_t k) {
-    const int tiles = static_cast<int>((k + kConfig.tile_k - 1) / kConfig.tile_k);
+    auto tiles_left = static_cast<int>((k + kConfig.tile_k - 1) / kConfig.tile_k);
 #pragma unroll 1
     for (int stage = 0; stage < kConfig.stages - 1; ++stage) {
       operands.StartNext(shared + stage * kConfig.stage_bytes());
     }
     uint32_t stage = shared;
     uint32_t free_stage = shared + (kConfig.stages - 1) * kConfig.stage_bytes();
-    for (int tile = 0; tile < tiles; ++tile) {
+    for (; tiles_left > 0; --tiles_left) {
       ptx::CpAsyncWait<kConfig.stages - 2>();
       __syncthreads();
       operands.StartNext(free_stage);
@@ -72,9 +74,21 @@ class MmaProduct {
       stage += kConfig.stage_bytes();
       if (stage == shared + kConfig.shared_bytes()) stage = shared;
     }
+    // Not before: in the loop every register counts.
+    const int thread = ptx::ThreadAnew();
+    row_ = RowOf(thread);
+    col_ = ColOf(thread);
   }
 
  private:
+  // Where the tile of a thread's warp begins.
+  __device__ static int RowOf(int thread) {
+    return thread / 32 / kConfig.warps_n() * kConfig.warp_m();
+  }
+  __device__ static int ColOf(int thread) {
+    return thread / 32 % kConfig.warps_n() * kConfig.warp_n();
+  }
+
   // The chunks of A and B whose addresses this lane gives in the first step for
   // the first block: those of other steps and blocks are a constant away, by XOR
   // within eight rows of a tile.
@@ -160,8 +174,8 @@ class MmaProduct {
     }
   }
 
-  const int row_;
-  const int col_;
+  int row_;
+  int col_;
   const uint32_t first_a_;
   const uint32_t first_b_;
 };

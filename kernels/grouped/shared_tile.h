@@ -37,8 +37,8 @@ struct SharedTile {
   }
 
   // The byte `rows_on` rows, a multiple of 8, and `chunks_on` chunks from that at
-  // `offset`, which lies in the first chunk of one of the first eight rows. Of the
-  // offsets of a row eight differ by more than a constant.
+  // `offset`, which lies in the first chunk of one of the first eight rows. Eight
+  // of a row's offsets are an XOR away, and the rest a constant from these.
   GEMM_HOST_DEVICE constexpr int Beside(int offset, int rows_on, int chunks_on) const {
     const int on = Offset(rows_on, chunks_on);
     return (offset ^ on % kLineBytes) + on / kLineBytes * kLineBytes;

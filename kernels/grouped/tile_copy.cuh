@@ -22,6 +22,8 @@ class TileCopy {
  public:
   static constexpr int kRowStep = kThreads / kTile.chunks();
   static constexpr int kSteps = kTile.rows / kRowStep;
+  // More would take registers that a tile so large does not leave.
+  static constexpr int kMostUnrolled = kSteps <= 8 ? kSteps : 4;
   static_assert(kRowStep >= 1 && kSteps >= 1);
 
   // The first tile begins at `row` and `byte` of the matrix.
@@ -38,7 +40,7 @@ class TileCopy {
     // Most tiles are whole: deciding chunk by chunk would cost them as many
     // instructions again.
     if (rows >= kTile.rows && bytes >= kTile.row_bytes) {
-      StartEach<kSteps>(target, [](int) { return kChunkBytes; });
+      StartEach<kMostUnrolled>(target, [](int) { return kChunkBytes; });
     } else {
       const int left = bytes - byte_;
       const int valid = left < 0 ? 0 : left < kChunkBytes ? left : kChunkBytes;

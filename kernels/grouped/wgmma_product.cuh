@@ -45,6 +45,7 @@ class WgmmaProduct {
   static_assert(!kConfig.fp8() || kParts % 2 == 0);
 
  public:
+  static constexpr int kBlocksPerSm = kConfig.blocks_per_sm;
   // What StageSums needs to know: a warp holds kRows x kCols sums, of each row
   // and each eight columns those of a tile of mma.sync.
   static constexpr int kRows = kBlocksM * 16;

@@ -178,7 +178,9 @@ __device__ void TwoBuffersPrefetched(SliceCopy<Variant>& copy, const SliceProduc
       if (k + 1 < kConfig.block_k) {
         product.Load(slices[now], k + 1, fragments[(k + 1) % 2]);
       } else {
-        if (left > 1) copy.Finish(slices[now ^ 1]);
+        // Behind the last slice it stores what nobody uses: a branch here would cost
+        // registers.
+        copy.Finish(slices[now ^ 1]);
         __syncthreads();
         product.Load(slices[now ^ 1], 0, fragments[0]);
       }
@@ -200,9 +202,8 @@ __global__ __launch_bounds__(
   __shared__ SharedSlice<Variant> slices[kConfig.buffers];
 
   const TileCoord tile = BandedTile(static_cast<int>(blockIdx.x), tiles_m, tiles_n, band);
-  const int64_t first_m = int64_t{tile.m} * kConfig.block_m;
-  const int64_t first_n = int64_t{tile.n} * kConfig.block_n;
-  SliceCopy<Variant> copy(operands, first_m, first_n);
+  SliceCopy<Variant> copy(operands, int64_t{tile.m} * kConfig.block_m,
+                          int64_t{tile.n} * kConfig.block_n);
   const SliceProduct<Variant> product(kLayout.ThreadOrigin(threadIdx.x));
   TiledSums<Variant> sums;
 
@@ -217,6 +218,10 @@ __global__ __launch_bounds__(
     TwoBuffers<Variant>(copy, product, slices, count, tail, sums);
   }
 
+  const TileCoord same_tile =
+      BandedTile(static_cast<int>(ptx::BlockAnew()), tiles_m, tiles_n, band);
+  const int64_t first_m = int64_t{same_tile.m} * kConfig.block_m;
+  const int64_t first_n = int64_t{same_tile.n} * kConfig.block_n;
   const TilePosition origin = kLayout.ThreadOrigin(ptx::ThreadAnew());
   constexpr int kRun = TiledLayout::Min(kLayout.run_n(), kConfig.widest());
 #pragma unroll

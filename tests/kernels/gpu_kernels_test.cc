@@ -109,6 +109,26 @@ TEST_P(GpuKernel, ShapesAroundTheTile) {
   }
 }
 
+// Where rows of D are whole runs of 16 bytes kernels may take other ways, above all
+// through a product that is only scaled.
+TEST_P(GpuKernel, WholeRunsBesideATile) {
+  const int64_t m = std::max(kernel().tile_m, 16), n = std::max(kernel().tile_n, 16);
+  const int64_t k = std::max(kernel().tile_k, 16);
+  for (const Types& types : kernel().types) {
+    for (const int64_t rows : {m + 1, 2 * m - 8}) {
+      for (const int64_t cols : {n + 8, 2 * n - 8}) {
+        for (const bool in_place : {false, true}) {
+          ProductCase product;
+          product.problem = {.m = rows, .n = cols, .k = 2 * k + (in_place ? 3 : 0), .types = types};
+          if (in_place) product.problem.beta = -0.75;
+          product.c_is_d = in_place;
+          Check(product, Defaults(kernel()));
+        }
+      }
+    }
+  }
+}
+
 TEST_P(GpuKernel, EveryLaunchParameter) {
   if (kernel().params.empty()) GTEST_SKIP() << "skipped: no launch parameters";
   // Wider, taller and smaller than a band of tiles may be.
@@ -197,7 +217,8 @@ std::vector<const Kernel*> OwnKernels() {
 }
 
 // Few and small shapes, for compute-sanitizer: under a tile, one beside a tile
-// with the pipeline refilled, odd with everything to be transposed.
+// with the pipeline refilled, odd with everything to be transposed, and a plain
+// product of whole runs.
 class GpuKernelSmall : public GpuKernel {};
 
 TEST_P(GpuKernelSmall, IsRightInBuffersWithoutSlack) {
@@ -209,6 +230,9 @@ TEST_P(GpuKernelSmall, IsRightInBuffersWithoutSlack) {
     const ProductCase product = RandomCase(NextTypes(), rows, cols, sum, random);
     EXPECT_EQ(CheckProduct(kernel(), product, RunInExactBuffers, 500), "");
   }
+  ProductCase plain;
+  plain.problem = {.m = m + 8, .n = n + 8, .k = depth + k, .types = NextTypes()};
+  EXPECT_EQ(CheckProduct(kernel(), plain, RunInExactBuffers, 500), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, GpuKernelSmall, ::testing::ValuesIn(OwnKernels()), NameOf);

@@ -100,8 +100,6 @@ TEST(SharedTile, OffsetsAddUpByXor) {
   }
 }
 
-// Eight rows further on everything lies as before: a block of rows may be named
-// by the address of its first.
 TEST(SharedTile, PlacesBesideAreThoseOfTheRowAndChunk) {
   for (const SharedTile& tile : Tiles()) {
     for (int row = 0; row < tile.rows; ++row) {
@@ -113,6 +111,8 @@ TEST(SharedTile, PlacesBesideAreThoseOfTheRowAndChunk) {
   }
 }
 
+// Eight rows further on everything lies as before: a block of rows may be named
+// by the address of its first.
 TEST(SharedTile, EightRowsAreTheUnitOfTheSwizzle) {
   for (const SharedTile& tile : Tiles()) {
     for (int row = 0; row + 8 < tile.rows; ++row) {

@@ -28,9 +28,11 @@ class TritonKernelsTest : public ::testing::Test {
 };
 
 TEST_F(TritonKernelsTest, SaysWhatIsWrongWithTheFolder) {
+  const char* const kNoTile =
+      R"([{"name": "x", "type": "f16", "tile_m": 0, "tile_n": 8, "threads": 32, "shared_bytes": 0}])";
   EXPECT_EQ(LoadTritonKernels(folder_).status(),
             absl::NotFoundError("cannot read " + folder_ + "/kernels.json"));
-  for (const char* list : {"[{", "[{}]", "[7]", R"([{"name": "x", "type": "f17"}])"}) {
+  for (const char* list : {"[{", "[{}]", "[7]", kNoTile, R"([{"name": "x", "type": "f17"}])"}) {
     EXPECT_EQ(Load(list).code(), absl::StatusCode::kInvalidArgument) << list;
   }
   EXPECT_THAT(Load(R"([{"name": "x", "type": "f17"}])").message(),
