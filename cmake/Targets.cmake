@@ -13,15 +13,25 @@ function(gemmd_library name)
 endfunction()
 
 # gemmd_test(name SOURCES ... DEPS ... [LABELS ...])
-#   A GoogleTest program, one ctest test per case.
+#   A GoogleTest program, one ctest test per case. With the label gpu it is one ctest
+#   test as a whole: its cases are thousands, which only skip where there is no GPU.
 function(gemmd_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   include(GoogleTest)
+  set(_main GTest::gtest_main)
+  if("gpu" IN_LIST ARG_LABELS)
+    list(APPEND ARG_SOURCES ${PROJECT_SOURCE_DIR}/tests/gpu_main.cc)
+    set(_main "")
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main
-                                        gemmd::flags)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock ${_main} gemmd::flags)
   gemmd_pch(${name} TEST)
+  if("gpu" IN_LIST ARG_LABELS)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT 1800)
+    return()
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS "${ARG_LABELS}")
 endfunction()
