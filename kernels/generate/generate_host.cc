@@ -3,6 +3,10 @@
 
 namespace gemm {
 
+absl::Status CheckGenerated(DType type) {
+  return VisitGenerated(type, []<class To>() { return absl::OkStatus(); });
+}
+
 absl::Status GenerateHost(const GeneratorSpec& spec, const GeneratorTarget& target) {
   return VisitGenerated(target.type, [&]<class To>() {
     const GeneratorLines lines = LinesOf(target);

@@ -48,6 +48,9 @@ absl::Status CudaStream::Begin() const {
 
 absl::Status CudaStream::FromKernels(absl::Status status) const {
   if (status.ok()) return status;
+  // A library may leave its error behind, and the next launch on this thread would
+  // take it for its own.
+  cudaGetLastError();
   const cudaError_t state = cudaStreamQuery(stream_);
   if (state != cudaSuccess && state != cudaErrorNotReady) {
     context_.health->Check(state, "cudaStreamQuery").IgnoreError();
@@ -83,9 +86,15 @@ absl::Status CudaStream::Download(const Pitched& from, size_t offset, size_t byt
   return absl::OkStatus();
 }
 
+absl::Status CudaStream::CheckComputes() const {
+  if (libraries_ != nullptr) return absl::OkStatus();
+  return absl::InternalError("a shared stream only copies: its errors would have no owner");
+}
+
 absl::Status CudaStream::Generate(const gemm::GeneratorSpec& spec,
                                   const gemm::GeneratorTarget& target) {
   if (absl::Status status = Begin(); !status.ok()) return status;
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
   return FromKernels(gemm::GenerateCuda(spec, target, stream_));
 }
 
@@ -93,6 +102,7 @@ absl::Status CudaStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
                                 const gemm::Operands& operands, gemm::Workspace workspace,
                                 const gemm::LaunchParams& params, Event* staged) {
   if (absl::Status status = Begin(); !status.ok()) return status;
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
   if (kernel.target != gemm::Target::kCuda) {
     return absl::InvalidArgumentError(
         absl::StrCat("kernel ", kernel.name, " does not run on a CUDA device"));

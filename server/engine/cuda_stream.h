@@ -51,6 +51,7 @@ class CudaStream final : public Stream {
 
   // Makes the device current; UNAVAILABLE where it is lost.
   absl::Status Begin() const;
+  absl::Status CheckComputes() const;
   // What the kernel library said of work it enqueued, or the loss of the device.
   absl::Status FromKernels(absl::Status status) const;
 

@@ -48,6 +48,10 @@ using EventPtr = std::unique_ptr<Event, EventRecycler>;
 // An in-order queue of device work. Calls enqueue and return, and are
 // thread-safe, but for Launch: one thread at a time. An error is either of the
 // call's arguments, or the device is lost (UNAVAILABLE).
+//
+// The device's shared streams take copies alone, which do not fail once they are
+// enqueued. Generate and Launch are for the compute streams: those have one user
+// at a time, so that an error found late is always of that user's own work.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -71,8 +75,9 @@ class Stream {
   virtual absl::Status Wait(const Event& event) = 0;
 
   // Calls `done` on the device's completion thread once all work enqueued so
-  // far has ended: OK, the first error of a host kernel since the last Notify,
-  // or UNAVAILABLE where the device is lost. Called exactly once, in order.
+  // far has ended: OK, the first error of a host kernel since the last Notify
+  // (on a compute stream), or UNAVAILABLE where the device is lost. Called
+  // exactly once, in order.
   virtual void Notify(absl::AnyInvocable<void(absl::Status)> done) = 0;
 };
 
@@ -92,7 +97,7 @@ class Device {
   Arena& memory() { return *memory_; }
   StagingPool& upload_staging() { return *upload_staging_; }
   StagingPool& download_staging() { return *download_staging_; }
-  // Shared by all transfers.
+  // Shared by all transfers, for copies alone.
   Stream& upload_stream() { return *upload_stream_; }
   Stream& download_stream() { return *download_stream_; }
   // The pool that the scheduler hands out, one job at a time on each.

@@ -56,11 +56,13 @@ absl::StatusOr<std::unique_ptr<Device>> HostDevice::Create(int index,
                    .memory_bytes = device->memory_->capacity()};
   device->completions_ = std::make_unique<CompletionQueue>(absl::StrCat(name, "-done"));
   CompletionQueue& completions = *device->completions_;
-  device->upload_stream_ = std::make_unique<HostStream>(absl::StrCat(name, "-up"), completions);
-  device->download_stream_ = std::make_unique<HostStream>(absl::StrCat(name, "-down"), completions);
+  device->upload_stream_ = std::make_unique<HostStream>(absl::StrCat(name, "-up"),
+                                                        HostStream::Use::kCopies, completions);
+  device->download_stream_ = std::make_unique<HostStream>(absl::StrCat(name, "-down"),
+                                                          HostStream::Use::kCopies, completions);
   for (int i = 0; i < options.streams_per_device; ++i) {
-    device->compute_streams_.push_back(
-        std::make_unique<HostStream>(absl::StrCat(name, "-", i), completions));
+    device->compute_streams_.push_back(std::make_unique<HostStream>(
+        absl::StrCat(name, "-", i), HostStream::Use::kCompute, completions));
   }
   return device;
 }

@@ -42,8 +42,8 @@ HostMark::Clock::time_point HostMark::time() const {
   return time_;
 }
 
-HostStream::HostStream(const std::string& thread_name, CompletionQueue& completions)
-    : completions_(completions), thread_([this, thread_name] {
+HostStream::HostStream(const std::string& thread_name, Use use, CompletionQueue& completions)
+    : use_(use), completions_(completions), thread_([this, thread_name] {
         SetThreadName(thread_name);
         Run();
       }) {}
@@ -103,8 +103,15 @@ absl::Status HostStream::Download(const Pitched& from, size_t offset, size_t byt
   return absl::OkStatus();
 }
 
+absl::Status HostStream::CheckComputes() const {
+  if (use_ == Use::kCompute) return absl::OkStatus();
+  return absl::InternalError("a shared stream only copies: its errors would have no owner");
+}
+
 absl::Status HostStream::Generate(const gemm::GeneratorSpec& spec,
                                   const gemm::GeneratorTarget& target) {
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
+  if (absl::Status status = gemm::CheckGenerated(target.type); !status.ok()) return status;
   Enqueue([this, spec, target] { Remember(gemm::GenerateHost(spec, target)); });
   return absl::OkStatus();
 }
@@ -112,6 +119,7 @@ absl::Status HostStream::Generate(const gemm::GeneratorSpec& spec,
 absl::Status HostStream::Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                                 const gemm::Operands& operands, gemm::Workspace workspace,
                                 const gemm::LaunchParams& params, Event*) {
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
   if (kernel.target != gemm::Target::kHost) {
     return absl::InvalidArgumentError(
         absl::StrCat("kernel ", kernel.name, " does not run on the host"));

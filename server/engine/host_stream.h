@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -54,8 +55,11 @@ class HostEvent final : public Event {
 
 class HostStream final : public Stream {
  public:
+  // What a stream may be asked for: see Stream.
+  enum class Use : uint8_t { kCopies, kCompute };
+
   // `completions` outlives the stream.
-  HostStream(const std::string& thread_name, CompletionQueue& completions);
+  HostStream(const std::string& thread_name, Use use, CompletionQueue& completions);
   // Runs what was enqueued, then ends the thread.
   ~HostStream() override;
 
@@ -77,9 +81,11 @@ class HostStream final : public Stream {
 
   void Enqueue(Work work);
   void Run();
+  absl::Status CheckComputes() const;
   // On the stream's thread.
   void Remember(absl::Status status) { first_error_.Update(std::move(status)); }
 
+  const Use use_;
   CompletionQueue& completions_;
   absl::Status first_error_;  // since the last Notify; the stream's thread alone
   Mutex mutex_;

@@ -59,6 +59,8 @@ absl::StatusOr<Shape> ResolveOperand(EngineCore& core, const OperandSpec& operan
   // Of one row, either order is the same bytes.
   if (role == Role::kBias && shape.rows == 1) shape.column_major = false;
   if (const auto* generated = std::get_if<FromGenerator>(&operand.source)) {
+    status = CheckGenerator(shape, absl::StrCat(name, ".generator"));
+    if (!status.ok()) return status;
     input.generator = generated->spec;
   } else {
     input.payload = true;

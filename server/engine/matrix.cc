@@ -1,6 +1,7 @@
 #include "server/engine/matrix.h"
 
 #include "absl/strings/str_cat.h"
+#include "gemm/generate.h"
 
 namespace gemmd {
 namespace {
@@ -36,6 +37,12 @@ absl::Status CheckShape(const Shape& shape, absl::string_view field) {
         field, " is ", ToString(shape), ", but a matrix must be smaller than 2^60 bytes"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckGenerator(const Shape& shape, absl::string_view field) {
+  const absl::Status status = gemm::CheckGenerated(shape.type);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(field, ": ", status.message()));
 }
 
 }  // namespace gemmd

@@ -41,6 +41,10 @@ std::string ToString(const Shape& shape);
 // and the bound.
 absl::Status CheckShape(const Shape& shape, absl::string_view field);
 
+// OK where a matrix of this shape can be drawn from a seed; else UNIMPLEMENTED
+// that names `field` ("a.generator") and the type.
+absl::Status CheckGenerator(const Shape& shape, absl::string_view field);
+
 // Exactly one of the two is set.
 struct MatrixKey {
   std::string id;

@@ -51,7 +51,7 @@ absl::StatusOr<std::shared_ptr<UploadGroup>> MakeGroup(EngineCore& core, const U
 
 UploadGroup::UploadGroup(EngineCore& core, const UploadSpec& spec,
                          std::shared_ptr<MatrixMemory> memory, StoreReservation room)
-    : core_(core), spec_(spec) {
+    : core_(core), device_index_(core.IndexOf(*memory->device)), spec_(spec) {
   pending_.id = room.id();
   pending_.name = spec.keep.name;
   pending_.shape = spec.shape;
@@ -88,9 +88,11 @@ absl::Status UploadGroup::Join(const UploadSpec& spec, ByteSpan range) {
   return absl::OkStatus();
 }
 
-void UploadGroup::AddMember(std::weak_ptr<UploadImpl> member) {
+absl::Status UploadGroup::AddMember(std::weak_ptr<UploadImpl> member) {
   MutexLock lock(mutex_);
+  if (ended_) return absl::AbortedError("another call of this upload has failed");
   members_.push_back(std::move(member));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<UploadResult> UploadGroup::Land(ByteSpan range) {
@@ -104,7 +106,11 @@ absl::StatusOr<UploadResult> UploadGroup::Land(ByteSpan range) {
     if (ended_) return absl::AbortedError("another call of this upload has failed");
     landed_ += range.length;
     result.complete = landed_ == spec_.shape.dense_bytes();
-    if (!result.complete) return result;
+    if (!result.complete) {
+      // As if the matrix were complete now: its time begins with that.
+      if (spec_.keep.ttl.has_value()) result.matrix.expires = absl::Now() + *spec_.keep.ttl;
+      return result;
+    }
     ended_ = true;
     room = std::move(room_);
     memory = std::move(memory_);

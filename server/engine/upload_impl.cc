@@ -30,10 +30,11 @@ absl::Status CheckSpec(const UploadSpec& spec) {
   if (spec.deadline <= absl::Now()) {
     return absl::DeadlineExceededError("the deadline passed before the upload began");
   }
-  if (spec.generator.has_value() && !spec.upload_id.empty()) {
+  if (!spec.generator.has_value()) return absl::OkStatus();
+  if (!spec.upload_id.empty()) {
     return absl::InvalidArgumentError("generator and upload_id exclude each other");
   }
-  return absl::OkStatus();
+  return CheckGenerator(spec.shape, "generator");
 }
 
 }  // namespace
@@ -50,13 +51,18 @@ absl::StatusOr<std::shared_ptr<UploadImpl>> UploadImpl::Begin(EngineCore& core, 
   if (!group.ok()) return group.status();
   auto upload = std::make_shared<UploadImpl>(core, std::move(spec), *range, *std::move(ticket),
                                              *group, std::move(done));
-  (*group)->AddMember(upload);
+  status = (*group)->AddMember(upload);
+  if (!status.ok()) return status;
   return upload;
 }
 
 UploadImpl::UploadImpl(EngineCore& core, UploadSpec spec, ByteSpan range, AdmissionTicket ticket,
                        std::shared_ptr<UploadGroup> group, UploadDone done)
-    : core_(core), spec_(std::move(spec)), range_(range), arrived_(absl::Now()) {
+    : core_(core),
+      spec_(std::move(spec)),
+      range_(range),
+      arrived_(absl::Now()),
+      device_index_(group->device_index()) {
   MutexLock lock(mutex_);
   ticket_ = std::move(ticket);
   group_ = std::move(group);
@@ -65,7 +71,11 @@ UploadImpl::UploadImpl(EngineCore& core, UploadSpec spec, ByteSpan range, Admiss
 
 void UploadImpl::Start() {
   watch_.Begin(core_, weak_from_this(), spec_.deadline);
-  if (spec_.generator.has_value()) return Generate();
+  if (spec_.generator.has_value()) {
+    absl::Status status = core_.schedulers[device_index_]->Submit(shared_from_this());
+    if (!status.ok()) Cancel(std::move(status));
+    return;
+  }
   MutexLock lock(mutex_);
   if (group_ == nullptr) return;
   const std::shared_ptr<MatrixMemory> memory = group_->memory();
@@ -78,25 +88,27 @@ void UploadImpl::Start() {
                                 });
 }
 
-void UploadImpl::Generate() {
-  std::shared_ptr<MatrixMemory> memory;
-  {
-    MutexLock lock(mutex_);
-    if (group_ != nullptr) memory = group_->memory();
-  }
-  if (memory == nullptr) return;
-  absl::Status status =
-      memory->device->upload_stream().Generate(*spec_.generator, memory->generator_target());
-  if (!status.ok()) return Cancel(std::move(status));
-  NotifyLanded();
+void UploadImpl::Run(StreamLease lease) {
+  std::shared_ptr<MatrixMemory> memory = Target();
+  if (memory == nullptr) return;  // ended while it waited
+  Stream& stream = *lease;
+  absl::Status enqueued = stream.Generate(*spec_.generator, memory->generator_target());
+  stream.Notify([self = shared_from_this(), memory = std::move(memory), lease = std::move(lease),
+                 enqueued = std::move(enqueued)](absl::Status status) mutable {
+    status.Update(enqueued);
+    memory.reset();
+    lease.Reset();
+    self->OnLanded(status);
+  });
+}
+
+std::shared_ptr<MatrixMemory> UploadImpl::Target() {
+  MutexLock lock(mutex_);
+  return group_ == nullptr ? nullptr : group_->memory();
 }
 
 void UploadImpl::NotifyLanded() {
-  std::shared_ptr<MatrixMemory> memory;
-  {
-    MutexLock lock(mutex_);
-    if (group_ != nullptr) memory = group_->memory();
-  }
+  std::shared_ptr<MatrixMemory> memory = Target();
   if (memory == nullptr) return;
   Stream& stream = memory->device->upload_stream();
   stream.Notify(
@@ -170,6 +182,7 @@ void UploadImpl::End(absl::StatusOr<UploadResult> result) {
     done = std::exchange(done_, nullptr);
   }
   if (inbound != nullptr) inbound->Abort();
+  if (spec_.generator.has_value()) core_.schedulers[device_index_]->Withdraw(this);
   if (!result.ok()) group->Fail(result.status());
   group.reset();
   watch_.End(core_);

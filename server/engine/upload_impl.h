@@ -30,7 +30,9 @@ class UploadGroup {
   // A further call's range. INVALID_ARGUMENT where the call disagrees with the
   // first one, or its range overlaps another's.
   absl::Status Join(const UploadSpec& spec, ByteSpan range);
-  void AddMember(std::weak_ptr<UploadImpl> member);
+  // From here on Fail ends `member`, too. ABORTED where another call has failed
+  // since the call joined, so that Fail does not know of it.
+  absl::Status AddMember(std::weak_ptr<UploadImpl> member);
 
   // A range is on the device. The one that completes the matrix adds it to the
   // store. ABORTED where another call has failed.
@@ -41,9 +43,11 @@ class UploadGroup {
   void Touch();
   absl::Time last_activity();
   std::shared_ptr<MatrixMemory> memory();
+  size_t device_index() const { return device_index_; }
 
  private:
   EngineCore& core_;
+  const size_t device_index_;
   const UploadSpec spec_;  // of the first call
   MatrixRecord pending_;   // what is known before the matrix is in the store
   Mutex mutex_;
@@ -80,9 +84,11 @@ class UploadGroups {
   std::map<std::string, Entry> by_id_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One PutMatrix call.
+// One PutMatrix call: its bytes go over the upload stream as they come, or its
+// elements are drawn on a compute stream once the scheduler has given it one.
 class UploadImpl final : public Upload,
                          public Cancellable,
+                         public Runnable,
                          public std::enable_shared_from_this<UploadImpl> {
  public:
   // The codes are those of Engine::BeginUpload.
@@ -96,9 +102,11 @@ class UploadImpl final : public Upload,
   void EndOfPayload() override;
   void Cancel(absl::Status why) override;
   absl::string_view Where() override { return "in transfer"; }
+  void Run(StreamLease stream) override;
 
  private:
-  void Generate();
+  // Null once the call or its group has ended.
+  std::shared_ptr<MatrixMemory> Target();
   void NotifyLanded();
   void OnLanded(const absl::Status& status);
   void End(absl::StatusOr<UploadResult> result);
@@ -107,6 +115,7 @@ class UploadImpl final : public Upload,
   const UploadSpec spec_;
   const ByteSpan range_;
   const absl::Time arrived_;
+  const size_t device_index_;
   Watch watch_;
 
   Mutex mutex_;

@@ -223,8 +223,8 @@ TEST_P(DeviceSuite, GeneratesTheBitsThatTheHostDoes) {
                                       .cols = kCols,
                                       .pitch_bytes = pitch,
                                       .column_major = column_major};
-      ASSERT_EQ(device().upload_stream().Generate(spec, target), absl::OkStatus());
-      ASSERT_EQ(Finish(device().upload_stream()), absl::OkStatus());
+      ASSERT_EQ(compute().Generate(spec, target), absl::OkStatus());
+      ASSERT_EQ(Finish(compute()), absl::OkStatus());
 
       std::vector<std::byte> expected(matrix.dense_bytes());
       target.data = expected.data();
@@ -244,6 +244,16 @@ const gemm::Kernel* AnyKernel(const gemm::DeviceCaps& caps) {
     }
   }
   return nullptr;
+}
+
+// Their users are many: an error found late would have no owner.
+TEST_P(DeviceSuite, SharedStreamsOnlyCopy) {
+  const Pitched matrix = Allocate(4, 16, 16);
+  for (Stream* stream : {&device().upload_stream(), &device().download_stream()}) {
+    EXPECT_EQ(stream->Generate({}, {matrix.data, gemm::DType::kF32, 4, 4, 16, false}).code(),
+              absl::StatusCode::kInternal);
+    EXPECT_EQ(Finish(*stream), absl::OkStatus());
+  }
 }
 
 TEST_P(DeviceSuite, LaunchesKernels) {

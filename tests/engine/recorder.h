@@ -114,9 +114,12 @@ class UploadRecorder {
       changed_.NotifyAll();
     };
   }
-  absl::StatusOr<UploadResult> Wait() {
+  // The result, or DEADLINE_EXCEEDED of the test's own.
+  absl::StatusOr<UploadResult> Wait(absl::Duration timeout = absl::InfiniteDuration()) {
+    const absl::Time deadline = absl::Now() + timeout;
     MutexLock lock(mutex_);
-    while (!result_.has_value()) changed_.Wait(mutex_);
+    while (!result_.has_value() && absl::Now() < deadline) changed_.WaitUntil(mutex_, deadline);
+    if (!result_.has_value()) return absl::DeadlineExceededError("the test waited in vain");
     return *result_;
   }
 

@@ -158,6 +158,7 @@ TEST(Generate, OtherTypesAreUnimplemented) {
   for (const DType type : {DType::kS8, DType::kS32}) {
     const absl::Status status = GenerateHost({}, {data, type, 1, 4, 16, false});
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(CheckGenerated(type), status);
   }
 }
 

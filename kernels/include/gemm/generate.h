@@ -37,6 +37,9 @@ struct GeneratorTarget {
   bool column_major = false;
 };
 
+// UNIMPLEMENTED for a type that cannot be generated, with those that can.
+absl::Status CheckGenerated(DType type);
+
 // Fills host memory before it returns. UNIMPLEMENTED for other types.
 absl::Status GenerateHost(const GeneratorSpec& spec, const GeneratorTarget& target);
 

@@ -1,0 +1,160 @@
+// The engine on host devices: uploads that fail beside others, and matrices drawn on it.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "tests/engine/engine_fixture.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::HasSubstr;
+
+class EngineUploadTest : public EngineTest {
+ protected:
+  static UploadSpec Drawn(gemm::DType type) {
+    UploadSpec spec;
+    spec.shape = {16, 16, type};
+    spec.generator = gemm::GeneratorSpec{.seed = 1};
+    return spec;
+  }
+
+  // How the upload ended, whether it was refused at once or later. DEADLINE_EXCEEDED
+  // where it never does.
+  absl::StatusOr<UploadResult> Run(const UploadSpec& spec, absl::string_view bytes = "") {
+    auto recorder = std::make_shared<UploadRecorder>();
+    auto upload = engine_->BeginUpload(
+        spec, [recorder, done = recorder->done()](absl::StatusOr<UploadResult> result) mutable {
+          done(std::move(result));
+        });
+    if (!upload.ok()) return upload.status();
+    (*upload)->Start();
+    if (!bytes.empty()) {
+      const uint64_t offset = spec.range.has_value() ? spec.range->offset : 0;
+      (*upload)->Append(offset, absl::Cord(bytes), [] {});
+    }
+    return recorder->Wait(absl::Seconds(10));
+  }
+};
+
+TEST_F(EngineUploadTest, ATypeThatCannotBeDrawnIsRefusedBeforeAnythingIsReserved) {
+  Make();
+  for (const gemm::DType type : {gemm::DType::kS8, gemm::DType::kS32}) {
+    UploadRecorder never_told;
+    const auto upload = engine_->BeginUpload(Drawn(type), never_told.done());
+    EXPECT_EQ(upload.status().code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(upload.status().message()), HasSubstr("generator: dtype s"));
+  }
+  JobSpec product = DrawnProduct(8, 8, 8);
+  product.b.shape->type = gemm::DType::kS8;
+  const auto job = engine_->Admit(product, std::make_shared<JobRecorder>());
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(job.status().message()), HasSubstr("b.generator: dtype s8"));
+  ExpectNothingHeld();
+}
+
+// One caller's error must not become another's, and what was never written must not
+// be served.
+TEST_F(EngineUploadTest, AnErrorBelongsToTheUploadThatMadeIt) {
+  Make();
+  constexpr int kThreads = 4;
+  constexpr int kRuns = 2500;
+  std::atomic<int> wrongly_complete{0}, wrongly_failed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, bad = i % 2 == 0] {
+      for (int run = 0; run < kRuns; ++run) {
+        if (bad) {
+          const auto result = Run(Drawn(gemm::DType::kS8));
+          wrongly_complete += result.ok();
+          if (result.ok()) engine_->DeleteMatrix({.id = result->matrix.id}).IgnoreError();
+        } else {
+          UploadSpec spec;
+          spec.shape = {16, 16, gemm::DType::kS8};
+          const auto result = Run(spec, std::string(256, 'x'));
+          wrongly_failed += !result.ok();
+          if (result.ok()) engine_->DeleteMatrix({.id = result->matrix.id}).IgnoreError();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrongly_complete.load(), 0) << "of " << kThreads / 2 * kRuns;
+  EXPECT_EQ(wrongly_failed.load(), 0) << "of " << kThreads / 2 * kRuns;
+  ExpectNothingHeld();
+}
+
+// What is drawn on the host takes a stream of its own, and no upload's.
+TEST_F(EngineUploadTest, AMatrixBeingDrawnHoldsUpNoUpload) {
+  Make();
+  UploadSpec slow;
+  slow.shape = {2000, 2000, gemm::DType::kF32};
+  slow.generator = gemm::GeneratorSpec{.distribution = gemm::Distribution::kNormal};
+  std::atomic<bool> drawn{false};
+  UploadRecorder recorder;
+  auto drawing = engine_->BeginUpload(
+      slow, [&drawn, done = recorder.done()](absl::StatusOr<UploadResult> result) mutable {
+        drawn = true;
+        done(std::move(result));
+      });
+  ASSERT_TRUE(drawing.ok()) << drawing.status();
+  (*drawing)->Start();
+  UploadSpec quick;
+  quick.shape = {16, 16, gemm::DType::kS8};
+  const auto landed = Run(quick, std::string(256, 'x'));
+  ASSERT_TRUE(landed.ok()) << landed.status();
+  EXPECT_FALSE(drawn);
+  const auto done = recorder.Wait();
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_TRUE(done->complete);
+  EXPECT_EQ(done->bytes, 0u);
+}
+
+TEST_F(EngineUploadTest, ADrawingThatIsCancelledInTheQueueLeavesNothing) {
+  EngineOptions options = SmallOptions();
+  options.streams_per_device = 1;
+  options.max_queued_jobs = 1;
+  Make(options);
+  UploadSpec spec;
+  spec.shape = {2000, 2000, gemm::DType::kF32};
+  spec.generator = gemm::GeneratorSpec{.distribution = gemm::Distribution::kNormal};
+  UploadRecorder running, waiting, refused;
+  auto first = engine_->BeginUpload(spec, running.done());
+  spec.shape = {16, 16, gemm::DType::kF32};
+  auto second = engine_->BeginUpload(spec, waiting.done());
+  auto third = engine_->BeginUpload(spec, refused.done());
+  ASSERT_TRUE(first.ok() && second.ok() && third.ok());
+  (*first)->Start();
+  (*second)->Start();
+  (*third)->Start();
+  EXPECT_EQ(refused.Wait().status().code(), absl::StatusCode::kResourceExhausted);
+  (*second)->Cancel(absl::CancelledError("by the test"));
+  EXPECT_TRUE(absl::IsCancelled(waiting.Wait().status()));
+  EXPECT_EQ(engine_->Stats().queued_jobs.used, 0);
+  const auto drawn = running.Wait();
+  ASSERT_TRUE(drawn.ok()) << drawn.status();
+  EXPECT_TRUE(engine_->DeleteMatrix({.id = drawn->matrix.id}).ok());
+  ExpectNothingHeld();
+}
+
+TEST_F(EngineUploadTest, EveryAnswerOfASplitUploadTellsWhenTheMatrixGoes) {
+  Make();
+  UploadSpec spec;
+  spec.shape = {16, 16, gemm::DType::kS8};
+  spec.upload_id = "timed";
+  spec.keep.ttl = absl::Minutes(5);
+  const absl::Time before = absl::Now();
+  for (const uint64_t offset : {0, 128}) {
+    spec.range = ByteSpan{offset, 128};
+    const auto result = Run(spec, std::string(128, 'x'));
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->complete, offset == 128);
+    ASSERT_TRUE(result->matrix.expires.has_value()) << "from byte " << offset;
+    EXPECT_GE(*result->matrix.expires, before + absl::Minutes(5));
+  }
+}
+
+}  // namespace
+}  // namespace gemmd
