@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-HOLDING_SECONDS = 9.0
+HOLDING_SECONDS = 8.5
 # What was announced and did not come is given up by then: the time-outs of server.FLAGS and
 # server.IF_KNOWN are 2 s.
 GIVEN_UP_SECONDS = 6.0
@@ -63,7 +63,7 @@ class Attack:
     descriptors: int = 0
     # How long it lasts at the least: where callers would be stopped, longer than the bound on
     # their calls, so that a stop is told from a delay.
-    seconds: float = 3.0
+    seconds: float = 2.0
     # How far the server's memory may rise meanwhile. 0: as far as it likes.
     peak_mib: int = 0
 

@@ -25,7 +25,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 BEFORE_SECONDS = 1.0  # the bystander alone before an attack
-AFTER_SECONDS = 3.0   # and after it: time for a new connection and a scrape
+AFTER_SECONDS = 2.0   # and after it: time for a new connection and a scrape
 SETTLE_SECONDS = 25   # within which all must be back
 ATTACK_GRACE = 25     # an attack that is not over so long after its time is ended
 
@@ -114,7 +114,8 @@ class Runner:
         self._blame(violations)
         self.seen.append(seen)
         self.rows.append(report.row(seen, violations))
-        print(f"{attack.name}: {'held' if not violations else 'BROKEN'}, p99 beside it "
+        verdict = "BROKEN" if violations else "held"
+        print(f"{attack.name}: {verdict}, p99 beside it "
               f"{seen.during.p99 * 1e3:.0f} ms, {seen.seconds:.0f} s", flush=True)
 
     def _measure(self, scene, attack, seconds):
@@ -151,10 +152,14 @@ class Runner:
         except (IndexError, json.JSONDecodeError):
             raise RuntimeError(f"{attack.name} said no outcome: {done.stderr[-2000:]}") from None
 
-    def round(self, attacks, seconds):
+    def round(self, attacks, seconds, limit):
         """All attacks once. What is left of the time beyond the least is shared evenly."""
         deadline = time.monotonic() + seconds
         for i, attack in enumerate(attacks):
+            if time.monotonic() > limit:
+                self._blame([f"{attack.name}: not begun within --limit="
+                             f"{self.arguments.limit:.0f} seconds"])
+                continue
             rest = attacks[i:]
             least = sum(a.seconds + BEFORE_SECONDS + AFTER_SECONDS + 1 for a in rest)
             more = max(0.0, deadline - time.monotonic() - least) / len(rest)
@@ -175,8 +180,11 @@ def parse_arguments():
     parser.add_argument("--pid", type=int, help="its process")
     parser.add_argument("--stubs", default="", help="the contract's Python stubs; made where "
                         "left out")
-    parser.add_argument("--seconds", type=float, default=240, help="of a round of attacks, about; no less than they need")
+    parser.add_argument("--seconds", type=float, default=240,
+                        help="of a round of attacks, about; no less than they need")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=math.inf,
+                        help="seconds after which no attack begins; one left out counts as broken")
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--rate", type=float, default=5, help="the bystander's products a second")
     parser.add_argument("--seed", type=int, default=1)
@@ -220,7 +228,7 @@ def main():
         runner = Runner(arguments, stubs, pathlib.Path(folder))
         try:
             for _ in range(arguments.rounds):
-                runner.round(chosen, arguments.seconds)
+                runner.round(chosen, arguments.seconds, begin + arguments.limit)
         finally:
             runner.close()
     print("\n" + report.table(runner.rows) + "\n")

@@ -10,28 +10,28 @@ from attack import GIVEN_UP_SECONDS, HOLDING_SECONDS, Attack, in_threads
 
 JOBS_A_STREAM = 1024
 STREAMS = 5
-LARGE_JOBS = 110
-UPLOADS = 200
+# Parts of what there is, and how many of each: the smaller ones fill what the larger leave.
+FILLING = [(100, 110), (1600, 40), (25600, 40), (409600, 60)]
 GROUPS = 200
 
 
-def _flood(target, outcome, streams, jobs, product):
+def _flood(target, outcome, streams, products):
     """Streams of headers alone, once; every job is ended by the server, or stays."""
     def work(target, outcome, _):
         with wire.channel(target.server) as channel:
-            _one_stream(target, outcome, wire.stub(channel), jobs, product)
+            _one_stream(target, outcome, wire.stub(channel), products)
 
     in_threads(streams, work, target, outcome)
 
 
-def _one_stream(target, outcome, server_stub, jobs, product):
+def _one_stream(target, outcome, server_stub, products):
     def requests():
-        for job in range(jobs):
+        for job, product in enumerate(products):
             yield wire.multiply_header(job + 1, product)
         target.wait()
 
     call = server_stub.Multiply(requests(), timeout=target.left())
-    outcome.count("headers", jobs)
+    outcome.count("headers", len(products))
     try:
         for answer in call:
             code = answer.error.code if answer.HasField("error") else 0
@@ -41,16 +41,17 @@ def _one_stream(target, outcome, server_stub, jobs, product):
 
 
 def small_jobs(target, outcome):
-    _flood(target, outcome, STREAMS, JOBS_A_STREAM, wire.promised_product(64, 64, 64))
+    _flood(target, outcome, STREAMS, [wire.promised_product(64, 64, 64)] * JOBS_A_STREAM)
 
 
 def large_jobs(target, outcome):
     """Jobs that together need more than the device has."""
-    with wire.channel(target.server) as channel:
-        info = wire.stub(channel).GetServerInfo(wire.messages().GetServerInfoRequest(), timeout=20)
-    most = min(info.devices[0].memory_bytes // 100, info.limits.max_job_bytes)
-    extent = math.isqrt(most // (3 * wire.F32_BYTES))
-    _flood(target, outcome, 2, LARGE_JOBS // 2, wire.promised_product(extent, extent, extent))
+    memory_bytes = wire.info(target.server).devices[0].memory_bytes
+    products = []
+    for part, count in FILLING:
+        extent = math.isqrt(memory_bytes // part // (3 * wire.F32_BYTES)) + 1
+        products += [wire.promised_product(extent, extent, extent)] * count
+    _flood(target, outcome, 1, products)
 
 
 def _silent_uploads(target, outcome, headers, fill_range):
@@ -87,19 +88,15 @@ def _wait(call, target):
         pass
 
 
-def _store_bytes(target):
-    with wire.channel(target.server) as channel:
-        info = wire.stub(channel).GetServerInfo(wire.messages().GetServerInfoRequest(), timeout=20)
-    return info.limits.store_bytes
-
-
 def upload_headers(target, outcome):
     """Matrices that together fill the store, and no byte of them."""
-    pb = wire.messages()
-    extent = math.isqrt(_store_bytes(target) // 50 // wire.F32_BYTES)
-    _silent_uploads(target, outcome,
-                    [pb.PutMatrixHeader(shape=wire.shape(extent, extent))
-                     for _ in range(UPLOADS)], False)
+    store_bytes = wire.info(target.server).limits.store_bytes
+    headers = []
+    for part, count in FILLING:
+        extent = math.isqrt(store_bytes // part // wire.F32_BYTES) + 1
+        header = wire.messages().PutMatrixHeader(shape=wire.shape(extent, extent))
+        headers += [header] * count
+    _silent_uploads(target, outcome, headers, False)
 
 
 def upload_groups(target, outcome):
@@ -117,10 +114,10 @@ ATTACKS = [
     Attack("headers-jobs", f"{STREAMS} streams of {JOBS_A_STREAM} headers without payload",
            small_jobs, refused=frozenset({"product"}), refused_seconds=GIVEN_UP_SECONDS,
            seconds=HOLDING_SECONDS),
-    Attack("headers-memory", f"{LARGE_JOBS} headers for more than the device's memory",
-           large_jobs, refused=frozenset({"product"}), refused_seconds=GIVEN_UP_SECONDS,
+    Attack("headers-memory", "headers for more than the device's memory",
+           large_jobs, refused=frozenset({"product", "write"}), refused_seconds=GIVEN_UP_SECONDS,
            seconds=HOLDING_SECONDS),
-    Attack("upload-headers", f"{UPLOADS} PutMatrix headers for 4 times the store",
+    Attack("upload-headers", "PutMatrix headers for more than the store",
            upload_headers, refused=frozenset({"write"}), refused_seconds=GIVEN_UP_SECONDS,
            seconds=HOLDING_SECONDS),
     Attack("upload-groups", f"{GROUPS} split uploads with one part of two", upload_groups,

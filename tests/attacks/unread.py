@@ -63,23 +63,8 @@ def one_stream(target, outcome):
         over.set()
 
 
-def many_streams(target, outcome):
-    """As many streams as jobs, each with one large result, none read."""
-    over = threading.Event()
-
-    def requests():
-        yield _result_8_mib()
-        over.wait()
-
-    with wire.channel(target.server) as channel:
-        server_stub = wire.stub(channel)
-        calls = [server_stub.Multiply(requests()) for _ in range(JOBS)]
-        target.wait()
-        _ends(calls, outcome)
-        over.set()
-
-
-def _raw_calls(target, outcome, method, request, calls, per_connection, **windows):
+def _raw_calls(target, outcome, method, request, calls, per_connection, end=True,
+               **windows):
     """Calls by hand that the server cannot send all of; nothing is read."""
     connections = []
     for first in range(0, calls, per_connection):
@@ -91,13 +76,19 @@ def _raw_calls(target, outcome, method, request, calls, per_connection, **window
         for _ in range(min(per_connection, calls - first)):
             if target.left() <= 0:
                 break
-            connections[-1].call(method, request)
+            connections[-1].call(method, request, end)
             outcome.count("calls")
     target.wait()
     outcome.count("connections ended by the server",
                   sum(not sockets.is_open(c.socket) for c in connections))
     for connection in connections:
         connection.close()
+
+
+def many_streams(target, outcome):
+    """As many streams as jobs, each with one large result, none read."""
+    _raw_calls(target, outcome, "Multiply", _result_8_mib().SerializeToString(), JOBS, JOBS,
+               end=False)
 
 
 def _downloads(target, outcome, calls, per_connection, **windows):
@@ -127,10 +118,7 @@ def unary(target, outcome):
 
 def benchmark(target, outcome):
     """A benchmark whose rows nobody reads, and others that are refused meanwhile."""
-    pb = wire.messages()
-    request = pb.BenchmarkRequest(shapes=[pb.ProductSize(m=64, n=64, k=64)],
-                                  families=["host"], iterations=2, warmup=0)
-    request.budget.FromSeconds(2)
+    request = wire.small_benchmark(wire.info(target.server))
     _raw_calls(target, outcome, "Benchmark", request.SerializeToString(), 8, 4, initial_window=0)
 
 

@@ -75,6 +75,22 @@ def multiply_header(job_id, product):
     return pb.MultiplyRequest(header=pb.MultiplyHeader(job_id=job_id, product=product))
 
 
+def info(address):
+    """What the server says of itself."""
+    with channel(address) as own:
+        return stub(own).GetServerInfo(messages().GetServerInfoRequest(), timeout=20)
+
+
+def small_benchmark(server_info):
+    """A benchmark of one small shape, of few kernels that the first device has."""
+    pb = messages()
+    host = server_info.devices[0].name.startswith("host")
+    request = pb.BenchmarkRequest(shapes=[pb.ProductSize(m=64, n=64, k=64)], iterations=2,
+                                  warmup=0, families=["host" if host else "cublas"])
+    request.budget.FromSeconds(2)
+    return request
+
+
 def put_generated(server_stub, name, rows, cols, seconds=60):
     """Keeps a generated matrix under `name`."""
     pb = messages()
