@@ -14,7 +14,7 @@
 #       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
 #       last lines are a table; the exit code is 0 where every piece passed.
 #
-# Pieces: kernels-test device-test conformance wire latency soak suites
+# Pieces: kernels-test device-test conformance wire latency soak attacks suites
 #
 # suites leaves the tables, CSV and JSON files and plots of gemm_bench in
 # suites.tar.gz; all rows at 4096 x 4096 x 4096 are its 4096.csv, the standing
@@ -30,9 +30,9 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-PIECES=(kernels-test device-test conformance wire latency soak suites)
+PIECES=(kernels-test device-test conformance wire latency soak attacks suites)
 declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=150
-  [latency]=240 [soak]=480 [suites]=580)
+  [latency]=240 [soak]=480 [attacks]=570 [suites]=580)
 
 # What `suites` measures: a name, and the arguments of gemm_bench. The last three
 # are together every row at one size.
@@ -77,6 +77,8 @@ pack() {
     --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" gemm/v1/gemm.proto
   cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_peer.py \
     "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
+  mkdir "$BUNDLE/python/attacks"
+  cp "$ROOT"/tests/attacks/*.py "$BUNDLE/python/attacks/"
   cp "$HERE/gpu-acceptance.sh" "$HERE/lib.sh" "$BUNDLE/"
   local commit
   commit="$(git -C "$ROOT" describe --always --dirty --abbrev=40 --exclude '*')"
@@ -204,6 +206,12 @@ run_latency() {
 run_soak() {
   with_server soak -- "$BUNDLE/bin/soak" --server '{address}' --metrics '{metrics}' --pid '{pid}' \
     --seconds "$SOAK_SECONDS" --json "$OUT_DIR/.soak.json"
+}
+# Two rounds of four minutes.
+run_attacks() {
+  python3 "$BUNDLE/python/attacks/attacks.py" --start-gemmd "$BUNDLE/bin/gemmd" \
+    --devices "$DEVICES" --stubs "$BUNDLE/python/stubs" --rounds 2 --seconds 240 --limit 490 \
+    --rate 20 --json "$OUT_DIR/.attacks.json"
 }
 
 run_suites() {
