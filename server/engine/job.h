@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,6 +67,9 @@ struct JobSpec {
   std::optional<gemm::Compute> compute;  // by A's type where left out
   KernelRequest kernel;
   bool stream_result = true;
+  // Asked about the result before anything is reserved; an error refuses the job.
+  // Empty: any will do.
+  std::function<absl::Status(const Shape& result)> check_result;
   std::optional<KeepSpec> keep_result;
   absl::Time deadline = absl::InfiniteFuture();
 };

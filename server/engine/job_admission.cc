@@ -211,6 +211,9 @@ absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
   }
   absl::StatusOr<Plan> plan = MakePlan(spec, shapes);
   if (!plan.ok()) return plan.status();
+  if (const auto check = std::exchange(spec.check_result, nullptr)) {
+    if (absl::Status status = check(plan->result); !status.ok()) return status;
+  }
   job.plan = *plan;
   job.spec = std::move(spec);
 

@@ -17,23 +17,12 @@ namespace {
 // Room for the report around the result's elements.
 constexpr size_t kReportBytes = 4 * kKiB;
 
-absl::Status TooLong(uint64_t bytes, const RpcLimits& limits) {
+absl::Status CheckResultBytes(uint64_t bytes, const RpcLimits& limits) {
+  if (bytes + kReportBytes <= limits.max_message_bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("product.result.stream: ", bytes, " bytes of result and ", kReportBytes,
                    " around them do not fit one message; this server's limit is ",
                    limits.max_message_bytes, ": call Multiply, or keep the result resident"));
-}
-
-// The dense size of the streamed result, or 0 where it is known only to the
-// engine or there is none.
-uint64_t ResultBytes(const JobSpec& spec) {
-  if (!spec.stream_result || !spec.a.shape.has_value() || !spec.b.shape.has_value()) return 0;
-  const int64_t m = spec.transpose_a ? spec.a.shape->cols : spec.a.shape->rows;
-  const int64_t n = spec.transpose_b ? spec.b.shape->rows : spec.b.shape->cols;
-  const gemm::DType type = spec.output_type.value_or(spec.a.shape->type);
-  const Shape result = {m, n, type, spec.output_column_major};
-  // A shape past the engine's bound is for the engine to refuse.
-  return CheckShape(result, "result").ok() ? result.dense_bytes() : 0;
 }
 
 }  // namespace
@@ -62,11 +51,13 @@ absl::Status UnaryProduct::Start(v1::MultiplyUnaryRequest& request) {
   absl::StatusOr<ProductRequest> product =
       ParseProduct(*request.mutable_product(), PayloadRule::kRefused, began_, CallDeadline(*call_));
   if (!product.ok()) return product.status();
-  const uint64_t result_bytes = ResultBytes(product->spec);
-  if (result_bytes + kReportBytes > service_.limits.max_message_bytes) {
-    return TooLong(result_bytes, service_.limits);
+  if (product->spec.stream_result) {
+    product->spec.check_result = [this](const Shape& result) {
+      absl::Status status = CheckResultBytes(result.dense_bytes(), service_.limits);
+      if (status.ok()) response_->mutable_data()->reserve(result.dense_bytes());
+      return status;
+    };
   }
-  response_->mutable_data()->reserve(result_bytes);
   absl::StatusOr<std::shared_ptr<Job>> job =
       service_.engine.Admit(std::move(product->spec), Self<UnaryProduct>());
   if (!job.ok()) return job.status();
@@ -106,19 +97,8 @@ void UnaryProduct::OnDone() {
 }
 
 void UnaryProduct::OnResult(ResultPiece piece) {
-  std::string& data = *response_->mutable_data();
-  const uint64_t bytes = data.size() + piece.bytes.size();
-  if (bytes + kReportBytes > service_.limits.max_message_bytes) {
-    // Only resident operands without a shape come this far.
-    std::shared_ptr<Job> job;
-    {
-      MutexLock lock(mutex_);
-      job = job_;
-    }
-    if (job != nullptr) job->Cancel(TooLong(bytes, service_.limits));
-    return;
-  }
-  data.append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
+  response_->mutable_data()->append(reinterpret_cast<const char*>(piece.bytes.data()),
+                                    piece.bytes.size());
 }
 
 void UnaryProduct::OnDone(absl::StatusOr<JobResult> result) {

@@ -16,6 +16,8 @@ using ::testing::HasSubstr;
 
 class UnaryTest : public RpcTest {
  protected:
+  explicit UnaryTest(const ServerOptions& options = SmallServer()) : RpcTest(options) {}
+
   grpc::Status Call(const v1::Product& product) {
     grpc::ClientContext context;
     v1::MultiplyUnaryRequest request;
@@ -94,7 +96,42 @@ TEST_F(UnaryTest, ResultOverTheMessageLimitFromResidentOperands) {
   *product.mutable_b() = ResidentOperand(b);
   const grpc::Status status = Call(product);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("product.result.stream"));
+  EXPECT_THAT(status.error_message(), HasSubstr("product.result.stream: 4194304 bytes of result"));
+  Delete(a);
+  Delete(b);
+}
+
+TEST_F(UnaryTest, AnFp8ProductCountsAsTheF16ThatItIs) {
+  // 800 x 800: 640,000 bytes in fp8, 1,280,000 in f16; the limit is 1 MiB.
+  v1::Product product;
+  *product.mutable_a() = GeneratedOperand({800, 8, DType::kE4M3}, 1);
+  *product.mutable_b() = GeneratedOperand({8, 800, DType::kE4M3}, 2);
+  ExpectError(product, grpc::StatusCode::INVALID_ARGUMENT, "1280000 bytes of result");
+}
+
+// A message that has little more room than a staging block.
+class TightUnaryTest : public UnaryTest {
+ protected:
+  static ServerOptions Tight() {
+    ServerOptions options = SmallServer();
+    options.engine.staging_block_bytes = 128 * kKiB;
+    options.rpc.max_message_bytes = 129 * kKiB;
+    return options;
+  }
+  TightUnaryTest() : UnaryTest(Tight()) {}
+};
+
+TEST_F(TightUnaryTest, AResultThatDoesNotFitIsNeverOk) {
+  // The first block of the result fits the message, but not with the report.
+  const std::string a = Put(RandomMatrix({184, 2, DType::kF32}, 1));
+  const std::string b = Put(RandomMatrix({2, 184, DType::kF32}, 2));
+  v1::Product product;
+  *product.mutable_a() = ResidentOperand(a);
+  *product.mutable_b() = ResidentOperand(b);
+  int ok = 0;
+  constexpr int kCalls = 1000;
+  for (int i = 0; i < kCalls; ++i) ok += Call(product).ok() ? 1 : 0;
+  EXPECT_EQ(ok, 0) << "of " << kCalls;
   Delete(a);
   Delete(b);
 }
