@@ -163,7 +163,7 @@ void AddDevices(std::vector<FlagRow>& rows) {
                        "2GiB on the host, touched as it is used."},
                       GEMMD_FIELD(server.engine.device_memory_bytes), 0, kTiB));
   rows.push_back(Count({"streams-per-device", group, "Jobs that run at the same time on a device."},
-                       GEMMD_FIELD(server.engine.streams_per_device), 1, 128));
+                       GEMMD_FIELD(server.engine.streams_per_device), 1, kMaxStreamsPerDevice));
   rows.push_back(
       Size({"staging-bytes", group,
             "Pinned host memory for transfers, for each device and direction; at least 16 blocks."},
@@ -171,7 +171,8 @@ void AddDevices(std::vector<FlagRow>& rows) {
   rows.push_back(Size({"staging-block-bytes", group,
                        "The piece that transfers are cut into, and the size of result chunks. "
                        "Clients take 4MiB messages unless told otherwise."},
-                      GEMMD_FIELD(server.engine.staging_block_bytes), 128 * kKiB, 64 * kMiB));
+                      GEMMD_FIELD(server.engine.staging_block_bytes), kMinStagingBlockBytes,
+                      64 * kMiB));
   rows.push_back(
       Count({"copy-threads", group,
              "Threads that copy payload into staging memory. 0: half the cores, 1 to 8."},

@@ -16,8 +16,6 @@
 namespace gemmd {
 namespace {
 
-constexpr int kMaxStreams = 256;
-
 absl::Status BadSpec(absl::string_view spec, absl::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat("devices: '", spec, "': ", why,
@@ -100,10 +98,7 @@ absl::StatusOr<DeviceSpec> ParseDeviceSpec(absl::string_view spec, int cuda_devi
 }
 
 absl::Status CheckDeviceOptions(const EngineOptions& options) {
-  if (options.streams_per_device < 1 || options.streams_per_device > kMaxStreams) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "streams_per_device: ", options.streams_per_device, " is not within 1 to ", kMaxStreams));
-  }
+  if (absl::Status status = CheckStreams(options); !status.ok()) return status;
   if (options.device_memory_bytes != 0 && options.device_memory_bytes < Arena::kAlignment) {
     return OutOfBounds("device_memory_bytes", options.device_memory_bytes,
                        absl::StrCat("0 or at least ", Arena::kAlignment));

@@ -54,10 +54,7 @@ class JobImpl final : public Job,
   void Run(StreamLease stream) override;
 
  private:
-  // Payload and result up to this size take the short way: staged in one block
-  // and copied on the job's own stream.
-  static constexpr uint64_t kSmallBytes = 128 * kKiB;
-
+  // At most kSmallBytes.
   bool small_payload() const;
   bool small_result() const;
   Device& device() const { return *core_.devices[admitted_.device_index]; }

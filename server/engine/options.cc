@@ -23,12 +23,11 @@ absl::Status CheckPositive(absl::string_view option, absl::Duration value) {
 }  // namespace
 
 absl::Status CheckOptions(const EngineOptions& options) {
-  absl::Status status;
-  status.Update(CheckAtLeast("streams-per-device", options.streams_per_device, 1));
+  absl::Status status = CheckStreams(options);
   status.Update(CheckAtLeast("copy-threads", options.copy_threads, 0));
-  // A small job's operands must fit one block.
   status.Update(CheckAtLeast("staging-block-bytes",
-                             static_cast<int64_t>(options.staging_block_bytes), 128 * kKiB));
+                             static_cast<int64_t>(options.staging_block_bytes),
+                             kMinStagingBlockBytes));
   // One block more than a result streams ahead, so that two can always move.
   status.Update(CheckAtLeast("staging-bytes", static_cast<int64_t>(options.staging_bytes),
                              static_cast<int64_t>(16 * options.staging_block_bytes)));
@@ -45,6 +44,13 @@ absl::Status CheckOptions(const EngineOptions& options) {
                      ", but must not be negative")));
   }
   return status;
+}
+
+absl::Status CheckStreams(const EngineOptions& options) {
+  const int streams = options.streams_per_device;
+  if (streams >= 1 && streams <= kMaxStreamsPerDevice) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--streams-per-device is ", streams,
+                                                 ", but must be 1 to ", kMaxStreamsPerDevice));
 }
 
 int DefaultCopyThreads() {

@@ -15,6 +15,14 @@ inline constexpr size_t kKiB = size_t{1} << 10;
 inline constexpr size_t kMiB = size_t{1} << 20;
 inline constexpr size_t kGiB = size_t{1} << 30;
 
+// A job's payload, or its result, of up to this many bytes takes the short way:
+// staged in one block and copied on the job's own stream.
+inline constexpr size_t kSmallBytes = 128 * kKiB;
+// So a block holds all of it.
+inline constexpr size_t kMinStagingBlockBytes = kSmallBytes;
+
+inline constexpr int kMaxStreamsPerDevice = 128;
+
 struct EngineOptions {
   // "auto" | "cuda" | "cuda:0,1" | "host" | "host:4". auto: every CUDA device,
   // or one host device where there is none.
@@ -23,9 +31,10 @@ struct EngineOptions {
   // Device memory taken at start, for each device. 0: 80% of what is free on a
   // GPU, 2 GiB (touched only as used) on the host.
   size_t device_memory_bytes = 0;
-  // Streams that run jobs, for each device.
+  // Streams that run jobs, for each device; at most kMaxStreamsPerDevice.
   int streams_per_device = 4;
-  // Pinned staging memory for each device and direction, and its block size.
+  // Pinned staging memory for each device and direction, and its block size of
+  // at least kMinStagingBlockBytes.
   size_t staging_bytes = 256 * kMiB;
   size_t staging_block_bytes = kMiB;
   // Threads that copy payload into staging memory. 0: half the cores, at least
@@ -51,6 +60,9 @@ struct EngineOptions {
 // OK, or INVALID_ARGUMENT that names the option as the flag it is set by, its
 // value and what is allowed.
 absl::Status CheckOptions(const EngineOptions& options);
+
+// The part of it on streams_per_device, for those that make a device alone.
+absl::Status CheckStreams(const EngineOptions& options);
 
 // For copy_threads = 0.
 int DefaultCopyThreads();

@@ -248,7 +248,7 @@ TEST(CheckDeviceOptions, NamesTheOptionItsValueAndTheBound) {
     return std::string(status.message());
   };
   EXPECT_EQ(CheckDeviceOptions({}), absl::OkStatus());
-  EXPECT_EQ(message({.streams_per_device = 0}), "streams_per_device: 0 is not within 1 to 256");
+  EXPECT_EQ(message({.streams_per_device = 0}), "--streams-per-device is 0, but must be 1 to 128");
   EXPECT_EQ(message({.device_memory_bytes = 100}),
             "device_memory_bytes: 100 is not 0 or at least 512");
   EXPECT_EQ(message({.staging_block_bytes = 1000}),

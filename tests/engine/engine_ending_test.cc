@@ -110,6 +110,13 @@ TEST_F(EngineTest, BoundsRefuseWithWhatToDo) {
   EXPECT_THAT(Put({2, 2, gemm::DType::kF32}, {}).status().ToString(), HasSubstr("its limit is 2"));
 }
 
+TEST_F(EngineTest, OneBoundOnStreams) {
+  EngineOptions options = SmallOptions();
+  options.streams_per_device = 129;
+  EXPECT_EQ(Engine::Create(options, nullptr).status().message(),
+            "--streams-per-device is 129, but must be 1 to 128");
+}
+
 TEST_F(EngineTest, MatrixExpiresAfterItsLastUse) {
   Make();
   ASSERT_TRUE(
