@@ -17,15 +17,15 @@ namespace gemmd {
 
 class UploadGroups;
 
-// In the order of construction; torn down from the end, once nothing is under
-// way and the timer was stopped.
+// Torn down from the end, once nothing is under way and the timer was stopped. The
+// devices may still hold leases of ended jobs, so the schedulers outlive them.
 struct EngineCore {
   EngineOptions options;
   EngineObserver* observer = nullptr;
   std::unique_ptr<Admission> admission;
-  std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<QueueLimit> queue_limit;
   std::vector<std::unique_ptr<Scheduler>> schedulers;  // by device
+  std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Timer> timer;
   std::unique_ptr<MatrixStore> store;
   std::unique_ptr<UploadGroups> uploads;

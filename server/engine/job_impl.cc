@@ -1,6 +1,7 @@
 #include "server/engine/job_impl.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,21 @@ size_t Index(Role role) { return static_cast<size_t>(role); }
 OperandMemory MemoryOf(const std::shared_ptr<MatrixMemory>& memory) {
   if (memory == nullptr) return {};
   return {memory->buffer.data(), memory->leading_dimension()};
+}
+
+// Bytes as they were received are parts of the transport's read buffers, of some
+// tens of KiB each: a short part keeps a whole one in memory. Copies bytes that
+// are to wait, unless all their parts are about as long as a buffer.
+void LetGoOfReadBuffers(absl::Cord& bytes) {
+  constexpr size_t kShort = 32 * kKiB;
+  const auto chunks = bytes.Chunks();
+  if (std::none_of(chunks.begin(), chunks.end(),
+                   [](absl::string_view chunk) { return chunk.size() < kShort; })) {
+    return;
+  }
+  std::string copy;
+  absl::CopyCordToString(bytes, &copy);
+  bytes = absl::Cord(std::move(copy));
 }
 
 JobReport InitialReport(const EngineCore& core, const AdmittedJob& job) {
@@ -106,7 +122,7 @@ void JobImpl::Append(Role role, uint64_t offset, absl::Cord bytes,
     consumed();
   }
   if (!status.ok()) return Fail(std::move(status));
-  if (complete) OnPayloadComplete();
+  if (complete) Ready();
 }
 
 absl::Status JobImpl::AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete) {
@@ -118,9 +134,13 @@ absl::Status JobImpl::AppendSmall(Role role, uint64_t offset, absl::Cord bytes, 
   if (!status.ok()) return status;
   next += bytes.size();
   received_bytes_ += bytes.size();
-  small_[Index(role)].Append(std::move(bytes));
   complete = received_bytes_ == admitted_.payload_bytes;
-  if (complete) report_.phases.receive = absl::Now() - arrived_;
+  if (complete) {
+    report_.phases.receive = absl::Now() - arrived_;
+  } else {
+    LetGoOfReadBuffers(bytes);
+  }
+  small_[Index(role)].Append(std::move(bytes));
   return absl::OkStatus();
 }
 
@@ -143,27 +163,6 @@ void JobImpl::EndOfPayload() {
   Fail(std::move(status));
 }
 
-void JobImpl::OnPayloadComplete() {
-  device().upload_staging().Acquire(
-      [self = shared_from_this()](StagingBlock block) { self->StageSmall(std::move(block)); });
-}
-
-// Puts all of a small job's operands into one block, densely, in role order.
-void JobImpl::StageSmall(StagingBlock block) {
-  {
-    MutexLock lock(mutex_);
-    if (holdings_ == nullptr) return;
-    std::byte* to = block.data();
-    for (absl::Cord& bytes : small_) {
-      CopyCord(bytes, to);
-      to += bytes.size();
-      bytes.Clear();
-    }
-    small_block_ = std::move(block);
-  }
-  Ready();
-}
-
 void JobImpl::Ready() {
   {
     MutexLock lock(mutex_);
@@ -172,10 +171,62 @@ void JobImpl::Ready() {
     where_ = "in the queue";
   }
   absl::Status status = core_.schedulers[admitted_.device_index]->Submit(shared_from_this());
-  if (!status.ok()) Fail(std::move(status));
+  if (!status.ok()) return Fail(std::move(status));
+  OnAccepted();
 }
 
+// The job has a place in the queue, or a stream already, and may have ended.
+void JobImpl::OnAccepted() {
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return;
+  for (absl::Cord& bytes : small_) LetGoOfReadBuffers(bytes);
+}
+
+bool JobImpl::NeedsStaging() {
+  MutexLock lock(mutex_);
+  return holdings_ != nullptr && admitted_.payload_bytes > 0 && small_payload() && !small_block_;
+}
+
+// Puts all of a small job's operands into one block, densely, in role order.
+bool JobImpl::StageSmall(StagingBlock block) {
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return false;
+  std::byte* to = block.data();
+  for (absl::Cord& bytes : small_) {
+    CopyCord(bytes, to);
+    to += bytes.size();
+    bytes.Clear();
+  }
+  small_block_ = std::move(block);
+  return true;
+}
+
+// Here the copy costs the device's thread nothing.
+void JobImpl::Prepare() {
+  if (!NeedsStaging()) return;
+  if (StagingBlock block = device().upload_staging().TryAcquire()) StageSmall(std::move(block));
+}
+
+// A small job takes a staging block only now: so the streams bound how many
+// blocks such jobs hold, and a queue of them leaves the rest to uploads. A stream
+// waits for the block, so the job is the next to get one.
 void JobImpl::Run(StreamLease lease) {
+  if (!NeedsStaging()) return Launch(std::move(lease));
+  StagingPool& staging = device().upload_staging();
+  if (StagingBlock block = staging.TryAcquire()) {
+    StageSmall(std::move(block));
+    return Launch(std::move(lease));
+  }
+  staging.Acquire(
+      [self = shared_from_this(), lease = std::move(lease)](StagingBlock block) mutable {
+        if (!self->StageSmall(std::move(block))) return;
+        self->device().Execute(
+            [self, lease = std::move(lease)]() mutable { self->Launch(std::move(lease)); });
+      },
+      StagingPool::Turn::kNext);
+}
+
+void JobImpl::Launch(StreamLease lease) {
   const absl::Time now = absl::Now();
   if (now >= admitted_.spec.deadline) {
     return Fail(absl::DeadlineExceededError("the job's deadline passed before its launch"));

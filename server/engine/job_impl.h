@@ -19,7 +19,7 @@
 namespace gemmd {
 
 // What came as payload: an inbound for each operand of a large job, all of a
-// small one's in one block.
+// small one's in one block, which it has only while it has a stream.
 struct JobPayload {
   std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds;
   StagingBlock block;
@@ -28,11 +28,12 @@ struct JobPayload {
 // The way of a job:
 //
 //   Start    -> payload arrives (Append): a large operand goes to the device as
-//               it comes (Inbound); a small job's bytes wait as they were
-//               received, and go up with the kernel
+//               it comes (Inbound); a small job's bytes wait in host memory, and
+//               go up with the kernel
 //   Ready    -> the scheduler's queue
-//   Run      -> on a stream: uploads, generators, kernel, and a small result's
-//               download, all enqueued at once
+//   Run      -> with a stream: a small job's bytes go to a staging block
+//   Launch   -> uploads, generators, kernel, and a small result's download, all
+//               enqueued at once
 //   Computed -> a large result goes out block by block (Outbound)
 //   Complete -> or, from any of these, Fail.
 //
@@ -51,6 +52,7 @@ class JobImpl final : public Job,
   void EndOfPayload() override;
   void Cancel(absl::Status why) override;
   absl::string_view Where() override;
+  void Prepare() override;
   void Run(StreamLease stream) override;
 
  private:
@@ -61,10 +63,13 @@ class JobImpl final : public Job,
 
   void StartInbounds();
   absl::Status AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete);
-  void OnPayloadComplete();
-  void StageSmall(StagingBlock block);
   void Ready();
+  void OnAccepted();
+  bool NeedsStaging();
+  // False where the job has ended.
+  bool StageSmall(StagingBlock block);
 
+  void Launch(StreamLease lease);
   absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);
   absl::Status EnqueueKernel(Stream& stream, JobHoldings& holdings);
   void OnComputed(absl::Status status, std::shared_ptr<JobHoldings> holdings,
@@ -90,7 +95,7 @@ class JobImpl final : public Job,
   std::shared_ptr<JobHoldings> holdings_ ABSL_GUARDED_BY(mutex_);  // null once ended
   std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds_ ABSL_GUARDED_BY(mutex_);
   int pending_inbounds_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::array<absl::Cord, kRoleCount> small_ ABSL_GUARDED_BY(mutex_);
+  std::array<absl::Cord, kRoleCount> small_ ABSL_GUARDED_BY(mutex_);  // until it is staged
   std::array<uint64_t, kRoleCount> small_next_ ABSL_GUARDED_BY(mutex_){};
   uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   StagingBlock small_block_ ABSL_GUARDED_BY(mutex_);

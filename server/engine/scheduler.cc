@@ -62,11 +62,11 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job) {
                        queue.limit, ": try again later"));
     }
   }
-  if (stream != nullptr) {
-    device_.Execute([job = std::move(job), lease = StreamLease(this, stream)]() mutable {
-      job->Run(std::move(lease));
-    });
-  }
+  if (stream == nullptr) return absl::OkStatus();
+  StreamLease lease(this, stream);
+  job->Prepare();
+  device_.Execute(
+      [job = std::move(job), lease = std::move(lease)]() mutable { job->Run(std::move(lease)); });
   return absl::OkStatus();
 }
 

@@ -39,6 +39,9 @@ class StreamLease {
 class Runnable {
  public:
   virtual ~Runnable() = default;
+  // Called before Run where a stream is free, on the thread that submits the job:
+  // for what is better done there than on the device's own.
+  virtual void Prepare() {}
   // Called once, from any thread, with no lock held.
   virtual void Run(StreamLease stream) = 0;
 };

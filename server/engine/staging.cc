@@ -47,10 +47,14 @@ StagingPool::StagingPool(std::byte* memory, size_t block_bytes, size_t blocks)
   for (size_t i = blocks; i-- > 0;) free_.push_back(memory + i * block_bytes);
 }
 
-void StagingPool::Acquire(Waiter waiter) {
+void StagingPool::Acquire(Waiter waiter, Turn turn) {
   {
     MutexLock lock(mutex_);
-    waiters_.push_back(std::move(waiter));
+    if (turn == Turn::kLast) {
+      waiters_.push_back(std::move(waiter));
+    } else {
+      waiters_.push_front(std::move(waiter));
+    }
     if (free_.empty()) return;
   }
   HandOut();

@@ -43,12 +43,15 @@ class StagingPool {
   // `memory` holds `blocks` blocks of `block_bytes`.
   StagingPool(std::byte* memory, size_t block_bytes, size_t blocks);
 
+  // Whether a waiter goes behind those that wait or, for few, before them.
+  enum class Turn { kLast, kNext };
+
   // Calls `waiter` with a block: at once where one is free, else from the
   // thread that gives one back, in the order of the calls. The waiter must be
   // short, and may let the block go unused. Called with no lock held. A call
   // from inside a waiter of this pool is served once that waiter has returned,
   // so that a chain of waiters does not nest.
-  void Acquire(Waiter waiter);
+  void Acquire(Waiter waiter, Turn turn = Turn::kLast);
 
   // A block where one is free and nobody waits, else an empty one.
   StagingBlock TryAcquire();

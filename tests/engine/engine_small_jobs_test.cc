@@ -1,0 +1,148 @@
+// The engine on host devices: what small jobs hold while they wait.
+#include <atomic>
+#include <string>
+
+#include "tests/engine/engine_fixture.h"
+
+namespace gemmd {
+namespace {
+
+constexpr int64_t kSide = 16;
+
+// One stream, and as few staging blocks as there may be.
+class SmallJobsTest : public EngineTest {
+ protected:
+  struct Running {
+    std::shared_ptr<JobRecorder> recorder;
+    std::shared_ptr<Job> job;
+  };
+
+  void MakeNarrow(int max_queued_jobs = 1024) {
+    EngineOptions options = SmallOptions();
+    options.streams_per_device = 1;
+    options.staging_bytes = 16 * options.staging_block_bytes;
+    options.max_queued_jobs = max_queued_jobs;
+    Make(options);
+  }
+
+  Running Begin(const JobSpec& spec) {
+    Running running{.recorder = std::make_shared<JobRecorder>()};
+    auto job = engine_->Admit(spec, running.recorder);
+    EXPECT_TRUE(job.ok()) << job.status();
+    running.job = *std::move(job);
+    running.job->Start();
+    return running;
+  }
+
+  // Takes the only stream for some tenths of a second, or with a larger side for
+  // seconds.
+  Running BeginLong(int64_t side = 700) {
+    JobSpec spec = DrawnProduct(side, side, side);
+    spec.kernel.name = "host_reference";
+    Running running = Begin(spec);
+    EXPECT_EQ(engine_->Stats().devices[0].streams.used, 1);
+    return running;
+  }
+
+  Running BeginSmall() {
+    Running running = Begin(Product(kSide, kSide, kSide));
+    Send(*running.job, Role::kA, a_, 1 << 20);
+    Send(*running.job, Role::kB, b_, 1 << 20);
+    return running;
+  }
+
+  // In memory of its own, as gRPC's slices are; counts itself out at its end.
+  absl::Cord Borrowed(const std::vector<float>& values) {
+    ++borrowed_;
+    return absl::MakeCordFromExternal(
+        absl::string_view(reinterpret_cast<const char*>(values.data()),
+                          values.size() * sizeof(float)),
+        [this] { --borrowed_; });
+  }
+
+  const std::vector<float> a_ = RandomFloats(kSide * kSide, 1);
+  const std::vector<float> b_ = RandomFloats(kSide * kSide, 2);
+  std::atomic<int> borrowed_ = 0;
+};
+
+TEST_F(SmallJobsTest, WaitingOnesLeaveStagingToUploads) {
+  MakeNarrow();
+  const Running long_one = BeginLong(1100);
+  std::vector<Running> waiting;
+  for (int i = 0; i < 40; ++i) waiting.push_back(BeginSmall());
+  EXPECT_EQ(engine_->Stats().queued_jobs.used, 40);
+  EXPECT_EQ(engine_->Stats().devices[0].upload_staging_bytes.used, 0);
+  const std::vector<float> values = RandomFloats(700 * 1000, 3);
+  const auto put = Put({700, 1000, gemm::DType::kF32}, values, {"large", std::nullopt});
+  EXPECT_TRUE(put.ok()) << put.status();
+  EXPECT_EQ(engine_->Stats().queued_jobs.used, 40) << "the upload waited for the jobs";
+  ASSERT_TRUE(long_one.recorder->Wait().ok());
+  for (const Running& one : waiting) {
+    const absl::StatusOr<JobResult> result = one.recorder->Wait();
+    ASSERT_TRUE(result.ok()) << result.status();
+    ExpectProduct(kSide, kSide, kSide, a_, b_, one.recorder->bytes());
+  }
+  ASSERT_TRUE(engine_->DeleteMatrix({.name = "large"}).ok());
+  ExpectNothingHeld();
+}
+
+TEST_F(SmallJobsTest, AJobWhoseTurnComesWaitsForABlock) {
+  MakeNarrow();
+  StagingPool& staging = engine_->devices()[0]->upload_staging();
+  std::vector<StagingBlock> taken;
+  for (size_t i = 0; i < staging.blocks(); ++i) taken.push_back(staging.TryAcquire());
+  ASSERT_TRUE(taken.back());
+  const Running first = BeginSmall(), cancelled = BeginSmall(), last = BeginSmall();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(first.recorder->Wait(absl::Milliseconds(50)).status()));
+  cancelled.job->Cancel(absl::CancelledError("by the test"));
+  EXPECT_TRUE(absl::IsCancelled(cancelled.recorder->Wait().status()));
+  taken.clear();
+  for (const Running& one : {first, last}) {
+    const absl::StatusOr<JobResult> result = one.recorder->Wait();
+    ASSERT_TRUE(result.ok()) << result.status();
+    ExpectProduct(kSide, kSide, kSide, a_, b_, one.recorder->bytes());
+  }
+  ExpectNothingHeld();
+}
+
+TEST_F(SmallJobsTest, OneCancelledWhileItWaitsForABlockGivesItsStreamOn) {
+  MakeNarrow();
+  StagingPool& staging = engine_->devices()[0]->upload_staging();
+  std::vector<StagingBlock> taken;
+  for (size_t i = 0; i < staging.blocks(); ++i) taken.push_back(staging.TryAcquire());
+  const Running first = BeginSmall();
+  first.job->Cancel(absl::CancelledError("by the test"));
+  EXPECT_TRUE(absl::IsCancelled(first.recorder->Wait().status()));
+  taken.clear();
+  EXPECT_TRUE(BeginSmall().recorder->Wait().ok());
+  ExpectNothingHeld();
+}
+
+TEST_F(SmallJobsTest, ReceivedBytesAreNotKeptWhileTheRestIsOnItsWay) {
+  MakeNarrow();
+  const Running one = Begin(Product(kSide, kSide, kSide));
+  one.job->Append(Role::kA, 0, Borrowed(a_), [] {});
+  EXPECT_EQ(borrowed_, 0);
+  one.job->Append(Role::kB, 0, Borrowed(b_), [] {});
+  const absl::StatusOr<JobResult> result = one.recorder->Wait();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectProduct(kSide, kSide, kSide, a_, b_, one.recorder->bytes());
+  EXPECT_EQ(borrowed_, 0);
+}
+
+TEST_F(SmallJobsTest, ReceivedBytesAreNotKeptInTheQueue) {
+  MakeNarrow();
+  const Running long_one = BeginLong();
+  const Running one = Begin(Product(kSide, kSide, kSide));
+  one.job->Append(Role::kA, 0, Borrowed(a_), [] {});
+  one.job->Append(Role::kB, 0, Borrowed(b_), [] {});
+  EXPECT_EQ(engine_->Stats().queued_jobs.used, 1);
+  EXPECT_EQ(borrowed_, 0);
+  long_one.job->Cancel(absl::CancelledError("by the test"));
+  const absl::StatusOr<JobResult> result = one.recorder->Wait();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectProduct(kSide, kSide, kSide, a_, b_, one.recorder->bytes());
+}
+
+}  // namespace
+}  // namespace gemmd
