@@ -33,7 +33,7 @@ absl::string_view Name(Role role);  // "a", "b", "c", "bias"
 struct FromPayload {};  // Job::Append brings them
 struct FromResident {   // a matrix in the store
   MatrixKey key;
-  bool release = false;  // delete it once this job holds it
+  bool release = false;  // delete it once the job was accepted, by the queue, too
 };
 struct FromGenerator {
   gemm::GeneratorSpec spec;

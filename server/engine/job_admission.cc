@@ -179,16 +179,16 @@ void Unreserve(JobHoldings& holdings) {
   holdings.ticket.Reset();
 }
 
-void ReleaseResidents(EngineCore& core, const AdmittedJob& job) {
+}  // namespace
+
+void ReleaseResidents(EngineCore& core, const JobSpec& spec, JobHoldings& holdings) {
   for (const Role role : kRoles) {
-    const OperandSpec* operand = SpecOf(job.spec, role);
+    const OperandSpec* operand = SpecOf(spec, role);
     if (operand == nullptr) continue;
     const auto* resident = std::get_if<FromResident>(&operand->source);
-    if (resident != nullptr && resident->release) core.store->Forget((*job.holdings)[role].pin);
+    if (resident != nullptr && resident->release) core.store->Forget(holdings[role].pin);
   }
 }
-
-}  // namespace
 
 absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
   if (spec.deadline <= absl::Now()) {
@@ -227,7 +227,6 @@ absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
     Unreserve(*job.holdings);
   }
   if (!status.ok()) return status;
-  ReleaseResidents(core, job);
   return job;
 }
 

@@ -50,4 +50,8 @@ struct AdmittedJob {
 // The codes are those of Engine::Admit.
 absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec);
 
+// Deletes the resident operands that the job is to release; `holdings` still has
+// them.
+void ReleaseResidents(EngineCore& core, const JobSpec& spec, JobHoldings& holdings);
+
 }  // namespace gemmd

@@ -179,7 +179,15 @@ void JobImpl::Ready() {
 void JobImpl::OnAccepted() {
   MutexLock lock(mutex_);
   if (holdings_ == nullptr) return;
+  ReleaseOperands();
   for (absl::Cord& bytes : small_) LetGoOfReadBuffers(bytes);
+}
+
+// Before anyone can hear that the job has run, and not where it is refused.
+void JobImpl::ReleaseOperands() {
+  if (!std::exchange(operands_released_, true)) {
+    ReleaseResidents(core_, admitted_.spec, *holdings_);
+  }
 }
 
 bool JobImpl::NeedsStaging() {
@@ -237,6 +245,7 @@ void JobImpl::Launch(StreamLease lease) {
     // All of it at once: a job that is cancelled meanwhile lets go of its own.
     MutexLock lock(mutex_);
     if (holdings_ == nullptr) return;
+    ReleaseOperands();
     holdings = holdings_;
     payload.inbounds = inbounds_;
     payload.block = std::move(small_block_);

@@ -30,7 +30,8 @@ struct JobPayload {
 //   Start    -> payload arrives (Append): a large operand goes to the device as
 //               it comes (Inbound); a small job's bytes wait in host memory, and
 //               go up with the kernel
-//   Ready    -> the scheduler's queue
+//   Ready    -> the scheduler's queue; from here on the job is accepted, and
+//               operands to release are
 //   Run      -> with a stream: a small job's bytes go to a staging block
 //   Launch   -> uploads, generators, kernel, and a small result's download, all
 //               enqueued at once
@@ -65,6 +66,7 @@ class JobImpl final : public Job,
   absl::Status AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete);
   void Ready();
   void OnAccepted();
+  void ReleaseOperands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool NeedsStaging();
   // False where the job has ended.
   bool StageSmall(StagingBlock block);
@@ -99,6 +101,7 @@ class JobImpl final : public Job,
   std::array<uint64_t, kRoleCount> small_next_ ABSL_GUARDED_BY(mutex_){};
   uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   StagingBlock small_block_ ABSL_GUARDED_BY(mutex_);
+  bool operands_released_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<Outbound> outbound_ ABSL_GUARDED_BY(mutex_);
   absl::Time ready_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::string_view where_ ABSL_GUARDED_BY(mutex_) = "in transfer";

@@ -105,8 +105,8 @@ TEST_F(EngineTest, ResidentGeneratedAndKeptOperandsWork) {
   auto recorder = std::make_shared<JobRecorder>();
   auto job = engine_->Admit(spec, recorder);
   ASSERT_TRUE(job.ok()) << job.status();
-  EXPECT_EQ(engine_->DeleteMatrix({"", "weights"}).status().code(), absl::StatusCode::kNotFound);
   (*job)->Start();
+  EXPECT_EQ(engine_->DeleteMatrix({"", "weights"}).status().code(), absl::StatusCode::kNotFound);
   const absl::StatusOr<JobResult> result = recorder->Wait();
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_TRUE(result->kept.has_value());

@@ -1,4 +1,7 @@
-// The engine on host devices: what small jobs hold while they wait.
+// The engine on host devices: what small jobs hold while they wait, and when a
+// job lets go of an operand for good.
+#include <gmock/gmock.h>
+
 #include <atomic>
 #include <string>
 
@@ -7,7 +10,10 @@
 namespace gemmd {
 namespace {
 
+using ::testing::HasSubstr;
+
 constexpr int64_t kSide = 16;
+constexpr Shape kSquare{kSide, kSide, gemm::DType::kF32};
 
 // One stream, and as few staging blocks as there may be.
 class SmallJobsTest : public EngineTest {
@@ -49,6 +55,18 @@ class SmallJobsTest : public EngineTest {
     Send(*running.job, Role::kA, a_, 1 << 20);
     Send(*running.job, Role::kB, b_, 1 << 20);
     return running;
+  }
+
+  // A kernel under way is not broken off.
+  void ExpectStreamFree() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    const auto used = [this] { return engine_->Stats().devices[0].streams.used; };
+    while (used() > 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_EQ(used(), 0);
+  }
+
+  bool Resident(absl::string_view name) {
+    return !engine_->ListMatrices(name, 1, "")->matrices.empty();
   }
 
   // In memory of its own, as gRPC's slices are; counts itself out at its end.
@@ -142,6 +160,50 @@ TEST_F(SmallJobsTest, ReceivedBytesAreNotKeptInTheQueue) {
   const absl::StatusOr<JobResult> result = one.recorder->Wait();
   ASSERT_TRUE(result.ok()) << result.status();
   ExpectProduct(kSide, kSide, kSide, a_, b_, one.recorder->bytes());
+}
+
+TEST_F(SmallJobsTest, AJobThatTheQueueRefusesLeavesItsOperand) {
+  MakeNarrow(/*max_queued_jobs=*/0);
+  ASSERT_TRUE(Put(kSquare, a_, {"w", std::nullopt}).ok());
+  const Running long_one = BeginLong();
+  JobSpec spec = DrawnProduct(kSide, kSide, kSide);
+  spec.a = OperandSpec{std::nullopt, FromResident{{"", "w"}, /*release=*/true}};
+  EXPECT_THAT(Begin(spec).recorder->Wait().status().ToString(),
+              HasSubstr("RESOURCE_EXHAUSTED: 0 jobs wait for a stream"));
+  EXPECT_TRUE(Resident("w"));
+  long_one.job->Cancel(absl::CancelledError("by the test"));
+  long_one.recorder->Wait().status().IgnoreError();
+  ExpectStreamFree();
+  EXPECT_TRUE(Begin(spec).recorder->Wait().ok());
+  EXPECT_FALSE(Resident("w"));
+}
+
+TEST_F(SmallJobsTest, AJobWhosePayloadIsWrongLeavesItsOperand) {
+  MakeNarrow();
+  ASSERT_TRUE(Put(kSquare, a_, {"w", std::nullopt}).ok());
+  JobSpec spec = Product(kSide, kSide, kSide);
+  spec.a = OperandSpec{std::nullopt, FromResident{{"", "w"}, /*release=*/true}};
+  const Running one = Begin(spec);
+  one.job->Append(Role::kB, 1, absl::Cord("x"), [] {});
+  EXPECT_TRUE(absl::IsInvalidArgument(one.recorder->Wait().status()));
+  EXPECT_TRUE(Resident("w"));
+}
+
+TEST_F(SmallJobsTest, AJobInTheQueueHasItsOperandForItself) {
+  MakeNarrow();
+  ASSERT_TRUE(Put(kSquare, a_, {"w", std::nullopt}).ok());
+  const Running long_one = BeginLong();
+  JobSpec spec = Product(kSide, kSide, kSide);
+  spec.a = OperandSpec{std::nullopt, FromResident{{"", "w"}, /*release=*/true}};
+  const Running one = Begin(spec);
+  EXPECT_TRUE(Resident("w")) << "its payload is still to come";
+  Send(*one.job, Role::kB, b_, 1 << 20);
+  EXPECT_EQ(engine_->Stats().queued_jobs.used, 1);
+  EXPECT_FALSE(Resident("w"));
+  long_one.job->Cancel(absl::CancelledError("by the test"));
+  ASSERT_TRUE(one.recorder->Wait().ok());
+  ExpectProduct(kSide, kSide, kSide, a_, b_, one.recorder->bytes());
+  ExpectNothingHeld();
 }
 
 }  // namespace
