@@ -35,7 +35,8 @@ absl::StatusOr<size_t> ChooseDevice(const EngineCore& core, const std::string& n
                            [&](size_t x, size_t y) { return room(x) < room(y); });
 }
 
-absl::StatusOr<std::shared_ptr<UploadGroup>> MakeGroup(EngineCore& core, const UploadSpec& spec) {
+absl::StatusOr<std::shared_ptr<UploadGroup>> MakeGroup(EngineCore& core, const UploadSpec& spec,
+                                                       UploadKey key) {
   const absl::StatusOr<size_t> device = ChooseDevice(core, spec.device);
   if (!device.ok()) return device.status();
   absl::StatusOr<StoreReservation> room =
@@ -44,14 +45,15 @@ absl::StatusOr<std::shared_ptr<UploadGroup>> MakeGroup(EngineCore& core, const U
   absl::StatusOr<std::shared_ptr<MatrixMemory>> memory =
       AllocateMatrix(*core.devices[*device], spec.shape);
   if (!memory.ok()) return memory.status();
-  return std::make_shared<UploadGroup>(core, spec, *std::move(memory), *std::move(room));
+  return std::make_shared<UploadGroup>(core, spec, std::move(key), *std::move(memory),
+                                       *std::move(room));
 }
 
 }  // namespace
 
-UploadGroup::UploadGroup(EngineCore& core, const UploadSpec& spec,
+UploadGroup::UploadGroup(EngineCore& core, const UploadSpec& spec, UploadKey key,
                          std::shared_ptr<MatrixMemory> memory, StoreReservation room)
-    : core_(core), device_index_(core.IndexOf(*memory->device)), spec_(spec) {
+    : core_(core), device_index_(core.IndexOf(*memory->device)), spec_(spec), key_(std::move(key)) {
   pending_.id = room.id();
   pending_.name = spec.keep.name;
   pending_.shape = spec.shape;
@@ -115,12 +117,17 @@ absl::StatusOr<UploadResult> UploadGroup::Land(ByteSpan range) {
     room = std::move(room_);
     memory = std::move(memory_);
   }
-  if (!spec_.upload_id.empty()) core_.uploads->Remove(spec_.upload_id, this);
+  core_.uploads->Remove(key_, this);
   result.matrix = core_.store->Add(std::move(room), std::move(memory));
   return result;
 }
 
 void UploadGroup::Fail(const absl::Status& why) {
+  Expire(
+      absl::AbortedError(absl::StrCat("another call of this upload has failed: ", why.message())));
+}
+
+void UploadGroup::Expire(const absl::Status& why) {
   StoreReservation room;
   std::shared_ptr<MatrixMemory> memory;
   std::vector<std::weak_ptr<UploadImpl>> members;
@@ -131,22 +138,26 @@ void UploadGroup::Fail(const absl::Status& why) {
     memory = std::move(memory_);
     members.swap(members_);
   }
-  if (!spec_.upload_id.empty()) core_.uploads->Remove(spec_.upload_id, this);
-  const absl::Status aborted =
-      absl::AbortedError(absl::StrCat("another call of this upload has failed: ", why.message()));
+  core_.uploads->Remove(key_, this);
   for (const std::weak_ptr<UploadImpl>& weak : members) {
-    if (const std::shared_ptr<UploadImpl> member = weak.lock()) member->Cancel(aborted);
+    if (const std::shared_ptr<UploadImpl> member = weak.lock()) member->Cancel(why);
   }
 }
 
-void UploadGroup::Touch() {
+void UploadGroup::Received(uint64_t bytes) {
   MutexLock lock(mutex_);
+  unconsumed_bytes_ += bytes;
+}
+
+void UploadGroup::Consumed(uint64_t bytes) {
+  MutexLock lock(mutex_);
+  unconsumed_bytes_ -= bytes;
   last_activity_ = absl::Now();
 }
 
-absl::Time UploadGroup::last_activity() {
+absl::Time UploadGroup::idle_since() {
   MutexLock lock(mutex_);
-  return last_activity_;
+  return unconsumed_bytes_ > 0 ? absl::Now() : last_activity_;
 }
 
 std::shared_ptr<MatrixMemory> UploadGroup::memory() {
@@ -157,22 +168,17 @@ std::shared_ptr<MatrixMemory> UploadGroup::memory() {
 absl::StatusOr<std::shared_ptr<UploadGroup>> UploadGroups::Join(const UploadSpec& spec,
                                                                 ByteSpan range) {
   std::shared_ptr<UploadGroup> group;
-  if (spec.upload_id.empty()) {
-    absl::StatusOr<std::shared_ptr<UploadGroup>> made = MakeGroup(core_, spec);
-    if (!made.ok()) return made.status();
-    group = *std::move(made);
-  } else {
+  {
     MutexLock lock(mutex_);
-    const auto known = by_id_.find(spec.upload_id);
-    if (known != by_id_.end()) {
+    UploadKey key(spec.upload_id, spec.upload_id.empty() ? ++last_whole_ : 0);
+    if (const auto known = by_key_.find(key); known != by_key_.end()) {
       group = known->second.group;
     } else {
-      absl::StatusOr<std::shared_ptr<UploadGroup>> made = MakeGroup(core_, spec);
+      absl::StatusOr<std::shared_ptr<UploadGroup>> made = MakeGroup(core_, spec, key);
       if (!made.ok()) return made.status();
       group = *std::move(made);
-      Entry& entry = by_id_[spec.upload_id];
-      entry.group = group;
-      CheckIdleAt(spec.upload_id, entry, absl::Now() + core_.options.upload_timeout);
+      // Nobody owes the bytes of a matrix that is generated.
+      if (!spec.generator.has_value()) Enter(key, group);
     }
   }
   absl::Status status = group->Join(spec, range);
@@ -180,33 +186,41 @@ absl::StatusOr<std::shared_ptr<UploadGroup>> UploadGroups::Join(const UploadSpec
   return group;
 }
 
-void UploadGroups::Remove(const std::string& upload_id, const UploadGroup* group) {
+void UploadGroups::Enter(const UploadKey& key, std::shared_ptr<UploadGroup> group) {
+  Entry& entry = by_key_[key];
+  entry.group = std::move(group);
+  CheckIdleAt(key, entry, absl::Now() + core_.options.upload_timeout);
+}
+
+void UploadGroups::Remove(const UploadKey& key, const UploadGroup* group) {
   std::shared_ptr<UploadGroup> removed;  // outlives the lock
   MutexLock lock(mutex_);
-  const auto it = by_id_.find(upload_id);
-  if (it == by_id_.end() || it->second.group.get() != group) return;
+  const auto it = by_key_.find(key);
+  if (it == by_key_.end() || it->second.group.get() != group) return;
   core_.timer->Cancel(it->second.idle_check);
   removed = std::move(it->second.group);
-  by_id_.erase(it);
+  by_key_.erase(it);
 }
 
-void UploadGroups::CheckIdleAt(const std::string& upload_id, Entry& entry, absl::Time at) {
-  entry.idle_check = core_.timer->Schedule(at, [this, upload_id] { OnIdleCheck(upload_id); });
+void UploadGroups::CheckIdleAt(const UploadKey& key, Entry& entry, absl::Time at) {
+  entry.idle_check = core_.timer->Schedule(at, [this, key] { OnIdleCheck(key); });
 }
 
-void UploadGroups::OnIdleCheck(const std::string& upload_id) {
+void UploadGroups::OnIdleCheck(const UploadKey& key) {
   std::shared_ptr<UploadGroup> group;
   {
     MutexLock lock(mutex_);
-    const auto it = by_id_.find(upload_id);
-    if (it == by_id_.end()) return;
+    const auto it = by_key_.find(key);
+    if (it == by_key_.end()) return;
     group = it->second.group;
-    const absl::Time due = group->last_activity() + core_.options.upload_timeout;
-    if (due > absl::Now()) return CheckIdleAt(upload_id, it->second, due);
+    const absl::Time due = group->idle_since() + core_.options.upload_timeout;
+    if (due > absl::Now()) return CheckIdleAt(key, it->second, due);
   }
-  group->Fail(absl::DeadlineExceededError(
-      absl::StrCat("upload_id \"", upload_id, "\" saw no byte for ",
-                   absl::FormatDuration(core_.options.upload_timeout), " (--upload-timeout)")));
+  const std::string which =
+      key.first.empty() ? "the upload" : absl::StrCat("upload_id \"", key.first, "\"");
+  group->Expire(absl::DeadlineExceededError(
+      absl::StrCat(which, " saw no byte for ", absl::FormatDuration(core_.options.upload_timeout),
+                   " (--upload-timeout)")));
 }
 
 }  // namespace gemmd

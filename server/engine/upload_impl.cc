@@ -146,11 +146,16 @@ void UploadImpl::Append(uint64_t offset, absl::Cord bytes, absl::AnyInvocable<vo
   if (group != nullptr && spec_.generator.has_value()) {
     status = absl::InvalidArgumentError("a chunk came, but the matrix is generated");
   }
-  if (inbound == nullptr) {
+  if (inbound == nullptr || group == nullptr) {
     if (consumed) consumed();
   } else {
-    status = inbound->Append(offset, std::move(bytes), std::move(consumed));
-    if (status.ok() && group != nullptr) group->Touch();
+    const uint64_t size = bytes.size();
+    group->Received(size);
+    status = inbound->Append(offset, std::move(bytes),
+                             [group, size, consumed = std::move(consumed)]() mutable {
+                               group->Consumed(size);
+                               if (consumed) consumed();
+                             });
   }
   if (!status.ok()) Cancel(std::move(status));
 }

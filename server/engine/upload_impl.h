@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,12 +21,16 @@ namespace gemmd {
 
 class UploadImpl;
 
+// What tells uploads apart: the upload_id of a split one, a number of its own for
+// one that a single call brings.
+using UploadKey = std::pair<std::string, uint64_t>;
+
 // One matrix being uploaded, by one call or by several that share an upload_id.
-// Thread-safe; held by its calls and, where split, by the UploadGroups.
+// Thread-safe; held by its calls and by the UploadGroups.
 class UploadGroup {
  public:
-  UploadGroup(EngineCore& core, const UploadSpec& spec, std::shared_ptr<MatrixMemory> memory,
-              StoreReservation room);
+  UploadGroup(EngineCore& core, const UploadSpec& spec, UploadKey key,
+              std::shared_ptr<MatrixMemory> memory, StoreReservation room);
 
   // A further call's range. INVALID_ARGUMENT where the call disagrees with the
   // first one, or its range overlaps another's.
@@ -37,11 +42,17 @@ class UploadGroup {
   // A range is on the device. The one that completes the matrix adds it to the
   // store. ABORTED where another call has failed.
   absl::StatusOr<UploadResult> Land(ByteSpan range);
-  // Ends the other calls, too, and lets the memory go.
+  // Lets the memory go, and ends the calls: with ABORTED for one's failure, or
+  // all with `why`.
   void Fail(const absl::Status& why);
+  void Expire(const absl::Status& why);
 
-  void Touch();
-  absl::Time last_activity();
+  // Bytes that a call received, and that were copied or dropped since.
+  void Received(uint64_t bytes);
+  void Consumed(uint64_t bytes);
+  // Since when the clients have owed the next byte: now, while the server has yet
+  // to take bytes that it received.
+  absl::Time idle_since();
   std::shared_ptr<MatrixMemory> memory();
   size_t device_index() const { return device_index_; }
 
@@ -49,39 +60,44 @@ class UploadGroup {
   EngineCore& core_;
   const size_t device_index_;
   const UploadSpec spec_;  // of the first call
-  MatrixRecord pending_;   // what is known before the matrix is in the store
+  const UploadKey key_;
+  MatrixRecord pending_;  // what is known before the matrix is in the store
   Mutex mutex_;
   std::shared_ptr<MatrixMemory> memory_ ABSL_GUARDED_BY(mutex_);
   StoreReservation room_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, uint64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // begin -> end
   uint64_t landed_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time last_activity_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<UploadImpl>> members_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The uploads under way, the split ones by upload_id. Each holds a place in the store,
-// which bounds them. Thread-safe.
+// The uploads under way that clients bring bytes for. Each holds a place in the
+// store, which bounds them, and ends where no byte comes. Thread-safe.
 class UploadGroups {
  public:
   explicit UploadGroups(EngineCore& core) : core_(core) {}
 
   // The group that the call belongs to, with its range claimed.
   absl::StatusOr<std::shared_ptr<UploadGroup>> Join(const UploadSpec& spec, ByteSpan range);
-  void Remove(const std::string& upload_id, const UploadGroup* group);
+  void Remove(const UploadKey& key, const UploadGroup* group);
 
  private:
   struct Entry {
     std::shared_ptr<UploadGroup> group;
     Timer::Id idle_check;
   };
-  void CheckIdleAt(const std::string& upload_id, Entry& entry, absl::Time at)
+  void Enter(const UploadKey& key, std::shared_ptr<UploadGroup> group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OnIdleCheck(const std::string& upload_id);
+  void CheckIdleAt(const UploadKey& key, Entry& entry, absl::Time at)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnIdleCheck(const UploadKey& key);
 
   EngineCore& core_;
   Mutex mutex_;
-  std::map<std::string, Entry> by_id_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_whole_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<UploadKey, Entry> by_key_ ABSL_GUARDED_BY(mutex_);
 };
 
 // One PutMatrix call: its bytes go over the upload stream as they come, or its

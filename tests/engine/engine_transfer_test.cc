@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <string>
 #include <thread>
 
 #include "tests/engine/engine_fixture.h"
@@ -73,6 +74,55 @@ TEST_F(EngineTest, FailedSplitUploadEndsItsOtherCallsAndFreesTheMatrix) {
   EXPECT_EQ(second.Wait().status().code(), absl::StatusCode::kAborted);
   ExpectNothingHeld();
   EXPECT_EQ(engine_->Stats().matrices.used, 0);
+}
+
+// Begins an upload of 64 KiB.
+class UploadTimeoutTest : public EngineTest {
+ protected:
+  void Begin(const std::string& upload_id = "one") {
+    EngineOptions options = SmallOptions();
+    options.upload_timeout = absl::Milliseconds(400);
+    Make(options);
+    UploadSpec spec;
+    spec.shape = {128, 128, gemm::DType::kF32};
+    spec.upload_id = upload_id;
+    auto upload = engine_->BeginUpload(spec, recorder_.done());
+    ASSERT_TRUE(upload.ok()) << upload.status();
+    upload_ = *std::move(upload);
+    upload_->Start();
+  }
+
+  UploadRecorder recorder_;
+  std::shared_ptr<Upload> upload_;
+};
+
+TEST_F(UploadTimeoutTest, BytesThatWaitInTheServerAreNotTheClientsDelay) {
+  Begin();
+  StagingPool& staging = engine_->devices()[0]->upload_staging();
+  std::vector<StagingBlock> taken;
+  for (size_t i = 0; i < staging.blocks(); ++i) taken.push_back(staging.TryAcquire());
+  ASSERT_TRUE(taken.back());
+  upload_->Append(0, absl::Cord(std::string(64 * kKiB, 'x')), [] {});
+  upload_->EndOfPayload();
+  absl::SleepFor(absl::Milliseconds(1500));
+  taken.clear();
+  const absl::StatusOr<UploadResult> result = recorder_.Wait();
+  EXPECT_TRUE(result.ok()) << result.status();
+}
+
+TEST_F(UploadTimeoutTest, SaysWhatPassed) {
+  Begin();
+  upload_->Append(0, absl::Cord(std::string(kKiB, 'x')), [] {});
+  EXPECT_EQ(recorder_.Wait().status().ToString(),
+            "DEADLINE_EXCEEDED: upload_id \"one\" saw no byte for 400ms (--upload-timeout)");
+  ExpectNothingHeld();
+}
+
+TEST_F(UploadTimeoutTest, HoldsForOneThatIsNotSplit) {
+  Begin(/*upload_id=*/"");
+  EXPECT_EQ(recorder_.Wait().status().ToString(),
+            "DEADLINE_EXCEEDED: the upload saw no byte for 400ms (--upload-timeout)");
+  ExpectNothingHeld();
 }
 
 TEST_F(EngineTest, AMatrixDeletedByNameOnItsWayDoesNotStay) {
