@@ -47,7 +47,9 @@ struct UploadResult {
 // Told once how an upload ended, from any thread, maybe from inside a call.
 using UploadDone = absl::AnyInvocable<void(absl::StatusOr<UploadResult>)>;
 
-// One PutMatrix call's bytes. Thread-safe. Same rules as Job.
+// One PutMatrix call's bytes. Thread-safe. Same rules as Job, but the bytes count
+// as landed once they are on the device and EndOfPayload was called: so a call
+// that brings more than it said leaves no matrix behind.
 class Upload {
  public:
   virtual ~Upload() = default;

@@ -84,8 +84,17 @@ void UploadImpl::Start() {
       std::make_shared<Inbound>("matrix", memory, range_.offset, range_.offset + range_.length,
                                 *core_.workers, [self = shared_from_this()](absl::Status status) {
                                   if (!status.ok()) return self->Cancel(std::move(status));
-                                  self->NotifyLanded();
+                                  self->OnCopied();
                                 });
+}
+
+void UploadImpl::OnCopied() {
+  {
+    MutexLock lock(mutex_);
+    copied_ = true;
+    if (!payload_ended_) return;
+  }
+  NotifyLanded();
 }
 
 void UploadImpl::Run(StreamLease lease) {
@@ -168,7 +177,12 @@ void UploadImpl::EndOfPayload() {
   }
   if (inbound == nullptr) return;
   absl::Status status = inbound->CheckComplete();
-  if (!status.ok()) Cancel(std::move(status));
+  if (!status.ok()) return Cancel(std::move(status));
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(payload_ended_, true) || !copied_) return;
+  }
+  NotifyLanded();
 }
 
 void UploadImpl::Cancel(absl::Status why) { End(std::move(why)); }

@@ -123,6 +123,7 @@ class UploadImpl final : public Upload,
  private:
   // Null once the call or its group has ended.
   std::shared_ptr<MatrixMemory> Target();
+  void OnCopied();
   void NotifyLanded();
   void OnLanded(const absl::Status& status);
   void End(absl::StatusOr<UploadResult> result);
@@ -138,6 +139,8 @@ class UploadImpl final : public Upload,
   AdmissionTicket ticket_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<UploadGroup> group_ ABSL_GUARDED_BY(mutex_);  // null once ended
   std::shared_ptr<Inbound> inbound_ ABSL_GUARDED_BY(mutex_);
+  bool copied_ ABSL_GUARDED_BY(mutex_) = false;         // the last copy was enqueued
+  bool payload_ended_ ABSL_GUARDED_BY(mutex_) = false;  // and nothing was missing
   UploadDone done_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -153,8 +153,6 @@ absl::Status PutMatrixCall::HandleHeader(const v1::PutMatrixHeader& header) {
     to_generate_ = *std::move(spec);
     return absl::OkStatus();
   }
-  end_ = spec->range.has_value() ? spec->range->offset + spec->range->length
-                                 : spec->shape.dense_bytes();
   return BeginUpload(*std::move(spec));
 }
 
@@ -189,20 +187,11 @@ absl::Status PutMatrixCall::HandleChunk(MatrixBytes chunk, size_t message_bytes)
     return FieldError("chunk", "the header has a generator, so no elements are uploaded");
   }
   if (chunk.data.empty()) return FieldError("chunk.data", "empty");
-  if (last_chunk_.has_value()) {
-    return FieldError("chunk", absl::StrCat(chunk.data.size(), " bytes at offset ", chunk.offset,
-                                            ", but this call's bytes end at ", end_));
-  }
   {
     MutexLock lock(mutex_);
     unconsumed_bytes_ += message_bytes;
   }
-  if (chunk.offset < end_ && end_ - chunk.offset == chunk.data.size()) {
-    last_chunk_ = std::move(chunk);
-    Consumed(message_bytes);  // it waits outside the window, or the half-close might never be read
-  } else {
-    Append(std::move(chunk), message_bytes);
-  }
+  Append(std::move(chunk), message_bytes);
   return absl::OkStatus();
 }
 
@@ -211,7 +200,6 @@ absl::Status PutMatrixCall::HandleEnd() {
   if (call_->IsCancelled()) return absl::OkStatus();
   if (messages_ == 0) return FieldError("header", "the stream ended without one");
   if (to_generate_.has_value()) return BeginUpload(*std::exchange(to_generate_, std::nullopt));
-  if (last_chunk_.has_value()) Append(*std::exchange(last_chunk_, std::nullopt), 0);
   std::shared_ptr<Upload> upload;
   {
     MutexLock lock(mutex_);

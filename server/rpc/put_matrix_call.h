@@ -60,11 +60,8 @@ class PutMatrixCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, pu
   // Of the reading side alone.
   grpc::ByteBuffer incoming_;  // the read under way, or the message being handled
   uint64_t messages_ = 0;
-  uint64_t end_ = 0;  // of this call's range
-  // What would complete the matrix waits for the half-close, so that a call that
-  // brings more than it said leaves no matrix behind: the chunk that ends the
-  // range, or a generator.
-  std::optional<MatrixBytes> last_chunk_;
+  // A generator waits for the half-close, so that a call that brings chunks, too,
+  // leaves no matrix behind.
   std::optional<UploadSpec> to_generate_;
 
   Mutex mutex_;

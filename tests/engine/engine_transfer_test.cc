@@ -1,6 +1,7 @@
 // The engine on host devices: matrices on their way in and results on their way out.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -39,6 +40,7 @@ TEST_F(EngineTest, SplitUploadCompletesWhenItsRangesCoverIt) {
   std::string id;
   for (size_t i = ranges.size(); i-- > 0;) {
     uploads[i]->Append(ranges[i].offset, bytes.Subcord(ranges[i].offset, ranges[i].length), [] {});
+    uploads[i]->EndOfPayload();
     const absl::StatusOr<UploadResult> result = recorders[i]->Wait();
     ASSERT_TRUE(result.ok()) << result.status();
     complete += result->complete;
@@ -74,6 +76,33 @@ TEST_F(EngineTest, FailedSplitUploadEndsItsOtherCallsAndFreesTheMatrix) {
   EXPECT_EQ(second.Wait().status().code(), absl::StatusCode::kAborted);
   ExpectNothingHeld();
   EXPECT_EQ(engine_->Stats().matrices.used, 0);
+}
+
+TEST_F(EngineTest, AMatrixIsThereOnceItsPayloadHasEnded) {
+  Make();
+  UploadSpec spec;
+  spec.shape = {100, 100, gemm::DType::kF32};
+  spec.keep.name = "x";
+  for (const bool too_long : {false, true}) {
+    UploadRecorder recorder;
+    auto upload = engine_->BeginUpload(spec, recorder.done());
+    ASSERT_TRUE(upload.ok()) << upload.status();
+    (*upload)->Start();
+    std::atomic<bool> held = true;
+    const std::string elements(40000, 'x');
+    (*upload)->Append(0, absl::MakeCordFromExternal(elements, [&] { held = false; }), [] {});
+    // The received bytes do not wait for the end.
+    while (held) absl::SleepFor(absl::Milliseconds(1));
+    absl::SleepFor(absl::Milliseconds(20));
+    EXPECT_TRUE(engine_->ListMatrices("x", 1, "")->matrices.empty());
+    if (too_long) (*upload)->Append(40000, absl::Cord("x"), [] {});
+    (*upload)->EndOfPayload();
+    const auto result = recorder.Wait();
+    EXPECT_EQ(result.status().code(),
+              too_long ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kOk);
+    EXPECT_EQ(engine_->DeleteMatrix({.name = "x"}).ok(), !too_long);
+  }
+  ExpectNothingHeld();
 }
 
 // Begins an upload of 64 KiB.

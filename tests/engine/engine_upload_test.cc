@@ -34,6 +34,7 @@ class EngineUploadTest : public EngineTest {
     if (!bytes.empty()) {
       const uint64_t offset = spec.range.has_value() ? spec.range->offset : 0;
       (*upload)->Append(offset, absl::Cord(bytes), [] {});
+      (*upload)->EndOfPayload();
     }
     return recorder->Wait(absl::Seconds(10));
   }

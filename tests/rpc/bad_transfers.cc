@@ -107,7 +107,7 @@ void AddUploadChunks(std::vector<BadTransfer>& rows) {
   rows.push_back(InvalidPut("PutShort", {PutHeader(), PutChunk(0, 255)}, {"255", "256"}));
   rows.push_back(InvalidPut("PutLong", {PutHeader(), PutChunk(0, 257)}, {"257 bytes", "256"}));
   rows.push_back(InvalidPut("PutMoreThanAll", {PutHeader(), PutChunk(0, 256), PutChunk(256, 1)},
-                            {"chunk: 1 bytes at offset 256", "end at 256"}));
+                            {"chunk of 1 bytes at offset 256", "past byte 256"}));
   rows.push_back(InvalidPut("PutWithAGap", {PutHeader(), PutChunk(0, 100), PutChunk(101, 155)},
                             {"offset is 101", "byte 100 is next"}));
   rows.push_back(InvalidPut("PutOverlapping", {PutHeader(), PutChunk(0, 100), PutChunk(99, 157)},
