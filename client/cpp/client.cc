@@ -1,6 +1,8 @@
 #include "client/cpp/client.h"
 
+#include <atomic>
 #include <future>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +57,52 @@ std::vector<Stripe> StripesFor(Connection& connection, uint64_t bytes) {
   const int first = connection.NextChannel();
   if (!split) return {{.channel = first, .offset = 0, .length = bytes}};
   return PlanStripes(bytes, connection.channels(), connection.chunk_bytes(), first);
+}
+
+absl::StatusOr<MatrixInfo> StatOf(Connection& connection, const Resident& matrix,
+                                  const CallOptions& options) {
+  return RunTask(connection, options, "GetMatrix", [&](const auto& task, auto then) {
+    Stat(task, ToProto(matrix), std::move(then));
+  });
+}
+
+// Sets `found` once the server has found the matrix.
+absl::StatusOr<FetchedMatrix> Fetch(Connection& connection, const Resident& matrix,
+                                    const GetOptions& get, const CallOptions& options,
+                                    const std::shared_ptr<std::atomic<bool>>& found) {
+  const absl::Time deadline = connection.Deadline(options);
+  Resident source = matrix;
+  if (get.into) source.shape = get.into->shape;
+  if (!source.shape) {
+    // Its shape says where the elements go, and whether to split them. By id
+    // from here on: a name may come to mean another matrix.
+    absl::StatusOr<MatrixInfo> info = StatOf(connection, matrix, options);
+    if (!info.ok()) return info.status();
+    *found = true;
+    source = Resident::Of(*info);
+  }
+  const Shape shape = *source.shape;
+  FetchedMatrix fetched;
+  DownloadSpec spec{
+      .matrix = ToProto(source), .shape = shape, .remove = matrix.release, .found = found};
+  if (get.into) {
+    if (absl::Status status = CheckShape(shape, "get.into.shape"); !status.ok()) return status;
+    spec.to = get.into->data;
+  } else {
+    absl::StatusOr<HostMatrix> memory = HostMatrix::Allocate(shape);
+    if (!memory.ok()) return memory.status();
+    fetched.matrix = *std::move(memory);
+    spec.to = fetched.matrix.data();
+  }
+  spec.stripes = StripesFor(connection, shape.bytes());
+  CallOptions rest = options;
+  rest.timeout = deadline - absl::Now();
+  absl::StatusOr<MatrixInfo> info =
+      RunTask(connection, rest, "GetMatrix",
+              [&](const auto& task, auto then) { Download(task, spec, std::move(then)); });
+  if (!info.ok()) return info.status();
+  fetched.info = *std::move(info);
+  return fetched;
 }
 
 }  // namespace
@@ -121,44 +169,26 @@ absl::StatusOr<FetchedMatrix> Client::GetMatrix(const Resident& matrix, const Ge
                                                 const CallOptions& options) {
   if (absl::Status status = CheckKey(matrix); !status.ok()) return status;
   Connection& connection = *impl_->connection;
-  const absl::Time deadline = connection.Deadline(options);
-  Resident source = matrix;
-  if (get.into) source.shape = get.into->shape;
-  if (!source.shape) {
-    // Its shape says where the elements go, and whether to split them. By id
-    // from here on: a name may come to mean another matrix.
-    absl::StatusOr<MatrixInfo> info = StatMatrix(matrix, options);
-    if (!info.ok()) return info.status();
-    source = Resident::Of(*info);
-  }
-  const Shape shape = *source.shape;
-  FetchedMatrix fetched;
-  DownloadSpec spec{.matrix = ToProto(source), .shape = shape, .remove = matrix.release};
-  if (get.into) {
-    if (absl::Status status = CheckShape(shape, "get.into.shape"); !status.ok()) return status;
-    spec.to = get.into->data;
-  } else {
-    absl::StatusOr<HostMatrix> memory = HostMatrix::Allocate(shape);
-    if (!memory.ok()) return memory.status();
-    fetched.matrix = *std::move(memory);
-    spec.to = fetched.matrix.data();
-  }
-  spec.stripes = StripesFor(connection, shape.bytes());
   CallOptions rest = options;
-  rest.timeout = deadline - absl::Now();
-  absl::StatusOr<MatrixInfo> info =
-      RunTask(connection, rest, "GetMatrix",
-              [&](const auto& task, auto then) { Download(task, spec, std::move(then)); });
-  if (!info.ok()) return info.status();
-  fetched.info = *std::move(info);
-  return fetched;
+  const absl::Time deadline = connection.Deadline(options);
+  // A matrix that had the name may go before every stripe has taken hold of it.
+  constexpr int kAttempts = 2;
+  absl::Status gone;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto found = std::make_shared<std::atomic<bool>>(false);
+    absl::StatusOr<FetchedMatrix> fetched = Fetch(connection, matrix, get, rest, found);
+    if (matrix.name.empty() || !*found || !absl::IsNotFound(fetched.status())) return fetched;
+    gone = fetched.status();
+    rest.timeout = deadline - absl::Now();
+  }
+  return absl::AbortedError(absl::StrCat("matrix.name '", matrix.name,
+                                         "' was deleted or replaced while it was read, ", kAttempts,
+                                         " times in a row; try again: ", gone.message()));
 }
 
 absl::StatusOr<MatrixInfo> Client::StatMatrix(const Resident& matrix, const CallOptions& options) {
   if (absl::Status status = CheckKey(matrix); !status.ok()) return status;
-  return RunTask(*impl_->connection, options, "GetMatrix", [&](const auto& task, auto then) {
-    Stat(task, ToProto(matrix), std::move(then));
-  });
+  return StatOf(*impl_->connection, matrix, options);
 }
 
 absl::StatusOr<std::vector<MatrixInfo>> Client::ListMatrices(absl::string_view name_prefix,

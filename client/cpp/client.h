@@ -105,7 +105,9 @@ class Client {
   absl::StatusOr<MatrixInfo> PutGenerated(const Generated& matrix, const PutOptions& put = {},
                                           const CallOptions& options = {});
 
-  // Downloads a resident matrix; with `matrix.release` also deletes it.
+  // Downloads a resident matrix; with `matrix.release` also deletes it. The bytes
+  // are one matrix's, also where the name comes to mean another one meanwhile: then
+  // it is asked for once more, and ABORTED where that happens again.
   absl::StatusOr<FetchedMatrix> GetMatrix(const Resident& matrix, const GetOptions& get = {},
                                           const CallOptions& options = {});
 

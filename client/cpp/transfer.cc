@@ -16,6 +16,7 @@ using ::gemm::v1::DeleteMatrixResponse;
 using ::gemm::v1::GetMatrixRequest;
 using ::gemm::v1::GetMatrixResponse;
 using ::gemm::v1::MatrixInfo;
+using ::gemm::v1::MatrixRef;
 using ::gemm::v1::PutMatrixHeader;
 using ::gemm::v1::PutMatrixRequest;
 using ::gemm::v1::PutMatrixResponse;
@@ -24,6 +25,8 @@ constexpr char kPutMatrix[] = "/gemm.v1.GemmService/PutMatrix";
 constexpr char kGetMatrix[] = "/gemm.v1.GemmService/GetMatrix";
 
 using ThenInfo = std::function<void(const MatrixInfo&)>;
+// Told the id of a matrix by the first stripe that the server has found it for.
+using OnFound = std::function<void(const std::string& id)>;
 
 // What the stripes of one upload have learnt. Shared by their RPCs.
 class UploadState {
@@ -99,16 +102,24 @@ class DownloadState {
         join_(spec.stripes.size(), [this] { End(); }) {}
 
   // A stripe's first message: the server holds the matrix for it now.
-  absl::Status Held(const MatrixInfo& info) {
+  absl::Status Held(const MatrixInfo& info, const OnFound& on_found) {
     const Shape shape = FromProto(info.shape());
     if (!(shape == spec_.shape)) {
       return absl::InvalidArgumentError(absl::StrCat("the shape given is ", ToString(spec_.shape),
                                                      "; the matrix is ", ToString(shape)));
     }
+    bool first = false;
     {
       std::lock_guard<std::mutex> lock(mutex_);
+      first = !std::exchange(found_, true);
+      if (!first && info.id() != info_.id()) {
+        return absl::InternalError(absl::StrCat("the server sent parts of two matrices, id '",
+                                                info_.id(), "' and id '", info.id(), "'"));
+      }
       info_ = info;
     }
+    if (first && spec_.found != nullptr) *spec_.found = true;
+    if (first && on_found) on_found(info.id());
     if (spec_.remove && spec_.stripes.size() > 1) held_.Done();
     return absl::OkStatus();
   }
@@ -140,6 +151,7 @@ class DownloadState {
   const DownloadSpec spec_;
   const ThenInfo then_;
   std::mutex mutex_;
+  bool found_ = false;
   MatrixInfo info_;
   Join held_;
   Join join_;
@@ -152,10 +164,11 @@ struct GetCall {
 };
 
 // One GetMatrix call for one stripe.
-void GetStripe(const std::shared_ptr<Task>& task, const DownloadSpec& spec, const Stripe& stripe,
-               const std::shared_ptr<DownloadState>& state) {
+void GetStripe(const std::shared_ptr<Task>& task, const DownloadSpec& spec, const MatrixRef& matrix,
+               const Stripe& stripe, const std::shared_ptr<DownloadState>& state,
+               const OnFound& on_found) {
   GetMatrixRequest request;
-  *request.mutable_matrix() = spec.matrix;
+  *request.mutable_matrix() = matrix;
   request.mutable_matrix()->set_release(spec.remove && spec.stripes.size() == 1);
   if (spec.stripes.size() > 1) {
     request.mutable_range()->set_offset(stripe.offset);
@@ -168,12 +181,13 @@ void GetStripe(const std::shared_ptr<Task>& task, const DownloadSpec& spec, cons
     *to = message;
     return false;
   };
-  call.on_message = [task, state, get](const grpc::ByteBuffer& message) {
+  call.on_message = [task, state, get, on_found](const grpc::ByteBuffer& message) {
     GetMatrixResponse fields;
     const absl::StatusOr<Piece> piece = ParseGetMatrixResponse(message, &fields);
     if (!piece.ok()) return piece.status();
     if (!std::exchange(get->held, true)) {
-      if (absl::Status status = state->Held(fields.matrix()); !status.ok()) return status;
+      absl::Status status = state->Held(fields.matrix(), on_found);
+      if (!status.ok()) return status;
     }
     if (piece->bytes == 0) return absl::OkStatus();
     absl::Status status = get->sink.Take(message, *piece);
@@ -240,7 +254,19 @@ void UploadGenerated(const std::shared_ptr<Task>& task, const PutMatrixHeader& h
 void Download(const std::shared_ptr<Task>& task, const DownloadSpec& spec, ThenInfo then) {
   task->AddTotal(spec.shape.bytes());
   const auto state = std::make_shared<DownloadState>(task, spec, std::move(then));
-  for (const Stripe& stripe : spec.stripes) GetStripe(task, spec, stripe, state);
+  const auto get = [task, spec, state](const MatrixRef& matrix, size_t begin, size_t end,
+                                       const OnFound& on_found) {
+    for (size_t i = begin; i < end; ++i) {
+      GetStripe(task, spec, matrix, spec.stripes[i], state, on_found);
+    }
+  };
+  const size_t stripes = spec.stripes.size();
+  if (spec.matrix.has_id()) return get(spec.matrix, 0, stripes, nullptr);
+  get(spec.matrix, 0, 1, [get, stripes](const std::string& id) {
+    MatrixRef matrix;
+    matrix.set_id(id);
+    get(matrix, 1, stripes, nullptr);
+  });
 }
 
 void Stat(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix, ThenInfo then) {

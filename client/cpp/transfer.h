@@ -1,6 +1,7 @@
 // Matrices to and from the server, each in one RPC or in one a stripe.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -81,9 +82,13 @@ struct DownloadSpec {
   std::vector<Stripe> stripes;
   // Delete the matrix once every stripe has taken hold of it.
   bool remove = false;
+  // Set once the server has found the matrix; may be null.
+  std::shared_ptr<std::atomic<bool>> found;
 };
 
-// Calls `then` once every byte is in its place; not where the task fails.
+// Calls `then` once every byte is in its place; not where the task fails. All bytes
+// are one matrix's: where it is given by name, the first stripe learns the id, by
+// which the others then ask.
 void Download(const std::shared_ptr<Task>& task, const DownloadSpec& spec,
               std::function<void(const ::gemm::v1::MatrixInfo&)> then);
 

@@ -280,6 +280,7 @@ grpc::Status FakeServer::GetMatrix(grpc::ServerContext* context,
   if (request->matrix().release()) Forget(matrix->info.id());
   v1::GetMatrixResponse first;
   *first.mutable_matrix() = matrix->info;
+  if (faults_.wrong_id) first.mutable_matrix()->set_id("other" + std::to_string(wrong_ids_++));
   if (faults_.wrong_shape) first.mutable_matrix()->mutable_shape()->set_rows(12345);
   writer->Write(first);
   const uint64_t begin = request->range().offset();

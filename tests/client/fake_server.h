@@ -32,6 +32,8 @@ struct Faults {
   std::atomic<int> job_error{0};
   // Downloads tell of one row more.
   std::atomic<bool> wrong_shape{false};
+  // Every download tells of another id.
+  std::atomic<bool> wrong_id{false};
 };
 
 class FakeServer final : public gemm::v1::GemmService::Service {
@@ -99,6 +101,7 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   std::map<std::string, MatrixPtr> matrices_;  // by id
   std::map<std::string, MatrixPtr> uploads_;   // by upload id; they may be forgotten
   int last_id_ = 0;
+  std::atomic<int> wrong_ids_{0};
 };
 
 }  // namespace gemmd::client

@@ -220,6 +220,52 @@ TEST_F(FaultsTest, MatrixOfAnotherShapeIsRefused) {
   EXPECT_THAT(std::string(fetched.status().message()), HasSubstr("the matrix is 12345x300"));
 }
 
+TEST_F(FaultsTest, StripesOfTwoMatricesAreRefused) {
+  const auto info = client_->PutMatrix(ViewOf({.rows = 300, .cols = 300}, data_.data()));
+  ASSERT_TRUE(info.ok()) << info.status();
+  server_.faults().wrong_id = true;
+  HostMatrix memory = *HostMatrix::Allocate({.rows = 300, .cols = 300});
+  const auto fetched =
+      client_->GetMatrix(Resident::ById(info->id()), {.into = memory.mutable_view()});
+  EXPECT_EQ(fetched.status().code(), absl::StatusCode::kInternal) << fetched.status();
+  EXPECT_THAT(std::string(fetched.status().message()), HasSubstr("two matrices"));
+}
+
+TEST_F(FaultsTest, AMatrixThatGoesWhileItIsReadByNameIsAskedForOnceMore) {
+  const MatrixView view = ViewOf({.rows = 300, .cols = 300}, data_.data());
+  ASSERT_TRUE(client_->PutMatrix(view, {.keep = {.name = "x"}}).ok());
+  const auto two_channels = Client::Connect({.address = server_.address(),
+                                             .channels = 2,
+                                             .chunk_bytes = 64 << 10,
+                                             .stripe_threshold_bytes = 128 << 10});
+  ASSERT_TRUE(two_channels.ok()) << two_channels.status();
+  HostMatrix memory = *HostMatrix::Allocate(view.shape);
+  const auto get = [&] {
+    return (*two_channels)
+        ->GetMatrix(Resident::ByName("x"), {.into = memory.mutable_view()})
+        .status();
+  };
+  // The first stripe of an attempt finds the name; for the second the matrix has gone.
+  std::atomic<int> begun = 0, gone = 1;
+  server_.faults().refuse = [&](const std::string& method) {
+    if (method != "GetMatrix" || begun++ % 2 == 0 || gone == 0) return grpc::Status::OK;
+    --gone;
+    return grpc::Status(grpc::StatusCode::NOT_FOUND, "no matrix has id \"m1\"");
+  };
+  EXPECT_EQ(get(), absl::OkStatus());
+  EXPECT_EQ(begun, 4);
+  gone = 1000;
+  const absl::Status twice = get();
+  EXPECT_EQ(twice.code(), absl::StatusCode::kAborted) << twice;
+  EXPECT_THAT(std::string(twice.message()), HasSubstr("matrix.name 'x' was deleted or replaced"));
+  EXPECT_EQ(begun, 8);
+  // Not there at all: said at once.
+  ASSERT_TRUE(client_->DeleteMatrix(Resident::ByName("x")).ok());
+  gone = 0;
+  EXPECT_TRUE(absl::IsNotFound(get()));
+  EXPECT_EQ(begun, 9);
+}
+
 TEST(Connect, NamesTheAddressThatDoesNotAnswer) {
   const auto client =
       Client::Connect({.address = "127.0.0.1:1", .connect_timeout = absl::Seconds(5)});
