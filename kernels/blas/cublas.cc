@@ -40,27 +40,26 @@ absl::Status CopyCToD(const Problem& p, const Operands& o, cudaStream_t stream) 
 
 // D = alpha * op(A) op(B) + beta * C.
 absl::Status Product(const Launch& launch, const Problem& p, const Operands& o) {
-  const absl::StatusOr<Scalars> scalars = MakeScalars(p);
-  if (!scalars.ok()) return scalars.status();
+  const Scalars scalars = MakeScalars(p);
   if (p.beta != 0 && o.c != o.d) {
     const absl::Status status = CopyCToD(p, o, launch.stream);
     if (!status.ok()) return status;
   }
   return CublasStatus(
       cublasGemmEx_64(launch.libraries->cublas(), CublasOp(p.trans_b), CublasOp(p.trans_a), p.n,
-                      p.m, p.k, scalars->alpha, o.b, CublasType(p.types.b), o.ldb, o.a,
-                      CublasType(p.types.a), o.lda, scalars->beta, o.d, CublasType(p.types.d),
-                      o.ldd, CublasCompute(p.types.compute), CUBLAS_GEMM_DEFAULT),
+                      p.m, p.k, scalars.alpha, o.b, CublasType(p.types.b), o.ldb, o.a,
+                      CublasType(p.types.a), o.lda, scalars.beta, o.d, CublasType(p.types.d), o.ldd,
+                      CublasCompute(p.types.compute), CUBLAS_GEMM_DEFAULT),
       "cublasGemmEx_64");
 }
 
 absl::Status LaunchCublas(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
-  if (NeedsWideProduct(p)) {
-    const WideProduct wide = MakeWideProduct(p, o, launch.workspace);
-    const absl::Status status = Product(launch, wide.problem, wide.operands);
-    return status.ok() ? FinishWideProduct(p, o, wide, launch.stream) : status;
+  if (NeedsSumsApart(p)) {
+    const SumsApart sums = MakeSumsApart(p, o, launch.workspace);
+    const absl::Status status = Product(launch, sums.problem, sums.operands);
+    return status.ok() ? FinishSumsApart(p, o, sums, launch.stream) : status;
   }
   const absl::Status status = Product(launch, p, o);
   if (!status.ok() || !HasBiasOrActivation(p)) return status;
@@ -76,7 +75,7 @@ constexpr Kernel CublasRow(absl::string_view name, absl::string_view summary,
       .capability = {.min = min_capability},
       .types = types,
       .auto_rank = 80,
-      .workspace_bytes = WideProductBytes,
+      .workspace_bytes = SumsApartBytes,
       .launch = LaunchCublas,
   };
 }

@@ -41,8 +41,7 @@ Fp8Scratch ScratchFor(const Problem& p) {
       .transposes = Aligned(static_cast<int64_t>(StagedBytes(p, kLayout))),
       .padded_a = pad_k ? Aligned(p.m * PaddedK(p.k)) : 0,
       .padded_b = pad_k || pad_n ? Aligned(PaddedN(p.n) * PaddedK(p.k)) : 0,
-      .wide =
-          pad_n || NeedsWideProduct(p) ? Aligned(p.m * PitchBytes(PaddedN(p.n), DType::kF32)) : 0,
+      .wide = pad_n || NeedsSumsApart(p) ? Aligned(p.m * PitchBytes(PaddedN(p.n), DType::kF32)) : 0,
   };
 }
 
@@ -74,12 +73,12 @@ absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_s
 absl::Status LaunchPaddedN(const Launch& launch) {
   Problem padded = launch.problem;
   padded.n = PaddedN(padded.n);
-  const WideProduct wide = MakeWideProduct(padded, launch.operands, launch.workspace);
-  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(wide.problem, wide.operands);
+  const SumsApart sums = MakeSumsApart(padded, launch.operands, launch.workspace);
+  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(sums.problem, sums.operands);
   if (!plan.ok()) return plan.status();
-  const absl::Status status = RunLtPlan(launch, wide.problem, wide.operands, **plan);
+  const absl::Status status = RunLtPlan(launch, sums.problem, sums.operands, **plan);
   if (!status.ok()) return status;
-  return FinishWideProduct(launch.problem, launch.operands, wide, launch.stream);
+  return FinishSumsApart(launch.problem, launch.operands, sums, launch.stream);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ void SetPreference(Calls& calls, cublasLtMatmulPreferenceOpaque_t& preference,
 std::optional<cublasLtEpilogue_t> FusedEpilogue(const Problem& problem) {
   if (problem.types.d == DType::kF64 || problem.bias == BiasAxis::kRows) return std::nullopt;
   if (problem.bias != BiasAxis::kNone &&
-      (NeedsWideProduct(problem) || SizeOf(problem.types.a) == 1)) {
+      (NeedsSumsApart(problem) || SizeOf(problem.types.a) == 1)) {
     return std::nullopt;
   }
   const bool bias = problem.bias == BiasAxis::kColumns;

@@ -1,6 +1,5 @@
 #include "kernels/blas/lt_product.h"
 
-#include "gemm/reference.h"
 #include "kernels/blas/libraries.h"
 #include "kernels/blas/vocabulary.h"
 #include "kernels/epilogue/in_place.h"
@@ -8,29 +7,28 @@
 namespace gemm {
 namespace {
 
-absl::Status LaunchWide(const Launch& launch) {
-  const WideProduct wide = MakeWideProduct(launch.problem, launch.operands, launch.workspace);
-  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(wide.problem, wide.operands);
+absl::Status LaunchSumsApart(const Launch& launch) {
+  const SumsApart sums = MakeSumsApart(launch.problem, launch.operands, launch.workspace);
+  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(sums.problem, sums.operands);
   if (!plan.ok()) return plan.status();
-  const absl::Status status = RunLtPlan(launch, wide.problem, wide.operands, **plan);
+  const absl::Status status = RunLtPlan(launch, sums.problem, sums.operands, **plan);
   if (!status.ok()) return status;
-  return FinishWideProduct(launch.problem, launch.operands, wide, launch.stream);
+  return FinishSumsApart(launch.problem, launch.operands, sums, launch.stream);
 }
 
 }  // namespace
 
 absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Operands& operands,
                        LtPlan& plan) {
-  const absl::StatusOr<Scalars> scalars = MakeScalars(problem);
-  if (!scalars.ok()) return scalars.status();
+  const Scalars scalars = MakeScalars(problem);
   if (plan.fused_epilogue && problem.bias != BiasAxis::kNone) {
     const absl::Status status = SetBias(plan, operands.bias);
     if (!status.ok()) return status;
   }
   const Workspace workspace = launch.libraries->workspace();
   return CublasStatus(
-      cublasLtMatmul(launch.libraries->cublas_lt(), &plan.product, scalars->alpha, operands.b,
-                     &plan.a, operands.a, &plan.b, scalars->beta,
+      cublasLtMatmul(launch.libraries->cublas_lt(), &plan.product, scalars.alpha, operands.b,
+                     &plan.a, operands.a, &plan.b, scalars.beta,
                      problem.beta == 0 ? operands.d : operands.c, &plan.c, operands.d, &plan.d,
                      &plan.algorithm, workspace.data, workspace.bytes, launch.stream),
       "cublasLtMatmul");
@@ -39,16 +37,10 @@ absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Opera
 absl::Status LaunchLt(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
-  const absl::StatusOr<Scalars> scalars = MakeScalars(p);
-  if (!scalars.ok()) return scalars.status();
-  // cublasLtMatmul leaves D as it is where alpha, in the type that it is passed
-  // in, is 0 and C is another matrix.
-  if (LoadElement(scalars->alpha, 0, ScaleType(p.types.compute)) == 0 && p.beta != 0) {
-    return ApplyWithoutProduct(p, o, launch.stream);
-  }
+  if (p.types.compute == Compute::kF16 && NeedsSumsApart(p)) return LaunchSumsApart(launch);
   const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(p, o);
   if (!plan.ok()) return plan.status();
-  if (!(*plan)->fused_epilogue && NeedsWideProduct(p)) return LaunchWide(launch);
+  if (!(*plan)->fused_epilogue && NeedsSumsApart(p)) return LaunchSumsApart(launch);
   const absl::Status status = RunLtPlan(launch, p, o, **plan);
   if (!status.ok() || (*plan)->fused_epilogue || !HasBiasOrActivation(p)) return status;
   return ApplyBiasAndActivation(p, o, launch.stream);

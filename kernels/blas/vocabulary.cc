@@ -1,23 +1,9 @@
 #include "kernels/blas/vocabulary.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "gemm/reference.h"
 
 namespace gemm {
-namespace {
-
-absl::Status StoreScalar(absl::string_view field, double value, DType scale, std::byte* out) {
-  StoreElement(out, 0, scale, value);
-  if (std::isfinite(value) && !std::isfinite(LoadElement(out, 0, scale))) {
-    return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, ", too large for ",
-                                                   Name(scale), ", in which this kernel scales"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::Status CublasStatus(cublasStatus_t status, absl::string_view what) {
   if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
@@ -69,13 +55,11 @@ DType ScaleType(Compute compute) {
   return DType::kF16;
 }
 
-absl::StatusOr<Scalars> MakeScalars(const Problem& problem) {
+Scalars MakeScalars(const Problem& problem) {
   const DType scale = ScaleType(problem.types.compute);
   Scalars scalars{};
-  for (const absl::Status& status : {StoreScalar("alpha", problem.alpha, scale, scalars.alpha),
-                                     StoreScalar("beta", problem.beta, scale, scalars.beta)}) {
-    if (!status.ok()) return status;
-  }
+  StoreElement(scalars.alpha, 0, scale, problem.alpha);
+  StoreElement(scalars.beta, 0, scale, problem.beta);
   return scalars;
 }
 

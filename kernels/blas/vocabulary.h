@@ -6,7 +6,6 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemm/problem.h"
 
@@ -21,7 +20,8 @@ cudaDataType_t CublasType(DType type);
 // f32 operands are multiplied in full f32 unless the mode is kTF32.
 cublasComputeType_t CublasCompute(Compute compute);
 
-// The type that cuBLAS takes alpha and beta in.
+// The type that cuBLAS takes alpha and beta in. Where it is f16 only alpha 1 and
+// beta 0 are asked for (NeedsSumsApart).
 DType ScaleType(Compute compute);
 
 inline cublasOperation_t CublasOp(bool transposed) {
@@ -34,7 +34,6 @@ struct Scalars {
   alignas(8) std::byte beta[8];
 };
 
-// INVALID_ARGUMENT where a finite factor becomes infinite in the scale type.
-absl::StatusOr<Scalars> MakeScalars(const Problem& problem);
+Scalars MakeScalars(const Problem& problem);
 
 }  // namespace gemm

@@ -1,6 +1,7 @@
 // What the CUDA sources define, for a build without them.
 #include "gemm/generate.h"
 #include "gemm/libraries.h"
+#include "kernels/core/without_product.h"
 
 namespace gemm {
 namespace {
@@ -14,6 +15,8 @@ absl::Status NoCuda() {
 absl::Status GenerateCuda(const GeneratorSpec&, const GeneratorTarget&, CUstream_st*) {
   return NoCuda();
 }
+
+absl::Status ApplyWithoutProduct(const Problem&, const Operands&, CUstream_st*) { return NoCuda(); }
 
 absl::StatusOr<std::shared_ptr<Libraries>> CreateLibraries(CUstream_st*) { return NoCuda(); }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/cuda_status.h"
+#include "kernels/core/without_product.h"
 #include "kernels/epilogue/epilogue.cuh"
 #include "kernels/epilogue/in_place.h"
 
@@ -22,14 +23,15 @@ __global__ void InPlaceKernel(const Epilogue<kD> epilogue, int64_t m, int64_t n)
   }
 }
 
-template <DType kD>
-__global__ void WideKernel(const Epilogue<kD> epilogue, const float* wide, int64_t ld, int64_t m,
+template <DType kD, DType kSum>
+__global__ void SumsKernel(const Epilogue<kD> epilogue,
+                           const typename DeviceElement<kSum>::Type* sums, int64_t ld, int64_t m,
                            int64_t n) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
        e += step) {
     const int64_t i = e / n, j = e % n;
-    epilogue.Store(wide[i * ld + j], i, j);
+    epilogue.Store(DeviceElement<kSum>::Load(sums[i * ld + j]), i, j);
   }
 }
 
@@ -47,14 +49,14 @@ unsigned BlocksFor(const Problem& problem) {
       std::min((problem.m * problem.n + kThreads - 1) / kThreads, kMaxBlocks));
 }
 
-template <DType kD>
-absl::Status Finish(Problem problem, const Operands& operands, const WideProduct& wide,
+template <DType kD, DType kSum = DType::kF32>
+absl::Status Finish(const Problem& problem, const Operands& operands, const SumsApart& sums,
                     cudaStream_t stream) {
-  problem.alpha = 1;  // in the wide product already
-  WideKernel<kD><<<BlocksFor(problem), kThreads, 0, stream>>>(
-      MakeEpilogue<kD>(problem, operands), static_cast<const float*>(wide.operands.d),
-      wide.operands.ldd, problem.m, problem.n);
-  return CudaStatus(cudaGetLastError(), "launch of the pass over the wide product");
+  using Sum = typename DeviceElement<kSum>::Type;
+  SumsKernel<kD, kSum><<<BlocksFor(problem), kThreads, 0, stream>>>(
+      MakeEpilogue<kD>(problem, operands), static_cast<const Sum*>(sums.operands.d),
+      sums.operands.ldd, problem.m, problem.n);
+  return CudaStatus(cudaGetLastError(), "launch of the pass over the sums");
 }
 
 template <DType kD>
@@ -93,35 +95,41 @@ absl::Status ForOutputType(DType d, const Pass& pass) {
 
 }  // namespace
 
-size_t WideProductBytes(const Problem& problem) {
-  if (!NeedsWideProduct(problem)) return 0;
-  return static_cast<size_t>(problem.m) * static_cast<size_t>(PitchBytes(problem.n, DType::kF32));
+size_t SumsApartBytes(const Problem& problem) {
+  if (!NeedsSumsApart(problem)) return 0;
+  return static_cast<size_t>(problem.m) *
+         static_cast<size_t>(PitchBytes(problem.n, SumType(problem)));
 }
 
-WideProduct MakeWideProduct(const Problem& problem, const Operands& operands,
-                            const Workspace& scratch) {
-  WideProduct wide{problem, operands};
-  wide.problem.types.d = DType::kF32;
-  wide.problem.beta = 0;
-  wide.problem.bias = BiasAxis::kNone;
-  wide.problem.activation = Activation::kNone;
-  wide.operands.c = nullptr;
-  wide.operands.bias = nullptr;
-  wide.operands.d = scratch.data;
-  wide.operands.ldd =
-      PitchBytes(problem.n, DType::kF32) / static_cast<int64_t>(SizeOf(DType::kF32));
-  return wide;
+SumsApart MakeSumsApart(const Problem& problem, const Operands& operands,
+                        const Workspace& scratch) {
+  const DType type = SumType(problem);
+  SumsApart sums{problem, operands};
+  sums.problem.types.d = type;
+  sums.problem.alpha = 1;
+  sums.problem.beta = 0;
+  sums.problem.bias = BiasAxis::kNone;
+  sums.problem.activation = Activation::kNone;
+  sums.operands.c = nullptr;
+  sums.operands.bias = nullptr;
+  sums.operands.d = scratch.data;
+  sums.operands.ldd = PitchBytes(problem.n, type) / static_cast<int64_t>(SizeOf(type));
+  return sums;
 }
 
-absl::Status FinishWideProduct(const Problem& problem, const Operands& operands,
-                               const WideProduct& wide, CUstream_st* stream) {
+absl::Status FinishSumsApart(const Problem& problem, const Operands& operands,
+                             const SumsApart& sums, CUstream_st* stream) {
+  // Only sums in f16 go to D in f16 alone.
+  if (SumType(problem) == DType::kF16) {
+    return Finish<DType::kF16, DType::kF16>(problem, operands, sums, stream);
+  }
   switch (problem.types.d) {
     case DType::kF16:
-      return Finish<DType::kF16>(problem, operands, wide, stream);
+      return Finish<DType::kF16>(problem, operands, sums, stream);
     case DType::kBF16:
-      return Finish<DType::kBF16>(problem, operands, wide, stream);
+      return Finish<DType::kBF16>(problem, operands, sums, stream);
     default:
-      return Finish<DType::kF32>(problem, operands, wide, stream);
+      return Finish<DType::kF32>(problem, operands, sums, stream);
   }
 }
 

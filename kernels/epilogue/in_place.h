@@ -1,4 +1,4 @@
-// Bias and activation as a pass of its own, for the libraries' kernels.
+// The epilogue as a pass of its own, for the libraries' kernels.
 #pragma once
 
 #include <cstddef>
@@ -16,37 +16,45 @@ constexpr bool HasBiasOrActivation(const Problem& problem) {
   return problem.bias != BiasAxis::kNone || problem.activation != Activation::kNone;
 }
 
-// Whether D is narrower than the sum. A pass over D itself would then round
-// twice, so the product goes to f32 scratch first.
-constexpr bool NeedsWideProduct(const Problem& problem) {
-  return HasBiasOrActivation(problem) && problem.types.compute == Compute::kF32 &&
-         (problem.types.d == DType::kF16 || problem.types.d == DType::kBF16);
+// The type in which the sums over k lie apart from D.
+constexpr DType SumType(const Problem& problem) {
+  return problem.types.compute == Compute::kF16 ? DType::kF16 : DType::kF32;
 }
 
-// Scratch bytes of the wide product; 0 where none is needed.
-size_t WideProductBytes(const Problem& problem);
+// Whether the sums have to go to scratch, and the rest to a pass over that. A pass
+// over D itself would round twice where D is narrower than the sums. And what
+// computes in f16 takes alpha and beta in f16 and rounds to f16 before the bias:
+// our epilogue is in f32 (gemm/scalars.h), so there only bare sums are asked for.
+constexpr bool NeedsSumsApart(const Problem& problem) {
+  switch (problem.types.compute) {
+    case Compute::kF16:
+      return HasBiasOrActivation(problem) || problem.alpha != 1 || problem.beta != 0;
+    case Compute::kF32:
+      return HasBiasOrActivation(problem) &&
+             (problem.types.d == DType::kF16 || problem.types.d == DType::kBF16);
+    default:
+      return false;
+  }
+}
 
-// alpha * op(A) op(B) alone, in f32, into the scratch.
-struct WideProduct {
+// Scratch bytes of the sums; 0 where none are needed.
+size_t SumsApartBytes(const Problem& problem);
+
+// op(A) op(B) alone, into the scratch.
+struct SumsApart {
   Problem problem;
   Operands operands;
 };
-WideProduct MakeWideProduct(const Problem& problem, const Operands& operands,
-                            const Workspace& scratch);
+SumsApart MakeSumsApart(const Problem& problem, const Operands& operands, const Workspace& scratch);
 
-// Enqueues D = act(W + beta * C + bias) over the wide product W, which may have
+// Enqueues D = act(alpha * S + beta * C + bias) over the sums S, which may have
 // more columns than D. D is f16, bf16 or f32.
-absl::Status FinishWideProduct(const Problem& problem, const Operands& operands,
-                               const WideProduct& wide, CUstream_st* stream);
+absl::Status FinishSumsApart(const Problem& problem, const Operands& operands,
+                             const SumsApart& sums, CUstream_st* stream);
 
 // Enqueues D = act(D + bias); alpha and beta are not looked at. D holds
 // alpha * op(A) op(B) + beta * C.
 absl::Status ApplyBiasAndActivation(const Problem& problem, const Operands& operands,
                                     CUstream_st* stream);
-
-// Enqueues D = act(beta * C + bias): the problem with alpha 0. A and B are not
-// looked at.
-absl::Status ApplyWithoutProduct(const Problem& problem, const Operands& operands,
-                                 CUstream_st* stream);
 
 }  // namespace gemm

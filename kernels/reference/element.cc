@@ -18,4 +18,10 @@ void StoreElement(void* data, int64_t index, DType type, double value) {
   });
 }
 
+double RoundedElement(double value, DType type) {
+  alignas(8) std::byte element[8];
+  StoreElement(element, 0, type, value);
+  return LoadElement(element, 0, type);
+}
+
 }  // namespace gemm

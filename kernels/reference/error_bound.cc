@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "gemm/scalars.h"
 #include "kernels/numeric/activation.h"
 
 namespace gemm {
@@ -55,18 +56,9 @@ double AccumulationUnit(const Types& types) {
   return types.a == DType::kF32 ? UnitRoundoff(DType::kF32) : 2 * UnitRoundoff(DType::kF32);
 }
 
-// The type of alpha and beta and of the arithmetic with them.
-DType ScaleType(Compute compute) {
-  switch (compute) {
-    case Compute::kF64:
-      return DType::kF64;
-    case Compute::kF16:
-      return DType::kF16;
-    case Compute::kF32:
-    case Compute::kTF32:
-      break;
-  }
-  return DType::kF32;
+// The type of the sum over k.
+DType SumType(Compute compute) {
+  return compute == Compute::kF16 ? DType::kF16 : ScalarType(compute);
 }
 
 // The largest absolute error of rounding to a number that is not normal, where
@@ -106,20 +98,20 @@ void Round(DType type, Bounded& x) {
 }
 
 Bounded SumOfProducts(const Problem& problem, const ElementTerms& t) {
-  const DType scale = ScaleType(problem.types.compute);
+  const DType type = SumType(problem.types.compute);
   const double k = static_cast<double>(problem.k);
   Bounded sum{t.dot, AccumulationBound(problem.types, problem.k) * t.abs_dot};
   // The reference's own sum.
   sum.error += (k + 2) * UnitRoundoff(DType::kF64) * t.abs_dot;
   // Operands, products and sums that underflow.
-  sum.error += UnderflowUnit(scale) * (k + (scale == DType::kF16 ? 0 : t.abs_a + t.abs_b));
+  sum.error += UnderflowUnit(type) * (k + (type == DType::kF16 ? 0 : t.abs_a + t.abs_b));
   return sum;
 }
 
 // alpha * sum + beta * c. Three roundings each: the factor's, the product's and
 // the addition's.
 Bounded Scale(const Problem& problem, const Bounded& sum, double c) {
-  const DType scale = ScaleType(problem.types.compute);
+  const DType scale = ScalarType(problem.types.compute);
   const double roundings = 3.01 * UnitRoundoff(scale);
   const double scaled_reach = std::abs(problem.alpha) * sum.reach();
   const double beta_c = problem.beta * c;
@@ -131,9 +123,7 @@ Bounded Scale(const Problem& problem, const Bounded& sum, double c) {
 }
 
 Bounded ApplyActivation(const Problem& problem, const Bounded& x) {
-  const DType scale =
-      problem.types.d == DType::kF64 ? DType::kF64 : DType::kF32;  // of the epilogue
-  const double u = UnitRoundoff(scale);
+  const double u = UnitRoundoff(ScalarType(problem.types.compute));
   Bounded y{Activate(problem.activation, problem.leaky_slope, x.value), x.error};
   if (problem.activation == Activation::kGelu) {
     y.error = kGeluLipschitz * x.error + kGeluRoundings * u * x.reach();
@@ -192,22 +182,20 @@ double AccumulationBound(const Types& types, int64_t k) {
 
 Expected BoundElement(const Problem& problem, const ElementTerms& terms) {
   const DType d = problem.types.d;
-  const DType scale = ScaleType(problem.types.compute);
-  const bool second_pass =
-      problem.bias != BiasAxis::kNone || problem.activation != Activation::kNone;
+  const DType scale = ScalarType(problem.types.compute);
   const Bounded sum = SumOfProducts(problem, terms);
   Bounded x = Scale(problem, sum, terms.c);
   // Partial sums reach up to the sum of the magnitudes.
-  const double partial =
-      terms.abs_dot * std::max(1.0, std::abs(problem.alpha)) + std::abs(problem.beta * terms.c);
-  bool overflow = partial * (1 + AccumulationUnit(problem.types)) > LargestFinite(scale);
-  if (second_pass) {
-    Round(d, x);
-    overflow = overflow || x.reach() > LargestFinite(d);
-    x.value += terms.bias;
-    x.error += UnitRoundoff(scale) * x.reach();
-    x = ApplyActivation(problem, x);
-  }
+  const double partial = terms.abs_dot * (1 + AccumulationUnit(problem.types));
+  const double addends =
+      std::abs(problem.alpha) * partial + std::abs(problem.beta * terms.c) + std::abs(terms.bias);
+  const bool overflow =
+      partial > LargestFinite(SumType(problem.types.compute)) || addends > LargestFinite(scale);
+  x.value += terms.bias;
+  x.error += UnitRoundoff(scale) * x.reach();
+  // NaN or infinite because operands are.
+  if (!std::isfinite(x.value)) return {ApplyActivation(problem, x).value, UnderflowUnit(d)};
+  x = ApplyActivation(problem, x);
   Round(d, x);
   if (std::isfinite(x.value) && (overflow || !(x.error < kInfinity))) return {x.value, kInfinity};
   return {x.value, x.error};

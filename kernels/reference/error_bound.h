@@ -25,7 +25,4 @@ Expected BoundElement(const Problem& problem, const ElementTerms& terms);
 // Relative bound of a sum of `k` products against the sum of their magnitudes.
 double AccumulationBound(const Types& types, int64_t k);
 
-// Largest finite magnitude of a type.
-double LargestFinite(DType type);
-
 }  // namespace gemm

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "gemm/scalars.h"
 #include "kernels/host/pack.h"
 #include "kernels/reference/error_bound.h"
 
@@ -74,10 +75,11 @@ void Dot(const Line& a, const Line& b, ElementTerms& terms) {
   terms.abs_b = b.magnitude;
 }
 
+// `problem` has rounded scalars.
 Expected ExpectedAt(const Problem& problem, const Operands& host, LineCache& lines, int64_t i,
                     int64_t j) {
   ElementTerms terms;
-  Dot(lines.RowOfA(i), lines.ColumnOfB(j), terms);
+  if (problem.alpha != 0) Dot(lines.RowOfA(i), lines.ColumnOfB(j), terms);
   if (problem.beta != 0) terms.c = LoadElement(host.c, i * host.ldc + j, problem.types.d);
   if (problem.bias == BiasAxis::kColumns) terms.bias = LoadElement(host.bias, j, problem.types.d);
   if (problem.bias == BiasAxis::kRows) terms.bias = LoadElement(host.bias, i, problem.types.d);
@@ -131,7 +133,7 @@ std::vector<Position> Sample(const Problem& problem, int64_t max_samples, uint64
 
 Expected ExpectedElement(const Problem& problem, const Operands& host, int64_t i, int64_t j) {
   LineCache lines(problem, host);
-  return ExpectedAt(problem, host, lines, i, j);
+  return ExpectedAt(RoundScalars(problem), host, lines, i, j);
 }
 
 struct ExpectedElements::Lines {
@@ -139,7 +141,7 @@ struct ExpectedElements::Lines {
 };
 
 ExpectedElements::ExpectedElements(const Problem& problem, const Operands& host)
-    : problem_(problem), host_(host), lines_(new Lines{LineCache(problem, host)}) {}
+    : problem_(RoundScalars(problem)), host_(host), lines_(new Lines{LineCache(problem, host)}) {}
 
 ExpectedElements::~ExpectedElements() = default;
 
@@ -147,8 +149,9 @@ Expected ExpectedElements::At(int64_t i, int64_t j) {
   return ExpectedAt(problem_, host_, lines_->cache, i, j);
 }
 
-Agreement CompareWithReference(const Problem& problem, const Operands& host, int64_t max_samples,
+Agreement CompareWithReference(const Problem& given, const Operands& host, int64_t max_samples,
                                uint64_t seed) {
+  const Problem problem = RoundScalars(given);
   Agreement agreement;
   LineCache lines(problem, host);
   double worst = -1;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "gemm/run.h"
 #include "server/engine/copy_plan.h"
 
 namespace gemmd {
@@ -110,13 +111,14 @@ absl::Status CudaStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
   CudaEvent* const event = static_cast<CudaEvent*>(staged);
   gemm::StagedMark mark;
   if (event != nullptr && event->handle().ok()) mark.event = *event->handle();
-  absl::Status status = FromKernels(kernel.launch({.problem = problem,
-                                                   .operands = operands,
-                                                   .workspace = workspace,
-                                                   .params = params,
-                                                   .stream = stream_,
-                                                   .libraries = libraries_.get(),
-                                                   .staged = mark.event ? &mark : nullptr}));
+  absl::Status status =
+      FromKernels(gemm::RunProduct(kernel, {.problem = problem,
+                                            .operands = operands,
+                                            .workspace = workspace,
+                                            .params = params,
+                                            .stream = stream_,
+                                            .libraries = libraries_.get(),
+                                            .staged = mark.event ? &mark : nullptr}));
   if (mark.recorded) event->set_recorded(true);
   return status;
 }

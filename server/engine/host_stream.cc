@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "gemm/run.h"
 #include "server/engine/copy_plan.h"
 #include "server/engine/thread_name.h"
 
@@ -125,7 +126,8 @@ absl::Status HostStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
         absl::StrCat("kernel ", kernel.name, " does not run on the host"));
   }
   Enqueue([this, &kernel, problem, operands, workspace, params] {
-    Remember(kernel.launch(
+    Remember(gemm::RunProduct(
+        kernel,
         {.problem = problem, .operands = operands, .workspace = workspace, .params = params}));
   });
   return absl::OkStatus();

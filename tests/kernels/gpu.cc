@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "gemm/run.h"
 #include "kernels/core/cuda_status.h"
 
 namespace gemm::testing {
@@ -16,12 +17,12 @@ bool HasDevice() {
 
 absl::Status LaunchOn(Gpu& gpu, const Kernel& kernel, const ProductData& data,
                       const Operands& operands, Workspace workspace, const LaunchParams& params) {
-  return kernel.launch({.problem = data.product.problem,
-                        .operands = operands,
-                        .workspace = workspace,
-                        .params = params,
-                        .stream = gpu.stream(),
-                        .libraries = gpu.libraries()});
+  return RunProduct(kernel, {.problem = data.product.problem,
+                             .operands = operands,
+                             .workspace = workspace,
+                             .params = params,
+                             .stream = gpu.stream(),
+                             .libraries = gpu.libraries()});
 }
 
 size_t WorkspaceBytes(const Kernel& kernel, const Problem& problem) {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/kernels/product_case.h"
+#include "tests/kernels/special_values.h"
 
 namespace gemm::testing {
 namespace {
@@ -85,6 +86,19 @@ TEST_P(HostKernel, EveryTransposeBiasAndActivation) {
       }
     }
   }
+}
+
+// The second shape is beyond the size from which OpenBLAS takes other ways.
+TEST_P(HostKernel, SpecialScalarsAndElements) {
+  for (const ProductShape& shape : {ProductShape{13, 11, 19}, ProductShape{131, 128, 130}}) {
+    for (const SpecialCase& special : SpecialCases(GetParam().types, shape)) {
+      EXPECT_EQ(CheckSpecial(*GetParam().kernel, special, RunOnHost, true), "");
+    }
+  }
+}
+
+TEST_P(HostKernel, ScalarsWithoutRoomInTheirTypeAreRefused) {
+  EXPECT_EQ(CheckRefusedScalars(*GetParam().kernel, GetParam().types, RunOnHost), "");
 }
 
 TEST_P(HostKernel, SameBitsEveryTime) {

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "gemm/dtype.h"
+#include "gemm/run.h"
 
 namespace gemm::testing {
 namespace {
@@ -45,6 +46,15 @@ void GuardedMatrix::FillNormal(uint64_t seed) {
 void GuardedMatrix::Poison() {
   for (int64_t i = 0; i < rows_; ++i) {
     std::fill_n(Row(i), static_cast<size_t>(cols_) * SizeOf(type_), kPoison);
+  }
+}
+
+void GuardedMatrix::PoisonGuards() {
+  const std::vector<std::byte> elements = bytes_;
+  std::fill(bytes_.begin(), bytes_.end(), kPoison);
+  for (int64_t i = 0; i < rows_; ++i) {
+    const std::byte* row = elements.data() + kBand + i * pitch_;
+    std::copy_n(row, static_cast<size_t>(cols_) * SizeOf(type_), Row(i));
   }
 }
 
@@ -139,7 +149,8 @@ absl::Status RunOnHost(const Kernel& kernel, ProductData& data) {
   std::vector<std::byte> workspace(bytes + 256, kPoison);
   const auto address = reinterpret_cast<uintptr_t>(workspace.data());
   std::byte* aligned = workspace.data() + (256 - address % 256) % 256;
-  return kernel.launch(
+  return RunProduct(
+      kernel,
       {.problem = problem, .operands = operands, .workspace = {aligned, bytes}, .params = {}});
 }
 

@@ -43,6 +43,11 @@ class GuardedMatrix {
   void FillNormal(uint64_t seed);
   // NaN in every floating type.
   void Poison();
+  // As Poison, in the bytes beside the elements.
+  void PoisonGuards();
+  void Set(int64_t i, int64_t j, double value) { StoreElement(data(), i * ld() + j, type_, value); }
+  int64_t rows() const { return rows_; }
+  int64_t cols() const { return cols_; }
   bool GuardIntact() const;
   double At(int64_t i, int64_t j) const { return LoadElement(data(), i * ld() + j, type_); }
 

@@ -94,9 +94,9 @@ struct Kernel {
   // Scratch bytes for a problem of one of `types`. Null: none.
   size_t (*workspace_bytes)(const Problem&) = nullptr;
 
-  // Enqueues the product on the stream and returns; the host runs it before it
-  // returns. Never allocates, never synchronises. The problem is one that
-  // CheckTypes accepts, and the workspace as large as asked for.
+  // For RunProduct alone (gemm/run.h). Enqueues the product and returns; the host
+  // runs it before it returns. Never allocates, never synchronises. The problem is
+  // one that CheckTypes accepts, and the workspace as large as asked for.
   absl::Status (*launch)(const Launch&) = nullptr;
 };
 

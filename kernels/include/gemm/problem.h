@@ -38,8 +38,8 @@ struct Problem {
   Types types{DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
   bool trans_a = false;  // A is stored k x m
   bool trans_b = false;  // B is stored n x k
-  double alpha = 1;
-  double beta = 0;  // 0: C is not read
+  double alpha = 1;      // 0: A and B are not read; see gemm/scalars.h
+  double beta = 0;       // 0: C is not read
   BiasAxis bias = BiasAxis::kNone;
   Activation activation = Activation::kNone;
   double leaky_slope = 0.01;

@@ -27,14 +27,15 @@ struct Expected {
 // of fp8, plus the smallest subnormal of D.
 // Where k u >= 1/4 (long f16 accumulations) the bound is the probabilistic
 // sqrt(k) one of Higham and Mary (2019), so it still says something. The bound
-// also allows for tensor cores that truncate, and for bias and activation in a
-// second pass over D. Where intermediate results may overflow it is infinite.
+// also allows for tensor cores that truncate. Where the sum may overflow it is
+// infinite; where NaN or infinities of the operands decide the element it is 0, or
+// what rounding to D's type takes. Scalars count as gemm/scalars.h says.
 // `host.c` is C as it was before the product, also where the kernel had C == D.
 Expected ExpectedElement(const Problem& problem, const Operands& host, int64_t i, int64_t j);
 
 // The same for several elements of one product: a row of A and a column of B are
 // converted once for all of their elements, for as long as they fit into 32 MiB
-// on each side. Borrows the problem and the operands. Not thread-safe.
+// on each side. Borrows the operands. Not thread-safe.
 class ExpectedElements {
  public:
   ExpectedElements(const Problem& problem, const Operands& host);
@@ -46,7 +47,7 @@ class ExpectedElements {
 
  private:
   struct Lines;
-  const Problem& problem_;
+  const Problem problem_;
   const Operands& host_;
   const std::unique_ptr<Lines> lines_;
 };
@@ -69,5 +70,10 @@ Agreement CompareWithReference(const Problem& problem, const Operands& host, int
 // (through f32 for the 16- and 8-bit types, to nearest even).
 double LoadElement(const void* data, int64_t index, DType type);
 void StoreElement(void* data, int64_t index, DType type, double value);
+// What is stored, as a double.
+double RoundedElement(double value, DType type);
+
+// Largest finite magnitude of a type.
+double LargestFinite(DType type);
 
 }  // namespace gemm

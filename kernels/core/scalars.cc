@@ -1,0 +1,55 @@
+#include "gemm/scalars.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemm {
+namespace {
+
+double Round(double value, DType type) {
+  return type == DType::kF64 ? value : static_cast<double>(static_cast<float>(value));
+}
+
+}  // namespace
+
+absl::Status CheckScalar(absl::string_view field, double value, Compute compute) {
+  if (!std::isfinite(value)) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, ", but must be finite"));
+  }
+  const DType type = ScalarType(compute);
+  // Half a unit in the last place above the largest f32: from there on values round
+  // to infinity.
+  constexpr double kBeyondF32 = 0x1.ffffffp127;
+  if (type == DType::kF64 || std::abs(value) < kBeyondF32) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", but must be from -", std::numeric_limits<float>::max(),
+                   " to ", std::numeric_limits<float>::max(), ": a product with compute ",
+                   Name(compute), " takes its scalars in ", Name(type)));
+}
+
+absl::Status CheckScalars(const Problem& problem) {
+  for (const auto& [field, value] : {std::pair<absl::string_view, double>{"alpha", problem.alpha},
+                                     {"beta", problem.beta},
+                                     {"leaky_slope", problem.leaky_slope}}) {
+    const absl::Status status = CheckScalar(field, value, problem.types.compute);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+Problem RoundScalars(const Problem& problem) {
+  const DType type = ScalarType(problem.types.compute);
+  Problem rounded = problem;
+  for (double* scalar : {&rounded.alpha, &rounded.beta, &rounded.leaky_slope}) {
+    *scalar = Round(*scalar, type);
+  }
+  if (rounded.activation == Activation::kLeakyRelu && rounded.leaky_slope == 0) {
+    rounded.activation = Activation::kRelu;
+  }
+  return rounded;
+}
+
+}  // namespace gemm

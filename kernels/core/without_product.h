@@ -1,0 +1,18 @@
+// D = act(beta * C + bias): the problem with alpha 0. A and B are not looked at.
+#pragma once
+
+#include "absl/status/status.h"
+#include "gemm/problem.h"
+
+struct CUstream_st;
+
+namespace gemm {
+
+// Done before it returns.
+absl::Status ApplyWithoutProductOnHost(const Problem& problem, const Operands& operands);
+
+// Enqueued on the stream. UNAVAILABLE in a build without CUDA.
+absl::Status ApplyWithoutProduct(const Problem& problem, const Operands& operands,
+                                 CUstream_st* stream);
+
+}  // namespace gemm

@@ -1,0 +1,51 @@
+// Products whose scalars and elements are special: zero, NaN, infinite, subnormal
+// or out of a type's range. Each has one right result, worked out here from the
+// contract (gemm/scalars.h) and not by the oracle.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/product_case.h"
+
+namespace gemm::testing {
+
+struct SpecialCase {
+  std::string name;
+  ProductData data;
+  std::vector<double> wanted;  // D row by row, before its rounding
+  // Subnormal elements decide the result. Rows that the contract lets flush those
+  // to zero are held to the oracle's bound alone.
+  bool subnormal = false;
+};
+
+struct ProductShape {
+  int64_t m;
+  int64_t n;
+  int64_t k;
+};
+
+// D by the contract, row by row, before its last rounding. `data` is as it was
+// before the product.
+std::vector<double> WantedD(const ProductData& data);
+
+// For every kernel that takes these types. Elements are small integers where they
+// are not special, so that each finite result is exact. m, n and k are 4 at least.
+std::vector<SpecialCase> SpecialCases(const Types& types, const ProductShape& shape);
+
+// The few of them that put NaN and infinities into otherwise plain products.
+std::vector<SpecialCase> SpecialElementCases(const Types& types, const ProductShape& shape);
+
+// Runs the case and compares every element of D: NaN with NaN, a zero with a zero
+// of either sign, all else exactly but for GELU. Where not `exact`, as for
+// CheckProduct. The oracle has to agree in either case. Empty, or what is wrong.
+std::string CheckSpecial(const Kernel& kernel, const SpecialCase& special, const Runner& run,
+                         bool exact);
+
+// Runs a product with each scalar that `types` have no room for, or that is not
+// finite. Empty where each is refused with a sentence that names it, and D is as
+// it was.
+std::string CheckRefusedScalars(const Kernel& kernel, const Types& types, const Runner& run);
+
+}  // namespace gemm::testing
