@@ -9,6 +9,10 @@ if(NOT GEMMD_CUDA STREQUAL "OFF")
       set(CMAKE_CUDA_ARCHITECTURES 90a-real)
     endif()
     enable_language(CUDA)
+    if(CMAKE_VERSION VERSION_LESS 3.27 AND NOT TARGET CUDA::nvToolsExt)
+      # CMake 3.25 sets a property of it even where there is none, as in CUDA 13.
+      add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+    endif()
     find_package(CUDAToolkit REQUIRED)
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
       # CMake 3.25 does not know that nvcc speaks C++20.

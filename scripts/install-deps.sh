@@ -1,10 +1,11 @@
 #!/bin/bash
 # Installs what gemmd needs on Debian 12 or Ubuntu 24.04.
 #
-#   scripts/install-deps.sh [build] [runtime] [test] [lint] [bundle] [--list]
+#   scripts/install-deps.sh [build] [runtime] [cuda] [test] [lint] [bundle] [--list]
 #
 # build     compilers and libraries to build everything, tests included (the default)
 # runtime   the shared libraries that an installed gemmd needs
+# cuda      what scripts/install-cuda.sh needs
 # test      what tests use: Python with grpcio, a real Prometheus, cuobjdump
 # lint      formatters, linters, clang for the fuzzers
 # bundle    what scripts/bundle.sh needs
@@ -12,7 +13,8 @@
 #
 # Packages come from apt-get (as root, or through sudo), Python tools from PyPI
 # into .venv/ of the checkout. What is there already is left as it is. CUDA is
-# not installed: where nvcc is missing the build serves the host device alone.
+# not installed: where nvcc is missing the build serves the host device alone;
+# scripts/install-cuda.sh installs it.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -52,6 +54,10 @@ libprometheus-cpp-pull1.0|libprometheus-cpp-pull1.0t64   metrics over HTTP
 libopenblas0-pthread                       the host device's products
 ca-certificates                            TLS
 LIST
+    cuda) cat <<'LIST' ;;
+python3                   pip
+python3-venv              pip, apart from the system's Python
+LIST
     test) cat <<'LIST' ;;
 python3                   test clients
 python3-venv              cuobjdump and nvdisasm, for tests of machine code
@@ -74,7 +80,7 @@ LIST
 patchelf                  lets bundled programs find the libraries beside them
 binutils                  strips them
 LIST
-    *) die "unknown group '$1': build, runtime, test, lint and bundle are known" ;;
+    *) die "unknown group '$1': build, runtime, cuda, test, lint and bundle are known" ;;
   esac
 }
 
