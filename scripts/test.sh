@@ -169,7 +169,7 @@ stage_tidy() {
   local database="build/$PRESET/tidy/compile_commands.json"
   mkdir -p "build/$PRESET/tidy"
   sed -E 's/-Winvalid-pch//; s/-include [^ ]*cmake_pch[^ ]*//' "build/$PRESET/compile_commands.json" >"$database"
-  mapfile -t files < <(sources 'client/*.cc' 'kernels/*.cc' 'server/*.cc' |
+  mapfile -t files < <(sources 'client/*.cc' 'files/*.cc' 'kernels/*.cc' 'server/*.cc' |
     while read -r file; do if grep -q "\"file\": \"$ROOT/$file\"" "$database"; then echo "$file"; fi; done)
   check "clang-tidy of ${#files[@]} files" run_tidy "${files[@]}"
 }

@@ -9,34 +9,35 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "files/output_file.h"
 
 namespace gemmd::client {
 namespace {
 
-// A file descriptor, closed with the object.
+// A file to read, closed with the object. A FIFO is opened without waiting for
+// its writer, so that it can be refused.
 class File {
  public:
-  File(const std::string& path, int flags, mode_t mode = 0)
-      : fd_(open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  explicit File(const std::string& path)
+      : fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {}
   File(const File&) = delete;
   File& operator=(const File&) = delete;
-  ~File() { (void)Close(); }
+  ~File() {
+    if (ok()) (void)close(fd_);
+  }
 
   bool ok() const { return fd_ >= 0; }
   int fd() const { return fd_; }
-  int Close() { return fd_ < 0 ? 0 : close(std::exchange(fd_, -1)); }
 
  private:
-  int fd_;
+  const int fd_;
 };
 
 // What the last system call on `path` failed with.
-absl::Status SystemError(const std::string& path, absl::string_view what) {
-  const int error = errno;
-  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
+absl::Status LastError(const std::string& path, absl::string_view what) {
+  return files::SystemError(errno, path, what);
 }
 
 absl::Status InFile(const std::string& path, const absl::Status& status) {
@@ -51,30 +52,22 @@ absl::StatusOr<uint64_t> ReadUpTo(const File& file, const std::string& path, cha
     const ssize_t n = read(file.fd(), to + done, std::min<uint64_t>(bytes - done, 1u << 30));
     if (n == 0) break;
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError(path, "cannot be read");
+    if (n < 0) return LastError(path, "cannot be read");
     done += static_cast<uint64_t>(n);
   }
   return done;
 }
 
-absl::Status WriteAll(const File& file, const std::string& path, const char* from, uint64_t bytes) {
-  while (bytes > 0) {
-    const ssize_t n = write(file.fd(), from, std::min<uint64_t>(bytes, 1u << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError(path, "cannot be written");
-    from += n;
-    bytes -= static_cast<uint64_t>(n);
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<NpyHeader> ReadHeader(const File& file, const std::string& path,
                                      std::optional<DataType> hint) {
-  if (!file.ok()) return SystemError(path, "cannot be opened");
+  if (!file.ok()) return LastError(path, "cannot be opened");
   struct stat info;
-  if (fstat(file.fd(), &info) != 0) return SystemError(path, "cannot be read");
+  if (fstat(file.fd(), &info) != 0) return LastError(path, "cannot be read");
   if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        ": not a regular file, and a .npy file must be one; save what comes through a pipe "
+        "into a file first"));
   }
   std::string prefix(kMaxNpyHeaderBytes, '\0');
   absl::StatusOr<uint64_t> length = ReadUpTo(file, path, prefix.data(), prefix.size());
@@ -94,17 +87,17 @@ absl::StatusOr<NpyHeader> ReadHeader(const File& file, const std::string& path,
 }  // namespace
 
 absl::StatusOr<NpyHeader> StatNpy(const std::string& path, std::optional<DataType> hint) {
-  return ReadHeader(File(path, O_RDONLY), path, hint);
+  return ReadHeader(File(path), path, hint);
 }
 
 absl::StatusOr<HostMatrix> ReadNpy(const std::string& path, std::optional<DataType> hint) {
-  const File file(path, O_RDONLY);
+  const File file(path);
   absl::StatusOr<NpyHeader> header = ReadHeader(file, path, hint);
   if (!header.ok()) return header.status();
   absl::StatusOr<HostMatrix> matrix = HostMatrix::Allocate(header->shape);
   if (!matrix.ok()) return InFile(path, matrix.status());
   if (lseek(file.fd(), static_cast<off_t>(header->data_offset), SEEK_SET) < 0) {
-    return SystemError(path, "cannot be read");
+    return LastError(path, "cannot be read");
   }
   absl::StatusOr<uint64_t> length =
       ReadUpTo(file, path, reinterpret_cast<char*>(matrix->data()), matrix->bytes());
@@ -118,20 +111,13 @@ absl::StatusOr<HostMatrix> ReadNpy(const std::string& path, std::optional<DataTy
 absl::Status WriteNpy(const std::string& path, const MatrixView& matrix) {
   absl::StatusOr<std::string> header = EncodeNpyHeader(matrix.shape);
   if (!header.ok()) return InFile(path, header.status());
-  const std::string temporary = absl::StrCat(path, ".", getpid(), ".part");
-  File file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-  if (!file.ok()) return SystemError(temporary, "cannot be created");
-  absl::Status status = WriteAll(file, temporary, header->data(), header->size());
+  absl::StatusOr<files::OutputFile> file = files::OutputFile::Open(path);
+  if (!file.ok()) return file.status();
+  absl::Status status = file->Write(*header);
   if (status.ok()) {
-    status =
-        WriteAll(file, temporary, reinterpret_cast<const char*>(matrix.data), matrix.shape.bytes());
+    status = file->Write({reinterpret_cast<const char*>(matrix.data), matrix.shape.bytes()});
   }
-  if (status.ok() && file.Close() != 0) status = SystemError(temporary, "cannot be written");
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
-    status = SystemError(path, "cannot be replaced");
-  }
-  if (!status.ok()) (void)unlink(temporary.c_str());
-  return status;
+  return status.ok() ? file->Close() : status;
 }
 
 }  // namespace gemmd::client

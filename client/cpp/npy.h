@@ -49,11 +49,13 @@ absl::StatusOr<NpyHeader> StatNpy(const std::string& path,
                                   std::optional<DataType> hint = std::nullopt);
 
 // A whole file. Errors begin with the path: NOT_FOUND, PERMISSION_DENIED,
-// INVALID_ARGUMENT (not .npy, or a file shorter or longer than its header says).
+// INVALID_ARGUMENT (not .npy, not a regular file, or a file shorter or longer than
+// its header says).
 absl::StatusOr<HostMatrix> ReadNpy(const std::string& path,
                                    std::optional<DataType> hint = std::nullopt);
 
-// Writes beside the path and renames, so that a reader never sees half a file.
+// Into the path as files::OutputFile does: a reader never sees half of a regular
+// file, and a device, a FIFO or a link stays what it is. Errors begin with the path.
 absl::Status WriteNpy(const std::string& path, const MatrixView& matrix);
 
 }  // namespace gemmd::client

@@ -1,14 +1,19 @@
 #include "client/ctl/app.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/context.h"
 #include "client/ctl/parse.h"
+#include "kernels/bench/text_layout.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -57,6 +62,30 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
       ->type_name("DURATION");
 }
 
+// Where the text of a line of help goes on below it: behind the names of an
+// option, else behind the spaces that the line begins with.
+size_t HangingIndent(const std::string& line) {
+  const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const size_t gap = begin > 0 ? line.find("  ", begin) : line.npos;
+  const size_t text = gap == line.npos ? line.npos : line.find_first_not_of(' ', gap);
+  return text == line.npos ? begin : text;
+}
+
+// Lines of at most `width` places; 0: as they are.
+std::string WrapHelp(const std::string& help, size_t width) {
+  std::string wrapped;
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(help, "\n"), '\n')) {
+    const size_t indent = HangingIndent(std::string(line));
+    const size_t room = width > 2 * indent ? width - indent : 0;
+    std::string before(line.substr(0, indent));
+    for (const std::string& piece : gemm::bench::WrapText(line.substr(indent), room)) {
+      absl::StrAppend(&wrapped, before, piece, "\n");
+      before.assign(indent, ' ');
+    }
+  }
+  return help.empty() ? help : wrapped;
+}
+
 // Of the innermost subcommand that was given and that needs one of its own.
 std::string SubcommandWanted(const CLI::App& app) {
   const CLI::App* innermost = &app;
@@ -70,10 +99,13 @@ std::string SubcommandWanted(const CLI::App& app) {
 
 }  // namespace
 
-int RunGemmctl(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
-               bool err_is_terminal) {
+int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
   CLI::App app("gemmctl: matrix products on a gemmd server, from the command line", "gemmctl");
-  Context context{.global = {}, .out = out, .err = err, .err_is_terminal = err_is_terminal};
+  Context context{.global = {},
+                  .out = screen.out,
+                  .err = screen.err,
+                  .err_is_terminal = screen.err_is_terminal,
+                  .width = screen.width};
   context.command_line = "gemmctl";
   for (int i = 1; i < argc; ++i) absl::StrAppend(&context.command_line, " ", argv[i]);
   // Global options may stand before or behind the subcommand.
@@ -94,7 +126,10 @@ int RunGemmctl(int argc, const char* const* argv, std::ostream& out, std::ostrea
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // Also how --help ends: with code 0, and its text on `out`.
-    return app.exit(error, out, err) == 0 ? kExitOk : kExitUsage;
+    std::ostringstream help;
+    const int code = app.exit(error, help, screen.err);
+    screen.out << WrapHelp(help.str(), screen.width);
+    return code == 0 ? kExitOk : kExitUsage;
   }
   if (!context.run) return FailUsage(context, SubcommandWanted(app));
   return context.run();

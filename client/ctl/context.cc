@@ -31,6 +31,10 @@ int FailUsage(const Context& context, const std::string& sentence) {
   return kExitUsage;
 }
 
-void PrintJson(const Context& context, const Json& json) { context.out << json.dump(2) << '\n'; }
+std::string JsonText(const Json& json) {
+  return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+void PrintJson(const Context& context, const Json& json) { context.out << JsonText(json); }
 
 }  // namespace gemmd::ctl

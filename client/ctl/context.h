@@ -34,6 +34,8 @@ struct Context {
   std::ostream& err;
   // Progress bars and a live line that rewrites itself are for terminals.
   bool err_is_terminal = false;
+  // That lines of tables on `out` may have; 0: no bound.
+  size_t width = 0;
   // As it was typed, for results that are to be had again.
   std::string command_line;
   // What the chosen subcommand does once the command line is parsed.
@@ -55,7 +57,11 @@ int Fail(const Context& context, const absl::Status& status);
 // Prints "gemmctl: sentence" and returns kExitUsage.
 int FailUsage(const Context& context, const std::string& sentence);
 
-// Prints a document, indented.
+// A document, indented. JSON is UTF-8: bytes of a file name or a command line that
+// are not become U+FFFD.
+std::string JsonText(const Json& json);
+
+// Prints a document as JsonText gives it.
 void PrintJson(const Context& context, const Json& json);
 
 }  // namespace gemmd::ctl

@@ -3,8 +3,22 @@
 
 #include <iostream>
 
+#include "absl/status/status.h"
 #include "client/ctl/app.h"
+#include "files/output_stream.h"
+#include "files/part_files.h"
+#include "kernels/bench/text_layout.h"
 
 int main(int argc, char** argv) {
-  return gemmd::ctl::RunGemmctl(argc, argv, std::cout, std::cerr, isatty(STDERR_FILENO) == 1);
+  gemmd::files::PrepareProcess();
+  gemmd::files::OutputStream out(STDOUT_FILENO, "standard output");
+  const int code = gemmd::ctl::RunGemmctl(argc, argv,
+                                          {.out = out,
+                                           .err = std::cerr,
+                                           .err_is_terminal = isatty(STDERR_FILENO) == 1,
+                                           .width = gemm::bench::TerminalWidth(STDOUT_FILENO)});
+  const absl::Status printed = out.Close();
+  if (printed.ok()) return code;
+  std::cerr << "gemmctl: " << printed << '\n';
+  return code == gemmd::ctl::kExitOk ? gemmd::ctl::kExitFailed : code;
 }

@@ -190,13 +190,13 @@ void AddReport(Table& facts, const client::ProductReport& report) {
 
 Table MatrixTable(const std::vector<client::MatrixInfo>& matrices) {
   Table table({{"ID"},
-               {"NAME"},
-               {"SHAPE"},
+               {"NAME", Align::kLeft, Fit::kWrap},
+               {"SHAPE", Align::kLeft, Fit::kWrap},
                {"SIZE", Align::kRight},
                {"DEVICE"},
-               {"CREATED"},
-               {"EXPIRES"},
-               {"IN USE", Align::kRight}});
+               {"CREATED", Align::kLeft, Fit::kDrop},
+               {"EXPIRES", Align::kLeft, Fit::kWrap},
+               {"USES", Align::kRight}});
   for (const client::MatrixInfo& info : matrices) {
     table.Add({info.id(), info.name(), client::ToString(client::FromProto(info.shape())),
                BytesText(static_cast<double>(info.bytes())), info.device(),

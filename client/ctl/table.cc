@@ -2,15 +2,14 @@
 
 #include <algorithm>
 
+#include "kernels/bench/text_layout.h"
+
 namespace gemmd::ctl {
 namespace {
 
-// Code points, which is how many places a cell of ours takes: a byte that
-// continues a UTF-8 sequence takes none.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
-}
+constexpr size_t kGap = 2;
+// What a column can be wrapped to.
+constexpr size_t kLeastWrapped = 10;
 
 }  // namespace
 
@@ -21,31 +20,29 @@ void Table::Add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void Table::Print(std::ostream& out) const {
+void Table::Print(std::ostream& out, size_t width) const {
   std::vector<std::string> titles;
-  std::vector<size_t> widths;
+  std::vector<gemm::bench::ColumnNeed> needs;
+  std::vector<bool> right;
   for (size_t i = 0; i < columns_.size(); ++i) {
-    titles.push_back(columns_[i].title);
-    size_t width = Width(columns_[i].title);
-    for (const auto& row : rows_) width = std::max(width, Width(row[i]));
-    widths.push_back(width);
+    const Column& column = columns_[i];
+    titles.push_back(column.title);
+    right.push_back(column.align == Align::kRight);
+    const size_t title = gemm::bench::TextWidth(column.title);
+    size_t widest = title;
+    for (const auto& row : rows_) widest = std::max(widest, gemm::bench::TextWidth(row[i]));
+    const size_t wrapped = std::min(widest, std::max(title, kLeastWrapped));
+    needs.push_back({.widest = widest,
+                     .least = column.fit == Fit::kWrap ? wrapped : widest,
+                     .expendable = column.fit == Fit::kDrop ? static_cast<int>(i) + 1 : 0});
   }
-  const auto print_row = [&](const std::vector<std::string>& row) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - Width(row[i]), ' ');
-      if (i > 0) line += "  ";
-      line += columns_[i].align == Align::kRight ? padding + row[i] : row[i] + padding;
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out << line << '\n';
-  };
+  const std::vector<size_t> widths = gemm::bench::FitColumns(needs, kGap, width);
   if (std::any_of(titles.begin(), titles.end(), [](const auto& t) { return !t.empty(); })) {
-    print_row(titles);
+    out << gemm::bench::LayOutRow(titles, widths, right, kGap);
   }
-  for (const auto& row : rows_) print_row(row);
+  for (const auto& row : rows_) out << gemm::bench::LayOutRow(row, widths, right, kGap);
 }
 
-Table Facts() { return Table({{""}, {""}}); }
+Table Facts() { return Table({{""}, {"", Align::kLeft, Fit::kWrap}}); }
 
 }  // namespace gemmd::ctl

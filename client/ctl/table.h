@@ -9,6 +9,13 @@ namespace gemmd::ctl {
 
 enum class Align { kLeft, kRight };
 
+// What becomes of a column where the table is too wide.
+enum class Fit {
+  kKeep,  // nothing
+  kWrap,  // its cells go on below
+  kDrop,  // it is left out, the last of several first
+};
+
 // Rows under a heading, each column as wide as its widest cell, two spaces
 // between columns, no space at the end of a line.
 class Table {
@@ -16,6 +23,7 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::kLeft;
+    Fit fit = Fit::kKeep;
   };
 
   // With every title empty no heading is printed.
@@ -24,14 +32,15 @@ class Table {
   // A row has a cell a column; cells left out are empty.
   void Add(std::vector<std::string> cells);
 
-  void Print(std::ostream& out) const;
+  // On lines of at most `width` places; 0: no bound.
+  void Print(std::ostream& out, size_t width = 0) const;
 
  private:
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Two columns without a heading: what, and its value.
+// Two columns without a heading: what, and its value, which is wrapped.
 Table Facts();
 
 }  // namespace gemmd::ctl

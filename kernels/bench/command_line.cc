@@ -1,5 +1,6 @@
 #include "kernels/bench/command_line.h"
 
+#include <iostream>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -54,7 +55,7 @@ void AddCatalogue(CLI::App& app, CommandLine& line) {
 
 }  // namespace
 
-Parsed ParseCommandLine(int argc, const char* const* argv) {
+Parsed ParseCommandLine(int argc, const char* const* argv, std::ostream& out) {
   CommandLine line;
   CLI::App app(kDescription, "gemm_bench");
   app.footer(kFooter);
@@ -73,7 +74,7 @@ Parsed ParseCommandLine(int argc, const char* const* argv) {
       throw CLI::RequiredError("--suite or --shapes");
     }
   } catch (const CLI::ParseError& error) {
-    return {.exit_code = app.exit(error) == 0 ? 0 : kUsageError};
+    return {.exit_code = app.exit(error, out, std::cerr) == 0 ? 0 : kUsageError};
   }
   return {.command_line = std::move(line)};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,13 @@ struct CommandLine {
   std::vector<std::string> standings;
 };
 
-// The words of the command line. Prints help or what is wrong with them, and then
+// The words of the command line. Prints help to `out`, or what is wrong with them
+// to stderr, and then
 // gives the exit code in place of them.
 struct Parsed {
   std::optional<CommandLine> command_line;
   int exit_code = 0;
 };
-Parsed ParseCommandLine(int argc, const char* const* argv);
+Parsed ParseCommandLine(int argc, const char* const* argv, std::ostream& out);
 
 }  // namespace gemm::bench

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "files/output_file.h"
 #include "kernels/bench/plot.h"
 #include "kernels/bench/report_table.h"
 
@@ -18,7 +19,7 @@ absl::Status LiveReport::Begin(Facts facts, std::string vendor, size_t shapes) {
     csv_ = *std::move(created);
   }
   if (outputs_.tables != Outputs::Tables::kNone) {
-    PrintFacts(facts_, out_);
+    PrintFacts(facts_, out_, outputs_.width);
     out_ << std::flush;
   }
   return absl::OkStatus();
@@ -35,19 +36,25 @@ void LiveReport::AddFact(std::string label, std::string value) {
 void LiveReport::Add(absl::Span<const Row> rows, size_t index) {
   progress_.Erase();
   rows_.insert(rows_.end(), rows.begin(), rows.end());
-  if (outputs_.tables == Outputs::Tables::kAll) PrintRows(rows, index, shapes_, vendor_, out_);
+  if (outputs_.tables == Outputs::Tables::kAll) {
+    PrintRows(rows, index, shapes_, vendor_, out_, outputs_.width);
+  }
   out_ << std::flush;
   if (csv_) written_.Update(csv_->Write(rows));
 }
 
 absl::Status LiveReport::Finish() {
   progress_.Erase();
-  if (outputs_.tables != Outputs::Tables::kNone) PrintSummary(rows_, vendor_, out_);
+  if (outputs_.tables != Outputs::Tables::kNone) {
+    PrintSummary(rows_, vendor_, out_, outputs_.width);
+  }
   absl::Status status = written_;
-  if (!outputs_.json.empty()) status.Update(WriteFile(outputs_.json, ToJson(facts_, rows_)));
+  if (csv_) status.Update(csv_->Close());
+  csv_.reset();
+  if (!outputs_.json.empty())
+    status.Update(gemmd::files::WriteFile(outputs_.json, ToJson(facts_, rows_)));
   if (!outputs_.plot.empty()) {
-    const std::string title = facts_.empty() ? "" : facts_.front().second;
-    status.Update(WriteFile(outputs_.plot, PlotSvg(rows_, title)));
+    status.Update(gemmd::files::WriteFile(outputs_.plot, PlotSvg(rows_, facts_, outputs_.suite)));
   }
   return status;
 }

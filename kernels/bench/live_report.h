@@ -23,6 +23,10 @@ struct Outputs {
 
   Tables tables = Tables::kAll;
   bool quiet = false;  // no progress
+  // Of the terminal that the tables go to; 0: no bound.
+  size_t width = 0;
+  // The name of the shapes, where they have one; for the picture.
+  std::string suite;
   // Empty: no such file.
   std::string csv, json, plot;
 };
@@ -35,7 +39,7 @@ class LiveReport {
       : outputs_(outputs), out_(out), progress_(err, err_is_terminal) {}
 
   // Before anything is measured. `vendor` is whom kernels are compared with.
-  // UNAVAILABLE where the CSV file cannot be written.
+  // An error names the CSV file where it cannot be written.
   absl::Status Begin(Facts facts, std::string vendor, size_t shapes);
   void Update(const Progress& progress);
   // One that is known only now, for the files of Finish.

@@ -7,11 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "files/output_stream.h"
+#include "files/part_files.h"
 #include "kernels/bench/backend.h"
 #include "kernels/bench/benchmark.h"
 #include "kernels/bench/catalogue_page.h"
 #include "kernels/bench/command_line.h"
 #include "kernels/bench/live_report.h"
+#include "kernels/bench/text_layout.h"
 #include "kernels/bench/triton_kernels.h"
 
 namespace gemm::bench {
@@ -28,7 +31,7 @@ int Fail(const absl::Status& status) {
   return usage ? kUsageError : kFailed;
 }
 
-int PrintCatalogue(const CommandLine& line) {
+int PrintCatalogue(const CommandLine& line, std::ostream& out) {
   const auto kernels = SelectKernels(line.benchmark.selection);
   if (!kernels.ok()) return Fail(kernels.status());
   CatalogueNotes notes;
@@ -36,7 +39,7 @@ int PrintCatalogue(const CommandLine& line) {
   if (!line.registers.empty()) status.Update(ReadRegisters(line.registers, notes));
   for (const std::string& path : line.standings) status.Update(ReadStandings(path, notes));
   if (!status.ok()) return Fail(status);
-  std::cout << CataloguePage(*kernels, notes);
+  out << CataloguePage(*kernels, notes);
   return 0;
 }
 
@@ -69,15 +72,15 @@ absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Facts facts, L
   return status;
 }
 
-int Run(int argc, const char* const* argv) {
-  const Parsed parsed = ParseCommandLine(argc, argv);
+int Run(int argc, const char* const* argv, std::ostream& out) {
+  const Parsed parsed = ParseCommandLine(argc, argv, out);
   if (!parsed.command_line) return parsed.exit_code;
   const CommandLine& line = *parsed.command_line;
   if (line.job == CommandLine::Job::kListSuites) {
-    PrintSuites(std::cout);
+    PrintSuites(out, TerminalWidth(STDOUT_FILENO));
     return 0;
   }
-  if (line.job == CommandLine::Job::kCatalogue) return PrintCatalogue(line);
+  if (line.job == CommandLine::Job::kCatalogue) return PrintCatalogue(line, out);
   auto backend = CreateBackend(line.device);
   if (!backend.ok()) return Fail(backend.status());
   const BenchmarkOptions& asked = line.benchmark;
@@ -97,7 +100,9 @@ int Run(int argc, const char* const* argv) {
                               .inputs = asked.inputs,
                               .budget = asked.budget};
   std::signal(SIGINT, [](int) { interrupted = 1; });
-  LiveReport report(asked.outputs, std::cout, std::cerr, isatty(STDERR_FILENO) == 1);
+  Outputs outputs = asked.outputs;
+  outputs.width = TerminalWidth(STDOUT_FILENO);
+  LiveReport report(outputs, out, std::cerr, isatty(STDERR_FILENO) == 1);
   absl::Status status = Measure(**backend, plan, RunFacts(**backend, argc, argv), report);
   status.Update(CheckRows(report.rows()));
   return status.ok() ? 0 : Fail(status);
@@ -106,4 +111,12 @@ int Run(int argc, const char* const* argv) {
 }  // namespace
 }  // namespace gemm::bench
 
-int main(int argc, char** argv) { return gemm::bench::Run(argc, argv); }
+int main(int argc, char** argv) {
+  gemmd::files::PrepareProcess();
+  gemmd::files::OutputStream out(STDOUT_FILENO, "standard output");
+  const int code = gemm::bench::Run(argc, argv, out);
+  const absl::Status printed = out.Close();
+  if (printed.ok()) return code;
+  std::cerr << "gemm_bench: " << printed.message() << '\n';
+  return code == 0 ? gemm::bench::kFailed : code;
+}

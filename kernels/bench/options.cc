@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/bench/suites.h"
+#include "kernels/bench/text_layout.h"
 
 namespace gemm::bench {
 namespace {
@@ -20,12 +21,6 @@ std::function<void(const std::string&)> Parse(const std::string& option, Parser 
     if (!value.ok()) throw CLI::ValidationError(option, std::string(value.status().message()));
     take(*std::move(value));
   };
-}
-
-absl::StatusOr<std::vector<Shape>> ShapesOfSuite(absl::string_view name) {
-  const absl::StatusOr<const Suite*> suite = FindSuite(name);
-  if (!suite.ok()) return suite.status();
-  return (*suite)->shapes;
 }
 
 // "swizzle=0,1024".
@@ -50,7 +45,11 @@ void AddShapes(CLI::App& app, BenchmarkOptions& options) {
   std::string suites;
   for (const Suite& suite : Suites())
     absl::StrAppend(&suites, suites.empty() ? "" : ", ", suite.name);
-  app.add_option_function<std::string>("--suite", Parse("--suite", ShapesOfSuite, append),
+  const auto append_suite = [&options, append](const Suite* suite) {
+    append(suite->shapes);
+    absl::StrAppend(&options.outputs.suite, options.outputs.suite.empty() ? "" : ", ", suite->name);
+  };
+  app.add_option_function<std::string>("--suite", Parse("--suite", FindSuite, append_suite),
                                        absl::StrCat("A named list of shapes: ", suites))
       ->group("What to measure");
   app.add_option_function<std::string>("--shapes,--shape", Parse("--shapes", ParseShapes, append),
@@ -165,11 +164,17 @@ void DeclareBenchmarkOptions(CLI::App& app, BenchmarkOptions& options) {
   AddOutputs(app, options);
 }
 
-void PrintSuites(std::ostream& out) {
+void PrintSuites(std::ostream& out, size_t width) {
   for (const Suite& suite : Suites()) {
-    out << suite.name << ": " << suite.summary << "\n ";
-    for (const Shape& shape : suite.shapes) out << ' ' << ShapeName(shape);
-    out << '\n';
+    for (const std::string& line : WrapText(absl::StrCat(suite.name, ": ", suite.summary), width)) {
+      out << line << '\n';
+    }
+    std::string shapes;
+    for (const Shape& shape : suite.shapes) absl::StrAppend(&shapes, " ", ShapeName(shape));
+    const size_t room = width > 2 ? width - 2 : 0;
+    for (const std::string& line : WrapText(absl::string_view(shapes).substr(1), room)) {
+      out << "  " << line << '\n';
+    }
   }
 }
 

@@ -30,7 +30,7 @@ struct BenchmarkOptions {
 // Declares them on `app`; `options` outlives its parsing.
 void DeclareBenchmarkOptions(CLI::App& app, BenchmarkOptions& options);
 
-// What --list-suites prints.
-void PrintSuites(std::ostream& out);
+// What --list-suites prints, on lines of at most `width` places; 0: no bound.
+void PrintSuites(std::ostream& out, size_t width = 0);
 
 }  // namespace gemm::bench

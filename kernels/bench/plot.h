@@ -4,14 +4,16 @@
 #include <string>
 
 #include "absl/types/span.h"
+#include "kernels/bench/facts.h"
 #include "kernels/bench/row.h"
 
 namespace gemm::bench {
 
 // An SVG document: a line a kernel, over the edge of the cube with as many
-// multiplications as the shape, on a logarithmic axis. Shapes of one size are
-// one point, their geometric mean. Of many kernels it shows the peers, the best
-// of each family and then the best, and says how many it leaves out.
-std::string PlotSvg(absl::Span<const Row> rows, const std::string& title);
+// multiplications as the shape, on a logarithmic axis. The best of each family
+// is coloured and labelled at its end, peers are black and dashed, the rest is
+// thin and grey. The title says what was measured where, as far as `facts` and
+// `suite`, a name for the shapes or nothing, know.
+std::string PlotSvg(absl::Span<const Row> rows, const Facts& facts, const std::string& suite);
 
 }  // namespace gemm::bench

@@ -1,12 +1,17 @@
 #include "kernels/bench/progress.h"
 
+#include <unistd.h>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/bench/text_layout.h"
 
 namespace gemm::bench {
 namespace {
 
 constexpr absl::Duration kRedrawTime = absl::Milliseconds(200);
+// Where the terminal does not say how wide it is.
+constexpr size_t kUsualTerminal = 80;
 constexpr absl::Duration kLineTime = absl::Seconds(10);
 // Returns to the first column and erases the line (ECMA-48, EL).
 constexpr const char* kEraseLine = "\r\x1b[K";
@@ -32,7 +37,10 @@ void ProgressReport::Update(const Progress& progress) {
   if (progress.elapsed - last_ < (terminal_ ? kRedrawTime : kLineTime)) return;
   last_ = progress.elapsed;
   if (terminal_) {
-    out_ << kEraseLine << ProgressText(progress) << std::flush;
+    // A line that the terminal broke could not be erased.
+    const size_t width = TerminalWidth(STDERR_FILENO);
+    const size_t room = width == 0 ? kUsualTerminal : width;
+    out_ << kEraseLine << ProgressText(progress).substr(0, room - 1) << std::flush;
     drawn_ = true;
   } else {
     out_ << ProgressText(progress) << std::endl;

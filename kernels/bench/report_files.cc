@@ -1,8 +1,6 @@
 #include "kernels/bench/report_files.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -17,9 +15,11 @@ namespace gemm::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using gemmd::files::OutputFile;
 
-absl::Status FileError(const std::string& path) {
-  return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+// JSON is UTF-8: bytes of a command line that are not become U+FFFD.
+std::string Dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
 template <class T>
@@ -75,7 +75,7 @@ Json MeansFields(const KernelMeans& means) {
 // RFC 4180: quoted where it has to be.
 std::string CsvCell(const Json& value) {
   if (value.is_null()) return "";
-  if (!value.is_string()) return value.dump();
+  if (!value.is_string()) return Dump(value, -1);
   const auto text = value.get<std::string>();
   if (text.find_first_of(",\"\n") == text.npos) return text;
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
@@ -84,22 +84,24 @@ std::string CsvCell(const Json& value) {
 }  // namespace
 
 absl::StatusOr<CsvWriter> CsvWriter::Create(const std::string& path) {
-  std::ofstream file(path);
+  absl::StatusOr<OutputFile> file = OutputFile::Open(path, OutputFile::Visible::kAsItGrows);
+  if (!file.ok()) return file.status();
   std::vector<std::string> names;
   const Json fields = RowFields({});
   for (const auto& field : fields.items()) names.push_back(field.key());
-  file << absl::StrJoin(names, ",") << '\n';
-  if (!file.flush()) return FileError(path);
-  return CsvWriter(path, std::move(file));
+  absl::Status status = file->Write(absl::StrJoin(names, ",") + "\n");
+  if (!status.ok()) return status;
+  return CsvWriter(*std::move(file));
 }
 
 absl::Status CsvWriter::Write(absl::Span<const Row> rows) {
+  std::string lines;
   for (const Row& row : rows) {
     std::vector<std::string> cells;
     for (const Json& value : RowFields(row)) cells.push_back(CsvCell(value));
-    file_ << absl::StrJoin(cells, ",") << '\n';
+    absl::StrAppend(&lines, absl::StrJoin(cells, ","), "\n");
   }
-  return file_.flush() ? absl::OkStatus() : FileError(path_);
+  return file_.Write(lines);
 }
 
 std::string ToJson(const Facts& facts, absl::Span<const Row> rows) {
@@ -120,13 +122,7 @@ std::string ToJson(const Facts& facts, absl::Span<const Row> rows) {
          {"per_shape_of_vendor", OrNull(family.per_shape_of_vendor)},
          {"per_shape_of_cublaslt_best", OrNull(family.per_shape_of_tuned_vendor)}});
   }
-  return json.dump(1) + "\n";
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& content) {
-  std::ofstream file(path);
-  file << content;
-  return file.flush() ? absl::OkStatus() : FileError(path);
+  return Dump(json, 1) + "\n";
 }
 
 }  // namespace gemm::bench

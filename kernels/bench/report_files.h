@@ -1,13 +1,13 @@
 // Rows as files for programs.
 #pragma once
 
-#include <fstream>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "files/output_file.h"
 #include "kernels/bench/backend.h"
 #include "kernels/bench/row.h"
 
@@ -21,20 +21,17 @@ class CsvWriter {
   static absl::StatusOr<CsvWriter> Create(const std::string& path);
 
   absl::Status Write(absl::Span<const Row> rows);
+  // After the last row.
+  absl::Status Close() { return file_.Close(); }
 
  private:
-  CsvWriter(std::string path, std::ofstream file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  explicit CsvWriter(gemmd::files::OutputFile file) : file_(std::move(file)) {}
 
-  std::string path_;
-  std::ofstream file_;
+  gemmd::files::OutputFile file_;
 };
 
 // The facts, every row, and the means by kernel and by family, as one object:
 // "facts", "rows", "kernels", "families".
 std::string ToJson(const Facts& facts, absl::Span<const Row> rows);
-
-// In place of what the file held.
-absl::Status WriteFile(const std::string& path, const std::string& content);
 
 }  // namespace gemm::bench

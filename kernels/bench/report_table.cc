@@ -1,10 +1,13 @@
 #include "kernels/bench/report_table.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/bench/text_layout.h"
 #include "kernels/bench/text_table.h"
 #include "kernels/bench/types_pattern.h"
 
@@ -34,25 +37,47 @@ std::string ErrorText(const Row& row) {
   return absl::StrCat(absl::StrFormat("%.3f", row.error.of_bound), row.right() ? "" : " WRONG");
 }
 
+// Where facts begin, behind their labels.
+constexpr size_t kLabel = 19;
+
+constexpr size_t kRule = 120;
+size_t RuleWidth(size_t width) { return width == 0 ? kRule : std::min(width, kRule); }
+
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
 }  // namespace
 
-void PrintFacts(const Facts& facts, std::ostream& out) {
-  for (const auto& [label, value] : facts) out << absl::StrFormat("%-18s %s\n", label, value);
+void PrintFacts(const Facts& facts, std::ostream& out, size_t width) {
+  const size_t room = width > kLabel ? width - kLabel : 0;
+  for (const auto& [label, value] : facts) {
+    std::string shown = label;
+    for (const std::string& line : WrapText(value, room)) {
+      out << absl::StrFormat("%-18s %s\n", std::exchange(shown, ""), line);
+    }
+  }
 }
 
 void PrintRows(absl::Span<const Row> rows, size_t index, size_t shapes, absl::string_view vendor,
-               std::ostream& out) {
+               std::ostream& out, size_t width) {
   const Row& any = rows.front();
   out << '\n'
       << Rule(absl::StrFormat(" M=%d, N=%d, K=%d  %s  %s  %d/%d ", any.shape.m, any.shape.n,
                               any.shape.k, TypesName(any.types), LayoutName(any.layout), index + 1,
                               shapes),
-              120)
+              RuleWidth(width))
       << '\n';
-  TextTable table({"kernel", "D[0,0]", "D[M-1,N-1]", "ms", "+-", "parameters", "TFLOPS", "gain",
-                   absl::StrCat("of ", vendor), "of Lt best", "of bound", "note"});
+  TextTable table({{"kernel"},
+                   {"D[0,0]", 8},
+                   {"D[M-1,N-1]", 9},
+                   {"ms", 3},
+                   {"+-", 7},
+                   {"parameters", 2},
+                   {"TFLOPS"},
+                   {"gain", 5},
+                   {absl::StrCat("of ", vendor), 1},
+                   {"of Lt best", 6},
+                   {"of bound"},
+                   {"note", 4}});
   std::string section;
   for (const Row& row : rows) {
     if (const std::string next = row.peer ? "peers" : row.family; next != section) {
@@ -69,25 +94,45 @@ void PrintRows(absl::Span<const Row> rows, size_t index, size_t shapes, absl::st
                SpreadText(row), OrDash(row.params), TflopsText(row.tflops), GainText(row.gain),
                RatioText(row.of_vendor), RatioText(row.of_tuned_vendor), ErrorText(row), row.note});
   }
-  table.Print(out);
+  table.Print(out, width);
 }
 
-void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ostream& out) {
+void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ostream& out,
+                  size_t width) {
   const std::string of_vendor = absl::StrCat("of ", vendor);
-  out << '\n' << Rule(" geometric means, kernel by kernel ", 120) << '\n';
-  TextTable kernels({"kernel", "types", "layout", "parameters", "TFLOPS", of_vendor, "of Lt best",
-                     "of bound", "shapes", ""});
+  out << '\n' << Rule(" geometric means, kernel by kernel ", RuleWidth(width)) << '\n';
+  TextTable kernels({{"kernel"},
+                     {"types", 2},
+                     {"layout", 5},
+                     {"parameters", 3},
+                     {"TFLOPS"},
+                     {of_vendor, 1},
+                     {"of Lt best", 6},
+                     {"of bound", 7},
+                     {"shapes", 4},
+                     {""}});
   for (const KernelMeans& means : SummariseKernels(rows)) {
     kernels.Add({means.kernel, TypesName(means.types), std::string(LayoutName(means.layout)),
                  OrDash(means.params), TflopsText(means.tflops), RatioText(means.of_vendor),
                  RatioText(means.of_tuned_vendor), absl::StrFormat("%.3f", means.worst_of_bound),
                  absl::StrCat(means.shapes, "/", means.shapes + means.missing), ""});
   }
-  kernels.Print(out);
+  kernels.Print(out, width);
 
-  out << '\n' << Rule(" geometric means, the best of each family ", 120) << '\n';
-  TextTable families({"family", "types", "layout", "best row", "TFLOPS", of_vendor, "of Lt best",
-                      "shapes", "best of each shape: TFLOPS", of_vendor, "of Lt best", ""});
+  out << '\n' << Rule(" geometric means, the best of each family ", RuleWidth(width)) << '\n';
+  // Of the best row, then of whichever row was the best on each shape.
+  TextTable families({{"family"},
+                      {"types", 2},
+                      {"layout", 4},
+                      {"best row"},
+                      {"TFLOPS"},
+                      {of_vendor, 1},
+                      {"of Lt best", 7},
+                      {"shapes", 3},
+                      {"best of each shape: TFLOPS", 5},
+                      {of_vendor, 6},
+                      {"of Lt best", 8},
+                      {""}});
   for (const FamilyMeans& family : SummariseFamilies(rows)) {
     const KernelMeans& best = family.best;
     families.Add({best.family, TypesName(best.types), std::string(LayoutName(best.layout)),
@@ -97,7 +142,7 @@ void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ost
                   TflopsText(family.per_shape_tflops), RatioText(family.per_shape_of_vendor),
                   RatioText(family.per_shape_of_tuned_vendor), ""});
   }
-  families.Print(out);
+  families.Print(out, width);
 }
 
 }  // namespace gemm::bench

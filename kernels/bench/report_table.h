@@ -10,15 +10,19 @@
 
 namespace gemm::bench {
 
+// Lines have at most `width` places, and 0 is no bound. Where a table is too wide,
+// columns are left out; the files have them all.
+
 // What was measured on what, a fact a line.
-void PrintFacts(const Facts& facts, std::ostream& out);
+void PrintFacts(const Facts& facts, std::ostream& out, size_t width = 0);
 
 // The rows of one shape under a heading with its number, families set apart;
 // `index` counts shapes from 0. The vendor's column is headed by `vendor`.
 void PrintRows(absl::Span<const Row> rows, size_t index, size_t shapes, absl::string_view vendor,
-               std::ostream& out);
+               std::ostream& out, size_t width = 0);
 
 // Geometric means: a line a kernel, then a line a family.
-void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ostream& out);
+void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ostream& out,
+                  size_t width = 0);
 
 }  // namespace gemm::bench

@@ -11,16 +11,25 @@ namespace gemm::bench {
 // the right, but for the last, which is free text.
 class TextTable {
  public:
-  explicit TextTable(std::vector<std::string> titles) : rows_{std::move(titles)} {}
+  struct Column {
+    std::string title;
+    // Above 0: left out where the table is too wide, the highest first.
+    int expendable = 0;
+  };
 
-  // As many cells as titles.
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // As many cells as columns.
   void Add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   // A line across with a title in it.
   void Separate(std::string title) { rows_.push_back({std::move(title)}); }
 
-  void Print(std::ostream& out) const;
+  // On lines of at most `width` places; 0: no bound. Columns that nothing is in
+  // take no place.
+  void Print(std::ostream& out, size_t width = 0) const;
 
  private:
+  std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
 

@@ -30,7 +30,8 @@ Said Say(std::vector<const char*> words) {
   words.insert(words.begin(), "gemmctl");
   std::ostringstream out;
   std::ostringstream err;
-  const int code = RunGemmctl(static_cast<int>(words.size()), words.data(), out, err, false);
+  const int code =
+      RunGemmctl(static_cast<int>(words.size()), words.data(), {.out = out, .err = err});
   return {code, out.str(), err.str()};
 }
 
@@ -98,10 +99,9 @@ TEST(AppTest, UsageErrorsExitWithTwoAndNameTheWord) {
 
 TEST(ProgressBarTest, LineShowsShareAmountRateAndTimeLeft) {
   EXPECT_EQ(ProgressLine("upload", 512 << 20, 2048u << 20, absl::Seconds(2)),
-            "upload [=======>                      ] 25%  512 MiB / 2.00 GiB  256 MiB/s  6 s left");
-  EXPECT_THAT(
-      ProgressLine("upload", 100, 100, absl::Seconds(1)),
-      AllOf(HasSubstr("[==============================] 100%"), ::testing::Not(HasSubstr("left"))));
+            "upload [====>           ] 25%  512 MiB / 2.00 GiB  256 MiB/s  6 s left");
+  EXPECT_THAT(ProgressLine("upload", 100, 100, absl::Seconds(1)),
+              AllOf(HasSubstr("[================] 100%"), ::testing::Not(HasSubstr("left"))));
 }
 
 TEST(ProgressBarTest, DrawsAfterASecondAndErasesItself) {

@@ -43,10 +43,23 @@ void GemmctlTest::TearDown() {
   std::filesystem::remove_all(directory_, ignored);
 }
 
+// Tables have no bound unless a test sets one.
+std::vector<std::string> GemmctlTest::Environment() const {
+  return {"GEMMCTL_ADDRESS=" + address_, "COLUMNS="};
+}
+
 std::unique_ptr<Process> GemmctlTest::Start(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), GEMMCTL_PROGRAM);
   return std::make_unique<Process>(std::move(arguments), Path("run" + std::to_string(runs_++)),
-                                   std::vector<std::string>{"GEMMCTL_ADDRESS=" + address_});
+                                   Environment());
+}
+
+std::unique_ptr<Process> GemmctlTest::StartShell(const std::string& script,
+                                                 std::vector<std::string> arguments) {
+  std::vector<std::string> command = {"/bin/sh", "-c", script, "sh", GEMMCTL_PROGRAM};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return std::make_unique<Process>(std::move(command), Path("run" + std::to_string(runs_++)),
+                                   Environment());
 }
 
 Ran GemmctlTest::Gemmctl(std::vector<std::string> arguments) {

@@ -26,6 +26,9 @@ class GemmctlTest : public ::testing::Test {
   // The same, with --json: expects exit status 0 and parses the output.
   nlohmann::json GemmctlJson(std::vector<std::string> arguments);
   std::unique_ptr<Process> Start(std::vector<std::string> arguments);
+  // Has a shell run `script`, in which "$@" is gemmctl with these arguments.
+  std::unique_ptr<Process> StartShell(const std::string& script,
+                                      std::vector<std::string> arguments);
 
   std::string Path(const std::string& name) const { return directory_ + "/" + name; }
   const std::string& address() const { return address_; }
@@ -37,6 +40,8 @@ class GemmctlTest : public ::testing::Test {
   std::vector<double> ReadMatrix(const std::string& path, client::Shape* shape = nullptr);
 
  private:
+  std::vector<std::string> Environment() const;
+
   std::string directory_;
   std::string address_;
   std::unique_ptr<Process> server_;

@@ -1,6 +1,7 @@
 // gemmctl multiply, matrix, kernels, info and version, from the command line to
 // files and back.
 #include <fstream>
+#include <sstream>
 
 #include "tests/ctl/gemmctl_fixture.h"
 
@@ -197,8 +198,53 @@ TEST_F(GemmctlTest, ListsKernels) {
   for (const auto& kernel : GemmctlJson({"kernels", "--family", "host"})["kernels"]) {
     EXPECT_EQ(kernel["family"], "host");
   }
-  const Ran table = Gemmctl({"kernels", "--available"});
-  EXPECT_THAT(table.out, AllOf(StartsWith("NAME"), HasSubstr("host_openblas"), HasSubstr("f32")));
+  const Ran families = Gemmctl({"kernels", "--available"});
+  EXPECT_THAT(families.out,
+              AllOf(StartsWith("FAMILY"), HasSubstr("host"), HasSubstr("kernels in 1 family")));
+  const Ran family = Gemmctl({"kernels", "host"});
+  EXPECT_THAT(family.out, AllOf(HasSubstr("NAME"), HasSubstr("host_openblas\n"),
+                                HasSubstr("FAMILY   host"), HasSubstr("f64,f32")));
+  const Ran kernel = Gemmctl({"kernels", "host_openblas"});
+  EXPECT_THAT(kernel.out, AllOf(StartsWith("name        host_openblas\n"),
+                                HasSubstr("devices     host:0"), HasSubstr("results")));
+  EXPECT_EQ(GemmctlJson({"kernels", "host_open*"})["kernels"].size(), 1);
+  const Ran none = Gemmctl({"kernels", "hots"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, AllOf(StartsWith("gemmctl: NOT_FOUND: "), HasSubstr("'hots'"),
+                              HasSubstr("its families are ")));
+}
+
+TEST_F(GemmctlTest, EveryTableAndHelpFitsTheTerminal) {
+  const std::string name(128, 'n');
+  GemmctlJson({"matrix", "put", "random:4x4:f32", "--name", name, "--ttl", "10m"});
+  const std::vector<std::vector<std::string>> commands = {
+      {"--help"},
+      {"multiply", "--help"},
+      {"bench", "--help"},
+      {"loadtest", "--help"},
+      {"kernels", "--help"},
+      {"kernels"},
+      {"kernels", "host"},
+      {"kernels", "host_openblas"},
+      {"info"},
+      {"version"},
+      {"matrix", "list"},
+      {"multiply", "@" + name, "@" + name, "--verify"},
+      {"bench", "--list-suites"},
+      {"bench", "--shape", "8,24x16x8", "--family", "host", "--iterations", "2"},
+      {"loadtest", "--requests", "2", "--warmup", "0", "--shape", "8x8x8"},
+  };
+  for (const size_t width : {80, 120}) {
+    for (const auto& words : commands) {
+      const auto process = StartShell("COLUMNS=" + std::to_string(width) + " exec \"$@\"", words);
+      const Ran ran = process->Wait();
+      EXPECT_EQ(ran.exit_code, 0) << ran.err;
+      std::istringstream lines(ran.out);
+      for (std::string line; std::getline(lines, line);) {
+        EXPECT_LE(line.size(), width) << words[0] << ": " << line;
+      }
+    }
+  }
 }
 
 TEST_F(GemmctlTest, ShowsTheServer) {

@@ -61,7 +61,7 @@ class WrongProductTest : public ::testing::Test {
 
   int Gemmctl(std::vector<const char*> words) {
     words.insert(words.begin(), {"gemmctl", "--address", address_.c_str()});
-    return RunGemmctl(static_cast<int>(words.size()), words.data(), out_, err_, false);
+    return RunGemmctl(static_cast<int>(words.size()), words.data(), {.out = out_, .err = err_});
   }
 
   ZeroServer service_;

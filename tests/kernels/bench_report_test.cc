@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "files/output_file.h"
 #include "kernels/bench/catalogue_page.h"
 #include "kernels/bench/live_report.h"
-#include "kernels/bench/plot.h"
 #include "kernels/bench/progress.h"
 #include "kernels/bench/report_files.h"
 #include "kernels/bench/report_table.h"
@@ -113,18 +113,6 @@ TEST(Json, HoldsFactsRowsAndMeans) {
   EXPECT_EQ(json["families"][0]["best"]["kernel"], "quick");
 }
 
-TEST(Plot, DrawsALineAKernelAndSaysWhatItLeavesOut) {
-  const std::string two = PlotSvg(TwoKernels(), "GPU <1>");
-  EXPECT_THAT(two, HasSubstr("GPU &lt;1&gt;"));
-  EXPECT_THAT(two, HasSubstr("quick"));
-  EXPECT_THAT(two, Not(HasSubstr("nan")));
-  EXPECT_THAT(two, Not(HasSubstr("more kernels")));
-  std::vector<Row> many;
-  for (int i = 0; i < 20; ++i) many.push_back(Measured("k" + std::to_string(i), {8, 8, 8}, i + 1));
-  EXPECT_THAT(PlotSvg(many, ""), HasSubstr("and 8 more kernels"));
-  EXPECT_THAT(PlotSvg({}, ""), HasSubstr("</svg>"));
-}
-
 TEST(CataloguePage, HasARowAKernelAndColumnsForWhatIsKnown) {
   const Kernel kernel = {.name = "sgemm_step",
                          .family = "simt",
@@ -142,10 +130,12 @@ TEST(CataloguePage, HasARowAKernelAndColumnsForWhatIsKnown) {
   EXPECT_THAT(plain, Not(HasSubstr("registers")));
 
   const std::string registers = ::testing::TempDir() + "/registers.txt";
-  ASSERT_EQ(WriteFile(registers, "sgemm_step 80 100 0\nsgemm_step 90 96 0\nsgemm_step 90 99 0\n"),
+  ASSERT_EQ(gemmd::files::WriteFile(
+                registers, "sgemm_step 80 100 0\nsgemm_step 90 96 0\nsgemm_step 90 99 0\n"),
             absl::OkStatus());
   const std::string means = ::testing::TempDir() + "/means.json";
-  ASSERT_EQ(WriteFile(means, ToJson({}, std::vector<Row>{Measured("sgemm_step", {8, 8, 8}, 4)})),
+  ASSERT_EQ(gemmd::files::WriteFile(
+                means, ToJson({}, std::vector<Row>{Measured("sgemm_step", {8, 8, 8}, 4)})),
             absl::OkStatus());
   CatalogueNotes notes;
   ASSERT_EQ(ReadRegisters(registers, notes), absl::OkStatus());

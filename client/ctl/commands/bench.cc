@@ -145,7 +145,7 @@ absl::Status Measure(const Context& context, client::Client& client, const Bench
 int Run(const Context& context, BenchCommand& command) {
   bench::BenchmarkOptions& options = command.options;
   if (options.list_suites) {
-    bench::PrintSuites(context.out);
+    bench::PrintSuites(context.out, context.width);
     return kExitOk;
   }
   if (options.shapes.empty()) return FailUsage(context, "bench needs --suite or --shapes");
@@ -154,6 +154,7 @@ int Run(const Context& context, BenchCommand& command) {
     options.outputs.tables = bench::Outputs::Tables::kNone;
     if (options.outputs.json == kStandardOutput) options.outputs.json.clear();
   }
+  options.outputs.width = context.width;
   const auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
   Receiver receiver(context, options.outputs);

@@ -38,22 +38,22 @@ void PrintTables(const Context& context, const client::ServerInfo& info) {
   facts.Add({"messages", absl::StrCat("at most ", Size(limits.max_message_bytes()),
                                       "; result chunks of ", Size(limits.chunk_bytes()))});
   facts.Add({"benchmark", BenchmarkText(info)});
-  facts.Print(context.out);
+  facts.Print(context.out, context.width);
   context.out << '\n';
   Table devices({{"DEVICE"},
-                 {"MODEL"},
-                 {"CAPABILITY"},
+                 {"MODEL", Align::kLeft, Fit::kWrap},
+                 {"CAPABILITY", Align::kLeft, Fit::kDrop},
                  {"MEMORY", Align::kRight},
                  {"USED", Align::kRight},
                  {"STREAMS", Align::kRight},
-                 {"HEALTH"}});
+                 {"HEALTH", Align::kLeft, Fit::kWrap}});
   for (const auto& device : info.devices()) {
     devices.Add({device.name(), device.model(), device.compute_capability(),
                  Size(device.memory_bytes()), Size(device.memory_used_bytes()),
                  absl::StrCat(device.streams()),
                  device.healthy() ? "healthy" : device.unhealthy_reason()});
   }
-  devices.Print(context.out);
+  devices.Print(context.out, context.width);
 }
 
 int Run(const Context& context) {

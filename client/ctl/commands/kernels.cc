@@ -1,79 +1,57 @@
 // gemmctl kernels: the server's catalogue.
 #include <memory>
+#include <set>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/ctl/catalogue.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/render.h"
-#include "client/ctl/table.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {
 namespace {
 
 struct KernelsOptions {
+  std::string asked;
   std::string family;
   bool available = false;
 };
 
-// "f16->f32" for each combination, equal factors and arithmetic left unsaid.
-std::string TypesText(const client::KernelInfo& kernel) {
-  std::string text;
-  for (const auto& row : kernel.types()) {
-    std::string word(client::Name(row.a()));
-    if (row.b() != row.a()) absl::StrAppend(&word, "*", client::Name(row.b()));
-    if (row.output() != row.a()) absl::StrAppend(&word, ">", client::Name(row.output()));
-    if (row.compute() == client::kComputeTF32 || row.compute() == client::kComputeF16) {
-      absl::StrAppend(&word, "/", client::Name(row.compute()));
-    }
-    absl::StrAppend(&text, text.empty() ? "" : " ", word);
-  }
-  return text;
-}
-
-std::string DevicesText(const client::KernelInfo& kernel) {
-  if (kernel.devices().empty()) return absl::StrCat("none: ", kernel.unavailable_reason());
-  std::string text;
-  for (const auto& device : kernel.devices()) {
-    absl::StrAppend(&text, text.empty() ? "" : " ", device);
-  }
-  return text;
-}
-
-std::string ParamsText(const client::KernelInfo& kernel) {
-  std::string text;
-  for (const auto& param : kernel.params()) {
-    absl::StrAppend(&text, text.empty() ? "" : " ", param.name(), "=", param.min(), "..",
-                    param.max());
-  }
-  return text;
-}
-
-std::string TileText(const client::KernelInfo& kernel) {
-  if (kernel.tile_m() == 0) return "";
-  return absl::StrCat(kernel.tile_m(), "x", kernel.tile_n(), "x", kernel.tile_k());
+absl::Status NothingNamed(const Kernels& kernels, const std::string& asked) {
+  std::set<std::string> families;
+  for (const auto& kernel : kernels) families.insert(kernel.family());
+  return absl::NotFoundError(absl::StrCat("no kernel and no family of the server is named '", asked,
+                                          "', nor does a kernel match it; its families are ",
+                                          absl::StrJoin(families, ", ")));
 }
 
 int Run(const Context& context, const KernelsOptions& options) {
   auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
-  auto kernels = (*client)->ListKernels(options.family, Call(context));
-  if (!kernels.ok()) return Fail(context, kernels.status());
+  auto listed = (*client)->ListKernels(options.family, Call(context));
+  if (!listed.ok()) return Fail(context, listed.status());
+  Kernels kernels = KernelsNamed(*listed, options.asked);
+  if (kernels.empty() && !options.asked.empty()) {
+    return Fail(context, NothingNamed(*listed, options.asked));
+  }
   if (options.available) {
-    std::erase_if(*kernels, [](const auto& kernel) { return kernel.devices().empty(); });
+    std::erase_if(kernels, [](const auto& kernel) { return kernel.devices().empty(); });
   }
   if (context.global.json) {
     Json json = Json::array();
-    for (const auto& kernel : *kernels) json.push_back(ToJson(kernel));
+    for (const auto& kernel : kernels) json.push_back(ToJson(kernel));
     PrintJson(context, {{"kernels", json}});
-    return kExitOk;
+  } else if (kernels.empty()) {
+    context.out << "No device of the server runs any of them.\n";
+  } else if (options.asked.empty() && options.family.empty()) {
+    PrintFamilies(context.out, kernels, context.width);
+  } else if (kernels.size() == 1) {
+    PrintKernel(context.out, kernels.front(), context.width);
+  } else {
+    PrintKernels(context.out, kernels, context.width);
   }
-  Table table({{"NAME"}, {"FAMILY"}, {"TYPES"}, {"TILE"}, {"PARAMS"}, {"DEVICES"}});
-  for (const auto& kernel : *kernels) {
-    table.Add({kernel.name(), kernel.family(), TypesText(kernel), TileText(kernel),
-               ParamsText(kernel), DevicesText(kernel)});
-  }
-  table.Print(context.out);
   return kExitOk;
 }
 
@@ -81,16 +59,28 @@ int Run(const Context& context, const KernelsOptions& options) {
 
 void AddKernels(CLI::App& app, Context& context) {
   const auto options = std::make_shared<KernelsOptions>();
-  CLI::App* command = app.add_subcommand("kernels", "List the server's kernels");
+  CLI::App* command = app.add_subcommand(
+      "kernels", "Show the server's families of kernels, one family, or one kernel");
+  command
+      ->add_option("NAME", options->asked,
+                   "A family, a kernel, or a pattern with * and ? of kernels' names; without it "
+                   "the families")
+      ->type_name("");
   command->add_option("--family", options->family, "Only this family, such as host or cublaslt")
       ->type_name("FAMILY");
   command->add_flag("--available", options->available,
                     "Only kernels that a device of the server runs");
   command->footer(
-      "TYPES reads A[*B][>OUTPUT][/ARITHMETIC]: f16>f32 multiplies f16 into f32.\n"
+      "TYPES reads A[*B][>RESULT][/ARITHMETIC], with commas between alternatives: f16,bf16>f32 "
+      "multiplies f16 or bf16 into f32.\n"
+      "On a terminal, tables are as wide as it, elsewhere as wide as COLUMNS says, or as they "
+      "like. --json has every kernel in full.\n"
       "\n"
       "Examples:\n"
-      "  gemmctl kernels --available\n"
+      "  gemmctl kernels\n"
+      "  gemmctl kernels host --available\n"
+      "  gemmctl kernels host_openblas\n"
+      "  gemmctl kernels 'hgemm_mma_*_stage3*'\n"
       "  gemmctl kernels --family host --json");
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };

@@ -1,5 +1,4 @@
 // gemmctl loadtest: many products at once or at a rate, and how long they took.
-#include <fstream>
 #include <memory>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "client/ctl/load/workload.h"
 #include "client/ctl/render.h"
 #include "client/ctl/stop_on_signal.h"
+#include "files/output_file.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {
@@ -58,14 +58,6 @@ LoadResult Measure(const Context& context, const LoadOptions& options,
   return result;
 }
 
-absl::Status WriteJsonFile(const std::string& path, const Json& json) {
-  std::ofstream file(path);
-  file << json.dump(2) << '\n';
-  file.close();
-  if (file.good()) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(path, ": cannot be written"));
-}
-
 int ExitCodeOf(const LoadResult& result) {
   if (result.tally.wrong > 0) return kExitWrongProduct;
   if (result.tally.failed > 0) return kExitFailed;
@@ -94,10 +86,10 @@ int Run(const Context& context, LoadOptions& options) {
   if (context.global.json || options.json == kStandardOutput) {
     PrintJson(context, json);
   } else {
-    PrintLoadTable(context.out, result);
+    PrintLoadTable(context.out, result, context.width);
   }
   if (!options.json.empty() && options.json != kStandardOutput) {
-    const absl::Status written = WriteJsonFile(options.json, json);
+    const absl::Status written = files::WriteFile(options.json, JsonText(json));
     if (!written.ok()) return Fail(context, written);
   }
   if (result.tally.wrong > 0) {

@@ -43,7 +43,7 @@ int Run(const Context& context, const GetCommandOptions& options) {
   Table facts = MatrixFacts(fetched->info);
   facts.Add({"output", options.output});
   facts.Add({"elapsed", DurationText(elapsed)});
-  facts.Print(context.out);
+  facts.Print(context.out, context.width);
   return kExitOk;
 }
 

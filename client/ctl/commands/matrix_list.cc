@@ -20,7 +20,7 @@ int Run(const Context& context, const std::string& prefix) {
     for (const auto& info : *matrices) json.push_back(ToJson(info));
     PrintJson(context, {{"matrices", json}});
   } else {
-    MatrixTable(*matrices).Print(context.out);
+    MatrixTable(*matrices).Print(context.out, context.width);
   }
   return kExitOk;
 }

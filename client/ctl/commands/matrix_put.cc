@@ -57,7 +57,7 @@ int Run(const Context& context, const PutCommandOptions& options) {
   }
   Table facts = MatrixFacts(*info);
   facts.Add({"elapsed", DurationText(elapsed)});
-  facts.Print(context.out);
+  facts.Print(context.out, context.width);
   return kExitOk;
 }
 

@@ -30,7 +30,7 @@ int Run(const Context& context, const std::vector<client::Resident>& matrices) {
     for (const auto& info : removed) json.push_back(ToJson(info));
     PrintJson(context, {{"removed", json}});
   } else if (!removed.empty()) {
-    MatrixTable(removed).Print(context.out);
+    MatrixTable(removed).Print(context.out, context.width);
   }
   return exit_code;
 }

@@ -140,7 +140,7 @@ void PrintTable(const Context& context, const MultiplyOptions& options,
                                         NumberText(agreement->worst_absolute_error), ", ",
                                         NumberText(agreement->worst_ratio), " of the bound")});
   }
-  facts.Print(context.out);
+  facts.Print(context.out, context.width);
 }
 
 absl::StatusOr<client::ProductResult> Multiply(const Context& context, client::Client& client,

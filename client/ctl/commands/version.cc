@@ -30,7 +30,7 @@ int Run(Context& context) {
   if (context.global.json) {
     PrintJson(context, json);
   } else {
-    facts.Print(context.out);
+    facts.Print(context.out, context.width);
   }
   return kExitOk;
 }

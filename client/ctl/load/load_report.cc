@@ -26,15 +26,15 @@ Json LatencyJson(const Histogram& histogram) {
   return json;
 }
 
-void PrintTimes(std::ostream& out, const Tally& tally) {
+void PrintTimes(std::ostream& out, const Tally& tally, size_t width) {
   Table table({{"ms"},
                {"p50", Align::kRight},
-               {"p90", Align::kRight},
-               {"p95", Align::kRight},
+               {"p90", Align::kRight, Fit::kDrop},
+               {"p95", Align::kRight, Fit::kDrop},
                {"p99", Align::kRight},
                {"p99.9", Align::kRight},
                {"max", Align::kRight},
-               {"mean", Align::kRight}});
+               {"mean", Align::kRight, Fit::kDrop}});
   const auto add = [&table](const std::string& name, const Histogram& histogram) {
     std::vector<std::string> cells = {name};
     for (const auto& [title, percentile] : kPercentiles) {
@@ -48,7 +48,7 @@ void PrintTimes(std::ostream& out, const Tally& tally) {
   for (size_t i = 0; i < kPhaseCount; ++i) {
     add(absl::StrCat("server ", kPhaseNames[i]), tally.phases[i]);
   }
-  table.Print(out);
+  table.Print(out, width);
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ std::string LiveLine(absl::Duration elapsed, absl::Duration since_last, const In
                          DurationText(interval.latency.Percentile(99)), failed);
 }
 
-void PrintLoadTable(std::ostream& out, const LoadResult& result) {
+void PrintLoadTable(std::ostream& out, const LoadResult& result, size_t width) {
   const Tally& tally = result.tally;
   Table facts = Facts();
   facts.Add(
@@ -86,9 +86,9 @@ void PrintLoadTable(std::ostream& out, const LoadResult& result) {
   facts.Add({"TFLOPS", NumberText(result.PerSecond(tally.flops) / 1e12)});
   facts.Add({"sent/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_sent)))});
   facts.Add({"received/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_received)))});
-  facts.Print(out);
+  facts.Print(out, width);
   out << '\n';
-  PrintTimes(out, tally);
+  PrintTimes(out, tally, width);
 }
 
 Json ToJson(const LoadResult& result) {

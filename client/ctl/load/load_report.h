@@ -25,7 +25,8 @@ struct LoadResult {
 std::string LiveLine(absl::Duration elapsed, absl::Duration since_last, const Interval& interval,
                      uint64_t failed);
 
-void PrintLoadTable(std::ostream& out, const LoadResult& result);
+// Lines have at most `width` places; 0: no bound.
+void PrintLoadTable(std::ostream& out, const LoadResult& result, size_t width = 0);
 
 Json ToJson(const LoadResult& result);
 

@@ -1,0 +1,151 @@
+#include "files/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "files/part_files.h"
+
+namespace gemmd::files {
+namespace {
+
+constexpr absl::Duration kReaderPatience = absl::Seconds(10);
+constexpr absl::Duration kReaderPoll = absl::Milliseconds(20);
+constexpr mode_t kNewFile = 0666;  // less the umask
+constexpr size_t kLargestWrite = size_t{1} << 30;
+
+// In the same folder, so that it can be renamed; short, so that the longest name
+// that the file system takes can still be written.
+std::string PartPath(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  return absl::StrCat(path.substr(0, path.rfind('/') + 1), ".", getpid(), "-", counter++, ".part");
+}
+
+// An open FIFO that somebody reads. Without O_NONBLOCK, open would wait for good.
+absl::StatusOr<int> OpenFifo(const std::string& path) {
+  const absl::Time limit = absl::Now() + kReaderPatience;
+  int fd = -1;
+  while ((fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
+    if (absl::Now() >= limit) {
+      return absl::UnavailableError(absl::StrCat(path,
+                                                 ": nobody opened this FIFO to read it within ",
+                                                 absl::FormatDuration(kReaderPatience)));
+    }
+    absl::SleepFor(kReaderPoll);
+  }
+  if (fd < 0) return SystemError(errno, path, "cannot be opened");
+  if (fcntl(fd, F_SETFL, O_WRONLY) != 0) {
+    const int error = errno;
+    (void)::close(fd);
+    return SystemError(error, path, "cannot be opened");
+  }
+  return fd;
+}
+
+absl::StatusOr<int> OpenThrough(const std::string& path) {
+  struct stat target;
+  if (stat(path.c_str(), &target) == 0 && S_ISFIFO(target.st_mode)) return OpenFifo(path);
+  const int fd =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, kNewFile);
+  if (fd < 0) return SystemError(errno, path, "cannot be opened to be written");
+  return fd;
+}
+
+// The permissions of the regular file that is to be replaced, none where nothing
+// is there; an empty optional where the path is to be written through.
+std::optional<mode_t> Replaceable(const std::string& path) {
+  struct stat there;
+  if (lstat(path.c_str(), &there) != 0) return mode_t{0};  // also says why it cannot be made
+  if (!S_ISREG(there.st_mode) || there.st_nlink > 1) return std::nullopt;
+  return there.st_mode & 07777;
+}
+
+}  // namespace
+
+struct OutputFile::Part {
+  explicit Part(std::string path) : file(std::move(path)) {}
+  PartFile file;
+};
+
+absl::Status SystemError(int error, const std::string& path, absl::string_view what) {
+  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
+}
+
+absl::StatusOr<OutputFile> OutputFile::Open(std::string path, Visible visible) {
+  const std::optional<mode_t> mode = Replaceable(path);
+  if (visible == Visible::kAsItGrows || !mode) {
+    absl::StatusOr<int> fd = OpenThrough(path);
+    if (!fd.ok()) return fd.status();
+    return OutputFile(std::move(path), *fd, nullptr);
+  }
+  auto part = std::make_unique<Part>(PartPath(path));
+  const int fd =
+      ::open(part->file.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFile);
+  if (fd < 0) return SystemError(errno, path, "cannot be created");
+  OutputFile file(std::move(path), fd, std::move(part));
+  if (*mode != 0 && fchmod(fd, *mode) != 0) {
+    return SystemError(errno, file.path_, "cannot be given its permissions");
+  }
+  return file;
+}
+
+OutputFile::OutputFile(std::string path, int fd, std::unique_ptr<Part> part)
+    : path_(std::move(path)), fd_(fd), part_(std::move(part)) {}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      part_(std::move(other.part_)) {}
+
+OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(part_, other.part_);
+  return *this;
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) (void)::close(fd_);
+  if (part_ != nullptr) (void)unlink(part_->file.path().c_str());
+}
+
+absl::Status OutputFile::Write(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kLargestWrite));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError(errno, path_, "cannot be written");
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OutputFile::Close() {
+  // Some file systems tell of a failed write only here.
+  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
+    return SystemError(errno, path_, "cannot be written");
+  }
+  if (part_ == nullptr) return absl::OkStatus();
+  if (rename(part_->file.path().c_str(), path_.c_str()) != 0) {
+    return SystemError(errno, path_, "cannot be replaced");
+  }
+  part_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status WriteFile(const std::string& path, absl::string_view content) {
+  absl::StatusOr<OutputFile> file = OutputFile::Open(path);
+  if (!file.ok()) return file.status();
+  if (absl::Status status = file->Write(content); !status.ok()) return status;
+  return file->Close();
+}
+
+}  // namespace gemmd::files
