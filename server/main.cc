@@ -11,6 +11,7 @@
 #include "server/engine/engine.h"
 #include "server/flag_values.h"
 #include "server/flags.h"
+#include "server/heap_trimmer.h"
 #include "server/logging.h"
 #include "server/server.h"
 #include "server/version.h"
@@ -71,12 +72,14 @@ void LogStart(Server& server) {
 
 // Waits for a signal or for the last healthy device to be lost.
 absl::Status WaitForTheEnd(Server& server) {
+  HeapTrimmer trimmer;
   for (;;) {
     if (const int signal = AwaitStopSignal(); signal != 0) {
       Log(LogLevel::kInfo, "draining", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
       return absl::OkStatus();
     }
     if (absl::Status health = server.CheckHealth(); !health.ok()) return health;
+    if (trimmer.Look()) Log(LogLevel::kDebug, "freed memory given back to the system");
   }
 }
 
