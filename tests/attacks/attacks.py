@@ -39,7 +39,9 @@ if missing_modules():
     print(f"skipped: {sys.executable} has no module {', '.join(missing_modules())}")
     sys.exit(77)
 
-import calls  # noqa: E402  (they need the modules looked for above)
+import grpc  # noqa: E402  (they need the modules looked for above)
+
+import calls  # noqa: E402
 import catalogue  # noqa: E402
 import report  # noqa: E402
 import warm  # noqa: E402
@@ -54,8 +56,12 @@ class Scene:
 
     def __init__(self, server, stubs, rate):
         self.server = server
-        warm.up(server.address)
-        self.bystander = calls.Bystander(server, stubs, rate)
+        try:
+            warm.up(server.address)
+            self.bystander = calls.Bystander(server, stubs, rate)
+        except BaseException:
+            server.stop()
+            raise
         self.watcher = watcher.Watcher(server.pid, server.metrics)
 
     def close(self):
@@ -229,6 +235,9 @@ def main():
         try:
             for _ in range(arguments.rounds):
                 runner.round(chosen, arguments.seconds, begin + arguments.limit)
+        except (RuntimeError, OSError, grpc.RpcError) as error:
+            # What was measured until then is told all the same.
+            runner.violations.append(f"the rest was not run: {error}")
         finally:
             runner.close()
     print("\n" + report.table(runner.rows) + "\n")

@@ -12,6 +12,7 @@ _HERE = pathlib.Path(__file__).resolve().parent
 KINDS = ("product", "read", "write", "connect", "scrape")
 # Longer than any call of the bystander.
 LONGEST_CALL_SECONDS = 20
+READY_SECONDS = 90
 
 
 class Bystander:
@@ -24,9 +25,9 @@ class Bystander:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
-        if not self._ready.wait(30):
+        if not self._ready.wait(READY_SECONDS):
             self.stop()
-            raise RuntimeError("the bystander did not get ready within 30 s")
+            raise RuntimeError(f"the bystander did not get ready within {READY_SECONDS} s")
 
     def _read(self):
         for line in self._process.stdout:

@@ -6,7 +6,7 @@ import time
 import sockets
 from attack import HOLDING_SECONDS, Attack, in_threads
 
-IDLE = 200
+IDLE = 100
 DRIPS = 40
 ENDLESS_BYTES = 32 << 20  # a connection, at most
 GET = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n"

@@ -14,6 +14,7 @@ PREFIX = "warm/"
 PARTS = 8
 RESULT_EXTENT = 6144  # 144 MiB of f32
 DOWNLOADS = 100
+SECONDS = 240  # of a call: nothing is measured yet
 
 
 def _fill_store(server_stub, store_bytes):
@@ -22,7 +23,7 @@ def _fill_store(server_stub, store_bytes):
     names = []
     for i in range(PARTS + 1):
         try:
-            wire.put_generated(server_stub, f"{PREFIX}{i}", extent, extent)
+            wire.put_generated(server_stub, f"{PREFIX}{i}", extent, extent, SECONDS)
             names.append(f"{PREFIX}{i}")
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.RESOURCE_EXHAUSTED:
@@ -37,7 +38,7 @@ def _read_slowly(address, name, count):
     with wire.channel(address) as channel:
         server_stub = wire.stub(channel)
         request = pb.GetMatrixRequest(matrix=pb.MatrixRef(name=name))
-        downloads = [server_stub.GetMatrix(request, timeout=120) for _ in range(count)]
+        downloads = [server_stub.GetMatrix(request, timeout=SECONDS) for _ in range(count)]
         time.sleep(1)
         for download in downloads:
             next(download)
@@ -51,7 +52,7 @@ def _products(server_stub, count):
             yield wire.multiply_header(
                 job, wire.generated_product(RESULT_EXTENT, RESULT_EXTENT, 8))
 
-    for _ in server_stub.Multiply(requests(), timeout=120):
+    for _ in server_stub.Multiply(requests(), timeout=SECONDS):
         pass
 
 
@@ -66,5 +67,5 @@ def up(address):
         for name in names:
             wire.delete(server_stub, name)
         _products(server_stub, 6)
-        for _ in server_stub.Benchmark(wire.small_benchmark(info), timeout=60):
+        for _ in server_stub.Benchmark(wire.small_benchmark(info), timeout=SECONDS):
             pass
