@@ -10,7 +10,8 @@
 # took. Needs root and debootstrap.
 #
 # --suite    the release, bookworm (Debian 12) by default; noble for Ubuntu 24.04
-# --mirror   where debootstrap gets it; its own default otherwise
+# --mirror   where debootstrap gets it; by default where this machine's apt does, or
+#            debootstrap's own default for another release
 # --root     where the root is made; a new temporary folder by default. One that
 #            is there already is used as it is
 # --overlay  a folder whose files are laid over the root first: a proxy's
@@ -57,6 +58,7 @@ make_root() {
   TARGET="${TARGET:-$(mktemp -d -t gemmd-root.XXXXXX)}"
   chmod 755 "$TARGET" 2>/dev/null || true
   if [[ ! -x $TARGET/usr/bin/apt-get ]]; then
+    MIRROR="${MIRROR:-$(apt_sources "$SUITE" | awk -v suite="$SUITE" '$2 == suite {print $1; exit}')}"
     say "debootstrap $SUITE into $TARGET"
     debootstrap --variant=minbase "$SUITE" "$TARGET" ${MIRROR:+"$MIRROR"} >"$TARGET.log" 2>&1 || {
       tail -n 20 "$TARGET.log" >&2

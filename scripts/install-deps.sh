@@ -6,7 +6,7 @@
 # build     compilers and libraries to build everything, tests included (the default)
 # runtime   the shared libraries that an installed gemmd needs
 # cuda      what scripts/install-cuda.sh needs
-# test      what tests use: Python with grpcio, a real Prometheus, cuobjdump
+# test      what tests use: Python with grpcio, a real Prometheus, cuobjdump, buildah
 # lint      formatters, linters, clang for the fuzzers
 # bundle    what scripts/bundle.sh needs
 # --list    prints the packages of the groups and whether each is there; installs nothing
@@ -66,6 +66,8 @@ python3-protobuf          its messages
 python3-numpy             its oracle
 curl                      reads /metrics
 prometheus                scrapes /metrics in a test; promtool checks the rules
+buildah                   builds the images without a container engine
+debootstrap               their base system
 LIST
     lint) cat <<'LIST' ;;
 clang-14                  builds the fuzzers

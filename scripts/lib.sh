@@ -58,6 +58,15 @@ build_jobs() {
   echo $((cores < memory_jobs ? cores : memory_jobs))
 }
 
+# apt_sources RELEASE: what apt on this machine reads of a release of Debian or Ubuntu
+# and of its updates, a line each: URI, suite, component. None of another release.
+apt_sources() {
+  have apt-get || return 0
+  # shellcheck disable=SC2016 # apt-get's own variables
+  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    awk -v release="$1" '$2 == release || index($2, release "-") == 1' | sort -u
+}
+
 # seconds_since START: whole seconds since START, a value of $SECONDS.
 seconds_since() { echo $((SECONDS - $1)); }
 

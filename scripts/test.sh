@@ -1,19 +1,17 @@
 #!/bin/bash
 # Installs what is missing, builds, and runs every test that needs no GPU.
 #
-#   scripts/test.sh [--quick] [--stage NAME]... [--budget MINUTES] [--list]
+#   scripts/test.sh [--quick] [--stage NAME]... [--list]
 #
-# --quick        without the slow stages: fuzz, tidy
+# --quick        without the slow stages: image, fuzz, tidy
 # --stage NAME   only this stage (may be given more than once)
-# --budget       stages not begun after so many minutes are skipped, and said to be;
-#                which of asan and tsan comes first is drawn from the commit's hash
 # --list         names the stages
 #
-# Every stage is run even if one before it failed. At the end stand the time of
-# each stage and a count of what passed, failed and was skipped; the exit status
-# is 0 only if nothing failed. Tests of the GPU skip themselves where there is
-# none. Build trees are build/dev (build/host without nvcc), build/asan,
-# build/tsan and build/fuzz.
+# The quick stages come first, and every stage is run even if one before it failed.
+# At the end stand the time of each stage and a count of what passed, failed and
+# was skipped; the exit status is 0 only if nothing failed. Test programs of the
+# GPU skip themselves where there is none, each as one test. Build trees are
+# build/dev (build/host without nvcc), build/asan, build/tsan and build/fuzz.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -30,19 +28,19 @@ python    ruff over every Python file
 deploy    Dockerfile, compose, Kubernetes and Prometheus files
 build     configures and builds everything, warnings are errors
 unit      every test of the build
-asan      engine and rpc tests under the address and undefined-behaviour sanitizers
-tsan      engine and rpc tests under the thread sanitizer
+image     builds the host image and runs it; the GPU image where its inputs changed
 fuzz      the fuzz targets over their corpus
+tsan      engine and rpc tests under the thread sanitizer
 tidy      clang-tidy over every C++ source
+asan      engine and rpc tests under the address and undefined-behaviour sanitizers
 "
-SLOW_STAGES="fuzz tidy"
+SLOW_STAGES="image fuzz tidy"
 # What the sanitizers run: folders of tests/.
 SANITIZED="engine rpc"
 # The version whose layout is this repository's; others differ in details.
 CLANG_FORMAT_VERSION=14.0
 
 PRESET="$(pick_preset)"
-BUDGET_MINUTES=0 # no bound
 # One line a finished step: stage, passed, failed, skipped.
 RESULTS="${GEMMD_TEST_RESULTS:-$(mktemp)}"
 
@@ -160,6 +158,30 @@ stage_unit() {
   run_ctest "build/$PRESET"
 }
 
+# image_test OPTION...: one image, built and run.
+image_test() {
+  local status=0
+  tests/deploy/image_test.sh "$@" || status=$?
+  if ((status == 77)); then count 0 0 1; return; fi
+  check "image_test.sh $*" test "$status" = 0
+}
+
+# The host image is built every time. The GPU image takes several times as long: it is
+# built where CMake's settings, the Dockerfile or what that installs are not those of
+# its last recorded build, and then for one architecture.
+stage_image() {
+  local failed=0 recorded
+  image_test --target host || failed=1
+  recorded="$(sed -n 's/^| inputs | \([0-9a-f]*\) |$/\1/p' docs/results/image-gpu.md 2>/dev/null || true)"
+  if [[ $recorded == "$(tests/deploy/image_inputs.sh)" ]]; then
+    say "ok: the GPU image's inputs are those of docs/results/image-gpu.md"
+    count 1 0 0
+  else
+    image_test --target gpu --architectures 90a-real || failed=1
+  fi
+  return "$failed"
+}
+
 stage_tidy() {
   have clang-tidy-14 || { skip clang-tidy "not installed: scripts/install-deps.sh lint"; return; }
   check "configure ($PRESET)" configure "$PRESET"
@@ -270,28 +292,10 @@ run_stage() {
 
 stage_names() { awk 'NF {print $1}' <<<"$STAGES"; }
 
-# drawn NAME...: the stages in their order, but that the commit's hash draws which
-# sanitizer comes first: the budget may have room for one of them alone.
-drawn() {
-  local commit
-  commit="$(git rev-parse HEAD 2>/dev/null || echo 0)"
-  if [[ " $* " == *" asan tsan "* ]] && ((16#${commit: -1} % 2)); then
-    printf '%s\n' "$@" | sed 's/^asan$/SECOND/; s/^tsan$/asan/; s/^SECOND$/tsan/'
-  else
-    printf '%s\n' "$@"
-  fi
-}
-
 # run_all NAME...: each stage in a process of its own, then the summary.
 run_all() {
   local name start status failed_stages=() lines=()
   for name in "$@"; do
-    if ((BUDGET_MINUTES && SECONDS > BUDGET_MINUTES * 60)); then
-      say "skipped: stage $name: the budget of $BUDGET_MINUTES minutes is spent"
-      echo "$name 0 0 1" >>"$RESULTS"
-      lines+=("$(printf '%-9s %-7s %8s' "$name" skipped 0m00s)")
-      continue
-    fi
     say "stage $name: $(awk -v name="$name" '$1 == name {$1 = ""; print substr($0, 2)}' <<<"$STAGES")"
     start=$SECONDS status=0
     GEMMD_TEST_RESULTS="$RESULTS" bash "$0" --in-stage "$name" </dev/null || status=$?
@@ -336,12 +340,7 @@ main() {
         chosen+=("$2")
         shift
         ;;
-      --budget)
-        [[ ${2-} =~ ^[1-9][0-9]{0,3}$ ]] || die "--budget is '${2-}': whole minutes of 1 to 9999 are allowed"
-        BUDGET_MINUTES="$2"
-        shift
-        ;;
-      *) die "unknown option '$1': --quick, --stage NAME, --budget MINUTES, --list and --help are known" ;;
+      *) die "unknown option '$1': --quick, --stage NAME, --list and --help are known" ;;
     esac
     shift
   done
@@ -351,7 +350,6 @@ main() {
       chosen+=("$name")
     done
   fi
-  if ((BUDGET_MINUTES)); then mapfile -t chosen < <(drawn "${chosen[@]}"); fi
   run_all "${chosen[@]}"
 }
 

@@ -1,88 +1,109 @@
 #!/bin/bash
-# Builds the `host` image for real and runs it, with buildah and without a
-# container engine. Takes a compile of the server: minutes.
+# Builds an image for real and runs it, with buildah and without a container engine.
 #
-#   tests/deploy/image_test.sh [--keep DIR]
+#   tests/deploy/image_test.sh [--target host|gpu] [--architectures LIST] [--keep DIR]
+#                              [--ccache DIR] [--report FILE] [--pack ARCHIVE]
 #
-# --keep DIR  works in DIR and leaves it there, so that the next run need not
-#             fetch the base system and the packages again
+# --target         host (the default) or gpu, which needs 10 GB of disk and has to
+#                  say that there is no GPU and to serve the host
+# --architectures  of the GPU image's kernels, such as 90a-real; all by default
+# --keep DIR       works in DIR and leaves it there, so that the next run need not
+#                  fetch the base system and the packages again
+# --ccache DIR     the compiler's cache; none by default, so that all is compiled
+# --report FILE    writes what is printed as Markdown, where all succeeded
+# --pack ARCHIVE   packs the image for tests/deploy/gpu_image.sh
 #
-# The base image is a Debian 12 of debootstrap. Needs root, buildah and
-# debootstrap; exit status 77 and a reason where one is missing.
+# The base image is a Debian 12 of debootstrap that takes packages from where this
+# machine's apt and pip take theirs. Needs root, buildah, debootstrap, curl and
+# python3 with numpy; exit status 77 and a reason where one is missing.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
+# shellcheck source=tests/deploy/image_base.sh
+source "$(dirname "${BASH_SOURCE[0]}")/image_base.sh"
 cd "$ROOT"
 
-BASE=localhost/gemmd-test-base
-IMAGE=localhost/gemmd-test
-MIRROR="${GEMMD_DEBIAN_MIRROR:-http://deb.debian.org/debian}"
 START_SECONDS=60
+# The system's, which has NumPy of scripts/install-deps.sh test.
+PYTHON=/usr/bin/python3
+
+TARGET=host
+ARCHITECTURES=""
+WORK=""
+KEEP=false
+CCACHE=""
+REPORT=""
+ARCHIVE=""
+CONTAINER=""
+SERVER=""
+# What is in the image's labels as what it was built from.
+COMMIT="$(git rev-parse --short=12 HEAD 2>/dev/null || echo image-test)"
 
 skip() { say "skipped: $*"; exit 77; }
 
-WORK=""
-keep=false
-while (($#)); do
-  case "$1" in
-    -h | --help) usage; exit 0 ;;
-    --keep)
-      (($# >= 2)) || die "--keep needs a folder"
-      WORK="$(realpath -m "$2")"
-      keep=true
-      shift
-      ;;
-    *) die "unknown option '$1': --keep and --help are known" ;;
-  esac
-  shift
-done
+# note TEXT...: a line of the report, too.
+note() { say "$@" | tee -a "$WORK/output.txt"; }
 
-[[ "$(id -u)" == 0 ]] || skip "debootstrap and chroot isolation need root"
-for tool in buildah debootstrap curl python3; do
-  have "$tool" || skip "$tool is not installed"
-done
+parse() {
+  while (($#)); do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --target | --architectures | --keep | --ccache | --report | --pack)
+        (($# >= 2)) || die "$1 needs a value"
+        case "$1" in
+          --target) TARGET="$2" ;;
+          --architectures) ARCHITECTURES="$2" ;;
+          --keep) WORK="$(realpath -m "$2")" KEEP=true ;;
+          --ccache) CCACHE="$(realpath -m "$2")" ;;
+          --report) REPORT="$(realpath -m "$2")" ;;
+          --pack) ARCHIVE="$(realpath -m "$2")" ;;
+        esac
+        shift
+        ;;
+      *) die "unknown option '$1': see --help" ;;
+    esac
+    shift
+  done
+  [[ $TARGET == host || $TARGET == gpu ]] || die "--target is '$TARGET': host and gpu are known"
+  [[ -z $ARCHIVE || $TARGET == gpu ]] || die "--pack is for --target gpu"
+}
 
-WORK="${WORK:-$(mktemp -d /var/tmp/gemmd-image.XXXXXX)}"
-mkdir -p "$WORK"
-CONTAINER=""
-SERVER=""
+check_tools() {
+  [[ "$(id -u)" == 0 ]] || skip "debootstrap and chroot isolation need root"
+  local tool
+  for tool in buildah debootstrap curl python3; do
+    have "$tool" || skip "$tool is not installed: scripts/install-deps.sh test"
+  done
+  "$PYTHON" -c 'import numpy' 2>/dev/null || skip "$PYTHON has no numpy: scripts/install-deps.sh test"
+}
 
 cleanup() {
   [[ -z $SERVER ]] || kill -KILL "$SERVER" 2>/dev/null || true
   [[ -z $CONTAINER ]] || run_buildah rm "$CONTAINER" >/dev/null 2>&1 || true
-  [[ $keep == true ]] || rm -rf --one-file-system "$WORK"
+  [[ $KEEP == true ]] || rm -rf --one-file-system "$WORK"
 }
-trap cleanup EXIT
 
 # Its own storage, without overlay mounts, so that it works inside a container too.
 run_buildah() {
   buildah --root "$WORK/storage" --runroot "$WORK/run" --storage-driver vfs "$@"
 }
 
-make_base() {
-  if run_buildah inspect --type image "$BASE" >/dev/null 2>&1; then return; fi
-  if [[ ! -e $WORK/base/etc/os-release || -e $WORK/base/debootstrap ]]; then
-    say "fetching a Debian 12 base system"
-    rm -rf --one-file-system "$WORK/base"
-    debootstrap --variant=minbase bookworm "$WORK/base" "$MIRROR" >"$WORK/debootstrap.log" 2>&1 ||
-      { tail "$WORK/debootstrap.log"; die "debootstrap failed"; }
-  fi
-  local container
-  container="$(run_buildah from scratch)"
-  run_buildah add --quiet "$container" "$WORK/base" / >/dev/null
-  run_buildah commit --quiet --rm "$container" "$BASE" >/dev/null
-  rm -rf --one-file-system "$WORK/base"
-}
-
 build_image() {
-  say "building the host image"
-  local start=$SECONDS
-  run_buildah bud --isolation chroot --format docker --layers="$keep" \
-    --file deploy/docker/Dockerfile --target host --tag "$IMAGE" \
-    --build-arg HOST_BUILD_IMAGE="$BASE" --build-arg HOST_RUNTIME_IMAGE="$BASE" \
-    --build-arg GEMMD_COMMIT=image-test . >"$WORK/build.log" 2>&1 ||
-    { tail -n 40 "$WORK/build.log"; die "the image does not build: $WORK/build.log"; }
-  say "built in $(as_time "$(seconds_since "$start")")"
+  say "building the $TARGET image: $WORK/build.log"
+  local start=$SECONDS name="${TARGET^^}" options=()
+  if [[ -n $CCACHE ]]; then
+    mkdir -p "$CCACHE"
+    options+=(--volume "$CCACHE:/root/.cache/ccache")
+  fi
+  [[ -z $ARCHITECTURES ]] || options+=(--build-arg CUDA_ARCHITECTURES="$ARCHITECTURES")
+  run_buildah bud --isolation chroot --format docker --jobs 2 --layers="$KEEP" "${options[@]}" \
+    --file deploy/docker/Dockerfile --target "$TARGET" --tag "$IMAGE" \
+    --build-arg "${name}_BUILD_IMAGE=$BASE" --build-arg "${name}_RUNTIME_IMAGE=$BASE" \
+    --build-arg GEMMD_COMMIT="$COMMIT" . >"$WORK/build.log" 2>&1 ||
+    { tail -n 40 "$WORK/build.log"; die "the image does not build"; }
+  note "the $TARGET image built in $(as_time "$(seconds_since "$start")")," \
+    "${ARCHITECTURES:+for $ARCHITECTURES, }${CCACHE:+with a compiler cache, }on $(nproc) cores" \
+    "whose load was $(cut -d ' ' -f 3 /proc/loadavg)"
 }
 
 # inspect TEMPLATE: from the image's configuration.
@@ -91,7 +112,7 @@ inspect() { run_buildah inspect --type image --format "$1" "$IMAGE"; }
 # expect NAME WANT GOT
 expect() {
   [[ $3 == "$2" ]] || die "$1: want '$2', got '$3'"
-  say "ok: $1"
+  note "ok: $1: ${2:-none}"
 }
 
 check_configuration() {
@@ -100,23 +121,73 @@ check_configuration() {
   expect "health check" "[CMD gemmctl --deadline=4s info]" \
     "$(inspect '{{.Docker.Config.Healthcheck.Test}}')"
   expect "ports" "map[50051/tcp:{} 9464/tcp:{}]" "$(inspect '{{.Docker.Config.ExposedPorts}}')"
-  expect "revision" "image-test" \
+  expect "revision" "$COMMIT" \
     "$(inspect '{{index .Docker.Config.Labels "org.opencontainers.image.revision"}}')"
+  if [[ $TARGET == gpu ]]; then
+    expect "what the NVIDIA container runtime is asked for" \
+      "NVIDIA_DRIVER_CAPABILITIES=compute,utility NVIDIA_REQUIRE_CUDA=cuda>=13.0 NVIDIA_VISIBLE_DEVICES=all" \
+      "$(environment | grep '^NVIDIA_' | LC_ALL=C sort | tr '\n' ' ' | sed 's/ $//')"
+  fi
+}
+
+# environment: of the image, one NAME=VALUE a line.
+environment() { inspect '{{range .Docker.Config.Env}}{{println .}}{{end}}' | sed '/^$/d'; }
+
+mebibytes() { du -cs --apparent-size --block-size=1 --one-file-system "$@" | awk 'END {printf "%.1f MiB", $1 / 1048576}'; }
+
+check_files() {
+  MOUNT="$(run_buildah mount "$CONTAINER")"
+  local missing
+  missing="$(inside ldd /usr/local/bin/gemmd /usr/local/bin/gemmctl | grep 'not found' || true)"
+  expect "libraries that the loader misses" "" "$missing"
+  expect "compilers in the image" "" "$(cd "$MOUNT" && find usr/bin usr/local -name '*g++*' -o -name nvcc)"
+  note "root file system $(mebibytes "$MOUNT"): base system $(mebibytes_of_base)," \
+    "gemmd $(mebibytes "$MOUNT/usr/local/bin/gemmd"), gemmctl $(mebibytes "$MOUNT/usr/local/bin/gemmctl")"
+  if [[ $TARGET == gpu ]]; then
+    note "CUDA's libraries $(mebibytes "$MOUNT"/usr/local/lib/libcu*): $(cd "$MOUNT/usr/local/lib" && echo libcu*)"
+  fi
+}
+
+mebibytes_of_base() {
+  local container
+  container="$(run_buildah from "$BASE")"
+  mebibytes "$(run_buildah mount "$container")"
+  run_buildah rm "$container" >/dev/null
 }
 
 free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# inside COMMAND...: in the container, as the image's user. Its network is this machine's.
+# inside COMMAND...: in the container, as the image's user, without capabilities. Its
+# network is this machine's.
 inside() {
-  run_buildah run --isolation chroot --env GEMMD_ADDRESS="$ADDRESS" \
+  run_buildah run --isolation chroot --cap-drop all --env GEMMD_ADDRESS="$ADDRESS" \
     --env GEMMD_METRICS_ADDRESS="$METRICS" "$CONTAINER" -- "$@"
 }
 
+# Where there is no GPU the GPU image says so and ends; it does not serve the host unasked.
+check_without_gpu() {
+  local status=0
+  inside gemmd >"$WORK/no-gpu.log" 2>&1 || status=$?
+  expect "exit status of gemmd without a GPU" 2 "$status"
+  expect "lines that it says then" 1 "$(grep -vc '^subprocess exited' "$WORK/no-gpu.log")"
+  grep -q 'there is no CUDA device' "$WORK/no-gpu.log" ||
+    { cat "$WORK/no-gpu.log"; die "gemmd does not say that there is no GPU"; }
+  note "ok: $(grep 'no CUDA device' "$WORK/no-gpu.log")"
+}
+
+# server_pid: of gemmd in the container, whose address nobody else has.
+server_pid() {
+  local folder
+  for folder in /proc/[0-9]*; do
+    if [[ $(cat "$folder/comm" 2>/dev/null) == gemmd ]] &&
+      grep -qsz "^GEMMD_ADDRESS=$ADDRESS\$" "$folder/environ"; then basename "$folder"; fi
+  done
+}
+
 start_server() {
-  CONTAINER="$(run_buildah from "$IMAGE")"
-  ADDRESS="127.0.0.1:$(free_port)" METRICS="127.0.0.1:$(free_port)"
+  local start=$SECONDS
   inside gemmd --devices=host >"$WORK/gemmd.log" 2>&1 &
   SERVER=$!
   local deadline=$((SECONDS + START_SECONDS))
@@ -128,36 +199,95 @@ start_server() {
     fi
     sleep 0.5
   done
-  say "ok: the health check's command succeeds"
+  note "ok: the health check's command succeeds, after $(seconds_since "$start") s"
+}
+
+# Operands that were not made by what is tested, and another's product of them.
+check_product() {
+  install -m 644 examples/digits/digits.npy examples/digits/axes.npy "$MOUNT/tmp/"
+  # --verify: the exit status says whether the product is right.
+  inside gemmctl multiply /tmp/digits.npy /tmp/axes.npy -o /tmp/c.npy --verify >"$WORK/multiply.txt" ||
+    { cat "$WORK/multiply.txt"; die "gemmctl cannot multiply in the image"; }
+  local line
+  line="$("$PYTHON" - "$MOUNT"/tmp/{digits,axes,c}.npy <<'PYTHON'
+import sys
+import numpy as np
+a, b, c = (np.load(path) for path in sys.argv[1:])
+want = a.astype("f8") @ b.astype("f8")
+# The usual bound on a sum of k products, each rounded.
+bound = a.shape[1] * np.finfo("f4").eps * (abs(a).astype("f8") @ abs(b).astype("f8"))
+error = abs(c - want)
+assert c.shape == want.shape and c.dtype == np.float32, (c.shape, c.dtype)
+assert (error <= bound).all(), f"largest error {error.max()}"
+print(f"{c.shape[0]}x{c.shape[1]}x{a.shape[1]}, largest difference from NumPy's {error.max():.2e}")
+PYTHON
+  )" || die "the product differs from NumPy's"
+  note "ok: a product, verified by gemmctl and by NumPy: $line"
 }
 
 check_server() {
   local pid
-  pid="$(pgrep --exact --uid 10001 --newest gemmd)" || die "no process gemmd of user 10001"
+  pid="$(server_pid)"
+  [[ $pid =~ ^[0-9]+$ ]] || die "want one process gemmd at $ADDRESS, got '$pid'"
   expect "user of the process" "10001" "$(awk '/^Uid:/ {print $2}' "/proc/$pid/status")"
   expect "capabilities of the process" "0000000000000000" \
     "$(awk '/^CapEff:/ {print $2}' "/proc/$pid/status")"
-
-  # --verify: the exit status says whether the product is right.
-  inside gemmctl multiply random:65x33:f32:1 random:33x17:f32:2 --verify -o /tmp/c.npy ||
-    die "gemmctl cannot multiply in the image"
-  inside test -s /tmp/c.npy || die "gemmctl wrote no result"
-  say "ok: a product, verified"
+  check_product
   curl -fsS "http://$METRICS/metrics" >"$WORK/metrics.txt"
-  grep -q 'gemmd_build_info{.*commit="image-test".*} 1' "$WORK/metrics.txt" ||
-    die "no gemmd_build_info of this commit in /metrics"
-  say "ok: /metrics names the commit"
+  grep -q "gemmd_build_info{.*commit=\"$COMMIT\".*} 1" "$WORK/metrics.txt" ||
+    die "no gemmd_build_info of $COMMIT in /metrics"
+  grep -q '^gemmd_jobs_total{.*outcome="OK".*} [1-9]' "$WORK/metrics.txt" ||
+    die "/metrics does not count the product"
+  note "ok: /metrics names the commit and counts the product"
 
   kill -TERM "$pid"
   local status=0
   wait "$SERVER" || status=$?
   SERVER=""
+  grep -q draining "$WORK/gemmd.log" || { cat "$WORK/gemmd.log"; die "gemmd does not say that it drains"; }
   expect "exit status after SIGTERM" 0 "$status"
 }
 
-make_base
-build_image
-check_configuration
-start_server
-check_server
-say "the host image builds, runs and multiplies"
+write_report() {
+  local title="The host image"
+  [[ $TARGET == host ]] || title="The GPU image"
+  {
+    printf '# %s\n\n' "$title"
+    printf '| | |\n| --- | --- |\n'
+    # shellcheck disable=SC2016 # Markdown
+    printf '| command | `tests/deploy/image_test.sh --target %s%s%s` |\n' "$TARGET" \
+      "${ARCHITECTURES:+ --architectures \"$ARCHITECTURES\"}" "${CCACHE:+ --ccache DIR}"
+    printf '| commit | %s |\n' "$COMMIT"
+    printf '| date | %s |\n' "$(date -u +%Y-%m-%d)"
+    printf '| inputs | %s |\n\n' "$INPUTS"
+    printf '```\n'
+    cat "$WORK/output.txt"
+    printf '```\n'
+  } >"$REPORT"
+}
+
+main() {
+  parse "$@"
+  check_tools
+  IMAGE="localhost/gemmd-test-$TARGET"
+  # Before the build: what it is built from.
+  INPUTS="$(tests/deploy/image_inputs.sh)"
+  WORK="${WORK:-$(mktemp -d /var/tmp/gemmd-image.XXXXXX)}"
+  mkdir -p "$WORK"
+  : >"$WORK/output.txt"
+  trap cleanup EXIT
+  ADDRESS="127.0.0.1:$(free_port)" METRICS="127.0.0.1:$(free_port)"
+  make_base
+  build_image
+  check_configuration
+  CONTAINER="$(run_buildah from "$IMAGE")"
+  check_files
+  if [[ $TARGET == gpu ]]; then check_without_gpu; fi
+  start_server
+  check_server
+  note "the $TARGET image builds, runs and multiplies; all of it took $(as_time $SECONDS)"
+  if [[ -n $REPORT ]]; then write_report; fi
+  if [[ -n $ARCHIVE ]]; then environment | tests/deploy/gpu_image.sh pack "$MOUNT" "$ARCHIVE"; fi
+}
+
+main "$@"

@@ -1,0 +1,27 @@
+#!/bin/bash
+# Prints a digest of what decides how the GPU image is built, beside the sources:
+# CMake's settings, the Dockerfile, what it runs, the packages and wheels.
+#
+#   tests/deploy/image_inputs.sh [--list]
+#
+# --list  the files, with the digest of each
+#
+# The lists of sources in the folders' CMakeLists.txt are not among them: the host
+# image, which is built every time, has the same.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
+cd "$ROOT"
+
+inputs() {
+  find .dockerignore CMakeLists.txt CMakePresets.json cmake deploy/docker scripts/cuda-wheels.txt \
+    scripts/install-cuda.sh scripts/install-deps.sh scripts/lib.sh -type f -print0 |
+    LC_ALL=C sort -z | xargs -0 sha256sum
+}
+
+case "${1-}" in
+  "") inputs | sha256sum | cut -c 1-64 ;;
+  --list) inputs ;;
+  -h | --help) usage ;;
+  *) die "unknown option '$1': --list and --help are known" ;;
+esac
