@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/wire.h"
 #include "grpcpp/create_channel.h"
@@ -19,6 +20,9 @@ using ::gemm::v1::DeleteMatrixResponse;
 using ::gemm::v1::GemmService;
 
 constexpr absl::Duration kCleanUpTimeout = absl::Seconds(2);
+constexpr absl::Duration kLongestKeepalive = absl::Hours(24);
+// What gRPC 1.51 says of a connection that does not answer its ping.
+constexpr absl::string_view kNoAnswer = "keepalive watchdog timeout";
 
 template <typename T>
 absl::Status CheckRange(absl::string_view field, T value, T least, T most) {
@@ -33,6 +37,14 @@ absl::Status CheckPositive(absl::string_view field, absl::Duration value) {
       absl::StrCat(field, " is ", absl::FormatDuration(value), "; it must be above 0"));
 }
 
+// gRPC counts them in an int.
+absl::Status CheckMilliseconds(absl::string_view field, absl::Duration value) {
+  if (value >= absl::Milliseconds(1) && value <= kLongestKeepalive) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " is ", absl::FormatDuration(value),
+                                                 "; it must be 1ms to ",
+                                                 absl::FormatDuration(kLongestKeepalive)));
+}
+
 absl::Status CheckOptions(const ClientOptions& options) {
   if (options.address.empty()) {
     return absl::InvalidArgumentError("address is empty; it must be like host:port");
@@ -44,6 +56,8 @@ absl::Status CheckOptions(const ClientOptions& options) {
         CheckRange<uint64_t>("max_message_bytes", options.max_message_bytes, 64 << 10, 1024 * kMiB),
         CheckPositive("default_timeout", options.default_timeout),
         CheckPositive("connect_timeout", options.connect_timeout),
+        CheckMilliseconds("keepalive_interval", options.keepalive_interval),
+        CheckMilliseconds("keepalive_timeout", options.keepalive_timeout),
         CheckPositive("transfer_ttl", options.transfer_ttl)}) {
     if (!status.ok()) return status;
   }
@@ -91,6 +105,12 @@ grpc::ChannelArguments Arguments(const ClientOptions& options, int channel) {
   args.SetInt("gemmd.channel", channel);
   // Fewer, larger reads off the socket for messages of a megabyte.
   args.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
+              static_cast<int>(absl::ToInt64Milliseconds(options.keepalive_interval)));
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+              static_cast<int>(absl::ToInt64Milliseconds(options.keepalive_timeout)));
+  // By default gRPC asks twice and then no more, until data is sent.
+  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   if (!options.user_agent.empty()) args.SetUserAgentPrefix(options.user_agent);
   if (options.tls && !options.tls->server_name.empty()) {
     args.SetSslTargetNameOverride(options.tls->server_name);
@@ -168,9 +188,9 @@ uint64_t Connection::chunk_bytes() const {
   return std::min(options_.chunk_bytes, room);
 }
 
-std::string Connection::PickDevice() {
+std::string Connection::PickDevice(const ServerInfo& now) {
   std::vector<std::string> healthy;
-  for (const auto& device : server_.devices()) {
+  for (const auto& device : now.devices()) {
     if (device.healthy()) healthy.push_back(device.name());
   }
   if (healthy.size() < 2) return "";
@@ -203,7 +223,11 @@ absl::Status Connection::Explain(const absl::Status& status, const char* what,
       // being shut down.
       return status.message() == "CANCELLED" ? gone("the server cancelled the call") : status;
     case absl::StatusCode::kUnavailable:
-      return gone(status.message());
+      if (!absl::StrContains(status.message(), kNoAnswer)) return gone(status.message());
+      return gone(absl::StrCat(
+          "nothing came for ",
+          absl::FormatDuration(options_.keepalive_interval + options_.keepalive_timeout),
+          ": the server or the network to it is gone"));
     default:
       return status;
   }

@@ -46,9 +46,10 @@ class Connection {
   uint64_t server_message_bytes() const;
   // Payload bytes of one message.
   uint64_t chunk_bytes() const;
-  // A healthy device, in turns, where several matrices must lie on the same
-  // one; empty where there is no choice.
-  std::string PickDevice();
+  // A device that is healthy in `now`, which the server has just said, in turns,
+  // where several matrices must lie on the same one; empty where there is no
+  // choice.
+  std::string PickDevice(const ServerInfo& now);
 
   absl::Duration Timeout(const CallOptions& options) const;
   absl::Time Deadline(const CallOptions& options) const;

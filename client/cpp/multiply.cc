@@ -1,5 +1,6 @@
 #include "client/cpp/multiply.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <future>
@@ -18,6 +19,8 @@ namespace gemmd::client {
 namespace {
 
 using ::gemm::v1::GemmService;
+using ::gemm::v1::GetServerInfoRequest;
+using ::gemm::v1::GetServerInfoResponse;
 using ::gemm::v1::MatrixInfo;
 using ::gemm::v1::MultiplyRequest;
 using ::gemm::v1::MultiplyResponse;
@@ -28,8 +31,6 @@ using ::gemm::v1::MultiplyUnaryResponse;
 constexpr char kMultiply[] = "/gemm.v1.GemmService/Multiply";
 
 PlanLimits LimitsOf(const Connection& connection) {
-  int healthy = 0;
-  for (const auto& device : connection.server().devices()) healthy += device.healthy() ? 1 : 0;
   const ClientOptions& options = connection.options();
   return {.chunk_bytes = connection.chunk_bytes(),
           .unary_threshold_bytes = options.unary_threshold_bytes,
@@ -37,7 +38,7 @@ PlanLimits LimitsOf(const Connection& connection) {
           .server_message_bytes = connection.server_message_bytes(),
           .client_message_bytes = options.max_message_bytes,
           .channels = connection.channels(),
-          .devices = healthy};
+          .devices = connection.server().devices_size()};
 }
 
 // The request of a product that goes as one message: the elements are in it.
@@ -77,6 +78,7 @@ class MultiplyOp : public std::enable_shared_from_this<MultiplyOp> {
  private:
   // The steps of a striped product.
   void UploadOperands();
+  void UploadTo(const GetServerInfoResponse& server);
   void MultiplyByReference();
   void FetchResult();
 
@@ -167,13 +169,32 @@ void MultiplyOp::Start() {
 }
 
 void MultiplyOp::UploadOperands() {
+  const bool any = std::any_of(plan_.sent.begin(), plan_.sent.end(),
+                               [](const SentOperand& sent) { return sent.striped; });
+  if (!any) return MultiplyByReference();
+  if (connection_.server().devices_size() < 2) return UploadTo(connection_.server());
+  // Which devices are healthy has to be known now, not when the client connected.
+  const auto request = std::make_shared<GetServerInfoRequest>();
+  task_->Unary<GetServerInfoResponse>(
+      [&](grpc::ClientContext* context, GetServerInfoResponse* response, auto completion) {
+        connection_.stub(connection_.NextChannel())
+            .async()
+            ->GetServerInfo(context, request.get(), response,
+                            [request, completion](grpc::Status status) { completion(status); });
+      },
+      [self = shared_from_this()](absl::Status status, GetServerInfoResponse& server) {
+        if (!status.ok()) return self->task_->Fail(std::move(status));
+        self->UploadTo(server);
+      });
+}
+
+void MultiplyOp::UploadTo(const GetServerInfoResponse& server) {
   std::vector<SentOperand*> striped;
   for (SentOperand& sent : plan_.sent) {
     if (sent.striped) striped.push_back(&sent);
   }
-  if (striped.empty()) return MultiplyByReference();
   ::gemm::v1::PutMatrixHeader header;
-  header.set_device(connection_.PickDevice());
+  header.set_device(connection_.PickDevice(server));
   const auto join = std::make_shared<Join>(
       striped.size(), [self = shared_from_this()] { self->MultiplyByReference(); });
   for (SentOperand* sent : striped) {

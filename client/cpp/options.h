@@ -46,7 +46,16 @@ struct ClientOptions {
   // The largest message that this client takes.
   uint64_t max_message_bytes = 64 * kMiB;
 
-  // For calls that name no timeout of their own.
+  // A connection on which nothing has come for `keepalive_interval` while a call
+  // is under way is asked whether it lives, and its calls end with UNAVAILABLE
+  // where no answer comes within `keepalive_timeout`: so a peer that is gone
+  // without a word ends a call even where nothing else bounds it. gemmd gives a
+  // connection up that is asked more often than every five seconds.
+  absl::Duration keepalive_interval = absl::Seconds(30);
+  absl::Duration keepalive_timeout = absl::Seconds(20);
+
+  // For calls that name no timeout of their own. The server bounds no product
+  // that waits or runs, so a service should name one.
   absl::Duration default_timeout = absl::InfiniteDuration();
 
   // How long Connect waits for the server to answer.

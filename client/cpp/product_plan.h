@@ -23,7 +23,7 @@ struct PlanLimits {
   uint64_t server_message_bytes = 0;
   uint64_t client_message_bytes = 0;
   int channels = 1;
-  // Healthy devices of the server.
+  // Of the server, healthy or not: one that is not now may be later.
   int devices = 1;
 };
 

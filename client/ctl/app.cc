@@ -57,8 +57,9 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
       ->capture_default_str();
   app.add_flag("--json", global.json, "Print JSON for programs instead of tables for people");
   AddParsed(app, "--deadline", global.deadline, ParseDuration,
-            "The most time that each call may take, such as 500ms or 2m; without it there is no "
-            "bound")
+            "The most time that each call may take, such as 500ms, 2m or inf for no bound; "
+            "without it 30 s for a question, 2 minutes and 1 s for each MiB for a transfer, and 1 "
+            "s for each 100 MFLOP more for a product")
       ->type_name("DURATION");
 }
 

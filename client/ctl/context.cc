@@ -16,8 +16,8 @@ absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context) 
   return client::Client::Connect(std::move(options));
 }
 
-client::CallOptions Call(const Context& context) {
-  return client::CallOptions{.timeout = context.global.deadline};
+client::CallOptions Call(const Context& context, absl::Duration deadline) {
+  return client::CallOptions{.timeout = context.global.deadline.value_or(deadline)};
 }
 
 int Fail(const Context& context, const absl::Status& status) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cpp/client.h"
+#include "client/ctl/deadline.h"
 #include "client/ctl/exit_code.h"
 #include "nlohmann/json_fwd.hpp"
 
@@ -48,8 +49,9 @@ std::string ClientVersion();
 // As the global options say.
 absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context);
 
-// Options of one call, with the global deadline.
-client::CallOptions Call(const Context& context);
+// Options of one call: with the global deadline, and where none was given with
+// `deadline`.
+client::CallOptions Call(const Context& context, absl::Duration deadline = kQuestionDeadline);
 
 // Prints "gemmctl: NOT_FOUND: sentence" and returns kExitFailed.
 int Fail(const Context& context, const absl::Status& status);

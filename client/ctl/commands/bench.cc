@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "client/ctl/bench_messages.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/render.h"
 #include "client/ctl/stop_on_signal.h"
 #include "kernels/bench/live_report.h"
 #include "kernels/bench/options.h"
@@ -119,7 +120,8 @@ class Receiver {
 
 absl::Status Measure(const Context& context, client::Client& client, const BenchCommand& command,
                      Receiver& receiver) {
-  client::CallOptions call = Call(context);
+  const auto& limits = client.server().limits();
+  client::CallOptions call = Call(context, BenchmarkDeadline(FromProto(limits.benchmark_limit())));
   call.canceller.emplace();
   const client::Canceller& canceller = *call.canceller;
   const CancelOnSignal signals(canceller);

@@ -27,9 +27,11 @@ int Run(const Context& context, const GetCommandOptions& options) {
   const absl::Time start = absl::Now();
   SteadyClock clock;
   ProgressBar bar(context.err, context.err_is_terminal, "download", [&] { return clock.Now(); });
-  client::CallOptions call = Call(context);
+  const auto known = (*client)->StatMatrix(options.matrix, Call(context));
+  if (!known.ok()) return Fail(context, known.status());
+  client::CallOptions call = Call(context, TransferDeadline(static_cast<double>(known->bytes())));
   call.progress = [&](uint64_t done, uint64_t total) { bar.Update(done, total); };
-  const auto fetched = (*client)->GetMatrix(options.matrix, {}, call);
+  const auto fetched = (*client)->GetMatrix(client::Resident::Of(*known), {}, call);
   if (!fetched.ok()) return Fail(context, fetched.status());
   const absl::Duration elapsed = absl::Now() - start;
   const absl::Status written = client::WriteNpy(options.output, fetched->matrix.view());

@@ -27,14 +27,16 @@ struct PutCommandOptions {
 
 absl::StatusOr<client::MatrixInfo> Upload(const Context& context, client::Client& client,
                                           const PutCommandOptions& options) {
-  client::CallOptions call = Call(context);
   if (const auto* generated = std::get_if<client::Generated>(&options.source)) {
-    return client.PutGenerated(*generated, options.put, call);
+    return client.PutGenerated(
+        *generated, options.put,
+        Call(context, TransferDeadline(static_cast<double>(generated->shape.bytes()))));
   }
   const auto matrix = client::ReadNpy(std::get<NpyFile>(options.source).path, options.npy_dtype);
   if (!matrix.ok()) return matrix.status();
   SteadyClock clock;
   ProgressBar bar(context.err, context.err_is_terminal, "upload", [&] { return clock.Now(); });
+  client::CallOptions call = Call(context, TransferDeadline(static_cast<double>(matrix->bytes())));
   call.progress = [&](uint64_t done, uint64_t total) { bar.Update(done, total); };
   return client.PutMatrix(matrix->view(), options.put, call);
 }

@@ -1,4 +1,5 @@
 // gemmctl multiply: one product, from files or from matrices on the server.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,44 @@ absl::StatusOr<client::Product> BuildProduct(const MultiplyOptions& options) {
   return product;
 }
 
+// The shape of an operand, which the server is asked for where it has it.
+absl::StatusOr<client::Shape> ShapeOf(const Context& context, client::Client& client,
+                                      const client::Operand& operand) {
+  if (const auto* view = std::get_if<client::MatrixView>(&operand)) return view->shape;
+  if (const auto* generated = std::get_if<client::Generated>(&operand)) return generated->shape;
+  const auto info = client.StatMatrix(std::get<client::Resident>(operand), Call(context));
+  if (!info.ok()) return info.status();
+  return client::FromProto(info->shape());
+}
+
+// Deadlines of the product, and of a transfer of all its matrices.
+struct Deadlines {
+  absl::Duration product;
+  absl::Duration transfer;
+};
+
+absl::StatusOr<Deadlines> DeadlinesOf(const Context& context, client::Client& client,
+                                      const client::Product& product) {
+  const auto a = ShapeOf(context, client, product.a);
+  if (!a.ok()) return a.status();
+  const auto b = ShapeOf(context, client, product.b);
+  if (!b.ok()) return b.status();
+  const int64_t m = product.transpose_a ? a->cols : a->rows;
+  const int64_t k = product.transpose_a ? a->rows : a->cols;
+  const int64_t n = product.transpose_b ? b->rows : b->cols;
+  // C, the bias and the result have at most eight bytes an element.
+  const double elements = static_cast<double>(m) * static_cast<double>(n);
+  const double bytes =
+      static_cast<double>(a->bytes()) + static_cast<double>(b->bytes()) + 24 * elements;
+  Deadlines deadlines{.product = ProductDeadline(bytes, 2 * elements * static_cast<double>(k)),
+                      .transfer = TransferDeadline(bytes)};
+  // The server's own limit is to be heard of first.
+  if (product.server_timeout != absl::InfiniteDuration()) {
+    deadlines.product = std::max(deadlines.product, product.server_timeout + kQuestionDeadline);
+  }
+  return deadlines;
+}
+
 absl::StatusOr<HostOperands> OperandsOf(client::Client& client, const client::Product& product,
                                         const client::CallOptions& call) {
   HostOperands operands;
@@ -73,13 +112,13 @@ absl::StatusOr<HostOperands> OperandsOf(client::Client& client, const client::Pr
   return operands;
 }
 
-absl::StatusOr<gemm::Agreement> Verify(const Context& context, client::Client& client,
-                                       const MultiplyOptions& options,
+absl::StatusOr<gemm::Agreement> Verify(client::Client& client, const MultiplyOptions& options,
                                        const client::Product& product, const HostOperands& operands,
-                                       const client::ProductResult& result) {
+                                       const client::ProductResult& result,
+                                       const client::CallOptions& call) {
   client::MatrixView elements = result.matrix.view();
   if (options.no_stream) {
-    auto fetched = ElementsOf(client, client::Resident::Of(*result.kept), Call(context));
+    auto fetched = ElementsOf(client, client::Resident::Of(*result.kept), call);
     if (!fetched.ok()) return fetched.status();
     elements = *std::move(fetched);
   }
@@ -145,10 +184,11 @@ void PrintTable(const Context& context, const MultiplyOptions& options,
 
 absl::StatusOr<client::ProductResult> Multiply(const Context& context, client::Client& client,
                                                const MultiplyOptions& options,
-                                               const client::Product& product) {
+                                               const client::Product& product,
+                                               absl::Duration deadline) {
   SteadyClock clock;
   ProgressBar bar(context.err, context.err_is_terminal, "multiply", [&] { return clock.Now(); });
-  client::CallOptions call = Call(context);
+  client::CallOptions call = Call(context, deadline);
   call.transport = options.transport;
   call.progress = [&](uint64_t done, uint64_t total) { bar.Update(done, total); };
   return client.Multiply(product, call);
@@ -161,14 +201,17 @@ int Run(const Context& context, const MultiplyOptions& options) {
   if (!product.ok()) return Fail(context, product.status());
   const auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
+  const auto deadlines = DeadlinesOf(context, **client, *product);
+  if (!deadlines.ok()) return Fail(context, deadlines.status());
+  const client::CallOptions transfer = Call(context, deadlines->transfer);
   HostOperands operands;
   if (options.verify) {
     // Before the product, which may release them.
-    auto loaded = OperandsOf(**client, *product, Call(context));
+    auto loaded = OperandsOf(**client, *product, transfer);
     if (!loaded.ok()) return Fail(context, loaded.status());
     operands = *std::move(loaded);
   }
-  const auto result = Multiply(context, **client, options, *product);
+  const auto result = Multiply(context, **client, options, *product, deadlines->product);
   if (!result.ok()) return Fail(context, result.status());
   if (!options.output.empty()) {
     const absl::Status written = client::WriteNpy(options.output, result->matrix.view());
@@ -176,7 +219,7 @@ int Run(const Context& context, const MultiplyOptions& options) {
   }
   std::optional<gemm::Agreement> agreement;
   if (options.verify) {
-    const auto checked = Verify(context, **client, options, *product, operands, *result);
+    const auto checked = Verify(**client, options, *product, operands, *result, transfer);
     if (!checked.ok()) return Fail(context, checked.status());
     agreement = *checked;
   }
