@@ -28,6 +28,7 @@ python    ruff over every Python file
 deploy    Dockerfile, compose, Kubernetes and Prometheus files
 build     configures and builds everything, warnings are errors
 unit      every test of the build
+attacks   hostile clients against a server of that build, others being served meanwhile
 image     builds the host image and runs it; the GPU image where its inputs changed
 fuzz      the fuzz targets over their corpus
 tsan      engine and rpc tests under the thread sanitizer
@@ -180,6 +181,11 @@ stage_image() {
     image_test --target gpu --architectures 90a-real || failed=1
   fi
   return "$failed"
+}
+
+stage_attacks() {
+  check "attacks" /usr/bin/python3 tests/attacks/attacks.py --devices host \
+    --start-gemmd "build/$PRESET/server/gemmd" --seconds 300
 }
 
 stage_tidy() {
