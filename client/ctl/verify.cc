@@ -111,7 +111,7 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
   }
   gemm::Problem problem;
   problem.k = left.inner();
-  problem.alpha = product.alpha;
+  problem.alpha = product.alpha * product.scale_a * product.scale_b;
   problem.activation = ToActivation(product.activation);
   problem.leaky_slope = product.leaky_slope;
   gemm::Operands memory;

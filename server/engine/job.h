@@ -59,6 +59,8 @@ struct JobSpec {
   bool transpose_a = false;
   bool transpose_b = false;
   double alpha = 1;
+  double scale_a = 1;  // an element of A, or of B, stands for its value times this
+  double scale_b = 1;
   double beta = 0;
   gemm::Activation activation = gemm::Activation::kNone;
   double leaky_slope = 0.01;

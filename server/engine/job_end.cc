@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "gemm/scalars.h"
 #include "server/engine/job_impl.h"
 
 namespace gemmd {
@@ -23,7 +24,9 @@ void JobImpl::OnComputed(absl::Status status, std::shared_ptr<JobHoldings> holdi
     if (holdings->staged != nullptr) {
       phases.transpose = device().Elapsed(*holdings->kernel_begin, *holdings->staged);
     }
-    report_.flops = gemm::Flops(admitted_.plan.problem);
+    // Without a product there is no speed to speak of.
+    const gemm::Problem& problem = admitted_.plan.problem;
+    report_.flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem);
     report_.bytes_in = admitted_.payload_bytes;
     where_ = "while the result was sent";
     if (result_block) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "gemm/scalars.h"
 
 namespace gemmd {
 namespace {
@@ -50,25 +51,29 @@ gemm::Compute DefaultCompute(gemm::DType type) {
   return type == gemm::DType::kF64 ? gemm::Compute::kF64 : gemm::Compute::kF32;
 }
 
-absl::Status CheckScalars(const JobSpec& spec) {
-  const std::pair<const char*, double> scalars[] = {
-      {"alpha", spec.alpha}, {"beta", spec.beta}, {"leaky_slope", spec.leaky_slope}};
-  for (const auto& [name, value] : scalars) {
-    if (!std::isfinite(value)) {
-      return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, ", but must be finite"));
-    }
+// The scales are part of alpha from here on.
+absl::Status SetScalars(const JobSpec& spec, gemm::Problem& p) {
+  p.alpha = spec.alpha * spec.scale_a * spec.scale_b;
+  p.beta = spec.beta;
+  p.leaky_slope = spec.leaky_slope;
+  if (std::isfinite(spec.alpha) && (spec.scale_a != 1 || spec.scale_b != 1)) {
+    const absl::Status status =
+        gemm::CheckScalar("alpha * scale_a * scale_b", p.alpha, p.types.compute);
+    if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  return gemm::CheckScalars(p);
 }
 
 }  // namespace
 
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) {
-  absl::Status status = CheckScalars(spec);
-  if (!status.ok()) return status;
   const Shape& a = *shapes[Role::kA];
   const Shape& b = *shapes[Role::kB];
   Plan plan;
+  gemm::Problem& p = plan.problem;
+  p.types.compute = spec.compute.value_or(DefaultCompute(a.type));
+  absl::Status status = SetScalars(spec, p);
+  if (!status.ok()) return status;
   plan.m = spec.transpose_a ? a.cols : a.rows;
   plan.k = spec.transpose_a ? a.rows : a.cols;
   plan.n = spec.transpose_b ? b.rows : b.cols;
@@ -88,7 +93,6 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   // Stored column-major means the rows in memory are the transpose.
   const bool a_transposed = spec.transpose_a != a.column_major;
   const bool b_transposed = spec.transpose_b != b.column_major;
-  gemm::Problem& p = plan.problem;
   plan.swapped = spec.output_column_major;
   p.m = plan.swapped ? plan.n : plan.m;
   p.n = plan.swapped ? plan.m : plan.n;
@@ -96,14 +100,11 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   p.trans_a = plan.swapped ? !b_transposed : a_transposed;
   p.trans_b = plan.swapped ? !a_transposed : b_transposed;
   p.types = {plan.swapped ? b.type : a.type, plan.swapped ? a.type : b.type, plan.result.type,
-             spec.compute.value_or(DefaultCompute(a.type))};
-  p.alpha = spec.alpha;
-  p.beta = spec.beta;
+             p.types.compute};
   if (shapes[Role::kBias].has_value()) {
     p.bias = plan.swapped ? gemm::BiasAxis::kRows : gemm::BiasAxis::kColumns;
   }
   p.activation = spec.activation;
-  p.leaky_slope = spec.leaky_slope;
   return plan;
 }
 

@@ -34,7 +34,7 @@ struct JobReport {
   PhaseDurations phases;
   uint64_t bytes_in = 0;   // payload received
   uint64_t bytes_out = 0;  // payload sent
-  double flops = 0;        // 2 m n k; 0 where the kernel did not run
+  double flops = 0;        // 2 m n k; 0 where no product was made
 
   double tflops() const {
     const double seconds = absl::ToDoubleSeconds(phases.kernel);

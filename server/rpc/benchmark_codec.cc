@@ -186,7 +186,7 @@ class BenchmarkParser {
 
   absl::Status InputsAndBudget() {
     if (request_.has_inputs()) {
-      const auto inputs = ParseGenerator(request_.inputs(), "inputs");
+      const auto inputs = ParseGenerator(request_.inputs(), std::nullopt, "inputs");
       if (!inputs.ok()) return inputs.status();
       spec_.inputs = *inputs;
     }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "gemm/reference.h"
 #include "server/rpc/status.h"
 #include "server/rpc/vocabulary.h"
 
@@ -106,8 +107,9 @@ class ProductParser {
         return absl::OkStatus();
       }
       case v1::Operand::kGenerator: {
-        const absl::StatusOr<gemm::GeneratorSpec> generator =
-            ParseGenerator(operand.generator(), Sub(field, "generator"));
+        const absl::StatusOr<gemm::GeneratorSpec> generator = ParseGenerator(
+            operand.generator(), spec.shape ? std::optional(spec.shape->type) : std::nullopt,
+            Sub(field, "generator"));
         if (!generator.ok()) return generator.status();
         spec.source = FromGenerator{*generator};
         return absl::OkStatus();
@@ -152,22 +154,22 @@ class ProductParser {
     return status;
   }
 
-  // Scales are part of alpha from here on.
-  absl::Status Scale(bool given, double scale, absl::string_view field) {
+  static absl::Status Scale(bool given, double scale, absl::string_view field, double& out) {
     if (!given) return absl::OkStatus();
     if (!std::isfinite(scale) || scale <= 0) {
       return FieldError(field, absl::StrCat(scale, "; it must be finite and above 0"));
     }
-    request_.spec.alpha *= scale;
+    out = scale;
     return absl::OkStatus();
   }
 
   absl::Status Scalars() {
     JobSpec& spec = request_.spec;
     if (product_.has_alpha()) spec.alpha = product_.alpha();
-    absl::Status scales = Scale(product_.has_scale_a(), product_.scale_a(), "product.scale_a");
+    absl::Status scales =
+        Scale(product_.has_scale_a(), product_.scale_a(), "product.scale_a", spec.scale_a);
     if (scales.ok()) {
-      scales = Scale(product_.has_scale_b(), product_.scale_b(), "product.scale_b");
+      scales = Scale(product_.has_scale_b(), product_.scale_b(), "product.scale_b", spec.scale_b);
     }
     if (!scales.ok()) return scales;
     if (product_.has_beta()) spec.beta = product_.beta();
@@ -233,7 +235,18 @@ absl::StatusOr<absl::Duration> ParseDuration(const google::protobuf::Duration& d
 }
 
 absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const v1::Generator& generator,
+                                                   std::optional<gemm::DType> type,
                                                    absl::string_view field) {
+  // Elements are rounded to f32 first, those of f64 too.
+  const gemm::DType element = type.value_or(gemm::DType::kF32) == gemm::DType::kF64
+                                  ? gemm::DType::kF32
+                                  : type.value_or(gemm::DType::kF32);
+  const auto fits = [&](const std::string& name, double value) {
+    if (std::isfinite(gemm::RoundedElement(value, element))) return absl::OkStatus();
+    return FieldError(Sub(field, name),
+                      absl::StrCat(value, "; elements go through ", gemm::Name(element),
+                                   ", whose largest is ", gemm::LargestFinite(element)));
+  };
   gemm::GeneratorSpec spec{.seed = generator.seed()};
   switch (generator.distribution_case()) {
     case v1::Generator::kUniform: {
@@ -244,6 +257,9 @@ absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const v1::Generator& generato
       if (!std::isfinite(low) || !std::isfinite(high) || low >= high) {
         return FieldError(Sub(field, "uniform"), absl::StrCat("low ", low, ", high ", high,
                                                               "; low < high and both finite"));
+      }
+      for (const auto& [name, value] : {std::pair("uniform.low", low), {"uniform.high", high}}) {
+        if (absl::Status status = fits(name, value); !status.ok()) return status;
       }
       spec.low_or_mean = low;
       spec.high_or_stddev = high;
@@ -257,6 +273,10 @@ absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const v1::Generator& generato
       if (!std::isfinite(mean) || !std::isfinite(stddev) || stddev <= 0) {
         return FieldError(Sub(field, "normal"), absl::StrCat("mean ", mean, ", stddev ", stddev,
                                                              "; stddev > 0 and both finite"));
+      }
+      for (const auto& [name, value] :
+           {std::pair("normal.mean", mean), {"normal.stddev", stddev}}) {
+        if (absl::Status status = fits(name, value); !status.ok()) return status;
       }
       spec.low_or_mean = mean;
       spec.high_or_stddev = stddev;
@@ -307,7 +327,7 @@ absl::StatusOr<UploadSpec> ParseUpload(const v1::PutMatrixHeader& header,
         absl::StrCat(spec.upload_id.size(), " bytes; it must have 1 to ", kMaxNameBytes));
   }
   if (header.has_generator()) {
-    const auto generator = ParseGenerator(header.generator(), "header.generator");
+    const auto generator = ParseGenerator(header.generator(), spec.shape.type, "header.generator");
     if (!generator.ok()) return generator.status();
     spec.generator = *generator;
   }

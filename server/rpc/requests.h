@@ -41,7 +41,10 @@ absl::StatusOr<DownloadSpec> ParseDownload(const gemm::v1::GetMatrixRequest& req
 absl::StatusOr<absl::Duration> ParseDuration(const google::protobuf::Duration& duration,
                                              absl::Duration shortest, absl::string_view field);
 
+// For elements of `type`, which must have room for the distribution's numbers. Where
+// the type is not known yet it is f32, through which the elements of every type go.
 absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const gemm::v1::Generator& generator,
+                                                   std::optional<gemm::DType> type,
                                                    absl::string_view field);
 
 absl::StatusOr<MatrixKey> ParseKey(const gemm::v1::MatrixRef& ref, absl::string_view field);

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from elements import FP8, generate, round_to
+from elements import FP8, generate, round_to, special
 
 # (type of A, of B, of D, arithmetic).
 COMBINATIONS = [
@@ -42,7 +42,7 @@ def record(m, n, k, combination, seed, **fields):
                 layout_d="row", alpha=1.0, beta=0.0, scale_a=1.0, scale_b=1.0, bias=False, activation="none", slope=0.01,
                 source_a="payload", source_b="payload", source_c="payload",
                 source_bias="payload", result="stream", unary=False, kernel="", exact=False,
-                seed=seed)
+                special="", seed=seed)
     base.update(fields)
     return base
 
@@ -59,6 +59,7 @@ def describe(p):
     parts += ["bias"] if p["bias"] else []
     parts += ["unary"] if p["unary"] else []
     parts += ["exact"] if p["exact"] else []
+    parts += [f"special={p['special']}"] if p["special"] else []
     parts += [f"kernel={p['kernel']}"] if p["kernel"] else []
     return " ".join(parts) + f" seed={p['seed']}"
 
@@ -117,7 +118,30 @@ def draw(p):
             operands[role] = (round_to(values, types[role]), None)
         else:
             operands[role] = (round_to(rng.standard_normal(shape), types[role]), None)
+    put_specials(p, operands, types)
     return operands
+
+
+def put_specials(p, operands, types):
+    """NaN and infinities where the record asks for them.
+
+    "factors": all of A and B. "c": all of C. "elements": some of A, B and C.
+    """
+    def put(role, value, *where):
+        operands[role][0][where or ...] = special(value, types[role])
+
+    if p["special"] == "factors":
+        put("a", "nan")
+        put("b", "inf")
+    if p["special"] == "c":
+        put("c", "nan")
+    if p["special"] == "elements":
+        put("a", "nan", 0, 0)
+        put("a", "inf", -1, -1)
+        put("b", "inf", 0, -1)
+        if "c" in operands:
+            put("c", "inf", -1, 0)
+            put("c", "nan", -1, 1)
 
 
 def layouts_and_transposes(rng, shape):
@@ -189,6 +213,27 @@ def random_shapes(rng, count, limit):
                  for _ in range(3)]
         combination = COMBINATIONS[i % len(COMBINATIONS)]
         yield vary(record(*shape, combination, rng.getrandbits(32)), rng)
+
+
+def special_values(rng, rows, shapes):
+    """Scalars that are 0, or so in their type, and NaN and infinities, for (kernel, combination)."""
+    tiny = 1e-60
+    variants = [
+        dict(special="factors", alpha=0.0, beta=1.0, activation="none", bias=False),
+        dict(special="factors", alpha=tiny, beta=0.0, activation="relu", bias=True),
+        dict(special="c", alpha=2.0, beta=tiny, activation="leaky_relu", slope=0.5),
+        dict(special="elements", alpha=-1.0, beta=0.0, activation="leaky_relu", slope=0.0),
+        dict(special="elements", alpha=1.0, beta=-1.0, activation="relu", bias=True),
+    ]
+    for (name, combination), shape, variant in itertools.product(rows, shapes, variants):
+        if combination[3] == "f64" and tiny in (variant["alpha"], variant["beta"]):
+            continue
+        p = vary(record(*shape, combination, rng.getrandbits(32)), rng)
+        p.update(variant, kernel=name, exact=True, scale_a=1.0, scale_b=1.0)
+        for role in ("a", "b", "c", "bias"):
+            if p["source_" + role] == "generated":
+                p["source_" + role] = "resident"
+        yield p
 
 
 def kernels_by_name(rng, rows, shapes):

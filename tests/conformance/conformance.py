@@ -62,6 +62,9 @@ def groups(quick, rng, run, server):
         ("kernels", of(cases.kernels_by_name(
             rng, checks.named_kernels(server),
             [(33, 65, 17)] if quick else [(128, 256, 192), (257, 129, 77), (1, 300, 513)]))),
+        ("special-values", of(cases.special_values(
+            rng, checks.named_kernels(server),
+            [(9, 12, 7)] if quick else [(33, 24, 17), (129, 77, 65)]))),
         ("generator", lambda tally: checks.generator(tally, server, rng)),
         ("transfers", lambda tally: checks.transfers(tally, server, rng, quick)),
         ("one-stream", lambda tally: checks.one_stream(tally, server, rng, 60 if quick else 300)),

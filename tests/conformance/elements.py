@@ -63,6 +63,14 @@ def round_to(values, dtype):
     return _round_to_fp8(single, dtype) if dtype in FP8 else single.astype(WIRE[dtype])
 
 
+def special(name, dtype):
+    """The wire element that is "nan" or "inf"; e4m3 has no infinity, and gives NaN for it."""
+    codes = {"bf16": (0x7FC0, 0x7F80), "e4m3": (0x7F, 0x7F), "e5m2": (0x7E, 0x7C)}
+    if dtype in codes:
+        return WIRE[dtype].type(codes[dtype][name == "inf"])
+    return WIRE[dtype].type(name)
+
+
 def to_double(elements, dtype):
     """Wire elements as f64, exactly."""
     if dtype == "bf16":

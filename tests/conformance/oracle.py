@@ -86,21 +86,35 @@ def accumulation_factor(k, dtype, compute):
 
 def epilogue_unit(compute):
     """Unit roundoff of the arithmetic after the sum: alpha, beta C, bias, activation."""
-    return {"f64": 2.0**-53, "f16": 2.0**-10}.get(compute, 2.0**-24)
+    return 2.0**-53 if compute == "f64" else 2.0**-24
 
 
 def activate(backend, x, activation, slope):
     """act(x) and a Lipschitz constant of act."""
     xp = backend.xp
-    if activation == "relu":
-        return xp.where(x > 0, x, 0 * x), 1.0
+    zero = xp.zeros_like(x)
+    if activation == "relu" or (activation == "leaky_relu" and slope == 0):
+        return xp.where(x < 0, zero, x), 1.0
     if activation == "leaky_relu":
         return xp.where(x > 0, x, slope * x), max(1.0, abs(slope))
     if activation == "gelu":
-        return x / 2 * (1 + backend.erf(x / math.sqrt(2.0))), 1.13
+        # Below -40 it is 0, and -inf * 0 must not be made of it.
+        inside = xp.where(x < -40, zero, x)
+        return inside / 2 * (1 + backend.erf(inside / math.sqrt(2.0))), 1.13
     return x, 1.0
 
 
+def scalars(p):
+    """alpha (the scales in it), beta and the slope of a record, as they count.
+
+    They are rounded to the type of the arithmetic after the sum: f64 where the product
+    computes in f64, f32 everywhere else. Zero, also by that rounding, leaves its term out.
+    """
+    values = (p["alpha"] * p["scale_a"] * p["scale_b"], p["beta"], p["slope"])
+    return values if p["compute"] == "f64" else tuple(float(np.float32(v)) for v in values)
+
+
+@np.errstate(invalid="ignore", over="ignore")
 def expected(backend, p, a, b, c, bias):
     """D in float64 and the tolerance of each element, for a problem record `p`.
 
@@ -111,18 +125,21 @@ def expected(backend, p, a, b, c, bias):
     """
     xp = backend.xp
     left, right = backend.array(to_double(a, p["a_type"])), backend.array(to_double(b, p["b_type"]))
-    alpha = p["alpha"] * p["scale_a"] * p["scale_b"]
-    pre = alpha * (left @ right)
-    # The same additions with every sign positive: the scale of the rounding errors.
-    magnitude = abs(alpha) * (xp.abs(left) @ xp.abs(right))
+    alpha, beta, slope = scalars(p)
+    if alpha != 0:
+        pre = alpha * (left @ right)
+        # The same additions with every sign positive: the scale of the rounding errors.
+        magnitude = abs(alpha) * (xp.abs(left) @ xp.abs(right))
+    else:
+        pre = magnitude = backend.array(np.zeros((left.shape[0], right.shape[1])))
     terms = magnitude
-    if c is not None and p["beta"] != 0:
-        term = p["beta"] * backend.array(to_double(c, p["d_type"]))
+    if c is not None and beta != 0:
+        term = beta * backend.array(to_double(c, p["d_type"]))
         pre, terms = pre + term, terms + xp.abs(term)
     if bias is not None:
         term = backend.array(to_double(bias, p["d_type"]))
         pre, terms = pre + term, terms + xp.abs(term)
-    value, lipschitz = activate(backend, pre, p["activation"], p["slope"])
+    value, lipschitz = activate(backend, pre, p["activation"], slope)
     u = epilogue_unit(p["compute"])
     before = accumulation_factor(p["k"], p["a_type"], p["compute"]) * magnitude + 4 * u * terms
     if p["activation"] in ("gelu", "leaky_relu"):
@@ -133,24 +150,37 @@ def expected(backend, p, a, b, c, bias):
     return value, tolerance
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def worst_ratio(backend, got, value, tolerance):
-    """(largest |got - value| / tolerance, its flat index). Anything not finite counts as inf."""
+    """(largest |got - value| / tolerance, its flat index).
+
+    NaN is right where NaN is expected, and an infinity where that one is. What else is not
+    finite counts as inf.
+    """
     xp = backend.xp
-    ratio = xp.abs(backend.array(got) - value) / tolerance
-    ratio = xp.where(xp.isfinite(ratio), ratio, 0 * tolerance + math.inf)
+    got = backend.array(got)
+    ratio = xp.abs(got - value) / tolerance
+    ratio = xp.where(xp.isfinite(ratio), ratio, xp.zeros_like(value) + math.inf)
+    as_expected = (got == value) | (xp.isnan(got) & xp.isnan(value))
+    # A finite value that infinite operands led to has no tolerance: 0 of a relu.
+    ratio = xp.where(as_expected, xp.zeros_like(value), ratio)
     index = int(ratio.argmax())
     return float(ratio.reshape(-1)[index]), index
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def exact(p, a, b, c, bias):
     """D in float64 where every step is exact: small integers, and powers of two as factors.
 
     No tolerance goes with it: one rounding to the type of D is all that may happen.
     """
     backend = Backend("numpy")
-    pre = p["alpha"] * p["scale_a"] * p["scale_b"] * (to_double(a, p["a_type"]) @ to_double(b, p["b_type"]))
-    if c is not None and p["beta"] != 0:
-        pre = pre + p["beta"] * to_double(c, p["d_type"])
+    alpha, beta, slope = scalars(p)
+    pre = np.zeros((a.shape[0], b.shape[1]))
+    if alpha != 0:
+        pre = alpha * (to_double(a, p["a_type"]) @ to_double(b, p["b_type"]))
+    if c is not None and beta != 0:
+        pre = pre + beta * to_double(c, p["d_type"])
     if bias is not None:
         pre = pre + to_double(bias, p["d_type"])
-    return activate(backend, pre, p["activation"], p["slope"])[0]
+    return activate(backend, pre, p["activation"], slope)[0]

@@ -59,6 +59,45 @@ class OracleTest(unittest.TestCase):
                 got[-1, -1] = poison
                 self.assertGreater(self.ratio(p, inputs, got), 1, cases.describe(p))
 
+    def test_a_factor_of_zero_leaves_its_term_out(self):
+        for combination in cases.COMBINATIONS:
+            for tiny in (0.0, 1e-60):
+                if tiny and combination[3] == "f64":
+                    continue
+                p = cases.record(5, 6, 7, combination, 3, special="factors", exact=True,
+                                 alpha=tiny, beta=1.0)
+                inputs = operands_of(p)
+                c = to_double(inputs[2], p["d_type"])
+                self.assertLessEqual(self.ratio(p, inputs, c), 1, cases.describe(p))
+                self.assertTrue((oracle.exact(p, *inputs) == c).all())
+                p.update(special="c", exact=True, alpha=1.0, beta=tiny or 1e-60)
+                if combination[3] == "f64":
+                    continue
+                value = oracle.expected(self.backend, p, *operands_of(p))[0]
+                self.assertTrue(np.isfinite(value).all(), cases.describe(p))
+
+    def test_nan_and_infinities_are_right_only_where_they_belong(self):
+        p = cases.record(5, 6, 7, ("f32", "f32", "f32", "f32"), 3, special="elements", exact=True)
+        inputs = operands_of(p)
+        value = oracle.expected(self.backend, p, *inputs)[0]
+        self.assertTrue(np.isnan(value[0]).all())
+        self.assertLessEqual(self.ratio(p, inputs, value), 1)
+        for replaced in (0.0, np.inf, -np.inf):
+            wrong = value.copy()
+            wrong[0, 0] = replaced
+            self.assertGreater(self.ratio(p, inputs, wrong), 1)
+        wrong = value.copy()
+        wrong[1, 1] = np.nan
+        self.assertGreater(self.ratio(p, inputs, wrong), 1)
+
+    def test_activations_of_minus_infinity_and_nan(self):
+        x = np.array([-np.inf, np.nan, np.inf])
+        for activation, slope, wanted in (("relu", 0.01, 0), ("leaky_relu", 0.0, 0),
+                                          ("leaky_relu", 0.5, -np.inf), ("gelu", 0.01, 0)):
+            got = oracle.activate(self.backend, x, activation, slope)[0]
+            self.assertEqual([got[0], got[2]], [wanted, np.inf], activation)
+            self.assertTrue(np.isnan(got[1]), activation)
+
     def test_tanh_gelu_is_wrong_in_f32(self):
         p = cases.record(60, 60, 4, ("f32", "f32", "f32", "f32"), 3, activation="gelu")
         inputs = operands_of(p)

@@ -181,7 +181,7 @@ class Runner:
                   operands["bias"][0] if "bias" in operands else None)
         if p["exact"]:
             want = to_double(round_to(oracle.exact(p, *inputs), p["d_type"]), p["d_type"])
-            wrong = np.flatnonzero(~(got == want))
+            wrong = np.flatnonzero(~((got == want) | (np.isnan(got) & np.isnan(want))))
             if wrong.size:
                 i, j = divmod(int(wrong[0]), p["n"])
                 return (f"{wrong.size} elements are not exact; D[{i},{j}] is {got[i, j]!r}, "
