@@ -129,7 +129,23 @@ void AddEpilogues(std::vector<BadJob>& jobs) {
                            p.set_scale_a(1e300);
                            p.set_scale_b(1e300);
                          },
-                         {"alpha is inf", "finite"}));
+                         {"alpha * scale_a * scale_b is inf", "finite"}));
+  jobs.push_back(Invalid("ScaledAlphaBeyondF32",
+                         [](auto& p, auto&) {
+                           p.set_alpha(1e30);
+                           p.set_scale_b(1e30);
+                         },
+                         {"alpha * scale_a * scale_b is 1e+60", "3.40282e+38", "f32"}));
+  jobs.push_back(Invalid("AlphaBeyondF32", [](auto& p, auto&) { p.set_alpha(-1e300); },
+                         {"alpha is -1e+300", "-3.40282e+38 to 3.40282e+38", "f32"}));
+  jobs.push_back(Invalid("BetaBeyondF32",
+                         [](auto& p, auto&) {
+                           p.set_beta(1e39);
+                           *p.mutable_c() = GeneratedOperand({8, 6, gemm::DType::kF32}, 1);
+                         },
+                         {"beta is 1e+39", "3.40282e+38", "f32"}));
+  jobs.push_back(Invalid("LeakySlopeBeyondF32", [](auto& p, auto&) { p.set_leaky_slope(1e300); },
+                         {"leaky_slope is 1e+300", "3.40282e+38", "f32"}));
   jobs.push_back(Invalid("AlphaNotANumber", [](auto& p, auto&) { p.set_alpha(kNan); },
                          {"alpha is nan", "finite"}));
   jobs.push_back(Invalid("InfiniteBeta",
@@ -241,6 +257,19 @@ void AddGenerators(std::vector<BadJob>& jobs) {
       "NegativeDeviation",
       [](auto& p, auto&) { p.mutable_a()->mutable_generator()->mutable_normal()->set_stddev(-1); },
       {"product.a.generator.normal", "stddev -1"}));
+  jobs.push_back(Invalid("GeneratorBeyondItsType",
+                         [](auto& p, auto&) {
+                           p.mutable_a()->mutable_shape()->set_dtype(v1::DATA_TYPE_F16);
+                           p.mutable_a()->mutable_generator()->mutable_uniform()->set_high(65520);
+                         },
+                         {"product.a.generator.uniform.high: 65520", "f16", "65504"}));
+  jobs.push_back(Invalid("GeneratorBeyondF32",
+                         [](auto& p, auto&) {
+                           p.mutable_a()->mutable_shape()->set_dtype(v1::DATA_TYPE_F64);
+                           p.mutable_a()->mutable_generator()->mutable_normal()->set_mean(1e300);
+                           p.mutable_a()->mutable_generator()->mutable_normal()->set_stddev(1);
+                         },
+                         {"product.a.generator.normal.mean: 1e+300", "f32", "3.40282e+38"}));
 }
 
 void AddResults(std::vector<BadJob>& jobs) {
