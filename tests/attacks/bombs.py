@@ -76,5 +76,5 @@ def _end(connection, stream):
 
 ATTACKS = [
     Attack("bombs", f"{CALLS} callers with compressed messages of {INFLATED >> 20} MiB", inflate,
-           peak_mib=96),
+           seconds=5.0, peak_mib=96),
 ]
