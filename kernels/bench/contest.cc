@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "gemm/run.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/bench/types_pattern.h"
 
@@ -111,7 +112,9 @@ Contest::Entrant Contest::MakeEntrant(const Candidate& candidate) const {
       .candidate = candidate,
       .name = std::string(kernel.name),
       .family = std::string(kernel.family),
-      .launch = candidate.launch ? candidate.launch : kernel.launch,
+      .launch = candidate.launch
+                    ? candidate.launch
+                    : [&kernel](const Launch& launch) { return RunProduct(kernel, launch); },
       .workspace_bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem_),
       .most_samples = rules_.iterations};
 }

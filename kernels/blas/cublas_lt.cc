@@ -1,5 +1,5 @@
 // The table of the cuBLASLt family: the heuristic's choice for each problem, with
-// bias and relu in its epilogue where it has one.
+// the bias in its epilogue where that is right.
 #include "kernels/blas/lt_fp8.h"
 #include "kernels/blas/lt_product.h"
 #include "kernels/blas/types.h"

@@ -37,24 +37,23 @@ void SetPreference(Calls& calls, cublasLtMatmulPreferenceOpaque_t& preference,
 
 // cuBLASLt's epilogue for ours, where it has one: its bias runs along the rows
 // of the column-major product, which are our columns; its GELU is the tanh
-// approximation, which is not ours. Some of its kernels round the product to a
-// narrow D before they add the bias, so there the bias is ours to add; and so it
-// is to products of fp8, whose bias is never f32.
+// approximation, which is not ours; its relu makes 0 of a NaN.
+// Some of its kernels round the product to a narrow D before they add the bias, so
+// there the bias is ours to add; and so it is to products of fp8, whose bias is
+// never f32.
 std::optional<cublasLtEpilogue_t> FusedEpilogue(const Problem& problem) {
-  if (problem.types.d == DType::kF64 || problem.bias == BiasAxis::kRows) return std::nullopt;
-  if (problem.bias != BiasAxis::kNone &&
-      (NeedsSumsApart(problem) || SizeOf(problem.types.a) == 1)) {
+  if (!HasBiasOrActivation(problem)) {
+    // f64 has not even the plain one.
+    if (problem.types.d == DType::kF64) return std::nullopt;
+    return CUBLASLT_EPILOGUE_DEFAULT;
+  }
+  const bool bias_alone =
+      problem.bias == BiasAxis::kColumns && problem.activation == Activation::kNone;
+  if (!bias_alone || problem.types.d == DType::kF64 || NeedsSumsApart(problem) ||
+      SizeOf(problem.types.a) == 1) {
     return std::nullopt;
   }
-  const bool bias = problem.bias == BiasAxis::kColumns;
-  switch (problem.activation) {
-    case Activation::kNone:
-      return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    case Activation::kRelu:
-      return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    default:
-      return std::nullopt;
-  }
+  return CUBLASLT_EPILOGUE_BIAS;
 }
 
 // Row-major D = op(A) op(B) is column-major D' = op(B)' op(A)': the operands

@@ -37,10 +37,9 @@ absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Opera
 absl::Status LaunchLt(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
-  if (p.types.compute == Compute::kF16 && NeedsSumsApart(p)) return LaunchSumsApart(launch);
+  if (NeedsSumsApart(p)) return LaunchSumsApart(launch);
   const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(p, o);
   if (!plan.ok()) return plan.status();
-  if (!(*plan)->fused_epilogue && NeedsSumsApart(p)) return LaunchSumsApart(launch);
   const absl::Status status = RunLtPlan(launch, p, o, **plan);
   if (!status.ok() || (*plan)->fused_epilogue || !HasBiasOrActivation(p)) return status;
   return ApplyBiasAndActivation(p, o, launch.stream);

@@ -9,8 +9,9 @@
 namespace gemm {
 namespace {
 
+// A zero is never -0, whose bits cuBLAS does not take for a zero: it would read C.
 double Round(double value, DType type) {
-  return type == DType::kF64 ? value : static_cast<double>(static_cast<float>(value));
+  return (type == DType::kF64 ? value : static_cast<double>(static_cast<float>(value))) + 0.0;
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ constexpr DType SumType(const Problem& problem) {
 }
 
 // Whether the sums have to go to scratch, and the rest to a pass over that. A pass
-// over D itself would round twice where D is narrower than the sums. And what
+// over D itself would round twice where D is narrower than the sums, but for a relu
+// alone, which may come before the rounding or after it. And what
 // computes in f16 takes alpha and beta in f16 and rounds to f16 before the bias:
 // our epilogue is in f32 (gemm/scalars.h), so there only bare sums are asked for.
 constexpr bool NeedsSumsApart(const Problem& problem) {
@@ -30,8 +31,9 @@ constexpr bool NeedsSumsApart(const Problem& problem) {
     case Compute::kF16:
       return HasBiasOrActivation(problem) || problem.alpha != 1 || problem.beta != 0;
     case Compute::kF32:
-      return HasBiasOrActivation(problem) &&
-             (problem.types.d == DType::kF16 || problem.types.d == DType::kBF16);
+      return (problem.types.d == DType::kF16 || problem.types.d == DType::kBF16) &&
+             HasBiasOrActivation(problem) &&
+             !(problem.bias == BiasAxis::kNone && problem.activation == Activation::kRelu);
     default:
       return false;
   }

@@ -88,10 +88,7 @@ Expected ExpectedAt(const Problem& problem, const Operands& host, LineCache& lin
 
 // |actual - value| / tolerance, with what IEEE's special values make of it.
 double ErrorRatio(const Problem& problem, const Expected& expected, double actual) {
-  if (std::isnan(expected.value)) {
-    // relu may swallow a NaN.
-    return std::isnan(actual) || problem.activation == Activation::kRelu ? 0 : kInfinity;
-  }
+  if (std::isnan(expected.value)) return std::isnan(actual) ? 0 : kInfinity;
   if (std::isinf(expected.value)) return actual == expected.value ? 0 : kInfinity;
   if (expected.tolerance == kInfinity) return 0;
   if (std::isnan(actual)) return kInfinity;

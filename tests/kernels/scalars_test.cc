@@ -60,6 +60,14 @@ TEST(RoundScalars, ToTheTypeOfWhatFollowsTheSum) {
   EXPECT_EQ(same.beta, 1e-60);
 }
 
+TEST(RoundScalars, AZeroIsNeverNegative) {
+  for (const double beta : {-0.0, -1e-60}) {
+    const Problem rounded = RoundScalars({.types = kF32, .beta = beta});
+    EXPECT_EQ(rounded.beta, 0);
+    EXPECT_FALSE(std::signbit(rounded.beta)) << beta;
+  }
+}
+
 TEST(RoundScalars, KeepsSubnormals) {
   EXPECT_EQ(RoundScalars({.types = kF32, .alpha = 0x1p-149}).alpha, 0x1p-149);
   EXPECT_EQ(RoundScalars({.types = kF32, .alpha = 0x1p-150}).alpha, 0);
