@@ -12,6 +12,7 @@ if(GEMMD_BUILD_SERVER)
   find_package(gRPC REQUIRED CONFIG)
   find_package(spdlog REQUIRED CONFIG)
   find_package(prometheus-cpp REQUIRED CONFIG)
+  find_package(Boost 1.74 REQUIRED)  # headers alone
 endif()
 if(GEMMD_BUILD_TESTS)
   find_package(GTest REQUIRED)

@@ -39,6 +39,7 @@ protobuf-compiler-grpc    generates the services
 libabsl-dev               Status, Time, containers
 libspdlog-dev             logs
 prometheus-cpp-dev        metrics
+libboost-dev              HTTP for /metrics: Beast and Asio, headers alone
 libopenblas-pthread-dev   the host device's products
 libcli11-dev              flags
 nlohmann-json3-dev        JSON logs and reports

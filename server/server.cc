@@ -72,6 +72,7 @@ class ServerImpl final : public Server {
           HttpEndpoint::Start("--metrics-address", options.metrics_address, metrics_);
       if (!endpoint.ok()) return endpoint.status();
       endpoint_ = *std::move(endpoint);
+      metrics_.AttachListener("metrics", [this] { return endpoint_->Stats(); });
     }
     benchmarks_ = std::make_unique<Benchmarks>(
         *engine_, options.benchmark, [this](bool running) { metrics_.OnBenchmark(running); });

@@ -8,12 +8,16 @@
 
 namespace gemmd {
 
-// The longest request head that is read.
-inline constexpr size_t kMaxRequestBytes = 8192;
+struct HttpAnswer {
+  int status = 200;
+  std::string type = "text/plain; charset=utf-8";  // Content-Type
+  std::string allow;                               // Allow; empty: not sent
+  std::string body;
+};
 
-// The whole answer, head and body, to a request of which `request` is the head
-// (RFC 9112): 200 with `metrics()` for GET and HEAD of /metrics, a status 4xx
-// with a sentence for anything else. The connection closes behind it.
-std::string AnswerRequest(absl::string_view request, absl::FunctionRef<std::string()> metrics);
+// 200 with `metrics()` for GET and HEAD of /metrics; 404 and 405 with a sentence
+// for anything else. The one who sends it leaves a body out for HEAD.
+HttpAnswer AnswerRequest(absl::string_view method, absl::string_view target,
+                         absl::FunctionRef<std::string()> metrics);
 
 }  // namespace gemmd

@@ -2,49 +2,40 @@
 //
 // prometheus-cpp's own Exposer cannot serve a CUDA build: its HTTP library
 // starts threads with 100 KiB of stack, which is less than the thread-local
-// storage of OpenBLAS and cuBLASLt together, so that no thread starts.
+// storage of OpenBLAS and cuBLASLt together, so that no thread starts. And it
+// has a thread a connection, so that a few clients that say nothing hold up all.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/telemetry/listen_socket.h"
+#include "server/net/acceptor.h"
 #include "server/telemetry/metrics.h"
 
 namespace gemmd {
 
-// Listens from Start to its destruction, on one thread of its own that answers
-// one request after the other: a scrape takes a millisecond. A client that
-// neither sends nor reads is given up after two seconds.
+// Listens from Start to its destruction, on one thread of its own that serves
+// all connections at the same time and waits for none. A connection carries one
+// request, and ends two seconds after its begin; when there are 64, the oldest
+// makes room for the next. A request's head has at most 8 KiB; a body is not
+// read.
 class HttpEndpoint {
  public:
-  // `address` and errors as Listen has them; `flag` is "--metrics-address".
-  // `metrics` outlives the endpoint.
+  // `address` as ParseTcpAddress takes it, errors as it and Listen have them;
+  // `flag` is "--metrics-address". `metrics` outlives the endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Start(absl::string_view flag,
                                                              absl::string_view address,
                                                              const Metrics& metrics);
-  ~HttpEndpoint();
-  HttpEndpoint(const HttpEndpoint&) = delete;
-  HttpEndpoint& operator=(const HttpEndpoint&) = delete;
+  virtual ~HttpEndpoint() = default;
 
   // The port that is listened on.
-  int port() const { return socket_.port; }
+  virtual int port() const = 0;
   // "host:port" with that port.
-  std::string address() const;
-
- private:
-  HttpEndpoint(ListenSocket socket, UniqueFd stop, const Metrics& metrics);
-
-  void Serve();
-  void ServeConnection(int fd);
-
-  const ListenSocket socket_;
-  const UniqueFd stop_;  // an eventfd that becomes readable when the endpoint goes
-  const Metrics& metrics_;
-  std::thread thread_;
+  virtual std::string address() const = 0;
+  // `refused` counts the connections that made room.
+  virtual ConnectionStats Stats() const = 0;
 };
 
 }  // namespace gemmd

@@ -69,6 +69,7 @@ struct Metrics::Families {
 
   prometheus::Registry registry;
   EngineGauges engine;
+  ConnectionGauges connections;
   const ProcessGauges process;
 
   const LabelsAt by_kernel = [this](size_t i) -> Labels { return {{"kernel", kernels[i]}}; };
@@ -205,11 +206,17 @@ void Metrics::OnRpcEnd(absl::string_view method, absl::StatusCode code, absl::Du
 void Metrics::OnBenchmark(bool running) { families_->benchmark.Set(running ? 1 : 0); }
 
 void Metrics::Attach(const Engine* engine) { families_->engine.Attach(engine); }
-void Metrics::Detach() { families_->engine.Detach(); }
+void Metrics::AttachListener(std::string listener, ConnectionGauges::Read read) {
+  families_->connections.Attach(std::move(listener), std::move(read));
+}
+void Metrics::Detach() {
+  families_->engine.Detach();
+  families_->connections.Detach();
+}
 
 std::string Metrics::Scrape() const {
   const prometheus::Collectable* const sources[] = {&families_->registry, &families_->engine,
-                                                    &families_->process};
+                                                    &families_->connections, &families_->process};
   std::vector<prometheus::MetricFamily> samples;
   for (const prometheus::Collectable* source : sources) {
     auto more = source->Collect();

@@ -11,6 +11,7 @@
 #include "gemm/kernel.h"
 #include "server/engine/engine.h"
 #include "server/engine/report.h"
+#include "server/telemetry/connection_gauges.h"
 
 namespace gemmd {
 
@@ -47,6 +48,8 @@ class Metrics : public EngineObserver {
   // Scrapes show the state of `engine` between Attach and Detach. Detach
   // before the engine goes; it waits for a scrape under way.
   void Attach(const Engine* engine);
+  // Scrapes show the connections that `read` tells, too, until Detach.
+  void AttachListener(std::string listener, ConnectionGauges::Read read);
   void Detach();
 
   // Everything in the Prometheus text format 0.0.4.

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/net/loopback.h"
 #include "tests/telemetry/fake_catalogue.h"
 #include "tests/telemetry/scrape.h"
 
@@ -18,7 +20,9 @@ namespace gemmd {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr char kFlag[] = "--metrics-address";
@@ -92,6 +96,92 @@ TEST(HttpEndpointTest, AnswersOtherPathsWithNotFound) {
   auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   EXPECT_THAT(Get((*endpoint)->port(), "/etc/passwd"), StartsWith("HTTP/1.1 404"));
+}
+
+// The first line of what `bytes` are answered with.
+std::string StatusLine(int port, const std::string& bytes) {
+  const UniqueFd connection = ConnectTo(port);
+  SendAll(connection, bytes);
+  const std::string answer = ReceiveAll(connection);
+  return answer.substr(0, answer.find("\r\n"));
+}
+
+TEST(HttpEndpointTest, AnswersHeadWithTheLengthAndNoBody) {
+  Metrics metrics(FakeMetricsOptions());
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  const UniqueFd connection = ConnectTo((*endpoint)->port());
+  SendAll(connection, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string answer = ReceiveAll(connection);
+  EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("\r\nContent-Length: "),
+                            HasSubstr("\r\nConnection: close\r\n"), EndsWith("\r\n\r\n")));
+  EXPECT_THAT(answer, Not(HasSubstr("Content-Length: 0")));
+}
+
+TEST(HttpEndpointTest, OtherRequestsAreErrorsThatSaySo) {
+  Metrics metrics(FakeMetricsOptions());
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  const int port = (*endpoint)->port();
+  const std::string end = " HTTP/1.1\r\nHost: x\r\n\r\n";
+  EXPECT_EQ(StatusLine(port, "GET /metrics/" + end), "HTTP/1.1 404 Not Found");
+  EXPECT_EQ(StatusLine(port, "POST /metrics" + end), "HTTP/1.1 405 Method Not Allowed");
+  EXPECT_EQ(StatusLine(port, "GET  /metrics" + end), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(StatusLine(port, "GET /metrics\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(StatusLine(port, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(StatusLine(port, "\x16\x03\x01\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+}
+
+TEST(HttpEndpointTest, AHeadThatIsTooLongIsToldSo) {
+  Metrics metrics(FakeMetricsOptions());
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  const int port = (*endpoint)->port();
+  const std::string begin = "GET /metrics HTTP/1.1\r\nHost: x\r\n";
+  const std::string too_large = "HTTP/1.1 431 Request Header Fields Too Large";
+  EXPECT_EQ(StatusLine(port, begin + "Cookie: " + std::string(20'000, 'x') + "\r\n\r\n"),
+            too_large);
+  // Without an end, in one line or many.
+  EXPECT_EQ(StatusLine(port, begin + "Cookie: " + std::string(100'000, 'x')), too_large);
+  std::string lines = begin;
+  for (int i = 0; i < 2000; ++i) lines += "A" + std::to_string(i) + ": b\r\n";
+  EXPECT_EQ(StatusLine(port, lines + "\r\n"), too_large);
+}
+
+TEST(HttpEndpointTest, ABodyIsNotReadAndHarmsNothing) {
+  Metrics metrics(FakeMetricsOptions());
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  const int port = (*endpoint)->port();
+  EXPECT_EQ(
+      StatusLine(port, "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" +
+                           std::string(1'000'000, 'x')),
+      "HTTP/1.1 405 Method Not Allowed");
+}
+
+TEST(HttpEndpointTest, IdleConnectionsDelayNoScrape) {
+  Metrics metrics(FakeMetricsOptions());
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  const int port = (*endpoint)->port();
+  // Far more than are served at the same time: some silent, some half-way
+  // through a request, some that read no answer.
+  std::vector<UniqueFd> idle;
+  for (int i = 0; i < 200; ++i) {
+    idle.push_back(ConnectTo(port));
+    if (i % 3 == 1) SendAll(idle.back(), "GET /metr");
+    if (i % 3 == 2) SendAll(idle.back(), "GET /metrics HTTP/1.1\r\n\r\n");
+  }
+  // One after the other they would take as long as their time-outs together.
+  const absl::Time start = absl::Now();
+  EXPECT_THAT(Get(port, "/metrics"), StartsWith("HTTP/1.1 200"));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+  const ConnectionStats stats = (*endpoint)->Stats();
+  EXPECT_EQ(stats.accepted, 201);
+  EXPECT_GE(stats.refused, 1);
+  EXPECT_LE(stats.open, stats.limit);
+  // And they end by themselves.
+  for (const UniqueFd& connection : idle) EXPECT_TRUE(ClosedByPeer(connection));
 }
 
 TEST(HttpEndpointTest, StopsListeningWhenItGoes) {

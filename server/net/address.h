@@ -1,0 +1,34 @@
+// Addresses as people write them.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+
+struct Address {
+  std::string host;  // as given, an IPv6 one in its brackets
+  int port = 0;      // 0: any free one
+  std::string path;  // of a Unix socket, which has neither host nor port
+
+  bool is_unix() const { return !path.empty(); }
+};
+
+// What ParseTcpAddress and ParseAddress take, for messages.
+inline constexpr char kTcpAddressForm[] =
+    "host:port with a port from 0 to 65535, such as 127.0.0.1:9464 or [::1]:9464";
+inline constexpr char kAddressForm[] =
+    "host:port with a port from 0 to 65535, such as 127.0.0.1:50051 or [::1]:50051, or unix:path "
+    "with a path of 1 to 107 bytes";
+
+// "host:port" or "[ipv6]:port". INVALID_ARGUMENT, which says what is wrong, for
+// anything else: a port that is no decimal number of at most 65535, a host of
+// digits that is no IPv4 address, spaces.
+absl::StatusOr<Address> ParseTcpAddress(absl::string_view text);
+
+// The same, or "unix:path".
+absl::StatusOr<Address> ParseAddress(absl::string_view text);
+
+}  // namespace gemmd

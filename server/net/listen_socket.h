@@ -1,0 +1,69 @@
+// Sockets to accept connections on.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/net/address.h"
+
+namespace gemmd {
+
+// A file descriptor, closed on destruction. -1 when moved from.
+class UniqueFd {
+ public:
+  explicit UniqueFd(int fd = -1) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd();
+
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+// The file of a Unix socket, removed on destruction unless another took its place.
+class SocketFile {
+ public:
+  SocketFile() = default;
+  explicit SocketFile(std::string path);
+  SocketFile(SocketFile&& other) noexcept { *this = std::move(other); }
+  SocketFile& operator=(SocketFile&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(device_, other.device_);
+    std::swap(inode_, other.inode_);
+    return *this;
+  }
+  ~SocketFile();
+
+ private:
+  std::string path_;
+  unsigned long device_ = 0;
+  unsigned long inode_ = 0;
+};
+
+// One address, listened on: a socket for each of the IP addresses that its host
+// stands for, all on the same port.
+struct Listening {
+  Address address;            // with the port that is listened on
+  std::vector<UniqueFd> fds;  // do not block; at least one
+  SocketFile file;
+
+  // As ParseAddress takes it: "127.0.0.1:50051", "unix:/run/gemmd.sock".
+  std::string text() const;
+};
+
+// `flag` is what the address was given by, for errors: UNAVAILABLE with the
+// reason for an address that cannot be listened on. A Unix socket's file that
+// nobody listens on any more is replaced.
+absl::StatusOr<Listening> Listen(absl::string_view flag, const Address& address);
+
+}  // namespace gemmd

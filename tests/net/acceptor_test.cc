@@ -1,0 +1,133 @@
+#include "server/net/acceptor.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "server/engine/mutex.h"
+#include "tests/net/loopback.h"
+
+namespace gemmd {
+namespace {
+
+bool Eventually(const std::function<bool()>& condition) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (!condition()) {
+    if (absl::Now() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return true;
+}
+
+// Keeps what it is given.
+class AcceptorTest : public ::testing::Test {
+ protected:
+  void Start(int max_connections) {
+    auto listening = Listen("--address", {.host = "127.0.0.1"});
+    ASSERT_TRUE(listening.ok()) << listening.status();
+    listening_ = *std::move(listening);
+    acceptor_ =
+        std::make_unique<Acceptor>(std::vector<int>{listening_.fds.front().get()}, max_connections);
+    acceptor_->Start([this](UniqueFd connection) {
+      MutexLock lock(mutex_);
+      taken_.push_back(std::move(connection));
+    });
+  }
+  ~AcceptorTest() override {
+    if (acceptor_ != nullptr) acceptor_->Stop();
+  }
+
+  size_t Taken() {
+    MutexLock lock(mutex_);
+    return taken_.size();
+  }
+  void CloseTaken() {
+    MutexLock lock(mutex_);
+    taken_.clear();
+  }
+  int port() const { return listening_.address.port; }
+
+  Mutex mutex_;
+  std::vector<UniqueFd> taken_;
+  Listening listening_;
+  std::unique_ptr<Acceptor> acceptor_;
+};
+
+TEST_F(AcceptorTest, OneMoreThanTheBoundIsClosedAtOnceAndPlacesComeBack) {
+  Start(2);
+  const UniqueFd first = ConnectTo(port());
+  const UniqueFd second = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 2; }));
+  EXPECT_TRUE(ClosedByPeer(ConnectTo(port())));
+  EXPECT_FALSE(ClosedByPeer(first, absl::ZeroDuration()));
+  ConnectionStats stats = acceptor_->Stats();
+  EXPECT_EQ(stats.open, 2);
+  EXPECT_EQ(stats.limit, 2);
+  EXPECT_EQ(stats.accepted, 2);
+  EXPECT_EQ(stats.refused, 1);
+
+  CloseTaken();
+  EXPECT_EQ(acceptor_->Stats().open, 0);
+  const UniqueFd third = ConnectTo(port());
+  EXPECT_TRUE(Eventually([this] { return Taken() == 1; }));
+}
+
+TEST_F(AcceptorTest, ADescriptorWithTheNumberOfAClosedConnectionIsNoConnection) {
+  Start(2);
+  const UniqueFd first = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 1; }));
+  const int number = [this] {
+    MutexLock lock(mutex_);
+    return taken_.front().get();
+  }();
+  CloseTaken();
+  ASSERT_GE(fcntl(listening_.fds.front().get(), F_DUPFD_CLOEXEC, number), number);
+  const UniqueFd other(number);
+  EXPECT_EQ(acceptor_->Stats().open, 0);
+}
+
+TEST_F(AcceptorTest, WantOfDescriptorsIsNotTheEnd) {
+  Start(1000);
+  const UniqueFd before = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 1; }));
+  const UniqueFd waiting(socket(AF_INET, SOCK_STREAM, 0));
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none = {.rlim_cur = 3, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  sockaddr_storage at{};
+  socklen_t length = sizeof(at);
+  ASSERT_EQ(getsockname(listening_.fds.front().get(), reinterpret_cast<sockaddr*>(&at), &length),
+            0);
+  ASSERT_EQ(connect(waiting.get(), reinterpret_cast<const sockaddr*>(&at), length), 0);
+  const bool failed = Eventually([this] { return acceptor_->Stats().failures > 1; });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(failed);
+  EXPECT_TRUE(acceptor_->Health().ok());
+  EXPECT_TRUE(Eventually([this] { return Taken() == 2; }));
+}
+
+TEST_F(AcceptorTest, AListeningSocketThatIsNoMoreIsTold) {
+  Start(2);
+  EXPECT_TRUE(acceptor_->Health().ok());
+  shutdown(listening_.fds.front().get(), SHUT_RDWR);
+  EXPECT_TRUE(Eventually([this] { return !acceptor_->Health().ok(); }));
+  EXPECT_EQ(acceptor_->Health().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(DescriptorsTest, ConnectionsLeaveRoomForTheRest) {
+  EXPECT_EQ(ConnectionsFor(32), 1);
+  EXPECT_EQ(ConnectionsFor(256), 192);
+  EXPECT_EQ(ConnectionsFor(1024), 768);
+  EXPECT_EQ(ConnectionsFor(65'536), 64'512);
+}
+
+}  // namespace
+}  // namespace gemmd
