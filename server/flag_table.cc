@@ -138,6 +138,10 @@ void AddListening(std::vector<FlagRow>& rows) {
                       GEMMD_FIELD(server.rpc.max_message_bytes), 64 * kKiB, kGiB / 2));
   rows.push_back(Count({"max-jobs-per-stream", group, "Jobs alive on one Multiply stream."},
                        GEMMD_FIELD(server.rpc.max_jobs_per_stream), 1, 1'000'000));
+  rows.push_back(Count({"max-connections", group,
+                        "Connections at the same time; one more is closed at once. 0: as many as "
+                        "the limit on open descriptors leaves room for, at most 8192."},
+                       GEMMD_FIELD(server.max_connections), 0, 1'000'000));
   rows.push_back(Count({"max-streams-per-connection", group, "Calls alive on one connection."},
                        GEMMD_FIELD(server.max_streams_per_connection), 1, 1'000'000));
   rows.push_back(Count({"rpc-cpus", group,

@@ -20,9 +20,10 @@ struct Flags {
 
 // Exit codes of the process.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailure = 1;      // could not serve
-inline constexpr int kExitUsage = 2;        // a wrong flag
-inline constexpr int kExitDeviceLost = 70;  // stopped by itself: no device is healthy
+inline constexpr int kExitFailure = 1;  // could not serve
+inline constexpr int kExitUsage = 2;    // a wrong flag
+inline constexpr int kExitUnusable =
+    70;  // stopped by itself: no device is healthy, or nothing listens
 
 // Either flags, or what to print and the code to exit with.
 struct FlagOutcome {

@@ -13,6 +13,7 @@
 #include "server/flags.h"
 #include "server/heap_trimmer.h"
 #include "server/logging.h"
+#include "server/net/descriptors.h"
 #include "server/server.h"
 #include "server/version.h"
 
@@ -70,7 +71,7 @@ void LogStart(Server& server) {
        {"commit", build.commit}});
 }
 
-// Waits for a signal or for the last healthy device to be lost.
+// Waits for a signal, or for the last healthy device or the listener to be lost.
 absl::Status WaitForTheEnd(Server& server) {
   HeapTrimmer trimmer;
   for (;;) {
@@ -85,16 +86,17 @@ absl::Status WaitForTheEnd(Server& server) {
 
 int Serve(const Flags& flags) {
   CatchStopSignals();
+  RaiseDescriptorLimit();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(flags.server);
   if (!server.ok()) return Refuse(server.status());
   LogStart(**server);
   const absl::Status health = WaitForTheEnd(**server);
   if (!health.ok()) {
-    Log(LogLevel::kError, "no healthy device is left", {{"reason", health.message()}});
+    Log(LogLevel::kError, "the server is of no more use", {{"reason", health.message()}});
   }
   const bool all_ended = (*server)->Stop(health.ok() ? flags.drain_timeout : absl::ZeroDuration());
   Log(LogLevel::kInfo, "stopped", {{"all_jobs_ended", all_ended}});
-  return health.ok() ? kExitOk : kExitDeviceLost;
+  return health.ok() ? kExitOk : kExitUnusable;
 }
 
 }  // namespace

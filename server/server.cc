@@ -14,8 +14,11 @@
 #include "proto/keep_grpc.h"
 #include "server/cpu_confinement.h"
 #include "server/engine/engine.h"
+#include "server/grpc_listener.h"
 #include "server/job_log.h"
 #include "server/logging.h"
+#include "server/net/address.h"
+#include "server/net/descriptors.h"
 #include "server/rpc/service.h"
 #include "server/telemetry/http_endpoint.h"
 #include "server/telemetry/metrics.h"
@@ -29,6 +32,11 @@ constexpr char kServiceName[] = "gemm.v1.GemmService";
 // Calls that are told to end get this long to do so, and the transport as long
 // to let go of what it sends.
 constexpr absl::Duration kGrace = absl::Seconds(2);
+
+// A client that does not answer for this long is gone.
+constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(20);
+constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
+constexpr absl::Duration kRefusalLogPeriod = absl::Seconds(10);
 
 // What gRPC itself refuses. Up to there a message over the limit gets an answer
 // that says what to do instead.
@@ -93,8 +101,8 @@ class ServerImpl final : public Server {
     return Listen(options);
   }
 
-  std::string address() const override { return address_; }
-  int port() const override { return port_; }
+  std::string address() const override { return listener_->text(); }
+  int port() const override { return listener_->address().port; }
   std::string metrics_address() const override {
     return endpoint_ == nullptr ? "" : endpoint_->address();
   }
@@ -102,7 +110,9 @@ class ServerImpl final : public Server {
 
   absl::Status CheckHealth() override {
     absl::Status health = engine_->Health();
+    if (health.ok()) health = listener_->Health();
     if (!health.ok()) Serving(false);
+    LogRefusedConnections();
     return health;
   }
 
@@ -116,6 +126,7 @@ class ServerImpl final : public Server {
     // ends: so they have been ended, and those whose client does not read are
     // cancelled by the deadline here.
     live_calls_.WaitUntilNone(absl::Now() + kGrace);
+    listener_->Stop();
     grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kGrace));
     grpc_->Wait();
     live_calls_.WaitUntilNone(absl::InfiniteFuture());
@@ -125,7 +136,35 @@ class ServerImpl final : public Server {
   }
 
  private:
+  // The bound on connections, from the flag and the limit on descriptors.
+  static absl::StatusOr<int> MaxConnections(int asked) {
+    const int descriptors = DescriptorLimit();
+    const int most = ConnectionsFor(descriptors);
+    if (asked == 0) return std::min(most, kMostConnections);
+    if (asked <= most) return asked;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--max-connections: ", asked, "; allowed: up to ", most, ", for which the limit of ",
+        descriptors, " open descriptors leaves room; raise that (ulimit -n)"));
+  }
+
   absl::Status Listen(const ServerOptions& options) {
+    const absl::StatusOr<Address> address = ParseAddress(options.address);
+    if (!address.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--address: '", options.address,
+                                                     "': ", address.status().message(),
+                                                     "; allowed: ", kAddressForm));
+    }
+    const absl::StatusOr<int> max_connections = MaxConnections(options.max_connections);
+    if (!max_connections.ok()) return max_connections.status();
+    absl::StatusOr<std::unique_ptr<GrpcListener>> listener =
+        GrpcListener::Open("--address", *address, *max_connections, kKeepaliveTimeout);
+    if (!listener.ok()) return listener.status();
+    listener_ = *std::move(listener);
+    metrics_.AttachListener("grpc", [this] { return listener_->Stats(); });
+    return StartGrpc(options);
+  }
+
+  absl::Status StartGrpc(const ServerOptions& options) {
     const CpuConfinement confinement(options.rpc_cpus);  // of the threads gRPC starts here
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -133,32 +172,39 @@ class ServerImpl final : public Server {
     KeepGrpc();
     grpc::ServerBuilder builder;
     // No TLS here: a proxy in front terminates it, as --help says.
-    builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port_);
+    listener_->AddTo(builder, grpc::InsecureServerCredentials());
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(TransportMessageLimit(options.rpc));
     builder.SetMaxSendMessageSize(-1);
-    // A second server on the same port is an error, not a silent half of the load.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams_per_connection);
     // A client that is gone without a word is noticed, and its jobs cancelled.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                               static_cast<int>(absl::ToInt64Milliseconds(kKeepaliveTimeout)));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    // A connection that does not speak HTTP/2 holds its place no longer than this.
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               static_cast<int>(absl::ToInt64Milliseconds(kHandshakeTimeout)));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
     grpc_ = builder.BuildAndStart();
-    const bool unix_socket = options.address.rfind("unix:", 0) == 0;
-    if (grpc_ == nullptr || (port_ == 0 && !unix_socket)) {
-      return absl::UnavailableError(
-          absl::StrCat("--address: cannot listen on '", options.address,
-                       "': it must be host:port of this machine, with a port that nobody listens "
-                       "on, or unix:path"));
-    }
-    if (unix_socket) port_ = 0;
-    address_ = unix_socket ? options.address
-                           : absl::StrCat(options.address.substr(0, options.address.rfind(':')),
-                                          ":", port_);
+    if (grpc_ == nullptr) return absl::UnavailableError("gRPC cannot start; its log says why");
+    listener_->Start();
     Serving(true);
     return absl::OkStatus();
+  }
+
+  // One line for many: a client that is refused comes again, and again.
+  void LogRefusedConnections() {
+    const absl::Time now = absl::Now();
+    if (now - refusal_logged_ < kRefusalLogPeriod) return;
+    if (listener_->Refused() == refused_connections_) return;
+    const ConnectionStats stats = listener_->Stats();
+    Log(LogLevel::kWarning, "connections refused: --max-connections is reached",
+        {{"refused", stats.refused - refused_connections_},
+         {"open", stats.open},
+         {"limit", stats.limit}});
+    refused_connections_ = stats.refused;
+    refusal_logged_ = now;
   }
 
   void Serving(bool serving) {
@@ -191,9 +237,10 @@ class ServerImpl final : public Server {
   LiveCalls live_calls_;
   std::unique_ptr<ServiceContext> context_;
   std::unique_ptr<GemmService> service_;
+  std::unique_ptr<GrpcListener> listener_;
   std::unique_ptr<grpc::Server> grpc_;
-  int port_ = 0;
-  std::string address_;
+  int64_t refused_connections_ = 0;  // of which the log has told
+  absl::Time refusal_logged_ = absl::InfinitePast();
 };
 
 }  // namespace

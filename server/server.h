@@ -15,6 +15,9 @@ namespace gemmd {
 
 class Engine;
 
+// Without --max-connections. Each costs gRPC tens of kilobytes.
+inline constexpr int kMostConnections = 8192;
+
 struct ServerOptions {
   EngineOptions engine;
   RpcLimits rpc;
@@ -23,6 +26,9 @@ struct ServerOptions {
   std::string address = "127.0.0.1:50051";
   // "host:port" of /metrics; empty: nothing is served.
   std::string metrics_address = "127.0.0.1:9464";
+  // Connections at the same time; 0: as many as the limit on open descriptors
+  // leaves room for, at most kMostConnections.
+  int max_connections = 0;
   int max_streams_per_connection = 1024;
   // gRPC's threads share this many CPUs; 0: all.
   int rpc_cpus = 6;
@@ -44,8 +50,9 @@ class Server {
   virtual std::string metrics_address() const = 0;
   virtual Engine& engine() = 0;
 
-  // The engine's health, which the health service tells from now on. Once not
-  // OK, the server is of no more use.
+  // Why the server is of no more use, which the health service tells from now on:
+  // no device is left, or connections are accepted no more. Else OK. To be called
+  // now and then: it also logs what concerns nobody's call.
   virtual absl::Status CheckHealth() = 0;
 
   // Tells NOT_SERVING, admits nothing more, lets what runs end within

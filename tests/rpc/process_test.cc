@@ -1,9 +1,7 @@
 // The program itself: what it exits with, and what it says.
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -12,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
 #include "server/flags.h"
+#include "tests/rpc/gemmd_process.h"
 #include "tests/rpc/host_matrix.h"
 #include "tests/rpc/stream_client.h"
 
@@ -24,88 +22,10 @@ namespace v1 = gemm::v1;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The server's program, with its output in one pipe.
-class Process {
- public:
-  explicit Process(std::vector<std::string> arguments) {
-    int ends[2];
-    if (pipe(ends) != 0) std::abort();
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], STDOUT_FILENO);
-      dup2(ends[1], STDERR_FILENO);
-      close(ends[0]);
-      close(ends[1]);
-      arguments.insert(arguments.begin(), GEMMD_BINARY);
-      std::vector<char*> argv;
-      for (std::string& argument : arguments) argv.push_back(argument.data());
-      argv.push_back(nullptr);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    close(ends[1]);
-    output_ = ends[0];
-  }
-  ~Process() {
-    if (!waited_) {
-      kill(pid_, SIGKILL);
-      Wait();
-    }
-    close(output_);
-  }
-
-  // One line of output; empty at its end.
-  std::string ReadLine() {
-    std::string line;
-    char c;
-    while (read(output_, &c, 1) == 1 && c != '\n') line += c;
-    return line;
-  }
-  std::string ReadAll() {
-    std::string text;
-    char buffer[4096];
-    for (ssize_t got; (got = read(output_, buffer, sizeof(buffer))) > 0;) text.append(buffer, got);
-    return text;
-  }
-  void Signal(int number) { kill(pid_, number); }
-  // The wait status.
-  int Wait() {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    waited_ = true;
-    return status;
-  }
-  // The exit code; -1 where a signal ended it.
-  int ExitCode() {
-    const int status = Wait();
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
- private:
-  pid_t pid_;
-  int output_;
-  bool waited_ = false;
-};
-
-const std::vector<std::string> kServe = {"--devices=host",        "--device-memory-bytes=64MiB",
-                                         "--staging-bytes=4MiB",  "--staging-block-bytes=128KiB",
-                                         "--address=127.0.0.1:0", "--metrics-address=127.0.0.1:0",
-                                         "--log-format=json"};
-
-// The address in the line that says so.
-std::string AwaitServing(Process& process) {
-  for (;;) {
-    const std::string text = process.ReadLine();
-    if (text.empty()) return "";
-    const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
-    if (line.is_object() && line["msg"] == "serving") return line["address"];
-  }
-}
-
 TEST(Process, StopsOnEitherSignal) {
   for (const int number : {SIGTERM, SIGINT}) {
-    Process process(kServe);
-    ASSERT_NE(AwaitServing(process), "");
+    GemmdProcess process(HostServerFlags());
+    ASSERT_NE(process.AwaitServing().address, "");
     process.Signal(number);
     EXPECT_EQ(process.ExitCode(), kExitOk);
     EXPECT_THAT(process.ReadAll(), AllOf(HasSubstr("draining"), HasSubstr("stopped")));
@@ -113,8 +33,8 @@ TEST(Process, StopsOnEitherSignal) {
 }
 
 TEST(Process, FinishesRunningJobsBeforeItStops) {
-  Process process(kServe);
-  const std::string address = AwaitServing(process);
+  GemmdProcess process(HostServerFlags());
+  const std::string address = process.AwaitServing().address;
   auto stub =
       v1::GemmService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   v1::Product product;
@@ -135,11 +55,11 @@ TEST(Process, FinishesRunningJobsBeforeItStops) {
 }
 
 TEST(Process, CancelsWhatOutlastsTheDrainTimeout) {
-  std::vector<std::string> arguments = kServe;
+  std::vector<std::string> arguments = HostServerFlags();
   arguments.push_back("--drain-timeout=100ms");
-  Process process(arguments);
+  GemmdProcess process(arguments);
   auto stub = v1::GemmService::NewStub(
-      grpc::CreateChannel(AwaitServing(process), grpc::InsecureChannelCredentials()));
+      grpc::CreateChannel(process.AwaitServing().address, grpc::InsecureChannelCredentials()));
   const HostMatrix matrix = RandomMatrix({64, 64, gemm::DType::kF32}, 1);
   v1::Product product;
   *product.mutable_a() = PayloadOperand(matrix);
@@ -154,9 +74,9 @@ TEST(Process, CancelsWhatOutlastsTheDrainTimeout) {
 }
 
 TEST(Process, ASecondSignalEndsItAtOnce) {
-  Process process(kServe);
+  GemmdProcess process(HostServerFlags());
   auto stub = v1::GemmService::NewStub(
-      grpc::CreateChannel(AwaitServing(process), grpc::InsecureChannelCredentials()));
+      grpc::CreateChannel(process.AwaitServing().address, grpc::InsecureChannelCredentials()));
   const HostMatrix matrix = RandomMatrix({64, 64, gemm::DType::kF32}, 1);
   v1::Product product;
   *product.mutable_a() = PayloadOperand(matrix);
@@ -187,26 +107,26 @@ TEST(Process, WrongFlagsExitWithTwoAndSayWhy) {
       {{"--devices=host", "--metrics-address=nonsense"}, "--metrics-address"},
   };
   for (const Wrong& wrong : table) {
-    Process process(wrong.arguments);
+    GemmdProcess process(wrong.arguments);
     EXPECT_THAT(process.ReadAll(), HasSubstr(wrong.sentence));
     EXPECT_EQ(process.ExitCode(), kExitUsage) << wrong.sentence;
   }
 }
 
 TEST(Process, APortThatIsTakenExitsWithOne) {
-  Process first(kServe);
-  std::vector<std::string> arguments = kServe;
-  arguments.push_back("--address=" + AwaitServing(first));
-  Process second(arguments);
-  EXPECT_THAT(second.ReadAll(), HasSubstr("--address: cannot listen on"));
+  GemmdProcess first(HostServerFlags());
+  std::vector<std::string> arguments = HostServerFlags();
+  arguments.push_back("--address=" + first.AwaitServing().address);
+  GemmdProcess second(arguments);
+  EXPECT_THAT(second.ReadAll(), HasSubstr("cannot listen: Address already in use"));
   EXPECT_EQ(second.ExitCode(), kExitFailure);
 }
 
 TEST(Process, HelpAndVersion) {
-  Process help({"--help"});
+  GemmdProcess help({"--help"});
   EXPECT_THAT(help.ReadAll(), HasSubstr("--drain-timeout"));
   EXPECT_EQ(help.ExitCode(), kExitOk);
-  Process version({"--version"});
+  GemmdProcess version({"--version"});
   EXPECT_THAT(version.ReadAll(), HasSubstr("gemmd 0.1.0"));
   EXPECT_EQ(version.ExitCode(), kExitOk);
 }

@@ -1,0 +1,56 @@
+// Listens for a gRPC server.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+#include "server/net/acceptor.h"
+#include "server/net/listen_socket.h"
+
+namespace gemmd {
+
+// gRPC 1.51 gives a listening socket up for good where accept4 fails, as it does
+// for want of a descriptor, and bounds connections nowhere. So connections are
+// accepted here, below a bound, and handed to gRPC, which serves them as its own.
+//
+// Open, AddTo, BuildAndStart of the builder, Start; Stop before the server's
+// Shutdown.
+class GrpcListener {
+ public:
+  // Connections are accepted by the system from here on, and wait. `flag` and
+  // errors as Listen has them. `user_timeout`: a connection ends where what was
+  // sent to it stays without an answer for this long.
+  static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(absl::string_view flag,
+                                                            const Address& address,
+                                                            int max_connections,
+                                                            absl::Duration user_timeout);
+
+  void AddTo(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials);
+  void Start();
+  void Stop() { acceptor_.Stop(); }
+
+  // With the port that is listened on.
+  const Address& address() const { return listening_.address; }
+  std::string text() const { return listening_.text(); }
+  // Not OK once connections are accepted no more.
+  absl::Status Health() const { return acceptor_.Health(); }
+  ConnectionStats Stats() const { return acceptor_.Stats(); }
+  int64_t Refused() const { return acceptor_.Refused(); }
+
+ private:
+  GrpcListener(Listening listening, int max_connections, absl::Duration user_timeout);
+
+  void Take(UniqueFd connection);
+
+  const Listening listening_;
+  const absl::Duration user_timeout_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc_;
+  Acceptor acceptor_;  // last: calls Take until it goes
+};
+
+}  // namespace gemmd

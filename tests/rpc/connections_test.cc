@@ -1,0 +1,172 @@
+// The program's connections: how many, on what addresses, and what they survive.
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "server/flags.h"
+#include "server/net/descriptors.h"
+#include "tests/net/loopback.h"
+#include "tests/rpc/gemmd_process.h"
+#include "tests/rpc/host_matrix.h"
+
+namespace gemmd {
+namespace {
+
+namespace v1 = gemm::v1;
+using ::testing::HasSubstr;
+
+std::unique_ptr<v1::GemmService::Stub> NewStub(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt("grpc.use_local_subchannel_pool", 1);  // a connection of its own
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+  return v1::GemmService::NewStub(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+}
+
+// A small product. `wait`: for a connection, up to a minute.
+grpc::Status MultiplyOnce(v1::GemmService::Stub& stub, bool wait = true) {
+  grpc::ClientContext context;
+  context.set_wait_for_ready(wait);
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+  v1::MultiplyUnaryRequest request;
+  *request.mutable_product()->mutable_a() = GeneratedOperand({4, 4, gemm::DType::kF32}, 1);
+  *request.mutable_product()->mutable_b() = GeneratedOperand({4, 4, gemm::DType::kF32}, 2);
+  v1::MultiplyUnaryResponse response;
+  return stub.MultiplyUnary(&context, request, &response);
+}
+
+// The value of a series in /metrics; -1 where it is not there.
+double Metric(const ServingAt& server, const std::string& series) {
+  const std::string text = HttpGet(server.metrics, "/metrics");
+  const size_t at = text.find("\n" + series + " ");
+  double value = -1;
+  if (at == std::string::npos) return value;
+  const size_t begin = at + series.size() + 2;
+  if (!absl::SimpleAtod(text.substr(begin, text.find('\n', begin) - begin), &value)) return -1;
+  return value;
+}
+
+std::vector<std::string> With(std::vector<std::string> more) {
+  std::vector<std::string> flags = HostServerFlags();
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+void LimitDescriptors(rlim_t soft, rlim_t hard) {
+  const rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST(Connections, FarMoreThanDescriptorsThenService) {
+  rlimit own;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &own), 0);
+  LimitDescriptors(std::min<rlim_t>(own.rlim_max, 4096), own.rlim_max);
+  GemmdProcess process(HostServerFlags(), [] { LimitDescriptors(256, 256); });
+  const ServingAt server = process.AwaitServing();
+  const auto before = NewStub(server.address);
+  ASSERT_TRUE(MultiplyOnce(*before).ok());
+  {
+    std::vector<UniqueFd> flood;
+    for (int i = 0; i < 800; ++i) flood.push_back(ConnectTo(server.address));
+    // Whoever is connected is served, and the figures are there, in the flood.
+    const grpc::Status in_flood = MultiplyOnce(*before);
+    EXPECT_TRUE(in_flood.ok()) << in_flood.error_message();
+    EXPECT_EQ(Metric(server, "gemmd_connections_limit{listener=\"grpc\"}"), 192);
+    EXPECT_LE(Metric(server, "gemmd_connections{listener=\"grpc\"}"), 192);
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    double refused = 0;
+    while (refused <= 0 && absl::Now() < deadline) {
+      refused = Metric(server, "gemmd_connections_refused_total{listener=\"grpc\"}");
+    }
+    EXPECT_GT(refused, 0);
+  }
+  const grpc::Status after = MultiplyOnce(*NewStub(server.address));
+  EXPECT_TRUE(after.ok()) << after.error_message();
+  EXPECT_EQ(Metric(server, "gemmd_accept_failures_total{listener=\"grpc\"}"), 0);
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ExitCode(), kExitOk);
+}
+
+TEST(Connections, TheSoftLimitOnDescriptorsIsRaised) {
+  GemmdProcess process(HostServerFlags(), [] { LimitDescriptors(128, 1000); });
+  const ServingAt server = process.AwaitServing();
+  EXPECT_EQ(Metric(server, "process_max_fds"), 1000);
+  EXPECT_EQ(Metric(server, "gemmd_connections_limit{listener=\"grpc\"}"), 750);
+}
+
+TEST(Connections, SilentOnesGiveTheirPlacesBack) {
+  GemmdProcess process(With({"--max-connections=2"}));
+  const ServingAt server = process.AwaitServing();
+  const UniqueFd silent[] = {ConnectTo(server.address), ConnectTo(server.address)};
+  const auto stub = NewStub(server.address);
+  const grpc::Status refused = MultiplyOnce(*stub, /*wait=*/false);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(ClosedByPeer(silent[0]));
+  EXPECT_TRUE(ClosedByPeer(silent[1]));
+  const grpc::Status status = MultiplyOnce(*stub);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST(Connections, MoreThanDescriptorsIsAWrongFlag) {
+  GemmdProcess process(With({"--max-connections=201"}), [] { LimitDescriptors(264, 264); });
+  EXPECT_THAT(process.ReadAll(), HasSubstr("--max-connections: 201; allowed: up to 198"));
+  EXPECT_EQ(process.ExitCode(), kExitUsage);
+}
+
+TEST(Connections, EveryKindOfAddressServes) {
+  const std::string path = testing::TempDir() + "/gemmd-connections.sock";
+  for (const std::string& address : {std::string("127.0.0.1:0"), std::string("localhost:0"),
+                                     std::string("[::1]:0"), absl::StrCat("unix:", path)}) {
+    GemmdProcess process(With({"--address=" + address}));
+    const ServingAt server = process.AwaitServing();
+    if (server.address.empty() && address[0] == '[') continue;  // no IPv6 here
+    const grpc::Status status = MultiplyOnce(*NewStub(server.address));
+    EXPECT_TRUE(status.ok()) << address << ": " << status.error_message();
+    process.Signal(SIGTERM);
+    EXPECT_EQ(process.ExitCode(), kExitOk) << address;
+  }
+  struct stat file {};
+  EXPECT_NE(lstat(path.c_str(), &file), 0) << "the socket's file is left";
+}
+
+TEST(Connections, AnEndedListenerIsNoticed) {
+  // Held by the server's process alone: so the test takes its place.
+  ServerOptions options;
+  options.address = "127.0.0.1:0";
+  options.metrics_address = "";
+  options.engine.devices = "host";
+  options.engine.device_memory_bytes = 32 * kMiB;
+  options.engine.staging_bytes = 2 * kMiB;
+  options.engine.staging_block_bytes = 128 * kKiB;
+  const auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_TRUE((*server)->CheckHealth().ok());
+  for (int fd = 0; fd < DescriptorLimit(); ++fd) {
+    int listens = 0;
+    socklen_t length = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0 && listens != 0) {
+      shutdown(fd, SHUT_RDWR);
+    }
+  }
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while ((*server)->CheckHealth().ok() && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_EQ((*server)->CheckHealth().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace gemmd
