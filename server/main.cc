@@ -42,6 +42,9 @@ void CatchStopSignals() {
   std::signal(SIGINT, &OnStopSignal);
 }
 
+// A log whose reader has gone costs its lines, not the jobs.
+void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
+
 // The signal that came within the health period, or 0.
 int AwaitStopSignal() {
   pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
@@ -86,6 +89,7 @@ absl::Status WaitForTheEnd(Server& server) {
 
 int Serve(const Flags& flags) {
   CatchStopSignals();
+  IgnoreBrokenPipes();
   RaiseDescriptorLimit();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(flags.server);
   if (!server.ok()) return Refuse(server.status());

@@ -94,6 +94,14 @@ TEST(Process, ASecondSignalEndsItAtOnce) {
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
+TEST(Process, OutputThatNobodyReadsDoesNotEndIt) {
+  GemmdProcess process(HostServerFlags());
+  ASSERT_NE(process.AwaitServing().address, "");
+  process.CloseOutput();
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ExitCode(), kExitOk);
+}
+
 TEST(Process, WrongFlagsExitWithTwoAndSayWhy) {
   struct Wrong {
     std::vector<std::string> arguments;
