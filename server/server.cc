@@ -53,6 +53,16 @@ MetricsOptions DescribeForMetrics(absl::Time started) {
           .started = started};
 }
 
+// gRPC inflates a message before it looks at its length: kilobytes would become
+// gigabytes. A call with a compressed message is UNIMPLEMENTED, and gRPC tells
+// clients what it takes (grpc-accept-encoding).
+void TakeNoCompressedMessages(grpc::ServerBuilder& builder) {
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  // A message may arrive before its call has been refused.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
 void LogRpc(const RpcEnd& end) {
   if (!LogEnabled(LogLevel::kDebug)) return;
   Log(LogLevel::kDebug, "rpc",
@@ -176,6 +186,7 @@ class ServerImpl final : public Server {
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(TransportMessageLimit(options.rpc));
     builder.SetMaxSendMessageSize(-1);
+    TakeNoCompressedMessages(builder);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams_per_connection);
     // A client that is gone without a word is noticed, and its jobs cancelled.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
