@@ -1,6 +1,7 @@
 #include "client/ctl/context.h"
 
 #include "absl/strings/str_cat.h"
+#include "gemm/quote.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {
@@ -22,7 +23,7 @@ client::CallOptions Call(const Context& context, absl::Duration deadline) {
 
 int Fail(const Context& context, const absl::Status& status) {
   context.err << "gemmctl: " << absl::StatusCodeToString(status.code()) << ": "
-              << std::string(status.message()) << '\n';
+              << gemm::EscapeControls(status.message()) << '\n';
   return kExitFailed;
 }
 

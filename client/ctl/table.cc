@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gemm/quote.h"
 #include "kernels/bench/text_layout.h"
 
 namespace gemmd::ctl {
@@ -17,6 +18,8 @@ Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 void Table::Add(std::vector<std::string> cells) {
   cells.resize(columns_.size());
+  // What a server says goes to a terminal here.
+  for (std::string& cell : cells) cell = gemm::EscapeControls(cell);
   rows_.push_back(std::move(cells));
 }
 

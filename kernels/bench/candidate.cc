@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gemm/catalogue.h"
+#include "gemm/quote.h"
 
 namespace gemm::bench {
 namespace {
@@ -39,7 +40,7 @@ absl::Status CheckWords(const Selection& selection) {
   for (const std::string& family : selection.families) {
     const auto families = Families();
     if (std::find(families.begin(), families.end(), family) == families.end()) {
-      return absl::NotFoundError(absl::StrCat("no family is named \"", family, "\"; there are ",
+      return absl::NotFoundError(absl::StrCat("no family is named ", Quoted(family), "; there are ",
                                               absl::StrJoin(families, ", ")));
     }
   }
@@ -51,7 +52,7 @@ absl::Status CheckWords(const Selection& selection) {
     const auto rows = Catalogue();
     if (std::none_of(rows.begin(), rows.end(),
                      [&](const Kernel* row) { return GlobMatches(name, row->name); })) {
-      return absl::NotFoundError(absl::StrCat("no kernel fits the pattern \"", name, "\""));
+      return absl::NotFoundError(absl::StrCat("no kernel fits the pattern ", Quoted(name)));
     }
   }
   return absl::OkStatus();
@@ -91,8 +92,8 @@ absl::Status CheckParams(const Selection& selection, const std::vector<Candidate
   for (const auto& [name, values] : selection.params) {
     if (names.count(name) > 0) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("no kernel of the selection has a launch parameter \"", name, "\"; they have ",
-                     names.empty() ? "none" : absl::StrJoin(names, ", ")));
+        absl::StrCat("no kernel of the selection has a launch parameter ", Quoted(name),
+                     "; they have ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "gemm/quote.h"
 
 namespace gemm::bench {
 namespace {
@@ -66,7 +67,7 @@ absl::StatusOr<const Suite*> FindSuite(absl::string_view name) {
     if (suite.name == name) return &suite;
   }
   return absl::NotFoundError(absl::StrCat(
-      "no suite is named \"", name, "\"; there are ",
+      "no suite is named ", Quoted(name), "; there are ",
       absl::StrJoin(Suites(), ", ",
                     [](std::string* out, const Suite& s) { absl::StrAppend(out, s.name); })));
 }

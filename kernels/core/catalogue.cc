@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "gemm/quote.h"
 #include "kernels/core/families.h"
 
 namespace gemm {
@@ -63,10 +64,10 @@ absl::StatusOr<size_t> ParamIndex(const Kernel& kernel, absl::string_view name) 
   }
   if (kernel.params.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("kernel ", kernel.name, " has no launch parameters; got ", name));
+        absl::StrCat("kernel ", kernel.name, " has no launch parameters; got ", Quoted(name)));
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "kernel ", kernel.name, " has no launch parameter ", name, "; it has ",
+      "kernel ", kernel.name, " has no launch parameter ", Quoted(name), "; it has ",
       absl::StrJoin(kernel.params, ", ",
                     [](std::string* out, const ParamSpec& p) { absl::StrAppend(out, p.name); })));
 }
@@ -87,7 +88,7 @@ absl::StatusOr<const Kernel*> FindKernel(absl::string_view name) {
   for (const Kernel* kernel : Catalogue()) {
     if (kernel->name == name) return kernel;
   }
-  return absl::NotFoundError(absl::StrCat("no kernel is named \"", name, "\"; the nearest are ",
+  return absl::NotFoundError(absl::StrCat("no kernel is named ", Quoted(name), "; the nearest are ",
                                           absl::StrJoin(NearestNames(name, kSuggestions), ", ")));
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "gemm/quote.h"
 #include "kernels/bench/benchmark.h"
 #include "server/benchmark/bounded_backend.h"
 #include "server/engine/thread_name.h"
@@ -84,7 +85,7 @@ absl::StatusOr<size_t> Benchmarks::FindDevice(const std::string& name) const {
     if (devices[i]->info().name == name) return i;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "device is \"", name, "\", but this server has ",
+      "device is ", gemm::Quoted(name), ", but this server has ",
       absl::StrJoin(devices, ", ", [](std::string* out, const std::unique_ptr<Device>& device) {
         absl::StrAppend(out, device->info().name);
       })));

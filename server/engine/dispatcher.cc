@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gemm/catalogue.h"
+#include "gemm/quote.h"
 
 namespace gemmd {
 namespace {
@@ -31,8 +32,9 @@ bool IsInteger(gemm::DType type) {
 
 // No kernel of the catalogue, or of the family, takes the types.
 absl::Status NoKernelFor(const gemm::Types& types, absl::string_view family) {
-  const std::string who = family.empty() ? "no kernel of this server"
-                                         : absl::StrCat("no kernel of family \"", family, "\"");
+  const std::string who = family.empty()
+                              ? "no kernel of this server"
+                              : absl::StrCat("no kernel of family ", gemm::Quoted(family));
   if (family.empty() && (IsInteger(types.a) || IsInteger(types.b) || IsInteger(types.d))) {
     return absl::UnimplementedError(
         absl::StrCat(who, " takes integer types yet: ", Describe(types)));
@@ -102,14 +104,14 @@ absl::StatusOr<KernelPick> PickBest(const KernelRequest& request, const gemm::Ty
                                     const gemm::DeviceCaps& device) {
   if (!request.params.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("kernel.params has ", request.params.begin()->first,
+        absl::StrCat("kernel.params has ", gemm::Quoted(request.params.begin()->first),
                      ", but launch parameters need a kernel chosen by kernel.name"));
   }
   const auto& families = gemm::Families();
   if (!request.family.empty() && std::find(families.begin(), families.end(),
                                            absl::string_view(request.family)) == families.end()) {
-    return absl::NotFoundError(absl::StrCat("kernel.family is \"", request.family,
-                                            "\", but the families are ",
+    return absl::NotFoundError(absl::StrCat("kernel.family is ", gemm::Quoted(request.family),
+                                            ", but the families are ",
                                             absl::StrJoin(families, ", ")));
   }
   const gemm::Kernel* best = nullptr;

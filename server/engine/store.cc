@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "gemm/quote.h"
 
 namespace gemmd {
 namespace {
@@ -17,8 +18,8 @@ std::string RandomPrefix() {
 }
 
 std::string Describe(const MatrixKey& key) {
-  return key.id.empty() ? absl::StrCat("name \"", key.name, "\"")
-                        : absl::StrCat("id \"", key.id, "\"");
+  return key.id.empty() ? absl::StrCat("name ", gemm::Quoted(key.name))
+                        : absl::StrCat("id ", gemm::Quoted(key.id));
 }
 
 }  // namespace
@@ -84,8 +85,8 @@ absl::StatusOr<StoreReservation> MatrixStore::Reserve(size_t device_index, uint6
   }
   std::string id = absl::StrFormat("%s%010x", id_prefix_, next_id_++);
   if (!keep.name.empty() && !id_by_name_.try_emplace(keep.name, id).second) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("keep.name \"", keep.name, "\" names another matrix: delete that one first"));
+    return absl::AlreadyExistsError(absl::StrCat("keep.name ", gemm::Quoted(keep.name),
+                                                 " names another matrix: delete that one first"));
   }
   ++count_;
   used_bytes_[device_index] += bytes;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "gemm/quote.h"
 #include "server/engine/upload_impl.h"
 
 namespace gemmd {
@@ -23,8 +24,8 @@ absl::StatusOr<size_t> ChooseDevice(const EngineCore& core, const std::string& n
     return i;
   }
   if (!name.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device is \"", name, "\", but this server has ", absl::StrJoin(names, ", ")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device is ", gemm::Quoted(name), ", but this server has ", absl::StrJoin(names, ", ")));
   }
   const std::vector<size_t> healthy = core.DevicesByLoad();
   if (healthy.empty()) return absl::UnavailableError("no device of this server is healthy");
@@ -68,10 +69,10 @@ UploadGroup::UploadGroup(EngineCore& core, const UploadSpec& spec, UploadKey key
 absl::Status UploadGroup::Join(const UploadSpec& spec, ByteSpan range) {
   if (!(spec.shape == spec_.shape) || !SameKeep(spec.keep, spec_.keep) ||
       spec.device != spec_.device) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("upload_id \"", spec.upload_id, "\": the call's shape (", ToString(spec.shape),
-                     "), keep or device differ from those of the upload's first call (",
-                     ToString(spec_.shape), ")"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "upload_id ", gemm::Quoted(spec.upload_id), ": the call's shape (", ToString(spec.shape),
+        "), keep or device differ from those of the upload's first call (", ToString(spec_.shape),
+        ")"));
   }
   const uint64_t end = range.offset + range.length;
   MutexLock lock(mutex_);
@@ -217,7 +218,7 @@ void UploadGroups::OnIdleCheck(const UploadKey& key) {
     if (due > absl::Now()) return CheckIdleAt(key, it->second, due);
   }
   const std::string which =
-      key.first.empty() ? "the upload" : absl::StrCat("upload_id \"", key.first, "\"");
+      key.first.empty() ? "the upload" : absl::StrCat("upload_id ", gemm::Quoted(key.first));
   group->Expire(absl::DeadlineExceededError(
       absl::StrCat(which, " saw no byte for ", absl::FormatDuration(core_.options.upload_timeout),
                    " (--upload-timeout)")));

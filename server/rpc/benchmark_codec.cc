@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "gemm/quote.h"
 #include "kernels/bench/suites.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/requests.h"
@@ -21,7 +22,6 @@ constexpr size_t kMaxShapes = 256;
 // matrices' bytes stay far from overflow.
 constexpr int64_t kMaxDimension = int64_t{1} << 24;
 constexpr size_t kMaxKernels = 256;
-constexpr size_t kMaxNameBytes = 128;
 constexpr size_t kMaxFamilies = 64;
 constexpr size_t kMaxTypes = 64;
 constexpr size_t kMaxParams = 16;
@@ -34,12 +34,6 @@ std::string At(absl::string_view list, int index) { return absl::StrCat(list, "[
 absl::Status CheckCount(absl::string_view field, size_t count, size_t most) {
   if (count <= most) return absl::OkStatus();
   return FieldError(field, absl::StrCat(count, " of them; a benchmark takes up to ", most));
-}
-
-// Sentences repeat names: those that could be one are short.
-absl::Status CheckName(absl::string_view name, absl::string_view field) {
-  if (!name.empty() && name.size() <= kMaxNameBytes) return absl::OkStatus();
-  return FieldError(field, absl::StrCat(name.size(), " bytes; it must have 1 to ", kMaxNameBytes));
 }
 
 template <typename Value>
@@ -88,7 +82,7 @@ class BenchmarkParser {
 
   absl::StatusOr<BenchmarkSpec> Parse() {
     absl::Status status;
-    if (!request_.device().empty()) status = CheckName(request_.device(), "device");
+    if (!request_.device().empty()) status = CheckNameBytes(request_.device(), "device");
     spec_.device = request_.device();
     if (status.ok()) status = Shapes();
     if (status.ok()) status = Names();
@@ -103,7 +97,7 @@ class BenchmarkParser {
  private:
   absl::Status Shapes() {
     if (!request_.suite().empty()) {
-      if (absl::Status name = CheckName(request_.suite(), "suite"); !name.ok()) return name;
+      if (absl::Status name = CheckNameBytes(request_.suite(), "suite"); !name.ok()) return name;
       const absl::StatusOr<const bench::Suite*> suite = bench::FindSuite(request_.suite());
       if (!suite.ok()) return suite.status();
       spec_.shapes = (*suite)->shapes;
@@ -127,10 +121,10 @@ class BenchmarkParser {
     absl::Status status = CheckCount("kernels", selection.kernels.size(), kMaxKernels);
     if (status.ok()) status = CheckCount("families", selection.families.size(), kMaxFamilies);
     for (int i = 0; status.ok() && i < request_.kernels_size(); ++i) {
-      status = CheckName(request_.kernels(i), At("kernels", i));
+      status = CheckNameBytes(request_.kernels(i), At("kernels", i));
     }
     for (int i = 0; status.ok() && i < request_.families_size(); ++i) {
-      status = CheckName(request_.families(i), At("families", i));
+      status = CheckNameBytes(request_.families(i), At("families", i));
     }
     return status;
   }
@@ -153,10 +147,10 @@ class BenchmarkParser {
     absl::Status status = CheckCount("params", request_.params().size(), kMaxParams);
     size_t combinations = 1;
     for (const auto& [name, given] : request_.params()) {
-      if (status.ok()) status = CheckName(name, "a name of params");
+      if (status.ok()) status = CheckNameBytes(name, "a name of params");
       if (!status.ok()) return status;
       const auto& values = given.values();
-      const std::string field = absl::StrCat("params[\"", name, "\"].values");
+      const std::string field = absl::StrCat("params[", gemm::Quoted(name), "].values");
       if (values.empty()) return FieldError(field, "none; give at least 1");
       status = CheckCount(field, static_cast<size_t>(values.size()), kMaxValues);
       combinations *= static_cast<size_t>(values.size());

@@ -326,7 +326,7 @@ void MultiplyStream::OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result
     v1::JobError& error = *response.mutable_error();
     error.set_job_id(job_id);
     error.set_code(result.status().raw_code());
-    error.set_message(std::string(result.status().message()));
+    error.set_message(MessageOf(result.status()));
   }
   grpc::ByteBuffer message = Serialize(response);
   std::shared_ptr<Job> job;  // destroyed unlocked
@@ -346,7 +346,7 @@ void MultiplyStream::SendError(uint64_t job_id, const absl::Status& status) {
   v1::JobError& error = *response.mutable_error();
   error.set_job_id(job_id);
   error.set_code(status.raw_code());
-  error.set_message(std::string(status.message()));
+  error.set_message(MessageOf(status));
   Send(Serialize(response));
 }
 

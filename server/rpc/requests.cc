@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "gemm/quote.h"
 #include "gemm/reference.h"
 #include "server/rpc/status.h"
 #include "server/rpc/vocabulary.h"
@@ -16,7 +17,7 @@ namespace {
 
 namespace v1 = gemm::v1;
 
-constexpr size_t kMaxNameBytes = 128;
+constexpr size_t kMaxKernelParams = 16;
 constexpr absl::Duration kShortestTtl = absl::Milliseconds(1);
 constexpr absl::Duration kShortestTimeout = absl::Microseconds(1);
 
@@ -26,18 +27,19 @@ std::string Sub(absl::string_view field, absl::string_view name) {
 
 // 1 to 128 characters of [A-Za-z0-9._/-].
 absl::Status CheckName(absl::string_view name, absl::string_view field) {
-  if (name.empty() || name.size() > kMaxNameBytes) {
-    return FieldError(field,
-                      absl::StrCat(name.size(), " bytes; it must have 1 to ", kMaxNameBytes));
-  }
+  if (absl::Status status = CheckNameBytes(name, field); !status.ok()) return status;
   for (size_t i = 0; i < name.size(); ++i) {
     const char c = name[i];
     if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '/' && c != '-') {
-      return FieldError(field, absl::StrCat("'", name, "' has a character other than ",
+      return FieldError(field, absl::StrCat(gemm::Quoted(name), " has a character other than ",
                                             "A-Z a-z 0-9 . _ / - at byte ", i));
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckOptionalName(absl::string_view name, absl::string_view field) {
+  return name.empty() ? absl::OkStatus() : CheckNameBytes(name, field);
 }
 
 absl::StatusOr<Shape> ParseShape(const v1::MatrixShape& shape, absl::string_view field) {
@@ -188,11 +190,27 @@ class ProductParser {
     const auto compute = ParseComputeMode(product_.compute(), "product.compute");
     if (!compute.ok()) return compute.status();
     spec.compute = *compute;
-    const v1::KernelChoice& kernel = product_.kernel();
-    if (kernel.name() != "auto") spec.kernel.name = kernel.name();
-    spec.kernel.family = kernel.family();
-    spec.kernel.params.insert(kernel.params().begin(), kernel.params().end());
-    return absl::OkStatus();
+    return Kernel();
+  }
+
+  absl::Status Kernel() {
+    const v1::KernelChoice& choice = product_.kernel();
+    KernelRequest& kernel = request_.spec.kernel;
+    absl::Status status = CheckOptionalName(choice.name(), "product.kernel.name");
+    if (status.ok()) status = CheckOptionalName(choice.family(), "product.kernel.family");
+    if (status.ok() && choice.params().size() > kMaxKernelParams) {
+      status = FieldError(
+          "product.kernel.params",
+          absl::StrCat(choice.params().size(), " of them; it may have up to ", kMaxKernelParams));
+    }
+    for (const auto& [name, value] : choice.params()) {
+      if (status.ok()) status = CheckNameBytes(name, "a name of product.kernel.params");
+      if (!status.ok()) return status;
+      kernel.params[name] = value;
+    }
+    if (choice.name() != "auto") kernel.name = choice.name();
+    kernel.family = choice.family();
+    return status;
   }
 
   absl::Status Result() {
@@ -289,6 +307,9 @@ absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const v1::Generator& generato
 }
 
 absl::StatusOr<MatrixKey> ParseKey(const v1::MatrixRef& ref, absl::string_view field) {
+  absl::Status status = CheckOptionalName(ref.id(), Sub(field, "id"));
+  if (status.ok()) status = CheckOptionalName(ref.name(), Sub(field, "name"));
+  if (!status.ok()) return status;
   if (!ref.id().empty()) return MatrixKey{.id = ref.id()};
   if (!ref.name().empty()) return MatrixKey{.name = ref.name()};
   return FieldError(field, "neither id nor name is set; give one");
@@ -321,11 +342,9 @@ absl::StatusOr<UploadSpec> ParseUpload(const v1::PutMatrixHeader& header,
   absl::StatusOr<KeepSpec> keep = ParseKeep(header.keep(), "header.keep");
   if (!keep.ok()) return keep.status();
   spec.keep = *std::move(keep);
-  if (spec.upload_id.size() > kMaxNameBytes) {
-    return FieldError(
-        "header.upload_id",
-        absl::StrCat(spec.upload_id.size(), " bytes; it must have 1 to ", kMaxNameBytes));
-  }
+  absl::Status names = CheckOptionalName(spec.upload_id, "header.upload_id");
+  if (names.ok()) names = CheckOptionalName(spec.device, "header.device");
+  if (!names.ok()) return names;
   if (header.has_generator()) {
     const auto generator = ParseGenerator(header.generator(), spec.shape.type, "header.generator");
     if (!generator.ok()) return generator.status();

@@ -5,18 +5,33 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "gemm/quote.h"
 
 namespace gemmd {
+namespace {
+
+// gRPC sends messages as metadata, of which clients take 8 KiB in all by default.
+constexpr size_t kMaxMessageBytes = 1536;
+
+}  // namespace
+
+std::string MessageOf(const absl::Status& status) {
+  return gemm::Printable(status.message(), kMaxMessageBytes);
+}
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   // The numbers are the same in both.
-  return grpc::Status(static_cast<grpc::StatusCode>(status.raw_code()),
-                      std::string(status.message()));
+  return grpc::Status(static_cast<grpc::StatusCode>(status.raw_code()), MessageOf(status));
 }
 
 absl::Status FieldError(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
+}
+
+absl::Status CheckNameBytes(absl::string_view name, absl::string_view field) {
+  if (!name.empty() && name.size() <= kMaxNameBytes) return absl::OkStatus();
+  return FieldError(field, absl::StrCat(name.size(), " bytes; it must have 1 to ", kMaxNameBytes));
 }
 
 absl::Time CallDeadline(const grpc::CallbackServerContext& context) {

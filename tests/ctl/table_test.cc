@@ -59,5 +59,13 @@ TEST(FormatTest, DurationsAndNumbers) {
   EXPECT_EQ(NumberText(12345.6), "12346");
 }
 
+TEST(TableTest, ControlCharactersOfAServerDoNotReachTheTerminal) {
+  Table table({{"name"}, {"what"}});
+  table.Add({"\x1b[2Jx", "µ\xc2\x9b\n"});
+  std::ostringstream out;
+  table.Print(out);
+  EXPECT_EQ(out.str(), "name      what\n\\x1b[2Jx  µ\\xc2\\x9b\\n\n");
+}
+
 }  // namespace
 }  // namespace gemmd::ctl

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/format.h"
+#include "gemm/quote.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -43,7 +44,7 @@ void Statistics::AddOutcome(size_t worker, const Outcome& outcome, absl::Duratio
   ++shard.interval.done;
   if (!outcome.status.ok()) {
     AddError(tally, absl::StatusCodeToString(outcome.status.code()),
-             std::string(outcome.status.message()));
+             gemm::EscapeControls(outcome.status.message()));
     return;
   }
   ++tally.succeeded;
