@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/flag_values.h"
+#include "server/net/address.h"
 
 namespace gemmd {
 namespace {
@@ -68,15 +69,24 @@ FlagRow Duration(About about, Field field, absl::Duration min, absl::Duration ma
       field, &ParseDurationText, &absl::FormatDuration, min, max);
 }
 
+// Why a text is not allowed.
+using CheckText = absl::Status (*)(absl::string_view text);
+
 template <typename Field>
-FlagRow Text(About about, std::string kind, std::string allowed, Field field) {
+FlagRow Text(About about, std::string kind, std::string allowed, Field field,
+             CheckText check = nullptr) {
   return FlagRow{
       .name = std::move(about.name),
       .group = std::move(about.group),
       .kind = std::move(kind),
       .help = std::move(about.help),
-      .allowed = std::move(allowed),
+      .allowed = allowed,
       .set = [=](absl::string_view text, Flags& flags) -> absl::Status {
+        if (const absl::Status status = check == nullptr ? absl::OkStatus() : check(text);
+            !status.ok()) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("'", text, "': ", status.message(), "; allowed: ", allowed));
+        }
         field(flags) = std::string(text);
         return absl::OkStatus();
       },
@@ -128,13 +138,18 @@ void AddListening(std::vector<FlagRow>& rows) {
                        "Where gRPC listens. Loopback by default, because the connection is neither "
                        "encrypted nor authenticated: to serve a network, put a proxy in front that "
                        "terminates TLS and HTTP/2."},
-                      "ADDRESS", "host:port, [ipv6]:port or unix:path",
-                      GEMMD_FIELD(server.address)));
+                      "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
+                      [](absl::string_view text) { return ParseAddress(text).status(); }));
   rows.push_back(
       Text({"metrics-address", group, "Where /metrics listens, over HTTP. Empty: nowhere."},
-           "ADDRESS", "host:port or nothing", GEMMD_FIELD(server.metrics_address)));
+           "ADDRESS", absl::StrCat("nothing, or ", kTcpAddressForm),
+           GEMMD_FIELD(server.metrics_address), [](absl::string_view text) {
+             return text.empty() ? absl::OkStatus() : ParseTcpAddress(text).status();
+           }));
   rows.push_back(Size({"max-message-bytes", group,
-                       "The longest message, either way. A longer operand comes in chunks."},
+                       "The longest message, either way. A longer operand comes in chunks. "
+                       "A longer message gets an answer that says so; one of more than twice that "
+                       "and 64KiB ends its call before it is read."},
                       GEMMD_FIELD(server.rpc.max_message_bytes), 64 * kKiB, kGiB / 2));
   rows.push_back(Count({"max-jobs-per-stream", group, "Jobs alive on one Multiply stream."},
                        GEMMD_FIELD(server.rpc.max_jobs_per_stream), 1, 1'000'000));

@@ -1,6 +1,8 @@
 #include "server/flags.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -66,33 +68,39 @@ absl::Status Set(const FlagRow& row, absl::string_view text, absl::string_view o
   return absl::InvalidArgumentError(absl::StrCat(origin, ": ", status.message()));
 }
 
-absl::Status ReadFlagFile(const std::string& path, Flags& flags) {
+// `origin` is how the path was given.
+absl::Status ReadFlagFile(absl::string_view origin, const std::string& path, Flags& flags) {
+  const auto cannot_read = [origin, &path] {
+    return absl::InvalidArgumentError(absl::StrCat(origin, ": '", path, "': ", std::strerror(errno),
+                                                   "; allowed: a file that can be read"));
+  };
   std::ifstream file(path);
-  if (!file) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--flagfile: '", path, "'; allowed: a file that can be read"));
-  }
+  if (!file) return cannot_read();
+  errno = 0;
+  // A folder opens, and fails here.
+  if (file.peek(); file.bad() || errno != 0) return cannot_read();
+  file.clear();
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     absl::string_view text = absl::StripAsciiWhitespace(line);
     if (text.empty() || text[0] == '#') continue;
-    const std::string origin = absl::StrCat(path, " line ", number);
+    const std::string where = absl::StrCat(path, " line ", number);
     const size_t equals = text.find('=');
     if (equals == absl::string_view::npos) {
       return absl::InvalidArgumentError(
-          absl::StrCat(origin, ": '", text, "'; allowed: name=value, or a comment after #"));
+          absl::StrCat(where, ": '", text, "'; allowed: name=value, or a comment after #"));
     }
     absl::string_view name = absl::StripAsciiWhitespace(text.substr(0, equals));
     absl::ConsumePrefix(&name, "--");
     const FlagRow* const row = FindRow(name);
     if (row == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(origin, ": ", UnknownFlag(name)));
+      return absl::InvalidArgumentError(absl::StrCat(where, ": ", UnknownFlag(name)));
     }
     const absl::string_view value = absl::StripAsciiWhitespace(text.substr(equals + 1));
-    const absl::Status status = Set(*row, value, absl::StrCat(origin, ": --", row->name), flags);
+    const absl::Status status = Set(*row, value, absl::StrCat(where, ": --", row->name), flags);
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  return file.bad() ? cannot_read() : absl::OkStatus();
 }
 
 absl::Status ReadEnvironment(const Environment& environment, Flags& flags) {
@@ -201,9 +209,9 @@ absl::Status ReadCommandLine(const CommandLine& line, const Environment& environ
   const char* const file_from_environment = environment("GEMMD_FLAGFILE");
   absl::Status status;
   if (line.flagfile_option->count() > 0) {
-    status = ReadFlagFile(line.flagfile, flags);
+    status = ReadFlagFile("--flagfile", line.flagfile, flags);
   } else if (file_from_environment != nullptr) {
-    status = ReadFlagFile(file_from_environment, flags);
+    status = ReadFlagFile("GEMMD_FLAGFILE (--flagfile)", file_from_environment, flags);
   }
   if (status.ok()) status = ReadEnvironment(environment, flags);
   for (const FlagRow& row : FlagTable()) {

@@ -110,6 +110,9 @@ TEST(Process, WrongFlagsExitWithTwoAndSayWhy) {
   const Wrong table[] = {
       {{"--max-jobs=none"}, "--max-jobs: 'none'; allowed: a whole number"},
       {{"--device=host"}, "did you mean --devices?"},
+      {{"--address=nope"}, "--address: 'nope'"},
+      {{"--address=127.0.0.1:99999"}, "'99999' is no port"},
+      {{"--flagfile=/tmp"}, "--flagfile: '/tmp': Is a directory"},
       {{"--devices=tpu"}, "tpu"},
       {{"--devices=host:0"}, "host:0"},
       {{"--devices=host", "--metrics-address=nonsense"}, "--metrics-address"},
