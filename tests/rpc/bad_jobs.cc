@@ -278,7 +278,7 @@ void AddResults(std::vector<BadJob>& jobs) {
   jobs.push_back(
       Invalid("NameWithASpace",
               [](auto& p, auto&) { p.mutable_result()->mutable_keep()->set_name("two words"); },
-              {"product.result.keep.name: 'two words'", "at byte 3"}));
+              {"product.result.keep.name: \"two words\"", "at byte 3"}));
   jobs.push_back(Invalid(
       "NameTooLong",
       [](auto& p, auto&) { p.mutable_result()->mutable_keep()->set_name(std::string(129, 'n')); },

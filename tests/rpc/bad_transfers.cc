@@ -67,7 +67,7 @@ void AddUploadHeaders(std::vector<BadTransfer>& rows) {
                                },
                                {"header.shape", "2^60"}));
   rows.push_back(InvalidHeader("PutBadName", [](auto& h) { h.mutable_keep()->set_name("a?b"); },
-                               {"header.keep.name: 'a?b'"}));
+                               {"header.keep.name: \"a?b\""}));
   rows.push_back(InvalidHeader("PutOnUnknownDevice", [](auto& h) { h.set_device("cuda:9"); },
                                {"cuda:9", "host:0"}));
   rows.push_back(InvalidHeader("PutRangeWithoutUpload",

@@ -52,7 +52,7 @@ TEST_F(QueryTest, UnknownFamilyIsNotFound) {
   request.set_family("hots");
   const grpc::Status status = stub_->ListKernels(&context, request, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
-  EXPECT_THAT(status.error_message(), AllOf(HasSubstr("'hots'"), HasSubstr("host")));
+  EXPECT_THAT(status.error_message(), AllOf(HasSubstr("\"hots\""), HasSubstr("host")));
 }
 
 TEST_F(QueryTest, ServerInfo) {
