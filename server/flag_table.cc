@@ -242,7 +242,8 @@ void AddProcess(std::vector<FlagRow>& rows) {
   const std::string group = "Process";
   rows.push_back(Duration({"drain-timeout", group,
                            "After SIGTERM or SIGINT: how long running jobs may take to end before "
-                           "they are cancelled. A second signal ends the process at once."},
+                           "they are cancelled. Where a kernel runs on even so, the process ends "
+                           "under it, with exit code 71. A second signal ends it at once."},
                           GEMMD_FIELD(drain_timeout), absl::ZeroDuration(), absl::Hours(24)));
   rows.push_back(Choice<LogFormat>({"log-format", group, "Log lines for people, or for programs."},
                                    {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},

@@ -24,6 +24,7 @@ inline constexpr int kExitFailure = 1;  // could not serve
 inline constexpr int kExitUsage = 2;    // a wrong flag
 inline constexpr int kExitUnusable =
     70;  // stopped by itself: no device is healthy, or nothing listens
+inline constexpr int kExitWorkLeft = 71;  // stopped in time, under work that did not end
 
 // Either flags, or what to print and the code to exit with.
 struct FlagOutcome {

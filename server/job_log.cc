@@ -16,6 +16,7 @@ void JobLog::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
          {"n", report.n},
          {"k", report.k},
          {"type", gemm::Name(report.types.a)},
+         {"copies", report.copies.size()},
          {"bytes_in", report.bytes_in},
          {"bytes_out", report.bytes_out},
          {"receive_seconds", absl::ToDoubleSeconds(phases.receive)},

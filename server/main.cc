@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "server/engine/clock.h"
 #include "server/engine/engine.h"
+#include "server/exit_bound.h"
 #include "server/flag_values.h"
 #include "server/flags.h"
 #include "server/heap_trimmer.h"
@@ -22,6 +24,13 @@ namespace {
 
 // How often the devices' health is looked at.
 constexpr int kHealthPeriodMs = 250;
+
+// What the end may take beyond --drain-timeout: calls that were told to end and the
+// transport; the device work of cancelled jobs; and then, where no work is left, the
+// devices with their memory.
+constexpr absl::Duration kStopGrace = absl::Seconds(7);
+constexpr absl::Duration kWorkGrace = absl::Seconds(1);
+constexpr absl::Duration kTeardownGrace = absl::Seconds(10);
 
 // The signal handler writes the signal's number to the one end, and the main
 // thread reads it from the other. A handler, and not a blocked signal that is
@@ -98,7 +107,15 @@ int Serve(const Flags& flags) {
   if (!health.ok()) {
     Log(LogLevel::kError, "the server is of no more use", {{"reason", health.message()}});
   }
-  const bool all_ended = (*server)->Stop(health.ok() ? flags.drain_timeout : absl::ZeroDuration());
+  const absl::Duration drain = health.ok() ? flags.drain_timeout : absl::ZeroDuration();
+  ExitBound bound(health.ok() ? kExitWorkLeft : kExitUnusable);
+  bound.Arm(drain + kStopGrace, "calls that did not end");
+  const bool all_ended = (*server)->Stop(drain);
+  // The callers of cancelled jobs have been told; the kernels they left may run on.
+  const bool idle = (*server)->engine().Drain(SteadyNow() + kWorkGrace);
+  bound.Arm(idle ? kTeardownGrace : absl::ZeroDuration(), "device work that cannot be broken off");
+  server->reset();
+  bound.Disarm();
   Log(LogLevel::kInfo, "stopped", {{"all_jobs_ended", all_ended}});
   return health.ok() ? kExitOk : kExitUnusable;
 }

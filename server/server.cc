@@ -13,6 +13,7 @@
 #include "grpcpp/server_builder.h"
 #include "proto/keep_grpc.h"
 #include "server/cpu_confinement.h"
+#include "server/engine/clock.h"
 #include "server/engine/engine.h"
 #include "server/grpc_listener.h"
 #include "server/job_log.h"
@@ -127,7 +128,7 @@ class ServerImpl final : public Server {
   }
 
   bool Stop(absl::Duration timeout) override {
-    const absl::Time deadline = absl::Now() + timeout;
+    const absl::Time deadline = SteadyNow() + timeout;
     Serving(false);
     engine_->StopAdmitting();
     live_calls_.Drain();
@@ -135,7 +136,7 @@ class ServerImpl final : public Server {
     // gRPC's own shutdown waits for calls, and for good for one that nobody
     // ends: so they have been ended, and those whose client does not read are
     // cancelled by the deadline here.
-    live_calls_.WaitUntilNone(absl::Now() + kGrace);
+    live_calls_.WaitUntilNone(SteadyNow() + kGrace);
     listener_->Stop();
     grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kGrace));
     grpc_->Wait();
@@ -226,13 +227,13 @@ class ServerImpl final : public Server {
 
   // Result bytes that the transport had queued refer to the engine's memory.
   void WaitForTransport() {
-    const absl::Time deadline = absl::Now() + kGrace;
-    while (absl::Now() < deadline) {
+    const absl::Time deadline = SteadyNow() + kGrace;
+    while (SteadyNow() < deadline) {
       const EngineStats stats = engine_->Stats();
       const bool held = std::any_of(
           stats.devices.begin(), stats.devices.end(),
           [](const DeviceStats& device) { return device.download_staging_bytes.used > 0; });
-      if (stats.jobs.used == 0 && !held) return;
+      if (!held) return;
       absl::SleepFor(absl::Milliseconds(2));
     }
     Log(LogLevel::kWarning, "the transport still holds result bytes");

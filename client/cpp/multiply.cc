@@ -107,6 +107,7 @@ class MultiplyOp : public std::enable_shared_from_this<MultiplyOp> {
   // Names of what the library keeps on the server for this product. Names, as an
   // id may never come to be known: a call can end well on the server just as its
   // caller gives up.
+  const std::string folder_ = NewTransferId();
   std::mutex mutex_;
   std::vector<std::string> kept_names_;  // under mutex_
 };
@@ -331,9 +332,10 @@ void MultiplyOp::Finish(const absl::Status& status) {
 
 ::gemm::v1::Keep MultiplyOp::KeepForTransfer() {
   ::gemm::v1::Keep keep;
-  keep.set_name(absl::StrCat("transfer/", NewTransferId()));
   *keep.mutable_ttl() = ToProto(connection_.options().transfer_ttl);
   std::lock_guard<std::mutex> lock(mutex_);
+  // One folder of names a product: the server keeps those on one device.
+  keep.set_name(absl::StrCat("transfer/", folder_, "/", kept_names_.size()));
   kept_names_.push_back(keep.name());
   return keep;
 }

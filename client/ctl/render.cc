@@ -1,6 +1,8 @@
 #include "client/ctl/render.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/ctl/format.h"
 #include "nlohmann/json.hpp"
 
@@ -26,6 +28,12 @@ std::string ParamsText(const google::protobuf::Map<std::string, int64_t>& params
 
 std::string ExpiryText(const client::MatrixInfo& info) {
   return info.has_expires() ? TimeText(FromProto(info.expires())) : "never";
+}
+
+// "a" of OPERAND_ROLE_A.
+std::string OperandText(::gemm::v1::OperandRole role) {
+  return absl::AsciiStrToLower(
+      absl::StripPrefix(::gemm::v1::OperandRole_Name(role), "OPERAND_ROLE_"));
 }
 
 Json ToJson(const gemm::v1::DeviceInfo& device) {
@@ -78,6 +86,14 @@ Json ToJson(const client::ProductReport& report) {
   for (size_t i = 0; i < kPhaseCount; ++i) {
     phases[kPhaseNames[i]] = absl::ToDoubleSeconds(durations[i]);
   }
+  Json copies = Json::array();
+  for (const auto& copy : report.copies()) {
+    copies.push_back({{"operand", OperandText(copy.operand())},
+                      {"from_device", copy.from_device()},
+                      {"bytes", copy.bytes()},
+                      {"reused", copy.reused()},
+                      {"peer", copy.peer()}});
+  }
   return {{"kernel", report.kernel()},
           {"reason", report.reason()},
           {"params", params},
@@ -89,6 +105,9 @@ Json ToJson(const client::ProductReport& report) {
           {"compute", NameOf(report.compute())},
           {"phase_seconds", phases},
           {"transpose_seconds", absl::ToDoubleSeconds(FromProto(report.phases().transpose()))},
+          {"copies", copies},
+          {"device_to_device_seconds",
+           absl::ToDoubleSeconds(FromProto(report.phases().device_to_device()))},
           {"tflops", report.tflops()}};
 }
 
@@ -184,6 +203,18 @@ void AddReport(Table& facts, const client::ProductReport& report) {
   if (report.phases().has_transpose()) {
     facts.Add(
         {"of kernel, transposes ms", MillisecondsText(FromProto(report.phases().transpose()))});
+  }
+  for (const auto& copy : report.copies()) {
+    facts.Add(
+        {absl::StrCat(OperandText(copy.operand()), " brought over"),
+         absl::StrCat(BytesText(static_cast<double>(copy.bytes())), " from ", copy.from_device(),
+                      copy.reused() ? ", already there"
+                      : copy.peer() ? ", from device to device"
+                                    : ", through the host")});
+  }
+  if (report.phases().has_device_to_device()) {
+    facts.Add(
+        {"bringing over ms", MillisecondsText(FromProto(report.phases().device_to_device()))});
   }
   facts.Add({"TFLOPS", NumberText(report.tflops())});
 }

@@ -8,6 +8,7 @@
 #include "gemm/quote.h"
 #include "kernels/bench/benchmark.h"
 #include "server/benchmark/bounded_backend.h"
+#include "server/engine/clock.h"
 #include "server/engine/thread_name.h"
 
 namespace gemmd {
@@ -115,7 +116,7 @@ int64_t Benchmarks::JobsBegun(size_t device) const {
 absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, size_t device,
                                                     const BenchmarkRun& run,
                                                     BenchmarkListener& listener) {
-  const absl::Time began = absl::Now();
+  const absl::Time began = SteadyNow();
   const DeviceStats before = engine_.Stats().devices[device];
   const DeviceInfoRecord& info = engine_.devices()[device]->info();
   absl::StatusOr<std::unique_ptr<bench::Backend>> own = bench::CreateBackend(BackendName(info));
@@ -147,7 +148,7 @@ absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, s
   // What it was cancelled for, and not what came of that.
   if (absl::Status cancelled = run.cancelled(); !cancelled.ok()) return cancelled;
   if (!status.ok()) return status;
-  return BenchmarkTotals{.elapsed = absl::Now() - began,
+  return BenchmarkTotals{.elapsed = SteadyNow() - began,
                          .jobs = before.streams.used + JobsBegun(device) - before.jobs_begun};
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 
@@ -86,7 +87,7 @@ void Admission::Close() {
 
 bool Admission::WaitIdle(absl::Time deadline) {
   MutexLock lock(mutex_);
-  while (tickets_ > 0 && absl::Now() < deadline) idle_.WaitUntil(mutex_, deadline);
+  while (tickets_ > 0 && SteadyNow() < deadline) idle_.WaitUntil(mutex_, deadline);
   return tickets_ == 0;
 }
 

@@ -1,9 +1,10 @@
 // Best fit with coalescing: two views of the free pieces, one to find the
-// smallest that is large enough, one to find a freed piece's neighbours.
+// smallest that is large enough, one to find the last, and a freed piece's neighbours.
 #include "server/engine/arena.h"
 
 #include <cassert>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,28 +34,46 @@ void DeviceBuffer::Reset() {
 }
 
 Arena::Arena(std::byte* base, size_t bytes) : base_(base), capacity_(RoundDown(bytes)) {
-  if (capacity_ == 0) return;
-  free_by_offset_.emplace(0, capacity_);
-  free_by_size_.emplace(capacity_, 0);
+  MutexLock lock(mutex_);
+  AddFree(0, capacity_);
 }
 
-absl::StatusOr<DeviceBuffer> Arena::Allocate(size_t bytes) {
+void Arena::AddFree(size_t offset, size_t bytes) {
+  if (bytes == 0) return;
+  free_by_offset_.emplace(offset, bytes);
+  free_by_size_.emplace(bytes, offset);
+}
+
+std::optional<size_t> Arena::Take(size_t bytes, Stay stay) {
+  // The smallest piece that fits, and of equal ones the first in memory.
+  const auto best = free_by_size_.lower_bound({bytes, 0});
+  if (bytes == 0 || best == free_by_size_.end()) return std::nullopt;
+  auto [piece, begin] = *best;
+  if (stay == Stay::kStaying) {
+    // There is one that fits, so the search ends.
+    auto last = free_by_offset_.rbegin();
+    while (last->second < bytes) ++last;
+    std::tie(begin, piece) = *last;
+  }
+  free_by_offset_.erase(begin);
+  free_by_size_.erase({piece, begin});
+  const size_t rest = piece - bytes;
+  if (stay == Stay::kStaying) {
+    AddFree(begin, rest);
+    return begin + rest;
+  }
+  AddFree(begin + bytes, rest);
+  return begin;
+}
+
+absl::StatusOr<DeviceBuffer> Arena::Allocate(size_t bytes, Stay stay) {
   MutexLock lock(mutex_);
   // Compared before rounding up, which could overflow.
   if (bytes <= capacity_) {
     const size_t rounded = RoundDown(bytes + kAlignment - 1);
-    // The smallest piece that fits, and of equal ones the first in memory.
-    const auto best = free_by_size_.lower_bound({rounded, 0});
-    if (rounded > 0 && best != free_by_size_.end()) {
-      const auto [piece, offset] = *best;
-      free_by_size_.erase(best);
-      free_by_offset_.erase(offset);
-      if (piece > rounded) {
-        free_by_offset_.emplace(offset + rounded, piece - rounded);
-        free_by_size_.emplace(piece - rounded, offset + rounded);
-      }
+    if (const std::optional<size_t> offset = Take(rounded, stay); offset.has_value()) {
       used_ += rounded;
-      return DeviceBuffer(this, base_ + offset, rounded);
+      return DeviceBuffer(this, base_ + *offset, rounded);
     }
   }
   const size_t largest = free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
@@ -83,8 +102,7 @@ void Arena::Free(std::byte* data, size_t bytes) {
     free_by_size_.erase({after->second, after->first});
     free_by_offset_.erase(after);
   }
-  free_by_offset_.emplace(offset, bytes);
-  free_by_size_.emplace(bytes, offset);
+  AddFree(offset, bytes);
 }
 
 size_t Arena::used() const {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -39,9 +41,17 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
-// Best fit with coalescing over [base, base + bytes). Never touches the memory
-// itself, so it serves host and device memory alike. Thread-safe. Must outlive
-// its buffers.
+// How long a piece is going to be held. What stays and what passes are placed at
+// opposite ends, so that nothing that stays splits the memory that jobs pass through.
+enum class Stay : uint8_t {
+  kPassing,  // a job's own: as long as that
+  kStaying,  // a resident matrix's: until somebody deletes it
+};
+
+// Best fit with coalescing over [base, base + bytes): the smallest free piece for
+// what passes, from its front; for what stays the end of the last free piece that is
+// large enough. Never touches the memory itself, so it serves host and device memory
+// alike. Thread-safe. Must outlive its buffers.
 class Arena {
  public:
   static constexpr size_t kAlignment = 512;
@@ -52,7 +62,7 @@ class Arena {
 
   // `bytes` >= 1, rounded up to kAlignment. RESOURCE_EXHAUSTED with the bytes
   // asked for, free, and free in one piece.
-  absl::StatusOr<DeviceBuffer> Allocate(size_t bytes);
+  absl::StatusOr<DeviceBuffer> Allocate(size_t bytes, Stay stay = Stay::kPassing);
 
   size_t capacity() const { return capacity_; }
   size_t used() const;
@@ -61,6 +71,9 @@ class Arena {
  private:
   friend class DeviceBuffer;
   void Free(std::byte* data, size_t bytes);
+  // The offset of `bytes` now taken out of a free piece; nullopt where none fits.
+  std::optional<size_t> Take(size_t bytes, Stay stay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddFree(size_t offset, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::byte* const base_;
   const size_t capacity_;

@@ -104,6 +104,28 @@ absl::Status CudaDevice::TakeMemory(const EngineOptions& options) {
   return absl::OkStatus();
 }
 
+bool CudaDevice::CanCopyFrom(const Device& other) {
+  const auto* peer = dynamic_cast<const CudaDevice*>(&other);
+  if (peer == nullptr || health_.lost()) return false;
+  MutexLock lock(mutex_);
+  const auto [known, first] = peers_.try_emplace(peer->index_, false);
+  if (!first) return known->second;
+  UseCudaDevice(index_);
+  int possible = 0;
+  if (!health_
+           .Check(cudaDeviceCanAccessPeer(&possible, index_, peer->index_),
+                  "cudaDeviceCanAccessPeer")
+           .ok() ||
+      possible == 0) {
+    return false;
+  }
+  const cudaError_t result = cudaDeviceEnablePeerAccess(peer->index_, 0);
+  if (result == cudaErrorPeerAccessAlreadyEnabled) cudaGetLastError();
+  known->second = result == cudaErrorPeerAccessAlreadyEnabled ||
+                  health_.Check(result, "cudaDeviceEnablePeerAccess").ok();
+  return known->second;
+}
+
 EventPtr CudaDevice::AcquireEvent() {
   std::unique_ptr<CudaEvent> event;
   {

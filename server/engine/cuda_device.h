@@ -2,6 +2,7 @@
 // that sees their work end.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -24,6 +25,9 @@ class CudaDevice final : public Device {
   // Waits for pending work and its callbacks.
   ~CudaDevice() override;
 
+  int index() const { return index_; }
+
+  bool CanCopyFrom(const Device& other) override;
   EventPtr AcquireEvent() override;
   absl::Duration Elapsed(const Event& from, const Event& to) override;
   void Execute(absl::AnyInvocable<void()> function) override {
@@ -59,6 +63,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<CompletionPoller> poller_;
   Mutex mutex_;
   std::vector<std::unique_ptr<CudaEvent>> events_ ABSL_GUARDED_BY(mutex_);  // recycled
+  std::map<int, bool> peers_ ABSL_GUARDED_BY(mutex_);  // by index: what CUDA said
 };
 
 }  // namespace gemmd

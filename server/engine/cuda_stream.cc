@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gemm/run.h"
 #include "server/engine/copy_plan.h"
+#include "server/engine/cuda_device.h"
 
 namespace gemmd {
 namespace {
@@ -85,6 +86,16 @@ absl::Status CudaStream::Download(const Pitched& from, size_t offset, size_t byt
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status CudaStream::CopyFrom(const Device& device, const std::byte* from, std::byte* to,
+                                  size_t bytes) {
+  if (absl::Status status = Begin(); !status.ok()) return status;
+  // CanCopyFrom says so of CUDA devices alone.
+  const int peer = static_cast<const CudaDevice&>(device).index();
+  return context_.health->Check(
+      cudaMemcpyPeerAsync(to, context_.device, from, peer, bytes, stream_),
+      "copy from another device");
 }
 
 absl::Status CudaStream::CheckComputes() const {

@@ -36,6 +36,8 @@ class CudaStream final : public Stream {
                       size_t bytes) override;
   absl::Status Download(const Pitched& from, size_t offset, size_t bytes,
                         std::byte* staging) override;
+  absl::Status CopyFrom(const Device& device, const std::byte* from, std::byte* to,
+                        size_t bytes) override;
   absl::Status Generate(const gemm::GeneratorSpec& spec,
                         const gemm::GeneratorTarget& target) override;
   absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,

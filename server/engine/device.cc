@@ -6,6 +6,10 @@
 
 namespace gemmd {
 
+absl::Status Stream::CopyFrom(const Device& device, const std::byte*, std::byte*, size_t) {
+  return absl::InternalError("this device cannot copy straight from " + device.info().name);
+}
+
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> CreateDevices(const EngineOptions& options) {
   absl::StatusOr<DeviceSpec> spec = ParseDeviceSpec(options.devices, CudaDeviceCount());
   if (!spec.ok()) return spec.status();

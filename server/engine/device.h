@@ -63,6 +63,9 @@ class Stream {
   // Copies dense bytes [offset, offset + bytes) of `from` to staging memory.
   virtual absl::Status Download(const Pitched& from, size_t offset, size_t bytes,
                                 std::byte* staging) = 0;
+  // Copies `bytes` from the memory of another device that this one CanCopyFrom.
+  virtual absl::Status CopyFrom(const class Device& device, const std::byte* from, std::byte* to,
+                                size_t bytes);
   virtual absl::Status Generate(const gemm::GeneratorSpec& spec,
                                 const gemm::GeneratorTarget& target) = 0;
   // `staged`, which may be null, is recorded after the operands' transposes where
@@ -108,6 +111,9 @@ class Device {
   // From one completed event to another, on any streams of this device; zero
   // where either was never recorded.
   virtual absl::Duration Elapsed(const Event& from, const Event& to) = 0;
+
+  // Whether streams of this device can copy straight from the memory of `other`.
+  virtual bool CanCopyFrom(const Device& /*other*/) { return false; }
 
   // Runs `function`, which enqueues work, now on this thread or soon on the
   // device's own: one that is awake anyway and has the driver's code and data in

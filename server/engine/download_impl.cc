@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 namespace {
@@ -24,7 +24,7 @@ absl::StatusOr<ByteSpan> RangeOf(const DownloadSpec& spec, const Shape& shape) {
 
 absl::StatusOr<std::shared_ptr<DownloadImpl>> DownloadImpl::Begin(
     EngineCore& core, DownloadSpec spec, std::shared_ptr<DownloadListener> listener) {
-  if (spec.deadline <= absl::Now()) {
+  if (spec.deadline <= SteadyNow()) {
     return absl::DeadlineExceededError("the deadline passed before the download began");
   }
   absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitTransfer();
@@ -46,7 +46,7 @@ DownloadImpl::DownloadImpl(EngineCore& core, const DownloadSpec& spec, ByteSpan 
     : core_(core),
       range_(range),
       deadline_(spec.deadline),
-      arrived_(absl::Now()),
+      arrived_(SteadyNow()),
       record_(core.store->Record(pin)) {
   MutexLock lock(mutex_);
   ticket_ = std::move(ticket);
@@ -102,7 +102,7 @@ void DownloadImpl::End(const absl::Status& status) {
   ticket.Reset();
   if (core_.observer != nullptr) {
     core_.observer->OnTransferEnd(/*upload=*/false, status.ok() ? range_.length : 0,
-                                  absl::Now() - arrived_, status);
+                                  SteadyNow() - arrived_, status);
   }
   gate_.Close([listener = std::move(listener), status] { listener->OnDone(status); });
 }

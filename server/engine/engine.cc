@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "server/engine/clock.h"
 #include "server/engine/core.h"
 #include "server/engine/download_impl.h"
 #include "server/engine/job_admission.h"
@@ -75,14 +75,14 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
 
 EngineImpl::~EngineImpl() {
   StopAdmitting();
-  Drain(absl::Now());
+  Drain(SteadyNow());
   core_.admission->WaitIdle(absl::InfiniteFuture());
   core_.timer->Stop();
 }
 
 absl::StatusOr<std::shared_ptr<Job>> EngineImpl::Admit(JobSpec spec,
                                                        std::shared_ptr<JobListener> listener) {
-  const absl::Time arrived = absl::Now();
+  const absl::Time arrived = SteadyNow();
   absl::StatusOr<AdmittedJob> admitted = AdmitJob(core_, std::move(spec));
   if (!admitted.ok()) {
     if (core_.observer != nullptr) core_.observer->OnJobEnd(JobReport(), admitted.status());
@@ -92,24 +92,24 @@ absl::StatusOr<std::shared_ptr<Job>> EngineImpl::Admit(JobSpec spec,
 }
 
 absl::StatusOr<std::shared_ptr<Upload>> EngineImpl::BeginUpload(UploadSpec spec, UploadDone done) {
-  const absl::Time arrived = absl::Now();
+  const absl::Time arrived = SteadyNow();
   absl::StatusOr<std::shared_ptr<UploadImpl>> upload =
       UploadImpl::Begin(core_, std::move(spec), std::move(done));
   if (upload.ok()) return *std::move(upload);
   if (core_.observer != nullptr) {
-    core_.observer->OnTransferEnd(/*upload=*/true, 0, absl::Now() - arrived, upload.status());
+    core_.observer->OnTransferEnd(/*upload=*/true, 0, SteadyNow() - arrived, upload.status());
   }
   return upload.status();
 }
 
 absl::StatusOr<std::shared_ptr<Download>> EngineImpl::BeginDownload(
     DownloadSpec spec, std::shared_ptr<DownloadListener> listener) {
-  const absl::Time arrived = absl::Now();
+  const absl::Time arrived = SteadyNow();
   absl::StatusOr<std::shared_ptr<DownloadImpl>> download =
       DownloadImpl::Begin(core_, std::move(spec), std::move(listener));
   if (download.ok()) return *std::move(download);
   if (core_.observer != nullptr) {
-    core_.observer->OnTransferEnd(/*upload=*/false, 0, absl::Now() - arrived, download.status());
+    core_.observer->OnTransferEnd(/*upload=*/false, 0, SteadyNow() - arrived, download.status());
   }
   return download.status();
 }
@@ -145,6 +145,7 @@ EngineStats EngineImpl::Stats() const {
     one.download_staging_bytes = BytesOf(device.download_staging());
     one.store_bytes = {static_cast<int64_t>(core_.store->used_bytes(i)),
                        static_cast<int64_t>(core_.store->quota_bytes())};
+    one.replicas = core_.store->replica_stats(i);
     one.queued_jobs = core_.schedulers[i]->queued();
     one.jobs_begun = core_.schedulers[i]->begun();
     one.driver_allocations = device.driver_allocations();

@@ -31,7 +31,7 @@ struct UploadSpec {
   Shape shape;
   KeepSpec keep;
   std::optional<gemm::GeneratorSpec> generator;  // else bytes follow
-  std::string device;                            // empty: the one with the most room
+  std::string device;                            // empty: the engine chooses
   std::string upload_id;                         // empty: this call brings everything
   std::optional<ByteSpan> range;                 // only with upload_id
   absl::Time deadline = absl::InfiniteFuture();

@@ -25,10 +25,6 @@
 
 namespace gemmd {
 
-enum class Role : uint8_t { kA, kB, kC, kBias };
-inline constexpr int kRoleCount = 4;
-absl::string_view Name(Role role);  // "a", "b", "c", "bias"
-
 // Where an operand's elements come from.
 struct FromPayload {};  // Job::Append brings them
 struct FromResident {   // a matrix in the store

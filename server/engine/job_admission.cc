@@ -1,10 +1,13 @@
 #include "server/engine/job_admission.h"
 
+#include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 namespace {
@@ -68,29 +71,68 @@ absl::StatusOr<Shape> ResolveOperand(EngineCore& core, const OperandSpec& operan
   return shape;
 }
 
-// The devices that may take the job: the one that holds its resident operands,
-// else all healthy ones, the least loaded first.
+// What the job's resident operands on other devices come to that have no replica on
+// this one.
+uint64_t MissingBytes(const EngineCore& core, const JobHoldings& holdings, size_t device_index) {
+  const Device* device = core.devices[device_index].get();
+  std::set<const MatrixMemory*> missing;  // an operand may be two at once
+  for (const JobInput& input : holdings.inputs) {
+    if (!input.pin || input.pin.memory()->device == device) continue;
+    if (!core.store->HasReplica(input.pin, device_index)) missing.insert(input.pin.memory().get());
+  }
+  uint64_t bytes = 0;
+  for (const MatrixMemory* memory : missing) bytes += memory->shape.pitched_bytes();
+  return bytes;
+}
+
+// The devices that may take the job, the best first. Without resident operands all
+// healthy ones, by load. Else those that hold one: first those with a free stream, of
+// these the one where the least is missing, and of equal ones the least loaded. So the
+// smaller operand moves, and a busy device shares its jobs with one that holds another
+// of their operands.
 absl::StatusOr<std::vector<size_t>> Candidates(const EngineCore& core,
                                                const JobHoldings& holdings) {
-  const Device* holder = nullptr;
+  std::set<size_t> holders;
   for (const JobInput& input : holdings.inputs) {
     if (!input.pin) continue;
-    const Device* device = input.memory->device;
-    if (holder != nullptr && device != holder) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the resident operands lie on different devices, ", holder->info().name,
-                       " and ", device->info().name, ": put them on one (PutMatrix's device)"));
-    }
-    holder = device;
-  }
-  if (holder != nullptr) {
-    const absl::Status health = holder->Health();
+    const Device& holder = *input.pin.memory()->device;
+    const absl::Status health = holder.Health();
     if (!health.ok()) return health;
-    return std::vector<size_t>{core.IndexOf(*holder)};
+    holders.insert(core.IndexOf(holder));
   }
   std::vector<size_t> devices = core.DevicesByLoad();
   if (devices.empty()) return absl::UnavailableError("no device of this server is healthy");
-  return devices;
+  if (holders.empty()) return devices;
+  std::vector<std::tuple<bool, uint64_t, size_t>> ranked;  // busy, missing, place by load
+  for (size_t place = 0; place < devices.size(); ++place) {
+    const size_t i = devices[place];
+    if (holders.count(i) == 0) continue;
+    const Gauge streams = core.schedulers[i]->streams();
+    ranked.emplace_back(streams.used == streams.limit, MissingBytes(core, holdings, i), place);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<size_t> best;
+  for (const auto& [busy, missing, place] : ranked) best.push_back(devices[place]);
+  return best;
+}
+
+// Takes hold of the replicas that stand in for operands on other devices.
+absl::Status HoldReplicas(EngineCore& core, size_t device_index, JobHoldings& holdings) {
+  const Device* device = core.devices[device_index].get();
+  for (const Role role : kRoles) {
+    JobInput& input = holdings[role];
+    if (!input.pin || input.pin.memory()->device == device) continue;
+    absl::StatusOr<ReplicaPin> replica = core.PinReplica(input.pin, device_index);
+    if (!replica.ok()) {
+      return absl::Status(
+          replica.status().code(),
+          absl::StrCat(Name(role), ": its copy from ", input.pin.memory()->device->info().name,
+                       " to ", device->info().name, ": ", replica.status().message()));
+    }
+    input.replica = *std::move(replica);
+    input.memory = input.replica.replica().memory();
+  }
+  return absl::OkStatus();
 }
 
 // In place where C is the job's own: D then takes its memory.
@@ -99,11 +141,17 @@ bool ResultReplacesC(const JobHoldings& holdings) {
   return c.payload || c.generator.has_value();
 }
 
-absl::Status AllocateInputs(Device& device, const OperandShapes& shapes, JobHoldings& holdings) {
+// Where the result is kept its memory stays, so what it replaces does.
+Stay StayOf(const AdmittedJob& job, Role role) {
+  return role == Role::kC && job.spec.keep_result.has_value() ? Stay::kStaying : Stay::kPassing;
+}
+
+absl::Status AllocateInputs(EngineCore& core, const OperandShapes& shapes, AdmittedJob& job) {
   for (const Role role : kRoles) {
-    JobInput& input = holdings[role];
+    JobInput& input = (*job.holdings)[role];
     if (!input.payload && !input.generator.has_value()) continue;
-    absl::StatusOr<std::shared_ptr<MatrixMemory>> memory = AllocateMatrix(device, *shapes[role]);
+    absl::StatusOr<std::shared_ptr<MatrixMemory>> memory =
+        core.AllocateMatrix(job.device_index, *shapes[role], StayOf(job, role));
     if (!memory.ok()) return memory.status();
     input.memory = *std::move(memory);
   }
@@ -114,17 +162,21 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
                       uint64_t workspace_bytes) {
   Device& device = *core.devices[job.device_index];
   JobHoldings& holdings = *job.holdings;
-  absl::Status status = AllocateInputs(device, shapes, holdings);
+  absl::Status status = HoldReplicas(core, job.device_index, holdings);
+  if (status.ok()) status = AllocateInputs(core, shapes, job);
   if (!status.ok()) return status;
   if (ResultReplacesC(holdings)) {
     holdings.result = holdings[Role::kC].memory;
   } else {
-    absl::StatusOr<std::shared_ptr<MatrixMemory>> result = AllocateMatrix(device, job.plan.result);
+    absl::StatusOr<std::shared_ptr<MatrixMemory>> result =
+        core.AllocateMatrix(job.device_index, job.plan.result,
+                            job.spec.keep_result.has_value() ? Stay::kStaying : Stay::kPassing);
     if (!result.ok()) return result.status();
     holdings.result = *std::move(result);
   }
   if (workspace_bytes > 0) {
-    absl::StatusOr<DeviceBuffer> workspace = device.memory().Allocate(workspace_bytes);
+    absl::StatusOr<DeviceBuffer> workspace =
+        core.Allocate(job.device_index, workspace_bytes, Stay::kPassing);
     if (!workspace.ok()) return workspace.status();
     holdings.workspace = *std::move(workspace);
   }
@@ -171,7 +223,12 @@ absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t devic
 // Gives back what a device that could not take the job had reserved.
 void Unreserve(JobHoldings& holdings) {
   for (JobInput& input : holdings.inputs) {
-    if (!input.pin) input.memory.reset();
+    input.replica = ReplicaPin();
+    if (input.pin) {
+      input.memory = input.pin.memory();
+    } else {
+      input.memory.reset();
+    }
   }
   holdings.result.reset();
   holdings.workspace.Reset();
@@ -191,7 +248,7 @@ void ReleaseResidents(EngineCore& core, const JobSpec& spec, JobHoldings& holdin
 }
 
 absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
-  if (spec.deadline <= absl::Now()) {
+  if (spec.deadline <= SteadyNow()) {
     return absl::DeadlineExceededError("the deadline passed before the job was admitted");
   }
   if (!spec.stream_result && !spec.keep_result.has_value()) {

@@ -20,6 +20,7 @@ namespace gemmd {
 struct JobInput {
   std::shared_ptr<MatrixMemory> memory;  // null: the job has no such operand
   MatrixPin pin;                         // for a resident one
+  ReplicaPin replica;  // where that lies on another device: `memory` is the replica's
   std::optional<gemm::GeneratorSpec> generator;
   bool payload = false;  // its bytes come through Append
 };

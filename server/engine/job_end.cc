@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "gemm/scalars.h"
+#include "server/engine/clock.h"
 #include "server/engine/job_impl.h"
 
 namespace gemmd {
@@ -107,7 +107,7 @@ std::shared_ptr<JobHoldings> JobImpl::TakeHoldings() {
     outbound.swap(outbound_);
     small_block = std::move(small_block_);
     small.swap(small_);
-    report_.phases.total = absl::Now() - arrived_;
+    report_.phases.total = SteadyNow() - arrived_;
   }
   for (const std::shared_ptr<Inbound>& inbound : inbounds) {
     if (inbound != nullptr) inbound->Abort();

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 namespace {
@@ -45,6 +46,16 @@ JobReport InitialReport(const EngineCore& core, const AdmittedJob& job) {
   report.k = job.plan.k;
   report.types = job.plan.problem.types;
   report.column_major = job.plan.result.column_major;
+  for (const Role role : kRoles) {
+    const JobInput& input = (*job.holdings)[role];
+    if (!input.replica) continue;
+    const MatrixMemory& original = *input.pin.memory();
+    report.copies.push_back({.role = role,
+                             .from_device = original.device->info().name,
+                             .bytes = original.shape.dense_bytes(),
+                             .route = input.replica.replica().route(),
+                             .reused = input.replica.reused()});
+  }
   return report;
 }
 
@@ -55,10 +66,11 @@ JobImpl::JobImpl(EngineCore& core, AdmittedJob admitted, std::shared_ptr<JobList
     : core_(core), admitted_(std::move(admitted)), arrived_(arrived) {
   MutexLock lock(mutex_);
   listener_ = std::move(listener);
-  holdings_ = std::move(admitted_.holdings);
   report_ = InitialReport(core_, admitted_);
+  holdings_ = std::move(admitted_.holdings);
   for (const Role role : kRoles) {
     const JobInput& input = (*holdings_)[role];
+    if (input.replica) ++awaited_;
     if (input.payload) payload_end_[Index(role)] = input.memory->shape.dense_bytes();
   }
 }
@@ -74,8 +86,44 @@ absl::string_view JobImpl::Where() {
 
 void JobImpl::Start() {
   watch_.Begin(core_, weak_from_this(), admitted_.spec.deadline);
-  if (admitted_.payload_bytes == 0) return Ready();
+  AwaitReplicas();
+  if (admitted_.payload_bytes == 0) return Arrived();
   if (!small_payload()) StartInbounds();
+}
+
+void JobImpl::AwaitReplicas() {
+  std::shared_ptr<JobHoldings> holdings;
+  {
+    MutexLock lock(mutex_);
+    holdings = holdings_;
+  }
+  if (holdings == nullptr) return;
+  // Not through `holdings`, which a replica would then hold until its copy has ended,
+  // though the job may be cancelled.
+  const absl::Time begun = SteadyNow();
+  std::vector<std::shared_ptr<Replica>> replicas;
+  for (JobInput& input : holdings->inputs) {
+    if (input.replica) replicas.push_back(input.replica.replica().shared_from_this());
+  }
+  holdings.reset();
+  for (const std::shared_ptr<Replica>& replica : replicas) {
+    replica->Await([self = shared_from_this(), begun](const absl::Status& status) {
+      if (!status.ok()) return self->Fail(status);
+      {
+        MutexLock lock(self->mutex_);
+        self->report_.phases.device_to_device = SteadyNow() - begun;
+      }
+      self->Arrived();
+    });
+  }
+}
+
+void JobImpl::Arrived() {
+  {
+    MutexLock lock(mutex_);
+    if (--awaited_ > 0) return;
+  }
+  Ready();
 }
 
 void JobImpl::StartInbounds() {
@@ -93,7 +141,7 @@ void JobImpl::StartInbounds() {
             MutexLock lock(self->mutex_);
             if (--self->pending_inbounds_ > 0) return;
           }
-          self->Ready();
+          self->Arrived();
         });
   }
 }
@@ -112,7 +160,7 @@ void JobImpl::Append(Role role, uint64_t offset, absl::Cord bytes,
     MutexLock lock(mutex_);
     inbound = inbounds_[Index(role)];  // null where the job has ended
     received_bytes_ += bytes.size();
-    if (received_bytes_ == admitted_.payload_bytes) report_.phases.receive = absl::Now() - arrived_;
+    if (received_bytes_ == admitted_.payload_bytes) report_.phases.receive = SteadyNow() - arrived_;
   }
   if (inbound != nullptr) {
     // Only a chunk of the branch before was moved from, and that has no inbound.
@@ -122,7 +170,7 @@ void JobImpl::Append(Role role, uint64_t offset, absl::Cord bytes,
     consumed();
   }
   if (!status.ok()) return Fail(std::move(status));
-  if (complete) Ready();
+  if (complete) Arrived();
 }
 
 absl::Status JobImpl::AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete) {
@@ -136,7 +184,7 @@ absl::Status JobImpl::AppendSmall(Role role, uint64_t offset, absl::Cord bytes, 
   received_bytes_ += bytes.size();
   complete = received_bytes_ == admitted_.payload_bytes;
   if (complete) {
-    report_.phases.receive = absl::Now() - arrived_;
+    report_.phases.receive = SteadyNow() - arrived_;
   } else {
     LetGoOfReadBuffers(bytes);
   }
@@ -167,7 +215,7 @@ void JobImpl::Ready() {
   {
     MutexLock lock(mutex_);
     if (holdings_ == nullptr) return;
-    ready_ = absl::Now();
+    ready_ = SteadyNow();
     where_ = "in the queue";
   }
   absl::Status status = core_.schedulers[admitted_.device_index]->Submit(shared_from_this());
@@ -235,7 +283,7 @@ void JobImpl::Run(StreamLease lease) {
 }
 
 void JobImpl::Launch(StreamLease lease) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   if (now >= admitted_.spec.deadline) {
     return Fail(absl::DeadlineExceededError("the job's deadline passed before its launch"));
   }

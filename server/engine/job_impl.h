@@ -29,7 +29,8 @@ struct JobPayload {
 //
 //   Start    -> payload arrives (Append): a large operand goes to the device as
 //               it comes (Inbound); a small job's bytes wait in host memory, and
-//               go up with the kernel
+//               go up with the kernel. Meanwhile resident operands come over
+//               from other devices (Replica)
 //   Ready    -> the scheduler's queue; from here on the job is accepted, and
 //               operands to release are
 //   Run      -> with a stream: a small job's bytes go to a staging block
@@ -62,7 +63,10 @@ class JobImpl final : public Job,
   bool small_result() const;
   Device& device() const { return *core_.devices[admitted_.device_index]; }
 
+  void AwaitReplicas();
   void StartInbounds();
+  // The payload, or a replica, is there: one thing less to wait for.
+  void Arrived();
   absl::Status AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete);
   void Ready();
   void OnAccepted();
@@ -96,6 +100,7 @@ class JobImpl final : public Job,
   std::shared_ptr<JobListener> listener_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<JobHoldings> holdings_ ABSL_GUARDED_BY(mutex_);  // null once ended
   std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds_ ABSL_GUARDED_BY(mutex_);
+  int awaited_ ABSL_GUARDED_BY(mutex_) = 1;  // replicas, and the payload
   int pending_inbounds_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<absl::Cord, kRoleCount> small_ ABSL_GUARDED_BY(mutex_);  // until it is staged
   std::array<uint64_t, kRoleCount> small_next_ ABSL_GUARDED_BY(mutex_){};

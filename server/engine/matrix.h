@@ -61,7 +61,7 @@ struct MatrixRecord {
   std::string name;
   Shape shape;
   std::string device;
-  absl::Time created;
+  absl::Time created;  // of the wall clock, as `expires` is
   std::optional<absl::Time> expires;
   int in_use = 0;
 };

@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "server/engine/device.h"
 #include "server/engine/matrix.h"
 
@@ -28,17 +27,5 @@ struct MatrixMemory {
             shape.cols,    shape.pitch_bytes(), shape.column_major};
   }
 };
-
-// RESOURCE_EXHAUSTED where the device has no room.
-inline absl::StatusOr<std::shared_ptr<MatrixMemory>> AllocateMatrix(Device& device,
-                                                                    const Shape& shape) {
-  absl::StatusOr<DeviceBuffer> buffer = device.memory().Allocate(shape.pitched_bytes());
-  if (!buffer.ok()) return buffer.status();
-  auto memory = std::make_shared<MatrixMemory>();
-  memory->device = &device;
-  memory->buffer = *std::move(buffer);
-  memory->shape = shape;
-  return memory;
-}
 
 }  // namespace gemmd

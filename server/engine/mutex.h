@@ -4,12 +4,14 @@
 // and the sanitizer then reports every section it guards.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 
@@ -44,11 +46,14 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
-  // Returns at `deadline` at the latest; absl::InfiniteFuture() waits for good.
+  // Returns at `deadline`, a time of SteadyNow(), at the latest; absl::InfiniteFuture()
+  // waits for good.
   void WaitUntil(Mutex& mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (deadline == absl::InfiniteFuture()) return Wait(mutex);
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    condition_.wait_until(lock, absl::ToChronoTime(deadline));
+    // The steady clock's wait; bounded, as a wait of centuries overflows it.
+    condition_.wait_for(
+        lock, absl::ToChronoNanoseconds(std::min(deadline - SteadyNow(), absl::Hours(1))));
     lock.release();
   }
   void NotifyOne() { condition_.notify_one(); }

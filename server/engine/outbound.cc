@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 
@@ -98,7 +98,7 @@ void Outbound::Deliver(uint64_t offset, uint64_t bytes, StagingBlock block) {
     if (source_ == nullptr) return;
     delivering_ = true;
     delivered_ = offset + bytes;
-    if (offset == begin_) first_handed_over_ = absl::Now();
+    if (offset == begin_) first_handed_over_ = SteadyNow();
     if (delivered_ == end_ && !staged_) {
       times_.device_to_host = device_.Elapsed(*source_->first_copy, *source_->last_copy);
     }
@@ -137,7 +137,7 @@ void Outbound::EndIfDone() {
     if (source_ == nullptr || delivering_ || delivered_ != end_ || outstanding_ != 0) return;
     source = std::exchange(source_, nullptr);
     end = std::exchange(on_end_, nullptr);
-    times_.send = absl::Now() - first_handed_over_;
+    times_.send = SteadyNow() - first_handed_over_;
     times = times_;
   }
   source.reset();

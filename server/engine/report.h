@@ -4,16 +4,36 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gemm/problem.h"
 
 namespace gemmd {
 
+enum class Role : uint8_t { kA, kB, kC, kBias };
+inline constexpr int kRoleCount = 4;
+absl::string_view Name(Role role);  // "a", "b", "c", "bias"
+
+// How a matrix gets from one device to another.
+enum class CopyRoute : uint8_t { kPeer, kHost };
+
+// A resident operand that lies on another device than the job's, and was read from a
+// replica there.
+struct OperandCopy {
+  Role role = Role::kA;
+  std::string from_device;
+  uint64_t bytes = 0;  // dense
+  CopyRoute route = CopyRoute::kHost;
+  bool reused = false;  // the replica was there already, or on its way
+};
+
 struct PhaseDurations {
   absl::Duration receive;
   absl::Duration queue;
+  absl::Duration device_to_device;  // operands brought over from other devices
   absl::Duration host_to_device;
   absl::Duration kernel;
   absl::Duration transpose;  // of the kernel's time
@@ -31,6 +51,7 @@ struct JobReport {
   int64_t m = 0, n = 0, k = 0;
   gemm::Types types{};
   bool column_major = false;
+  std::vector<OperandCopy> copies;
   PhaseDurations phases;
   uint64_t bytes_in = 0;   // payload received
   uint64_t bytes_out = 0;  // payload sent

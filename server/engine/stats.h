@@ -14,15 +14,27 @@ struct Gauge {
   int64_t limit = 0;
 };
 
+// The replicas that a device has of other devices' matrices.
+struct ReplicaStats {
+  int64_t bytes = 0;  // of the store's on this device, now
+  // Since the start.
+  int64_t begun_peer = 0;  // copies straight from the other device
+  int64_t begun_host = 0;  // through the host's memory
+  int64_t copied_bytes = 0;
+  int64_t reused = 0;   // a job found the one that it needs
+  int64_t dropped = 0;  // to make room
+};
+
 struct DeviceStats {
   std::string name;
   Gauge memory_bytes;  // device memory handed out
   Gauge streams;       // running a job
   Gauge upload_staging_bytes;
   Gauge download_staging_bytes;
-  Gauge store_bytes;        // resident matrices
+  Gauge store_bytes;  // resident matrices, and replicas of them
+  ReplicaStats replicas;
   int64_t queued_jobs = 0;  // ready, waiting for a stream of this device
-  int64_t jobs_begun = 0;   // given a stream of this device, since the start
+  int64_t jobs_begun = 0;   // or drawings, given a stream of this device since the start
   int64_t driver_allocations = 0;
   absl::Status health;
 };

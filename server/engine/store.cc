@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "gemm/quote.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 namespace {
@@ -53,12 +53,28 @@ void MatrixPin::Reset() {
   }
 }
 
+ReplicaPin& ReplicaPin::operator=(ReplicaPin&& other) noexcept {
+  if (this == &other) return *this;
+  Reset();
+  store_ = std::exchange(other.store_, nullptr);
+  matrix_ = std::move(other.matrix_);
+  held_ = std::move(other.held_);
+  reused_ = other.reused_;
+  return *this;
+}
+
+void ReplicaPin::Reset() {
+  const std::shared_ptr<ResidentMatrix> matrix = std::exchange(matrix_, nullptr);
+  const std::shared_ptr<ResidentReplica> held = std::exchange(held_, nullptr);
+  if (held != nullptr) store_->UnpinReplica(*matrix, held);
+}
+
 MatrixStore::MatrixStore(size_t device_count, uint64_t quota_bytes, int max_matrices, Timer& timer)
     : quota_bytes_(quota_bytes),
       max_matrices_(max_matrices),
       id_prefix_(RandomPrefix()),
       timer_(timer),
-      used_bytes_(device_count, 0) {}
+      shares_(device_count) {}
 
 MatrixStore::~MatrixStore() {
   Matrices matrices;  // they give their room back through this store
@@ -71,25 +87,23 @@ MatrixStore::~MatrixStore() {
 
 absl::StatusOr<StoreReservation> MatrixStore::Reserve(size_t device_index, uint64_t bytes,
                                                       const KeepSpec& keep) {
+  Dropped dropped;
   MutexLock lock(mutex_);
   if (count_ >= max_matrices_) {
     return absl::ResourceExhaustedError(absl::StrCat("the store holds ", count_,
                                                      " matrices, and its limit is ", max_matrices_,
                                                      ": delete some or let them expire"));
   }
-  const uint64_t used = used_bytes_[device_index];
-  if (bytes > quota_bytes_ || used > quota_bytes_ - bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the matrix needs ", bytes, " bytes of the store, which holds ", used,
-                     " of at most ", quota_bytes_, " bytes: delete some matrices"));
-  }
-  std::string id = absl::StrFormat("%s%010x", id_prefix_, next_id_++);
-  if (!keep.name.empty() && !id_by_name_.try_emplace(keep.name, id).second) {
+  if (!keep.name.empty() && by_name_.count(keep.name) > 0) {
     return absl::AlreadyExistsError(absl::StrCat("keep.name ", gemm::Quoted(keep.name),
                                                  " names another matrix: delete that one first"));
   }
+  absl::Status status = MakeRoom(device_index, bytes, dropped);
+  if (!status.ok()) return status;
+  std::string id = absl::StrFormat("%s%010x", id_prefix_, next_id_++);
+  if (!keep.name.empty()) by_name_.emplace(keep.name, Named{id, device_index, bytes});
   ++count_;
-  used_bytes_[device_index] += bytes;
+  shares_[device_index].used_bytes += bytes;
   StoreReservation room;
   room.store_ = this;
   room.device_index_ = device_index;
@@ -99,25 +113,42 @@ absl::StatusOr<StoreReservation> MatrixStore::Reserve(size_t device_index, uint6
   return room;
 }
 
+absl::Status MatrixStore::MakeRoom(size_t device_index, uint64_t bytes, Dropped& dropped) {
+  DeviceShare& share = shares_[device_index];
+  const uint64_t lasting = share.used_bytes - share.idle_bytes;
+  if (bytes > quota_bytes_ || lasting > quota_bytes_ - bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the matrix needs ", bytes, " bytes of the store, which holds ", lasting,
+                     " of at most ", quota_bytes_, " bytes: delete some matrices"));
+  }
+  while (share.used_bytes > quota_bytes_ - bytes) DropOldestIdle(device_index, dropped);
+  return absl::OkStatus();
+}
+
 void MatrixStore::Return(const StoreReservation& room, bool name_too) {
   MutexLock lock(mutex_);
+  DeviceShare& share = shares_[room.device_index_];
+  share.used_bytes -= room.bytes_;
+  if (room.id_.empty()) {
+    share.replicas.bytes -= static_cast<int64_t>(room.bytes_);
+    return;
+  }
   --count_;
-  used_bytes_[room.device_index_] -= room.bytes_;
   deleted_early_.erase(room.id_);
   if (!name_too || room.keep_.name.empty()) return;
   // A deleted matrix's name may have gone to another one since.
-  const auto it = id_by_name_.find(room.keep_.name);
-  if (it != id_by_name_.end() && it->second == room.id_) id_by_name_.erase(it);
+  const auto it = by_name_.find(room.keep_.name);
+  if (it != by_name_.end() && it->second.id == room.id_) by_name_.erase(it);
 }
 
 MatrixRecord MatrixStore::Add(StoreReservation room, std::shared_ptr<MatrixMemory> memory) {
   auto matrix = std::make_shared<ResidentMatrix>();
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   matrix->record.id = room.id_;
   matrix->record.name = room.keep_.name;
   matrix->record.shape = memory->shape;
   matrix->record.device = memory->device->info().name;
-  matrix->record.created = now;
+  matrix->record.created = absl::Now();
   matrix->ttl = room.keep_.ttl;
   matrix->last_used = now;
   matrix->memory = std::move(memory);
@@ -136,8 +167,8 @@ MatrixRecord MatrixStore::Add(StoreReservation room, std::shared_ptr<MatrixMemor
 absl::StatusOr<MatrixStore::Matrices::iterator> MatrixStore::Find(const MatrixKey& key) {
   std::string id = key.id;
   if (id.empty()) {
-    const auto named = id_by_name_.find(key.name);
-    if (named != id_by_name_.end()) id = named->second;
+    const auto named = by_name_.find(key.name);
+    if (named != by_name_.end()) id = named->second.id;
   }
   const auto it = by_id_.find(id);
   if (it == by_id_.end()) {
@@ -158,46 +189,54 @@ absl::StatusOr<MatrixPin> MatrixStore::Pin(const MatrixKey& key) {
 void MatrixStore::Unpin(ResidentMatrix& matrix) {
   MutexLock lock(mutex_);
   --matrix.in_use;
-  matrix.last_used = absl::Now();
+  matrix.last_used = SteadyNow();
 }
 
-std::shared_ptr<ResidentMatrix> MatrixStore::Erase(Matrices::iterator it) {
-  std::shared_ptr<ResidentMatrix> matrix = std::move(it->second);
-  const auto named = id_by_name_.find(matrix->record.name);
-  if (named != id_by_name_.end() && named->second == it->first) id_by_name_.erase(named);
+MatrixStore::Dropped MatrixStore::Erase(Matrices::iterator it) {
+  Dropped dropped;
+  std::shared_ptr<ResidentMatrix>& matrix = dropped.matrix;
+  matrix = std::move(it->second);
+  // Those in use stay as long as that.
+  for (auto& [device_index, replica] : matrix->replicas) {
+    EndIdleness(*replica);
+    dropped.replicas.push_back(std::move(replica));
+  }
+  matrix->replicas.clear();
+  const auto named = by_name_.find(matrix->record.name);
+  if (named != by_name_.end() && named->second.id == it->first) by_name_.erase(named);
   const auto expiry = expiries_.find(it->first);
   if (expiry != expiries_.end()) {
     timer_.Cancel(expiry->second);
     expiries_.erase(expiry);
   }
   by_id_.erase(it);
-  return matrix;
+  return dropped;
 }
 
 absl::StatusOr<MatrixRecord> MatrixStore::Delete(const MatrixKey& key) {
-  std::shared_ptr<ResidentMatrix> matrix;  // may be the last owner: freed outside the lock
+  Dropped dropped;
   MutexLock lock(mutex_);
   const absl::StatusOr<Matrices::iterator> it = Find(key);
   if (!it.ok()) {
-    const auto promised = key.id.empty() ? id_by_name_.find(key.name) : id_by_name_.end();
-    if (promised == id_by_name_.end()) return it.status();
+    const auto promised = key.id.empty() ? by_name_.find(key.name) : by_name_.end();
+    if (promised == by_name_.end()) return it.status();
     MatrixRecord record;
     record.name = promised->first;
-    record.id = promised->second;
-    deleted_early_.insert(promised->second);
-    id_by_name_.erase(promised);
+    record.id = promised->second.id;
+    deleted_early_.insert(promised->second.id);
+    by_name_.erase(promised);
     return record;
   }
   MatrixRecord record = RecordOf(*(*it)->second);
-  matrix = Erase(*it);
+  dropped = Erase(*it);
   return record;
 }
 
 void MatrixStore::Forget(const MatrixPin& pin) {
-  std::shared_ptr<ResidentMatrix> matrix;
+  Dropped dropped;
   MutexLock lock(mutex_);
   const auto it = by_id_.find(pin.matrix().record.id);
-  if (it != by_id_.end()) matrix = Erase(it);
+  if (it != by_id_.end()) dropped = Erase(it);
 }
 
 MatrixPage MatrixStore::List(absl::string_view name_prefix, int page_size,
@@ -218,7 +257,7 @@ MatrixPage MatrixStore::List(absl::string_view name_prefix, int page_size,
 MatrixRecord MatrixStore::RecordOf(const ResidentMatrix& matrix) const {
   MatrixRecord record = matrix.record;
   record.in_use = matrix.in_use;
-  if (matrix.ttl.has_value()) record.expires = matrix.last_used + *matrix.ttl;
+  if (matrix.ttl.has_value()) record.expires = ToWall(matrix.last_used + *matrix.ttl);
   return record;
 }
 
@@ -234,17 +273,17 @@ void MatrixStore::ExpireAt(absl::Time at, std::string id) {
 }
 
 void MatrixStore::OnExpiry(const std::string& id) {
-  std::shared_ptr<ResidentMatrix> matrix;
+  Dropped dropped;
   absl::Time again;
   {
     MutexLock lock(mutex_);
     const auto it = by_id_.find(id);
     if (it == by_id_.end()) return;
     const ResidentMatrix& found = *it->second;
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     const absl::Time due = (found.in_use > 0 ? now : found.last_used) + *found.ttl;
     if (due <= now) {
-      matrix = Erase(it);
+      dropped = Erase(it);
       return;
     }
     again = due;
@@ -259,7 +298,7 @@ int MatrixStore::count() const {
 
 uint64_t MatrixStore::used_bytes(size_t device_index) const {
   MutexLock lock(mutex_);
-  return used_bytes_[device_index];
+  return shares_[device_index].used_bytes;
 }
 
 }  // namespace gemmd

@@ -1,4 +1,5 @@
-// The resident matrices: names, ids, quotas, times to live, and who uses what.
+// The resident matrices and their replicas: names, ids, quotas, times to live, and who
+// uses what.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,8 @@
 #include "server/engine/engine.h"
 #include "server/engine/memory.h"
 #include "server/engine/mutex.h"
+#include "server/engine/replica.h"
+#include "server/engine/stats.h"
 #include "server/engine/timer.h"
 
 namespace gemmd {
@@ -23,8 +26,8 @@ namespace gemmd {
 class MatrixStore;
 
 // Room in the store for a matrix that is still being made: its bytes, its place
-// in the count, its id and its name. Gives all of it back on destruction unless
-// the matrix was added. Empty when moved from.
+// in the count, its id and its name; for a replica the bytes alone. Gives all of it
+// back on destruction unless the matrix was added. Empty when moved from.
 class StoreReservation {
  public:
   StoreReservation() = default;
@@ -41,8 +44,20 @@ class StoreReservation {
   MatrixStore* store_ = nullptr;
   size_t device_index_ = 0;
   uint64_t bytes_ = 0;
-  std::string id_;
+  std::string id_;  // empty: a replica's room
   KeepSpec keep_;
+};
+
+// A replica in the store. It stays when its last user has gone, until its memory is
+// wanted for something else, or until its matrix goes.
+struct ResidentReplica {
+  std::shared_ptr<Replica> replica;
+  size_t device_index = 0;
+  uint64_t bytes = 0;
+  // Guarded by the store's lock.
+  StoreReservation room;
+  int in_use = 0;
+  uint64_t idle_since = 0;  // its key among the idle ones of its device; 0: not idle
 };
 
 // A resident matrix. `memory` and `shape` never change.
@@ -54,6 +69,7 @@ struct ResidentMatrix {
   // Guarded by the store's lock.
   int in_use = 0;
   absl::Time last_used;
+  std::map<size_t, std::shared_ptr<ResidentReplica>> replicas;  // by device
 };
 
 // Use of a matrix: while held, the matrix stays in memory and does not expire.
@@ -77,6 +93,32 @@ class MatrixPin {
   std::shared_ptr<ResidentMatrix> matrix_;
 };
 
+// Use of a matrix's replica: while held, the replica stays in memory. One that is not
+// complete when its last user lets go of it is given up. Empty when moved from.
+class ReplicaPin {
+ public:
+  ReplicaPin() = default;
+  ReplicaPin(ReplicaPin&& other) noexcept = default;
+  ReplicaPin& operator=(ReplicaPin&& other) noexcept;
+  ~ReplicaPin() { Reset(); }
+  explicit operator bool() const { return held_ != nullptr; }
+  Replica& replica() const { return *held_->replica; }
+  // Whether it was there already, or on its way, for somebody else.
+  bool reused() const { return reused_; }
+
+ private:
+  friend class MatrixStore;
+  ReplicaPin(MatrixStore* store, std::shared_ptr<ResidentMatrix> matrix,
+             std::shared_ptr<ResidentReplica> held, bool reused)
+      : store_(store), matrix_(std::move(matrix)), held_(std::move(held)), reused_(reused) {}
+  void Reset();
+
+  MatrixStore* store_ = nullptr;
+  std::shared_ptr<ResidentMatrix> matrix_;
+  std::shared_ptr<ResidentReplica> held_;
+  bool reused_ = false;
+};
+
 // Thread-safe. Must outlive its reservations and pins.
 class MatrixStore {
  public:
@@ -85,7 +127,8 @@ class MatrixStore {
   ~MatrixStore();
 
   // RESOURCE_EXHAUSTED past the quota or the count; ALREADY_EXISTS where the
-  // name is taken, or promised to another matrix under way.
+  // name is taken, or promised to another matrix under way. Idle replicas of the
+  // device make way, those first that were not used for the longest time.
   absl::StatusOr<StoreReservation> Reserve(size_t device_index, uint64_t bytes,
                                            const KeepSpec& keep);
   // From here on the matrix can be named, unless it was deleted meanwhile.
@@ -100,21 +143,65 @@ class MatrixStore {
   void Forget(const MatrixPin& pin);
   MatrixPage List(absl::string_view name_prefix, int page_size, absl::string_view page_token);
 
+  // The replica of the matrix on the device; empty where there is none that serves.
+  ReplicaPin PinReplica(const MatrixPin& pin, size_t device_index);
+  // Whether PinReplica would find one.
+  bool HasReplica(const MatrixPin& pin, size_t device_index) const;
+  absl::StatusOr<StoreReservation> ReserveReplica(size_t device_index, uint64_t bytes);
+  // Takes the replica in. Where another one has come first that one is pinned.
+  ReplicaPin AddReplica(const MatrixPin& pin, StoreReservation room,
+                        std::shared_ptr<Replica> replica);
+  // Lets go of the device's idle replica that was not used for the longest time; false
+  // where there is none.
+  bool DropIdleReplica(size_t device_index);
+
+  // The device that holds the most bytes of matrices whose names have the same folder,
+  // what comes before the last '/'; nullopt where the name has none, or no device.
+  std::optional<size_t> DeviceOfFolder(absl::string_view name) const;
+
   MatrixRecord Record(const MatrixPin& pin) const;
   int count() const;
   uint64_t used_bytes(size_t device_index) const;
+  // Of that: replicas that make way where room is needed.
+  uint64_t idle_replica_bytes(size_t device_index) const;
+  ReplicaStats replica_stats(size_t device_index) const;
   uint64_t quota_bytes() const { return quota_bytes_; }
   int max_matrices() const { return max_matrices_; }
 
  private:
   friend class StoreReservation;
   friend class MatrixPin;
+  friend class ReplicaPin;
   using Matrices = std::map<std::string, std::shared_ptr<ResidentMatrix>>;
+  // What was taken out under the lock. Destroyed without it, as it may be the last
+  // owner of memory and room: so declared before the lock.
+  struct Dropped {
+    std::shared_ptr<ResidentMatrix> matrix;
+    std::vector<std::shared_ptr<ResidentReplica>> replicas;
+  };
+  struct Named {
+    std::string id;
+    size_t device_index = 0;
+    uint64_t bytes = 0;
+  };
+  struct DeviceShare {
+    uint64_t used_bytes = 0;
+    uint64_t idle_bytes = 0;                   // of those
+    std::map<uint64_t, ResidentMatrix*> idle;  // whose replica here, the oldest first
+    ReplicaStats replicas;
+  };
 
   absl::StatusOr<Matrices::iterator> Find(const MatrixKey& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<ResidentMatrix> Erase(Matrices::iterator it)
+  Dropped Erase(Matrices::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the quota hold `bytes` more, or says why it cannot.
+  absl::Status MakeRoom(size_t device_index, uint64_t bytes, Dropped& dropped)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropOldestIdle(size_t device_index, Dropped& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndIdleness(ResidentReplica& replica) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ReplicaPin FindReplica(const MatrixPin& pin, size_t device_index, Dropped& dropped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UnpinReplica(ResidentMatrix& matrix, const std::shared_ptr<ResidentReplica>& held);
   MatrixRecord RecordOf(const ResidentMatrix& matrix) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unpin(ResidentMatrix& matrix);
   void Return(const StoreReservation& room, bool name_too);
@@ -129,10 +216,11 @@ class MatrixStore {
   mutable Mutex mutex_;
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   int count_ ABSL_GUARDED_BY(mutex_) = 0;  // resident, reserved, or deleted in use
-  std::vector<uint64_t> used_bytes_ ABSL_GUARDED_BY(mutex_);
+  std::vector<DeviceShare> shares_ ABSL_GUARDED_BY(mutex_);  // by device
+  uint64_t next_idle_ ABSL_GUARDED_BY(mutex_) = 1;
   Matrices by_id_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::string> id_by_name_ ABSL_GUARDED_BY(mutex_);  // reserved ones too
-  std::set<std::string> deleted_early_ ABSL_GUARDED_BY(mutex_);            // ids of reservations
+  std::map<std::string, Named> by_name_ ABSL_GUARDED_BY(mutex_);  // reserved ones too
+  std::set<std::string> deleted_early_ ABSL_GUARDED_BY(mutex_);   // ids of reservations
   std::map<std::string, Timer::Id> expiries_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,6 @@
 #include "server/engine/timer.h"
 
-#include "absl/time/clock.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 
@@ -42,7 +42,7 @@ void Timer::Loop() {
     absl::AnyInvocable<void()> function;
     {
       MutexLock lock(mutex_);
-      while (!stop_ && (due_.empty() || due_.begin()->first.at > absl::Now())) {
+      while (!stop_ && (due_.empty() || due_.begin()->first.at > SteadyNow())) {
         asleep_until_ = due_.empty() ? absl::InfiniteFuture() : due_.begin()->first.at;
         wake_.WaitUntil(mutex_, asleep_until_);
       }

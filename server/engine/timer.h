@@ -1,4 +1,5 @@
-// One thread that calls functions at given times: deadlines, times to live.
+// One thread that calls functions at given times of SteadyNow(): deadlines, times to
+// live.
 #pragma once
 
 #include <cstdint>

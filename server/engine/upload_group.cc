@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "gemm/quote.h"
+#include "server/engine/clock.h"
 #include "server/engine/upload_impl.h"
 
 namespace gemmd {
@@ -13,41 +14,65 @@ namespace {
 
 bool SameKeep(const KeepSpec& x, const KeepSpec& y) { return x.name == y.name && x.ttl == y.ttl; }
 
-// The device that the caller named, else the healthy one with the most room.
-absl::StatusOr<size_t> ChooseDevice(const EngineCore& core, const std::string& name) {
+// The device that the caller named. Else the healthy ones, those with the most room
+// first. Matrices of one folder of names are likely to be used together: so the device
+// that holds others of the folder comes before those, while it has at least half the
+// room of the emptiest.
+absl::StatusOr<std::vector<size_t>> ChooseDevices(const EngineCore& core, const UploadSpec& spec) {
+  const std::string& name = spec.device;
   std::vector<std::string> names;
   for (size_t i = 0; i < core.devices.size(); ++i) {
     names.push_back(core.devices[i]->info().name);
     if (name != names.back()) continue;
     absl::Status health = core.devices[i]->Health();
     if (!health.ok()) return health;
-    return i;
+    return std::vector<size_t>{i};
   }
   if (!name.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "device is ", gemm::Quoted(name), ", but this server has ", absl::StrJoin(names, ", ")));
   }
-  const std::vector<size_t> healthy = core.DevicesByLoad();
-  if (healthy.empty()) return absl::UnavailableError("no device of this server is healthy");
-  const auto room = [&](size_t i) {
-    return core.devices[i]->memory().capacity() - core.devices[i]->memory().used();
-  };
-  return *std::max_element(healthy.begin(), healthy.end(),
-                           [&](size_t x, size_t y) { return room(x) < room(y); });
+  std::vector<std::pair<uint64_t, size_t>> devices;  // room, index
+  for (const size_t i : core.DevicesByLoad()) {
+    Arena& memory = core.devices[i]->memory();
+    devices.emplace_back(memory.capacity() - memory.used() + core.store->idle_replica_bytes(i), i);
+  }
+  if (devices.empty()) return absl::UnavailableError("no device of this server is healthy");
+  std::stable_sort(devices.begin(), devices.end(),
+                   [](const auto& x, const auto& y) { return x.first > y.first; });
+  const std::optional<size_t> together = core.store->DeviceOfFolder(spec.keep.name);
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const auto& device) { return device.second == together; });
+  if (found != devices.end() && found->first >= devices.front().first / 2) {
+    std::rotate(devices.begin(), found, found + 1);
+  }
+  std::vector<size_t> indices;
+  for (const auto& device : devices) indices.push_back(device.second);
+  return indices;
+}
+
+absl::StatusOr<std::shared_ptr<UploadGroup>> MakeGroupOn(EngineCore& core, const UploadSpec& spec,
+                                                         const UploadKey& key, size_t device) {
+  absl::StatusOr<StoreReservation> room =
+      core.store->Reserve(device, spec.shape.pitched_bytes(), spec.keep);
+  if (!room.ok()) return room.status();
+  absl::StatusOr<std::shared_ptr<MatrixMemory>> memory =
+      core.AllocateMatrix(device, spec.shape, Stay::kStaying);
+  if (!memory.ok()) return memory.status();
+  return std::make_shared<UploadGroup>(core, spec, key, *std::move(memory), *std::move(room));
 }
 
 absl::StatusOr<std::shared_ptr<UploadGroup>> MakeGroup(EngineCore& core, const UploadSpec& spec,
-                                                       UploadKey key) {
-  const absl::StatusOr<size_t> device = ChooseDevice(core, spec.device);
-  if (!device.ok()) return device.status();
-  absl::StatusOr<StoreReservation> room =
-      core.store->Reserve(*device, spec.shape.pitched_bytes(), spec.keep);
-  if (!room.ok()) return room.status();
-  absl::StatusOr<std::shared_ptr<MatrixMemory>> memory =
-      AllocateMatrix(*core.devices[*device], spec.shape);
-  if (!memory.ok()) return memory.status();
-  return std::make_shared<UploadGroup>(core, spec, std::move(key), *std::move(memory),
-                                       *std::move(room));
+                                                       const UploadKey& key) {
+  const absl::StatusOr<std::vector<size_t>> devices = ChooseDevices(core, spec);
+  if (!devices.ok()) return devices.status();
+  absl::Status first;
+  for (const size_t device : *devices) {
+    absl::StatusOr<std::shared_ptr<UploadGroup>> group = MakeGroupOn(core, spec, key, device);
+    if (!absl::IsResourceExhausted(group.status())) return group;
+    first.Update(group.status());
+  }
+  return first;
 }
 
 }  // namespace
@@ -63,7 +88,7 @@ UploadGroup::UploadGroup(EngineCore& core, const UploadSpec& spec, UploadKey key
   MutexLock lock(mutex_);
   memory_ = std::move(memory);
   room_ = std::move(room);
-  last_activity_ = pending_.created;
+  last_activity_ = SteadyNow();
 }
 
 absl::Status UploadGroup::Join(const UploadSpec& spec, ByteSpan range) {
@@ -87,7 +112,7 @@ absl::Status UploadGroup::Join(const UploadSpec& spec, ByteSpan range) {
                                                    other.first, " to ", other.second));
   }
   claimed_.emplace(range.offset, end);
-  last_activity_ = absl::Now();
+  last_activity_ = SteadyNow();
   return absl::OkStatus();
 }
 
@@ -153,12 +178,12 @@ void UploadGroup::Received(uint64_t bytes) {
 void UploadGroup::Consumed(uint64_t bytes) {
   MutexLock lock(mutex_);
   unconsumed_bytes_ -= bytes;
-  last_activity_ = absl::Now();
+  last_activity_ = SteadyNow();
 }
 
 absl::Time UploadGroup::idle_since() {
   MutexLock lock(mutex_);
-  return unconsumed_bytes_ > 0 ? absl::Now() : last_activity_;
+  return unconsumed_bytes_ > 0 ? SteadyNow() : last_activity_;
 }
 
 std::shared_ptr<MatrixMemory> UploadGroup::memory() {
@@ -190,7 +215,7 @@ absl::StatusOr<std::shared_ptr<UploadGroup>> UploadGroups::Join(const UploadSpec
 void UploadGroups::Enter(const UploadKey& key, std::shared_ptr<UploadGroup> group) {
   Entry& entry = by_key_[key];
   entry.group = std::move(group);
-  CheckIdleAt(key, entry, absl::Now() + core_.options.upload_timeout);
+  CheckIdleAt(key, entry, SteadyNow() + core_.options.upload_timeout);
 }
 
 void UploadGroups::Remove(const UploadKey& key, const UploadGroup* group) {
@@ -215,7 +240,7 @@ void UploadGroups::OnIdleCheck(const UploadKey& key) {
     if (it == by_key_.end()) return;
     group = it->second.group;
     const absl::Time due = group->idle_since() + core_.options.upload_timeout;
-    if (due > absl::Now()) return CheckIdleAt(key, it->second, due);
+    if (due > SteadyNow()) return CheckIdleAt(key, it->second, due);
   }
   const std::string which =
       key.first.empty() ? "the upload" : absl::StrCat("upload_id ", gemm::Quoted(key.first));

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 namespace {
@@ -27,7 +27,7 @@ absl::StatusOr<ByteSpan> RangeOf(const UploadSpec& spec) {
 absl::Status CheckSpec(const UploadSpec& spec) {
   absl::Status status = CheckShape(spec.shape, "shape");
   if (!status.ok()) return status;
-  if (spec.deadline <= absl::Now()) {
+  if (spec.deadline <= SteadyNow()) {
     return absl::DeadlineExceededError("the deadline passed before the upload began");
   }
   if (!spec.generator.has_value()) return absl::OkStatus();
@@ -61,7 +61,7 @@ UploadImpl::UploadImpl(EngineCore& core, UploadSpec spec, ByteSpan range, Admiss
     : core_(core),
       spec_(std::move(spec)),
       range_(range),
-      arrived_(absl::Now()),
+      arrived_(SteadyNow()),
       device_index_(group->device_index()) {
   MutexLock lock(mutex_);
   ticket_ = std::move(ticket);
@@ -137,7 +137,7 @@ void UploadImpl::OnLanded(const absl::Status& status) {
   if (group == nullptr) return;
   absl::StatusOr<UploadResult> result = group->Land(range_);
   if (result.ok()) {
-    result->elapsed = absl::Now() - arrived_;
+    result->elapsed = SteadyNow() - arrived_;
     if (spec_.generator.has_value()) result->bytes = 0;
   }
   End(std::move(result));
@@ -208,7 +208,7 @@ void UploadImpl::End(absl::StatusOr<UploadResult> result) {
   ticket.Reset();
   if (core_.observer != nullptr) {
     core_.observer->OnTransferEnd(/*upload=*/true, result.ok() ? result->bytes : 0,
-                                  absl::Now() - arrived_, result.status());
+                                  SteadyNow() - arrived_, result.status());
   }
   done(std::move(result));
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/engine/clock.h"
 #include "server/rpc/benchmark_codec.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/status.h"
@@ -73,7 +74,7 @@ void BenchmarkCall::OnOutline(const BenchmarkOutline& outline) {
 }
 
 void BenchmarkCall::OnProgress(const gemm::bench::Progress& progress) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   if (now - last_progress_ < kProgressTime) return;
   last_progress_ = now;
   v1::BenchmarkResponse response;
@@ -119,7 +120,7 @@ void BenchmarkCall::SendWithRoom(const v1::BenchmarkResponse& response) {
     MutexLock lock(mutex_);
     while (stopped_.ok() && outbox_.waiting() >= kMostWaiting && in_time) {
       changed_.WaitUntil(mutex_, latest);
-      in_time = absl::Now() < latest;
+      in_time = SteadyNow() < latest;
     }
   }
   if (!in_time) {

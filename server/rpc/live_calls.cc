@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 
@@ -43,7 +43,7 @@ void LiveCalls::Drain() {
 bool LiveCalls::WaitUntilNone(absl::Time deadline) {
   MutexLock lock(mutex_);
   while (!calls_.empty()) {
-    if (absl::Now() >= deadline) return false;
+    if (SteadyNow() >= deadline) return false;
     removed_.WaitUntil(mutex_, deadline);
   }
   return true;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemm/v1/gemm.pb.h"
+#include "server/engine/clock.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/requests.h"
 #include "server/rpc/status.h"
@@ -103,7 +104,7 @@ void MultiplyStream::OnDone() {
   {
     MutexLock lock(mutex_);
     end.code = final_code_;
-    end.elapsed = absl::Now() - began_;
+    end.elapsed = SteadyNow() - began_;
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);
@@ -241,7 +242,7 @@ absl::Status MultiplyStream::Reserve(uint64_t job_id) {
 absl::Status MultiplyStream::Open(v1::MultiplyHeader& header) {
   if (!header.has_product()) return FieldError("header.product", "not set");
   absl::StatusOr<ProductRequest> request = ParseProduct(
-      *header.mutable_product(), PayloadRule::kAllowed, absl::Now(), CallDeadline(*call_));
+      *header.mutable_product(), PayloadRule::kAllowed, SteadyNow(), CallDeadline(*call_));
   if (!request.ok()) return request.status();
   absl::StatusOr<std::shared_ptr<Job>> job =
       service_.engine.Admit(std::move(request->spec),

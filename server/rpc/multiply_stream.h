@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/engine/clock.h"
 #include "server/engine/job.h"
 #include "server/engine/mutex.h"
 #include "server/rpc/codec.h"
@@ -97,7 +97,7 @@ class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
 
   ServiceContext& service_;
   grpc::CallbackServerContext* const call_;
-  const absl::Time began_ = absl::Now();
+  const absl::Time began_ = SteadyNow();
   grpc::ByteBuffer incoming_;  // the read under way, or the message being handled
   uint64_t messages_ = 0;      // received; only the reading side uses it
 

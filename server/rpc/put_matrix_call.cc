@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemm/v1/gemm.pb.h"
+#include "server/engine/clock.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/requests.h"
 #include "server/rpc/status.h"
@@ -62,7 +63,7 @@ void PutMatrixCall::OnDone() {
   {
     MutexLock lock(mutex_);
     end.code = final_code_;
-    end.elapsed = absl::Now() - began_;
+    end.elapsed = SteadyNow() - began_;
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/engine/clock.h"
 #include "server/engine/engine.h"
 #include "server/engine/mutex.h"
 #include "server/rpc/codec.h"
@@ -55,7 +55,7 @@ class PutMatrixCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, pu
   ServiceContext& service_;
   grpc::CallbackServerContext* const call_;
   grpc::ByteBuffer* const response_;
-  const absl::Time began_ = absl::Now();
+  const absl::Time began_ = SteadyNow();
 
   // Of the reading side alone.
   grpc::ByteBuffer incoming_;  // the read under way, or the message being handled

@@ -67,7 +67,18 @@ void Fill(const JobReport& report, v1::ProductReport& out) {
   Fill(phases.device_to_host, *times.mutable_device_to_host());
   Fill(phases.send, *times.mutable_send());
   Fill(phases.total, *times.mutable_total());
+  if (!report.copies.empty()) {
+    Fill(phases.device_to_device, *times.mutable_device_to_device());
+  }
   out.set_tflops(report.tflops());
+  for (const OperandCopy& copy : report.copies) {
+    v1::OperandCopy& row = *out.add_copies();
+    row.set_operand(ToProto(copy.role));
+    row.set_from_device(copy.from_device);
+    row.set_bytes(copy.bytes);
+    row.set_reused(copy.reused);
+    row.set_peer(copy.route == CopyRoute::kPeer);
+  }
 }
 
 void Fill(const gemm::Kernel& kernel, v1::KernelInfo& out) {

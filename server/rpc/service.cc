@@ -1,6 +1,6 @@
 #include "server/rpc/service.h"
 
-#include "absl/time/clock.h"
+#include "server/engine/clock.h"
 #include "server/rpc/benchmark_call.h"
 #include "server/rpc/get_matrix_call.h"
 #include "server/rpc/multiply_stream.h"
@@ -20,9 +20,9 @@ grpc::ServerUnaryReactor* Answer(ServiceContext& context, absl::string_view meth
                                  grpc::CallbackServerContext* call,
                                  absl::Status (*query)(ServiceContext&, const Request&, Response&),
                                  const Request& request, Response& response) {
-  const absl::Time began = absl::Now();
+  const absl::Time began = SteadyNow();
   const absl::Status status = query(context, request, response);
-  context.on_end({.method = method, .code = status.code(), .elapsed = absl::Now() - began});
+  context.on_end({.method = method, .code = status.code(), .elapsed = SteadyNow() - began});
   grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
   reactor->Finish(ToGrpc(status));
   return reactor;

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "gemm/quote.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 namespace {
@@ -37,11 +37,12 @@ absl::Status CheckNameBytes(absl::string_view name, absl::string_view field) {
 absl::Time CallDeadline(const grpc::CallbackServerContext& context) {
   const std::chrono::system_clock::time_point deadline = context.deadline();
   if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
-  return absl::FromChrono(deadline);
+  // gRPC counts on a steady clock, too, and converts as the wall clock goes now.
+  return FromWall(absl::FromChrono(deadline));
 }
 
 absl::Status WhyCancelled(const grpc::CallbackServerContext& context) {
-  if (absl::Now() >= CallDeadline(context)) {
+  if (SteadyNow() >= CallDeadline(context)) {
     return absl::DeadlineExceededError("the call's deadline has passed");
   }
   return absl::CancelledError("the caller cancelled the call");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/engine/clock.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/requests.h"
 #include "server/rpc/status.h"
@@ -90,7 +91,7 @@ void UnaryProduct::OnDone() {
   {
     MutexLock lock(mutex_);
     end.code = final_code_;
-    end.elapsed = absl::Now() - began_;
+    end.elapsed = SteadyNow() - began_;
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);

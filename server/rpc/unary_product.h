@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "gemm/v1/gemm.pb.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/engine/clock.h"
 #include "server/engine/job.h"
 #include "server/engine/mutex.h"
 #include "server/rpc/live_calls.h"
@@ -43,7 +43,7 @@ class UnaryProduct final : public grpc::ServerUnaryReactor, public JobListener, 
   ServiceContext& service_;
   grpc::CallbackServerContext* const call_;
   gemm::v1::MultiplyUnaryResponse* const response_;
-  const absl::Time began_ = absl::Now();
+  const absl::Time began_ = SteadyNow();
 
   Mutex mutex_;
   std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);  // from its start to its end

@@ -91,6 +91,7 @@ v1::ComputeMode ToProto(gemm::Compute compute) { return FindProto(kModes, comput
 v1::Layout ToProtoLayout(bool column_major) {
   return column_major ? v1::LAYOUT_COLUMN_MAJOR : v1::LAYOUT_ROW_MAJOR;
 }
+v1::OperandRole ToProto(Role role) { return FindProto(kRoles, role); }
 
 absl::StatusOr<gemm::DType> ParseDataType(int value, absl::string_view field) {
   return Find(kTypes, value, field);

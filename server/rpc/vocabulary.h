@@ -15,6 +15,7 @@ namespace gemmd {
 gemm::v1::DataType ToProto(gemm::DType type);
 gemm::v1::ComputeMode ToProto(gemm::Compute compute);
 gemm::v1::Layout ToProtoLayout(bool column_major);
+gemm::v1::OperandRole ToProto(Role role);
 
 // INVALID_ARGUMENT names `field`, the number given and the names there are.
 // Unspecified is an error for a type that must be given, nullopt or the

@@ -3,6 +3,7 @@
 #include <deque>
 #include <utility>
 
+#include "server/engine/clock.h"
 #include "server/rpc/status.h"
 
 namespace gemmd {
@@ -61,7 +62,7 @@ void WriteCall::OnDone() {
     // All of it, as in the other calls: how gRPC orders this after the constructor,
     // a sanitizer cannot see.
     MutexLock lock(mutex_);
-    end = {.method = method_, .code = outcome_->code(), .elapsed = absl::Now() - began_};
+    end = {.method = method_, .code = outcome_->code(), .elapsed = SteadyNow() - began_};
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);

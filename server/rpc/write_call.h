@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/engine/clock.h"
 #include "server/engine/mutex.h"
 #include "server/rpc/live_calls.h"
 #include "server/rpc/outbox.h"
@@ -48,7 +48,7 @@ class WriteCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public Live
 
   ServiceContext& service_;
   grpc::CallbackServerContext* const call_;
-  const absl::Time began_ = absl::Now();
+  const absl::Time began_ = SteadyNow();
 
   Mutex mutex_;
   CondVar changed_;  // a message was written, or the call stopped

@@ -1,6 +1,7 @@
 #include "server/telemetry/engine_gauges.h"
 
 #include <string>
+#include <utility>
 
 #include "server/telemetry/samples.h"
 
@@ -34,7 +35,7 @@ constexpr DeviceRow kDeviceRows[] = {
      &DeviceStats::upload_staging_bytes},
     {"gemmd_staging_bytes", "Pinned staging memory in use", "out",
      &DeviceStats::download_staging_bytes},
-    {"gemmd_store_bytes", "Device memory of the resident matrices", nullptr,
+    {"gemmd_store_bytes", "Device memory of the resident matrices and their replicas", nullptr,
      &DeviceStats::store_bytes},
 };
 
@@ -103,6 +104,38 @@ void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
   families.push_back(std::move(healthy));
 }
 
+void AddReplicaSamples(const std::vector<DeviceStats>& devices,
+                       std::vector<prometheus::MetricFamily>& families) {
+  auto bytes = GaugeSamples("gemmd_replica_bytes",
+                            "Of the store on this device: copies of matrices that lie on others.");
+  auto begun = CounterSamples(
+      "gemmd_replicas_total",
+      "Copies of other devices' matrices begun on this device, straight from there (peer) or "
+      "through the host's memory (host).");
+  auto copied = CounterSamples("gemmd_replica_copied_bytes_total", "Bytes of those copies.");
+  auto reused = CounterSamples("gemmd_replica_reuses_total",
+                               "Operands of jobs that found their replica on this device.");
+  auto dropped = CounterSamples("gemmd_replicas_dropped_total",
+                                "Replicas that made room for something else on this device.");
+  for (const DeviceStats& device : devices) {
+    const prometheus::Labels labels{{"device", device.name}};
+    const auto add = [&](prometheus::MetricFamily& family, int64_t value) {
+      AddSample(family, static_cast<double>(value), labels);
+    };
+    add(bytes, device.replicas.bytes);
+    for (const auto& [route, count] : {std::pair("peer", device.replicas.begun_peer),
+                                       std::pair("host", device.replicas.begun_host)}) {
+      AddSample(begun, static_cast<double>(count), {{"device", device.name}, {"route", route}});
+    }
+    add(copied, device.replicas.copied_bytes);
+    add(reused, device.replicas.reused);
+    add(dropped, device.replicas.dropped);
+  }
+  for (auto* family : {&bytes, &begun, &copied, &reused, &dropped}) {
+    families.push_back(std::move(*family));
+  }
+}
+
 }  // namespace
 
 std::vector<prometheus::MetricFamily> Samples(const EngineStats& stats) {
@@ -110,6 +143,7 @@ std::vector<prometheus::MetricFamily> Samples(const EngineStats& stats) {
   AddServerSamples(stats, families);
   AddBoundedDeviceSamples(stats.devices, families);
   AddOtherDeviceSamples(stats.devices, families);
+  AddReplicaSamples(stats.devices, families);
   return families;
 }
 

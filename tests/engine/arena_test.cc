@@ -18,8 +18,8 @@ constexpr size_t kUnit = Arena::kAlignment;
 // The arena never touches its memory: any address will do.
 std::byte* Base() { return reinterpret_cast<std::byte*>(uintptr_t{1} << 40); }
 
-DeviceBuffer Take(Arena& arena, size_t bytes) {
-  absl::StatusOr<DeviceBuffer> buffer = arena.Allocate(bytes);
+DeviceBuffer Take(Arena& arena, size_t bytes, Stay stay = Stay::kPassing) {
+  absl::StatusOr<DeviceBuffer> buffer = arena.Allocate(bytes, stay);
   EXPECT_TRUE(buffer.ok()) << buffer.status();
   return buffer.ok() ? *std::move(buffer) : DeviceBuffer();
 }
@@ -94,6 +94,24 @@ TEST(Arena, TakesTheSmallestPieceThatFits) {
   EXPECT_EQ(Take(arena, 2 * kUnit).data(), expected);
 }
 
+// A piece that stays must not lie in the middle when what passes beside it has gone.
+TEST(Arena, WhatStaysAndWhatPassesLieAtOppositeEnds) {
+  Arena arena(Base(), 64 * kUnit);
+  DeviceBuffer job = Take(arena, 20 * kUnit);
+  const DeviceBuffer kept = Take(arena, 4, Stay::kStaying);
+  EXPECT_EQ(kept.data(), Base() + 63 * kUnit);
+  job.Reset();
+  EXPECT_EQ(arena.largest_free(), 63 * kUnit);
+
+  // Holes are filled from the same end: the last one that is large enough.
+  DeviceBuffer low = Take(arena, kUnit, Stay::kStaying);
+  const DeviceBuffer lower = Take(arena, kUnit, Stay::kStaying);
+  low.Reset();
+  EXPECT_EQ(Take(arena, kUnit, Stay::kStaying).data(), Base() + 62 * kUnit);
+  EXPECT_EQ(Take(arena, 2 * kUnit, Stay::kStaying).data(), Base() + 59 * kUnit);
+  EXPECT_EQ(Take(arena, 2 * kUnit).data(), Base());
+}
+
 TEST(Arena, JoinsNeighboursInEveryOrderOfFreeing) {
   std::vector<int> order = {0, 1, 2, 3};
   do {
@@ -106,7 +124,8 @@ TEST(Arena, JoinsNeighboursInEveryOrderOfFreeing) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// The arena against one flag a unit: no overlap, best fit, exact accounts.
+// The arena against one flag a unit: no overlap, best fit (the last one, for what
+// stays), exact accounts.
 TEST(Arena, AgreesWithAModelUnderRandomUse) {
   constexpr size_t kUnits = 200;
   struct Held {
@@ -123,13 +142,16 @@ TEST(Arena, AgreesWithAModelUnderRandomUse) {
       // The free runs of the model.
       size_t used = 0, largest = 0, run = 0;
       size_t want = 1 + random() % 24;
-      size_t best = kUnits + 1;
+      size_t best = kUnits + 1, last_end = 0;
       for (size_t i = 0; i <= kUnits; ++i) {
         if (i < kUnits && !taken[i]) {
           ++run;
           continue;
         }
-        if (run >= want) best = std::min(best, run);
+        if (run >= want) {
+          best = std::min(best, run);
+          last_end = i;
+        }
         largest = std::max(largest, run);
         run = 0;
         used += i < kUnits;
@@ -138,14 +160,20 @@ TEST(Arena, AgreesWithAModelUnderRandomUse) {
       ASSERT_EQ(arena.largest_free(), largest * kUnit);
 
       if (held.empty() || random() % 2 == 0) {
-        absl::StatusOr<DeviceBuffer> buffer = arena.Allocate(want * kUnit - random() % kUnit);
+        const Stay stay = random() % 3 == 0 ? Stay::kStaying : Stay::kPassing;
+        absl::StatusOr<DeviceBuffer> buffer = arena.Allocate(want * kUnit - random() % kUnit, stay);
         ASSERT_EQ(buffer.ok(), want <= largest);
         if (!buffer.ok()) continue;
         const size_t first = static_cast<size_t>(buffer->data() - Base()) / kUnit;
         size_t begin = first, end = first;
         while (begin > 0 && !taken[begin - 1]) --begin;
         while (end < kUnits && !taken[end]) ++end;
-        ASSERT_EQ(end - begin, best) << "not the smallest piece that fits";
+        if (stay == Stay::kStaying) {
+          ASSERT_EQ(first + want, last_end) << "not the end of the last piece that fits";
+        } else {
+          ASSERT_EQ(end - begin, best) << "not the smallest piece that fits";
+          ASSERT_EQ(first, begin) << "not its front";
+        }
         for (size_t i = first; i < first + want; ++i) {
           ASSERT_FALSE(taken[i]);
           taken[i] = true;

@@ -152,15 +152,6 @@ TEST_F(EngineTest, JobsGoToTheDeviceThatHoldsTheirOperands) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->report.device, "host:2");
 
-  put.device = "host:1";
-  put.keep.name = "there";
-  auto other = engine_->BeginUpload(put, elsewhere.done());
-  ASSERT_TRUE(other.ok());
-  (*other)->Start();
-  ASSERT_TRUE(elsewhere.Wait().ok());
-  spec.b.source = FromResident{{"", "there"}};
-  EXPECT_THAT(engine_->Admit(spec, recorder).status().ToString(),
-              HasSubstr("FAILED_PRECONDITION: the resident operands lie on different devices"));
   put.device = "cuda:7";
   EXPECT_THAT(engine_->BeginUpload(put, elsewhere.done()).status().ToString(),
               HasSubstr("this server has host:0, host:1, host:2, host:3"));

@@ -157,5 +157,56 @@ TEST_F(EngineUploadTest, EveryAnswerOfASplitUploadTellsWhenTheMatrixGoes) {
   }
 }
 
+// A call that joins a split upload just as another one fails must be told. One that
+// comes later begins an upload of its own, which the last call here fails.
+TEST_F(EngineUploadTest, EveryCallOfAFailingSplitUploadEnds) {
+  Make();
+  constexpr int kRuns = 3000;
+  constexpr int kCalls = 4;
+  int never_ended = 0;
+  for (int run = 0; run < kRuns && never_ended == 0; ++run) {
+    std::atomic<int> waiting{0};
+    std::vector<std::shared_ptr<UploadRecorder>> ends(kCalls + 1);
+    std::vector<std::shared_ptr<Upload>> uploads(kCalls + 1);  // held, as a caller does
+    const auto call = [&](int i, size_t bytes) {
+      UploadSpec spec;
+      spec.shape = {16, 20, gemm::DType::kS8};
+      spec.upload_id = std::to_string(run);
+      spec.range = ByteSpan{static_cast<uint64_t>(i) * 64, 64};
+      auto recorder = std::make_shared<UploadRecorder>();
+      auto upload = engine_->BeginUpload(
+          spec, [recorder, done = recorder->done()](absl::StatusOr<UploadResult> result) mutable {
+            done(std::move(result));
+          });
+      if (!upload.ok()) return;
+      ends[i] = recorder;
+      uploads[i] = *upload;
+      (*upload)->Start();
+      if (bytes > 0)
+        (*upload)->Append(spec.range->offset, absl::Cord(std::string(bytes, 'x')), [] {});
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kCalls; ++i) {
+      threads.emplace_back([&, i] {
+        ++waiting;
+        while (waiting < kCalls) {
+        }
+        call(i, i == 0 ? 65 : 0);  // the first one brings too much
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    call(kCalls, 65);
+    for (const auto& end : ends) {
+      if (end == nullptr) continue;  // refused
+      const absl::Status status = end->Wait(absl::Seconds(10)).status();
+      ASSERT_FALSE(status.ok());
+      never_ended += absl::IsDeadlineExceeded(status);
+    }
+  }
+  EXPECT_EQ(never_ended, 0);
+  ExpectNothingHeld();
+  EXPECT_EQ(engine_->Stats().matrices.used, 0);
+}
+
 }  // namespace
 }  // namespace gemmd

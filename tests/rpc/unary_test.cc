@@ -69,6 +69,45 @@ TEST_F(UnaryTest, EverySource) {
   ExpectHolds(before);
 }
 
+class UnaryDevicesTest : public RpcTest {
+ protected:
+  UnaryDevicesTest() : RpcTest(TwoDevices()) {}
+  static ServerOptions TwoDevices() {
+    ServerOptions options = SmallServer();
+    options.engine.devices = "host:2";
+    return options;
+  }
+};
+
+// Where nobody names a device two matrices land on two, and are multiplied all the same.
+TEST_F(UnaryDevicesTest, OperandsOnBothAreMultipliedAndTheReportSaysHow) {
+  const HostProduct operands = {.a = RandomMatrix({64, 33, DType::kF32}, 1),
+                                .b = RandomMatrix({33, 48, DType::kF32}, 2)};
+  v1::MultiplyUnaryRequest request;
+  v1::Product& product = *request.mutable_product();
+  const std::string a = Put(operands.a, "a"), b = Put(operands.b, "b");
+  *product.mutable_a() = ResidentOperand(a);
+  *product.mutable_b() = ResidentOperand(b);
+  for (const bool reused : {false, true}) {
+    grpc::ClientContext context;
+    v1::MultiplyUnaryResponse response;
+    const grpc::Status status = stub_->MultiplyUnary(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_LE(WorstError(product, operands, {{64, 48, DType::kF32}, response.data()}), 1);
+    EXPECT_EQ(response.report().device(), "host:0");
+    ASSERT_EQ(response.report().copies_size(), 1);
+    const v1::OperandCopy& copy = response.report().copies(0);
+    EXPECT_EQ(copy.operand(), v1::OPERAND_ROLE_B);
+    EXPECT_EQ(copy.from_device(), "host:1");
+    EXPECT_EQ(copy.bytes(), 33u * 48 * 4);
+    EXPECT_EQ(copy.reused(), reused);
+    EXPECT_FALSE(copy.peer());
+    EXPECT_TRUE(response.report().phases().has_device_to_device());
+  }
+  Delete(a);
+  Delete(b);
+}
+
 TEST_F(UnaryTest, KeepsTheResultOrBoth) {
   v1::Product product = DataProduct();
   product.mutable_result()->mutable_keep();

@@ -19,6 +19,12 @@ EngineStats TwoDevices() {
                            .upload_staging_bytes = {15, 16},
                            .download_staging_bytes = {17, 18},
                            .store_bytes = {19, int64_t{80} << 30},
+                           .replicas = {.bytes = 31,
+                                        .begun_peer = 32,
+                                        .begun_host = 33,
+                                        .copied_bytes = 34,
+                                        .reused = 35,
+                                        .dropped = 36},
                            .queued_jobs = 21,
                            .driver_allocations = 22,
                            .health = absl::OkStatus()});
@@ -54,6 +60,12 @@ TEST(EngineGaugesTest, ShowsEveryBoundedQuantityBesideItsBound) {
   EXPECT_EQ(scrape.at(R"(gemmd_device_queue_depth{device="cuda:0"})"), 21);
   EXPECT_EQ(scrape.at(R"(gemmd_driver_allocations_total{device="cuda:0"})"), 22);
   EXPECT_EQ(scrape.types.at("gemmd_driver_allocations_total"), "counter");
+  EXPECT_EQ(scrape.at(R"(gemmd_replica_bytes{device="cuda:0"})"), 31);
+  EXPECT_EQ(scrape.at(R"(gemmd_replicas_total{device="cuda:0",route="peer"})"), 32);
+  EXPECT_EQ(scrape.at(R"(gemmd_replicas_total{device="cuda:0",route="host"})"), 33);
+  EXPECT_EQ(scrape.at(R"(gemmd_replica_copied_bytes_total{device="cuda:0"})"), 34);
+  EXPECT_EQ(scrape.at(R"(gemmd_replica_reuses_total{device="cuda:0"})"), 35);
+  EXPECT_EQ(scrape.at(R"(gemmd_replicas_dropped_total{device="cuda:0"})"), 36);
   metrics.Detach();
 }
 

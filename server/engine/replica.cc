@@ -1,0 +1,144 @@
+#include "server/engine/replica.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gemmd {
+namespace {
+
+// Of one peer copy: a few milliseconds over PCIe, after which an abort is
+// heeded and the uploads that share the stream have had their turn.
+constexpr size_t kPeerPieceBytes = 64 * kMiB;
+
+}  // namespace
+
+Replica::Replica(std::shared_ptr<MatrixMemory> from, std::shared_ptr<MatrixMemory> to,
+                 AdmissionTicket ticket)
+    : to_(std::move(to)),
+      route_(to_->device->CanCopyFrom(*from->device) ? CopyRoute::kPeer : CopyRoute::kHost) {
+  MutexLock lock(mutex_);
+  from_ = std::move(from);
+  ticket_ = std::make_shared<AdmissionTicket>(std::move(ticket));
+}
+
+void Replica::Await(absl::AnyInvocable<void(absl::Status)> done) {
+  absl::Status ended;
+  State before;
+  {
+    MutexLock lock(mutex_);
+    before = state_;
+    ended = failure_;
+    if (before == State::kIdle) state_ = State::kCopying;
+    if (before == State::kIdle || before == State::kCopying) waiting_.push_back(std::move(done));
+  }
+  if (before == State::kIdle) return Begin();
+  if (before != State::kCopying) done(std::move(ended));
+}
+
+void Replica::Begin() {
+  if (route_ == CopyRoute::kPeer) return CopyPieceFromPeer();
+  CopyThroughHost();
+}
+
+// The way of a download, but that the pieces go up to the other device instead
+// of out to a caller. The last piece is let go when its copy there has ended.
+void Replica::CopyThroughHost() {
+  std::shared_ptr<Outbound> outbound;
+  {
+    MutexLock lock(mutex_);
+    if (state_ != State::kCopying) return;
+    outbound = std::make_shared<Outbound>(
+        from_, 0, from_->shape.dense_bytes(),
+        [ticket = ticket_, self = shared_from_this()](ResultPiece piece) {
+          self->OnPiece(std::move(piece), ticket);
+        },
+        [self = shared_from_this()](absl::StatusOr<OutboundTimes> times) {
+          self->End(times.status());
+        });
+    outbound_ = outbound;
+  }
+  outbound->Start();
+}
+
+void Replica::OnPiece(ResultPiece piece, std::shared_ptr<AdmissionTicket> ticket) {
+  Stream& stream = to_->device->upload_stream();
+  absl::Status status =
+      stream.Upload(piece.bytes.data(), to_->pitched(), piece.offset, piece.bytes.size());
+  stream.Notify([ticket = std::move(ticket), self = shared_from_this(), piece = std::move(piece),
+                 enqueued = std::move(status)](absl::Status status) mutable {
+    status.Update(enqueued);
+    if (!status.ok()) self->End(status);
+    piece = ResultPiece();  // before the ticket: it is of the other device
+    self.reset();
+  });
+}
+
+void Replica::CopyPieceFromPeer() {
+  std::shared_ptr<AdmissionTicket> ticket;
+  std::shared_ptr<MatrixMemory> from;
+  size_t offset = 0, bytes = 0;
+  bool last = false;
+  {
+    MutexLock lock(mutex_);
+    if (state_ != State::kCopying) return;
+    ticket = ticket_;
+    from = from_;
+    // With the gaps between lines: the pitch is the same on both sides.
+    const size_t all = from->shape.pitched_bytes();
+    offset = next_;
+    bytes = std::min(kPeerPieceBytes, all - offset);
+    next_ += bytes;
+    last = next_ == all;
+  }
+  Stream& stream = to_->device->upload_stream();
+  absl::Status status = stream.CopyFrom(*from->device, from->buffer.data() + offset,
+                                        to_->buffer.data() + offset, bytes);
+  stream.Notify([ticket = std::move(ticket), self = shared_from_this(), from = std::move(from),
+                 last, enqueued = std::move(status)](absl::Status status) mutable {
+    status.Update(enqueued);
+    from.reset();
+    if (!status.ok() || last) {
+      self->End(status);
+    } else {
+      self->CopyPieceFromPeer();
+    }
+    self.reset();  // before the ticket
+  });
+}
+
+void Replica::Abort() {
+  if (!complete()) End(absl::CancelledError("no job waits for the matrix's copy any more"));
+}
+
+void Replica::End(const absl::Status& status) {
+  std::shared_ptr<MatrixMemory> from;
+  std::shared_ptr<AdmissionTicket> ticket;
+  std::shared_ptr<Outbound> outbound;
+  std::vector<absl::AnyInvocable<void(absl::Status)>> waiting;
+  {
+    MutexLock lock(mutex_);
+    if (state_ == State::kComplete || state_ == State::kFailed) return;
+    state_ = status.ok() ? State::kComplete : State::kFailed;
+    failure_ = status;
+    from = std::move(from_);
+    ticket = std::move(ticket_);
+    outbound = std::move(outbound_);
+    waiting.swap(waiting_);
+  }
+  if (outbound != nullptr) outbound->Abort();
+  outbound.reset();
+  from.reset();
+  for (absl::AnyInvocable<void(absl::Status)>& done : waiting) done(status);
+}
+
+bool Replica::complete() const {
+  MutexLock lock(mutex_);
+  return state_ == State::kComplete;
+}
+
+bool Replica::failed() const {
+  MutexLock lock(mutex_);
+  return state_ == State::kFailed;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,47 @@
+#include "server/exit_bound.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "server/engine/clock.h"
+#include "server/logging.h"
+
+namespace gemmd {
+
+ExitBound::ExitBound(int exit_code) : exit_code_(exit_code), thread_([this] { Watch(); }) {}
+
+ExitBound::~ExitBound() {
+  {
+    MutexLock lock(mutex_);
+    stop_ = true;
+  }
+  changed_.NotifyAll();
+  thread_.join();
+}
+
+void ExitBound::Arm(absl::Duration timeout, absl::string_view under_way) {
+  {
+    MutexLock lock(mutex_);
+    at_ = SteadyNow() + timeout;
+    under_way_ = under_way;
+  }
+  changed_.NotifyAll();
+}
+
+void ExitBound::Disarm() { Arm(absl::InfiniteDuration(), ""); }
+
+void ExitBound::Watch() {
+  std::string under_way;
+  {
+    MutexLock lock(mutex_);
+    while (!stop_ && SteadyNow() < at_) changed_.WaitUntil(mutex_, at_);
+    if (stop_) return;
+    under_way = std::string(under_way_);
+  }
+  Log(LogLevel::kWarning, "stopped with work under way",
+      {{"all_jobs_ended", false}, {"under_way", under_way}});
+  // No destructor and no exit handler: those would wait for the work, or take its memory.
+  std::_Exit(exit_code_);
+}
+
+}  // namespace gemmd
