@@ -168,6 +168,16 @@ void AddListening(std::vector<FlagRow>& rows) {
                        "Received payload of one call that may wait for the engine before the "
                        "sender is held back."},
                       GEMMD_FIELD(server.rpc.read_window_bytes), 64 * kKiB, kTiB));
+  rows.push_back(
+      Duration({"send-timeout", group,
+                "A call is cancelled when its client takes nothing of the answer for this long, "
+                "and after an eighth of it while others wait for staging memory."},
+               GEMMD_FIELD(server.rpc.send_timeout), absl::Milliseconds(100), absl::Hours(24)));
+  rows.push_back(
+      Duration({"payload-timeout", group,
+                "A job or upload ends when none of its promised bytes come for this long while "
+                "the server waits for them. A message counts when it is there whole."},
+               GEMMD_FIELD(server.rpc.payload_timeout), absl::Milliseconds(100), absl::Hours(24)));
 }
 
 void AddDevices(std::vector<FlagRow>& rows) {

@@ -21,6 +21,7 @@
 #include "server/net/address.h"
 #include "server/net/descriptors.h"
 #include "server/rpc/service.h"
+#include "server/rpc/wait_watch.h"
 #include "server/telemetry/http_endpoint.h"
 #include "server/telemetry/metrics.h"
 #include "server/version.h"
@@ -35,7 +36,6 @@ constexpr char kServiceName[] = "gemm.v1.GemmService";
 constexpr absl::Duration kGrace = absl::Seconds(2);
 
 // A client that does not answer for this long is gone.
-constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(20);
 constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
 constexpr absl::Duration kRefusalLogPeriod = absl::Seconds(10);
 
@@ -62,6 +62,26 @@ void TakeNoCompressedMessages(grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   // A message may arrive before its call has been refused.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
+void LogStall(const Stall& stall) {
+  const bool send = stall.on == StalledOn::kSend;
+  Log(LogLevel::kWarning,
+      stall.drop_connection ? "dropped a connection that takes nothing"
+      : send                ? "gave up a client that does not read"
+                            : "gave up promised payload",
+      {{"method", stall.method},
+       {"peer", stall.peer},
+       {"jobs", stall.jobs},
+       {"seconds", absl::ToDoubleSeconds(stall.waited)}});
+}
+
+// How long the peer's TCP may leave bytes unacknowledged, or a ping unanswered, until
+// the connection is given up. A connection that takes nothing keeps the blocks of its
+// last writes even of cancelled calls, so it must not outlive those by long.
+int ConnectionPatienceMs(const RpcLimits& limits) {
+  return static_cast<int>(absl::ToInt64Milliseconds(
+      std::clamp(limits.send_timeout, absl::Seconds(1), absl::Seconds(20))));
 }
 
 void LogRpc(const RpcEnd& end) {
@@ -104,10 +124,20 @@ class ServerImpl final : public Server {
                        .version = build.version,
                        .commit = build.commit,
                        .started = started_,
-                       .on_end = [this](const RpcEnd& end) {
-                         metrics_.OnRpcEnd(end.method, end.code, end.elapsed);
-                         LogRpc(end);
-                       }});
+                       .on_end =
+                           [this](const RpcEnd& end) {
+                             metrics_.OnRpcEnd(end.method, end.code, end.elapsed);
+                             LogRpc(end);
+                           },
+                       .on_stall =
+                           [this](const Stall& stall) {
+                             if (!stall.drop_connection) {
+                               metrics_.OnStall(stall.method, stall.on == StalledOn::kPayload,
+                                                std::max<size_t>(stall.jobs, 1));
+                             }
+                             LogStall(stall);
+                           }});
+    watch_ = std::make_unique<WaitWatch>(*context_);
     service_ = std::make_unique<GemmService>(*context_);
     return Listen(options);
   }
@@ -168,7 +198,8 @@ class ServerImpl final : public Server {
     const absl::StatusOr<int> max_connections = MaxConnections(options.max_connections);
     if (!max_connections.ok()) return max_connections.status();
     absl::StatusOr<std::unique_ptr<GrpcListener>> listener =
-        GrpcListener::Open("--address", *address, *max_connections, kKeepaliveTimeout);
+        GrpcListener::Open("--address", *address, *max_connections,
+                           absl::Milliseconds(ConnectionPatienceMs(options.rpc)));
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
     metrics_.AttachListener("grpc", [this] { return listener_->Stats(); });
@@ -191,8 +222,8 @@ class ServerImpl final : public Server {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams_per_connection);
     // A client that is gone without a word is noticed, and its jobs cancelled.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                               static_cast<int>(absl::ToInt64Milliseconds(kKeepaliveTimeout)));
+    // With it gRPC sets TCP_USER_TIMEOUT.
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, ConnectionPatienceMs(options.rpc));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     // A connection that does not speak HTTP/2 holds its place no longer than this.
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
@@ -253,6 +284,7 @@ class ServerImpl final : public Server {
   std::unique_ptr<grpc::Server> grpc_;
   int64_t refused_connections_ = 0;  // of which the log has told
   absl::Time refusal_logged_ = absl::InfinitePast();
+  std::unique_ptr<WaitWatch> watch_;
 };
 
 }  // namespace

@@ -45,6 +45,7 @@ DownloadImpl::DownloadImpl(EngineCore& core, const DownloadSpec& spec, ByteSpan 
                            std::shared_ptr<DownloadListener> listener)
     : core_(core),
       range_(range),
+      receiver_(spec.receiver),
       deadline_(spec.deadline),
       arrived_(SteadyNow()),
       record_(core.store->Record(pin)) {
@@ -61,7 +62,7 @@ void DownloadImpl::Start() {
     MutexLock lock(mutex_);
     if (listener_ == nullptr) return;
     outbound = std::make_shared<Outbound>(
-        pin_.memory(), range_.offset, range_.offset + range_.length,
+        pin_.memory(), range_.offset, range_.offset + range_.length, receiver_,
         [self = shared_from_this()](ResultPiece piece) {
           std::shared_ptr<DownloadListener> listener;
           {

@@ -35,6 +35,7 @@ class DownloadImpl final : public Download,
 
   EngineCore& core_;
   const ByteSpan range_;
+  const ReceiverId receiver_;
   const absl::Time deadline_;
   const absl::Time arrived_;
   const MatrixRecord record_;

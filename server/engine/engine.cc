@@ -33,6 +33,10 @@ class EngineImpl final : public Engine {
   absl::Span<const std::unique_ptr<Device>> devices() const override { return core_.devices; }
   const EngineOptions& options() const override { return core_.options; }
   EngineStats Stats() const override;
+  bool ResultStagingIsScarce() const override {
+    return std::any_of(core_.devices.begin(), core_.devices.end(),
+                       [](const auto& device) { return device->download_staging().scarce(); });
+  }
   absl::Status Health() const override;
   void StopAdmitting() override { core_.admission->Close(); }
   bool Drain(absl::Time deadline) override;

@@ -63,6 +63,7 @@ struct DownloadSpec {
   MatrixKey key;
   bool release = false;
   std::optional<ByteSpan> range;
+  ReceiverId receiver = kPromptReceiver;  // whose share of staging the bytes wait in
   absl::Time deadline = absl::InfiniteFuture();
 };
 
@@ -117,6 +118,8 @@ class Engine {
   virtual absl::Span<const std::unique_ptr<Device>> devices() const = 0;
   virtual const EngineOptions& options() const = 0;  // with the zeros filled in
   virtual EngineStats Stats() const = 0;
+  // Whether results wait because others hold the staging memory of a device.
+  virtual bool ResultStagingIsScarce() const = 0;
 
   // OK while any device is healthy.
   virtual absl::Status Health() const = 0;

@@ -69,6 +69,7 @@ struct JobSpec {
   // Empty: any will do.
   std::function<absl::Status(const Shape& result)> check_result;
   std::optional<KeepSpec> keep_result;
+  ReceiverId receiver = kPromptReceiver;  // whose share of staging the result waits in
   absl::Time deadline = absl::InfiniteFuture();
 };
 
@@ -111,6 +112,9 @@ class Job {
   // listener; bytes for a job that has ended are dropped.
   virtual void Append(Role role, uint64_t offset, absl::Cord bytes,
                       absl::AnyInvocable<void()> consumed) = 0;
+
+  // Whether bytes are missing that Append is to bring.
+  virtual bool AwaitsPayload() = 0;
 
   // No more bytes will come: fails the job where some are missing.
   virtual void EndOfPayload() = 0;

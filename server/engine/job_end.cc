@@ -64,7 +64,7 @@ absl::Duration JobImpl::UploadTime(const JobHoldings& holdings) {
 void JobImpl::SendResult(std::shared_ptr<JobHoldings> holdings, StagingBlock block,
                          absl::Duration device_to_host) {
   auto outbound = std::make_shared<Outbound>(
-      holdings->result, 0, holdings->result->shape.dense_bytes(),
+      holdings->result, 0, holdings->result->shape.dense_bytes(), admitted_.spec.receiver,
       [self = shared_from_this()](ResultPiece piece) {
         std::shared_ptr<JobListener> listener;
         {

@@ -192,6 +192,11 @@ absl::Status JobImpl::AppendSmall(Role role, uint64_t offset, absl::Cord bytes, 
   return absl::OkStatus();
 }
 
+bool JobImpl::AwaitsPayload() {
+  MutexLock lock(mutex_);
+  return holdings_ != nullptr && received_bytes_ < admitted_.payload_bytes;
+}
+
 void JobImpl::EndOfPayload() {
   std::array<std::shared_ptr<Inbound>, kRoleCount> inbounds;
   absl::Status status;
@@ -305,7 +310,7 @@ void JobImpl::Launch(StreamLease lease) {
   if (status.ok()) status = EnqueueKernel(stream, *holdings);
   StagingBlock result_block;
   if (status.ok() && admitted_.spec.stream_result && small_result()) {
-    result_block = device().download_staging().TryAcquire();
+    result_block = device().download_staging().TryAcquire(admitted_.spec.receiver);
   }
   if (result_block) {
     status = stream.Download(holdings->result->pitched(), 0, holdings->result->shape.dense_bytes(),

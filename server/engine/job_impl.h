@@ -51,6 +51,7 @@ class JobImpl final : public Job,
   void Start() override;
   void Append(Role role, uint64_t offset, absl::Cord bytes,
               absl::AnyInvocable<void()> consumed) override;
+  bool AwaitsPayload() override;
   void EndOfPayload() override;
   void Cancel(absl::Status why) override;
   absl::string_view Where() override;

@@ -56,6 +56,12 @@ class CondVar {
         lock, absl::ToChronoNanoseconds(std::min(deadline - SteadyNow(), absl::Hours(1))));
     lock.release();
   }
+  // Returns after `time` at the latest, whatever becomes of the wall clock.
+  void WaitFor(Mutex& mutex, absl::Duration time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait_for(lock, absl::ToChronoNanoseconds(time));
+    lock.release();
+  }
   void NotifyOne() { condition_.notify_one(); }
   void NotifyAll() { condition_.notify_all(); }
 

@@ -8,10 +8,11 @@
 namespace gemmd {
 
 Outbound::Outbound(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_t end,
-                   absl::AnyInvocable<void(ResultPiece)> on_piece,
+                   ReceiverId receiver, absl::AnyInvocable<void(ResultPiece)> on_piece,
                    absl::AnyInvocable<void(absl::StatusOr<OutboundTimes>)> on_end)
     : begin_(begin),
       end_(end),
+      receiver_(receiver),
       device_(*source->device),
       source_(std::make_shared<Source>(Source{.matrix = std::move(source),
                                               .first_copy = device_.AcquireEvent(),
@@ -53,8 +54,9 @@ void Outbound::Pump() {
     if (source_ == nullptr || acquiring_ || next_ == end_ || outstanding_ == kWindow) return;
     acquiring_ = true;
   }
-  device_.download_staging().Acquire(
-      [self = shared_from_this()](StagingBlock block) { self->Fetch(std::move(block)); });
+  device_.download_staging().Acquire(receiver_, [self = shared_from_this()](StagingBlock block) {
+    self->Fetch(std::move(block));
+  });
 }
 
 void Outbound::Fetch(StagingBlock block) {

@@ -26,10 +26,10 @@ class Outbound : public std::enable_shared_from_this<Outbound> {
  public:
   static constexpr int kWindow = 8;
 
-  // `on_piece` gets the pieces in order, one call at a time. `on_end` is
-  // called once: OK when the last piece was let go, or the first error. Neither
-  // is called after Abort, but for a call under way.
-  Outbound(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_t end,
+  // The staging blocks count as held by `receiver`. `on_piece` gets the pieces in order, one call
+  // at a time. `on_end` is called once: OK when the last piece was let go, or the first error.
+  // Neither is called after Abort, but for a call under way.
+  Outbound(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_t end, ReceiverId receiver,
            absl::AnyInvocable<void(ResultPiece)> on_piece,
            absl::AnyInvocable<void(absl::StatusOr<OutboundTimes>)> on_end);
 
@@ -61,6 +61,7 @@ class Outbound : public std::enable_shared_from_this<Outbound> {
 
   const uint64_t begin_;
   const uint64_t end_;
+  const ReceiverId receiver_;
   Device& device_;
 
   Mutex mutex_;

@@ -21,6 +21,7 @@ absl::Status GetMatrixCall::Start(const grpc::ByteBuffer& message) {
   }
   absl::StatusOr<DownloadSpec> spec = ParseDownload(request, CallDeadline(*call_));
   if (!spec.ok()) return spec.status();
+  spec->receiver = receiver_;
   absl::StatusOr<std::shared_ptr<Download>> download =
       service_.engine.BeginDownload(*std::move(spec), Self<GetMatrixCall>());
   if (!download.ok()) return download.status();

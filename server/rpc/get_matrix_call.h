@@ -23,6 +23,7 @@ class GetMatrixCall final : public WriteCall, public DownloadListener {
   absl::Status Start(const grpc::ByteBuffer& request) override;
   void CancelWork(const absl::Status& why) override;
 
+  const ReceiverId receiver_ = NewReceiver();
   std::shared_ptr<Download> download_ ABSL_GUARDED_BY(mutex_);  // while it runs
 };
 

@@ -1,7 +1,6 @@
 #include "server/rpc/live_calls.h"
 
 #include <utility>
-#include <vector>
 
 #include "server/engine/clock.h"
 
@@ -29,13 +28,28 @@ void LiveCalls::Remove(LiveCall* call) {
   }
 }
 
+std::vector<std::shared_ptr<LiveCall>> LiveCalls::All() const {
+  std::vector<std::shared_ptr<LiveCall>> calls;
+  calls.reserve(calls_.size());
+  for (const auto& [raw, call] : calls_) calls.push_back(call);
+  return calls;
+}
+
+void LiveCalls::CheckWaits(const Patience& patience) {
+  std::vector<std::shared_ptr<LiveCall>> calls;
+  {
+    MutexLock lock(mutex_);
+    calls = All();
+  }
+  for (const std::shared_ptr<LiveCall>& call : calls) call->CheckWaits(patience);
+}
+
 void LiveCalls::Drain() {
   std::vector<std::shared_ptr<LiveCall>> calls;
   {
     MutexLock lock(mutex_);
     draining_ = true;
-    calls.reserve(calls_.size());
-    for (const auto& [raw, call] : calls_) calls.push_back(call);
+    calls = All();
   }
   for (const std::shared_ptr<LiveCall>& call : calls) call->BeginDrain();
 }

@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/engine/mutex.h"
 
 namespace gemmd {
+
+struct Patience;  // call_guard.h
 
 // A call whose object must outlive gRPC's use of it and the engine's.
 class LiveCall : public std::enable_shared_from_this<LiveCall> {
@@ -18,6 +21,9 @@ class LiveCall : public std::enable_shared_from_this<LiveCall> {
   // Take no new work, and end once what is under way has ended. From any
   // thread; may come more than once.
   virtual void BeginDrain() = 0;
+
+  // Ends what its client has kept waiting for too long. From one thread.
+  virtual void CheckWaits(const Patience& patience) = 0;
 
  protected:
   // This object as its own class, for callbacks to hold on to.
@@ -35,12 +41,17 @@ class LiveCalls {
   // Once gRPC is done with the call. Destroys it, unless someone else holds it.
   void Remove(LiveCall* call);
 
+  // Of all calls.
+  void CheckWaits(const Patience& patience);
+
   // Tells every call, those under way and those to come.
   void Drain();
   // False where calls are left at `deadline`.
   bool WaitUntilNone(absl::Time deadline);
 
  private:
+  std::vector<std::shared_ptr<LiveCall>> All() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   Mutex mutex_;
   CondVar removed_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

@@ -69,6 +69,7 @@ void MultiplyStream::OnWriteDone(bool) {
     MutexLock lock(mutex_);
     ++busy_;
     outbox_.OnWritten(written);
+    guard_.SendEnds();
   }
   written.Clear();
   {
@@ -81,16 +82,17 @@ void MultiplyStream::OnWriteDone(bool) {
 void MultiplyStream::OnCancel() {
   std::deque<grpc::ByteBuffer> unsent;
   std::vector<std::shared_ptr<Job>> jobs;
+  absl::Status why;
   {
     MutexLock lock(mutex_);
     ++busy_;
     cancelled_ = true;
+    why = WhyEnded();
     input_open_ = false;
     unsent = outbox_.TakeAll();
     jobs = StartedJobs();
   }
   unsent.clear();
-  const absl::Status why = WhyCancelled(*call_);
   for (const std::shared_ptr<Job>& job : jobs) job->Cancel(why);
   {
     MutexLock lock(mutex_);
@@ -105,6 +107,7 @@ void MultiplyStream::OnDone() {
     MutexLock lock(mutex_);
     end.code = final_code_;
     end.elapsed = SteadyNow() - began_;
+    guard_.CallIsDone();
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);
@@ -116,6 +119,37 @@ void MultiplyStream::BeginDrain() {
     draining_ = true;
   }
   Advance();
+}
+
+void MultiplyStream::CheckWaits(const Patience& patience) {
+  std::vector<std::shared_ptr<Job>> quiet;
+  Stall stall;
+  const CallEnding ending = [&] {
+    MutexLock lock(mutex_);
+    quiet = QuietJobs(patience.payload);
+    if (!quiet.empty()) stall = guard_.DescribeStall(StalledOn::kPayload, patience.payload);
+    return guard_.CheckSend(patience);
+  }();
+  for (const std::shared_ptr<Job>& job : quiet) {
+    if (!job->AwaitsPayload()) continue;
+    ++stall.jobs;
+    job->Cancel(absl::DeadlineExceededError(
+        absl::StrCat("no payload came for the job for ", absl::FormatDuration(patience.payload),
+                     " (the server's flag --payload-timeout): send it right after the header")));
+  }
+  if (stall.jobs > 0) service_.on_stall(stall);
+}
+
+std::vector<std::shared_ptr<Job>> MultiplyStream::QuietJobs(absl::Duration payload_timeout) const {
+  std::vector<std::shared_ptr<Job>> quiet;
+  if (!input_open_) return quiet;
+  const absl::Duration now = payload_clock_.Elapsed();
+  for (const auto& [id, live] : jobs_) {
+    if (live.job != nullptr && now - live.last_payload >= payload_timeout) {
+      quiet.push_back(live.job);
+    }
+  }
+  return quiet;
 }
 
 void MultiplyStream::Advance() {
@@ -142,9 +176,11 @@ bool MultiplyStream::Decide(Step& step) {
     finished_ = true;
     step.finish = FinalStatus();
     final_code_ = static_cast<absl::StatusCode>(step.finish->error_code());
+    guard_.SendBegins();
     return true;
   }
   step.write = outbox_.Next();
+  if (step.write != nullptr) guard_.SendBegins();
   step.read = input_open_ && !reading_ && unconsumed_bytes_ < service_.limits.read_window_bytes &&
               outbox_.waiting() < kMaxWaitingAnswers;
   if (step.read) reading_ = true;
@@ -158,7 +194,7 @@ bool MultiplyStream::MayFinish() const {
 }
 
 grpc::Status MultiplyStream::FinalStatus() const {
-  if (cancelled_) return ToGrpc(WhyCancelled(*call_));
+  if (cancelled_) return ToGrpc(WhyEnded());
   if (!input_error_.ok()) return ToGrpc(input_error_);
   if (input_open_) {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE,
@@ -167,10 +203,14 @@ grpc::Status MultiplyStream::FinalStatus() const {
   return grpc::Status::OK;
 }
 
+absl::Status MultiplyStream::WhyEnded() const {
+  return guard_.why().ok() ? WhyCancelled(*call_) : guard_.why();
+}
+
 std::vector<std::shared_ptr<Job>> MultiplyStream::StartedJobs() const {
   std::vector<std::shared_ptr<Job>> jobs;
-  for (const auto& [id, job] : jobs_) {
-    if (job != nullptr) jobs.push_back(job);
+  for (const auto& [id, live] : jobs_) {
+    if (live.job != nullptr) jobs.push_back(live.job);
   }
   return jobs;
 }
@@ -235,7 +275,7 @@ absl::Status MultiplyStream::Reserve(uint64_t job_id) {
                      "th alive; this server takes up to ", limit,
                      " (its flag --max-jobs-per-stream): wait for results or use another stream"));
   }
-  jobs_.emplace(job_id, nullptr);
+  jobs_.emplace(job_id, LiveJob{.last_payload = payload_clock_.Elapsed()});
   return absl::OkStatus();
 }
 
@@ -244,23 +284,24 @@ absl::Status MultiplyStream::Open(v1::MultiplyHeader& header) {
   absl::StatusOr<ProductRequest> request = ParseProduct(
       *header.mutable_product(), PayloadRule::kAllowed, SteadyNow(), CallDeadline(*call_));
   if (!request.ok()) return request.status();
+  request->spec.receiver = receiver_;
   absl::StatusOr<std::shared_ptr<Job>> job =
       service_.engine.Admit(std::move(request->spec),
                             std::make_shared<JobRelay>(Self<MultiplyStream>(), header.job_id()));
   if (!job.ok()) return job.status();
   (*job)->Start();
-  bool cancelled;
+  absl::Status cancelled;
   {
     MutexLock lock(mutex_);
     const auto entry = jobs_.find(header.job_id());
     if (entry == jobs_.end()) return absl::OkStatus();  // it has ended already
-    entry->second = *job;
-    cancelled = cancelled_;
+    entry->second.job = *job;
+    if (cancelled_) cancelled = WhyEnded();
   }
-  if (cancelled) (*job)->Cancel(WhyCancelled(*call_));
+  if (!cancelled.ok()) (*job)->Cancel(std::move(cancelled));
   for (auto& [role, data] : request->inline_data) {
     const size_t bytes = data.size();
-    Append(**job, role, 0, std::move(data), bytes);
+    Append(header.job_id(), **job, role, 0, std::move(data), bytes);
   }
   return absl::OkStatus();
 }
@@ -269,7 +310,7 @@ absl::StatusOr<std::shared_ptr<Job>> MultiplyStream::FindJob(uint64_t job_id,
                                                              absl::string_view field) {
   MutexLock lock(mutex_);
   const auto entry = jobs_.find(job_id);
-  if (entry != jobs_.end()) return entry->second;
+  if (entry != jobs_.end()) return entry->second.job;
   if (ended_.Contains(job_id)) return nullptr;
   ended_.Add(job_id);  // one error for each id
   return absl::NotFoundError(
@@ -285,14 +326,16 @@ void MultiplyStream::HandleChunk(OperandBytes chunk, size_t message_bytes) {
   if (status.ok()) status = role.status();
   if (status.ok() && chunk.data.empty()) status = FieldError("chunk.data", "empty");
   if (!status.ok()) return (*job)->Cancel(std::move(status));
-  Append(**job, *role, chunk.offset, std::move(chunk.data), message_bytes);
+  Append(chunk.job_id, **job, *role, chunk.offset, std::move(chunk.data), message_bytes);
 }
 
-void MultiplyStream::Append(Job& job, Role role, uint64_t offset, absl::Cord data,
+void MultiplyStream::Append(uint64_t job_id, Job& job, Role role, uint64_t offset, absl::Cord data,
                             size_t held_bytes) {
   {
     MutexLock lock(mutex_);
-    unconsumed_bytes_ += held_bytes;
+    const auto entry = jobs_.find(job_id);
+    if (entry != jobs_.end()) entry->second.last_payload = payload_clock_.Elapsed();
+    CountUnconsumed(static_cast<int64_t>(held_bytes));
   }
   job.Append(role, offset, std::move(data),
              [self = Self<MultiplyStream>(), held_bytes]() { self->Consumed(held_bytes); });
@@ -307,9 +350,14 @@ void MultiplyStream::HandleCancel(const v1::CancelJob& cancel) {
 void MultiplyStream::Consumed(size_t bytes) {
   {
     MutexLock lock(mutex_);
-    unconsumed_bytes_ -= bytes;
+    CountUnconsumed(-static_cast<int64_t>(bytes));
   }
   Advance();
+}
+
+void MultiplyStream::CountUnconsumed(int64_t bytes) {
+  unconsumed_bytes_ += bytes;
+  payload_clock_.Set(unconsumed_bytes_ >= service_.limits.read_window_bytes);
 }
 
 void MultiplyStream::OnResult(uint64_t job_id, ResultPiece piece) {
@@ -334,7 +382,7 @@ void MultiplyStream::OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result
   {
     MutexLock lock(mutex_);
     const auto entry = jobs_.find(job_id);
-    job = std::move(entry->second);
+    job = std::move(entry->second.job);
     jobs_.erase(entry);
     ended_.Add(job_id);
     if (!cancelled_) outbox_.Push(message);

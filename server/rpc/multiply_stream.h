@@ -3,7 +3,8 @@
 // Reading and writing go side by side. Reads: one at a time, each handled
 // before the next starts, so the engine gets a job's bytes in order; none while
 // the engine has yet to take more than the read window, or the client leaves
-// too many answers unread. Writes: through an outbox. The engine's calls come
+// too many answers unread. Writes: through an outbox, one at a time; the staging
+// blocks that wait there are the stream's own share of the pool. The engine's calls come
 // from any thread.
 //
 // The lock is never held around a call into the engine or gRPC: either may come
@@ -26,9 +27,11 @@
 #include "server/engine/clock.h"
 #include "server/engine/job.h"
 #include "server/engine/mutex.h"
+#include "server/rpc/call_guard.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/live_calls.h"
 #include "server/rpc/outbox.h"
+#include "server/rpc/payload_clock.h"
 #include "server/rpc/recent_ids.h"
 #include "server/rpc/service_context.h"
 
@@ -41,13 +44,14 @@ class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
   static MultiplyStream* Begin(ServiceContext& service, grpc::CallbackServerContext* call);
 
   MultiplyStream(ServiceContext& service, grpc::CallbackServerContext* call)
-      : service_(service), call_(call) {}
+      : service_(service), call_(call), guard_(service, call, "Multiply") {}
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
   void BeginDrain() override;
+  void CheckWaits(const Patience& patience) override;
 
  private:
   // Passes the engine's calls for one job on to the stream.
@@ -58,6 +62,11 @@ class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
   static constexpr size_t kRememberedIds = 4096;
   // Answers that may wait for the client before the stream stops reading.
   static constexpr size_t kMaxWaitingAnswers = 1024;
+
+  struct LiveJob {
+    std::shared_ptr<Job> job;     // null from Reserve until it has started
+    absl::Duration last_payload;  // by payload_clock_: when its header or last bytes came
+  };
 
   struct Step {
     bool read = false;
@@ -70,7 +79,11 @@ class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
   bool Decide(Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayFinish() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   grpc::Status FinalStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WhyEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<Job>> StartedJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The jobs that nothing came for since `payload_timeout`.
+  std::vector<std::shared_ptr<Job>> QuietJobs(absl::Duration payload_timeout) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // One received message.
   void Handle();
@@ -87,8 +100,10 @@ class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
   // Null, with no error, where the job has ended.
   absl::StatusOr<std::shared_ptr<Job>> FindJob(uint64_t job_id, absl::string_view field);
   // Hands bytes over to the engine. `held_bytes` is what they keep in memory.
-  void Append(Job& job, Role role, uint64_t offset, absl::Cord data, size_t held_bytes);
+  void Append(uint64_t job_id, Job& job, Role role, uint64_t offset, absl::Cord data,
+              size_t held_bytes);
   void Consumed(size_t bytes);
+  void CountUnconsumed(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void OnResult(uint64_t job_id, ResultPiece piece);
   void OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result);
@@ -97,14 +112,16 @@ class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
 
   ServiceContext& service_;
   grpc::CallbackServerContext* const call_;
+  const ReceiverId receiver_ = NewReceiver();
   const absl::Time began_ = SteadyNow();
   grpc::ByteBuffer incoming_;  // the read under way, or the message being handled
   uint64_t messages_ = 0;      // received; only the reading side uses it
 
   Mutex mutex_;
+  CallGuard guard_ ABSL_GUARDED_BY(mutex_);
+  PayloadClock payload_clock_ ABSL_GUARDED_BY(mutex_);
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
-  // Jobs that have not ended; null from Reserve until the job has started.
-  std::unordered_map<uint64_t, std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, LiveJob> jobs_ ABSL_GUARDED_BY(mutex_);  // not yet ended
   RecentIds ended_ ABSL_GUARDED_BY(mutex_){kRememberedIds};
   size_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int busy_ ABSL_GUARDED_BY(mutex_) = 1;  // Begin

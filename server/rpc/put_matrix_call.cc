@@ -32,6 +32,7 @@ void PutMatrixCall::OnReadDone(bool ok) {
   {
     MutexLock lock(mutex_);
     ++busy_;
+    last_message_ = payload_clock_.Elapsed();
     if (!ok) input_open_ = false;
   }
   absl::Status status = ok ? Handle() : HandleEnd();
@@ -64,6 +65,7 @@ void PutMatrixCall::OnDone() {
     MutexLock lock(mutex_);
     end.code = final_code_;
     end.elapsed = SteadyNow() - began_;
+    guard_.CallIsDone();
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);
@@ -82,6 +84,24 @@ void PutMatrixCall::BeginDrain() {
   Advance();
 }
 
+void PutMatrixCall::CheckWaits(const Patience& patience) {
+  Stall stall;
+  bool quiet = false;
+  const CallEnding ending = [&] {
+    MutexLock lock(mutex_);
+    quiet = input_open_ && !outcome_.has_value() &&
+            payload_clock_.Elapsed() - last_message_ >= patience.payload;
+    if (quiet) stall = guard_.DescribeStall(StalledOn::kPayload, patience.payload);
+    return guard_.CheckSend(patience);
+  }();
+  if (!quiet) return;
+  service_.on_stall(stall);
+  Fail(absl::DeadlineExceededError(
+      absl::StrCat("nothing came for ", absl::FormatDuration(patience.payload),
+                   " (the server's flag --payload-timeout): neither bytes nor the half-close")));
+  Advance();
+}
+
 void PutMatrixCall::Advance() {
   for (;;) {
     bool read = false;
@@ -91,6 +111,7 @@ void PutMatrixCall::Advance() {
       if (finished_) return;
       if (MayFinish()) {
         finish = Conclude();
+        guard_.SendBegins();
       } else {
         read = input_open_ && !reading_ && !outcome_.has_value() &&
                unconsumed_bytes_ < service_.limits.read_window_bytes;
@@ -190,7 +211,7 @@ absl::Status PutMatrixCall::HandleChunk(MatrixBytes chunk, size_t message_bytes)
   if (chunk.data.empty()) return FieldError("chunk.data", "empty");
   {
     MutexLock lock(mutex_);
-    unconsumed_bytes_ += message_bytes;
+    CountUnconsumed(static_cast<int64_t>(message_bytes));
   }
   Append(std::move(chunk), message_bytes);
   return absl::OkStatus();
@@ -248,9 +269,14 @@ void PutMatrixCall::OnUploadDone(absl::StatusOr<UploadResult> result) {
 void PutMatrixCall::Consumed(size_t bytes) {
   {
     MutexLock lock(mutex_);
-    unconsumed_bytes_ -= bytes;
+    CountUnconsumed(-static_cast<int64_t>(bytes));
   }
   Advance();
+}
+
+void PutMatrixCall::CountUnconsumed(int64_t bytes) {
+  unconsumed_bytes_ += bytes;
+  payload_clock_.Set(unconsumed_bytes_ >= service_.limits.read_window_bytes);
 }
 
 }  // namespace gemmd

@@ -12,8 +12,10 @@
 #include "server/engine/clock.h"
 #include "server/engine/engine.h"
 #include "server/engine/mutex.h"
+#include "server/rpc/call_guard.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/live_calls.h"
+#include "server/rpc/payload_clock.h"
 #include "server/rpc/service_context.h"
 
 namespace gemmd {
@@ -26,12 +28,13 @@ class PutMatrixCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, pu
 
   PutMatrixCall(ServiceContext& service, grpc::CallbackServerContext* call,
                 grpc::ByteBuffer* response)
-      : service_(service), call_(call), response_(response) {}
+      : service_(service), call_(call), response_(response), guard_(service, call, "PutMatrix") {}
 
   void OnReadDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
   void BeginDrain() override;
+  void CheckWaits(const Patience& patience) override;
 
  private:
   // Takes every step that is due.
@@ -51,6 +54,7 @@ class PutMatrixCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, pu
   void Fail(absl::Status why);
   void OnUploadDone(absl::StatusOr<UploadResult> result);
   void Consumed(size_t bytes);
+  void CountUnconsumed(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ServiceContext& service_;
   grpc::CallbackServerContext* const call_;
@@ -65,6 +69,9 @@ class PutMatrixCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, pu
   std::optional<UploadSpec> to_generate_;
 
   Mutex mutex_;
+  CallGuard guard_ ABSL_GUARDED_BY(mutex_);
+  PayloadClock payload_clock_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration last_message_ ABSL_GUARDED_BY(mutex_);     // by payload_clock_: when it came
   std::shared_ptr<Upload> upload_ ABSL_GUARDED_BY(mutex_);  // once started
   std::optional<absl::StatusOr<UploadResult>> outcome_ ABSL_GUARDED_BY(mutex_);
   size_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -2,7 +2,9 @@
 
 #include "server/engine/clock.h"
 #include "server/rpc/benchmark_call.h"
+#include "server/rpc/call_guard.h"
 #include "server/rpc/get_matrix_call.h"
+#include "server/rpc/live_calls.h"
 #include "server/rpc/multiply_stream.h"
 #include "server/rpc/put_matrix_call.h"
 #include "server/rpc/queries.h"
@@ -14,18 +16,56 @@ namespace {
 
 namespace v1 = gemm::v1;
 
-// Answers a call at once.
+// A call that was answered at once. It lives until its client has taken the answer.
+class AnsweredCall final : public grpc::ServerUnaryReactor, public LiveCall {
+ public:
+  AnsweredCall(ServiceContext& service, grpc::CallbackServerContext* call, const char* method)
+      : service_(service), guard_(service, call, method) {}
+
+  static AnsweredCall* Begin(ServiceContext& service, grpc::CallbackServerContext* call,
+                             const char* method, const grpc::Status& status) {
+    auto answered = std::make_shared<AnsweredCall>(service, call, method);
+    AnsweredCall* const raw = answered.get();
+    {
+      MutexLock lock(raw->mutex_);
+      raw->guard_.SendBegins();
+    }
+    service.live_calls.Add(std::move(answered));
+    raw->Finish(status);
+    return raw;
+  }
+
+  void OnDone() override {
+    {
+      MutexLock lock(mutex_);
+      guard_.CallIsDone();
+    }
+    service_.live_calls.Remove(this);
+  }
+  void BeginDrain() override {}
+  void CheckWaits(const Patience& patience) override {
+    const CallEnding ending = [&] {
+      MutexLock lock(mutex_);
+      return guard_.CheckSend(patience);
+    }();
+  }
+
+ private:
+  ServiceContext& service_;
+  Mutex mutex_;
+  CallGuard guard_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Answers a call at once. `method` is a literal.
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* Answer(ServiceContext& context, absl::string_view method,
+grpc::ServerUnaryReactor* Answer(ServiceContext& context, const char* method,
                                  grpc::CallbackServerContext* call,
                                  absl::Status (*query)(ServiceContext&, const Request&, Response&),
                                  const Request& request, Response& response) {
   const absl::Time began = SteadyNow();
   const absl::Status status = query(context, request, response);
   context.on_end({.method = method, .code = status.code(), .elapsed = SteadyNow() - began});
-  grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
-  reactor->Finish(ToGrpc(status));
-  return reactor;
+  return AnsweredCall::Begin(context, call, method, ToGrpc(status));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -23,6 +24,11 @@ struct RpcLimits {
   // Received payload of a call that the engine has not taken yet; past it the
   // call's stream is not read, and HTTP/2 flow control stops the sender.
   size_t read_window_bytes = 8 * kMiB;
+  // A call whose client takes nothing of what is sent for this long is cancelled.
+  absl::Duration send_timeout = absl::Seconds(30);
+  // A job, or an upload, whose next byte does not come for this long, while the
+  // server reads the call, ends.
+  absl::Duration payload_timeout = absl::Seconds(60);
 };
 
 // One finished call.
@@ -30,6 +36,17 @@ struct RpcEnd {
   absl::string_view method;  // "Multiply"
   absl::StatusCode code;
   absl::Duration elapsed;
+};
+
+// What a client has kept waiting until the server gave it up.
+enum class StalledOn : uint8_t { kSend, kPayload };
+struct Stall {
+  absl::string_view method;
+  StalledOn on = StalledOn::kSend;
+  std::string peer;  // "ipv4:127.0.0.1:40000"
+  absl::Duration waited;
+  size_t jobs = 0;               // that ended, of a stream that goes on
+  bool drop_connection = false;  // cancelling the call was not enough
 };
 
 struct ServiceContext {
@@ -42,6 +59,7 @@ struct ServiceContext {
   absl::Time started;
   // From any thread; must be quick. Never null.
   std::function<void(const RpcEnd&)> on_end;
+  std::function<void(const Stall&)> on_stall = [](const Stall&) {};
 };
 
 // OK, or RESOURCE_EXHAUSTED for a message over the limit. `what` names it.

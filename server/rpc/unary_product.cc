@@ -92,9 +92,17 @@ void UnaryProduct::OnDone() {
     MutexLock lock(mutex_);
     end.code = final_code_;
     end.elapsed = SteadyNow() - began_;
+    guard_.CallIsDone();
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);
+}
+
+void UnaryProduct::CheckWaits(const Patience& patience) {
+  const CallEnding ending = [&] {
+    MutexLock lock(mutex_);
+    return guard_.CheckSend(patience);
+  }();
 }
 
 void UnaryProduct::OnResult(ResultPiece piece) {
@@ -117,6 +125,7 @@ void UnaryProduct::End(const absl::Status& status) {
     ended_ = true;
     job = std::move(job_);
     final_code_ = status.code();
+    guard_.SendBegins();
   }
   // Before Begin has returned gRPC keeps this for later, and until then this
   // object.

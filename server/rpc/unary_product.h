@@ -10,6 +10,7 @@
 #include "server/engine/clock.h"
 #include "server/engine/job.h"
 #include "server/engine/mutex.h"
+#include "server/rpc/call_guard.h"
 #include "server/rpc/live_calls.h"
 #include "server/rpc/service_context.h"
 
@@ -24,7 +25,10 @@ class UnaryProduct final : public grpc::ServerUnaryReactor, public JobListener, 
 
   UnaryProduct(ServiceContext& service, grpc::CallbackServerContext* call,
                gemm::v1::MultiplyUnaryResponse* response)
-      : service_(service), call_(call), response_(response) {}
+      : service_(service),
+        call_(call),
+        response_(response),
+        guard_(service, call, "MultiplyUnary") {}
 
   // From gRPC.
   void OnCancel() override;
@@ -33,6 +37,8 @@ class UnaryProduct final : public grpc::ServerUnaryReactor, public JobListener, 
   void OnResult(ResultPiece piece) override;
   void OnDone(absl::StatusOr<JobResult> result) override;
   void BeginDrain() override {}
+  // From the watch over slow clients: one may leave the answer unread.
+  void CheckWaits(const Patience& patience) override;
 
  private:
   // Takes the operands' elements out of the request.
@@ -46,6 +52,7 @@ class UnaryProduct final : public grpc::ServerUnaryReactor, public JobListener, 
   const absl::Time began_ = SteadyNow();
 
   Mutex mutex_;
+  CallGuard guard_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);  // from its start to its end
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;

@@ -28,6 +28,7 @@ void WriteCall::OnWriteDone(bool) {
     MutexLock lock(mutex_);
     ++busy_;
     outbox_.OnWritten(written);
+    guard_.SendEnds();
   }
   written.Clear();
   changed_.NotifyAll();
@@ -39,11 +40,12 @@ void WriteCall::OnWriteDone(bool) {
 }
 
 void WriteCall::OnCancel() {
-  const absl::Status why = WhyCancelled(*call_);
+  absl::Status why;
   std::deque<grpc::ByteBuffer> unsent;
   {
     MutexLock lock(mutex_);
     ++busy_;
+    why = guard_.why().ok() ? WhyCancelled(*call_) : guard_.why();
     stopped_.Update(why);
     unsent = outbox_.TakeAll();
   }
@@ -63,9 +65,17 @@ void WriteCall::OnDone() {
     // a sanitizer cannot see.
     MutexLock lock(mutex_);
     end = {.method = method_, .code = outcome_->code(), .elapsed = SteadyNow() - began_};
+    guard_.CallIsDone();
   }
   service_.on_end(end);
   service_.live_calls.Remove(this);
+}
+
+void WriteCall::CheckWaits(const Patience& patience) {
+  const CallEnding ending = [&] {
+    MutexLock lock(mutex_);
+    return guard_.CheckSend(patience);
+  }();
 }
 
 void WriteCall::Stop(const absl::Status& why) {
@@ -101,6 +111,7 @@ void WriteCall::Advance() {
         if (write == nullptr) return;
         ++busy_;
       }
+      guard_.SendBegins();
     }
     if (finish.has_value()) {
       Finish(*std::move(finish));

@@ -12,6 +12,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/clock.h"
 #include "server/engine/mutex.h"
+#include "server/rpc/call_guard.h"
 #include "server/rpc/live_calls.h"
 #include "server/rpc/outbox.h"
 #include "server/rpc/service_context.h"
@@ -28,11 +29,12 @@ class WriteCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public Live
   void OnWriteDone(bool ok) final;
   void OnCancel() final;
   void OnDone() final;
+  void CheckWaits(const Patience& patience) final;
 
  protected:
   // `method` is a literal.
   WriteCall(ServiceContext& service, grpc::CallbackServerContext* call, const char* method)
-      : service_(service), call_(call), method_(method) {}
+      : service_(service), call_(call), method_(method), guard_(service, call, method) {}
 
   // Begins the work, or says why it cannot be done.
   virtual absl::Status Start(const grpc::ByteBuffer& request) = 0;
@@ -58,6 +60,7 @@ class WriteCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public Live
 
  private:
   const char* const method_;
+  CallGuard guard_ ABSL_GUARDED_BY(mutex_);
   int busy_ ABSL_GUARDED_BY(mutex_) = 1;  // Begin
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };

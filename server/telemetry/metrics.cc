@@ -134,6 +134,15 @@ struct Metrics::Families {
       Histograms(registry, "gemmd_request_duration_seconds",
                  "RPC duration; a Multiply stream lasts as long as its client keeps it open.",
                  DurationBuckets(), methods.size(), by_method);
+  IndexedFamily<Counter> stalls =
+      Counters(registry, "gemmd_stalls_total",
+               "What was given up because its client did not move: calls whose answer it did not "
+               "read (out), jobs and uploads whose payload it did not send (in).",
+               methods.size() * kDirectionCount, [this](size_t i) -> Labels {
+                 Labels labels = by_direction(i % kDirectionCount);
+                 labels.emplace("method", methods[i / kDirectionCount]);
+                 return labels;
+               });
   prometheus::Gauge& benchmark =
       prometheus::BuildGauge()
           .Name("gemmd_benchmark_running")
@@ -201,6 +210,13 @@ void Metrics::OnRpcEnd(absl::string_view method, absl::StatusCode code, absl::Du
   const size_t index = f.methods.IndexOf(method);
   f.requests[index * f.outcomes.size() + OutcomeIndex(code)].Increment();
   f.request_seconds[index].Observe(absl::ToDoubleSeconds(elapsed));
+}
+
+void Metrics::OnStall(absl::string_view method, bool payload, size_t count) {
+  Families& f = *families_;
+  const auto direction = static_cast<size_t>(payload ? Direction::kIn : Direction::kOut);
+  f.stalls[f.methods.IndexOf(method) * kDirectionCount + direction].Increment(
+      static_cast<double>(count));
 }
 
 void Metrics::OnBenchmark(bool running) { families_->benchmark.Set(running ? 1 : 0); }

@@ -42,6 +42,10 @@ class Metrics : public EngineObserver {
   // the same number.
   void OnRpcEnd(absl::string_view method, absl::StatusCode code, absl::Duration elapsed);
 
+  // Calls, or jobs of a stream that goes on, were given up because their client
+  // sent no payload (`payload`) or took no answer in time.
+  void OnStall(absl::string_view method, bool payload, size_t count);
+
   // A benchmark begins or ends.
   void OnBenchmark(bool running);
 

@@ -208,6 +208,35 @@ TEST_F(EngineTest, SlowReceiverHoldsItsWindowAndNoMore) {
   ExpectNothingHeld();
 }
 
+// One caller with many results that it does not take, in a pool of 32 blocks.
+TEST_F(EngineTest, AReceiverOfManyJobsHoldsOneShareAndOthersGoOn) {
+  Make();
+  JobSpec spec = DrawnProduct(500, 500, 10);
+  spec.receiver = NewReceiver();
+  std::vector<std::shared_ptr<JobRecorder>> stuck;
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int i = 0; i < 20; ++i) {
+    stuck.push_back(std::make_shared<JobRecorder>(/*hold=*/1000));
+    auto job = engine_->Admit(spec, stuck.back());
+    ASSERT_TRUE(job.ok());
+    (*job)->Start();
+    jobs.push_back(*job);
+  }
+  // Both that let go at once and that have a share of their own.
+  for (const ReceiverId receiver : {kPromptReceiver, NewReceiver()}) {
+    spec.receiver = receiver;
+    auto other = std::make_shared<JobRecorder>();
+    auto job = engine_->Admit(spec, other);
+    ASSERT_TRUE(job.ok());
+    (*job)->Start();
+    EXPECT_TRUE(other->Wait().ok());
+  }
+  EXPECT_LE(engine_->Stats().devices[0].download_staging_bytes.used, 8 * 128 * kKiB);
+  for (const auto& job : jobs) job->Cancel(absl::CancelledError("the test has seen enough"));
+  for (const auto& recorder : stuck) recorder->Release();
+  ExpectNothingHeld();
+}
+
 // Lets go of pieces on threads of its own, the last one first.
 class Scatterer {
  public:

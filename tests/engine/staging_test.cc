@@ -169,6 +169,79 @@ TEST_F(StagingPoolTest, ManyThreadsShareFewBlocks) {
   EXPECT_EQ(pool_.used_blocks(), 0u);
 }
 
+// A pool of 32 blocks: two are for prompt receivers alone.
+class StagingShareTest : public ::testing::Test {
+ protected:
+  // Asks until the receiver has its share; how many blocks it got.
+  size_t TakeAll(ReceiverId receiver) {
+    size_t taken = 0;
+    while (StagingBlock block = pool_.TryAcquire(receiver)) {
+      held_.push_back(std::move(block));
+      ++taken;
+    }
+    return taken;
+  }
+
+  std::vector<std::byte> memory_ = std::vector<std::byte>(32 * kBlock);
+  StagingPool pool_{memory_.data(), kBlock, 32};
+  std::vector<StagingBlock> held_;
+};
+
+TEST_F(StagingShareTest, AReceiverThatLetsNothingGoGetsTwoBlocks) {
+  EXPECT_EQ(TakeAll(NewReceiver()), 2u);
+  EXPECT_EQ(TakeAll(NewReceiver()), 2u);
+}
+
+TEST_F(StagingShareTest, ItsWindowGrowsAsItLetsBlocksGoUpToAShareOfWhatIsFree) {
+  const ReceiverId receiver = NewReceiver();
+  EXPECT_EQ(TakeAll(receiver), 2u);
+  held_.erase(held_.begin());
+  EXPECT_EQ(TakeAll(receiver), 2u);
+  for (int i = 0; i < 100; ++i) {
+    held_.erase(held_.begin());
+    TakeAll(receiver);
+  }
+  EXPECT_EQ(held_.size(), 6u) << "a quarter of the 24 that are free beside the reserve";
+}
+
+TEST_F(StagingShareTest, ManyThatLetNothingGoLeaveTheReserveToPromptOnes) {
+  for (int i = 0; i < 100; ++i) TakeAll(NewReceiver());
+  EXPECT_EQ(pool_.used_blocks(), 30u);
+  EXPECT_EQ(TakeAll(kPromptReceiver), 2u);
+}
+
+TEST_F(StagingShareTest, OneWithItsShareWaitsForItsOwnBlocksAndOthersPassIt) {
+  const ReceiverId full = NewReceiver();
+  TakeAll(full);
+  bool served = false;
+  StagingBlock got;
+  pool_.Acquire(full, [&](StagingBlock block) {
+    served = true;
+    got = std::move(block);
+  });
+  EXPECT_FALSE(served);
+  EXPECT_FALSE(pool_.scarce()) << "what it waits for is its own";
+  StagingBlock other;
+  pool_.Acquire(NewReceiver(), [&](StagingBlock block) { other = std::move(block); });
+  EXPECT_TRUE(other);
+  other.Reset();
+  EXPECT_FALSE(served);
+  held_.pop_back();
+  EXPECT_TRUE(served);
+}
+
+TEST_F(StagingShareTest, ScarceOnceSomebodyWaitsForOthers) {
+  for (int i = 0; i < 100; ++i) TakeAll(NewReceiver());
+  EXPECT_FALSE(pool_.scarce());
+  StagingBlock got;
+  pool_.Acquire(NewReceiver(), [&](StagingBlock block) { got = std::move(block); });
+  EXPECT_FALSE(got);
+  EXPECT_TRUE(pool_.scarce());
+  held_.clear();
+  EXPECT_TRUE(got);
+  EXPECT_FALSE(pool_.scarce());
+}
+
 // Blocks go back on other threads than those that waited for them.
 TEST_F(StagingPoolTest, BlocksMayBeGivenBackByAnyThread) {
   constexpr int kTurns = 3000;

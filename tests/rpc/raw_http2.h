@@ -1,0 +1,39 @@
+// An HTTP/2 client that does as little as a test pleases: it may grant no window, or
+// never read its socket. gRPC's own clients always do both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gemmd {
+
+inline constexpr uint32_t kLargestWindow = 0x7fffffff;
+
+class RawHttp2 {
+ public:
+  // Connects to 127.0.0.1 and sends the preface. `stream_window` is what each stream's
+  // answer may take at first; the connection's own window is as large as can be.
+  RawHttp2(int port, uint32_t stream_window);
+  ~RawHttp2();
+  RawHttp2(const RawHttp2&) = delete;
+
+  // A call of "/gemm.v1.GemmService/Multiply" and the like with one message. Ends
+  // the client's side where `half_close`.
+  void Call(uint32_t stream, const std::string& path, const std::string& message, bool half_close);
+
+  // Reads, and answers nothing, until `text` has come; false where it has not within
+  // `seconds` of silence.
+  bool Await(const std::string& text, double seconds);
+  // Reads 80 KB a second for `seconds`: TCP goes on, and little else.
+  void Sip(double seconds);
+
+ private:
+  void Send(const std::string& bytes);
+
+  int socket_ = -1;
+};
+
+// The answer to an HTTP/1.0 GET, head and body; empty where nobody answers.
+std::string HttpGet(const std::string& address, const std::string& path);
+
+}  // namespace gemmd
