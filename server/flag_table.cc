@@ -222,6 +222,12 @@ void AddAdmission(std::vector<FlagRow>& rows) {
                        GEMMD_FIELD(server.engine.max_jobs), 1, 10'000'000));
   rows.push_back(Count({"max-queued-jobs", group, "Jobs that are ready and wait for a stream."},
                        GEMMD_FIELD(server.engine.max_queued_jobs), 0, 10'000'000));
+  rows.push_back(Duration({"max-queue-wait", group,
+                           "How long a job may have to wait for a stream, estimated from the jobs "
+                           "before it and the pace at which the last ones began. As many as there "
+                           "are streams may wait in any case."},
+                          GEMMD_FIELD(server.engine.max_queue_wait), absl::Milliseconds(1),
+                          absl::Hours(24 * 365)));
 }
 
 void AddStore(std::vector<FlagRow>& rows) {

@@ -68,7 +68,8 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
   core_.devices = std::move(devices);
   core_.queue_limit = std::make_unique<QueueLimit>(filled.max_queued_jobs);
   for (const auto& device : core_.devices) {
-    core_.schedulers.push_back(std::make_unique<Scheduler>(*device, *core_.queue_limit));
+    core_.schedulers.push_back(
+        std::make_unique<Scheduler>(*device, *core_.queue_limit, filled.max_queue_wait));
   }
   core_.timer = std::make_unique<Timer>();
   core_.store = std::make_unique<MatrixStore>(core_.devices.size(), filled.store_bytes,
@@ -151,6 +152,7 @@ EngineStats EngineImpl::Stats() const {
                        static_cast<int64_t>(core_.store->quota_bytes())};
     one.replicas = core_.store->replica_stats(i);
     one.queued_jobs = core_.schedulers[i]->queued();
+    one.queue_wait_seconds = absl::ToDoubleSeconds(core_.schedulers[i]->estimated_wait());
     one.jobs_begun = core_.schedulers[i]->begun();
     one.driver_allocations = device.driver_allocations();
     one.health = device.Health();

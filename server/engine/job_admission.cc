@@ -214,6 +214,8 @@ absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t devic
     const JobInput& input = (*job.holdings)[role];
     if (input.payload || input.generator.has_value()) bytes += shapes[role]->pitched_bytes();
   }
+  absl::Status wait = core.schedulers[device_index]->CheckWait();
+  if (!wait.ok()) return wait;
   absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitJob(bytes);
   if (!ticket.ok()) return ticket.status();
   job.holdings->ticket = *std::move(ticket);

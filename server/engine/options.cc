@@ -37,6 +37,7 @@ absl::Status CheckOptions(const EngineOptions& options) {
   status.Update(CheckAtLeast("max-jobs", options.max_jobs, 1));
   status.Update(CheckAtLeast("max-queued-jobs", options.max_queued_jobs, 0));
   status.Update(CheckAtLeast("max-matrices", options.max_matrices, 1));
+  status.Update(CheckPositive("max-queue-wait", options.max_queue_wait));
   status.Update(CheckPositive("upload-timeout", options.upload_timeout));
   if (options.completion_spin < absl::ZeroDuration()) {
     status.Update(absl::InvalidArgumentError(

@@ -49,6 +49,8 @@ struct EngineOptions {
   size_t max_admitted_bytes = 64 * kGiB;  // device bytes of all jobs
   int max_jobs = 4096;                    // jobs admitted and not yet ended
   int max_queued_jobs = 1024;             // jobs ready to run and waiting for a stream
+  // How long a job may have to wait for a stream, by estimate.
+  absl::Duration max_queue_wait = absl::Seconds(1);
 
   // The store. 0 bytes: half of each device's memory.
   size_t store_bytes = 0;  // resident matrices, for each device

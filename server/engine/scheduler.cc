@@ -5,6 +5,17 @@
 #include "absl/strings/str_cat.h"
 
 namespace gemmd {
+namespace {
+
+// To three digits or so, for a sentence.
+absl::Duration Rounded(absl::Duration time) {
+  const absl::Duration unit = time >= absl::Seconds(1)        ? absl::Milliseconds(10)
+                              : time >= absl::Milliseconds(1) ? absl::Microseconds(10)
+                                                              : absl::Nanoseconds(10);
+  return absl::Trunc(time, unit);
+}
+
+}  // namespace
 
 StreamLease& StreamLease::operator=(StreamLease&& other) noexcept {
   if (this == &other) return *this;
@@ -36,10 +47,21 @@ Gauge QueueLimit::gauge() const {
   return {used_, limit_};
 }
 
-Scheduler::Scheduler(Device& device, QueueLimit& limit)
+void QueuePace::OnTurn(Time now) {
+  // As many as smooth out a mix of jobs and still follow the load.
+  constexpr int kTurns = 64;
+  if (last_turn_.has_value()) {
+    turns_ = std::min(turns_ + 1, kTurns);
+    mean_ += (absl::FromChrono(now - *last_turn_) - mean_) / turns_;
+  }
+  last_turn_ = now;
+}
+
+Scheduler::Scheduler(Device& device, QueueLimit& limit, absl::Duration max_wait)
     : device_(device),
       stream_count_(static_cast<int>(device.compute_streams().size())),
-      limit_(limit) {
+      limit_(limit),
+      max_wait_(max_wait) {
   for (const std::unique_ptr<Stream>& stream : device.compute_streams()) {
     free_.push_back(stream.get());
   }
@@ -53,6 +75,8 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job) {
       stream = free_.back();
       free_.pop_back();
       ++begun_;
+    } else if (absl::Status status = CheckWaitLocked(); !status.ok()) {
+      return status;
     } else if (limit_.TryTake()) {
       waiting_.push_back(std::move(job));
     } else {
@@ -68,6 +92,31 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job) {
   device_.Execute(
       [job = std::move(job), lease = std::move(lease)]() mutable { job->Run(std::move(lease)); });
   return absl::OkStatus();
+}
+
+absl::Duration Scheduler::WaitOfNext() const {
+  return free_.empty() ? pace_.TimeFor(waiting_.size() + 1) : absl::ZeroDuration();
+}
+
+absl::Status Scheduler::CheckWaitLocked() const {
+  const absl::Duration wait = WaitOfNext();
+  if (wait <= max_wait_ || waiting_.size() < static_cast<size_t>(stream_count_))
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the job would wait about ", absl::FormatDuration(Rounded(wait)), " for a stream of ",
+      device_.info().name, " (", waiting_.size(), " are before it, one begins every ",
+      absl::FormatDuration(Rounded(pace_.mean())), "), the limit (--max-queue-wait) is ",
+      absl::FormatDuration(max_wait_), ": try again later"));
+}
+
+absl::Status Scheduler::CheckWait() const {
+  MutexLock lock(mutex_);
+  return CheckWaitLocked();
+}
+
+absl::Duration Scheduler::estimated_wait() const {
+  MutexLock lock(mutex_);
+  return WaitOfNext();
 }
 
 void Scheduler::Withdraw(const Runnable* job) {
@@ -87,7 +136,9 @@ void Scheduler::Release(Stream* stream) {
     MutexLock lock(mutex_);
     if (waiting_.empty()) {
       free_.push_back(stream);
+      pace_.OnIdle();
     } else {
+      pace_.OnTurn(std::chrono::steady_clock::now());
       next = std::move(waiting_.front());
       waiting_.pop_front();
       limit_.Return();

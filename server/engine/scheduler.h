@@ -1,13 +1,16 @@
 // Hands the pooled streams of one device to the jobs that are ready, in order.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "server/engine/device.h"
 #include "server/engine/mutex.h"
 #include "server/engine/stats.h"
@@ -60,33 +63,67 @@ class QueueLimit {
   int used_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// How fast a device's queue moves: the mean time from one job's turn to the next,
+// over the last turns that were taken while jobs waited. Guarded by its owner's lock.
+class QueuePace {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // A waiting job was given a stream.
+  void OnTurn(Time now);
+  // Nobody waits: the time to the next turn says nothing about the device.
+  void OnIdle() { last_turn_.reset(); }
+  // How long the last of `jobs` that wait will have waited; zero before anything
+  // was measured.
+  absl::Duration TimeFor(size_t jobs) const { return mean_ * static_cast<double>(jobs); }
+  absl::Duration mean() const { return mean_; }
+
+ private:
+  std::optional<Time> last_turn_;
+  absl::Duration mean_;
+  int turns_ = 0;  // that the mean is over
+};
+
 // Thread-safe. Must outlive its leases.
 class Scheduler {
  public:
-  Scheduler(Device& device, QueueLimit& limit);
+  // A job is refused where it would wait longer than `max_wait`, by the pace of the
+  // queue. As many as there are streams may wait whatever the pace, so that streams
+  // never stand still.
+  Scheduler(Device& device, QueueLimit& limit, absl::Duration max_wait);
 
   // Runs `job` at once where a stream is free (through Device::Execute), else
   // when its turn comes.
-  // RESOURCE_EXHAUSTED where the queue is full.
+  // RESOURCE_EXHAUSTED where the queue is full, or too long for its pace.
   absl::Status Submit(std::shared_ptr<Runnable> job);
   // Takes a waiting job out of the queue; does nothing where it has run.
   void Withdraw(const Runnable* job);
+
+  // RESOURCE_EXHAUSTED where Submit would now refuse a job for its wait. Asked at the
+  // header, so that its payload need not come first.
+  absl::Status CheckWait() const;
 
   Gauge streams() const;
   int queued() const;
   // Jobs that were given a stream so far.
   int64_t begun() const;
+  // What a job that came now would wait.
+  absl::Duration estimated_wait() const;
 
  private:
   friend class StreamLease;
   void Release(Stream* stream);
+  absl::Duration WaitOfNext() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Device& device_;
   const int stream_count_;
   QueueLimit& limit_;
+  const absl::Duration max_wait_;
   mutable Mutex mutex_;
   std::vector<Stream*> free_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<Runnable>> waiting_ ABSL_GUARDED_BY(mutex_);
+  QueuePace pace_ ABSL_GUARDED_BY(mutex_);
   int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

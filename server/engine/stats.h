@@ -33,8 +33,9 @@ struct DeviceStats {
   Gauge download_staging_bytes;
   Gauge store_bytes;  // resident matrices, and replicas of them
   ReplicaStats replicas;
-  int64_t queued_jobs = 0;  // ready, waiting for a stream of this device
-  int64_t jobs_begun = 0;   // or drawings, given a stream of this device since the start
+  int64_t queued_jobs = 0;        // ready, waiting for a stream of this device
+  double queue_wait_seconds = 0;  // that a job which came now would wait, by estimate
+  int64_t jobs_begun = 0;         // or drawings, given a stream of this device since the start
   int64_t driver_allocations = 0;
   absl::Status health;
 };

@@ -89,6 +89,9 @@ void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
                            std::vector<prometheus::MetricFamily>& families) {
   auto queued = GaugeSamples("gemmd_device_queue_depth",
                              "Jobs ready to run that wait for a stream of this device.");
+  auto wait = GaugeSamples("gemmd_queue_wait_estimate_seconds",
+                           "Time that a job which came now would wait for a stream of this "
+                           "device; past --max-queue-wait jobs are refused.");
   auto allocations = CounterSamples(
       "gemmd_driver_allocations_total",
       "Driver allocations, frees and pinnings made on this device; level once the server is warm.");
@@ -96,10 +99,12 @@ void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
   for (const DeviceStats& device : devices) {
     const prometheus::Labels labels{{"device", device.name}};
     AddSample(queued, static_cast<double>(device.queued_jobs), labels);
+    AddSample(wait, device.queue_wait_seconds, labels);
     AddSample(allocations, static_cast<double>(device.driver_allocations), labels);
     AddSample(healthy, device.health.ok() ? 1 : 0, labels);
   }
   families.push_back(std::move(queued));
+  families.push_back(std::move(wait));
   families.push_back(std::move(allocations));
   families.push_back(std::move(healthy));
 }

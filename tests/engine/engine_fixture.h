@@ -26,6 +26,7 @@ inline EngineOptions SmallOptions() {
   options.staging_block_bytes = 128 * kKiB;
   options.streams_per_device = 2;
   options.copy_threads = 2;
+  options.max_queue_wait = absl::Hours(1);  // no test but its own depends on speed
   return options;
 }
 

@@ -26,6 +26,7 @@ EngineStats TwoDevices() {
                                         .reused = 35,
                                         .dropped = 36},
                            .queued_jobs = 21,
+                           .queue_wait_seconds = 1.5,
                            .driver_allocations = 22,
                            .health = absl::OkStatus()});
   stats.devices.push_back({.name = "cuda:1", .health = absl::UnavailableError("fell off the bus")});
@@ -58,6 +59,7 @@ TEST(EngineGaugesTest, ShowsEveryBoundedQuantityBesideItsBound) {
   EXPECT_EQ(scrape.at(R"(gemmd_store_bytes{device="cuda:0"})"), 19);
   EXPECT_EQ(scrape.at(R"(gemmd_store_bytes_limit{device="cuda:0"})"), double{1 << 30} * 80);
   EXPECT_EQ(scrape.at(R"(gemmd_device_queue_depth{device="cuda:0"})"), 21);
+  EXPECT_EQ(scrape.at(R"(gemmd_queue_wait_estimate_seconds{device="cuda:0"})"), 1.5);
   EXPECT_EQ(scrape.at(R"(gemmd_driver_allocations_total{device="cuda:0"})"), 22);
   EXPECT_EQ(scrape.types.at("gemmd_driver_allocations_total"), "counter");
   EXPECT_EQ(scrape.at(R"(gemmd_replica_bytes{device="cuda:0"})"), 31);
