@@ -53,6 +53,11 @@ int FakeServer::calls(const std::string& method) {
   return calls_[method];
 }
 
+std::set<std::string> FakeServer::upload_devices() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return upload_devices_;
+}
+
 size_t FakeServer::matrices() {
   std::lock_guard<std::mutex> lock(mutex_);
   return matrices_.size();
@@ -246,6 +251,10 @@ grpc::Status FakeServer::PutMatrix(grpc::ServerContext* context,
   v1::PutMatrixRequest request;
   if (!reader->Read(&request)) return {grpc::StatusCode::INVALID_ARGUMENT, "no header"};
   const v1::PutMatrixHeader header = request.header();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    upload_devices_.insert(header.device());
+  }
   const MatrixPtr matrix = Upload(header);
   uint64_t next = header.range().offset();
   uint64_t received = 0;
@@ -332,6 +341,7 @@ grpc::Status FakeServer::GetServerInfo(grpc::ServerContext* context,
   v1::DeviceInfo* device = response->add_devices();
   device->set_name("host:0");
   device->set_healthy(true);
+  if (faults_.describe) faults_.describe(response);
   return grpc::Status::OK;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct Faults {
   std::atomic<bool> never_complete{false};
   // Products end with this JobError.
   std::atomic<int> job_error{0};
+  // Changes what the server says of itself.
+  std::function<void(gemm::v1::GetServerInfoResponse*)> describe;
   // Downloads tell of one row more.
   std::atomic<bool> wrong_shape{false};
   // Every download tells of another id.
@@ -47,6 +50,8 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   void Vanish();
 
   int calls(const std::string& method);
+  // The devices that uploads asked for.
+  std::set<std::string> upload_devices();
   // Resident matrices, complete or not.
   size_t matrices();
   // Waits up to five seconds until so many matrices are left.
@@ -98,6 +103,7 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;
   std::map<std::string, int> calls_;
+  std::set<std::string> upload_devices_;
   std::map<std::string, MatrixPtr> matrices_;  // by id
   std::map<std::string, MatrixPtr> uploads_;   // by upload id; they may be forgotten
   int last_id_ = 0;

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_server.h"
+#include "tests/client/relay.h"
 
 namespace gemmd::client {
 namespace {
@@ -266,6 +267,62 @@ TEST_F(FaultsTest, AMatrixThatGoesWhileItIsReadByNameIsAskedForOnceMore) {
   EXPECT_EQ(begun, 9);
 }
 
+TEST(Devices, AProductGoesToADeviceThatIsHealthyNow) {
+  FakeServer server;
+  std::atomic<bool> lost{false};
+  server.faults().describe = [&](::gemm::v1::GetServerInfoResponse* info) {
+    info->mutable_devices(0)->set_name("cuda:0");
+    info->mutable_devices(0)->set_healthy(!lost);
+    for (const char* name : {"cuda:1", "cuda:2"}) {
+      auto* device = info->add_devices();
+      device->set_name(name);
+      device->set_healthy(true);
+    }
+  };
+  const auto client =
+      Client::Connect({.address = server.address(), .channels = 3, .chunk_bytes = 64 << 10});
+  ASSERT_TRUE(client.ok()) << client.status();
+  lost = true;
+  const std::vector<float> data(300 * 300, 1.0f);
+  const MatrixView view = ViewOf({.rows = 300, .cols = 300}, data.data());
+  for (int i = 0; i < 6; ++i) {
+    const auto result =
+        (*client)->Multiply({.a = view, .b = view}, {.transport = Transport::kStriped});
+    ASSERT_TRUE(result.ok()) << result.status();
+  }
+  EXPECT_THAT(server.upload_devices(), ::testing::ElementsAre("cuda:1", "cuda:2"));
+}
+
+TEST(Keepalive, APeerThatIsGoneWithoutAWordEndsACallWithoutADeadline) {
+  FakeServer server;
+  Relay relay(server.address());
+  const auto client = Client::Connect({.address = relay.address(),
+                                       .channels = 1,
+                                       .chunk_bytes = 64 << 10,
+                                       .keepalive_interval = absl::Milliseconds(500),
+                                       .keepalive_timeout = absl::Milliseconds(500)});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const std::vector<float> data(300 * 300, 1.0f);
+  const MatrixView view = ViewOf({.rows = 300, .cols = 300}, data.data());
+  server.faults().stall = true;
+  std::vector<std::future<absl::Status>> calls;
+  calls.push_back(
+      std::async(std::launch::async, [&] { return (*client)->GetServerInfo().status(); }));
+  for (const Transport transport : kTransports) {
+    calls.push_back(std::async(std::launch::async, [&, transport] {
+      return (*client)->Multiply({.a = view, .b = view}, {.transport = transport}).status();
+    }));
+  }
+  relay.Freeze();
+  for (auto& call : calls) {
+    ASSERT_EQ(call.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    const absl::Status status = call.get();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(std::string(status.message()), StartsWith(relay.address()));
+  }
+  server.faults().stall = false;
+}
+
 TEST(Connect, NamesTheAddressThatDoesNotAnswer) {
   const auto client =
       Client::Connect({.address = "127.0.0.1:1", .connect_timeout = absl::Seconds(5)});
@@ -284,6 +341,10 @@ TEST(Connect, NamesTheOptionThatIsWrong) {
   EXPECT_THAT(message({.address = ""}), HasSubstr("address is empty"));
   EXPECT_THAT(message({.connect_timeout = absl::ZeroDuration()}),
               HasSubstr("connect_timeout is 0; it must be above 0"));
+  EXPECT_EQ(message({.keepalive_interval = absl::InfiniteDuration()}),
+            "keepalive_interval is inf; it must be 1ms to 24h");
+  EXPECT_THAT(message({.keepalive_timeout = absl::ZeroDuration()}),
+              HasSubstr("keepalive_timeout is 0"));
   EXPECT_THAT(message({.tls = TlsOptions{.root_certificates_file = "/nowhere.pem"}}),
               HasSubstr("tls.root_certificates_file is '/nowhere.pem'"));
   EXPECT_THAT(message({.tls = TlsOptions{.private_key_file = "/nowhere.pem"}}),
