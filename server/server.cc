@@ -238,7 +238,7 @@ class ServerImpl final : public Server {
 
   // One line for many: a client that is refused comes again, and again.
   void LogRefusedConnections() {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (now - refusal_logged_ < kRefusalLogPeriod) return;
     if (listener_->Refused() == refused_connections_) return;
     const ConnectionStats stats = listener_->Stats();

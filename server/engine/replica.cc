@@ -48,7 +48,7 @@ void Replica::CopyThroughHost() {
     MutexLock lock(mutex_);
     if (state_ != State::kCopying) return;
     outbound = std::make_shared<Outbound>(
-        from_, 0, from_->shape.dense_bytes(),
+        from_, 0, from_->shape.dense_bytes(), kPromptReceiver,
         [ticket = ticket_, self = shared_from_this()](ResultPiece piece) {
           self->OnPiece(std::move(piece), ticket);
         },

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 namespace {
@@ -47,12 +48,12 @@ Gauge QueueLimit::gauge() const {
   return {used_, limit_};
 }
 
-void QueuePace::OnTurn(Time now) {
+void QueuePace::OnTurn(absl::Time now) {
   // As many as smooth out a mix of jobs and still follow the load.
   constexpr int kTurns = 64;
   if (last_turn_.has_value()) {
     turns_ = std::min(turns_ + 1, kTurns);
-    mean_ += (absl::FromChrono(now - *last_turn_) - mean_) / turns_;
+    mean_ += (now - *last_turn_ - mean_) / turns_;
   }
   last_turn_ = now;
 }
@@ -138,7 +139,7 @@ void Scheduler::Release(Stream* stream) {
       free_.push_back(stream);
       pace_.OnIdle();
     } else {
-      pace_.OnTurn(std::chrono::steady_clock::now());
+      pace_.OnTurn(SteadyNow());
       next = std::move(waiting_.front());
       waiting_.pop_front();
       limit_.Return();

@@ -1,7 +1,6 @@
 // Hands the pooled streams of one device to the jobs that are ready, in order.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -67,10 +66,8 @@ class QueueLimit {
 // over the last turns that were taken while jobs waited. Guarded by its owner's lock.
 class QueuePace {
  public:
-  using Time = std::chrono::steady_clock::time_point;
-
   // A waiting job was given a stream.
-  void OnTurn(Time now);
+  void OnTurn(absl::Time now);
   // Nobody waits: the time to the next turn says nothing about the device.
   void OnIdle() { last_turn_.reset(); }
   // How long the last of `jobs` that wait will have waited; zero before anything
@@ -79,7 +76,7 @@ class QueuePace {
   absl::Duration mean() const { return mean_; }
 
  private:
-  std::optional<Time> last_turn_;
+  std::optional<absl::Time> last_turn_;
   absl::Duration mean_;
   int turns_ = 0;  // that the mean is over
 };

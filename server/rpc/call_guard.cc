@@ -30,7 +30,7 @@ CallEnding::~CallEnding() {
 
 CallEnding CallGuard::CheckSend(const Patience& patience) {
   if (call_ == nullptr || dropped_ || !sending_since_.has_value()) return {};
-  const absl::Duration waited = absl::FromChrono(patience.now - *sending_since_);
+  const absl::Duration waited = patience.now - *sending_since_;
   if (waited < (why_.ok() ? patience.send : 2 * patience.send)) return {};
   Stall stall = DescribeStall(StalledOn::kSend, waited);
   if (!why_.ok()) {

@@ -7,7 +7,6 @@
 // not gone after as long again.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
@@ -15,17 +14,14 @@
 #include "absl/time/time.h"
 #include "grpc/grpc.h"
 #include "grpcpp/server_context.h"
+#include "server/engine/clock.h"
 #include "server/rpc/service_context.h"
 
 namespace gemmd {
 
-// Unmoved by steps of the wall clock.
-using SteadyTime = std::chrono::steady_clock::time_point;
-inline SteadyTime SteadyNow() { return std::chrono::steady_clock::now(); }
-
 // How long a client may keep a call waiting.
 struct Patience {
-  SteadyTime now;
+  absl::Time now;          // as SteadyNow() tells it
   absl::Duration send;     // for it to take a message
   absl::Duration payload;  // for the next byte of what it promised
 };
@@ -77,7 +73,7 @@ class CallGuard {
   ServiceContext& service_;
   grpc::CallbackServerContext* call_;
   const char* const method_;
-  std::optional<SteadyTime> sending_since_;
+  std::optional<absl::Time> sending_since_;
   absl::Status why_;
   std::string peer_;  // as it was when the call was ended: afterwards gRPC does not know
   bool dropped_ = false;

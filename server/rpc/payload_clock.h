@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/time/time.h"
-#include "server/rpc/call_guard.h"
+#include "server/engine/clock.h"
 
 namespace gemmd {
 
@@ -15,18 +15,16 @@ class PayloadClock {
   // `held_back`: the server reads nothing more for now.
   void Set(bool held_back) {
     if (held_back == held_back_) return;
-    const SteadyTime now = SteadyNow();
-    if (held_back) run_ += absl::FromChrono(now - since_);
+    const absl::Time now = SteadyNow();
+    if (held_back) run_ += now - since_;
     since_ = now;
     held_back_ = held_back;
   }
-  absl::Duration Elapsed() const {
-    return held_back_ ? run_ : run_ + absl::FromChrono(SteadyNow() - since_);
-  }
+  absl::Duration Elapsed() const { return held_back_ ? run_ : run_ + (SteadyNow() - since_); }
 
  private:
   absl::Duration run_;
-  SteadyTime since_ = SteadyNow();
+  absl::Time since_ = SteadyNow();
   bool held_back_ = false;
 };
 

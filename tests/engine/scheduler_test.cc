@@ -16,40 +16,40 @@ using ::testing::HasSubstr;
 class QueuePaceTest : public ::testing::Test {
  protected:
   // A turn `time` after the last one.
-  void TurnAfter(std::chrono::milliseconds time) {
+  void TurnAfter(absl::Duration time) {
     now_ += time;
     pace_.OnTurn(now_);
   }
 
-  QueuePace::Time now_;
+  absl::Time now_ = absl::UnixEpoch();
   QueuePace pace_;
 };
 
 TEST_F(QueuePaceTest, KnowsNothingBeforeTheSecondTurn) {
   EXPECT_EQ(pace_.TimeFor(100), absl::ZeroDuration());
-  TurnAfter(std::chrono::milliseconds(10));
+  TurnAfter(absl::Milliseconds(10));
   EXPECT_EQ(pace_.TimeFor(100), absl::ZeroDuration());
 }
 
 TEST_F(QueuePaceTest, IsTheMeanTimeBetweenTurns) {
-  TurnAfter(std::chrono::milliseconds(0));
-  for (const int time : {10, 20, 30}) TurnAfter(std::chrono::milliseconds(time));
+  TurnAfter(absl::Milliseconds(0));
+  for (const int time : {10, 20, 30}) TurnAfter(absl::Milliseconds(time));
   EXPECT_EQ(pace_.TimeFor(5), absl::Milliseconds(100));
 }
 
 TEST_F(QueuePaceTest, LeavesOutTheTimeInWhichNobodyWaited) {
-  TurnAfter(std::chrono::milliseconds(0));
-  TurnAfter(std::chrono::milliseconds(10));
+  TurnAfter(absl::Milliseconds(0));
+  TurnAfter(absl::Milliseconds(10));
   pace_.OnIdle();
-  TurnAfter(std::chrono::seconds(60));
-  TurnAfter(std::chrono::milliseconds(10));
+  TurnAfter(absl::Seconds(60));
+  TurnAfter(absl::Milliseconds(10));
   EXPECT_EQ(pace_.TimeFor(1), absl::Milliseconds(10));
 }
 
 TEST_F(QueuePaceTest, FollowsALoadThatChanges) {
-  TurnAfter(std::chrono::milliseconds(0));
-  for (int i = 0; i < 1000; ++i) TurnAfter(std::chrono::milliseconds(1));
-  for (int i = 0; i < 1000; ++i) TurnAfter(std::chrono::milliseconds(100));
+  TurnAfter(absl::Milliseconds(0));
+  for (int i = 0; i < 1000; ++i) TurnAfter(absl::Milliseconds(1));
+  for (int i = 0; i < 1000; ++i) TurnAfter(absl::Milliseconds(100));
   EXPECT_GT(pace_.TimeFor(1), absl::Milliseconds(99));
 }
 
