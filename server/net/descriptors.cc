@@ -39,7 +39,7 @@ int DescriptorLimit() {
 }
 
 int ConnectionsFor(int descriptors) {
-  return std::max(1, descriptors - std::clamp(descriptors / 4, 64, 1024));
+  return std::max(1, descriptors - std::clamp(descriptors / 4, 128, 1024));
 }
 
 void GivenSockets::Add(int fd) { inodes_[fd] = InodeOf(fd); }

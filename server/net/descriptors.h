@@ -16,8 +16,9 @@ void RaiseDescriptorLimit();
 // The soft limit.
 int DescriptorLimit();
 
-// The connections that `descriptors` leave room for. A quarter, but 64 to 1,024,
-// is for everything else: devices, libraries, logs, /metrics.
+// The connections that `descriptors` leave room for. A quarter, but 128 to
+// 1,024, is for everything else: devices, libraries, logs, and /metrics, which
+// has up to 64 connections of its own.
 int ConnectionsFor(int descriptors);
 
 // Descriptors of sockets that somebody else owns now, who closes them and tells

@@ -124,7 +124,7 @@ TEST_F(AcceptorTest, AListeningSocketThatIsNoMoreIsTold) {
 
 TEST(DescriptorsTest, ConnectionsLeaveRoomForTheRest) {
   EXPECT_EQ(ConnectionsFor(32), 1);
-  EXPECT_EQ(ConnectionsFor(256), 192);
+  EXPECT_EQ(ConnectionsFor(256), 128);
   EXPECT_EQ(ConnectionsFor(1024), 768);
   EXPECT_EQ(ConnectionsFor(65'536), 64'512);
 }

@@ -84,8 +84,8 @@ TEST(Connections, FarMoreThanDescriptorsThenService) {
     // Whoever is connected is served, and the figures are there, in the flood.
     const grpc::Status in_flood = MultiplyOnce(*before);
     EXPECT_TRUE(in_flood.ok()) << in_flood.error_message();
-    EXPECT_EQ(Metric(server, "gemmd_connections_limit{listener=\"grpc\"}"), 192);
-    EXPECT_LE(Metric(server, "gemmd_connections{listener=\"grpc\"}"), 192);
+    EXPECT_EQ(Metric(server, "gemmd_connections_limit{listener=\"grpc\"}"), 128);
+    EXPECT_LE(Metric(server, "gemmd_connections{listener=\"grpc\"}"), 128);
     const absl::Time deadline = absl::Now() + absl::Seconds(30);
     double refused = 0;
     while (refused <= 0 && absl::Now() < deadline) {
@@ -122,7 +122,7 @@ TEST(Connections, SilentOnesGiveTheirPlacesBack) {
 
 TEST(Connections, MoreThanDescriptorsIsAWrongFlag) {
   GemmdProcess process(With({"--max-connections=201"}), [] { LimitDescriptors(264, 264); });
-  EXPECT_THAT(process.ReadAll(), HasSubstr("--max-connections: 201; allowed: up to 198"));
+  EXPECT_THAT(process.ReadAll(), HasSubstr("--max-connections: 201; allowed: up to 136"));
   EXPECT_EQ(process.ExitCode(), kExitUsage);
 }
 
