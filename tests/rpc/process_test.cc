@@ -76,12 +76,11 @@ TEST(Process, CancelsWhatOutlastsTheDrainTimeout) {
 
 // A host kernel cannot be broken off; the process ends all the same, and says so.
 TEST(Process, EndsInTimeUnderAKernelThatRunsOn) {
-  std::vector<std::string> arguments = kServe;
+  std::vector<std::string> arguments = HostServerFlags();
   arguments.push_back("--drain-timeout=100ms");
-  Process process(arguments);
-  const std::string address = AwaitServing(process);
-  auto stub =
-      v1::GemmService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  GemmdProcess process(arguments);
+  auto stub = v1::GemmService::NewStub(
+      grpc::CreateChannel(process.AwaitServing().address, grpc::InsecureChannelCredentials()));
   v1::Product product;  // many times the drain's time and the grace after it
   *product.mutable_a() = GeneratedOperand({2900, 2900, gemm::DType::kF16}, 1);
   *product.mutable_b() = GeneratedOperand({2900, 2900, gemm::DType::kF16}, 2);

@@ -108,13 +108,4 @@ void RawHttp2::Sip(double seconds) {
 
 void RawHttp2::Send(const std::string& bytes) { SendAll(socket_, bytes); }
 
-std::string HttpGet(const std::string& address, const std::string& path) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  Connect(fd, std::stoi(address.substr(address.rfind(':') + 1)));
-  SendAll(fd, "GET " + path + " HTTP/1.0\r\n\r\n");
-  std::string answer = ReceiveUntil(fd, "", 10);
-  close(fd);
-  return answer;
-}
-
 }  // namespace gemmd

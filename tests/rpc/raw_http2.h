@@ -33,7 +33,4 @@ class RawHttp2 {
   int socket_ = -1;
 };
 
-// The answer to an HTTP/1.0 GET, head and body; empty where nobody answers.
-std::string HttpGet(const std::string& address, const std::string& path);
-
 }  // namespace gemmd

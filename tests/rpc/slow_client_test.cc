@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/net/loopback.h"
 #include "tests/rpc/raw_http2.h"
 #include "tests/rpc/test_server.h"
 
