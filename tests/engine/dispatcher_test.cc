@@ -47,7 +47,7 @@ TEST(PickKernel, AParameterThatNoKernelOfTheDeviceHasNamesNone) {
   const auto pick =
       PickKernel({.name = "host_openblas", .params = {{"swizzle", 1}}}, kSingle, true, kHost);
   EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
-  EXPECT_THAT(std::string(pick.status().message()), EndsWith("got swizzle"));
+  EXPECT_THAT(std::string(pick.status().message()), EndsWith("got \"swizzle\""));
 }
 
 class PickCudaKernel : public ::testing::Test {

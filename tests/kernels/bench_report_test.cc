@@ -97,7 +97,7 @@ TEST(Csv, IsWrittenRowByRowAndQuoted) {
   EXPECT_THAT(names, HasSubstr("m,n,k,kernel,family,types,layout"));
   EXPECT_THAT(first, HasSubstr("8,9,10,quick,family,"));
   EXPECT_THAT(second, HasSubstr("\"no \"\"time\"\", none\""));
-  EXPECT_EQ(CsvWriter::Create("/nowhere/rows.csv").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(CsvWriter::Create("/nowhere/rows.csv").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(Json, HoldsFactsRowsAndMeans) {

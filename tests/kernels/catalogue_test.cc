@@ -98,14 +98,15 @@ TEST(ResolveParams, NamesTheParameterTheValueAndTheRange) {
   const auto unknown = ResolveParams(WithParams(), {{"grup_m", 4}});
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(unknown.status()),
-            "kernel grouped has no launch parameter grup_m; it has swizzle, group_m");
+            "kernel grouped has no launch parameter \"grup_m\"; it has swizzle, group_m");
   const auto high = ResolveParams(WithParams(), {{"group_m", 65}});
   EXPECT_EQ(high.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(high.status()),
             "launch parameter group_m of kernel grouped is 65; it must be 1 to 64");
   EXPECT_FALSE(ResolveParams(WithParams(), {{"swizzle", -1}}).ok());
   const auto none = ResolveParams(Find("host_openblas"), {{"swizzle", 1}});
-  EXPECT_EQ(Message(none.status()), "kernel host_openblas has no launch parameters; got swizzle");
+  EXPECT_EQ(Message(none.status()),
+            "kernel host_openblas has no launch parameters; got \"swizzle\"");
 }
 
 TEST(CheckDevice, SaysWhatTheKernelNeeds) {
