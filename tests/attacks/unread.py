@@ -8,7 +8,7 @@ import grpc
 import http2
 import sockets
 import wire
-from attack import HOLDING_SECONDS, Attack
+from attack import GIVEN_UP_SECONDS, HOLDING_SECONDS, Attack
 
 JOBS = 72             # with results of 8 MiB, generated
 DOWNLOADS = 70        # of DOWNLOAD_ROWS x 4096 f32
@@ -162,7 +162,9 @@ ATTACKS = [
            seconds=HOLDING_SECONDS),
     Attack("unread-many", f"{MANY_DOWNLOADS} downloads behind shut windows", many_downloads,
            seconds=HOLDING_SECONDS),
+    # All products are computed, so the queue is long for a while.
     Attack("unread-unary", f"{UNARY_CALLS} unary products of 4 MiB behind shut windows", unary,
+           refused=frozenset({"product"}), refused_seconds=GIVEN_UP_SECONDS,
            seconds=HOLDING_SECONDS),
     Attack("unread-benchmark", "a benchmark whose rows nobody reads", benchmark,
            seconds=HOLDING_SECONDS),

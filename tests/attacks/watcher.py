@@ -14,7 +14,8 @@ GAUGES = {"jobs": "gemmd_jobs_in_flight", "queued": "gemmd_queue_depth",
 # How far a measure may lie above where it was once an attack is over. The allocator keeps
 # some of what it was given back, gRPC some of the threads it needed, and the bystander's own
 # connections come and go.
-ALLOWANCES = {"RSS MiB": 96, "descriptors": 8, "threads": 8}
+# gRPC 1.51's two executors grow to two threads a core each, and never shrink.
+ALLOWANCES = {"RSS MiB": 96, "descriptors": 8, "threads": 8 + 4 * (os.cpu_count() or 1)}
 SCRAPE_SECONDS = 2
 
 
