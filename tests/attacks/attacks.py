@@ -26,7 +26,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 BEFORE_SECONDS = 1.0  # the bystander alone before an attack
 AFTER_SECONDS = 2.0   # and after it: time for a new connection and a scrape
-SETTLE_SECONDS = 25   # within which all must be back
+SETTLE_SECONDS = 60   # within which all must be back
 ATTACK_GRACE = 25     # an attack that is not over so long after its time is ended
 
 
