@@ -23,16 +23,16 @@ Replica::Replica(std::shared_ptr<MatrixMemory> from, std::shared_ptr<MatrixMemor
 
 void Replica::Await(absl::AnyInvocable<void(absl::Status)> done) {
   absl::Status ended;
-  State before;
+  bool begins = false;
   {
     MutexLock lock(mutex_);
-    before = state_;
+    begins = state_ == State::kIdle;
+    if (begins) state_ = State::kCopying;
     ended = failure_;
-    if (before == State::kIdle) state_ = State::kCopying;
-    if (before == State::kIdle || before == State::kCopying) waiting_.push_back(std::move(done));
+    if (state_ == State::kCopying) waiting_.push_back(std::exchange(done, nullptr));
   }
-  if (before == State::kIdle) return Begin();
-  if (before != State::kCopying) done(std::move(ended));
+  if (begins) Begin();
+  if (done) done(std::move(ended));
 }
 
 void Replica::Begin() {

@@ -80,6 +80,7 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job) {
       return status;
     } else if (limit_.TryTake()) {
       waiting_.push_back(std::move(job));
+      return absl::OkStatus();
     } else {
       const Gauge queue = limit_.gauge();
       return absl::ResourceExhaustedError(
@@ -87,7 +88,6 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job) {
                        queue.limit, ": try again later"));
     }
   }
-  if (stream == nullptr) return absl::OkStatus();
   StreamLease lease(this, stream);
   job->Prepare();
   device_.Execute(
