@@ -190,24 +190,23 @@ stage_attacks() {
     --start-gemmd "build/$PRESET/server/gemmd" --seconds 300
 }
 
+# Several files at a time, as CMake's unity build has them: most of the work is in the
+# headers that they share. Only what this build compiles: other files have no command
+# to be read with.
 stage_tidy() {
   have clang-tidy-14 || { skip clang-tidy "not installed: scripts/install-deps.sh lint"; return; }
-  check "configure ($PRESET)" configure "$PRESET"
-  check "generated sources" compile "$PRESET" gemmd_proto
-  # Only what this build compiles: other files have no command to be read with. Its
-  # precompiled headers are another compiler's.
-  local database="build/$PRESET/tidy/compile_commands.json"
-  mkdir -p "build/$PRESET/tidy"
-  sed -E 's/-Winvalid-pch//; s/-include [^ ]*cmake_pch[^ ]*//' "build/$PRESET/compile_commands.json" >"$database"
-  mapfile -t files < <(sources 'client/*.cc' 'files/*.cc' 'kernels/*.cc' 'server/*.cc' |
-    while read -r file; do if grep -q "\"file\": \"$ROOT/$file\"" "$database"; then echo "$file"; fi; done)
-  check "clang-tidy of ${#files[@]} files" run_tidy "${files[@]}"
+  check "configure (tidy)" configure "$PRESET" -B build/tidy -DCMAKE_UNITY_BUILD=ON -DGEMMD_PCH=OFF \
+    -DGEMMD_BUILD_TESTS=OFF
+  check "generated sources" cmake --build build/tidy --target proto/gemm/v1/gemm.pb.h -- --quiet
+  mapfile -t files < <(sed -nE "s#^  \"file\": \"$ROOT/(.*\.(cc|cxx))\".*#\1#p" build/tidy/compile_commands.json |
+    grep -E '^(build/tidy/)?(client|files|kernels|server)/')
+  check "clang-tidy of ${#files[@]} groups of files" run_tidy "${files[@]}"
 }
 
 # run_tidy FILE...: one process a core; prints findings only.
 run_tidy() {
   printf '%s\0' "$@" |
-    xargs -0 -n 4 -P "$(nproc)" clang-tidy-14 -p "build/$PRESET/tidy" --quiet 2> >(grep -v 'warnings\? generated' >&2)
+    xargs -0 -n 1 -P "$(nproc)" clang-tidy-14 -p build/tidy --quiet 2> >(grep -v 'warnings\? generated' >&2)
 }
 
 # run_programs FOLDER: the test programs there, each whole in one process, which

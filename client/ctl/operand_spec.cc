@@ -32,7 +32,7 @@ absl::StatusOr<Enum> Named(absl::string_view text, std::optional<Enum> value,
       absl::StrCat("'", text, "' is not ", what, "; there are ", names));
 }
 
-absl::Status Invalid(absl::string_view text, absl::string_view why) {
+absl::Status InvalidOperand(absl::string_view text, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("operand '", text, "': ", why));
 }
 
@@ -91,11 +91,11 @@ absl::Status ParseGeneratedParts(const std::vector<std::string>& parts,
 absl::StatusOr<OperandSpec> ParseGenerated(absl::string_view text, absl::string_view rest) {
   const std::vector<std::string> parts = absl::StrSplit(rest, ':');
   if (parts.size() < 2 || parts.size() > 5) {
-    return Invalid(text, "expected random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]]");
+    return InvalidOperand(text, "expected random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]]");
   }
   client::Generated generated;
   const absl::Status status = ParseGeneratedParts(parts, generated);
-  if (!status.ok()) return Invalid(text, status.message());
+  if (!status.ok()) return InvalidOperand(text, status.message());
   return generated;
 }
 
@@ -121,13 +121,13 @@ absl::StatusOr<client::Resident> ParseResident(absl::string_view text) {
   absl::string_view rest = text;
   const bool by_id = absl::ConsumePrefix(&rest, kIdPrefix);
   if (!by_id) absl::ConsumePrefix(&rest, "@");
-  if (rest.empty()) return Invalid(text, "the name or id of the resident matrix is empty");
+  if (rest.empty()) return InvalidOperand(text, "the name or id of the resident matrix is empty");
   return by_id ? client::Resident::ById(std::string(rest))
                : client::Resident::ByName(std::string(rest));
 }
 
 absl::StatusOr<OperandSpec> ParseOperandSpec(absl::string_view text) {
-  if (text.empty()) return Invalid(text, absl::StrCat("expected ", kOperandHelp));
+  if (text.empty()) return InvalidOperand(text, absl::StrCat("expected ", kOperandHelp));
   absl::string_view rest = text;
   if (absl::ConsumePrefix(&rest, kRandomPrefix)) return ParseGenerated(text, rest);
   if (absl::StartsWith(text, "@") || absl::StartsWith(text, kIdPrefix)) {

@@ -36,7 +36,7 @@ std::string OperandText(::gemm::v1::OperandRole role) {
       absl::StripPrefix(::gemm::v1::OperandRole_Name(role), "OPERAND_ROLE_"));
 }
 
-Json ToJson(const gemm::v1::DeviceInfo& device) {
+Json DeviceJson(const gemm::v1::DeviceInfo& device) {
   Json json = {{"name", device.name()},
                {"model", device.model()},
                {"compute_capability", device.compute_capability()},
@@ -161,7 +161,7 @@ Json ToJson(const client::KernelInfo& kernel) {
 
 Json ToJson(const client::ServerInfo& info) {
   Json devices = Json::array();
-  for (const auto& device : info.devices()) devices.push_back(ToJson(device));
+  for (const auto& device : info.devices()) devices.push_back(DeviceJson(device));
   const auto& limits = info.limits();
   const auto& load = info.load();
   return {{"version", info.version()},

@@ -16,7 +16,7 @@
 namespace gemm::bench {
 namespace {
 
-constexpr size_t kAlignment = 256;
+constexpr size_t kHostAlignment = 256;
 // Where the system does not say.
 constexpr size_t kUsualCacheBytes = size_t{32} << 20;
 
@@ -53,8 +53,9 @@ class HostBackend : public Backend {
   }
 
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
-    const size_t whole = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-    void* const data = std::aligned_alloc(kAlignment, whole);
+    const size_t whole =
+        (std::max<size_t>(bytes, 1) + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
+    void* const data = std::aligned_alloc(kHostAlignment, whole);
     if (data == nullptr) {
       return absl::ResourceExhaustedError(absl::StrCat("no ", bytes, " bytes of host memory"));
     }

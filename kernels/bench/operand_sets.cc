@@ -9,7 +9,7 @@
 namespace gemm::bench {
 namespace {
 
-constexpr size_t kAlignment = 256;
+constexpr size_t kOperandAlignment = 256;
 // Of the cache's size, the bytes that lie between two uses of a set.
 constexpr size_t kCacheTimes = 3;
 // Small products need few sets: launches of a batch are fewer.
@@ -43,7 +43,7 @@ OperandSets::Matrix OperandSets::Describe(int64_t rows, int64_t cols, DType type
   const int64_t pitch = PitchBytes(cols, type);
   const size_t bytes = static_cast<size_t>(rows * pitch);
   return {.ld = pitch / static_cast<int64_t>(SizeOf(type)),
-          .bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment};
+          .bytes = (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment};
 }
 
 absl::Status OperandSets::Prepare(const Problem& p) {

@@ -80,7 +80,7 @@ constexpr Kernel CublasRow(absl::string_view name, absl::string_view summary,
   };
 }
 
-constexpr Kernel kRows[] = {
+constexpr Kernel kCublasRows[] = {
     CublasRow("cublas_f64", "cublasGemmEx in f64", kBlasF64, 0),
     CublasRow("cublas_f32", "cublasGemmEx in f32", kBlasF32, 0),
     CublasRow("cublas_tf32", "cublasGemmEx, f32 multiplied as TF32", kBlasTF32, 80),
@@ -91,6 +91,6 @@ constexpr Kernel kRows[] = {
 
 }  // namespace
 
-absl::Span<const Kernel> CublasRows() { return kRows; }
+absl::Span<const Kernel> CublasRows() { return kCublasRows; }
 
 }  // namespace gemm

@@ -31,7 +31,7 @@ constexpr Kernel Fp8Row(absl::string_view name, absl::string_view summary,
   return row;
 }
 
-constexpr Kernel kRows[] = {
+constexpr Kernel kCublasLtRows[] = {
     CublasLtRow("cublaslt_f64", "cublasLtMatmul in f64", kBlasF64, 0),
     CublasLtRow("cublaslt_f32", "cublasLtMatmul in f32", kBlasF32, 0),
     CublasLtRow("cublaslt_tf32", "cublasLtMatmul, f32 multiplied as TF32", kBlasTF32, 80),
@@ -44,6 +44,6 @@ constexpr Kernel kRows[] = {
 
 }  // namespace
 
-absl::Span<const Kernel> CublasLtRows() { return kRows; }
+absl::Span<const Kernel> CublasLtRows() { return kCublasLtRows; }
 
 }  // namespace gemm

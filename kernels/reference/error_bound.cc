@@ -10,8 +10,6 @@
 namespace gemm {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Past this k u the worst case says nothing that the probabilistic bound does
 // not say better.
 constexpr double kWorstCaseLimit = 0.25;

@@ -1,9 +1,13 @@
 // How far a right kernel may be from the exact product.
 #pragma once
 
+#include <limits>
+
 #include "gemm/reference.h"
 
 namespace gemm {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What an element of D is made of, in double precision.
 struct ElementTerms {

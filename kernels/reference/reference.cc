@@ -15,8 +15,6 @@
 namespace gemm {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // A row of op(A) or a column of op(B) in doubles, with the sum of its
 // magnitudes.
 struct Line {

@@ -12,8 +12,6 @@
 namespace gemmd {
 namespace {
 
-constexpr Role kRoles[] = {Role::kA, Role::kB, Role::kC, Role::kBias};
-
 const OperandSpec* SpecOf(const JobSpec& spec, Role role) {
   switch (role) {
     case Role::kA:

@@ -11,8 +11,6 @@
 namespace gemmd {
 namespace {
 
-constexpr Role kRoles[] = {Role::kA, Role::kB, Role::kC, Role::kBias};
-
 size_t Index(Role role) { return static_cast<size_t>(role); }
 
 OperandMemory MemoryOf(const std::shared_ptr<MatrixMemory>& memory) {

@@ -15,6 +15,7 @@ namespace gemmd {
 
 enum class Role : uint8_t { kA, kB, kC, kBias };
 inline constexpr int kRoleCount = 4;
+inline constexpr Role kRoles[kRoleCount] = {Role::kA, Role::kB, Role::kC, Role::kBias};
 absl::string_view Name(Role role);  // "a", "b", "c", "bias"
 
 // How a matrix gets from one device to another.

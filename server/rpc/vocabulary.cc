@@ -44,7 +44,7 @@ constexpr Pair<v1::Layout, bool> kLayouts[] = {
     {v1::LAYOUT_ROW_MAJOR, false},
     {v1::LAYOUT_COLUMN_MAJOR, true},
 };
-constexpr Pair<v1::OperandRole, Role> kRoles[] = {
+constexpr Pair<v1::OperandRole, Role> kProtoRoles[] = {
     {v1::OPERAND_ROLE_A, Role::kA},
     {v1::OPERAND_ROLE_B, Role::kB},
     {v1::OPERAND_ROLE_C, Role::kC},
@@ -91,7 +91,7 @@ v1::ComputeMode ToProto(gemm::Compute compute) { return FindProto(kModes, comput
 v1::Layout ToProtoLayout(bool column_major) {
   return column_major ? v1::LAYOUT_COLUMN_MAJOR : v1::LAYOUT_ROW_MAJOR;
 }
-v1::OperandRole ToProto(Role role) { return FindProto(kRoles, role); }
+v1::OperandRole ToProto(Role role) { return FindProto(kProtoRoles, role); }
 
 absl::StatusOr<gemm::DType> ParseDataType(int value, absl::string_view field) {
   return Find(kTypes, value, field);
@@ -110,7 +110,7 @@ absl::StatusOr<bool> ParseColumnMajor(int layout, absl::string_view field) {
   return Find(kLayouts, layout, field);
 }
 absl::StatusOr<Role> ParseRole(int value, absl::string_view field) {
-  return Find(kRoles, value, field);
+  return Find(kProtoRoles, value, field);
 }
 
 }  // namespace gemmd

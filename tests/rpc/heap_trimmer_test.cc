@@ -9,18 +9,13 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/sanitized.h"
 
 namespace gemmd {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 const HeapTrimmer::Clock::time_point kStart{};
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kOwnAllocator = true;
-#else
-constexpr bool kOwnAllocator = false;
-#endif
 
 size_t ResidentBytes() {
   std::ifstream statm("/proc/self/statm");
@@ -52,7 +47,7 @@ void FreeMost(Pieces& pieces) {
 }
 
 TEST(HeapTrimmer, GivesBackWhatABurstLeft) {
-  if (kOwnAllocator) GTEST_SKIP() << "the sanitizer has an allocator of its own";
+  if (kSanitized) GTEST_SKIP() << "the sanitizer has an allocator of its own";
   HeapTrimmer trimmer;
   const size_t before = ResidentBytes();
   Pieces burst = Burst(256 * kMiB);
