@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 #include "server/logging.h"
 
 namespace gemmd {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/engine/mutex.h"
+#include "server/base/mutex.h"
 
 namespace gemmd {
 

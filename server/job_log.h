@@ -1,7 +1,7 @@
 // A log line a job or transfer, at debug level, before it is counted.
 #pragma once
 
-#include "server/engine/report.h"
+#include "server/engine/core/report.h"
 
 namespace gemmd {
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 #include "server/engine/engine.h"
 #include "server/exit_bound.h"
 #include "server/flag_values.h"

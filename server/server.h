@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/benchmark/benchmarks.h"
-#include "server/engine/options.h"
+#include "server/engine/bounds/options.h"
 #include "server/rpc/service_context.h"
 
 namespace gemmd {

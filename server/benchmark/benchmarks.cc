@@ -7,9 +7,9 @@
 #include "absl/time/clock.h"
 #include "gemm/quote.h"
 #include "kernels/bench/benchmark.h"
+#include "server/base/clock.h"
+#include "server/base/thread_name.h"
 #include "server/benchmark/bounded_backend.h"
-#include "server/engine/clock.h"
-#include "server/engine/thread_name.h"
 
 namespace gemmd {
 namespace {

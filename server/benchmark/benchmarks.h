@@ -18,10 +18,10 @@
 #include "kernels/bench/row.h"
 #include "kernels/bench/rules.h"
 #include "kernels/bench/selection.h"
+#include "server/base/mutex.h"
+#include "server/base/workers.h"
+#include "server/engine/bounds/options.h"
 #include "server/engine/engine.h"
-#include "server/engine/mutex.h"
-#include "server/engine/options.h"
-#include "server/engine/workers.h"
 
 namespace gemmd {
 

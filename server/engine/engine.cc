@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/engine/clock.h"
-#include "server/engine/core.h"
-#include "server/engine/download_impl.h"
-#include "server/engine/job_admission.h"
-#include "server/engine/job_impl.h"
-#include "server/engine/upload_impl.h"
+#include "server/base/clock.h"
+#include "server/engine/core/core.h"
+#include "server/engine/device/device_kinds.h"
+#include "server/engine/job/job_admission.h"
+#include "server/engine/job/job_impl.h"
+#include "server/engine/transfer/download_impl.h"
+#include "server/engine/transfer/upload_impl.h"
 
 namespace gemmd {
 namespace {
@@ -74,7 +75,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
   core_.timer = std::make_unique<Timer>();
   core_.store = std::make_unique<MatrixStore>(core_.devices.size(), filled.store_bytes,
                                               filled.max_matrices, *core_.timer);
-  core_.uploads = std::make_unique<UploadGroups>(core_);
+  core_.uploads = std::make_shared<UploadGroups>(core_);
   core_.workers = std::make_unique<Workers>(filled.copy_threads);
 }
 
@@ -185,20 +186,6 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& opti
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> devices = CreateDevices(options);
   if (!devices.ok()) return devices.status();
   return std::make_unique<EngineImpl>(options, observer, *std::move(devices));
-}
-
-absl::string_view Name(Role role) {
-  switch (role) {
-    case Role::kA:
-      return "a";
-    case Role::kB:
-      return "b";
-    case Role::kC:
-      return "c";
-    case Role::kBias:
-      return "bias";
-  }
-  return "?";
 }
 
 }  // namespace gemmd

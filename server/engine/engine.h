@@ -2,91 +2,23 @@
 // resident matrices. Everything a gRPC service needs, and no gRPC.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "server/engine/device.h"
-#include "server/engine/job.h"
-#include "server/engine/matrix.h"
-#include "server/engine/options.h"
-#include "server/engine/stats.h"
+#include "server/engine/bounds/options.h"
+#include "server/engine/bounds/stats.h"
+#include "server/engine/core/report.h"
+#include "server/engine/device/device.h"
+#include "server/engine/job/job.h"
+#include "server/engine/store/matrix.h"
+#include "server/engine/transfer/download.h"
+#include "server/engine/transfer/upload.h"
 
 namespace gemmd {
-
-struct ByteSpan {
-  uint64_t offset = 0;
-  uint64_t length = 0;
-};
-
-struct UploadSpec {
-  Shape shape;
-  KeepSpec keep;
-  std::optional<gemm::GeneratorSpec> generator;  // else bytes follow
-  std::string device;                            // empty: the engine chooses
-  std::string upload_id;                         // empty: this call brings everything
-  std::optional<ByteSpan> range;                 // only with upload_id
-  absl::Time deadline = absl::InfiniteFuture();
-};
-
-struct UploadResult {
-  MatrixRecord matrix;
-  bool complete = false;
-  uint64_t bytes = 0;
-  absl::Duration elapsed;
-};
-
-// Told once how an upload ended, from any thread, maybe from inside a call.
-using UploadDone = absl::AnyInvocable<void(absl::StatusOr<UploadResult>)>;
-
-// One PutMatrix call's bytes. Thread-safe. Same rules as Job, but the bytes count
-// as landed once they are on the device and EndOfPayload was called: so a call
-// that brings more than it said leaves no matrix behind.
-class Upload {
- public:
-  virtual ~Upload() = default;
-  virtual void Start() = 0;
-  virtual void Append(uint64_t offset, absl::Cord bytes, absl::AnyInvocable<void()> consumed) = 0;
-  virtual void EndOfPayload() = 0;
-  virtual void Cancel(absl::Status why) = 0;
-};
-
-struct DownloadSpec {
-  MatrixKey key;
-  bool release = false;
-  std::optional<ByteSpan> range;
-  ReceiverId receiver = kPromptReceiver;  // whose share of staging the bytes wait in
-  absl::Time deadline = absl::InfiniteFuture();
-};
-
-// Receives the bytes of a GetMatrix call. Same rules as JobListener.
-class DownloadListener {
- public:
-  virtual ~DownloadListener() = default;
-  virtual void OnBytes(ResultPiece piece) = 0;
-  virtual void OnDone(absl::Status status) = 0;
-};
-class Download {
- public:
-  virtual ~Download() = default;
-  virtual const MatrixRecord& matrix() const = 0;
-  virtual ByteSpan range() const = 0;
-  virtual void Start() = 0;
-  virtual void Cancel(absl::Status why) = 0;
-};
-
-struct MatrixPage {
-  std::vector<MatrixRecord> matrices;
-  std::string next_token;
-};
 
 // Thread-safe.
 class Engine {

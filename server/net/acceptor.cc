@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/engine/thread_name.h"
+#include "server/base/thread_name.h"
 
 namespace gemmd {
 namespace {

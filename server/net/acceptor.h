@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/engine/mutex.h"
+#include "server/base/mutex.h"
 #include "server/net/descriptors.h"
 #include "server/net/listen_socket.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 #include "server/rpc/benchmark_codec.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/status.h"

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "grpc/grpc.h"
 #include "grpcpp/server_context.h"
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 #include "server/rpc/service_context.h"
 
 namespace gemmd {

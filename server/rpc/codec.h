@@ -10,7 +10,7 @@
 #include "gemm/v1/gemm.pb.h"
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/engine/job.h"
+#include "server/engine/job/job.h"
 
 namespace gemmd {
 

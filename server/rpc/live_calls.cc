@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 
 namespace gemmd {
 

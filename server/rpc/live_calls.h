@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/engine/mutex.h"
+#include "server/base/mutex.h"
 
 namespace gemmd {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemm/v1/gemm.pb.h"
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/requests.h"
 #include "server/rpc/status.h"

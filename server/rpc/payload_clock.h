@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/time/time.h"
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 
 namespace gemmd {
 

@@ -113,7 +113,7 @@ void Fill(const Device& device, const DeviceStats& stats, v1::DeviceInfo& out) {
   const DeviceInfoRecord& info = device.info();
   out.set_name(info.name);
   out.set_model(info.model);
-  if (info.caps.target == gemm::Target::kCuda) {
+  if (info.caps.capability > 0) {
     out.set_compute_capability(
         absl::StrCat(info.caps.capability / 10, ".", info.caps.capability % 10));
   }

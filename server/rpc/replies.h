@@ -4,9 +4,9 @@
 #include "absl/time/time.h"
 #include "gemm/kernel.h"
 #include "gemm/v1/gemm.pb.h"
+#include "server/engine/core/report.h"
 #include "server/engine/engine.h"
-#include "server/engine/matrix.h"
-#include "server/engine/report.h"
+#include "server/engine/store/matrix.h"
 
 namespace gemmd {
 

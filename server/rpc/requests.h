@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "gemm/v1/gemm.pb.h"
 #include "server/engine/engine.h"
-#include "server/engine/job.h"
+#include "server/engine/job/job.h"
 
 namespace gemmd {
 

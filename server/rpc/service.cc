@@ -1,6 +1,6 @@
 #include "server/rpc/service.h"
 
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 #include "server/rpc/benchmark_call.h"
 #include "server/rpc/call_guard.h"
 #include "server/rpc/get_matrix_call.h"

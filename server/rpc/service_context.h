@@ -11,8 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/benchmark/benchmarks.h"
+#include "server/engine/bounds/options.h"
 #include "server/engine/engine.h"
-#include "server/engine/options.h"
 #include "server/rpc/live_calls.h"
 
 namespace gemmd {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemm/quote.h"
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 
 namespace gemmd {
 namespace {

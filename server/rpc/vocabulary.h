@@ -8,7 +8,7 @@
 #include "gemm/dtype.h"
 #include "gemm/problem.h"
 #include "gemm/v1/gemm.pb.h"
-#include "server/engine/job.h"
+#include "server/engine/job/job.h"
 
 namespace gemmd {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/engine/thread_name.h"
+#include "server/base/thread_name.h"
 #include "server/rpc/call_guard.h"
 
 namespace gemmd {

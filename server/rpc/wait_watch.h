@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "server/engine/mutex.h"
+#include "server/base/mutex.h"
 #include "server/rpc/service_context.h"
 
 namespace gemmd {

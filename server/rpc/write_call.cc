@@ -3,7 +3,7 @@
 #include <deque>
 #include <utility>
 
-#include "server/engine/clock.h"
+#include "server/base/clock.h"
 #include "server/rpc/status.h"
 
 namespace gemmd {

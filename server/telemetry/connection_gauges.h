@@ -8,7 +8,7 @@
 
 #include "prometheus/collectable.h"
 #include "prometheus/metric_family.h"
-#include "server/engine/mutex.h"
+#include "server/base/mutex.h"
 #include "server/net/acceptor.h"
 
 namespace gemmd {

@@ -5,9 +5,9 @@
 
 #include "prometheus/collectable.h"
 #include "prometheus/metric_family.h"
+#include "server/base/mutex.h"
+#include "server/engine/bounds/stats.h"
 #include "server/engine/engine.h"
-#include "server/engine/mutex.h"
-#include "server/engine/stats.h"
 
 namespace gemmd {
 

@@ -23,7 +23,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/engine/thread_name.h"
+#include "server/base/thread_name.h"
 #include "server/net/address.h"
 #include "server/net/listen_socket.h"
 #include "server/telemetry/http_answer.h"

@@ -9,8 +9,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "gemm/kernel.h"
+#include "server/engine/core/report.h"
 #include "server/engine/engine.h"
-#include "server/engine/report.h"
 #include "server/telemetry/connection_gauges.h"
 
 namespace gemmd {

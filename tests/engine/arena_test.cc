@@ -1,4 +1,4 @@
-#include "server/engine/arena.h"
+#include "server/engine/device/arena.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

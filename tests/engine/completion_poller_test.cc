@@ -1,4 +1,4 @@
-#include "server/engine/completion_poller.h"
+#include "server/engine/device/completion_poller.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

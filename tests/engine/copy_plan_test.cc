@@ -1,4 +1,4 @@
-#include "server/engine/copy_plan.h"
+#include "server/engine/device/copy_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

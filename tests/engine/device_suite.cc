@@ -34,7 +34,7 @@ absl::Status Finish(Stream& stream) {
 }
 
 void DeviceSuite::SetUp() {
-  if (std::string(GetParam()) != "host" && CudaDeviceCount() == 0) {
+  if (std::string(GetParam()) != "host" && DeviceCount("cuda") == 0) {
     GTEST_SKIP() << "skipped: no CUDA device";
   }
   auto devices = CreateDevices(SmallDeviceOptions(GetParam()));

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "server/engine/device.h"
+#include "server/engine/device/device.h"
 
 namespace gemmd {
 

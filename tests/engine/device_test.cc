@@ -1,6 +1,6 @@
 // The device cases on the host device, what only the host can show, and the
 // choice of devices.
-#include "server/engine/device.h"
+#include "server/engine/device/device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gemm/kernel.h"
-#include "server/engine/device_spec.h"
+#include "server/engine/device/device_kinds.h"
 #include "tests/engine/device_suite.h"
 
 namespace gemmd {
@@ -58,7 +58,7 @@ class Gate {
 class HostDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto device = CreateHostDevice(0, SmallDeviceOptions("host"));
+    auto device = CreateDevice("host", 0, SmallDeviceOptions("host"));
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
   }
@@ -167,7 +167,7 @@ TEST(CreateDevices, MakesAsManyHostDevicesAsAskedFor) {
 }
 
 TEST(CreateDevices, AutoIsTheHostWhereThereIsNoGpu) {
-  if (CudaDeviceCount() > 0) GTEST_SKIP() << "a CUDA device is present";
+  if (DeviceCount("cuda") > 0) GTEST_SKIP() << "a CUDA device is present";
   const auto devices = CreateDevices(SmallDeviceOptions("auto"));
   ASSERT_TRUE(devices.ok()) << devices.status();
   ASSERT_EQ(devices->size(), 1u);
@@ -190,19 +190,35 @@ TEST(CreateDevices, MemoryThatCannotBeMappedIsNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("1152921504606846976"));
 }
 
+// The server's kinds, on a machine with `count` devices of the first.
+template <int count>
+std::vector<DeviceKind> Kinds() {
+  std::vector<DeviceKind> kinds(DeviceKinds().begin(), DeviceKinds().end());
+  kinds[0].count = [] { return count; };
+  return kinds;
+}
+
+// "cuda:0,1", or the message.
+template <int count>
+std::string Parsed(absl::string_view text) {
+  const std::vector<DeviceKind> kinds = Kinds<count>();
+  const absl::StatusOr<DeviceSpec> spec = ParseDeviceSpec(text, kinds);
+  if (!spec.ok()) return std::string(spec.status().message());
+  return absl::StrCat(spec->kind->name, ":", absl::StrJoin(spec->indices, ","));
+}
+
 TEST(ParseDeviceSpec, TakesEveryForm) {
-  EXPECT_THAT(ParseDeviceSpec("auto", 2)->cuda, ElementsAre(0, 1));
-  EXPECT_EQ(ParseDeviceSpec("auto", 2)->host_devices, 0);
-  EXPECT_THAT(ParseDeviceSpec("auto", 0)->cuda, IsEmpty());
-  EXPECT_EQ(ParseDeviceSpec("auto", 0)->host_devices, 1);
-  EXPECT_THAT(ParseDeviceSpec("cuda", 3)->cuda, ElementsAre(0, 1, 2));
-  EXPECT_THAT(ParseDeviceSpec("cuda:2,0", 3)->cuda, ElementsAre(2, 0));
-  EXPECT_EQ(ParseDeviceSpec("host", 3)->host_devices, 1);
-  EXPECT_THAT(ParseDeviceSpec("host", 3)->cuda, IsEmpty());
-  EXPECT_EQ(ParseDeviceSpec("host:64", 0)->host_devices, 64);
+  EXPECT_EQ(Parsed<2>("auto"), "cuda:0,1");
+  EXPECT_EQ(Parsed<0>("auto"), "host:0");
+  EXPECT_EQ(Parsed<3>("cuda"), "cuda:0,1,2");
+  EXPECT_EQ(Parsed<3>("cuda:2,0"), "cuda:2,0");
+  EXPECT_EQ(Parsed<3>("host"), "host:0");
+  EXPECT_EQ(Parsed<3>("host:4"), "host:0,1,2,3");
+  EXPECT_EQ(ParseDeviceSpec("host:64", DeviceKinds())->indices.size(), 64);
 }
 
 TEST(ParseDeviceSpec, RefusesAnythingElseByName) {
+  const std::vector<DeviceKind> kinds = Kinds<8>();
   for (const std::string spec : {"",
                                  "gpu",
                                  "cuda:",
@@ -223,20 +239,21 @@ TEST(ParseDeviceSpec, RefusesAnythingElseByName) {
                                  "host ",
                                  "auto:1",
                                  "cuda,host"}) {
-    const absl::Status status = ParseDeviceSpec(spec, 8).status();
+    const absl::Status status = ParseDeviceSpec(spec, kinds).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << spec;
     EXPECT_THAT(std::string(status.message()), HasSubstr("devices: '" + spec + "'"));
   }
-  EXPECT_THAT(std::string(ParseDeviceSpec("cuda:0,1,0", 8).status().message()),
-              HasSubstr("device 0 is named twice"));
+  EXPECT_THAT(Parsed<8>("cuda:0,1,0"), HasSubstr("device 0 is named twice"));
+  EXPECT_THAT(Parsed<8>("gpu"),
+              HasSubstr("want auto, cuda, cuda:LIST (such as cuda:0,1), host or host:COUNT"));
 }
 
 TEST(ParseDeviceSpec, AnAbsentDeviceIsAnsweredWithThosePresent) {
-  absl::Status status = ParseDeviceSpec("cuda:0,5", 2).status();
+  absl::Status status = ParseDeviceSpec("cuda:0,5", Kinds<2>()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no cuda:5"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("present: cuda:0, cuda:1"));
-  status = ParseDeviceSpec("cuda", 0).status();
+  status = ParseDeviceSpec("cuda", Kinds<0>()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("present: none"));
 }

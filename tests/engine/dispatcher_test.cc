@@ -1,5 +1,5 @@
 // Which kernel a request gets on which device, and what it is told where it gets none.
-#include "server/engine/dispatcher.h"
+#include "server/engine/job/dispatcher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

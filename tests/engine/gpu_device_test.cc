@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 class GpuDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (CudaDeviceCount() == 0) GTEST_SKIP() << "skipped: no CUDA device";
+    if (DeviceCount("cuda") == 0) GTEST_SKIP() << "skipped: no CUDA device";
     // A fresh process for each death test: a forked one cannot use CUDA.
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   }

@@ -14,7 +14,7 @@ namespace {
 class GpuPairTest : public EngineTest {
  protected:
   void SetUp() override {
-    if (CudaDeviceCount() < 2) GTEST_SKIP() << "skipped: fewer than two CUDA devices";
+    if (DeviceCount("cuda") < 2) GTEST_SKIP() << "skipped: fewer than two CUDA devices";
   }
 
   static EngineOptions Pair() {

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
+#include "server/base/mutex.h"
 #include "server/engine/engine.h"
-#include "server/engine/mutex.h"
 
 namespace gemmd {
 

@@ -1,4 +1,4 @@
-#include "server/engine/staging.h"
+#include "server/engine/device/staging.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

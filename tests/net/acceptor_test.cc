@@ -11,7 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "server/engine/mutex.h"
+#include "server/base/mutex.h"
 #include "tests/net/loopback.h"
 
 namespace gemmd {

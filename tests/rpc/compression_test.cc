@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
-#include "server/engine/options.h"
+#include "server/engine/bounds/options.h"
 #include "tests/rpc/gemmd_process.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/sanitized.h"

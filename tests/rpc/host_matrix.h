@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gemm/v1/gemm.pb.h"
-#include "server/engine/matrix.h"
+#include "server/engine/store/matrix.h"
 
 namespace gemmd {
 

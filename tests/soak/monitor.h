@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/engine/mutex.h"
+#include "server/base/mutex.h"
 
 namespace gemmd::soak {
 

@@ -15,7 +15,7 @@
 #include "gemm/generate.h"
 #include "gemm/problem.h"
 #include "gemm/v1/gemm.pb.h"
-#include "server/engine/mutex.h"
+#include "server/base/mutex.h"
 
 namespace gemmd::soak {
 

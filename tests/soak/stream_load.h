@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "gemm/v1/gemm.grpc.pb.h"
-#include "server/engine/mutex.h"
+#include "server/base/mutex.h"
 #include "tests/soak/problem_pool.h"
 
 namespace gemmd::soak {

@@ -1,0 +1,62 @@
+#include "server/engine/bounds/options.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+namespace {
+
+absl::Status CheckAtLeast(absl::string_view option, int64_t value, int64_t bound) {
+  if (value >= bound) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", option, " is ", value, ", but must be at least ", bound));
+}
+
+absl::Status CheckPositive(absl::string_view option, absl::Duration value) {
+  if (value > absl::ZeroDuration()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", option, " is ", absl::FormatDuration(value),
+                                                 ", but must be longer than 0"));
+}
+
+}  // namespace
+
+absl::Status CheckOptions(const EngineOptions& options) {
+  absl::Status status = CheckStreams(options);
+  status.Update(CheckAtLeast("copy-threads", options.copy_threads, 0));
+  status.Update(CheckAtLeast("staging-block-bytes",
+                             static_cast<int64_t>(options.staging_block_bytes),
+                             kMinStagingBlockBytes));
+  // One block more than a result streams ahead, so that two can always move.
+  status.Update(CheckAtLeast("staging-bytes", static_cast<int64_t>(options.staging_bytes),
+                             static_cast<int64_t>(16 * options.staging_block_bytes)));
+  status.Update(CheckAtLeast("max-job-bytes", static_cast<int64_t>(options.max_job_bytes), 1));
+  status.Update(
+      CheckAtLeast("max-admitted-bytes", static_cast<int64_t>(options.max_admitted_bytes), 1));
+  status.Update(CheckAtLeast("max-jobs", options.max_jobs, 1));
+  status.Update(CheckAtLeast("max-queued-jobs", options.max_queued_jobs, 0));
+  status.Update(CheckAtLeast("max-matrices", options.max_matrices, 1));
+  status.Update(CheckPositive("max-queue-wait", options.max_queue_wait));
+  status.Update(CheckPositive("upload-timeout", options.upload_timeout));
+  if (options.completion_spin < absl::ZeroDuration()) {
+    status.Update(absl::InvalidArgumentError(
+        absl::StrCat("--completion-spin is ", absl::FormatDuration(options.completion_spin),
+                     ", but must not be negative")));
+  }
+  return status;
+}
+
+absl::Status CheckStreams(const EngineOptions& options) {
+  const int streams = options.streams_per_device;
+  if (streams >= 1 && streams <= kMaxStreamsPerDevice) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--streams-per-device is ", streams,
+                                                 ", but must be 1 to ", kMaxStreamsPerDevice));
+}
+
+int DefaultCopyThreads() {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(cores / 2, 1, 8);
+}
+
+}  // namespace gemmd

@@ -1,0 +1,115 @@
+#include "server/engine/core/admission.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/clock.h"
+
+namespace gemmd {
+
+AdmissionTicket& AdmissionTicket::operator=(AdmissionTicket&& other) noexcept {
+  if (this == &other) return *this;
+  Reset();
+  admission_ = std::exchange(other.admission_, nullptr);
+  jobs_ = other.jobs_;
+  bytes_ = other.bytes_;
+  return *this;
+}
+
+void AdmissionTicket::Reset() {
+  if (Admission* admission = std::exchange(admission_, nullptr)) admission->Return(jobs_, bytes_);
+}
+
+Admission::Admission(const EngineOptions& options)
+    : max_job_bytes_(options.max_job_bytes),
+      max_admitted_bytes_(options.max_admitted_bytes),
+      max_jobs_(options.max_jobs) {}
+
+absl::StatusOr<AdmissionTicket> Admission::AdmitJob(uint64_t bytes) {
+  if (bytes > max_job_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the job needs ", bytes, " bytes of device memory, but one job may take ",
+                     max_job_bytes_, " (--max-job-bytes): split the product"));
+  }
+  MutexLock lock(mutex_);
+  if (closed_) return absl::UnavailableError("the server is draining: call another one");
+  if (jobs_ >= max_jobs_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the server has ", jobs_, " jobs, its limit (--max-jobs): try again when some have ended"));
+  }
+  if (bytes > max_admitted_bytes_ - bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the job needs ", bytes, " bytes of device memory and other jobs have ",
+                     bytes_, " of at most ", max_admitted_bytes_,
+                     " (--max-admitted-bytes): try again when some have ended"));
+  }
+  ++jobs_;
+  ++tickets_;
+  bytes_ += bytes;
+  AdmissionTicket ticket;
+  ticket.admission_ = this;
+  ticket.jobs_ = 1;
+  ticket.bytes_ = bytes;
+  return ticket;
+}
+
+absl::StatusOr<AdmissionTicket> Admission::AdmitTransfer() {
+  MutexLock lock(mutex_);
+  if (closed_) return absl::UnavailableError("the server is draining: call another one");
+  ++tickets_;
+  AdmissionTicket ticket;
+  ticket.admission_ = this;
+  return ticket;
+}
+
+void Admission::Return(int jobs, uint64_t bytes) {
+  MutexLock lock(mutex_);
+  jobs_ -= jobs;
+  bytes_ -= bytes;
+  if (--tickets_ == 0) idle_.NotifyAll();
+}
+
+uint64_t Admission::Register(std::weak_ptr<Cancellable> running) {
+  MutexLock lock(mutex_);
+  running_.emplace(next_id_, std::move(running));
+  return next_id_++;
+}
+
+void Admission::Unregister(uint64_t id) {
+  MutexLock lock(mutex_);
+  running_.erase(id);
+}
+
+void Admission::Close() {
+  MutexLock lock(mutex_);
+  closed_ = true;
+}
+
+bool Admission::WaitIdle(absl::Time deadline) {
+  MutexLock lock(mutex_);
+  while (tickets_ > 0 && SteadyNow() < deadline) idle_.WaitUntil(mutex_, deadline);
+  return tickets_ == 0;
+}
+
+void Admission::CancelAll(const absl::Status& why) {
+  std::vector<std::shared_ptr<Cancellable>> running;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, weak] : running_) {
+      if (std::shared_ptr<Cancellable> strong = weak.lock()) running.push_back(std::move(strong));
+    }
+  }
+  for (const std::shared_ptr<Cancellable>& one : running) one->Cancel(why);
+}
+
+Gauge Admission::jobs() const {
+  MutexLock lock(mutex_);
+  return {jobs_, max_jobs_};
+}
+
+Gauge Admission::admitted_bytes() const {
+  MutexLock lock(mutex_);
+  return {static_cast<int64_t>(bytes_), static_cast<int64_t>(max_admitted_bytes_)};
+}
+
+}  // namespace gemmd

@@ -1,0 +1,87 @@
+// How much may be under way at once, and who counts towards it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/base/mutex.h"
+#include "server/engine/bounds/options.h"
+#include "server/engine/bounds/stats.h"
+
+namespace gemmd {
+
+class Admission;
+
+// A share of the bounds, given back on destruction. Empty when moved from.
+class AdmissionTicket {
+ public:
+  AdmissionTicket() = default;
+  AdmissionTicket(AdmissionTicket&& other) noexcept { *this = std::move(other); }
+  AdmissionTicket& operator=(AdmissionTicket&& other) noexcept;
+  ~AdmissionTicket() { Reset(); }
+  void Reset();
+
+ private:
+  friend class Admission;
+  Admission* admission_ = nullptr;
+  int jobs_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+// Whatever runs for a caller and can be ended early.
+class Cancellable {
+ public:
+  virtual ~Cancellable() = default;
+  virtual void Cancel(absl::Status why) = 0;
+  // Where it is now, for the sentence of a passed deadline: "in the queue".
+  virtual absl::string_view Where() = 0;
+};
+
+// Thread-safe. Must outlive its tickets.
+class Admission {
+ public:
+  explicit Admission(const EngineOptions& options);
+
+  // A job of `bytes` device bytes. RESOURCE_EXHAUSTED past a bound, UNAVAILABLE
+  // once closed.
+  absl::StatusOr<AdmissionTicket> AdmitJob(uint64_t bytes);
+  // A matrix transfer: bounded by the store or by its matrix, so it only counts
+  // as under way.
+  absl::StatusOr<AdmissionTicket> AdmitTransfer();
+
+  // What Drain cancels when its time is up.
+  uint64_t Register(std::weak_ptr<Cancellable> running);
+  void Unregister(uint64_t id);
+
+  void Close();
+  // Waits until every ticket came back; false at `deadline`.
+  bool WaitIdle(absl::Time deadline);
+  void CancelAll(const absl::Status& why);
+
+  Gauge jobs() const;
+  Gauge admitted_bytes() const;
+
+ private:
+  friend class AdmissionTicket;
+  void Return(int jobs, uint64_t bytes);
+
+  const uint64_t max_job_bytes_;
+  const uint64_t max_admitted_bytes_;
+  const int max_jobs_;
+  mutable Mutex mutex_;
+  CondVar idle_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  int jobs_ ABSL_GUARDED_BY(mutex_) = 0;
+  int tickets_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<uint64_t, std::weak_ptr<Cancellable>> running_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

@@ -1,0 +1,49 @@
+// What the parts of an engine share.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/base/timer.h"
+#include "server/base/workers.h"
+#include "server/engine/bounds/options.h"
+#include "server/engine/core/admission.h"
+#include "server/engine/core/report.h"
+#include "server/engine/core/scheduler.h"
+#include "server/engine/device/device.h"
+#include "server/engine/store/matrix_memory.h"
+#include "server/engine/store/store.h"
+
+namespace gemmd {
+
+class UploadGroups;
+
+// Torn down from the end, once nothing is under way and the timer was stopped. The
+// devices may still hold leases of ended jobs, so the schedulers outlive them.
+struct EngineCore {
+  EngineOptions options;
+  EngineObserver* observer = nullptr;
+  std::unique_ptr<Admission> admission;
+  std::unique_ptr<QueueLimit> queue_limit;
+  std::vector<std::unique_ptr<Scheduler>> schedulers;  // by device
+  std::vector<std::unique_ptr<Device>> devices;
+  std::unique_ptr<Timer> timer;
+  std::unique_ptr<MatrixStore> store;
+  std::shared_ptr<UploadGroups> uploads;
+  std::unique_ptr<Workers> workers;
+
+  // Healthy devices, the least loaded first: by jobs running and waiting, then
+  // by memory in use.
+  std::vector<size_t> DevicesByLoad() const;
+  // The index of a device of this engine.
+  size_t IndexOf(const Device& device) const;
+
+  // Memory of a device. Replicas that nobody uses make way. RESOURCE_EXHAUSTED where
+  // there is no room even so.
+  absl::StatusOr<DeviceBuffer> Allocate(size_t device_index, size_t bytes, Stay stay);
+  absl::StatusOr<std::shared_ptr<MatrixMemory>> AllocateMatrix(size_t device_index,
+                                                               const Shape& shape, Stay stay);
+};
+
+}  // namespace gemmd

@@ -1,0 +1,30 @@
+#include "server/engine/core/deadline_guard.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+
+void DeadlineGuard::Begin(EngineCore& core, std::weak_ptr<Cancellable> watched,
+                          absl::Time deadline) {
+  MutexLock lock(mutex_);
+  if (ended_) return;
+  registration_ = core.admission->Register(watched);
+  if (deadline == absl::InfiniteFuture()) return;
+  timer_ = core.timer->Schedule(deadline, [watched = std::move(watched)] {
+    const std::shared_ptr<Cancellable> running = watched.lock();
+    if (running == nullptr) return;
+    running->Cancel(
+        absl::DeadlineExceededError(absl::StrCat("the deadline passed ", running->Where())));
+  });
+}
+
+void DeadlineGuard::End(EngineCore& core) {
+  MutexLock lock(mutex_);
+  ended_ = true;
+  if (registration_ != 0) core.admission->Unregister(registration_);
+  if (timer_.sequence != 0) core.timer->Cancel(timer_);
+}
+
+}  // namespace gemmd

@@ -1,0 +1,118 @@
+// Best fit with coalescing: two views of the free pieces, one to find the
+// smallest that is large enough, one to find the last, and a freed piece's neighbours.
+#include "server/engine/device/arena.h"
+
+#include <cassert>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gemmd {
+namespace {
+
+constexpr size_t RoundDown(size_t bytes) { return bytes / Arena::kAlignment * Arena::kAlignment; }
+
+}  // namespace
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  if (this == &other) return *this;
+  Reset();
+  arena_ = std::exchange(other.arena_, nullptr);
+  data_ = std::exchange(other.data_, nullptr);
+  bytes_ = std::exchange(other.bytes_, 0);
+  return *this;
+}
+
+void DeviceBuffer::Reset() {
+  if (data_ == nullptr) return;
+  arena_->Free(data_, bytes_);
+  arena_ = nullptr;
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+Arena::Arena(std::byte* base, size_t bytes) : base_(base), capacity_(RoundDown(bytes)) {
+  MutexLock lock(mutex_);
+  AddFree(0, capacity_);
+}
+
+void Arena::AddFree(size_t offset, size_t bytes) {
+  if (bytes == 0) return;
+  free_by_offset_.emplace(offset, bytes);
+  free_by_size_.emplace(bytes, offset);
+}
+
+std::optional<size_t> Arena::Take(size_t bytes, Stay stay) {
+  // The smallest piece that fits, and of equal ones the first in memory.
+  const auto best = free_by_size_.lower_bound({bytes, 0});
+  if (bytes == 0 || best == free_by_size_.end()) return std::nullopt;
+  auto [piece, begin] = *best;
+  if (stay == Stay::kStaying) {
+    // There is one that fits, so the search ends.
+    auto last = free_by_offset_.rbegin();
+    while (last->second < bytes) ++last;
+    std::tie(begin, piece) = *last;
+  }
+  free_by_offset_.erase(begin);
+  free_by_size_.erase({piece, begin});
+  const size_t rest = piece - bytes;
+  if (stay == Stay::kStaying) {
+    AddFree(begin, rest);
+    return begin + rest;
+  }
+  AddFree(begin + bytes, rest);
+  return begin;
+}
+
+absl::StatusOr<DeviceBuffer> Arena::Allocate(size_t bytes, Stay stay) {
+  MutexLock lock(mutex_);
+  // Compared before rounding up, which could overflow.
+  if (bytes <= capacity_) {
+    const size_t rounded = RoundDown(bytes + kAlignment - 1);
+    if (const std::optional<size_t> offset = Take(rounded, stay); offset.has_value()) {
+      used_ += rounded;
+      return DeviceBuffer(this, base_ + *offset, rounded);
+    }
+  }
+  const size_t largest = free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
+  return absl::ResourceExhaustedError(absl::StrCat("device memory: ", bytes, " bytes asked for, ",
+                                                   capacity_ - used_, " of ", capacity_, " free, ",
+                                                   largest, " in one piece"));
+}
+
+void Arena::Free(std::byte* data, size_t bytes) {
+  MutexLock lock(mutex_);
+  size_t offset = static_cast<size_t>(data - base_);
+  assert(used_ >= bytes && offset + bytes <= capacity_);
+  used_ -= bytes;
+  const auto after = free_by_offset_.lower_bound(offset);
+  if (after != free_by_offset_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == offset) {
+      offset = before->first;
+      bytes += before->second;
+      free_by_size_.erase({before->second, before->first});
+      free_by_offset_.erase(before);
+    }
+  }
+  if (after != free_by_offset_.end() && after->first == offset + bytes) {
+    bytes += after->second;
+    free_by_size_.erase({after->second, after->first});
+    free_by_offset_.erase(after);
+  }
+  AddFree(offset, bytes);
+}
+
+size_t Arena::used() const {
+  MutexLock lock(mutex_);
+  return used_;
+}
+
+size_t Arena::largest_free() const {
+  MutexLock lock(mutex_);
+  return free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,41 @@
+// The completion thread of a device whose streams say themselves when work has
+// ended.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <thread>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "server/base/mutex.h"
+
+namespace gemmd {
+
+using CompletionCallback = absl::AnyInvocable<void(absl::Status)>;
+
+// Runs callbacks on a thread of its own, in the order of the posts. Thread-safe.
+class CompletionQueue {
+ public:
+  explicit CompletionQueue(std::string thread_name);
+  // Runs what was posted, then ends the thread.
+  ~CompletionQueue();
+
+  // Calls `done(status)` soon.
+  void Post(CompletionCallback done, absl::Status status);
+
+ private:
+  struct Entry {
+    CompletionCallback done;
+    absl::Status status;
+  };
+  void Run();
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace gemmd

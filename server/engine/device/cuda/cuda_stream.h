@@ -1,0 +1,68 @@
+// A stream of a CUDA device.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gemm/libraries.h"
+#include "server/base/mutex.h"
+#include "server/engine/device/completion_poller.h"
+#include "server/engine/device/cuda/cuda_events.h"
+#include "server/engine/device/cuda/cuda_status.h"
+#include "server/engine/device/device.h"
+
+namespace gemmd {
+
+// What the streams of one device share. All of it outlives them.
+struct CudaStreamContext {
+  int device = 0;
+  CudaHealth* health = nullptr;
+  CudaEventPool* marks = nullptr;  // without timing, for Notify
+  CompletionPoller* poller = nullptr;
+};
+
+class CudaStream final : public Stream {
+ public:
+  // `channel` is the poller's. `with_libraries`: can launch kernels.
+  static absl::StatusOr<std::unique_ptr<CudaStream>> Create(const CudaStreamContext& context,
+                                                            int channel, bool with_libraries);
+  // Waits for the work enqueued so far.
+  ~CudaStream() override;
+
+  absl::Status Upload(const std::byte* staging, const Pitched& to, size_t offset,
+                      size_t bytes) override;
+  absl::Status Download(const Pitched& from, size_t offset, size_t bytes,
+                        std::byte* staging) override;
+  absl::Status CopyFrom(const Device& device, const std::byte* from, std::byte* to,
+                        size_t bytes) override;
+  absl::Status Generate(const gemm::GeneratorSpec& spec,
+                        const gemm::GeneratorTarget& target) override;
+  absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
+                      const gemm::Operands& operands, gemm::Workspace workspace,
+                      const gemm::LaunchParams& params, Event* staged) override;
+  absl::Status Record(Event& event) override;
+  absl::Status Wait(const Event& event) override;
+  void Notify(CompletionCallback done) override;
+
+ private:
+  CudaStream(const CudaStreamContext& context, int channel, cudaStream_t stream)
+      : context_(context), channel_(channel), stream_(stream) {}
+
+  // Makes the device current; UNAVAILABLE where it is lost.
+  absl::Status Begin() const;
+  absl::Status CheckComputes() const;
+  // What the kernel library said of work it enqueued, or the loss of the device.
+  absl::Status FromKernels(absl::Status status) const;
+
+  const CudaStreamContext context_;
+  const int channel_;
+  const cudaStream_t stream_;
+  std::shared_ptr<gemm::Libraries> libraries_;
+  // Marks reach the poller in the order they were recorded in.
+  Mutex notify_mutex_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,69 @@
+#include "server/engine/device/device_kinds.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/engine/device/host/host_device.h"
+#if GEMM_HAS_CUDA
+#include "server/engine/device/cuda/cuda_device.h"
+#endif
+
+namespace gemmd {
+namespace {
+
+constexpr DeviceKind kKinds[] = {
+#if GEMM_HAS_CUDA
+    {.name = "cuda", .title = "CUDA", .count = CudaDeviceCount, .create = CudaDevice::Create},
+#else
+    {.name = "cuda", .title = "CUDA"},
+#endif
+    {.name = "host",
+     .title = "host",
+     .max_made = 64,
+     .create = HostDevice::Create,
+     .share = ShareHostCores},
+};
+
+}  // namespace
+
+absl::Span<const DeviceKind> DeviceKinds() { return kKinds; }
+
+int DeviceCount(absl::string_view kind) {
+  for (const DeviceKind& one : kKinds) {
+    if (one.name == kind && one.count != nullptr) return one.count();
+  }
+  return 0;
+}
+
+absl::StatusOr<std::unique_ptr<Device>> CreateDevice(absl::string_view kind, int index,
+                                                     const EngineOptions& options) {
+  EngineOptions one = options;
+  one.devices = absl::StrCat(kind, ":", index);
+  for (const DeviceKind& row : kKinds) {
+    if (row.name != kind) continue;
+    if (absl::Status status = CheckDeviceOptions(options); !status.ok()) return status;
+    if (row.max_made > 0) return row.create(index, options);
+    absl::StatusOr<DeviceSpec> spec = ParseDeviceSpec(one.devices, kKinds);
+    if (!spec.ok()) return spec.status();
+    return row.create(index, options);
+  }
+  return ParseDeviceSpec(one.devices, kKinds).status();
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Device>>> CreateDevices(const EngineOptions& options) {
+  absl::StatusOr<DeviceSpec> spec = ParseDeviceSpec(options.devices, kKinds);
+  if (!spec.ok()) return spec.status();
+  if (absl::Status status = CheckDeviceOptions(options); !status.ok()) return status;
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const int index : spec->indices) {
+    absl::StatusOr<std::unique_ptr<Device>> device = spec->kind->create(index, options);
+    if (!device.ok()) return device.status();
+    devices.push_back(*std::move(device));
+  }
+  if (spec->kind->share != nullptr) {
+    spec->kind->share(static_cast<int>(devices.size()), options);
+  }
+  return devices;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,121 @@
+// Builds a host device, and keeps its events.
+#include "server/engine/device/host/host_device.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace gemmd {
+namespace {
+
+constexpr size_t kDefaultMemoryBytes = 2 * kGiB;
+
+// The processor as Linux names it.
+std::string ProcessorName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    if (const size_t colon = line.find(':'); colon != std::string::npos) {
+      return std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)));
+    }
+  }
+  return "host";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> HostDevice::Create(int index,
+                                                           const EngineOptions& options) {
+  std::unique_ptr<HostDevice> device(new HostDevice);
+  const size_t memory_bytes =
+      options.device_memory_bytes != 0 ? options.device_memory_bytes : kDefaultMemoryBytes;
+  const size_t block_bytes = options.staging_block_bytes;
+  const size_t blocks = options.staging_bytes / block_bytes;
+
+  absl::StatusOr<std::byte*> memory = device->Map(memory_bytes);
+  if (!memory.ok()) return memory.status();
+  device->memory_ = std::make_unique<Arena>(*memory, memory_bytes);
+  for (auto* pool : {&device->upload_staging_, &device->download_staging_}) {
+    absl::StatusOr<std::byte*> staging = device->Map(blocks * block_bytes);
+    if (!staging.ok()) return staging.status();
+    *pool = std::make_unique<StagingPool>(*staging, block_bytes, blocks);
+  }
+
+  const std::string name = absl::StrCat("host:", index);
+  device->info_ = {.name = name,
+                   .model = ProcessorName(),
+                   .caps = {.target = gemm::Target::kHost},
+                   .memory_bytes = device->memory_->capacity()};
+  device->completions_ = std::make_unique<CompletionQueue>(absl::StrCat(name, "-done"));
+  CompletionQueue& completions = *device->completions_;
+  device->upload_stream_ = std::make_unique<HostStream>(absl::StrCat(name, "-up"),
+                                                        HostStream::Use::kCopies, completions);
+  device->download_stream_ = std::make_unique<HostStream>(absl::StrCat(name, "-down"),
+                                                          HostStream::Use::kCopies, completions);
+  for (int i = 0; i < options.streams_per_device; ++i) {
+    device->compute_streams_.push_back(std::make_unique<HostStream>(
+        absl::StrCat(name, "-", i), HostStream::Use::kCompute, completions));
+  }
+  return device;
+}
+
+HostDevice::~HostDevice() {
+  // Streams before the completion thread they post to, and both before the
+  // memory they work on. A stream that waits for another's event gets it: each
+  // runs its queue down before its thread ends.
+  compute_streams_.clear();
+  upload_stream_.reset();
+  download_stream_.reset();
+  completions_.reset();
+}
+
+absl::StatusOr<std::byte*> HostDevice::Map(size_t bytes) {
+  absl::StatusOr<HostMapping> mapping = HostMapping::Create(bytes);
+  if (!mapping.ok()) return mapping.status();
+  mappings_.push_back(*std::move(mapping));
+  return mappings_.back().data();
+}
+
+EventPtr HostDevice::AcquireEvent() {
+  std::unique_ptr<HostEvent> event;
+  {
+    MutexLock lock(mutex_);
+    if (!events_.empty()) {
+      event = std::move(events_.back());
+      events_.pop_back();
+    }
+  }
+  if (event == nullptr) event = std::make_unique<HostEvent>();
+  return EventPtr(event.release(), EventRecycler{this});
+}
+
+void HostDevice::RecycleEvent(Event* event) {
+  std::unique_ptr<HostEvent> recycled(static_cast<HostEvent*>(event));
+  recycled->set_mark(nullptr);
+  MutexLock lock(mutex_);
+  events_.push_back(std::move(recycled));
+}
+
+absl::Duration HostDevice::Elapsed(const Event& from, const Event& to) {
+  const auto first = static_cast<const HostEvent&>(from).mark();
+  const auto last = static_cast<const HostEvent&>(to).mark();
+  if (first == nullptr || last == nullptr || !first->reached() || !last->reached()) {
+    return absl::ZeroDuration();
+  }
+  return absl::FromChrono(last->time() - first->time());
+}
+
+void ShareHostCores(int devices, const EngineOptions& options) {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int streams = devices * options.streams_per_device;
+  openblas_set_num_threads(std::max(1, cores / std::max(1, streams)));
+}
+
+}  // namespace gemmd

@@ -1,0 +1,46 @@
+// The host as a device: threads for streams, ordinary memory for the device's.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/base/mutex.h"
+#include "server/engine/device/completion_queue.h"
+#include "server/engine/device/device.h"
+#include "server/engine/device/host/host_memory.h"
+#include "server/engine/device/host/host_stream.h"
+
+namespace gemmd {
+
+class HostDevice final : public Device {
+ public:
+  // RESOURCE_EXHAUSTED where the memory cannot be had. `options` are ones that
+  // CheckDeviceOptions accepts.
+  static absl::StatusOr<std::unique_ptr<Device>> Create(int index, const EngineOptions& options);
+  // Waits for the work enqueued so far.
+  ~HostDevice() override;
+
+  EventPtr AcquireEvent() override;
+  absl::Duration Elapsed(const Event& from, const Event& to) override;
+  absl::Status Health() const override { return absl::OkStatus(); }
+  // The mappings made at start.
+  int64_t driver_allocations() const override { return static_cast<int64_t>(mappings_.size()); }
+
+ private:
+  HostDevice() = default;
+  void RecycleEvent(Event* event) override;
+  absl::StatusOr<std::byte*> Map(size_t bytes);
+
+  std::vector<HostMapping> mappings_;
+  std::unique_ptr<CompletionQueue> completions_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<HostEvent>> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Gives each stream of the devices, all of which may compute at once, its part of the
+// cores, where kernels use threads of their own. For the whole process.
+void ShareHostCores(int devices, const EngineOptions& options);
+
+}  // namespace gemmd

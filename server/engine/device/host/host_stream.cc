@@ -1,0 +1,158 @@
+// Every call becomes a closure on the stream's thread.
+#include "server/engine/device/host/host_stream.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "gemm/run.h"
+#include "server/base/thread_name.h"
+#include "server/engine/device/copy_plan.h"
+
+namespace gemmd {
+namespace {
+
+void CopyLines(std::byte* to, size_t to_pitch, const std::byte* from, size_t from_pitch,
+               const CopyRect& rect) {
+  for (size_t line = 0; line < rect.height; ++line) {
+    std::memcpy(to + line * to_pitch, from + line * from_pitch, rect.width);
+  }
+}
+
+}  // namespace
+
+void HostMark::Reach() {
+  MutexLock lock(mutex_);
+  time_ = Clock::now();
+  reached_ = true;
+  changed_.NotifyAll();
+}
+
+void HostMark::AwaitReached() {
+  MutexLock lock(mutex_);
+  while (!reached_) changed_.Wait(mutex_);
+}
+
+bool HostMark::reached() const {
+  MutexLock lock(mutex_);
+  return reached_;
+}
+
+HostMark::Clock::time_point HostMark::time() const {
+  MutexLock lock(mutex_);
+  return time_;
+}
+
+HostStream::HostStream(const std::string& thread_name, Use use, CompletionQueue& completions)
+    : use_(use), completions_(completions), thread_([this, thread_name] {
+        SetThreadName(thread_name);
+        Run();
+      }) {}
+
+HostStream::~HostStream() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.NotifyOne();
+  thread_.join();
+}
+
+void HostStream::Enqueue(Work work) {
+  {
+    MutexLock lock(mutex_);
+    work_.push_back(std::move(work));
+  }
+  changed_.NotifyOne();
+}
+
+void HostStream::Run() {
+  while (true) {
+    Work work;
+    {
+      MutexLock lock(mutex_);
+      while (work_.empty() && !stopping_) changed_.Wait(mutex_);
+      if (work_.empty()) return;
+      work = std::move(work_.front());
+      work_.pop_front();
+    }
+    work();
+  }
+}
+
+absl::Status HostStream::Upload(const std::byte* staging, const Pitched& to, size_t offset,
+                                size_t bytes) {
+  if (absl::Status status = CheckRange(to, offset, bytes); !status.ok()) return status;
+  Enqueue([=] {
+    for (const CopyRect& rect : PlanCopy(to, offset, bytes)) {
+      CopyLines(to.data + rect.matrix_offset, rect.matrix_pitch, staging + rect.dense_offset,
+                rect.dense_pitch, rect);
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostStream::Download(const Pitched& from, size_t offset, size_t bytes,
+                                  std::byte* staging) {
+  if (absl::Status status = CheckRange(from, offset, bytes); !status.ok()) return status;
+  Enqueue([=] {
+    for (const CopyRect& rect : PlanCopy(from, offset, bytes)) {
+      CopyLines(staging + rect.dense_offset, rect.dense_pitch, from.data + rect.matrix_offset,
+                rect.matrix_pitch, rect);
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostStream::CheckComputes() const {
+  if (use_ == Use::kCompute) return absl::OkStatus();
+  return absl::InternalError("a shared stream only copies: its errors would have no owner");
+}
+
+absl::Status HostStream::Generate(const gemm::GeneratorSpec& spec,
+                                  const gemm::GeneratorTarget& target) {
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
+  if (absl::Status status = gemm::CheckGenerated(target.type); !status.ok()) return status;
+  Enqueue([this, spec, target] { Remember(gemm::GenerateHost(spec, target)); });
+  return absl::OkStatus();
+}
+
+absl::Status HostStream::Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
+                                const gemm::Operands& operands, gemm::Workspace workspace,
+                                const gemm::LaunchParams& params, Event*) {
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
+  if (kernel.target != gemm::Target::kHost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel ", kernel.name, " does not run on the host"));
+  }
+  Enqueue([this, &kernel, problem, operands, workspace, params] {
+    Remember(gemm::RunProduct(
+        kernel,
+        {.problem = problem, .operands = operands, .workspace = workspace, .params = params}));
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostStream::Record(Event& event) {
+  auto mark = std::make_shared<HostMark>();
+  static_cast<HostEvent&>(event).set_mark(mark);
+  Enqueue([mark = std::move(mark)] { mark->Reach(); });
+  return absl::OkStatus();
+}
+
+absl::Status HostStream::Wait(const Event& event) {
+  // The mark was enqueued before this call, on a stream that waits only for
+  // marks enqueued earlier still: no cycle.
+  if (auto mark = static_cast<const HostEvent&>(event).mark(); mark != nullptr) {
+    Enqueue([mark = std::move(mark)] { mark->AwaitReached(); });
+  }
+  return absl::OkStatus();
+}
+
+void HostStream::Notify(CompletionCallback done) {
+  Enqueue([this, done = std::move(done)]() mutable {
+    completions_.Post(std::move(done), std::exchange(first_error_, absl::OkStatus()));
+  });
+}
+
+}  // namespace gemmd

@@ -1,0 +1,149 @@
+#include "server/engine/job/dispatcher.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gemm/catalogue.h"
+#include "gemm/quote.h"
+
+namespace gemmd {
+namespace {
+
+bool SameStorage(const gemm::Types& x, const gemm::Types& y) {
+  return x.a == y.a && x.b == y.b && x.d == y.d;
+}
+
+std::string Describe(const gemm::Types& types) {
+  return absl::StrCat("a=", gemm::Name(types.a), ", b=", gemm::Name(types.b),
+                      ", result=", gemm::Name(types.d), ", compute=", gemm::Name(types.compute));
+}
+
+bool IsInteger(gemm::DType type) {
+  switch (type) {
+    case gemm::DType::kS8:
+    case gemm::DType::kS32:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// No kernel of the catalogue, or of the family, takes the types.
+absl::Status NoKernelFor(const gemm::Types& types, absl::string_view family) {
+  const std::string who = family.empty()
+                              ? "no kernel of this server"
+                              : absl::StrCat("no kernel of family ", gemm::Quoted(family));
+  if (family.empty() && (IsInteger(types.a) || IsInteger(types.b) || IsInteger(types.d))) {
+    return absl::UnimplementedError(
+        absl::StrCat(who, " takes integer types yet: ", Describe(types)));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      who, " takes ", Describe(types), "; ListKernels gives the combinations that are taken"));
+}
+
+// The types the kernel is to run with: the ones asked for, or, where the caller
+// left the compute mode open, the kernel's own mode for that storage.
+std::optional<gemm::Types> TypesFor(const gemm::Kernel& kernel, const gemm::Types& types,
+                                    bool compute_given) {
+  const gemm::Types* other = nullptr;
+  for (const gemm::Types& taken : kernel.types) {
+    if (taken == types) return taken;
+    if (!compute_given && other == nullptr && SameStorage(taken, types)) other = &taken;
+  }
+  if (other == nullptr) return std::nullopt;
+  return *other;
+}
+
+absl::StatusOr<KernelPick> Finish(const gemm::Kernel& kernel, const gemm::Types& types,
+                                  const KernelRequest& request, std::string reason) {
+  absl::StatusOr<gemm::LaunchParams> params = gemm::ResolveParams(kernel, request.params);
+  if (!params.ok()) return params.status();
+  KernelPick pick;
+  pick.kernel = &kernel;
+  pick.params = *params;
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    pick.named_params[std::string(kernel.params[i].name)] = (*params)[i];
+  }
+  pick.compute = types.compute;
+  pick.reason = std::move(reason);
+  return pick;
+}
+
+// `why` the kernel cannot do what the request asks, with the nearest that can.
+absl::Status WithNearest(const absl::Status& why, const gemm::Kernel& kernel,
+                         const KernelRequest& request, const gemm::Types& types, bool compute_given,
+                         const gemm::DeviceCaps& device) {
+  const gemm::Kernel* const nearest = gemm::NearestKernel(kernel, [&](const gemm::Kernel& other) {
+    return gemm::RunsOn(other, device) && TypesFor(other, types, compute_given).has_value() &&
+           gemm::ResolveParams(other, request.params).ok();
+  });
+  if (nearest == nullptr) return why;
+  return absl::Status(
+      why.code(), absl::StrCat(why.message(), "; the nearest kernel that can is ", nearest->name));
+}
+
+absl::StatusOr<KernelPick> PickByName(const KernelRequest& request, const gemm::Types& types,
+                                      bool compute_given, const gemm::DeviceCaps& device) {
+  const absl::StatusOr<const gemm::Kernel*> found = gemm::FindKernel(request.name);
+  if (!found.ok()) return found.status();
+  const gemm::Kernel& kernel = **found;
+  const std::optional<gemm::Types> taken = TypesFor(kernel, types, compute_given);
+  absl::Status refused = gemm::CheckDevice(kernel, device);
+  if (refused.ok() && !taken.has_value()) refused = gemm::CheckTypes(kernel, types);
+  if (refused.ok()) {
+    absl::StatusOr<KernelPick> pick = Finish(kernel, *taken, request, "chosen by name");
+    if (pick.ok()) return pick;
+    refused = pick.status();
+  }
+  return WithNearest(refused, kernel, request, types, compute_given, device);
+}
+
+absl::StatusOr<KernelPick> PickBest(const KernelRequest& request, const gemm::Types& types,
+                                    const gemm::DeviceCaps& device) {
+  if (!request.params.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel.params has ", gemm::Quoted(request.params.begin()->first),
+                     ", but launch parameters need a kernel chosen by kernel.name"));
+  }
+  const auto& families = gemm::Families();
+  if (!request.family.empty() && std::find(families.begin(), families.end(),
+                                           absl::string_view(request.family)) == families.end()) {
+    return absl::NotFoundError(absl::StrCat("kernel.family is ", gemm::Quoted(request.family),
+                                            ", but the families are ",
+                                            absl::StrJoin(families, ", ")));
+  }
+  const gemm::Kernel* best = nullptr;
+  int eligible = 0;
+  const gemm::Kernel* elsewhere = nullptr;  // takes the types, but not on this device
+  for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+    if (!request.family.empty() && kernel->family != request.family) continue;
+    if (!gemm::Takes(*kernel, types)) continue;
+    if (!gemm::RunsOn(*kernel, device)) {
+      elsewhere = kernel;
+      continue;
+    }
+    ++eligible;
+    if (best == nullptr || kernel->auto_rank > best->auto_rank) best = kernel;
+  }
+  if (best == nullptr) {
+    return elsewhere == nullptr ? NoKernelFor(types, request.family)
+                                : gemm::CheckDevice(*elsewhere, device);
+  }
+  const std::string of = request.family.empty() ? "" : absl::StrCat(" of family ", request.family);
+  return Finish(*best, types, request,
+                absl::StrCat("auto: ranked first of ", eligible, " eligible kernels", of));
+}
+
+}  // namespace
+
+absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
+                                      bool compute_given, const gemm::DeviceCaps& device) {
+  if (!request.name.empty() && request.name != "auto") {
+    return PickByName(request, types, compute_given, device);
+  }
+  return PickBest(request, types, device);
+}
+
+}  // namespace gemmd

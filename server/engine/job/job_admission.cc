@@ -1,0 +1,291 @@
+#include "server/engine/job/job_admission.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/clock.h"
+#include "server/engine/transfer/replica_copy.h"
+
+namespace gemmd {
+namespace {
+
+const OperandSpec* SpecOf(const JobSpec& spec, Role role) {
+  switch (role) {
+    case Role::kA:
+      return &spec.a;
+    case Role::kB:
+      return &spec.b;
+    case Role::kC:
+      return spec.c.has_value() ? &*spec.c : nullptr;
+    case Role::kBias:
+      return spec.bias.has_value() ? &*spec.bias : nullptr;
+  }
+  return nullptr;
+}
+
+// Finds a resident operand, and takes hold of it.
+absl::StatusOr<Shape> HoldResident(EngineCore& core, const OperandSpec& operand,
+                                   absl::string_view name, JobInput& input) {
+  absl::StatusOr<MatrixPin> pin = core.store->Pin(std::get<FromResident>(operand.source).key);
+  if (!pin.ok()) {
+    return absl::Status(pin.status().code(), absl::StrCat(name, ": ", pin.status().message()));
+  }
+  input.pin = *std::move(pin);
+  input.memory = input.pin.memory();
+  const Shape& shape = input.memory->shape;
+  if (operand.shape.has_value() && !(*operand.shape == shape)) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ".shape is ", ToString(*operand.shape),
+                                                   ", but the resident matrix is ", ToString(shape),
+                                                   ": leave the shape out"));
+  }
+  return shape;
+}
+
+absl::StatusOr<Shape> ResolveOperand(EngineCore& core, const OperandSpec& operand, Role role,
+                                     JobInput& input) {
+  const absl::string_view name = Name(role);
+  if (std::holds_alternative<FromResident>(operand.source)) {
+    return HoldResident(core, operand, name, input);
+  }
+  if (!operand.shape.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ".shape is missing: only a resident matrix brings its own"));
+  }
+  Shape shape = *operand.shape;
+  absl::Status status = CheckShape(shape, absl::StrCat(name, ".shape"));
+  if (!status.ok()) return status;
+  // Of one row, either order is the same bytes.
+  if (role == Role::kBias && shape.rows == 1) shape.column_major = false;
+  if (const auto* generated = std::get_if<FromGenerator>(&operand.source)) {
+    status = CheckGenerator(shape, absl::StrCat(name, ".generator"));
+    if (!status.ok()) return status;
+    input.generator = generated->spec;
+  } else {
+    input.payload = true;
+  }
+  return shape;
+}
+
+// What the job's resident operands on other devices come to that have no replica on
+// this one.
+uint64_t MissingBytes(const EngineCore& core, const JobHoldings& holdings, size_t device_index) {
+  const Device* device = core.devices[device_index].get();
+  std::set<const MatrixMemory*> missing;  // an operand may be two at once
+  for (const JobInput& input : holdings.inputs) {
+    if (!input.pin || input.pin.memory()->device == device) continue;
+    if (!core.store->HasReplica(input.pin, device_index)) missing.insert(input.pin.memory().get());
+  }
+  uint64_t bytes = 0;
+  for (const MatrixMemory* memory : missing) bytes += memory->shape.pitched_bytes();
+  return bytes;
+}
+
+// The devices that may take the job, the best first. Without resident operands all
+// healthy ones, by load. Else those that hold one: first those with a free stream, of
+// these the one where the least is missing, and of equal ones the least loaded. So the
+// smaller operand moves, and a busy device shares its jobs with one that holds another
+// of their operands.
+absl::StatusOr<std::vector<size_t>> Candidates(const EngineCore& core,
+                                               const JobHoldings& holdings) {
+  std::set<size_t> holders;
+  for (const JobInput& input : holdings.inputs) {
+    if (!input.pin) continue;
+    const Device& holder = *input.pin.memory()->device;
+    const absl::Status health = holder.Health();
+    if (!health.ok()) return health;
+    holders.insert(core.IndexOf(holder));
+  }
+  std::vector<size_t> devices = core.DevicesByLoad();
+  if (devices.empty()) return absl::UnavailableError("no device of this server is healthy");
+  if (holders.empty()) return devices;
+  std::vector<std::tuple<bool, uint64_t, size_t>> ranked;  // busy, missing, place by load
+  for (size_t place = 0; place < devices.size(); ++place) {
+    const size_t i = devices[place];
+    if (holders.count(i) == 0) continue;
+    const Gauge streams = core.schedulers[i]->streams();
+    ranked.emplace_back(streams.used == streams.limit, MissingBytes(core, holdings, i), place);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<size_t> best;
+  for (const auto& [busy, missing, place] : ranked) best.push_back(devices[place]);
+  return best;
+}
+
+// Takes hold of the replicas that stand in for operands on other devices.
+absl::Status HoldReplicas(EngineCore& core, size_t device_index, JobHoldings& holdings) {
+  const Device* device = core.devices[device_index].get();
+  for (const Role role : kRoles) {
+    JobInput& input = holdings[role];
+    if (!input.pin || input.pin.memory()->device == device) continue;
+    absl::StatusOr<ReplicaPin> replica = PinReplica(core, input.pin, device_index);
+    if (!replica.ok()) {
+      return absl::Status(
+          replica.status().code(),
+          absl::StrCat(Name(role), ": its copy from ", input.pin.memory()->device->info().name,
+                       " to ", device->info().name, ": ", replica.status().message()));
+    }
+    input.replica = *std::move(replica);
+    input.memory = input.replica.replica().memory();
+  }
+  return absl::OkStatus();
+}
+
+// In place where C is the job's own: D then takes its memory.
+bool ResultReplacesC(const JobHoldings& holdings) {
+  const JobInput& c = holdings.inputs[static_cast<size_t>(Role::kC)];
+  return c.payload || c.generator.has_value();
+}
+
+// Where the result is kept its memory stays, so what it replaces does.
+Stay StayOf(const AdmittedJob& job, Role role) {
+  return role == Role::kC && job.spec.keep_result.has_value() ? Stay::kStaying : Stay::kPassing;
+}
+
+absl::Status AllocateInputs(EngineCore& core, const OperandShapes& shapes, AdmittedJob& job) {
+  for (const Role role : kRoles) {
+    JobInput& input = (*job.holdings)[role];
+    if (!input.payload && !input.generator.has_value()) continue;
+    absl::StatusOr<std::shared_ptr<MatrixMemory>> memory =
+        core.AllocateMatrix(job.device_index, *shapes[role], StayOf(job, role));
+    if (!memory.ok()) return memory.status();
+    input.memory = *std::move(memory);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob& job,
+                      uint64_t workspace_bytes) {
+  Device& device = *core.devices[job.device_index];
+  JobHoldings& holdings = *job.holdings;
+  absl::Status status = HoldReplicas(core, job.device_index, holdings);
+  if (status.ok()) status = AllocateInputs(core, shapes, job);
+  if (!status.ok()) return status;
+  if (ResultReplacesC(holdings)) {
+    holdings.result = holdings[Role::kC].memory;
+  } else {
+    absl::StatusOr<std::shared_ptr<MatrixMemory>> result =
+        core.AllocateMatrix(job.device_index, job.plan.result,
+                            job.spec.keep_result.has_value() ? Stay::kStaying : Stay::kPassing);
+    if (!result.ok()) return result.status();
+    holdings.result = *std::move(result);
+  }
+  if (workspace_bytes > 0) {
+    absl::StatusOr<DeviceBuffer> workspace =
+        core.Allocate(job.device_index, workspace_bytes, Stay::kPassing);
+    if (!workspace.ok()) return workspace.status();
+    holdings.workspace = *std::move(workspace);
+  }
+  if (job.spec.keep_result.has_value()) {
+    absl::StatusOr<StoreReservation> room = core.store->Reserve(
+        job.device_index, job.plan.result.pitched_bytes(), *job.spec.keep_result);
+    if (!room.ok()) return room.status();
+    holdings.room = *std::move(room);
+  }
+  holdings.upload_begin = device.AcquireEvent();
+  holdings.kernel_begin = device.AcquireEvent();
+  if (workspace_bytes > 0) holdings.staged = device.AcquireEvent();
+  holdings.kernel_end = device.AcquireEvent();
+  holdings.download_end = device.AcquireEvent();
+  return absl::OkStatus();
+}
+
+// Picks the kernel on one device and reserves everything there.
+absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t device_index,
+                     AdmittedJob& job) {
+  job.device_index = device_index;
+  gemm::Problem& problem = job.plan.problem;
+  absl::StatusOr<KernelPick> pick =
+      PickKernel(job.spec.kernel, problem.types, job.spec.compute.has_value(),
+                 core.devices[device_index]->info().caps);
+  if (!pick.ok()) return pick.status();
+  problem.types.compute = pick->compute;
+  job.pick = *std::move(pick);
+  const auto workspace = job.pick.kernel->workspace_bytes;
+  const uint64_t workspace_bytes = workspace == nullptr ? 0 : workspace(problem);
+
+  uint64_t bytes = workspace_bytes;
+  if (!ResultReplacesC(*job.holdings)) bytes += job.plan.result.pitched_bytes();
+  for (const Role role : kRoles) {
+    const JobInput& input = (*job.holdings)[role];
+    if (input.payload || input.generator.has_value()) bytes += shapes[role]->pitched_bytes();
+  }
+  absl::Status wait = core.schedulers[device_index]->CheckWait();
+  if (!wait.ok()) return wait;
+  absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitJob(bytes);
+  if (!ticket.ok()) return ticket.status();
+  job.holdings->ticket = *std::move(ticket);
+  return Allocate(core, shapes, job, workspace_bytes);
+}
+
+// Gives back what a device that could not take the job had reserved.
+void Unreserve(JobHoldings& holdings) {
+  for (JobInput& input : holdings.inputs) {
+    input.replica = ReplicaPin();
+    if (input.pin) {
+      input.memory = input.pin.memory();
+    } else {
+      input.memory.reset();
+    }
+  }
+  holdings.result.reset();
+  holdings.workspace.Reset();
+  holdings.room = StoreReservation();
+  holdings.ticket.Reset();
+}
+
+}  // namespace
+
+void ReleaseResidents(EngineCore& core, const JobSpec& spec, JobHoldings& holdings) {
+  for (const Role role : kRoles) {
+    const OperandSpec* operand = SpecOf(spec, role);
+    if (operand == nullptr) continue;
+    const auto* resident = std::get_if<FromResident>(&operand->source);
+    if (resident != nullptr && resident->release) core.store->Forget(holdings[role].pin);
+  }
+}
+
+absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
+  if (spec.deadline <= SteadyNow()) {
+    return absl::DeadlineExceededError("the deadline passed before the job was admitted");
+  }
+  if (!spec.stream_result && !spec.keep_result.has_value()) {
+    return absl::InvalidArgumentError(
+        "result asks for neither stream nor keep: the product would be lost");
+  }
+  AdmittedJob job;
+  job.holdings = std::make_shared<JobHoldings>();
+  OperandShapes shapes;
+  for (const Role role : kRoles) {
+    const OperandSpec* operand = SpecOf(spec, role);
+    if (operand == nullptr) continue;
+    absl::StatusOr<Shape> shape = ResolveOperand(core, *operand, role, (*job.holdings)[role]);
+    if (!shape.ok()) return shape.status();
+    shapes[role] = *shape;
+    if ((*job.holdings)[role].payload) job.payload_bytes += shape->dense_bytes();
+  }
+  absl::StatusOr<Plan> plan = MakePlan(spec, shapes);
+  if (!plan.ok()) return plan.status();
+  if (const auto check = std::exchange(spec.check_result, nullptr)) {
+    if (absl::Status status = check(plan->result); !status.ok()) return status;
+  }
+  job.plan = *plan;
+  job.spec = std::move(spec);
+
+  absl::StatusOr<std::vector<size_t>> candidates = Candidates(core, *job.holdings);
+  if (!candidates.ok()) return candidates.status();
+  absl::Status status;
+  for (const size_t device_index : *candidates) {
+    job.plan.problem.types = plan->problem.types;
+    status = Reserve(core, shapes, device_index, job);
+    if (status.ok()) break;
+    Unreserve(*job.holdings);
+  }
+  if (!status.ok()) return status;
+  return job;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,58 @@
+// Everything that is decided and reserved before a job's first payload byte is
+// held: its operands, device, kernel, memory, and its share of the bounds.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "server/engine/core/core.h"
+#include "server/engine/job/dispatcher.h"
+#include "server/engine/job/job.h"
+#include "server/engine/job/plan.h"
+#include "server/engine/store/matrix_memory.h"
+#include "server/engine/store/store.h"
+
+namespace gemmd {
+
+// One operand of an admitted job.
+struct JobInput {
+  std::shared_ptr<MatrixMemory> memory;  // null: the job has no such operand
+  MatrixPin pin;                         // for a resident one
+  ReplicaPin replica;  // where that lies on another device: `memory` is the replica's
+  std::optional<gemm::GeneratorSpec> generator;
+  bool payload = false;  // its bytes come through Append
+};
+
+// What a job holds of the engine. Shared by the job and the device work under
+// way, so that a job that ends early keeps its memory just until the device has
+// let go of it.
+struct JobHoldings {
+  AdmissionTicket ticket;  // first, so that it goes last
+  std::array<JobInput, kRoleCount> inputs;
+  std::shared_ptr<MatrixMemory> result;
+  DeviceBuffer workspace;
+  StoreReservation room;  // for a result that is kept
+  EventPtr upload_begin, kernel_begin, staged, kernel_end, download_end;
+
+  JobInput& operator[](Role role) { return inputs[static_cast<size_t>(role)]; }
+};
+
+struct AdmittedJob {
+  JobSpec spec;
+  Plan plan;
+  KernelPick pick;
+  size_t device_index = 0;
+  uint64_t payload_bytes = 0;  // that Append will bring
+  std::shared_ptr<JobHoldings> holdings;
+};
+
+// The codes are those of Engine::Admit.
+absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec);
+
+// Deletes the resident operands that the job is to release; `holdings` still has
+// them.
+void ReleaseResidents(EngineCore& core, const JobSpec& spec, JobHoldings& holdings);
+
+}  // namespace gemmd

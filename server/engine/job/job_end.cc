@@ -1,0 +1,161 @@
+// The second half of JobImpl: from the kernel's end to the job's.
+#include <algorithm>
+#include <utility>
+
+#include "gemm/scalars.h"
+#include "server/base/clock.h"
+#include "server/engine/job/job_impl.h"
+
+namespace gemmd {
+
+void JobImpl::OnComputed(absl::Status status, std::shared_ptr<JobHoldings> holdings,
+                         StagingBlock result_block) {
+  if (!status.ok()) {
+    holdings.reset();
+    return Fail(std::move(status));
+  }
+  DownloadTimes times;
+  {
+    MutexLock lock(mutex_);
+    if (holdings_ == nullptr) return;
+    PhaseDurations& phases = report_.phases;
+    phases.host_to_device = UploadTime(*holdings);
+    phases.kernel = device().Elapsed(*holdings->kernel_begin, *holdings->kernel_end);
+    if (holdings->staged != nullptr) {
+      phases.transpose = device().Elapsed(*holdings->kernel_begin, *holdings->staged);
+    }
+    // Without a product there is no speed to speak of.
+    const gemm::Problem& problem = admitted_.plan.problem;
+    report_.flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem);
+    report_.bytes_in = admitted_.payload_bytes;
+    where_ = "while the result was sent";
+    if (result_block) {
+      times.device_to_host = device().Elapsed(*holdings->kernel_end, *holdings->download_end);
+    }
+    for (const auto& upload : uploads_) {
+      if (upload != nullptr) upload->Abort();  // lets go of its operand
+    }
+  }
+  // The operands have served; a resident one may be deleted for good by now.
+  for (JobInput& input : holdings->inputs) input = JobInput();
+  holdings->workspace.Reset();
+  if (!admitted_.spec.stream_result) {
+    holdings.reset();
+    return Complete(times);
+  }
+  SendResult(std::move(holdings), std::move(result_block), times.device_to_host);
+}
+
+// From the first copy or generator to the kernel's start; nothing was copied
+// where all operands are resident.
+absl::Duration JobImpl::UploadTime(const JobHoldings& holdings) {
+  absl::Duration time;
+  for (const std::shared_ptr<PayloadUpload>& upload : uploads_) {
+    if (upload == nullptr) continue;
+    time = std::max(time, device().Elapsed(upload->first_copy(), *holdings.kernel_begin));
+  }
+  for (const JobInput& input : holdings.inputs) {
+    if (!input.generator.has_value() && !(input.payload && has_small_payload())) continue;
+    time = std::max(time, device().Elapsed(*holdings.upload_begin, *holdings.kernel_begin));
+  }
+  return time;
+}
+
+void JobImpl::SendResult(std::shared_ptr<JobHoldings> holdings, StagingBlock block,
+                         absl::Duration device_to_host) {
+  auto download = std::make_shared<ResultDownload>(
+      holdings->result, 0, holdings->result->shape.dense_bytes(), admitted_.spec.receiver,
+      [self = shared_from_this()](ResultPiece piece) {
+        std::shared_ptr<JobListener> listener;
+        {
+          MutexLock lock(self->mutex_);
+          listener = self->listener_;
+          self->report_.bytes_out += piece.bytes.size();
+        }
+        if (listener == nullptr || !self->gate_.Enter()) return;
+        listener->OnResult(std::move(piece));
+        self->gate_.Leave();
+      },
+      [self = shared_from_this()](absl::StatusOr<DownloadTimes> times) {
+        if (times.ok()) return self->Complete(*times);
+        self->Fail(times.status());
+      });
+  holdings.reset();  // Complete lets go of everything before it says so
+  {
+    MutexLock lock(mutex_);
+    if (holdings_ == nullptr) return;
+    download_ = download;
+  }
+  if (block) {
+    download->StartStaged(std::move(block), device_to_host);
+  } else {
+    download->Start();
+  }
+}
+
+std::shared_ptr<JobHoldings> JobImpl::TakeHoldings() {
+  std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads;
+  std::shared_ptr<ResultDownload> download;
+  SmallPayload small_payload;
+  std::shared_ptr<JobHoldings> holdings;
+  {
+    MutexLock lock(mutex_);
+    holdings = std::exchange(holdings_, nullptr);
+    if (holdings == nullptr) return nullptr;
+    uploads.swap(uploads_);
+    download.swap(download_);
+    small_payload = std::exchange(small_payload_, SmallPayload());
+    report_.phases.total = SteadyNow() - arrived_;
+  }
+  for (const std::shared_ptr<PayloadUpload>& upload : uploads) {
+    if (upload != nullptr) upload->Abort();
+  }
+  if (download != nullptr) download->Abort();
+  core_.schedulers[admitted_.device_index]->Withdraw(this);
+  deadline_guard_.End(core_);
+  return holdings;
+}
+
+void JobImpl::Complete(const DownloadTimes& times) {
+  {
+    MutexLock lock(mutex_);
+    report_.phases.device_to_host = times.device_to_host;
+    report_.phases.send = times.send;
+  }
+  std::shared_ptr<JobHoldings> holdings = TakeHoldings();
+  if (holdings == nullptr) return;
+  JobResult result;
+  std::shared_ptr<JobListener> listener;
+  {
+    MutexLock lock(mutex_);
+    result.report = report_;
+    listener = std::move(listener_);
+  }
+  if (holdings->room) result.kept = core_.store->Add(std::move(holdings->room), holdings->result);
+  holdings.reset();  // whoever hears of the end finds nothing of the job left
+  if (core_.observer != nullptr) core_.observer->OnJobEnd(result.report, absl::OkStatus());
+  gate_.Close([listener = std::move(listener), result = std::move(result)]() mutable {
+    listener->OnDone(std::move(result));
+  });
+}
+
+void JobImpl::Fail(absl::Status why) {
+  std::shared_ptr<JobHoldings> holdings = TakeHoldings();
+  if (holdings == nullptr) return;
+  JobReport report;
+  std::shared_ptr<JobListener> listener;
+  {
+    MutexLock lock(mutex_);
+    report = report_;
+    listener = std::move(listener_);
+  }
+  holdings.reset();
+  if (core_.observer != nullptr) core_.observer->OnJobEnd(report, why);
+  gate_.Close([listener = std::move(listener), why = std::move(why)]() mutable {
+    listener->OnDone(std::move(why));
+  });
+}
+
+void JobImpl::Cancel(absl::Status why) { Fail(std::move(why)); }
+
+}  // namespace gemmd

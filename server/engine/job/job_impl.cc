@@ -1,0 +1,345 @@
+#include "server/engine/job/job_impl.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/clock.h"
+
+namespace gemmd {
+namespace {
+
+size_t Index(Role role) { return static_cast<size_t>(role); }
+
+OperandMemory MemoryOf(const std::shared_ptr<MatrixMemory>& memory) {
+  if (memory == nullptr) return {};
+  return {memory->buffer.data(), memory->leading_dimension()};
+}
+
+JobReport InitialReport(const EngineCore& core, const AdmittedJob& job) {
+  JobReport report;
+  report.kernel = std::string(job.pick.kernel->name);
+  report.reason = job.pick.reason;
+  report.params = job.pick.named_params;
+  report.device = core.devices[job.device_index]->info().name;
+  report.m = job.plan.m;
+  report.n = job.plan.n;
+  report.k = job.plan.k;
+  report.types = job.plan.problem.types;
+  report.column_major = job.plan.result.column_major;
+  for (const Role role : kRoles) {
+    const JobInput& input = (*job.holdings)[role];
+    if (!input.replica) continue;
+    const MatrixMemory& original = *input.pin.memory();
+    report.copies.push_back({.role = role,
+                             .from_device = original.device->info().name,
+                             .bytes = original.shape.dense_bytes(),
+                             .route = input.replica.replica()->route(),
+                             .reused = input.replica.reused()});
+  }
+  return report;
+}
+
+}  // namespace
+
+JobImpl::JobImpl(EngineCore& core, AdmittedJob admitted, std::shared_ptr<JobListener> listener,
+                 absl::Time arrived)
+    : core_(core), admitted_(std::move(admitted)), arrived_(arrived) {
+  MutexLock lock(mutex_);
+  listener_ = std::move(listener);
+  report_ = InitialReport(core_, admitted_);
+  holdings_ = std::move(admitted_.holdings);
+  for (const Role role : kRoles) {
+    const JobInput& input = (*holdings_)[role];
+    if (input.replica) ++awaited_;
+    if (input.payload) payload_sizes_[Index(role)] = input.memory->shape.dense_bytes();
+  }
+  if (has_small_payload()) small_payload_ = SmallPayload(payload_sizes_);
+}
+
+bool JobImpl::has_small_payload() const { return admitted_.payload_bytes <= kSmallBytes; }
+
+bool JobImpl::has_small_result() const {
+  return admitted_.plan.result.dense_bytes() <= kSmallBytes;
+}
+
+absl::string_view JobImpl::Where() {
+  MutexLock lock(mutex_);
+  return where_;
+}
+
+void JobImpl::Start() {
+  deadline_guard_.Begin(core_, weak_from_this(), admitted_.spec.deadline);
+  AwaitReplicas();
+  if (admitted_.payload_bytes == 0) return Arrived();
+  if (!has_small_payload()) StartUploads();
+}
+
+void JobImpl::AwaitReplicas() {
+  std::shared_ptr<JobHoldings> holdings;
+  {
+    MutexLock lock(mutex_);
+    holdings = holdings_;
+  }
+  if (holdings == nullptr) return;
+  // Not through `holdings`, which a replica would then hold until its copy has ended,
+  // though the job may be cancelled.
+  const absl::Time begun = SteadyNow();
+  std::vector<std::shared_ptr<Replica>> replicas;
+  for (JobInput& input : holdings->inputs) {
+    if (input.replica) replicas.push_back(input.replica.replica());
+  }
+  holdings.reset();
+  for (const std::shared_ptr<Replica>& replica : replicas) {
+    replica->Await([self = shared_from_this(), begun](const absl::Status& status) {
+      if (!status.ok()) return self->Fail(status);
+      {
+        MutexLock lock(self->mutex_);
+        self->report_.phases.device_to_device = SteadyNow() - begun;
+      }
+      self->Arrived();
+    });
+  }
+}
+
+void JobImpl::Arrived() {
+  {
+    MutexLock lock(mutex_);
+    if (--awaited_ > 0) return;
+  }
+  Ready();
+}
+
+void JobImpl::StartUploads() {
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return;
+  for (const Role role : kRoles) {
+    const JobInput& input = (*holdings_)[role];
+    if (!input.payload) continue;
+    ++pending_uploads_;
+    uploads_[Index(role)] = std::make_shared<PayloadUpload>(
+        std::string(Name(role)), input.memory, 0, input.memory->shape.dense_bytes(), *core_.workers,
+        [self = shared_from_this()](absl::Status status) {
+          if (!status.ok()) return self->Fail(std::move(status));
+          {
+            MutexLock lock(self->mutex_);
+            if (--self->pending_uploads_ > 0) return;
+          }
+          self->Arrived();
+        });
+  }
+}
+
+void JobImpl::Append(Role role, uint64_t offset, absl::Cord bytes,
+                     absl::AnyInvocable<void()> consumed) {
+  std::shared_ptr<PayloadUpload> upload;
+  absl::Status status;
+  bool complete = false;
+  if (payload_sizes_[Index(role)] == 0) {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        Name(role), ": a chunk came, but the source of ", Name(role), " is not payload"));
+  } else if (has_small_payload()) {
+    status = AppendSmall(role, offset, std::move(bytes), complete);
+  } else {
+    MutexLock lock(mutex_);
+    upload = uploads_[Index(role)];  // null where the job has ended
+    received_bytes_ += bytes.size();
+    if (received_bytes_ == admitted_.payload_bytes) report_.phases.receive = SteadyNow() - arrived_;
+  }
+  if (upload != nullptr) {
+    // Only a chunk of the branch before was moved from, and that has no upload.
+    // NOLINTNEXTLINE(bugprone-use-after-move)
+    status = upload->Append(offset, std::move(bytes), std::move(consumed));
+  } else if (consumed) {
+    consumed();
+  }
+  if (!status.ok()) return Fail(std::move(status));
+  if (complete) Arrived();
+}
+
+absl::Status JobImpl::AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete) {
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return absl::OkStatus();
+  const size_t size = bytes.size();
+  absl::Status status = small_payload_.Append(role, offset, std::move(bytes));
+  if (!status.ok()) return status;
+  received_bytes_ += size;
+  complete = small_payload_.complete();
+  if (complete) report_.phases.receive = SteadyNow() - arrived_;
+  return absl::OkStatus();
+}
+
+bool JobImpl::AwaitsPayload() {
+  MutexLock lock(mutex_);
+  return holdings_ != nullptr && received_bytes_ < admitted_.payload_bytes;
+}
+
+void JobImpl::EndOfPayload() {
+  std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads;
+  absl::Status status;
+  {
+    MutexLock lock(mutex_);
+    if (holdings_ == nullptr || received_bytes_ == admitted_.payload_bytes) return;
+    uploads = uploads_;
+    status = absl::InvalidArgumentError(absl::StrCat("the payload ended after ", received_bytes_,
+                                                     " bytes, but the job's operands have ",
+                                                     admitted_.payload_bytes));
+  }
+  for (const std::shared_ptr<PayloadUpload>& upload : uploads) {
+    if (upload == nullptr) continue;
+    absl::Status incomplete = upload->CheckComplete();
+    if (!incomplete.ok()) status = std::move(incomplete);
+  }
+  Fail(std::move(status));
+}
+
+void JobImpl::Ready() {
+  {
+    MutexLock lock(mutex_);
+    if (holdings_ == nullptr) return;
+    ready_ = SteadyNow();
+    where_ = "in the queue";
+  }
+  absl::Status status = core_.schedulers[admitted_.device_index]->Submit(shared_from_this());
+  if (!status.ok()) return Fail(std::move(status));
+  OnAccepted();
+}
+
+// The job has a place in the queue, or a stream already, and may have ended.
+void JobImpl::OnAccepted() {
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return;
+  ReleaseOperands();
+  small_payload_.LetGoOfReadBuffers();
+}
+
+// Before anyone can hear that the job has run, and not where it is refused.
+void JobImpl::ReleaseOperands() {
+  if (!std::exchange(operands_released_, true)) {
+    ReleaseResidents(core_, admitted_.spec, *holdings_);
+  }
+}
+
+bool JobImpl::NeedsStaging() {
+  MutexLock lock(mutex_);
+  return holdings_ != nullptr && admitted_.payload_bytes > 0 && has_small_payload() &&
+         !small_payload_.staged();
+}
+
+bool JobImpl::StageSmall(StagingBlock block) {
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return false;
+  small_payload_.Stage(std::move(block));
+  return true;
+}
+
+// Here the copy costs the device's thread nothing.
+void JobImpl::Prepare() {
+  if (!NeedsStaging()) return;
+  if (StagingBlock block = device().upload_staging().TryAcquire()) StageSmall(std::move(block));
+}
+
+// A small job takes a staging block only now: so the streams bound how many
+// blocks such jobs hold, and a queue of them leaves the rest to uploads. A stream
+// waits for the block, so the job is the next to get one.
+void JobImpl::Run(StreamLease lease) {
+  if (!NeedsStaging()) return Launch(std::move(lease));
+  StagingPool& staging = device().upload_staging();
+  if (StagingBlock block = staging.TryAcquire()) {
+    StageSmall(std::move(block));
+    return Launch(std::move(lease));
+  }
+  staging.Acquire(
+      [self = shared_from_this(), lease = std::move(lease)](StagingBlock block) mutable {
+        if (!self->StageSmall(std::move(block))) return;
+        self->device().Execute(
+            [self, lease = std::move(lease)]() mutable { self->Launch(std::move(lease)); });
+      },
+      StagingPool::Turn::kNext);
+}
+
+void JobImpl::Launch(StreamLease lease) {
+  const absl::Time now = SteadyNow();
+  if (now >= admitted_.spec.deadline) {
+    return Fail(absl::DeadlineExceededError("the job's deadline passed before its launch"));
+  }
+  std::shared_ptr<JobHoldings> holdings;
+  JobPayload payload;
+  {
+    // All of it at once: a job that is cancelled meanwhile lets go of its own.
+    MutexLock lock(mutex_);
+    if (holdings_ == nullptr) return;
+    ReleaseOperands();
+    holdings = holdings_;
+    payload.uploads = uploads_;
+    payload.block = small_payload_.TakeBlock();
+    report_.phases.queue = now - ready_;
+    where_ = "while it ran";
+  }
+  Stream& stream = *lease;
+  absl::Status status = EnqueueInputs(stream, *holdings, payload);
+  if (status.ok()) status = EnqueueKernel(stream, *holdings);
+  StagingBlock result_block;
+  if (status.ok() && admitted_.spec.stream_result && has_small_result()) {
+    result_block = device().download_staging().TryAcquire(admitted_.spec.receiver);
+  }
+  if (result_block) {
+    status = stream.Download(holdings->result->pitched(), 0, holdings->result->shape.dense_bytes(),
+                             result_block.data());
+    if (status.ok()) status = stream.Record(*holdings->download_end);
+  }
+  stream.Notify([self = shared_from_this(), lease = std::move(lease),
+                 holdings = std::move(holdings), payload = std::move(payload),
+                 result_block = std::move(result_block),
+                 enqueued = std::move(status)](absl::Status status) mutable {
+    status.Update(enqueued);
+    payload = JobPayload();
+    lease.Reset();  // the next job starts while this one's result is sent
+    self->OnComputed(std::move(status), std::move(holdings), std::move(result_block));
+  });
+}
+
+absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
+                                    const JobPayload& payload) {
+  const bool uploads = std::any_of(
+      holdings.inputs.begin(), holdings.inputs.end(),
+      [](const JobInput& input) { return input.payload || input.generator.has_value(); });
+  if (!uploads) return absl::OkStatus();
+  absl::Status status = stream.Record(*holdings.upload_begin);
+  if (!status.ok()) return status;
+  const std::byte* staged = payload.block.data();
+  for (const Role role : kRoles) {
+    const JobInput& input = holdings[role];
+    if (const auto& upload = payload.uploads[Index(role)]; upload != nullptr) {
+      status = stream.Wait(upload->last_copy());
+    } else if (input.payload) {
+      const size_t bytes = input.memory->shape.dense_bytes();
+      status = stream.Upload(staged, input.memory->pitched(), 0, bytes);
+      staged += bytes;
+    } else if (input.generator.has_value()) {
+      status = stream.Generate(*input.generator, input.memory->generator_target());
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobImpl::EnqueueKernel(Stream& stream, JobHoldings& holdings) {
+  const Plan& plan = admitted_.plan;
+  const std::shared_ptr<MatrixMemory>& bias = holdings[Role::kBias].memory;
+  const gemm::Operands operands =
+      BindOperands(plan, MemoryOf(holdings[Role::kA].memory), MemoryOf(holdings[Role::kB].memory),
+                   MemoryOf(holdings[Role::kC].memory),
+                   bias == nullptr ? nullptr : bias->buffer.data(), MemoryOf(holdings.result));
+  const gemm::Workspace workspace{holdings.workspace.data(), holdings.workspace.bytes()};
+  absl::Status status = stream.Record(*holdings.kernel_begin);
+  if (!status.ok()) return status;
+  status = stream.Launch(*admitted_.pick.kernel, plan.problem, operands, workspace,
+                         admitted_.pick.params, holdings.staged.get());
+  if (!status.ok()) return status;
+  return stream.Record(*holdings.kernel_end);
+}
+
+}  // namespace gemmd

@@ -1,0 +1,116 @@
+// One job, from its header to its last word.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/base/gate.h"
+#include "server/base/mutex.h"
+#include "server/engine/core/core.h"
+#include "server/engine/core/deadline_guard.h"
+#include "server/engine/job/job.h"
+#include "server/engine/job/job_admission.h"
+#include "server/engine/job/small_payload.h"
+#include "server/engine/transfer/payload_upload.h"
+#include "server/engine/transfer/result_download.h"
+
+namespace gemmd {
+
+// What came as payload: an upload for each operand of a large job, all of a
+// small one's in one block, which it has only while it has a stream.
+struct JobPayload {
+  std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads;
+  StagingBlock block;
+};
+
+// The way of a job:
+//
+//   Start    -> payload arrives (Append): a large operand goes to the device as
+//               it comes (PayloadUpload); a small job's bytes wait in host memory, and
+//               go up with the kernel. Meanwhile resident operands come over
+//               from other devices (Replica)
+//   Ready    -> the scheduler's queue; from here on the job is accepted, and
+//               operands to release are
+//   Run      -> with a stream: a small job's bytes go to a staging block
+//   Launch   -> uploads, generators, kernel, and a small result's download, all
+//               enqueued at once
+//   Computed -> a large result goes out block by block (ResultDownload)
+//   Complete -> or, from any of these, Fail.
+//
+// Always held by a shared_ptr; what is under way keeps it.
+class JobImpl final : public Job,
+                      public Cancellable,
+                      public Runnable,
+                      public std::enable_shared_from_this<JobImpl> {
+ public:
+  JobImpl(EngineCore& core, AdmittedJob admitted, std::shared_ptr<JobListener> listener,
+          absl::Time arrived);
+
+  void Start() override;
+  void Append(Role role, uint64_t offset, absl::Cord bytes,
+              absl::AnyInvocable<void()> consumed) override;
+  bool AwaitsPayload() override;
+  void EndOfPayload() override;
+  void Cancel(absl::Status why) override;
+  absl::string_view Where() override;
+  void Prepare() override;
+  void Run(StreamLease stream) override;
+
+ private:
+  // At most kSmallBytes.
+  bool has_small_payload() const;
+  bool has_small_result() const;
+  Device& device() const { return *core_.devices[admitted_.device_index]; }
+
+  void AwaitReplicas();
+  void StartUploads();
+  // The payload, or a replica, is there: one thing less to wait for.
+  void Arrived();
+  absl::Status AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete);
+  void Ready();
+  void OnAccepted();
+  void ReleaseOperands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool NeedsStaging();
+  // False where the job has ended.
+  bool StageSmall(StagingBlock block);
+
+  void Launch(StreamLease lease);
+  absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);
+  absl::Status EnqueueKernel(Stream& stream, JobHoldings& holdings);
+  void OnComputed(absl::Status status, std::shared_ptr<JobHoldings> holdings,
+                  StagingBlock result_block);
+  absl::Duration UploadTime(const JobHoldings& holdings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendResult(std::shared_ptr<JobHoldings> holdings, StagingBlock block,
+                  absl::Duration device_to_host);
+  void Complete(const DownloadTimes& times);
+  void Fail(absl::Status why);
+  // Ends the job: stops what is under way and hands out what it holds. Null
+  // where it had ended already.
+  std::shared_ptr<JobHoldings> TakeHoldings();
+
+  EngineCore& core_;
+  AdmittedJob admitted_;  // but for holdings, which move to holdings_
+  const absl::Time arrived_;
+  SmallPayload::Sizes payload_sizes_{};  // 0: no payload
+  DeadlineGuard deadline_guard_;
+  ListenerGate gate_;
+
+  Mutex mutex_;
+  std::shared_ptr<JobListener> listener_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<JobHoldings> holdings_ ABSL_GUARDED_BY(mutex_);  // null once ended
+  std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads_ ABSL_GUARDED_BY(mutex_);
+  int awaited_ ABSL_GUARDED_BY(mutex_) = 1;  // replicas, and the payload
+  int pending_uploads_ ABSL_GUARDED_BY(mutex_) = 0;
+  SmallPayload small_payload_ ABSL_GUARDED_BY(mutex_);
+  uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool operands_released_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<ResultDownload> download_ ABSL_GUARDED_BY(mutex_);
+  absl::Time ready_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::string_view where_ ABSL_GUARDED_BY(mutex_) = "in transfer";
+  JobReport report_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

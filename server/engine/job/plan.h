@@ -1,0 +1,47 @@
+// From a job as its caller describes it to the row-major problem that kernels
+// take. Pure functions.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gemm/problem.h"
+#include "server/engine/job/job.h"
+#include "server/engine/store/matrix.h"
+
+namespace gemmd {
+
+// The shapes of a job's operands as stored, once resident ones are known. c and
+// bias are absent where the job has none.
+struct OperandShapes {
+  std::array<std::optional<Shape>, kRoleCount> by_role;
+  const std::optional<Shape>& operator[](Role role) const {
+    return by_role[static_cast<size_t>(role)];
+  }
+  std::optional<Shape>& operator[](Role role) { return by_role[static_cast<size_t>(role)]; }
+};
+
+struct Plan {
+  // Types.compute is the caller's, or the default for the types.
+  gemm::Problem problem;
+  // A column-major result is computed transposed: the kernel's A is the job's B.
+  bool swapped = false;
+  Shape result;
+  // As the caller sees the product.
+  int64_t m = 0, n = 0, k = 0;
+};
+
+// INVALID_ARGUMENT names the operand and the two sizes that do not agree.
+absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes);
+
+// The kernel's operands out of the memory of each role. `c` may be null.
+struct OperandMemory {
+  const void* data = nullptr;
+  int64_t leading_dimension = 0;
+};
+gemm::Operands BindOperands(const Plan& plan, const OperandMemory& a, const OperandMemory& b,
+                            const OperandMemory& c, const void* bias, const OperandMemory& d);
+
+}  // namespace gemmd

@@ -1,0 +1,59 @@
+#include "server/engine/job/small_payload.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "server/engine/bounds/options.h"
+#include "server/engine/transfer/payload_upload.h"
+
+namespace gemmd {
+namespace {
+
+// Bytes as they were received are parts of the transport's read buffers, of some
+// tens of KiB each: a short part keeps a whole one in memory. Copies bytes that
+// are to wait, unless all their parts are about as long as a buffer.
+void CopyShortParts(absl::Cord& bytes) {
+  constexpr size_t kShort = 32 * kKiB;
+  const auto chunks = bytes.Chunks();
+  if (std::none_of(chunks.begin(), chunks.end(),
+                   [](absl::string_view chunk) { return chunk.size() < kShort; })) {
+    return;
+  }
+  std::string copy;
+  absl::CopyCordToString(bytes, &copy);
+  bytes = absl::Cord(std::move(copy));
+}
+
+}  // namespace
+
+SmallPayload::SmallPayload(const Sizes& sizes)
+    : sizes_(sizes), missing_bytes_(std::accumulate(sizes.begin(), sizes.end(), uint64_t{0})) {}
+
+absl::Status SmallPayload::Append(Role role, uint64_t offset, absl::Cord bytes) {
+  const auto index = static_cast<size_t>(role);
+  absl::Status status =
+      CheckNextBytes(Name(role), offset, bytes.size(), next_[index], sizes_[index]);
+  if (!status.ok()) return status;
+  next_[index] += bytes.size();
+  missing_bytes_ -= bytes.size();
+  if (!complete()) CopyShortParts(bytes);
+  bytes_[index].Append(std::move(bytes));
+  return absl::OkStatus();
+}
+
+void SmallPayload::LetGoOfReadBuffers() {
+  for (absl::Cord& bytes : bytes_) CopyShortParts(bytes);
+}
+
+void SmallPayload::Stage(StagingBlock block) {
+  std::byte* to = block.data();
+  for (absl::Cord& bytes : bytes_) {
+    CopyCord(bytes, to);
+    to += bytes.size();
+    bytes.Clear();
+  }
+  block_ = std::move(block);
+}
+
+}  // namespace gemmd

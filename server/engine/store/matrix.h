@@ -1,0 +1,85 @@
+// Shapes, and what the store tells of a resident matrix.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "gemm/dtype.h"
+#include "gemm/problem.h"
+
+namespace gemmd {
+
+// A matrix as stored, before any transpose.
+struct Shape {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  gemm::DType type = gemm::DType::kF32;
+  bool column_major = false;
+
+  int64_t lines() const { return column_major ? cols : rows; }
+  int64_t line_elements() const { return column_major ? rows : cols; }
+  int64_t line_bytes() const { return line_elements() * static_cast<int64_t>(gemm::SizeOf(type)); }
+  int64_t pitch_bytes() const { return gemm::PitchBytes(line_elements(), type); }
+  uint64_t dense_bytes() const { return static_cast<uint64_t>(lines()) * line_bytes(); }
+  uint64_t pitched_bytes() const { return static_cast<uint64_t>(lines()) * pitch_bytes(); }
+
+  friend bool operator==(const Shape& x, const Shape& y) {
+    return x.rows == y.rows && x.cols == y.cols && x.type == y.type &&
+           x.column_major == y.column_major;
+  }
+};
+
+// "4096x64 f16 row-major".
+std::string ToString(const Shape& shape);
+
+// OK where both dimensions are at least 1 and the pitched size stays below
+// 2^60 bytes; else INVALID_ARGUMENT that names `field` ("a.shape"), the value
+// and the bound.
+absl::Status CheckShape(const Shape& shape, absl::string_view field);
+
+// OK where a matrix of this shape can be drawn from a seed; else UNIMPLEMENTED
+// that names `field` ("a.generator") and the type.
+absl::Status CheckGenerator(const Shape& shape, absl::string_view field);
+
+// Exactly one of the two is set.
+struct MatrixKey {
+  std::string id;
+  std::string name;
+};
+
+struct KeepSpec {
+  std::string name;  // may be empty
+  std::optional<absl::Duration> ttl;
+};
+
+// Of a matrix's dense form.
+struct ByteSpan {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
+struct MatrixRecord {
+  std::string id;
+  std::string name;
+  Shape shape;
+  std::string device;
+  absl::Time created;  // of the wall clock, as `expires` is
+  std::optional<absl::Time> expires;
+  int in_use = 0;
+};
+
+// Matrices in the order of their names and ids.
+struct MatrixPage {
+  std::vector<MatrixRecord> matrices;
+  std::string next_token;
+};
+
+// How a matrix gets from one device to another.
+enum class CopyRoute : uint8_t { kPeer, kHost };
+
+}  // namespace gemmd

@@ -1,0 +1,304 @@
+#include "server/engine/store/store.h"
+
+#include <random>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "gemm/quote.h"
+#include "server/base/clock.h"
+
+namespace gemmd {
+namespace {
+
+std::string RandomPrefix() {
+  std::random_device random;
+  return absl::StrFormat("m%08x", random());
+}
+
+std::string Describe(const MatrixKey& key) {
+  return key.id.empty() ? absl::StrCat("name ", gemm::Quoted(key.name))
+                        : absl::StrCat("id ", gemm::Quoted(key.id));
+}
+
+}  // namespace
+
+StoreReservation& StoreReservation::operator=(StoreReservation&& other) noexcept {
+  if (this == &other) return *this;
+  Reset();
+  store_ = std::exchange(other.store_, nullptr);
+  device_index_ = other.device_index_;
+  bytes_ = other.bytes_;
+  id_ = std::move(other.id_);
+  keep_ = std::move(other.keep_);
+  return *this;
+}
+
+void StoreReservation::Reset() {
+  if (MatrixStore* store = std::exchange(store_, nullptr)) store->Return(*this, /*name_too=*/true);
+}
+
+MatrixPin& MatrixPin::operator=(MatrixPin&& other) noexcept {
+  if (this == &other) return *this;
+  Reset();
+  store_ = std::exchange(other.store_, nullptr);
+  matrix_ = std::move(other.matrix_);
+  return *this;
+}
+
+void MatrixPin::Reset() {
+  if (const std::shared_ptr<ResidentMatrix> matrix = std::exchange(matrix_, nullptr)) {
+    store_->Unpin(*matrix);
+  }
+}
+
+ReplicaPin& ReplicaPin::operator=(ReplicaPin&& other) noexcept {
+  if (this == &other) return *this;
+  Reset();
+  store_ = std::exchange(other.store_, nullptr);
+  matrix_ = std::move(other.matrix_);
+  held_ = std::move(other.held_);
+  reused_ = other.reused_;
+  return *this;
+}
+
+void ReplicaPin::Reset() {
+  const std::shared_ptr<ResidentMatrix> matrix = std::exchange(matrix_, nullptr);
+  const std::shared_ptr<ResidentReplica> held = std::exchange(held_, nullptr);
+  if (held != nullptr) store_->UnpinReplica(*matrix, held);
+}
+
+MatrixStore::MatrixStore(size_t device_count, uint64_t quota_bytes, int max_matrices, Timer& timer)
+    : quota_bytes_(quota_bytes),
+      max_matrices_(max_matrices),
+      id_prefix_(RandomPrefix()),
+      timer_(timer),
+      shares_(device_count) {}
+
+MatrixStore::~MatrixStore() {
+  Matrices matrices;  // they give their room back through this store
+  {
+    MutexLock lock(mutex_);
+    matrices.swap(by_id_);
+    for (const auto& [id, timer_id] : expiries_) timer_.Cancel(timer_id);
+  }
+}
+
+absl::StatusOr<StoreReservation> MatrixStore::Reserve(size_t device_index, uint64_t bytes,
+                                                      const KeepSpec& keep) {
+  Dropped dropped;
+  MutexLock lock(mutex_);
+  if (count_ >= max_matrices_) {
+    return absl::ResourceExhaustedError(absl::StrCat("the store holds ", count_,
+                                                     " matrices, and its limit is ", max_matrices_,
+                                                     ": delete some or let them expire"));
+  }
+  if (!keep.name.empty() && by_name_.count(keep.name) > 0) {
+    return absl::AlreadyExistsError(absl::StrCat("keep.name ", gemm::Quoted(keep.name),
+                                                 " names another matrix: delete that one first"));
+  }
+  absl::Status status = MakeRoom(device_index, bytes, dropped);
+  if (!status.ok()) return status;
+  std::string id = absl::StrFormat("%s%010x", id_prefix_, next_id_++);
+  if (!keep.name.empty()) by_name_.emplace(keep.name, Named{id, device_index, bytes});
+  ++count_;
+  shares_[device_index].used_bytes += bytes;
+  StoreReservation room;
+  room.store_ = this;
+  room.device_index_ = device_index;
+  room.bytes_ = bytes;
+  room.id_ = std::move(id);
+  room.keep_ = keep;
+  return room;
+}
+
+absl::Status MatrixStore::MakeRoom(size_t device_index, uint64_t bytes, Dropped& dropped) {
+  DeviceShare& share = shares_[device_index];
+  const uint64_t lasting = share.used_bytes - share.idle_bytes;
+  if (bytes > quota_bytes_ || lasting > quota_bytes_ - bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the matrix needs ", bytes, " bytes of the store, which holds ", lasting,
+                     " of at most ", quota_bytes_, " bytes: delete some matrices"));
+  }
+  while (share.used_bytes > quota_bytes_ - bytes) DropOldestIdle(device_index, dropped);
+  return absl::OkStatus();
+}
+
+void MatrixStore::Return(const StoreReservation& room, bool name_too) {
+  MutexLock lock(mutex_);
+  DeviceShare& share = shares_[room.device_index_];
+  share.used_bytes -= room.bytes_;
+  if (room.id_.empty()) {
+    share.replicas.bytes -= static_cast<int64_t>(room.bytes_);
+    return;
+  }
+  --count_;
+  deleted_early_.erase(room.id_);
+  if (!name_too || room.keep_.name.empty()) return;
+  // A deleted matrix's name may have gone to another one since.
+  const auto it = by_name_.find(room.keep_.name);
+  if (it != by_name_.end() && it->second.id == room.id_) by_name_.erase(it);
+}
+
+MatrixRecord MatrixStore::Add(StoreReservation room, std::shared_ptr<MatrixMemory> memory) {
+  auto matrix = std::make_shared<ResidentMatrix>();
+  const absl::Time now = SteadyNow();
+  matrix->record.id = room.id_;
+  matrix->record.name = room.keep_.name;
+  matrix->record.shape = memory->shape;
+  matrix->record.device = memory->device->info().name;
+  matrix->record.created = absl::Now();
+  matrix->ttl = room.keep_.ttl;
+  matrix->last_used = now;
+  matrix->memory = std::move(memory);
+  matrix->room = std::move(room);
+  MatrixRecord record;
+  {
+    MutexLock lock(mutex_);
+    record = RecordOf(*matrix);
+    if (deleted_early_.erase(record.id) > 0) return record;
+    by_id_.emplace(record.id, matrix);
+  }
+  if (matrix->ttl.has_value()) ExpireAt(now + *matrix->ttl, record.id);
+  return record;
+}
+
+absl::StatusOr<MatrixStore::Matrices::iterator> MatrixStore::Find(const MatrixKey& key) {
+  std::string id = key.id;
+  if (id.empty()) {
+    const auto named = by_name_.find(key.name);
+    if (named != by_name_.end()) id = named->second.id;
+  }
+  const auto it = by_id_.find(id);
+  if (it == by_id_.end()) {
+    return absl::NotFoundError(absl::StrCat("no matrix has ", Describe(key),
+                                            ": it was never put, was deleted, or has expired"));
+  }
+  return it;
+}
+
+absl::StatusOr<MatrixPin> MatrixStore::Pin(const MatrixKey& key) {
+  MutexLock lock(mutex_);
+  const absl::StatusOr<Matrices::iterator> it = Find(key);
+  if (!it.ok()) return it.status();
+  ++(*it)->second->in_use;
+  return MatrixPin(this, (*it)->second);
+}
+
+void MatrixStore::Unpin(ResidentMatrix& matrix) {
+  MutexLock lock(mutex_);
+  --matrix.in_use;
+  matrix.last_used = SteadyNow();
+}
+
+MatrixStore::Dropped MatrixStore::Erase(Matrices::iterator it) {
+  Dropped dropped;
+  std::shared_ptr<ResidentMatrix>& matrix = dropped.matrix;
+  matrix = std::move(it->second);
+  // Those in use stay as long as that.
+  for (auto& [device_index, replica] : matrix->replicas) {
+    EndIdleness(*replica);
+    dropped.replicas.push_back(std::move(replica));
+  }
+  matrix->replicas.clear();
+  const auto named = by_name_.find(matrix->record.name);
+  if (named != by_name_.end() && named->second.id == it->first) by_name_.erase(named);
+  const auto expiry = expiries_.find(it->first);
+  if (expiry != expiries_.end()) {
+    timer_.Cancel(expiry->second);
+    expiries_.erase(expiry);
+  }
+  by_id_.erase(it);
+  return dropped;
+}
+
+absl::StatusOr<MatrixRecord> MatrixStore::Delete(const MatrixKey& key) {
+  Dropped dropped;
+  MutexLock lock(mutex_);
+  const absl::StatusOr<Matrices::iterator> it = Find(key);
+  if (!it.ok()) {
+    const auto promised = key.id.empty() ? by_name_.find(key.name) : by_name_.end();
+    if (promised == by_name_.end()) return it.status();
+    MatrixRecord record;
+    record.name = promised->first;
+    record.id = promised->second.id;
+    deleted_early_.insert(promised->second.id);
+    by_name_.erase(promised);
+    return record;
+  }
+  MatrixRecord record = RecordOf(*(*it)->second);
+  dropped = Erase(*it);
+  return record;
+}
+
+void MatrixStore::Forget(const MatrixPin& pin) {
+  Dropped dropped;
+  MutexLock lock(mutex_);
+  const auto it = by_id_.find(pin.matrix().record.id);
+  if (it != by_id_.end()) dropped = Erase(it);
+}
+
+MatrixPage MatrixStore::List(absl::string_view name_prefix, int page_size,
+                             absl::string_view page_token) {
+  MatrixPage page;
+  MutexLock lock(mutex_);
+  for (auto it = by_id_.upper_bound(std::string(page_token)); it != by_id_.end(); ++it) {
+    if (!absl::StartsWith(it->second->record.name, name_prefix)) continue;
+    if (static_cast<int>(page.matrices.size()) == page_size) {
+      page.next_token = page.matrices.back().id;
+      break;
+    }
+    page.matrices.push_back(RecordOf(*it->second));
+  }
+  return page;
+}
+
+MatrixRecord MatrixStore::RecordOf(const ResidentMatrix& matrix) const {
+  MatrixRecord record = matrix.record;
+  record.in_use = matrix.in_use;
+  if (matrix.ttl.has_value()) record.expires = ToWall(matrix.last_used + *matrix.ttl);
+  return record;
+}
+
+MatrixRecord MatrixStore::Record(const MatrixPin& pin) const {
+  MutexLock lock(mutex_);
+  return RecordOf(pin.matrix());
+}
+
+void MatrixStore::ExpireAt(absl::Time at, std::string id) {
+  MutexLock lock(mutex_);
+  if (by_id_.count(id) == 0) return;  // deleted since
+  expiries_[id] = timer_.Schedule(at, [this, id] { OnExpiry(id); });
+}
+
+void MatrixStore::OnExpiry(const std::string& id) {
+  Dropped dropped;
+  absl::Time again;
+  {
+    MutexLock lock(mutex_);
+    const auto it = by_id_.find(id);
+    if (it == by_id_.end()) return;
+    const ResidentMatrix& found = *it->second;
+    const absl::Time now = SteadyNow();
+    const absl::Time due = (found.in_use > 0 ? now : found.last_used) + *found.ttl;
+    if (due <= now) {
+      dropped = Erase(it);
+      return;
+    }
+    again = due;
+  }
+  ExpireAt(again, id);
+}
+
+int MatrixStore::count() const {
+  MutexLock lock(mutex_);
+  return count_;
+}
+
+uint64_t MatrixStore::used_bytes(size_t device_index) const {
+  MutexLock lock(mutex_);
+  return shares_[device_index].used_bytes;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,63 @@
+// Fills a replica: piece by piece, straight from device to device where the two can,
+// else through the source's download staging.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/base/mutex.h"
+#include "server/engine/core/admission.h"
+#include "server/engine/core/core.h"
+#include "server/engine/store/replica.h"
+#include "server/engine/store/store.h"
+#include "server/engine/transfer/result_download.h"
+
+namespace gemmd {
+
+// The matrix's replica on a device other than its own: one that is there, else a new
+// one, which the first Await begins to fill. RESOURCE_EXHAUSTED where the device or
+// its part of the store has no room, UNAVAILABLE when draining.
+absl::StatusOr<ReplicaPin> PinReplica(EngineCore& core, const MatrixPin& pin, size_t device_index);
+
+class ReplicaCopy final : public Replica, public std::enable_shared_from_this<ReplicaCopy> {
+ public:
+  // Both memories have one shape and lie on different devices; the content of
+  // `from` is complete. `ticket` keeps the engine until the copy has ended and both
+  // devices have let go of it.
+  ReplicaCopy(std::shared_ptr<MatrixMemory> from, std::shared_ptr<MatrixMemory> to,
+              AdmissionTicket ticket);
+
+  const std::shared_ptr<MatrixMemory>& memory() const override { return to_; }
+  CopyRoute route() const override { return route_; }
+  void Await(absl::AnyInvocable<void(absl::Status)> done) override;
+  void Abort() override;
+  bool complete() const override;
+  bool failed() const override;
+
+ private:
+  enum class State : uint8_t { kIdle, kCopying, kComplete, kFailed };
+
+  void Begin();
+  void CopyThroughHost();
+  void OnPiece(ResultPiece piece, std::shared_ptr<AdmissionTicket> ticket);
+  void CopyPieceFromPeer();
+  void End(const absl::Status& status);
+
+  const std::shared_ptr<MatrixMemory> to_;
+  const CopyRoute route_;
+
+  mutable Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<MatrixMemory> from_ ABSL_GUARDED_BY(mutex_);       // null once ended
+  std::shared_ptr<AdmissionTicket> ticket_ ABSL_GUARDED_BY(mutex_);  // and work under way
+  std::shared_ptr<ResultDownload> download_ ABSL_GUARDED_BY(mutex_);
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // first byte that no peer copy brings yet
+  std::vector<absl::AnyInvocable<void(absl::Status)>> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

@@ -1,0 +1,169 @@
+#include "server/engine/transfer/result_download.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/base/clock.h"
+
+namespace gemmd {
+
+ResultDownload::ResultDownload(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_t end,
+                               ReceiverId receiver, absl::AnyInvocable<void(ResultPiece)> on_piece,
+                               absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> on_end)
+    : begin_(begin),
+      end_(end),
+      receiver_(receiver),
+      device_(*source->device),
+      source_(std::make_shared<Source>(Source{.matrix = std::move(source),
+                                              .first_copy = device_.AcquireEvent(),
+                                              .last_copy = device_.AcquireEvent()})),
+      next_(begin),
+      delivered_(begin),
+      on_piece_(std::move(on_piece)),
+      on_end_(std::move(on_end)) {}
+
+void ResultDownload::Start() {
+  std::shared_ptr<Source> source;
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr) return;
+    source = source_;
+  }
+  absl::Status status = device_.download_stream().Record(*source->first_copy);
+  source.reset();
+  if (!status.ok()) return Fail(std::move(status));
+  Pump();
+}
+
+void ResultDownload::StartStaged(StagingBlock block, absl::Duration device_to_host) {
+  {
+    MutexLock lock(mutex_);
+    staged_ = true;
+    times_.device_to_host = device_to_host;
+    next_ = end_;
+    outstanding_ = 1;
+  }
+  Deliver(begin_, end_ - begin_, std::move(block));
+}
+
+// Asks for the next block. One is asked for at a time, and its copy enqueued
+// before the next is, so that the copies stay in order.
+void ResultDownload::Pump() {
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr || acquiring_ || next_ == end_ || outstanding_ == kWindow) return;
+    acquiring_ = true;
+  }
+  device_.download_staging().Acquire(receiver_, [self = shared_from_this()](StagingBlock block) {
+    self->Fetch(std::move(block));
+  });
+}
+
+void ResultDownload::Fetch(StagingBlock block) {
+  std::shared_ptr<Source> source;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  bool last = false;
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr) return;
+    source = source_;
+    offset = next_;
+    bytes = std::min<uint64_t>(end_ - next_, device_.download_staging().block_bytes());
+    next_ += bytes;
+    last = next_ == end_;
+    ++outstanding_;
+  }
+  Stream& stream = device_.download_stream();
+  absl::Status status = stream.Download(source->matrix->pitched(), offset, bytes, block.data());
+  if (status.ok() && last) status = stream.Record(*source->last_copy);
+  stream.Notify([self = shared_from_this(), source = std::move(source), offset, bytes,
+                 block = std::move(block),
+                 enqueued = std::move(status)](absl::Status status) mutable {
+    status.Update(enqueued);
+    source.reset();
+    if (!status.ok()) return self->Fail(std::move(status));
+    self->Deliver(offset, bytes, std::move(block));
+  });
+  {
+    // Only now: a piece let go on another thread must not enqueue the next copy
+    // before this one.
+    MutexLock lock(mutex_);
+    acquiring_ = false;
+  }
+  Pump();
+}
+
+void ResultDownload::Deliver(uint64_t offset, uint64_t bytes, StagingBlock block) {
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr) return;
+    delivering_ = true;
+    delivered_ = offset + bytes;
+    if (offset == begin_) first_handed_over_ = SteadyNow();
+    if (delivered_ == end_ && !staged_) {
+      times_.device_to_host = device_.Elapsed(*source_->first_copy, *source_->last_copy);
+    }
+  }
+  ResultPiece piece;
+  piece.offset = offset;
+  piece.bytes = absl::MakeConstSpan(block.data(), bytes);
+  piece.owner = std::shared_ptr<StagingBlock>(new StagingBlock(std::move(block)),
+                                              [self = shared_from_this()](StagingBlock* owned) {
+                                                delete owned;
+                                                self->OnPieceLetGo();
+                                              });
+  on_piece_(std::move(piece));
+  {
+    MutexLock lock(mutex_);
+    delivering_ = false;
+  }
+  EndIfDone();
+}
+
+void ResultDownload::OnPieceLetGo() {
+  {
+    MutexLock lock(mutex_);
+    --outstanding_;
+  }
+  EndIfDone();
+  Pump();
+}
+
+void ResultDownload::EndIfDone() {
+  absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> end;
+  DownloadTimes times;
+  std::shared_ptr<Source> source;
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr || delivering_ || delivered_ != end_ || outstanding_ != 0) return;
+    source = std::exchange(source_, nullptr);
+    end = std::exchange(on_end_, nullptr);
+    times_.send = SteadyNow() - first_handed_over_;
+    times = times_;
+  }
+  source.reset();
+  end(times);
+}
+
+void ResultDownload::Fail(absl::Status status) {
+  absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> end;
+  std::shared_ptr<Source> source;
+  {
+    MutexLock lock(mutex_);
+    source = std::exchange(source_, nullptr);
+    end = std::exchange(on_end_, nullptr);
+  }
+  source.reset();
+  if (end) end(std::move(status));
+}
+
+void ResultDownload::Abort() {
+  absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> end;  // outlives the lock
+  std::shared_ptr<Source> source;
+  MutexLock lock(mutex_);
+  source = std::exchange(source_, nullptr);
+  end = std::exchange(on_end_, nullptr);
+}
+
+}  // namespace gemmd

@@ -1,0 +1,81 @@
+// Bytes on their way out of a matrix: from the device into staging blocks, and
+// in those, uncopied, to whoever sends them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/base/mutex.h"
+#include "server/engine/device/device.h"
+#include "server/engine/store/matrix_memory.h"
+#include "server/engine/transfer/result_piece.h"
+
+namespace gemmd {
+
+struct DownloadTimes {
+  absl::Duration device_to_host;  // first copy begun to last one done
+  absl::Duration send;            // first piece handed over to last one let go
+};
+
+// Streams bytes [begin, end) of a matrix's dense form, at most kWindow blocks
+// ahead of the receiver. Thread-safe; always held by a shared_ptr.
+class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
+ public:
+  static constexpr int kWindow = 8;
+
+  // The staging blocks count as held by `receiver`. `on_piece` gets the pieces in order, one call
+  // at a time. `on_end` is called once: OK when the last piece was let go, or the first error.
+  // Neither is called after Abort, but for a call under way.
+  ResultDownload(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_t end,
+                 ReceiverId receiver, absl::AnyInvocable<void(ResultPiece)> on_piece,
+                 absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> on_end);
+
+  // The matrix's content must be complete on the device. Once.
+  void Start();
+  // Hands over a range that the caller has copied to staging memory itself, all
+  // of [begin, end) in one block. In place of Start.
+  void StartStaged(StagingBlock block, absl::Duration device_to_host);
+
+  // Copies under way finish; their pieces are dropped and the source let go.
+  void Abort();
+
+ private:
+  // What is of the device. Held by the copies under way, and let go before the end
+  // is told: afterwards the device may be no more, though a receiver still holds a
+  // piece.
+  struct Source {
+    std::shared_ptr<MatrixMemory> matrix;
+    EventPtr first_copy;
+    EventPtr last_copy;
+  };
+
+  void Pump();
+  void Fetch(StagingBlock block);
+  void Deliver(uint64_t offset, uint64_t bytes, StagingBlock block);
+  void OnPieceLetGo();
+  void Fail(absl::Status status);
+  void EndIfDone();
+
+  const uint64_t begin_;
+  const uint64_t end_;
+  const ReceiverId receiver_;
+  Device& device_;
+
+  Mutex mutex_;
+  std::shared_ptr<Source> source_ ABSL_GUARDED_BY(mutex_);  // null once ended
+  uint64_t next_ ABSL_GUARDED_BY(mutex_);                   // first byte not yet asked for
+  uint64_t delivered_ ABSL_GUARDED_BY(mutex_);              // first byte not yet handed over
+  int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;             // pieces copied or held by the receiver
+  bool acquiring_ ABSL_GUARDED_BY(mutex_) = false;
+  bool delivering_ ABSL_GUARDED_BY(mutex_) = false;
+  bool staged_ ABSL_GUARDED_BY(mutex_) = false;
+  DownloadTimes times_ ABSL_GUARDED_BY(mutex_);
+  absl::Time first_handed_over_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::AnyInvocable<void(ResultPiece)> on_piece_;
+  absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> on_end_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

@@ -1,0 +1,20 @@
+// Bytes of a matrix on their way to a caller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "server/engine/device/staging.h"
+
+namespace gemmd {
+
+// A piece of a result in pinned memory. Holding it holds a staging block.
+struct ResultPiece {
+  uint64_t offset = 0;
+  absl::Span<const std::byte> bytes;
+  std::shared_ptr<StagingBlock> owner;
+};
+
+}  // namespace gemmd

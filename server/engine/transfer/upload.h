@@ -1,0 +1,50 @@
+// A matrix on its way into the store, as the engine takes it, and the handle to one call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/time/time.h"
+#include "gemm/generate.h"
+#include "server/engine/store/matrix.h"
+
+namespace gemmd {
+
+struct UploadSpec {
+  Shape shape;
+  KeepSpec keep;
+  std::optional<gemm::GeneratorSpec> generator;  // else bytes follow
+  std::string device;                            // empty: the engine chooses
+  std::string upload_id;                         // empty: this call brings everything
+  std::optional<ByteSpan> range;                 // only with upload_id
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+struct UploadResult {
+  MatrixRecord matrix;
+  bool complete = false;
+  uint64_t bytes = 0;
+  absl::Duration elapsed;
+};
+
+// Told once how an upload ended, from any thread, maybe from inside a call.
+using UploadDone = absl::AnyInvocable<void(absl::StatusOr<UploadResult>)>;
+
+// One PutMatrix call's bytes. Thread-safe. Same rules as Job, but the bytes count
+// as landed once they are on the device and EndOfPayload was called: so a call
+// that brings more than it said leaves no matrix behind.
+class Upload {
+ public:
+  virtual ~Upload() = default;
+  virtual void Start() = 0;
+  virtual void Append(uint64_t offset, absl::Cord bytes, absl::AnyInvocable<void()> consumed) = 0;
+  virtual void EndOfPayload() = 0;
+  virtual void Cancel(absl::Status why) = 0;
+};
+
+}  // namespace gemmd

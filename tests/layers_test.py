@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Which folder may include which, and that no two files include each other in a ring.
+
+    tests/layers_test.py [ROOT] [--print]
+
+--print  the folders as docs/architecture.md shows them
+
+A folder without a line of its own belongs to the nearest one above it that has one.
+"""
+import argparse
+import collections
+import pathlib
+import re
+import sys
+
+DEVICE = ["server/base", "server/engine/bounds", "kernels/include"]
+STORE = DEVICE + ["server/engine/device"]
+CORE = STORE + ["server/engine/store"]
+TRANSFER = CORE + ["server/engine/core"]
+JOB = TRANSFER + ["server/engine/transfer"]
+ENGINE = JOB + ["server/engine/job"]
+# What serves: it knows the engine by those of its headers that are PUBLIC.
+SERVICE = ENGINE + ["server/engine"]
+
+# Folder: what it may include beside itself. From the bottom up.
+LAYERS = {
+    "proto": [],
+    "files": [],
+    "kernels/include": [],
+    "kernels": ["kernels/include"],
+    "kernels/bench": ["kernels/include", "kernels", "files"],
+    "server/base": [],
+    "server/net": ["server/base"],
+    "server/engine/bounds": ["server/base"],
+    "server/engine/device": DEVICE,
+    "server/engine/device/host": STORE,
+    "server/engine/device/cuda": STORE,
+    "server/engine/store": STORE,
+    "server/engine/core": CORE,
+    "server/engine/transfer": TRANSFER,
+    "server/engine/job": JOB,
+    "server/engine": ENGINE,
+    "server/benchmark": SERVICE + ["kernels/bench"],
+    "server/rpc": SERVICE + ["kernels/bench", "server/benchmark", "proto"],
+    "server/telemetry": SERVICE + ["server/net"],
+    "server": SERVICE + ["server/net", "server/benchmark", "server/rpc", "server/telemetry", "proto"],
+    "client/cpp": ["proto", "files"],
+    "client/ctl": ["client/cpp", "files", "kernels/include", "kernels/bench"],
+    "examples": ["client/cpp"],
+}
+# Files that may include what the rest of their folder may not.
+EXCEPTIONS = {
+    # The table of the kinds of devices.
+    "server/engine/device/device_kinds.cc": ["server/engine/device/host", "server/engine/device/cuda"],
+}
+# Two halves of one thing, which know each other. No third may join them.
+HALVES = [
+    {"client/cpp/canceller_state", "client/cpp/options"},  # a canceller and what its copies share
+    {"client/cpp/connection", "client/cpp/task"},
+    {"server/engine/device/cuda/cuda_device", "server/engine/device/cuda/cuda_stream"},
+    {"server/flag_table", "server/flags"},
+]
+# Below server/engine, only these are for the layers above it.
+PUBLIC = re.compile(
+    r"server/engine/(engine\.h|bounds/.*|core/report\.h|device/(device|device_kinds|staging)\.h|job/job\.h"
+    r"|store/matrix\.h|transfer/(download|result_piece|upload)\.h)$")
+SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
+INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
+
+
+def inside(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def layer_of(path):
+    """The longest line of LAYERS that the path is in, or None."""
+    lines = [line for line in LAYERS if inside(path, line)]
+    return max(lines, key=len) if lines else None
+
+
+def resolve(root, name):
+    """The file that an include means, from the root; None for other people's."""
+    if name.startswith("gemm/v1/"):
+        return "proto/gemm/v1/gemm.proto"
+    for folder in ("", "kernels/include/"):
+        if (root / (folder + name)).is_file():
+            return folder + name
+    return None
+
+
+def includes(root):
+    """{file: [file]} of the product's sources."""
+    graph = {}
+    for top in ("proto", "files", "kernels", "server", "client", "examples"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix not in SUFFIXES:
+                continue
+            names = INCLUDE.findall(path.read_text(encoding="utf-8"))
+            found = (resolve(root, name) for name in names)
+            graph[str(path.relative_to(root))] = [one for one in found if one is not None]
+    return graph
+
+
+def allowed(source, target):
+    layer, other = layer_of(source), layer_of(target)
+    return layer is not None and other in [layer] + LAYERS[layer] + EXCEPTIONS.get(source, [])
+
+
+def violations(graph):
+    for source, targets in graph.items():
+        for target in targets:
+            if not allowed(source, target):
+                below = ", ".join(LAYERS.get(layer_of(source), []))
+                yield f"{source} includes {target}: {layer_of(source)} may include {below or 'nothing'}"
+            elif inside(target, "server/engine") and not inside(source, "server/engine") and not PUBLIC.match(target):
+                yield f"{source} includes {target}, which is the engine's own"
+
+
+def component(path):
+    """A header and its source are one: what one of them includes, the other may not need."""
+    return re.sub(r"\.(h|cc|cuh|cu)$", "", path)
+
+
+def rings(graph):
+    """Components that include each other in a ring, each ring once."""
+    edges = collections.defaultdict(set)
+    for source, targets in graph.items():
+        own = component(source)
+        edges[own].update(one for one in map(component, targets) if one != own and {own, one} not in HALVES)
+    state, path = {}, []
+
+    def visit(node):
+        state[node] = "open"
+        path.append(node)
+        for following in sorted(edges[node]):
+            if state.get(following) == "open":
+                yield " -> ".join(path[path.index(following):] + [following])
+            elif following not in state:
+                yield from visit(following)
+        path.pop()
+        state[node] = "done"
+
+    for node in sorted(edges):
+        if node not in state:
+            yield from visit(node)
+
+
+def picture():
+    for layer, below in LAYERS.items():
+        print(f"{layer:28} -> {', '.join(below) if below else 'nothing'}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1])
+    parser.add_argument("--print", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.print:
+        picture()
+        return 0
+    graph = includes(arguments.root)
+    found = list(violations(graph)) + [f"a ring: {ring}" for ring in rings(graph)]
+    for line in found:
+        print(line)
+    print(f"{len(graph)} files, {sum(map(len, graph.values()))} includes, {len(found)} against the layers")
+    # A root without sources proves nothing.
+    return 1 if found or len(graph) < 100 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
