@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "server/engine/device/device_kinds.h"
+
 namespace gemmd {
 
 EngineOptions SmallDeviceOptions(const std::string& devices) {

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "gemm/kernel.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/engine/device/device_kinds.h"
 #include "tests/engine/device_suite.h"
 

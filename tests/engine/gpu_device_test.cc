@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gemm/catalogue.h"
+#include "server/engine/device/device_kinds.h"
 #include "tests/engine/device_suite.h"
 
 namespace gemmd {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/engine/device/device_kinds.h"
 #include "tests/engine/device_suite.h"
 #include "tests/engine/engine_fixture.h"
 

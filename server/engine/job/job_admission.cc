@@ -129,7 +129,7 @@ absl::Status HoldReplicas(EngineCore& core, size_t device_index, JobHoldings& ho
                        " to ", device->info().name, ": ", replica.status().message()));
     }
     input.replica = *std::move(replica);
-    input.memory = input.replica.replica().memory();
+    input.memory = input.replica.replica()->memory();
   }
   return absl::OkStatus();
 }
