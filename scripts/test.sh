@@ -26,6 +26,7 @@ scripts   bash -n and shellcheck over every shell script
 proto     buf lint over the contract
 python    ruff over every Python file
 deploy    Dockerfile, compose, Kubernetes and Prometheus files
+docs      what the documentation says and a program can check
 build     configures and builds everything, warnings are errors
 unit      every test of the build
 attacks   hostile clients against a server of that build, others being served meanwhile
@@ -146,6 +147,13 @@ stage_python() {
 stage_deploy() {
   [[ -x tests/deploy/lint.sh ]] || { skip deploy "no tests/deploy/lint.sh"; return; }
   check "deployment files" tests/deploy/lint.sh
+}
+
+stage_docs() {
+  have python3 || { skip docs "no python3: scripts/install-deps.sh test"; return; }
+  local failed=0
+  check "one version" python3 tests/docs/version_check.py || failed=1
+  return "$failed"
 }
 
 stage_build() {
