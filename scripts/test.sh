@@ -23,7 +23,7 @@ STAGES="
 setup     installs what is missing
 format    clang-format over every C++ and CUDA source
 scripts   bash -n and shellcheck over every shell script
-proto     buf lint over the contract
+proto     buf lint over the contract, and buf breaking against the released one
 python    ruff over every Python file
 deploy    Dockerfile, compose, Kubernetes and Prometheus files
 docs      what the documentation says and a program can check
@@ -133,8 +133,11 @@ stage_scripts() {
 }
 
 stage_proto() {
-  have buf || { skip "buf lint" "not installed: scripts/install-deps.sh lint"; return; }
-  check "buf lint" buf lint
+  have buf || { skip buf "not installed: scripts/install-deps.sh lint"; return; }
+  local failed=0
+  check "buf lint" buf lint || failed=1
+  check "buf breaking" buf breaking --against proto/gemm/v1/baseline.binpb || failed=1
+  return "$failed"
 }
 
 stage_python() {
