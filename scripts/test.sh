@@ -156,6 +156,7 @@ stage_docs() {
   have python3 || { skip docs "no python3: scripts/install-deps.sh test"; return; }
   local failed=0
   check "one version" python3 tests/docs/version_check.py || failed=1
+  check "every dependency is explained" python3 tests/docs/dependencies_check.py || failed=1
   return "$failed"
 }
 
