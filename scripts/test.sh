@@ -23,9 +23,10 @@ STAGES="
 setup     installs what is missing
 format    clang-format over every C++ and CUDA source
 scripts   bash -n and shellcheck over every shell script
-proto     buf lint over the contract
+proto     buf lint over the contract, and buf breaking against the released one
 python    ruff over every Python file
 deploy    Dockerfile, compose, Kubernetes and Prometheus files
+docs      what the documentation says and a program can check
 build     configures and builds everything, warnings are errors
 unit      every test of the build
 attacks   hostile clients against a server of that build, others being served meanwhile
@@ -132,8 +133,11 @@ stage_scripts() {
 }
 
 stage_proto() {
-  have buf || { skip "buf lint" "not installed: scripts/install-deps.sh lint"; return; }
-  check "buf lint" buf lint
+  have buf || { skip buf "not installed: scripts/install-deps.sh lint"; return; }
+  local failed=0
+  check "buf lint" buf lint || failed=1
+  check "buf breaking" buf breaking --against proto/gemm/v1/baseline.binpb || failed=1
+  return "$failed"
 }
 
 stage_python() {
@@ -146,6 +150,15 @@ stage_python() {
 stage_deploy() {
   [[ -x tests/deploy/lint.sh ]] || { skip deploy "no tests/deploy/lint.sh"; return; }
   check "deployment files" tests/deploy/lint.sh
+}
+
+stage_docs() {
+  have python3 || { skip docs "no python3: scripts/install-deps.sh test"; return; }
+  local failed=0
+  check "one version" python3 tests/docs/version_check.py || failed=1
+  check "every dependency is explained" python3 tests/docs/dependencies_check.py || failed=1
+  check "links and named files are there" python3 tests/docs/links_check.py || failed=1
+  return "$failed"
 }
 
 stage_build() {

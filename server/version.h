@@ -6,7 +6,7 @@
 namespace gemmd {
 
 struct BuildInfo {
-  std::string version;   // "0.1.0"
+  std::string version;   // "1.2.3"
   std::string commit;    // short; "unknown" where it was built outside a checkout
   std::string cuda;      // the toolkit's version; empty in a build for the host alone
   std::string compiler;  // "GNU 12.2.0"
@@ -14,7 +14,7 @@ struct BuildInfo {
 
 const BuildInfo& ThisBuild();
 
-// "gemmd 0.1.0 (commit, ...)".
+// "gemmd 1.2.3 (commit, ...)".
 std::string Describe(const BuildInfo& build);
 
 }  // namespace gemmd

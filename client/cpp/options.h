@@ -68,7 +68,7 @@ struct ClientOptions {
   // Set: TLS. Left out: plain TCP, for loopback and trusted networks only.
   std::optional<TlsOptions> tls;
 
-  // Put before gRPC's own user agent, such as "gemmctl/0.1.0".
+  // Put before gRPC's own user agent, such as "gemmctl/1.2.3".
   std::string user_agent;
 };
 

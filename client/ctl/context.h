@@ -43,7 +43,7 @@ struct Context {
   std::function<int()> run;
 };
 
-// Of this program, such as "0.1.0".
+// Of this program, such as "1.2.3".
 std::string ClientVersion();
 
 // As the global options say.

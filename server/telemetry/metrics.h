@@ -16,7 +16,7 @@
 namespace gemmd {
 
 struct MetricsOptions {
-  std::string version;  // "0.1.0"
+  std::string version;  // "1.2.3"
   std::string commit;
   std::string cuda;  // the toolkit's version; empty: "none"
   // The values of the label `kernel`; a name that is not among them counts as

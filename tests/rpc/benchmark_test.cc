@@ -127,7 +127,7 @@ TEST_F(BenchmarkTest, MeasuresTheKernelsOfAFamilyOnAShape) {
   const v1::BenchmarkHeader& header = heard.headers[0];
   EXPECT_EQ(header.device(), "host:0");
   EXPECT_EQ(header.vendor(), "OpenBLAS");
-  EXPECT_EQ(header.version(), "0.1.0");
+  EXPECT_EQ(header.version(), GEMMD_VERSION);
   EXPECT_EQ(header.candidates(), 2);
   ASSERT_EQ(header.shapes_size(), 1);
   EXPECT_EQ(header.shapes(0).k(), 5);

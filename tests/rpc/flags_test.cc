@@ -171,7 +171,7 @@ TEST(Flags, EveryDefaultIsAllowed) {
 TEST(Flags, Version) {
   const FlagOutcome outcome = ParseWith({"--version"});
   EXPECT_EQ(outcome.exit_code, kExitOk);
-  EXPECT_THAT(outcome.output, HasSubstr("gemmd 0.1.0"));
+  EXPECT_THAT(outcome.output, HasSubstr("gemmd " GEMMD_VERSION));
 }
 
 TEST(FlagValues, SizesReadBack) {

@@ -162,7 +162,7 @@ TEST(Process, HelpAndVersion) {
   EXPECT_THAT(help.ReadAll(), HasSubstr("--drain-timeout"));
   EXPECT_EQ(help.ExitCode(), kExitOk);
   GemmdProcess version({"--version"});
-  EXPECT_THAT(version.ReadAll(), HasSubstr("gemmd 0.1.0"));
+  EXPECT_THAT(version.ReadAll(), HasSubstr("gemmd " GEMMD_VERSION));
   EXPECT_EQ(version.ExitCode(), kExitOk);
 }
 

@@ -60,7 +60,7 @@ TEST_F(QueryTest, ServerInfo) {
   grpc::ClientContext context;
   v1::GetServerInfoResponse info;
   ASSERT_TRUE(stub_->GetServerInfo(&context, {}, &info).ok());
-  EXPECT_EQ(info.version(), "0.1.0");
+  EXPECT_EQ(info.version(), GEMMD_VERSION);
   EXPECT_NE(info.commit(), "");
   EXPECT_LE(info.started().seconds(), absl::ToUnixSeconds(absl::Now()));
   ASSERT_EQ(info.devices_size(), 1);
