@@ -1,4 +1,4 @@
-// What the parts of an engine share.
+// The parts of an engine.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,9 @@ namespace gemmd {
 
 class UploadGroups;
 
-// Torn down from the end, once nothing is under way and the timer was stopped. The
-// devices may still hold leases of ended jobs, so the schedulers outlive them.
+// Members are destroyed in reverse order, once nothing is under way and the timer was
+// stopped. The devices may still hold leases of ended jobs, so the schedulers outlive
+// them.
 struct EngineCore {
   EngineOptions options;
   EngineObserver* observer = nullptr;
@@ -36,20 +37,20 @@ struct EngineCore {
   EngineCore();
   ~EngineCore();
 
-  // Healthy devices, the least loaded first: by jobs running and waiting, then
-  // by memory in use.
+  // The healthy devices, least loaded first: by jobs running and waiting, then by memory
+  // in use.
   std::vector<size_t> DevicesByLoad() const;
   // The index of a device of this engine.
   size_t IndexOf(const Device& device) const;
 
-  // Memory of a device. Replicas that nobody uses make way. RESOURCE_EXHAUSTED where
-  // there is no room even so.
+  // Allocates memory of a device. Drops idle replicas if there is no room, and returns
+  // RESOURCE_EXHAUSTED if there is still none.
   absl::StatusOr<DeviceBuffer> Allocate(size_t device_index, size_t bytes, Stay stay);
   absl::StatusOr<std::shared_ptr<MatrixMemory>> AllocateMatrix(size_t device_index,
                                                                const Shape& shape, Stay stay);
-  // The matrix's replica on a device other than its own: one that is there, else a new
-  // one, which the first Await begins to fill. RESOURCE_EXHAUSTED where the device or
-  // its part of the store has no room, UNAVAILABLE when draining.
+  // The matrix's replica on a device other than its own. If there is none, makes a new
+  // one; its first Await starts the copy. RESOURCE_EXHAUSTED if the device or its part of
+  // the store has no room, UNAVAILABLE when draining.
   absl::StatusOr<ReplicaPin> PinReplica(const MatrixPin& pin, size_t device_index);
 };
 

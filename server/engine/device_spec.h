@@ -1,4 +1,4 @@
-// What the option `devices` asks for.
+// Parses the option `devices`.
 #pragma once
 
 #include <vector>
@@ -12,19 +12,18 @@ namespace gemmd {
 
 inline constexpr int kMaxHostDevices = 64;
 
-// Either list may be empty, not both.
+// At least one host or CUDA device.
 struct DeviceSpec {
   std::vector<int> cuda;  // indices, in the order asked for
   int host_devices = 0;
 };
 
-// Parses auto, cuda, cuda:LIST, host or host:COUNT on a machine with
-// `cuda_devices` CUDA devices. INVALID_ARGUMENT for anything else or an index
-// named twice; FAILED_PRECONDITION for a CUDA device that is not there, with
-// those that are.
+// Parses auto, cuda, cuda:LIST, host or host:COUNT on a machine with `cuda_devices` CUDA
+// devices. INVALID_ARGUMENT for anything else, or an index given twice.
+// FAILED_PRECONDITION for a CUDA device that does not exist, with those that do.
 absl::StatusOr<DeviceSpec> ParseDeviceSpec(absl::string_view spec, int cuda_devices);
 
-// INVALID_ARGUMENT for an option of the device layer that is out of bounds.
+// INVALID_ARGUMENT if an option of a device is out of bounds.
 absl::Status CheckDeviceOptions(const EngineOptions& options);
 
 }  // namespace gemmd
