@@ -1,5 +1,5 @@
-// The copy of a resident matrix on another device than its own: made for the
-// first job that needs it there, kept for later ones.
+// The copy of a resident matrix on a device other than its own. It is made for the first
+// job that needs it there, and kept for later ones.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,26 @@
 
 namespace gemmd {
 
-// Thread-safe; always held by a shared_ptr, which the copy under way keeps. Its
-// memory may be read once Await has said OK, and never before.
+// Thread-safe. Always held by a shared_ptr, which the copy under way keeps. Its memory
+// must not be read before Await has reported OK.
 class Replica : public std::enable_shared_from_this<Replica> {
  public:
-  // Both memories have one shape and lie on different devices; the content of
-  // `from` is complete. `ticket` keeps the engine until the copy has ended and both
-  // devices have let go of it.
+  // Both memories have the same shape and lie on different devices. The content of `from`
+  // is complete. `ticket` keeps the engine alive until the copy has ended and both devices
+  // no longer use it.
   Replica(std::shared_ptr<MatrixMemory> from, std::shared_ptr<MatrixMemory> to,
           AdmissionTicket ticket);
 
   const std::shared_ptr<MatrixMemory>& memory() const { return to_; }
-  // Straight from device to device where the two can, else through the source's
-  // download staging.
+  // Directly from device to device if the two can, else through the source's download
+  // staging.
   CopyRoute route() const { return route_; }
 
-  // Calls `done` once the copy has ended, with how: at once where it has. The
-  // first caller's call begins the copy.
+  // Calls `done` with the outcome once the copy has ended, or at once if it has. The first
+  // call starts the copy.
   void Await(absl::AnyInvocable<void(absl::Status)> done);
-  // Nobody waits any more: ends a copy that is not complete with CANCELLED.
-  // What the devices still work on keeps its memory until they have let go of
-  // it.
+  // Ends a copy that is not complete with CANCELLED, because nobody waits any more. Memory
+  // that the devices still use is kept until they no longer do.
   void Abort();
 
   bool complete() const;
