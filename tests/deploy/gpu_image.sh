@@ -103,7 +103,7 @@ put_back() {
   done < <(candidates "$2" | awk '!seen[$0]++')
   [[ -n $first ]] || die "this machine has no $2, which the image needs: --libraries DIR"
   if [[ -n $chosen ]]; then
-    say "$2: the same bytes as the image's, from $chosen"
+    say "$2: the same bytes as the image's, from ${chosen##*/site-packages/}"
   else
     chosen="$first"
     say "$2: NOT the image's bytes ($1), used anyway: $(sum "$chosen") from $chosen"
