@@ -218,8 +218,8 @@ void PrintKernel(std::ostream& out, const client::KernelInfo& kernel, size_t wid
                                                : "may differ in their last bits from run to run"});
   for (const auto& param : kernel.params()) {
     facts.Add({absl::StrCat("param ", param.name()),
-               absl::StrCat(param.min(), " to ", param.max(), ", ", param.default_value(),
-                            " unless told: ", param.summary())});
+               absl::StrCat(param.min(), " to ", param.max(), ", default ", param.default_value(),
+                            ": ", param.summary())});
   }
   facts.Add({"devices", kernel.devices().empty()
                             ? absl::StrCat("none: ", kernel.unavailable_reason())

@@ -155,7 +155,7 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
 std::string Explain(const gemm::Agreement& agreement) {
   return absl::StrCat("element (", agreement.worst_row, ", ", agreement.worst_col, ") is off by ",
                       NumberText(agreement.worst_absolute_error), ", ",
-                      NumberText(agreement.worst_ratio), " times what its arithmetic may be");
+                      NumberText(agreement.worst_ratio), " times the bound of its arithmetic");
 }
 
 absl::StatusOr<client::HostMatrix> DrawHere(const client::Generated& generated) {

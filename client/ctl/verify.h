@@ -34,7 +34,7 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
 // True where no element is off by more than the bound.
 inline bool IsRight(const gemm::Agreement& agreement) { return agreement.worst_ratio <= 1; }
 
-// "element (3, 7) is off by 0.01, 12.3 times what f32 arithmetic may be".
+// "element (3, 7) is off by 0.01, 12.3 times the bound of its arithmetic".
 std::string Explain(const gemm::Agreement& agreement);
 
 // The same matrix as the server generates, bit for bit.
