@@ -103,7 +103,7 @@ class Engine {
   // - INVALID_ARGUMENT: the request is wrong on any server.
   // - NOT_FOUND: unknown matrix, kernel or family.
   // - FAILED_PRECONDITION: the devices of this server cannot run it.
-  // - UNIMPLEMENTED: types that no kernel takes.
+  // - UNIMPLEMENTED: integer types, which no kernel takes.
   // - RESOURCE_EXHAUSTED: past a bound.
   // - ALREADY_EXISTS: another matrix has the name of the result to keep.
   // - DEADLINE_EXCEEDED: the deadline has passed.
