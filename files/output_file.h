@@ -1,5 +1,5 @@
-// Files that a program writes for its user. Every write is checked, the close
-// too, and the error names the path.
+// Files that a program writes for its user. Every write and the close are checked,
+// and the error names the path.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,17 @@
 
 namespace gemmd::files {
 
-// An error of the system as a status: "PATH: WHAT: No space left on device".
-// `error` is an errno.
+// An errno as a status: "PATH: WHAT: No space left on device".
 absl::Status SystemError(int error, const std::string& path, absl::string_view what);
 
 // A file to write from its beginning. Not thread-safe.
 //
-// A path that does not exist, or that is the only name of a regular file, gets
-// its new content at once when the file is closed: until then the content goes
-// to a file beside it, which is removed where the writing fails or the object
-// is destroyed before. Whatever else the path names stays what it is and is
-// written through: a device, a FIFO, a symbolic link's target, a file with
-// several names. Of a FIFO the reader is awaited for ten seconds.
+// A path that does not exist, or that is the only name of a regular file, gets its
+// new content atomically when the file is closed. Until then the content is in a
+// temporary file beside it, which is removed if writing fails or the object is
+// destroyed first. Anything else stays what it is and is written through: a device, a
+// FIFO, a symbolic link's target, a file with several names. A FIFO waits up to ten
+// seconds for its reader.
 class OutputFile {
  public:
   enum class Visible {
@@ -36,11 +35,10 @@ class OutputFile {
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
 
-  // At the end of what was written. After an error nothing but destruction
-  // makes sense.
+  // Appends. After an error, only destruction is allowed.
   absl::Status Write(absl::string_view bytes);
 
-  // To be called once, last: the content is the path's only if this is OK.
+  // Call once, last. The path has the new content only if this returns OK.
   absl::Status Close();
 
  private:

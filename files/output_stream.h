@@ -1,4 +1,4 @@
-// Standard output as a stream whose errors have their reason.
+// Standard output as a stream that keeps the reason of an error.
 #pragma once
 
 #include <array>
@@ -10,16 +10,15 @@
 
 namespace gemmd::files {
 
-// Text to a file descriptor that somebody else opened. The first failed write
-// ends the output: what follows is dropped, and the stream is bad. Not
-// thread-safe.
+// Writes text to a file descriptor that somebody else opened. After the first failed
+// write, the stream is bad and further text is dropped. Not thread-safe.
 class OutputStream : public std::ostream {
  public:
   // `name` is for errors, such as "standard output".
   OutputStream(int fd, std::string name);
 
-  // To be called once, last: writes what is buffered and closes the descriptor.
-  // The first error since the beginning.
+  // Call once, last: flushes the buffer and closes the descriptor. Returns the first
+  // error since the beginning.
   absl::Status Close();
 
  private:

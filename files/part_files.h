@@ -1,4 +1,4 @@
-// The unfinished files of this process, so that none is left where a signal ends
+// Tracks the unfinished files of this process, so that none is left when a signal ends
 // it.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace gemmd::files {
 
-// Names a file to remove when a signal ends the process, as long as it lives.
+// While this object lives, its file is removed when a signal ends the process.
 // Thread-safe.
 class PartFile {
  public:
@@ -19,16 +19,16 @@ class PartFile {
 
  private:
   const std::string path_;
-  // Where the handler finds the path; -1 where too many files are unfinished,
+  // The index at which the handler finds the path. -1: too many files are unfinished,
   // and this one is not removed.
   int slot_ = -1;
 };
 
-// For a program's main, before it starts threads: SIGHUP, SIGINT, SIGTERM and
-// SIGXCPU remove the unfinished files and then end the process as they would
-// have. A file that outgrows its limit is an error of the write (EFBIG), not the
-// end of the process by SIGXFSZ. Descriptors 0 to 2 that are closed are taken, so
-// that no socket or file gets their numbers and, with them, the program's output.
+// Call in main, before any thread is started. SIGHUP, SIGINT, SIGTERM and SIGXCPU then
+// remove the unfinished files before they end the process. A file beyond its size limit
+// fails the write (EFBIG) instead of ending the process by SIGXFSZ. Closed descriptors
+// 0 to 2 are opened, so that no socket or file gets their numbers and with them the
+// program's output.
 void PrepareProcess();
 
 }  // namespace gemmd::files

@@ -1,4 +1,4 @@
-// Threads kept on a few neighbouring CPUs.
+// Keeps threads on a few neighbouring CPUs.
 #pragma once
 
 #include <sched.h>
@@ -7,13 +7,13 @@
 
 namespace gemmd {
 
-// `count` neighbours among `allowed`, which is in order and not empty, with
-// `current` among them; all of `allowed` where there are no more. Counts that
-// divide the cores of a socket never straddle two.
+// `count` neighbouring CPUs of `allowed`, which is sorted and not empty, including
+// `current`; all of `allowed` where it has no more. Where `count` divides the number
+// of cores of a socket, all are on one socket.
 std::vector<int> NeighbourCpus(const std::vector<int>& allowed, int current, int count);
 
-// While it lives, this thread and those that it starts run on `count` CPUs
-// around the one it is on; the started ones stay there. 0: anywhere.
+// While this object lives, the calling thread and the threads that it starts run on
+// `count` CPUs around the present one. Started threads stay there. 0: no restriction.
 class CpuConfinement {
  public:
   explicit CpuConfinement(int count);

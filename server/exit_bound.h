@@ -1,4 +1,4 @@
-// A bound on how long the process takes to end.
+// Bounds the time that the process takes to end.
 #pragma once
 
 #include <thread>
@@ -9,18 +9,17 @@
 
 namespace gemmd {
 
-// Ends the process where its orderly end takes too long. A kernel of the host, or a
-// launch of a benchmark, cannot be broken off, and what holds memory under it cannot be
-// taken down before it has ended: the process then ends with the work under way, and
-// says so. Thread-safe.
+// Ends the process when its orderly shutdown takes too long. A host kernel, or a launch
+// of a benchmark, cannot be interrupted, and its memory cannot be freed before it has
+// ended. So the process is ended with that work still running, and logs it. Thread-safe.
 class ExitBound {
  public:
-  // `exit_code` is that of a process ended so.
+  // `exit_code` is used where this object ends the process.
   explicit ExitBound(int exit_code);
   ~ExitBound();
 
-  // The process ends in `timeout` at the latest, with a line that says what was under
-  // way. Takes the place of the bound before.
+  // Ends the process after `timeout`, with a log line that says what was `under_way`.
+  // Replaces the bound before.
   void Arm(absl::Duration timeout, absl::string_view under_way);
   void Disarm();
 

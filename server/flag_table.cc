@@ -12,7 +12,7 @@
 namespace gemmd {
 namespace {
 
-// What all rows have, whatever their kind.
+// What all rows have, of every kind.
 struct About {
   std::string name;
   std::string group;
@@ -23,8 +23,8 @@ absl::Status NotAllowed(absl::string_view text, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat("'", text, "'; allowed: ", allowed));
 }
 
-// A flag whose text `parse` turns into a value of [min, max]. `field` gives the
-// place that the value goes to, `format` its text.
+// A flag whose text is parsed by `parse` into a value of [min, max]. `field` returns
+// the field of Flags for it, `format` its text.
 template <typename Value, typename Field, typename Parse, typename Format>
 FlagRow Ranged(About about, std::string kind, std::string allowed, Field field, Parse parse,
                Format format, Value min, Value max) {
@@ -126,7 +126,7 @@ FlagRow Choice(About about, Names<Value> names, Field field) {
 
 constexpr size_t kTiB = size_t{1} << 40;
 
-// The place of a value in Flags.
+// Returns a field of Flags.
 // NOLINTBEGIN(bugprone-macro-parentheses): `path` is no expression of its own
 #define GEMMD_FIELD(path) \
   [](Flags & flags) -> auto& { return flags.path; }
@@ -135,61 +135,61 @@ constexpr size_t kTiB = size_t{1} << 40;
 void AddListening(std::vector<FlagRow>& rows) {
   const std::string group = "Listening";
   rows.push_back(Text({"address", group,
-                       "Where gRPC listens. Loopback by default, because the connection is neither "
-                       "encrypted nor authenticated: to serve a network, put a proxy in front that "
+                       "Where gRPC listens. The default is loopback, because connections are "
+                       "neither encrypted nor authenticated. To serve a network, use a proxy that "
                        "terminates TLS and HTTP/2."},
                       "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
                       [](absl::string_view text) { return ParseAddress(text).status(); }));
   rows.push_back(
-      Text({"metrics-address", group, "Where /metrics listens, over HTTP. Empty: nowhere."},
+      Text({"metrics-address", group, "Where /metrics is served over HTTP. Empty: not served."},
            "ADDRESS", absl::StrCat("nothing, or ", kTcpAddressForm),
            GEMMD_FIELD(server.metrics_address), [](absl::string_view text) {
              return text.empty() ? absl::OkStatus() : ParseTcpAddress(text).status();
            }));
   rows.push_back(Size({"max-message-bytes", group,
-                       "The longest message, either way. A longer operand comes in chunks. "
-                       "A longer message gets an answer that says so; one of more than twice that "
-                       "and 64KiB ends its call before it is read."},
+                       "The longest message, in either direction. Longer operands are sent in "
+                       "chunks. A longer message is answered with an error; one longer than twice "
+                       "this size plus 64KiB ends its call before it is read."},
                       GEMMD_FIELD(server.rpc.max_message_bytes), 64 * kKiB, kGiB / 2));
-  rows.push_back(Count({"max-jobs-per-stream", group, "Jobs alive on one Multiply stream."},
+  rows.push_back(Count({"max-jobs-per-stream", group, "Live jobs on one Multiply stream."},
                        GEMMD_FIELD(server.rpc.max_jobs_per_stream), 1, 1'000'000));
   rows.push_back(Count({"max-connections", group,
-                        "Connections at the same time; one more is closed at once. 0: as many as "
-                        "the limit on open descriptors leaves room for, at most 8192."},
+                        "Open connections; one above this is closed at once. 0: as many as the "
+                        "limit on open descriptors allows, at most 8192."},
                        GEMMD_FIELD(server.max_connections), 0, 1'000'000));
-  rows.push_back(Count({"max-streams-per-connection", group, "Calls alive on one connection."},
+  rows.push_back(Count({"max-streams-per-connection", group, "Live calls on one connection."},
                        GEMMD_FIELD(server.max_streams_per_connection), 1, 1'000'000));
   rows.push_back(Count({"rpc-cpus", group,
-                        "CPUs that gRPC's threads share, neighbours of the one the server starts "
-                        "on. Few keep their caches warm, which small calls need; more carry more "
-                        "bytes of large ones. 0: all."},
+                        "CPUs that gRPC's threads share, next to the one that the server starts "
+                        "on. Few CPUs keep their caches warm, for low latency of small calls; more "
+                        "give more throughput for large ones. 0: all."},
                        GEMMD_FIELD(server.rpc_cpus), 0, 1024));
   rows.push_back(Size({"read-window-bytes", group,
-                       "Received payload of one call that may wait for the engine before the "
-                       "sender is held back."},
+                       "Received payload of one call that may wait for the engine before flow "
+                       "control stops the sender."},
                       GEMMD_FIELD(server.rpc.read_window_bytes), 64 * kKiB, kTiB));
   rows.push_back(
       Duration({"send-timeout", group,
-                "A call is cancelled when its client takes nothing of the answer for this long, "
-                "and after an eighth of it while others wait for staging memory."},
+                "A call is cancelled when its client reads nothing of the answer for this long, "
+                "or for an eighth of it while others wait for staging memory."},
                GEMMD_FIELD(server.rpc.send_timeout), absl::Milliseconds(100), absl::Hours(24)));
   rows.push_back(
       Duration({"payload-timeout", group,
-                "A job or upload ends when none of its promised bytes come for this long while "
-                "the server waits for them. A message counts when it is there whole."},
+                "A job or upload ends when none of its promised bytes arrive for this long while "
+                "the server waits for them. A message counts when it has arrived completely."},
                GEMMD_FIELD(server.rpc.payload_timeout), absl::Milliseconds(100), absl::Hours(24)));
 }
 
 void AddDevices(std::vector<FlagRow>& rows) {
   const std::string group = "Devices";
   rows.push_back(Text({"devices", group,
-                       "What multiplies. auto: every CUDA device, or one host device where there "
-                       "is none."},
+                       "The devices that run the jobs. auto: every CUDA device, or one host device "
+                       "if there is none."},
                       "LIST", "auto, cuda, cuda:0,1 or host, host:4",
                       GEMMD_FIELD(server.engine.devices)));
   rows.push_back(Size({"device-memory-bytes", group,
-                       "Memory taken on each device at start. 0: 80% of what is free on a GPU, "
-                       "2GiB on the host, touched as it is used."},
+                       "Memory allocated on each device at start. 0: 80% of what is free on a GPU; "
+                       "2GiB on the host, where pages are touched only as they are used."},
                       GEMMD_FIELD(server.engine.device_memory_bytes), 0, kTiB));
   rows.push_back(Count({"streams-per-device", group, "Jobs that run at the same time on a device."},
                        GEMMD_FIELD(server.engine.streams_per_device), 1, kMaxStreamsPerDevice));
@@ -198,34 +198,33 @@ void AddDevices(std::vector<FlagRow>& rows) {
             "Pinned host memory for transfers, for each device and direction; at least 16 blocks."},
            GEMMD_FIELD(server.engine.staging_bytes), 2 * kMiB, kTiB));
   rows.push_back(Size({"staging-block-bytes", group,
-                       "The piece that transfers are cut into, and the size of result chunks. "
-                       "Clients take 4MiB messages unless told otherwise."},
+                       "The size of the pieces of a transfer, and of result chunks. By default, "
+                       "gRPC clients accept messages of at most 4MiB."},
                       GEMMD_FIELD(server.engine.staging_block_bytes), kMinStagingBlockBytes,
                       64 * kMiB));
   rows.push_back(
       Count({"copy-threads", group,
              "Threads that copy payload into staging memory. 0: half the cores, 1 to 8."},
             GEMMD_FIELD(server.engine.copy_threads), 0, 256));
-  rows.push_back(Duration({"completion-spin", group,
-                           "How long the thread that waits for a device polls before it sleeps."},
-                          GEMMD_FIELD(server.engine.completion_spin), absl::ZeroDuration(),
-                          absl::Seconds(1)));
+  rows.push_back(Duration(
+      {"completion-spin", group, "How long a device's completion thread polls before it sleeps."},
+      GEMMD_FIELD(server.engine.completion_spin), absl::ZeroDuration(), absl::Seconds(1)));
 }
 
 void AddAdmission(std::vector<FlagRow>& rows) {
-  const std::string group = "Admission (past a bound a job is refused at once)";
+  const std::string group = "Admission (past a bound, a job is refused at once)";
   rows.push_back(Size({"max-job-bytes", group, "Device memory of one job."},
                       GEMMD_FIELD(server.engine.max_job_bytes), 1, kTiB));
   rows.push_back(Size({"max-admitted-bytes", group, "Device memory of all jobs together."},
                       GEMMD_FIELD(server.engine.max_admitted_bytes), 1, 64 * kTiB));
-  rows.push_back(Count({"max-jobs", group, "Jobs from header to last result byte."},
+  rows.push_back(Count({"max-jobs", group, "Jobs between their header and their last result byte."},
                        GEMMD_FIELD(server.engine.max_jobs), 1, 10'000'000));
   rows.push_back(Count({"max-queued-jobs", group, "Jobs that are ready and wait for a stream."},
                        GEMMD_FIELD(server.engine.max_queued_jobs), 0, 10'000'000));
   rows.push_back(Duration({"max-queue-wait", group,
-                           "How long a job may have to wait for a stream, estimated from the jobs "
-                           "before it and the pace at which the last ones began. As many as there "
-                           "are streams may wait in any case."},
+                           "The longest wait for a stream, estimated from the number of jobs ahead "
+                           "and the rate at which recent ones began. As many jobs as a device has "
+                           "streams may wait in any case."},
                           GEMMD_FIELD(server.engine.max_queue_wait), absl::Milliseconds(1),
                           absl::Hours(24 * 365)));
 }
@@ -233,9 +232,9 @@ void AddAdmission(std::vector<FlagRow>& rows) {
 void AddStore(std::vector<FlagRow>& rows) {
   const std::string group = "Resident matrices";
   rows.push_back(
-      Size({"store-bytes", group, "Device memory they may take, on each device. 0: half of it."},
+      Size({"store-bytes", group, "Device memory for them, on each device. 0: half of it."},
            GEMMD_FIELD(server.engine.store_bytes), 0, kTiB));
-  rows.push_back(Count({"max-matrices", group, "How many there may be."},
+  rows.push_back(Count({"max-matrices", group, "The number of resident matrices."},
                        GEMMD_FIELD(server.engine.max_matrices), 1, 100'000'000));
   rows.push_back(Duration(
       {"upload-timeout", group, "An unfinished upload is dropped after this long without a byte."},
@@ -245,27 +244,26 @@ void AddStore(std::vector<FlagRow>& rows) {
 void AddBenchmarks(std::vector<FlagRow>& rows) {
   const std::string group = "Benchmarks (one at a time, beside the jobs)";
   rows.push_back(
-      Duration({"benchmark-limit", group, "How long one may take. 0: the server takes none."},
+      Duration({"benchmark-limit", group, "How long one may take. 0: benchmarks are refused."},
                GEMMD_FIELD(server.benchmark.time), absl::ZeroDuration(), absl::Hours(24)));
-  rows.push_back(Size(
-      {"benchmark-memory", group,
-       "Device memory for the operands, results and scratch of one, beside --device-memory-bytes. "
-       "The vendor library's own workspace comes beside it."},
-      GEMMD_FIELD(server.benchmark.memory_bytes), kMiB, kTiB));
+  rows.push_back(Size({"benchmark-memory", group,
+                       "Device memory for the operands, results and scratch of one, in addition to "
+                       "--device-memory-bytes. The vendor library's own workspace is not counted."},
+                      GEMMD_FIELD(server.benchmark.memory_bytes), kMiB, kTiB));
 }
 
 void AddProcess(std::vector<FlagRow>& rows) {
   const std::string group = "Process";
   rows.push_back(Duration({"drain-timeout", group,
-                           "After SIGTERM or SIGINT: how long running jobs may take to end before "
-                           "they are cancelled. Where a kernel runs on even so, the process ends "
-                           "under it, with exit code 71. A second signal ends it at once."},
+                           "After SIGTERM or SIGINT: how long jobs may run before they are "
+                           "cancelled. If a kernel still runs after that, the process ends anyway, "
+                           "with exit code 71. A second signal ends the process at once."},
                           GEMMD_FIELD(drain_timeout), absl::ZeroDuration(), absl::Hours(24)));
   rows.push_back(Choice<LogFormat>({"log-format", group, "Log lines for people, or for programs."},
                                    {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
                                    GEMMD_FIELD(log.format)));
   rows.push_back(Choice<LogLevel>(
-      {"log-level", group, "The least urgent lines that are logged; debug has one for each call."},
+      {"log-level", group, "The lowest level that is logged; debug has a line for each call."},
       {{"debug", LogLevel::kDebug},
        {"info", LogLevel::kInfo},
        {"warning", LogLevel::kWarning},

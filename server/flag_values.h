@@ -1,4 +1,4 @@
-// Flag values as people write them: sizes, durations, numbers.
+// Parses and formats flag values: sizes, durations, numbers.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace gemmd {
 
-// "1048576", "1MiB", "2 GiB"; suffixes B, KiB, MiB, GiB, TiB. Nullopt for
-// anything else, and for what does not fit 63 bits.
+// "1048576", "1MiB", "2 GiB"; suffixes B, KiB, MiB, GiB, TiB. Nullopt for anything
+// else, and for a size that does not fit in 63 bits.
 std::optional<size_t> ParseSize(absl::string_view text);
 // The shortest form that ParseSize reads back: "1MiB".
 std::string FormatSize(size_t bytes);
@@ -22,7 +22,7 @@ std::optional<absl::Duration> ParseDurationText(absl::string_view text);
 
 std::optional<int64_t> ParseInteger(absl::string_view text);
 
-// Changes of one character that turn one word into the other.
+// The number of one-character changes that turn one word into the other.
 size_t EditDistance(absl::string_view x, absl::string_view y);
 
 }  // namespace gemmd

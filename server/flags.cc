@@ -26,10 +26,10 @@ namespace {
 constexpr char kFlagFile[] = "flagfile";
 
 constexpr char kFooter[] = R"(
-Every flag can also be set in the environment, --max-jobs as GEMMD_MAX_JOBS, and
-in a flag file of lines 'max-jobs=100' with comments after #. The command line
-goes before the environment, and that before the file. A wrong value ends the
-process with code 2.
+Every flag can also be set in the environment (--max-jobs as GEMMD_MAX_JOBS) and
+in a flag file, with lines such as 'max-jobs=100' and comment lines after #. The
+command line takes precedence over the environment, and the environment over the
+file. A wrong value ends the process with exit code 2.
 
 Examples:
   gemmd                                  serve on 127.0.0.1:50051, metrics on :9464
@@ -68,7 +68,7 @@ absl::Status Set(const FlagRow& row, absl::string_view text, absl::string_view o
   return absl::InvalidArgumentError(absl::StrCat(origin, ": ", status.message()));
 }
 
-// `origin` is how the path was given.
+// `origin` says how the path was given.
 absl::Status ReadFlagFile(absl::string_view origin, const std::string& path, Flags& flags) {
   const auto cannot_read = [origin, &path] {
     return absl::InvalidArgumentError(absl::StrCat(origin, ": '", path, "': ", std::strerror(errno),
@@ -77,7 +77,7 @@ absl::Status ReadFlagFile(absl::string_view origin, const std::string& path, Fla
   std::ifstream file(path);
   if (!file) return cannot_read();
   errno = 0;
-  // A folder opens, and fails here.
+  // A folder can be opened, but fails here.
   if (file.peek(); file.bad() || errno != 0) return cannot_read();
   file.clear();
   std::string line;
@@ -129,7 +129,7 @@ std::string Wrap(absl::string_view text) {
   return wrapped;
 }
 
-// What concerns more than one flag.
+// Checks that concern more than one flag.
 absl::Status CheckTogether(const Flags& flags) {
   const size_t block = flags.server.engine.staging_block_bytes;
   const size_t message = flags.server.rpc.max_message_bytes;
@@ -146,7 +146,7 @@ absl::Status CheckTogether(const Flags& flags) {
 struct CommandLine {
   CLI::App app{
       "gemmd: a server that multiplies matrices over gRPC.\n"
-      "Calls are described in proto/gemm/v1/gemm.proto; gemmctl is the client."};
+      "The calls are documented in proto/gemm/v1/gemm.proto; gemmctl is a client."};
   std::map<const FlagRow*, std::string> values;
   std::map<const FlagRow*, CLI::Option*> options;
   std::string flagfile;
@@ -158,7 +158,7 @@ struct CommandLine {
     app.set_help_flag("-h,--help", "Print this and exit.");
     app.add_flag("--version", version, "Print the version and exit.");
     flagfile_option = app.add_option(absl::StrCat("--", kFlagFile), flagfile,
-                                     "A file of flags, one a line (GEMMD_FLAGFILE).");
+                                     "A file of flags, one per line (GEMMD_FLAGFILE).");
     flagfile_option->type_name("PATH")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     const Flags defaults;
     for (const FlagRow& row : FlagTable()) {
@@ -190,8 +190,8 @@ std::string DescribeExtra(const CLI::App& app) {
   return "unknown argument";
 }
 
-// Last argument first. "--name=" becomes two, or CLI11 would take the argument
-// after it for the value.
+// The arguments in reverse order, as CLI11 wants them. "--name=" becomes two, or
+// CLI11 would take the next argument for the value.
 std::vector<std::string> InOrderOfCli11(const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed;
   for (auto it = arguments.rbegin(); it != arguments.rend(); ++it) {

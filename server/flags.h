@@ -26,7 +26,7 @@ inline constexpr int kExitUnusable =
     70;  // stopped by itself: no device is healthy, or nothing listens
 inline constexpr int kExitWorkLeft = 71;  // stopped in time, under work that did not end
 
-// Either flags, or what to print and the code to exit with.
+// Either flags, or text to print and the exit code.
 struct FlagOutcome {
   std::optional<Flags> flags;
   std::string output;
@@ -36,9 +36,9 @@ struct FlagOutcome {
 // The value of an environment variable, or null.
 using Environment = std::function<const char*(const char* name)>;
 
-// `arguments` without the program's name. A flag's value is the command line's,
-// else the environment's, else the flag file's, else the default. An error names
-// the flag, the value and what is allowed, and where it came from.
+// `arguments` without the program's name. The value of a flag comes from the command
+// line, else from the environment, else from the flag file, else it is the default. An
+// error names the flag, its origin, the value and what is allowed.
 FlagOutcome ParseFlags(const std::vector<std::string>& arguments, const Environment& environment);
 
 }  // namespace gemmd

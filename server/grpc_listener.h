@@ -14,17 +14,17 @@
 
 namespace gemmd {
 
-// gRPC 1.51 gives a listening socket up for good where accept4 fails, as it does
-// for want of a descriptor, and bounds connections nowhere. So connections are
-// accepted here, below a bound, and handed to gRPC, which serves them as its own.
+// gRPC 1.51 abandons a listening socket for good when accept4 fails, as it does when
+// descriptors run out, and it has no bound on connections. So connections are accepted
+// here, below a bound, and handed to gRPC, which serves them as its own.
 //
-// Open, AddTo, BuildAndStart of the builder, Start; Stop before the server's
-// Shutdown.
+// Call order: Open, AddTo, BuildAndStart of the builder, Start; Stop before the
+// server's Shutdown.
 class GrpcListener {
  public:
-  // Connections are accepted by the system from here on, and wait. `flag` and
-  // errors as Listen has them. `user_timeout`: a connection ends where what was
-  // sent to it stays without an answer for this long.
+  // From here on the system accepts connections, which wait. `flag` and errors as in
+  // Listen. `user_timeout`: a connection is closed when sent data is not acknowledged
+  // for this long (TCP_USER_TIMEOUT).
   static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(absl::string_view flag,
                                                             const Address& address,
                                                             int max_connections,
@@ -34,10 +34,10 @@ class GrpcListener {
   void Start();
   void Stop() { acceptor_.Stop(); }
 
-  // With the port that is listened on.
+  // With the actual port.
   const Address& address() const { return listening_.address; }
   std::string text() const { return listening_.text(); }
-  // Not OK once connections are accepted no more.
+  // Not OK once connections are no longer accepted.
   absl::Status Health() const { return acceptor_.Health(); }
   ConnectionStats Stats() const { return acceptor_.Stats(); }
   int64_t Refused() const { return acceptor_.Refused(); }

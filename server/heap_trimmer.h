@@ -1,4 +1,4 @@
-// Freed memory given back to the system.
+// Returns freed memory to the system.
 #pragma once
 
 #include <chrono>
@@ -8,26 +8,26 @@
 
 namespace gemmd {
 
-// Of all arenas: what was freed and not yet asked for again, whether it takes up memory or not.
+// The free bytes in all of glibc's arenas, resident or not.
 size_t FreeHeapBytes();
 
-// glibc keeps what was freed for the allocations to come: after a burst of large messages the
-// process stays as large as it was at its worst, for good. This gives the free pages back where
-// more is free than when it last did so. Not thread-safe: one thread calls Look.
+// glibc keeps freed memory for later allocations, so after a burst of large messages the process
+// would stay at its peak size. This returns the free pages when more is free than the last time.
+// Not thread-safe: one thread calls Look.
 class HeapTrimmer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Less is left to the allocator: one that is steadily at work keeps its caches.
+  // Growth below this is ignored, so that an allocator under steady load keeps its caches.
   static constexpr size_t kGrowth = size_t{32} << 20;
-  // Between two looks: the allocator's locks are held while it gives back, for some
-  // milliseconds each 100 MB.
+  // The time between two checks. Trimming holds the allocator's locks, some milliseconds per
+  // 100 MB.
   static constexpr Clock::duration kPeriod = std::chrono::seconds(5);
 
   explicit HeapTrimmer(std::function<size_t()> free_bytes = &FreeHeapBytes)
       : free_bytes_(std::move(free_bytes)), least_(free_bytes_()) {}
 
-  // True where it gave memory back. To be called often: it costs nothing before its time.
+  // Returns whether it returned memory. May be called often: it does nothing before kPeriod.
   bool Look(Clock::time_point now = Clock::now());
 
  private:

@@ -1,4 +1,4 @@
-// A log line a job or transfer, at debug level, before it is counted.
+// Logs each job and transfer at debug level, before it is counted.
 #pragma once
 
 #include "server/engine/core/report.h"

@@ -1,4 +1,4 @@
-// Log lines on stderr: a sentence, and fields for programs.
+// Log lines on stderr: a message for people, and fields for programs.
 #pragma once
 
 #include <concepts>
@@ -33,12 +33,12 @@ struct LogField {
   std::variant<std::string, int64_t, double, bool> value;
 };
 
-// Once, before the first line. Lines of spdlog and of gRPC go the same way.
+// Call once, before the first line. Lines of spdlog and gRPC are logged in the same way.
 //   text  2026-11-21T12:00:00.000Z info serving address=127.0.0.1:50051
 //   json  {"time":"2026-11-21T12:00:00.000Z","level":"info","msg":"serving","address":...}
 void SetUpLogging(const LogOptions& options);
 
-// Whether a line of that level would be written.
+// Whether a line of this level would be written.
 bool LogEnabled(LogLevel level);
 
 // Thread-safe.

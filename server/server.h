@@ -1,4 +1,4 @@
-// A whole server in one object: engine, metrics and gRPC, wired together.
+// A complete server in one object: engine, metrics and gRPC.
 #pragma once
 
 #include <memory>
@@ -15,49 +15,49 @@ namespace gemmd {
 
 class Engine;
 
-// Without --max-connections. Each costs gRPC tens of kilobytes.
+// The bound without --max-connections. Each connection costs gRPC tens of kilobytes.
 inline constexpr int kMostConnections = 8192;
 
 struct ServerOptions {
   EngineOptions engine;
   RpcLimits rpc;
   BenchmarkLimits benchmark;
-  // What gRPC listens on: "host:port" or "unix:path". Port 0 takes any free one.
+  // Where gRPC listens: "host:port" or "unix:path". Port 0: any free one.
   std::string address = "127.0.0.1:50051";
-  // "host:port" of /metrics; empty: nothing is served.
+  // "host:port" of /metrics. Empty: not served.
   std::string metrics_address = "127.0.0.1:9464";
-  // Connections at the same time; 0: as many as the limit on open descriptors
-  // leaves room for, at most kMostConnections.
+  // The most open connections. 0: as many as the limit on open descriptors allows, at
+  // most kMostConnections.
   int max_connections = 0;
   int max_streams_per_connection = 1024;
-  // gRPC's threads share this many CPUs; 0: all.
+  // The number of CPUs that gRPC's threads share. 0: all.
   int rpc_cpus = 6;
 };
 
 // Serves from Start to Stop or destruction.
 class Server {
  public:
-  // INVALID_ARGUMENT names the flag, the value and what is allowed;
-  // FAILED_PRECONDITION for devices that are not there; UNAVAILABLE for an
-  // address that cannot be listened on.
+  // INVALID_ARGUMENT names the flag, the value and what is allowed.
+  // FAILED_PRECONDITION: a device does not exist. UNAVAILABLE: cannot listen on an
+  // address.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   virtual ~Server() = default;
 
-  // "host:port" with the port that is listened on; as given for a Unix socket.
+  // "host:port" with the actual port; for a Unix socket, as given.
   virtual std::string address() const = 0;
   virtual int port() const = 0;  // 0 for a Unix socket
-  // Of /metrics; empty where it is off.
+  // The address of /metrics; empty where it is off.
   virtual std::string metrics_address() const = 0;
   virtual Engine& engine() = 0;
 
-  // Why the server is of no more use, which the health service tells from now on:
-  // no device is left, or connections are accepted no more. Else OK. To be called
-  // now and then: it also logs what concerns nobody's call.
+  // OK, or why the server can no longer serve: no device is left, or connections are no
+  // longer accepted. The health service reports the same from then on. Call this
+  // regularly: it also logs events that belong to no call.
   virtual absl::Status CheckHealth() = 0;
 
-  // Tells NOT_SERVING, admits nothing more, lets what runs end within
-  // `timeout`, cancels the rest, ends every call and closes the port. True where
-  // nothing had to be cancelled. Once.
+  // Reports NOT_SERVING, refuses new work, waits up to `timeout` for running work,
+  // cancels the rest, ends every call and closes the port. Returns whether nothing had
+  // to be cancelled. Call once.
   virtual bool Stop(absl::Duration timeout) = 0;
 };
 

@@ -1,4 +1,4 @@
-// A benchmark on the server as one streaming RPC.
+// Runs a benchmark on the server, as one streaming RPC.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace gemmd::client {
 
-// `on_message` takes each message but the last, in order; `then` takes the last,
+// `on_message` gets each message but the last, in order. `then` gets the last one,
 // unless the task fails.
 void StreamBenchmark(const std::shared_ptr<Task>& task, const ::gemm::v1::BenchmarkRequest& request,
                      std::function<void(const ::gemm::v1::BenchmarkResponse&)> on_message,

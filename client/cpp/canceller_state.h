@@ -1,4 +1,4 @@
-// What the copies of a Canceller share.
+// The state that all copies of a Canceller share.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace gemmd::client {
 
-// Thread-safe. A hook may still be running when RemoveHook returns, so it must
-// hold what it uses weakly or by share.
+// Thread-safe. A hook may still be running when RemoveHook returns, so it must hold
+// what it uses by a weak or a shared pointer.
 class Canceller::State {
  public:
   // Runs every hook once, with no lock held.
   void Cancel();
   bool cancelled() const;
 
-  // `hook` runs when Cancel is called; at once where it was called already.
+  // `hook` runs when Cancel is called, or at once where it was called before.
   uint64_t AddHook(std::function<void()> hook);
   void RemoveHook(uint64_t id);
 
@@ -29,7 +29,7 @@ class Canceller::State {
   std::map<uint64_t, std::function<void()>> hooks_;
 };
 
-// A hook for as long as the object lives.
+// Registers a hook for the lifetime of this object.
 class CancelHook {
  public:
   CancelHook() = default;

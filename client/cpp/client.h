@@ -9,21 +9,20 @@
 //
 // A complete program is examples/cpp/hello.cc.
 //
-// How a product goes. A small one is one message each way. A larger one has a
-// stream of its own. Where the matrices are large, operands are uploaded in
-// ranges over all channels at once, multiplied by reference and released, and
-// the result is fetched in ranges over all channels; what the library keeps on
-// the server meanwhile has a time to live, so that nothing stays when a client
+// How a product is sent. A small one takes one message each way. A larger one has
+// a stream of its own. Where the matrices are large, the operands are uploaded in
+// ranges over all channels at once, multiplied by reference and released, and the
+// result is downloaded in ranges over all channels. The matrices that the library
+// keeps on the server for this have a time to live, so nothing stays when a client
 // dies. CallOptions::transport overrides the choice.
 //
-// Payload is sent from where it lies and received straight into its place: one
-// copy in this process on the way in, none on the way out (but for products
-// that go as one message).
+// Payload is sent from the caller's memory, without a copy, and received with one
+// copy into its place. Products that take one message are copied once more.
 //
-// Errors are canonical codes. What the server says comes through unchanged;
-// what fails here (a bad shape, a file of certificates) names the field, the
-// value and the bound. UNAVAILABLE: the server could not be reached or went
-// away; the call may or may not have run.
+// Errors are canonical codes. Errors of the server are passed on unchanged. Errors
+// of the library (a bad shape, a certificate file) name the field, the value and
+// the bound. UNAVAILABLE: the server could not be reached or went away; the call
+// may or may not have run.
 #pragma once
 
 #include <functional>
@@ -50,8 +49,8 @@ struct PutOptions {
 };
 
 struct GetOptions {
-  // Put the elements here; the shape must be the matrix's. Left out: the
-  // library allocates.
+  // Memory for the elements; its shape must be the matrix's. Left out: the library
+  // allocates.
   std::optional<MutableMatrixView> into;
 };
 
@@ -64,9 +63,9 @@ using BenchmarkCallback = std::function<void(const BenchmarkResponse&)>;
 
 using MultiplyCallback = std::function<void(absl::StatusOr<ProductResult>)>;
 
-// A connection to one server. Thread-safe; any number of calls at once. Not to
-// be destroyed from inside a callback: the destructor cancels what is under way
-// and waits for it.
+// A connection to one server. Thread-safe; any number of calls at once. The
+// destructor cancels the calls under way and waits for them, so it must not run
+// inside a callback.
 class Client {
  public:
   // Connects and asks for the server's limits. INVALID_ARGUMENT names the
@@ -78,19 +77,19 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   const ClientOptions& options() const;
-  // As the server told it at Connect: version, devices, limits.
+  // The server's version, devices and limits, as of Connect.
   const ServerInfo& server() const;
 
-  // D = act(alpha op(A) op(B) + beta C + bias), in three styles. Memory that
-  // the product's views name must stay as it is until the call has ended (a
-  // view's owner keeps it alive, not unchanged).
+  // D = act(alpha op(A) op(B) + beta C + bias), in three styles. The memory of the
+  // product's views must not change until the call has ended. (A view's owner keeps
+  // it alive, not unchanged.)
   //
-  // Blocks until the result is there.
+  // Blocks until the result has arrived.
   absl::StatusOr<ProductResult> Multiply(const Product& product, const CallOptions& options = {});
 
-  // Returns at once. `done` is called once, from a thread of the library's or
-  // from inside this call, and must not block. What the returned canceller ends
-  // is this call (or, where `options` brought a canceller, all of that one's).
+  // Returns at once. `done` is called once, from a thread of the library or from
+  // inside this call, and must not block. The returned canceller ends this call; it
+  // is the one of `options` where that has one.
   Canceller MultiplyAsync(Product product, CallOptions options, MultiplyCallback done);
 
   // Returns at once. Give `options` a canceller to end the call early.
@@ -101,40 +100,41 @@ class Client {
   absl::StatusOr<MatrixInfo> PutMatrix(const MatrixView& matrix, const PutOptions& put = {},
                                        const CallOptions& options = {});
 
-  // Draws a matrix on the server and keeps it there.
+  // Generates a matrix on the server and keeps it there.
   absl::StatusOr<MatrixInfo> PutGenerated(const Generated& matrix, const PutOptions& put = {},
                                           const CallOptions& options = {});
 
-  // Downloads a resident matrix; with `matrix.release` also deletes it. The bytes
-  // are one matrix's, also where the name comes to mean another one meanwhile: then
-  // it is asked for once more, and ABORTED where that happens again.
+  // Downloads a resident matrix; with `matrix.release` also deletes it. All bytes
+  // are of one matrix. If the name comes to mean another matrix during the download,
+  // the download is repeated once; if that happens again: ABORTED.
   absl::StatusOr<FetchedMatrix> GetMatrix(const Resident& matrix, const GetOptions& get = {},
                                           const CallOptions& options = {});
 
-  // What is known of one resident matrix, without its elements. NOT_FOUND.
+  // The MatrixInfo of one resident matrix, without its elements. NOT_FOUND where
+  // there is none.
   absl::StatusOr<MatrixInfo> StatMatrix(const Resident& matrix, const CallOptions& options = {});
 
-  // All pages, ordered by id. Only names that begin with `name_prefix`.
+  // All resident matrices whose name has this prefix, ordered by id.
   absl::StatusOr<std::vector<MatrixInfo>> ListMatrices(absl::string_view name_prefix = "",
                                                        const CallOptions& options = {});
 
-  // Forgets a resident matrix. NOT_FOUND where there is none.
+  // Deletes a resident matrix. NOT_FOUND where there is none.
   absl::StatusOr<MatrixInfo> DeleteMatrix(const Resident& matrix, const CallOptions& options = {});
 
-  // The catalogue; with `family`, that family alone.
+  // The kernels of the catalogue; with `family`, only those of that family.
   absl::StatusOr<std::vector<KernelInfo>> ListKernels(absl::string_view family = "",
                                                       const CallOptions& options = {});
 
-  // Measures kernels on a device of the server, as the contract's Benchmark says,
-  // and blocks until the end. `on_message` takes the header, then rows and
-  // progress, from a thread of the library's, one call at a time and none after
-  // the return; while it takes its time the server waits. A canceller in
-  // `options` ends the benchmark early.
+  // Measures kernels on a device of the server (see Benchmark in the contract), and
+  // blocks until the end. `on_message` gets the header, then rows and progress. It is
+  // called from a thread of the library, one call at a time and none after this
+  // returns; the server waits while it is slow. A canceller in `options` ends the
+  // benchmark early.
   absl::StatusOr<BenchmarkEnd> Benchmark(const BenchmarkRequest& request,
                                          const BenchmarkCallback& on_message,
                                          const CallOptions& options = {});
 
-  // Asks again: present load and health of the devices.
+  // Asks the server again, for its current load and the health of its devices.
   absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions& options = {});
 
  private:

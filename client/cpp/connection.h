@@ -26,8 +26,7 @@ namespace gemmd::client {
 // Thread-safe.
 class Connection {
  public:
-  // Opens the channels and asks the server who it is. INVALID_ARGUMENT names
-  // the option.
+  // Opens the channels and calls GetServerInfo. INVALID_ARGUMENT names the option.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(ClientOptions options);
 
   // Cancels the tasks under way and waits for them.
@@ -42,24 +41,24 @@ class Connection {
   grpc::GenericStub& generic(int channel) { return *channels_[channel].generic; }
   ::gemm::v1::GemmService::Stub& stub(int channel) { return *channels_[channel].stub; }
 
-  // The largest message that the server takes.
+  // The largest message that the server accepts.
   uint64_t server_message_bytes() const;
   // Payload bytes of one message.
   uint64_t chunk_bytes() const;
-  // A device that is healthy in `now`, which the server has just said, in turns,
-  // where several matrices must lie on the same one; empty where there is no
+  // A device for several matrices that must lie on the same one: those that are
+  // healthy in `now`, the server's latest answer, in turns. Empty where there is no
   // choice.
   std::string PickDevice(const ServerInfo& now);
 
   absl::Duration Timeout(const CallOptions& options) const;
   absl::Time Deadline(const CallOptions& options) const;
-  // `status` as the user is to see it: gRPC's own bare words say what ended and
-  // why, UNAVAILABLE names the address. `what` names the call.
+  // `status` with a message for users: gRPC's own terse messages are replaced by
+  // what ended and why, and UNAVAILABLE names the address. `what` names the call.
   absl::Status Explain(const absl::Status& status, const char* what, absl::Duration timeout,
                        bool cancelled_here) const;
 
-  // A unary RPC on the caller's thread, the way with the fewest hand-overs:
-  // `method` of the generated stub.
+  // A unary RPC on the caller's thread, which takes the fewest thread switches.
+  // `method` is one of the generated stub.
   template <typename Request, typename Response>
   absl::Status Call(grpc::Status (::gemm::v1::GemmService::Stub::*method)(grpc::ClientContext*,
                                                                           const Request&,
@@ -67,8 +66,7 @@ class Connection {
                     const char* what, const CallOptions& options, const Request& request,
                     Response* response);
 
-  // Deletes a matrix that the library kept, without waiting and whatever comes
-  // of it.
+  // Deletes a matrix that the library kept. Does not wait, and ignores errors.
   void DeleteInBackground(::gemm::v1::MatrixRef matrix);
 
  private:

@@ -1,4 +1,4 @@
-// One product, by whichever way its plan says.
+// Runs one product, with the transport of its plan.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,11 @@ namespace gemmd::client {
 
 using MultiplyDone = std::function<void(absl::StatusOr<ProductResult>)>;
 
-// Begins and returns; `done` is called once, maybe from inside.
+// Starts the call and returns. `done` is called once, maybe from inside.
 void StartMultiply(Connection& connection, std::shared_ptr<const Product> product,
                    const CallOptions& options, MultiplyDone done);
 
-// Returns with the result. A small product goes on the caller's own thread.
+// Returns the result. A small product runs on the caller's own thread.
 absl::StatusOr<ProductResult> BlockingMultiply(Connection& connection, const Product& product,
                                                const CallOptions& options);
 

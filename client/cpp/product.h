@@ -1,4 +1,4 @@
-// A product, as a caller describes it, and what comes back.
+// A product as the caller describes it, and its result.
 //
 //   D = act(alpha * op(A) * op(B) + beta * C + bias)
 #pragma once
@@ -20,9 +20,9 @@ namespace gemmd::client {
 struct Resident {
   std::string id;
   std::string name;
-  // Deletes the matrix once the request has taken hold of it.
+  // Deletes the matrix once the server has accepted the request.
   bool release = false;
-  // Where known: the server checks it, and the result of a product can be
+  // Optional. If set, the server checks it, and the result of a product can be
   // received in place.
   std::optional<Shape> shape;
 
@@ -43,7 +43,7 @@ struct Normal {
 };
 using Distribution = std::variant<Uniform, Normal>;
 
-// Elements drawn on the server: the same bits for the same seed on every device.
+// Elements generated on the server: the same bits for the same seed on every device.
 struct Generated {
   Shape shape;
   uint64_t seed = 0;
@@ -51,14 +51,14 @@ struct Generated {
 };
 
 // One input of a product: elements to send, a matrix on the server, or elements
-// drawn there.
+// generated there.
 using Operand = std::variant<MatrixView, Resident, Generated>;
 
-// At most one of name and family; neither: the server picks.
+// At most one of name and family. Neither: the server picks.
 struct KernelChoice {
-  // As ListKernels names it, or "auto".
+  // A name from ListKernels, or "auto".
   std::string name;
-  // The best kernel of one family, such as "cublaslt" or "host".
+  // The server picks the best kernel of this family, such as "cublaslt" or "host".
   std::string family;
   // Launch parameters by name.
   std::map<std::string, int64_t> params;
@@ -66,19 +66,20 @@ struct KernelChoice {
 
 // How a matrix stays on the server.
 struct Keep {
-  // 1 to 128 characters of [A-Za-z0-9._/-], unique on the server; empty: known
-  // by its id alone.
+  // 1 to 128 characters of [A-Za-z0-9._/-], unique on the server. Empty: the matrix
+  // has only its id.
   std::string name;
-  // Deleted this long after its last use; infinite: it stays until deleted.
+  // The matrix is deleted this long after its last use. Infinite: it stays until it
+  // is deleted.
   absl::Duration ttl = absl::InfiniteDuration();
 };
 
 // Where a result goes: at least one of fetch and keep.
 struct ResultTo {
-  // Bring the elements back.
+  // Download the elements.
   bool fetch = true;
-  // Into this memory, whose shape must be the result's; left out: into memory
-  // that the library allocates.
+  // Memory for the elements; its shape must be the result's. Left out: the library
+  // allocates.
   std::optional<MutableMatrixView> into;
   // Keep it on the server.
   std::optional<Keep> keep;
@@ -87,50 +88,50 @@ struct ResultTo {
 struct Product {
   Operand a;
   Operand b;
-  // m x n, of the result's type and layout. Needs beta, and beta needs it.
+  // m x n, of the result's type and layout. Set exactly when beta is not 0.
   std::optional<Operand> c;
   // 1 x n, of the result's type.
   std::optional<Operand> bias;
   bool transpose_a = false;
   bool transpose_b = false;
   double alpha = 1;
-  // What an element of A, or of B, stands for is its value times this.
+  // Elements of A (of B) are multiplied by this.
   double scale_a = 1;
   double scale_b = 1;
   double beta = 0;
   Activation activation = kNoActivation;
   double leaky_slope = 0.01;  // for kLeakyRelu
-  // Left out: the type of A, f16 for fp8.
+  // Left out: the type of A, or f16 where A is fp8.
   std::optional<DataType> output_dtype;
   Layout output_layout = kRowMajor;
   ComputeMode compute = kDefaultCompute;
   KernelChoice kernel;
   ResultTo result;
-  // The server's own bound from the header's arrival; infinite: the call's
-  // deadline alone.
+  // The server ends the job this long after its header has arrived. Infinite: only
+  // the deadline of the call applies.
   absl::Duration server_timeout = absl::InfiniteDuration();
 };
 
 struct ProductResult {
-  // The result, where it was fetched and not into memory of the caller's.
+  // The result, where it was fetched into memory of the library.
   HostMatrix matrix;
-  // What ran, why, and how long each part took. Of a split product the report
-  // is that of the job between the transfers.
+  // Which kernel ran, why, and how long each phase took. For a split product, the
+  // report of the job between the transfers.
   ProductReport report;
-  // Where the result was kept, if Product::result asked for it.
+  // The resident result, if Product::result asked for it.
   std::optional<MatrixInfo> kept;
-  // How it went: never kAuto.
+  // The transport that was used; never kAuto.
   Transport transport = Transport::kUnary;
   // Payload bytes to and from the server.
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
-  // From the call to its completion, as this client saw it.
+  // From the call to its completion, measured in this client.
   absl::Duration elapsed;
 };
 
-// The result's shape where the operands' shapes tell it; nothing where they do
-// not (a Resident without a shape). INVALID_ARGUMENT where inner dimensions
-// differ or a shape is bad.
+// The result's shape, from the shapes of the operands; nullopt where one is unknown
+// (a Resident without a shape). INVALID_ARGUMENT where the inner dimensions differ
+// or a shape is bad.
 absl::StatusOr<std::optional<Shape>> ResultShape(const Product& product);
 
 }  // namespace gemmd::client

@@ -1,4 +1,4 @@
-// How one product goes: what is sent, and by which way.
+// The plan of one product: what is sent, and with which transport.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace gemmd::client {
 
-// What a plan depends on beside the product.
+// The limits that a plan depends on.
 struct PlanLimits {
   uint64_t chunk_bytes = kMiB;
   uint64_t unary_threshold_bytes = 0;
   uint64_t stripe_threshold_bytes = 0;
-  // The largest messages that the server, and this client, take.
+  // The largest messages that the server and this client accept.
   uint64_t server_message_bytes = 0;
   uint64_t client_message_bytes = 0;
   int channels = 1;
-  // Of the server, healthy or not: one that is not now may be later.
+  // Devices of the server, healthy or not: an unhealthy one may be healthy later.
   int devices = 1;
 };
 
@@ -31,26 +31,26 @@ struct PlanLimits {
 struct SentOperand {
   ::gemm::v1::OperandRole role;
   MatrixView view;
-  // Uploaded over all channels before the product; otherwise part of it.
+  // True: uploaded over all channels before the product. False: sent with it.
   bool striped = false;
 };
 
 struct ProductPlan {
-  // As it goes over the wire, but for the sources of the operands in `sent`.
+  // As on the wire, without the sources of the operands in `sent`.
   ::gemm::v1::Product product;
   std::vector<SentOperand> sent;  // in the order a, b, c, bias
   Transport transport = Transport::kUnary;
   bool fetch = true;
-  // Kept for a moment and fetched over all channels.
+  // Kept on the server and then downloaded over all channels.
   bool striped_result = false;
-  // Where known before the server says it.
+  // Set where it is known before the server's answer.
   std::optional<Shape> result_shape;
   std::optional<MutableMatrixView> into;
   uint64_t payload_bytes = 0;
 };
 
-// Checks what can be checked here. INVALID_ARGUMENT names the field, the value
-// and the bound.
+// Makes the plan, and checks what can be checked without the server.
+// INVALID_ARGUMENT names the field, the value and the bound.
 absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transport,
                                         const PlanLimits& limits);
 
@@ -62,7 +62,7 @@ absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transp
 ::gemm::v1::MatrixRef ToProto(const Resident& resident);
 google::protobuf::Duration ToProto(absl::Duration duration);
 
-// OK, or INVALID_ARGUMENT that names `field`: no memory, or a bad shape.
+// OK, or INVALID_ARGUMENT, which names `field`, for a null pointer or a bad shape.
 absl::Status CheckView(const MatrixView& view, absl::string_view field);
 
 }  // namespace gemmd::client

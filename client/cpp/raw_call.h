@@ -19,13 +19,13 @@ struct RawCallSpec {
   const char* method = nullptr;
   absl::Time deadline = absl::InfiniteFuture();
 
-  // Fills the next message to send and says whether another follows. Called
-  // until it says no, one call at a time.
+  // Fills the next message to send, and returns whether another follows. Called
+  // until it returns false, one call at a time.
   std::function<bool(grpc::ByteBuffer*)> next;
-  // Takes a received message, one call at a time, in order. An error cancels
-  // the RPC and becomes its status.
+  // Gets each received message in order, one call at a time. An error cancels the
+  // RPC and becomes its status.
   std::function<absl::Status(const grpc::ByteBuffer&)> on_message;
-  // The last call, always made, once, after next and on_message were destroyed.
+  // Called last, exactly once in any case, after next and on_message were destroyed.
   std::function<void(absl::Status)> on_done;
 };
 

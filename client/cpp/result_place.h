@@ -1,4 +1,4 @@
-// Where the elements of a result go as they come.
+// The memory that the elements of a result are received into.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +15,27 @@
 
 namespace gemmd::client {
 
-// Into memory of the caller's, or into a matrix that is allocated once its
-// shape is known: by the plan, or else by the report that ends the result.
-// Not thread-safe.
+// Either the caller's memory, or a matrix that is allocated once its shape is known,
+// from the plan or else from the report that ends the result. Not thread-safe.
 class ResultPlace {
  public:
-  // `allocated` receives the matrix, where the plan brings no memory.
+  // `allocated` receives the matrix where the plan has no memory for it.
   ResultPlace(const ProductPlan& plan, HostMatrix* allocated);
 
-  // Whether any elements are to come.
+  // Whether elements are expected.
   bool wanted() const { return wanted_; }
   uint64_t bytes() const { return shape_ ? shape_->bytes() : 0; }
 
-  // Memory for a result of this shape. INVALID_ARGUMENT where another was
+  // Memory for a result of this shape. INVALID_ARGUMENT where another shape was
   // expected.
   absl::StatusOr<std::byte*> Prepare(const Shape& shape);
 
-  // The next piece. Held back in its message while the shape is not known.
+  // Adds the next piece. It stays in its message until the shape is known.
   absl::Status Put(const grpc::ByteBuffer& message, const Piece& piece);
-  // After the last piece, with the shape that the server reports.
+  // Called after the last piece, with the shape that the server reports.
   absl::Status Complete(const Shape& shape);
 
-  // The whole result at once.
+  // Adds the whole result at once.
   absl::Status PutAll(const Shape& shape, absl::string_view elements);
 
  private:

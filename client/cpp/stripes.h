@@ -16,14 +16,15 @@ struct Stripe {
   friend bool operator==(const Stripe&, const Stripe&) = default;
 };
 
-// At most `channels` stripes, in order and without gaps, of nearly equal
-// length. All but the last are whole chunks. `first_channel` gets the first
-// stripe, the next channel the next one, and round again. bytes, channels and
-// chunk_bytes are at least 1.
+// At most `channels` stripes, in order, without gaps, of nearly equal length. All
+// but the last consist of whole chunks. The first stripe is on `first_channel`, the
+// next ones on the channels after it, in a circle. bytes, channels and chunk_bytes
+// are at least 1.
 std::vector<Stripe> PlanStripes(uint64_t bytes, int channels, uint64_t chunk_bytes,
                                 int first_channel);
 
-// 128 random bits in hexadecimal: names one split upload, or one matrix kept for it.
+// 128 random bits in hexadecimal: the id of a split upload, or the name of a matrix
+// kept for it.
 std::string NewTransferId();
 
 }  // namespace gemmd::client

@@ -1,4 +1,4 @@
-// One call of the library's user: made of one or more RPCs, ended once.
+// One call of the library's user. It consists of one or more RPCs and ends once.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace gemmd::client {
 
 class Connection;
 
-// Calls `then` at the last of `count` calls of Done. Thread-safe.
+// Calls `then` when Done is called for the `count`-th time. Thread-safe.
 class Join {
  public:
   Join(size_t count, std::function<void()> then) : left_(count), then_(std::move(then)) {}
@@ -35,16 +35,16 @@ class Join {
   std::function<void()> then_;
 };
 
-// Lives while something holds it: each RPC under way, each lease on the
-// caller's memory, and whoever is between two RPCs. When the last hold is
-// dropped the task has ended and tells so. The first failure is its status, and
-// cancels every RPC under way. Thread-safe.
+// Lives as long as it is held: by each RPC under way, by each lease on the caller's
+// memory, and by code between two RPCs. When the last hold is dropped, the task has
+// ended and calls `finish`. Its status is the first failure, which also cancels
+// every RPC under way. Thread-safe.
 class Task : public std::enable_shared_from_this<Task> {
  public:
   using Finish = std::function<void(absl::Status)>;
 
   // Begins with one hold, the caller's. `what` names the call in messages.
-  // `finish` runs once, with the status as the user is to see it.
+  // `finish` runs once, with the status for the user.
   static std::shared_ptr<Task> Begin(Connection& connection, const CallOptions& options,
                                      const char* what, Finish finish);
 
@@ -54,23 +54,23 @@ class Task : public std::enable_shared_from_this<Task> {
   void Hold();
   void Drop() { DropHold(false); }
 
-  // The first failure counts; OK does nothing. ABORTED, with which a stripe ends
-  // that the server gave up because another one failed, gives way to that
-  // one's own status, and cancels nothing so as not to hide it.
+  // The first failure counts; OK does nothing. ABORTED is the exception: the server
+  // ends a stripe with it when another stripe has failed. So it cancels nothing, and
+  // the status of the stripe that failed replaces it.
   void Fail(absl::Status why);
   bool failed() const;
 
-  // Starts a streaming RPC. Its failure fails the task. on_done is called
-  // whether it failed or not; the task is held meanwhile.
+  // Starts a streaming RPC. Its failure fails the task. on_done is called in any
+  // case. The task is held until then.
   void Stream(int channel, RawCallSpec spec);
 
   // Starts a unary RPC of the generated stub's async interface: `start(context,
-  // response, completion)`. `done` is told of its end and decides whether the
-  // task fails; the task is held meanwhile.
+  // response, completion)`. `done` is called at its end and decides whether the task
+  // fails. The task is held until then.
   template <typename Response, typename Start>
   void Unary(Start start, std::function<void(absl::Status, Response&)> done);
 
-  // Keeps the view's memory: its owner, or a hold on this task.
+  // Keeps the view's memory alive: its owner, or a hold on this task.
   std::shared_ptr<const void> Lease(const MatrixView& view);
 
   // Payload still to move, and moved.
@@ -80,10 +80,11 @@ class Task : public std::enable_shared_from_this<Task> {
  private:
   Task(Connection& connection, const CallOptions& options, const char* what, Finish finish);
 
-  // `inside_transport`: the end must be told from another thread.
+  // `inside_transport`: `finish` must run on another thread.
   void DropHold(bool inside_transport);
   void End();
-  // Runs `cancel` when the task fails, until Forget; at once where it has.
+  // Runs `cancel` when the task fails, or at once where it has failed; not after
+  // Forget.
   uint64_t OnFailure(std::function<void()> cancel);
   void Forget(uint64_t id);
   void PrepareContext(grpc::ClientContext& context) const;

@@ -1,4 +1,4 @@
-// Matrices to and from the server, each in one RPC or in one a stripe.
+// Transfers matrices to and from the server, in one RPC or in one for each stripe.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 
 namespace gemmd::client {
 
-// Bytes of one operand as the messages of a stream. Holds the memory by its
-// lease until destroyed.
+// The bytes of one operand, as the messages of a stream. Holds the lease on the
+// memory until it is destroyed.
 class ChunkSource {
  public:
   // Bytes [offset, offset + length) of `data`; length at least 1.
@@ -35,7 +35,7 @@ class ChunkSource {
     uint64_t offset;
     grpc::Slice payload;
   };
-  // Not when done.
+  // Must not be called when done.
   Chunk Next();
 
  private:
@@ -46,7 +46,7 @@ class ChunkSource {
   uint64_t chunk_bytes_;
 };
 
-// The place for the bytes of a matrix that come in order. Not owning.
+// Receives the bytes of a matrix, in order, into memory that it does not own.
 class RangeSink {
  public:
   // Bytes [offset, offset + length) of the matrix at `data`.
@@ -64,14 +64,15 @@ class RangeSink {
   uint64_t end_;
 };
 
-// Uploads the view under the header, which has shape and keep, and calls `then`
-// once it has landed; not where the task fails, and then nothing stays on the
-// server. More than one stripe: a split upload, all at once.
+// Uploads the view with this header, which has shape and keep. Calls `then` once the
+// matrix is on the server's device. Where the task fails, `then` is not called and
+// nothing stays on the server. With more than one stripe it is a split upload, with
+// all stripes at once.
 void Upload(const std::shared_ptr<Task>& task, const ::gemm::v1::PutMatrixHeader& header,
             const MatrixView& view, const std::vector<Stripe>& stripes,
             std::function<void(const ::gemm::v1::MatrixInfo&)> then);
 
-// A matrix to draw on the server under the header, which has a generator.
+// Generates a matrix on the server with this header, which has a generator.
 void UploadGenerated(const std::shared_ptr<Task>& task, const ::gemm::v1::PutMatrixHeader& header,
                      std::function<void(const ::gemm::v1::MatrixInfo&)> then);
 
@@ -80,20 +81,20 @@ struct DownloadSpec {
   Shape shape;                   // the server's must be the same
   std::byte* to = nullptr;
   std::vector<Stripe> stripes;
-  // Delete the matrix once every stripe has taken hold of it.
+  // Delete the matrix once every stripe has its download.
   bool remove = false;
   // Set once the server has found the matrix; may be null.
   std::shared_ptr<std::atomic<bool>> found;
 };
 
-// Calls `then` once every byte is in its place; not where the task fails. All bytes
-// are one matrix's: where it is given by name, the first stripe learns the id, by
-// which the others then ask.
+// Calls `then` once every byte has been received; not where the task fails. All
+// bytes are of one matrix: for a name, the first stripe returns the id, and the
+// others use that.
 void Download(const std::shared_ptr<Task>& task, const DownloadSpec& spec,
               std::function<void(const ::gemm::v1::MatrixInfo&)> then);
 
-// What is known of a resident matrix: the first message of a GetMatrix call for
-// its first byte.
+// The MatrixInfo of a resident matrix, from the first message of a GetMatrix call
+// for its first byte.
 void Stat(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix,
           std::function<void(const ::gemm::v1::MatrixInfo&)> then);
 

@@ -9,9 +9,8 @@
 
 namespace gemmd::client {
 
-// The contract's own types are part of this library's face: what a server
-// reports comes back as these messages, and a benchmark, which has no payload, is
-// asked for with one.
+// The contract's messages that are part of this library's interface: the reports of
+// a server, and the request of a benchmark, which has no payload.
 using ::gemm::v1::BenchmarkEnd;
 using ::gemm::v1::BenchmarkRequest;
 using ::gemm::v1::BenchmarkResponse;
@@ -49,18 +48,18 @@ inline constexpr ComputeMode kComputeF32 = ::gemm::v1::COMPUTE_MODE_F32;
 inline constexpr ComputeMode kComputeTF32 = ::gemm::v1::COMPUTE_MODE_TF32;
 inline constexpr ComputeMode kComputeF16 = ::gemm::v1::COMPUTE_MODE_F16;
 
-// Bytes of one element; 0 for a type that is none of the contract's.
+// Bytes of one element; 0 for a type that is not in the contract.
 size_t SizeOf(DataType type);
 
 // Lower-case names: "f64", "f32", "f16", "bf16", "e4m3", "e5m2", "s8", "s32";
 // "row", "column"; "none", "relu", "gelu", "leaky_relu"; "default", "f64",
-// "f32", "tf32", "f16". "?" for a value that is none of the contract's.
+// "f32", "tf32", "f16". "?" for a value that is not in the contract.
 absl::string_view Name(DataType type);
 absl::string_view Name(Layout layout);
 absl::string_view Name(Activation activation);
 absl::string_view Name(ComputeMode compute);
 
-// The inverse of Name, from exactly those names.
+// The inverse of Name; accepts exactly those names.
 std::optional<DataType> ParseDataType(absl::string_view name);
 std::optional<Layout> ParseLayout(absl::string_view name);
 std::optional<Activation> ParseActivation(absl::string_view name);

@@ -20,11 +20,11 @@ namespace {
 
 constexpr const char* kFooter =
     "Environment:\n"
-    "  GEMMCTL_ADDRESS, then GEMMD_ADDRESS  the server, where --address is left out\n"
+    "  GEMMCTL_ADDRESS, then GEMMD_ADDRESS  the server, if --address is not given\n"
     "\n"
     "Exit status:\n"
-    "  0  it worked\n"
-    "  1  the server or a file said no; stderr has the gRPC code and the sentence\n"
+    "  0  success\n"
+    "  1  an error of the server or of a file; stderr has the gRPC code and the message\n"
     "  2  the command line was wrong\n"
     "  3  a product failed its verification\n"
     "\n"
@@ -57,14 +57,14 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
       ->capture_default_str();
   app.add_flag("--json", global.json, "Print JSON for programs instead of tables for people");
   AddParsed(app, "--deadline", global.deadline, ParseDuration,
-            "The most time that each call may take, such as 500ms, 2m or inf for no bound; "
-            "without it 30 s for a question, 2 minutes and 1 s for each MiB for a transfer, and 1 "
-            "s for each 100 MFLOP more for a product")
+            "The most time that each call may take, such as 500ms, 2m, or inf for no bound. "
+            "Default: 30 s for a query; 2 minutes plus 1 s for each MiB for a transfer; 1 s more "
+            "for each 100 MFLOP for a product")
       ->type_name("DURATION");
 }
 
-// Where the text of a line of help goes on below it: behind the names of an
-// option, else behind the spaces that the line begins with.
+// The column at which a wrapped line of help continues: after the names of an
+// option, else after the line's leading spaces.
 size_t HangingIndent(const std::string& line) {
   const size_t begin = std::min(line.find_first_not_of(' '), line.size());
   const size_t gap = begin > 0 ? line.find("  ", begin) : line.npos;
@@ -72,7 +72,7 @@ size_t HangingIndent(const std::string& line) {
   return text == line.npos ? begin : text;
 }
 
-// Lines of at most `width` places; 0: as they are.
+// Wraps to lines of at most `width` columns; 0: no wrapping.
 std::string WrapHelp(const std::string& help, size_t width) {
   std::string wrapped;
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(help, "\n"), '\n')) {
@@ -87,7 +87,7 @@ std::string WrapHelp(const std::string& help, size_t width) {
   return help.empty() ? help : wrapped;
 }
 
-// Of the innermost subcommand that was given and that needs one of its own.
+// The error for a subcommand that needs a subcommand of its own.
 std::string SubcommandWanted(const CLI::App& app) {
   const CLI::App* innermost = &app;
   while (!innermost->get_subcommands().empty()) innermost = innermost->get_subcommands().front();
@@ -109,9 +109,10 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
                   .width = screen.width};
   context.command_line = "gemmctl";
   for (int i = 1; i < argc; ++i) absl::StrAppend(&context.command_line, " ", argv[i]);
-  // Global options may stand before or behind the subcommand.
+  // Global options may stand before or after the subcommand.
   app.fallthrough();
-  // At most: a word that is none is better named than 'a subcommand is required'.
+  // Zero is allowed, so that an unknown word gets a better error than 'a subcommand
+  // is required'.
   app.require_subcommand(0, 1);
   app.footer(kFooter);
   app.get_formatter()->column_width(34);

@@ -7,17 +7,17 @@
 
 namespace gemmd::ctl {
 
-// Where results go, and errors and progress.
+// Where results, errors and progress are written.
 struct Screen {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;
-  // That lines of tables on `out` may have; 0: no bound.
+  // The most columns of a table's line on `out`; 0: no bound.
   size_t width = 0;
 };
 
-// Parses and runs. Returns the exit status. Addresses come from the environment
-// where no flag names one.
+// Parses the command line and runs it. Returns the exit status. Where no flag gives
+// the address, the environment does.
 int RunGemmctl(int argc, const char* const* argv, const Screen& screen);
 
 }  // namespace gemmd::ctl

@@ -15,7 +15,7 @@ namespace {
 namespace bench = gemm::bench;
 namespace v1 = ::gemm::v1;
 
-// Both sides call types and arithmetic by the same names.
+// Types and compute modes have the same names on both sides.
 client::DataType ToProto(const std::optional<gemm::DType>& type) {
   if (!type) return v1::DATA_TYPE_UNSPECIFIED;
   return client::ParseDataType(gemm::Name(*type)).value_or(v1::DATA_TYPE_UNSPECIFIED);

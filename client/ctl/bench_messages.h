@@ -1,5 +1,5 @@
-// Benchmarks between the words of kernels/bench, which gemm_bench has too, and
-// the contract's messages.
+// Converts benchmarks between the types of kernels/bench, which gemm_bench uses,
+// too, and the contract's messages.
 #pragma once
 
 #include <vector>
@@ -13,14 +13,14 @@
 
 namespace gemmd::ctl {
 
-// `device` as the server names it; empty: its first.
+// `device`: the server's name for it. Empty: its first device.
 client::BenchmarkRequest ToRequest(const gemm::bench::BenchmarkOptions& options,
                                    const std::string& device);
 
-// Of the device, and then of the server.
+// Metadata of the device, then of the server.
 gemm::bench::Facts FactsOf(const ::gemm::v1::BenchmarkHeader& header);
 
-// INTERNAL for an index that is none of the header's, or types that there are not.
+// INTERNAL for an index beyond the header's shapes, or for unknown types.
 absl::StatusOr<gemm::bench::Progress> FromProto(const ::gemm::v1::BenchmarkProgress& progress,
                                                 const ::gemm::v1::BenchmarkHeader& header);
 absl::StatusOr<std::vector<gemm::bench::Row>> FromProto(const ::gemm::v1::BenchmarkRows& rows,

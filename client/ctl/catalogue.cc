@@ -17,7 +17,7 @@
 namespace gemmd::ctl {
 namespace {
 
-// Values in the order in which they came first, with what was added to each.
+// Keys in the order of their first occurrence, with what was added to each.
 template <typename Key, typename Value>
 class Ordered {
  public:
@@ -43,7 +43,7 @@ std::string Factors(const gemm::v1::KernelTypes& types) {
   return text;
 }
 
-// Empty where it is the usual one: f64 of f64, else f32.
+// Empty for the default: f64 for f64 operands, else f32.
 std::string Arithmetic(const gemm::v1::KernelTypes& types) {
   if (types.compute() != client::kComputeTF32 && types.compute() != client::kComputeF16) return "";
   return absl::StrCat("/", client::Name(types.compute()));
@@ -81,7 +81,7 @@ void PrintWrapped(std::ostream& out, const std::string& text, size_t width) {
   for (const std::string& line : gemm::bench::WrapText(text, width)) out << line << '\n';
 }
 
-// Why kernels run on no device, with how many say so.
+// Why kernels run on no device, and for how many kernels each reason holds.
 void PrintReasons(std::ostream& out, const Kernels& kernels, size_t width) {
   Ordered<std::string, size_t> reasons;
   for (const auto& kernel : kernels) {
@@ -114,7 +114,7 @@ Kernels KernelsNamed(const Kernels& kernels, const std::string& asked) {
 }
 
 std::string TypesText(const Kernels& kernels) {
-  // Of each pair of factors the results, for each arithmetic.
+  // The result types of each pair of factor types, for each arithmetic.
   Ordered<std::pair<std::string, std::string>, std::vector<std::string>> results;
   for (const auto& kernel : kernels) {
     for (const auto& types : kernel.types()) {
@@ -218,8 +218,8 @@ void PrintKernel(std::ostream& out, const client::KernelInfo& kernel, size_t wid
                                                : "may differ in their last bits from run to run"});
   for (const auto& param : kernel.params()) {
     facts.Add({absl::StrCat("param ", param.name()),
-               absl::StrCat(param.min(), " to ", param.max(), ", ", param.default_value(),
-                            " unless told: ", param.summary())});
+               absl::StrCat(param.min(), " to ", param.max(), ", default ", param.default_value(),
+                            ": ", param.summary())});
   }
   facts.Add({"devices", kernel.devices().empty()
                             ? absl::StrCat("none: ", kernel.unavailable_reason())

@@ -1,4 +1,4 @@
-// Options of the command line whose words become values by a parser of ours.
+// Command-line options whose words are converted by our own parsers.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ auto ParsedWord(const std::string& option, Parser parse, const std::string& word
   return *std::move(value);
 }
 
-// An option whose one word `parse` turns into `target`, which outlives `app`.
+// An option whose one word is parsed by `parse` into `target`, which outlives `app`.
 template <typename T, typename Parser>
 CLI::Option* AddParsed(CLI::App& app, const std::string& option, T& target, Parser parse,
                        const std::string& help) {

@@ -1,5 +1,5 @@
-// What every subcommand has: the global options, where to print, and how to
-// connect and to fail.
+// What all subcommands share: the global options, the output streams, and functions
+// to connect and to report errors.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ struct GlobalOptions {
   std::string address = "127.0.0.1:50051";
   int channels = 4;
   bool json = false;
-  // Of each call to the server.
+  // For each call to the server.
   std::optional<absl::Duration> deadline;
 };
 
@@ -33,37 +33,37 @@ struct Context {
   GlobalOptions global;
   std::ostream& out;
   std::ostream& err;
-  // Progress bars and a live line that rewrites itself are for terminals.
+  // Progress bars and live lines are printed on terminals only.
   bool err_is_terminal = false;
-  // That lines of tables on `out` may have; 0: no bound.
+  // The most columns of a table's line on `out`; 0: no bound.
   size_t width = 0;
-  // As it was typed, for results that are to be had again.
+  // As typed; recorded with results so that they can be reproduced.
   std::string command_line;
-  // What the chosen subcommand does once the command line is parsed.
+  // Runs the chosen subcommand, after the command line was parsed.
   std::function<int()> run;
 };
 
-// Of this program, such as "1.2.3".
+// The version of this program, such as "1.2.3".
 std::string ClientVersion();
 
-// As the global options say.
+// Connects with the global options.
 absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context);
 
-// Options of one call: with the global deadline, and where none was given with
-// `deadline`.
+// Options of one call, with the global deadline, or with `deadline` where none was
+// given.
 client::CallOptions Call(const Context& context, absl::Duration deadline = kQuestionDeadline);
 
-// Prints "gemmctl: NOT_FOUND: sentence" and returns kExitFailed.
+// Prints "gemmctl: NOT_FOUND: message" and returns kExitFailed.
 int Fail(const Context& context, const absl::Status& status);
 
 // Prints "gemmctl: sentence" and returns kExitUsage.
 int FailUsage(const Context& context, const std::string& sentence);
 
-// A document, indented. JSON is UTF-8: bytes of a file name or a command line that
-// are not become U+FFFD.
+// The indented text of a document. It is UTF-8: other bytes, as in a file name or a
+// command line, become U+FFFD.
 std::string JsonText(const Json& json);
 
-// Prints a document as JsonText gives it.
+// Prints JsonText(json).
 void PrintJson(const Context& context, const Json& json);
 
 }  // namespace gemmd::ctl

@@ -1,23 +1,23 @@
-// How long a call of gemmctl may take where --deadline does not say: far longer
-// than it needs on a slow line and a slow machine, so that only what hangs is
-// ended. A peer that is gone is noticed sooner, by the client's keepalive.
+// The deadlines of gemmctl's calls where --deadline is not given. They are far longer
+// than a call needs on a slow line and a slow machine, so they end only calls that
+// hang. The client's keepalive notices sooner when the server is gone.
 #pragma once
 
 #include "absl/time/time.h"
 
 namespace gemmd::ctl {
 
-// Of a question: what the server is, has, or is to forget.
+// For a query or a deletion, without payload.
 inline constexpr absl::Duration kQuestionDeadline = absl::Seconds(30);
 
-// Of a call that moves so many bytes: two minutes, and a second for each MiB.
+// For a call that transfers `bytes`: two minutes, and a second for each MiB.
 absl::Duration TransferDeadline(double bytes);
 
-// Of a product with so many floating-point operations and so many bytes to move:
-// that of the transfer, and a second for each 100 MFLOP.
+// For a product of `flops` floating-point operations that transfers `bytes`: as for
+// the transfer, and a second for each 100 MFLOP.
 absl::Duration ProductDeadline(double bytes, double flops);
 
-// Of a benchmark, whose time the server bounds: a minute more than its bound.
+// For a benchmark: a minute more than the server's limit on its time.
 absl::Duration BenchmarkDeadline(absl::Duration server_limit);
 
 }  // namespace gemmd::ctl

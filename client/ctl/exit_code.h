@@ -1,15 +1,15 @@
-// What gemmctl's exit status means; --help says the same.
+// The exit statuses of gemmctl, as in --help.
 #pragma once
 
 namespace gemmd::ctl {
 
 enum ExitCode : int {
   kExitOk = 0,
-  // The server or a file said no; the sentence is on stderr.
+  // An error of the server or of a file; the message is on stderr.
   kExitFailed = 1,
   // The command line was wrong.
   kExitUsage = 2,
-  // A product is not what the oracle says it must be.
+  // A product failed its verification.
   kExitWrongProduct = 3,
 };
 

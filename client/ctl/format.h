@@ -1,4 +1,4 @@
-// Quantities as people read them.
+// Formats quantities for people.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ std::string BytesText(double bytes);
 // "12.3 us", "4.56 ms", "1.20 s".
 std::string DurationText(absl::Duration duration);
 
-// Milliseconds with three decimals, no unit, as a column of times has them.
+// Milliseconds with three decimals and no unit, for a column of times.
 std::string MillisecondsText(absl::Duration duration);
 
 // Three significant digits, without an exponent: "0.00123", "45.6", "1234".

@@ -18,8 +18,8 @@ namespace {
 constexpr absl::string_view kRandomPrefix = "random:";
 constexpr absl::string_view kIdPrefix = "id:";
 
-// The value, or an error that lists the names of all the contract's values,
-// which are 1 to `last`.
+// The value, or an error that lists all names of the contract's enum, whose values
+// are 1 to `last`.
 template <typename Enum>
 absl::StatusOr<Enum> Named(absl::string_view text, std::optional<Enum> value,
                            absl::string_view what, int last) {

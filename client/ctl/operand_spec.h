@@ -1,4 +1,4 @@
-// An operand as the command line names it.
+// An operand as given on the command line.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace gemmd::ctl {
 
-// What `--help` says of it.
+// Its description in --help.
 inline constexpr const char* kOperandHelp =
     "FILE.npy, @NAME or id:ID of a resident matrix, or "
-    "random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]] drawn on the server, "
+    "random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]] generated on the server, "
     "with the distribution uniform[,LOW,HIGH] or normal[,MEAN,STDDEV]";
 
 struct NpyFile {
@@ -23,13 +23,13 @@ struct NpyFile {
 
 using OperandSpec = std::variant<NpyFile, client::Resident, client::Generated>;
 
-// INVALID_ARGUMENT with the word at fault and what is allowed.
+// INVALID_ARGUMENT names the wrong word and what is allowed.
 absl::StatusOr<OperandSpec> ParseOperandSpec(absl::string_view text);
 
 // A resident matrix: "@NAME", "id:ID", or a bare NAME.
 absl::StatusOr<client::Resident> ParseResident(absl::string_view text);
 
-// The contract's names; the error lists them.
+// Parse the contract's names; the error lists them.
 absl::StatusOr<client::DataType> ParseDataTypeName(absl::string_view text);
 absl::StatusOr<client::Layout> ParseLayoutName(absl::string_view text);
 absl::StatusOr<client::Activation> ParseActivationName(absl::string_view text);

@@ -1,5 +1,5 @@
-// Words of the command line, as values. Every error is INVALID_ARGUMENT and
-// says what was given and what is allowed.
+// Parses words of the command line. Every error is INVALID_ARGUMENT and says what
+// was given and what is allowed.
 #pragma once
 
 #include <cstdint>

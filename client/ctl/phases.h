@@ -1,4 +1,4 @@
-// The server's times for the phases of a job, as every command prints them.
+// The phases of a job and their times, in the form that all commands print.
 #pragma once
 
 #include <array>

@@ -11,16 +11,16 @@
 
 namespace gemmd::ctl {
 
-// "upload [=====>     ] 45%  1.20 GiB / 2.67 GiB  850 MiB/s  2 s left": without
-// the end of a line.
+// "upload [=====>     ] 45%  1.20 GiB / 2.67 GiB  850 MiB/s  2 s left", without a
+// newline.
 std::string ProgressLine(const std::string& label, uint64_t done_bytes, uint64_t total_bytes,
                          absl::Duration elapsed);
 
-// Draws nothing in the first second and nothing where it is not enabled; erases
-// itself when destroyed. Update may come from any thread.
+// Draws nothing in the first second, and nothing where it is not enabled. Erases
+// itself when destroyed. Update may be called from any thread.
 class ProgressBar {
  public:
-  // `now` is since any fixed point.
+  // `now` returns the time since any fixed point.
   ProgressBar(std::ostream& out, bool enabled, std::string label,
               std::function<absl::Duration()> now);
   ~ProgressBar();

@@ -206,15 +206,14 @@ void AddReport(Table& facts, const client::ProductReport& report) {
   }
   for (const auto& copy : report.copies()) {
     facts.Add(
-        {absl::StrCat(OperandText(copy.operand()), " brought over"),
+        {absl::StrCat(OperandText(copy.operand()), " copied"),
          absl::StrCat(BytesText(static_cast<double>(copy.bytes())), " from ", copy.from_device(),
                       copy.reused() ? ", already there"
                       : copy.peer() ? ", from device to device"
                                     : ", through the host")});
   }
   if (report.phases().has_device_to_device()) {
-    facts.Add(
-        {"bringing over ms", MillisecondsText(FromProto(report.phases().device_to_device()))});
+    facts.Add({"d2d ms", MillisecondsText(FromProto(report.phases().device_to_device()))});
   }
   facts.Add({"TFLOPS", NumberText(report.tflops())});
 }

@@ -1,6 +1,6 @@
-// The contract's messages as JSON for programs and as cells for people. In JSON
-// times are seconds, sizes are bytes, points in time are RFC 3339 in UTC, and
-// what a message leaves out is left out.
+// The contract's messages as JSON for programs and as tables for people. In JSON,
+// durations are seconds, sizes are bytes, points in time are RFC 3339 in UTC, and
+// fields that a message leaves out are left out.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ Json ToJson(const client::MatrixInfo& info);
 Json ToJson(const client::KernelInfo& kernel);
 Json ToJson(const client::ServerInfo& info);
 
-// Rows of what a product was: kernel, reason, shape, phases, TFLOPS.
+// Adds rows about a product: kernel, reason, shape, phases, TFLOPS.
 void AddReport(Table& facts, const client::ProductReport& report);
 
 // A table of resident matrices, and of one of them.

@@ -1,4 +1,4 @@
-// Ctrl-C as an early end with what there is, instead of none.
+// Ctrl-C as an early end that still prints the results so far.
 #pragma once
 
 #include <signal.h>
@@ -7,8 +7,8 @@
 
 namespace gemmd::ctl {
 
-// While it lives the first SIGINT or SIGTERM sets a flag; the next one ends the
-// program. One at a time.
+// While this object lives, the first SIGINT or SIGTERM sets a flag; the next one
+// ends the program. At most one object at a time.
 class StopOnSignal {
  public:
   StopOnSignal();
@@ -16,7 +16,7 @@ class StopOnSignal {
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
-  // True once a signal has come; stays so when the object has gone.
+  // True once a signal was received; stays true when the object is destroyed.
   static const std::atomic<bool>& stopped();
 
  private:

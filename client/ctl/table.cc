@@ -9,7 +9,7 @@ namespace gemmd::ctl {
 namespace {
 
 constexpr size_t kGap = 2;
-// What a column can be wrapped to.
+// The least width that a column is wrapped to.
 constexpr size_t kLeastWrapped = 10;
 
 }  // namespace
@@ -18,7 +18,7 @@ Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 void Table::Add(std::vector<std::string> cells) {
   cells.resize(columns_.size());
-  // What a server says goes to a terminal here.
+  // Text from a server goes to a terminal here.
   for (std::string& cell : cells) cell = gemm::EscapeControls(cell);
   rows_.push_back(std::move(cells));
 }

@@ -9,15 +9,15 @@ namespace gemmd::ctl {
 
 enum class Align { kLeft, kRight };
 
-// What becomes of a column where the table is too wide.
+// What happens to a column where the table is too wide.
 enum class Fit {
   kKeep,  // nothing
   kWrap,  // its cells go on below
   kDrop,  // it is left out, the last of several first
 };
 
-// Rows under a heading, each column as wide as its widest cell, two spaces
-// between columns, no space at the end of a line.
+// Rows under a heading. Each column is as wide as its widest cell, with two spaces
+// between columns and no space at the end of a line.
 class Table {
  public:
   struct Column {
@@ -29,10 +29,10 @@ class Table {
   // With every title empty no heading is printed.
   explicit Table(std::vector<Column> columns);
 
-  // A row has a cell a column; cells left out are empty.
+  // Adds a row, with one cell for each column; missing cells are empty.
   void Add(std::vector<std::string> cells);
 
-  // On lines of at most `width` places; 0: no bound.
+  // Prints lines of at most `width` columns; 0: no bound.
   void Print(std::ostream& out, size_t width = 0) const;
 
  private:
@@ -40,7 +40,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Two columns without a heading: what, and its value, which is wrapped.
+// Two columns without a heading: a label, and its value, which is wrapped.
 Table Facts();
 
 }  // namespace gemmd::ctl

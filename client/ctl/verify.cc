@@ -144,7 +144,7 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
   memory.lda = left.cols;
   memory.b = right.data;
   memory.ldb = right.cols;
-  // The oracle reads D and writes nothing.
+  // The reference reads D and writes nothing.
   memory.d = const_cast<std::byte*>(result.data);
   memory.ldc = memory.ldd = problem.n;
   gemm::Agreement agreement = gemm::CompareWithReference(problem, memory, max_samples, seed);
@@ -155,7 +155,7 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
 std::string Explain(const gemm::Agreement& agreement) {
   return absl::StrCat("element (", agreement.worst_row, ", ", agreement.worst_col, ") is off by ",
                       NumberText(agreement.worst_absolute_error), ", ",
-                      NumberText(agreement.worst_ratio), " times what its arithmetic may be");
+                      NumberText(agreement.worst_ratio), " times the bound of its arithmetic");
 }
 
 absl::StatusOr<client::HostMatrix> DrawHere(const client::Generated& generated) {
@@ -194,7 +194,7 @@ absl::StatusOr<client::MatrixView> ElementsOf(client::Client& client,
     return drawn->view();
   }
   if (const auto* resident = std::get_if<client::Resident>(&operand)) {
-    // What the product will release must not go with this download.
+    // This download must not release what the product is to release.
     client::Resident kept = *resident;
     kept.release = false;
     const auto fetched = client.GetMatrix(kept, {}, options);

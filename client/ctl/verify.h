@@ -1,4 +1,4 @@
-// Checks a product against the double-precision oracle, on this machine.
+// Checks a product against the double-precision reference, on this machine.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gemmd::ctl {
 
-// The operands as the server had them; c and bias without data where there are
+// The operands as the server had them; c and bias have no data where the product has
 // none.
 struct HostOperands {
   client::MatrixView a;
@@ -21,26 +21,27 @@ struct HostOperands {
   client::MatrixView bias;
 };
 
-// `product` in which `result` came from `operands`, by arithmetic `compute`.
-// Checks at most `max_samples` elements, drawn from `seed`. INVALID_ARGUMENT
-// where the shapes do not fit together. worst_row and worst_col are those of
-// the result as the caller has it.
+// Compares `result`, the result of `product` with `operands` in the mode `compute`,
+// with the reference. Checks at most `max_samples` elements, chosen by `seed`.
+// INVALID_ARGUMENT where the shapes do not match. worst_row and worst_col index the
+// caller's result.
 absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
                                              const HostOperands& operands,
                                              client::ComputeMode compute,
                                              const client::MatrixView& result, int64_t max_samples,
                                              uint64_t seed);
 
-// True where the product is right: no element off by more than the bound.
+// True where no element is off by more than the bound.
 inline bool IsRight(const gemm::Agreement& agreement) { return agreement.worst_ratio <= 1; }
 
-// "element (3, 7) is off by 0.01, 12.3 times what f32 arithmetic may be".
+// "element (3, 7) is off by 0.01, 12.3 times the bound of its arithmetic".
 std::string Explain(const gemm::Agreement& agreement);
 
-// The matrix as the server draws it, to the bit.
+// The same matrix as the server generates, bit for bit.
 absl::StatusOr<client::HostMatrix> DrawHere(const client::Generated& generated);
 
-// The elements of any operand: as they are, drawn here, or fetched.
+// The elements of any operand: sent ones as they are, generated ones generated here,
+// resident ones downloaded.
 absl::StatusOr<client::MatrixView> ElementsOf(client::Client& client,
                                               const client::Operand& operand,
                                               const client::CallOptions& options);

@@ -1,4 +1,4 @@
-// The clock that deadlines, times to live and durations are counted on.
+// The clock of deadlines, times to live and durations.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,9 @@
 
 namespace gemmd {
 
-// A time that never steps, whatever is done to the wall clock; the two agree when the
-// process starts. Times that are scheduled, waited for or subtracted are all of this
-// clock; only what people read is of the wall's.
+// A monotonic clock, which does not step when the wall clock is set. The two agree when
+// the process starts. All times that are scheduled, waited for or subtracted are of this
+// clock; only times for people are wall-clock times.
 inline absl::Time SteadyNow() {
   using Clock = std::chrono::steady_clock;
   struct Start {
@@ -21,8 +21,8 @@ inline absl::Time SteadyNow() {
   return start.wall + absl::FromChrono(Clock::now() - start.steady);
 }
 
-// What the wall clock says, as it goes now, when `steady` comes, and the other way
-// round. The infinite ones stay what they are.
+// Convert between this clock and the wall clock, with their present difference. Infinite
+// times stay infinite.
 inline absl::Time ToWall(absl::Time steady) { return absl::Now() + (steady - SteadyNow()); }
 inline absl::Time FromWall(absl::Time wall) { return SteadyNow() + (wall - absl::Now()); }
 

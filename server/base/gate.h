@@ -1,4 +1,4 @@
-// Keeps the calls to a listener one at a time, and the last one last.
+// Serialises the calls to a listener, and makes the last call last.
 #pragma once
 
 #include <utility>
@@ -8,13 +8,12 @@
 
 namespace gemmd {
 
-// A listener is called from the completion thread, from the threads that let
-// results go, and from whoever cancels. Enter/Leave bracket an ordinary call;
-// Close makes the last one, at once or, where a call is under way, when it
-// leaves. Thread-safe.
+// A listener is called by the completion thread, by threads that release results, and by
+// threads that cancel. Enter and Leave bracket an ordinary call. Close makes the last
+// call, at once or, if a call is under way, when that leaves. Thread-safe.
 class ListenerGate {
  public:
-  // False once closed: make no call.
+  // False once closed: the caller must not call the listener.
   bool Enter() {
     MutexLock lock(mutex_);
     if (closed_) return false;

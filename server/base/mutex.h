@@ -1,7 +1,7 @@
 // std::mutex with Abseil's thread-safety annotations.
 //
-// absl::Mutex would do, but Debian's is built without thread-sanitizer hooks,
-// and the sanitizer then reports every section it guards.
+// Not absl::Mutex, because Debian's is built without thread-sanitizer hooks, so the
+// sanitizer would report every access that it guards.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// A condition variable for Mutex. Wait with a loop around the condition.
+// A condition variable for Mutex. Call Wait in a loop that checks the condition.
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -46,17 +46,17 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
-  // Returns at `deadline`, a time of SteadyNow(), at the latest; absl::InfiniteFuture()
-  // waits for good.
+  // Returns at `deadline`, a time of SteadyNow(), at the latest; for
+  // absl::InfiniteFuture() it has no bound.
   void WaitUntil(Mutex& mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (deadline == absl::InfiniteFuture()) return Wait(mutex);
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // The steady clock's wait; bounded, as a wait of centuries overflows it.
+    // wait_for uses the steady clock. Bounded, because a wait of centuries overflows it.
     condition_.wait_for(
         lock, absl::ToChronoNanoseconds(std::min(deadline - SteadyNow(), absl::Hours(1))));
     lock.release();
   }
-  // Returns after `time` at the latest, whatever becomes of the wall clock.
+  // Returns after `time` at the latest, also if the wall clock is set meanwhile.
   void WaitFor(Mutex& mutex, absl::Duration time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     condition_.wait_for(lock, absl::ToChronoNanoseconds(time));

@@ -1,4 +1,4 @@
-// One thread that calls functions at given times of SteadyNow(): deadlines, times to
+// A thread that calls functions at given times of SteadyNow(), for deadlines and times to
 // live.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace gemmd {
 
-// Thread-safe. Functions run on the timer's thread with no lock held and must
-// be short; those not yet due at destruction never run.
+// Thread-safe. Functions run on the timer's thread with no lock held, and must be short.
+// Functions that are not yet due at destruction never run.
 class Timer {
  public:
   struct Id {
@@ -28,7 +28,7 @@ class Timer {
   Timer();
   ~Timer() { Stop(); }
 
-  // No function runs once this has returned.
+  // After this has returned, no function runs.
   void Stop();
 
   Id Schedule(absl::Time at, absl::AnyInvocable<void()> function);
@@ -41,7 +41,7 @@ class Timer {
   Mutex mutex_;
   CondVar wake_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  // The thread wakes by then at the latest: only an earlier time need wake it.
+  // The thread wakes at this time at the latest, so only an earlier function must wake it.
   absl::Time asleep_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<Id, absl::AnyInvocable<void()>> due_ ABSL_GUARDED_BY(mutex_);

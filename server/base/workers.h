@@ -1,4 +1,4 @@
-// Threads for bulk work, such as copies of payload: gRPC's own never do any.
+// Threads for bulk work, such as copies of payload, which gRPC's own threads never do.
 #pragma once
 
 #include <deque>
@@ -10,12 +10,12 @@
 
 namespace gemmd {
 
-// A FIFO of functions over a fixed number of threads. Thread-safe. Its length
-// is bounded by its user: each function that copies holds a staging block.
+// A FIFO of functions for a fixed number of threads. Thread-safe. The user bounds its
+// length: each function that copies holds a staging block.
 class Workers {
  public:
   explicit Workers(int threads);
-  // Runs what was scheduled, then stops.
+  // Runs all scheduled functions, then ends the threads.
   ~Workers();
 
   void Schedule(absl::AnyInvocable<void()> function);

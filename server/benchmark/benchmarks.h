@@ -25,13 +25,13 @@
 
 namespace gemmd {
 
-// Kernels with their types, layout and parameters, of one benchmark.
+// The most candidates of one benchmark: kernels with their types, layout and parameters.
 inline constexpr size_t kMaxBenchmarkCandidates = 4096;
 
 struct BenchmarkLimits {
-  // Of one benchmark; zero: there are none.
+  // The time of one benchmark. Zero: benchmarks are refused.
   absl::Duration time = absl::Minutes(10);
-  // Of the device's memory, beside what the engine has taken.
+  // Device memory of one benchmark, in addition to the engine's.
   size_t memory_bytes = 4 * kGiB;
 };
 
@@ -44,7 +44,7 @@ struct BenchmarkSpec {
   std::optional<absl::Duration> budget;  // else the limit
 };
 
-// What a benchmark is, as soon as it is known.
+// The header of a benchmark: what is going to be measured.
 struct BenchmarkOutline {
   std::string device;
   gemm::bench::Facts facts;
@@ -59,9 +59,9 @@ struct BenchmarkTotals {
   int64_t jobs = 0;  // that the engine ran on the device meanwhile
 };
 
-// Told by the benchmark's thread, which waits for each call to return: the
-// outline first, then rows and progress, then the end. Of one that fails the
-// end may be all there is.
+// Called by the benchmark's thread, which waits for each call to return: first the
+// outline, then rows and progress, then the end. A benchmark that fails may have only
+// the end.
 class BenchmarkListener {
  public:
   virtual ~BenchmarkListener() = default;
@@ -69,14 +69,14 @@ class BenchmarkListener {
   virtual void OnProgress(const gemm::bench::Progress& progress) = 0;
   // The rows of one shape, by its index, types and layout.
   virtual void OnRows(size_t shape, absl::Span<const gemm::bench::Row> rows) = 0;
-  // The last call. Another benchmark may begin from now on.
+  // The last call. From now on another benchmark may begin.
   virtual void OnEnd(absl::StatusOr<BenchmarkTotals> totals) = 0;
 };
 
 // A benchmark under way. Thread-safe.
 class BenchmarkRun {
  public:
-  // It ends with `why` before its next step. The first call counts.
+  // Ends the benchmark with `why` before its next step. The first call counts.
   void Cancel(absl::Status why);
   // OK while nobody has cancelled it.
   absl::Status cancelled() const;
@@ -86,20 +86,20 @@ class BenchmarkRun {
   absl::Status why_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Thread-safe. Measures on a thread of its own, which it waits for when it is
-// destroyed: cancel what runs before.
+// Thread-safe. Measures on its own thread. The destructor waits for a running
+// benchmark, so cancel it first.
 class Benchmarks {
  public:
-  // Borrows `engine`. `on_running` is told when a benchmark begins and ends, and
-  // must be quick; it may be null.
+  // `engine` must outlive this. `on_running` is called when a benchmark begins and when
+  // it ends; it must be quick, and may be null.
   Benchmarks(Engine& engine, const BenchmarkLimits& limits, std::function<void(bool)> on_running);
 
-  // FAILED_PRECONDITION where the server takes none, INVALID_ARGUMENT for an
-  // unknown device, UNAVAILABLE for one that is lost, RESOURCE_EXHAUSTED for a
-  // budget past the limit and while another benchmark runs. All other errors
-  // come as its end: NOT_FOUND for a kernel or family that there is not,
-  // FAILED_PRECONDITION for one that the device cannot run, INVALID_ARGUMENT for
-  // too many candidates or a parameter that none of them has.
+  // Starts a benchmark. Errors that it returns: FAILED_PRECONDITION where benchmarks
+  // are refused; INVALID_ARGUMENT for an unknown device; UNAVAILABLE for a lost one;
+  // RESOURCE_EXHAUSTED for a budget above the limit, or while another benchmark runs.
+  // Errors that OnEnd gets: NOT_FOUND for an unknown kernel or family;
+  // FAILED_PRECONDITION for a kernel that the device cannot run; INVALID_ARGUMENT for
+  // too many candidates, or a parameter that none of them has.
   absl::StatusOr<std::shared_ptr<BenchmarkRun>> Start(BenchmarkSpec spec,
                                                       std::shared_ptr<BenchmarkListener> listener);
 
@@ -110,7 +110,7 @@ class Benchmarks {
   absl::StatusOr<size_t> FindDevice(const std::string& name) const;
   absl::Status Enter();
   void Leave();
-  // Jobs of the device since the server's start.
+  // The number of jobs on the device since the server's start.
   int64_t JobsBegun(size_t device) const;
   absl::StatusOr<BenchmarkTotals> Measure(const BenchmarkSpec& spec, size_t device,
                                           const BenchmarkRun& run, BenchmarkListener& listener);

@@ -1,5 +1,5 @@
-// A benchmark's device within a server's bounds: so much memory, and an end as
-// soon as one is asked for.
+// A benchmark's device with the server's bounds: a limit on its memory, and an early
+// end on request.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,14 @@
 
 namespace gemmd {
 
-// Passes everything on to `device`. Allocations that together pass
-// `memory_bytes` fail with RESOURCE_EXHAUSTED, naming the server's flag, and
-// `stopped` is looked at before every launch and between parts of a long call
-// of Time. As its device not thread-safe.
+// Passes everything on to `device`. Allocations above `memory_bytes` in total fail with
+// RESOURCE_EXHAUSTED, which names the server's flag. `stopped` is checked before every
+// launch, and between parts of a long call of Time. Not thread-safe, like its device.
 class BoundedBackend final : public gemm::bench::Backend {
  public:
   BoundedBackend(std::unique_ptr<gemm::bench::Backend> device, size_t memory_bytes,
                  std::function<absl::Status()> stopped);
-  // Every buffer is freed before.
+  // Every buffer must have been freed.
   ~BoundedBackend() override = default;
 
   gemm::DeviceCaps caps() const override { return device_->caps(); }

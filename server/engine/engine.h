@@ -1,5 +1,5 @@
-// The engine: admits jobs and transfers, runs them on its devices, keeps the
-// resident matrices. Everything a gRPC service needs, and no gRPC.
+// The engine: admits jobs and transfers, runs them on its devices, and keeps the
+// resident matrices. It does not depend on gRPC.
 #pragma once
 
 #include <memory>
@@ -25,17 +25,21 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // INVALID_ARGUMENT names the option, its value and what is allowed.
-  // `observer` may be null, and outlives the engine.
+  // INVALID_ARGUMENT names the option, its value and what is allowed. `observer` may be
+  // null, and must outlive the engine.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(const EngineOptions& options,
                                                         EngineObserver* observer);
 
-  // Checks the job, picks its device and kernel and reserves all the memory it
-  // will need. Codes: INVALID_ARGUMENT for what no server would take,
-  // NOT_FOUND for an unknown matrix or kernel, FAILED_PRECONDITION for what
-  // this server's devices cannot do, UNIMPLEMENTED for types without a kernel,
-  // RESOURCE_EXHAUSTED past a bound, DEADLINE_EXCEEDED, UNAVAILABLE when
-  // draining or without a healthy device.
+  // Checks the job, picks its device and kernel, and reserves all the memory that it
+  // needs. Errors:
+  // - INVALID_ARGUMENT: the request is wrong on any server.
+  // - NOT_FOUND: unknown matrix, kernel or family.
+  // - FAILED_PRECONDITION: the devices of this server cannot run it.
+  // - UNIMPLEMENTED: integer types, which no kernel takes.
+  // - RESOURCE_EXHAUSTED: past a bound.
+  // - ALREADY_EXISTS: another matrix has the name of the result to keep.
+  // - DEADLINE_EXCEEDED: the deadline has passed.
+  // - UNAVAILABLE: the server is draining, or no device is healthy.
   virtual absl::StatusOr<std::shared_ptr<Job>> Admit(JobSpec spec,
                                                      std::shared_ptr<JobListener> listener) = 0;
 
@@ -43,22 +47,22 @@ class Engine {
   virtual absl::StatusOr<std::shared_ptr<Download>> BeginDownload(
       DownloadSpec spec, std::shared_ptr<DownloadListener> listener) = 0;
   virtual absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey& key) = 0;
-  // `page_size` 1 to 1000.
+  // Ordered by id. `page_size` is 1 to 1000.
   virtual absl::StatusOr<MatrixPage> ListMatrices(absl::string_view name_prefix, int page_size,
                                                   absl::string_view page_token) = 0;
 
   virtual absl::Span<const std::unique_ptr<Device>> devices() const = 0;
   virtual const EngineOptions& options() const = 0;  // with the zeros filled in
   virtual EngineStats Stats() const = 0;
-  // Whether results wait because others hold the staging memory of a device.
+  // Whether results wait because other receivers hold the staging memory of a device.
   virtual bool ResultStagingIsScarce() const = 0;
 
   // OK while any device is healthy.
   virtual absl::Status Health() const = 0;
 
-  // Refuses new jobs and transfers from now on with UNAVAILABLE.
+  // From now on refuses new jobs and transfers with UNAVAILABLE.
   virtual void StopAdmitting() = 0;
-  // Waits until nothing runs, or cancels what is left at `deadline`. True where
+  // Waits until nothing runs, and cancels what is left at `deadline`. Returns whether
   // everything ended by itself.
   virtual bool Drain(absl::Time deadline) = 0;
 };

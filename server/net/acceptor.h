@@ -1,4 +1,4 @@
-// Accepts connections, and hands them to whoever serves them.
+// Accepts connections, and hands them to the code that serves them.
 #pragma once
 
 #include <chrono>
@@ -23,35 +23,35 @@ struct ConnectionStats {
   int64_t failures = 0;  // of accept(2), such as for want of descriptors
 };
 
-// Accepts from Start to Stop on a thread of its own. No error of one connection,
-// and no want of descriptors or memory, ends that: it pauses and goes on. What
-// does end it, a listening socket that is no more, is told by Health.
-// Thread-safe but for Start and Stop.
+// Accepts connections from Start to Stop, on its own thread. After an error of one
+// connection, or when descriptors or memory run out, it pauses and goes on. The loss of
+// a listening socket ends it; Health reports that. Thread-safe, except Start and Stop.
 class Acceptor {
  public:
-  // `take` owns each connection, a socket that does not block, and closes it at
-  // its end. It is called on the acceptor's thread.
+  // Takes ownership of each connection, a non-blocking socket. Called on the acceptor's
+  // thread.
   using Take = std::function<void(UniqueFd connection)>;
 
-  // `fds` listen, do not block, and outlive this.
+  // `fds` are listening, non-blocking, and outlive this object.
   Acceptor(std::vector<int> fds, int max_connections);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
   void Start(Take take);
-  // No call of `take` is under way afterwards. May come twice.
+  // Afterwards `take` is no longer called or running. May be called twice.
   void Stop();
 
   // OK as long as connections are accepted.
   absl::Status Health() const;
-  // Looks at every open connection: for scrapes, not for calls.
+  // Checks every open connection, so it is for metrics, not for the path of a call.
   ConnectionStats Stats() const;
   int64_t Refused() const;
 
  private:
   void Run();
-  // Accepts some of what waits on `fd`. How long to wait before the next attempt.
+  // Accepts some of the connections that wait on `fd`. Returns how long to wait before
+  // the next attempt.
   absl::Duration AcceptSome(int fd);
   bool HasRoom();
   void Fail(absl::Status status);

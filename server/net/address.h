@@ -1,4 +1,4 @@
-// Addresses as people write them.
+// Parses addresses.
 #pragma once
 
 #include <string>
@@ -16,16 +16,16 @@ struct Address {
   bool is_unix() const { return !path.empty(); }
 };
 
-// What ParseTcpAddress and ParseAddress take, for messages.
+// What ParseTcpAddress and ParseAddress accept, for error messages.
 inline constexpr char kTcpAddressForm[] =
     "host:port with a port from 0 to 65535, such as 127.0.0.1:9464 or [::1]:9464";
 inline constexpr char kAddressForm[] =
     "host:port with a port from 0 to 65535, such as 127.0.0.1:50051 or [::1]:50051, or unix:path "
     "with a path of 1 to 107 bytes";
 
-// "host:port" or "[ipv6]:port". INVALID_ARGUMENT, which says what is wrong, for
-// anything else: a port that is no decimal number of at most 65535, a host of
-// digits that is no IPv4 address, spaces.
+// "host:port" or "[ipv6]:port". INVALID_ARGUMENT, with the reason, for anything else: a
+// port that is not a decimal number of at most 65535, a host of digits that is not an
+// IPv4 address, spaces.
 absl::StatusOr<Address> ParseTcpAddress(absl::string_view text);
 
 // The same, or "unix:path".

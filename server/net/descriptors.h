@@ -1,5 +1,5 @@
-// How many files this process may open, and which of those it gave away are
-// still open.
+// The limit on open files of this process, and which of the sockets that it handed to
+// others are still open.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +8,28 @@
 
 namespace gemmd {
 
-// Raises the soft limit to the hard one, or to 65,536 where that is more: enough
-// for any number of connections that the server takes, and not so many that a
-// library that walks through all possible descriptors hangs.
+// Raises the soft limit to the hard one, but at most to 65,536. That is enough for any
+// number of connections that the server accepts, and not so many that a library that
+// loops over all possible descriptors hangs.
 void RaiseDescriptorLimit();
 
 // The soft limit.
 int DescriptorLimit();
 
-// The connections that `descriptors` leave room for. A quarter, but 128 to
-// 1,024, is for everything else: devices, libraries, logs, and /metrics, which
-// has up to 64 connections of its own.
+// The number of connections that a limit of `descriptors` allows. A quarter of them, at
+// least 128 and at most 1,024, is reserved for everything else: devices, libraries, logs,
+// and /metrics with up to 64 connections of its own.
 int ConnectionsFor(int descriptors);
 
-// Descriptors of sockets that somebody else owns now, who closes them and tells
-// nobody. A socket's inode tells it from a later one of the same number. Not
-// thread-safe.
+// Descriptors of sockets that another owner closes without telling us. A socket's inode
+// distinguishes it from a later one with the same number. Not thread-safe.
 class GivenSockets {
  public:
   // `fd` is open.
   void Add(int fd);
-  // How many are open. Forgets the others.
+  // Returns how many are open, and forgets the others.
   size_t CountOpen();
-  // The last count, and those added since.
+  // The last count plus those added since.
   size_t size() const { return inodes_.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// Sockets to accept connections on.
+// Opens listening sockets.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ class UniqueFd {
   int fd_;
 };
 
-// The file of a Unix socket, removed on destruction unless another took its place.
+// The file of a Unix socket. Removed on destruction, unless another file has replaced it.
 class SocketFile {
  public:
   SocketFile() = default;
@@ -50,8 +50,8 @@ class SocketFile {
   unsigned long inode_ = 0;
 };
 
-// One address, listened on: a socket for each of the IP addresses that its host
-// stands for, all on the same port.
+// The listening sockets of one address: one for each IP address of its host, all with
+// the same port.
 struct Listening {
   Address address;            // with the port that is listened on
   std::vector<UniqueFd> fds;  // do not block; at least one
@@ -61,9 +61,9 @@ struct Listening {
   std::string text() const;
 };
 
-// `flag` is what the address was given by, for errors: UNAVAILABLE with the
-// reason for an address that cannot be listened on. A Unix socket's file that
-// nobody listens on any more is replaced.
+// UNAVAILABLE, with the reason, where it cannot listen on the address. `flag` is the
+// flag of the address, for error messages. The file of a Unix socket on which nobody
+// listens any more is replaced.
 absl::StatusOr<Listening> Listen(absl::string_view flag, const Address& address);
 
 }  // namespace gemmd

@@ -14,20 +14,20 @@ class BenchmarkCall final : public WriteCall, public BenchmarkListener {
   BenchmarkCall(ServiceContext& service, grpc::CallbackServerContext* call)
       : WriteCall(service, call, "Benchmark") {}
 
-  // From the benchmark's thread.
+  // Called by the benchmark's thread.
   void OnOutline(const BenchmarkOutline& outline) override;
   void OnProgress(const gemm::bench::Progress& progress) override;
   void OnRows(size_t shape, absl::Span<const gemm::bench::Row> rows) override;
   void OnEnd(absl::StatusOr<BenchmarkTotals> totals) override;
-  // From whoever stops the server.
+  // Called when the server stops.
   void BeginDrain() override;
 
  private:
   absl::Status Start(const grpc::ByteBuffer& request) override;
   void CancelWork(const absl::Status& why) override;
-  // Waits for room while the client has yet to read what came before; some time
-  // past the limit of a benchmark, counted from the call's begin, it is stopped
-  // instead.
+  // Sends a message, and waits for room while the client has not read earlier ones. The
+  // benchmark is stopped instead at a fixed time after its limit, counted from the
+  // start of the call.
   void SendWithRoom(const gemm::v1::BenchmarkResponse& response);
 
   absl::Time last_progress_ = absl::InfinitePast();  // of the benchmark's thread alone

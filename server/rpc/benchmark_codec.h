@@ -1,4 +1,5 @@
-// Benchmarks between the contract's messages and what measures them.
+// Converts benchmarks between the contract's messages and the types of
+// server/benchmark.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +11,10 @@
 
 namespace gemmd {
 
-// INVALID_ARGUMENT names the field, the value and the bound; NOT_FOUND a suite
-// that there is not.
+// INVALID_ARGUMENT names the field, the value and the bound. Unknown suite: NOT_FOUND.
 absl::StatusOr<BenchmarkSpec> ParseBenchmark(const gemm::v1::BenchmarkRequest& request);
 
-// All but the server's version.
+// Fills all fields except the server's version and commit.
 void Fill(const BenchmarkOutline& outline, gemm::v1::BenchmarkHeader& out);
 void Fill(const gemm::bench::Progress& progress, gemm::v1::BenchmarkProgress& out);
 void Fill(const gemm::bench::Row& row, gemm::v1::BenchmarkRow& out);

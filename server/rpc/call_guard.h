@@ -1,10 +1,10 @@
-// Ends calls whose client does not take what is sent to it.
+// Ends calls whose client does not read what is sent to it.
 //
-// gRPC cannot break off a write: the call has to be cancelled. That gives back what
-// HTTP/2's flow control holds. What the connection has already taken, up to about
-// 1 MiB and the blocks that it lies in, comes back when the peer's TCP has acknowledged
-// it, or when the connection ends: so that is ended where the cancelled call has still
-// not gone after as long again.
+// gRPC cannot interrupt a write, so the call is cancelled. That releases what HTTP/2's
+// flow control holds. Data that the connection has already taken, up to about 1 MiB and
+// the blocks it lies in, is released when the peer's TCP acknowledges it, or when the
+// connection is closed. So the connection is closed if the cancelled call is still not
+// gone after the same time again.
 #pragma once
 
 #include <optional>
@@ -26,12 +26,12 @@ struct Patience {
   absl::Duration payload;  // for the next byte of what it promised
 };
 
-// The call that a guard ends, when this is destroyed: with no lock held, as gRPC may
-// call the call's reactor from there.
+// A call that its guard ends. The destructor ends it: destroy this with no lock held,
+// because gRPC may then call the call's reactor.
 class CallEnding {
  public:
   CallEnding() = default;
-  // Takes a reference on `call`. `why` is what the call ends with.
+  // Takes a reference on `call`. `why` is the call's final status.
   CallEnding(ServiceContext& service, grpc_call* call, Stall stall, const absl::Status& why);
   CallEnding(CallEnding&& other) noexcept;
   CallEnding& operator=(CallEnding&& other) = delete;
@@ -44,7 +44,7 @@ class CallEnding {
   absl::Status why_;
 };
 
-// One a call, guarded by the call's own lock.
+// One for each call, guarded by the call's own lock.
 class CallGuard {
  public:
   // `method` is a literal.
@@ -52,21 +52,21 @@ class CallGuard {
       : service_(service), call_(call), method_(method) {}
   CallGuard(const CallGuard&) = delete;
 
-  // A message, or the call's end, is handed to gRPC.
+  // A message, or the call's final status, was handed to gRPC.
   void SendBegins() { sending_since_ = SteadyNow(); }
   // gRPC has taken it.
   void SendEnds() { sending_since_.reset(); }
-  // gRPC is done with the call: from now on it cannot be ended.
+  // gRPC is done with the call; it can no longer be ended.
   void CallIsDone() { call_ = nullptr; }
 
-  // Why the guard has ended the call; OK where it has not.
+  // Why the guard has ended the call; OK if it has not.
   const absl::Status& why() const { return why_; }
 
-  // Ends the call where its client has not taken what was sent in time, and the
-  // connection where the call then stays.
+  // Ends the call if its client has not taken a message in time, and the connection if
+  // the call is then still not gone.
   [[nodiscard]] CallEnding CheckSend(const Patience& patience);
 
-  // What else the client has kept waiting, for log and metrics.
+  // Describes a stall of the client, for log and metrics.
   Stall DescribeStall(StalledOn on, absl::Duration waited) const;
 
  private:

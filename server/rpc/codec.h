@@ -1,5 +1,5 @@
-// Messages with payload, between their wire form and what the engine takes,
-// without a copy of the payload on either way.
+// Converts messages with payload between the wire format and the engine's types,
+// without a copy of the payload in either direction.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct MatrixBytes {
 using MultiplyMessage = std::variant<gemm::v1::MultiplyHeader, OperandBytes, gemm::v1::CancelJob>;
 using PutMatrixMessage = std::variant<gemm::v1::PutMatrixHeader, MatrixBytes>;
 
-// Accept what protobuf accepts, with the values it gives. INVALID_ARGUMENT for
-// bytes that do not parse and for a message with no member set.
+// Accept what protobuf accepts, with the same values. INVALID_ARGUMENT for bytes that
+// do not parse, and for a message with no member set.
 absl::StatusOr<MultiplyMessage> DecodeMultiply(const grpc::ByteBuffer& message);
 absl::StatusOr<PutMatrixMessage> DecodePutMatrix(const grpc::ByteBuffer& message);
 
@@ -40,9 +40,9 @@ absl::StatusOr<PutMatrixMessage> DecodePutMatrix(const grpc::ByteBuffer& message
 bool Parse(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message);
 grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message);
 
-// A MultiplyResponse with a ResultChunk, or a GetMatrixResponse with data. Long
-// pieces are referred to, and let go by the transport once sent; short ones are
-// copied and let go at once.
+// A MultiplyResponse with a ResultChunk, or a GetMatrixResponse with data. A long piece
+// is referenced, and released when the transport has sent it. A short piece is copied
+// and released at once.
 grpc::ByteBuffer EncodeResultChunk(uint64_t job_id, ResultPiece piece);
 grpc::ByteBuffer EncodeMatrixData(ResultPiece piece);
 

@@ -13,7 +13,7 @@ class GetMatrixCall final : public WriteCall, public DownloadListener {
   GetMatrixCall(ServiceContext& service, grpc::CallbackServerContext* call)
       : WriteCall(service, call, "GetMatrix") {}
 
-  // From the engine, whose own draining ends the call.
+  // Called by the engine, whose own drain ends the call.
   void OnBytes(ResultPiece piece) override;
   using WriteCall::OnDone;  // gRPC's, beside it
   void OnDone(absl::Status status) override;

@@ -1,4 +1,4 @@
-// The calls under way, so that a server that stops can end them all.
+// The live calls, so that a server that stops can end them all.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,21 @@ namespace gemmd {
 
 struct Patience;  // call_guard.h
 
-// A call whose object must outlive gRPC's use of it and the engine's.
+// A call whose object must outlive its use by gRPC and by the engine.
 class LiveCall : public std::enable_shared_from_this<LiveCall> {
  public:
   virtual ~LiveCall() = default;
 
-  // Take no new work, and end once what is under way has ended. From any
-  // thread; may come more than once.
+  // Accepts no new work, and ends the call when the work under way has ended. Called
+  // from any thread, maybe more than once.
   virtual void BeginDrain() = 0;
 
-  // Ends what its client has kept waiting for too long. From one thread.
+  // Ends the call, or those of its jobs, that the client has stalled for too long.
+  // Called from one thread.
   virtual void CheckWaits(const Patience& patience) = 0;
 
  protected:
-  // This object as its own class, for callbacks to hold on to.
+  // A shared_ptr to this object as its own class, for callbacks to hold.
   template <typename Call>
   std::shared_ptr<Call> Self() {
     return std::static_pointer_cast<Call>(shared_from_this());
@@ -36,15 +37,15 @@ class LiveCall : public std::enable_shared_from_this<LiveCall> {
 // Owns the calls from Add to Remove. Thread-safe.
 class LiveCalls {
  public:
-  // The call is told to drain if the server is draining already.
+  // Tells the call to drain if the server is already draining.
   void Add(std::shared_ptr<LiveCall> call);
-  // Once gRPC is done with the call. Destroys it, unless someone else holds it.
+  // Called once gRPC is done with the call. Destroys it, unless someone else holds it.
   void Remove(LiveCall* call);
 
-  // Of all calls.
+  // Calls CheckWaits of all calls.
   void CheckWaits(const Patience& patience);
 
-  // Tells every call, those under way and those to come.
+  // Tells all calls to drain, also those that are added later.
   void Drain();
   // False where calls are left at `deadline`.
   bool WaitUntilNone(absl::Time deadline);

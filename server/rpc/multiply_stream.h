@@ -1,17 +1,15 @@
 // One Multiply call: many jobs on one stream.
 //
-// Reading and writing go side by side. Reads: one at a time, each handled
-// before the next starts, so the engine gets a job's bytes in order; none while
-// the engine has yet to take more than the read window, or the client leaves
-// too many answers unread. Writes: through an outbox, one at a time; the staging
-// blocks that wait there are the stream's own share of the pool. The engine's calls come
-// from any thread.
+// Reads and writes are independent. Reads: one at a time, each handled before the next
+// starts, so the engine gets a job's bytes in order. The stream is not read while the
+// engine has more than the read window to take, or while the client leaves too many
+// answers unread. Writes: through an outbox, one at a time. The staging blocks that wait
+// there are the stream's own share of the pool. The engine calls from any thread.
 //
-// The lock is never held around a call into the engine or gRPC: either may come
-// back into this object on the same thread, as when the transport lets go of a
-// result piece and that ends its job. A step is therefore decided under the
-// lock and taken outside it, and `busy_` counts the threads that are between
-// the two, so that the call does not finish under them.
+// The lock is never held around a call into the engine or gRPC: either may call back
+// into this object on the same thread, as when the transport releases a result piece and
+// that ends its job. So a step is decided under the lock and taken outside it. `busy_`
+// counts the threads between the two, so that the call does not finish under them.
 #pragma once
 
 #include <deque>
@@ -40,7 +38,7 @@ namespace gemmd {
 class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                              public LiveCall {
  public:
-  // The reactor lives until the call has ended and no job of it is left.
+  // The reactor lives until the call and all of its jobs have ended.
   static MultiplyStream* Begin(ServiceContext& service, grpc::CallbackServerContext* call);
 
   MultiplyStream(ServiceContext& service, grpc::CallbackServerContext* call)
@@ -54,13 +52,13 @@ class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
   void CheckWaits(const Patience& patience) override;
 
  private:
-  // Passes the engine's calls for one job on to the stream.
+  // Passes the engine's calls for one job to the stream.
   class JobRelay;
 
-  // Ids of ended jobs that are remembered, so that chunks that were on their
-  // way when a job failed are dropped without an error of their own.
+  // How many ids of ended jobs are remembered. Chunks that were on their way when a job
+  // failed are then dropped without an error of their own.
   static constexpr size_t kRememberedIds = 4096;
-  // Answers that may wait for the client before the stream stops reading.
+  // How many answers may wait for the client before the stream stops reading.
   static constexpr size_t kMaxWaitingAnswers = 1024;
 
   struct LiveJob {
@@ -74,32 +72,32 @@ class MultiplyStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
     std::optional<grpc::Status> finish;
   };
 
-  // Takes every step that is due.
+  // Takes all steps that are due.
   void Advance();
   bool Decide(Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayFinish() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   grpc::Status FinalStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WhyEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<Job>> StartedJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The jobs that nothing came for since `payload_timeout`.
+  // The jobs for which nothing has arrived for `payload_timeout`.
   std::vector<std::shared_ptr<Job>> QuietJobs(absl::Duration payload_timeout) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // One received message.
+  // Handles one received message.
   void Handle();
   void HandleHeader(gemm::v1::MultiplyHeader header, size_t message_bytes);
   void HandleChunk(OperandBytes chunk, size_t message_bytes);
   void HandleCancel(const gemm::v1::CancelJob& cancel);
-  // No more messages will be handled; `why` is the call's status.
+  // Handles no more messages; `why` is the call's status.
   void EndInput(absl::Status why);
 
   // Enters the id among the live jobs.
   absl::Status Reserve(uint64_t job_id);
-  // Admits and starts the job, and hands over the elements that the header has.
+  // Admits and starts the job, and passes on the elements that the header has.
   absl::Status Open(gemm::v1::MultiplyHeader& header);
-  // Null, with no error, where the job has ended.
+  // Null, without an error, if the job has ended. NOT_FOUND for an unknown id.
   absl::StatusOr<std::shared_ptr<Job>> FindJob(uint64_t job_id, absl::string_view field);
-  // Hands bytes over to the engine. `held_bytes` is what they keep in memory.
+  // Passes bytes to the engine. `held_bytes`: the memory that they keep in use.
   void Append(uint64_t job_id, Job& job, Role role, uint64_t offset, absl::Cord data,
               size_t held_bytes);
   void Consumed(size_t bytes);

@@ -1,4 +1,4 @@
-// Messages that wait for their turn on a stream that takes one at a time.
+// The messages that wait to be written to a stream, which takes one at a time.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,14 @@
 
 namespace gemmd {
 
-// Guarded by its owner's lock. Letting go of a message may call into the
-// engine, and back from there into the owner: whoever removes messages destroys
-// them after unlocking.
+// Guarded by its owner's lock. Destroying a message may call into the engine, and from
+// there back into the owner. So removed messages must be destroyed after unlocking.
 class Outbox {
  public:
   void Push(grpc::ByteBuffer& message) { queue_.emplace_back().Swap(&message); }
 
-  // The message to write now; null where there is none or one is under way.
-  // Valid until OnWritten.
+  // The message to write now. Null if there is none, or if a write is under way. Valid
+  // until OnWritten.
   const grpc::ByteBuffer* Next() {
     if (writing_ || queue_.empty()) return nullptr;
     writing_ = true;
@@ -26,13 +25,13 @@ class Outbox {
     return &current_;
   }
 
-  // The message whose write has ended.
+  // Moves the message whose write has ended to `written`.
   void OnWritten(grpc::ByteBuffer& written) {
     writing_ = false;
     written.Swap(&current_);
   }
 
-  // All messages but the one under way.
+  // Removes all messages except the one being written.
   std::deque<grpc::ByteBuffer> TakeAll() { return std::exchange(queue_, {}); }
 
   bool idle() const { return !writing_ && queue_.empty(); }

@@ -1,5 +1,5 @@
-// How long a call has waited for its client to send: the one rule of
-// --payload-timeout.
+// How long a call has waited for its client to send. --payload-timeout is compared with
+// this.
 #pragma once
 
 #include "absl/time/time.h"
@@ -7,12 +7,12 @@
 
 namespace gemmd {
 
-// Runs while the call's messages are read, and stands while the server has yet to
-// take those that came: bytes that wait in the server are not the client's delay.
-// Guarded by its call's lock.
+// Runs while the call's messages are read, and stops while the server has yet to take
+// received ones: bytes that wait in the server are not the client's delay. Guarded by
+// its call's lock.
 class PayloadClock {
  public:
-  // `held_back`: the server reads nothing more for now.
+  // `held_back`: the server has stopped reading for now.
   void Set(bool held_back) {
     if (held_back == held_back_) return;
     const absl::Time now = SteadyNow();

@@ -37,20 +37,20 @@ class PutMatrixCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, pu
   void CheckWaits(const Patience& patience) override;
 
  private:
-  // Takes every step that is due.
+  // Takes all steps that are due.
   void Advance();
   bool MayFinish() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   grpc::Status Conclude() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // One received message.
+  // Handles one received message.
   absl::Status Handle();
   absl::Status HandleHeader(const gemm::v1::PutMatrixHeader& header);
   absl::Status HandleChunk(MatrixBytes chunk, size_t message_bytes);
-  // The client has half-closed.
+  // Handles the client's half-close.
   absl::Status HandleEnd();
   absl::Status BeginUpload(UploadSpec spec);
   void Append(MatrixBytes chunk, size_t accounted_bytes);
-  // Reads no more and ends the call with `why`.
+  // Stops reading and ends the call with `why`.
   void Fail(absl::Status why);
   void OnUploadDone(absl::StatusOr<UploadResult> result);
   void Consumed(size_t bytes);
@@ -61,10 +61,10 @@ class PutMatrixCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, pu
   grpc::ByteBuffer* const response_;
   const absl::Time began_ = SteadyNow();
 
-  // Of the reading side alone.
+  // Used only by the reading side.
   grpc::ByteBuffer incoming_;  // the read under way, or the message being handled
   uint64_t messages_ = 0;
-  // A generator waits for the half-close, so that a call that brings chunks, too,
+  // A generator waits for the half-close, so that a call that wrongly sends chunks, too,
   // leaves no matrix behind.
   std::optional<UploadSpec> to_generate_;
 

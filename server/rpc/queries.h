@@ -1,4 +1,4 @@
-// The calls that ask or tell something small: no payload, no waiting.
+// The unary calls without payload, which never wait.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,4 +1,4 @@
-// The last few ids of something, in bounded memory.
+// Remembers the most recent ids, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ class RecentIds {
  public:
   explicit RecentIds(size_t capacity) : capacity_(capacity) {}
 
-  // Forgets the oldest where there is no room.
+  // Forgets the oldest id if there is no room.
   void Add(uint64_t id) {
     if (!ids_.insert(id).second) return;
     order_.push_back(id);

@@ -1,4 +1,4 @@
-// What the engine reports, as the contract says it.
+// Converts the engine's reports to the contract's messages.
 #pragma once
 
 #include "absl/time/time.h"
@@ -13,12 +13,12 @@ namespace gemmd {
 void Fill(const Shape& shape, gemm::v1::MatrixShape& out);
 void Fill(const MatrixRecord& matrix, gemm::v1::MatrixInfo& out);
 void Fill(const JobReport& report, gemm::v1::ProductReport& out);
-// All but the devices that run it.
+// Fills all fields except the devices that run the kernel.
 void Fill(const gemm::Kernel& kernel, gemm::v1::KernelInfo& out);
 void Fill(const Device& device, const DeviceStats& stats, gemm::v1::DeviceInfo& out);
 void Fill(const EngineStats& stats, gemm::v1::Load& out);
 
-// Cut to whole nanoseconds.
+// Truncates to whole nanoseconds.
 void Fill(absl::Duration duration, google::protobuf::Duration& out);
 void Fill(absl::Time time, google::protobuf::Timestamp& out);
 

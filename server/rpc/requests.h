@@ -1,6 +1,6 @@
-// What a request asks for, as the engine takes it. All errors are
-// INVALID_ARGUMENT and name the field by its path in the request. What the
-// engine checks, such as how the operands fit together, is left to it.
+// Converts requests to the engine's types. All errors are INVALID_ARGUMENT and name the
+// field by its path in the request. What the engine checks, such as whether the
+// operands fit together, is not checked here.
 #pragma once
 
 #include <utility>
@@ -21,13 +21,13 @@ enum class PayloadRule { kAllowed, kRefused };
 
 struct ProductRequest {
   JobSpec spec;
-  // The operands whose elements came in the request itself; for the engine they
-  // are payload.
+  // The operands whose elements were in the request itself. To the engine they are
+  // payload.
   std::vector<std::pair<Role, absl::Cord>> inline_data;
 };
 
-// `arrived` and `call_deadline` bound the job together with its own timeout.
-// Takes the elements of `data` operands out of `product`.
+// The job's deadline is `call_deadline`, or `arrived` plus its own timeout if that is
+// earlier. Moves the elements of `data` operands out of `product`.
 absl::StatusOr<ProductRequest> ParseProduct(gemm::v1::Product& product, PayloadRule payload,
                                             absl::Time arrived, absl::Time call_deadline);
 
@@ -37,12 +37,12 @@ absl::StatusOr<UploadSpec> ParseUpload(const gemm::v1::PutMatrixHeader& header,
 absl::StatusOr<DownloadSpec> ParseDownload(const gemm::v1::GetMatrixRequest& request,
                                            absl::Time call_deadline);
 
-// At least `shortest`.
+// Parses a duration of at least `shortest`.
 absl::StatusOr<absl::Duration> ParseDuration(const google::protobuf::Duration& duration,
                                              absl::Duration shortest, absl::string_view field);
 
-// For elements of `type`, which must have room for the distribution's numbers. Where
-// the type is not known yet it is f32, through which the elements of every type go.
+// The parameters of the distribution must be finite in `type`. If the type is not known
+// yet, f32 is used, because the elements of every type are first rounded to f32.
 absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const gemm::v1::Generator& generator,
                                                    std::optional<gemm::DType> type,
                                                    absl::string_view field);

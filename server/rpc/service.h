@@ -1,4 +1,4 @@
-// The gRPC service of the contract: hands each call to its own class.
+// The gRPC service of the contract. Passes each call to its own class.
 #pragma once
 
 #include "gemm/v1/gemm.grpc.pb.h"
@@ -6,7 +6,7 @@
 
 namespace gemmd {
 
-// Calls with payload, and streams of answers, are taken as raw bytes, the others as messages.
+// Calls with payload and calls with streams of answers use raw bytes, the others messages.
 using GemmServiceMethods = gemm::v1::GemmService::WithRawCallbackMethod_Multiply<
     gemm::v1::GemmService::WithCallbackMethod_MultiplyUnary<
         gemm::v1::GemmService::WithRawCallbackMethod_PutMatrix<
@@ -18,7 +18,7 @@ using GemmServiceMethods = gemm::v1::GemmService::WithRawCallbackMethod_Multiply
                                 gemm::v1::GemmService::WithRawCallbackMethod_Benchmark<
                                     gemm::v1::GemmService::Service>>>>>>>>>;
 
-// Borrows `context`, which outlives the server that this is registered with.
+// `context` must outlive the server that this is registered with.
 class GemmService final : public GemmServiceMethods {
  public:
   explicit GemmService(ServiceContext& context) : context_(context) {}

@@ -1,4 +1,4 @@
-// What every RPC of the service works with.
+// The state that all RPCs of the service share.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@
 namespace gemmd {
 
 struct RpcLimits {
-  // Of one message, either way.
+  // The longest message, in either direction.
   size_t max_message_bytes = 8 * kMiB;
   int max_jobs_per_stream = 1024;
-  // Received payload of a call that the engine has not taken yet; past it the
+  // The most received payload of a call that the engine has not taken yet. Above it, the
   // call's stream is not read, and HTTP/2 flow control stops the sender.
   size_t read_window_bytes = 8 * kMiB;
-  // A call whose client takes nothing of what is sent for this long is cancelled.
+  // A call is cancelled when its client reads nothing for this long.
   absl::Duration send_timeout = absl::Seconds(30);
-  // A job, or an upload, whose next byte does not come for this long, while the
-  // server reads the call, ends.
+  // A job or an upload ends when its next byte does not arrive for this long while the
+  // server reads the call.
   absl::Duration payload_timeout = absl::Seconds(60);
 };
 
@@ -38,7 +38,7 @@ struct RpcEnd {
   absl::Duration elapsed;
 };
 
-// What a client has kept waiting until the server gave it up.
+// What a client has stalled until the server ended it: sending an answer, or payload.
 enum class StalledOn : uint8_t { kSend, kPayload };
 struct Stall {
   absl::string_view method;
@@ -57,12 +57,12 @@ struct ServiceContext {
   std::string version;
   std::string commit;
   absl::Time started;
-  // From any thread; must be quick. Never null.
+  // Called from any thread; must be quick. Never null.
   std::function<void(const RpcEnd&)> on_end;
   std::function<void(const Stall&)> on_stall = [](const Stall&) {};
 };
 
-// OK, or RESOURCE_EXHAUSTED for a message over the limit. `what` names it.
+// OK, or RESOURCE_EXHAUSTED for a message above the limit. `what` names the message.
 inline absl::Status CheckMessageBytes(absl::string_view what, size_t bytes,
                                       const RpcLimits& limits) {
   if (bytes <= limits.max_message_bytes) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// Statuses between the engine and gRPC.
+// Converts statuses between the engine and gRPC.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 
 namespace gemmd {
 
-// The sentence as it is sent: in printable ASCII, of at most 1.5 KiB.
+// The message as it is sent: printable ASCII, at most 1.5 KiB.
 std::string MessageOf(const absl::Status& status);
 
-// The same code, and the sentence as it is sent.
+// The same code, with MessageOf(status).
 grpc::Status ToGrpc(const absl::Status& status);
 
 // INVALID_ARGUMENT: "<field>: <what>".
 absl::Status FieldError(absl::string_view field, absl::string_view what);
 
-// Of anything that has a name: matrices, uploads, devices, kernels, families.
+// The longest name of a matrix, upload, device, kernel or family.
 inline constexpr size_t kMaxNameBytes = 128;
 
-// INVALID_ARGUMENT where a name has no byte, or more than kMaxNameBytes.
+// INVALID_ARGUMENT for an empty name, or one of more than kMaxNameBytes.
 absl::Status CheckNameBytes(absl::string_view name, absl::string_view field);
 
-// When the caller stops waiting; InfiniteFuture where it set no deadline.
+// The deadline of the call; InfiniteFuture if it has none.
 absl::Time CallDeadline(const grpc::CallbackServerContext& context);
 
 // Why a call that gRPC reports as cancelled ended: DEADLINE_EXCEEDED or CANCELLED.

@@ -30,18 +30,18 @@ class UnaryProduct final : public grpc::ServerUnaryReactor, public JobListener, 
         response_(response),
         guard_(service, call, "MultiplyUnary") {}
 
-  // From gRPC.
+  // Called by gRPC.
   void OnCancel() override;
   void OnDone() override;
-  // From the engine, whose own draining ends the call.
+  // Called by the engine, whose own drain ends the call.
   void OnResult(ResultPiece piece) override;
   void OnDone(absl::StatusOr<JobResult> result) override;
   void BeginDrain() override {}
-  // From the watch over slow clients: one may leave the answer unread.
+  // Called by WaitWatch: the client may leave the answer unread.
   void CheckWaits(const Patience& patience) override;
 
  private:
-  // Takes the operands' elements out of the request.
+  // Moves the operands' elements out of the request.
   absl::Status Start(gemm::v1::MultiplyUnaryRequest& request);
 
   void End(const absl::Status& status);

@@ -1,4 +1,4 @@
-// The contract's enums and the engine's, side by side.
+// Converts between the contract's enums and the engine's.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,8 @@ gemm::v1::ComputeMode ToProto(gemm::Compute compute);
 gemm::v1::Layout ToProtoLayout(bool column_major);
 gemm::v1::OperandRole ToProto(Role role);
 
-// INVALID_ARGUMENT names `field`, the number given and the names there are.
-// Unspecified is an error for a type that must be given, nullopt or the
-// contract's default elsewhere.
+// INVALID_ARGUMENT names `field`, the number given and the allowed names. Unspecified is
+// an error for a required type, and nullopt or the contract's default elsewhere.
 absl::StatusOr<gemm::DType> ParseDataType(int value, absl::string_view field);
 absl::StatusOr<std::optional<gemm::DType>> ParseOptionalDataType(int value,
                                                                  absl::string_view field);

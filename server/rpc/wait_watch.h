@@ -1,4 +1,4 @@
-// The thread that looks for clients who keep their calls waiting.
+// The thread that finds clients that stall their calls.
 #pragma once
 
 #include <thread>
@@ -8,7 +8,8 @@
 
 namespace gemmd {
 
-// Looks from construction to destruction, a few times in the shortest timeout.
+// Checks all live calls, from construction to destruction, a few times within the
+// shortest timeout.
 class WaitWatch {
  public:
   explicit WaitWatch(ServiceContext& service);

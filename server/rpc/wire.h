@@ -14,7 +14,7 @@ namespace gemmd {
 
 enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-// A field's number and type, as they precede it.
+// A field's number and type, which precede it.
 struct WireTag {
   uint32_t field = 0;
   uint32_t type = 0;  // a WireType, or one of the group types
@@ -24,10 +24,10 @@ struct WireTag {
   }
 };
 
-// Walks a message from its first byte to its last, never back. Each Read and
-// Skip is false, and the reader of no more use, where the message ends early or
-// holds something that a strict writer does not write; whether that is an error
-// is for a full parser to say.
+// Reads a message from its first byte to its last. Each Read and Skip returns false
+// where the message ends early, or has something that a strict writer does not write;
+// the reader must not be used any more. Whether that is an error, a full parser must
+// decide.
 class WireReader {
  public:
   // Holds references on the slices of `message`.
@@ -37,14 +37,14 @@ class WireReader {
 
   bool ReadVarint(uint64_t& value);
   bool ReadTag(WireTag& tag);
-  // A length that the rest of the message can hold.
+  // Reads a length. False if it exceeds the rest of the message.
   bool ReadLength(size_t& bytes);
   bool Skip(size_t bytes);
-  // The content of a field that nobody here knows. False for groups.
+  // Skips the content of an unknown field. False for groups.
   bool SkipField(const WireTag& tag);
 
-  // The next `bytes` <= left() bytes, as references to the slices; short pieces
-  // are copied, so that a few bytes do not keep a whole receive buffer.
+  // Takes the next `bytes` <= left() bytes, as references to the slices. Short pieces
+  // are copied, so that a few bytes do not keep a whole receive buffer alive.
   absl::Cord Take(size_t bytes);
 
  private:
@@ -52,7 +52,7 @@ class WireReader {
   static constexpr size_t kCopyBelow = 1024;
 
   bool ReadByte(uint8_t& byte);
-  // Moves on by `bytes` within the present slice.
+  // Advances by `bytes` within the current slice.
   void Advance(size_t bytes);
   void SkipEmptySlices();
   size_t left_in_slice() const { return slices_[slice_].size() - position_; }

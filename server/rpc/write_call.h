@@ -1,5 +1,5 @@
-// What the calls have in common that answer one request with a stream of
-// messages. The locking is that of MultiplyStream.
+// The common part of the calls that answer one request with a stream of messages. The
+// locking is that of MultiplyStream.
 #pragma once
 
 #include <memory>
@@ -21,11 +21,11 @@ namespace gemmd {
 
 class WriteCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public LiveCall {
  public:
-  // Starts `call` and returns it as gRPC wants it. It lives until it has ended
-  // and those that its work runs on have let go of it.
+  // Starts `call` and returns it for gRPC. It lives until it has ended and its work has
+  // released it.
   static WriteCall* Begin(std::shared_ptr<WriteCall> call, const grpc::ByteBuffer& request);
 
-  // From gRPC.
+  // Called by gRPC.
   void OnWriteDone(bool ok) final;
   void OnCancel() final;
   void OnDone() final;
@@ -36,16 +36,16 @@ class WriteCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public Live
   WriteCall(ServiceContext& service, grpc::CallbackServerContext* call, const char* method)
       : service_(service), call_(call), method_(method), guard_(service, call, method) {}
 
-  // Begins the work, or says why it cannot be done.
+  // Starts the work, or returns why it cannot.
   virtual absl::Status Start(const grpc::ByteBuffer& request) = 0;
-  // The work is to end soon with `why`, if it has begun.
+  // Ends the work soon with `why`, if it has begun.
   virtual void CancelWork(const absl::Status& why) = 0;
 
-  // Ends the call soon, whether its work has begun or not. The first call counts.
+  // Ends the call soon, whether or not its work has begun. The first call counts.
   void Stop(const absl::Status& why);
-  // Puts a message behind those that wait; one of a stopped call is dropped.
+  // Appends a message to those that wait. Drops it if the call was stopped.
   void Send(grpc::ByteBuffer message);
-  // Takes every step that is due. After a change to what is below.
+  // Takes all steps that are due. Call it after a change to the state below.
   void Advance();
 
   ServiceContext& service_;

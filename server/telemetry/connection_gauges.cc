@@ -15,17 +15,17 @@ void ConnectionGauges::Detach() {
 }
 
 std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
-  prometheus::MetricFamily open = GaugeSamples("gemmd_connections", "Connections that are open.");
+  prometheus::MetricFamily open = GaugeSamples("gemmd_connections", "Open connections.");
   prometheus::MetricFamily limit = GaugeSamples(
-      "gemmd_connections_limit", "The most there may be: --max-connections, for gRPC.");
+      "gemmd_connections_limit", "Limit: open connections (--max-connections, for gRPC).");
   prometheus::MetricFamily accepted =
       CounterSamples("gemmd_connections_accepted_total", "Connections accepted.");
   prometheus::MetricFamily refused =
       CounterSamples("gemmd_connections_refused_total",
-                     "Connections closed at once, since the limit was reached.");
+                     "Connections closed at once because the limit was reached.");
   prometheus::MetricFamily failures =
       CounterSamples("gemmd_accept_failures_total",
-                     "Failures of accept, such as for want of descriptors; it is tried again.");
+                     "Failures of accept, as when descriptors run out; accept is retried.");
   MutexLock lock(mutex_);
   for (const auto& [listener, read] : listeners_) {
     const ConnectionStats stats = read();

@@ -1,4 +1,4 @@
-// The connections of each listener, read when Prometheus asks.
+// The connections of each listener, read at each scrape.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,9 @@ class ConnectionGauges : public prometheus::Collectable {
  public:
   using Read = std::function<ConnectionStats()>;
 
-  // From now on scrapes show what `read` says, labelled `listener`.
+  // From now on scrapes show the result of `read`, labelled `listener`.
   void Attach(std::string listener, Read read);
-  // Returns when no scrape reads any more.
+  // When this returns, no scrape reads any more.
   void Detach();
 
   std::vector<prometheus::MetricFamily> Collect() const override;

@@ -29,7 +29,7 @@ struct DeviceRow {
 };
 // Rows of one name stand together.
 constexpr DeviceRow kDeviceRows[] = {
-    {"gemmd_device_memory_bytes", "Device memory handed out", nullptr, &DeviceStats::memory_bytes},
+    {"gemmd_device_memory_bytes", "Device memory in use", nullptr, &DeviceStats::memory_bytes},
     {"gemmd_streams_in_use", "Streams that run a job", nullptr, &DeviceStats::streams},
     {"gemmd_staging_bytes", "Pinned staging memory in use", "in",
      &DeviceStats::upload_staging_bytes},
@@ -43,7 +43,7 @@ constexpr DeviceRow kDeviceRows[] = {
 struct BoundedFamily {
   BoundedFamily(const std::string& name, const std::string& help)
       : used(GaugeSamples(name, help + ".")),
-        limit(GaugeSamples(name + "_limit", "The most there may be: " + help + ".")) {}
+        limit(GaugeSamples(name + "_limit", "Limit: " + help + ".")) {}
 
   void Add(const Gauge& gauge, const prometheus::Labels& labels) {
     AddSample(used, static_cast<double>(gauge.used), labels);
@@ -90,11 +90,11 @@ void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
   auto queued = GaugeSamples("gemmd_device_queue_depth",
                              "Jobs ready to run that wait for a stream of this device.");
   auto wait = GaugeSamples("gemmd_queue_wait_estimate_seconds",
-                           "Time that a job which came now would wait for a stream of this "
-                           "device; past --max-queue-wait jobs are refused.");
+                           "Estimated wait of a new job for a stream of this device; above "
+                           "--max-queue-wait, jobs are refused.");
   auto allocations = CounterSamples(
       "gemmd_driver_allocations_total",
-      "Driver allocations, frees and pinnings made on this device; level once the server is warm.");
+      "Driver allocations, frees and pinnings on this device; constant once the server is warm.");
   auto healthy = GaugeSamples("gemmd_device_healthy", "1 while the device works, 0 once lost.");
   for (const DeviceStats& device : devices) {
     const prometheus::Labels labels{{"device", device.name}};
@@ -112,16 +112,17 @@ void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
 void AddReplicaSamples(const std::vector<DeviceStats>& devices,
                        std::vector<prometheus::MetricFamily>& families) {
   auto bytes = GaugeSamples("gemmd_replica_bytes",
-                            "Of the store on this device: copies of matrices that lie on others.");
+                            "Store bytes on this device used by replicas: copies of matrices that "
+                            "lie on other devices.");
   auto begun = CounterSamples(
       "gemmd_replicas_total",
-      "Copies of other devices' matrices begun on this device, straight from there (peer) or "
-      "through the host's memory (host).");
-  auto copied = CounterSamples("gemmd_replica_copied_bytes_total", "Bytes of those copies.");
+      "Replicas begun on this device, copied directly from the other device (peer) or through "
+      "host memory (host).");
+  auto copied = CounterSamples("gemmd_replica_copied_bytes_total", "Bytes copied into replicas.");
   auto reused = CounterSamples("gemmd_replica_reuses_total",
-                               "Operands of jobs that found their replica on this device.");
+                               "Operands whose replica was already on this device.");
   auto dropped = CounterSamples("gemmd_replicas_dropped_total",
-                                "Replicas that made room for something else on this device.");
+                                "Replicas dropped on this device to make room.");
   for (const DeviceStats& device : devices) {
     const prometheus::Labels labels{{"device", device.name}};
     const auto add = [&](prometheus::MetricFamily& family, int64_t value) {

@@ -1,4 +1,4 @@
-// The engine's bounds and how much of each is used, read when Prometheus asks.
+// The engine's bounds and how much of each is used, read at each scrape.
 #pragma once
 
 #include <vector>
@@ -18,12 +18,12 @@ std::vector<prometheus::MetricFamily> Samples(const EngineStats& stats);
 // Thread-safe.
 class EngineGauges : public prometheus::Collectable {
  public:
-  // From now on scrapes show `engine`, which is borrowed until Detach.
+  // From now on scrapes show `engine`, which must live until Detach.
   void Attach(const Engine* engine);
-  // Returns when no scrape looks at the engine any more.
+  // When this returns, no scrape uses the engine any more.
   void Detach() { Attach(nullptr); }
 
-  // Nothing while no engine is attached.
+  // Empty while no engine is attached.
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:

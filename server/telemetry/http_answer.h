@@ -1,4 +1,4 @@
-// What is said to an HTTP request.
+// The response to an HTTP request.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct HttpAnswer {
   std::string body;
 };
 
-// 200 with `metrics()` for GET and HEAD of /metrics; 404 and 405 with a sentence
-// for anything else. The one who sends it leaves a body out for HEAD.
+// 200 with `metrics()` for GET and HEAD of /metrics; 404 or 405 with a message for
+// anything else. For HEAD, the sender must leave out the body.
 HttpAnswer AnswerRequest(absl::string_view method, absl::string_view target,
                          absl::FunctionRef<std::string()> metrics);
 

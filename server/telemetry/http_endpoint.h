@@ -1,9 +1,9 @@
-// Serves /metrics over HTTP, on a port of its own.
+// Serves /metrics over HTTP, on its own port.
 //
-// prometheus-cpp's own Exposer cannot serve a CUDA build: its HTTP library
-// starts threads with 100 KiB of stack, which is less than the thread-local
-// storage of OpenBLAS and cuBLASLt together, so that no thread starts. And it
-// has a thread a connection, so that a few clients that say nothing hold up all.
+// prometheus-cpp's Exposer cannot serve a CUDA build: its HTTP library starts threads
+// with 100 KiB of stack, which is less than the thread-local storage of OpenBLAS and
+// cuBLASLt together, so no thread starts. It also uses a thread for each connection, so
+// a few silent clients block all others.
 #pragma once
 
 #include <memory>
@@ -16,25 +16,24 @@
 
 namespace gemmd {
 
-// Listens from Start to its destruction, on one thread of its own that serves
-// all connections at the same time and waits for none. A connection carries one
-// request, and ends two seconds after its begin; when there are 64, the oldest
-// makes room for the next. A request's head has at most 8 KiB; a body is not
-// read.
+// Listens from Start to destruction. One thread of its own serves all connections
+// concurrently and never blocks on one. A connection carries one request and is closed
+// two seconds after it was opened. When there are 64, the oldest is closed for a new
+// one. A request's head has at most 8 KiB; its body is not read.
 class HttpEndpoint {
  public:
-  // `address` as ParseTcpAddress takes it, errors as it and Listen have them;
-  // `flag` is "--metrics-address". `metrics` outlives the endpoint.
+  // `address` and errors as in ParseTcpAddress and Listen. `flag` is
+  // "--metrics-address". `metrics` must outlive the endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Start(absl::string_view flag,
                                                              absl::string_view address,
                                                              const Metrics& metrics);
   virtual ~HttpEndpoint() = default;
 
-  // The port that is listened on.
+  // The actual port.
   virtual int port() const = 0;
   // "host:port" with that port.
   virtual std::string address() const = 0;
-  // `refused` counts the connections that made room.
+  // `refused` counts the connections that were closed to make room.
   virtual ConnectionStats Stats() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// The metrics of one family, found by index and without a lock.
+// The metrics of one family, found by index without a lock.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,13 @@
 
 namespace gemmd {
 
-// prometheus::Family::Add hashes labels under a lock; this does it once for
-// each combination of labels and remembers the answer. A metric is made at its
-// first use, so combinations that never happen are not exported. Thread-safe.
+// prometheus::Family::Add hashes labels under a lock. This class does so once for each
+// combination of labels and caches the metric. A metric is created at its first use, so
+// combinations that never occur are not exported. Thread-safe.
 template <typename Metric>
 class IndexedFamily {
  public:
-  // Makes the metric at an index, or finds it: two threads may ask at once.
+  // Creates the metric at an index, or finds it: two threads may call this at once.
   using Make = std::function<Metric&(size_t index)>;
 
   IndexedFamily(size_t size, Make make) : make_(std::move(make)), metrics_(size) {}

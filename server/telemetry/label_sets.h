@@ -1,5 +1,5 @@
-// The values that labels may take. All of them are known when the server
-// starts, so that no request can add a time series of its own making.
+// The values that labels may have. All are known when the server starts, so a request
+// cannot add time series.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace gemmd {
 
-// Values by index; whatever is not among them is the last, the fallback.
-// Thread-safe: nothing changes after construction.
+// Values by index. The last one is the fallback for any other value. Thread-safe:
+// immutable after construction.
 class LabelSet {
  public:
   // `values` are distinct, and none is `fallback`.
@@ -35,17 +35,17 @@ LabelSet DTypeLabels();
 // The methods of gemm.v1.GemmService, and "other".
 LabelSet MethodLabels();
 
-// The canonical status codes by number: "OK", "RESOURCE_EXHAUSTED". The
-// fallback, for a number that is none of them, is "UNRECOGNIZED".
+// The canonical status codes by number: "OK", "RESOURCE_EXHAUSTED". The fallback for
+// other numbers is "UNRECOGNIZED".
 LabelSet OutcomeLabels();
 size_t OutcomeIndex(absl::StatusCode code);
 
-// The parts of a job, in the order of PhaseDurations.
+// The phases of a job, in the order of PhaseDurations.
 enum class Phase : size_t { kReceive, kQueue, kHostToDevice, kKernel, kDeviceToHost, kSend };
 inline constexpr size_t kPhaseCount = 6;
 absl::string_view Name(Phase phase);  // "receive", "host_to_device"
 
-// Which way bytes go, as the server sees it.
+// The direction of a transfer, as seen from the server.
 enum class Direction : size_t { kIn, kOut };
 inline constexpr size_t kDirectionCount = 2;
 absl::string_view Name(Direction direction);  // "in", "out"

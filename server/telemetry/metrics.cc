@@ -80,27 +80,27 @@ struct Metrics::Families {
   };
 
   IndexedFamily<Counter> jobs =
-      Counters(registry, "gemmd_jobs_total", "Products asked for, by how they ended.",
+      Counters(registry, "gemmd_jobs_total", "Products requested, by outcome.",
                kernels.size() * dtypes.size() * outcomes.size(), [this](size_t i) -> Labels {
                  return {{"kernel", kernels[i / outcomes.size() / dtypes.size()]},
                          {"dtype", dtypes[i / outcomes.size() % dtypes.size()]},
                          {"outcome", outcomes[i % outcomes.size()]}};
                });
-  IndexedFamily<Histogram> job_seconds = Histograms(registry, "gemmd_job_duration_seconds",
-                                                    "Header of a product to the end of its result.",
-                                                    DurationBuckets(), outcomes.size(), by_outcome);
+  IndexedFamily<Histogram> job_seconds = Histograms(
+      registry, "gemmd_job_duration_seconds", "From a product's header to the end of its result.",
+      DurationBuckets(), outcomes.size(), by_outcome);
   IndexedFamily<Histogram> phase_seconds =
       Histograms(registry, "gemmd_job_phase_seconds",
-                 "Parts of a product's time, where it had them; they overlap.", DurationBuckets(),
+                 "Time of each phase of a product that had it; phases overlap.", DurationBuckets(),
                  kPhaseCount, [](size_t i) -> Labels {
                    return {{"phase", std::string(Name(static_cast<Phase>(i)))}};
                  });
   IndexedFamily<Histogram> tflops =
       Histograms(registry, "gemmd_kernel_tflops",
-                 "Rate of each product in 1e12 floating point operations per second of kernel.",
+                 "Rate of each product: 1e12 floating-point operations per second of kernel time.",
                  TflopsBuckets(), kernels.size(), by_kernel);
   IndexedFamily<Counter> flop = Counters(registry, "gemmd_flop_total",
-                                         "Floating point operations of the products: 2 m n k each.",
+                                         "Floating-point operations of the products: 2 m n k each.",
                                          kernels.size(), by_kernel);
   IndexedFamily<Counter> kernel_seconds =
       Counters(registry, "gemmd_kernel_seconds_total", "Time that products spent in kernels.",
@@ -111,21 +111,22 @@ struct Metrics::Families {
 
   IndexedFamily<Counter> transfers =
       Counters(registry, "gemmd_matrix_transfers_total",
-               "Transfers of resident matrices, in by PutMatrix and out by GetMatrix.",
+               "Transfers of resident matrices: in by PutMatrix, out by GetMatrix.",
                kDirectionCount* outcomes.size(), [this](size_t i) -> Labels {
                  Labels labels = by_direction(i / outcomes.size());
                  labels.emplace("outcome", outcomes[i % outcomes.size()]);
                  return labels;
                });
-  IndexedFamily<Histogram> transfer_seconds = Histograms(
-      registry, "gemmd_matrix_transfer_duration_seconds", "Header of a transfer to its last byte.",
-      DurationBuckets(), kDirectionCount, by_direction);
+  IndexedFamily<Histogram> transfer_seconds =
+      Histograms(registry, "gemmd_matrix_transfer_duration_seconds",
+                 "From a transfer's header to its last byte.", DurationBuckets(), kDirectionCount,
+                 by_direction);
   IndexedFamily<Counter> transfer_bytes =
-      Counters(registry, "gemmd_matrix_transfer_bytes_total", "Bytes of resident matrices moved.",
-               kDirectionCount, by_direction);
+      Counters(registry, "gemmd_matrix_transfer_bytes_total",
+               "Bytes of resident matrices transferred.", kDirectionCount, by_direction);
 
   IndexedFamily<Counter> requests =
-      Counters(registry, "gemmd_requests_total", "RPCs ended, by their status.",
+      Counters(registry, "gemmd_requests_total", "RPCs ended, by status.",
                methods.size() * outcomes.size(), [this](size_t i) -> Labels {
                  return {{"method", methods[i / outcomes.size()]},
                          {"outcome", outcomes[i % outcomes.size()]}};
@@ -136,8 +137,8 @@ struct Metrics::Families {
                  DurationBuckets(), methods.size(), by_method);
   IndexedFamily<Counter> stalls =
       Counters(registry, "gemmd_stalls_total",
-               "What was given up because its client did not move: calls whose answer it did not "
-               "read (out), jobs and uploads whose payload it did not send (in).",
+               "Ended because the client stalled: calls whose answer it did not read (out), jobs "
+               "and uploads whose payload it did not send (in).",
                methods.size() * kDirectionCount, [this](size_t i) -> Labels {
                  Labels labels = by_direction(i % kDirectionCount);
                  labels.emplace("method", methods[i / kDirectionCount]);
@@ -146,7 +147,7 @@ struct Metrics::Families {
   prometheus::Gauge& benchmark =
       prometheus::BuildGauge()
           .Name("gemmd_benchmark_running")
-          .Help("1 while a benchmark runs, which slows jobs and is slowed by them.")
+          .Help("1 while a benchmark runs. It slows jobs, and they slow it.")
           .Register(registry)
           .Add({});
 };
@@ -155,7 +156,7 @@ Metrics::Families::Families(const MetricsOptions& options)
     : kernels(KernelLabels(options.catalogue)), process(options.started) {
   prometheus::BuildGauge()
       .Name("gemmd_build_info")
-      .Help("1, labelled with what the server was built from.")
+      .Help("1, labelled with the version, commit and CUDA version of the server.")
       .Register(registry)
       .Add({{"version", options.version},
             {"commit", options.commit},

@@ -19,15 +19,15 @@ struct MetricsOptions {
   std::string version;  // "1.2.3"
   std::string commit;
   std::string cuda;  // the toolkit's version; empty: "none"
-  // The values of the label `kernel`; a name that is not among them counts as
-  // "none". Read by the constructor only.
+  // The values of the label `kernel`; other names count as "none". Used only by the
+  // constructor.
   absl::Span<const gemm::Kernel* const> catalogue;
   absl::Time started = absl::Now();
 };
 
-// Every metric family of the server. Thread-safe, and lock-free but for
-// prometheus-cpp's own histograms. Outlives the engine and the RPCs that tell
-// it things.
+// Every metric family of the server. Thread-safe, and lock-free except for
+// prometheus-cpp's own histograms. Must outlive the engine and the RPCs that report to
+// it.
 class Metrics : public EngineObserver {
  public:
   explicit Metrics(const MetricsOptions& options);
@@ -38,21 +38,21 @@ class Metrics : public EngineObserver {
   void OnJobEnd(const JobReport& report, const absl::Status& outcome) override;
   void OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
                      const absl::Status& outcome) override;
-  // `method` without its service: "Multiply". A gRPC code is an absl code of
-  // the same number.
+  // `method` without its service: "Multiply". A gRPC code has the same number as the
+  // absl code.
   void OnRpcEnd(absl::string_view method, absl::StatusCode code, absl::Duration elapsed);
 
-  // Calls, or jobs of a stream that goes on, were given up because their client
-  // sent no payload (`payload`) or took no answer in time.
+  // `count` calls, or jobs of a stream that goes on, were ended because their client
+  // sent no payload (`payload`) or read no answer in time.
   void OnStall(absl::string_view method, bool payload, size_t count);
 
   // A benchmark begins or ends.
   void OnBenchmark(bool running);
 
-  // Scrapes show the state of `engine` between Attach and Detach. Detach
-  // before the engine goes; it waits for a scrape under way.
+  // Scrapes show the state of `engine` between Attach and Detach. Call Detach before
+  // the engine is destroyed; it waits for a scrape under way.
   void Attach(const Engine* engine);
-  // Scrapes show the connections that `read` tells, too, until Detach.
+  // Scrapes also show the connections that `read` returns, until Detach.
   void AttachListener(std::string listener, ConnectionGauges::Read read);
   void Detach();
 

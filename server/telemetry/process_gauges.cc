@@ -60,7 +60,7 @@ std::vector<prometheus::MetricFamily> ProcessGauges::Collect() const {
     add(GaugeSamples("process_open_fds", "Open file descriptors."), *files);
   }
   if (rlimit limit; getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    add(GaugeSamples("process_max_fds", "The most file descriptors that may be open."),
+    add(GaugeSamples("process_max_fds", "Limit: open file descriptors."),
         static_cast<double>(limit.rlim_cur));
   }
   if (rusage usage; getrusage(RUSAGE_SELF, &usage) == 0) {

@@ -1,5 +1,5 @@
-// The process's start, memory, processor time and open files, read from /proc
-// when Prometheus asks.
+// The process's start, memory, processor time and open files, read from /proc at each
+// scrape.
 #pragma once
 
 #include <vector>

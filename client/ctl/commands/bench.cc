@@ -1,5 +1,5 @@
-// gemmctl bench: measures kernels on the server's device, as gemm_bench does on
-// this machine's.
+// gemmctl bench: measures kernels on the server's device. gemm_bench does the same
+// on this machine.
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -26,7 +26,7 @@ namespace {
 
 namespace bench = gemm::bench;
 
-// The file name that is none.
+// The file name that means standard output.
 constexpr const char* kStandardOutput = "-";
 
 struct BenchCommand {
@@ -34,7 +34,7 @@ struct BenchCommand {
   bench::BenchmarkOptions options;
 };
 
-// Uses the canceller once a signal has come, as long as it lives.
+// Cancels once a signal was received, as long as this object lives.
 class CancelOnSignal {
  public:
   explicit CancelOnSignal(client::Canceller canceller)
@@ -64,13 +64,13 @@ class CancelOnSignal {
   std::thread thread_;  // uses what is above it
 };
 
-// Shows what the server sends.
+// Shows the messages of the server.
 class Receiver {
  public:
   Receiver(const Context& context, const bench::Outputs& outputs)
       : context_(context), report_(outputs, context.out, context.err, context.err_is_terminal) {}
 
-  // An error means that there is no use in going on.
+  // After an error the benchmark should end.
   absl::Status Take(const client::BenchmarkResponse& response) {
     if (response.has_header()) return Begin(response.header());
     if (!begun_) return absl::InternalError("the benchmark began without its header");
@@ -162,7 +162,7 @@ int Run(const Context& context, BenchCommand& command) {
   Receiver receiver(context, options.outputs);
   absl::Status status = Measure(context, **client, command, receiver);
   if (receiver.begun()) {
-    // Also of a run cut short.
+    // Also for a run that ended early.
     status.Update(receiver.report().Finish());
     if (json) context.out << bench::ToJson(receiver.report().facts(), receiver.report().rows());
   }
@@ -182,23 +182,23 @@ void AddBench(CLI::App& app, Context& context) {
   bench::DeclareBenchmarkOptions(*bench, command->options);
   bench
       ->add_option("--device", command->device,
-                   "As `gemmctl info` names it, such as cuda:0; without it the first")
+                   "A name from `gemmctl info`, such as cuda:0. Default: the first device")
       ->group("What to measure");
-  // Beside the global flag of this name: here it may name a file.
+  // Unlike the global flag of the same name, this one may name a file.
   bench
       ->add_option("--json", command->options.outputs.json,
-                   "Print facts, rows and means as JSON instead of tables, or write them into "
-                   "FILE beside them")
+                   "Print metadata, rows and means as JSON instead of tables, or write them to "
+                   "FILE in addition")
       ->expected(0, 1)
       ->default_str(kStandardOutput)
       ->type_name("[FILE]")
       ->group("Output");
   bench->footer(
-      "The program gemm_bench does the same on this machine without a server, and its help "
-      "explains the columns. One benchmark runs on a server at a time, for no longer than its "
-      "flag --benchmark-limit allows; without --budget that is the budget. Jobs of others go on "
-      "meanwhile and disturb the figures. A result that is wrong makes the exit status 3. Ctrl-C "
-      "ends the benchmark early with the rows it had.\n"
+      "The program gemm_bench does the same on this machine without a server; its help explains "
+      "the columns. A server runs one benchmark at a time. Its flag --benchmark-limit bounds the "
+      "time, and is the default of --budget. Jobs of other clients go on and disturb the figures. "
+      "With a wrong result the exit status is 3. Ctrl-C ends the benchmark early and keeps the "
+      "rows so far.\n"
       "\n"
       "Examples:\n"
       "  gemmctl bench --shape 512 --family host --types f32 --iterations 3\n"

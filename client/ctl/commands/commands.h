@@ -19,7 +19,7 @@ void AddBench(CLI::App& app, Context& context);
 void AddLoadTest(CLI::App& app, Context& context);
 void AddVersion(CLI::App& app, Context& context);
 
-// Of `gemmctl matrix`.
+// The subcommands of `gemmctl matrix`.
 void AddMatrixPut(CLI::App& matrix, Context& context);
 void AddMatrixGet(CLI::App& matrix, Context& context);
 void AddMatrixList(CLI::App& matrix, Context& context);

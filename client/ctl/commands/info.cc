@@ -1,4 +1,4 @@
-// gemmctl info: what the server is and how busy.
+// gemmctl info: the server's version, devices, limits and load.
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
@@ -73,7 +73,7 @@ int Run(const Context& context) {
 
 void AddInfo(CLI::App& app, Context& context) {
   CLI::App* command =
-      app.add_subcommand("info", "Show the server's version, devices, limits and present load");
+      app.add_subcommand("info", "Show the server's version, devices, limits and current load");
   command->footer(
       "Examples:\n"
       "  gemmctl info\n"

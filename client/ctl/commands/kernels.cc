@@ -63,18 +63,18 @@ void AddKernels(CLI::App& app, Context& context) {
       "kernels", "Show the server's families of kernels, one family, or one kernel");
   command
       ->add_option("NAME", options->asked,
-                   "A family, a kernel, or a pattern with * and ? of kernels' names; without it "
+                   "A family, a kernel, or a pattern of kernel names with * and ?. Default: list "
                    "the families")
       ->type_name("");
   command->add_option("--family", options->family, "Only this family, such as host or cublaslt")
       ->type_name("FAMILY");
   command->add_flag("--available", options->available,
-                    "Only kernels that a device of the server runs");
+                    "Only kernels that a device of the server can run");
   command->footer(
-      "TYPES reads A[*B][>RESULT][/ARITHMETIC], with commas between alternatives: f16,bf16>f32 "
-      "multiplies f16 or bf16 into f32.\n"
-      "On a terminal, tables are as wide as it, elsewhere as wide as COLUMNS says, or as they "
-      "like. --json has every kernel in full.\n"
+      "The column TYPES has the form A[*B][>RESULT][/ARITHMETIC], with commas between "
+      "alternatives: f16,bf16>f32 multiplies f16 or bf16 into f32.\n"
+      "Tables fit the terminal; elsewhere they are COLUMNS wide, or as wide as they need. --json "
+      "prints every kernel in full.\n"
       "\n"
       "Examples:\n"
       "  gemmctl kernels\n"

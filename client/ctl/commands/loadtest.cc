@@ -1,4 +1,4 @@
-// gemmctl loadtest: many products at once or at a rate, and how long they took.
+// gemmctl loadtest: runs many products at once or at a rate, and times them.
 #include <memory>
 #include <string>
 
@@ -22,7 +22,7 @@ constexpr size_t kMaxStatisticsShards = 8;
 // A live line of less time than this would have no meaningful rate.
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(500);
 
-// The file name that is none.
+// The file name that means standard output.
 constexpr const char* kStandardOutput = "-";
 
 LoadResult Measure(const Context& context, const LoadOptions& options,
@@ -42,7 +42,7 @@ LoadResult Measure(const Context& context, const LoadOptions& options,
                       statistics.TakeInterval(), statistics.failed());
       last_line = elapsed;
     }
-    // On a terminal the line rewrites itself; in a file each second has its own.
+    // On a terminal the line is rewritten; in a file each second has its own line.
     if (context.err_is_terminal) {
       context.err << "\r\x1b[K" << line << std::flush;
     } else {
@@ -103,21 +103,21 @@ int Run(const Context& context, LoadOptions& options) {
 void AddLoadTest(CLI::App& app, Context& context) {
   const auto options = std::make_shared<LoadOptions>();
   CLI::App* command =
-      app.add_subcommand("loadtest", "Make many products at once or at a rate, and time them");
+      app.add_subcommand("loadtest", "Run many products at once or at a rate, and time them");
   DeclareLoadOptions(*command, *options);
-  // Beside the global flag of this name: here it may name a file.
+  // Unlike the global flag of the same name, this one may name a file.
   command
       ->add_option("--json", options->json,
-                   "Print everything as JSON instead of tables, or write it into FILE beside them")
+                   "Print everything as JSON instead of tables, or write it to FILE in addition")
       ->expected(0, 1)
       ->default_str(kStandardOutput)
       ->type_name("[FILE]");
   command->footer(
-      "Closed loop: --concurrency requests are always under way; a slow server is asked less.\n"
-      "Open loop: --rate requests a second are due, as from independent users; a slow server "
-      "is charged for those that wait.\n"
-      "Any request that fails makes the exit status 1. Ctrl-C ends the test early and prints "
-      "its table.\n"
+      "Closed loop: --concurrency requests are always under way, so a slow server gets fewer.\n"
+      "Open loop: --rate requests are due each second, as from independent users. Where a "
+      "request has to wait, the wait is part of its latency.\n"
+      "If any request fails, the exit status is 1. Ctrl-C ends the test early and prints its "
+      "table.\n"
       "\n"
       "Examples:\n"
       "  gemmctl loadtest --concurrency 8 --shape 1024x1024x1024 --dtype f16 --duration 10s\n"

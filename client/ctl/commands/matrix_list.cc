@@ -30,7 +30,7 @@ int Run(const Context& context, const std::string& prefix) {
 void AddMatrixList(CLI::App& matrix, Context& context) {
   const auto prefix = std::make_shared<std::string>();
   CLI::App* command = matrix.add_subcommand("list", "List the matrices on the server, by id");
-  command->add_option("PREFIX", *prefix, "Only names that begin so")->type_name("");
+  command->add_option("PREFIX", *prefix, "Only names with this prefix")->type_name("");
   command->footer(
       "Examples:\n"
       "  gemmctl matrix list\n"

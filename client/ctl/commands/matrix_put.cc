@@ -1,4 +1,4 @@
-// gemmctl matrix put: uploads a matrix, or has it drawn on the server.
+// gemmctl matrix put: uploads a matrix, or generates one on the server.
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,25 +67,25 @@ int Run(const Context& context, const PutCommandOptions& options) {
 
 void AddMatrixPut(CLI::App& matrix, Context& context) {
   const auto options = std::make_shared<PutCommandOptions>();
-  CLI::App* command = matrix.add_subcommand("put", "Upload a matrix, or have it drawn there");
+  CLI::App* command = matrix.add_subcommand("put", "Upload a matrix, or generate one there");
   AddParsed(*command, "SOURCE", options->source, ParseOperandSpec,
             "FILE.npy, or random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]]")
       ->required()
       ->type_name("");
   command
       ->add_option("--name", options->put.keep.name,
-                   "1 to 128 of [A-Za-z0-9._/-], unique on the server; without it the matrix has "
-                   "an id alone")
+                   "1 to 128 of [A-Za-z0-9._/-], unique on the server. Default: the matrix has "
+                   "only an id")
       ->type_name("NAME");
   AddParsed(*command, "--ttl", options->put.keep.ttl, ParseDuration,
-            "Remove the matrix this long after its last use; without it it stays")
+            "Remove the matrix this long after its last use. Default: never")
       ->type_name("DURATION");
   command
       ->add_option("--device", options->put.device,
-                   "Such as cuda:0 or host:0; without it the device with the most room")
+                   "Such as cuda:0 or host:0. Default: the device with the most room")
       ->type_name("DEVICE");
   AddParsed(*command, "--npy-dtype", options->npy_dtype, ParseDataTypeName,
-            "What the elements are where the .npy file does not say (V1, V2, f1)")
+            "The element type, where that of the .npy file is ambiguous (V1, V2, f1)")
       ->type_name("DTYPE");
   command->footer(
       "Examples:\n"

@@ -1,4 +1,4 @@
-// gemmctl matrix rm: forgets matrices on the server.
+// gemmctl matrix rm: removes matrices from the server.
 #include <memory>
 #include <vector>
 
@@ -11,7 +11,7 @@
 namespace gemmd::ctl {
 namespace {
 
-// Goes on after one that fails, and says so at the end.
+// Continues after a failure, and reports it at the end.
 int Run(const Context& context, const std::vector<client::Resident>& matrices) {
   auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
@@ -45,7 +45,7 @@ void AddMatrixRm(CLI::App& matrix, Context& context) {
       ->type_name("")
       ->allow_extra_args(true);
   command->footer(
-      "Jobs that use a matrix when it is removed still end well.\n"
+      "Jobs that are using a matrix can still finish when it is removed.\n"
       "\n"
       "Examples:\n"
       "  gemmctl matrix rm @weights @noise");

@@ -57,7 +57,7 @@ absl::StatusOr<client::Product> BuildProduct(const MultiplyOptions& options) {
   return product;
 }
 
-// The shape of an operand, which the server is asked for where it has it.
+// The shape of an operand; for a resident one the server is asked.
 absl::StatusOr<client::Shape> ShapeOf(const Context& context, client::Client& client,
                                       const client::Operand& operand) {
   if (const auto* view = std::get_if<client::MatrixView>(&operand)) return view->shape;
@@ -67,7 +67,7 @@ absl::StatusOr<client::Shape> ShapeOf(const Context& context, client::Client& cl
   return client::FromProto(info->shape());
 }
 
-// Deadlines of the product, and of a transfer of all its matrices.
+// The deadlines of the product, and of a transfer of all its matrices.
 struct Deadlines {
   absl::Duration product;
   absl::Duration transfer;
@@ -88,7 +88,7 @@ absl::StatusOr<Deadlines> DeadlinesOf(const Context& context, client::Client& cl
       static_cast<double>(a->bytes()) + static_cast<double>(b->bytes()) + 24 * elements;
   Deadlines deadlines{.product = ProductDeadline(bytes, 2 * elements * static_cast<double>(k)),
                       .transfer = TransferDeadline(bytes)};
-  // The server's own limit is to be heard of first.
+  // The server's own limit should expire first, so that its error is reported.
   if (product.server_timeout != absl::InfiniteDuration()) {
     deadlines.product = std::max(deadlines.product, product.server_timeout + kQuestionDeadline);
   }
@@ -206,7 +206,7 @@ int Run(const Context& context, const MultiplyOptions& options) {
   const client::CallOptions transfer = Call(context, deadlines->transfer);
   HostOperands operands;
   if (options.verify) {
-    // Before the product, which may release them.
+    // Download them before the product, which may release them.
     auto loaded = OperandsOf(**client, *product, transfer);
     if (!loaded.ok()) return Fail(context, loaded.status());
     operands = *std::move(loaded);

@@ -21,26 +21,26 @@ void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
                              "Added to the product, times beta; of the result's shape and type")
                        ->type_name("OPERAND");
   AddParsed(command, "--bias", options.bias, ParseOperandSpec,
-            "Added to every row: one element a column, of the result's type")
+            "Added to every row: one element for each column, of the result's type")
       ->type_name("OPERAND");
   command.add_flag("--transpose-a", options.product.transpose_a, "Multiply by the transpose of A");
   command.add_flag("--transpose-b", options.product.transpose_b, "Multiply by the transpose of B");
   command.add_option("--alpha", options.product.alpha, "Scales A B")
       ->type_name("NUMBER")
       ->capture_default_str();
-  command.add_option("--scale-a", options.product.scale_a, "What 1 in A stands for, as of fp8")
+  command.add_option("--scale-a", options.product.scale_a, "Scales A, as for quantised fp8")
       ->type_name("NUMBER")
       ->capture_default_str();
-  command.add_option("--scale-b", options.product.scale_b, "What 1 in B stands for")
+  command.add_option("--scale-b", options.product.scale_b, "Scales B")
       ->type_name("NUMBER")
       ->capture_default_str();
   CLI::Option* beta =
       command.add_option("--beta", options.product.beta, "Scales C")->type_name("NUMBER")->needs(c);
   c->needs(beta);
   command.add_flag("--release", options.release,
-                   "Remove the operands that are on the server once the product has hold of them");
+                   "Remove the resident operands once the server has accepted the product");
   AddParsed(command, "--npy-dtype", options.npy_dtype, ParseDataTypeName,
-            "What the elements are where a .npy file does not say (V1, V2, f1)")
+            "The element type, where that of a .npy file is ambiguous (V1, V2, f1)")
       ->type_name("DTYPE");
 }
 
@@ -49,17 +49,17 @@ void DeclareArithmetic(CLI::App& command, MultiplyOptions& options) {
   AddParsed(command, "--activation", product.activation, ParseActivationName,
             "none, relu, gelu or leaky_relu, on each element of the result")
       ->type_name("NAME");
-  command.add_option("--leaky-slope", product.leaky_slope, "Of leaky_relu below 0")
+  command.add_option("--leaky-slope", product.leaky_slope, "The slope of leaky_relu below 0")
       ->type_name("NUMBER")
       ->capture_default_str();
   AddParsed(command, "--output-dtype", product.output_dtype, ParseDataTypeName,
-            "f64, f32, f16, bf16, e4m3, e5m2, s8 or s32; without it that of A, f16 for fp8")
+            "f64, f32, f16, bf16, e4m3, e5m2, s8 or s32. Default: that of A, or f16 for fp8")
       ->type_name("DTYPE");
   AddParsed(command, "--output-layout", product.output_layout, ParseLayoutName,
-            "row or column; without it row")
+            "row or column. Default: row")
       ->type_name("LAYOUT");
   AddParsed(command, "--compute", product.compute, ParseComputeName,
-            "f64, f32, tf32 or f16; without it f64 for f64 operands and f32 for others")
+            "f64, f32, tf32 or f16. Default: f64 for f64 operands, f32 for others")
       ->type_name("MODE");
 }
 
@@ -68,7 +68,7 @@ void DeclareKernel(CLI::App& command, MultiplyOptions& options) {
   CLI::Option* name =
       command
           .add_option("--kernel", kernel.name,
-                      "As `gemmctl kernels` names it, or auto; without it the server picks")
+                      "A name from `gemmctl kernels`, or auto. Default: the server picks")
           ->type_name("NAME");
   command.add_option("--family", kernel.family, "The best kernel of one family")
       ->type_name("NAME")
@@ -82,7 +82,7 @@ void DeclareKernel(CLI::App& command, MultiplyOptions& options) {
                                              ParsedWord("--param", ParseParam, word).second);
             }
           },
-          "A launch parameter of the kernel; may come several times")
+          "A launch parameter of the kernel; may be repeated")
       ->type_name("NAME=VALUE")
       ->take_all()
       ->allow_extra_args(false);
@@ -91,20 +91,20 @@ void DeclareKernel(CLI::App& command, MultiplyOptions& options) {
 void DeclareResult(CLI::App& command, MultiplyOptions& options) {
   command
       .add_option("-o,--output", options.output,
-                  "Where the result goes; without it the result is fetched and thrown away")
+                  "The file for the result. Default: the result is downloaded and discarded")
       ->type_name("FILE.npy");
-  command.add_flag("--keep", options.keep, "Keep the result on the server, under an id");
+  command.add_flag("--keep", options.keep, "Keep the result on the server, with only an id");
   command
       .add_option("--keep-name", options.keep_as.name,
-                  "Keep it under a name: 1 to 128 of [A-Za-z0-9._/-], unique on the server")
+                  "Keep the result under a name: 1 to 128 of [A-Za-z0-9._/-], unique on the server")
       ->type_name("NAME");
   AddParsed(command, "--ttl", options.keep_as.ttl, ParseDuration,
-            "Remove what was kept this long after its last use")
+            "Remove the kept result this long after its last use. Default: never")
       ->type_name("DURATION");
   command.add_flag("--no-stream", options.no_stream,
-                   "Do not bring the result back; needs --keep or --keep-name");
+                   "Do not download the result; needs --keep or --keep-name");
   AddParsed(command, "--timeout", options.product.server_timeout, ParseDuration,
-            "The server gives the product up this long after it arrived")
+            "The server ends the product this long after it arrived")
       ->type_name("DURATION");
   static const std::map<std::string, client::Transport> kTransports = {
       {"auto", client::Transport::kAuto},
@@ -113,8 +113,8 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
       {"striped", client::Transport::kStriped}};
   command
       .add_option("--transport", options.transport,
-                  "auto by size, unary (one message each way), stream, or striped over the "
-                  "channels")
+                  "auto (by size), unary (one message each way), stream, or striped (over the "
+                  "channels)")
       ->transform(CLI::CheckedTransformer(kTransports).description(""))
       ->type_name("HOW");
   command.add_flag("--verify", options.verify,

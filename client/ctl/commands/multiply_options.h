@@ -1,4 +1,4 @@
-// What `gemmctl multiply` was asked for.
+// The options of `gemmctl multiply`.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ struct MultiplyOptions {
   OperandSpec b;
   std::optional<OperandSpec> c;
   std::optional<OperandSpec> bias;
-  // Removes the resident operands as the product takes hold of them.
+  // Release the resident operands once the product is accepted.
   bool release = false;
   std::optional<client::DataType> npy_dtype;
-  // All of it but the operands and the result.
+  // The product without its operands and result.
   client::Product product;
   std::string output;  // a .npy file; empty: none
   bool keep = false;
@@ -39,7 +39,7 @@ struct MultiplyOptions {
 // Declares the options on `command`. `options` outlives the parsing.
 void DeclareMultiplyOptions(CLI::App& command, MultiplyOptions& options);
 
-// What is wrong with the options together; empty where nothing is.
+// Why the options contradict each other; empty where they do not.
 std::string Contradiction(const MultiplyOptions& options);
 
 }  // namespace gemmd::ctl

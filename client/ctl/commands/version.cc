@@ -1,4 +1,4 @@
-// gemmctl version: of this program and, when it answers, of the server.
+// gemmctl version: the version of this program and, if it answers, of the server.
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
@@ -9,7 +9,7 @@
 namespace gemmd::ctl {
 namespace {
 
-// A server that is not there is no reason to wait long for a version.
+// Short: the version of this program is shown without a server, too.
 constexpr absl::Duration kPatience = absl::Seconds(2);
 
 int Run(Context& context) {
@@ -39,7 +39,7 @@ int Run(Context& context) {
 
 void AddVersion(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "version", "Show the version of gemmctl and, where one answers, of the server");
+      "version", "Show the version of gemmctl and, if it answers, of the server");
   command->footer("Example:\n  gemmctl version --json");
   command->callback([&context] { context.run = [&context] { return Run(context); }; });
 }

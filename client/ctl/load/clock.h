@@ -1,4 +1,4 @@
-// The time a load test goes by.
+// The clock of a load test.
 #pragma once
 
 #include <chrono>
@@ -8,12 +8,12 @@
 
 namespace gemmd::ctl {
 
-// Thread-safe. A test of the schedule brings a clock of its own.
+// Thread-safe. A test of the schedule uses its own clock.
 class Clock {
  public:
   virtual ~Clock() = default;
 
-  // Since a fixed point before the first call; never goes back.
+  // The time since a fixed point before the first call. Never goes back.
   virtual absl::Duration Now() = 0;
   virtual void SleepFor(absl::Duration duration) = 0;
 };

@@ -26,7 +26,7 @@ absl::StatusOr<double> ParseRate(absl::string_view text) {
   return rate;
 }
 
-// Unlike other durations the warm-up may be nothing.
+// Unlike other durations, the warm-up may be zero.
 absl::StatusOr<absl::Duration> ParseWarmup(absl::string_view text) {
   if (text == "0" || text == "0s") return absl::ZeroDuration();
   return ParseDuration(text);
@@ -35,28 +35,28 @@ absl::StatusOr<absl::Duration> ParseWarmup(absl::string_view text) {
 void DeclareLoop(CLI::App& command, LoadOptions& options) {
   command
       .add_option("--concurrency", options.concurrency,
-                  "Requests under way at most: of the closed loop always so many [4], of the "
-                  "open loop no more than so many [64]")
+                  "Requests under way: in a closed loop always this many [4], in an open loop at "
+                  "most this many [64]")
       ->check(CLI::Range(1, kMaxConcurrency).description(""))
       ->type_name("N");
   AddParsed(command, "--rate", options.rate, ParseRate,
-            "Open loop: so many requests a second, whatever the server does. Latency counts from "
-            "when a request was due, so that waiting for a free slot is part of it")
+            "Open loop: requests per second, independent of the server. Latency counts from when "
+            "a request was due, so waiting for a free slot is part of it")
       ->type_name("PER-SECOND");
   AddParsed(command, "--max-delay", options.max_delay, ParseDuration,
-            "Open loop: a request that is so late is not sent, and counts as an error "
+            "Open loop: a request that is later than this is not sent, and counts as an error "
             "NOT_SENT_IN_TIME [1s]")
       ->type_name("DURATION");
   AddParsed(command, "--duration", options.duration, ParseDuration,
-            "How long to go on after the warm-up [10s, or until --requests]")
+            "How long to run after the warm-up [10s, or until --requests]")
       ->type_name("DURATION");
   command.add_option("--requests", options.requests, "How many requests to make after the warm-up")
       ->check(CLI::PositiveNumber.description(""))
       ->type_name("N");
   AddParsed(command, "--warmup", options.warmup, ParseWarmup,
-            "Requests of this first time are made but not counted [1s]")
+            "Requests in this time from the start are sent but not counted [1s]")
       ->type_name("DURATION");
-  AddParsed(command, "--timeout", options.timeout, ParseDuration, "Of each request [30s]")
+  AddParsed(command, "--timeout", options.timeout, ParseDuration, "For each request [30s]")
       ->type_name("DURATION");
 }
 
@@ -65,13 +65,13 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
                 "M, N and K of the products; several are mixed by weight [512x512x512]")
       ->type_name("MxNxK[=WEIGHT]");
   AddParsed(command, "--dtype", options.dtype, ParseDataTypeName,
-            "Of the operands and the result: f64, f32, f16 or bf16 [f32]")
+            "The type of the operands and the result: f64, f32, f16 or bf16 [f32]")
       ->type_name("DTYPE");
   AddParsed(command, "--compute", options.compute, ParseComputeName,
-            "f64, f32, tf32 or f16; without it f64 for f64 operands and f32 for others")
+            "f64, f32, tf32 or f16. Default: f64 for f64 operands, f32 for others")
       ->type_name("MODE");
   AddParsedList(command, "--kernel", options.kernels, ParseWeighted,
-                "As `gemmctl kernels` names them, or auto; several take turns by weight [auto]")
+                "Names from `gemmctl kernels`, or auto; several are mixed by weight [auto]")
       ->type_name("NAME[=WEIGHT]");
   static const std::map<std::string, Source> kSources = {
       {Name(Source::kSent), Source::kSent},
@@ -88,7 +88,7 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
                                                      {Name(Sink::kBoth), Sink::kBoth}};
   command
       .add_option("--result", options.sink,
-                  "Results are streamed back, kept on the server, or both; what was kept is "
+                  "Results are streamed back, kept on the server, or both. A kept result is "
                   "removed after each request, outside its latency [stream]")
       ->transform(CLI::CheckedTransformer(kSinks).description(""))
       ->type_name("stream|keep|both");
@@ -134,7 +134,7 @@ void DeclareLoadOptions(CLI::App& command, LoadOptions& options) {
   command
       .add_option("--verify", options.verify_fraction,
                   "Check this fraction of the products against a product in double precision, "
-                  "and each worker's first of every shape and kernel; alone: 0.01")
+                  "and each worker's first one of every shape and kernel. Without a value: 0.01")
       ->expected(0, 1)
       ->default_str("0.01")
       ->check(CLI::Range(0.0, 1.0).description(""))
@@ -144,7 +144,7 @@ void DeclareLoadOptions(CLI::App& command, LoadOptions& options) {
                   "The most elements to check of a product [64]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40).description(""))
       ->type_name("N");
-  command.add_option("--seed", options.seed, "What operands and samples are drawn from [1]")
+  command.add_option("--seed", options.seed, "The seed of operands and samples [1]")
       ->type_name("SEED");
 }
 

@@ -1,4 +1,4 @@
-// What a load test was asked for.
+// The options of a load test.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class App;
 
 namespace gemmd::ctl {
 
-// Where the operands are when a request is made.
+// Where the operands of a request come from.
 enum class Source { kSent, kResident, kGenerated };
-// What becomes of the results.
+// Where the results go.
 enum class Sink { kStream, kKeep, kBoth };
 
 struct WeightedShape {
@@ -29,8 +29,8 @@ struct WeightedShape {
 };
 
 struct LoadOptions {
-  // Requests outstanding at most, which is the closed loop's only bound. 0: 4
-  // in the closed loop and 64 in the open one.
+  // The most requests under way; in the closed loop always that many. 0: 4 in the
+  // closed loop, 64 in the open one.
   int concurrency = 0;
   double rate = 0;  // per second; 0: closed loop
   absl::Duration duration = absl::InfiniteDuration();
@@ -60,7 +60,7 @@ const char* Name(Sink sink);
 // Declares the options on `command`. `options` outlives the parsing.
 void DeclareLoadOptions(CLI::App& command, LoadOptions& options);
 
-// Fills in what was left out.
+// Fills in the defaults.
 void ApplyDefaults(LoadOptions& options);
 
 // "MxNxK" or "MxNxK=weight".

@@ -1,4 +1,4 @@
-// What a load test found, for people and for programs.
+// The results of a load test, for people and for programs.
 #pragma once
 
 #include <ostream>
@@ -17,15 +17,16 @@ struct LoadResult {
   Tally tally;
   bool interrupted = false;
 
-  // Per second of `wall`; 0 where it is none.
+  // `amount` per second of `wall`; 0 where `wall` is zero.
   double PerSecond(double amount) const;
 };
 
-// The line of one second: what ended in it, and the errors of the whole test.
+// The live line of one second: the requests that ended in it, and the errors of the
+// whole test.
 std::string LiveLine(absl::Duration elapsed, absl::Duration since_last, const Interval& interval,
                      uint64_t failed);
 
-// Lines have at most `width` places; 0: no bound.
+// Lines have at most `width` columns; 0: no bound.
 void PrintLoadTable(std::ostream& out, const LoadResult& result, size_t width = 0);
 
 Json ToJson(const LoadResult& result);

@@ -5,8 +5,8 @@
 
 namespace gemmd::ctl {
 
-// Each step every choice gains its weight; the richest is taken and pays the
-// sum of all.
+// In each step the credit of every choice grows by its weight. The choice with the
+// most credit is taken, and loses the sum of all weights.
 Mix::Mix(const std::vector<int>& weights) {
   int divisor = 0;
   for (int weight : weights) divisor = std::gcd(divisor, weight);

@@ -1,4 +1,4 @@
-// Which of several weighted choices each request takes.
+// Picks one of several weighted choices for each request.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace gemmd::ctl {
 
-// A cycle in which choice i comes weights[i] times, spread as evenly as it goes
+// A cycle in which choice i occurs weights[i] times, spread as evenly as possible
 // (the smooth weighted round robin of nginx). Immutable.
 class Mix {
  public:

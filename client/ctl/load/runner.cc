@@ -7,15 +7,14 @@
 namespace gemmd::ctl {
 namespace {
 
-// A server that refuses at once is not asked again for so long, so that a
-// closed loop does not turn into a busy one.
+// The pause after UNAVAILABLE, so that a closed loop does not become a busy loop.
 constexpr absl::Duration kUnavailablePause = absl::Milliseconds(10);
 
-// How often the thread that waits for the workers looks up.
+// How often the thread that waits for the workers polls.
 constexpr absl::Duration kPoll = absl::Milliseconds(20);
 
-// One worker: takes slots until there are none. Returns when its last counted
-// request ended, since the start.
+// One worker: takes slots until there are none. Returns the end of its last counted
+// request, as the time since the start.
 absl::Duration Work(const RunPlan& plan, Clock& clock, Schedule& schedule, size_t worker,
                     Caller& caller, Statistics& statistics) {
   absl::Duration last_end;

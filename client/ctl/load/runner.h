@@ -1,4 +1,4 @@
-// Makes the requests of a load test, on time.
+// Sends the requests of a load test at their planned times.
 #pragma once
 
 #include <atomic>
@@ -13,32 +13,32 @@
 
 namespace gemmd::ctl {
 
-// Makes one worker's requests, one at a time, from that worker's thread.
+// Sends one worker's requests, one at a time, from that worker's thread.
 class Caller {
  public:
   virtual ~Caller() = default;
 
-  // Makes the slot's request and returns when it has ended. This is what
-  // latency measures.
+  // Sends the slot's request and returns when it has ended. Latency measures this
+  // call.
   virtual Outcome Call(const Slot& slot) = 0;
 
-  // Checks the product of the call just made, where this slot is to be checked,
-  // and lets go of what the call left on the server. Not part of the latency.
+  // Checks the product of the last call, if this slot is to be checked, and deletes
+  // what the call left on the server. Not part of the latency.
   virtual Verdict Finish(const Slot& slot) = 0;
 };
 
 struct RunPlan {
   SchedulePlan schedule;
-  // A request of the open loop that no worker took up within this time of its
+  // A request of the open loop that no worker has started within this time of its
   // planned start is not sent, and counts as an error.
   absl::Duration max_delay = absl::Seconds(1);
 };
 
-// Runs a test with a thread for each caller, which bounds the requests
-// outstanding. `each_second` is called about once a second with the time since
-// the start. Returns when every request has ended, with the time from the end
-// of the warm-up to then. `stop` ends the test early: requests under way are
-// waited for.
+// Runs a test with a thread for each caller, so the number of callers bounds the
+// requests under way. `each_second` is called about once a second with the time
+// since the start. `stop` ends the test early, but waits for requests under way.
+// Returns when every request has ended, with the time from the end of the warm-up
+// until then.
 absl::Duration RunLoad(const RunPlan& plan, Clock& clock,
                        const std::vector<std::unique_ptr<Caller>>& callers,
                        const std::atomic<bool>& stop, Statistics& statistics,

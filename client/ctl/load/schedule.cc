@@ -5,7 +5,7 @@
 namespace gemmd::ctl {
 namespace {
 
-// A sleeping worker looks this often whether the test was stopped.
+// How often a sleeping worker checks whether the test was stopped.
 constexpr absl::Duration kStopPoll = absl::Milliseconds(50);
 
 }  // namespace

@@ -1,9 +1,9 @@
 // When each request of a load test is due.
 //
-// Closed loop: a request is due when a worker is free for it. Open loop: the
-// i-th request is due i / rate after the start, whatever became of those
-// before, and its latency counts from there; a server that stalls is charged
-// for every request that waited.
+// Closed loop: a request is due when a worker is free for it. Open loop: the i-th
+// request is due i / rate after the start, no matter how long earlier ones take. Its
+// latency counts from then, so the stall of a server shows in every request that
+// waited.
 #pragma once
 
 #include <atomic>
@@ -16,17 +16,18 @@
 namespace gemmd::ctl {
 
 struct SchedulePlan {
-  // Requests per second; 0 is the closed loop.
+  // Requests per second; 0: closed loop.
   double rate = 0;
   // Requests due within this time of the start are sent, but not counted.
   absl::Duration warmup;
-  // Of the counted part; InfiniteDuration where `requests` alone ends the test.
+  // The time of the counted part; InfiniteDuration where only `requests` ends the
+  // test.
   absl::Duration duration = absl::InfiniteDuration();
-  // Counted requests; 0 where `duration` alone ends the test.
+  // The number of counted requests; 0 where only `duration` ends the test.
   uint64_t requests = 0;
 };
 
-// A request to make.
+// A request to send.
 struct Slot {
   uint64_t index = 0;
   absl::Duration planned;  // since the start
@@ -39,18 +40,18 @@ class Schedule {
   // The test starts now by `clock`, which outlives the schedule.
   Schedule(const SchedulePlan& plan, Clock& clock);
 
-  // The next slot that is nobody's yet; nothing when the test is over. In the
-  // open loop it may lie ahead: the caller waits for it.
+  // The next free slot; nullopt when the test is over. In the open loop it may lie
+  // in the future; the caller then waits for it.
   std::optional<Slot> Next();
 
-  // Ends the test: Next has nothing from now on.
+  // Ends the test: Next returns nullopt from now on.
   void Stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
-  // Waits for the slot's planned time; false where the test was stopped before.
+  // Waits for the slot's planned time. False where the test was stopped before.
   bool WaitFor(const Slot& slot);
 
-  // Since the start.
+  // The time since the start.
   absl::Duration Elapsed() { return clock_.Now() - start_; }
 
  private:

@@ -1,4 +1,4 @@
-// What a load test counts.
+// The statistics of a load test.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace gemmd::ctl {
 
-// How one request went.
+// The outcome of one request.
 struct Outcome {
   absl::Status status;
   double flops = 0;             // of the product
@@ -26,7 +26,7 @@ struct Outcome {
   std::optional<PhaseDurations> phases;
 };
 
-// What the oracle said of a product.
+// The result of a product's verification.
 struct Verdict {
   bool checked = false;
   bool right = true;
@@ -42,7 +42,7 @@ struct Tally {
 
   uint64_t succeeded = 0;
   uint64_t failed = 0;  // those never sent among them
-  // By the name of the gRPC code, or kNotSentInTime.
+  // By the name of the gRPC code, or by kNotSentInTime.
   std::map<std::string, Errors> errors;
   double flops = 0;
   uint64_t bytes_sent = 0;
@@ -50,17 +50,17 @@ struct Tally {
   uint64_t verified = 0;
   uint64_t wrong = 0;
   std::string first_wrong;
-  // Of requests that succeeded.
+  // Of the requests that succeeded.
   Histogram latency;
   std::array<Histogram, kPhaseCount> phases;
 
   void Merge(const Tally& other);
 };
 
-// A planned request of the open loop that found no worker until it was too late.
+// A planned request of the open loop for which no worker was free in time.
 inline constexpr const char* kNotSentInTime = "NOT_SENT_IN_TIME";
 
-// What the live line says of the time since the last one.
+// The figures of a live line, since the line before.
 struct Interval {
   uint64_t done = 0;
   Histogram latency;
@@ -82,7 +82,7 @@ class Statistics {
   // Requests that failed so far, without the cost of Sum.
   uint64_t failed() const;
 
-  // Since the last call of it.
+  // What was recorded since the last call of TakeInterval.
   Interval TakeInterval();
 
  private:

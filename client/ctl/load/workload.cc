@@ -11,11 +11,11 @@
 namespace gemmd::ctl {
 namespace {
 
-// Workers beyond so many use the operands of others: enough that operands do
-// not stay in a cache because there is only one pair, few enough for memory.
+// Workers beyond this number use the operands of others. Enough sets that operands
+// do not stay in a cache; few enough to fit in memory.
 constexpr size_t kMaxOperandSets = 8;
 
-// What a test puts on the server goes by itself where the test is killed.
+// The time to live of the test's matrices on the server, in case the test is killed.
 constexpr absl::Duration kOperandTtl = absl::Minutes(10);
 constexpr absl::Duration kResultTtl = absl::Minutes(1);
 
@@ -37,7 +37,7 @@ std::vector<int> Weights(const LoadOptions& options) {
 
 }  // namespace
 
-// One worker's requests. Used by that worker's thread alone.
+// Sends one worker's requests. Used only by that worker's thread.
 class Workload::ProductCaller : public Caller {
  public:
   static absl::StatusOr<std::unique_ptr<ProductCaller>> Make(Workload& workload,
@@ -73,7 +73,7 @@ class Workload::ProductCaller : public Caller {
     return verdict;
   }
 
-  // A request of one choice, outside the mix.
+  // Sends one request of this choice, outside the mix.
   absl::Status TryOne(size_t choice) {
     const Outcome outcome = Make(choice);
     RemoveKept();
@@ -141,7 +141,7 @@ class Workload::ProductCaller : public Caller {
                                         products_[choice].kernel.name, ": ", Explain(*agreement))};
   }
 
-  // A result that is gone already, past its time to live, is no failure.
+  // A result that has already expired is no failure.
   void RemoveKept() {
     if (!kept_.has_value()) return;
     workload_.client_.DeleteMatrix(*kept_, workload_.Call()).status().IgnoreError();
@@ -164,7 +164,7 @@ Workload::Workload(client::Client& client, const LoadOptions& options)
 absl::StatusOr<std::unique_ptr<Workload>> Workload::Prepare(client::Client& client,
                                                             const LoadOptions& options) {
   std::unique_ptr<Workload> workload(new Workload(client, options));
-  // One set is enough where nothing is read on this side: the server holds it.
+  // One set is enough where the server holds the operands: nothing is read here.
   const size_t sets = options.source == Source::kResident
                           ? 1
                           : std::min(kMaxOperandSets, static_cast<size_t>(options.concurrency));

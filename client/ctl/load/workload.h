@@ -1,9 +1,8 @@
-// The products of a load test: its operands, and the callers that ask for them.
+// The products of a load test: their operands, and the callers that request them.
 //
-// Operands and result buffers are prepared once, before the test; a request
-// allocates neither. Operands that are sent are drawn on this machine by the
-// server's own rule, so that products of resident and generated operands can be
-// verified as well.
+// Operands and result buffers are prepared once, before the test; a request allocates
+// neither. Operands to send are generated on this machine with the same bits as on the
+// server, so products of resident and generated operands can be verified, too.
 #pragma once
 
 #include <memory>
@@ -28,12 +27,12 @@ struct OperandPair {
   HostOperands elements;
 };
 
-// Prepares a test, makes its callers and clears up after it. The callers use
-// the client and this object, which outlive them.
+// Prepares a test, makes its callers and cleans up after it. The callers use the
+// client and this object, which must outlive them.
 class Workload {
  public:
-  // Draws operands and puts resident ones on the server. `options` have their
-  // defaults.
+  // Generates the operands and uploads resident ones. `options` have their defaults
+  // filled in.
   static absl::StatusOr<std::unique_ptr<Workload>> Prepare(client::Client& client,
                                                            const LoadOptions& options);
 
@@ -45,8 +44,8 @@ class Workload {
   // One caller for each request that may be under way.
   absl::StatusOr<std::vector<std::unique_ptr<Caller>>> MakeCallers();
 
-  // Makes one request of every shape with every kernel. The first error ends
-  // it: a test that the server cannot serve is not worth starting.
+  // Sends one request of every shape with every kernel, and stops at the first
+  // error, so that a test that the server cannot serve does not start.
   absl::Status Try(Caller& caller);
 
  private:
@@ -59,7 +58,7 @@ class Workload {
                                               client::MatrixView& elements);
   client::CallOptions Call() const { return {.timeout = options_.timeout}; }
 
-  // A request's choice of the mix.
+  // The shape of a choice of the mix.
   size_t ShapeOf(size_t choice) const { return choice / options_.kernels.size(); }
   size_t KernelOf(size_t choice) const { return choice % options_.kernels.size(); }
 
@@ -67,7 +66,7 @@ class Workload {
   const LoadOptions options_;
   // Over shapes times kernels.
   const Mix mix_;
-  // By set, then by shape. Workers share the sets by their number.
+  // By set, then by shape. Worker i uses set i modulo the number of sets.
   std::vector<std::vector<OperandPair>> sets_;
   std::vector<client::Resident> resident_;
 };

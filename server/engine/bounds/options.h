@@ -1,4 +1,4 @@
-// What an engine is made with. The defaults are the server's.
+// The options of an engine. The defaults are the server's.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace gemmd {
 
-// A job's payload, or its result, of up to this many bytes takes the short way:
-// staged in one block and copied on the job's own stream.
+// A job's payload, or its result, of up to this many bytes is small: it is staged in one
+// block and copied on the job's own stream.
 inline constexpr size_t kSmallBytes = 128 * kKiB;
-// So a block holds all of it.
+// So that one block holds all of it.
 inline constexpr size_t kMinStagingBlockBytes = kSmallBytes;
 
 inline constexpr int kMaxStreamsPerDevice = 128;
@@ -25,20 +25,19 @@ struct EngineOptions {
   // or one host device where there is none.
   std::string devices = "auto";
 
-  // Device memory taken at start, for each device. 0: 80% of what is free on a
-  // GPU, 2 GiB (touched only as used) on the host.
+  // Device memory allocated at start, for each device. 0: 80% of what is free on a GPU;
+  // 2 GiB (touched only as used) on the host.
   size_t device_memory_bytes = 0;
   // Streams that run jobs, for each device; at most kMaxStreamsPerDevice.
   int streams_per_device = 4;
-  // Pinned staging memory for each device and direction, and its block size of
-  // at least kMinStagingBlockBytes.
+  // Pinned staging memory for each device and direction, and its block size, which is at
+  // least kMinStagingBlockBytes.
   size_t staging_bytes = 256 * kMiB;
   size_t staging_block_bytes = kMiB;
   // Threads that copy payload into staging memory. 0: half the cores, at least
   // 1 and at most 8.
   int copy_threads = 0;
-  // How long the completion thread polls without sleeping after it last saw
-  // work finish.
+  // How long the completion thread polls without sleeping after work last ended.
   absl::Duration completion_spin = absl::Milliseconds(1);
 
   // Admission. A job counts from its header to its end.
@@ -46,7 +45,7 @@ struct EngineOptions {
   size_t max_admitted_bytes = 64 * kGiB;  // device bytes of all jobs
   int max_jobs = 4096;                    // jobs admitted and not yet ended
   int max_queued_jobs = 1024;             // jobs ready to run and waiting for a stream
-  // How long a job may have to wait for a stream, by estimate.
+  // The longest estimated wait of a job for a stream.
   absl::Duration max_queue_wait = absl::Seconds(1);
 
   // The store. 0 bytes: half of each device's memory.
@@ -56,14 +55,13 @@ struct EngineOptions {
   absl::Duration upload_timeout = absl::Seconds(60);
 };
 
-// OK, or INVALID_ARGUMENT that names the option as the flag it is set by, its
-// value and what is allowed.
+// OK, or INVALID_ARGUMENT, which names the option's flag, its value and what is allowed.
 absl::Status CheckOptions(const EngineOptions& options);
 
-// The part of it on streams_per_device, for those that make a device alone.
+// The check of streams_per_device alone, for code that makes a device without an engine.
 absl::Status CheckStreams(const EngineOptions& options);
 
-// For copy_threads = 0.
+// The number of threads for copy_threads = 0.
 int DefaultCopyThreads();
 
 }  // namespace gemmd

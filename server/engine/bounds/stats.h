@@ -1,4 +1,4 @@
-// A snapshot of everything that is bounded, beside its bound.
+// A snapshot of everything that is bounded, with its bound.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@ struct Gauge {
   int64_t limit = 0;
 };
 
-// The replicas that a device has of other devices' matrices.
+// The replicas on a device, of other devices' matrices.
 struct ReplicaStats {
-  int64_t bytes = 0;  // of the store's on this device, now
+  int64_t bytes = 0;  // now, part of the store's bytes on this device
   // Since the start.
-  int64_t begun_peer = 0;  // copies straight from the other device
-  int64_t begun_host = 0;  // through the host's memory
+  int64_t begun_peer = 0;  // copies directly from the other device
+  int64_t begun_host = 0;  // copies through host memory
   int64_t copied_bytes = 0;
-  int64_t reused = 0;   // a job found the one that it needs
+  int64_t reused = 0;   // operands whose replica already existed
   int64_t dropped = 0;  // to make room
 };
 
 struct DeviceStats {
   std::string name;
-  Gauge memory_bytes;  // device memory handed out
+  Gauge memory_bytes;  // device memory in use
   Gauge streams;       // running a job
   Gauge upload_staging_bytes;
   Gauge download_staging_bytes;
   Gauge store_bytes;  // resident matrices, and replicas of them
   ReplicaStats replicas;
   int64_t queued_jobs = 0;        // ready, waiting for a stream of this device
-  double queue_wait_seconds = 0;  // that a job which came now would wait, by estimate
-  int64_t jobs_begun = 0;         // or drawings, given a stream of this device since the start
+  double queue_wait_seconds = 0;  // the estimated wait of a new job
+  int64_t jobs_begun = 0;         // jobs and PutMatrix generators given a stream since the start
   int64_t driver_allocations = 0;
   absl::Status health;
 };

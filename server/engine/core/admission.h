@@ -1,4 +1,4 @@
-// How much may be under way at once, and who counts towards it.
+// Bounds the jobs and transfers under way, and their memory.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace gemmd {
 
 class Admission;
 
-// A share of the bounds, given back on destruction. Empty when moved from.
+// A share of the bounds. Returned on destruction. Empty when moved from.
 class AdmissionTicket {
  public:
   AdmissionTicket() = default;
@@ -34,12 +34,12 @@ class AdmissionTicket {
   uint64_t bytes_ = 0;
 };
 
-// Whatever runs for a caller and can be ended early.
+// Work for a caller that can be ended early.
 class Cancellable {
  public:
   virtual ~Cancellable() = default;
   virtual void Cancel(absl::Status why) = 0;
-  // Where it is now, for the sentence of a passed deadline: "in the queue".
+  // Its current step, for the error of a passed deadline: "in the queue".
   virtual absl::string_view Where() = 0;
 };
 
@@ -48,19 +48,19 @@ class Admission {
  public:
   explicit Admission(const EngineOptions& options);
 
-  // A job of `bytes` device bytes. RESOURCE_EXHAUSTED past a bound, UNAVAILABLE
-  // once closed.
+  // Admits a job that needs `bytes` of device memory. RESOURCE_EXHAUSTED past a bound,
+  // UNAVAILABLE once closed.
   absl::StatusOr<AdmissionTicket> AdmitJob(uint64_t bytes);
-  // A matrix transfer: bounded by the store or by its matrix, so it only counts
-  // as under way.
+  // Admits a matrix transfer. The store or its matrix bounds it, so it only counts as
+  // under way. UNAVAILABLE once closed.
   absl::StatusOr<AdmissionTicket> AdmitTransfer();
 
-  // What Drain cancels when its time is up.
+  // Registers work that Drain cancels when its time is up.
   uint64_t Register(std::weak_ptr<Cancellable> running);
   void Unregister(uint64_t id);
 
   void Close();
-  // Waits until every ticket came back; false at `deadline`.
+  // Waits until every ticket was returned; false at `deadline`.
   bool WaitIdle(absl::Time deadline);
   void CancelAll(const absl::Status& why);
 

@@ -1,4 +1,4 @@
-// What the parts of an engine share.
+// The parts of an engine.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,9 @@ namespace gemmd {
 
 class UploadGroups;
 
-// Torn down from the end, once nothing is under way and the timer was stopped. The
-// devices may still hold leases of ended jobs, so the schedulers outlive them.
+// Members are destroyed in reverse order, once nothing is under way and the timer was
+// stopped. The devices may still hold leases of ended jobs, so the schedulers outlive
+// them.
 struct EngineCore {
   EngineOptions options;
   EngineObserver* observer = nullptr;
@@ -33,14 +34,14 @@ struct EngineCore {
   std::shared_ptr<UploadGroups> uploads;
   std::unique_ptr<Workers> workers;
 
-  // Healthy devices, the least loaded first: by jobs running and waiting, then
-  // by memory in use.
+  // The healthy devices, least loaded first: by jobs running and waiting, then by memory
+  // in use.
   std::vector<size_t> DevicesByLoad() const;
   // The index of a device of this engine.
   size_t IndexOf(const Device& device) const;
 
-  // Memory of a device. Replicas that nobody uses make way. RESOURCE_EXHAUSTED where
-  // there is no room even so.
+  // Allocates memory of a device. Drops idle replicas if there is no room, and returns
+  // RESOURCE_EXHAUSTED if there is still none.
   absl::StatusOr<DeviceBuffer> Allocate(size_t device_index, size_t bytes, Stay stay);
   absl::StatusOr<std::shared_ptr<MatrixMemory>> AllocateMatrix(size_t device_index,
                                                                const Shape& shape, Stay stay);

@@ -1,5 +1,5 @@
-// Lets the engine end what runs for a caller: at its deadline, or when the
-// server's drain has no more time.
+// The deadline guard: ends work for a caller at its deadline, or when the server's drain
+// has no more time.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace gemmd {
 
-// Thread-safe. The one watched owns it, and is held by a shared_ptr.
+// Thread-safe. Owned by the guarded object, which must be held by a shared_ptr.
 class DeadlineGuard {
  public:
   void Begin(EngineCore& core, std::weak_ptr<Cancellable> watched, absl::Time deadline);
-  // Once, when the watched has ended; also where Begin was never called.
+  // Call once, when the guarded object has ended, even if Begin was never called.
   void End(EngineCore& core);
 
  private:

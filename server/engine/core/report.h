@@ -1,4 +1,4 @@
-// What is known of a job once it has ended.
+// The report of a job that has ended.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,22 @@ inline constexpr int kRoleCount = 4;
 inline constexpr Role kRoles[kRoleCount] = {Role::kA, Role::kB, Role::kC, Role::kBias};
 absl::string_view Name(Role role);  // "a", "b", "c", "bias"
 
-// A resident operand that lies on another device than the job's, and was read from a
-// replica there.
+// A resident operand of another device than the job's, which the job read from a replica.
 struct OperandCopy {
   Role role = Role::kA;
   std::string from_device;
   uint64_t bytes = 0;  // dense
   CopyRoute route = CopyRoute::kHost;
-  bool reused = false;  // the replica was there already, or on its way
+  bool reused = false;  // the replica already existed, complete or under way
 };
 
 struct PhaseDurations {
   absl::Duration receive;
   absl::Duration queue;
-  absl::Duration device_to_device;  // operands brought over from other devices
+  absl::Duration device_to_device;  // operands copied from other devices
   absl::Duration host_to_device;
   absl::Duration kernel;
-  absl::Duration transpose;  // of the kernel's time
+  absl::Duration transpose;  // part of `kernel`
   absl::Duration device_to_host;
   absl::Duration send;
   absl::Duration total;
@@ -46,7 +45,7 @@ struct JobReport {
   std::string reason;
   std::map<std::string, int64_t> params;
   std::string device;
-  // As the caller sees it: D is m x n in the layout it asked for.
+  // From the caller's point of view: D is m x n in the requested layout.
   int64_t m = 0, n = 0, k = 0;
   gemm::Types types{};
   bool column_major = false;
@@ -62,15 +61,14 @@ struct JobReport {
   }
 };
 
-// Told of everything that metrics count. Called from any thread, with no lock
-// held; must be quick. Outlives the engine.
+// Receives everything that metrics count. Called from any thread, with no lock held. Must
+// be quick, and must outlive the engine.
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
-  // Every job that was admitted, and every one that was refused (its report
-  // has no kernel).
+  // Called for every job, also for a refused one, whose report has no kernel.
   virtual void OnJobEnd(const JobReport& report, const absl::Status& outcome) = 0;
-  // A matrix transfer outside a job. `upload`: PutMatrix, else GetMatrix.
+  // Called for every matrix transfer outside a job. `upload`: PutMatrix, else GetMatrix.
   virtual void OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
                              const absl::Status& outcome) = 0;
 };

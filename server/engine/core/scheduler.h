@@ -1,4 +1,4 @@
-// Hands the pooled streams of one device to the jobs that are ready, in order.
+// Assigns the pooled compute streams of one device to ready jobs, in order.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace gemmd {
 
 class Scheduler;
 
-// A compute stream to oneself; given to the next job on destruction. Empty
+// Exclusive use of a compute stream. Destruction passes the stream to the next job. Empty
 // when moved from.
 class StreamLease {
  public:
@@ -41,8 +41,8 @@ class StreamLease {
 class Runnable {
  public:
   virtual ~Runnable() = default;
-  // Called before Run where a stream is free, on the thread that submits the job:
-  // for what is better done there than on the device's own.
+  // Called before Run if a stream is free, on the thread that submits the job, for work
+  // that is better done there than on the device's thread.
   virtual void Prepare() {}
   // Called once, from any thread, with no lock held.
   virtual void Run(StreamLease stream) = 0;
@@ -62,16 +62,16 @@ class QueueLimit {
   int used_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// How fast a device's queue moves: the mean time from one job's turn to the next,
-// over the last turns that were taken while jobs waited. Guarded by its owner's lock.
+// How fast a device's queue moves: the mean time between the turns of two jobs, over the
+// last turns taken while jobs waited. Guarded by its owner's lock.
 class QueuePace {
  public:
   // A waiting job was given a stream.
   void OnTurn(absl::Time now);
-  // Nobody waits: the time to the next turn says nothing about the device.
+  // No job waits, so the time to the next turn says nothing about the device.
   void OnIdle() { last_turn_.reset(); }
-  // How long the last of `jobs` that wait will have waited; zero before anything
-  // was measured.
+  // The estimated wait of the last of `jobs` waiting jobs. Zero before anything was
+  // measured.
   absl::Duration TimeFor(size_t jobs) const { return mean_ * static_cast<double>(jobs); }
   absl::Duration mean() const { return mean_; }
 
@@ -84,27 +84,25 @@ class QueuePace {
 // Thread-safe. Must outlive its leases.
 class Scheduler {
  public:
-  // A job is refused where it would wait longer than `max_wait`, by the pace of the
-  // queue. As many as there are streams may wait whatever the pace, so that streams
-  // never stand still.
+  // A job is refused if its estimated wait is longer than `max_wait`. As many jobs as
+  // there are streams may always wait, so that streams are never idle.
   Scheduler(Device& device, QueueLimit& limit, absl::Duration max_wait);
 
-  // Runs `job` at once where a stream is free (through Device::Execute), else
-  // when its turn comes.
-  // RESOURCE_EXHAUSTED where the queue is full, or too long for its pace.
+  // Runs `job` at once if a stream is free (through Device::Execute), else when its turn
+  // comes. RESOURCE_EXHAUSTED if the queue is full, or the estimated wait is too long.
   absl::Status Submit(std::shared_ptr<Runnable> job);
-  // Takes a waiting job out of the queue; does nothing where it has run.
+  // Removes a waiting job from the queue. Does nothing if it has run.
   void Withdraw(const Runnable* job);
 
-  // RESOURCE_EXHAUSTED where Submit would now refuse a job for its wait. Asked at the
-  // header, so that its payload need not come first.
+  // RESOURCE_EXHAUSTED if Submit would now refuse a job for its wait. Called at the
+  // header, so that no payload is sent in vain.
   absl::Status CheckWait() const;
 
   Gauge streams() const;
   int queued() const;
-  // Jobs that were given a stream so far.
+  // The number of jobs that were given a stream so far.
   int64_t begun() const;
-  // What a job that came now would wait.
+  // The estimated wait of a new job.
   absl::Duration estimated_wait() const;
 
  private:

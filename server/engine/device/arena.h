@@ -1,4 +1,4 @@
-// Memory taken once and handed out in pieces, so that no job allocates from the
+// Allocates pieces of memory that was taken once, so that no job allocates from the
 // driver.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace gemmd {
 
 class Arena;
 
-// A piece of an arena, given back on destruction. Empty when moved from.
+// A piece of an arena. Freed on destruction. Empty when moved from.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -26,7 +26,7 @@ class DeviceBuffer {
   ~DeviceBuffer() { Reset(); }
 
   std::byte* data() const { return data_; }
-  // What was asked for, rounded up to Arena::kAlignment.
+  // The requested size, rounded up to Arena::kAlignment.
   size_t bytes() const { return bytes_; }
   explicit operator bool() const { return data_ != nullptr; }
   void Reset();
@@ -41,17 +41,17 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
-// How long a piece is going to be held. What stays and what passes are placed at
-// opposite ends, so that nothing that stays splits the memory that jobs pass through.
+// How long a piece is going to be held. The two kinds are placed at opposite ends, so
+// that resident matrices do not fragment the memory that jobs use.
 enum class Stay : uint8_t {
-  kPassing,  // a job's own: as long as that
-  kStaying,  // a resident matrix's: until somebody deletes it
+  kPassing,  // a job's: until the job ends
+  kStaying,  // a resident matrix's: until it is deleted
 };
 
-// Best fit with coalescing over [base, base + bytes): the smallest free piece for
-// what passes, from its front; for what stays the end of the last free piece that is
-// large enough. Never touches the memory itself, so it serves host and device memory
-// alike. Thread-safe. Must outlive its buffers.
+// An allocator with coalescing over [base, base + bytes). kPassing takes the front of
+// the smallest free piece that is large enough (best fit); kStaying takes the end of the
+// last one. Never accesses the memory itself, so it serves host and device memory alike.
+// Thread-safe. Must outlive its buffers.
 class Arena {
  public:
   static constexpr size_t kAlignment = 512;
@@ -60,8 +60,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // `bytes` >= 1, rounded up to kAlignment. RESOURCE_EXHAUSTED with the bytes
-  // asked for, free, and free in one piece.
+  // `bytes` >= 1, rounded up to kAlignment. RESOURCE_EXHAUSTED names the bytes requested,
+  // free in total, and free in one piece.
   absl::StatusOr<DeviceBuffer> Allocate(size_t bytes, Stay stay = Stay::kPassing);
 
   size_t capacity() const { return capacity_; }
@@ -71,7 +71,7 @@ class Arena {
  private:
   friend class DeviceBuffer;
   void Free(std::byte* data, size_t bytes);
-  // The offset of `bytes` now taken out of a free piece; nullopt where none fits.
+  // Takes `bytes` out of a free piece and returns their offset; nullopt where none fits.
   std::optional<size_t> Take(size_t bytes, Stay stay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddFree(size_t offset, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

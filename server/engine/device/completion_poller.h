@@ -1,4 +1,4 @@
-// The completion thread of a device that has to be asked whether work ended.
+// The completion thread of a device that has to be polled for the end of work.
 #pragma once
 
 #include <atomic>
@@ -17,38 +17,38 @@
 
 namespace gemmd {
 
-// How the poller asks. A mark is a point on a stream (a cudaEvent_t).
+// The poller's interface to the device. A mark is a point on a stream (a cudaEvent_t).
 class CompletionProbe {
  public:
   virtual ~CompletionProbe() = default;
-  // Whether the stream has come to `mark`. An error means that no mark will be
-  // reached any more. Called on the poller's thread, often: must not block.
+  // Whether the stream has reached `mark`. After an error, no mark will be reached any
+  // more. Called often, on the poller's thread: must not block.
   virtual absl::StatusOr<bool> Reached(void* mark) = 0;
   // `mark` is no longer needed.
   virtual void Recycle(void* mark) = 0;
 };
 
-// Runs callbacks, each once its mark is reached, in order within a channel (one
-// a stream). It polls without a break until `spin` has passed without an event;
-// then it naps between polls while marks are pending, and blocks where none is.
-// After an error of the probe every callback, pending or to come, gets that
-// error. Thread-safe.
+// Runs each callback once its mark is reached, in order within a channel (one for each
+// stream). It polls continuously until `spin` has passed without an event. Then it
+// sleeps briefly between polls while marks are pending, and blocks if there are none.
+// After an error of the probe, all pending and later callbacks get that error.
+// Thread-safe.
 class CompletionPoller {
  public:
-  // `probe` outlives the poller.
+  // `probe` must outlive the poller.
   CompletionPoller(std::string thread_name, int channels, absl::Duration spin,
                    CompletionProbe& probe);
-  // Waits until every callback was called.
+  // Waits until every callback has run.
   ~CompletionPoller();
 
-  // Calls `done(OK)` once `mark` is reached and everything posted to `channel`
-  // before was called.
+  // Calls `done(OK)` once `mark` is reached and every earlier callback of `channel` has
+  // run.
   void Post(int channel, void* mark, CompletionCallback done);
-  // Calls `done(status)` once everything posted to `channel` before was called.
+  // Calls `done(status)` once every earlier callback of `channel` has run.
   void PostEnded(int channel, absl::Status status, CompletionCallback done);
 
-  // Runs `function` soon on the poller's thread where that is spinning, else at
-  // once on the caller's.
+  // Runs `function` soon on the poller's thread if that is spinning, else at once on the
+  // caller's.
   void Execute(absl::AnyInvocable<void()> function);
 
  private:
@@ -62,28 +62,27 @@ class CompletionPoller {
 
   void Post(Entry entry);
   void Run();
-  // Moves what was posted into the channels and runs what was to be executed.
-  // False where nothing was.
+  // Moves posted entries into the channels, and runs the functions given to Execute.
+  // False if there were none.
   bool TakePosted();
-  // Runs the callbacks of marks reached. True where there was any.
+  // Runs the callbacks whose marks are reached. True if there were any.
   bool RunReached(std::deque<Entry>& entries);
-  // Sleeps a little, unless something was posted.
+  // Sleeps briefly, unless something was posted.
   void Nap();
-  // Blocks until there is a post; false at the end.
+  // Blocks until something is posted; false at destruction.
   bool AwaitPost();
 
   CompletionProbe& probe_;
   const Clock::duration spin_;
 
-  // The thread's own.
+  // Used only by the thread.
   std::vector<std::deque<Entry>> channels_;
   size_t pending_ = 0;  // entries in channels_
   absl::Status failure_;
   std::vector<Entry> taken_;
   std::vector<absl::AnyInvocable<void()>> executing_;
 
-  // Tells the thread to look at posted_, so that it need not lock to see that
-  // there is nothing.
+  // Tells the thread to check posted_, so that it need not lock while there is nothing.
   std::atomic<bool> signalled_{false};
   Mutex mutex_;
   CondVar changed_;

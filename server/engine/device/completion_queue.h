@@ -1,5 +1,4 @@
-// The completion thread of a device whose streams say themselves when work has
-// ended.
+// The completion thread of a device whose streams report the end of work themselves.
 #pragma once
 
 #include <deque>
@@ -14,11 +13,11 @@ namespace gemmd {
 
 using CompletionCallback = absl::AnyInvocable<void(absl::Status)>;
 
-// Runs callbacks on a thread of its own, in the order of the posts. Thread-safe.
+// Runs callbacks on its own thread, in the order of the posts. Thread-safe.
 class CompletionQueue {
  public:
   explicit CompletionQueue(std::string thread_name);
-  // Runs what was posted, then ends the thread.
+  // Runs all posted callbacks, then ends the thread.
   ~CompletionQueue();
 
   // Calls `done(status)` soon.

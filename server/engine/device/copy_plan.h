@@ -1,4 +1,4 @@
-// Which rectangles a dense byte range of a pitched matrix is made of.
+// Splits a dense byte range of a pitched matrix into rectangles.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@
 
 namespace gemmd {
 
-// `height` lines of `width` bytes. In the dense bytes they start `dense_pitch`
-// apart, in the matrix `pitch`. A rectangle of one line is a linear copy, and
-// its pitches are `width`.
+// `height` lines of `width` bytes. They start `dense_pitch` apart in the dense bytes, and
+// `matrix_pitch` apart in the matrix. A rectangle of one line is a linear copy; its
+// pitches are `width`.
 struct CopyRect {
   size_t dense_offset = 0;  // from the start of the range
   size_t matrix_offset = 0;
@@ -22,8 +22,8 @@ struct CopyRect {
   size_t matrix_pitch = 0;
 };
 
-// At most three rectangles: the end of a first line, whole lines, the start of
-// a last line; in the order of the dense bytes.
+// At most three rectangles, in the order of the dense bytes: the end of a first line,
+// whole lines, the start of a last line.
 class CopyPlan {
  public:
   void Add(const CopyRect& rect) { rects_[count_++] = rect; }
@@ -37,12 +37,12 @@ class CopyPlan {
   size_t count_ = 0;
 };
 
-// The plan for dense bytes [offset, offset + bytes) of `matrix`, a range that
-// CheckRange accepts. One linear copy where the matrix has no gaps.
+// The plan for dense bytes [offset, offset + bytes) of `matrix`, which CheckRange must
+// accept. One linear copy if the matrix has no gaps.
 CopyPlan PlanCopy(const Pitched& matrix, size_t offset, size_t bytes);
 
-// OK, or INVALID_ARGUMENT where [offset, offset + bytes) is not within the
-// dense bytes of `matrix`, or its lines overlap.
+// OK, or INVALID_ARGUMENT if [offset, offset + bytes) is not within the dense bytes of
+// `matrix`, or if its lines overlap.
 absl::Status CheckRange(const Pitched& matrix, size_t offset, size_t bytes);
 
 }  // namespace gemmd

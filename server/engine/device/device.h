@@ -1,9 +1,9 @@
-// A device that holds matrices and multiplies them. Each kind of device is a folder
-// beside this file and a row in device_kinds.cc.
+// A device that stores and multiplies matrices: the interface between the engine and
+// CUDA. Each kind of device is a folder beside this file and a row in device_kinds.cc.
 //
-// The benchmark's Backend (kernels/bench/backend.h) is another abstraction on purpose:
-// it waits for what it enqueues, counts its own time, and belongs to a library that is
-// used without a server.
+// The benchmark's Backend (kernels/bench/backend.h) is a separate abstraction on purpose:
+// it waits for the work that it enqueues, measures its time itself, and belongs to a
+// library that is also used without a server.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,8 @@
 
 namespace gemmd {
 
-// A matrix in device memory: `lines` lines of `line_bytes`, each starting
-// `pitch_bytes` after the one before. Its dense form, as it goes over the wire,
-// has no gap between lines.
+// A matrix in device memory: `lines` lines of `line_bytes`, each starting `pitch_bytes`
+// after the one before. Its dense form, as on the wire, has no gaps between lines.
 struct Pitched {
   std::byte* data = nullptr;
   int64_t lines = 0;
@@ -48,42 +47,41 @@ struct EventRecycler {
 };
 using EventPtr = std::unique_ptr<Event, EventRecycler>;
 
-// An in-order queue of device work. Calls enqueue and return, and are
-// thread-safe, but for Launch: one thread at a time. An error is either of the
-// call's arguments, or the device is lost (UNAVAILABLE).
+// An in-order queue of device work. Calls enqueue and return. They are thread-safe,
+// except Launch: one thread at a time. Errors: wrong arguments, or UNAVAILABLE if the
+// device is lost.
 //
-// The device's shared streams take copies alone, which do not fail once they are
-// enqueued. Generate and Launch are for the compute streams: those have one user
-// at a time, so that an error found late is always of that user's own work.
+// The device's shared streams run only copies, which do not fail once enqueued. Generate
+// and Launch are for the compute streams. Those have one user at a time, so an error
+// that is found late belongs to that user.
 class Stream {
  public:
   virtual ~Stream() = default;
 
-  // Copies dense bytes [offset, offset + bytes) of `to` from staging memory,
-  // which must stay until the copy is done.
+  // Copies from staging memory to dense bytes [offset, offset + bytes) of `to`. The
+  // staging memory must stay until the copy is done.
   virtual absl::Status Upload(const std::byte* staging, const Pitched& to, size_t offset,
                               size_t bytes) = 0;
   // Copies dense bytes [offset, offset + bytes) of `from` to staging memory.
   virtual absl::Status Download(const Pitched& from, size_t offset, size_t bytes,
                                 std::byte* staging) = 0;
-  // Copies `bytes` from the memory of another device that this one CanCopyFrom.
+  // Copies `bytes` from the memory of `device`, which this device CanCopyFrom.
   virtual absl::Status CopyFrom(const class Device& device, const std::byte* from, std::byte* to,
                                 size_t bytes);
   virtual absl::Status Generate(const gemm::GeneratorSpec& spec,
                                 const gemm::GeneratorTarget& target) = 0;
-  // `staged`, which may be null, is recorded after the operands' transposes where
-  // the kernel makes any before its product.
+  // `staged`, which may be null, is recorded after the transposes of operands, if the
+  // kernel makes any before its product.
   virtual absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                               const gemm::Operands& operands, gemm::Workspace workspace,
                               const gemm::LaunchParams& params, Event* staged) = 0;
   virtual absl::Status Record(Event& event) = 0;
-  // Later work on this stream starts after `event`, recorded on any stream.
+  // Later work on this stream waits for `event`, which may be recorded on any stream.
   virtual absl::Status Wait(const Event& event) = 0;
 
-  // Calls `done` on the device's completion thread once all work enqueued so
-  // far has ended: OK, the first error of a host kernel since the last Notify
-  // (on a compute stream), or UNAVAILABLE where the device is lost. Called
-  // exactly once, in order.
+  // Calls `done` on the device's completion thread once all work enqueued so far has
+  // ended, exactly once and in order. The status is OK, the first error of a host kernel
+  // since the last Notify (on a compute stream), or UNAVAILABLE if the device is lost.
   virtual void Notify(absl::AnyInvocable<void(absl::Status)> done) = 0;
 };
 
@@ -94,7 +92,7 @@ struct DeviceInfoRecord {
   size_t memory_bytes = 0;  // the arena's
 };
 
-// Thread-safe. Destroyed when no work is left on it.
+// Thread-safe. Must be destroyed only when no work is left on it.
 class Device {
  public:
   virtual ~Device() = default;
@@ -103,31 +101,31 @@ class Device {
   Arena& memory() { return *memory_; }
   StagingPool& upload_staging() { return *upload_staging_; }
   StagingPool& download_staging() { return *download_staging_; }
-  // Shared by all transfers, for copies alone.
+  // Shared by all transfers; for copies only.
   Stream& upload_stream() { return *upload_stream_; }
   Stream& download_stream() { return *download_stream_; }
-  // The pool that the scheduler hands out, one job at a time on each.
+  // The pool that the scheduler assigns, one job at a time on each.
   absl::Span<const std::unique_ptr<Stream>> compute_streams() { return compute_streams_; }
 
-  // Events are pooled; none is created once the pool has grown to the load.
+  // Events are pooled: no more are created once the pool is as large as the load needs.
   virtual EventPtr AcquireEvent() = 0;
-  // From one completed event to another, on any streams of this device; zero
-  // where either was never recorded.
+  // The time from one completed event to another, on any streams of this device. Zero if
+  // either was never recorded.
   virtual absl::Duration Elapsed(const Event& from, const Event& to) = 0;
 
-  // Whether streams of this device can copy straight from the memory of `other`.
+  // Whether streams of this device can copy directly from the memory of `other`.
   virtual bool CanCopyFrom(const Device& /*other*/) { return false; }
 
-  // Runs `function`, which enqueues work, now on this thread or soon on the
-  // device's own: one that is awake anyway and has the driver's code and data in
-  // its caches enqueues several times faster than one that has just been woken.
+  // Runs `function`, which enqueues work, either now on this thread or soon on the
+  // device's own. A thread that is awake and has the driver's code and data in its caches
+  // enqueues several times faster than one that has just been woken.
   virtual void Execute(absl::AnyInvocable<void()> function) { function(); }
 
-  // OK, or UNAVAILABLE with the error that lost the device; once lost, lost.
+  // OK, or UNAVAILABLE with the error that lost the device. A lost device stays lost.
   virtual absl::Status Health() const = 0;
 
-  // Driver allocations, frees and pinnings made by this process on this
-  // device so far. Level once the server is warm.
+  // Driver allocations, frees and pinnings by this process on this device so far.
+  // Constant once the server is warm.
   virtual int64_t driver_allocations() const = 0;
 
  protected:

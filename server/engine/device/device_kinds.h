@@ -39,14 +39,13 @@ struct DeviceSpec {
   std::vector<int> indices;  // in the order asked for; not empty
 };
 
-// Parses auto, or a kind's name, which takes all its devices or makes one, or the name
-// with ":LIST" of indices or ":COUNT" of devices to make. INVALID_ARGUMENT for anything
-// else or an index named twice; FAILED_PRECONDITION for a device that is not there, with
-// those that are.
+// Parses auto, a kind's name (all its devices, or one made), or the name with ":LIST" of
+// indices or ":COUNT" of devices to make. INVALID_ARGUMENT for anything else, or an index
+// given twice. FAILED_PRECONDITION for a device that does not exist, with those that do.
 absl::StatusOr<DeviceSpec> ParseDeviceSpec(absl::string_view spec,
                                            absl::Span<const DeviceKind> kinds);
 
-// INVALID_ARGUMENT for an option of the device layer that is out of bounds.
+// INVALID_ARGUMENT if an option of a device is out of bounds.
 absl::Status CheckDeviceOptions(const EngineOptions& options);
 
 // The device of that index. INVALID_ARGUMENT for `kind` that is none of DeviceKinds();

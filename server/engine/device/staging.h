@@ -1,4 +1,4 @@
-// Fixed blocks of host memory that the device copies from and to.
+// Fixed blocks of pinned host memory that the device copies from and to.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace gemmd {
 
 class StagingPool;
 
-// Who holds blocks for as long as somebody else pleases, such as a call that waits
-// for its client to read. What one receiver may hold of a pool is bounded.
+// A holder of blocks that does not control when it can release them, such as a call that
+// waits for its client to read. The blocks that one receiver may hold are bounded.
 using ReceiverId = uint64_t;
-// Lets go of a block as soon as it has it; takes any that is free.
+// For holders that release a block as soon as they have it. They get any free block.
 inline constexpr ReceiverId kPromptReceiver = 0;
-// Unlike all others of this process. Thread-safe.
+// A new id, unique in this process. Thread-safe.
 ReceiverId NewReceiver();
 
-// One block, given back on destruction. Empty when moved from.
+// One block. Returned to its pool on destruction. Empty when moved from.
 class StagingBlock {
  public:
   StagingBlock() = default;
@@ -47,13 +47,13 @@ class StagingBlock {
   std::byte* data_ = nullptr;
 };
 
-// A bounded pool over memory that its owner pins. Thread-safe. Must outlive its
-// blocks; at destruction no waiter may be left.
+// A bounded pool over memory that its owner pins. Thread-safe. Must outlive its blocks;
+// at destruction there must be no waiter.
 //
-// A receiver begins with two blocks and may hold one more for each that it lets go,
-// up to a quarter of what is then free, but always one. So one that never lets go
-// keeps one or two from the others, one that stops half-way at most a fifth of the
-// pool. The last sixteenth is there for prompt receivers alone.
+// A receiver starts with two blocks and may hold one more for each block that it
+// releases, up to a quarter of the blocks then free, but always one. So a receiver that
+// never releases keeps one or two blocks, and one that stops half-way at most a fifth of
+// the pool. The last sixteenth is reserved for prompt receivers.
 class StagingPool {
  public:
   using Waiter = absl::AnyInvocable<void(StagingBlock)>;
@@ -61,28 +61,27 @@ class StagingPool {
   // `memory` holds `blocks` blocks of `block_bytes`.
   StagingPool(std::byte* memory, size_t block_bytes, size_t blocks);
 
-  // Whether a waiter goes behind those that wait or, for few, before them.
+  // Whether a waiter queues behind the other waiters or, in few cases, before them.
   enum class Turn { kLast, kNext };
 
-  // Calls `waiter` with a block: at once where one is free, else from the
-  // thread that gives one back, in the order of the calls but for receivers that
-  // hold their share: those wait for their own blocks. The waiter must be short,
-  // and may let the block go unused. Called with no lock held. A call from inside
-  // a waiter of this pool is served once that waiter has returned, so that a chain
-  // of waiters does not nest.
+  // Calls `waiter` with a block: at once if one is free, else on the thread that returns
+  // one. Waiters are served in the order of the calls, except receivers that hold their
+  // share: those wait for their own blocks. The waiter must be short, is called with no
+  // lock held, and may release the block unused. A call from inside a waiter of this pool
+  // is served once that waiter has returned, so that waiters do not nest.
   void Acquire(Waiter waiter, Turn turn = Turn::kLast) {
     Acquire(kPromptReceiver, std::move(waiter), turn);
   }
   void Acquire(ReceiverId receiver, Waiter waiter, Turn turn = Turn::kLast);
 
-  // A block where one is free that the receiver may take, else an empty one.
+  // A block if one is free that the receiver may take, else an empty one.
   StagingBlock TryAcquire(ReceiverId receiver = kPromptReceiver);
 
   size_t block_bytes() const { return block_bytes_; }
   size_t blocks() const { return blocks_; }
   size_t used_blocks() const;
-  // Whether somebody waits for a block and there is none for those that have their
-  // due.
+  // Whether somebody waits for a block while no block is free but those reserved for
+  // prompt receivers.
   bool scarce() const;
 
  private:
@@ -100,8 +99,8 @@ class StagingPool {
   void HandOut();
   bool MayTake(ReceiverId receiver) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StagingBlock Take(ReceiverId receiver) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The first that may have a block now, taken out of the queue; its waiter is null
-  // where there is none.
+  // Removes from the queue and returns the first entry that may have a block now. Its
+  // waiter is null if there is none.
   Waiting NextServed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t block_bytes_;
@@ -110,7 +109,7 @@ class StagingPool {
   mutable Mutex mutex_;
   std::vector<std::byte*> free_ ABSL_GUARDED_BY(mutex_);
   std::deque<Waiting> waiters_ ABSL_GUARDED_BY(mutex_);
-  // The receivers that hold a block, but for prompt ones.
+  // The receivers that hold a block, without prompt ones.
   absl::flat_hash_map<ReceiverId, Share> shares_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// Which kernel runs a problem on a device.
+// Picks the kernel for a problem on a device.
 #pragma once
 
 #include <map>
@@ -19,13 +19,14 @@ struct KernelPick {
   gemm::Compute compute = gemm::Compute::kF32;
 };
 
-// `types.compute` is the default for the types where `compute_given` is false;
-// a kernel chosen by name may then bring its own. NOT_FOUND for a name or family
-// that does not exist; FAILED_PRECONDITION where this device lacks it;
-// UNIMPLEMENTED for the integer types, which no kernel takes; INVALID_ARGUMENT
-// for other type mixes that no kernel takes, types that the named one does not,
-// and launch parameters. What a named kernel cannot do is answered with the
-// nearest that can.
+// If `compute_given` is false, `types.compute` is the default for the types, and a kernel
+// chosen by name may use its own. Errors:
+// - NOT_FOUND: unknown kernel or family.
+// - FAILED_PRECONDITION: this device cannot run it.
+// - UNIMPLEMENTED: integer types, which no kernel takes.
+// - INVALID_ARGUMENT: other types that no kernel takes, types that the named kernel does
+//   not take, or wrong launch parameters.
+// Where a named kernel cannot do it, the error names the closest kernel that can.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
                                       bool compute_given, const gemm::DeviceCaps& device);
 

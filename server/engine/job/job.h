@@ -1,4 +1,4 @@
-// A product as the engine takes it, and the handle to one under way.
+// The specification of a product, and the handle to one under way.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,13 @@ struct FromGenerator {
   gemm::GeneratorSpec spec;
 };
 struct OperandSpec {
-  // Needed but for FromResident, where it must match if given.
+  // Required, except for FromResident, where it must match if given.
   std::optional<Shape> shape;
   std::variant<FromPayload, FromResident, FromGenerator> source;
 };
 
-// Which kernel: by name, the best of a family, or (both empty) the engine's choice.
+// Which kernel: the one with this name, the best of this family, or (both empty) the
+// engine's choice.
 struct KernelRequest {
   std::string name;
   std::string family;
@@ -54,7 +55,7 @@ struct JobSpec {
   bool transpose_a = false;
   bool transpose_b = false;
   double alpha = 1;
-  double scale_a = 1;  // an element of A, or of B, stands for its value times this
+  double scale_a = 1;  // elements of A (of B) are multiplied by this
   double scale_b = 1;
   double beta = 0;
   gemm::Activation activation = gemm::Activation::kNone;
@@ -64,29 +65,30 @@ struct JobSpec {
   std::optional<gemm::Compute> compute;  // by A's type where left out
   KernelRequest kernel;
   bool stream_result = true;
-  // Asked about the result before anything is reserved; an error refuses the job.
-  // Empty: any will do.
+  // Checks the result's shape before anything is reserved; an error refuses the job.
+  // Empty: no check.
   std::function<absl::Status(const Shape& result)> check_result;
   std::optional<KeepSpec> keep_result;
   ReceiverId receiver = kPromptReceiver;  // whose share of staging the result waits in
   absl::Time deadline = absl::InfiniteFuture();
 };
 
-// How a job ended well.
+// The result of a job that succeeded.
 struct JobResult {
   JobReport report;
   std::optional<MatrixRecord> kept;
 };
 
-// Whoever asked for a job. Calls come from any thread, one at a time, and may
-// come from inside a call to Job, so hold no lock of yours around those.
+// Receives the result of a job. Called from any thread, one call at a time, maybe from
+// inside a call to Job: so hold no lock around calls to Job.
 class JobListener {
  public:
   virtual ~JobListener() = default;
-  // Result bytes, in order. Hands over the piece; let it go once it was sent.
+  // Result bytes, in order. The listener owns the piece; release it once it was sent.
   virtual void OnResult(ResultPiece piece) = 0;
-  // The last call, always made, once. For a streamed result it comes when all
-  // pieces were let go, so that the report holds the send time.
+  // The last call, made exactly once in any case. All of the job's resources have been
+  // released. For a streamed result it comes when all pieces were released, so that the
+  // report has the send time.
   virtual void OnDone(absl::StatusOr<JobResult> result) = 0;
 };
 
@@ -95,24 +97,24 @@ class Job {
  public:
   virtual ~Job() = default;
 
-  // Begins; exactly once, before any other call.
+  // Starts the job. Call exactly once, before any other function.
   virtual void Start() = 0;
 
-  // The next bytes of an operand whose source is FromPayload. `offset` must be
-  // where the bytes before ended. `consumed` is called once the bytes were
-  // copied or dropped, from any thread. Wrong bytes fail the job through the
-  // listener; bytes for a job that has ended are dropped.
+  // The next bytes of an operand whose source is FromPayload. `offset` must be the end of
+  // the bytes before. `consumed` is called from any thread once the bytes were copied or
+  // dropped. Wrong bytes fail the job, and the listener gets the error. Bytes for a job
+  // that has ended are dropped.
   virtual void Append(Role role, uint64_t offset, absl::Cord bytes,
                       absl::AnyInvocable<void()> consumed) = 0;
 
-  // Whether bytes are missing that Append is to bring.
+  // Whether payload bytes are still missing.
   virtual bool AwaitsPayload() = 0;
 
-  // No more bytes will come: fails the job where some are missing.
+  // Says that no more bytes will come. Fails the job if some are missing.
   virtual void EndOfPayload() = 0;
 
-  // Ends the job with `why` (not OK) unless it has ended already. What it held
-  // comes back as soon as the device has let go of it.
+  // Ends the job with `why` (not OK), unless it has ended already. Its resources are
+  // released as soon as the device no longer uses them.
   virtual void Cancel(absl::Status why) = 0;
 };
 

@@ -1,5 +1,5 @@
-// Everything that is decided and reserved before a job's first payload byte is
-// held: its operands, device, kernel, memory, and its share of the bounds.
+// Admits a job: decides and reserves everything before its first payload byte is held.
+// That is its operands, device, kernel, memory, and its share of the bounds.
 #pragma once
 
 #include <array>
@@ -25,9 +25,8 @@ struct JobInput {
   bool payload = false;  // its bytes come through Append
 };
 
-// What a job holds of the engine. Shared by the job and the device work under
-// way, so that a job that ends early keeps its memory just until the device has
-// let go of it.
+// The resources that a job holds. Shared by the job and its pending device work, so that
+// the memory of a job that ends early is kept only until the device no longer uses it.
 struct JobHoldings {
   AdmissionTicket ticket;  // first, so that it goes last
   std::array<JobInput, kRoleCount> inputs;
@@ -51,8 +50,7 @@ struct AdmittedJob {
 // The codes are those of Engine::Admit.
 absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec);
 
-// Deletes the resident operands that the job is to release; `holdings` still has
-// them.
+// Deletes the resident operands that the job is to release; `holdings` still pins them.
 void ReleaseResidents(EngineCore& core, const JobSpec& spec, JobHoldings& holdings);
 
 }  // namespace gemmd

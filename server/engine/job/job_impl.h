@@ -1,4 +1,4 @@
-// One job, from its header to its last word.
+// One job, from its header to its end.
 #pragma once
 
 #include <array>
@@ -19,28 +19,28 @@
 
 namespace gemmd {
 
-// What came as payload: an upload for each operand of a large job, all of a
-// small one's in one block, which it has only while it has a stream.
+// The payload of a job. A large job has an PayloadUpload for each operand. A small job has all
+// of it in one block, which it holds only while it has a stream.
 struct JobPayload {
   std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads;
   StagingBlock block;
 };
 
-// The way of a job:
+// The steps of a job:
 //
-//   Start    -> payload arrives (Append): a large operand goes to the device as
-//               it comes (PayloadUpload); a small job's bytes wait in host memory, and
-//               go up with the kernel. Meanwhile resident operands come over
-//               from other devices (Replica)
-//   Ready    -> the scheduler's queue; from here on the job is accepted, and
-//               operands to release are
-//   Run      -> with a stream: a small job's bytes go to a staging block
-//   Launch   -> uploads, generators, kernel, and a small result's download, all
-//               enqueued at once
-//   Computed -> a large result goes out block by block (ResultDownload)
+//   Start    -> payload arrives (Append). The bytes of a large job are uploaded as they
+//               arrive (PayloadUpload); those of a small job wait in host memory and are
+//               uploaded just before the kernel. Meanwhile resident operands on other
+//               devices are copied (Replica)
+//   Ready    -> the scheduler's queue; from here on the job is accepted, and its operands
+//               to release are released
+//   Run      -> the job has a stream; a small job's bytes go into a staging block
+//   Launch   -> uploads, generators, kernel, and a small result's download are enqueued
+//               at once
+//   Computed -> a large result is downloaded block by block (ResultDownload)
 //   Complete -> or, from any of these, Fail.
 //
-// Always held by a shared_ptr; what is under way keeps it.
+// Always held by a shared_ptr, which pending work keeps.
 class JobImpl final : public Job,
                       public Cancellable,
                       public Runnable,
@@ -67,14 +67,14 @@ class JobImpl final : public Job,
 
   void AwaitReplicas();
   void StartUploads();
-  // The payload, or a replica, is there: one thing less to wait for.
+  // The payload, or a replica, has arrived: one item less to wait for.
   void Arrived();
   absl::Status AppendSmall(Role role, uint64_t offset, absl::Cord bytes, bool& complete);
   void Ready();
   void OnAccepted();
   void ReleaseOperands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool NeedsStaging();
-  // False where the job has ended.
+  // False if the job has ended.
   bool StageSmall(StagingBlock block);
 
   void Launch(StreamLease lease);
@@ -87,8 +87,8 @@ class JobImpl final : public Job,
                   absl::Duration device_to_host);
   void Complete(const DownloadTimes& times);
   void Fail(absl::Status why);
-  // Ends the job: stops what is under way and hands out what it holds. Null
-  // where it had ended already.
+  // Ends the job: stops its pending work and returns what it holds. Null if it had ended
+  // already.
   std::shared_ptr<JobHoldings> TakeHoldings();
 
   EngineCore& core_;

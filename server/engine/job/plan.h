@@ -1,5 +1,5 @@
-// From a job as its caller describes it to the row-major problem that kernels
-// take. Pure functions.
+// Converts a job, as its caller describes it, to the row-major problem that kernels take.
+// Pure functions.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace gemmd {
 
-// The shapes of a job's operands as stored, once resident ones are known. c and
-// bias are absent where the job has none.
+// The shapes of a job's operands as stored, including those of resident ones. c and bias
+// are absent if the job has none.
 struct OperandShapes {
   std::array<std::optional<Shape>, kRoleCount> by_role;
   const std::optional<Shape>& operator[](Role role) const {
@@ -24,7 +24,7 @@ struct OperandShapes {
 };
 
 struct Plan {
-  // Types.compute is the caller's, or the default for the types.
+  // types.compute is the caller's mode, or the default for the types.
   gemm::Problem problem;
   // A column-major result is computed transposed: the kernel's A is the job's B.
   bool swapped = false;
@@ -33,10 +33,10 @@ struct Plan {
   int64_t m = 0, n = 0, k = 0;
 };
 
-// INVALID_ARGUMENT names the operand and the two sizes that do not agree.
+// INVALID_ARGUMENT names the operand and the two sizes that differ.
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes);
 
-// The kernel's operands out of the memory of each role. `c` may be null.
+// The kernel's operands, from the memory of each role. `c.data` may be null.
 struct OperandMemory {
   const void* data = nullptr;
   int64_t leading_dimension = 0;

@@ -1,4 +1,4 @@
-// Shapes, and what the store tells of a resident matrix.
+// Shapes, and the record of a resident matrix.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +37,12 @@ struct Shape {
 // "4096x64 f16 row-major".
 std::string ToString(const Shape& shape);
 
-// OK where both dimensions are at least 1 and the pitched size stays below
-// 2^60 bytes; else INVALID_ARGUMENT that names `field` ("a.shape"), the value
-// and the bound.
+// OK if both dimensions are at least 1 and the pitched size is below 2^60 bytes.
+// Otherwise INVALID_ARGUMENT, which names `field` ("a.shape"), the value and the bound.
 absl::Status CheckShape(const Shape& shape, absl::string_view field);
 
-// OK where a matrix of this shape can be drawn from a seed; else UNIMPLEMENTED
-// that names `field` ("a.generator") and the type.
+// OK if a matrix of this shape can be generated from a seed. Otherwise UNIMPLEMENTED,
+// which names `field` ("a.generator") and the type.
 absl::Status CheckGenerator(const Shape& shape, absl::string_view field);
 
 // Exactly one of the two is set.
@@ -79,7 +78,7 @@ struct MatrixPage {
   std::string next_token;
 };
 
-// How a matrix gets from one device to another.
+// How a matrix is copied from one device to another: directly, or through host memory.
 enum class CopyRoute : uint8_t { kPeer, kHost };
 
 }  // namespace gemmd

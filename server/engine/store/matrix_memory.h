@@ -9,7 +9,7 @@
 
 namespace gemmd {
 
-// Lives as long as anyone uses it: a job, the store, a copy under way.
+// Lives as long as it is used: by a job, the store or a copy under way.
 struct MatrixMemory {
   Device* device = nullptr;
   DeviceBuffer buffer;

@@ -1,5 +1,5 @@
-// The copy of a resident matrix on another device than its own: made for the
-// first job that needs it there, kept for later ones.
+// The copy of a resident matrix on a device other than its own. It is made for the first
+// job that needs it there, and kept for later ones.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace gemmd {
 
-// Thread-safe; always held by a shared_ptr, which the copy under way keeps. Its
-// memory may be read once Await has said OK, and never before.
+// Thread-safe. Always held by a shared_ptr, which the copy under way keeps. Its memory
+// must not be read before Await has reported OK.
 class Replica {
  public:
   virtual ~Replica() = default;
@@ -20,12 +20,11 @@ class Replica {
   virtual const std::shared_ptr<MatrixMemory>& memory() const = 0;
   virtual CopyRoute route() const = 0;
 
-  // Calls `done` once the copy has ended, with how: at once where it has. The
-  // first caller's call begins the copy.
+  // Calls `done` with the outcome once the copy has ended, or at once if it has. The first
+  // call starts the copy.
   virtual void Await(absl::AnyInvocable<void(absl::Status)> done) = 0;
-  // Nobody waits any more: ends a copy that is not complete with CANCELLED.
-  // What the devices still work on keeps its memory until they have let go of
-  // it.
+  // Ends a copy that is not complete with CANCELLED, because nobody waits any more. Memory
+  // that the devices still use is kept until they no longer do.
   virtual void Abort() = 0;
 
   virtual bool complete() const = 0;

@@ -1,5 +1,5 @@
-// The resident matrices and their replicas: names, ids, quotas, times to live, and who
-// uses what.
+// The resident matrices and their replicas: names, ids, quotas, times to live, and use
+// counts.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ namespace gemmd {
 
 class MatrixStore;
 
-// Room in the store for a matrix that is still being made: its bytes, its place
-// in the count, its id and its name; for a replica the bytes alone. Gives all of it
-// back on destruction unless the matrix was added. Empty when moved from.
+// Room in the store for a matrix that is still being made: its bytes, its place in the
+// count, its id and its name; for a replica only the bytes. Returns all of it on
+// destruction, unless the matrix was added. Empty when moved from.
 class StoreReservation {
  public:
   StoreReservation() = default;
@@ -48,8 +48,8 @@ class StoreReservation {
   KeepSpec keep_;
 };
 
-// A replica in the store. It stays when its last user has gone, until its memory is
-// wanted for something else, or until its matrix goes.
+// A replica in the store. Without users it is idle, and stays until its memory is needed
+// or its matrix is deleted.
 struct ResidentReplica {
   std::shared_ptr<Replica> replica;
   size_t device_index = 0;
@@ -57,7 +57,7 @@ struct ResidentReplica {
   // Guarded by the store's lock.
   StoreReservation room;
   int in_use = 0;
-  uint64_t idle_since = 0;  // its key among the idle ones of its device; 0: not idle
+  uint64_t idle_since = 0;  // its key in DeviceShare::idle; 0: not idle
 };
 
 // A resident matrix. `memory` and `shape` never change.
@@ -65,14 +65,14 @@ struct ResidentMatrix {
   std::shared_ptr<MatrixMemory> memory;
   MatrixRecord record;  // but for in_use and expires
   std::optional<absl::Duration> ttl;
-  StoreReservation room;  // the quota is held as long as the memory is
+  StoreReservation room;  // holds the quota as long as the memory
   // Guarded by the store's lock.
   int in_use = 0;
   absl::Time last_used;
   std::map<size_t, std::shared_ptr<ResidentReplica>> replicas;  // by device
 };
 
-// Use of a matrix: while held, the matrix stays in memory and does not expire.
+// Use of a matrix. While held, the matrix stays in memory and does not expire.
 class MatrixPin {
  public:
   MatrixPin() = default;
@@ -93,8 +93,8 @@ class MatrixPin {
   std::shared_ptr<ResidentMatrix> matrix_;
 };
 
-// Use of a matrix's replica: while held, the replica stays in memory. One that is not
-// complete when its last user lets go of it is given up. Empty when moved from.
+// Use of a matrix's replica. While held, the replica stays in memory. A replica that is
+// not complete when its last pin is released is abandoned. Empty when moved from.
 class ReplicaPin {
  public:
   ReplicaPin() = default;
@@ -103,7 +103,7 @@ class ReplicaPin {
   ~ReplicaPin() { Reset(); }
   explicit operator bool() const { return held_ != nullptr; }
   const std::shared_ptr<Replica>& replica() const { return held_->replica; }
-  // Whether it was there already, or on its way, for somebody else.
+  // Whether it already existed, complete or under way.
   bool reused() const { return reused_; }
 
  private:
@@ -126,43 +126,44 @@ class MatrixStore {
   MatrixStore(size_t device_count, uint64_t quota_bytes, int max_matrices, Timer& timer);
   ~MatrixStore();
 
-  // RESOURCE_EXHAUSTED past the quota or the count; ALREADY_EXISTS where the
-  // name is taken, or promised to another matrix under way. Idle replicas of the
-  // device make way, those first that were not used for the longest time.
+  // RESOURCE_EXHAUSTED past the quota or the count. ALREADY_EXISTS if another matrix has
+  // the name, or has reserved it. Drops idle replicas of the device if there is no room,
+  // the least recently used first.
   absl::StatusOr<StoreReservation> Reserve(size_t device_index, uint64_t bytes,
                                            const KeepSpec& keep);
-  // From here on the matrix can be named, unless it was deleted meanwhile.
+  // Adds the matrix, unless it was deleted meanwhile. From here on requests can refer to
+  // it.
   MatrixRecord Add(StoreReservation room, std::shared_ptr<MatrixMemory> memory);
 
-  // NOT_FOUND for a matrix that is not there, or was deleted.
+  // NOT_FOUND for a matrix that does not exist or was deleted.
   absl::StatusOr<MatrixPin> Pin(const MatrixKey& key);
-  // Of a matrix that is still on its way under the name, the name is taken back
-  // and the matrix let go as soon as it is added; the record has only id and name.
+  // Deletes a matrix. If the name is only reserved by a matrix that is still being made,
+  // frees the name; that matrix is dropped when it is added, and the record has only its
+  // id and name. NOT_FOUND.
   absl::StatusOr<MatrixRecord> Delete(const MatrixKey& key);
-  // Forgets a matrix that `pin` still holds; does nothing where it is gone.
+  // Deletes the matrix of `pin`. Does nothing if it was deleted before.
   void Forget(const MatrixPin& pin);
   MatrixPage List(absl::string_view name_prefix, int page_size, absl::string_view page_token);
 
-  // The replica of the matrix on the device; empty where there is none that serves.
+  // The replica of the matrix on the device; empty if there is no usable one.
   ReplicaPin PinReplica(const MatrixPin& pin, size_t device_index);
   // Whether PinReplica would find one.
   bool HasReplica(const MatrixPin& pin, size_t device_index) const;
   absl::StatusOr<StoreReservation> ReserveReplica(size_t device_index, uint64_t bytes);
-  // Takes the replica in. Where another one has come first that one is pinned.
+  // Adds and pins the replica. If another one was added before, pins that one.
   ReplicaPin AddReplica(const MatrixPin& pin, StoreReservation room,
                         std::shared_ptr<Replica> replica);
-  // Lets go of the device's idle replica that was not used for the longest time; false
-  // where there is none.
+  // Drops the least recently used idle replica of the device; false if there is none.
   bool DropIdleReplica(size_t device_index);
 
-  // The device that holds the most bytes of matrices whose names have the same folder,
-  // what comes before the last '/'; nullopt where the name has none, or no device.
+  // The device that holds the most bytes of matrices in the folder of `name`, which is the
+  // name up to its last '/'. Nullopt if the name has no folder, or no device holds any.
   std::optional<size_t> DeviceOfFolder(absl::string_view name) const;
 
   MatrixRecord Record(const MatrixPin& pin) const;
   int count() const;
   uint64_t used_bytes(size_t device_index) const;
-  // Of that: replicas that make way where room is needed.
+  // The part of used_bytes that idle replicas take, which are dropped if room is needed.
   uint64_t idle_replica_bytes(size_t device_index) const;
   ReplicaStats replica_stats(size_t device_index) const;
   uint64_t quota_bytes() const { return quota_bytes_; }
@@ -173,8 +174,8 @@ class MatrixStore {
   friend class MatrixPin;
   friend class ReplicaPin;
   using Matrices = std::map<std::string, std::shared_ptr<ResidentMatrix>>;
-  // What was taken out under the lock. Destroyed without it, as it may be the last
-  // owner of memory and room: so declared before the lock.
+  // What was removed under the lock. It may be the last owner of memory and room, so it
+  // must be destroyed without the lock: declare it before the lock.
   struct Dropped {
     std::shared_ptr<ResidentMatrix> matrix;
     std::vector<std::shared_ptr<ResidentReplica>> replicas;
@@ -186,15 +187,15 @@ class MatrixStore {
   };
   struct DeviceShare {
     uint64_t used_bytes = 0;
-    uint64_t idle_bytes = 0;                   // of those
-    std::map<uint64_t, ResidentMatrix*> idle;  // whose replica here, the oldest first
+    uint64_t idle_bytes = 0;                   // of used_bytes
+    std::map<uint64_t, ResidentMatrix*> idle;  // with an idle replica here, oldest first
     ReplicaStats replicas;
   };
 
   absl::StatusOr<Matrices::iterator> Find(const MatrixKey& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Dropped Erase(Matrices::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes the quota hold `bytes` more, or says why it cannot.
+  // Makes room for `bytes` in the quota, or returns why it cannot.
   absl::Status MakeRoom(size_t device_index, uint64_t bytes, Dropped& dropped)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOldestIdle(size_t device_index, Dropped& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

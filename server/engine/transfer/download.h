@@ -1,4 +1,4 @@
-// A resident matrix on its way to a caller, as the engine takes it, and the handle to one call.
+// The specification of a download of a resident matrix, and the handle to it.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// Bytes on their way into a matrix: from received slices into staging memory,
-// the one host copy, and from there to the device while later bytes are still
-// on the wire.
+// The payload upload: copies received bytes from gRPC's slices into staging memory (the
+// only host copy), and from there to the device, while later bytes are still on the
+// wire.
 #pragma once
 
 #include <cstdint>
@@ -17,36 +17,36 @@
 
 namespace gemmd {
 
-// Checks that a piece [offset, offset + bytes) follows on `next` and stays
-// before `end`; `what` names the operand in the sentence.
+// OK, or INVALID_ARGUMENT unless the piece [offset, offset + bytes) starts at `next` and
+// ends at `end` or before. `what` names the operand in the error.
 absl::Status CheckNextBytes(absl::string_view what, uint64_t offset, uint64_t bytes, uint64_t next,
                             uint64_t end);
 
 // Copies all of `from` to `to`.
 void CopyCord(const absl::Cord& from, std::byte* to);
 
-// Fills bytes [begin, end) of a matrix's dense form. Thread-safe; always held by
-// a shared_ptr, which pieces under way keep.
+// Fills bytes [begin, end) of a matrix's dense form. Thread-safe. Always held by a
+// shared_ptr, which pieces under way keep.
 class PayloadUpload : public std::enable_shared_from_this<PayloadUpload> {
  public:
-  // `on_enqueued` is called once: OK when the copy of the last byte was
-  // enqueued on the device's upload stream, or the first error. Never after
-  // Abort. `what` names the operand in errors.
+  // `on_enqueued` is called once, but not after Abort: with OK when the copy of the last
+  // byte was enqueued on the device's upload stream, or with the first error. `what` names
+  // the operand in errors.
   PayloadUpload(std::string what, std::shared_ptr<MatrixMemory> target, uint64_t begin,
                 uint64_t end, Workers& workers, absl::AnyInvocable<void(absl::Status)> on_enqueued);
 
-  // INVALID_ARGUMENT for bytes out of order or past the end; those are dropped.
-  // `consumed` is called in either case.
+  // INVALID_ARGUMENT for bytes out of order or past the end, which are dropped.
+  // `consumed` is called in any case.
   absl::Status Append(uint64_t offset, absl::Cord bytes, absl::AnyInvocable<void()> consumed);
 
-  // OK, or INVALID_ARGUMENT where bytes are missing.
+  // OK, or INVALID_ARGUMENT if bytes are missing.
   absl::Status CheckComplete() const;
 
-  // Pieces not yet copied are dropped, and the target let go.
+  // Drops pieces not yet copied, and releases the target.
   void Abort();
 
-  // Recorded before the first copy and after the last; valid once on_enqueued
-  // was called with OK.
+  // Recorded before the first copy and after the last one. Valid once on_enqueued was
+  // called with OK.
   const Event& first_copy() const { return *first_copy_; }
   const Event& last_copy() const { return *last_copy_; }
 

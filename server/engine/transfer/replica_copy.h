@@ -1,5 +1,5 @@
-// Fills a replica: piece by piece, straight from device to device where the two can,
-// else through the source's download staging.
+// Fills a replica in pieces: directly from device to device if the two can, else through
+// the source's download staging.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@
 
 namespace gemmd {
 
-// The matrix's replica on a device other than its own: one that is there, else a new
-// one, which the first Await begins to fill. RESOURCE_EXHAUSTED where the device or
-// its part of the store has no room, UNAVAILABLE when draining.
+// The matrix's replica on a device other than its own. If there is none, makes a new
+// one; its first Await starts the copy. RESOURCE_EXHAUSTED if the device or its part of
+// the store has no room, UNAVAILABLE when draining.
 absl::StatusOr<ReplicaPin> PinReplica(EngineCore& core, const MatrixPin& pin, size_t device_index);
 
 class ReplicaCopy final : public Replica, public std::enable_shared_from_this<ReplicaCopy> {
  public:
-  // Both memories have one shape and lie on different devices; the content of
-  // `from` is complete. `ticket` keeps the engine until the copy has ended and both
-  // devices have let go of it.
+  // Both memories have the same shape and lie on different devices. The content of `from`
+  // is complete. `ticket` keeps the engine alive until the copy has ended and both devices
+  // no longer use it.
   ReplicaCopy(std::shared_ptr<MatrixMemory> from, std::shared_ptr<MatrixMemory> to,
               AdmissionTicket ticket);
 

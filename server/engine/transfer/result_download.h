@@ -1,5 +1,5 @@
-// Bytes on their way out of a matrix: from the device into staging blocks, and
-// in those, uncopied, to whoever sends them.
+// The result download: copies a matrix's bytes from the device into staging blocks, and
+// passes those to the sender without another copy.
 #pragma once
 
 #include <cstdint>
@@ -16,36 +16,36 @@
 namespace gemmd {
 
 struct DownloadTimes {
-  absl::Duration device_to_host;  // first copy begun to last one done
-  absl::Duration send;            // first piece handed over to last one let go
+  absl::Duration device_to_host;  // from the start of the first copy to the end of the last
+  absl::Duration send;            // from the first piece handed over to the last one released
 };
 
-// Streams bytes [begin, end) of a matrix's dense form, at most kWindow blocks
-// ahead of the receiver. Thread-safe; always held by a shared_ptr.
+// Streams bytes [begin, end) of a matrix's dense form, at most kWindow blocks ahead of
+// the receiver. Thread-safe. Always held by a shared_ptr.
 class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
  public:
   static constexpr int kWindow = 8;
 
   // The staging blocks count as held by `receiver`. `on_piece` gets the pieces in order, one call
-  // at a time. `on_end` is called once: OK when the last piece was let go, or the first error.
-  // Neither is called after Abort, but for a call under way.
+  // at a time. `on_end` is called once: with OK when the last piece was released, or with the first
+  // error. Neither is called after Abort, except for a call under way.
   ResultDownload(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_t end,
                  ReceiverId receiver, absl::AnyInvocable<void(ResultPiece)> on_piece,
                  absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> on_end);
 
-  // The matrix's content must be complete on the device. Once.
+  // Starts the download. The matrix must be complete on the device. Call once.
   void Start();
-  // Hands over a range that the caller has copied to staging memory itself, all
-  // of [begin, end) in one block. In place of Start.
+  // Instead of Start: passes on a range that the caller has already copied to staging
+  // memory, all of [begin, end) in one block.
   void StartStaged(StagingBlock block, absl::Duration device_to_host);
 
-  // Copies under way finish; their pieces are dropped and the source let go.
+  // Drops the pieces of copies under way when they finish, and then releases the source.
   void Abort();
 
  private:
-  // What is of the device. Held by the copies under way, and let go before the end
-  // is told: afterwards the device may be no more, though a receiver still holds a
-  // piece.
+  // The objects that belong to the device. Held by the copies under way, and released
+  // before on_end is called: after that the device may be destroyed while a receiver still
+  // holds a piece.
   struct Source {
     std::shared_ptr<MatrixMemory> matrix;
     EventPtr first_copy;

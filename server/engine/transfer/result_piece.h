@@ -1,4 +1,4 @@
-// Bytes of a matrix on their way to a caller.
+// Bytes of a matrix, downloaded for a caller.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace gemmd {
 
-// A piece of a result in pinned memory. Holding it holds a staging block.
+// A piece of a result in pinned memory. It keeps a staging block in use.
 struct ResultPiece {
   uint64_t offset = 0;
   absl::Span<const std::byte> bytes;

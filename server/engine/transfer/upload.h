@@ -1,4 +1,4 @@
-// A matrix on its way into the store, as the engine takes it, and the handle to one call.
+// The specification of an upload into the store, and the handle to one call of it.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,12 @@ struct UploadResult {
   absl::Duration elapsed;
 };
 
-// Told once how an upload ended, from any thread, maybe from inside a call.
+// Called once at the end of an upload, from any thread, maybe from inside a call.
 using UploadDone = absl::AnyInvocable<void(absl::StatusOr<UploadResult>)>;
 
-// One PutMatrix call's bytes. Thread-safe. Same rules as Job, but the bytes count
-// as landed once they are on the device and EndOfPayload was called: so a call
-// that brings more than it said leaves no matrix behind.
+// The upload of one PutMatrix call. Thread-safe. Same rules as Job, except that it is
+// complete only once its bytes are on the device and EndOfPayload was called. So a call
+// that sends more bytes than announced leaves no matrix behind.
 class Upload {
  public:
   virtual ~Upload() = default;

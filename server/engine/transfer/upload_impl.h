@@ -1,4 +1,4 @@
-// Matrices on their way into the store: whole, or split over several calls.
+// Uploads of matrices to the store, by one call or split over several.
 #pragma once
 
 #include <cstdint>
@@ -21,37 +21,36 @@ namespace gemmd {
 
 class UploadImpl;
 
-// What tells uploads apart: the upload_id of a split one, a number of its own for
-// one that a single call brings.
+// Identifies an upload: by its upload_id if it is split, else by a unique number.
 using UploadKey = std::pair<std::string, uint64_t>;
 
-// One matrix being uploaded, by one call or by several that share an upload_id.
-// Thread-safe; held by its calls and by the UploadGroups.
+// One matrix being uploaded, by one call or by several with the same upload_id.
+// Thread-safe. Held by its calls and by UploadGroups.
 class UploadGroup {
  public:
   UploadGroup(EngineCore& core, const UploadSpec& spec, UploadKey key,
               std::shared_ptr<MatrixMemory> memory, StoreReservation room);
 
-  // A further call's range. INVALID_ARGUMENT where the call disagrees with the
+  // Claims the range of a further call. INVALID_ARGUMENT if the call differs from the
   // first one, or its range overlaps another's.
   absl::Status Join(const UploadSpec& spec, ByteSpan range);
-  // From here on Fail ends `member`, too. ABORTED where another call has failed
-  // since the call joined, so that Fail does not know of it.
+  // From here on Fail ends `member`, too. ABORTED if another call has failed since this
+  // one joined.
   absl::Status AddMember(std::weak_ptr<UploadImpl> member);
 
-  // A range is on the device. The one that completes the matrix adds it to the
-  // store. ABORTED where another call has failed.
+  // Called when a range is on the device. The last range adds the matrix to the store.
+  // ABORTED if another call has failed.
   absl::StatusOr<UploadResult> Land(ByteSpan range);
-  // Lets the memory go, and ends the calls: with ABORTED for one's failure, or
-  // all with `why`.
+  // Release the memory and end the calls. Fail: one call has failed with `why`, and the
+  // others end with ABORTED. Expire: all end with `why`.
   void Fail(const absl::Status& why);
   void Expire(const absl::Status& why);
 
-  // Bytes that a call received, and that were copied or dropped since.
+  // Count bytes that a call received, and bytes that were then copied or dropped.
   void Received(uint64_t bytes);
   void Consumed(uint64_t bytes);
-  // Since when the clients have owed the next byte: now, while the server has yet
-  // to take bytes that it received.
+  // Since when the server has waited for the clients' next byte. Now, if the server has
+  // yet to take received bytes.
   absl::Time idle_since();
   std::shared_ptr<MatrixMemory> memory();
   size_t device_index() const { return device_index_; }
@@ -73,13 +72,13 @@ class UploadGroup {
   std::vector<std::weak_ptr<UploadImpl>> members_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The uploads under way that clients bring bytes for. Each holds a place in the
-// store, which bounds them, and ends where no byte comes. Thread-safe.
+// The uploads under way whose bytes clients send. Each holds a place in the store, which
+// bounds their number, and ends when no byte arrives for --upload-timeout. Thread-safe.
 class UploadGroups {
  public:
   explicit UploadGroups(EngineCore& core) : core_(core) {}
 
-  // The group that the call belongs to, with its range claimed.
+  // Returns the group of the call, with the call's range claimed.
   absl::StatusOr<std::shared_ptr<UploadGroup>> Join(const UploadSpec& spec, ByteSpan range);
   void Remove(const UploadKey& key, const UploadGroup* group);
 
@@ -100,8 +99,8 @@ class UploadGroups {
   std::map<UploadKey, Entry> by_key_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One PutMatrix call: its bytes go over the upload stream as they come, or its
-// elements are drawn on a compute stream once the scheduler has given it one.
+// One PutMatrix call. Its bytes are copied on the upload stream as they arrive, or its
+// elements are generated on a compute stream once the scheduler has assigned one.
 class UploadImpl final : public Upload,
                          public Cancellable,
                          public Runnable,
@@ -121,7 +120,7 @@ class UploadImpl final : public Upload,
   void Run(StreamLease stream) override;
 
  private:
-  // Null once the call or its group has ended.
+  // The target memory; null once the call or its group has ended.
   std::shared_ptr<MatrixMemory> Target();
   void OnCopied();
   void NotifyLanded();

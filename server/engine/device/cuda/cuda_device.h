@@ -1,5 +1,5 @@
-// A CUDA device: one allocation of its memory, a pool of streams, one thread
-// that sees their work end.
+// A CUDA device: one allocation of its memory, a pool of streams, and one completion
+// thread.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ namespace gemmd {
 
 class CudaDevice final : public Device {
  public:
-  // INTERNAL for a failure of the runtime, RESOURCE_EXHAUSTED where the memory
-  // cannot be had. `options` are ones that CheckDeviceOptions accepts.
+  // INTERNAL for a failure of the runtime, RESOURCE_EXHAUSTED if there is not enough
+  // memory. CheckDeviceOptions must accept `options`.
   static absl::StatusOr<std::unique_ptr<Device>> Create(int index, const EngineOptions& options);
   // Waits for pending work and its callbacks.
   ~CudaDevice() override;
@@ -38,7 +38,7 @@ class CudaDevice final : public Device {
   int64_t driver_allocations() const override { return cuda_memory_.driver_allocations(); }
 
  private:
-  // Asks CUDA whether marks, which are events, were reached.
+  // Queries whether marks, which are CUDA events, were reached.
   class Probe final : public CompletionProbe {
    public:
     explicit Probe(CudaDevice& device) : device_(device) {}

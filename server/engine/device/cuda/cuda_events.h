@@ -1,4 +1,4 @@
-// CUDA events, pooled.
+// A pool of CUDA events.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,10 +13,10 @@
 
 namespace gemmd {
 
-// Creates an event where none is free. Thread-safe. Outlives its events.
+// Creates an event if none is free. Thread-safe. Must outlive its events.
 class CudaEventPool {
  public:
-  // `flags` as cudaEventCreateWithFlags takes them; `health` outlives this.
+  // `flags` as in cudaEventCreateWithFlags. `health` must outlive this.
   CudaEventPool(int device, unsigned flags, CudaHealth& health)
       : device_(device), flags_(flags), health_(health) {}
   ~CudaEventPool();
@@ -35,7 +35,7 @@ class CudaEventPool {
 // An event of a CudaDevice.
 class CudaEvent final : public Event {
  public:
-  // `handle` is an error where no event could be created: Record() returns it.
+  // `handle` is an error if no event could be created; Record() returns it.
   explicit CudaEvent(absl::StatusOr<cudaEvent_t> handle) : handle_(std::move(handle)) {}
 
   const absl::StatusOr<cudaEvent_t>& handle() const { return handle_; }

@@ -1,4 +1,4 @@
-// Every piece of memory that the server takes from the CUDA driver or pins.
+// All memory that the server takes from the CUDA driver or pins.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 namespace gemmd {
 
 // The memory of one device and its staging. No other file calls cudaMalloc,
-// cudaHostAlloc or their counterparts, so that what this counts is all there
-// is; the handles of gemm/libraries.h take theirs when they are created.
+// cudaHostAlloc or their counterparts, so this counts all driver allocations, except
+// those that the handles of gemm/libraries.h make when they are created.
 class CudaMemory {
  public:
   struct Available {
@@ -21,20 +21,20 @@ class CudaMemory {
     size_t total_bytes = 0;
   };
 
-  // `health` outlives this.
+  // `health` must outlive this.
   CudaMemory(int device, CudaHealth& health) : device_(device), health_(health) {}
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
   ~CudaMemory();
 
-  // Stay until destruction. RESOURCE_EXHAUSTED with the bytes asked for and
-  // free where they cannot be had. Not thread-safe.
+  // The memory is freed at destruction. RESOURCE_EXHAUSTED, with the bytes requested and
+  // free, if there is not enough. Not thread-safe.
   absl::StatusOr<std::byte*> AllocateDevice(size_t bytes);
   absl::StatusOr<std::byte*> AllocatePinned(size_t bytes);
 
   absl::StatusOr<Available> Query();
 
-  // Allocations, frees and pinnings so far. Events and streams are none.
+  // Allocations, frees and pinnings so far, without events and streams.
   int64_t driver_allocations() const { return count_.load(std::memory_order_relaxed); }
 
  private:

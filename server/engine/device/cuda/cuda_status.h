@@ -1,4 +1,4 @@
-// CUDA's errors as ours, and whether a device is still there.
+// Converts CUDA errors to statuses, and tracks whether a device is lost.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,15 +12,15 @@
 
 namespace gemmd {
 
-// Makes CUDA device `index` the calling thread's. Costs nothing where it is.
+// Makes CUDA device `index` current on the calling thread. Free if it already is.
 // Nothing else in this process may call cudaSetDevice.
 void UseCudaDevice(int index);
 
 // "cudaErrorInvalidValue: invalid argument".
 std::string CudaErrorText(cudaError_t error);
 
-// Whether the device can no longer be used by this process once a call has
-// returned `error`, as its documentation says.
+// Whether, by CUDA's documentation, this process can no longer use the device after a
+// call has returned `error`.
 bool LosesDevice(cudaError_t error);
 
 // The health of one device. Once lost it stays lost. Thread-safe.
@@ -33,10 +33,10 @@ class CudaHealth {
   // OK, or UNAVAILABLE with the error that lost the device.
   absl::Status status() const;
 
-  // The result of `call` as a status: INTERNAL where the device goes on, else
-  // status() once the loss is noted.
+  // The result of `call` as a status. An error that does not lose the device: INTERNAL.
+  // Any other records the loss and returns status().
   absl::Status Check(cudaError_t result, absl::string_view call);
-  // Notes the loss of the device through `error` and returns status().
+  // Records the loss of the device by `error` and returns status().
   absl::Status Lose(cudaError_t error);
 
  private:

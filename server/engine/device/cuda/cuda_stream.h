@@ -16,7 +16,7 @@
 
 namespace gemmd {
 
-// What the streams of one device share. All of it outlives them.
+// What the streams of one device share. All of it must outlive them.
 struct CudaStreamContext {
   int device = 0;
   CudaHealth* health = nullptr;
@@ -26,7 +26,8 @@ struct CudaStreamContext {
 
 class CudaStream final : public Stream {
  public:
-  // `channel` is the poller's. `with_libraries`: can launch kernels.
+  // `channel`: this stream's channel of the poller. `with_libraries`: it can launch
+  // kernels.
   static absl::StatusOr<std::unique_ptr<CudaStream>> Create(const CudaStreamContext& context,
                                                             int channel, bool with_libraries);
   // Waits for the work enqueued so far.
@@ -54,14 +55,14 @@ class CudaStream final : public Stream {
   // Makes the device current; UNAVAILABLE where it is lost.
   absl::Status Begin() const;
   absl::Status CheckComputes() const;
-  // What the kernel library said of work it enqueued, or the loss of the device.
+  // The kernel library's status of work that it enqueued, or the loss of the device.
   absl::Status FromKernels(absl::Status status) const;
 
   const CudaStreamContext context_;
   const int channel_;
   const cudaStream_t stream_;
   std::shared_ptr<gemm::Libraries> libraries_;
-  // Marks reach the poller in the order they were recorded in.
+  // Held so that marks reach the poller in the order in which they were recorded.
   Mutex notify_mutex_;
 };
 

@@ -1,4 +1,4 @@
-// The host as a device: threads for streams, ordinary memory for the device's.
+// The host as a device: its streams are threads, its device memory is host memory.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ namespace gemmd {
 
 class HostDevice final : public Device {
  public:
-  // RESOURCE_EXHAUSTED where the memory cannot be had. `options` are ones that
-  // CheckDeviceOptions accepts.
+  // RESOURCE_EXHAUSTED if there is not enough memory. CheckDeviceOptions must accept
+  // `options`.
   static absl::StatusOr<std::unique_ptr<Device>> Create(int index, const EngineOptions& options);
   // Waits for the work enqueued so far.
   ~HostDevice() override;
@@ -25,7 +25,7 @@ class HostDevice final : public Device {
   EventPtr AcquireEvent() override;
   absl::Duration Elapsed(const Event& from, const Event& to) override;
   absl::Status Health() const override { return absl::OkStatus(); }
-  // The mappings made at start.
+  // The number of mappings made at start.
   int64_t driver_allocations() const override { return static_cast<int64_t>(mappings_.size()); }
 
  private:
@@ -39,8 +39,8 @@ class HostDevice final : public Device {
   std::vector<std::unique_ptr<HostEvent>> events_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Gives each stream of the devices, all of which may compute at once, its part of the
-// cores, where kernels use threads of their own. For the whole process.
+// Divides the cores among all streams of the devices, which may compute at once, for
+// kernels that use threads of their own. Applies to the whole process.
 void ShareHostCores(int devices, const EngineOptions& options);
 
 }  // namespace gemmd

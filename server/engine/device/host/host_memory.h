@@ -1,4 +1,4 @@
-// Memory mapped for the host device: its pages cost nothing until touched.
+// Memory mapped for the host device. Pages are not allocated until they are touched.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace gemmd {
 // Page-aligned and zeroed. Unmapped on destruction; empty when moved from.
 class HostMapping {
  public:
-  // RESOURCE_EXHAUSTED with the bytes asked for and why not.
+  // RESOURCE_EXHAUSTED names the bytes requested and the reason.
   static absl::StatusOr<HostMapping> Create(size_t bytes);
 
   HostMapping(HostMapping&& other) noexcept { *this = std::move(other); }

@@ -1,4 +1,4 @@
-// A stream of the host device: a thread that runs what was enqueued, in order.
+// A stream of the host device: a thread that runs enqueued work in order.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace gemmd {
 
-// One Record() of an event: reached once its stream has come to it.
+// One Record() of an event.
 class HostMark {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,7 +24,7 @@ class HostMark {
   void Reach();
   void AwaitReached();
   bool reached() const;
-  // When it was reached; meaningless before.
+  // When the stream reached it. Undefined before.
   Clock::time_point time() const;
 
  private:
@@ -34,11 +34,11 @@ class HostMark {
   Clock::time_point time_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Refers to the latest Record(). A Wait() holds on to the mark it found, so a
-// later Record() of the same event does not move it.
+// Refers to the latest Record(). A Wait() keeps the mark that it found, so a later
+// Record() of the same event does not change what it waits for.
 class HostEvent final : public Event {
  public:
-  // Null where never recorded.
+  // Null if never recorded.
   std::shared_ptr<HostMark> mark() const {
     MutexLock lock(mutex_);
     return mark_;
@@ -55,12 +55,12 @@ class HostEvent final : public Event {
 
 class HostStream final : public Stream {
  public:
-  // What a stream may be asked for: see Stream.
+  // What a stream is for: see Stream.
   enum class Use : uint8_t { kCopies, kCompute };
 
-  // `completions` outlives the stream.
+  // `completions` must outlive the stream.
   HostStream(const std::string& thread_name, Use use, CompletionQueue& completions);
-  // Runs what was enqueued, then ends the thread.
+  // Runs all enqueued work, then ends the thread.
   ~HostStream() override;
 
   absl::Status Upload(const std::byte* staging, const Pitched& to, size_t offset,
@@ -82,7 +82,7 @@ class HostStream final : public Stream {
   void Enqueue(Work work);
   void Run();
   absl::Status CheckComputes() const;
-  // On the stream's thread.
+  // Called on the stream's thread.
   void Remember(absl::Status status) { first_error_.Update(std::move(status)); }
 
   const Use use_;
