@@ -10,7 +10,7 @@
 #include "kernels/core/tile_grid.h"
 #include "kernels/grouped/kernel.cuh"
 #include "kernels/grouped/name.h"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 
@@ -51,11 +51,11 @@ absl::Status LaunchGrouped(const Launch& launch) {
   constexpr GroupedConfig kConfig = Variant::kConfig;
   const absl::Status allowed = AllowSharedMemory<GroupedKernel<Variant>>(kConfig.shared_bytes());
   if (!allowed.ok()) return allowed;
-  const absl::StatusOr<Staged> staged =
-      StageOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b()});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
+  const absl::StatusOr<TransposedProduct> transposed =
+      TransposeOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b()});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
   const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m, kConfig.tile_n);
   if (!grid.ok()) return grid.status();
   const GroupedArguments arguments{
@@ -95,7 +95,7 @@ constexpr auto MakeGroupedRows() {
         .shared_memory_bytes = static_cast<size_t>(kConfig.shared_bytes()),
         .params = kGroupedParams,
         .auto_rank = 50,
-        .workspace_bytes = StagedBytesFor<false, kConfig.trans_b()>,
+        .workspace_bytes = TransposeScratchBytesFor<false, kConfig.trans_b()>,
         .launch = LaunchGrouped<Variant>,
     };
   });

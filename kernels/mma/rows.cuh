@@ -11,7 +11,7 @@
 #include "kernels/core/tile_bands.h"
 #include "kernels/core/tile_grid.h"
 #include "kernels/mma/kernel.cuh"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm::mma {
 
@@ -38,11 +38,11 @@ absl::Status LaunchMma(const Launch& launch) {
   constexpr int kDynamicBytes = kConfig.dynamic_shared ? kConfig.shared_bytes() : 0;
   const absl::Status allowed = AllowSharedMemory<MmaKernel<Variant>>(kDynamicBytes);
   if (!allowed.ok()) return allowed;
-  const absl::StatusOr<Staged> staged =
-      StageOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
+  const absl::StatusOr<TransposedProduct> transposed =
+      TransposeOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
   const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m(), kConfig.tile_n());
   if (!grid.ok()) return grid.status();
   constexpr int64_t kElementBytes = SizeOf(DType::kF16);
@@ -87,7 +87,7 @@ constexpr auto MakeTableRows() {
         .shared_memory_bytes = kConfig.shared_bytes(),
         .params = kBandParams,
         .auto_rank = 40,
-        .workspace_bytes = StagedBytesFor<false, kConfig.trans_b>,
+        .workspace_bytes = TransposeScratchBytesFor<false, kConfig.trans_b>,
         .launch = LaunchMma<TableVariant<Table, index>>,
     };
   });

@@ -100,7 +100,7 @@ constexpr auto kSlicedK = MakeRows<std::size(sliced_k::kTable)>([](auto index) {
       .threads = kConfig.threads(),
       .shared_memory_bytes = 2 * SizeOf(kConfig.type) * size_t{kConfig.threads()},
       .auto_rank = 11,
-      .workspace_bytes = StagedBytesFor<false, false>,
+      .workspace_bytes = TransposeScratchBytesFor<false, false>,
       .launch = LaunchSlicedK<sliced_k::Variant<index>>,
   };
 });

@@ -9,7 +9,7 @@
 #include "kernels/core/tile_grid.h"
 #include "kernels/epilogue/epilogue.cuh"
 #include "kernels/numeric/multiply_add.cuh"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 
@@ -56,10 +56,10 @@ absl::Status LaunchSlicedK(const Launch& launch) {
   using Element = typename Variant::Operand::Type;
   const absl::StatusOr<TileGrid> grid = MakeTileGrid(launch.problem, kConfig.tile, kConfig.tile);
   if (!grid.ok()) return grid.status();
-  const absl::StatusOr<Staged> staged = StageOperands(launch, {});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
+  const absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, {});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
   SlicedKKernel<Variant><<<grid->blocks(), dim3(kConfig.tile, kConfig.tile), 0, launch.stream>>>(
       static_cast<const Element*>(o.a), o.lda, static_cast<const Element*>(o.b), o.ldb,
       MakeEpilogue<kConfig.type>(p, o), p.m, p.n, p.k, grid->tiles_n);

@@ -194,8 +194,8 @@ class SliceCopy {
       ptx::CpAsync<kABytes>(ptx::SharedAddress(AShared(i, to)), kFull || valid > 0 ? from : inside,
                             kFull ? kABytes : valid);
     } else {
-      if (kFull || count > 0) a_staged_[i].Load(from);
-      if (!kFull && count < kLayout.a_vector()) a_staged_[i].Keep(count);
+      if (kFull || count > 0) a_registers_[i].Load(from);
+      if (!kFull && count < kLayout.a_vector()) a_registers_[i].Keep(count);
     }
   }
   // Vector i of B, all or nothing of it inside k.
@@ -205,9 +205,9 @@ class SliceCopy {
       ptx::CpAsync<kBBytes>(ptx::SharedAddress(BShared(i, to)), kFull || valid ? from : inside,
                             kFull || valid ? kBBytes : 0);
     } else if (kFull || valid) {
-      b_staged_[i].Load(from);
+      b_registers_[i].Load(from);
     } else {
-      b_staged_[i].Keep(0);
+      b_registers_[i].Keep(0);
     }
   }
 
@@ -218,16 +218,16 @@ class SliceCopy {
         if constexpr (kConfig.transposes_a()) {
 #pragma unroll
           for (int x = 0; x < kLayout.a_vector(); ++x) {
-            a_staged_[i].StoreOne(x, AShared(i, to) + Layout().AOffset(0, x));
+            a_registers_[i].StoreOne(x, AShared(i, to) + Layout().AOffset(0, x));
           }
         } else {
-          a_staged_[i].Store(AShared(i, to));
+          a_registers_[i].Store(AShared(i, to));
         }
       }
     }
     if (BShare(threadIdx.x).any) {
 #pragma unroll
-      for (int i = 0; i < kVectorsOfB; ++i) b_staged_[i].Store(BShared(i, to));
+      for (int i = 0; i < kVectorsOfB; ++i) b_registers_[i].Store(BShared(i, to));
     }
   }
 
@@ -236,8 +236,8 @@ class SliceCopy {
   const int64_t ldb_;
   const Element* a_[kRowsOfA];  // in the next slice
   const Element* b_;
-  Words<kABytes> a_staged_[kConfig.async ? 1 : kVectorsOfA];
-  Words<kBBytes> b_staged_[kConfig.async ? 1 : kVectorsOfB];
+  Words<kABytes> a_registers_[kConfig.async ? 1 : kVectorsOfA];
+  Words<kBBytes> b_registers_[kConfig.async ? 1 : kVectorsOfB];
 };
 
 }  // namespace gemm

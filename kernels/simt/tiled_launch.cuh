@@ -6,7 +6,7 @@
 #include "kernels/core/tile_grid.h"
 #include "kernels/simt/tiled.cuh"
 #include "kernels/simt/tiled_variants.h"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 
@@ -20,10 +20,10 @@ absl::Status LaunchTiled(const Launch& launch) {
   const absl::StatusOr<TileGrid> grid =
       MakeTileGrid(launch.problem, kConfig.block_m, kConfig.block_n);
   if (!grid.ok()) return grid.status();
-  const absl::StatusOr<Staged> staged = StageOperands(launch, {});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
+  const absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, {});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
   const TiledOperands<Element> operands{static_cast<const Element*>(o.a),
                                         o.lda,
                                         static_cast<const Element*>(o.b),
@@ -58,7 +58,7 @@ constexpr Kernel TiledKernelRow(const TiledRow& row) {
       .shared_memory_bytes = sizeof(SharedSlice<Variant>) * static_cast<size_t>(config.buffers),
       .params = kBandParams,
       .auto_rank = 20,
-      .workspace_bytes = StagedBytesFor<false, false>,
+      .workspace_bytes = TransposeScratchBytesFor<false, false>,
       .launch = LaunchTiled<Variant>,
   };
 }

@@ -44,8 +44,8 @@ inline constexpr absl::string_view kDouble =
 constexpr int Registers(int block, int block_k, int thread) {
   if (thread == 4) return 80;
   const int threads = block / thread * (block / thread);
-  const int staged = 2 * block * block_k / threads;
-  return staged <= 16 ? 128 : staged <= 32 ? 168 : 255;
+  const int in_flight = 2 * block * block_k / threads;
+  return in_flight <= 16 ? 128 : in_flight <= 32 ? 168 : 255;
 }
 
 constexpr TiledConfig Single(int block, int block_k, int thread) {

@@ -8,7 +8,7 @@
 #include "kernels/core/shared_memory.h"
 #include "kernels/core/tile_bands.h"
 #include "kernels/core/tile_grid.h"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 #include "kernels/wmma/kernel.cuh"
 
 namespace gemm::wmma {
@@ -40,10 +40,10 @@ absl::Status LaunchWmma(const Launch& launch) {
   constexpr int kDynamicBytes = kConfig.dynamic_shared ? kConfig.shared_bytes() : 0;
   const absl::Status allowed = AllowSharedMemory<WmmaKernel<Variant>>(kDynamicBytes);
   if (!allowed.ok()) return allowed;
-  const absl::StatusOr<Staged> staged = StageOperands(launch, {});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
+  const absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, {});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
   const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m(), kConfig.tile_n());
   if (!grid.ok()) return grid.status();
   const int64_t swizzle = kConfig.order == Order::kBanded ? launch.params[0] : 0;
@@ -83,7 +83,7 @@ constexpr auto MakeWmmaRows() {
         .params = kConfig.order == Order::kBanded ? absl::Span<const ParamSpec>(kBandParams)
                                                   : absl::Span<const ParamSpec>(),
         .auto_rank = 30,
-        .workspace_bytes = StagedBytesFor<false, false>,
+        .workspace_bytes = TransposeScratchBytesFor<false, false>,
         .launch = LaunchWmma<Variant<Table, index>>,
     };
   });

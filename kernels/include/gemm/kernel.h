@@ -45,11 +45,11 @@ using LaunchParams = std::array<int64_t, kMaxParams>;
 // thread-safe: whoever owns the stream owns it.
 class Libraries;
 
-// A kernel whose loads do not take an operand as it lies transposes it first,
-// and then records `event`.
-struct StagedMark {
+// Told by a kernel that transposes an operand before its own loads can read it:
+// it records `event` behind the transposes.
+struct TransposeMark {
   CUevent_st* event = nullptr;
-  bool recorded = false;  // whether it did
+  bool recorded = false;  // false: nothing was transposed
 };
 
 struct Launch {
@@ -57,9 +57,9 @@ struct Launch {
   const Operands& operands;
   Workspace workspace;
   LaunchParams params;
-  CUstream_st* stream = nullptr;   // null on the host
-  Libraries* libraries = nullptr;  // null on the host
-  StagedMark* staged = nullptr;    // may be null
+  CUstream_st* stream = nullptr;        // null on the host
+  Libraries* libraries = nullptr;       // null on the host
+  TransposeMark* transposed = nullptr;  // may be null
 };
 
 // CUDA compute capability as major * 10 + minor: 80, 86, 89, 90.
