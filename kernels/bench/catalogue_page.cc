@@ -57,7 +57,7 @@ std::vector<Column> Columns(const CatalogueNotes& notes) {
   std::vector<Column> columns = {
       {"kernel", [](const Kernel& k) { return absl::StrCat("`", k.name, "`"); }},
       {"what it is", [](const Kernel& k) { return std::string(k.summary); }},
-      {"A:B:D:sum", TypesText},
+      {"A:B:D:compute", TypesText},
       {"tile", TileText},
       {"stages", [](const Kernel& k) { return CountText(k.stages); }},
       {"threads", [](const Kernel& k) { return CountText(k.threads); }},

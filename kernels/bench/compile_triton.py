@@ -35,7 +35,7 @@ MOST_SHARED_BYTES = 227 * 1024  # of a thread block on sm_90
 @triton.jit
 def product(a, b, d, m, n, k, lda, ldb, ldd, TILE_M: tl.constexpr, TILE_N: tl.constexpr,
             TILE_K: tl.constexpr, GROUP: tl.constexpr):
-    """D = A B, sums in f32. A tile a program; tiles in groups of GROUP tile rows."""
+    """D = A B, accumulators in f32. A tile a program; tiles in groups of GROUP tile rows."""
     tiles_m = tl.cdiv(m, TILE_M)
     tiles_n = tl.cdiv(n, TILE_N)
     index = tl.program_id(0)
@@ -50,12 +50,12 @@ def product(a, b, d, m, n, k, lda, ldb, ldd, TILE_M: tl.constexpr, TILE_N: tl.co
     ks = tl.arange(0, TILE_K)
     from_a = a + rows[:, None] * lda + ks[None, :]
     from_b = b + ks[:, None] * ldb + cols[None, :]
-    sums = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
+    accumulators = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
     for step in range(0, tl.cdiv(k, TILE_K)):
         left = k - step * TILE_K
         tile_a = tl.load(from_a, mask=ks[None, :] < left, other=0.0)
         tile_b = tl.load(from_b, mask=ks[:, None] < left, other=0.0)
-        sums = tl.dot(tile_a, tile_b, sums)
+        accumulators = tl.dot(tile_a, tile_b, accumulators)
         from_a += TILE_K
         from_b += TILE_K * ldb
 
@@ -63,7 +63,7 @@ def product(a, b, d, m, n, k, lda, ldb, ldd, TILE_M: tl.constexpr, TILE_N: tl.co
     cols = tile_n * TILE_N + tl.arange(0, TILE_N)
     inside = (rows[:, None] < m) & (cols[None, :] < n)
     to = d + rows[:, None] * ldd + cols[None, :]
-    tl.store(to, sums.to(d.dtype.element_ty), mask=inside)
+    tl.store(to, accumulators.to(d.dtype.element_ty), mask=inside)
 
 
 def compile_config(config, dtype):

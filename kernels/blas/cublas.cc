@@ -56,10 +56,10 @@ absl::Status Product(const Launch& launch, const Problem& p, const Operands& o) 
 absl::Status LaunchCublas(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
-  if (NeedsSumsApart(p)) {
-    const SumsApart sums = MakeSumsApart(p, o, launch.workspace);
-    const absl::Status status = Product(launch, sums.problem, sums.operands);
-    return status.ok() ? FinishSumsApart(p, o, sums, launch.stream) : status;
+  if (NeedsAccumulatorScratch(p)) {
+    const AccumulatorProduct accumulators = MakeAccumulatorProduct(p, o, launch.workspace);
+    const absl::Status status = Product(launch, accumulators.problem, accumulators.operands);
+    return status.ok() ? FinishFromAccumulators(p, o, accumulators, launch.stream) : status;
   }
   const absl::Status status = Product(launch, p, o);
   if (!status.ok() || !HasBiasOrActivation(p)) return status;
@@ -75,7 +75,7 @@ constexpr Kernel CublasRow(absl::string_view name, absl::string_view summary,
       .capability = {.min = min_capability},
       .types = types,
       .auto_rank = 80,
-      .workspace_bytes = SumsApartBytes,
+      .workspace_bytes = AccumulatorScratchBytes,
       .launch = LaunchCublas,
   };
 }

@@ -18,7 +18,7 @@ constexpr Kernel CublasLtRow(absl::string_view name, absl::string_view summary,
       .capability = {.min = min_capability},
       .types = types,
       .auto_rank = 90,
-      .workspace_bytes = SumsApartBytes,
+      .workspace_bytes = AccumulatorScratchBytes,
       .launch = LaunchLt,
   };
 }

@@ -41,7 +41,9 @@ Fp8Scratch ScratchFor(const Problem& p) {
       .transposes = Aligned(static_cast<int64_t>(TransposeScratchBytes(p, kLayout))),
       .padded_a = pad_k ? Aligned(p.m * PaddedK(p.k)) : 0,
       .padded_b = pad_k || pad_n ? Aligned(PaddedN(p.n) * PaddedK(p.k)) : 0,
-      .wide = pad_n || NeedsSumsApart(p) ? Aligned(p.m * PitchBytes(PaddedN(p.n), DType::kF32)) : 0,
+      .wide = pad_n || NeedsAccumulatorScratch(p)
+                  ? Aligned(p.m * PitchBytes(PaddedN(p.n), DType::kF32))
+                  : 0,
   };
 }
 
@@ -73,12 +75,15 @@ absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_s
 absl::Status LaunchPaddedN(const Launch& launch) {
   Problem padded = launch.problem;
   padded.n = PaddedN(padded.n);
-  const SumsApart sums = MakeSumsApart(padded, launch.operands, launch.workspace);
-  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(sums.problem, sums.operands);
+  const AccumulatorProduct accumulators =
+      MakeAccumulatorProduct(padded, launch.operands, launch.workspace);
+  const absl::StatusOr<LtPlan*> plan =
+      launch.libraries->PlanFor(accumulators.problem, accumulators.operands);
   if (!plan.ok()) return plan.status();
-  const absl::Status status = RunLtPlan(launch, sums.problem, sums.operands, **plan);
+  const absl::Status status =
+      RunLtPlan(launch, accumulators.problem, accumulators.operands, **plan);
   if (!status.ok()) return status;
-  return FinishSumsApart(launch.problem, launch.operands, sums, launch.stream);
+  return FinishFromAccumulators(launch.problem, launch.operands, accumulators, launch.stream);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Opera
                        LtPlan& plan);
 
 // The launch of a row: the heuristic's first choice that is right (lt_plan.h), with
-// bias and activation in it or behind it. Takes SumsApartBytes of scratch.
+// bias and activation in it or behind it. Takes AccumulatorScratchBytes of scratch.
 absl::Status LaunchLt(const Launch& launch);
 
 }  // namespace gemm

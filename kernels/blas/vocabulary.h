@@ -21,7 +21,7 @@ cudaDataType_t CublasType(DType type);
 cublasComputeType_t CublasCompute(Compute compute);
 
 // The type that cuBLAS takes alpha and beta in. Where it is f16 only alpha 1 and
-// beta 0 are asked for (NeedsSumsApart).
+// beta 0 are asked for (NeedsAccumulatorScratch).
 DType ScaleType(Compute compute);
 
 inline cublasOperation_t CublasOp(bool transposed) {

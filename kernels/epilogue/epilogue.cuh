@@ -1,5 +1,5 @@
-// What follows the sum over k on the GPU: act(alpha * sum + beta * C + bias),
-// rounded to D's type. Every kernel of ours ends in it.
+// The epilogue on the GPU: act(alpha * accumulator + beta * C + bias), rounded to D's
+// type. Every kernel of our own ends in it.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ struct Epilogue {
   BiasAxis bias_axis;
   Activation activation;
 
-  // The value of element (i, j) of D from its sum over k, before rounding.
-  __device__ Scalar Value(Scalar sum, int64_t i, int64_t j) const {
-    Scalar value = alpha * sum;
+  // The value of element (i, j) of D from its accumulator, before rounding.
+  __device__ Scalar Value(Scalar accumulator, int64_t i, int64_t j) const {
+    Scalar value = alpha * accumulator;
     if (beta != Scalar(0)) value += beta * Element::Load(c[i * ldc + j]);
     if (bias_axis == BiasAxis::kColumns) value += Element::Load(bias[j]);
     if (bias_axis == BiasAxis::kRows) value += Element::Load(bias[i]);
@@ -46,11 +46,11 @@ struct Epilogue {
   }
 
   // Writes element (i, j) of D.
-  __device__ void Store(Scalar sum, int64_t i, int64_t j) const {
-    d[i * ldd + j] = Element::Store(Value(sum, i, j));
+  __device__ void Store(Scalar accumulator, int64_t i, int64_t j) const {
+    d[i * ldd + j] = Element::Store(Value(accumulator, i, j));
   }
 
-  // Whether D is alpha times the sums, as in most products. A kernel that stores
+  // Whether D is alpha times the accumulators, as in most products. A kernel that stores
   // those apart keeps the rest out of the way: its code is long, and what is
   // jumped over has to be fetched, too.
   __device__ bool OnlyScales() const {
@@ -70,15 +70,16 @@ struct Epilogue {
   // Writes elements (i, j) to (i, j + kCount - 1), those beside the n columns
   // left out. j is a multiple of kCount, and a run at most 16 bytes.
   template <int kCount>
-  __device__ void StoreRun(const Scalar (&sums)[kCount], int64_t i, int64_t j, int64_t n) const {
+  __device__ void StoreRun(const Scalar (&accumulators)[kCount], int64_t i, int64_t j,
+                           int64_t n) const {
     static_assert(kCount * sizeof(Type) <= kRowAlignment);
     if (j + kCount > n) {
-      for (int x = 0; x < kCount && j + x < n; ++x) Store(sums[x], i, j + x);
+      for (int x = 0; x < kCount && j + x < n; ++x) Store(accumulators[x], i, j + x);
       return;
     }
     Scalar values[kCount];
 #pragma unroll
-    for (int x = 0; x < kCount; ++x) values[x] = alpha * sums[x];
+    for (int x = 0; x < kCount; ++x) values[x] = alpha * accumulators[x];
     if (beta != Scalar(0)) {
       const auto old = *reinterpret_cast<const Run<kCount>*>(c + i * ldc + j);
 #pragma unroll
@@ -113,10 +114,10 @@ struct Epilogue {
 
   // StoreRun where OnlyScales() and all of the run lies in D.
   template <int kCount>
-  __device__ void StoreScaledRun(const Scalar (&sums)[kCount], int64_t i, int64_t j) const {
+  __device__ void StoreScaledRun(const Scalar (&accumulators)[kCount], int64_t i, int64_t j) const {
     Scalar values[kCount];
 #pragma unroll
-    for (int x = 0; x < kCount; ++x) values[x] = alpha * sums[x];
+    for (int x = 0; x < kCount; ++x) values[x] = alpha * accumulators[x];
     StoreValues(values, i, j);
   }
 

@@ -37,11 +37,11 @@ struct GroupedConfig {
     return area >= 64 * 64 || (area > 32 * 32 && tile_m >= tile_n) ? 64 : 32;
   }
   // The blocks that its registers suffice for: the fragments of mma.sync take some
-  // beside the sums.
+  // beside the accumulators.
   constexpr int mma_blocks_per_sm() const {
-    constexpr int kRegistersOfSm = 65536, kBesideSums = 64;
-    const int sums = tile_m * tile_n / threads();
-    const int most = kRegistersOfSm / (threads() * (sums + kBesideSums));
+    constexpr int kRegistersOfSm = 65536, kBesideAccumulators = 64;
+    const int accumulators = tile_m * tile_n / threads();
+    const int most = kRegistersOfSm / (threads() * (accumulators + kBesideAccumulators));
     return most < blocks_per_sm ? most : blocks_per_sm;
   }
   constexpr int warp_n() const { return tile_m * tile_n / warps / warp_m(); }

@@ -48,8 +48,8 @@ __global__ __launch_bounds__(
                                                               DType output) {
   constexpr GroupedConfig kConfig = Variant::kConfig;
   using Product = GroupedProduct<Variant>;
-  constexpr int kStagedBytes = StagedSums{Product::kRows, Product::kCols}.bytes();
-  static_assert(kConfig.warps * kStagedBytes <= kConfig.shared_bytes());
+  constexpr int kAccumulatorTileBytes = AccumulatorTile{Product::kRows, Product::kCols}.bytes();
+  static_assert(kConfig.warps * kAccumulatorTileBytes <= kConfig.shared_bytes());
   // What the swizzles of wgmma count from.
   extern __shared__ __align__(1024) std::byte shared[];
 
@@ -64,19 +64,20 @@ __global__ __launch_bounds__(
 
   // Computed anew: in the loop over k every register counts.
   const auto same_thread = static_cast<unsigned>(ptx::ThreadAnew()), lane = same_thread % 32;
-  std::byte* const staged = shared + same_thread / 32 * kStagedBytes;
+  std::byte* const scratch = shared + same_thread / 32 * kAccumulatorTileBytes;
   if (epilogue.OnlyScales() && output != DType::kF32 && tile.n % 8 == 0) {
     VisitGroupedOutput<kConfig.operand>(output, [&]<DType kD>() {
       if constexpr (kD != DType::kF32) {
-        StoreRounded(product, staged, Retyped<kD>(epilogue), tile, lane);
+        StoreRounded(product, scratch, Retyped<kD>(epilogue), tile, lane);
       }
     });
     return;
   }
-  StageSums(product, staged, lane);
+  WriteAccumulatorTile(product, scratch, lane);
   __syncwarp();
-  VisitGroupedOutput<kConfig.operand>(
-      output, [&]<DType kD>() { StoreStaged(product, staged, Retyped<kD>(epilogue), tile, lane); });
+  VisitGroupedOutput<kConfig.operand>(output, [&]<DType kD>() {
+    StoreAccumulatorTile(product, scratch, Retyped<kD>(epilogue), tile, lane);
+  });
 }
 
 }  // namespace gemm

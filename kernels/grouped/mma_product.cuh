@@ -34,7 +34,7 @@ class MmaProduct {
   static constexpr int kCols = kConfig.warp_n();
 
   // Of each block of 16 rows, those of the blocks of 8 columns side by side.
-  float sums[kBlocksM][kBlocksN * 4];
+  float accumulators[kBlocksM][kBlocksN * 4];
 
   __device__ explicit MmaProduct(int thread)
       : first_a_(FirstOfA(RowOf(thread), thread % 32)),
@@ -42,7 +42,7 @@ class MmaProduct {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) {
 #pragma unroll
-      for (int x = 0; x < kBlocksN * 4; ++x) sums[block][x] = 0;
+      for (int x = 0; x < kBlocksN * 4; ++x) accumulators[block][x] = 0;
     }
   }
 
@@ -143,14 +143,14 @@ class MmaProduct {
       for (int i = 0; i < kBlocksM; ++i) {
 #pragma unroll
         for (int j = 0; j < kBlocksN; ++j) {
-          float(&to)[4] = *reinterpret_cast<float(*)[4]>(&sums[i][4 * j]);
+          float(&to)[4] = *reinterpret_cast<float(*)[4]>(&accumulators[i][4 * j]);
           Step(to, a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
         }
       }
     }
   }
 
-  // fp8 sums have 14 bits in the tensor cores: those of a stage are made apart
+  // fp8 accumulators have 14 bits in the tensor cores: those of a stage are made apart
   // and added in f32.
   __device__ __forceinline__ void MultiplyPromoted(uint32_t stage) {
 #pragma unroll
@@ -169,7 +169,7 @@ class MmaProduct {
           Step(parts[1], a[step], b[2], b[3]);
         }
 #pragma unroll
-        for (int x = 0; x < 8; ++x) sums[i][4 * j + x] += parts[x / 4][x % 4];
+        for (int x = 0; x < 8; ++x) accumulators[i][4 * j + x] += parts[x / 4][x % 4];
       }
     }
   }

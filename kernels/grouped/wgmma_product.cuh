@@ -34,9 +34,9 @@ class WgmmaProduct {
   static constexpr int kAdvanceB =
       kConfig.trans_b() ? kStepBytes : kStepBytes / kConfig.element_bytes() * kTileB.span();
 
-  // fp8 sums have 14 bits in the tensor cores: those of a stage are made apart,
+  // fp8 accumulators have 14 bits in the tensor cores: those of a stage are made apart,
   // at most 64 columns at a time, and added in f32. Two such parts take turns;
-  // where a tile's sums take all other registers they are smaller.
+  // where a tile's accumulators take all other registers they are smaller.
   static constexpr int kPartN = kConfig.tile_n < 64                      ? kConfig.tile_n
                                 : kBlocksM == 1 && kConfig.tile_n == 256 ? 32
                                                                          : 64;
@@ -46,12 +46,12 @@ class WgmmaProduct {
 
  public:
   static constexpr int kBlocksPerSm = kConfig.blocks_per_sm;
-  // What StageSums needs to know: a warp holds kRows x kCols sums, of each row
+  // What WriteAccumulatorTile needs to know: a warp holds kRows x kCols accumulators, of each row
   // and each eight columns those of a tile of mma.sync.
   static constexpr int kRows = kBlocksM * 16;
   static constexpr int kCols = kConfig.tile_n;
 
-  float sums[kBlocksM][kCols / 2];
+  float accumulators[kBlocksM][kCols / 2];
 
   // The shuffle tells the compiler that the warp's number is the same for all of
   // it: matrices in shared memory are named by uniform registers.
@@ -59,7 +59,7 @@ class WgmmaProduct {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) {
 #pragma unroll
-      for (int x = 0; x < kCols / 2; ++x) sums[block][x] = 0;
+      for (int x = 0; x < kCols / 2; ++x) accumulators[block][x] = 0;
     }
   }
 
@@ -131,7 +131,7 @@ class WgmmaProduct {
 
   __device__ void Pin() {
 #pragma unroll
-    for (int block = 0; block < kBlocksM; ++block) ptx::WgmmaPin(sums[block]);
+    for (int block = 0; block < kBlocksM; ++block) ptx::WgmmaPin(accumulators[block]);
   }
 
   // Starts the products of a stage and waits for those before it.
@@ -145,7 +145,7 @@ class WgmmaProduct {
       for (int block = 0; block < kBlocksM; ++block) {
         const int offset_a = block * 64 * kTileA.span() + step * kStepBytes;
         ptx::Wgmma<kConfig.operand, kConfig.operand, !kConfig.trans_b()>(
-            sums[block], a + offset_a / 16, b + step * kAdvanceB / 16, true);
+            accumulators[block], a + offset_a / 16, b + step * kAdvanceB / 16, true);
       }
     }
     ptx::WgmmaCommit();
@@ -200,7 +200,7 @@ class WgmmaProduct {
     ptx::WgmmaPin(parts_[kPart % 2]);
 #pragma unroll
     for (int x = 0; x < kPartN / 2; ++x) {
-      sums[kPart / kPartsN][kPart % kPartsN * (kPartN / 2) + x] += parts_[kPart % 2][x];
+      accumulators[kPart / kPartsN][kPart % kPartsN * (kPartN / 2) + x] += parts_[kPart % 2][x];
     }
   }
 

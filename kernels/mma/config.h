@@ -59,7 +59,7 @@ struct Config {
     return trans_b ? BlockOrder::kRowMajor : BlockOrder::kUnitMajor;
   }
 
-  // The same for B stored n x k, and with sums in f32: those alone take 64
+  // The same for B stored n x k, and with accumulators in f32: those alone take 64
   // registers, four fifths of what three blocks would leave.
   constexpr Config Tn() const {
     Config config = *this;

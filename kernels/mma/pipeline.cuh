@@ -74,7 +74,7 @@ class InTurn {
  public:
   __device__ InTurn(const Arguments& args, uint32_t shared) : stream_(args), stage_(shared) {}
 
-  // Adds the product of the block's next tile to the sums.
+  // Adds the product of the block's next tile to the accumulators.
   __device__ void MultiplyTile(WarpProduct<Variant>& product) {
     for (int slice = 0; slice < stream_.count(); ++slice) {
       if (slice == 0) {

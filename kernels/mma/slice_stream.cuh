@@ -23,7 +23,7 @@ struct SliceCount {
 
 // Copies slice after slice into shared memory. Where blocks are `persistent` it
 // goes on to the next tile where one ends, so that a tile's first slices are
-// under way while the sums of the tile before are stored.
+// under way while the accumulators of the tile before are stored.
 template <class Variant>
 class SliceStream {
   static constexpr Config kConfig = Variant::kConfig;

@@ -1,4 +1,4 @@
-// From a warp's sums to D.
+// From a warp's accumulators to D.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -27,13 +27,13 @@ __device__ __forceinline__ void TransposeInQuad(Value (&v)[4], int lane) {
   }
 }
 
-// The two sums of a lane in row `half` * 8 + lane / 4 of an mma tile, as they
+// The two accumulators of a lane in row `half` * 8 + lane / 4 of an mma tile, as they
 // lie in registers and as floats.
-__device__ __forceinline__ uint32_t PairOf(const uint32_t (&sums)[2], int half) {
-  return sums[half];
+__device__ __forceinline__ uint32_t PairOf(const uint32_t (&accumulators)[2], int half) {
+  return accumulators[half];
 }
-__device__ __forceinline__ float2 PairOf(const float (&sums)[4], int half) {
-  return {sums[2 * half], sums[2 * half + 1]};
+__device__ __forceinline__ float2 PairOf(const float (&accumulators)[4], int half) {
+  return {accumulators[2 * half], accumulators[2 * half + 1]};
 }
 __device__ __forceinline__ float2 Widen(uint32_t pair) {
   return __half22float2(*reinterpret_cast<const __half2*>(&pair));
@@ -57,27 +57,29 @@ struct LaneTile {
   int64_t j;
   int lane;
 
-  // All of the warp's tile lies in D, and nothing but alpha follows the sums.
+  // All of the warp's tile lies in D, and nothing but alpha follows the accumulators.
   __device__ void StoreScaled() const {
     const float alpha = epilogue.alpha;
     if constexpr (std::is_same_v<Pair, uint32_t>) {
-      if (alpha == 1) return StorePairs([](uint32_t sums) { return sums; });
+      if (alpha == 1) return StorePairs([](uint32_t accumulators) { return accumulators; });
     }
     StorePairs([alpha](const Pair& pair) {
-      const float2 sums = Widen(pair);
-      const __half2 scaled = __floats2half2_rn(alpha * sums.x, alpha * sums.y);
+      const float2 accumulators = Widen(pair);
+      const __half2 scaled = __floats2half2_rn(alpha * accumulators.x, alpha * accumulators.y);
       return *reinterpret_cast<const uint32_t*>(&scaled);
     });
   }
 
   // The general case. The loops are not unrolled, for the code of an epilogue is
-  // long: instead the sums move up to where the loop's body reads them.
+  // long: instead the accumulators move up to where the loop's body reads them.
   __device__ void StoreGeneral(int64_t m, int64_t n) const {
     Pair rows[kRows][kColumns];
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
 #pragma unroll
-      for (int x = 0; x < kColumns; ++x) rows[row][x] = PairOf(product.sums[row / 2][x], row % 2);
+      for (int x = 0; x < kColumns; ++x) {
+        rows[row][x] = PairOf(product.accumulators[row / 2][x], row % 2);
+      }
     }
 #pragma unroll 1
     for (int row = 0; row < kRows; ++row) {
@@ -99,7 +101,7 @@ struct LaneTile {
       uint32_t pairs[kColumns];
 #pragma unroll
       for (int x = 0; x < kColumns; ++x) {
-        pairs[x] = rounded(PairOf(product.sums[row / 2][x], row % 2));
+        pairs[x] = rounded(PairOf(product.accumulators[row / 2][x], row % 2));
       }
       if constexpr (kCollective) {
         TransposeInQuad(pairs, lane);

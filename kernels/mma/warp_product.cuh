@@ -41,7 +41,7 @@ class WarpProduct {
 
  public:
   static constexpr int kPairs = kSingleTile ? 1 : kConfig.tiles_n / 2;
-  using Sums =
+  using AccumulatorFragment =
       std::conditional_t<kConfig.accumulate == DType::kF32, float[4], uint32_t[2]>;  // of a tile
   using BlockA = uint32_t[4];
   using BlockB = uint32_t[kSingleTile ? 2 : 4];
@@ -74,7 +74,7 @@ class WarpProduct {
 #pragma unroll
     for (int x = 0; x < kTiles; ++x) {
       const int side = leftward ? kTiles - 1 - x : x;
-      ptx::MmaM16N8K16(sums[tile][2 * pair + side], a, b[2 * side], b[2 * side + 1]);
+      ptx::MmaM16N8K16(accumulators[tile][2 * pair + side], a, b[2 * side], b[2 * side + 1]);
     }
   }
 
@@ -83,12 +83,12 @@ class WarpProduct {
     for (int tile = 0; tile < kConfig.tiles_m; ++tile) {
 #pragma unroll
       for (int column = 0; column < kConfig.tiles_n; ++column) {
-        for (auto& sum : sums[tile][column]) sum = 0;
+        for (auto& x : accumulators[tile][column]) x = 0;
       }
     }
   }
 
-  Sums sums[kConfig.tiles_m][kConfig.tiles_n];
+  AccumulatorFragment accumulators[kConfig.tiles_m][kConfig.tiles_n];
 
  private:
   BlockReader<kConfig.steps()> a_;

@@ -1,4 +1,4 @@
-// The multiply-add that CUDA cores sum with.
+// The multiply-add of the CUDA cores.
 #pragma once
 
 #include <cuda_fp16.h>

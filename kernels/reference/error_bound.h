@@ -20,7 +20,7 @@ struct ElementTerms {
 };
 
 // The element's value and bound. Holds for every kernel of the problem's types:
-// the sum in any order, on tensor cores that truncate, scaled before or after
+// accumulation in any order, on tensor cores that truncate, scaled before or after
 // other terms, with bias and activation applied in the kernel or in a second
 // pass over D. An element whose intermediate results may overflow on a right
 // kernel has an infinite tolerance.

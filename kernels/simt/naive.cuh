@@ -63,13 +63,13 @@ __global__ __launch_bounds__(Variant::kConfig.threads()) void NaiveKernel(
   if (i >= m || j >= n) return;
   const auto* a_row = a.data + i * a.row_stride;
   const auto* b_col = b.data + j * b.col_stride;
-  Accumulator sum = 0;
+  Accumulator accumulator = 0;
   for (int64_t p = 0; p < k; ++p) {
-    sum = MultiplyAdd(Widen<Variant>(*a_row), Widen<Variant>(*b_col), sum);
+    accumulator = MultiplyAdd(Widen<Variant>(*a_row), Widen<Variant>(*b_col), accumulator);
     a_row += a.col_stride;
     b_col += b.row_stride;
   }
-  epilogue.Store(DeviceElement<kConfig.accumulate>::Load(sum), i, j);
+  epilogue.Store(DeviceElement<kConfig.accumulate>::Load(accumulator), i, j);
 }
 
 template <class Variant>

@@ -15,7 +15,7 @@ namespace gemm {
 
 // A variant of the sliced-k kernel.
 struct SlicedKConfig {
-  DType type = DType::kF32;  // of A, B, D and the sum
+  DType type = DType::kF32;  // of A, B, D and the accumulator
   int tile = 32;             // a warp along n, so that it reads B in one piece
 
   constexpr int threads() const { return tile * tile; }
@@ -36,7 +36,7 @@ __global__ __launch_bounds__(Variant::kConfig.threads()) void SlicedKKernel(
   const int64_t j = blockIdx.x % tiles_n * kTile + col;
   const Element* a_next = a + i * lda + col;
   const Element* b_next = b + row * ldb + j;
-  Element sum = 0;
+  Element accumulator = 0;
   for (int64_t first = 0; first < k; first += kTile) {
     a_slice[row][col] = i < m && first + col < k ? *a_next : Element(0);
     b_slice[row][col] = j < n && first + row < k ? *b_next : Element(0);
@@ -44,10 +44,12 @@ __global__ __launch_bounds__(Variant::kConfig.threads()) void SlicedKKernel(
     b_next += kTile * ldb;
     __syncthreads();
 #pragma unroll
-    for (int p = 0; p < kTile; ++p) sum = MultiplyAdd(a_slice[row][p], b_slice[p][col], sum);
+    for (int p = 0; p < kTile; ++p) {
+      accumulator = MultiplyAdd(a_slice[row][p], b_slice[p][col], accumulator);
+    }
     __syncthreads();
   }
-  if (i < m && j < n) epilogue.Store(Variant::Operand::Load(sum), i, j);
+  if (i < m && j < n) epilogue.Store(Variant::Operand::Load(accumulator), i, j);
 }
 
 template <class Variant>

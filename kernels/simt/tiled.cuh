@@ -12,8 +12,9 @@
 namespace gemm {
 
 template <class Variant>
-using TiledSums = Sums<typename Variant::Element, Variant::kLayout.config.thread_m,
-                       Variant::kLayout.config.thread_n, Variant::kLayout.config.packed>;
+using TiledAccumulators =
+    Accumulators<typename Variant::Element, Variant::kLayout.config.thread_m,
+                 Variant::kLayout.config.thread_n, Variant::kLayout.config.packed>;
 
 // Reads a slice from shared memory and multiplies it, one step along k after the
 // other.
@@ -33,17 +34,17 @@ class SliceProduct {
   explicit __device__ SliceProduct(TilePosition origin) : origin_(origin) {}
 
   // All of a slice.
-  __device__ void Add(const Slice& slice, TiledSums<Variant>& sums) const {
+  __device__ void Add(const Slice& slice, TiledAccumulators<Variant>& accumulators) const {
     if constexpr (kConfig.transposes_a()) {
 #pragma unroll
       for (int k = 0; k < kConfig.block_k; ++k) {
         Fragments fragments;
         Load(slice, k, fragments);
-        Multiply(fragments, sums);
+        Multiply(fragments, accumulators);
       }
     } else {
 #pragma unroll kDeepUnroll
-      for (int k = 0; k < kConfig.block_k; k += kDeep) AddDeep(slice, k, sums);
+      for (int k = 0; k < kConfig.block_k; k += kDeep) AddDeep(slice, k, accumulators);
     }
   }
 
@@ -62,13 +63,14 @@ class SliceProduct {
     LoadB(slice, k, fragments.b);
   }
 
-  static __device__ void Multiply(const Fragments& fragments, TiledSums<Variant>& sums) {
+  static __device__ void Multiply(const Fragments& fragments,
+                                  TiledAccumulators<Variant>& accumulators) {
 #pragma unroll
     for (int i = 0; i < kConfig.thread_m; ++i) {
 #pragma unroll
       for (int run = 0; run < kRunsN; ++run) {
-        sums.Add(i, fragments.a[i / kLayout.run_m()], i % kLayout.run_m(), fragments.b[run],
-                 run * kLayout.run_n());
+        accumulators.Add(i, fragments.a[i / kLayout.run_m()], i % kLayout.run_m(), fragments.b[run],
+                         run * kLayout.run_n());
       }
     }
   }
@@ -78,7 +80,7 @@ class SliceProduct {
   static constexpr int kRunsN = kConfig.thread_n / kLayout.run_n();
   // Steps along k of a 16-byte load from a slice of A that lies m x k. In the
   // plain kernels one such load is multiplied before the next comes, since there
-  // are registers for only one beside the sums.
+  // are registers for only one beside the accumulators.
   static constexpr int kDeep = kConfig.widest();
   static constexpr int kDeepUnroll = kConfig.conflict_free ? kConfig.block_k / kDeep : 1;
 
@@ -93,7 +95,8 @@ class SliceProduct {
   }
 
   // kDeep steps from a slice of A that lies m x k.
-  __device__ void AddDeep(const Slice& slice, int k, TiledSums<Variant>& sums) const {
+  __device__ void AddDeep(const Slice& slice, int k,
+                          TiledAccumulators<Variant>& accumulators) const {
     Strip<Element, kDeep> a[kConfig.thread_m];
 #pragma unroll
     for (int i = 0; i < kConfig.thread_m; ++i) {
@@ -108,7 +111,7 @@ class SliceProduct {
       for (int i = 0; i < kConfig.thread_m; ++i) {
 #pragma unroll
         for (int run = 0; run < kRunsN; ++run) {
-          sums.Add(i, a[i], x, b[run], run * kLayout.run_n());
+          accumulators.Add(i, a[i], x, b[run], run * kLayout.run_n());
         }
       }
     }
@@ -124,12 +127,12 @@ class SliceProduct {
 template <class Variant>
 __device__ void OneBuffer(SliceCopy<Variant>& copy, const SliceProduct<Variant>& product,
                           SharedSlice<Variant> (&slices)[1], uint32_t count, int tail,
-                          TiledSums<Variant>& sums) {
+                          TiledAccumulators<Variant>& accumulators) {
   copy.StartLast(count - 1, tail, slices[0]);
   copy.Finish(slices[0]);
   __syncthreads();
   for (uint32_t left = count - 1;; --left) {
-    product.Add(slices[0], sums);
+    product.Add(slices[0], accumulators);
     if (left == 0) break;
     __syncthreads();
     copy.StartNext(slices[0]);
@@ -143,14 +146,14 @@ __device__ void OneBuffer(SliceCopy<Variant>& copy, const SliceProduct<Variant>&
 template <class Variant>
 __device__ void TwoBuffers(SliceCopy<Variant>& copy, const SliceProduct<Variant>& product,
                            SharedSlice<Variant> (&slices)[2], uint32_t count, int tail,
-                           TiledSums<Variant>& sums) {
+                           TiledAccumulators<Variant>& accumulators) {
   copy.StartLast(count - 1, tail, slices[0]);
   copy.Finish(slices[0]);
   __syncthreads();
   int now = 0;
   for (uint32_t left = count - 1;; --left, now ^= 1) {
     if (left > 0) copy.StartNext(slices[now ^ 1]);
-    product.Add(slices[now], sums);
+    product.Add(slices[now], accumulators);
     if (left == 0) break;
     copy.Finish(slices[now ^ 1]);
     __syncthreads();
@@ -162,7 +165,7 @@ __device__ void TwoBuffers(SliceCopy<Variant>& copy, const SliceProduct<Variant>
 template <class Variant>
 __device__ void TwoBuffersPrefetched(SliceCopy<Variant>& copy, const SliceProduct<Variant>& product,
                                      SharedSlice<Variant> (&slices)[2], uint32_t count, int tail,
-                                     TiledSums<Variant>& sums) {
+                                     TiledAccumulators<Variant>& accumulators) {
   constexpr TiledConfig kConfig = Variant::kLayout.config;
   static_assert(kConfig.block_k % 2 == 0, "a slice starts with the first of the two fragments");
   typename SliceProduct<Variant>::Fragments fragments[2];
@@ -184,7 +187,7 @@ __device__ void TwoBuffersPrefetched(SliceCopy<Variant>& copy, const SliceProduc
         __syncthreads();
         product.Load(slices[now ^ 1], 0, fragments[0]);
       }
-      product.Multiply(fragments[k % 2], sums);
+      product.Multiply(fragments[k % 2], accumulators);
     }
   }
 }
@@ -205,17 +208,17 @@ __global__ __launch_bounds__(
   SliceCopy<Variant> copy(operands, int64_t{tile.m} * kConfig.block_m,
                           int64_t{tile.n} * kConfig.block_n);
   const SliceProduct<Variant> product(kLayout.ThreadOrigin(threadIdx.x));
-  TiledSums<Variant> sums;
+  TiledAccumulators<Variant> accumulators;
 
   // No device has the memory for more slices than 32 bits count.
   const auto count = static_cast<uint32_t>((operands.k + kConfig.block_k - 1) / kConfig.block_k);
   const int tail = static_cast<int>(operands.k - int64_t{count - 1} * kConfig.block_k);
   if constexpr (kConfig.buffers == 1) {
-    OneBuffer<Variant>(copy, product, slices, count, tail, sums);
+    OneBuffer<Variant>(copy, product, slices, count, tail, accumulators);
   } else if constexpr (kConfig.prefetch) {
-    TwoBuffersPrefetched<Variant>(copy, product, slices, count, tail, sums);
+    TwoBuffersPrefetched<Variant>(copy, product, slices, count, tail, accumulators);
   } else {
-    TwoBuffers<Variant>(copy, product, slices, count, tail, sums);
+    TwoBuffers<Variant>(copy, product, slices, count, tail, accumulators);
   }
 
   const TileCoord same_tile =
@@ -232,7 +235,7 @@ __global__ __launch_bounds__(
     for (int j = 0; j < kConfig.thread_n; j += kRun) {
       float run[kRun];
 #pragma unroll
-      for (int x = 0; x < kRun; ++x) run[x] = sums.At(i, j + x);
+      for (int x = 0; x < kRun; ++x) run[x] = accumulators.At(i, j + x);
       epilogue.template StoreRun<kRun>(run, row, first_n + origin.col + kLayout.ColStep(j),
                                        operands.n);
     }

@@ -11,14 +11,14 @@ namespace gemm {
 // A block of threads makes a tile of D, each thread a part of it in registers,
 // from slices of A and B in shared memory.
 struct TiledConfig {
-  DType type = DType::kF32;  // of A, B, D and the sums: f32 or f16
+  DType type = DType::kF32;  // of A, B, D and the accumulators: f32 or f16
   int block_m = 128;
   int block_n = 128;
   int block_k = 8;  // the slice
   int thread_m = 8;
   int thread_n = 8;
   int vector = 4;              // elements of a thread's load from global memory
-  bool packed = false;         // two f16 sums to an instruction
+  bool packed = false;         // two f16 accumulators to an instruction
   bool conflict_free = false;  // no bank conflict in shared memory
   int buffers = 1;             // slices in shared memory
   bool prefetch = false;       // fragments are read a step ahead of their use

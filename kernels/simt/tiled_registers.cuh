@@ -1,5 +1,5 @@
 // What a thread of a thread-tiled kernel holds in registers: strips of operands
-// and its sums.
+// and its accumulators.
 #pragma once
 
 #include <cstdint>
@@ -64,13 +64,13 @@ struct Strip<__half, kCount> {
   }
 };
 
-// A thread's kRows x kCols sums. Add() adds element x of `a` times the strip `b`
+// A thread's kRows x kCols accumulators. Add() adds element x of `a` times the strip `b`
 // to those of row i from column `first` on.
 template <class Element, int kRows, int kCols, bool kPacked>
-struct Sums;
+struct Accumulators;
 
 template <int kRows, int kCols, bool kPacked>
-struct Sums<float, kRows, kCols, kPacked> {
+struct Accumulators<float, kRows, kCols, kPacked> {
   float values[kRows][kCols] = {};
 
   template <class Column, int kCount>
@@ -86,7 +86,7 @@ struct Sums<float, kRows, kCols, kPacked> {
 // One half to a register and to an instruction: the low one. (Of scalar halves
 // the compiler would make pairs by itself.)
 template <int kRows, int kCols>
-struct Sums<__half, kRows, kCols, false> {
+struct Accumulators<__half, kRows, kCols, false> {
   __half2 values[kRows][kCols] = {};
 
   template <class Column, int kCount>
@@ -101,7 +101,7 @@ struct Sums<__half, kRows, kCols, false> {
 
 // Two halves to a register and to an instruction.
 template <int kRows, int kCols>
-struct Sums<__half, kRows, kCols, true> {
+struct Accumulators<__half, kRows, kCols, true> {
   __half2 values[kRows][kCols / 2] = {};
 
   template <class Column, int kCount>

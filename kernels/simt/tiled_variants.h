@@ -12,7 +12,7 @@ struct TiledRow {
   TiledConfig config;
 };
 
-// ---- SGEMM, step by step: 128 x 128, 8 x 8 sums to a thread ----
+// ---- SGEMM, step by step: 128 x 128, 8 x 8 accumulators to a thread ----
 
 inline constexpr TiledRow kTiledSgemm[] = {
     {"sgemm_t_8x8_sliced_k_f32x4", "8x8 sums to a thread, 16-byte loads", {}},
@@ -39,7 +39,7 @@ inline constexpr absl::string_view kSingle = "one buffer, no prefetching";
 inline constexpr absl::string_view kDouble =
     "prefetches slices to a second buffer, fragments to registers";
 
-// A thread's registers hold its sums, two steps' strips of A and B, and its share
+// A thread's registers hold its accumulators, two steps' strips of A and B, and its share
 // of a slice on its way.
 constexpr int Registers(int block, int block_k, int thread) {
   if (thread == 4) return 80;
@@ -87,7 +87,7 @@ inline constexpr TiledRow kTiledSgemmBlock[] = {
     {"sgemm_block_128x128x8_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(128, 8, 8)},
 };
 
-// ---- HGEMM, step by step; sums in f16 ----
+// ---- HGEMM, step by step; accumulators in f16 ----
 
 namespace hgemm_t {
 

@@ -35,7 +35,7 @@ struct Config {
   Order order = Order::kRowByRow;
   int blocks_per_sm = 3;  // that registers have to suffice for
 
-  // The same with sums in f32.
+  // The same with accumulators in f32.
   constexpr Config F32(int blocks) const {
     Config config = *this;
     config.accumulate = DType::kF32;
@@ -66,8 +66,8 @@ struct Config {
   }
   constexpr int stage_bytes() const { return panel_a().bytes() + panel_b().bytes(); }
 
-  // One row of a warp's fragments, on its way from the sums to D. The rows'
-  // padding keeps the pairs of sums that eight threads store at a time apart.
+  // One row of a warp's fragments, on its way from the accumulators to D. The rows'
+  // padding keeps the pairs of accumulators that eight threads store at a time apart.
   constexpr Panel strip() const {
     const int bytes = static_cast<int>(SizeOf(accumulate));
     return {wmma_m, warp_n(), bytes, wmma_n, 8 * bytes};

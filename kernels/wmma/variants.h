@@ -59,7 +59,7 @@ constexpr Config StagesDsmem(int stages) {
   return config;
 }
 
-// A warp's 4 x 4 fragments take 64 registers for sums in f16. Two blocks share
+// A warp's 4 x 4 fragments take 64 registers for accumulators in f16. Two blocks share
 // a multiprocessor; with four stages there is one, which has registers for a
 // second set of fragments.
 constexpr Config Tile256x128(int stages) {

@@ -32,16 +32,18 @@ class WarpProduct {
     FragmentA a[kConfig.tiles_m];
     FragmentB b[kConfig.tiles_n];
   };
-  using Sum = std::conditional_t<kConfig.accumulate == DType::kF32, float, __half>;
-  using Sums = Fragment<nvcuda::wmma::accumulator, Sum>;
+  using AccumulatorElement = std::conditional_t<kConfig.accumulate == DType::kF32, float, __half>;
+  using AccumulatorFragment = Fragment<nvcuda::wmma::accumulator, AccumulatorElement>;
 
   __device__ WarpProduct(int warp_m, int warp_n)
       : a_begin_(warp_m * kConfig.warp_m() * kPanelA.pitch()),
         b_begin_(kPanelA.bytes() + warp_n * kConfig.tiles_n * kPanelB.fragment_pitch()) {
 #pragma unroll
-    for (auto& row : sums) {
+    for (auto& row : accumulators) {
 #pragma unroll
-      for (Sums& tile : row) nvcuda::wmma::fill_fragment(tile, Sum(0));
+      for (AccumulatorFragment& tile : row) {
+        nvcuda::wmma::fill_fragment(tile, AccumulatorElement(0));
+      }
     }
   }
 
@@ -62,7 +64,7 @@ class WarpProduct {
   }
 
   __device__ void MultiplyTile(const Step& step, int i, int j) {
-    nvcuda::wmma::mma_sync(sums[i][j], step.a[i], step.b[j], sums[i][j]);
+    nvcuda::wmma::mma_sync(accumulators[i][j], step.a[i], step.b[j], accumulators[i][j]);
   }
   __device__ void MultiplyStep(const Step& step) {
 #pragma unroll
@@ -94,7 +96,7 @@ class WarpProduct {
     }
   }
 
-  Sums sums[kConfig.tiles_m][kConfig.tiles_n];
+  AccumulatorFragment accumulators[kConfig.tiles_m][kConfig.tiles_n];
 
  private:
   template <class OperandFragment>

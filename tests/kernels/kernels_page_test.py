@@ -36,7 +36,7 @@ class TheCommittedPage(unittest.TestCase):
 
 CATALOGUE = """## simt
 
-| kernel | what it is | A:B:D:sum | tile | stages | threads | shared memory, bytes | needs |
+| kernel | what it is | A:B:D:compute | tile | stages | threads | shared memory, bytes | needs |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | `one` | a first step | f32:f32:f32:f32 | 8x32x1 | 1 | 256 |  | any GPU |
 | `two` | a second step | f32:f32:f32:f32 | 64x64x8 | 2 | 64 | 4096 | any GPU |
@@ -44,7 +44,7 @@ CATALOGUE = """## simt
 
 ## host
 
-| kernel | what it is | A:B:D:sum | tile | stages | threads | shared memory, bytes | needs |
+| kernel | what it is | A:B:D:compute | tile | stages | threads | shared memory, bytes | needs |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | `host` | not our own | f32:f32:f32:f32 | the library's |  |  |  | no GPU |
 """

@@ -27,7 +27,7 @@ struct Expected {
 // of fp8, plus the smallest subnormal of D.
 // Where k u >= 1/4 (long f16 accumulations) the bound is the probabilistic
 // sqrt(k) one of Higham and Mary (2019), so it still says something. The bound
-// also allows for tensor cores that truncate. Where the sum may overflow it is
+// also allows for tensor cores that truncate. Where an accumulator may overflow it is
 // infinite; where NaN or infinities of the operands decide the element it is 0, or
 // what rounding to D's type takes. Scalars count as gemm/scalars.h says.
 // `host.c` is C as it was before the product, also where the kernel had C == D.

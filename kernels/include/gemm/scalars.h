@@ -1,9 +1,9 @@
 // What alpha, beta and the slope of a leaky relu mean, for every kernel and for
 // the oracle:
 //
-// - They are rounded to the type of the arithmetic after the sum over k: f64 where
-//   the product computes in f64, f32 everywhere else, f16 accumulation included.
-//   The rounded value counts. One that is not finite is INVALID_ARGUMENT.
+// - They are rounded to the type of the epilogue: f64 where the product computes in
+//   f64, f32 everywhere else, f16 accumulation included. The rounded value counts.
+//   One that is not finite is INVALID_ARGUMENT.
 // - alpha 0: the product is left out. A and B are not read, and NaN in them does
 //   not matter.
 // - beta 0: beta C is left out in the same way.
@@ -18,8 +18,8 @@
 
 namespace gemm {
 
-// The type of alpha, beta and the slope, of C and the bias when they are added, and
-// of the activation: all that comes between the sum over k and the rounding to D.
+// The type of the epilogue: of alpha, beta and the slope, of C and the bias when they
+// are added, and of the activation.
 constexpr DType ScalarType(Compute compute) {
   return compute == Compute::kF64 ? DType::kF64 : DType::kF32;
 }

@@ -1,4 +1,4 @@
-// Where a warp's sums lie in shared memory on their way from the registers of
+// Where a warp's accumulators lie in shared memory on their way from the registers of
 // the product to whole rows of D. Counted in quads: four neighbours of a row.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace gemm {
 
-// Rows of `cols` sums, a multiple of 32, in f32.
-struct StagedSums {
+// Rows of `cols` accumulators, a multiple of 32, in f32.
+struct AccumulatorTile {
   int rows;
   int cols;
 
@@ -15,7 +15,7 @@ struct StagedSums {
 
   // The byte offset of quad `quad` of a row. The place in a line of eight quads
   // is such that none of these meets a bank twice:
-  // - half a warp writing pairs of sums: four rows by eight neighbours;
+  // - half a warp writing pairs of accumulators: four rows by eight neighbours;
   // - a quarter reading whole quads: eight in a row;
   // - a quarter reading every other quad of a row (of two, where a row is one
   //   line).
