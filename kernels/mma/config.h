@@ -23,7 +23,7 @@ struct Config {
 
   int warps_m = 2, warps_n = 4;
   int tiles_m = 4, tiles_n = 4;  // mma tiles of a warp
-  int slice_k = 16;              // of a stage
+  int tile_k = 16;               // of a stage
   int stages = 1;                // of the cp.async pipeline; 1: loads through registers
   PanelLayout layout = PanelLayout::kPadded;
   bool dynamic_shared = false;
@@ -43,13 +43,13 @@ struct Config {
   constexpr int warp_n() const { return tiles_n * kMmaN; }
   constexpr int tile_m() const { return warps_m * warp_m(); }
   constexpr int tile_n() const { return warps_n * warp_n(); }
-  constexpr int steps() const { return slice_k / kMmaK; }
+  constexpr int steps() const { return tile_k / kMmaK; }
 
   // A stage is a panel of A and behind it one of B.
-  constexpr SharedPanel panel_a() const { return {tile_m(), slice_k / kUnitElements, layout}; }
+  constexpr SharedPanel panel_a() const { return {tile_m(), tile_k / kUnitElements, layout}; }
   constexpr SharedPanel panel_b() const {
-    return trans_b ? SharedPanel{tile_n(), slice_k / kUnitElements, layout}
-                   : SharedPanel{slice_k, tile_n() / kUnitElements, layout};
+    return trans_b ? SharedPanel{tile_n(), tile_k / kUnitElements, layout}
+                   : SharedPanel{tile_k, tile_n() / kUnitElements, layout};
   }
   constexpr int stage_bytes() const { return panel_a().bytes() + panel_b().bytes(); }
   constexpr int shared_bytes() const { return stages * stage_bytes(); }

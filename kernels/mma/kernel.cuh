@@ -1,4 +1,4 @@
-// The mma.sync kernel: a thread block makes tiles of D, each slice by slice of k,
+// The mma.sync kernel: a thread block makes tiles of D, each k-tile by k-tile,
 // through stages in shared memory.
 #pragma once
 

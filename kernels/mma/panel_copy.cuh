@@ -1,4 +1,4 @@
-// Copies of an operand's slices from global into shared memory.
+// Copies of an operand's k-tiles from global into shared memory.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@ class PanelCopy {
   // Copies of a thread; with fewer units than threads some have none.
   static constexpr int kCopies = (kUnits + Shape::kThreads - 1) / Shape::kThreads;
   static_assert(kUnits % Shape::kThreads == 0 || kCopies == 1);
-  static constexpr int kSliceK = Shape::kRowsAreK ? kPanel.rows : kPanel.units * kUnitElements;
+  static constexpr int kTileK = Shape::kRowsAreK ? kPanel.rows : kPanel.units * kUnitElements;
   // A thread's copies lie in the same unit of rows this far apart.
   static constexpr int kRowStep = Shape::kThreads / kPanel.units;
   static_assert(Shape::kThreads % kPanel.units == 0 && (kCopies == 1 || kRowStep % 16 == 0));
 
   __device__ explicit PanelCopy(const StoredOperand& operand)
-      : slice_bytes_(kSliceK * (Shape::kRowsAreK ? operand.pitch : kElementBytes)) {
+      : k_tile_bytes_(kTileK * (Shape::kRowsAreK ? operand.pitch : kElementBytes)) {
     constexpr SharedPanel kLayout = kPanel;
     place_ = CopiedUnit(kLayout, static_cast<int>(threadIdx.x));
     shared_ = static_cast<uint32_t>(kLayout.Offset(place_.row, place_.unit));
   }
 
-  // To the first slice of the panel whose rows, or columns, other than k start
+  // To the first k-tile of the panel whose rows, or columns, other than k start
   // at `first`; there are `count` of them in the matrix.
   __device__ void MoveTo(const StoredOperand& operand, int64_t first, int64_t count) {
     constexpr SharedPanel kLayout = kPanel;
@@ -50,7 +50,7 @@ class PanelCopy {
     }
   }
 
-  // Copies the next slice, which lies within k as a whole.
+  // Copies the next k-tile, which lies within k as a whole.
   __device__ void Copy(uint32_t panel) {
 #pragma unroll
     for (int c = 0; c < kCopies; ++c) {
@@ -61,13 +61,13 @@ class PanelCopy {
           StoreUnit(c, panel, *reinterpret_cast<const uint4*>(source_[c]));
         }
       }
-      source_[c] += slice_bytes_;
+      source_[c] += k_tile_bytes_;
     }
   }
 
-  // Copies the slice `slices` slices on, of which only the first k_left of k are
+  // Copies the k-tile that is `k_tiles` k-tiles on. Only its first k_left of k are
   // there.
-  __device__ void CopyTail(uint32_t panel, int64_t slices, int k_left) const {
+  __device__ void CopyTail(uint32_t panel, int64_t k_tiles, int k_left) const {
 #pragma unroll
     for (int c = 0; c < kCopies; ++c) {
       if (!inside_[c]) continue;
@@ -77,7 +77,7 @@ class PanelCopy {
           max(0, min(kUnitElements,
                      Shape::kRowsAreK ? (first_k < k_left) * kUnitElements : k_left - first_k));
       // A unit that is not there may lie outside the memory.
-      const std::byte* const source = valid > 0 ? source_[c] + slices * slice_bytes_ : source_[0];
+      const std::byte* const source = valid > 0 ? source_[c] + k_tiles * k_tile_bytes_ : source_[0];
       if constexpr (Shape::kAsync) {
         ptx::CpAsync(Shared(c, panel), source, valid * static_cast<int>(kElementBytes));
       } else {
@@ -111,7 +111,7 @@ class PanelCopy {
     return unit;
   }
 
-  int64_t slice_bytes_;
+  int64_t k_tile_bytes_;
   PanelUnit place_;
   uint32_t shared_;
   const std::byte* source_[kCopies];  // read where it is inside alone

@@ -1,7 +1,7 @@
 // How copies, reads of fragments and products of a block follow each other.
 #pragma once
 
-#include "kernels/mma/slice_stream.cuh"
+#include "kernels/mma/k_tile_stream.cuh"
 #include "kernels/mma/warp_product.cuh"
 
 namespace gemm::mma {
@@ -76,8 +76,8 @@ class InTurn {
 
   // Adds the product of the block's next tile to the accumulators.
   __device__ void MultiplyTile(WarpProduct<Variant>& product) {
-    for (int slice = 0; slice < stream_.count(); ++slice) {
-      if (slice == 0) {
+    for (int k_tile = 0; k_tile < stream_.count(); ++k_tile) {
+      if (k_tile == 0) {
         stream_.CopyFirst(stage_);
       } else {
         stream_.CopyNext(stage_);
@@ -89,12 +89,12 @@ class InTurn {
   }
 
  private:
-  SliceStream<Variant> stream_;
+  KTileStream<Variant> stream_;
   uint32_t stage_;
 };
 
-// A ring of stages. While one is read the others are filled, one slice a group
-// of cp.async; groups without copies follow the last slice.
+// A ring of stages. While one is read the others are filled, one k-tile a group
+// of cp.async; groups without copies follow the last k-tile.
 template <class Variant>
 class Ring {
   static constexpr Config kConfig = Variant::kConfig;
@@ -117,7 +117,7 @@ class Ring {
     }
   }
 
-  __device__ int slices_of_tile() const { return stream_.count(); }
+  __device__ int k_tiles() const { return stream_.count(); }
 
   // The stage that is read.
   __device__ uint32_t stage() const { return read_; }
@@ -142,7 +142,7 @@ class Ring {
   }
 
  private:
-  SliceStream<Variant> stream_;
+  KTileStream<Variant> stream_;
   uint32_t begin_;
   uint32_t read_;
   uint32_t free_;
@@ -155,7 +155,7 @@ class Pipelined {
   __device__ Pipelined(const Arguments& args, uint32_t shared) : ring_(args, shared) {}
 
   __device__ void MultiplyTile(WarpProduct<Variant>& product) {
-    for (int slice = 0; slice < ring_.slices_of_tile(); ++slice) {
+    for (int k_tile = 0; k_tile < ring_.k_tiles(); ++k_tile) {
       ring_.Wait();
       ring_.Fill();
       MultiplyStage(product, ring_.stage());
@@ -192,10 +192,10 @@ class PipelinedAhead {
   __device__ void MultiplyTile(WarpProduct<Variant>& product) {
     Fragments<Variant> sets[kSets];
     sets[0].Read(product, ring_.stage(), 0);
-    for (int slice = 0; slice < ring_.slices_of_tile(); ++slice) {
+    for (int k_tile = 0; k_tile < ring_.k_tiles(); ++k_tile) {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
-        // What is read past the last slice is read again for the next tile.
+        // What is read past the last k-tile is read again for the next tile.
         MultiplyStep(product, sets[step % kSets], sets[(step + 1) % kSets], step);
       }
     }

@@ -81,7 +81,7 @@ constexpr auto MakeTableRows() {
         .types = kTypes<kConfig.accumulate>,
         .tile_m = kConfig.tile_m(),
         .tile_n = kConfig.tile_n(),
-        .tile_k = kConfig.slice_k,
+        .tile_k = kConfig.tile_k,
         .stages = kConfig.stages,
         .threads = kConfig.threads(),
         .shared_memory_bytes = kConfig.shared_bytes(),

@@ -20,7 +20,7 @@ constexpr Config StagesDsmemXor(int stages) {
 }
 
 constexpr Config X2Dsmem(int stages) {
-  return {.slice_k = 32,
+  return {.tile_k = 32,
           .stages = stages,
           .dynamic_shared = true,
           .buffers = FragmentBuffers::kDouble,
@@ -30,7 +30,7 @@ constexpr Config X2Dsmem(int stages) {
 }
 
 constexpr Config X2DsmemReduced(int stages) {
-  return {.slice_k = 32,
+  return {.tile_k = 32,
           .stages = stages,
           .dynamic_shared = true,
           .buffers = FragmentBuffers::kRotating,
@@ -42,7 +42,7 @@ constexpr Config X2DsmemReduced(int stages) {
 // Three blocks a multiprocessor hide the latency of loads that few stages leave.
 // With four stages two do as well, and then it pays that they stay for all tiles.
 constexpr Config X2DsmemXor(int stages) {
-  return {.slice_k = 32,
+  return {.tile_k = 32,
           .stages = stages,
           .layout = PanelLayout::kXor,
           .dynamic_shared = true,

@@ -1,5 +1,5 @@
 // The sliced-k kernels: a block makes a square tile of D, one thread an element,
-// from square slices of A and B that all threads of the block share.
+// from square k-tiles of A and B that all threads of the block share.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ __global__ __launch_bounds__(Variant::kConfig.threads()) void SlicedKKernel(
     int64_t tiles_n) {
   constexpr int kTile = Variant::kConfig.tile;
   using Element = typename Variant::Operand::Type;
-  __shared__ Element a_slice[kTile][kTile];
-  __shared__ Element b_slice[kTile][kTile];
+  __shared__ Element a_tile[kTile][kTile];
+  __shared__ Element b_tile[kTile][kTile];
   const int row = threadIdx.y, col = threadIdx.x;
   const int64_t i = blockIdx.x / tiles_n * kTile + row;
   const int64_t j = blockIdx.x % tiles_n * kTile + col;
@@ -38,14 +38,14 @@ __global__ __launch_bounds__(Variant::kConfig.threads()) void SlicedKKernel(
   const Element* b_next = b + row * ldb + j;
   Element accumulator = 0;
   for (int64_t first = 0; first < k; first += kTile) {
-    a_slice[row][col] = i < m && first + col < k ? *a_next : Element(0);
-    b_slice[row][col] = j < n && first + row < k ? *b_next : Element(0);
+    a_tile[row][col] = i < m && first + col < k ? *a_next : Element(0);
+    b_tile[row][col] = j < n && first + row < k ? *b_next : Element(0);
     a_next += kTile;
     b_next += kTile * ldb;
     __syncthreads();
 #pragma unroll
     for (int p = 0; p < kTile; ++p) {
-      accumulator = MultiplyAdd(a_slice[row][p], b_slice[p][col], accumulator);
+      accumulator = MultiplyAdd(a_tile[row][p], b_tile[p][col], accumulator);
     }
     __syncthreads();
   }

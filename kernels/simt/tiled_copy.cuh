@@ -1,4 +1,4 @@
-// How the slices of A and B come from global to shared memory.
+// How the k-tiles of A and B come from global to shared memory.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ struct TiledOperands {
   int64_t m, n, k;
 };
 
-// One buffer of shared memory: a slice of A and one of B.
+// One buffer of shared memory: a k-tile of A and one of B.
 template <class Variant>
-struct SharedSlice {
+struct SharedKTile {
   alignas(16) typename Variant::Element a[Variant::kLayout.a_elements()];
   alignas(16) typename Variant::Element b[Variant::kLayout.b_elements()];
 };
 
-// Moves a thread's share of slice after slice. Rows of A beyond m and columns of
+// Moves a thread's share of k-tile after k-tile. Rows of A beyond m and columns of
 // B beyond n are read elsewhere inside the matrix, since they only reach
-// elements that D does not have; elements beyond k become zeros. Only the slice
+// elements that D does not have; elements beyond k become zeros. Only the k-tile
 // at the end of k can have such, so that one goes first and the loop over the
 // others asks for nothing.
 template <class Variant>
-class SliceCopy {
+class KTileCopy {
  public:
   using Element = typename Variant::Element;
-  using Slice = SharedSlice<Variant>;
+  using KTile = SharedKTile<Variant>;
   static constexpr TiledLayout kLayout = Variant::kLayout;
   static constexpr TiledConfig kConfig = kLayout.config;
   // As device code takes it: kLayout has no address there.
@@ -44,7 +44,7 @@ class SliceCopy {
     return kCopy;
   }
 
-  __device__ SliceCopy(const TiledOperands<Element>& operands, int64_t first_m, int64_t first_n)
+  __device__ KTileCopy(const TiledOperands<Element>& operands, int64_t first_m, int64_t first_n)
       : ldb_(operands.ldb) {
     const TilePosition a_start = Layout().AVector(AShare(threadIdx.x).vector);
     const TilePosition b_start = Layout().BVector(BShare(threadIdx.x).vector);
@@ -61,23 +61,23 @@ class SliceCopy {
     b_ = operands.b + b_start.row * ldb_ + col;
   }
 
-  // Takes the slice `index`, of which `valid_k` (1 to block_k) are inside k, on
+  // Takes the k-tile `index`, of which `valid_k` (1 to block_k) are inside k, on
   // its way: to registers, or with cp.async to `to`.
-  __device__ void StartLast(uint32_t index, int valid_k, Slice& to) {
+  __device__ void StartLast(uint32_t index, int valid_k, KTile& to) {
     const int64_t first_k = int64_t{index} * kConfig.block_k;
     Advance(first_k);
-    StartSlice<false>(valid_k, to);
+    StartKTile<false>(valid_k, to);
     Advance(-first_k);
   }
 
-  // The same for the slices from k = 0 on, all of them inside k.
-  __device__ void StartNext(Slice& to) {
-    StartSlice<true>(kConfig.block_k, to);
+  // The same for the k-tiles from k = 0 on, all of them inside k.
+  __device__ void StartNext(KTile& to) {
+    StartKTile<true>(kConfig.block_k, to);
     Advance(kConfig.block_k);
   }
 
   // Ends what was started: this thread's share is in `to`.
-  __device__ void Finish(Slice& to) {
+  __device__ void Finish(KTile& to) {
     if constexpr (kConfig.async) {
       ptx::CpAsyncWait<0>();
     } else {
@@ -149,11 +149,11 @@ class SliceCopy {
     return {at.row - first.row, at.col - first.col};
   }
 
-  __device__ Element* AShared(int i, Slice& slice) const {
-    return slice.a + a_shared_ + Layout().AOffset(AStep(i).row, AStep(i).col);
+  __device__ Element* AShared(int i, KTile& k_tile) const {
+    return k_tile.a + a_shared_ + Layout().AOffset(AStep(i).row, AStep(i).col);
   }
-  __device__ Element* BShared(int i, Slice& slice) const {
-    return slice.b + b_shared_ + Layout().BOffset(i * kRowsOfB, 0);
+  __device__ Element* BShared(int i, KTile& k_tile) const {
+    return k_tile.b + b_shared_ + Layout().BOffset(i * kRowsOfB, 0);
   }
 
   __device__ void Advance(int64_t k) {
@@ -163,8 +163,8 @@ class SliceCopy {
   }
 
   template <bool kFull>
-  __device__ void StartSlice(int valid_k, Slice& to) {
-    // Only a partial slice asks where in the slice the thread's vectors are.
+  __device__ void StartKTile(int valid_k, KTile& to) {
+    // Only a partial k-tile asks where in the k-tile the thread's vectors are.
     const int a_col = kFull ? 0 : Layout().AVector(AShare(threadIdx.x).vector).col;
     const int b_row = kFull ? 0 : Layout().BVector(BShare(threadIdx.x).vector).row;
     if (AShare(threadIdx.x).any) {
@@ -187,7 +187,7 @@ class SliceCopy {
   // Vector i of A, of which `count` elements are inside k: any number where not
   // kFull. `inside` may be read in any case.
   template <bool kFull>
-  __device__ void StartA(int i, const Element* from, const Element* inside, int count, Slice& to) {
+  __device__ void StartA(int i, const Element* from, const Element* inside, int count, KTile& to) {
     if constexpr (kConfig.async) {
       const int valid = TiledLayout::Min(TiledLayout::Max(count, 0), kLayout.a_vector()) *
                         kConfig.element_bytes();
@@ -200,7 +200,7 @@ class SliceCopy {
   }
   // Vector i of B, all or nothing of it inside k.
   template <bool kFull>
-  __device__ void StartB(int i, const Element* from, const Element* inside, bool valid, Slice& to) {
+  __device__ void StartB(int i, const Element* from, const Element* inside, bool valid, KTile& to) {
     if constexpr (kConfig.async) {
       ptx::CpAsync<kBBytes>(ptx::SharedAddress(BShared(i, to)), kFull || valid ? from : inside,
                             kFull || valid ? kBBytes : 0);
@@ -211,7 +211,7 @@ class SliceCopy {
     }
   }
 
-  __device__ void Store(Slice& to) const {
+  __device__ void Store(KTile& to) const {
     if (AShare(threadIdx.x).any) {
 #pragma unroll
       for (int i = 0; i < kVectorsOfA; ++i) {
@@ -231,10 +231,10 @@ class SliceCopy {
     }
   }
 
-  int a_shared_;  // where the thread's first vectors lie in a slice
+  int a_shared_;  // where the thread's first vectors lie in a k-tile
   int b_shared_;
   const int64_t ldb_;
-  const Element* a_[kRowsOfA];  // in the next slice
+  const Element* a_[kRowsOfA];  // in the next k-tile
   const Element* b_;
   Words<kABytes> a_registers_[kConfig.async ? 1 : kVectorsOfA];
   Words<kBBytes> b_registers_[kConfig.async ? 1 : kVectorsOfB];

@@ -55,7 +55,7 @@ constexpr Kernel TiledKernelRow(const TiledRow& row) {
       .tile_k = config.block_k,
       .stages = config.buffers,
       .threads = config.threads(),
-      .shared_memory_bytes = sizeof(SharedSlice<Variant>) * static_cast<size_t>(config.buffers),
+      .shared_memory_bytes = sizeof(SharedKTile<Variant>) * static_cast<size_t>(config.buffers),
       .params = kBandParams,
       .auto_rank = 20,
       .workspace_bytes = TransposeScratchBytesFor<false, false>,

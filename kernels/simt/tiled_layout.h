@@ -1,4 +1,4 @@
-// Which thread of a thread-tiled kernel holds and moves what, and where a slice
+// Which thread of a thread-tiled kernel holds and moves what, and where a k-tile
 // lies in shared memory.
 //
 // A warp's access to shared memory runs in phases: 32 lanes at once where a lane
@@ -12,7 +12,7 @@
 
 namespace gemm {
 
-// A position in a tile of D (m, n) or in a slice of A (m, k) or of B (k, n).
+// A position in a tile of D (m, n) or in a k-tile of A (m, k) or of B (k, n).
 struct TilePosition {
   int row;
   int col;
@@ -38,7 +38,7 @@ struct TiledLayout {
   GEMM_HOST_DEVICE constexpr int warp_n() const { return lanes_n() * config.thread_n; }
 
   // A run is at most 16 bytes in a conflict_free configuration, so that the
-  // lanes of a phase read neighbouring runs. Rows of a slice of A that lies
+  // lanes of a phase read neighbouring runs. Rows of a k-tile of A that lies
   // m x k are read one by one: runs of 1.
   GEMM_HOST_DEVICE constexpr int run_m() const {
     if (!config.conflict_free) return config.thread_m;
@@ -68,9 +68,9 @@ struct TiledLayout {
     return j / run_n() * lanes_n() * run_n() + j % run_n();
   }
 
-  // ---- Where a slice lies, in elements from its start ----
+  // ---- Where a k-tile lies, in elements from its start ----
 
-  // 16 bytes beside each row of a transposed slice of A move the next row by 4
+  // 16 bytes beside each row of a transposed k-tile of A move the next row by 4
   // banks, which parts the lanes that store to different rows.
   GEMM_HOST_DEVICE constexpr int a_pitch() const {
     return config.transposes_a() ? config.block_m + config.widest() : config.block_k;
@@ -86,7 +86,7 @@ struct TiledLayout {
 
   // ---- Who moves what from global to shared memory ----
   //
-  // A slice falls into vectors along its rows in global memory. A thread moves
+  // A k-tile falls into vectors along its rows in global memory. A thread moves
   // the vectors `its number + i * threads`; where there are fewer vectors than
   // threads, the first threads move A and the last B.
 
@@ -108,7 +108,7 @@ struct TiledLayout {
   }
 
   // Lanes of a warp beside each other along a row of A. The transposing stores
-  // of a warp go to `copy_lanes_k` vectors' rows of the slice: as many as the
+  // of a warp go to `copy_lanes_k` vectors' rows of the k-tile: as many as the
   // pitch keeps apart, and no more than 32 bytes, a sector of global memory.
   GEMM_HOST_DEVICE constexpr int copy_lanes_k() const {
     const int across = config.block_k / a_vector();

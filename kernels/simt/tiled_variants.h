@@ -30,7 +30,7 @@ inline constexpr TiledRow kTiledSgemm[] = {
      {.block_k = 16, .conflict_free = true, .buffers = 2, .async = true}},
 };
 
-// ---- SGEMM, one template over (block, slice, thread tile), without and with
+// ---- SGEMM, one template over (block, k-tile, thread tile), without and with
 // prefetching into shared memory and registers ----
 
 namespace sgemm_block {
@@ -40,7 +40,7 @@ inline constexpr absl::string_view kDouble =
     "prefetches slices to a second buffer, fragments to registers";
 
 // A thread's registers hold its accumulators, two steps' strips of A and B, and its share
-// of a slice on its way.
+// of a k-tile on its way.
 constexpr int Registers(int block, int block_k, int thread) {
   if (thread == 4) return 80;
   const int threads = block / thread * (block / thread);

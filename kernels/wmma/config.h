@@ -6,14 +6,14 @@
 
 namespace gemm::wmma {
 
-// How a slice gets from global into shared memory.
+// How a k-tile gets from global into shared memory.
 enum class Copies { kThroughRegisters, kAsync };
 
 // When a warp reads the fragments of a step over k.
 enum class FragmentReads {
   kInTurn,        // just before it multiplies them
-  kAheadInSlice,  // a step ahead into a second set of registers, within a slice
-  kAhead,         // the same, across slices too
+  kAheadInKTile,  // a step ahead into a second set of registers, within a k-tile
+  kAhead,         // the same, across k-tiles too
   kRotating,      // a step ahead, each into the registers whose last use is over
 };
 
@@ -26,8 +26,8 @@ struct Config {
   int wmma_m = 16, wmma_n = 16, wmma_k = 16;
   int warps_m = 4, warps_n = 2;
   int tiles_m = 2, tiles_n = 4;  // fragments of a warp
-  int slice_k = 16;              // of a stage
-  int stages = 1;                // slices in shared memory; 1: filled and read in turn
+  int tile_k = 16;               // of a stage
+  int stages = 1;                // k-tiles in shared memory; 1: filled and read in turn
   Copies copies = Copies::kAsync;
   bool padded = false;  // the operands' rows, against bank conflicts
   FragmentReads reads = FragmentReads::kInTurn;
@@ -49,7 +49,7 @@ struct Config {
   constexpr int warp_n() const { return tiles_n * wmma_n; }
   constexpr int tile_m() const { return warps_m * warp_m(); }
   constexpr int tile_n() const { return warps_n * warp_n(); }
-  constexpr int steps() const { return slice_k / wmma_k; }
+  constexpr int steps() const { return tile_k / wmma_k; }
   constexpr int element_bytes() const { return static_cast<int>(SizeOf(type)); }
 
   // f16 fragments are read in rows of one unit, eight at a time: with rows an
@@ -57,12 +57,12 @@ struct Config {
   // f32 fragments are read by elements, four columns of A in eight rows or eight
   // of B in four: rows 12 and 8 words apart from a line's begin do the same.
   constexpr Panel panel_a() const {
-    return {tile_m(), slice_k, element_bytes(), wmma_k, padded ? kUnitBytes : 0};
+    return {tile_m(), tile_k, element_bytes(), wmma_k, padded ? kUnitBytes : 0};
   }
   // Behind that of A in each stage.
   constexpr Panel panel_b() const {
     const int padding = type == DType::kF32 ? 2 * kUnitBytes : kUnitBytes;
-    return {slice_k, tile_n(), element_bytes(), wmma_n, padded ? padding : 0};
+    return {tile_k, tile_n(), element_bytes(), wmma_n, padded ? padding : 0};
   }
   constexpr int stage_bytes() const { return panel_a().bytes() + panel_b().bytes(); }
 
@@ -73,7 +73,7 @@ struct Config {
     return {wmma_m, warp_n(), bytes, wmma_n, 8 * bytes};
   }
 
-  // The stages, and after the last slice the strips of all warps.
+  // The stages, and after the last k-tile the strips of all warps.
   constexpr int shared_bytes() const {
     const int ring = stages * stage_bytes();
     const int strips = warps() * strip().bytes();

@@ -76,7 +76,7 @@ constexpr auto MakeWmmaRows() {
         .types = kTypes<kConfig.type, ComputeOf(kConfig)>,
         .tile_m = kConfig.tile_m(),
         .tile_n = kConfig.tile_n(),
-        .tile_k = kConfig.slice_k,
+        .tile_k = kConfig.tile_k,
         .stages = kConfig.stages,
         .threads = kConfig.threads(),
         .shared_memory_bytes = kConfig.shared_bytes(),

@@ -30,14 +30,14 @@ constexpr Config DoubleBuffer() { return {.stages = 2, .padded = true}; }
 
 constexpr Config SixteenWarps() {
   return {
-      .warps_n = 4, .tiles_n = 2, .slice_k = 32, .stages = 2, .padded = true, .blocks_per_sm = 2};
+      .warps_n = 4, .tiles_n = 2, .tile_k = 32, .stages = 2, .padded = true, .blocks_per_sm = 2};
 }
 
 constexpr Config RegisterBuffer() {
-  return {.slice_k = 32,
+  return {.tile_k = 32,
           .stages = 2,
           .padded = true,
-          .reads = FragmentReads::kAheadInSlice,
+          .reads = FragmentReads::kAheadInKTile,
           .blocks_per_sm = 2};
 }
 
@@ -49,11 +49,11 @@ constexpr Config Stages(int stages) {
   return {.stages = stages, .padded = true, .order = Order::kBanded};
 }
 
-// Dynamic shared memory has room for longer slices, whose copies touch fewer
+// Dynamic shared memory has room for longer k-tiles, whose copies touch fewer
 // lines of A for the same bytes.
 constexpr Config StagesDsmem(int stages) {
   Config config = Stages(stages);
-  config.slice_k = 32;
+  config.tile_k = 32;
   config.reads = FragmentReads::kRotating;
   config.dynamic_shared = true;
   return config;
@@ -90,7 +90,7 @@ constexpr Config Tf32(int stages) {
   return {.type = DType::kF32,
           .accumulate = DType::kF32,
           .wmma_k = 8,
-          .slice_k = 8,
+          .tile_k = 8,
           .stages = stages,
           .padded = true,
           .order = Order::kBanded,

@@ -78,7 +78,7 @@ class WarpProduct {
 
   // Adds the product of a stage's panels.
   __device__ void Multiply(const std::byte* stage) {
-    if constexpr (kConfig.reads == FragmentReads::kAheadInSlice) {
+    if constexpr (kConfig.reads == FragmentReads::kAheadInKTile) {
       Step steps[2];
       Read(steps[0], stage, 0);
 #pragma unroll

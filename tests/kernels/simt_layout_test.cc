@@ -55,7 +55,7 @@ int Conflicts(const Access& access, size_t lanes) {
 // Lanes that go together, by the width of their access.
 size_t PhaseLanes(int bytes) { return bytes <= 4 ? 32 : bytes == 8 ? 16 : 8; }
 
-// Every access of every warp to a slice in shared memory.
+// Every access of every warp to a k-tile in shared memory.
 class Accesses {
  public:
   explicit Accesses(const TiledConfig& config) : layout_{config}, config_(config) {

@@ -1,4 +1,4 @@
-// Copies of an operand's slices from global into shared memory.
+// Copies of an operand's k-tiles from global into shared memory.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ __device__ inline uint4 KeepBytes(uint4 unit, int bytes) {
 // `Side` has constexpr Panel kPanel, bool kRowsAreK (the panel's rows count k),
 // int kThreads and Copies kCopies.
 template <class Side>
-class SliceCopy {
+class KTileCopy {
   static constexpr Panel kPanel = Side::kPanel;
   static constexpr int kUnits = kPanel.units();
   // With fewer units than threads some threads have none.
@@ -43,12 +43,12 @@ class SliceCopy {
   static constexpr int kRowStep = Side::kThreads / kPanel.row_units();
   static_assert(Side::kThreads % kPanel.row_units() == 0 &&
                 (kShare == 1 || kRowStep % CopyGroup(kPanel).rows() == 0));
-  static constexpr int kSliceK = Side::kRowsAreK ? kPanel.rows : kPanel.columns;
+  static constexpr int kTileK = Side::kRowsAreK ? kPanel.rows : kPanel.columns;
 
  public:
   // For a panel that begins at index `first` of m or n, of which there are
   // `count`.
-  __device__ SliceCopy(const Operand& operand, int64_t first, int64_t count, int thread)
+  __device__ KTileCopy(const Operand& operand, int64_t first, int64_t count, int thread)
       : pitch_(operand.pitch) {
     constexpr Panel kLayout = kPanel;  // device code has no address of a member
     place_ = CopiedUnit(kLayout, thread);
@@ -62,18 +62,18 @@ class SliceCopy {
     }
   }
 
-  // The next slice, which lies within k as a whole.
+  // The next k-tile, which lies within k as a whole.
   __device__ void CopyWhole(std::byte* panel) {
 #pragma unroll
     for (int u = 0; u < kShare; ++u) {
       if (inside_[u]) CopyUnit(Shared(u, panel), source_ + u * kRowStep * pitch_, kUnitBytes);
     }
-    source_ += Side::kRowsAreK ? kSliceK * pitch_ : kSliceK * kPanel.element_bytes;
+    source_ += Side::kRowsAreK ? kTileK * pitch_ : kTileK * kPanel.element_bytes;
   }
 
-  // The slice `slice` slices on, of which the first `k_left` of k are there.
-  __device__ void CopyPartial(std::byte* panel, int slice, int k_left) const {
-    const int64_t ahead = int64_t{slice} * kSliceK;
+  // The k-tile that is `k_tile` k-tiles on. Only its first `k_left` of k are there.
+  __device__ void CopyPartial(std::byte* panel, int k_tile, int k_left) const {
+    const int64_t ahead = int64_t{k_tile} * kTileK;
     const std::byte* const first =
         source_ + ahead * (Side::kRowsAreK ? pitch_ : kPanel.element_bytes);
 #pragma unroll
