@@ -78,7 +78,7 @@ def read_standings(path):
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
             shapes.add((row["m"], row["n"], row["k"]))
-            if row["peer"] == "true" or not row["tflops"]:
+            if row["baseline"] == "true" or not row["tflops"]:
                 continue
             half_range = (float(row["slowest_ms"]) - float(row["fastest_ms"])) / 2
             share = float(row["of_vendor"]) if row["of_vendor"] else None

@@ -72,7 +72,7 @@ void FillRules(const bench::ContestRules& rules, client::BenchmarkRequest& reque
   request.set_warmup(rules.warmup);
   request.set_iterations(rules.iterations);
   request.set_hopeless(rules.hopeless);
-  request.set_peers(rules.peers);
+  request.set_peers(rules.baselines);
   request.set_vendor_algorithms(rules.vendor_algorithms);
 }
 
@@ -165,7 +165,7 @@ absl::StatusOr<std::vector<bench::Row>> FromProto(const v1::BenchmarkRows& rows,
                       .kernel = from.kernel(),
                       .family = from.family(),
                       .params = from.params(),
-                      .peer = from.peer(),
+                      .baseline = from.peer(),
                       .note = from.note()};
     if (from.has_figures()) TakeFigures(from.figures(), row);
     converted.push_back(std::move(row));

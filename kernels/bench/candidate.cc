@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selecti
   return absl::NotFoundError("no kernel of the selection takes the types asked for");
 }
 
-const Kernel* FindPeer(const Types& types, const DeviceCaps& device) {
+const Kernel* FindBaseline(const Types& types, const DeviceCaps& device) {
   const std::vector<absl::string_view> families =
       device.target == Target::kCuda ? std::vector<absl::string_view>{"cublas", "cublaslt"}
                                      : std::vector<absl::string_view>{"host"};

@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selecti
 // The vendor's kernel that others of these types are compared with: cuBLAS, where
 // it does not take them cuBLASLt's first choice, on the host OpenBLAS. Null where
 // there is none.
-const Kernel* FindPeer(const Types& types, const DeviceCaps& device);
+const Kernel* FindBaseline(const Types& types, const DeviceCaps& device);
 
 // "swizzle=2048 group_m=8"; "own" where the kernel chooses.
 std::string ParamsText(const Candidate& candidate);

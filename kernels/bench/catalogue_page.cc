@@ -120,7 +120,7 @@ absl::Status ReadStandings(const std::string& path, CatalogueNotes& notes) {
     return Unreadable(path, "it is no result of gemm_bench --json");
   }
   for (const auto& means : json["kernels"]) {
-    if (means["peer"].get<bool>() || means["shapes"].get<int>() == 0) continue;
+    if (means["baseline"].get<bool>() || means["shapes"].get<int>() == 0) continue;
     const double of_vendor = means["of_vendor"].is_null() ? 0 : means["of_vendor"].get<double>();
     notes.standings.try_emplace(means["kernel"].get<std::string>(),
                                 CatalogueNotes::Standing{means["tflops"].get<double>(), of_vendor});

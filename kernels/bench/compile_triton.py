@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compiles the grouped family's peer, the product of Triton's matrix multiplication tutorial.
+"""Compiles the grouped family's baseline, the product of Triton's matrix multiplication tutorial.
 
 Leaves the cubins of the tutorial's configurations in a folder, and a list of them, from where
 gemm_bench --triton runs them: on the same operands as the catalogue's kernels, in turns with
 them. For sm_90, less the configurations that need more shared memory than there is. Needs Triton,
 but no GPU.
 
-  kernels/bench/compile_triton.py peer/
-  gemm_bench --suite triton-31 --family grouped,cublas --types f16:f16:f16:f32 --triton peer/
+  kernels/bench/compile_triton.py triton/
+  gemm_bench --suite triton-31 --family grouped,cublas --types f16:f16:f16:f32 --triton triton/
 """
 
 import argparse

@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<Row>> Contest::Run(const Shape& shape,
   vendor_.clear();
   launches_ = 0;
   for (const Candidate& candidate : candidates) entrants_.push_back(MakeEntrant(candidate));
-  if (rules_.peers) EnterPeer();
+  if (rules_.baselines) EnterBaseline();
   absl::Status status = hooks_.step("drawing operands");
   if (!status.ok()) return status;
   // Where nothing can be run on them none are drawn.
@@ -79,8 +79,8 @@ absl::StatusOr<std::vector<Row>> Contest::Run(const Shape& shape,
                              [&] { return hooks_.step("working out what is right"); });
   }
   ReserveWorkspace();
-  if (status.ok() && rules_.peers) status = EnterTunedVendor();
-  // Backwards: the peers, which others are compared with, stand last, and before
+  if (status.ok() && rules_.baselines) status = EnterTunedVendor();
+  // Backwards: the baselines, which others are compared with, stand last, and before
   // them the kernels that promise most.
   for (auto entrant = entrants_.rbegin(); entrant != entrants_.rend(); ++entrant) {
     if (status.ok() && !entrant->out) status = FirstRunInTime(*entrant);
@@ -119,16 +119,17 @@ Contest::Entrant Contest::MakeEntrant(const Candidate& candidate) const {
       .most_samples = rules_.iterations};
 }
 
-void Contest::EnterPeer() {
-  const Kernel* const peer = FindPeer(problem_.types, backend_.caps());
-  if (peer == nullptr) return;
-  vendor_ = std::string(peer->name);
+void Contest::EnterBaseline() {
+  const Kernel* const baseline = FindBaseline(problem_.types, backend_.caps());
+  if (baseline == nullptr) return;
+  vendor_ = std::string(baseline->name);
   for (const Entrant& entrant : entrants_) {
     if (entrant.name == vendor_) return;
   }
-  entrants_.push_back(MakeEntrant(
-      {.kernel = peer, .types = problem_.types, .layout = {problem_.trans_a, problem_.trans_b}}));
-  entrants_.back().peer = true;
+  entrants_.push_back(MakeEntrant({.kernel = baseline,
+                                   .types = problem_.types,
+                                   .layout = {problem_.trans_a, problem_.trans_b}}));
+  entrants_.back().baseline = true;
 }
 
 absl::Status Contest::PrepareOperands() {
@@ -188,7 +189,7 @@ absl::Status Contest::EnterTunedVendor() {
        backend_.VendorAlgorithms(problem_, sets_.At(0), rules_.vendor_algorithms)) {
     algorithms.push_back({.name = std::string(kTunedVendor),
                           .family = "cublaslt",
-                          .peer = true,
+                          .baseline = true,
                           .launch = std::move(launch),
                           .most_samples = rules_.iterations});
   }
@@ -371,7 +372,7 @@ Row Contest::MakeRow(const Entrant& entrant) const {
              .layout = {problem_.trans_a, problem_.trans_b},
              .kernel = entrant.name,
              .family = entrant.family,
-             .peer = entrant.peer,
+             .baseline = entrant.baseline,
              .measured = !entrant.out,
              .note = entrant.note};
   if (entrant.candidate.kernel != nullptr) row.params = ParamsText(entrant.candidate);

@@ -51,7 +51,7 @@ class Contest {
   Contest(Backend& backend, OperandSets& sets, SpeedRecord& record, const ContestRules& rules,
           Hooks hooks);
 
-  // Rows in the order of the candidates, then the peers. An error means that the
+  // Rows in the order of the candidates, then the baselines. An error means that the
   // device is lost or `step` ended it; what one kernel refuses is its row's note.
   absl::StatusOr<std::vector<Row>> Run(const Shape& shape, const std::vector<Candidate>& candidates,
                                        const Deadlines& deadlines);
@@ -61,7 +61,7 @@ class Contest {
     Candidate candidate;  // without a kernel for the tuned vendor
     std::string name;
     std::string family;
-    bool peer = false;
+    bool baseline = false;
     LaunchFn launch;
     size_t workspace_bytes = 0;
     // Why it is out, or has fewer samples; empty for most.
@@ -76,7 +76,7 @@ class Contest {
   // Of every entrant, none of them measured.
   std::vector<Row> RowsWithout(absl::string_view why);
   Entrant MakeEntrant(const Candidate& candidate) const;
-  void EnterPeer();
+  void EnterBaseline();
   // Draws the operands, at the cost of scratch memory where there is no room.
   absl::Status PrepareOperands();
   absl::Status EnterTunedVendor();

@@ -130,7 +130,7 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
       ->capture_default_str()
       ->group("How");
   app.add_flag_callback(
-         "--no-peers", [&rules] { rules.peers = false; },
+         "--no-baselines", [&rules] { rules.baselines = false; },
          "Do not measure the vendor's kernels beside")
       ->group("How");
   app.add_option("--algorithms", rules.vendor_algorithms,

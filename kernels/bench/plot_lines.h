@@ -10,13 +10,13 @@
 
 namespace gemm::bench {
 
-// How many lines a plot tells apart by colour and dashes, beside the peers.
+// How many lines a plot tells apart by colour and dashes, beside the baselines.
 inline constexpr size_t kMostHighlights = 12;
 
 struct PlotLine {
   std::string name;   // all that identifies it
   std::string label;  // the same without what all lines have in common
-  bool peer = false;
+  bool baseline = false;
   // Told apart and labelled; others are there for the eye.
   bool highlighted = false;
   // Over the edge of the cube with as many multiplications as the shape. Shapes
@@ -25,7 +25,7 @@ struct PlotLine {
 };
 
 // A line a kernel with the same types, layout and parameters. Highlighted are
-// the peers and the best of each family with each types and layout, the fastest
+// the baselines and the best of each family with each types and layout, the fastest
 // first, or all where they are few enough. The fastest highlights come first.
 std::vector<PlotLine> PlotLines(absl::Span<const Row> rows);
 

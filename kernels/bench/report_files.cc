@@ -35,7 +35,7 @@ template <class Figures>
 Json Identity(const Figures& x) {
   return {{"kernel", x.kernel},          {"family", x.family},
           {"types", TypesName(x.types)}, {"layout", LayoutName(x.layout)},
-          {"parameters", x.params},      {"peer", x.peer}};
+          {"parameters", x.params},      {"baseline", x.baseline}};
 }
 
 // The one list of a row's fields, for both kinds of file.

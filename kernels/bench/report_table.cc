@@ -80,7 +80,7 @@ void PrintRows(absl::Span<const Row> rows, size_t index, size_t shapes, absl::st
                    {"note", 4}});
   std::string section;
   for (const Row& row : rows) {
-    if (const std::string next = row.peer ? "peers" : row.family; next != section) {
+    if (const std::string next = row.baseline ? "baselines" : row.family; next != section) {
       table.Separate(absl::StrCat(" ", next, " "));
       section = next;
     }

@@ -26,7 +26,7 @@ struct Row {
   std::string family;
   std::string params;  // see ParamsText
   // There to be compared with, not because it was selected.
-  bool peer = false;
+  bool baseline = false;
 
   // False: nothing but `note` is set below, and it says why.
   bool measured = false;

@@ -11,7 +11,7 @@ struct ContestRules {
   // A kernel whose first run takes so many times the best one's, and more than a
   // millisecond, is not run again.
   double hopeless = 20;
-  bool peers = true;
+  bool baselines = true;
   int vendor_algorithms = 8;  // of cuBLASLt to choose the best from; 0: none
   // Rows of D, and columns, whose crossings are held against the oracle.
   int checked_lines = 8;

@@ -19,7 +19,7 @@ struct KernelMeans {
   Types types{};
   Layout layout;
   std::string params;
-  bool peer = false;
+  bool baseline = false;
   size_t shapes = 0;   // that it was measured on
   size_t missing = 0;  // that it was not
   double tflops = 0;
@@ -33,7 +33,7 @@ std::vector<KernelMeans> SummariseKernels(absl::Span<const Row> rows);
 
 // Of each family with each types and layout: the row with the highest mean that
 // misses the fewest shapes, and the means of whichever of its rows was the best
-// on each shape. Peers are no family.
+// on each shape. Baselines are no family.
 struct FamilyMeans {
   KernelMeans best;
   double per_shape_tflops = 0;

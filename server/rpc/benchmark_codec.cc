@@ -174,7 +174,7 @@ class BenchmarkParser {
     status.Update(Ranged("hopeless", r.has_hopeless(), r.hopeless(), 1.0, 1e9, rules.hopeless));
     status.Update(Ranged("vendor_algorithms", r.has_vendor_algorithms(), r.vendor_algorithms(), 0,
                          100, rules.vendor_algorithms));
-    if (r.has_peers()) rules.peers = r.peers();
+    if (r.has_peers()) rules.baselines = r.peers();
     return status;
   }
 
@@ -256,7 +256,7 @@ void Fill(const bench::Row& row, v1::BenchmarkRow& out) {
   out.mutable_layout()->set_transpose_a(row.layout.trans_a);
   out.mutable_layout()->set_transpose_b(row.layout.trans_b);
   out.set_params(row.params);
-  out.set_peer(row.peer);
+  out.set_peer(row.baseline);
   out.set_note(row.note);
   if (row.measured) FillFigures(row, *out.mutable_figures());
 }

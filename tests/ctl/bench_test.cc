@@ -57,9 +57,10 @@ TEST_F(BenchTest, PrintsTheTableOfGemmBenchAndWritesItsFiles) {
 }
 
 TEST_F(BenchTest, PrintsJsonForPrograms) {
-  const auto json = GemmctlJson({"bench", "--shape", "20", "--kernel", "*_reference", "--types",
-                                 "f16:f16:f32", "--layout", "nt", "--no-peers", "--distribution",
-                                 "uniform", "--iterations", "1", "--device", "host:0"});
+  const auto json =
+      GemmctlJson({"bench", "--shape", "20", "--kernel", "*_reference", "--types", "f16:f16:f32",
+                   "--layout", "nt", "--no-baselines", "--distribution", "uniform", "--iterations",
+                   "1", "--device", "host:0"});
   ASSERT_GE(json["rows"].size(), 1);
   for (const auto& row : json["rows"]) {
     EXPECT_EQ(row["kernel"], "host_reference");

@@ -148,7 +148,7 @@ class ContestTest : public ::testing::Test {
     launched.clear();
     plan_.shapes = {{33, 17, 5}};
     plan_.rules.iterations = 4;
-    plan_.rules.peers = false;
+    plan_.rules.baselines = false;
   }
 
   void Enter(const Kernel& kernel) {
@@ -290,15 +290,15 @@ TEST_F(ContestTest, ShortRunsAreNeverHopeless) {
   EXPECT_EQ(rows_[0].note, "");
 }
 
-TEST_F(ContestTest, PeersAreMeasuredBeside) {
+TEST_F(ContestTest, BaselinesAreMeasuredBeside) {
   Enter(kSlow);
-  plan_.rules.peers = true;
+  plan_.rules.baselines = true;
   ASSERT_EQ(Run(), absl::OkStatus());
   ASSERT_EQ(rows_.size(), 3u);
-  EXPECT_FALSE(rows_[0].peer);
+  EXPECT_FALSE(rows_[0].baseline);
   EXPECT_EQ(rows_[1].kernel, "host_openblas");
   EXPECT_EQ(rows_[2].kernel, kTunedVendor);
-  EXPECT_TRUE(rows_[2].peer);
+  EXPECT_TRUE(rows_[2].baseline);
   EXPECT_EQ(rows_[2].note, "algorithm 2 of 3");
   EXPECT_NEAR(*rows_[0].of_tuned_vendor, 0.5, 1e-6);
 }
@@ -337,7 +337,7 @@ TEST_F(ContestTest, WarmupsFitTheTimeLeft) {
 
 TEST_F(ContestTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
   Enter(kFast);
-  plan_.rules.peers = true;
+  plan_.rules.baselines = true;
   plan_.budget = absl::Microseconds(1500);  // past it during the slow first algorithm
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_THAT(launched, ElementsAre("slow"));
@@ -355,7 +355,7 @@ TEST_F(ContestTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
 
 TEST_F(ContestTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
   Enter(kFast);
-  plan_.rules.peers = true;
+  plan_.rules.baselines = true;
   plan_.shapes = {{1, 1, 1}};
   // One step for the operands, two lines and an element, then the first algorithm.
   cancel_after_ = 1 + 3 + 1;
