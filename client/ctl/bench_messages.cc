@@ -68,7 +68,7 @@ void FillSelection(const bench::Selection& selection, client::BenchmarkRequest& 
   }
 }
 
-void FillRules(const bench::ContestRules& rules, client::BenchmarkRequest& request) {
+void FillRules(const bench::ComparisonRules& rules, client::BenchmarkRequest& request) {
   request.set_warmup(rules.warmup);
   request.set_iterations(rules.iterations);
   request.set_hopeless(rules.hopeless);

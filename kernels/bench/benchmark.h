@@ -20,7 +20,7 @@ namespace gemm::bench {
 struct BenchmarkPlan {
   std::vector<Shape> shapes;
   std::vector<Candidate> candidates;
-  ContestRules rules;
+  ComparisonRules rules;
   GeneratorSpec inputs = kStandardInputs;
   // Bounds the whole run: past it samples, and then kernels, are left out, and
   // their rows say so.

@@ -94,7 +94,7 @@ void AddSelection(CLI::App& app, BenchmarkOptions& options) {
 }
 
 void AddRules(CLI::App& app, BenchmarkOptions& options) {
-  ContestRules& rules = options.rules;
+  ComparisonRules& rules = options.rules;
   app.add_option("--warmup", rules.warmup, "Launches of a kernel before its first timed one")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str()

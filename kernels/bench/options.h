@@ -19,7 +19,7 @@ namespace gemm::bench {
 struct BenchmarkOptions {
   std::vector<Shape> shapes;
   Selection selection;
-  ContestRules rules;
+  ComparisonRules rules;
   GeneratorSpec inputs = kStandardInputs;
   // Infinite: as long as it takes.
   absl::Duration budget = absl::InfiniteDuration();

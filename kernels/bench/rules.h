@@ -5,7 +5,7 @@
 
 namespace gemm::bench {
 
-struct ContestRules {
+struct ComparisonRules {
   int warmup = 2;       // launches of a kernel before its first timed one
   int iterations = 10;  // timed samples of each; the figure is their median
   // A kernel whose first run takes so many times the best one's, and more than a

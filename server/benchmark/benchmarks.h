@@ -39,7 +39,7 @@ struct BenchmarkSpec {
   std::string device;  // empty: the first
   std::vector<gemm::bench::Shape> shapes;
   gemm::bench::Selection selection;
-  gemm::bench::ContestRules rules;
+  gemm::bench::ComparisonRules rules;
   gemm::GeneratorSpec inputs = gemm::bench::kStandardInputs;
   std::optional<absl::Duration> budget;  // else the limit
 };

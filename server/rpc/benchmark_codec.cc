@@ -166,7 +166,7 @@ class BenchmarkParser {
   }
 
   absl::Status Rules() {
-    bench::ContestRules& rules = spec_.rules;
+    bench::ComparisonRules& rules = spec_.rules;
     const v1::BenchmarkRequest& r = request_;
     absl::Status status = Ranged("warmup", r.has_warmup(), r.warmup(), 0, 1000, rules.warmup);
     status.Update(

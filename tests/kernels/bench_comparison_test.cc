@@ -10,7 +10,7 @@
 #include "gemm/catalogue.h"
 #include "gemm/run.h"
 #include "kernels/bench/benchmark.h"
-#include "kernels/bench/contest.h"
+#include "kernels/bench/comparison.h"
 
 namespace gemm::bench {
 namespace {
@@ -141,9 +141,9 @@ class FakeBackend : public Backend {
   const std::unique_ptr<Backend> host_ = CreateHostBackend();
 };
 
-class ContestTest : public ::testing::Test {
+class ComparisonTest : public ::testing::Test {
  protected:
-  ContestTest() {
+  ComparisonTest() {
     now = absl::UnixEpoch();
     launched.clear();
     plan_.shapes = {{33, 17, 5}};
@@ -151,7 +151,7 @@ class ContestTest : public ::testing::Test {
     plan_.rules.baselines = false;
   }
 
-  void Enter(const Kernel& kernel) {
+  void Add(const Kernel& kernel) {
     plan_.candidates.push_back({.kernel = &kernel, .types = kF32[0]});
   }
 
@@ -173,9 +173,9 @@ class ContestTest : public ::testing::Test {
   size_t cancel_after_ = 1000000;
 };
 
-TEST_F(ContestTest, MeasuresAndRanks) {
-  Enter(kSlow);
-  Enter(kFast);
+TEST_F(ComparisonTest, MeasuresAndRanks) {
+  Add(kSlow);
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   ASSERT_EQ(rows_.size(), 2u);
   EXPECT_NEAR(rows_[0].seconds, 2e-3, 1e-9);
@@ -190,47 +190,47 @@ TEST_F(ContestTest, MeasuresAndRanks) {
   EXPECT_FALSE(rows_[0].of_vendor.has_value());
 }
 
-TEST_F(ContestTest, TurnsAreTaken) {
-  Enter(kSlow);
-  Enter(kFast);
+TEST_F(ComparisonTest, TurnsAreTaken) {
+  Add(kSlow);
+  Add(kFast);
   plan_.rules.warmup = 0;
   ASSERT_EQ(Run(), absl::OkStatus());
   const std::vector<std::string> samples(launched.begin() + 4, launched.end());
   EXPECT_THAT(samples, ElementsAre("slow", "fast", "fast", "slow", "slow", "fast", "fast", "slow"));
 }
 
-TEST_F(ContestTest, OperandsRotate) {
-  Enter(kFast);
+TEST_F(ComparisonTest, OperandsRotate) {
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   const std::vector<const void*>& seen = backend_.operands_seen;
   for (size_t i = 2; i < seen.size(); ++i) EXPECT_NE(seen[i], seen[i - 1]) << i;
 }
 
-TEST_F(ContestTest, ElementsThatAreNotWrittenAreWrong) {
-  Enter(kIncomplete);
+TEST_F(ComparisonTest, ElementsThatAreNotWrittenAreWrong) {
+  Add(kIncomplete);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_TRUE(rows_[0].measured);
   EXPECT_FALSE(rows_[0].right());
 }
 
-TEST_F(ContestTest, RefusalIsARowsNote) {
-  Enter(kRefusing);
-  Enter(kFast);
+TEST_F(ComparisonTest, RefusalIsARowsNote) {
+  Add(kRefusing);
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_FALSE(rows_[0].measured);
   EXPECT_EQ(rows_[0].note, "it needs a device of its own");
   EXPECT_TRUE(rows_[1].measured);
 }
 
-TEST_F(ContestTest, LostDeviceEndsTheRun) {
-  Enter(kRefusing);
+TEST_F(ComparisonTest, LostDeviceEndsTheRun) {
+  Add(kRefusing);
   backend_.lost = true;
   EXPECT_THAT(std::string(Run().message()), HasSubstr("the device is gone"));
 }
 
-TEST_F(ContestTest, NoMemoryIsEveryRowsNote) {
-  Enter(kFast);
-  Enter(kSlow);
+TEST_F(ComparisonTest, NoMemoryIsEveryRowsNote) {
+  Add(kFast);
+  Add(kSlow);
   backend_.full = true;
   ASSERT_EQ(Run(), absl::OkStatus());
   ASSERT_EQ(rows_.size(), 2u);
@@ -238,13 +238,13 @@ TEST_F(ContestTest, NoMemoryIsEveryRowsNote) {
   EXPECT_EQ(rows_[1].note, "no memory");
 }
 
-TEST_F(ContestTest, ScratchOfAnEarlierShapeGivesWayToOperands) {
+TEST_F(ComparisonTest, ScratchOfAnEarlierShapeGivesWayToOperands) {
   const Kernel greedy = [] {
     Kernel kernel = KernelOf("greedy", Fast);
     kernel.workspace_bytes = [](const Problem& p) { return p.m == 8 ? kGreed : size_t{1} << 20; };
     return kernel;
   }();
-  Enter(greedy);
+  Add(greedy);
   plan_.shapes = {{8, 8, 8}, {1024, 1024, 64}};
   backend_.room = kGreed + (size_t{1} << 20);
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -253,8 +253,8 @@ TEST_F(ContestTest, ScratchOfAnEarlierShapeGivesWayToOperands) {
   EXPECT_TRUE(rows_[1].measured) << rows_[1].note;
 }
 
-TEST_F(ContestTest, LongLinesAreFew) {
-  Enter(kIdle);
+TEST_F(ComparisonTest, LongLinesAreFew) {
+  Add(kIdle);
   plan_.shapes = {{5, 5, int64_t{1} << 22}};
   backend_.room = size_t{300} << 20;
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -263,9 +263,9 @@ TEST_F(ContestTest, LongLinesAreFew) {
   EXPECT_EQ(backend_.bytes_read, 2 * (size_t{4} << 22) * sizeof(float) + 16 * sizeof(float));
 }
 
-TEST_F(ContestTest, TheHopelessRunOnce) {
-  Enter(kHopeless);
-  Enter(kFast);
+TEST_F(ComparisonTest, TheHopelessRunOnce) {
+  Add(kHopeless);
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_TRUE(rows_[0].measured);
   EXPECT_EQ(rows_[0].iterations, 1);
@@ -273,25 +273,25 @@ TEST_F(ContestTest, TheHopelessRunOnce) {
   EXPECT_EQ(std::count(launched.begin(), launched.end(), "hopeless"), 2) << "checked and timed";
 }
 
-TEST_F(ContestTest, NoneIsHopelessByItsFirstRun) {
-  Enter(kLoading);
-  Enter(kFast);
+TEST_F(ComparisonTest, NoneIsHopelessByItsFirstRun) {
+  Add(kLoading);
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_EQ(rows_[0].iterations, plan_.rules.iterations);
   EXPECT_EQ(rows_[0].note, "");
   EXPECT_NEAR(rows_[0].seconds, 1e-3, 1e-9);
 }
 
-TEST_F(ContestTest, ShortRunsAreNeverHopeless) {
-  Enter(kShort);
-  Enter(kInstant);
+TEST_F(ComparisonTest, ShortRunsAreNeverHopeless) {
+  Add(kShort);
+  Add(kInstant);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_EQ(rows_[0].iterations, plan_.rules.iterations);
   EXPECT_EQ(rows_[0].note, "");
 }
 
-TEST_F(ContestTest, BaselinesAreMeasuredBeside) {
-  Enter(kSlow);
+TEST_F(ComparisonTest, BaselinesAreMeasuredBeside) {
+  Add(kSlow);
   plan_.rules.baselines = true;
   ASSERT_EQ(Run(), absl::OkStatus());
   ASSERT_EQ(rows_.size(), 3u);
@@ -303,9 +303,9 @@ TEST_F(ContestTest, BaselinesAreMeasuredBeside) {
   EXPECT_NEAR(*rows_[0].of_tuned_vendor, 0.5, 1e-6);
 }
 
-TEST_F(ContestTest, BudgetLeavesOutSamplesThenSlowKernels) {
-  Enter(kFast);
-  Enter(kHopeless);
+TEST_F(ComparisonTest, BudgetLeavesOutSamplesThenSlowKernels) {
+  Add(kFast);
+  Add(kHopeless);
   plan_.shapes = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}};
   plan_.rules.iterations = 1000;
   plan_.rules.hopeless = 1000;
@@ -325,8 +325,8 @@ TEST_F(ContestTest, BudgetLeavesOutSamplesThenSlowKernels) {
   EXPECT_THAT(rows_[3].note, HasSubstr("left out: a run takes about 0.05 s"));
 }
 
-TEST_F(ContestTest, WarmupsFitTheTimeLeft) {
-  Enter(kHopeless);  // 50 ms
+TEST_F(ComparisonTest, WarmupsFitTheTimeLeft) {
+  Add(kHopeless);  // 50 ms
   plan_.rules.warmup = 1000;
   plan_.rules.iterations = 1;
   plan_.budget = absl::Milliseconds(320);
@@ -335,8 +335,8 @@ TEST_F(ContestTest, WarmupsFitTheTimeLeft) {
   EXPECT_EQ(rows_[0].iterations, 1);
 }
 
-TEST_F(ContestTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
-  Enter(kFast);
+TEST_F(ComparisonTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
+  Add(kFast);
   plan_.rules.baselines = true;
   plan_.budget = absl::Microseconds(1500);  // past it during the slow first algorithm
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -353,8 +353,8 @@ TEST_F(ContestTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
   EXPECT_FALSE(rows_.back().measured);
 }
 
-TEST_F(ContestTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
-  Enter(kFast);
+TEST_F(ComparisonTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
+  Add(kFast);
   plan_.rules.baselines = true;
   plan_.shapes = {{1, 1, 1}};
   // One step for the operands, two lines and an element, then the first algorithm.
@@ -364,10 +364,10 @@ TEST_F(ContestTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
   EXPECT_THAT(launched, ElementsAre("slow"));
 }
 
-TEST_F(ContestTest, TheHostsReferenceIsLeftOutUnheardWhereItIsTooSlow) {
+TEST_F(ComparisonTest, TheHostsReferenceIsLeftOutUnheardWhereItIsTooSlow) {
   const Kernel reference = KernelOf("host_reference", Fast);
-  Enter(reference);
-  Enter(kFast);
+  Add(reference);
+  Add(kFast);
   plan_.shapes = {{1000, 100, 100}};  // 20 ms at 1e9 operations a second
   plan_.budget = absl::Milliseconds(19);
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -382,8 +382,8 @@ TEST_F(ContestTest, TheHostsReferenceIsLeftOutUnheardWhereItIsTooSlow) {
   EXPECT_TRUE(rows_[0].measured) << rows_[0].note;
 }
 
-TEST_F(ContestTest, PastTheBudgetNothingRuns) {
-  Enter(kFast);
+TEST_F(ComparisonTest, PastTheBudgetNothingRuns) {
+  Add(kFast);
   plan_.shapes = {{8, 8, 8}, {8, 8, 8}};
   plan_.budget = absl::Milliseconds(1);
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -391,14 +391,14 @@ TEST_F(ContestTest, PastTheBudgetNothingRuns) {
   EXPECT_EQ(rows_[1].note, "left out: the time budget ended");
 }
 
-TEST_F(ContestTest, CanBeCancelled) {
-  Enter(kFast);
+TEST_F(ComparisonTest, CanBeCancelled) {
+  Add(kFast);
   cancel_after_ = 2;
   EXPECT_EQ(Run().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(ContestTest, ProgressNamesTheStepAndTheTimeLeft) {
-  Enter(kFast);
+TEST_F(ComparisonTest, ProgressNamesTheStepAndTheTimeLeft) {
+  Add(kFast);
   plan_.shapes = {{8, 8, 8}, {8, 8, 8}};
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_EQ(steps_.front().step, "drawing operands");
@@ -407,9 +407,9 @@ TEST_F(ContestTest, ProgressNamesTheStepAndTheTimeLeft) {
   EXPECT_GT(steps_.back().left, absl::ZeroDuration());
 }
 
-TEST_F(ContestTest, CandidatesOfOneLayoutCompete) {
-  Enter(kFast);
-  Enter(kSlow);
+TEST_F(ComparisonTest, CandidatesOfOneLayoutCompete) {
+  Add(kFast);
+  Add(kSlow);
   plan_.candidates[1].layout = {.trans_a = true, .trans_b = true};
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_NEAR(*rows_[0].gain, 0, 1e-12);

@@ -1,4 +1,4 @@
-#include "kernels/bench/contest.h"
+#include "kernels/bench/comparison.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,13 +48,13 @@ std::string KeyOf(const Candidate& candidate) {
 
 }  // namespace
 
-Contest::Contest(Backend& backend, OperandSets& sets, SpeedRecord& record,
-                 const ContestRules& rules, Hooks hooks)
+Comparison::Comparison(Backend& backend, OperandSets& sets, SpeedRecord& record,
+                       const ComparisonRules& rules, Hooks hooks)
     : backend_(backend), sets_(sets), record_(record), rules_(rules), hooks_(std::move(hooks)) {}
 
-absl::StatusOr<std::vector<Row>> Contest::Run(const Shape& shape,
-                                              const std::vector<Candidate>& candidates,
-                                              const Deadlines& deadlines) {
+absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
+                                                 const std::vector<Candidate>& candidates,
+                                                 const Deadlines& deadlines) {
   shape_ = shape;
   deadlines_ = deadlines;
   problem_ = {.m = shape.m,
@@ -63,14 +63,14 @@ absl::StatusOr<std::vector<Row>> Contest::Run(const Shape& shape,
               .types = candidates.front().types,
               .trans_a = candidates.front().layout.trans_a,
               .trans_b = candidates.front().layout.trans_b};
-  entrants_.clear();
+  candidates_.clear();
   vendor_.clear();
   launches_ = 0;
-  for (const Candidate& candidate : candidates) entrants_.push_back(MakeEntrant(candidate));
-  if (rules_.baselines) EnterBaseline();
+  for (const Candidate& spec : candidates) candidates_.push_back(MakeTimedCandidate(spec));
+  if (rules_.baselines) AddBaseline();
   absl::Status status = hooks_.step("drawing operands");
   if (!status.ok()) return status;
-  // Where nothing can be run on them none are drawn.
+  // Operands that nothing would run on are not drawn.
   if (hooks_.now() >= deadlines_.hard) return RowsWithout(kBudgetEnded);
   status = PrepareOperands();
   if (absl::IsResourceExhausted(status)) return RowsWithout(status.message());
@@ -79,11 +79,11 @@ absl::StatusOr<std::vector<Row>> Contest::Run(const Shape& shape,
                              [&] { return hooks_.step("working out what is right"); });
   }
   ReserveWorkspace();
-  if (status.ok() && rules_.baselines) status = EnterTunedVendor();
-  // Backwards: the baselines, which others are compared with, stand last, and before
-  // them the kernels that promise most.
-  for (auto entrant = entrants_.rbegin(); entrant != entrants_.rend(); ++entrant) {
-    if (status.ok() && !entrant->out) status = FirstRunInTime(*entrant);
+  if (status.ok() && rules_.baselines) status = AddTunedVendor();
+  // Backwards: the baselines stand last, and before them the kernels that are likely
+  // the fastest.
+  for (auto candidate = candidates_.rbegin(); candidate != candidates_.rend(); ++candidate) {
+    if (status.ok() && !candidate->out) status = FirstRunInTime(*candidate);
   }
   if (status.ok()) {
     LimitTheHopeless();
@@ -91,48 +91,48 @@ absl::StatusOr<std::vector<Row>> Contest::Run(const Shape& shape,
   }
   if (!status.ok()) return status;
   NoteMissingSamples();
-  for (const Entrant& entrant : entrants_) {
-    if (entrant.out || entrant.candidate.kernel == nullptr) continue;
-    record_[KeyOf(entrant.candidate)] = {.tflops = TflopsOf(entrant), .flops = Flops(shape_)};
+  for (const TimedCandidate& candidate : candidates_) {
+    if (candidate.out || candidate.spec.kernel == nullptr) continue;
+    record_[KeyOf(candidate.spec)] = {.tflops = TflopsOf(candidate), .flops = Flops(shape_)};
   }
   return MakeRows();
 }
 
-std::vector<Row> Contest::RowsWithout(absl::string_view why) {
-  for (Entrant& entrant : entrants_) {
-    entrant.out = true;
-    entrant.note = std::string(why);
+std::vector<Row> Comparison::RowsWithout(absl::string_view why) {
+  for (TimedCandidate& candidate : candidates_) {
+    candidate.out = true;
+    candidate.note = std::string(why);
   }
   return MakeRows();
 }
 
-Contest::Entrant Contest::MakeEntrant(const Candidate& candidate) const {
-  const Kernel& kernel = *candidate.kernel;
+Comparison::TimedCandidate Comparison::MakeTimedCandidate(const Candidate& spec) const {
+  const Kernel& kernel = *spec.kernel;
   return {
-      .candidate = candidate,
+      .spec = spec,
       .name = std::string(kernel.name),
       .family = std::string(kernel.family),
-      .launch = candidate.launch
-                    ? candidate.launch
+      .launch = spec.launch
+                    ? spec.launch
                     : [&kernel](const Launch& launch) { return RunProduct(kernel, launch); },
       .workspace_bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem_),
       .most_samples = rules_.iterations};
 }
 
-void Contest::EnterBaseline() {
+void Comparison::AddBaseline() {
   const Kernel* const baseline = FindBaseline(problem_.types, backend_.caps());
   if (baseline == nullptr) return;
   vendor_ = std::string(baseline->name);
-  for (const Entrant& entrant : entrants_) {
-    if (entrant.name == vendor_) return;
+  for (const TimedCandidate& candidate : candidates_) {
+    if (candidate.name == vendor_) return;
   }
-  entrants_.push_back(MakeEntrant({.kernel = baseline,
-                                   .types = problem_.types,
-                                   .layout = {problem_.trans_a, problem_.trans_b}}));
-  entrants_.back().baseline = true;
+  candidates_.push_back(MakeTimedCandidate({.kernel = baseline,
+                                            .types = problem_.types,
+                                            .layout = {problem_.trans_a, problem_.trans_b}}));
+  candidates_.back().baseline = true;
 }
 
-absl::Status Contest::PrepareOperands() {
+absl::Status Comparison::PrepareOperands() {
   const absl::Status status = sets_.Prepare(problem_);
   if (!absl::IsResourceExhausted(status) || workspace_bytes_ == 0) return status;
   // What kernels of an earlier shape asked for is in the way.
@@ -141,9 +141,10 @@ absl::Status Contest::PrepareOperands() {
   return sets_.Prepare(problem_);
 }
 
-void Contest::ReserveWorkspace() {
+void Comparison::ReserveWorkspace() {
   size_t bytes = 0;
-  for (const Entrant& entrant : entrants_) bytes = std::max(bytes, entrant.workspace_bytes);
+  for (const TimedCandidate& candidate : candidates_)
+    bytes = std::max(bytes, candidate.workspace_bytes);
   if (bytes > workspace_bytes_) {
     workspace_.reset();
     workspace_bytes_ = 0;
@@ -153,38 +154,39 @@ void Contest::ReserveWorkspace() {
       workspace_bytes_ = bytes;
     }
   }
-  for (Entrant& entrant : entrants_) {
-    if (entrant.workspace_bytes <= workspace_bytes_) continue;
-    entrant.out = true;
-    entrant.note = absl::StrCat("no room for its ", entrant.workspace_bytes, " bytes of scratch");
+  for (TimedCandidate& candidate : candidates_) {
+    if (candidate.workspace_bytes <= workspace_bytes_) continue;
+    candidate.out = true;
+    candidate.note =
+        absl::StrCat("no room for its ", candidate.workspace_bytes, " bytes of scratch");
   }
 }
 
-absl::StatusOr<double> Contest::TimeLaunches(const Entrant& entrant, int count) {
-  const Workspace workspace = {workspace_.get(), entrant.workspace_bytes};
+absl::StatusOr<double> Comparison::TimeLaunches(const TimedCandidate& candidate, int count) {
+  const Workspace workspace = {workspace_.get(), candidate.workspace_bytes};
   return backend_.Time(
       [&](int) {
         const Operands operands = sets_.At(launches_++);
-        return entrant.launch(
-            backend_.MakeLaunch(problem_, operands, workspace, entrant.candidate.params));
+        return candidate.launch(
+            backend_.MakeLaunch(problem_, operands, workspace, candidate.spec.params));
       },
-      count, entrant.expected_seconds);
+      count, candidate.expected_seconds);
 }
 
-absl::Status Contest::TakeOut(Entrant& entrant, const absl::Status& status) {
+absl::Status Comparison::TakeOut(TimedCandidate& candidate, const absl::Status& status) {
   if (const absl::Status lost = backend_.Synchronize(); !lost.ok()) {
     return absl::Status(
-        lost.code(), absl::StrCat(entrant.name, " on ", ShapeName(shape_), ": ", lost.message()));
+        lost.code(), absl::StrCat(candidate.name, " on ", ShapeName(shape_), ": ", lost.message()));
   }
-  entrant.out = true;
-  entrant.note = std::string(status.message());
+  candidate.out = true;
+  candidate.note = std::string(status.message());
   return absl::OkStatus();
 }
 
-// Chooses the fastest of cuBLASLt's algorithms in a contest of their own.
-absl::Status Contest::EnterTunedVendor() {
+// Chooses the fastest of cuBLASLt's algorithms, in a comparison of their own.
+absl::Status Comparison::AddTunedVendor() {
   if (rules_.vendor_algorithms == 0 || hooks_.now() >= deadlines_.hard) return absl::OkStatus();
-  std::vector<Entrant> algorithms;
+  std::vector<TimedCandidate> algorithms;
   for (LaunchFn& launch :
        backend_.VendorAlgorithms(problem_, sets_.At(0), rules_.vendor_algorithms)) {
     algorithms.push_back({.name = std::string(kTunedVendor),
@@ -195,26 +197,26 @@ absl::Status Contest::EnterTunedVendor() {
   }
   if (algorithms.empty()) return absl::OkStatus();
   if (absl::Status status = TimeAlgorithms(algorithms); !status.ok()) return status;
-  const auto speed = [](const Entrant& e) {
+  const auto speed = [](const TimedCandidate& e) {
     if (e.out || e.expected_seconds == 0) return std::numeric_limits<double>::infinity();
     return e.samples.empty() ? e.expected_seconds : Median(e.samples);
   };
-  const auto best =
-      std::min_element(algorithms.begin(), algorithms.end(),
-                       [&](const Entrant& x, const Entrant& y) { return speed(x) < speed(y); });
+  const auto best = std::min_element(
+      algorithms.begin(), algorithms.end(),
+      [&](const TimedCandidate& x, const TimedCandidate& y) { return speed(x) < speed(y); });
   if (!best->out) {
     best->note =
         absl::StrCat("algorithm ", best - algorithms.begin() + 1, " of ", algorithms.size());
   }
   best->samples.clear();
   best->expected_seconds = 0;
-  entrants_.push_back(std::move(*best));
+  candidates_.push_back(std::move(*best));
   return absl::OkStatus();
 }
 
-absl::Status Contest::TimeAlgorithms(std::vector<Entrant>& algorithms) {
+absl::Status Comparison::TimeAlgorithms(std::vector<TimedCandidate>& algorithms) {
   for (int round = 0; round <= kTuningRounds; ++round) {
-    for (Entrant& algorithm : algorithms) {
+    for (TimedCandidate& algorithm : algorithms) {
       if (algorithm.out) continue;
       if (hooks_.now() >= (round == 0 ? deadlines_.hard : deadlines_.soft)) {
         return absl::OkStatus();
@@ -233,168 +235,168 @@ absl::Status Contest::TimeAlgorithms(std::vector<Entrant>& algorithms) {
   return absl::OkStatus();
 }
 
-std::optional<double> Contest::ForeseenSeconds(const Entrant& entrant) const {
+std::optional<double> Comparison::ForeseenSeconds(const TimedCandidate& candidate) const {
   const double flops = Flops(shape_);
-  const auto known = record_.find(KeyOf(entrant.candidate));
+  const auto known = record_.find(KeyOf(candidate.spec));
   if (known != record_.end() && flops <= known->second.flops * kMuchLarger) {
     return flops / (known->second.tflops * 1e12);
   }
-  if (entrant.name == kReference) return flops / kReferenceFlops;
+  if (candidate.name == kReference) return flops / kReferenceFlops;
   return std::nullopt;
 }
 
-std::string Contest::NoTimeFor(const Entrant& entrant) const {
+std::string Comparison::NoTimeFor(const TimedCandidate& candidate) const {
   const absl::Time now = hooks_.now();
   if (now >= deadlines_.hard) return std::string(kBudgetEnded);
-  if (entrant.candidate.kernel == nullptr || deadlines_.soft == absl::InfiniteFuture()) return "";
-  const std::optional<double> needed = ForeseenSeconds(entrant);
+  if (candidate.spec.kernel == nullptr || deadlines_.soft == absl::InfiniteFuture()) return "";
+  const std::optional<double> needed = ForeseenSeconds(candidate);
   if (!needed || now + absl::Seconds(*needed) < deadlines_.soft) return "";
   double fastest = 0;
   for (const auto& [key, speed] : record_) fastest = std::max(fastest, speed.tflops);
   const double tflops = Flops(shape_) / *needed * 1e-12;
-  if (entrant.name != kReference && tflops * kSlow > fastest) return "";
+  if (candidate.name != kReference && tflops * kSlow > fastest) return "";
   return absl::StrFormat(
       "left out: a run takes about %.2g s, more than the time budget has left "
       "for this shape",
       *needed);
 }
 
-absl::Status Contest::FirstRunInTime(Entrant& entrant) {
-  if (const absl::Status status = hooks_.step(entrant.name); !status.ok()) return status;
-  if (std::string why = NoTimeFor(entrant); !why.empty()) {
-    entrant.out = true;
-    entrant.note = std::move(why);
+absl::Status Comparison::FirstRunInTime(TimedCandidate& candidate) {
+  if (const absl::Status status = hooks_.step(candidate.name); !status.ok()) return status;
+  if (std::string why = NoTimeFor(candidate); !why.empty()) {
+    candidate.out = true;
+    candidate.note = std::move(why);
     return absl::OkStatus();
   }
-  return FirstRun(entrant);
+  return FirstRun(candidate);
 }
 
-// Runs it into a poisoned D, which is compared, and learns how long it takes.
-absl::Status Contest::FirstRun(Entrant& entrant) {
+// Runs it into a poisoned D, checks that against the oracle, and measures how long it
+// takes.
+absl::Status Comparison::FirstRun(TimedCandidate& candidate) {
   launches_ = 0;
   absl::Status status = backend_.Fill(sets_.At(0).d, kPoison, sets_.d_bytes());
   if (!status.ok()) return status;
-  absl::StatusOr<double> seconds = TimeLaunches(entrant, 1);
-  if (!seconds.ok()) return TakeOut(entrant, seconds.status());
+  absl::StatusOr<double> seconds = TimeLaunches(candidate, 1);
+  if (!seconds.ok()) return TakeOut(candidate, seconds.status());
   absl::StatusOr<SampledError> error = oracle_.Compare(backend_);
-  if (!error.ok()) return TakeOut(entrant, error.status());
-  entrant.error = *error;
+  if (!error.ok()) return TakeOut(candidate, error.status());
+  candidate.error = *error;
   const bool again =
-      *seconds < kLongSeconds || (!HasRun(entrant) && entrant.name != kReference &&
+      *seconds < kLongSeconds || (!HasRun(candidate) && candidate.name != kReference &&
                                   hooks_.now() + absl::Seconds(*seconds) < deadlines_.soft);
-  entrant.expected_seconds = *seconds;  // from here on it is timed as in a sample
-  if (again) seconds = TimeLaunches(entrant, 1);
-  if (!seconds.ok()) return TakeOut(entrant, seconds.status());
-  entrant.expected_seconds = *seconds;
+  candidate.expected_seconds = *seconds;  // from here on it is timed as in a sample
+  if (again) seconds = TimeLaunches(candidate, 1);
+  if (!seconds.ok()) return TakeOut(candidate, seconds.status());
+  candidate.expected_seconds = *seconds;
   return absl::OkStatus();
 }
 
-bool Contest::HasRun(const Entrant& entrant) const {
-  return entrant.candidate.kernel == nullptr ||
-         record_.find(KeyOf(entrant.candidate)) != record_.end();
+bool Comparison::HasRun(const TimedCandidate& candidate) const {
+  return candidate.spec.kernel == nullptr || record_.find(KeyOf(candidate.spec)) != record_.end();
 }
 
-void Contest::LimitTheHopeless() {
+void Comparison::LimitTheHopeless() {
   double best = std::numeric_limits<double>::infinity();
-  for (const Entrant& entrant : entrants_) {
-    if (!entrant.out) best = std::min(best, entrant.expected_seconds);
+  for (const TimedCandidate& candidate : candidates_) {
+    if (!candidate.out) best = std::min(best, candidate.expected_seconds);
   }
-  for (Entrant& entrant : entrants_) {
-    if (entrant.out || entrant.expected_seconds <= rules_.hopeless * best) continue;
+  for (TimedCandidate& candidate : candidates_) {
+    if (candidate.out || candidate.expected_seconds <= rules_.hopeless * best) continue;
     // Samples of short runs cost no more than the best's, and one alone says little.
-    if (entrant.expected_seconds <= kSampleSeconds) continue;
-    entrant.most_samples = 0;
-    entrant.samples = {entrant.expected_seconds};
-    entrant.note = absl::StrFormat("one run: %.0f times as long as the best's",
-                                   entrant.expected_seconds / best);
+    if (candidate.expected_seconds <= kSampleSeconds) continue;
+    candidate.most_samples = 0;
+    candidate.samples = {candidate.expected_seconds};
+    candidate.note = absl::StrFormat("one run: %.0f times as long as the best's",
+                                     candidate.expected_seconds / best);
   }
 }
 
-absl::Status Contest::TakeSamples() {
-  const size_t count = entrants_.size();
+absl::Status Comparison::TakeSamples() {
+  const size_t count = candidates_.size();
   for (int round = 0; round < rules_.iterations; ++round) {
     // Another begins each round, so that no one always follows the same.
     for (size_t i = 0; i < count; ++i) {
-      Entrant& entrant = entrants_[(i + static_cast<size_t>(round)) % count];
-      if (entrant.out || round >= entrant.most_samples) continue;
+      TimedCandidate& candidate = candidates_[(i + static_cast<size_t>(round)) % count];
+      if (candidate.out || round >= candidate.most_samples) continue;
       if (hooks_.now() >= deadlines_.soft) return absl::OkStatus();
-      if (absl::Status status = hooks_.step(entrant.name); !status.ok()) return status;
-      if (absl::Status status = TakeSample(entrant); !status.ok()) return status;
+      if (absl::Status status = hooks_.step(candidate.name); !status.ok()) return status;
+      if (absl::Status status = TakeSample(candidate); !status.ok()) return status;
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Contest::TakeSample(Entrant& entrant) {
-  const int warmups = entrant.samples.empty() ? WarmupsOf(entrant) : 0;
+absl::Status Comparison::TakeSample(TimedCandidate& candidate) {
+  const int warmups = candidate.samples.empty() ? WarmupsOf(candidate) : 0;
   if (warmups > 0) {
-    const absl::StatusOr<double> warm = TimeLaunches(entrant, warmups);
-    if (!warm.ok()) return TakeOut(entrant, warm.status());
-    entrant.expected_seconds = *warm;
+    const absl::StatusOr<double> warm = TimeLaunches(candidate, warmups);
+    if (!warm.ok()) return TakeOut(candidate, warm.status());
+    candidate.expected_seconds = *warm;
   }
   const absl::StatusOr<double> seconds =
-      TimeLaunches(entrant, LaunchesOfSample(entrant.expected_seconds));
-  if (!seconds.ok()) return TakeOut(entrant, seconds.status());
-  entrant.samples.push_back(*seconds);
+      TimeLaunches(candidate, LaunchesOfSample(candidate.expected_seconds));
+  if (!seconds.ok()) return TakeOut(candidate, seconds.status());
+  candidate.samples.push_back(*seconds);
   return absl::OkStatus();
 }
 
-int Contest::WarmupsOf(const Entrant& entrant) const {
+int Comparison::WarmupsOf(const TimedCandidate& candidate) const {
   const double left = absl::ToDoubleSeconds(deadlines_.soft - hooks_.now());
-  const double fitting = left / std::max(entrant.expected_seconds, 1e-9);
+  const double fitting = left / std::max(candidate.expected_seconds, 1e-9);
   return static_cast<int>(std::clamp(fitting, 0.0, static_cast<double>(rules_.warmup)));
 }
 
-void Contest::NoteMissingSamples() {
-  for (Entrant& entrant : entrants_) {
-    const auto taken = static_cast<int>(entrant.samples.size());
-    if (entrant.out || taken >= entrant.most_samples) continue;
-    if (taken == 0) entrant.samples = {entrant.expected_seconds};
-    absl::StrAppend(&entrant.note, entrant.note.empty() ? "" : "; ", std::max(taken, 1), " of ",
+void Comparison::NoteMissingSamples() {
+  for (TimedCandidate& candidate : candidates_) {
+    const auto taken = static_cast<int>(candidate.samples.size());
+    if (candidate.out || taken >= candidate.most_samples) continue;
+    if (taken == 0) candidate.samples = {candidate.expected_seconds};
+    absl::StrAppend(&candidate.note, candidate.note.empty() ? "" : "; ", std::max(taken, 1), " of ",
                     rules_.iterations, " samples: the time budget ended");
   }
 }
 
-double Contest::TflopsOf(const Entrant& entrant) const {
-  return Flops(shape_) / Median(entrant.samples) * 1e-12;
+double Comparison::TflopsOf(const TimedCandidate& candidate) const {
+  return Flops(shape_) / Median(candidate.samples) * 1e-12;
 }
 
-std::optional<double> Contest::TflopsOf(absl::string_view name) const {
-  for (const Entrant& entrant : entrants_) {
-    if (entrant.name == name && !entrant.out) return TflopsOf(entrant);
+std::optional<double> Comparison::TflopsOf(absl::string_view name) const {
+  for (const TimedCandidate& candidate : candidates_) {
+    if (candidate.name == name && !candidate.out) return TflopsOf(candidate);
   }
   return std::nullopt;
 }
 
-Row Contest::MakeRow(const Entrant& entrant) const {
+Row Comparison::MakeRow(const TimedCandidate& candidate) const {
   Row row = {.shape = shape_,
              .types = problem_.types,
              .layout = {problem_.trans_a, problem_.trans_b},
-             .kernel = entrant.name,
-             .family = entrant.family,
-             .baseline = entrant.baseline,
-             .measured = !entrant.out,
-             .note = entrant.note};
-  if (entrant.candidate.kernel != nullptr) row.params = ParamsText(entrant.candidate);
+             .kernel = candidate.name,
+             .family = candidate.family,
+             .baseline = candidate.baseline,
+             .measured = !candidate.out,
+             .note = candidate.note};
+  if (candidate.spec.kernel != nullptr) row.params = ParamsText(candidate.spec);
   if (!row.measured) return row;
-  row.seconds = Median(entrant.samples);
+  row.seconds = Median(candidate.samples);
   const auto [fastest, slowest] =
-      std::minmax_element(entrant.samples.begin(), entrant.samples.end());
+      std::minmax_element(candidate.samples.begin(), candidate.samples.end());
   row.fastest_seconds = *fastest;
   row.slowest_seconds = *slowest;
-  row.iterations = static_cast<int>(entrant.samples.size());
-  row.tflops = TflopsOf(entrant);
-  row.error = entrant.error;
+  row.iterations = static_cast<int>(candidate.samples.size());
+  row.tflops = TflopsOf(candidate);
+  row.error = candidate.error;
   return row;
 }
 
-std::vector<Row> Contest::MakeRows() const {
+std::vector<Row> Comparison::MakeRows() const {
   const std::optional<double> vendor = TflopsOf(vendor_);
   const std::optional<double> tuned = TflopsOf(kTunedVendor);
   double best = 0;
   std::vector<Row> rows;
-  for (const Entrant& entrant : entrants_) {
-    Row row = MakeRow(entrant);
+  for (const TimedCandidate& candidate : candidates_) {
+    Row row = MakeRow(candidate);
     if (row.measured) {
       if (vendor) row.of_vendor = row.tflops / *vendor;
       if (tuned) row.of_tuned_vendor = row.tflops / *tuned;
