@@ -128,14 +128,14 @@ client::BenchmarkRequest ToRequest(const bench::BenchmarkOptions& options,
   return request;
 }
 
-bench::Facts FactsOf(const v1::BenchmarkHeader& header) {
-  bench::Facts facts;
+bench::Metadata MetadataOf(const v1::BenchmarkHeader& header) {
+  bench::Metadata metadata;
   for (const v1::BenchmarkFact& fact : header.facts()) {
-    facts.emplace_back(fact.label(), fact.value());
+    metadata.emplace_back(fact.label(), fact.value());
   }
-  facts.emplace_back("gemmd", absl::StrCat(header.version(), ", commit ", header.commit()));
-  facts.emplace_back("its device", header.device());
-  return facts;
+  metadata.emplace_back("gemmd", absl::StrCat(header.version(), ", commit ", header.commit()));
+  metadata.emplace_back("its device", header.device());
+  return metadata;
 }
 
 absl::StatusOr<bench::Progress> FromProto(const v1::BenchmarkProgress& progress,

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemm/kernel.h"
-#include "kernels/bench/facts.h"
+#include "kernels/bench/metadata.h"
 
 namespace gemm::bench {
 
@@ -26,7 +26,7 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual DeviceCaps caps() const = 0;
-  virtual Facts facts() const = 0;
+  virtual Metadata metadata() const = 0;
   // The last cache before memory.
   virtual size_t cache_bytes() const = 0;
   virtual size_t free_bytes() const = 0;

@@ -64,7 +64,8 @@ Parsed ParseCommandLine(int argc, const char* const* argv, std::ostream& out) {
   app.add_option("--triton", line.triton,
                  "Measure the kernels in this folder, too, where compile_triton.py left them")
       ->group("What to measure");
-  app.add_option("--json", line.benchmark.outputs.json, "Write facts, rows and means to this file")
+  app.add_option("--json", line.benchmark.outputs.json,
+                 "Write metadata, rows and means to this file")
       ->group("Output");
   AddCatalogue(app, line);
   try {

@@ -76,7 +76,7 @@ class CudaBackend : public Backend {
     return {Target::kCuda, properties_.major * 10 + properties_.minor};
   }
 
-  Facts facts() const override {
+  Metadata metadata() const override {
     int runtime = 0, driver = 0;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);

@@ -220,9 +220,10 @@ std::string WhatIsShown(const std::vector<PlotLine>& lines) {
 
 }  // namespace
 
-std::string PlotSvg(absl::Span<const Row> rows, const Facts& facts, const std::string& suite) {
+std::string PlotSvg(absl::Span<const Row> rows, const Metadata& metadata,
+                    const std::string& suite) {
   const std::vector<PlotLine> lines = PlotLines(rows);
-  const std::string where = facts.empty() ? "" : absl::StrCat(" on ", facts.front().second);
+  const std::string where = metadata.empty() ? "" : absl::StrCat(" on ", metadata.front().second);
   const std::string title = absl::StrCat("TFLOPS over size", where);
   const std::array<std::string, 2> below = {rows.empty() ? "" : WhatWasMeasured(rows, suite),
                                             WhatIsShown(lines)};

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "kernels/bench/facts.h"
+#include "kernels/bench/metadata.h"
 #include "kernels/bench/row.h"
 
 namespace gemm::bench {
@@ -12,8 +12,8 @@ namespace gemm::bench {
 // An SVG document: a line a kernel, over the edge of the cube with as many
 // multiplications as the shape, on a logarithmic axis. The best of each family
 // is coloured and labelled at its end, baselines are black and dashed, the rest is
-// thin and grey. The title says what was measured where, as far as `facts` and
+// thin and grey. The title says what was measured where, as far as `metadata` and
 // `suite`, a name for the shapes or nothing, know.
-std::string PlotSvg(absl::Span<const Row> rows, const Facts& facts, const std::string& suite);
+std::string PlotSvg(absl::Span<const Row> rows, const Metadata& metadata, const std::string& suite);
 
 }  // namespace gemm::bench

@@ -30,8 +30,8 @@ class CsvWriter {
   gemmd::files::OutputFile file_;
 };
 
-// The facts, every row, and the means by kernel and by family, as one object:
-// "facts", "rows", "kernels", "families".
-std::string ToJson(const Facts& facts, absl::Span<const Row> rows);
+// The metadata, every row, and the means by kernel and by family, as one object:
+// "metadata", "rows", "kernels", "families".
+std::string ToJson(const Metadata& metadata, absl::Span<const Row> rows);
 
 }  // namespace gemm::bench

@@ -37,7 +37,7 @@ std::string ErrorText(const Row& row) {
   return absl::StrCat(absl::StrFormat("%.3f", row.error.of_bound), row.right() ? "" : " WRONG");
 }
 
-// Where facts begin, behind their labels.
+// Where values begin, behind their labels.
 constexpr size_t kLabel = 19;
 
 constexpr size_t kRule = 120;
@@ -47,9 +47,9 @@ std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; 
 
 }  // namespace
 
-void PrintFacts(const Facts& facts, std::ostream& out, size_t width) {
+void PrintMetadata(const Metadata& metadata, std::ostream& out, size_t width) {
   const size_t room = width > kLabel ? width - kLabel : 0;
-  for (const auto& [label, value] : facts) {
+  for (const auto& [label, value] : metadata) {
     std::string shown = label;
     for (const std::string& line : WrapText(value, room)) {
       out << absl::StrFormat("%-18s %s\n", std::exchange(shown, ""), line);

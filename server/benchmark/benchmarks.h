@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "kernels/bench/facts.h"
+#include "kernels/bench/metadata.h"
 #include "kernels/bench/progress.h"
 #include "kernels/bench/row.h"
 #include "kernels/bench/rules.h"
@@ -47,7 +47,7 @@ struct BenchmarkSpec {
 // What a benchmark is, as soon as it is known.
 struct BenchmarkOutline {
   std::string device;
-  gemm::bench::Facts facts;
+  gemm::bench::Metadata metadata;
   std::string vendor;  // whom kernels are compared with
   std::vector<gemm::bench::Shape> shapes;
   size_t candidates = 0;

@@ -226,7 +226,7 @@ absl::StatusOr<BenchmarkSpec> ParseBenchmark(const v1::BenchmarkRequest& request
 
 void Fill(const BenchmarkOutline& outline, v1::BenchmarkHeader& out) {
   out.set_device(outline.device);
-  for (const auto& [label, value] : outline.facts) {
+  for (const auto& [label, value] : outline.metadata) {
     v1::BenchmarkFact& fact = *out.add_facts();
     fact.set_label(label);
     fact.set_value(value);

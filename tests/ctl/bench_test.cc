@@ -44,7 +44,7 @@ TEST_F(BenchTest, PrintsTheTableOfGemmBenchAndWritesItsFiles) {
                          HasSubstr("24,16,8,host_openblas,host,f32:f32:f32:f32,nn,"),
                          HasSubstr("40,40,40,host_reference,host,f32:f32:f32:f32,nn,")));
   const auto json = nlohmann::json::parse(Read("rows.json"));
-  EXPECT_EQ(json["facts"]["its device"], "host:0");
+  EXPECT_EQ(json["metadata"]["its device"], "host:0");
   ASSERT_EQ(json["rows"].size(), 4);
   for (const auto& row : json["rows"]) {
     EXPECT_EQ(row["right"], true) << row;

@@ -86,7 +86,7 @@ constexpr size_t kGreed = size_t{6} << 20;
 class FakeBackend : public Backend {
  public:
   DeviceCaps caps() const override { return host_->caps(); }
-  Facts facts() const override { return host_->facts(); }
+  Metadata metadata() const override { return host_->metadata(); }
   size_t cache_bytes() const override { return 1 << 12; }
   size_t free_bytes() const override { return room; }
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {

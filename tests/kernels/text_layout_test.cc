@@ -98,8 +98,8 @@ std::vector<Row> LongRows() {
 TEST(ReportTable, FitsTheTerminalAndKeepsWhatMatters) {
   for (const size_t width : {80, 120}) {
     std::ostringstream out;
-    PrintFacts({{"device", "NVIDIA H200"}, {"command", "gemm_bench " + std::string(300, 'x')}}, out,
-               width);
+    PrintMetadata({{"device", "NVIDIA H200"}, {"command", "gemm_bench " + std::string(300, 'x')}},
+                  out, width);
     PrintRows(LongRows(), 0, 1, "cuBLAS", out, width);
     PrintSummary(LongRows(), "cuBLAS", out, width);
     EXPECT_LE(WidestLine(out.str()), width) << out.str();

@@ -8,6 +8,6 @@
 namespace gemm::bench {
 
 // "label", "value"; the device's name first.
-using Facts = std::vector<std::pair<std::string, std::string>>;
+using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 }  // namespace gemm::bench
