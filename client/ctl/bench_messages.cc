@@ -71,7 +71,7 @@ void FillSelection(const bench::Selection& selection, client::BenchmarkRequest& 
 void FillRules(const bench::ComparisonRules& rules, client::BenchmarkRequest& request) {
   request.set_warmup(rules.warmup);
   request.set_iterations(rules.iterations);
-  request.set_hopeless(rules.hopeless);
+  request.set_hopeless(rules.cutoff);
   request.set_peers(rules.baselines);
   request.set_vendor_algorithms(rules.vendor_algorithms);
 }

@@ -86,7 +86,7 @@ absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
     if (status.ok() && !candidate->out) status = FirstRunInTime(*candidate);
   }
   if (status.ok()) {
-    LimitTheHopeless();
+    ApplyCutoff();
     status = TakeSamples();
   }
   if (!status.ok()) return status;
@@ -296,13 +296,13 @@ bool Comparison::HasRun(const TimedCandidate& candidate) const {
   return candidate.spec.kernel == nullptr || record_.find(KeyOf(candidate.spec)) != record_.end();
 }
 
-void Comparison::LimitTheHopeless() {
+void Comparison::ApplyCutoff() {
   double best = std::numeric_limits<double>::infinity();
   for (const TimedCandidate& candidate : candidates_) {
     if (!candidate.out) best = std::min(best, candidate.expected_seconds);
   }
   for (TimedCandidate& candidate : candidates_) {
-    if (candidate.out || candidate.expected_seconds <= rules_.hopeless * best) continue;
+    if (candidate.out || candidate.expected_seconds <= rules_.cutoff * best) continue;
     // Samples of short runs cost no more than the best's, and one alone says little.
     if (candidate.expected_seconds <= kSampleSeconds) continue;
     candidate.most_samples = 0;

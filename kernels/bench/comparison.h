@@ -93,7 +93,7 @@ class Comparison {
   std::optional<double> ForeseenSeconds(const TimedCandidate& candidate) const;
   // Whether it ran on an earlier shape. cuBLASLt's algorithm ran when it was chosen.
   bool HasRun(const TimedCandidate& candidate) const;
-  void LimitTheHopeless();
+  void ApplyCutoff();
   absl::Status TakeSamples();
   absl::Status TakeSample(TimedCandidate& candidate);
   // The warm-ups that there is time for.

@@ -1,5 +1,4 @@
-// A benchmark as its user sees it: progress and tables while it runs, then the
-// means and the files.
+// Shows a benchmark: progress and tables while it runs, then means and files.
 #pragma once
 
 #include <cstddef>
@@ -38,16 +37,16 @@ class LiveReport {
   LiveReport(const Outputs& outputs, std::ostream& out, std::ostream& err, bool err_is_terminal)
       : outputs_(outputs), out_(out), progress_(err, err_is_terminal) {}
 
-  // Before anything is measured. `vendor` is whom kernels are compared with.
-  // An error names the CSV file where it cannot be written.
+  // Call before anything is measured. `vendor` names the baseline. An error names the
+  // CSV file that cannot be written.
   absl::Status Begin(Metadata metadata, std::string vendor, size_t shapes);
   void Update(const Progress& progress);
-  // One that is known only now, for the files of Finish.
+  // Adds an entry that is known only now. The files of Finish have it.
   void AddMetadata(std::string label, std::string value);
   // The rows of one shape, types and layout; `index` counts shapes from 0.
   void Add(absl::Span<const Row> rows, size_t index);
-  // After the last row, also of a run cut short. The first file that could not
-  // be written.
+  // Call after the last row, also of a run cut short. An error names the first file
+  // that could not be written.
   absl::Status Finish();
 
   const Metadata& metadata() const { return metadata_; }

@@ -1,4 +1,4 @@
-// What a result must name to be compared with another.
+// What a result says of its device and its run, so that it can be compared.
 #pragma once
 
 #include <string>

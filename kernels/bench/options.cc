@@ -110,8 +110,8 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
       ->check(CLI::PositiveNumber)
       ->group("How");
   app.add_option(
-         "--hopeless", rules.hopeless,
-         "A kernel whose first run takes so many times the best's, and over 1 ms, gets no other")
+         "--cutoff", rules.cutoff,
+         "A kernel runs only once if that takes over 1 ms and so many times the fastest one's")
       ->check(CLI::Range(1.0, 1e9))
       ->capture_default_str()
       ->group("How");
@@ -131,7 +131,7 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
       ->group("How");
   app.add_flag_callback(
          "--no-baselines", [&rules] { rules.baselines = false; },
-         "Do not measure the vendor's kernels beside")
+         "Do not measure the vendor's kernels as baselines")
       ->group("How");
   app.add_option("--algorithms", rules.vendor_algorithms,
                  "Of cuBLASLt to choose the best from; 0: do not")

@@ -10,10 +10,10 @@
 
 namespace gemm::bench {
 
-// Lines have at most `width` places, and 0 is no bound. Where a table is too wide,
-// columns are left out; the files have them all.
+// Lines have at most `width` places; 0: no bound. A table that is too wide leaves
+// columns out; the files have all of them.
 
-// What was measured on what, an entry a line.
+// An entry a line.
 void PrintMetadata(const Metadata& metadata, std::ostream& out, size_t width = 0);
 
 // The rows of one shape under a heading with its number, families set apart;

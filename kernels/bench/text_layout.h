@@ -10,10 +10,9 @@
 
 namespace gemm::bench {
 
-// A width of 0 is no bound, everywhere here.
+// A width of 0 means no bound, everywhere in this file.
 
-// The places that a text takes: its code points, as a byte that continues a
-// UTF-8 sequence takes none.
+// The places that a text takes: its code points.
 size_t TextWidth(absl::string_view text);
 
 // The text on lines of at most `width` places, broken at spaces, else behind

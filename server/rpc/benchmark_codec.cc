@@ -171,7 +171,7 @@ class BenchmarkParser {
     absl::Status status = Ranged("warmup", r.has_warmup(), r.warmup(), 0, 1000, rules.warmup);
     status.Update(
         Ranged("iterations", r.has_iterations(), r.iterations(), 1, 100'000, rules.iterations));
-    status.Update(Ranged("hopeless", r.has_hopeless(), r.hopeless(), 1.0, 1e9, rules.hopeless));
+    status.Update(Ranged("hopeless", r.has_hopeless(), r.hopeless(), 1.0, 1e9, rules.cutoff));
     status.Update(Ranged("vendor_algorithms", r.has_vendor_algorithms(), r.vendor_algorithms(), 0,
                          100, rules.vendor_algorithms));
     if (r.has_peers()) rules.baselines = r.peers();

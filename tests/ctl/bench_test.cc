@@ -27,7 +27,7 @@ class BenchTest : public GemmctlTest {
 TEST_F(BenchTest, PrintsTheTableOfGemmBenchAndWritesItsFiles) {
   const Ran ran =
       Gemmctl({"bench", "--shapes", "24x16x8,40", "--family", "host", "--types", "f32:f32:f32:f32",
-               "--iterations", "3", "--warmup", "1", "--hopeless", "1e9", "--csv", Path("rows.csv"),
+               "--iterations", "3", "--warmup", "1", "--cutoff", "1e9", "--csv", Path("rows.csv"),
                "--json", Path("rows.json"), "--svg", Path("rows.svg")});
   EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
   EXPECT_EQ(ran.err, "");
@@ -112,7 +112,7 @@ TEST_F(BenchTest, WhatThereIsNotHasItsSentence) {
 
 TEST_F(BenchTest, InterruptEndsItWithTheRowsItHad) {
   const auto process = Start({"bench", "--shape", "16,300", "--family", "host", "--iterations",
-                              "600", "--hopeless", "1e9", "--csv", Path("part.csv")});
+                              "600", "--cutoff", "1e9", "--csv", Path("part.csv")});
   const absl::Time limit = absl::Now() + absl::Seconds(60);
   while (Read("part.csv").find("16,16,16,host_reference") == std::string::npos) {
     ASSERT_LT(absl::Now(), limit);

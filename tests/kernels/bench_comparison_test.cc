@@ -36,7 +36,7 @@ absl::Status Take(const char* name, const Launch& launch) {
 
 absl::Status Fast(const Launch& launch) { return Take<1000>("fast", launch); }
 absl::Status Slow(const Launch& launch) { return Take<2000>("slow", launch); }
-absl::Status Hopeless(const Launch& launch) { return Take<50000>("hopeless", launch); }
+absl::Status VerySlow(const Launch& launch) { return Take<50000>("very slow", launch); }
 // As a library that loads its code when it is first called.
 absl::Status Loading(const Launch& launch) {
   const bool loaded = std::count(launched.begin(), launched.end(), "loading") > 0;
@@ -74,7 +74,7 @@ Kernel KernelOf(absl::string_view name, absl::Status (*launch)(const Launch&)) {
 }
 
 const Kernel kFast = KernelOf("fast", Fast), kSlow = KernelOf("slow", Slow),
-             kHopeless = KernelOf("hopeless", Hopeless), kLoading = KernelOf("loading", Loading),
+             kVerySlow = KernelOf("very slow", VerySlow), kLoading = KernelOf("loading", Loading),
              kRefusing = KernelOf("refusing", Refusing), kInstant = KernelOf("instant", Instant),
              kShort = KernelOf("short", Short), kIncomplete = KernelOf("incomplete", Incomplete),
              kIdle = KernelOf("idle", Idle);
@@ -263,17 +263,17 @@ TEST_F(ComparisonTest, LongLinesAreFew) {
   EXPECT_EQ(backend_.bytes_read, 2 * (size_t{4} << 22) * sizeof(float) + 16 * sizeof(float));
 }
 
-TEST_F(ComparisonTest, TheHopelessRunOnce) {
-  Add(kHopeless);
+TEST_F(ComparisonTest, PastTheCutoffAKernelRunsOnce) {
+  Add(kVerySlow);
   Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_TRUE(rows_[0].measured);
   EXPECT_EQ(rows_[0].iterations, 1);
   EXPECT_THAT(rows_[0].note, HasSubstr("50 times as long"));
-  EXPECT_EQ(std::count(launched.begin(), launched.end(), "hopeless"), 2) << "checked and timed";
+  EXPECT_EQ(std::count(launched.begin(), launched.end(), "very slow"), 2) << "checked and timed";
 }
 
-TEST_F(ComparisonTest, NoneIsHopelessByItsFirstRun) {
+TEST_F(ComparisonTest, TheCutoffDoesNotCountLoading) {
   Add(kLoading);
   Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -282,7 +282,7 @@ TEST_F(ComparisonTest, NoneIsHopelessByItsFirstRun) {
   EXPECT_NEAR(rows_[0].seconds, 1e-3, 1e-9);
 }
 
-TEST_F(ComparisonTest, ShortRunsAreNeverHopeless) {
+TEST_F(ComparisonTest, ShortRunsHaveNoCutoff) {
   Add(kShort);
   Add(kInstant);
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -305,10 +305,10 @@ TEST_F(ComparisonTest, BaselinesAreMeasuredBeside) {
 
 TEST_F(ComparisonTest, BudgetLeavesOutSamplesThenSlowKernels) {
   Add(kFast);
-  Add(kHopeless);
+  Add(kVerySlow);
   plan_.shapes = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}};
   plan_.rules.iterations = 1000;
-  plan_.rules.hopeless = 1000;
+  plan_.rules.cutoff = 1000;
   plan_.budget = absl::Seconds(1);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_LT(now, absl::UnixEpoch() + absl::Seconds(1.2));
@@ -326,7 +326,7 @@ TEST_F(ComparisonTest, BudgetLeavesOutSamplesThenSlowKernels) {
 }
 
 TEST_F(ComparisonTest, WarmupsFitTheTimeLeft) {
-  Add(kHopeless);  // 50 ms
+  Add(kVerySlow);  // 50 ms
   plan_.rules.warmup = 1000;
   plan_.rules.iterations = 1;
   plan_.budget = absl::Milliseconds(320);
