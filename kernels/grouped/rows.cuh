@@ -25,7 +25,7 @@ inline constexpr absl::string_view kPair =
 template <class Table, size_t kIndex>
 struct GroupedVariant {
   static constexpr GroupedConfig kConfig = Table::kConfigs[kIndex];
-  static constexpr GroupedName kName{Table::kType, kConfig};
+  static constexpr NameText kName = GroupedName(Table::kType, kConfig);
 };
 
 inline constexpr ParamSpec kGroupedParams[] = {
@@ -82,7 +82,7 @@ constexpr auto MakeGroupedRows() {
     using Variant = GroupedVariant<Table, index>;
     constexpr GroupedConfig kConfig = Variant::kConfig;
     return Kernel{
-        .name = Variant::kName.text(),
+        .name = Variant::kName.view(),
         .family = "grouped",
         .summary = kConfig.fills_warpgroups() ? kWarpgroups : kPair,
         .capability = {.min = kConfig.fp8() ? 89 : 80},

@@ -11,21 +11,18 @@
 #include "kernels/core/tile_bands.h"
 #include "kernels/core/tile_grid.h"
 #include "kernels/mma/kernel.cuh"
+#include "kernels/mma/name.h"
 #include "kernels/transpose/operands.h"
 
 namespace gemm::mma {
 
-struct Row {
-  absl::string_view name;
-  absl::string_view summary;
-  Config config;
-};
-
-// A row as a type: nvcc cannot name kernels by records of a namespace. `Table`
-// has a constexpr Row kRows[].
+// A variant as a type: nvcc cannot name kernels by records of a namespace. `Table`
+// has a constexpr Config kConfigs[].
 template <class Table, size_t kIndex>
 struct TableVariant {
-  static constexpr Config kConfig = Table::kRows[kIndex].config;
+  static constexpr Config kConfig = Table::kConfigs[kIndex];
+  static constexpr NameText kName = MmaName(kConfig);
+  static constexpr SummaryText kSummary = MmaSummary(kConfig);
 };
 
 template <DType kAccumulate>
@@ -70,13 +67,13 @@ absl::Status LaunchMma(const Launch& launch) {
 
 template <class Table>
 constexpr auto MakeTableRows() {
-  return MakeRows<std::size(Table::kRows)>([](auto index) {
-    constexpr const Row& kRow = Table::kRows[index];
-    constexpr Config kConfig = kRow.config;
+  return MakeRows<std::size(Table::kConfigs)>([](auto index) {
+    using Variant = TableVariant<Table, index>;
+    constexpr Config kConfig = Variant::kConfig;
     return Kernel{
-        .name = kRow.name,
+        .name = Variant::kName.view(),
         .family = "mma",
-        .summary = kRow.summary,
+        .summary = Variant::kSummary.view(),
         .capability = {.min = 80},
         .types = kTypes<kConfig.accumulate>,
         .tile_m = kConfig.tile_m(),
@@ -88,7 +85,7 @@ constexpr auto MakeTableRows() {
         .params = kBandParams,
         .auto_rank = 40,
         .workspace_bytes = TransposeScratchBytesFor<false, kConfig.trans_b>,
-        .launch = LaunchMma<TableVariant<Table, index>>,
+        .launch = LaunchMma<Variant>,
     };
   });
 }

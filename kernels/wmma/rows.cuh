@@ -10,20 +10,17 @@
 #include "kernels/core/tile_grid.h"
 #include "kernels/transpose/operands.h"
 #include "kernels/wmma/kernel.cuh"
+#include "kernels/wmma/name.h"
 
 namespace gemm::wmma {
 
-struct Row {
-  absl::string_view name;
-  absl::string_view summary;
-  Config config;
-};
-
-// A row as a type: nvcc cannot name kernels by records of a namespace. `Table`
-// has a constexpr Row kRows[].
+// A variant as a type: nvcc cannot name kernels by records of a namespace. `Table`
+// has a constexpr Config kConfigs[].
 template <class Table, size_t kIndex>
-struct Variant {
-  static constexpr Config kConfig = Table::kRows[kIndex].config;
+struct TableVariant {
+  static constexpr Config kConfig = Table::kConfigs[kIndex];
+  static constexpr NameText kName = WmmaName(kConfig);
+  static constexpr SummaryText kSummary = WmmaSummary(kConfig);
 };
 
 constexpr Compute ComputeOf(const Config& config) {
@@ -65,13 +62,13 @@ absl::Status LaunchWmma(const Launch& launch) {
 
 template <class Table>
 constexpr auto MakeWmmaRows() {
-  return MakeRows<std::size(Table::kRows)>([](auto index) {
-    constexpr const Row& kRow = Table::kRows[index];
-    constexpr Config kConfig = kRow.config;
+  return MakeRows<std::size(Table::kConfigs)>([](auto index) {
+    using Variant = TableVariant<Table, index>;
+    constexpr Config kConfig = Variant::kConfig;
     return Kernel{
-        .name = kRow.name,
+        .name = Variant::kName.view(),
         .family = "wmma",
-        .summary = kRow.summary,
+        .summary = Variant::kSummary.view(),
         .capability = {.min = 80},
         .types = kTypes<kConfig.type, ComputeOf(kConfig)>,
         .tile_m = kConfig.tile_m(),
@@ -84,7 +81,7 @@ constexpr auto MakeWmmaRows() {
                                                   : absl::Span<const ParamSpec>(),
         .auto_rank = 30,
         .workspace_bytes = TransposeScratchBytesFor<false, false>,
-        .launch = LaunchWmma<Variant<Table, index>>,
+        .launch = LaunchWmma<Variant>,
     };
   });
 }
