@@ -55,14 +55,16 @@ absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_s
   Operands& o = transposed.operands;
   const int64_t k = PaddedK(p.k);
   if (sizes.padded_a > 0) {
-    const absl::Status status = CopyPadded({o.a, p.m, p.k, o.lda}, scratch, p.m, k, stream);
+    const absl::Status status = CopyPadded(
+        {.data = o.a, .rows = p.m, .row_bytes = p.k, .pitch = o.lda}, scratch, p.m, k, stream);
     if (!status.ok()) return status;
     o.a = scratch;
     o.lda = k;
   }
   if (sizes.padded_b > 0) {
     std::byte* const b = scratch + sizes.padded_a;
-    const absl::Status status = CopyPadded({o.b, p.n, p.k, o.ldb}, b, PaddedN(p.n), k, stream);
+    const absl::Status status = CopyPadded(
+        {.data = o.b, .rows = p.n, .row_bytes = p.k, .pitch = o.ldb}, b, PaddedN(p.n), k, stream);
     if (!status.ok()) return status;
     o.b = b;
     o.ldb = k;

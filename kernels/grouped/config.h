@@ -22,10 +22,12 @@ struct GroupedConfig {
   constexpr bool fills_warpgroups() const { return warps % 4 == 0; }
 
   // A stage is a tile of A and behind it one of B, each as it is stored.
-  constexpr SharedTile tile_a() const { return {tile_m, tile_k * element_bytes()}; }
+  constexpr SharedTile tile_a() const {
+    return {.rows = tile_m, .row_bytes = tile_k * element_bytes()};
+  }
   constexpr SharedTile tile_b() const {
-    return trans_b() ? SharedTile{tile_n, tile_k * element_bytes()}
-                     : SharedTile{tile_k, tile_n * element_bytes()};
+    return trans_b() ? SharedTile{.rows = tile_n, .row_bytes = tile_k * element_bytes()}
+                     : SharedTile{.rows = tile_k, .row_bytes = tile_n * element_bytes()};
   }
   constexpr int stage_bytes() const { return tile_a().bytes() + tile_b().bytes(); }
   constexpr int shared_bytes() const { return stages * stage_bytes(); }

@@ -59,8 +59,8 @@ absl::Status LaunchGrouped(const Launch& launch) {
   const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m, kConfig.tile_n);
   if (!grid.ok()) return grid.status();
   const GroupedArguments arguments{
-      .a = {static_cast<const std::byte*>(o.a), o.lda * kConfig.element_bytes()},
-      .b = {static_cast<const std::byte*>(o.b), o.ldb * kConfig.element_bytes()},
+      .a = {.data = static_cast<const std::byte*>(o.a), .pitch = o.lda * kConfig.element_bytes()},
+      .b = {.data = static_cast<const std::byte*>(o.b), .pitch = o.ldb * kConfig.element_bytes()},
       .m = p.m,
       .n = p.n,
       .k = p.k,

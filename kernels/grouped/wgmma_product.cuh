@@ -25,10 +25,13 @@ class WgmmaProduct {
   static constexpr int kGroupM = kConfig.tile_m / (kConfig.warps / 4);
   static constexpr int kBlocksM = kGroupM / 64;
 
-  static constexpr uint64_t kLayoutA = ptx::WgmmaLayout{kTileA.span(), 8 * kTileA.span(), 0}.bits();
+  static constexpr uint64_t kLayoutA =
+      ptx::WgmmaLayout{.span = kTileA.span(), .group_stride = 8 * kTileA.span(), .panel_stride = 0}
+          .bits();
   static constexpr uint64_t kLayoutB =
-      ptx::WgmmaLayout{kTileB.span(), 8 * kTileB.span(),
-                       kConfig.trans_b() ? 0 : kTileB.panel_bytes()}
+      ptx::WgmmaLayout{.span = kTileB.span(),
+                       .group_stride = 8 * kTileB.span(),
+                       .panel_stride = kConfig.trans_b() ? 0 : kTileB.panel_bytes()}
           .bits();
   // From a step over k to the next.
   static constexpr int kAdvanceB =

@@ -46,10 +46,13 @@ struct Config {
   constexpr int steps() const { return tile_k / kMmaK; }
 
   // A stage is a panel of A and behind it one of B.
-  constexpr SharedPanel panel_a() const { return {tile_m(), tile_k / kUnitElements, layout}; }
+  constexpr SharedPanel panel_a() const {
+    return {.rows = tile_m(), .units = tile_k / kUnitElements, .layout = layout};
+  }
   constexpr SharedPanel panel_b() const {
-    return trans_b ? SharedPanel{tile_n(), tile_k / kUnitElements, layout}
-                   : SharedPanel{tile_k, tile_n() / kUnitElements, layout};
+    return trans_b
+               ? SharedPanel{.rows = tile_n(), .units = tile_k / kUnitElements, .layout = layout}
+               : SharedPanel{.rows = tile_k, .units = tile_n() / kUnitElements, .layout = layout};
   }
   constexpr int stage_bytes() const { return panel_a().bytes() + panel_b().bytes(); }
   constexpr int shared_bytes() const { return stages * stage_bytes(); }

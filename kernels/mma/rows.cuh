@@ -51,8 +51,8 @@ absl::Status LaunchMma(const Launch& launch) {
     blocks = std::min(blocks, static_cast<unsigned>(*resident));
   }
   const Arguments arguments{
-      .a = {static_cast<const std::byte*>(o.a), o.lda * kElementBytes},
-      .b = {static_cast<const std::byte*>(o.b), o.ldb * kElementBytes},
+      .a = {.data = static_cast<const std::byte*>(o.a), .pitch = o.lda * kElementBytes},
+      .b = {.data = static_cast<const std::byte*>(o.b), .pitch = o.ldb * kElementBytes},
       .epilogue = MakeEpilogue<DType::kF16>(p, o),
       .m = p.m,
       .n = p.n,

@@ -24,13 +24,13 @@ absl::Status LaunchTiled(const Launch& launch) {
   if (!transposed.ok()) return transposed.status();
   const Problem& p = transposed->problem;
   const Operands& o = transposed->operands;
-  const TiledOperands<Element> operands{static_cast<const Element*>(o.a),
-                                        o.lda,
-                                        static_cast<const Element*>(o.b),
-                                        o.ldb,
-                                        p.m,
-                                        p.n,
-                                        p.k};
+  const TiledOperands<Element> operands{.a = static_cast<const Element*>(o.a),
+                                        .lda = o.lda,
+                                        .b = static_cast<const Element*>(o.b),
+                                        .ldb = o.ldb,
+                                        .m = p.m,
+                                        .n = p.n,
+                                        .k = p.k};
   const int64_t swizzle = launch.params[0] == kOwnChoice ? kTiledBand : launch.params[0];
   TiledKernel<Variant><<<grid->blocks(), kConfig.threads(), 0, launch.stream>>>(
       operands, MakeEpilogue<kConfig.type>(p, o), grid->tiles_m, grid->tiles_n,

@@ -78,11 +78,19 @@ absl::Status Transpose(const Matrix& x, void* y, CUstream_st* stream) {
 }
 
 Matrix StoredA(const Problem& p, const Operands& o) {
-  return {o.a, o.lda, p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, p.types.a};
+  return {.data = o.a,
+          .ld = o.lda,
+          .rows = p.trans_a ? p.k : p.m,
+          .cols = p.trans_a ? p.m : p.k,
+          .type = p.types.a};
 }
 
 Matrix StoredB(const Problem& p, const Operands& o) {
-  return {o.b, o.ldb, p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n, p.types.b};
+  return {.data = o.b,
+          .ld = o.ldb,
+          .rows = p.trans_b ? p.n : p.k,
+          .cols = p.trans_b ? p.k : p.n,
+          .type = p.types.b};
 }
 
 }  // namespace

@@ -57,12 +57,20 @@ struct Config {
   // f32 fragments are read by elements, four columns of A in eight rows or eight
   // of B in four: rows 12 and 8 words apart from a line's begin do the same.
   constexpr Panel panel_a() const {
-    return {tile_m(), tile_k, element_bytes(), wmma_k, padded ? kUnitBytes : 0};
+    return {.rows = tile_m(),
+            .columns = tile_k,
+            .element_bytes = element_bytes(),
+            .fragment_columns = wmma_k,
+            .padding_bytes = padded ? kUnitBytes : 0};
   }
   // Behind that of A in each stage.
   constexpr Panel panel_b() const {
     const int padding = type == DType::kF32 ? 2 * kUnitBytes : kUnitBytes;
-    return {tile_k, tile_n(), element_bytes(), wmma_n, padded ? padding : 0};
+    return {.rows = tile_k,
+            .columns = tile_n(),
+            .element_bytes = element_bytes(),
+            .fragment_columns = wmma_n,
+            .padding_bytes = padded ? padding : 0};
   }
   constexpr int stage_bytes() const { return panel_a().bytes() + panel_b().bytes(); }
 
@@ -70,7 +78,11 @@ struct Config {
   // padding keeps the pairs of accumulators that eight threads store at a time apart.
   constexpr Panel strip() const {
     const int bytes = static_cast<int>(SizeOf(accumulate));
-    return {wmma_m, warp_n(), bytes, wmma_n, 8 * bytes};
+    return {.rows = wmma_m,
+            .columns = warp_n(),
+            .element_bytes = bytes,
+            .fragment_columns = wmma_n,
+            .padding_bytes = 8 * bytes};
   }
 
   // The stages, and after the last k-tile the strips of all warps.

@@ -45,8 +45,8 @@ absl::Status LaunchWmma(const Launch& launch) {
   if (!grid.ok()) return grid.status();
   const int64_t swizzle = kConfig.order == Order::kBanded ? launch.params[0] : 0;
   const Arguments<kConfig.type> arguments{
-      .a = {static_cast<const std::byte*>(o.a), o.lda * kConfig.element_bytes()},
-      .b = {static_cast<const std::byte*>(o.b), o.ldb * kConfig.element_bytes()},
+      .a = {.data = static_cast<const std::byte*>(o.a), .pitch = o.lda * kConfig.element_bytes()},
+      .b = {.data = static_cast<const std::byte*>(o.b), .pitch = o.ldb * kConfig.element_bytes()},
       .epilogue = MakeEpilogue<kConfig.type>(p, o),
       .m = p.m,
       .n = p.n,
