@@ -12,7 +12,7 @@
 
 namespace gemm {
 
-// Writes up to 16 bytes as one: an assignment may be split into its elements.
+// Writes up to 16 bytes at once. The compiler may split an assignment into elements.
 template <class Word>
 __device__ __forceinline__ void StoreWord(Word* to, const Word& word) {
   __stwb(to, word);
@@ -50,14 +50,13 @@ struct Epilogue {
     d[i * ldd + j] = Element::Store(Value(accumulator, i, j));
   }
 
-  // Whether D is alpha times the accumulators, as in most products. A kernel that stores
-  // those apart keeps the rest out of the way: its code is long, and what is
-  // jumped over has to be fetched, too.
+  // Whether D is alpha times the accumulators, as in most products. A kernel with a path of
+  // its own for those does not fetch the long code of the general epilogue.
   __device__ bool OnlyScales() const {
     return beta == Scalar(0) && bias_axis == BiasAxis::kNone && activation == Activation::kNone;
   }
 
-  // kCount neighbours of a row, moved as one vector.
+  // kCount neighbours of a row, written as one vector.
   template <int kCount>
   struct alignas(kCount * sizeof(Type)) Run {
     Type elements[kCount];
@@ -67,8 +66,8 @@ struct Epilogue {
       kBytes == 16, uint4,
       std::conditional_t<kBytes == 8, uint2, std::conditional_t<kBytes == 4, uint32_t, Type>>>;
 
-  // Writes elements (i, j) to (i, j + kCount - 1), those beside the n columns
-  // left out. j is a multiple of kCount, and a run at most 16 bytes.
+  // Writes those of the elements (i, j) to (i, j + kCount - 1) that are within the n
+  // columns. j is a multiple of kCount, and a run is at most 16 bytes.
   template <int kCount>
   __device__ void StoreRun(const Scalar (&accumulators)[kCount], int64_t i, int64_t j,
                            int64_t n) const {
@@ -98,7 +97,7 @@ struct Epilogue {
     StoreValues(values, i, j);
   }
 
-  // Two neighbours of D where OnlyScales() and an element is of 16 bits.
+  // Two neighbours of D. Requires OnlyScales() and 16-bit elements.
   __device__ uint32_t ScaledPair(Scalar low, Scalar high) const {
     static_assert(sizeof(Type) == 2);
     const Run<2> pair = {Element::Store(alpha * low), Element::Store(alpha * high)};
@@ -107,12 +106,12 @@ struct Epilogue {
     return word;
   }
 
-  // Writes 16 bytes of D from element (i, j) on.
+  // Writes 16 bytes of D, from element (i, j) on.
   __device__ void StoreBytes(const uint4& bytes, int64_t i, int64_t j) const {
     StoreWord(reinterpret_cast<uint4*>(d + i * ldd + j), bytes);
   }
 
-  // StoreRun where OnlyScales() and all of the run lies in D.
+  // StoreRun for a run within D. Requires OnlyScales().
   template <int kCount>
   __device__ void StoreScaledRun(const Scalar (&accumulators)[kCount], int64_t i, int64_t j) const {
     Scalar values[kCount];

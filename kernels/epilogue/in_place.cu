@@ -119,7 +119,7 @@ AccumulatorProduct MakeAccumulatorProduct(const Problem& problem, const Operands
 
 absl::Status FinishFromAccumulators(const Problem& problem, const Operands& operands,
                                     const AccumulatorProduct& accumulators, CUstream_st* stream) {
-  // Only accumulators in f16 go to D in f16 alone.
+  // With f16 accumulators D is f16, too.
   if (AccumulatorType(problem) == DType::kF16) {
     return Finish<DType::kF16, DType::kF16>(problem, operands, accumulators, stream);
   }

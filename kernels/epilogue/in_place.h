@@ -16,16 +16,18 @@ constexpr bool HasBiasOrActivation(const Problem& problem) {
   return problem.bias != BiasAxis::kNone || problem.activation != Activation::kNone;
 }
 
-// The type in which the accumulators over k lie apart from D.
+// The type of accumulators in scratch memory.
 constexpr DType AccumulatorType(const Problem& problem) {
   return problem.types.compute == Compute::kF16 ? DType::kF16 : DType::kF32;
 }
 
-// Whether the accumulators have to go to scratch, and the rest to a pass over that. A pass
-// over D itself would round twice where D is narrower than the accumulators, but for a relu
-// alone, which may come before the rounding or after it. And what
-// computes in f16 takes alpha and beta in f16 and rounds to f16 before the bias:
-// our epilogue is in f32 (gemm/scalars.h), so there only bare accumulators are asked for.
+// Whether a library's product must leave its accumulators in scratch memory, for a pass
+// that applies the epilogue. There are two reasons:
+// - A bias or an activation in a pass over D would round twice where D is narrower than
+//   the accumulators. (A relu alone gives the same before and after the rounding.)
+// - A product that computes in f16 takes alpha and beta in f16, and rounds to f16 before
+//   the bias. Our epilogue is in f32 (gemm/scalars.h), so such a product computes
+//   accumulators alone.
 constexpr bool NeedsAccumulatorScratch(const Problem& problem) {
   switch (problem.types.compute) {
     case Compute::kF16:
@@ -42,7 +44,7 @@ constexpr bool NeedsAccumulatorScratch(const Problem& problem) {
 // Scratch bytes of the accumulators; 0 where none are needed.
 size_t AccumulatorScratchBytes(const Problem& problem);
 
-// op(A) op(B) alone, into the scratch.
+// op(A) op(B) alone, into scratch memory.
 struct AccumulatorProduct {
   Problem problem;
   Operands operands;
@@ -55,8 +57,8 @@ AccumulatorProduct MakeAccumulatorProduct(const Problem& problem, const Operands
 absl::Status FinishFromAccumulators(const Problem& problem, const Operands& operands,
                                     const AccumulatorProduct& accumulators, CUstream_st* stream);
 
-// Enqueues D = act(D + bias); alpha and beta are not looked at. D holds
-// alpha * op(A) op(B) + beta * C.
+// Enqueues D = act(D + bias), where D holds alpha * op(A) op(B) + beta * C. Ignores alpha
+// and beta.
 absl::Status ApplyBiasAndActivation(const Problem& problem, const Operands& operands,
                                     CUstream_st* stream);
 

@@ -15,7 +15,7 @@ constexpr std::array<GroupedConfig, kCount> WithOperand(DType operand,
   return configs;
 }
 
-// For f16 and bf16. The last three are of the fp8 list, and serve here, too.
+// For f16 and bf16. The last three are from the fp8 list.
 inline constexpr std::array<GroupedConfig, 11> kGrouped16BitConfigs = {{
     {.tile_m = 128, .tile_n = 256, .tile_k = 64, .stages = 3, .warps = 8, .blocks_per_sm = 1},
     {.tile_m = 64, .tile_n = 256, .tile_k = 32, .stages = 4, .warps = 4, .blocks_per_sm = 2},

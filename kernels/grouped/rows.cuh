@@ -1,4 +1,4 @@
-// From a table of grouped variants to rows of the catalogue.
+// Makes rows of the catalogue from a table of grouped variants.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct GroupedVariant {
 inline constexpr ParamSpec kGroupedParams[] = {
     {"group_m", "tile rows of a group, whose tiles run column by column", 1, 64, 8}};
 
-// As VisitGroupedOutput.
+// The output types are those of VisitGroupedOutput.
 template <DType kOperand>
 inline constexpr Types kGroupedTypes[] = {{kOperand, kOperand, kOperand, Compute::kF32},
                                           {kOperand, kOperand, DType::kF32, Compute::kF32}};
@@ -68,8 +68,8 @@ absl::Status LaunchGrouped(const Launch& launch) {
       .tiles_n = grid->tiles_n,
       .group = std::min(static_cast<int>(launch.params[0]), grid->tiles_m),
   };
-  // The kernel takes D's type at run time, and the epilogue's scalars are the
-  // same for all of them.
+  // The kernel takes D's type at run time. The epilogue's scalars are the same for all
+  // of these types.
   GroupedKernel<Variant>
       <<<grid->blocks(), kConfig.threads(), kConfig.shared_bytes(), launch.stream>>>(
           arguments, MakeEpilogue<DType::kF32>(p, o), p.types.d);

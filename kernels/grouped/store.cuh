@@ -1,5 +1,5 @@
-// From a warp's accumulators to D: through shared memory, so that whole rows are
-// written, and D's type is looked at once.
+// Stores a warp's accumulators to D. They go through shared memory, so that whole rows
+// are written.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace gemm {
 
-// Calls `stage(row, j, low, high)` for each pair of accumulators that a lane holds, those
-// of columns 8 j + lane % 4 * 2 and the next, in row `row` + lane / 4 of the warp's;
-// see wgmma.cuh.
-template <class Product, class Stage>
-__device__ __forceinline__ void ForEachPair(const Product& product, const Stage& stage) {
+// Calls `visit(row, j, low, high)` for each pair of accumulators that a lane holds: those
+// of row `row` + lane / 4 of the warp's and of columns 8 j + lane % 4 * 2 and the next.
+// See wgmma.cuh.
+template <class Product, class Visit>
+__device__ __forceinline__ void ForEachPair(const Product& product, const Visit& visit) {
 #pragma unroll
   for (int block = 0; block < Product::kRows / 16; ++block) {
 #pragma unroll
@@ -23,15 +23,14 @@ __device__ __forceinline__ void ForEachPair(const Product& product, const Stage&
 #pragma unroll
       for (int j = 0; j < Product::kCols / 8; ++j) {
         const float* pair = &product.accumulators[block][4 * j + 2 * half];
-        stage(block * 16 + half * 8, j, pair[0], pair[1]);
+        visit(block * 16 + half * 8, j, pair[0], pair[1]);
       }
     }
   }
 }
 
-// Calls `store(load(row, run), i, j)` for the warp's runs of kRun elements that
-// begin in what the tile stores: of each row number 0, 1, ... At most kMost are
-// under way at a time.
+// Calls `store(load(row, run), i, j)` for those of the warp's runs of kRun elements that
+// the tile stores. Runs of a row count from 0. At most kMost runs are loaded at a time.
 template <int kRun, int kMost, class Product, class Load, class Store>
 __device__ __forceinline__ void ForEachRun(const Product& product, const TileOfD& tile,
                                            unsigned lane, const Load& load, const Store& store) {
@@ -56,7 +55,7 @@ __device__ __forceinline__ void ForEachRun(const Product& product, const TileOfD
   }
 }
 
-// Puts the accumulators of a warp into its own part of shared memory.
+// Writes the accumulators of a warp to `scratch`, its own part of shared memory.
 template <class Product>
 __device__ __forceinline__ void WriteAccumulatorTile(const Product& product, std::byte* scratch,
                                                      unsigned lane) {
@@ -68,7 +67,7 @@ __device__ __forceinline__ void WriteAccumulatorTile(const Product& product, std
   });
 }
 
-// Writes the elements that the tile stores out of scratch accumulators, in runs of 16 bytes.
+// Stores the elements of the tile from the accumulators in `scratch`, in runs of 16 bytes.
 template <class Product, DType kD>
 __device__ __forceinline__ void StoreAccumulatorTile(const Product& product,
                                                      const std::byte* scratch,
@@ -102,8 +101,8 @@ __device__ __forceinline__ void StoreAccumulatorTile(const Product& product,
   }
 }
 
-// Elements of 16 bits that are alpha times the accumulators are rounded on their way to
-// shared memory, which then has to take half as much.
+// Stores 16-bit elements that are alpha times the accumulators. They are rounded on
+// their way to shared memory, which halves its traffic.
 template <class Product, DType kD>
 __device__ __forceinline__ void StoreRounded(const Product& product, std::byte* scratch,
                                              const Epilogue<kD>& epilogue, const TileOfD& tile,
@@ -124,7 +123,7 @@ __device__ __forceinline__ void StoreRounded(const Product& product, std::byte* 
       [&](const uint4& bytes, int64_t i, int64_t j) { epilogue.StoreBytes(bytes, i, j); });
 }
 
-// An epilogue's twin for elements of another type: they differ in nothing else.
+// The same epilogue for elements of another type.
 template <DType kTo, DType kFrom>
 __device__ __forceinline__ Epilogue<kTo> Retyped(const Epilogue<kFrom>& from) {
   using Type = typename Epilogue<kTo>::Type;

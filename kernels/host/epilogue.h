@@ -10,9 +10,9 @@
 
 namespace gemm {
 
-// Finishes `count` elements of row `row` of D, starting at column `col`, from
-// their accumulators over k. `Accumulator`, float or double, is also what it computes in. C is
-// read only where beta is not 0, and may be D.
+// Computes `count` elements of row `row` of D, from column `col` on, from their
+// accumulators. It computes in the accumulators' type, float or double. C is read only
+// where beta is not 0, and may be D.
 template <DType kD, class Accumulator>
 void FinishRow(const Problem& problem, const Operands& operands, const Accumulator* accumulators,
                int64_t row, int64_t col, int64_t count) {

@@ -56,8 +56,8 @@ void Gemm(const Problem& p, const Operands& o, double beta, float* d) {
               d, static_cast<blasint>(o.ldd));
 }
 
-// f32 and f64: OpenBLAS works on the operands as they lie, alpha and beta
-// included; bias and activation follow in D.
+// f32 and f64: OpenBLAS reads the stored operands and applies alpha and beta. Bias and
+// activation follow in D.
 template <DType kType>
 void MultiplyInPlace(const Problem& problem, const Operands& operands) {
   using Element = typename ElementTraits<kType>::Storage;

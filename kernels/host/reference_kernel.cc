@@ -7,8 +7,8 @@
 namespace gemm {
 namespace {
 
-// A block of accumulators, and the panels of A and B that feed it, in doubles. Together
-// they take 288 KiB.
+// A block of accumulators, and the panels of A and B that are multiplied into it, all in
+// double. Together they take 288 KiB.
 constexpr int64_t kBlockM = 64;
 constexpr int64_t kBlockN = 128;
 constexpr int64_t kBlockK = 128;
@@ -19,9 +19,9 @@ struct Scratch {
   double b[kBlockK][kBlockN];
 };
 
-// accumulators += a * b for the block's first `rows` rows and `depth` steps of k. Steps
-// go four at a time, so that a row of accumulators is loaded once for four of them; the
-// panels hold zeros up to the next multiple of four.
+// accumulators += a * b, for the block's first `rows` rows and `depth` steps of k. It takes
+// four steps at a time, so that a row of accumulators is loaded once for four. The panels
+// hold zeros up to the next multiple of four.
 void MultiplyBlock(Scratch& s, int64_t rows, int64_t depth) {
   for (int64_t i = 0; i < rows; ++i) {
     double* __restrict accumulators = s.accumulators[i];

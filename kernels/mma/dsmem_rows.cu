@@ -1,4 +1,4 @@
-// The cp.async pipelines in dynamic shared memory.
+// The mma.sync pipelines in dynamic shared memory.
 #include "kernels/core/families.h"
 #include "kernels/mma/rows.cuh"
 #include "kernels/mma/variants.h"

@@ -1,4 +1,4 @@
-// The k-tiles of all tiles of a block, one after the other.
+// The k-tiles of a block's tiles, one after the other.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gemm::mma {
 
-// The k-tiles of a tile. The one that k ends in comes first if it is a partial one.
+// The number of k-tiles of a tile of D. A partial one, at the end of k, comes first.
 struct KTileCount {
   int count;
   int whole;
@@ -21,9 +21,9 @@ struct KTileCount {
         tail(static_cast<int>(k % tile_k)) {}
 };
 
-// Copies k-tile after k-tile into shared memory. Where blocks are `persistent` it
-// goes on to the next tile where one ends, so that a tile's first k-tiles are
-// under way while the accumulators of the tile before are stored.
+// Copies k-tile after k-tile into shared memory. In `persistent` blocks it continues
+// with the next tile of D, whose first k-tiles are then under way while the accumulators
+// of the tile before are stored.
 template <class Variant>
 class KTileStream {
   static constexpr Config kConfig = Variant::kConfig;
@@ -45,7 +45,7 @@ class KTileStream {
     MoveTo(blockIdx.x);
   }
 
-  // K-tiles of a tile.
+  // K-tiles of a tile of D.
   __device__ int count() const { return k_tiles_.count; }
 
   // Copies the first k-tile of a tile to the stage that begins at `stage`.
@@ -60,7 +60,7 @@ class KTileStream {
     End();
   }
 
-  // Copies the next k-tile; nothing after the last one of the last tile.
+  // Copies the next k-tile. Does nothing after the last one of the last tile.
   __device__ void CopyNext(uint32_t stage) {
     if constexpr (kConfig.persistent) {
       if (tile_ >= args_.tiles()) return;
@@ -74,7 +74,7 @@ class KTileStream {
   }
 
  private:
-  // Of a k-tile.
+  // Ends a k-tile.
   __device__ void End() {
     ++k_tile_;
     if (kConfig.persistent && k_tile_ == k_tiles_.count) MoveTo(tile_ + gridDim.x);

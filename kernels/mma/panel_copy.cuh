@@ -9,9 +9,9 @@
 
 namespace gemm::mma {
 
-// A thread's share of the copies of one operand. Rows and units beside the
-// matrix along m or n are left out: what lies in their place only touches
-// elements of D that are not stored. What lies beyond k is replaced by zeros.
+// A thread's share of the copies of one operand. Rows and units outside the matrix
+// along m or n are not copied: they affect only elements of D that are not stored.
+// Elements beyond k become zeros.
 //
 // `Shape` has constexpr SharedPanel kPanel, bool kRowsAreK (panel rows count k),
 // int kThreads and bool kAsync (cp.async, or through registers).
@@ -20,11 +20,12 @@ class PanelCopy {
  public:
   static constexpr SharedPanel kPanel = Shape::kPanel;
   static constexpr int kUnits = kPanel.rows * kPanel.units;
-  // Copies of a thread; with fewer units than threads some have none.
+  // Copies of a thread. Where there are fewer units than threads some threads copy
+  // nothing.
   static constexpr int kCopies = (kUnits + Shape::kThreads - 1) / Shape::kThreads;
   static_assert(kUnits % Shape::kThreads == 0 || kCopies == 1);
   static constexpr int kTileK = Shape::kRowsAreK ? kPanel.rows : kPanel.units * kUnitElements;
-  // A thread's copies lie in the same unit of rows this far apart.
+  // A thread copies the same unit of rows that are this far apart.
   static constexpr int kRowStep = Shape::kThreads / kPanel.units;
   static_assert(Shape::kThreads % kPanel.units == 0 && (kCopies == 1 || kRowStep % 16 == 0));
 
@@ -35,8 +36,8 @@ class PanelCopy {
     shared_ = static_cast<uint32_t>(kLayout.Offset(place_.row, place_.unit));
   }
 
-  // To the first k-tile of the panel whose rows, or columns, other than k start
-  // at `first`; there are `count` of them in the matrix.
+  // Moves to the first k-tile of the panel that starts at `first` along m or n, where the
+  // matrix has `count`.
   __device__ void MoveTo(const StoredOperand& operand, int64_t first, int64_t count) {
     constexpr SharedPanel kLayout = kPanel;
     const std::byte* const panel =
@@ -50,7 +51,7 @@ class PanelCopy {
     }
   }
 
-  // Copies the next k-tile, which lies within k as a whole.
+  // Copies the next k-tile, which is a whole one.
   __device__ void Copy(uint32_t panel) {
 #pragma unroll
     for (int c = 0; c < kCopies; ++c) {
@@ -76,7 +77,7 @@ class PanelCopy {
       const int valid =
           max(0, min(kUnitElements,
                      Shape::kRowsAreK ? (first_k < k_left) * kUnitElements : k_left - first_k));
-      // A unit that is not there may lie outside the memory.
+      // A unit beyond k may lie outside the memory.
       const std::byte* const source = valid > 0 ? source_[c] + k_tiles * k_tile_bytes_ : source_[0];
       if constexpr (Shape::kAsync) {
         ptx::CpAsync(Shared(c, panel), source, valid * static_cast<int>(kElementBytes));

@@ -1,4 +1,4 @@
-// From a table of mma.sync variants to rows of the catalogue.
+// Makes rows of the catalogue from a table of mma.sync variants.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The variants that fill shared memory through registers, or in static stages.
+// The mma.sync variants with one stage, and the pipelines in static shared memory.
 #include "kernels/core/families.h"
 #include "kernels/mma/rows.cuh"
 #include "kernels/mma/variants.h"

@@ -1,4 +1,4 @@
-// From a warp's accumulators to D.
+// Stores a warp's accumulators to D.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -20,15 +20,15 @@ __device__ __forceinline__ void TransposeInQuad(Value (&v)[4], int lane) {
 #pragma unroll
     for (int x = 0; x < 4; ++x) {
       if (x & bit) continue;
-      // Of two entries each lane keeps the one it already has in place.
+      // Each lane keeps the one of two entries that is in place.
       const Value got = __shfl_xor_sync(0xffffffffu, upper ? v[x] : v[x | bit], bit);
       (upper ? v[x] : v[x | bit]) = got;
     }
   }
 }
 
-// The two accumulators of a lane in row `half` * 8 + lane / 4 of an mma tile, as they
-// lie in registers and as floats.
+// The two accumulators of a lane in row `half` * 8 + lane / 4 of an mma tile: as in
+// registers, and widened to floats.
 __device__ __forceinline__ uint32_t PairOf(const uint32_t (&accumulators)[2], int half) {
   return accumulators[half];
 }
@@ -40,8 +40,8 @@ __device__ __forceinline__ float2 Widen(uint32_t pair) {
 }
 __device__ __forceinline__ float2 Widen(const float2& pair) { return pair; }
 
-// A lane's part of the warp's tile of D: kRows rows 8 apart, from (i, j) on, in
-// each of which it has a pair in each mma tile.
+// A lane's part of the warp's tile of D: kRows rows, 8 apart, from (i, j) on. In each
+// row it has a pair in each mma tile.
 template <class Variant>
 struct LaneTile {
   static constexpr Config kConfig = Variant::kConfig;
@@ -57,7 +57,7 @@ struct LaneTile {
   int64_t j;
   int lane;
 
-  // All of the warp's tile lies in D, and nothing but alpha follows the accumulators.
+  // For a tile that lies in D as a whole and an epilogue that is alpha alone.
   __device__ void StoreScaled() const {
     const float alpha = epilogue.alpha;
     if constexpr (std::is_same_v<Pair, uint32_t>) {
@@ -70,8 +70,8 @@ struct LaneTile {
     });
   }
 
-  // The general case. The loops are not unrolled, for the code of an epilogue is
-  // long: instead the accumulators move up to where the loop's body reads them.
+  // The general case. The loops are not unrolled, since an epilogue is many instructions.
+  // Instead the accumulators move to the registers that the loop's body reads.
   __device__ void StoreGeneral(int64_t m, int64_t n) const {
     Pair rows[kRows][kColumns];
 #pragma unroll
@@ -143,8 +143,8 @@ struct LaneTile {
   }
 };
 
-// Writes the elements of a warp's tile that lie in the m x n of D; the tile
-// begins at (first_i, first_j), and `inside` says that the block's tile lies in D.
+// Writes the elements of a warp's tile that lie in the m x n of D. The tile begins at
+// (first_i, first_j). `inside`: the block's tile lies in D as a whole.
 template <class Variant>
 __device__ void StoreWarpTile(const WarpProduct<Variant>& product,
                               const Epilogue<DType::kF16>& epilogue, int64_t first_i,

@@ -1,4 +1,4 @@
-// A warp's part of the product of two panels in shared memory.
+// A warp's part of the product of two panels in shared memory, with its accumulators.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gemm::mma {
 
-// Where a lane reads the blocks of 16 rows by 2 units of its warp from a panel.
+// The addresses at which a lane reads its warp's blocks, of 16 rows by 2 units each.
 template <int kUnitBlocks>
 struct BlockReader {
   uint32_t offsets[kUnitBlocks];  // of the blocks in the first 16 rows
@@ -35,7 +35,7 @@ struct BlockReader {
 template <class Variant>
 class WarpProduct {
   static constexpr Config kConfig = Variant::kConfig;
-  // mma tiles along n come in pairs, one ldmatrix each; a single one takes half.
+  // mma tiles along n come in pairs, one ldmatrix for each pair.
   static constexpr bool kSingleTile = kConfig.tiles_n == 1;
   static_assert(kSingleTile ? !kConfig.trans_b && kConfig.warps_n == 1 : kConfig.tiles_n % 2 == 0);
 
@@ -52,7 +52,7 @@ class WarpProduct {
            kConfig.trans_b ? warp_n * kConfig.warp_n() : 0,
            kConfig.trans_b ? 0 : warp_n * kConfig.warp_n() / kUnitElements) {}
 
-  // The fragment of mma row `tile` and of columns 2 pair and 2 pair + 1 at a
+  // Read the fragment of mma row `tile`, or of mma columns 2 pair and 2 pair + 1, for a
   // step over k of the stage that begins at `stage`.
   __device__ void ReadA(BlockA& block, uint32_t stage, int step, int tile) const {
     ptx::LdMatrixX4(block, a_.Address(stage, tile, step));
@@ -68,7 +68,7 @@ class WarpProduct {
     }
   }
 
-  // One step of the two mma tiles of a pair in mma row `tile`.
+  // Multiplies one step of the two mma tiles of a pair in mma row `tile`.
   __device__ void Multiply(int tile, int pair, bool leftward, const BlockA& a, const BlockB& b) {
     constexpr int kTiles = kSingleTile ? 1 : 2;
 #pragma unroll

@@ -1,4 +1,4 @@
-// The pipelines of double k-tiles, with fragments read ahead and collective stores.
+// The mma.sync pipelines with k-tiles of 32, fragments read ahead and collective stores.
 #include "kernels/core/families.h"
 #include "kernels/mma/rows.cuh"
 #include "kernels/mma/variants.h"

@@ -1,4 +1,4 @@
-// The rows of the CUDA-core family that give a thread one element.
+// The CUDA-core rows in which a thread computes one element.
 #include <iterator>
 
 #include "kernels/core/families.h"

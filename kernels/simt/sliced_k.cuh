@@ -1,5 +1,5 @@
-// The sliced-k kernels: a block makes a square tile of D, one thread an element,
-// from square k-tiles of A and B that all threads of the block share.
+// The sliced-k kernels: a block computes a square tile of D, each thread one element, from
+// square k-tiles of A and B in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace gemm {
 // A variant of the sliced-k kernel.
 struct SlicedKConfig {
   DType type = DType::kF32;  // of A, B, D and the accumulator
-  int tile = 32;             // a warp along n, so that it reads B in one piece
+  int tile = 32;             // a warp is along n: it reads B in one piece
 
   constexpr int threads() const { return tile * tile; }
 };

@@ -1,5 +1,5 @@
-// The thread-tiled kernel: a block makes a tile of D from k-tiles of A and B in
-// shared memory, a thread an outer product of strips of those in registers.
+// The thread-tiled kernel: a block computes a tile of D from k-tiles of A and B in shared
+// memory. A thread computes a part of it, by outer products of strips in registers.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,7 @@ using TiledAccumulators =
     Accumulators<typename Variant::Element, Variant::kLayout.config.thread_m,
                  Variant::kLayout.config.thread_n, Variant::kLayout.config.packed>;
 
-// Reads a k-tile from shared memory and multiplies it, one step along k after the
-// other.
+// Reads a k-tile from shared memory and multiplies it, step by step along k.
 template <class Variant>
 class KTileProduct {
  public:
@@ -25,7 +24,7 @@ class KTileProduct {
   using KTile = SharedKTile<Variant>;
   static constexpr TiledLayout kLayout = Variant::kLayout;
   static constexpr TiledConfig kConfig = kLayout.config;
-  // As device code takes it: kLayout has no address there.
+  // For device code, where kLayout has no address.
   static GEMM_HOST_DEVICE constexpr TiledLayout Layout() {
     constexpr TiledLayout kCopy = Variant::kLayout;
     return kCopy;
@@ -33,7 +32,7 @@ class KTileProduct {
 
   explicit __device__ KTileProduct(TilePosition origin) : origin_(origin) {}
 
-  // All of a k-tile.
+  // Multiplies a k-tile.
   __device__ void Add(const KTile& k_tile, TiledAccumulators<Variant>& accumulators) const {
     if constexpr (kConfig.transposes_a()) {
 #pragma unroll
@@ -78,9 +77,9 @@ class KTileProduct {
  private:
   static constexpr int kRunsM = kConfig.thread_m / kLayout.run_m();
   static constexpr int kRunsN = kConfig.thread_n / kLayout.run_n();
-  // Steps along k of a 16-byte load from a k-tile of A that lies m x k. In the
-  // plain kernels one such load is multiplied before the next comes, since there
-  // are registers for only one beside the accumulators.
+  // Steps along k of a 16-byte load from a k-tile of A that is m x k. The plain kernels
+  // multiply each load before the next: beside the accumulators there are registers for
+  // only one.
   static constexpr int kDeep = kConfig.widest();
   static constexpr int kDeepUnroll = kConfig.conflict_free ? kConfig.block_k / kDeep : 1;
 
@@ -94,7 +93,7 @@ class KTileProduct {
     }
   }
 
-  // kDeep steps from a k-tile of A that lies m x k.
+  // kDeep steps, from a k-tile of A that is m x k.
   __device__ void AddDeep(const KTile& k_tile, int k,
                           TiledAccumulators<Variant>& accumulators) const {
     Strip<Element, kDeep> a[kConfig.thread_m];
@@ -120,10 +119,10 @@ class KTileProduct {
   const TilePosition origin_;
 };
 
-// ---- The ways through `count` k-tiles, of which the last has `tail` (1 to
-// block_k) elements inside k. ----
+// ---- The loops over `count` k-tiles. The last one has `tail` (1 to block_k) elements
+// inside k. ----
 
-// One buffer: all threads fill it, all threads use it.
+// One buffer: all threads fill it, then all read it.
 template <class Variant>
 __device__ void OneBuffer(KTileCopy<Variant>& copy, const KTileProduct<Variant>& product,
                           SharedKTile<Variant> (&k_tiles)[1], uint32_t count, int tail,
@@ -141,8 +140,8 @@ __device__ void OneBuffer(KTileCopy<Variant>& copy, const KTileProduct<Variant>&
   }
 }
 
-// Two buffers: the next k-tile comes while one is multiplied. The one barrier of
-// a turn says both that the next k-tile is there and that this one is used up.
+// Two buffers: the next k-tile is copied while one is multiplied. There is one barrier for
+// each k-tile. Behind it the next k-tile is complete, and this one is free.
 template <class Variant>
 __device__ void TwoBuffers(KTileCopy<Variant>& copy, const KTileProduct<Variant>& product,
                            SharedKTile<Variant> (&k_tiles)[2], uint32_t count, int tail,
@@ -160,8 +159,8 @@ __device__ void TwoBuffers(KTileCopy<Variant>& copy, const KTileProduct<Variant>
   }
 }
 
-// The same, and each step's fragments are read while the step before is
-// multiplied, over the barrier too.
+// The same, and each step's fragments are read while the step before is multiplied, also
+// across the barrier.
 template <class Variant>
 __device__ void TwoBuffersPrefetched(KTileCopy<Variant>& copy, const KTileProduct<Variant>& product,
                                      SharedKTile<Variant> (&k_tiles)[2], uint32_t count, int tail,
@@ -181,7 +180,7 @@ __device__ void TwoBuffersPrefetched(KTileCopy<Variant>& copy, const KTileProduc
       if (k + 1 < kConfig.block_k) {
         product.Load(k_tiles[now], k + 1, fragments[(k + 1) % 2]);
       } else {
-        // Behind the last k-tile it stores what nobody uses: a branch here would cost
+        // After the last k-tile this stores what nothing reads: a branch would cost
         // registers.
         copy.Finish(k_tiles[now ^ 1]);
         __syncthreads();
@@ -210,7 +209,7 @@ __global__ __launch_bounds__(
   const KTileProduct<Variant> product(kLayout.ThreadOrigin(threadIdx.x));
   TiledAccumulators<Variant> accumulators;
 
-  // No device has the memory for more k-tiles than 32 bits count.
+  // No device has memory for more k-tiles than 32 bits count.
   const auto count = static_cast<uint32_t>((operands.k + kConfig.block_k - 1) / kConfig.block_k);
   const int tail = static_cast<int>(operands.k - int64_t{count - 1} * kConfig.block_k);
   if constexpr (kConfig.buffers == 1) {

@@ -1,4 +1,4 @@
-// How the k-tiles of A and B come from global to shared memory.
+// Copies the k-tiles of A and B from global to shared memory.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gemm {
 
-// The operands as they lie: A m x k, B k x n, in elements of kBytes.
+// The stored operands: A is m x k, B is k x n.
 template <class Element>
 struct TiledOperands {
   const Element* a;
@@ -26,11 +26,10 @@ struct SharedKTile {
   alignas(16) typename Variant::Element b[Variant::kLayout.b_elements()];
 };
 
-// Moves a thread's share of k-tile after k-tile. Rows of A beyond m and columns of
-// B beyond n are read elsewhere inside the matrix, since they only reach
-// elements that D does not have; elements beyond k become zeros. Only the k-tile
-// at the end of k can have such, so that one goes first and the loop over the
-// others asks for nothing.
+// Copies a thread's share of each k-tile. In place of rows of A beyond m and columns of B
+// beyond n it reads others inside the matrix: they affect only elements that D does not
+// have. Elements beyond k become zeros. Only the k-tile at the end of k can have those, so
+// it is copied first, and the loop over the others needs no bounds.
 template <class Variant>
 class KTileCopy {
  public:
@@ -38,7 +37,7 @@ class KTileCopy {
   using KTile = SharedKTile<Variant>;
   static constexpr TiledLayout kLayout = Variant::kLayout;
   static constexpr TiledConfig kConfig = kLayout.config;
-  // As device code takes it: kLayout has no address there.
+  // For device code, where kLayout has no address.
   static GEMM_HOST_DEVICE constexpr TiledLayout Layout() {
     constexpr TiledLayout kCopy = Variant::kLayout;
     return kCopy;
@@ -61,8 +60,8 @@ class KTileCopy {
     b_ = operands.b + b_start.row * ldb_ + col;
   }
 
-  // Takes the k-tile `index`, of which `valid_k` (1 to block_k) are inside k, on
-  // its way: to registers, or with cp.async to `to`.
+  // Starts to copy k-tile `index`, of which `valid_k` (1 to block_k) are inside k: to
+  // registers, or with cp.async to `to`.
   __device__ void StartLast(uint32_t index, int valid_k, KTile& to) {
     const int64_t first_k = int64_t{index} * kConfig.block_k;
     Advance(first_k);
@@ -70,13 +69,13 @@ class KTileCopy {
     Advance(-first_k);
   }
 
-  // The same for the k-tiles from k = 0 on, all of them inside k.
+  // The same for the k-tiles from k = 0 on, which are whole ones.
   __device__ void StartNext(KTile& to) {
     StartKTile<true>(kConfig.block_k, to);
     Advance(kConfig.block_k);
   }
 
-  // Ends what was started: this thread's share is in `to`.
+  // Ends the copy that was started: this thread's share is in `to`.
   __device__ void Finish(KTile& to) {
     if constexpr (kConfig.async) {
       ptx::CpAsyncWait<0>();
@@ -93,7 +92,7 @@ class KTileCopy {
   static constexpr int kABytes = kLayout.a_vector() * kConfig.element_bytes();
   static constexpr int kBBytes = kConfig.vector * kConfig.element_bytes();
 
-  // A vector as it waits in registers.
+  // A vector in registers, between global and shared memory.
   template <int kBytes>
   struct Words {
     uint32_t words[kBytes / 4];
@@ -127,7 +126,7 @@ class KTileCopy {
     }
   };
 
-  // Which vectors a thread moves: `vector` and every threads() further.
+  // The vectors that a thread copies: `vector` and each threads() further on.
   struct ThreadShare {
     int vector;
     bool any;
@@ -164,7 +163,7 @@ class KTileCopy {
 
   template <bool kFull>
   __device__ void StartKTile(int valid_k, KTile& to) {
-    // Only a partial k-tile asks where in the k-tile the thread's vectors are.
+    // Only a partial k-tile needs the positions of the thread's vectors in it.
     const int a_col = kFull ? 0 : Layout().AVector(AShare(threadIdx.x).vector).col;
     const int b_row = kFull ? 0 : Layout().BVector(BShare(threadIdx.x).vector).row;
     if (AShare(threadIdx.x).any) {
@@ -184,8 +183,8 @@ class KTileCopy {
     if constexpr (kConfig.async) ptx::CpAsyncCommit();
   }
 
-  // Vector i of A, of which `count` elements are inside k: any number where not
-  // kFull. `inside` may be read in any case.
+  // Vector i of A, of which `count` elements are inside k: any number unless kFull.
+  // `inside` is an address that may be read in any case.
   template <bool kFull>
   __device__ void StartA(int i, const Element* from, const Element* inside, int count, KTile& to) {
     if constexpr (kConfig.async) {
@@ -198,7 +197,7 @@ class KTileCopy {
       if (!kFull && count < kLayout.a_vector()) a_registers_[i].Keep(count);
     }
   }
-  // Vector i of B, all or nothing of it inside k.
+  // Vector i of B, which is inside k as a whole or not at all.
   template <bool kFull>
   __device__ void StartB(int i, const Element* from, const Element* inside, bool valid, KTile& to) {
     if constexpr (kConfig.async) {
@@ -231,7 +230,7 @@ class KTileCopy {
     }
   }
 
-  int a_shared_;  // where the thread's first vectors lie in a k-tile
+  int a_shared_;  // offset of the thread's first vector in a k-tile; of B likewise
   int b_shared_;
   const int64_t ldb_;
   const Element* a_[kRowsOfA];  // in the next k-tile

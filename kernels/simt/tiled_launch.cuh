@@ -1,4 +1,4 @@
-// From the rows of a table of thread-tiled variants to rows of the catalogue.
+// Makes rows of the catalogue from a table of thread-tiled variants.
 #pragma once
 
 #include "kernels/core/cuda_status.h"
@@ -10,7 +10,7 @@
 
 namespace gemm {
 
-// Columns of D to a band of tiles where the caller leaves the choice open.
+// Columns of D in a band of tiles, where the caller leaves the choice open.
 inline constexpr int64_t kTiledBand = 2048;
 
 template <class Variant>

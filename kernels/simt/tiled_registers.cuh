@@ -1,5 +1,5 @@
-// What a thread of a thread-tiled kernel holds in registers: strips of operands
-// and its accumulators.
+// What a thread of a thread-tiled kernel has in registers: strips of operands, and
+// accumulators.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gemm {
 
-// Memory of kBytes that moves as one.
+// The type that moves kBytes at once.
 template <int kBytes>
 struct WordsType;
 template <>
@@ -26,7 +26,7 @@ struct WordsType<16> {
   using Type = uint4;
 };
 
-// kCount neighbours in memory. Halves stay packed in pairs.
+// kCount neighbours. Halves stay packed in pairs.
 template <class Element, int kCount>
 struct Strip;
 
@@ -83,8 +83,8 @@ struct Accumulators<float, kRows, kCols, kPacked> {
   __device__ float At(int i, int j) const { return values[i][j]; }
 };
 
-// One half to a register and to an instruction: the low one. (Of scalar halves
-// the compiler would make pairs by itself.)
+// One half in a register and an instruction: the low one. (The compiler would make pairs
+// of scalar halves by itself.)
 template <int kRows, int kCols>
 struct Accumulators<__half, kRows, kCols, false> {
   __half2 values[kRows][kCols] = {};
@@ -99,7 +99,7 @@ struct Accumulators<__half, kRows, kCols, false> {
   __device__ float At(int i, int j) const { return __low2float(values[i][j]); }
 };
 
-// Two halves to a register and to an instruction.
+// Two halves in a register and an instruction.
 template <int kRows, int kCols>
 struct Accumulators<__half, kRows, kCols, true> {
   __half2 values[kRows][kCols / 2] = {};

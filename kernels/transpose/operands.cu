@@ -11,8 +11,8 @@ constexpr int kTile = 32;
 constexpr int kThreadRows = 8;
 constexpr int64_t kMaxBlocks = 1 << 20;
 
-// Y[cols, rows] = X[rows, cols] transposed, through a padded tile so that both
-// sides are read and written in whole lines.
+// Y[cols, rows] = X[rows, cols] transposed, through a padded tile in shared memory, so that
+// global memory is read and written in whole lines.
 template <class Element>
 __global__ __launch_bounds__(kTile* kThreadRows) void TransposeKernel(const Element* x, int64_t ldx,
                                                                       Element* y, int64_t ldy,
@@ -35,7 +35,7 @@ __global__ __launch_bounds__(kTile* kThreadRows) void TransposeKernel(const Elem
   }
 }
 
-// A stored matrix, and where its transpose goes.
+// A stored matrix.
 struct Matrix {
   const void* data;
   int64_t ld;

@@ -1,4 +1,4 @@
-// What makes a variant of the WMMA family.
+// The configuration of a WMMA variant, and what follows from it.
 #pragma once
 
 #include "gemm/dtype.h"
@@ -6,18 +6,18 @@
 
 namespace gemm::wmma {
 
-// How a k-tile gets from global into shared memory.
+// How k-tiles are copied from global to shared memory.
 enum class Copies { kThroughRegisters, kAsync };
 
 // When a warp reads the fragments of a step over k.
 enum class FragmentReads {
   kInTurn,        // just before it multiplies them
-  kAheadInKTile,  // a step ahead into a second set of registers, within a k-tile
+  kAheadInKTile,  // one step ahead into a second set of registers, within a k-tile
   kAhead,         // the same, across k-tiles too
-  kRotating,      // a step ahead, each into the registers whose last use is over
+  kRotating,      // one step ahead, each into the registers whose last use is over
 };
 
-// How the tiles of D are numbered.
+// The order in which blocks take the tiles of D.
 enum class Order { kRowByRow, kBanded };
 
 struct Config {
@@ -29,13 +29,13 @@ struct Config {
   int tile_k = 16;               // of a stage
   int stages = 1;                // k-tiles in shared memory; 1: filled and read in turn
   Copies copies = Copies::kAsync;
-  bool padded = false;  // the operands' rows, against bank conflicts
+  bool padded = false;  // rows of operands, against bank conflicts
   FragmentReads reads = FragmentReads::kInTurn;
   bool dynamic_shared = false;
   Order order = Order::kRowByRow;
-  int blocks_per_sm = 3;  // that registers have to suffice for
+  int blocks_per_sm = 3;  // that registers must suffice for
 
-  // The same with accumulators in f32.
+  // The same with f32 accumulators.
   constexpr Config F32(int blocks) const {
     Config config = *this;
     config.accumulate = DType::kF32;
@@ -52,10 +52,10 @@ struct Config {
   constexpr int steps() const { return tile_k / wmma_k; }
   constexpr int element_bytes() const { return static_cast<int>(SizeOf(type)); }
 
-  // f16 fragments are read in rows of one unit, eight at a time: with rows an
-  // odd number of units apart those lie at eight places of the line of banks.
-  // f32 fragments are read by elements, four columns of A in eight rows or eight
-  // of B in four: rows 12 and 8 words apart from a line's begin do the same.
+  // Padding against bank conflicts. f16 fragments are read in rows of one unit, eight at
+  // a time: rows an odd number of units apart put them at eight places of the line of
+  // banks. f32 fragments are read by elements, four columns of A in eight rows or eight
+  // columns of B in four: pitches of 12 and 8 words past whole lines do the same.
   constexpr Panel panel_a() const {
     return {.rows = tile_m(),
             .columns = tile_k,
@@ -63,7 +63,7 @@ struct Config {
             .fragment_columns = wmma_k,
             .padding_bytes = padded ? kUnitBytes : 0};
   }
-  // Behind that of A in each stage.
+  // Follows panel_a in each stage.
   constexpr Panel panel_b() const {
     const int padding = type == DType::kF32 ? 2 * kUnitBytes : kUnitBytes;
     return {.rows = tile_k,
@@ -74,8 +74,8 @@ struct Config {
   }
   constexpr int stage_bytes() const { return panel_a().bytes() + panel_b().bytes(); }
 
-  // One row of a warp's fragments, on its way from the accumulators to D. The rows'
-  // padding keeps the pairs of accumulators that eight threads store at a time apart.
+  // One row of a warp's accumulator fragments, through which they go to D. The padding
+  // keeps stores of pairs free of bank conflicts.
   constexpr Panel strip() const {
     const int bytes = static_cast<int>(SizeOf(accumulate));
     return {.rows = wmma_m,
@@ -85,7 +85,7 @@ struct Config {
             .padding_bytes = 8 * bytes};
   }
 
-  // The stages, and after the last k-tile the strips of all warps.
+  // The stages. After the last k-tile the strips of all warps take their place.
   constexpr int shared_bytes() const {
     const int ring = stages * stage_bytes();
     const int strips = warps() * strip().bytes();

@@ -1,5 +1,5 @@
-// The WMMA kernel: a thread block makes one tile of D, k-tile by k-tile,
-// through stages in shared memory.
+// The WMMA kernel: a thread block computes one tile of D, k-tile by k-tile, through
+// pipeline stages in shared memory.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct Arguments {
   int band;  // tile columns of a band, see BandedTile
 };
 
-// The copies of both operands, k-tile by k-tile. Where k ends within a k-tile that
-// one comes first, so that the loop over the others needs no bounds.
+// Copies the k-tiles of both operands to stages. A partial k-tile, at the end of k, comes
+// first, so that the loop over the others needs no bounds.
 template <class Variant>
 class StageCopy {
   static constexpr Config kConfig = Variant::kConfig;
@@ -51,7 +51,7 @@ class StageCopy {
 
   __device__ int k_tiles() const { return whole_k_tiles_ + (k_left_ > 0 ? 1 : 0); }
 
-  // The k-tile that comes first.
+  // Copies the k-tile that comes first.
   __device__ void CopyFirst(std::byte* stage) {
     if (k_left_ == 0) {
       CopyNext(stage);
@@ -61,7 +61,7 @@ class StageCopy {
     }
   }
 
-  // Each of the others in turn.
+  // Copies each of the others in turn.
   __device__ void CopyNext(std::byte* stage) {
     a_.CopyWhole(stage);
     b_.CopyWhole(stage + SideA::kPanel.bytes());
@@ -88,7 +88,7 @@ struct RingStage {
   }
 };
 
-// One stage, filled and read in turn by all threads.
+// One stage. All threads fill it, then all read it.
 template <class Variant>
 __device__ void MultiplyInTurn(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
                                std::byte* stage) {
@@ -109,8 +109,7 @@ __device__ void MultiplyInTurn(WarpProduct<Variant>& product, StageCopy<Variant>
   }
 }
 
-// Fills all stages but one. A k-tile that is not there is an empty group of
-// copies.
+// Fills all stages but one. Where there are fewer k-tiles the groups of copies are empty.
 template <class Variant>
 __device__ void FillRing(StageCopy<Variant>& copy, RingStage<Variant>& filled) {
 #pragma unroll
@@ -125,9 +124,9 @@ __device__ void FillRing(StageCopy<Variant>& copy, RingStage<Variant>& filled) {
   }
 }
 
-// The pipeline. In each k-tile the threads wait for their copies of it and meet
-// at a barrier, after which all of it is there and the stage of the k-tile before
-// is no longer read; that one they start to fill.
+// The pipeline. For each k-tile the threads wait for their copies of it and meet at a
+// barrier. After that the k-tile is complete, and the stage of the one before is free:
+// the threads start to fill it.
 template <class Variant>
 __device__ void MultiplyPipelined(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
                                   std::byte* ring) {
@@ -148,10 +147,10 @@ __device__ void MultiplyPipelined(WarpProduct<Variant>& product, StageCopy<Varia
   __syncthreads();
 }
 
-// The same with the fragments of a step read during the step before. The last
-// step of a k-tile reads the first fragments of the next, so the wait and the
-// barrier come before that one; the stage that is filled during the first step
-// of a k-tile was read to the end before the barrier of the k-tile before.
+// The same, with the fragments of a step read during the step before. The last step of a
+// k-tile reads the first fragments of the next k-tile, so the wait and the barrier come
+// before it. The stage that is filled during the first step of a k-tile was read to its
+// end before the barrier of the k-tile before.
 template <class Variant>
 __device__ void MultiplyAhead(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
                               std::byte* ring) {
@@ -175,7 +174,7 @@ __device__ void MultiplyAhead(WarpProduct<Variant>& product, StageCopy<Variant>&
         __syncthreads();
         read.Advance();
       }
-      // What is read past the last k-tile is never multiplied.
+      // Fragments read past the last k-tile are never multiplied.
       product.Read(steps[next % 2], read.data(), next);
       if (step == 0) {
         if (k_tile + kAhead < k_tiles) copy.CopyNext(filled.data());
@@ -188,11 +187,10 @@ __device__ void MultiplyAhead(WarpProduct<Variant>& product, StageCopy<Variant>&
   __syncthreads();
 }
 
-// The same with one set of registers: each fragment of the next step is read as
-// soon as its last use in this one is over. In the last step of a k-tile that
-// begins after the first row of fragments, so the wait and the barrier come
-// there. By then all warps have read the k-tile to its end, and its stage is
-// filled anew.
+// The same with one set of registers: a fragment of the next step is read as soon as the
+// last use of its registers is over. In the last step of a k-tile that begins behind the
+// first row of fragments, so the wait and the barrier come there. By then all warps have
+// read the k-tile to its end, and its stage is filled again.
 template <class Variant>
 __device__ void MultiplyRotating(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
                                  std::byte* ring) {
@@ -218,7 +216,7 @@ __device__ void MultiplyRotating(WarpProduct<Variant>& product, StageCopy<Varian
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
 #pragma unroll 1  // unrolled steps take more registers than there are
     for (int step = 0; step < kConfig.steps(); ++step) {
-      // What is read past the last k-tile is never multiplied.
+      // Fragments read past the last k-tile are never multiplied.
       const int next = step + 1 == kConfig.steps() ? 0 : step + 1;
 #pragma unroll
       for (int i = 0; i < kConfig.tiles_m; ++i) {
@@ -277,7 +275,7 @@ __launch_bounds__(Variant::kConfig.threads(), Variant::kConfig.blocks_per_sm) vo
   } else {
     MultiplyPipelined(product, copy, shared);
   }
-  // The stages are no longer read: their memory is the warps' strips now.
+  // The stages are free: the warps' strips take their memory.
   StoreWarpTile(product, args.epilogue, shared + warp * kConfig.strip().bytes(),
                 first_i + warp_m * kConfig.warp_m(), first_j + warp_n * kConfig.warp_n(), args.m,
                 args.n);

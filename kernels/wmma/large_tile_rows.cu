@@ -1,4 +1,4 @@
-// The cp.async pipelines with 256x128 and 256x256 tiles.
+// The WMMA pipelines with 256x128 and 256x256 tiles.
 #include "kernels/core/families.h"
 #include "kernels/wmma/rows.cuh"
 #include "kernels/wmma/variants.h"

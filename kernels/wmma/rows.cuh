@@ -1,4 +1,4 @@
-// From a table of WMMA variants to rows of the catalogue.
+// Makes rows of the catalogue from a table of WMMA variants.
 #pragma once
 
 #include <iterator>

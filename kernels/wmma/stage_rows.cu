@@ -1,4 +1,4 @@
-// The cp.async pipelines with 128x128 tiles.
+// The WMMA pipelines with 128x128 tiles.
 #include "kernels/core/families.h"
 #include "kernels/wmma/rows.cuh"
 #include "kernels/wmma/variants.h"

@@ -1,4 +1,4 @@
-// The steps from one fragment a warp to the double-buffered kernels.
+// The WMMA steps from one fragment a warp to the double-buffered kernels.
 #include "kernels/core/families.h"
 #include "kernels/wmma/rows.cuh"
 #include "kernels/wmma/variants.h"

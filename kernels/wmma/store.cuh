@@ -1,5 +1,5 @@
-// From a warp's accumulators to D. Which elements of a fragment a thread holds is not
-// specified, so the accumulators go through shared memory.
+// Stores a warp's accumulators to D. WMMA does not specify which elements of a fragment a
+// thread holds, so they go through shared memory.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace gemm::wmma {
 
-// Stores the warp's part of D, which begins at element (first_i, first_j) of
-// m x n. `strip` is the warp's own.
+// Stores the warp's part of D, which begins at element (first_i, first_j) of m x n.
+// `strip` is the warp's own shared memory.
 template <class Variant>
 __device__ void StoreWarpTile(const WarpProduct<Variant>& product,
                               const Epilogue<Variant::kConfig.type>& epilogue, std::byte* strip,

@@ -1,4 +1,4 @@
-// The cp.async pipelines that multiply f32 operands rounded to TF32.
+// The WMMA pipelines over f32 operands, rounded to TF32.
 #include "kernels/core/families.h"
 #include "kernels/wmma/rows.cuh"
 #include "kernels/wmma/variants.h"

@@ -1,5 +1,5 @@
-// The variants of the WMMA family by what their names say; F32() of each f16
-// variant is one too.
+// The variants of the WMMA family, called as in their names. F32() of each f16 variant is
+// a variant too.
 #pragma once
 
 #include "kernels/wmma/config.h"
@@ -49,8 +49,8 @@ constexpr Config Stages(int stages) {
   return {.stages = stages, .padded = true, .order = Order::kBanded};
 }
 
-// Dynamic shared memory has room for longer k-tiles, whose copies touch fewer
-// lines of A for the same bytes.
+// Dynamic shared memory has room for longer k-tiles. Their copies touch fewer lines of A
+// for the same bytes.
 constexpr Config StagesDsmem(int stages) {
   Config config = Stages(stages);
   config.tile_k = 32;
@@ -70,7 +70,8 @@ constexpr Config Tile256x128(int stages) {
   return config;
 }
 
-// And 128 in f32: one block has registers for a second set of fragments.
+// f32 accumulators take 128 registers. The one block has registers for a second set of
+// fragments.
 constexpr Config Tile256x128F32(int stages) {
   Config config = Tile256x128(stages).F32(1);
   config.reads = FragmentReads::kAhead;

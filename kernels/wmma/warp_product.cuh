@@ -1,4 +1,4 @@
-// A warp's part of the product of two panels in shared memory.
+// A warp's part of the product of two panels in shared memory, with its accumulators.
 #pragma once
 
 #include <mma.h>
@@ -47,7 +47,7 @@ class WarpProduct {
     }
   }
 
-  // The fragment in row `i`, or column `j`, of a step over k.
+  // Read the fragment in row `i`, or in column `j`, of a step over k.
   __device__ void ReadA(Step& fragments, const std::byte* stage, int step, int i) const {
     const int offset = i * kConfig.wmma_m * kPanelA.pitch() + step * kPanelA.fragment_pitch();
     ReadFragment(fragments.a[i], stage + a_begin_ + offset, kPanelA.ld());
@@ -76,7 +76,7 @@ class WarpProduct {
     }
   }
 
-  // Adds the product of a stage's panels.
+  // Multiplies the panels of a stage.
   __device__ void Multiply(const std::byte* stage) {
     if constexpr (kConfig.reads == FragmentReads::kAheadInKTile) {
       Step steps[2];
@@ -87,7 +87,7 @@ class WarpProduct {
         MultiplyStep(steps[step % 2]);
       }
     } else {
-#pragma unroll 1  // or else the compiler reads ahead
+#pragma unroll 1  // otherwise the compiler reads ahead
       for (int step = 0; step < kConfig.steps(); ++step) {
         Step fragments;
         Read(fragments, stage, step);
@@ -109,7 +109,7 @@ class WarpProduct {
     }
   }
 
-  int a_begin_;  // of the warp's rows and columns in a stage
+  int a_begin_;  // offset of the warp's rows in a stage, and of its columns
   int b_begin_;
 };
 
