@@ -15,21 +15,21 @@
 namespace gemm::bench {
 namespace {
 
-// NaN in every floating type, so that an element that is not written shows.
+// NaN in every floating type: an element that is not written shows.
 constexpr std::byte kPoison{0xFF};
 // A sample of a short kernel is a batch of launches as long as this.
 constexpr double kSampleSeconds = 1e-3;
 constexpr int kMostLaunches = 100;
-// The first run may load code. One so long hides that, but for a kernel's first
-// of all: a library takes a while to get ready.
+// The first run may load code. In a run of so many seconds that does not show, except in
+// a kernel's very first one: a library may take long to get ready.
 constexpr double kLongSeconds = 0.1;
-// Kernels known to be so many times slower than the fastest known are the first
-// to be left out where time is short.
+// Kernels that are known to be so many times slower than the fastest are left out first
+// where time is short.
 constexpr double kSlow = 4;
-// On a shape so many times larger a kernel's speed on the one before says little.
+// A kernel's speed on one shape says little about a shape that is so many times larger.
 constexpr double kMuchLarger = 8;
-// Nobody waits for this kernel to tell how slow it is: it is on one core, and
-// does at least so many operations a second.
+// This kernel's time is foreseen and not measured first: it runs on one core, and does at
+// least so many operations a second.
 constexpr absl::string_view kReference = "host_reference";
 constexpr double kReferenceFlops = 1e9;
 constexpr absl::string_view kBudgetEnded = "left out: the time budget ended";

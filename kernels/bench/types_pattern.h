@@ -14,7 +14,7 @@ namespace gemm::bench {
 
 std::string TypesName(const Types& types);
 
-// What is left out takes any.
+// An empty field matches any.
 struct TypesPattern {
   std::optional<DType> a, b, d;
   std::optional<Compute> compute;

@@ -31,13 +31,13 @@
 
 namespace gemm::ptx {
 
-// How a matrix lies in shared memory, for one step over k, 32 bytes of each
-// row: cut into panels whose rows are `span` bytes wide (32, 64 or 128), in
-// which the number of each 16-byte chunk in its row is XORed with that of the
-// 128-byte line it lies in. A panel starts on a multiple of 8 spans.
+// The layout of a matrix in shared memory, for one step over k: 32 bytes of each row. The
+// matrix is cut into panels whose rows are `span` bytes wide (32, 64 or 128). In a panel
+// the index of a 16-byte chunk in its row is XORed with the index of its 128-byte line. A
+// panel starts on a multiple of 8 spans.
 //
 // K-major: rows run along k. `group_stride` bytes lie between groups of 8 rows;
-//   only a part of one panel is looked at.
+//   one product reads a part of one panel.
 // MN-major (16-bit types): rows run along m or n. `group_stride` lies between
 //   groups of 8 rows, `panel_stride` between panels.
 // The bits are those of CUTLASS's cute/arch/mma_sm90_desc.hpp.
@@ -76,8 +76,8 @@ __device__ __forceinline__ void WgmmaWait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// Keeps the compiler from moving uses of the accumulators over this point: it does not
-// see that products under way write them.
+// Keeps the compiler from moving uses of the accumulators over this point. The compiler
+// does not see that products under way write them.
 template <int kCount>
 __device__ __forceinline__ void WgmmaPin(float (&acc)[kCount]) {
 #pragma unroll
@@ -107,8 +107,8 @@ __device__ __forceinline__ void WgmmaPin(float (&acc)[kCount]) {
 #define GEMM_ACCUMULATORS_64(i) GEMM_ACCUMULATORS_32(i), GEMM_ACCUMULATORS_32(i + 32)
 #define GEMM_ACCUMULATORS_128(i) GEMM_ACCUMULATORS_64(i), GEMM_ACCUMULATORS_64(i + 64)
 
-// One instruction of `count` accumulators a thread; `A`, `B` and `C` name the operands
-// behind them.
+// One instruction with `count` accumulators a thread. `A`, `B` and `C` are the names of the
+// operands behind them.
 #define GEMM_WGMMA(shape, types, transposes, count, A, B, C, ...)                              \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " C                                       \
                ", 0;\n"                                                                        \
@@ -130,8 +130,8 @@ __device__ __forceinline__ void WgmmaPin(float (&acc)[kCount]) {
     GEMM_WGMMA("m64n256" k, types, transposes, 128, "%128", "%129", "%130", "l"(a)); \
   }
 
-// Starts accumulators = A B + (add ? accumulators : 0) over 32 bytes of k, A 64 rows and B kN =
-// 2 kCount columns. A is K-major; B is K-major or, where kMnMajorB, MN-major.
+// Starts acc = A B + (add ? acc : 0) over 32 bytes of k. A has 64 rows, B has kN = 2 kCount
+// columns. A is K-major; B is K-major or, where kMnMajorB, MN-major.
 template <DType kA, DType kB, bool kMnMajorB, int kCount>
 __device__ __forceinline__ void Wgmma(float (&acc)[kCount], uint64_t a, uint64_t b, bool add) {
   if constexpr (kA == DType::kF16 && kMnMajorB) {

@@ -64,8 +64,8 @@ struct Strip<__half, kCount> {
   }
 };
 
-// A thread's kRows x kCols accumulators. Add() adds element x of `a` times the strip `b`
-// to those of row i from column `first` on.
+// A thread's kRows x kCols accumulators. Add() adds element x of `a`, times the strip `b`,
+// to row i from column `first` on.
 template <class Element, int kRows, int kCols, bool kPacked>
 struct Accumulators;
 

@@ -59,9 +59,9 @@ constexpr Config StagesDsmem(int stages) {
   return config;
 }
 
-// A warp's 4 x 4 fragments take 64 registers for accumulators in f16. Two blocks share
-// a multiprocessor; with four stages there is one, which has registers for a
-// second set of fragments.
+// The f16 accumulators of a warp's 4 x 4 fragments take 64 registers. Two blocks share an
+// SM. With four stages there is room for one, which has registers for a second set of
+// fragments.
 constexpr Config Tile256x128(int stages) {
   Config config = StagesDsmem(stages);
   config.tiles_m = 4;
