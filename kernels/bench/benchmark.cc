@@ -10,7 +10,7 @@ namespace {
 
 using Group = std::vector<Candidate>;
 
-// Candidates that can share operands, in the order of their first.
+// Groups of candidates that can share operands, in the order of their first ones.
 std::vector<Group> GroupCandidates(const std::vector<Candidate>& candidates) {
   std::vector<Group> groups;
   for (const Candidate& candidate : candidates) {
@@ -26,8 +26,8 @@ std::vector<Group> GroupCandidates(const std::vector<Candidate>& candidates) {
   return groups;
 }
 
-// A comparison's work in floating-point operations. Small shapes cost more than
-// theirs: what is done beside them counts as a share of the mean shape.
+// The work of each comparison in floating-point operations. Small shapes cost more than
+// their operations: the overhead counts as a share of the mean shape.
 std::vector<double> Weights(const std::vector<Shape>& shapes, const std::vector<Group>& groups) {
   constexpr double kBeside = 0.3;
   double mean = 0;

@@ -106,7 +106,7 @@ absl::Status ReadRegisters(const std::string& path, CatalogueNotes& notes) {
     if (architecture < notes.architecture) continue;
     if (architecture > notes.architecture) notes.registers.clear();
     notes.architecture = architecture;
-    // A row with a kernel for each output type is as large as its largest.
+    // A row may have a kernel for each output type: the largest counts.
     int& most = notes.registers[name];
     most = std::max(most, registers);
   }

@@ -155,7 +155,7 @@ class CudaBackend : public Backend {
       status.Update(CudaStatus(cudaEventRecordWithFlags(end_, stream_, flags), "cudaEventRecord"));
       return status;
     };
-    // What has never run may have to get ready, which it cannot while it is captured.
+    // A first run may have to prepare, which it cannot do while it is captured.
     absl::Status status = expected_seconds == 0
                               ? enqueue_all(cudaEventRecordDefault)
                               : RunAsGraph([&] { return enqueue_all(cudaEventRecordExternal); });
@@ -176,8 +176,8 @@ class CudaBackend : public Backend {
  private:
   CudaBackend() = default;
 
-  // Runs what `enqueue` enqueues as one CUDA graph, which the device goes through
-  // without waiting for the host, however short its kernels are.
+  // Runs what `enqueue` enqueues as one CUDA graph. The device then does not wait for the
+  // host between kernels, however short they are.
   absl::Status RunAsGraph(const std::function<absl::Status()>& enqueue) {
     absl::Status status =
         CudaStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
@@ -192,7 +192,7 @@ class CudaBackend : public Backend {
       status = CudaStatus(cudaGraphInstantiate(&instantiated, captured, 0), "cudaGraphInstantiate");
     }
     const std::unique_ptr<CUgraphExec_st, DestroyGraph> executable(instantiated);
-    // What a first launch would have to bring to the device is there before it.
+    // Uploads what the first launch would otherwise upload.
     if (status.ok()) status = CudaStatus(cudaGraphUpload(instantiated, stream_), "cudaGraphUpload");
     if (status.ok()) status = CudaStatus(cudaGraphLaunch(instantiated, stream_), "cudaGraphLaunch");
     if (!status.ok()) (void)cudaGetLastError();  // the next call is not to see it

@@ -1,4 +1,4 @@
-// The host as a device: work is done when a call returns.
+// The host as a device. Work is done when a call returns.
 #include <cblas.h>
 #include <unistd.h>
 

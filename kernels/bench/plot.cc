@@ -18,14 +18,14 @@
 namespace gemm::bench {
 namespace {
 
-// Told apart by colour-blind readers, after M. Okabe and K. Ito, "Color Universal
-// Design" (2008); without the yellow, which white paper swallows, and with black
-// for baselines.
+// Colour-blind readers can distinguish these, after M. Okabe and K. Ito, "Color Universal
+// Design" (2008). The yellow is left out, since it is faint on white. Black is for
+// baselines.
 constexpr std::array<const char*, 6> kColours = {"#0072b2", "#d55e00", "#009e73",
                                                  "#cc79a7", "#e69f00", "#56b4e9"};
 constexpr const char* kBaselineColour = "#000000";
 constexpr const char* kOtherColour = "#bbbbbb";
-// The second time round the colours, and one baseline after the other.
+// Dashes for the second use of each colour, and for each baseline in turn.
 constexpr const char* kSecondDashes = "2 3";
 constexpr std::array<const char*, 3> kBaselineDashes = {"7 4", "2 3", "9 3 2 3"};
 

@@ -16,7 +16,7 @@
 namespace gemm::bench {
 namespace {
 
-// So many lines of one kind can all be told apart.
+// So many lines can all be highlighted.
 constexpr size_t kFewKernels = 6;
 
 std::string NameOf(const KernelMeans& means) {
@@ -55,15 +55,15 @@ std::set<std::string> Highlights(absl::Span<const Row> rows,
   return names;
 }
 
-// Whether `part` of the kernels is not the same for all.
+// Whether `part` differs between kernels.
 template <typename Part>
 bool Differ(const std::vector<KernelMeans>& kernels, Part part) {
   return std::any_of(kernels.begin(), kernels.end(),
                      [&](const auto& means) { return part(means) != part(kernels.front()); });
 }
 
-// Of the highlighted ones among all kernels: the vendor's names stay whole, as
-// they have nothing in common with ours.
+// The labels of the highlighted kernels. Baselines keep their whole names, which share no
+// words with ours.
 std::vector<std::string> Labels(const std::vector<const KernelMeans*>& highlighted,
                                 const std::vector<KernelMeans>& kernels) {
   std::vector<std::string> ours;

@@ -120,7 +120,7 @@ void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ost
   kernels.Print(out, width);
 
   out << '\n' << Rule(" geometric means, the best of each family ", RuleWidth(width)) << '\n';
-  // Of the best row, then of whichever row was the best on each shape.
+  // First the means of the best row, then those of the fastest row of each shape.
   TextTable families({{"family"},
                       {"types", 2},
                       {"layout", 4},

@@ -1,5 +1,5 @@
-// Where the grouped kernels keep things in shared memory: nothing twice, nothing
-// outside, and no bank conflicts.
+// The grouped kernels' layouts in shared memory: no place is used twice, none is outside,
+// and no access has a bank conflict.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Who holds and moves what in the thread-tiled kernels, where it lies in shared
-// memory, and that the names of the variants say so.
+// The thread-tiled kernels' layouts: the elements of each thread, and shared memory. The
+// names of the variants agree with them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where the WMMA family's operands and accumulators lie in shared memory.
+// The WMMA family's layouts in shared memory, of operands and accumulators.
 #include <gtest/gtest.h>
 
 #include <algorithm>
