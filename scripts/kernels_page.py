@@ -78,7 +78,7 @@ def read_standings(path):
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
             shapes.add((row["m"], row["n"], row["k"]))
-            if row["peer"] == "true" or not row["tflops"]:
+            if row["baseline"] == "true" or not row["tflops"]:
                 continue
             half_range = (float(row["slowest_ms"]) - float(row["fastest_ms"])) / 2
             share = float(row["of_vendor"]) if row["of_vendor"] else None
@@ -155,11 +155,11 @@ class Page:
         places = {step.kernel: place for place, step in enumerate(steps, 1)}
         kernels = [self.look_up(step.kernel) for step in steps]
         registers = next((t for t in kernels[0] if t.startswith("registers")), "registers")
-        types = "A:B:D:sums"
+        types = "A:B:D:compute"
         columns = {
             "#": [str(places[step.kernel]) for step in steps],
             "kernel": [f"{k['kernel']}<br>{k['what it is']}" for k in kernels],
-            types: [k["A:B:D:sum"].replace(", ", "<br>") for k in kernels],
+            types: [k[types].replace(", ", "<br>") for k in kernels],
             "tile": [k["tile"].replace("the library's", "") for k in kernels],
             "stages": [k["stages"] for k in kernels],
             "threads": [k["threads"] for k in kernels],
@@ -173,7 +173,7 @@ class Page:
         columns = {title: cells for title, cells in columns.items() if any(cells)}
         caption = ""
         if len(set(columns[types])) == 1:
-            caption = f"A:B:D:sums are {columns.pop(types)[0].replace('<br>', ', ')}.\n\n"
+            caption = f"A:B:D:compute is {columns.pop(types)[0].replace('<br>', ', ')}.\n\n"
         right = {"stages", "threads", "shared bytes", "registers", "TFLOPS", "of cuBLAS"}
         lines = [columns, ("---:" if title in right else "---" for title in columns)]
         lines += zip(*columns.values())

@@ -68,11 +68,11 @@ void FillSelection(const bench::Selection& selection, client::BenchmarkRequest& 
   }
 }
 
-void FillRules(const bench::ContestRules& rules, client::BenchmarkRequest& request) {
+void FillRules(const bench::ComparisonRules& rules, client::BenchmarkRequest& request) {
   request.set_warmup(rules.warmup);
   request.set_iterations(rules.iterations);
-  request.set_hopeless(rules.hopeless);
-  request.set_peers(rules.peers);
+  request.set_hopeless(rules.cutoff);
+  request.set_peers(rules.baselines);
   request.set_vendor_algorithms(rules.vendor_algorithms);
 }
 
@@ -128,14 +128,14 @@ client::BenchmarkRequest ToRequest(const bench::BenchmarkOptions& options,
   return request;
 }
 
-bench::Facts FactsOf(const v1::BenchmarkHeader& header) {
-  bench::Facts facts;
+bench::Metadata MetadataOf(const v1::BenchmarkHeader& header) {
+  bench::Metadata metadata;
   for (const v1::BenchmarkFact& fact : header.facts()) {
-    facts.emplace_back(fact.label(), fact.value());
+    metadata.emplace_back(fact.label(), fact.value());
   }
-  facts.emplace_back("gemmd", absl::StrCat(header.version(), ", commit ", header.commit()));
-  facts.emplace_back("its device", header.device());
-  return facts;
+  metadata.emplace_back("gemmd", absl::StrCat(header.version(), ", commit ", header.commit()));
+  metadata.emplace_back("its device", header.device());
+  return metadata;
 }
 
 absl::StatusOr<bench::Progress> FromProto(const v1::BenchmarkProgress& progress,
@@ -165,7 +165,7 @@ absl::StatusOr<std::vector<bench::Row>> FromProto(const v1::BenchmarkRows& rows,
                       .kernel = from.kernel(),
                       .family = from.family(),
                       .params = from.params(),
-                      .peer = from.peer(),
+                      .baseline = from.peer(),
                       .note = from.note()};
     if (from.has_figures()) TakeFigures(from.figures(), row);
     converted.push_back(std::move(row));

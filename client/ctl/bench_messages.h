@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cpp/types.h"
-#include "kernels/bench/facts.h"
+#include "kernels/bench/metadata.h"
 #include "kernels/bench/options.h"
 #include "kernels/bench/progress.h"
 #include "kernels/bench/row.h"
@@ -18,7 +18,7 @@ client::BenchmarkRequest ToRequest(const gemm::bench::BenchmarkOptions& options,
                                    const std::string& device);
 
 // Metadata of the device, then of the server.
-gemm::bench::Facts FactsOf(const ::gemm::v1::BenchmarkHeader& header);
+gemm::bench::Metadata MetadataOf(const ::gemm::v1::BenchmarkHeader& header);
 
 // INTERNAL for an index beyond the header's shapes, or for unknown types.
 absl::StatusOr<gemm::bench::Progress> FromProto(const ::gemm::v1::BenchmarkProgress& progress,

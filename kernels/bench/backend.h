@@ -1,4 +1,4 @@
-// The device that is measured: its memory, its clock and its way to launch.
+// The device that a benchmark measures: its memory, its clock and its launches.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemm/kernel.h"
-#include "kernels/bench/facts.h"
+#include "kernels/bench/metadata.h"
 
 namespace gemm::bench {
 
 using LaunchFn = std::function<absl::Status(const Launch&)>;
 
-// Memory of a backend, 256-byte aligned; freed with it, before the backend.
+// Memory of a backend, 256-byte aligned. Free it before the backend.
 using Buffer = std::unique_ptr<void, std::function<void(void*)>>;
 
 // One device and one stream of work on it. Not thread-safe. An error of
@@ -26,19 +26,19 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual DeviceCaps caps() const = 0;
-  virtual Facts facts() const = 0;
+  virtual Metadata metadata() const = 0;
   // The last cache before memory.
   virtual size_t cache_bytes() const = 0;
   virtual size_t free_bytes() const = 0;
 
   virtual absl::StatusOr<Buffer> Allocate(size_t bytes) = 0;
-  // The rest takes effect in the order of calls, and perhaps later.
+  // The calls below take effect in their order, and may do so after they return.
   virtual absl::Status Fill(void* data, std::byte value, size_t bytes) = 0;
   virtual absl::Status Upload(void* device, const void* host, size_t bytes) = 0;
   virtual absl::Status Synchronize() = 0;
 
-  // After all that was asked before: `height` lines of `width` bytes, from one to
-  // the next `pitch`, into host memory without gaps.
+  // Once the calls before it have taken effect: copies `height` lines of `width` bytes,
+  // `pitch` apart, into host memory without gaps.
   virtual absl::Status Read(const void* from, size_t pitch, size_t width, size_t height,
                             void* to) = 0;
 
@@ -46,15 +46,15 @@ class Backend {
   virtual Launch MakeLaunch(const Problem& problem, const Operands& operands, Workspace workspace,
                             const LaunchParams& params) = 0;
 
-  // Seconds a call of `count` calls of enqueue(0), enqueue(1), ... run one after
-  // the other, of which each is expected to take `expected_seconds` (0: unknown).
-  // The first error of `enqueue` ends it. Where the time is known it must have run
-  // before, and may neither allocate nor wait for the device: it may be captured.
+  // Seconds a call, of enqueue(0), enqueue(1), ... enqueue(count - 1). Each call is
+  // expected to take `expected_seconds` (0: unknown). The first error of `enqueue`
+  // ends it. Where the time is known `enqueue` must have run before, and may neither
+  // allocate nor wait for the device, since it may be captured into a graph.
   virtual absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
                                       double expected_seconds) = 0;
 
-  // At most `count` ways in which the vendor's library can do the product, its
-  // own first choice first. None where it has but one.
+  // At most `count` algorithms of the vendor's library for the product, its own choice
+  // first. Empty where it has only one.
   virtual std::vector<LaunchFn> VendorAlgorithms(const Problem& problem, const Operands& operands,
                                                  int count) = 0;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/bench/contest.h"
+#include "kernels/bench/comparison.h"
 #include "kernels/bench/schedule.h"
 
 namespace gemm::bench {
@@ -10,7 +10,7 @@ namespace {
 
 using Group = std::vector<Candidate>;
 
-// Candidates that can share operands, in the order of their first.
+// Groups of candidates that can share operands, in the order of their first ones.
 std::vector<Group> GroupCandidates(const std::vector<Candidate>& candidates) {
   std::vector<Group> groups;
   for (const Candidate& candidate : candidates) {
@@ -26,8 +26,8 @@ std::vector<Group> GroupCandidates(const std::vector<Candidate>& candidates) {
   return groups;
 }
 
-// A contest's work in floating-point operations. Small shapes cost more than
-// theirs: what is done beside them counts as a share of the mean shape.
+// The work of each comparison in floating-point operations. Small shapes cost more than
+// their operations: the overhead counts as a share of the mean shape.
 std::vector<double> Weights(const std::vector<Shape>& shapes, const std::vector<Group>& groups) {
   constexpr double kBeside = 0.3;
   double mean = 0;
@@ -63,13 +63,13 @@ absl::Status RunBenchmark(Backend& backend, const BenchmarkPlan& plan,
   };
   OperandSets sets(backend, plan.inputs);
   SpeedRecord record;
-  Contest contest(backend, sets, record, plan.rules, {.now = observer.now, .step = step});
+  Comparison comparison(backend, sets, record, plan.rules, {.now = observer.now, .step = step});
   for (size_t i = 0; i < plan.shapes.size(); ++i) {
     progress.shape = i;
     progress.at = plan.shapes[i];
     for (const Group& group : groups) {
-      const auto rows = contest.Run(plan.shapes[i], group,
-                                    {.soft = schedule.Deadline(part), .hard = schedule.End()});
+      const auto rows = comparison.Run(plan.shapes[i], group,
+                                       {.soft = schedule.Deadline(part), .hard = schedule.End()});
       if (!rows.ok()) return rows.status();
       observer.on_rows(*rows);
       ++part;

@@ -20,27 +20,26 @@ namespace gemm::bench {
 struct BenchmarkPlan {
   std::vector<Shape> shapes;
   std::vector<Candidate> candidates;
-  ContestRules rules;
+  ComparisonRules rules;
   GeneratorSpec inputs = kStandardInputs;
-  // Bounds the whole run: past it samples, and then kernels, are left out, and
-  // their rows say so.
+  // Of the whole run. Past it samples and then kernels are left out; their rows say so.
   absl::Duration budget = absl::InfiniteDuration();
 };
 
 // Called by the thread that runs the benchmark.
 struct BenchmarkObserver {
-  // The rows of one shape, types and layout, as soon as they are known.
+  // Gets the rows of one shape, types and layout as soon as they are known.
   std::function<void(absl::Span<const Row>)> on_rows;
-  // Before each step. Null: no one wants to know.
+  // Called before each step. May be null.
   std::function<void(const Progress&)> on_progress;
-  // Looked at before each step. Null: never.
+  // Asked before each step. May be null.
   std::function<bool()> cancelled;
   std::function<absl::Time()> now = absl::Now;
 };
 
-// Runs shape by shape; candidates with types and layout in common compete with
-// each other. CANCELLED where the observer asked for it; other errors mean that
-// the device is lost.
+// Runs shape by shape. Candidates of the same types and layout are compared with each
+// other. CANCELLED where the observer asked for it; any other error means that the
+// device is lost.
 absl::Status RunBenchmark(Backend& backend, const BenchmarkPlan& plan,
                           const BenchmarkObserver& observer);
 

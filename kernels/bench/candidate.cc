@@ -11,8 +11,8 @@
 namespace gemm::bench {
 namespace {
 
-// The layout for which the kernel asks for the least scratch memory: what it
-// does not read itself it has to transpose there.
+// The layout for which the kernel needs the least scratch memory: operands in any other
+// are transposed there.
 Layout NativeLayout(const Kernel& kernel, const Types& types) {
   if (kernel.workspace_bytes == nullptr) return {};
   const auto scratch = [&](const Layout& layout) {
@@ -35,7 +35,7 @@ bool Contains(const std::vector<std::string>& list, absl::string_view word) {
 
 bool IsPattern(absl::string_view word) { return word.find_first_of("*?") != word.npos; }
 
-// Every word of the selection must mean something.
+// Checks that every name and pattern of the selection fits something.
 absl::Status CheckWords(const Selection& selection) {
   for (const std::string& family : selection.families) {
     const auto families = Families();
@@ -83,7 +83,7 @@ bool IsNamed(const Selection& selection, const Kernel& kernel) {
   return Contains(selection.kernels, std::string(kernel.name));
 }
 
-// Every parameter of the selection must be one of a candidate's.
+// Checks that some candidate has each parameter of the selection.
 absl::Status CheckParams(const Selection& selection, const std::vector<Candidate>& candidates) {
   std::set<absl::string_view> names;
   for (const Candidate& candidate : candidates) {
@@ -98,7 +98,7 @@ absl::Status CheckParams(const Selection& selection, const std::vector<Candidate
   return absl::OkStatus();
 }
 
-// What the names stand for is of other families than those asked for.
+// The error where no kernel has both a name and a family of the selection.
 absl::Status NothingInCommon(const Selection& selection) {
   std::set<absl::string_view> families;
   for (const Kernel* kernel : Catalogue()) {
@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selecti
   return absl::NotFoundError("no kernel of the selection takes the types asked for");
 }
 
-const Kernel* FindPeer(const Types& types, const DeviceCaps& device) {
+const Kernel* FindBaseline(const Types& types, const DeviceCaps& device) {
   const std::vector<absl::string_view> families =
       device.target == Target::kCuda ? std::vector<absl::string_view>{"cublas", "cublaslt"}
                                      : std::vector<absl::string_view>{"host"};

@@ -57,7 +57,7 @@ std::vector<Column> Columns(const CatalogueNotes& notes) {
   std::vector<Column> columns = {
       {"kernel", [](const Kernel& k) { return absl::StrCat("`", k.name, "`"); }},
       {"what it is", [](const Kernel& k) { return std::string(k.summary); }},
-      {"A:B:D:sum", TypesText},
+      {"A:B:D:compute", TypesText},
       {"tile", TileText},
       {"stages", [](const Kernel& k) { return CountText(k.stages); }},
       {"threads", [](const Kernel& k) { return CountText(k.threads); }},
@@ -106,7 +106,7 @@ absl::Status ReadRegisters(const std::string& path, CatalogueNotes& notes) {
     if (architecture < notes.architecture) continue;
     if (architecture > notes.architecture) notes.registers.clear();
     notes.architecture = architecture;
-    // A row with a kernel for each output type is as large as its largest.
+    // A row may have a kernel for each output type: the largest counts.
     int& most = notes.registers[name];
     most = std::max(most, registers);
   }
@@ -120,7 +120,7 @@ absl::Status ReadStandings(const std::string& path, CatalogueNotes& notes) {
     return Unreadable(path, "it is no result of gemm_bench --json");
   }
   for (const auto& means : json["kernels"]) {
-    if (means["peer"].get<bool>() || means["shapes"].get<int>() == 0) continue;
+    if (means["baseline"].get<bool>() || means["shapes"].get<int>() == 0) continue;
     const double of_vendor = means["of_vendor"].is_null() ? 0 : means["of_vendor"].get<double>();
     notes.standings.try_emplace(means["kernel"].get<std::string>(),
                                 CatalogueNotes::Standing{means["tflops"].get<double>(), of_vendor});

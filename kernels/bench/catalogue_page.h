@@ -1,4 +1,4 @@
-// The catalogue as a page of documentation.
+// The catalogue as Markdown.
 #pragma once
 
 #include <map>
@@ -11,13 +11,13 @@
 
 namespace gemm::bench {
 
-// What is known of kernels beside their rows, by name.
+// Notes on kernels beside their rows, by name.
 struct CatalogueNotes {
   struct Standing {
     double tflops = 0;
     double of_vendor = 0;  // 0: not compared
   };
-  int architecture = 0;  // that the registers are of: 90
+  int architecture = 0;  // of the registers: 90
   std::map<std::string, int> registers;
   std::map<std::string, Standing> standings;
 };
@@ -26,12 +26,10 @@ struct CatalogueNotes {
 // tests/kernels/machine_code.py prints them, and keeps the highest architecture.
 absl::Status ReadRegisters(const std::string& path, CatalogueNotes& notes);
 
-// Reads the means of a benchmark's JSON file. Kernels of files read before keep
-// what they have.
+// Reads the means of a benchmark's JSON file. The first file that has a kernel counts.
 absl::Status ReadStandings(const std::string& path, CatalogueNotes& notes);
 
-// Markdown: a table a family, in the order given. Columns for which the notes
-// have nothing are left out.
+// A table for each family, in the order given. Columns without any note are left out.
 std::string CataloguePage(absl::Span<const Kernel* const> kernels, const CatalogueNotes& notes);
 
 }  // namespace gemm::bench

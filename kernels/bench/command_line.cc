@@ -11,15 +11,15 @@ namespace {
 constexpr const char* kDescription =
     R"(Measures the kernels of the catalogue on this machine's device, without a server.
 
-Kernels that take the same types and layout compete on each shape: they work on the
-same random operands, take turns, and are compared with cuBLAS and with the fastest
-of cuBLASLt's algorithms. Operands rotate, so that no launch finds its own in the
-cache. Every kernel's result is held against products in double precision.)";
+Kernels of the same types and layout are compared on each shape: on the same random
+operands, in turns. The baselines are cuBLAS and the fastest of cuBLASLt's
+algorithms. Operands rotate, so that no launch finds its own in the cache. Every
+result is checked against products in double precision.)";
 
 constexpr const char* kFooter = R"(
 Columns: two corners of D; the median time of the samples and half their range;
 launch parameters; TFLOPS; the gain over the best row above; TFLOPS as a share of
-the vendor's; and the worst error as a share of what the types allow (over 1 is
+the baselines'; and the worst error as a share of what the types allow (over 1 is
 wrong).
 
 Examples:
@@ -34,8 +34,8 @@ Examples:
   gemm_bench --device host --shapes 512 --types f32 --iterations 3
       where there is no GPU
 
-Exit codes: 0, or 1 where a result was wrong or the device was lost, or 2 where the
-command line asks for what there is not.)";
+Exit codes: 0; 1 where a result was wrong or the device was lost; 2 where the command
+line names something that does not exist.)";
 
 constexpr int kUsageError = 2;
 
@@ -64,7 +64,8 @@ Parsed ParseCommandLine(int argc, const char* const* argv, std::ostream& out) {
   app.add_option("--triton", line.triton,
                  "Measure the kernels in this folder, too, where compile_triton.py left them")
       ->group("What to measure");
-  app.add_option("--json", line.benchmark.outputs.json, "Write facts, rows and means to this file")
+  app.add_option("--json", line.benchmark.outputs.json,
+                 "Write metadata, rows and means to this file")
       ->group("Output");
   AddCatalogue(app, line);
   try {

@@ -1,4 +1,4 @@
-// What gemm_bench is told.
+// The command line of gemm_bench.
 #pragma once
 
 #include <optional>
@@ -22,9 +22,8 @@ struct CommandLine {
   std::vector<std::string> standings;
 };
 
-// The words of the command line. Prints help to `out`, or what is wrong with them
-// to stderr, and then
-// gives the exit code in place of them.
+// The parsed command line, or the exit code once help was printed to `out` or an
+// error to stderr.
 struct Parsed {
   std::optional<CommandLine> command_line;
   int exit_code = 0;

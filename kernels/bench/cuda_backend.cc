@@ -15,8 +15,8 @@
 namespace gemm::bench {
 namespace {
 
-// Of pinned memory, through which copies to the host go.
-constexpr size_t kStagingBytes = size_t{4} << 20;
+// Pinned memory through which copies to the host go.
+constexpr size_t kPinnedBytes = size_t{4} << 20;
 
 struct DestroyGraph {
   void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
@@ -56,7 +56,7 @@ class CudaBackend : public Backend {
                              "cudaStreamCreate"));
     status.Update(CudaStatus(cudaEventCreate(&backend->start_), "cudaEventCreate"));
     status.Update(CudaStatus(cudaEventCreate(&backend->end_), "cudaEventCreate"));
-    status.Update(CudaStatus(cudaMallocHost(&backend->staging_, kStagingBytes), "cudaMallocHost"));
+    status.Update(CudaStatus(cudaMallocHost(&backend->pinned_, kPinnedBytes), "cudaMallocHost"));
     if (!status.ok()) return status;
     auto libraries = CreateLibraries(backend->stream_);
     if (!libraries.ok()) return libraries.status();
@@ -66,7 +66,7 @@ class CudaBackend : public Backend {
 
   ~CudaBackend() override {
     libraries_.reset();
-    cudaFreeHost(staging_);
+    cudaFreeHost(pinned_);
     if (end_ != nullptr) cudaEventDestroy(end_);
     if (start_ != nullptr) cudaEventDestroy(start_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -76,7 +76,7 @@ class CudaBackend : public Backend {
     return {Target::kCuda, properties_.major * 10 + properties_.minor};
   }
 
-  Facts facts() const override {
+  Metadata metadata() const override {
     int runtime = 0, driver = 0;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
@@ -124,15 +124,15 @@ class CudaBackend : public Backend {
                     void* to) override {
     const size_t bytes = width * height;
     // Narrow lines are slow to copy into memory that is not pinned.
-    const bool staged = bytes <= kStagingBytes;
+    const bool through_pinned = bytes <= kPinnedBytes;
     absl::Status status = CudaStatus(
-        height == 1
-            ? cudaMemcpyAsync(staged ? staging_ : to, from, width, cudaMemcpyDeviceToHost, stream_)
-            : cudaMemcpy2DAsync(staged ? staging_ : to, width, from, pitch, width, height,
-                                cudaMemcpyDeviceToHost, stream_),
+        height == 1 ? cudaMemcpyAsync(through_pinned ? pinned_ : to, from, width,
+                                      cudaMemcpyDeviceToHost, stream_)
+                    : cudaMemcpy2DAsync(through_pinned ? pinned_ : to, width, from, pitch, width,
+                                        height, cudaMemcpyDeviceToHost, stream_),
         "copy from the device");
     status.Update(Synchronize());
-    if (status.ok() && staged) std::memcpy(to, staging_, bytes);
+    if (status.ok() && through_pinned) std::memcpy(to, pinned_, bytes);
     return status;
   }
 
@@ -155,7 +155,7 @@ class CudaBackend : public Backend {
       status.Update(CudaStatus(cudaEventRecordWithFlags(end_, stream_, flags), "cudaEventRecord"));
       return status;
     };
-    // What has never run may have to get ready, which it cannot while it is captured.
+    // A first run may have to prepare, which it cannot do while it is captured.
     absl::Status status = expected_seconds == 0
                               ? enqueue_all(cudaEventRecordDefault)
                               : RunAsGraph([&] { return enqueue_all(cudaEventRecordExternal); });
@@ -176,8 +176,8 @@ class CudaBackend : public Backend {
  private:
   CudaBackend() = default;
 
-  // Runs what `enqueue` enqueues as one CUDA graph, which the device goes through
-  // without waiting for the host, however short its kernels are.
+  // Runs what `enqueue` enqueues as one CUDA graph. The device then does not wait for the
+  // host between kernels, however short they are.
   absl::Status RunAsGraph(const std::function<absl::Status()>& enqueue) {
     absl::Status status =
         CudaStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
@@ -192,7 +192,7 @@ class CudaBackend : public Backend {
       status = CudaStatus(cudaGraphInstantiate(&instantiated, captured, 0), "cudaGraphInstantiate");
     }
     const std::unique_ptr<CUgraphExec_st, DestroyGraph> executable(instantiated);
-    // What a first launch would have to bring to the device is there before it.
+    // Uploads what the first launch would otherwise upload.
     if (status.ok()) status = CudaStatus(cudaGraphUpload(instantiated, stream_), "cudaGraphUpload");
     if (status.ok()) status = CudaStatus(cudaGraphLaunch(instantiated, stream_), "cudaGraphLaunch");
     if (!status.ok()) (void)cudaGetLastError();  // the next call is not to see it
@@ -204,7 +204,7 @@ class CudaBackend : public Backend {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr;
   cudaEvent_t end_ = nullptr;
-  void* staging_ = nullptr;
+  void* pinned_ = nullptr;
   std::shared_ptr<Libraries> libraries_;
 };
 

@@ -1,4 +1,4 @@
-// The host as a device: work is done when a call returns.
+// The host as a device. Work is done when a call returns.
 #include <cblas.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ class HostBackend : public Backend {
  public:
   DeviceCaps caps() const override { return {Target::kHost, 0}; }
 
-  Facts facts() const override {
+  Metadata metadata() const override {
     return {{"device", CpuName()},
             {"threads", absl::StrCat(openblas_get_num_threads(), " of OpenBLAS, on ",
                                      std::thread::hardware_concurrency(), " CPUs")}};

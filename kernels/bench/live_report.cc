@@ -9,8 +9,8 @@
 
 namespace gemm::bench {
 
-absl::Status LiveReport::Begin(Facts facts, std::string vendor, size_t shapes) {
-  facts_ = std::move(facts);
+absl::Status LiveReport::Begin(Metadata metadata, std::string vendor, size_t shapes) {
+  metadata_ = std::move(metadata);
   vendor_ = std::move(vendor);
   shapes_ = shapes;
   if (!outputs_.csv.empty()) {
@@ -19,7 +19,7 @@ absl::Status LiveReport::Begin(Facts facts, std::string vendor, size_t shapes) {
     csv_ = *std::move(created);
   }
   if (outputs_.tables != Outputs::Tables::kNone) {
-    PrintFacts(facts_, out_, outputs_.width);
+    PrintMetadata(metadata_, out_, outputs_.width);
     out_ << std::flush;
   }
   return absl::OkStatus();
@@ -29,8 +29,8 @@ void LiveReport::Update(const Progress& progress) {
   if (!outputs_.quiet) progress_.Update(progress);
 }
 
-void LiveReport::AddFact(std::string label, std::string value) {
-  facts_.emplace_back(std::move(label), std::move(value));
+void LiveReport::AddMetadata(std::string label, std::string value) {
+  metadata_.emplace_back(std::move(label), std::move(value));
 }
 
 void LiveReport::Add(absl::Span<const Row> rows, size_t index) {
@@ -52,9 +52,10 @@ absl::Status LiveReport::Finish() {
   if (csv_) status.Update(csv_->Close());
   csv_.reset();
   if (!outputs_.json.empty())
-    status.Update(gemmd::files::WriteFile(outputs_.json, ToJson(facts_, rows_)));
+    status.Update(gemmd::files::WriteFile(outputs_.json, ToJson(metadata_, rows_)));
   if (!outputs_.plot.empty()) {
-    status.Update(gemmd::files::WriteFile(outputs_.plot, PlotSvg(rows_, facts_, outputs_.suite)));
+    status.Update(
+        gemmd::files::WriteFile(outputs_.plot, PlotSvg(rows_, metadata_, outputs_.suite)));
   }
   return status;
 }

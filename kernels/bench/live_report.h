@@ -1,5 +1,4 @@
-// A benchmark as its user sees it: progress and tables while it runs, then the
-// means and the files.
+// Shows a benchmark: progress and tables while it runs, then means and files.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "kernels/bench/facts.h"
+#include "kernels/bench/metadata.h"
 #include "kernels/bench/progress.h"
 #include "kernels/bench/report_files.h"
 #include "kernels/bench/row.h"
@@ -38,26 +37,26 @@ class LiveReport {
   LiveReport(const Outputs& outputs, std::ostream& out, std::ostream& err, bool err_is_terminal)
       : outputs_(outputs), out_(out), progress_(err, err_is_terminal) {}
 
-  // Before anything is measured. `vendor` is whom kernels are compared with.
-  // An error names the CSV file where it cannot be written.
-  absl::Status Begin(Facts facts, std::string vendor, size_t shapes);
+  // Call before anything is measured. `vendor` names the baseline. An error names the
+  // CSV file that cannot be written.
+  absl::Status Begin(Metadata metadata, std::string vendor, size_t shapes);
   void Update(const Progress& progress);
-  // One that is known only now, for the files of Finish.
-  void AddFact(std::string label, std::string value);
+  // Adds an entry that is known only now. The files of Finish have it.
+  void AddMetadata(std::string label, std::string value);
   // The rows of one shape, types and layout; `index` counts shapes from 0.
   void Add(absl::Span<const Row> rows, size_t index);
-  // After the last row, also of a run cut short. The first file that could not
-  // be written.
+  // Call after the last row, also of a run cut short. An error names the first file
+  // that could not be written.
   absl::Status Finish();
 
-  const Facts& facts() const { return facts_; }
+  const Metadata& metadata() const { return metadata_; }
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
   const Outputs outputs_;
   std::ostream& out_;
   ProgressReport progress_;
-  Facts facts_;
+  Metadata metadata_;
   std::string vendor_;
   size_t shapes_ = 0;
   std::optional<CsvWriter> csv_;

@@ -43,21 +43,23 @@ int PrintCatalogue(const CommandLine& line, std::ostream& out) {
   return 0;
 }
 
-Facts RunFacts(const Backend& backend, int argc, const char* const* argv) {
-  Facts facts = backend.facts();
-  facts.emplace_back("gemm_bench", GEMM_BENCH_VERSION);
-  facts.emplace_back("date", absl::FormatTime("%Y-%m-%dT%H:%MZ", absl::Now(), absl::UTCTimeZone()));
+Metadata RunMetadata(const Backend& backend, int argc, const char* const* argv) {
+  Metadata metadata = backend.metadata();
+  metadata.emplace_back("gemm_bench", GEMM_BENCH_VERSION);
+  metadata.emplace_back("date",
+                        absl::FormatTime("%Y-%m-%dT%H:%MZ", absl::Now(), absl::UTCTimeZone()));
   std::string command = "gemm_bench";
   for (int i = 1; i < argc; ++i) absl::StrAppend(&command, " ", argv[i]);
-  facts.emplace_back("command", command);
-  return facts;
+  metadata.emplace_back("command", command);
+  return metadata;
 }
 
 // An error where the run broke off or a file could not be written.
-absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Facts facts, LiveReport& report) {
+absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Metadata metadata,
+                     LiveReport& report) {
   const bool on_host = backend.caps().target == Target::kHost;
   absl::Status begun =
-      report.Begin(std::move(facts), on_host ? "OpenBLAS" : "cuBLAS", plan.shapes.size());
+      report.Begin(std::move(metadata), on_host ? "OpenBLAS" : "cuBLAS", plan.shapes.size());
   if (!begun.ok()) return begun;
   size_t shape = 0;
   BenchmarkObserver observer;
@@ -103,7 +105,7 @@ int Run(int argc, const char* const* argv, std::ostream& out) {
   Outputs outputs = asked.outputs;
   outputs.width = TerminalWidth(STDOUT_FILENO);
   LiveReport report(outputs, out, std::cerr, isatty(STDERR_FILENO) == 1);
-  absl::Status status = Measure(**backend, plan, RunFacts(**backend, argc, argv), report);
+  absl::Status status = Measure(**backend, plan, RunMetadata(**backend, argc, argv), report);
   status.Update(CheckRows(report.rows()));
   return status.ok() ? 0 : Fail(status);
 }

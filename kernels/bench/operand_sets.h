@@ -1,4 +1,4 @@
-// The operands of the measured products: random, and so many sets of them that
+// The operands of the measured products. They are random, and there are so many sets that
 // no launch finds its own in the cache.
 #pragma once
 
@@ -19,12 +19,12 @@ class OperandSets {
   // The backend outlives it.
   OperandSets(Backend& backend, const GeneratorSpec& inputs) : backend_(backend), inputs_(inputs) {}
 
-  // Makes the sets of a problem in place of those before. Together they are some
-  // times as large as the cache where memory allows it. RESOURCE_EXHAUSTED where
-  // there is no room for one.
+  // Makes the sets of a problem in place of those before. Together they are several times
+  // as large as the cache where memory allows it. RESOURCE_EXHAUSTED where there is no
+  // room for one set.
   absl::Status Prepare(const Problem& problem);
 
-  // Sets in turn, at any index; set 0 and At(count()) are the same.
+  // Any index is valid: sets repeat after count().
   Operands At(int64_t index) const;
   int64_t count() const { return count_; }
 
@@ -32,14 +32,13 @@ class OperandSets {
   size_t d_bytes() const { return d_.bytes; }
 
  private:
-  // Device memory that only grows, and the elements that it is filled with again
-  // and again.
+  // Device memory that only grows, filled with the drawn elements, repeated.
   struct Slab {
     Buffer data{nullptr, nullptr};
     size_t bytes = 0;
     std::vector<std::byte> drawn;
   };
-  // One matrix of each set, in a slab one after the other.
+  // One matrix of every set, one after the other in a slab.
   struct Matrix {
     int64_t ld = 0;
     size_t bytes = 0;  // a multiple of 256

@@ -94,7 +94,7 @@ void AddSelection(CLI::App& app, BenchmarkOptions& options) {
 }
 
 void AddRules(CLI::App& app, BenchmarkOptions& options) {
-  ContestRules& rules = options.rules;
+  ComparisonRules& rules = options.rules;
   app.add_option("--warmup", rules.warmup, "Launches of a kernel before its first timed one")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str()
@@ -110,8 +110,8 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
       ->check(CLI::PositiveNumber)
       ->group("How");
   app.add_option(
-         "--hopeless", rules.hopeless,
-         "A kernel whose first run takes so many times the best's, and over 1 ms, gets no other")
+         "--cutoff", rules.cutoff,
+         "A kernel runs only once if that takes over 1 ms and so many times the fastest one's")
       ->check(CLI::Range(1.0, 1e9))
       ->capture_default_str()
       ->group("How");
@@ -130,8 +130,8 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
       ->capture_default_str()
       ->group("How");
   app.add_flag_callback(
-         "--no-peers", [&rules] { rules.peers = false; },
-         "Do not measure the vendor's kernels beside")
+         "--no-baselines", [&rules] { rules.baselines = false; },
+         "Do not measure the vendor's kernels as baselines")
       ->group("How");
   app.add_option("--algorithms", rules.vendor_algorithms,
                  "Of cuBLASLt to choose the best from; 0: do not")

@@ -1,5 +1,4 @@
-// What a benchmark is asked for on a command line: the words that gemm_bench and
-// gemmctl bench have in common.
+// The command-line options that gemm_bench and gemmctl bench have in common.
 #pragma once
 
 #include <vector>
@@ -19,7 +18,7 @@ namespace gemm::bench {
 struct BenchmarkOptions {
   std::vector<Shape> shapes;
   Selection selection;
-  ContestRules rules;
+  ComparisonRules rules;
   GeneratorSpec inputs = kStandardInputs;
   // Infinite: as long as it takes.
   absl::Duration budget = absl::InfiniteDuration();
@@ -30,7 +29,7 @@ struct BenchmarkOptions {
 // Declares them on `app`; `options` outlives its parsing.
 void DeclareBenchmarkOptions(CLI::App& app, BenchmarkOptions& options);
 
-// What --list-suites prints, on lines of at most `width` places; 0: no bound.
+// The output of --list-suites, on lines of at most `width` places; 0: no bound.
 void PrintSuites(std::ostream& out, size_t width = 0);
 
 }  // namespace gemm::bench

@@ -1,4 +1,4 @@
-// Some elements of a product as they should be.
+// The right values of some elements of a product.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,18 @@
 
 namespace gemm::bench {
 
-// Knows D where some rows cross some columns: the first, the last and some drawn.
+// Checks the elements of D where some rows cross some columns: the first ones, the last
+// ones and some drawn at random.
 class Oracle {
  public:
-  // Reads the operands back from the device and works the product out in double
-  // precision, for up to `lines` rows and as many columns: fewer where k is large,
-  // but two of each, so that the memory it takes and its time are bounded by those
-  // of two lines of k. `step` is called before each line and each element, and ends
-  // it with the error it returns.
+  // Reads operands back from the device and computes the elements in double precision, for
+  // up to `lines` rows and as many columns. Where k is large there are fewer, but at least
+  // two, so that memory and time are bounded. Calls `step` before each line and element; an
+  // error that it returns ends the call.
   absl::Status Prepare(Backend& backend, const Problem& problem, const Operands& device, int lines,
                        const std::function<absl::Status()>& step);
 
-  // Looks at D where the lines cross, after everything that was asked of the
-  // backend.
+  // Compares D where the lines cross, after all work that the backend was given.
   absl::StatusOr<SampledError> Compare(Backend& backend) const;
 
  private:

@@ -18,16 +18,16 @@
 namespace gemm::bench {
 namespace {
 
-// Told apart by colour-blind readers, after M. Okabe and K. Ito, "Color Universal
-// Design" (2008); without the yellow, which white paper swallows, and with black
-// for peers.
+// Colour-blind readers can distinguish these, after M. Okabe and K. Ito, "Color Universal
+// Design" (2008). The yellow is left out, since it is faint on white. Black is for
+// baselines.
 constexpr std::array<const char*, 6> kColours = {"#0072b2", "#d55e00", "#009e73",
                                                  "#cc79a7", "#e69f00", "#56b4e9"};
-constexpr const char* kPeerColour = "#000000";
+constexpr const char* kBaselineColour = "#000000";
 constexpr const char* kOtherColour = "#bbbbbb";
-// The second time round the colours, and one peer after the other.
+// Dashes for the second use of each colour, and for each baseline in turn.
 constexpr const char* kSecondDashes = "2 3";
-constexpr std::array<const char*, 3> kPeerDashes = {"7 4", "2 3", "9 3 2 3"};
+constexpr std::array<const char*, 3> kBaselineDashes = {"7 4", "2 3", "9 3 2 3"};
 
 // In the picture's units.
 constexpr double kLeft = 70, kTop = 76, kWidth = 640, kHeight = 420, kBottom = 56;
@@ -141,12 +141,13 @@ struct Pen {
 
 std::vector<Pen> Pens(const std::vector<PlotLine>& lines) {
   std::vector<Pen> pens;
-  size_t kernels = 0, peers = 0;
+  size_t kernels = 0, baselines = 0;
   for (const PlotLine& line : lines) {
     Pen pen;
-    if (line.highlighted && line.peer) {
-      pen = {
-          .colour = kPeerColour, .dashes = kPeerDashes[peers++ % kPeerDashes.size()], .width = 1.6};
+    if (line.highlighted && line.baseline) {
+      pen = {.colour = kBaselineColour,
+             .dashes = kBaselineDashes[baselines++ % kBaselineDashes.size()],
+             .width = 1.6};
     } else if (line.highlighted) {
       const bool again = kernels / kColours.size() % 2 == 1;
       pen = {.colour = kColours[kernels++ % kColours.size()],
@@ -219,9 +220,10 @@ std::string WhatIsShown(const std::vector<PlotLine>& lines) {
 
 }  // namespace
 
-std::string PlotSvg(absl::Span<const Row> rows, const Facts& facts, const std::string& suite) {
+std::string PlotSvg(absl::Span<const Row> rows, const Metadata& metadata,
+                    const std::string& suite) {
   const std::vector<PlotLine> lines = PlotLines(rows);
-  const std::string where = facts.empty() ? "" : absl::StrCat(" on ", facts.front().second);
+  const std::string where = metadata.empty() ? "" : absl::StrCat(" on ", metadata.front().second);
   const std::string title = absl::StrCat("TFLOPS over size", where);
   const std::array<std::string, 2> below = {rows.empty() ? "" : WhatWasMeasured(rows, suite),
                                             WhatIsShown(lines)};

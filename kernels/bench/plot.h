@@ -4,16 +4,16 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "kernels/bench/facts.h"
+#include "kernels/bench/metadata.h"
 #include "kernels/bench/row.h"
 
 namespace gemm::bench {
 
-// An SVG document: a line a kernel, over the edge of the cube with as many
-// multiplications as the shape, on a logarithmic axis. The best of each family
-// is coloured and labelled at its end, peers are black and dashed, the rest is
-// thin and grey. The title says what was measured where, as far as `facts` and
-// `suite`, a name for the shapes or nothing, know.
-std::string PlotSvg(absl::Span<const Row> rows, const Facts& facts, const std::string& suite);
+// An SVG document with a line for each kernel. The horizontal axis is the edge of the
+// cube with as many multiplications as the shape, and logarithmic. The fastest of
+// each family is coloured and labelled at its end; baselines are black and dashed;
+// the rest is thin and grey. The title names the device, from `metadata`, and the
+// suite, if `suite` is not empty.
+std::string PlotSvg(absl::Span<const Row> rows, const Metadata& metadata, const std::string& suite);
 
 }  // namespace gemm::bench

@@ -16,7 +16,7 @@
 namespace gemm::bench {
 namespace {
 
-// So many lines of one kind can all be told apart.
+// So many lines can all be highlighted.
 constexpr size_t kFewKernels = 6;
 
 std::string NameOf(const KernelMeans& means) {
@@ -36,12 +36,12 @@ std::map<double, double> PointsOf(const KernelMeans& means, absl::Span<const Row
   return points;
 }
 
-// Names of the kernels to highlight, beside the peers.
+// Names of the kernels to highlight, beside the baselines.
 std::set<std::string> Highlights(absl::Span<const Row> rows,
                                  const std::vector<KernelMeans>& kernels) {
   std::set<std::string> names;
   size_t others = 0;
-  for (const KernelMeans& means : kernels) others += means.peer ? 0 : 1;
+  for (const KernelMeans& means : kernels) others += means.baseline ? 0 : 1;
   if (others <= kFewKernels) {
     for (const KernelMeans& means : kernels) names.insert(NameOf(means));
     return names;
@@ -55,20 +55,20 @@ std::set<std::string> Highlights(absl::Span<const Row> rows,
   return names;
 }
 
-// Whether `part` of the kernels is not the same for all.
+// Whether `part` differs between kernels.
 template <typename Part>
 bool Differ(const std::vector<KernelMeans>& kernels, Part part) {
   return std::any_of(kernels.begin(), kernels.end(),
                      [&](const auto& means) { return part(means) != part(kernels.front()); });
 }
 
-// Of the highlighted ones among all kernels: the vendor's names stay whole, as
-// they have nothing in common with ours.
+// The labels of the highlighted kernels. Baselines keep their whole names, which share no
+// words with ours.
 std::vector<std::string> Labels(const std::vector<const KernelMeans*>& highlighted,
                                 const std::vector<KernelMeans>& kernels) {
   std::vector<std::string> ours;
   for (const KernelMeans* means : highlighted) {
-    if (!means->peer) ours.push_back(means->kernel);
+    if (!means->baseline) ours.push_back(means->kernel);
   }
   ours = WithoutSharedWords(ours);
   const bool types = Differ(kernels, [](const KernelMeans& m) { return TypesName(m.types); });
@@ -76,7 +76,7 @@ std::vector<std::string> Labels(const std::vector<const KernelMeans*>& highlight
   std::vector<std::string> labels;
   size_t next = 0;
   for (const KernelMeans* means : highlighted) {
-    std::vector<std::string> words = {means->peer ? means->kernel : ours[next++]};
+    std::vector<std::string> words = {means->baseline ? means->kernel : ours[next++]};
     if (!means->params.empty()) words.push_back(means->params);
     if (types) words.push_back(TypesName(means->types));
     if (layout) words.emplace_back(LayoutName(means->layout));
@@ -125,8 +125,8 @@ std::vector<PlotLine> PlotLines(absl::Span<const Row> rows) {
   std::vector<PlotLine> lines, others;
   for (const KernelMeans& means : kernels) {
     const std::string name = NameOf(means);
-    PlotLine line = {.name = name, .label = name, .peer = means.peer};
-    line.highlighted = means.peer || chosen.count(name) > 0;
+    PlotLine line = {.name = name, .label = name, .baseline = means.baseline};
+    line.highlighted = means.baseline || chosen.count(name) > 0;
     line.tflops = PointsOf(means, rows);
     if (line.highlighted) highlighted.push_back(&means);
     (line.highlighted ? lines : others).push_back(std::move(line));

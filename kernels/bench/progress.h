@@ -1,4 +1,4 @@
-// How far a benchmark is, for whoever waits for it.
+// How far a benchmark has got.
 #pragma once
 
 #include <ostream>
@@ -10,7 +10,7 @@
 namespace gemm::bench {
 
 struct Progress {
-  size_t shape = 0;  // index of the shape at work
+  size_t shape = 0;  // index of the current shape
   size_t shapes = 0;
   Shape at;
   std::string step;  // what runs now
@@ -21,13 +21,13 @@ struct Progress {
 // "shape 12/125 4096x4096x512  35 s, about 3 min left  hgemm_mma_...".
 std::string ProgressText(const Progress& progress);
 
-// On a terminal one line that is drawn over; elsewhere a line now and then.
+// One line that is drawn over on a terminal; elsewhere a line now and then.
 class ProgressReport {
  public:
   ProgressReport(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
 
   void Update(const Progress& progress);
-  // Before other output goes to the same terminal.
+  // Call before other output goes to the same terminal.
   void Erase();
 
  private:

@@ -35,7 +35,7 @@ template <class Figures>
 Json Identity(const Figures& x) {
   return {{"kernel", x.kernel},          {"family", x.family},
           {"types", TypesName(x.types)}, {"layout", LayoutName(x.layout)},
-          {"parameters", x.params},      {"peer", x.peer}};
+          {"parameters", x.params},      {"baseline", x.baseline}};
 }
 
 // The one list of a row's fields, for both kinds of file.
@@ -104,12 +104,12 @@ absl::Status CsvWriter::Write(absl::Span<const Row> rows) {
   return file_.Write(lines);
 }
 
-std::string ToJson(const Facts& facts, absl::Span<const Row> rows) {
-  Json json = {{"facts", Json::object()},
+std::string ToJson(const Metadata& metadata, absl::Span<const Row> rows) {
+  Json json = {{"metadata", Json::object()},
                {"rows", Json::array()},
                {"kernels", Json::array()},
                {"families", Json::array()}};
-  for (const auto& [label, value] : facts) json["facts"][label] = value;
+  for (const auto& [label, value] : metadata) json["metadata"][label] = value;
   for (const Row& row : rows) json["rows"].push_back(RowFields(row));
   for (const KernelMeans& means : SummariseKernels(rows)) {
     json["kernels"].push_back(MeansFields(means));

@@ -13,9 +13,8 @@
 
 namespace gemm::bench {
 
-// A line a row under a line of names; what was not measured is empty. Rows are
-// in the file as soon as they are written, so that a run cut short leaves those
-// that it had.
+// A line of names, then a line for each row. Figures that were not measured are empty.
+// Rows are in the file as soon as they are written: a run cut short keeps its rows.
 class CsvWriter {
  public:
   static absl::StatusOr<CsvWriter> Create(const std::string& path);
@@ -30,8 +29,8 @@ class CsvWriter {
   gemmd::files::OutputFile file_;
 };
 
-// The facts, every row, and the means by kernel and by family, as one object:
-// "facts", "rows", "kernels", "families".
-std::string ToJson(const Facts& facts, absl::Span<const Row> rows);
+// The metadata, every row, and the means by kernel and by family, as one object:
+// "metadata", "rows", "kernels", "families".
+std::string ToJson(const Metadata& metadata, absl::Span<const Row> rows);
 
 }  // namespace gemm::bench

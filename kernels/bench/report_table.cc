@@ -37,7 +37,7 @@ std::string ErrorText(const Row& row) {
   return absl::StrCat(absl::StrFormat("%.3f", row.error.of_bound), row.right() ? "" : " WRONG");
 }
 
-// Where facts begin, behind their labels.
+// Where values begin, behind their labels.
 constexpr size_t kLabel = 19;
 
 constexpr size_t kRule = 120;
@@ -47,9 +47,9 @@ std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; 
 
 }  // namespace
 
-void PrintFacts(const Facts& facts, std::ostream& out, size_t width) {
+void PrintMetadata(const Metadata& metadata, std::ostream& out, size_t width) {
   const size_t room = width > kLabel ? width - kLabel : 0;
-  for (const auto& [label, value] : facts) {
+  for (const auto& [label, value] : metadata) {
     std::string shown = label;
     for (const std::string& line : WrapText(value, room)) {
       out << absl::StrFormat("%-18s %s\n", std::exchange(shown, ""), line);
@@ -80,7 +80,7 @@ void PrintRows(absl::Span<const Row> rows, size_t index, size_t shapes, absl::st
                    {"note", 4}});
   std::string section;
   for (const Row& row : rows) {
-    if (const std::string next = row.peer ? "peers" : row.family; next != section) {
+    if (const std::string next = row.baseline ? "baselines" : row.family; next != section) {
       table.Separate(absl::StrCat(" ", next, " "));
       section = next;
     }
@@ -120,7 +120,7 @@ void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ost
   kernels.Print(out, width);
 
   out << '\n' << Rule(" geometric means, the best of each family ", RuleWidth(width)) << '\n';
-  // Of the best row, then of whichever row was the best on each shape.
+  // First the means of the best row, then those of the fastest row of each shape.
   TextTable families({{"family"},
                       {"types", 2},
                       {"layout", 4},

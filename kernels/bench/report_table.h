@@ -10,11 +10,11 @@
 
 namespace gemm::bench {
 
-// Lines have at most `width` places, and 0 is no bound. Where a table is too wide,
-// columns are left out; the files have them all.
+// Lines have at most `width` places; 0: no bound. A table that is too wide leaves
+// columns out; the files have all of them.
 
-// What was measured on what, a fact a line.
-void PrintFacts(const Facts& facts, std::ostream& out, size_t width = 0);
+// An entry a line.
+void PrintMetadata(const Metadata& metadata, std::ostream& out, size_t width = 0);
 
 // The rows of one shape under a heading with its number, families set apart;
 // `index` counts shapes from 0. The vendor's column is headed by `vendor`.

@@ -10,7 +10,7 @@
 
 namespace gemm::bench {
 
-// How far the elements of D that were looked at are from the exact ones.
+// How far the checked elements of D are from the exact ones.
 struct SampledError {
   double of_bound = 0;  // the worst |D - exact| as a share of what is allowed
   double absolute = 0;
@@ -25,12 +25,12 @@ struct Row {
   std::string kernel;
   std::string family;
   std::string params;  // see ParamsText
-  // There to be compared with, not because it was selected.
-  bool peer = false;
+  // Measured as a baseline, and not because it was selected.
+  bool baseline = false;
 
-  // False: nothing but `note` is set below, and it says why.
+  // False: of what follows `note` alone is set, and says why.
   bool measured = false;
-  // What is to be known beside the figures; empty for most.
+  // A remark on the figures; empty for most.
   std::string note;
 
   double seconds = 0;  // the median
@@ -38,11 +38,11 @@ struct Row {
   double slowest_seconds = 0;
   int iterations = 0;
   double tflops = 0;  // at the median
-  // Over the best row above it on this shape, as a share of that one's TFLOPS:
-  // 0.05 is 5% faster. Empty where it is not faster.
+  // Over the fastest row above it on this shape: 0.05 is 5% faster. Empty where it is
+  // not faster.
   std::optional<double> gain;
-  // TFLOPS over those of cuBLAS, on the host OpenBLAS, and of the best of
-  // cuBLASLt's algorithms.
+  // TFLOPS as a share of the baselines': of cuBLAS, on the host OpenBLAS, and of the
+  // fastest of cuBLASLt's algorithms.
   std::optional<double> of_vendor;
   std::optional<double> of_tuned_vendor;
   SampledError error;

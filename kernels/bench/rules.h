@@ -5,15 +5,15 @@
 
 namespace gemm::bench {
 
-struct ContestRules {
+struct ComparisonRules {
   int warmup = 2;       // launches of a kernel before its first timed one
   int iterations = 10;  // timed samples of each; the figure is their median
-  // A kernel whose first run takes so many times the best one's, and more than a
-  // millisecond, is not run again.
-  double hopeless = 20;
-  bool peers = true;
+  // A kernel is not run again if its first run takes more than a millisecond and more
+  // than so many times the fastest one's.
+  double cutoff = 20;
+  bool baselines = true;      // whether the vendor's kernels are measured, too
   int vendor_algorithms = 8;  // of cuBLASLt to choose the best from; 0: none
-  // Rows of D, and columns, whose crossings are held against the oracle.
+  // Rows of D, and columns; the elements where they cross are checked by the oracle.
   int checked_lines = 8;
 };
 

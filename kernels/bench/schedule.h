@@ -1,4 +1,4 @@
-// How the time of a run is shared among its parts.
+// Shares the time of a run among its parts.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,7 @@
 
 namespace gemm::bench {
 
-// Parts are done one after the other. Each has a weight, the work it is thought
-// to be.
+// Parts run one after the other. Each has a weight: its expected work.
 class Schedule {
  public:
   using Clock = std::function<absl::Time()>;
@@ -18,7 +17,7 @@ class Schedule {
   // The budget may be infinite.
   Schedule(absl::Duration budget, std::vector<double> weights, Clock now);
 
-  // When part `i`, which starts now, is to end: with its share of what is left.
+  // When part `i`, which starts now, must end: after its share of the time left.
   absl::Time Deadline(size_t i) const;
 
   // When the budget ends.
@@ -26,8 +25,8 @@ class Schedule {
 
   absl::Duration Elapsed() const { return now_() - start_; }
 
-  // What parts `i` and later will take, judged by those before; infinite before
-  // the first is done. Never more than what is left of the budget.
+  // The time that part `i` and later ones will take, estimated from those before;
+  // infinite before the first is done. Never more than the budget has left.
   absl::Duration TimeLeft(size_t i) const;
 
  private:

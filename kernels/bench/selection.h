@@ -1,4 +1,4 @@
-// What of the catalogue is to be measured.
+// Which kernels of the catalogue to measure.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace gemm::bench {
 
-// Every list that is empty takes all.
+// An empty list selects all.
 struct Selection {
   std::vector<std::string> kernels;  // names, or patterns with * and ?
   std::vector<std::string> families;
-  // Empty: of each kernel the combination that it lists first.
+  // Empty: each kernel's first combination.
   std::vector<TypesPattern> types;
-  // Empty: of each kernel the one that it reads without a transpose.
+  // Empty: the layout that each kernel reads without a transpose.
   std::optional<Layout> layout;
-  // A candidate for each value; kernels without the parameter take no notice,
-  // but one of them must have it.
+  // A candidate for each value. Kernels without the parameter ignore it; at least one
+  // must have it.
   std::map<std::string, std::vector<int64_t>> params;
 };
 

@@ -18,7 +18,7 @@ struct Suite {
 
 absl::Span<const Suite> Suites();
 
-// NOT_FOUND lists the suites that there are.
+// Unknown suite: NOT_FOUND, with all names.
 absl::StatusOr<const Suite*> FindSuite(absl::string_view name);
 
 }  // namespace gemm::bench

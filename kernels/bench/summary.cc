@@ -45,7 +45,7 @@ KernelMeans MeansOf(const Collected& collected) {
           .types = row.types,
           .layout = row.layout,
           .params = row.params,
-          .peer = row.peer,
+          .baseline = row.baseline,
           .shapes = collected.tflops.size(),
           .missing = collected.missing,
           .tflops = GeometricMean(collected.tflops),
@@ -89,7 +89,7 @@ std::vector<FamilyMeans> SummariseFamilies(absl::Span<const Row> rows) {
   // The best row of each family on each shape.
   std::map<std::string, const Row*> winners;
   for (const Row& row : rows) {
-    if (row.peer || !row.measured) continue;
+    if (row.baseline || !row.measured) continue;
     const Row*& winner =
         winners[absl::StrCat(row.family, " ", GroupKey(row), " ", ShapeName(row.shape))];
     if (winner == nullptr || row.tflops > winner->tflops) winner = &row;
@@ -105,7 +105,7 @@ std::vector<FamilyMeans> SummariseFamilies(absl::Span<const Row> rows) {
     const KernelMeans* best = nullptr;
     for (const KernelMeans& kernel : kernels) {
       const bool same = kernel.family == means.family && kernel.types == means.types &&
-                        kernel.layout == means.layout && !kernel.peer && kernel.shapes > 0;
+                        kernel.layout == means.layout && !kernel.baseline && kernel.shapes > 0;
       if (same && (best == nullptr || IsBetter(kernel, *best))) best = &kernel;
     }
     families.push_back({.best = *best,

@@ -11,15 +11,15 @@
 
 namespace gemm::bench {
 
-// Geometric means of one kernel with the same types, layout and parameters over
-// the shapes that it was measured on.
+// Geometric means of one kernel with its types, layout and parameters, over the
+// shapes that it was measured on.
 struct KernelMeans {
   std::string kernel;
   std::string family;
   Types types{};
   Layout layout;
   std::string params;
-  bool peer = false;
+  bool baseline = false;
   size_t shapes = 0;   // that it was measured on
   size_t missing = 0;  // that it was not
   double tflops = 0;
@@ -31,9 +31,9 @@ struct KernelMeans {
 // In the order in which they first appear.
 std::vector<KernelMeans> SummariseKernels(absl::Span<const Row> rows);
 
-// Of each family with each types and layout: the row with the highest mean that
-// misses the fewest shapes, and the means of whichever of its rows was the best
-// on each shape. Peers are no family.
+// For each family, types and layout: the row with the highest mean among those that
+// miss the fewest shapes, and the means of the fastest row of each shape. Baselines
+// are left out.
 struct FamilyMeans {
   KernelMeans best;
   double per_shape_tflops = 0;

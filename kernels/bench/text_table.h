@@ -7,8 +7,8 @@
 
 namespace gemm::bench {
 
-// Every column as wide as its widest cell, the first to the left, the others to
-// the right, but for the last, which is free text.
+// Each column is as wide as its widest cell. The first column is aligned left, the
+// last is free text, the others are aligned right.
 class TextTable {
  public:
   struct Column {
@@ -24,8 +24,7 @@ class TextTable {
   // A line across with a title in it.
   void Separate(std::string title) { rows_.push_back({std::move(title)}); }
 
-  // On lines of at most `width` places; 0: no bound. Columns that nothing is in
-  // take no place.
+  // On lines of at most `width` places; 0: no bound. Empty columns are left out.
   void Print(std::ostream& out, size_t width = 0) const;
 
  private:

@@ -1,4 +1,4 @@
-// Kernels of Triton's, to be measured beside those of the catalogue.
+// Triton's kernels, measured beside those of the catalogue.
 #pragma once
 
 #include <string>
@@ -9,11 +9,10 @@
 
 namespace gemm::bench {
 
-// Loads the kernels that compile_triton.py left in `folder`, for the current CUDA
-// device; they stay until the process ends. They take operands that are not
-// transposed. NOT_FOUND or INVALID_ARGUMENT where the list in it is not as that
-// program leaves it, INTERNAL where a kernel does not load, UNAVAILABLE without
-// CUDA.
+// Loads the kernels that compile_triton.py wrote to `folder`, for the current CUDA device.
+// They stay loaded until the process ends. They take operands that are not transposed.
+// NOT_FOUND or INVALID_ARGUMENT where the folder's list is missing or malformed, INTERNAL
+// where a kernel does not load, UNAVAILABLE without CUDA.
 absl::StatusOr<std::vector<Candidate>> LoadTritonKernels(const std::string& folder);
 
 }  // namespace gemm::bench

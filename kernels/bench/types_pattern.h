@@ -1,5 +1,5 @@
-// Types of products as words: "f16:f16:f32:f32" are those of A, B and D and the
-// arithmetic that sums them.
+// Types of products as words: "f16:f16:f32:f32" are those of A, B and D, and the
+// arithmetic that a kernel multiplies and accumulates in.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace gemm::bench {
 
 std::string TypesName(const Types& types);
 
-// What is left out takes any.
+// An empty field matches any.
 struct TypesPattern {
   std::optional<DType> a, b, d;
   std::optional<Compute> compute;

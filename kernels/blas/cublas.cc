@@ -56,10 +56,10 @@ absl::Status Product(const Launch& launch, const Problem& p, const Operands& o) 
 absl::Status LaunchCublas(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
-  if (NeedsSumsApart(p)) {
-    const SumsApart sums = MakeSumsApart(p, o, launch.workspace);
-    const absl::Status status = Product(launch, sums.problem, sums.operands);
-    return status.ok() ? FinishSumsApart(p, o, sums, launch.stream) : status;
+  if (NeedsAccumulatorScratch(p)) {
+    const AccumulatorProduct accumulators = MakeAccumulatorProduct(p, o, launch.workspace);
+    const absl::Status status = Product(launch, accumulators.problem, accumulators.operands);
+    return status.ok() ? FinishFromAccumulators(p, o, accumulators, launch.stream) : status;
   }
   const absl::Status status = Product(launch, p, o);
   if (!status.ok() || !HasBiasOrActivation(p)) return status;
@@ -67,26 +67,26 @@ absl::Status LaunchCublas(const Launch& launch) {
 }
 
 constexpr Kernel CublasRow(absl::string_view name, absl::string_view summary,
-                           absl::Span<const Types> types, int min_capability) {
+                           absl::Span<const Types> types, Capability capability) {
   return {
       .name = name,
       .family = "cublas",
       .summary = summary,
-      .capability = {.min = min_capability},
+      .capability = capability,
       .types = types,
       .auto_rank = 80,
-      .workspace_bytes = SumsApartBytes,
+      .workspace_bytes = AccumulatorScratchBytes,
       .launch = LaunchCublas,
   };
 }
 
 constexpr Kernel kCublasRows[] = {
-    CublasRow("cublas_f64", "cublasGemmEx in f64", kBlasF64, 0),
-    CublasRow("cublas_f32", "cublasGemmEx in f32", kBlasF32, 0),
-    CublasRow("cublas_tf32", "cublasGemmEx, f32 multiplied as TF32", kBlasTF32, 80),
-    CublasRow("cublas_f16", "cublasGemmEx, f16 summed in f32", kBlasF16, 0),
-    CublasRow("cublas_f16acc16", "cublasGemmEx, f16 summed in f16", kBlasF16Acc16, 0),
-    CublasRow("cublas_bf16", "cublasGemmEx, bf16 summed in f32", kBlasBF16, 80),
+    CublasRow("cublas_f64", "cublasGemmEx in f64", kBlasF64, {}),
+    CublasRow("cublas_f32", "cublasGemmEx in f32", kBlasF32, {}),
+    CublasRow("cublas_tf32", "cublasGemmEx, f32 multiplied as TF32", kBlasTF32, {.min = 80}),
+    CublasRow("cublas_f16", "cublasGemmEx, f16 summed in f32", kBlasF16, {}),
+    CublasRow("cublas_f16acc16", "cublasGemmEx, f16 summed in f16", kBlasF16Acc16, {}),
+    CublasRow("cublas_bf16", "cublasGemmEx, bf16 summed in f32", kBlasBF16, {.min = 80}),
 };
 
 }  // namespace

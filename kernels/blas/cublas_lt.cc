@@ -10,34 +10,34 @@ namespace gemm {
 namespace {
 
 constexpr Kernel CublasLtRow(absl::string_view name, absl::string_view summary,
-                             absl::Span<const Types> types, int min_capability) {
+                             absl::Span<const Types> types, Capability capability) {
   return {
       .name = name,
       .family = "cublaslt",
       .summary = summary,
-      .capability = {.min = min_capability},
+      .capability = capability,
       .types = types,
       .auto_rank = 90,
-      .workspace_bytes = SumsApartBytes,
+      .workspace_bytes = AccumulatorScratchBytes,
       .launch = LaunchLt,
   };
 }
 
 constexpr Kernel Fp8Row(absl::string_view name, absl::string_view summary,
                         absl::Span<const Types> types) {
-  Kernel row = CublasLtRow(name, summary, types, 89);
+  Kernel row = CublasLtRow(name, summary, types, {.min = 89});
   row.workspace_bytes = LtFp8WorkspaceBytes;
   row.launch = LaunchLtFp8;
   return row;
 }
 
 constexpr Kernel kCublasLtRows[] = {
-    CublasLtRow("cublaslt_f64", "cublasLtMatmul in f64", kBlasF64, 0),
-    CublasLtRow("cublaslt_f32", "cublasLtMatmul in f32", kBlasF32, 0),
-    CublasLtRow("cublaslt_tf32", "cublasLtMatmul, f32 multiplied as TF32", kBlasTF32, 80),
-    CublasLtRow("cublaslt_f16", "cublasLtMatmul, f16 summed in f32", kBlasF16, 0),
-    CublasLtRow("cublaslt_f16acc16", "cublasLtMatmul, f16 summed in f16", kBlasF16Acc16, 0),
-    CublasLtRow("cublaslt_bf16", "cublasLtMatmul, bf16 summed in f32", kBlasBF16, 80),
+    CublasLtRow("cublaslt_f64", "cublasLtMatmul in f64", kBlasF64, {}),
+    CublasLtRow("cublaslt_f32", "cublasLtMatmul in f32", kBlasF32, {}),
+    CublasLtRow("cublaslt_tf32", "cublasLtMatmul, f32 multiplied as TF32", kBlasTF32, {.min = 80}),
+    CublasLtRow("cublaslt_f16", "cublasLtMatmul, f16 summed in f32", kBlasF16, {}),
+    CublasLtRow("cublaslt_f16acc16", "cublasLtMatmul, f16 summed in f16", kBlasF16Acc16, {}),
+    CublasLtRow("cublaslt_bf16", "cublasLtMatmul, bf16 summed in f32", kBlasBF16, {.min = 80}),
     Fp8Row("cublaslt_e4m3", "cublasLtMatmul, e4m3 summed in f32", kBlasE4M3),
     Fp8Row("cublaslt_e5m2", "cublasLtMatmul, e5m2 with e4m3 summed in f32", kBlasE5M2),
 };

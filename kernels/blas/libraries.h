@@ -1,4 +1,4 @@
-// The handles that the cuBLAS rows run on.
+// The handles of cuBLAS and cuBLASLt.
 #pragma once
 
 #include <cublasLt.h>
@@ -27,7 +27,7 @@ class Libraries {
   cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
   Workspace workspace() const;
 
-  // The plan for a problem, from the cache or made now.
+  // The plan for a problem, from the cache or new.
   absl::StatusOr<LtPlan*> PlanFor(const Problem& problem, const Operands& operands);
 
  private:
@@ -45,7 +45,7 @@ class Libraries {
     void operator()(void* data) const;
   };
 
-  // Released in reverse order: the workspace outlives the handles.
+  // Destroyed in reverse order: the workspace outlives the handles.
   std::unique_ptr<void, FreeDevice> workspace_;
   std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, DestroyCublas> cublas_;
   std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, DestroyCublasLt> cublas_lt_;

@@ -1,4 +1,4 @@
-// A bounded map that forgets what was used least recently.
+// A bounded map that drops the least recently used entry.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class LruCache {
     return &found->second->second;
   }
 
-  // Adds a key that is not there; the least recently used makes room.
+  // Adds a new key. Drops the least recently used one where there is no room.
   Value& Insert(const Key& key, Value value) {
     if (entries_.size() == capacity_) {
       index_.erase(entries_.back().first);

@@ -1,4 +1,4 @@
-// cuBLASLt's choices for one problem, one by one, for whoever measures them.
+// cuBLASLt's algorithms for one problem, for benchmarks.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,9 @@
 
 namespace gemm {
 
-// At most `count` algorithms in the heuristic's order (lt_plan.h), each as a
-// launch like a row's; of `operands` only the leading dimensions matter. The
-// launches live as long as they are held and take the problem they were made
-// for. UNIMPLEMENTED where cuBLASLt has no algorithm.
+// At most `count` algorithms in the heuristic's order (lt_plan.h), each as a launch like
+// a row's. Of `operands` only the leading dimensions matter. A launch takes the problem
+// that it was made for. UNIMPLEMENTED where cuBLASLt has no algorithm.
 absl::StatusOr<std::vector<std::function<absl::Status(const Launch&)>>> LtAlgorithms(
     Libraries& libraries, const Problem& problem, const Operands& operands, int count);
 

@@ -4,8 +4,8 @@
 #include "kernels/blas/lt_plan.h"
 #include "kernels/blas/lt_product.h"
 #include "kernels/epilogue/in_place.h"
+#include "kernels/transpose/operands.h"
 #include "kernels/transpose/padded.h"
-#include "kernels/transpose/staged.h"
 
 namespace gemm {
 namespace {
@@ -38,29 +38,33 @@ struct Fp8Scratch {
 Fp8Scratch ScratchFor(const Problem& p) {
   const bool pad_k = PaddedK(p.k) != p.k, pad_n = PaddedN(p.n) != p.n;
   return {
-      .transposes = Aligned(static_cast<int64_t>(StagedBytes(p, kLayout))),
+      .transposes = Aligned(static_cast<int64_t>(TransposeScratchBytes(p, kLayout))),
       .padded_a = pad_k ? Aligned(p.m * PaddedK(p.k)) : 0,
       .padded_b = pad_k || pad_n ? Aligned(PaddedN(p.n) * PaddedK(p.k)) : 0,
-      .wide = pad_n || NeedsSumsApart(p) ? Aligned(p.m * PitchBytes(PaddedN(p.n), DType::kF32)) : 0,
+      .wide = pad_n || NeedsAccumulatorScratch(p)
+                  ? Aligned(p.m * PitchBytes(PaddedN(p.n), DType::kF32))
+                  : 0,
   };
 }
 
-// Pads the operands of `staged` into `scratch`, where they need it. n stays what
-// it is in the problem.
+// Pads the operands of `transposed` into `scratch`, where they need it. The
+// problem's n does not change.
 absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_st* stream,
-                         Staged& staged) {
-  Problem& p = staged.problem;
-  Operands& o = staged.operands;
+                         TransposedProduct& transposed) {
+  Problem& p = transposed.problem;
+  Operands& o = transposed.operands;
   const int64_t k = PaddedK(p.k);
   if (sizes.padded_a > 0) {
-    const absl::Status status = CopyPadded({o.a, p.m, p.k, o.lda}, scratch, p.m, k, stream);
+    const absl::Status status = CopyPadded(
+        {.data = o.a, .rows = p.m, .row_bytes = p.k, .pitch = o.lda}, scratch, p.m, k, stream);
     if (!status.ok()) return status;
     o.a = scratch;
     o.lda = k;
   }
   if (sizes.padded_b > 0) {
     std::byte* const b = scratch + sizes.padded_a;
-    const absl::Status status = CopyPadded({o.b, p.n, p.k, o.ldb}, b, PaddedN(p.n), k, stream);
+    const absl::Status status = CopyPadded(
+        {.data = o.b, .rows = p.n, .row_bytes = p.k, .pitch = o.ldb}, b, PaddedN(p.n), k, stream);
     if (!status.ok()) return status;
     o.b = b;
     o.ldb = k;
@@ -73,12 +77,15 @@ absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_s
 absl::Status LaunchPaddedN(const Launch& launch) {
   Problem padded = launch.problem;
   padded.n = PaddedN(padded.n);
-  const SumsApart sums = MakeSumsApart(padded, launch.operands, launch.workspace);
-  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(sums.problem, sums.operands);
+  const AccumulatorProduct accumulators =
+      MakeAccumulatorProduct(padded, launch.operands, launch.workspace);
+  const absl::StatusOr<LtPlan*> plan =
+      launch.libraries->PlanFor(accumulators.problem, accumulators.operands);
   if (!plan.ok()) return plan.status();
-  const absl::Status status = RunLtPlan(launch, sums.problem, sums.operands, **plan);
+  const absl::Status status =
+      RunLtPlan(launch, accumulators.problem, accumulators.operands, **plan);
   if (!status.ok()) return status;
-  return FinishSumsApart(launch.problem, launch.operands, sums, launch.stream);
+  return FinishFromAccumulators(launch.problem, launch.operands, accumulators, launch.stream);
 }
 
 }  // namespace
@@ -87,18 +94,18 @@ size_t LtFp8WorkspaceBytes(const Problem& problem) { return ScratchFor(problem).
 
 absl::Status LaunchLtFp8(const Launch& launch) {
   const Fp8Scratch sizes = ScratchFor(launch.problem);
-  absl::StatusOr<Staged> staged = StageOperands(launch, kLayout);
-  if (!staged.ok()) return staged.status();
+  absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, kLayout);
+  if (!transposed.ok()) return transposed.status();
   std::byte* const scratch = static_cast<std::byte*>(launch.workspace.data) + sizes.transposes;
-  const absl::Status padded = PadOperands(sizes, scratch, launch.stream, *staged);
+  const absl::Status padded = PadOperands(sizes, scratch, launch.stream, *transposed);
   if (!padded.ok()) return padded;
-  const Launch product{.problem = staged->problem,
-                       .operands = staged->operands,
+  const Launch product{.problem = transposed->problem,
+                       .operands = transposed->operands,
                        .workspace = {scratch + sizes.padded_a + sizes.padded_b, sizes.wide},
                        .params = launch.params,
                        .stream = launch.stream,
                        .libraries = launch.libraries};
-  const bool pad_n = PaddedN(staged->problem.n) != staged->problem.n;
+  const bool pad_n = PaddedN(transposed->problem.n) != transposed->problem.n;
   return pad_n ? LaunchPaddedN(product) : LaunchLt(product);
 }
 

@@ -1,5 +1,5 @@
-// Products of fp8 by cuBLASLt, which takes both operands along k only, and k and
-// n in multiples of 16. k is padded further, so that it may be split: see lt_plan.h.
+// fp8 products by cuBLASLt. It takes both operands along k only, and k and n in multiples
+// of 16. k is padded further, so that it may be split: see lt_plan.h.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace gemm {
 
-// An operand that lies otherwise is transposed and one of another size copied
-// with zeros behind; a product with more columns than D goes through f32.
+// Transposes operands of another layout, and copies operands of another size with zeros
+// behind them. A product with more columns than D goes through f32 scratch.
 absl::Status LaunchLtFp8(const Launch& launch);
 size_t LtFp8WorkspaceBytes(const Problem& problem);
 

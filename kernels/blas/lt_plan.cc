@@ -49,7 +49,7 @@ std::optional<cublasLtEpilogue_t> FusedEpilogue(const Problem& problem) {
   }
   const bool bias_alone =
       problem.bias == BiasAxis::kColumns && problem.activation == Activation::kNone;
-  if (!bias_alone || problem.types.d == DType::kF64 || NeedsSumsApart(problem) ||
+  if (!bias_alone || problem.types.d == DType::kF64 || NeedsAccumulatorScratch(problem) ||
       SizeOf(problem.types.a) == 1) {
     return std::nullopt;
   }

@@ -1,5 +1,5 @@
-// How cuBLASLt is to run one problem: descriptors and an algorithm of its
-// heuristic's. Making one costs tens of microseconds, using it none.
+// A plan for one problem in cuBLASLt: descriptors, and an algorithm that its heuristic
+// proposes. Making a plan takes tens of microseconds, using it none.
 #pragma once
 
 #include <cublasLt.h>
@@ -14,12 +14,12 @@
 
 namespace gemm {
 
-// Algorithms that split k leave out its end where it is no multiple of the tile's
-// on Hopper, in 12.x and 13.x: github.com/facebookexperimental/triton/pull/2767.
-// Where it is no multiple of this, none of them is chosen.
+// On Hopper, in 12.x and 13.x, algorithms that split k leave out its end if k is no
+// multiple of the tile's: github.com/facebookexperimental/triton/pull/2767. If k is no
+// multiple of this constant no such algorithm is chosen.
 inline constexpr int64_t kLargestTileK = 128;
 
-// Everything about a problem that the choice depends on.
+// All that the choice depends on.
 struct LtPlanKey {
   int64_t m, n, k;
   int64_t lda, ldb, ldc, ldd;
@@ -45,17 +45,17 @@ struct LtPlan {
   bool fused_epilogue = false;
 };
 
-// At most `count` plans by the heuristic's order. UNIMPLEMENTED where cuBLASLt has
-// no algorithm for the problem.
+// At most `count` plans in the heuristic's order. UNIMPLEMENTED where cuBLASLt has no
+// algorithm for the problem.
 absl::StatusOr<std::vector<LtPlan>> MakeLtPlans(cublasLtHandle_t handle, const Problem& problem,
                                                 const Operands& operands, size_t workspace_bytes,
                                                 int count);
 
-// The first of them.
+// The first of those.
 absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
                                   const Operands& operands, size_t workspace_bytes);
 
-// Points a plan with a fused bias at this launch's vector.
+// Makes a plan with a fused bias read this launch's vector.
 absl::Status SetBias(LtPlan& plan, const void* bias);
 
 }  // namespace gemm

@@ -7,13 +7,16 @@
 namespace gemm {
 namespace {
 
-absl::Status LaunchSumsApart(const Launch& launch) {
-  const SumsApart sums = MakeSumsApart(launch.problem, launch.operands, launch.workspace);
-  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(sums.problem, sums.operands);
+absl::Status LaunchThroughAccumulators(const Launch& launch) {
+  const AccumulatorProduct accumulators =
+      MakeAccumulatorProduct(launch.problem, launch.operands, launch.workspace);
+  const absl::StatusOr<LtPlan*> plan =
+      launch.libraries->PlanFor(accumulators.problem, accumulators.operands);
   if (!plan.ok()) return plan.status();
-  const absl::Status status = RunLtPlan(launch, sums.problem, sums.operands, **plan);
+  const absl::Status status =
+      RunLtPlan(launch, accumulators.problem, accumulators.operands, **plan);
   if (!status.ok()) return status;
-  return FinishSumsApart(launch.problem, launch.operands, sums, launch.stream);
+  return FinishFromAccumulators(launch.problem, launch.operands, accumulators, launch.stream);
 }
 
 }  // namespace
@@ -37,7 +40,7 @@ absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Opera
 absl::Status LaunchLt(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
-  if (NeedsSumsApart(p)) return LaunchSumsApart(launch);
+  if (NeedsAccumulatorScratch(p)) return LaunchThroughAccumulators(launch);
   const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(p, o);
   if (!plan.ok()) return plan.status();
   const absl::Status status = RunLtPlan(launch, p, o, **plan);

@@ -1,4 +1,4 @@
-// A product by cuBLASLt as a plan says.
+// Runs a product by cuBLASLt.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,13 +7,13 @@
 
 namespace gemm {
 
-// Enqueues the product, with what the plan has fused. Problem and operands may
-// be others than the launch's, of the shape and types the plan was made for.
+// Enqueues the product, and the epilogue as far as the plan fuses it. Problem and operands
+// have the shape and types of the plan; they may differ from the launch's.
 absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Operands& operands,
                        LtPlan& plan);
 
-// The launch of a row: the heuristic's first choice that is right (lt_plan.h), with
-// bias and activation in it or behind it. Takes SumsApartBytes of scratch.
+// The launch of a row: the heuristic's first choice that is right (lt_plan.h), with bias
+// and activation fused or in a pass of their own. Needs AccumulatorScratchBytes.
 absl::Status LaunchLt(const Launch& launch);
 
 }  // namespace gemm

@@ -13,7 +13,7 @@ inline constexpr Types kBlasF16[] = {{DType::kF16, DType::kF16, DType::kF16, Com
 inline constexpr Types kBlasF16Acc16[] = {{DType::kF16, DType::kF16, DType::kF16, Compute::kF16}};
 inline constexpr Types kBlasBF16[] = {{DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
                                       {DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32}};
-// cuBLASLt alone has fp8, and no product of two e5m2 operands.
+// Only cuBLASLt has fp8. It has no product of two e5m2 operands.
 inline constexpr Types kBlasE4M3[] = {{DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32},
                                       {DType::kE4M3, DType::kE4M3, DType::kBF16, Compute::kF32},
                                       {DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32}};

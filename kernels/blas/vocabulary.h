@@ -1,4 +1,4 @@
-// Our types and scalars as cuBLAS names them, and its errors as statuses.
+// Our types and scalars as cuBLAS's, and its errors as statuses.
 #pragma once
 
 #include <cublas_v2.h>
@@ -14,14 +14,14 @@ namespace gemm {
 // OK, or INTERNAL with what was tried and what cuBLAS says.
 absl::Status CublasStatus(cublasStatus_t status, absl::string_view what);
 
-// For f64, f32, f16 and bf16, which are all that the tables list.
+// For f64, f32, f16 and bf16: the tables list no others.
 cudaDataType_t CublasType(DType type);
 
 // f32 operands are multiplied in full f32 unless the mode is kTF32.
 cublasComputeType_t CublasCompute(Compute compute);
 
-// The type that cuBLAS takes alpha and beta in. Where it is f16 only alpha 1 and
-// beta 0 are asked for (NeedsSumsApart).
+// The type in which cuBLAS takes alpha and beta. Where it is f16 they are 1 and 0
+// (NeedsAccumulatorScratch).
 DType ScaleType(Compute compute);
 
 inline cublasOperation_t CublasOp(bool transposed) {

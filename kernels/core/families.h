@@ -1,5 +1,5 @@
-// The table of each family, as the catalogue collects them. A new family adds
-// its function here and its line in catalogue.cc.
+// The tables of all families. A new family adds its function here and a line in
+// catalogue.cc.
 #pragma once
 
 #include "absl/types/span.h"

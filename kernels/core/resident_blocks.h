@@ -1,4 +1,4 @@
-// How many thread blocks of a kernel run at a time.
+// The number of thread blocks of a kernel that run at a time.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,8 +10,8 @@
 
 namespace gemm {
 
-// The blocks of `threads` threads and `dynamic_bytes` of shared memory that the
-// device has room for; at least 1.
+// The most blocks of `threads` threads and `dynamic_bytes` of shared memory that run
+// on the device at a time; at least 1.
 inline absl::StatusOr<int> AskForResidentBlocks(const void* kernel, int device, int threads,
                                                 int dynamic_bytes) {
   int multiprocessors = 0;
@@ -28,7 +28,7 @@ inline absl::StatusOr<int> AskForResidentBlocks(const void* kernel, int device, 
   return multiprocessors * (blocks > 0 ? blocks : 1);
 }
 
-// The same for the current device, asked for once for each. Thread-safe.
+// The same for the current device. Asks once for each device. Thread-safe.
 template <auto* kKernel>
 absl::StatusOr<int> ResidentBlocks(int threads, int dynamic_bytes) {
   constexpr int kDevices = 64;

@@ -1,4 +1,4 @@
-// From a family's table of variants to its rows of the catalogue.
+// Makes rows of the catalogue from a family's table of variants.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace gemm {
 
-// The rows that make_row(index) gives for the indices 0 to kCount - 1, each an
-// integral_constant, so that a variant's configuration can pick a template.
+// The rows make_row(0) to make_row(kCount - 1). Each index is an integral_constant, so
+// that a variant's configuration can be a template argument.
 template <size_t kCount, class MakeRow>
 constexpr std::array<Kernel, kCount> MakeRows(MakeRow make_row) {
   return [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {

@@ -23,7 +23,7 @@ absl::Status RunProduct(const Kernel& kernel, const Launch& launch) {
                         .params = launch.params,
                         .stream = launch.stream,
                         .libraries = launch.libraries,
-                        .staged = launch.staged});
+                        .transposed = launch.transposed});
 }
 
 }  // namespace gemm

@@ -1,4 +1,4 @@
-// Dynamic shared memory beyond what every launch may have.
+// Dynamic shared memory beyond the 48 KiB that every launch may have.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,9 +12,9 @@
 
 namespace gemm {
 
-// Asks the current device for `bytes` of dynamic shared memory a block, and for
-// as much shared memory beside the L1 as there is. FAILED_PRECONDITION where a
-// block cannot have that many.
+// Allows `kernel` to use `bytes` of dynamic shared memory a block on the current
+// device, and prefers shared memory to L1. FAILED_PRECONDITION where a block cannot
+// have that many.
 inline absl::Status AskForSharedMemory(const void* kernel, int device, int bytes) {
   int most = 0;
   const absl::Status asked =
@@ -38,7 +38,7 @@ inline absl::Status AskForSharedMemory(const void* kernel, int device, int bytes
 // The same, once for each device. Thread-safe.
 template <auto* kKernel>
 absl::Status AllowSharedMemory(int bytes) {
-  static std::atomic<uint64_t> allowed{0};  // a bit a device
+  static std::atomic<uint64_t> allowed{0};  // a bit for each device
   int device = 0;
   if (absl::Status status = CudaStatus(cudaGetDevice(&device), "cudaGetDevice"); !status.ok()) {
     return status;

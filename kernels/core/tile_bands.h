@@ -1,4 +1,4 @@
-// How wide the bands are that thread blocks take one after the other.
+// The width of the bands in the banded tile order.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 
 namespace gemm {
 
-// The launch parameter of kernels whose tiles run in bands.
+// The launch parameter of kernels with banded tile order.
 inline constexpr ParamSpec kBandParams[] = {
     {"swizzle", "stride along n, in elements, of a band of tiles; 0: one band", 0, 65536,
      kOwnChoice}};
 
-// Tile columns of a band, see BandedTile, for that parameter's value:
-// the band's elements along n, 0 for a single band. The own choice is bands of
-// equal width of at most 16 tile columns: about as many as the blocks that run
-// at a time make tile rows, so that together they read little.
+// Tile columns of a band, see BandedTile. `swizzle` is the band's width in elements
+// along n, 0 for a single band. The own choice is bands of equal width of at most 16
+// tile columns. Blocks that run at a time then cover about as many tile rows as
+// columns, and so read the fewest operands.
 constexpr int BandTiles(int64_t swizzle, int tiles_n, int tile_n) {
   constexpr int kSquareBand = 16;
   if (swizzle == 0) return tiles_n;

@@ -1,4 +1,4 @@
-// How many thread blocks a product takes.
+// The number of thread blocks of a product.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct TileGrid {
   int tiles_m = 0;
   int tiles_n = 0;
 
-  // One grid dimension holds all tiles: the others end at 65535 blocks.
+  // All tiles are along one grid dimension: the other two end at 65535 blocks.
   unsigned blocks() const {
     return static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n);
   }
 };
 
-// INVALID_ARGUMENT where one launch has no room for so many tiles.
+// INVALID_ARGUMENT where there are more tiles than one launch can have blocks.
 inline absl::StatusOr<TileGrid> MakeTileGrid(const Problem& problem, int tile_m, int tile_n) {
   constexpr int64_t kMaxTiles = std::numeric_limits<int32_t>::max();
   const int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;

@@ -1,5 +1,6 @@
-// The order in which thread blocks take the tiles of D. Blocks start roughly in
-// the order of their index, so neighbours in the order share the L2.
+// The order in which thread blocks take the tiles of D. Blocks start roughly in the
+// order of their index, so tiles that are neighbours in the order share operands in
+// the L2.
 #pragma once
 
 #include "kernels/numeric/host_device.h"
@@ -15,8 +16,8 @@ struct TileCoord {
   }
 };
 
-// Bands of `band` tile columns, one after the other, each row by row; the last
-// band may be narrower. band == tiles_n is the plain order, row by row.
+// Banded order: bands of `band` tile columns, one after the other, each row by row.
+// The last band may be narrower. band == tiles_n is the plain order, row by row.
 GEMM_HOST_DEVICE constexpr TileCoord BandedTile(int index, int tiles_m, int tiles_n, int band) {
   const int first = index / (band * tiles_m) * band;
   const int width = band < tiles_n - first ? band : tiles_n - first;
@@ -24,8 +25,8 @@ GEMM_HOST_DEVICE constexpr TileCoord BandedTile(int index, int tiles_m, int tile
   return {local / width, first + local % width};
 }
 
-// Groups of `group` tile rows, one after the other, each column by column; the
-// last group may be lower.
+// L2-grouped tile order: groups of `group` tile rows, one after the other, each column
+// by column. The last group may be lower.
 GEMM_HOST_DEVICE constexpr TileCoord GroupedTile(int index, int tiles_m, int tiles_n, int group) {
   const TileCoord transposed = BandedTile(index, tiles_n, tiles_m, group);
   return {transposed.n, transposed.m};

@@ -1,4 +1,4 @@
-// D = act(beta * C + bias): the problem with alpha 0. A and B are not looked at.
+// D = act(beta * C + bias): the problem with alpha 0. Does not read A and B.
 #pragma once
 
 #include "absl/status/status.h"

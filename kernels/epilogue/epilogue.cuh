@@ -1,5 +1,5 @@
-// What follows the sum over k on the GPU: act(alpha * sum + beta * C + bias),
-// rounded to D's type. Every kernel of ours ends in it.
+// The epilogue on the GPU: act(alpha * accumulator + beta * C + bias), rounded to D's
+// type. Every kernel of our own ends in it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gemm {
 
-// Writes up to 16 bytes as one: an assignment may be split into its elements.
+// Writes up to 16 bytes at once. The compiler may split an assignment into elements.
 template <class Word>
 __device__ __forceinline__ void StoreWord(Word* to, const Word& word) {
   __stwb(to, word);
@@ -36,9 +36,9 @@ struct Epilogue {
   BiasAxis bias_axis;
   Activation activation;
 
-  // The value of element (i, j) of D from its sum over k, before rounding.
-  __device__ Scalar Value(Scalar sum, int64_t i, int64_t j) const {
-    Scalar value = alpha * sum;
+  // The value of element (i, j) of D from its accumulator, before rounding.
+  __device__ Scalar Value(Scalar accumulator, int64_t i, int64_t j) const {
+    Scalar value = alpha * accumulator;
     if (beta != Scalar(0)) value += beta * Element::Load(c[i * ldc + j]);
     if (bias_axis == BiasAxis::kColumns) value += Element::Load(bias[j]);
     if (bias_axis == BiasAxis::kRows) value += Element::Load(bias[i]);
@@ -46,18 +46,17 @@ struct Epilogue {
   }
 
   // Writes element (i, j) of D.
-  __device__ void Store(Scalar sum, int64_t i, int64_t j) const {
-    d[i * ldd + j] = Element::Store(Value(sum, i, j));
+  __device__ void Store(Scalar accumulator, int64_t i, int64_t j) const {
+    d[i * ldd + j] = Element::Store(Value(accumulator, i, j));
   }
 
-  // Whether D is alpha times the sums, as in most products. A kernel that stores
-  // those apart keeps the rest out of the way: its code is long, and what is
-  // jumped over has to be fetched, too.
+  // Whether D is alpha times the accumulators, as in most products. A kernel with a path of
+  // its own for those does not fetch the long code of the general epilogue.
   __device__ bool OnlyScales() const {
     return beta == Scalar(0) && bias_axis == BiasAxis::kNone && activation == Activation::kNone;
   }
 
-  // kCount neighbours of a row, moved as one vector.
+  // kCount neighbours of a row, written as one vector.
   template <int kCount>
   struct alignas(kCount * sizeof(Type)) Run {
     Type elements[kCount];
@@ -67,18 +66,19 @@ struct Epilogue {
       kBytes == 16, uint4,
       std::conditional_t<kBytes == 8, uint2, std::conditional_t<kBytes == 4, uint32_t, Type>>>;
 
-  // Writes elements (i, j) to (i, j + kCount - 1), those beside the n columns
-  // left out. j is a multiple of kCount, and a run at most 16 bytes.
+  // Writes those of the elements (i, j) to (i, j + kCount - 1) that are within the n
+  // columns. j is a multiple of kCount, and a run is at most 16 bytes.
   template <int kCount>
-  __device__ void StoreRun(const Scalar (&sums)[kCount], int64_t i, int64_t j, int64_t n) const {
+  __device__ void StoreRun(const Scalar (&accumulators)[kCount], int64_t i, int64_t j,
+                           int64_t n) const {
     static_assert(kCount * sizeof(Type) <= kRowAlignment);
     if (j + kCount > n) {
-      for (int x = 0; x < kCount && j + x < n; ++x) Store(sums[x], i, j + x);
+      for (int x = 0; x < kCount && j + x < n; ++x) Store(accumulators[x], i, j + x);
       return;
     }
     Scalar values[kCount];
 #pragma unroll
-    for (int x = 0; x < kCount; ++x) values[x] = alpha * sums[x];
+    for (int x = 0; x < kCount; ++x) values[x] = alpha * accumulators[x];
     if (beta != Scalar(0)) {
       const auto old = *reinterpret_cast<const Run<kCount>*>(c + i * ldc + j);
 #pragma unroll
@@ -97,7 +97,7 @@ struct Epilogue {
     StoreValues(values, i, j);
   }
 
-  // Two neighbours of D where OnlyScales() and an element is of 16 bits.
+  // Two neighbours of D. Requires OnlyScales() and 16-bit elements.
   __device__ uint32_t ScaledPair(Scalar low, Scalar high) const {
     static_assert(sizeof(Type) == 2);
     const Run<2> pair = {Element::Store(alpha * low), Element::Store(alpha * high)};
@@ -106,17 +106,17 @@ struct Epilogue {
     return word;
   }
 
-  // Writes 16 bytes of D from element (i, j) on.
+  // Writes 16 bytes of D, from element (i, j) on.
   __device__ void StoreBytes(const uint4& bytes, int64_t i, int64_t j) const {
     StoreWord(reinterpret_cast<uint4*>(d + i * ldd + j), bytes);
   }
 
-  // StoreRun where OnlyScales() and all of the run lies in D.
+  // StoreRun for a run within D. Requires OnlyScales().
   template <int kCount>
-  __device__ void StoreScaledRun(const Scalar (&sums)[kCount], int64_t i, int64_t j) const {
+  __device__ void StoreScaledRun(const Scalar (&accumulators)[kCount], int64_t i, int64_t j) const {
     Scalar values[kCount];
 #pragma unroll
-    for (int x = 0; x < kCount; ++x) values[x] = alpha * sums[x];
+    for (int x = 0; x < kCount; ++x) values[x] = alpha * accumulators[x];
     StoreValues(values, i, j);
   }
 

@@ -23,15 +23,15 @@ __global__ void InPlaceKernel(const Epilogue<kD> epilogue, int64_t m, int64_t n)
   }
 }
 
-template <DType kD, DType kSum>
-__global__ void SumsKernel(const Epilogue<kD> epilogue,
-                           const typename DeviceElement<kSum>::Type* sums, int64_t ld, int64_t m,
-                           int64_t n) {
+template <DType kD, DType kAccumulator>
+__global__ void AccumulatorsKernel(const Epilogue<kD> epilogue,
+                                   const typename DeviceElement<kAccumulator>::Type* accumulators,
+                                   int64_t ld, int64_t m, int64_t n) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
        e += step) {
     const int64_t i = e / n, j = e % n;
-    epilogue.Store(DeviceElement<kSum>::Load(sums[i * ld + j]), i, j);
+    epilogue.Store(DeviceElement<kAccumulator>::Load(accumulators[i * ld + j]), i, j);
   }
 }
 
@@ -49,14 +49,14 @@ unsigned BlocksFor(const Problem& problem) {
       std::min((problem.m * problem.n + kThreads - 1) / kThreads, kMaxBlocks));
 }
 
-template <DType kD, DType kSum = DType::kF32>
-absl::Status Finish(const Problem& problem, const Operands& operands, const SumsApart& sums,
-                    cudaStream_t stream) {
-  using Sum = typename DeviceElement<kSum>::Type;
-  SumsKernel<kD, kSum><<<BlocksFor(problem), kThreads, 0, stream>>>(
-      MakeEpilogue<kD>(problem, operands), static_cast<const Sum*>(sums.operands.d),
-      sums.operands.ldd, problem.m, problem.n);
-  return CudaStatus(cudaGetLastError(), "launch of the pass over the sums");
+template <DType kD, DType kAccumulator = DType::kF32>
+absl::Status Finish(const Problem& problem, const Operands& operands,
+                    const AccumulatorProduct& accumulators, cudaStream_t stream) {
+  using Accumulator = typename DeviceElement<kAccumulator>::Type;
+  AccumulatorsKernel<kD, kAccumulator><<<BlocksFor(problem), kThreads, 0, stream>>>(
+      MakeEpilogue<kD>(problem, operands), static_cast<const Accumulator*>(accumulators.operands.d),
+      accumulators.operands.ldd, problem.m, problem.n);
+  return CudaStatus(cudaGetLastError(), "launch of the pass over the accumulators");
 }
 
 template <DType kD>
@@ -95,41 +95,41 @@ absl::Status ForOutputType(DType d, const Pass& pass) {
 
 }  // namespace
 
-size_t SumsApartBytes(const Problem& problem) {
-  if (!NeedsSumsApart(problem)) return 0;
+size_t AccumulatorScratchBytes(const Problem& problem) {
+  if (!NeedsAccumulatorScratch(problem)) return 0;
   return static_cast<size_t>(problem.m) *
-         static_cast<size_t>(PitchBytes(problem.n, SumType(problem)));
+         static_cast<size_t>(PitchBytes(problem.n, AccumulatorType(problem)));
 }
 
-SumsApart MakeSumsApart(const Problem& problem, const Operands& operands,
-                        const Workspace& scratch) {
-  const DType type = SumType(problem);
-  SumsApart sums{problem, operands};
-  sums.problem.types.d = type;
-  sums.problem.alpha = 1;
-  sums.problem.beta = 0;
-  sums.problem.bias = BiasAxis::kNone;
-  sums.problem.activation = Activation::kNone;
-  sums.operands.c = nullptr;
-  sums.operands.bias = nullptr;
-  sums.operands.d = scratch.data;
-  sums.operands.ldd = PitchBytes(problem.n, type) / static_cast<int64_t>(SizeOf(type));
-  return sums;
+AccumulatorProduct MakeAccumulatorProduct(const Problem& problem, const Operands& operands,
+                                          const Workspace& scratch) {
+  const DType type = AccumulatorType(problem);
+  AccumulatorProduct accumulators{problem, operands};
+  accumulators.problem.types.d = type;
+  accumulators.problem.alpha = 1;
+  accumulators.problem.beta = 0;
+  accumulators.problem.bias = BiasAxis::kNone;
+  accumulators.problem.activation = Activation::kNone;
+  accumulators.operands.c = nullptr;
+  accumulators.operands.bias = nullptr;
+  accumulators.operands.d = scratch.data;
+  accumulators.operands.ldd = PitchBytes(problem.n, type) / static_cast<int64_t>(SizeOf(type));
+  return accumulators;
 }
 
-absl::Status FinishSumsApart(const Problem& problem, const Operands& operands,
-                             const SumsApart& sums, CUstream_st* stream) {
-  // Only sums in f16 go to D in f16 alone.
-  if (SumType(problem) == DType::kF16) {
-    return Finish<DType::kF16, DType::kF16>(problem, operands, sums, stream);
+absl::Status FinishFromAccumulators(const Problem& problem, const Operands& operands,
+                                    const AccumulatorProduct& accumulators, CUstream_st* stream) {
+  // With f16 accumulators D is f16, too.
+  if (AccumulatorType(problem) == DType::kF16) {
+    return Finish<DType::kF16, DType::kF16>(problem, operands, accumulators, stream);
   }
   switch (problem.types.d) {
     case DType::kF16:
-      return Finish<DType::kF16>(problem, operands, sums, stream);
+      return Finish<DType::kF16>(problem, operands, accumulators, stream);
     case DType::kBF16:
-      return Finish<DType::kBF16>(problem, operands, sums, stream);
+      return Finish<DType::kBF16>(problem, operands, accumulators, stream);
     default:
-      return Finish<DType::kF32>(problem, operands, sums, stream);
+      return Finish<DType::kF32>(problem, operands, accumulators, stream);
   }
 }
 

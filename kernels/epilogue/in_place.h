@@ -16,17 +16,19 @@ constexpr bool HasBiasOrActivation(const Problem& problem) {
   return problem.bias != BiasAxis::kNone || problem.activation != Activation::kNone;
 }
 
-// The type in which the sums over k lie apart from D.
-constexpr DType SumType(const Problem& problem) {
+// The type of accumulators in scratch memory.
+constexpr DType AccumulatorType(const Problem& problem) {
   return problem.types.compute == Compute::kF16 ? DType::kF16 : DType::kF32;
 }
 
-// Whether the sums have to go to scratch, and the rest to a pass over that. A pass
-// over D itself would round twice where D is narrower than the sums, but for a relu
-// alone, which may come before the rounding or after it. And what
-// computes in f16 takes alpha and beta in f16 and rounds to f16 before the bias:
-// our epilogue is in f32 (gemm/scalars.h), so there only bare sums are asked for.
-constexpr bool NeedsSumsApart(const Problem& problem) {
+// Whether a library's product must leave its accumulators in scratch memory, for a pass
+// that applies the epilogue. There are two reasons:
+// - A bias or an activation in a pass over D would round twice where D is narrower than
+//   the accumulators. (A relu alone gives the same before and after the rounding.)
+// - A product that computes in f16 takes alpha and beta in f16, and rounds to f16 before
+//   the bias. Our epilogue is in f32 (gemm/scalars.h), so such a product computes
+//   accumulators alone.
+constexpr bool NeedsAccumulatorScratch(const Problem& problem) {
   switch (problem.types.compute) {
     case Compute::kF16:
       return HasBiasOrActivation(problem) || problem.alpha != 1 || problem.beta != 0;
@@ -39,23 +41,24 @@ constexpr bool NeedsSumsApart(const Problem& problem) {
   }
 }
 
-// Scratch bytes of the sums; 0 where none are needed.
-size_t SumsApartBytes(const Problem& problem);
+// Scratch bytes of the accumulators; 0 where none are needed.
+size_t AccumulatorScratchBytes(const Problem& problem);
 
-// op(A) op(B) alone, into the scratch.
-struct SumsApart {
+// op(A) op(B) alone, into scratch memory.
+struct AccumulatorProduct {
   Problem problem;
   Operands operands;
 };
-SumsApart MakeSumsApart(const Problem& problem, const Operands& operands, const Workspace& scratch);
+AccumulatorProduct MakeAccumulatorProduct(const Problem& problem, const Operands& operands,
+                                          const Workspace& scratch);
 
-// Enqueues D = act(alpha * S + beta * C + bias) over the sums S, which may have
+// Enqueues D = act(alpha * S + beta * C + bias) over the accumulators S, which may have
 // more columns than D. D is f16, bf16 or f32.
-absl::Status FinishSumsApart(const Problem& problem, const Operands& operands,
-                             const SumsApart& sums, CUstream_st* stream);
+absl::Status FinishFromAccumulators(const Problem& problem, const Operands& operands,
+                                    const AccumulatorProduct& accumulators, CUstream_st* stream);
 
-// Enqueues D = act(D + bias); alpha and beta are not looked at. D holds
-// alpha * op(A) op(B) + beta * C.
+// Enqueues D = act(D + bias), where D holds alpha * op(A) op(B) + beta * C. Ignores alpha
+// and beta.
 absl::Status ApplyBiasAndActivation(const Problem& problem, const Operands& operands,
                                     CUstream_st* stream);
 

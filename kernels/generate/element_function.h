@@ -1,8 +1,7 @@
-// The generator's value at an index, from integer arithmetic and from f64 add,
-// multiply, divide and square root, each of which IEEE 754 rounds in one way
-// only. Whoever includes this compiles without contraction (-ffp-contract=off,
-// --fmad=false): a fused multiply-add would round once where two roundings are
-// meant, and the host and the GPU would part.
+// The generator's value at an index. It uses integer arithmetic and f64 add, multiply,
+// divide and square root, which IEEE 754 rounds in one way only. Files that include this
+// are compiled without contraction (-ffp-contract=off, --fmad=false): a fused
+// multiply-add rounds once instead of twice, and the host and the GPU would differ.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What makes a variant of the grouped family.
+// The configuration of a grouped variant, and what follows from it.
 #pragma once
 
 #include "gemm/dtype.h"
@@ -11,37 +11,39 @@ struct GroupedConfig {
   int tile_m = 128, tile_n = 128, tile_k = 32;
   int stages = 4;
   int warps = 4;
-  int blocks_per_sm = 1;  // that registers have to suffice for
+  int blocks_per_sm = 1;  // that registers must suffice for
 
   constexpr int threads() const { return warps * 32; }
   constexpr int element_bytes() const { return static_cast<int>(SizeOf(operand)); }
   constexpr bool fp8() const { return element_bytes() == 1; }
-  // The tensor cores take 8-bit operands along k only: B is stored n x k.
+  // Tensor cores read 8-bit operands along k only: B is stored n x k.
   constexpr bool trans_b() const { return fp8(); }
   // wgmma is an instruction of four warps.
   constexpr bool fills_warpgroups() const { return warps % 4 == 0; }
 
-  // A stage is a tile of A and behind it one of B, each as it is stored.
-  constexpr SharedTile tile_a() const { return {tile_m, tile_k * element_bytes()}; }
+  // A pipeline stage holds a tile of A and behind it one of B, as they are stored.
+  constexpr SharedTile tile_a() const {
+    return {.rows = tile_m, .row_bytes = tile_k * element_bytes()};
+  }
   constexpr SharedTile tile_b() const {
-    return trans_b() ? SharedTile{tile_n, tile_k * element_bytes()}
-                     : SharedTile{tile_k, tile_n * element_bytes()};
+    return trans_b() ? SharedTile{.rows = tile_n, .row_bytes = tile_k * element_bytes()}
+                     : SharedTile{.rows = tile_k, .row_bytes = tile_n * element_bytes()};
   }
   constexpr int stage_bytes() const { return tile_a().bytes() + tile_b().bytes(); }
   constexpr int shared_bytes() const { return stages * stage_bytes(); }
 
-  // mma.sync: each warp takes a part of the tile as square as can be, the
-  // longer side along the tile's.
+  // mma.sync: a warp's part of the tile is as square as possible. Its longer side is
+  // along the tile's longer side.
   constexpr int warp_m() const {
     const int area = tile_m * tile_n / warps;
     return area >= 64 * 64 || (area > 32 * 32 && tile_m >= tile_n) ? 64 : 32;
   }
-  // The blocks that its registers suffice for: the fragments of mma.sync take some
-  // beside the sums.
+  // The blocks that registers suffice for with mma.sync, whose fragments take registers
+  // beside the accumulators.
   constexpr int mma_blocks_per_sm() const {
-    constexpr int kRegistersOfSm = 65536, kBesideSums = 64;
-    const int sums = tile_m * tile_n / threads();
-    const int most = kRegistersOfSm / (threads() * (sums + kBesideSums));
+    constexpr int kRegistersOfSm = 65536, kBesideAccumulators = 64;
+    const int accumulators = tile_m * tile_n / threads();
+    const int most = kRegistersOfSm / (threads() * (accumulators + kBesideAccumulators));
     return most < blocks_per_sm ? most : blocks_per_sm;
   }
   constexpr int warp_n() const { return tile_m * tile_n / warps / warp_m(); }

@@ -2,42 +2,50 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "kernels/grouped/config.h"
 
 namespace gemm {
 
-// For f16 and bf16. The last three are of the fp8 list, and serve here, too.
-constexpr std::array<GroupedConfig, 11> Grouped16BitConfigs(DType operand) {
-  return {{
-      // operand, tile_m, tile_n, tile_k, stages, warps, blocks_per_sm
-      {operand, 128, 256, 64, 3, 8, 1},
-      {operand, 64, 256, 32, 4, 4, 2},
-      {operand, 128, 128, 32, 4, 4, 3},
-      {operand, 128, 64, 32, 4, 4, 4},
-      {operand, 64, 128, 32, 4, 4, 4},
-      {operand, 128, 32, 32, 4, 4, 5},
-      {operand, 64, 32, 32, 5, 2, 1},
-      {operand, 32, 64, 32, 5, 2, 1},
-      {operand, 128, 64, 64, 4, 4, 2},
-      {operand, 64, 128, 64, 4, 4, 2},
-      {operand, 128, 32, 64, 4, 4, 3},
-  }};
+template <size_t kCount>
+constexpr std::array<GroupedConfig, kCount> WithOperand(DType operand,
+                                                        std::array<GroupedConfig, kCount> configs) {
+  for (GroupedConfig& config : configs) config.operand = operand;
+  return configs;
+}
+
+// For f16 and bf16. The last three are from the fp8 list.
+inline constexpr std::array<GroupedConfig, 11> kGrouped16BitConfigs = {{
+    {.tile_m = 128, .tile_n = 256, .tile_k = 64, .stages = 3, .warps = 8, .blocks_per_sm = 1},
+    {.tile_m = 64, .tile_n = 256, .tile_k = 32, .stages = 4, .warps = 4, .blocks_per_sm = 2},
+    {.tile_m = 128, .tile_n = 128, .tile_k = 32, .stages = 4, .warps = 4, .blocks_per_sm = 3},
+    {.tile_m = 128, .tile_n = 64, .tile_k = 32, .stages = 4, .warps = 4, .blocks_per_sm = 4},
+    {.tile_m = 64, .tile_n = 128, .tile_k = 32, .stages = 4, .warps = 4, .blocks_per_sm = 4},
+    {.tile_m = 128, .tile_n = 32, .tile_k = 32, .stages = 4, .warps = 4, .blocks_per_sm = 5},
+    {.tile_m = 64, .tile_n = 32, .tile_k = 32, .stages = 5, .warps = 2, .blocks_per_sm = 1},
+    {.tile_m = 32, .tile_n = 64, .tile_k = 32, .stages = 5, .warps = 2, .blocks_per_sm = 1},
+    {.tile_m = 128, .tile_n = 64, .tile_k = 64, .stages = 4, .warps = 4, .blocks_per_sm = 2},
+    {.tile_m = 64, .tile_n = 128, .tile_k = 64, .stages = 4, .warps = 4, .blocks_per_sm = 2},
+    {.tile_m = 128, .tile_n = 32, .tile_k = 64, .stages = 4, .warps = 4, .blocks_per_sm = 3},
+}};
+constexpr auto Grouped16BitConfigs(DType operand) {
+  return WithOperand(operand, kGrouped16BitConfigs);
 }
 
 // For e4m3 and e5m2.
-constexpr std::array<GroupedConfig, 8> Grouped8BitConfigs(DType operand) {
-  return {{
-      // operand, tile_m, tile_n, tile_k, stages, warps, blocks_per_sm
-      {operand, 128, 256, 128, 3, 8, 1},
-      {operand, 256, 128, 128, 3, 8, 1},
-      {operand, 256, 64, 128, 4, 4, 1},
-      {operand, 64, 256, 128, 4, 4, 1},
-      {operand, 128, 128, 128, 4, 4, 1},
-      {operand, 128, 64, 64, 4, 4, 2},
-      {operand, 64, 128, 64, 4, 4, 2},
-      {operand, 128, 32, 64, 4, 4, 4},
-  }};
+inline constexpr std::array<GroupedConfig, 8> kGrouped8BitConfigs = {{
+    {.tile_m = 128, .tile_n = 256, .tile_k = 128, .stages = 3, .warps = 8, .blocks_per_sm = 1},
+    {.tile_m = 256, .tile_n = 128, .tile_k = 128, .stages = 3, .warps = 8, .blocks_per_sm = 1},
+    {.tile_m = 256, .tile_n = 64, .tile_k = 128, .stages = 4, .warps = 4, .blocks_per_sm = 1},
+    {.tile_m = 64, .tile_n = 256, .tile_k = 128, .stages = 4, .warps = 4, .blocks_per_sm = 1},
+    {.tile_m = 128, .tile_n = 128, .tile_k = 128, .stages = 4, .warps = 4, .blocks_per_sm = 1},
+    {.tile_m = 128, .tile_n = 64, .tile_k = 64, .stages = 4, .warps = 4, .blocks_per_sm = 2},
+    {.tile_m = 64, .tile_n = 128, .tile_k = 64, .stages = 4, .warps = 4, .blocks_per_sm = 2},
+    {.tile_m = 128, .tile_n = 32, .tile_k = 64, .stages = 4, .warps = 4, .blocks_per_sm = 4},
+}};
+constexpr auto Grouped8BitConfigs(DType operand) {
+  return WithOperand(operand, kGrouped8BitConfigs);
 }
 
 }  // namespace gemm

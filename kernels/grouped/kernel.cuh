@@ -1,6 +1,7 @@
-// The grouped-order matmul: one thread block, one tile of D, in groups of tile
-// rows so that blocks which run together share operands in the L2; operands come
-// through a pipeline of cp.async stages.
+// The grouped kernel: a thread block computes one tile of D. Blocks take the tiles in
+// L2-grouped order, so that blocks which run together share operands in the L2.
+// Operands come through a pipeline of cp.async stages. (This is not the grouped GEMM
+// of many problems in one launch.)
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 
 namespace gemm {
 
-// Calls visitor.template operator()<kD>() for the run-time output type: f32, or
-// the operands', or where these are fp8 one of the 16-bit types.
+// Calls visitor.template operator()<kD>() for the run-time output type: f32, or the
+// operands' type, or for fp8 operands one of the 16-bit types.
 template <DType kOperand, class Visitor>
 __device__ __forceinline__ void VisitGroupedOutput(DType type, const Visitor& visitor) {
   constexpr bool kFp8 = SizeOf(kOperand) == 1;
@@ -38,8 +39,8 @@ template <class Variant>
 using GroupedProduct = MmaProduct<Variant>;
 #endif
 
-// `Variant` has a constexpr GroupedConfig kConfig. The epilogue's element type
-// is `output`, whatever its own type says.
+// `Variant` has a constexpr GroupedConfig kConfig. The epilogue's element type is
+// `output`, not the type that the argument is declared with.
 template <class Variant>
 __global__ __launch_bounds__(
     Variant::kConfig.threads(),
@@ -48,9 +49,9 @@ __global__ __launch_bounds__(
                                                               DType output) {
   constexpr GroupedConfig kConfig = Variant::kConfig;
   using Product = GroupedProduct<Variant>;
-  constexpr int kStagedBytes = StagedSums{Product::kRows, Product::kCols}.bytes();
-  static_assert(kConfig.warps * kStagedBytes <= kConfig.shared_bytes());
-  // What the swizzles of wgmma count from.
+  constexpr int kAccumulatorTileBytes = AccumulatorTile{Product::kRows, Product::kCols}.bytes();
+  static_assert(kConfig.warps * kAccumulatorTileBytes <= kConfig.shared_bytes());
+  // The swizzles of wgmma count from such a boundary.
   extern __shared__ __align__(1024) std::byte shared[];
 
   const int thread = static_cast<int>(threadIdx.x);
@@ -62,21 +63,22 @@ __global__ __launch_bounds__(
   product.Run(operands, ptx::SharedAddress(shared), arguments.k);
   __syncthreads();  // the stages are free
 
-  // Computed anew: in the loop over k every register counts.
+  // Computed again: a value that lives through the loop over k would cost a register.
   const auto same_thread = static_cast<unsigned>(ptx::ThreadAnew()), lane = same_thread % 32;
-  std::byte* const staged = shared + same_thread / 32 * kStagedBytes;
+  std::byte* const scratch = shared + same_thread / 32 * kAccumulatorTileBytes;
   if (epilogue.OnlyScales() && output != DType::kF32 && tile.n % 8 == 0) {
     VisitGroupedOutput<kConfig.operand>(output, [&]<DType kD>() {
       if constexpr (kD != DType::kF32) {
-        StoreRounded(product, staged, Retyped<kD>(epilogue), tile, lane);
+        StoreRounded(product, scratch, Retyped<kD>(epilogue), tile, lane);
       }
     });
     return;
   }
-  StageSums(product, staged, lane);
+  WriteAccumulatorTile(product, scratch, lane);
   __syncwarp();
-  VisitGroupedOutput<kConfig.operand>(
-      output, [&]<DType kD>() { StoreStaged(product, staged, Retyped<kD>(epilogue), tile, lane); });
+  VisitGroupedOutput<kConfig.operand>(output, [&]<DType kD>() {
+    StoreAccumulatorTile(product, scratch, Retyped<kD>(epilogue), tile, lane);
+  });
 }
 
 }  // namespace gemm

@@ -13,9 +13,9 @@
 
 namespace gemm {
 
-// Each warp multiplies its own part of the tile, the fragments read from a
-// stage by ldmatrix. One barrier a stage: it says that the stage has come and
-// that no warp reads the one before any more.
+// Each warp multiplies its own part of the tile, with fragments that ldmatrix reads
+// from a stage. There is one barrier for each stage. Behind it the stage is complete,
+// and no warp reads the stage before it any more.
 template <class Variant>
 class MmaProduct {
   static constexpr GroupedConfig kConfig = Variant::kConfig;
@@ -33,8 +33,8 @@ class MmaProduct {
   static constexpr int kRows = kConfig.warp_m();
   static constexpr int kCols = kConfig.warp_n();
 
-  // Of each block of 16 rows, those of the blocks of 8 columns side by side.
-  float sums[kBlocksM][kBlocksN * 4];
+  // For each block of 16 rows: the accumulators of its blocks of 8 columns in turn.
+  float accumulators[kBlocksM][kBlocksN * 4];
 
   __device__ explicit MmaProduct(int thread)
       : first_a_(FirstOfA(RowOf(thread), thread % 32)),
@@ -42,17 +42,17 @@ class MmaProduct {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) {
 #pragma unroll
-      for (int x = 0; x < kBlocksN * 4; ++x) sums[block][x] = 0;
+      for (int x = 0; x < kBlocksN * 4; ++x) accumulators[block][x] = 0;
     }
   }
 
-  // The row and column of the thread block's tile where the warp's row `row`
-  // begins; after Run.
+  // The row and column of the thread block's tile where row `row` of the warp begins.
+  // Valid after Run.
   __device__ int TileRow(int row) const { return row_ + row; }
   __device__ int TileCol() const { return col_; }
 
-  // Sums over all of k, with `shared` the address of the stages. In the end
-  // other warps may be behind.
+  // Accumulates over all of k; `shared` is the address of the stages. Other warps may
+  // still be at work when it returns.
   __device__ void Run(OperandTiles<Variant>& operands, uint32_t shared, int64_t k) {
     auto tiles_left = static_cast<int>((k + kConfig.tile_k - 1) / kConfig.tile_k);
 #pragma unroll 1
@@ -74,7 +74,7 @@ class MmaProduct {
       stage += kConfig.stage_bytes();
       if (stage == shared + kConfig.shared_bytes()) stage = shared;
     }
-    // Not before: in the loop every register counts.
+    // Computed here, so that the loop has the registers.
     const int thread = ptx::ThreadAnew();
     row_ = RowOf(thread);
     col_ = ColOf(thread);
@@ -89,9 +89,9 @@ class MmaProduct {
     return thread / 32 % kConfig.warps_n() * kConfig.warp_n();
   }
 
-  // The chunks of A and B whose addresses this lane gives in the first step for
-  // the first block: those of other steps and blocks are a constant away, by XOR
-  // within eight rows of a tile.
+  // The chunks of A and B that this lane addresses in the first step for the first
+  // block. Those of other steps and blocks are a constant away: by XOR within eight
+  // rows of a tile, by addition otherwise.
   __device__ static uint32_t FirstOfA(int row, int lane) {
     constexpr SharedTile kTile = kConfig.tile_a();
     return kTile.Offset(row + lane % 16, lane / 16);
@@ -109,7 +109,7 @@ class MmaProduct {
     ptx::LdMatrixX4(fragment, stage + (first_a_ ^ step * kStepBytes) + block * 16 * kTileA.span());
   }
 
-  // Those of B of blocks `block` and `block` + 1: two registers each.
+  // The fragments of B of blocks `block` and `block` + 1, two registers each.
   __device__ __forceinline__ void LoadB(uint32_t (&fragment)[4], uint32_t stage, int block,
                                         int step) const {
     if constexpr (kConfig.trans_b()) {
@@ -143,15 +143,15 @@ class MmaProduct {
       for (int i = 0; i < kBlocksM; ++i) {
 #pragma unroll
         for (int j = 0; j < kBlocksN; ++j) {
-          float(&to)[4] = *reinterpret_cast<float(*)[4]>(&sums[i][4 * j]);
+          float(&to)[4] = *reinterpret_cast<float(*)[4]>(&accumulators[i][4 * j]);
           Step(to, a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
         }
       }
     }
   }
 
-  // fp8 sums have 14 bits in the tensor cores: those of a stage are made apart
-  // and added in f32.
+  // Tensor cores accumulate fp8 products with 14 bits. So the product of each stage has
+  // accumulators of its own, which are added in f32.
   __device__ __forceinline__ void MultiplyPromoted(uint32_t stage) {
 #pragma unroll
     for (int i = 0; i < kBlocksM; ++i) {
@@ -169,7 +169,7 @@ class MmaProduct {
           Step(parts[1], a[step], b[2], b[3]);
         }
 #pragma unroll
-        for (int x = 0; x < 8; ++x) sums[i][4 * j + x] += parts[x / 4][x % 4];
+        for (int x = 0; x < 8; ++x) accumulators[i][4 * j + x] += parts[x / 4][x % 4];
       }
     }
   }

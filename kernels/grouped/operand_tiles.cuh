@@ -1,4 +1,4 @@
-// The tiles of A and B along k, as a thread block copies them.
+// Copies the k-tiles of A and B of a thread block.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct GroupedArguments {
   int64_t k;
   int tiles_m;
   int tiles_n;
-  int group;  // tile rows that share the columns of B in the L2
+  int group;  // tile rows of a group of the L2-grouped order
 };
 
 template <class Variant>
@@ -37,8 +37,8 @@ class OperandTiles {
         b_(arguments.b, kConfig.trans_b() ? tile.cols.begin : 0,
            kConfig.trans_b() ? 0 : tile.cols.begin * kElementBytes, thread) {}
 
-  // Starts the copies of the next tiles, if there are any, to a stage at shared
-  // address `stage`, as one group of cp.async.
+  // Starts to copy the next k-tile, if there is one, to the stage at shared address
+  // `stage`, as one group of cp.async.
   __device__ __forceinline__ void StartNext(uint32_t stage) {
     if (k_left_ > 0) {
       const int depth = Clamp<kConfig.tile_k>(k_left_);

@@ -1,4 +1,4 @@
-// From a table of grouped variants to rows of the catalogue.
+// Makes rows of the catalogue from a table of grouped variants.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "kernels/core/tile_grid.h"
 #include "kernels/grouped/kernel.cuh"
 #include "kernels/grouped/name.h"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 
@@ -25,13 +25,13 @@ inline constexpr absl::string_view kPair =
 template <class Table, size_t kIndex>
 struct GroupedVariant {
   static constexpr GroupedConfig kConfig = Table::kConfigs[kIndex];
-  static constexpr GroupedName kName{Table::kType, kConfig};
+  static constexpr NameText kName = GroupedName(Table::kType, kConfig);
 };
 
 inline constexpr ParamSpec kGroupedParams[] = {
     {"group_m", "tile rows of a group, whose tiles run column by column", 1, 64, 8}};
 
-// As VisitGroupedOutput.
+// The output types are those of VisitGroupedOutput.
 template <DType kOperand>
 inline constexpr Types kGroupedTypes[] = {{kOperand, kOperand, kOperand, Compute::kF32},
                                           {kOperand, kOperand, DType::kF32, Compute::kF32}};
@@ -51,16 +51,16 @@ absl::Status LaunchGrouped(const Launch& launch) {
   constexpr GroupedConfig kConfig = Variant::kConfig;
   const absl::Status allowed = AllowSharedMemory<GroupedKernel<Variant>>(kConfig.shared_bytes());
   if (!allowed.ok()) return allowed;
-  const absl::StatusOr<Staged> staged =
-      StageOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b()});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
+  const absl::StatusOr<TransposedProduct> transposed =
+      TransposeOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b()});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
   const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m, kConfig.tile_n);
   if (!grid.ok()) return grid.status();
   const GroupedArguments arguments{
-      .a = {static_cast<const std::byte*>(o.a), o.lda * kConfig.element_bytes()},
-      .b = {static_cast<const std::byte*>(o.b), o.ldb * kConfig.element_bytes()},
+      .a = {.data = static_cast<const std::byte*>(o.a), .pitch = o.lda * kConfig.element_bytes()},
+      .b = {.data = static_cast<const std::byte*>(o.b), .pitch = o.ldb * kConfig.element_bytes()},
       .m = p.m,
       .n = p.n,
       .k = p.k,
@@ -68,8 +68,8 @@ absl::Status LaunchGrouped(const Launch& launch) {
       .tiles_n = grid->tiles_n,
       .group = std::min(static_cast<int>(launch.params[0]), grid->tiles_m),
   };
-  // The kernel takes D's type at run time, and the epilogue's scalars are the
-  // same for all of them.
+  // The kernel takes D's type at run time. The epilogue's scalars are the same for all
+  // of these types.
   GroupedKernel<Variant>
       <<<grid->blocks(), kConfig.threads(), kConfig.shared_bytes(), launch.stream>>>(
           arguments, MakeEpilogue<DType::kF32>(p, o), p.types.d);
@@ -82,7 +82,7 @@ constexpr auto MakeGroupedRows() {
     using Variant = GroupedVariant<Table, index>;
     constexpr GroupedConfig kConfig = Variant::kConfig;
     return Kernel{
-        .name = Variant::kName.text(),
+        .name = Variant::kName.view(),
         .family = "grouped",
         .summary = kConfig.fills_warpgroups() ? kWarpgroups : kPair,
         .capability = {.min = kConfig.fp8() ? 89 : 80},
@@ -95,7 +95,7 @@ constexpr auto MakeGroupedRows() {
         .shared_memory_bytes = static_cast<size_t>(kConfig.shared_bytes()),
         .params = kGroupedParams,
         .auto_rank = 50,
-        .workspace_bytes = StagedBytesFor<false, kConfig.trans_b()>,
+        .workspace_bytes = TransposeScratchBytesFor<false, kConfig.trans_b()>,
         .launch = LaunchGrouped<Variant>,
     };
   });

@@ -1,6 +1,6 @@
-// Where an operand's tile lies in shared memory: as wgmma takes it, which
-// ldmatrix then reads without bank conflicts, too. Counted in chunks of 16
-// bytes: what one thread copies and one row of an 8 x 8 matrix.
+// The layout of an operand's tile in shared memory. wgmma requires it, and ldmatrix
+// reads it without bank conflicts, too. The unit is a chunk of 16 bytes: one thread's
+// copy, and one row of an 8 x 8 matrix.
 #pragma once
 
 #include "kernels/numeric/host_device.h"
@@ -10,9 +10,9 @@ namespace gemm {
 inline constexpr int kChunkBytes = 16;
 inline constexpr int kLineBytes = 128;  // all banks once
 
-// A tile of `rows` rows of `row_bytes`, both powers of two, rows of at least 32
-// bytes. It is cut into panels whose rows are at most a line wide, and in each
-// the number of a chunk in its row is XORed with that of the line it lies in.
+// A tile of `rows` rows of `row_bytes`; both are powers of two, and row_bytes is at
+// least 32. It is cut into panels whose rows are at most a line wide. In a panel the
+// index of a chunk in its row is XORed with the index of its line.
 struct SharedTile {
   int rows;
   int row_bytes;
@@ -36,9 +36,9 @@ struct SharedTile {
     return in_row / span() * panel_bytes() + swizzled;
   }
 
-  // The byte `rows_on` rows, a multiple of 8, and `chunks_on` chunks from that at
-  // `offset`, which lies in the first chunk of one of the first eight rows. Eight
-  // of a row's offsets are an XOR away, and the rest a constant from these.
+  // The offset of the byte `rows_on` rows, a multiple of 8, and `chunks_on` chunks from
+  // the one at `offset`, which is in the first chunk of one of the first eight rows.
+  // Eight offsets of a row are an XOR away, the rest a constant from those.
   GEMM_HOST_DEVICE constexpr int Beside(int offset, int rows_on, int chunks_on) const {
     const int on = Offset(rows_on, chunks_on);
     return (offset ^ on % kLineBytes) + on / kLineBytes * kLineBytes;

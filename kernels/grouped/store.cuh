@@ -1,37 +1,36 @@
-// From a warp's sums to D: through shared memory, so that whole rows are
-// written, and D's type is looked at once.
+// Stores a warp's accumulators to D. They go through shared memory, so that whole rows
+// are written.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/epilogue/epilogue.cuh"
+#include "kernels/grouped/accumulator_tile.h"
 #include "kernels/grouped/shared_tile.h"
-#include "kernels/grouped/staged_sums.h"
 #include "kernels/grouped/tile_of_d.cuh"
 
 namespace gemm {
 
-// Calls `stage(row, j, low, high)` for each pair of sums that a lane holds, those
-// of columns 8 j + lane % 4 * 2 and the next, in row `row` + lane / 4 of the warp's;
-// see wgmma.cuh.
-template <class Product, class Stage>
-__device__ __forceinline__ void ForEachPair(const Product& product, const Stage& stage) {
+// Calls `visit(row, j, low, high)` for each pair of accumulators that a lane holds: those
+// of row `row` + lane / 4 of the warp's and of columns 8 j + lane % 4 * 2 and the next.
+// See wgmma.cuh.
+template <class Product, class Visit>
+__device__ __forceinline__ void ForEachPair(const Product& product, const Visit& visit) {
 #pragma unroll
   for (int block = 0; block < Product::kRows / 16; ++block) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
       for (int j = 0; j < Product::kCols / 8; ++j) {
-        const float* pair = &product.sums[block][4 * j + 2 * half];
-        stage(block * 16 + half * 8, j, pair[0], pair[1]);
+        const float* pair = &product.accumulators[block][4 * j + 2 * half];
+        visit(block * 16 + half * 8, j, pair[0], pair[1]);
       }
     }
   }
 }
 
-// Calls `store(load(row, run), i, j)` for the warp's runs of kRun elements that
-// begin in what the tile stores: of each row number 0, 1, ... At most kMost are
-// under way at a time.
+// Calls `store(load(row, run), i, j)` for those of the warp's runs of kRun elements that
+// the tile stores. Runs of a row count from 0. At most kMost runs are loaded at a time.
 template <int kRun, int kMost, class Product, class Load, class Store>
 __device__ __forceinline__ void ForEachRun(const Product& product, const TileOfD& tile,
                                            unsigned lane, const Load& load, const Store& store) {
@@ -56,72 +55,75 @@ __device__ __forceinline__ void ForEachRun(const Product& product, const TileOfD
   }
 }
 
-// Puts the sums of a warp into its own part of shared memory.
+// Writes the accumulators of a warp to `scratch`, its own part of shared memory.
 template <class Product>
-__device__ __forceinline__ void StageSums(const Product& product, std::byte* staged,
-                                          unsigned lane) {
-  constexpr StagedSums kStaged{Product::kRows, Product::kCols};
-  const int first = kStaged.Offset(static_cast<int>(lane / 4), static_cast<int>(lane % 4 / 2)) +
+__device__ __forceinline__ void WriteAccumulatorTile(const Product& product, std::byte* scratch,
+                                                     unsigned lane) {
+  constexpr AccumulatorTile kTile{Product::kRows, Product::kCols};
+  const int first = kTile.Offset(static_cast<int>(lane / 4), static_cast<int>(lane % 4 / 2)) +
                     static_cast<int>(lane % 2 * 8);
   ForEachPair(product, [&](int row, int j, float low, float high) {
-    *reinterpret_cast<float2*>(staged + kStaged.Beside(first, row, 2 * j)) = {low, high};
+    *reinterpret_cast<float2*>(scratch + kTile.Beside(first, row, 2 * j)) = {low, high};
   });
 }
 
-// Writes the elements that the tile stores out of staged sums, in runs of 16 bytes.
+// Stores the elements of the tile from the accumulators in `scratch`, in runs of 16 bytes.
 template <class Product, DType kD>
-__device__ __forceinline__ void StoreStaged(const Product& product, const std::byte* staged,
-                                            const Epilogue<kD>& epilogue, const TileOfD& tile,
-                                            unsigned lane) {
-  constexpr StagedSums kStaged{Product::kRows, Product::kCols};
+__device__ __forceinline__ void StoreAccumulatorTile(const Product& product,
+                                                     const std::byte* scratch,
+                                                     const Epilogue<kD>& epilogue,
+                                                     const TileOfD& tile, unsigned lane) {
+  constexpr AccumulatorTile kTile{Product::kRows, Product::kCols};
   constexpr int kRun = static_cast<int>(kRowAlignment / SizeOf(kD));
-  struct Sums {
+  struct Accumulators {
     float of[kRun];
   };
   const auto load = [&](int row, int run) {
-    Sums sums;
+    Accumulators accumulators;
 #pragma unroll
     for (int quad = 0; quad < kRun / 4; ++quad) {
-      const int offset = kStaged.Offset(row, run * (kRun / 4) + quad);
-      *reinterpret_cast<float4*>(&sums.of[4 * quad]) =
-          *reinterpret_cast<const float4*>(staged + offset);
+      const int offset = kTile.Offset(row, run * (kRun / 4) + quad);
+      *reinterpret_cast<float4*>(&accumulators.of[4 * quad]) =
+          *reinterpret_cast<const float4*>(scratch + offset);
     }
-    return sums;
+    return accumulators;
   };
   if (kD == DType::kF32 && epilogue.OnlyScales() && tile.n % kRun == 0) {
-    ForEachRun<kRun, 4>(product, tile, lane, load, [&](const Sums& sums, int64_t i, int64_t j) {
-      epilogue.template StoreScaledRun<kRun>(sums.of, i, j);
-    });
+    ForEachRun<kRun, 4>(product, tile, lane, load,
+                        [&](const Accumulators& accumulators, int64_t i, int64_t j) {
+                          epilogue.template StoreScaledRun<kRun>(accumulators.of, i, j);
+                        });
   } else {
-    ForEachRun<kRun, 1>(product, tile, lane, load, [&](const Sums& sums, int64_t i, int64_t j) {
-      epilogue.template StoreRun<kRun>(sums.of, i, j, tile.n);
-    });
+    ForEachRun<kRun, 1>(product, tile, lane, load,
+                        [&](const Accumulators& accumulators, int64_t i, int64_t j) {
+                          epilogue.template StoreRun<kRun>(accumulators.of, i, j, tile.n);
+                        });
   }
 }
 
-// Elements of 16 bits that are alpha times the sums are rounded on their way to
-// shared memory, which then has to take half as much.
+// Stores 16-bit elements that are alpha times the accumulators. They are rounded on
+// their way to shared memory, which halves its traffic.
 template <class Product, DType kD>
-__device__ __forceinline__ void StoreRounded(const Product& product, std::byte* staged,
+__device__ __forceinline__ void StoreRounded(const Product& product, std::byte* scratch,
                                              const Epilogue<kD>& epilogue, const TileOfD& tile,
                                              unsigned lane) {
   constexpr SharedTile kTile{Product::kRows, Product::kCols * 2};
   const int first =
       kTile.Offset(static_cast<int>(lane / 4), 0) + static_cast<int>(lane % 4 * sizeof(uint32_t));
   ForEachPair(product, [&](int row, int j, float low, float high) {
-    *reinterpret_cast<uint32_t*>(staged + kTile.Beside(first, row, j)) =
+    *reinterpret_cast<uint32_t*>(scratch + kTile.Beside(first, row, j)) =
         epilogue.ScaledPair(low, high);
   });
   __syncwarp();
   ForEachRun<kChunkBytes / 2, 4>(
       product, tile, lane,
       [&](int row, int chunk) {
-        return *reinterpret_cast<const uint4*>(staged + kTile.Offset(row, chunk));
+        return *reinterpret_cast<const uint4*>(scratch + kTile.Offset(row, chunk));
       },
       [&](const uint4& bytes, int64_t i, int64_t j) { epilogue.StoreBytes(bytes, i, j); });
 }
 
-// An epilogue's twin for elements of another type: they differ in nothing else.
+// The same epilogue for elements of another type.
 template <DType kTo, DType kFrom>
 __device__ __forceinline__ Epilogue<kTo> Retyped(const Epilogue<kFrom>& from) {
   using Type = typename Epilogue<kTo>::Type;

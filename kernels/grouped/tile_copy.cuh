@@ -1,5 +1,5 @@
-// Copies tiles of a stored matrix to shared memory by cp.async, a thread block
-// together.
+// Copies tiles of a stored matrix to shared memory by cp.async. All threads of a block
+// take part.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class TileCopy {
  public:
   static constexpr int kRowStep = kThreads / kTile.chunks();
   static constexpr int kSteps = kTile.rows / kRowStep;
-  // More would take registers that a tile so large does not leave.
+  // More would take registers that such a large tile does not leave.
   static constexpr int kMostUnrolled = kSteps <= 8 ? kSteps : 4;
   static_assert(kRowStep >= 1 && kSteps >= 1);
 
@@ -34,11 +34,10 @@ class TileCopy {
         step_(matrix.pitch * kRowStep),
         source_(matrix.data + (row + row_) * matrix.pitch + byte + byte_) {}
 
-  // Starts the copy of a tile to shared address `target`, zeros where it reaches
-  // beyond `rows` rows and `bytes` bytes of each.
+  // Starts to copy a tile to shared address `target`. What lies beyond `rows` rows and
+  // `bytes` bytes of a row becomes zeros.
   __device__ __forceinline__ void Start(uint32_t target, int rows, int bytes) const {
-    // Most tiles are whole: deciding chunk by chunk would cost them as many
-    // instructions again.
+    // Most tiles are whole. A decision for each chunk would double their instructions.
     if (rows >= kTile.rows && bytes >= kTile.row_bytes) {
       StartEach<kMostUnrolled>(target, [](int) { return kChunkBytes; });
     } else {
@@ -52,8 +51,8 @@ class TileCopy {
   __device__ __forceinline__ void Advance(int64_t bytes) { source_ += bytes; }
 
  private:
-  // Starts the copies of as many bytes as `valid_bytes` says for each row. Where
-  // that is none the address is not looked at.
+  // Starts to copy valid_bytes(row) bytes of each row. Where that is 0 the address is
+  // not read.
   template <int kUnroll, class ValidBytes>
   __device__ __forceinline__ void StartEach(uint32_t target, const ValidBytes& valid_bytes) const {
     const std::byte* source = source_;

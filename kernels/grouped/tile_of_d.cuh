@@ -7,14 +7,14 @@
 
 namespace gemm {
 
-// Where a tile of `size` lies along the m or n of D. One that would reach beyond
-// the edge is moved back, so that all of it is there to be copied as most tiles
-// are, and leaves to its neighbour to store what both have.
+// The span of a tile along the m or n of D. A tile that would reach beyond the edge is
+// moved back, so that its copies need no bounds. Its neighbour stores the elements that
+// both compute.
 struct TileSpan {
-  int64_t begin;   // of what is computed
-  int64_t stored;  // what is stored begins here
+  int64_t begin;   // of the computed elements
+  int64_t stored;  // begin of the stored elements
 
-  // Tile number `index` of an edge of `length`, moved only if it may be.
+  // Tile `index` of `size`, along an edge of `length`; moved only if `may_move`.
   __device__ TileSpan(int index, int size, int64_t length, bool may_move)
       : begin(int64_t{index} * size), stored(begin) {
     if (may_move && length >= size && begin + size > length) begin = length - size;
@@ -27,7 +27,7 @@ struct TileOfD {
   TileSpan rows;
   TileSpan cols;
 
-  // Columns begin where a chunk of 16 bytes does, of elements of 16 bits, too.
+  // Columns begin at a chunk of 16 bytes, also for 16-bit elements.
   __device__ TileOfD(const TileCoord& tile, int tile_m, int tile_n, int64_t m, int64_t n)
       : m(m), n(n), rows(tile.m, tile_m, m, true), cols(tile.n, tile_n, n, n % 8 == 0) {}
 

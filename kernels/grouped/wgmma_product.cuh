@@ -12,9 +12,9 @@
 
 namespace gemm {
 
-// The warpgroups share the rows of the tile. A stage has come when every thread
-// has waited for its own copies and a barrier is behind it. It is free for other
-// tiles when a barrier is behind every warp's wait for the products that read it.
+// Each warpgroup multiplies some of the tile's rows. A stage is complete when every
+// thread has waited for its own copies and a barrier has followed. It is free when
+// every warp has waited for the products that read it and a barrier has followed.
 template <class Variant>
 class WgmmaProduct {
   static constexpr GroupedConfig kConfig = Variant::kConfig;
@@ -25,18 +25,22 @@ class WgmmaProduct {
   static constexpr int kGroupM = kConfig.tile_m / (kConfig.warps / 4);
   static constexpr int kBlocksM = kGroupM / 64;
 
-  static constexpr uint64_t kLayoutA = ptx::WgmmaLayout{kTileA.span(), 8 * kTileA.span(), 0}.bits();
-  static constexpr uint64_t kLayoutB =
-      ptx::WgmmaLayout{kTileB.span(), 8 * kTileB.span(),
-                       kConfig.trans_b() ? 0 : kTileB.panel_bytes()}
+  static constexpr uint64_t kLayoutA =
+      ptx::WgmmaLayout{.span = kTileA.span(), .group_stride = 8 * kTileA.span(), .panel_stride = 0}
           .bits();
-  // From a step over k to the next.
+  static constexpr uint64_t kLayoutB =
+      ptx::WgmmaLayout{.span = kTileB.span(),
+                       .group_stride = 8 * kTileB.span(),
+                       .panel_stride = kConfig.trans_b() ? 0 : kTileB.panel_bytes()}
+          .bits();
+  // Bytes from one step over k to the next.
   static constexpr int kAdvanceB =
       kConfig.trans_b() ? kStepBytes : kStepBytes / kConfig.element_bytes() * kTileB.span();
 
-  // fp8 sums have 14 bits in the tensor cores: those of a stage are made apart,
-  // at most 64 columns at a time, and added in f32. Two such parts take turns;
-  // where a tile's sums take all other registers they are smaller.
+  // Tensor cores accumulate fp8 products with 14 bits. So the product of each stage has
+  // accumulators of its own, which are added in f32: parts of at most 64 columns, two
+  // of them in turns. Parts are smaller where the tile's accumulators leave few
+  // registers.
   static constexpr int kPartN = kConfig.tile_n < 64                      ? kConfig.tile_n
                                 : kBlocksM == 1 && kConfig.tile_n == 256 ? 32
                                                                          : 64;
@@ -46,35 +50,34 @@ class WgmmaProduct {
 
  public:
   static constexpr int kBlocksPerSm = kConfig.blocks_per_sm;
-  // What StageSums needs to know: a warp holds kRows x kCols sums, of each row
-  // and each eight columns those of a tile of mma.sync.
+  // For store.cuh: a warp holds kRows x kCols accumulators. Those of 16 rows and eight
+  // columns lie in its lanes as those of an mma.sync tile.
   static constexpr int kRows = kBlocksM * 16;
   static constexpr int kCols = kConfig.tile_n;
 
-  float sums[kBlocksM][kCols / 2];
+  float accumulators[kBlocksM][kCols / 2];
 
-  // The shuffle tells the compiler that the warp's number is the same for all of
-  // it: matrices in shared memory are named by uniform registers.
+  // The shuffle tells the compiler that the warp's index is uniform: descriptors of
+  // matrices in shared memory have to be in uniform registers.
   __device__ explicit WgmmaProduct(int thread) : warp_(__shfl_sync(~0u, thread / 32, 0)) {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) {
 #pragma unroll
-      for (int x = 0; x < kCols / 2; ++x) sums[block][x] = 0;
+      for (int x = 0; x < kCols / 2; ++x) accumulators[block][x] = 0;
     }
   }
 
-  // The row and column of the thread block's tile where the warp's row `row`
-  // begins.
+  // The row and column of the thread block's tile where row `row` of the warp begins.
   __device__ int TileRow(int row) const {
     return warp_ / 4 * kGroupM + row / 16 * 64 + warp_ % 4 * 16 + row % 16;
   }
   __device__ static int TileCol() { return 0; }
 
-  // Sums over all of k, with `shared` the address of the stages. In the end
-  // nothing is under way, but other warps may be behind.
+  // Accumulates over all of k; `shared` is the address of the stages. No product is
+  // under way when it returns, but other warps may still be at work.
   __device__ void Run(OperandTiles<Variant>& operands, uint32_t shared, int64_t k) {
     const int tiles = static_cast<int>((k + kConfig.tile_k - 1) / kConfig.tile_k);
-    // Else the compiler asks for the address in every round of the loop.
+    // Without this the compiler computes the address in every iteration.
     asm volatile("" : "+r"(shared));
 #pragma unroll 1
     for (int stage = 0; stage < kConfig.stages - 1; ++stage) {
@@ -111,7 +114,7 @@ class WgmmaProduct {
       for (int tile = 0; tile < tiles; ++tile) {
         wait_for_stage();
         Multiply(stage);
-        // The stage before is free now, while this one is multiplied.
+        // The stage before is free now; this one is still being multiplied.
         __syncthreads();
         operands.StartNext(free_stage);
         next_stage();
@@ -131,10 +134,10 @@ class WgmmaProduct {
 
   __device__ void Pin() {
 #pragma unroll
-    for (int block = 0; block < kBlocksM; ++block) ptx::WgmmaPin(sums[block]);
+    for (int block = 0; block < kBlocksM; ++block) ptx::WgmmaPin(accumulators[block]);
   }
 
-  // Starts the products of a stage and waits for those before it.
+  // Starts the products of a stage and waits for those of the stage before.
   __device__ __forceinline__ void Multiply(uint32_t stage) {
     const uint64_t a = MatrixA(stage), b = MatrixB(stage);
     Pin();
@@ -145,7 +148,7 @@ class WgmmaProduct {
       for (int block = 0; block < kBlocksM; ++block) {
         const int offset_a = block * 64 * kTileA.span() + step * kStepBytes;
         ptx::Wgmma<kConfig.operand, kConfig.operand, !kConfig.trans_b()>(
-            sums[block], a + offset_a / 16, b + step * kAdvanceB / 16, true);
+            accumulators[block], a + offset_a / 16, b + step * kAdvanceB / 16, true);
       }
     }
     ptx::WgmmaCommit();
@@ -153,11 +156,12 @@ class WgmmaProduct {
     ptx::WgmmaWait<1>();
   }
 
-  // The products of a stage in parts, each added while the next is under way;
-  // the last is left under way, and `kAfterAnother` says that one is. (Two stages
-  // are multiplied so; were products under way from one round of a loop to the
-  // next, ptxas would serialise them all.) `start_copies` is called when the stage
-  // before is free.
+  // Multiplies a stage in parts; each part is added while the next is under way. The
+  // last part is left under way; `kAfterAnother` says that the stage before left one.
+  // Calls `start_copies` when the stage before is free.
+  //
+  // The loop takes two stages a round, because ptxas serialises all products if one is
+  // under way from one round to the next.
   template <bool kAfterAnother, class StartCopies>
   __device__ __forceinline__ void MultiplyInParts(uint32_t stage, std::bool_constant<kAfterAnother>,
                                                   const StartCopies& start_copies) {
@@ -200,12 +204,12 @@ class WgmmaProduct {
     ptx::WgmmaPin(parts_[kPart % 2]);
 #pragma unroll
     for (int x = 0; x < kPartN / 2; ++x) {
-      sums[kPart / kPartsN][kPart % kPartsN * (kPartN / 2) + x] += parts_[kPart % 2][x];
+      accumulators[kPart / kPartsN][kPart % kPartsN * (kPartN / 2) + x] += parts_[kPart % 2][x];
     }
   }
 
   const int warp_;
-  float parts_[2][kPartN / 2];  // of fp8; parts take turns
+  float parts_[2][kPartN / 2];  // of fp8, used in turns
 };
 
 }  // namespace gemm

@@ -8,7 +8,7 @@
 
 namespace gemm {
 
-// Sums in double precision, in blocks that stay in the L2 cache.
+// Accumulates in double precision, in blocks that stay in the L2 cache.
 absl::Status LaunchHostReference(const Launch& launch);
 size_t HostReferenceWorkspace(const Problem& problem);
 

@@ -56,8 +56,8 @@ void Gemm(const Problem& p, const Operands& o, double beta, float* d) {
               d, static_cast<blasint>(o.ldd));
 }
 
-// f32 and f64: OpenBLAS works on the operands as they lie, alpha and beta
-// included; bias and activation follow in D.
+// f32 and f64: OpenBLAS reads the stored operands and applies alpha and beta. Bias and
+// activation follow in D.
 template <DType kType>
 void MultiplyInPlace(const Problem& problem, const Operands& operands) {
   using Element = typename ElementTraits<kType>::Storage;
@@ -85,7 +85,7 @@ void MultiplyWidened(const Launch& launch) {
   const OperandView b = ViewB(problem, launch.operands);
   float* const a_block = static_cast<float*>(launch.workspace.data);
   float* const b_block = a_block + BlockElements(problem.m, problem.k);
-  float* const sums = b_block + BlockElements(problem.k, problem.n);
+  float* const accumulators = b_block + BlockElements(problem.k, problem.n);
   for (int64_t col = 0; col < problem.n; col += kBlock) {
     const int64_t cols = std::min(kBlock, problem.n - col);
     for (int64_t row = 0; row < problem.m; row += kBlock) {
@@ -97,11 +97,11 @@ void MultiplyWidened(const Launch& launch) {
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(rows),
                     static_cast<blasint>(cols), static_cast<blasint>(depth), 1.0f, a_block,
                     static_cast<blasint>(depth), b_block, static_cast<blasint>(cols),
-                    p == 0 ? 0.0f : 1.0f, sums, static_cast<blasint>(cols));
+                    p == 0 ? 0.0f : 1.0f, accumulators, static_cast<blasint>(cols));
       }
       VisitDType(problem.types.d, [&]<DType kD>() {
         for (int64_t i = 0; i < rows; ++i) {
-          FinishRow<kD>(problem, launch.operands, sums + i * cols, row + i, col, cols);
+          FinishRow<kD>(problem, launch.operands, accumulators + i * cols, row + i, col, cols);
         }
       });
     }

@@ -7,24 +7,24 @@
 namespace gemm {
 namespace {
 
-// A block of sums, and the panels of A and B that feed it, in doubles. Together
-// they take 288 KiB.
+// A block of accumulators, and the panels of A and B that are multiplied into it, all in
+// double. Together they take 288 KiB.
 constexpr int64_t kBlockM = 64;
 constexpr int64_t kBlockN = 128;
 constexpr int64_t kBlockK = 128;
 
 struct Scratch {
-  double sums[kBlockM][kBlockN];
+  double accumulators[kBlockM][kBlockN];
   double a[kBlockM][kBlockK];
   double b[kBlockK][kBlockN];
 };
 
-// sums += a * b for the block's first `rows` rows and `depth` steps of k. Steps
-// go four at a time, so that a row of sums is loaded once for four of them; the
-// panels hold zeros up to the next multiple of four.
+// accumulators += a * b, for the block's first `rows` rows and `depth` steps of k. It takes
+// four steps at a time, so that a row of accumulators is loaded once for four. The panels
+// hold zeros up to the next multiple of four.
 void MultiplyBlock(Scratch& s, int64_t rows, int64_t depth) {
   for (int64_t i = 0; i < rows; ++i) {
-    double* __restrict sums = s.sums[i];
+    double* __restrict accumulators = s.accumulators[i];
     for (int64_t p = 0; p < depth; p += 4) {
       const double a0 = s.a[i][p], a1 = s.a[i][p + 1], a2 = s.a[i][p + 2], a3 = s.a[i][p + 3];
       const double* __restrict b0 = s.b[p];
@@ -32,16 +32,16 @@ void MultiplyBlock(Scratch& s, int64_t rows, int64_t depth) {
       const double* __restrict b2 = s.b[p + 2];
       const double* __restrict b3 = s.b[p + 3];
       for (int64_t j = 0; j < kBlockN; ++j) {
-        sums[j] = (((sums[j] + a0 * b0[j]) + a1 * b1[j]) + a2 * b2[j]) + a3 * b3[j];
+        accumulators[j] = (((accumulators[j] + a0 * b0[j]) + a1 * b1[j]) + a2 * b2[j]) + a3 * b3[j];
       }
     }
   }
 }
 
-// Computes the sums of the block of D at (row, col).
-void SumBlock(const OperandView& a, const OperandView& b, int64_t k, int64_t row, int64_t rows,
-              int64_t col, int64_t cols, Scratch& s) {
-  std::fill_n(&s.sums[0][0], kBlockM * kBlockN, 0.0);
+// Computes the accumulators of the block of D at (row, col).
+void AccumulateBlock(const OperandView& a, const OperandView& b, int64_t k, int64_t row,
+                     int64_t rows, int64_t col, int64_t cols, Scratch& s) {
+  std::fill_n(&s.accumulators[0][0], kBlockM * kBlockN, 0.0);
   for (int64_t p = 0; p < k; p += kBlockK) {
     const int64_t depth = std::min(kBlockK, k - p);
     if (depth < kBlockK || cols < kBlockN) {
@@ -67,10 +67,10 @@ absl::Status LaunchHostReference(const Launch& launch) {
     const int64_t cols = std::min(kBlockN, problem.n - col);
     for (int64_t row = 0; row < problem.m; row += kBlockM) {
       const int64_t rows = std::min(kBlockM, problem.m - row);
-      SumBlock(a, b, problem.k, row, rows, col, cols, scratch);
+      AccumulateBlock(a, b, problem.k, row, rows, col, cols, scratch);
       VisitDType(problem.types.d, [&]<DType kD>() {
         for (int64_t i = 0; i < rows; ++i) {
-          FinishRow<kD>(problem, launch.operands, scratch.sums[i], row + i, col, cols);
+          FinishRow<kD>(problem, launch.operands, scratch.accumulators[i], row + i, col, cols);
         }
       });
     }

@@ -8,11 +8,11 @@ namespace gemm {
 
 absl::Status ApplyWithoutProductOnHost(const Problem& problem, const Operands& operands) {
   constexpr int64_t kRun = 256;
-  constexpr double kSums[kRun] = {};
+  constexpr double kAccumulators[kRun] = {};
   VisitDType(problem.types.d, [&]<DType kD>() {
     for (int64_t i = 0; i < problem.m; ++i) {
       for (int64_t j = 0; j < problem.n; j += kRun) {
-        FinishRow<kD>(problem, operands, kSums, i, j, std::min(kRun, problem.n - j));
+        FinishRow<kD>(problem, operands, kAccumulators, i, j, std::min(kRun, problem.n - j));
       }
     }
   });

@@ -1,4 +1,4 @@
-// What an mma.sync kernel is launched with.
+// The arguments of an mma.sync kernel.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace gemm::mma {
 
-// A stored f16 matrix. Either its rows run along k (A, and B stored n x k) or
-// its columns do (B stored k x n).
+// A stored f16 matrix. k is along its rows (A, and B stored n x k) or along its columns
+// (B stored k x n).
 struct StoredOperand {
   const std::byte* data;
   int64_t pitch;  // bytes
 };
 
-// Block x takes the tiles x, x + grid, x + 2 grid and so on.
+// Block x computes tiles x, x + grid, x + 2 grid and so on.
 struct Arguments {
   StoredOperand a;  // m x k
   StoredOperand b;  // k x n, or n x k
@@ -32,7 +32,7 @@ struct Arguments {
   }
 };
 
-// Where a tile of D begins.
+// The first element of a tile of D.
 struct TileOrigin {
   int64_t i;
   int64_t j;

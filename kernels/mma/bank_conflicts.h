@@ -1,12 +1,12 @@
-// Counts of the bank conflicts that a panel's accesses have.
+// Counts the bank conflicts of a panel's accesses.
 #pragma once
 
 #include "kernels/mma/shared_panel.h"
 
 namespace gemm::mma {
 
-// Shared memory serves eight units of 16 bytes at a time if each has its own
-// place in the line of banks, else in as many passes as share one place.
+// The passes beyond the first that eight units of 16 bytes take. Units in the same place
+// of a 128-byte line conflict: each needs a pass of its own.
 constexpr int ExtraPasses(const int (&offsets)[kLineUnits]) {
   int at_place[kLineUnits] = {};
   int passes = 0;

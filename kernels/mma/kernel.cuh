@@ -1,5 +1,5 @@
-// The mma.sync kernel: a thread block makes tiles of D, each slice by slice of k,
-// through stages in shared memory.
+// The mma.sync kernel: a thread block computes tiles of D, each k-tile by k-tile,
+// through pipeline stages in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gemm::mma {
 
-// The address of the stages.
+// The shared address of the stages.
 template <class Variant>
 __device__ __forceinline__ uint32_t SharedStages() {
   constexpr Config kConfig = Variant::kConfig;
@@ -25,7 +25,7 @@ __device__ __forceinline__ uint32_t SharedStages() {
   }
 }
 
-// A thread's lane, and its warp's place in the block.
+// A thread's lane, and the position of its warp in the block.
 template <class Variant>
 struct WarpPlace {
   int m;

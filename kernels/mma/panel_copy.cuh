@@ -1,4 +1,4 @@
-// Copies of an operand's slices from global into shared memory.
+// Copies of an operand's k-tiles from global into shared memory.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace gemm::mma {
 
-// A thread's share of the copies of one operand. Rows and units beside the
-// matrix along m or n are left out: what lies in their place only touches
-// elements of D that are not stored. What lies beyond k is replaced by zeros.
+// A thread's share of the copies of one operand. Rows and units outside the matrix
+// along m or n are not copied: they affect only elements of D that are not stored.
+// Elements beyond k become zeros.
 //
 // `Shape` has constexpr SharedPanel kPanel, bool kRowsAreK (panel rows count k),
 // int kThreads and bool kAsync (cp.async, or through registers).
@@ -20,23 +20,24 @@ class PanelCopy {
  public:
   static constexpr SharedPanel kPanel = Shape::kPanel;
   static constexpr int kUnits = kPanel.rows * kPanel.units;
-  // Copies of a thread; with fewer units than threads some have none.
+  // Copies of a thread. Where there are fewer units than threads some threads copy
+  // nothing.
   static constexpr int kCopies = (kUnits + Shape::kThreads - 1) / Shape::kThreads;
   static_assert(kUnits % Shape::kThreads == 0 || kCopies == 1);
-  static constexpr int kSliceK = Shape::kRowsAreK ? kPanel.rows : kPanel.units * kUnitElements;
-  // A thread's copies lie in the same unit of rows this far apart.
+  static constexpr int kTileK = Shape::kRowsAreK ? kPanel.rows : kPanel.units * kUnitElements;
+  // A thread copies the same unit of rows that are this far apart.
   static constexpr int kRowStep = Shape::kThreads / kPanel.units;
   static_assert(Shape::kThreads % kPanel.units == 0 && (kCopies == 1 || kRowStep % 16 == 0));
 
   __device__ explicit PanelCopy(const StoredOperand& operand)
-      : slice_bytes_(kSliceK * (Shape::kRowsAreK ? operand.pitch : kElementBytes)) {
+      : k_tile_bytes_(kTileK * (Shape::kRowsAreK ? operand.pitch : kElementBytes)) {
     constexpr SharedPanel kLayout = kPanel;
     place_ = CopiedUnit(kLayout, static_cast<int>(threadIdx.x));
     shared_ = static_cast<uint32_t>(kLayout.Offset(place_.row, place_.unit));
   }
 
-  // To the first slice of the panel whose rows, or columns, other than k start
-  // at `first`; there are `count` of them in the matrix.
+  // Moves to the first k-tile of the panel that starts at `first` along m or n, where the
+  // matrix has `count`.
   __device__ void MoveTo(const StoredOperand& operand, int64_t first, int64_t count) {
     constexpr SharedPanel kLayout = kPanel;
     const std::byte* const panel =
@@ -50,7 +51,7 @@ class PanelCopy {
     }
   }
 
-  // Copies the next slice, which lies within k as a whole.
+  // Copies the next k-tile, which is a whole one.
   __device__ void Copy(uint32_t panel) {
 #pragma unroll
     for (int c = 0; c < kCopies; ++c) {
@@ -61,13 +62,13 @@ class PanelCopy {
           StoreUnit(c, panel, *reinterpret_cast<const uint4*>(source_[c]));
         }
       }
-      source_[c] += slice_bytes_;
+      source_[c] += k_tile_bytes_;
     }
   }
 
-  // Copies the slice `slices` slices on, of which only the first k_left of k are
+  // Copies the k-tile that is `k_tiles` k-tiles on. Only its first k_left of k are
   // there.
-  __device__ void CopyTail(uint32_t panel, int64_t slices, int k_left) const {
+  __device__ void CopyTail(uint32_t panel, int64_t k_tiles, int k_left) const {
 #pragma unroll
     for (int c = 0; c < kCopies; ++c) {
       if (!inside_[c]) continue;
@@ -76,8 +77,8 @@ class PanelCopy {
       const int valid =
           max(0, min(kUnitElements,
                      Shape::kRowsAreK ? (first_k < k_left) * kUnitElements : k_left - first_k));
-      // A unit that is not there may lie outside the memory.
-      const std::byte* const source = valid > 0 ? source_[c] + slices * slice_bytes_ : source_[0];
+      // A unit beyond k may lie outside the memory.
+      const std::byte* const source = valid > 0 ? source_[c] + k_tiles * k_tile_bytes_ : source_[0];
       if constexpr (Shape::kAsync) {
         ptx::CpAsync(Shared(c, panel), source, valid * static_cast<int>(kElementBytes));
       } else {
@@ -111,7 +112,7 @@ class PanelCopy {
     return unit;
   }
 
-  int64_t slice_bytes_;
+  int64_t k_tile_bytes_;
   PanelUnit place_;
   uint32_t shared_;
   const std::byte* source_[kCopies];  // read where it is inside alone

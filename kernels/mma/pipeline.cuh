@@ -1,7 +1,7 @@
-// How copies, reads of fragments and products of a block follow each other.
+// The order of a block's copies, reads of fragments and products.
 #pragma once
 
-#include "kernels/mma/slice_stream.cuh"
+#include "kernels/mma/k_tile_stream.cuh"
 #include "kernels/mma/warp_product.cuh"
 
 namespace gemm::mma {
@@ -31,9 +31,9 @@ struct Fragments {
   }
 };
 
-// The x-th pair of columns that a row of mma tiles multiplies, and whether from
-// right to left. With `alternate` rows run to the right and to the left in turn,
-// also from step to step: neighbours share a fragment.
+// The x-th pair of columns that a row of mma tiles multiplies, and whether the row runs
+// from right to left. With `alternate` rows change direction from one to the next, also
+// from step to step, so that successive products share a fragment.
 struct PairOrder {
   int pair;
   bool leftward;
@@ -54,7 +54,7 @@ __device__ void MultiplyRow(WarpProduct<Variant>& product, const Fragments<Varia
   }
 }
 
-// All steps of a stage, each read just before it is multiplied.
+// Multiplies a stage. Each step's fragments are read just before.
 template <class Variant>
 __device__ void MultiplyStage(WarpProduct<Variant>& product, uint32_t stage) {
 #pragma unroll
@@ -68,16 +68,16 @@ __device__ void MultiplyStage(WarpProduct<Variant>& product, uint32_t stage) {
   }
 }
 
-// One stage, filled and read in turn by all threads.
+// One stage. All threads fill it, then all read it.
 template <class Variant>
 class InTurn {
  public:
   __device__ InTurn(const Arguments& args, uint32_t shared) : stream_(args), stage_(shared) {}
 
-  // Adds the product of the block's next tile to the sums.
+  // Adds the product of the block's next tile to the accumulators.
   __device__ void MultiplyTile(WarpProduct<Variant>& product) {
-    for (int slice = 0; slice < stream_.count(); ++slice) {
-      if (slice == 0) {
+    for (int k_tile = 0; k_tile < stream_.count(); ++k_tile) {
+      if (k_tile == 0) {
         stream_.CopyFirst(stage_);
       } else {
         stream_.CopyNext(stage_);
@@ -89,12 +89,12 @@ class InTurn {
   }
 
  private:
-  SliceStream<Variant> stream_;
+  KTileStream<Variant> stream_;
   uint32_t stage_;
 };
 
-// A ring of stages. While one is read the others are filled, one slice a group
-// of cp.async; groups without copies follow the last slice.
+// A ring of stages: one is read while the others are filled. Each k-tile is one group
+// of cp.async. After the last k-tile the groups are empty.
 template <class Variant>
 class Ring {
   static constexpr Config kConfig = Variant::kConfig;
@@ -102,7 +102,7 @@ class Ring {
   static constexpr uint32_t kRingBytes = kConfig.shared_bytes();
 
  public:
-  // Starts to fill all stages but one.
+  // Starts to fill all stages but the last.
   __device__ Ring(const Arguments& args, uint32_t shared)
       : stream_(args), begin_(shared), read_(shared), free_(shared + kRingBytes - kStageBytes) {
 #pragma unroll
@@ -117,45 +117,45 @@ class Ring {
     }
   }
 
-  __device__ int slices_of_tile() const { return stream_.count(); }
+  __device__ int k_tiles() const { return stream_.count(); }
 
   // The stage that is read.
   __device__ uint32_t stage() const { return read_; }
 
-  // Waits until the stage that is read is there, everyone's copies of it. After
-  // that the stage read before it is free.
+  // Waits until all threads' copies to the stage that is read have arrived. After that
+  // the stage read before it is free.
   __device__ void Wait() const {
     ptx::CpAsyncWait<kConfig.stages - 2>();
     __syncthreads();
   }
 
-  // Starts to fill the free stage; once between two waits.
+  // Starts to fill the free stage. Called once between two waits.
   __device__ void Fill() {
     stream_.CopyNext(free_);
     ptx::CpAsyncCommit();
   }
 
-  // Goes on to the next stage, for which Wait() is due.
+  // Moves on to the next stage. Wait() must follow before it is read.
   __device__ void Advance() {
     free_ = read_;
     read_ = read_ + kStageBytes == begin_ + kRingBytes ? begin_ : read_ + kStageBytes;
   }
 
  private:
-  SliceStream<Variant> stream_;
+  KTileStream<Variant> stream_;
   uint32_t begin_;
   uint32_t read_;
   uint32_t free_;
 };
 
-// The pipeline that reads fragments just before they are multiplied.
+// The pipeline that reads fragments just before it multiplies them.
 template <class Variant>
 class Pipelined {
  public:
   __device__ Pipelined(const Arguments& args, uint32_t shared) : ring_(args, shared) {}
 
   __device__ void MultiplyTile(WarpProduct<Variant>& product) {
-    for (int slice = 0; slice < ring_.slices_of_tile(); ++slice) {
+    for (int k_tile = 0; k_tile < ring_.k_tiles(); ++k_tile) {
       ring_.Wait();
       ring_.Fill();
       MultiplyStage(product, ring_.stage());
@@ -167,13 +167,13 @@ class Pipelined {
   Ring<Variant> ring_;
 };
 
-// The pipeline that reads fragments one step ahead. The first fragments of a
-// stage are read during the last step of the stage before, and that is where
-// the ring advances, after the products of one row, which go on meanwhile.
+// The pipeline that reads fragments one step ahead. It reads the first fragments of a
+// stage during the last step of the stage before. The ring advances there, behind the
+// products of one row, which run meanwhile.
 //
-// With rotating buffers a fragment takes the registers of the one it follows,
-// right after that one's last use. Rows alternate in direction then, so that the
-// pair of columns that is free first is needed first.
+// With rotating buffers a fragment is read into the registers of its predecessor, right
+// after that one's last use. Rows then alternate in direction, so that the pair of
+// columns that is free first is needed first.
 template <class Variant>
 class PipelinedAhead {
   static constexpr Config kConfig = Variant::kConfig;
@@ -192,10 +192,10 @@ class PipelinedAhead {
   __device__ void MultiplyTile(WarpProduct<Variant>& product) {
     Fragments<Variant> sets[kSets];
     sets[0].Read(product, ring_.stage(), 0);
-    for (int slice = 0; slice < ring_.slices_of_tile(); ++slice) {
+    for (int k_tile = 0; k_tile < ring_.k_tiles(); ++k_tile) {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
-        // What is read past the last slice is read again for the next tile.
+        // Fragments read past the last k-tile are read again for the next tile.
         MultiplyStep(product, sets[step % kSets], sets[(step + 1) % kSets], step);
       }
     }
@@ -222,7 +222,7 @@ class PipelinedAhead {
     }
   }
 
-  // Each pair of columns is replaced after its last use.
+  // Replaces each pair of columns after its last use.
   __device__ void MultiplyLastRow(WarpProduct<Variant>& product, Fragments<Variant>& now,
                                   int step) {
 #pragma unroll

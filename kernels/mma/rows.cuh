@@ -1,4 +1,4 @@
-// From a table of mma.sync variants to rows of the catalogue.
+// Makes rows of the catalogue from a table of mma.sync variants.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,18 @@
 #include "kernels/core/tile_bands.h"
 #include "kernels/core/tile_grid.h"
 #include "kernels/mma/kernel.cuh"
-#include "kernels/transpose/staged.h"
+#include "kernels/mma/name.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm::mma {
 
-struct Row {
-  absl::string_view name;
-  absl::string_view summary;
-  Config config;
-};
-
-// A row as a type: nvcc cannot name kernels by records of a namespace. `Table`
-// has a constexpr Row kRows[].
+// A variant as a type: nvcc cannot name kernels by records of a namespace. `Table`
+// has a constexpr Config kConfigs[].
 template <class Table, size_t kIndex>
 struct TableVariant {
-  static constexpr Config kConfig = Table::kRows[kIndex].config;
+  static constexpr Config kConfig = Table::kConfigs[kIndex];
+  static constexpr NameText kName = MmaName(kConfig);
+  static constexpr SummaryText kSummary = MmaSummary(kConfig);
 };
 
 template <DType kAccumulate>
@@ -38,11 +35,11 @@ absl::Status LaunchMma(const Launch& launch) {
   constexpr int kDynamicBytes = kConfig.dynamic_shared ? kConfig.shared_bytes() : 0;
   const absl::Status allowed = AllowSharedMemory<MmaKernel<Variant>>(kDynamicBytes);
   if (!allowed.ok()) return allowed;
-  const absl::StatusOr<Staged> staged =
-      StageOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
+  const absl::StatusOr<TransposedProduct> transposed =
+      TransposeOperands(launch, {.trans_a = false, .trans_b = kConfig.trans_b});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
   const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m(), kConfig.tile_n());
   if (!grid.ok()) return grid.status();
   constexpr int64_t kElementBytes = SizeOf(DType::kF16);
@@ -54,8 +51,8 @@ absl::Status LaunchMma(const Launch& launch) {
     blocks = std::min(blocks, static_cast<unsigned>(*resident));
   }
   const Arguments arguments{
-      .a = {static_cast<const std::byte*>(o.a), o.lda * kElementBytes},
-      .b = {static_cast<const std::byte*>(o.b), o.ldb * kElementBytes},
+      .a = {.data = static_cast<const std::byte*>(o.a), .pitch = o.lda * kElementBytes},
+      .b = {.data = static_cast<const std::byte*>(o.b), .pitch = o.ldb * kElementBytes},
       .epilogue = MakeEpilogue<DType::kF16>(p, o),
       .m = p.m,
       .n = p.n,
@@ -70,25 +67,25 @@ absl::Status LaunchMma(const Launch& launch) {
 
 template <class Table>
 constexpr auto MakeTableRows() {
-  return MakeRows<std::size(Table::kRows)>([](auto index) {
-    constexpr const Row& kRow = Table::kRows[index];
-    constexpr Config kConfig = kRow.config;
+  return MakeRows<std::size(Table::kConfigs)>([](auto index) {
+    using Variant = TableVariant<Table, index>;
+    constexpr Config kConfig = Variant::kConfig;
     return Kernel{
-        .name = kRow.name,
+        .name = Variant::kName.view(),
         .family = "mma",
-        .summary = kRow.summary,
+        .summary = Variant::kSummary.view(),
         .capability = {.min = 80},
         .types = kTypes<kConfig.accumulate>,
         .tile_m = kConfig.tile_m(),
         .tile_n = kConfig.tile_n(),
-        .tile_k = kConfig.slice_k,
+        .tile_k = kConfig.tile_k,
         .stages = kConfig.stages,
         .threads = kConfig.threads(),
         .shared_memory_bytes = kConfig.shared_bytes(),
         .params = kBandParams,
         .auto_rank = 40,
-        .workspace_bytes = StagedBytesFor<false, kConfig.trans_b>,
-        .launch = LaunchMma<TableVariant<Table, index>>,
+        .workspace_bytes = TransposeScratchBytesFor<false, kConfig.trans_b>,
+        .launch = LaunchMma<Variant>,
     };
   });
 }

@@ -1,4 +1,4 @@
-// From a warp's sums to D.
+// Stores a warp's accumulators to D.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -20,28 +20,28 @@ __device__ __forceinline__ void TransposeInQuad(Value (&v)[4], int lane) {
 #pragma unroll
     for (int x = 0; x < 4; ++x) {
       if (x & bit) continue;
-      // Of two entries each lane keeps the one it already has in place.
+      // Each lane keeps the one of two entries that is in place.
       const Value got = __shfl_xor_sync(0xffffffffu, upper ? v[x] : v[x | bit], bit);
       (upper ? v[x] : v[x | bit]) = got;
     }
   }
 }
 
-// The two sums of a lane in row `half` * 8 + lane / 4 of an mma tile, as they
-// lie in registers and as floats.
-__device__ __forceinline__ uint32_t PairOf(const uint32_t (&sums)[2], int half) {
-  return sums[half];
+// The two accumulators of a lane in row `half` * 8 + lane / 4 of an mma tile: as in
+// registers, and widened to floats.
+__device__ __forceinline__ uint32_t PairOf(const uint32_t (&accumulators)[2], int half) {
+  return accumulators[half];
 }
-__device__ __forceinline__ float2 PairOf(const float (&sums)[4], int half) {
-  return {sums[2 * half], sums[2 * half + 1]};
+__device__ __forceinline__ float2 PairOf(const float (&accumulators)[4], int half) {
+  return {accumulators[2 * half], accumulators[2 * half + 1]};
 }
 __device__ __forceinline__ float2 Widen(uint32_t pair) {
   return __half22float2(*reinterpret_cast<const __half2*>(&pair));
 }
 __device__ __forceinline__ float2 Widen(const float2& pair) { return pair; }
 
-// A lane's part of the warp's tile of D: kRows rows 8 apart, from (i, j) on, in
-// each of which it has a pair in each mma tile.
+// A lane's part of the warp's tile of D: kRows rows, 8 apart, from (i, j) on. In each
+// row it has a pair in each mma tile.
 template <class Variant>
 struct LaneTile {
   static constexpr Config kConfig = Variant::kConfig;
@@ -57,27 +57,29 @@ struct LaneTile {
   int64_t j;
   int lane;
 
-  // All of the warp's tile lies in D, and nothing but alpha follows the sums.
+  // For a tile that lies in D as a whole and an epilogue that is alpha alone.
   __device__ void StoreScaled() const {
     const float alpha = epilogue.alpha;
     if constexpr (std::is_same_v<Pair, uint32_t>) {
-      if (alpha == 1) return StorePairs([](uint32_t sums) { return sums; });
+      if (alpha == 1) return StorePairs([](uint32_t accumulators) { return accumulators; });
     }
     StorePairs([alpha](const Pair& pair) {
-      const float2 sums = Widen(pair);
-      const __half2 scaled = __floats2half2_rn(alpha * sums.x, alpha * sums.y);
+      const float2 accumulators = Widen(pair);
+      const __half2 scaled = __floats2half2_rn(alpha * accumulators.x, alpha * accumulators.y);
       return *reinterpret_cast<const uint32_t*>(&scaled);
     });
   }
 
-  // The general case. The loops are not unrolled, for the code of an epilogue is
-  // long: instead the sums move up to where the loop's body reads them.
+  // The general case. The loops are not unrolled, since an epilogue is many instructions.
+  // Instead the accumulators move to the registers that the loop's body reads.
   __device__ void StoreGeneral(int64_t m, int64_t n) const {
     Pair rows[kRows][kColumns];
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
 #pragma unroll
-      for (int x = 0; x < kColumns; ++x) rows[row][x] = PairOf(product.sums[row / 2][x], row % 2);
+      for (int x = 0; x < kColumns; ++x) {
+        rows[row][x] = PairOf(product.accumulators[row / 2][x], row % 2);
+      }
     }
 #pragma unroll 1
     for (int row = 0; row < kRows; ++row) {
@@ -99,7 +101,7 @@ struct LaneTile {
       uint32_t pairs[kColumns];
 #pragma unroll
       for (int x = 0; x < kColumns; ++x) {
-        pairs[x] = rounded(PairOf(product.sums[row / 2][x], row % 2));
+        pairs[x] = rounded(PairOf(product.accumulators[row / 2][x], row % 2));
       }
       if constexpr (kCollective) {
         TransposeInQuad(pairs, lane);
@@ -141,8 +143,8 @@ struct LaneTile {
   }
 };
 
-// Writes the elements of a warp's tile that lie in the m x n of D; the tile
-// begins at (first_i, first_j), and `inside` says that the block's tile lies in D.
+// Writes the elements of a warp's tile that lie in the m x n of D. The tile begins at
+// (first_i, first_j). `inside`: the block's tile lies in D as a whole.
 template <class Variant>
 __device__ void StoreWarpTile(const WarpProduct<Variant>& product,
                               const Epilogue<DType::kF16>& epilogue, int64_t first_i,

@@ -1,5 +1,5 @@
-// The variants of the mma.sync family by what their names say; Tn() and F32() of
-// each are variants too.
+// The variants of the mma.sync family, called as in their names. Tn() and F32() of each
+// are variants too.
 #pragma once
 
 #include "kernels/mma/config.h"
@@ -20,7 +20,7 @@ constexpr Config StagesDsmemXor(int stages) {
 }
 
 constexpr Config X2Dsmem(int stages) {
-  return {.slice_k = 32,
+  return {.tile_k = 32,
           .stages = stages,
           .dynamic_shared = true,
           .buffers = FragmentBuffers::kDouble,
@@ -30,7 +30,7 @@ constexpr Config X2Dsmem(int stages) {
 }
 
 constexpr Config X2DsmemReduced(int stages) {
-  return {.slice_k = 32,
+  return {.tile_k = 32,
           .stages = stages,
           .dynamic_shared = true,
           .buffers = FragmentBuffers::kRotating,
@@ -39,10 +39,10 @@ constexpr Config X2DsmemReduced(int stages) {
           .blocks_per_sm = 3};
 }
 
-// Three blocks a multiprocessor hide the latency of loads that few stages leave.
-// With four stages two do as well, and then it pays that they stay for all tiles.
+// Three blocks an SM hide the latency of copies that few stages leave. With four stages
+// two blocks suffice, and persistent blocks pay.
 constexpr Config X2DsmemXor(int stages) {
-  return {.slice_k = 32,
+  return {.tile_k = 32,
           .stages = stages,
           .layout = PanelLayout::kXor,
           .dynamic_shared = true,

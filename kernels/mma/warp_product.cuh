@@ -1,4 +1,4 @@
-// A warp's part of the product of two panels in shared memory.
+// A warp's part of the product of two panels in shared memory, with its accumulators.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gemm::mma {
 
-// Where a lane reads the blocks of 16 rows by 2 units of its warp from a panel.
+// The addresses at which a lane reads its warp's blocks, of 16 rows by 2 units each.
 template <int kUnitBlocks>
 struct BlockReader {
   uint32_t offsets[kUnitBlocks];  // of the blocks in the first 16 rows
@@ -35,13 +35,13 @@ struct BlockReader {
 template <class Variant>
 class WarpProduct {
   static constexpr Config kConfig = Variant::kConfig;
-  // mma tiles along n come in pairs, one ldmatrix each; a single one takes half.
+  // mma tiles along n come in pairs, one ldmatrix for each pair.
   static constexpr bool kSingleTile = kConfig.tiles_n == 1;
   static_assert(kSingleTile ? !kConfig.trans_b && kConfig.warps_n == 1 : kConfig.tiles_n % 2 == 0);
 
  public:
   static constexpr int kPairs = kSingleTile ? 1 : kConfig.tiles_n / 2;
-  using Sums =
+  using AccumulatorFragment =
       std::conditional_t<kConfig.accumulate == DType::kF32, float[4], uint32_t[2]>;  // of a tile
   using BlockA = uint32_t[4];
   using BlockB = uint32_t[kSingleTile ? 2 : 4];
@@ -52,7 +52,7 @@ class WarpProduct {
            kConfig.trans_b ? warp_n * kConfig.warp_n() : 0,
            kConfig.trans_b ? 0 : warp_n * kConfig.warp_n() / kUnitElements) {}
 
-  // The fragment of mma row `tile` and of columns 2 pair and 2 pair + 1 at a
+  // Read the fragment of mma row `tile`, or of mma columns 2 pair and 2 pair + 1, for a
   // step over k of the stage that begins at `stage`.
   __device__ void ReadA(BlockA& block, uint32_t stage, int step, int tile) const {
     ptx::LdMatrixX4(block, a_.Address(stage, tile, step));
@@ -68,13 +68,13 @@ class WarpProduct {
     }
   }
 
-  // One step of the two mma tiles of a pair in mma row `tile`.
+  // Multiplies one step of the two mma tiles of a pair in mma row `tile`.
   __device__ void Multiply(int tile, int pair, bool leftward, const BlockA& a, const BlockB& b) {
     constexpr int kTiles = kSingleTile ? 1 : 2;
 #pragma unroll
     for (int x = 0; x < kTiles; ++x) {
       const int side = leftward ? kTiles - 1 - x : x;
-      ptx::MmaM16N8K16(sums[tile][2 * pair + side], a, b[2 * side], b[2 * side + 1]);
+      ptx::MmaM16N8K16(accumulators[tile][2 * pair + side], a, b[2 * side], b[2 * side + 1]);
     }
   }
 
@@ -83,12 +83,12 @@ class WarpProduct {
     for (int tile = 0; tile < kConfig.tiles_m; ++tile) {
 #pragma unroll
       for (int column = 0; column < kConfig.tiles_n; ++column) {
-        for (auto& sum : sums[tile][column]) sum = 0;
+        for (auto& x : accumulators[tile][column]) x = 0;
       }
     }
   }
 
-  Sums sums[kConfig.tiles_m][kConfig.tiles_n];
+  AccumulatorFragment accumulators[kConfig.tiles_m][kConfig.tiles_n];
 
  private:
   BlockReader<kConfig.steps()> a_;

@@ -8,8 +8,8 @@
 
 namespace gemm {
 
-// How one element type lies in device memory, is widened to `Scalar`, which is
-// what epilogues compute in, and is rounded back to nearest even.
+// An element type in device memory; how it is widened to `Scalar`, in which epilogues
+// compute; and how it is rounded back, to nearest even.
 template <DType kType>
 struct DeviceElement;
 

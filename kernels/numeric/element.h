@@ -11,8 +11,8 @@
 
 namespace gemm {
 
-// How one element type lies in memory, is read as a float or double (`Wide`,
-// which holds every value of the type), and is rounded back from one.
+// An element type in memory; how it is read as a float or double (`Wide`, which holds
+// every value of the type); and how it is rounded back from one.
 template <DType kType>
 struct ElementTraits;
 

@@ -1,5 +1,5 @@
-// cp.async: copies from global to shared memory that bypass the registers
-// (PTX ISA 7.0, sm_80 and up).
+// cp.async: asynchronous copies from global to shared memory, without registers (PTX ISA
+// 7.0, sm_80 and up).
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ __device__ __forceinline__ uint32_t SharedAddress(const void* shared) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// Copies `valid_bytes` (0 to kBytes) and fills the rest of the kBytes in shared
-// memory with zeros. Both addresses are multiples of kBytes, `global` one that
-// may be read even where valid_bytes is 0. 16 bytes go past the L1.
+// Copies `valid_bytes` (0 to kBytes) and fills the rest of the kBytes in shared memory
+// with zeros. Both addresses are multiples of kBytes. `global` must be readable even where
+// valid_bytes is 0. Copies of 16 bytes bypass the L1.
 template <int kBytes = 16>
 __device__ __forceinline__ void CpAsync(uint32_t shared, const void* global, int valid_bytes) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);
@@ -33,8 +33,8 @@ __device__ __forceinline__ void CpAsyncCommit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until at most kPending groups of this thread are under way. Other
-// threads' copies are seen after a barrier.
+// Waits until at most kPending groups of this thread are under way. Other threads' copies
+// are visible after a barrier.
 template <int kPending>
 __device__ __forceinline__ void CpAsyncWait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");

@@ -1,5 +1,5 @@
-// blockIdx.x and threadIdx.x read anew (PTX ISA 1.0): what follows from them is
-// computed where it is used, and takes no register in the loops before that.
+// Reads blockIdx.x and threadIdx.x again (PTX ISA 1.0). Values that follow from them are
+// then computed where they are used, and take no register in the loops before.
 #pragma once
 
 namespace gemm::ptx {

@@ -24,7 +24,7 @@ __device__ __forceinline__ void LdMatrixX4Trans(uint32_t (&fragment)[4], uint32_
                : "memory");
 }
 
-// Two transposed matrices; the addresses of lanes 16 to 31 are not looked at.
+// Two transposed matrices. The addresses of lanes 16 to 31 are ignored.
 __device__ __forceinline__ void LdMatrixX2Trans(uint32_t (&fragment)[2], uint32_t shared) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                : "=r"(fragment[0]), "=r"(fragment[1])

@@ -1,5 +1,5 @@
-// mma.sync m16n8k32 over fp8, sums in f32 (PTX ISA 8.4, sm_89 and up). The bytes
-// of the fragments lie as those of f16 with half as many elements; see mma.cuh.
+// mma.sync m16n8k32 over fp8, accumulators in f32 (PTX ISA 8.4, sm_89 and up). The
+// fragments have, byte by byte, the layout of those of f16; see mma.cuh.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace gemm::ptx {
 #define GEMM_MMA_FP8(types)                                                           \
   asm volatile("mma.sync.aligned.m16n8k32.row.col.f32." types                         \
                ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])           \
+               : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])               \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
 
 // Does nothing where the architecture has none; such a device is refused before
 // the launch.
 template <DType kA, DType kB>
-__device__ __forceinline__ void MmaFp8M16N8K32([[maybe_unused]] float (&sums)[4],
+__device__ __forceinline__ void MmaFp8M16N8K32([[maybe_unused]] float (&acc)[4],
                                                [[maybe_unused]] const uint32_t (&a)[4],
                                                [[maybe_unused]] uint32_t b0,
                                                [[maybe_unused]] uint32_t b1) {

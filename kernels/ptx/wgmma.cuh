@@ -1,20 +1,21 @@
-// wgmma: products of tiles in shared memory by a warpgroup, sums in registers
-// (PTX ISA 8.0, sm_90a alone).
+// wgmma: a warpgroup multiplies tiles in shared memory, with the accumulators in
+// registers (PTX ISA 8.0, sm_90a alone).
 //
-// A warpgroup is four warps, of which the first one's index is a multiple of
-// four. It holds 64 x kN sums: with g = lane / 4 and t = 2 (lane % 4), warp w's
-// lane has in sums[4 j .. 4 j + 3]
+// A warpgroup is four warps; the first one's index is a multiple of four. It holds
+// 64 x kN accumulators: with g = lane / 4 and t = 2 (lane % 4), a lane of warp w has
+// in acc[4 j .. 4 j + 3]
 //   (16 w + g, 8 j + t), the one right of it, and the same two 8 rows below.
 //
-// The order of a product: shared memory is written by cp.async, each writer waits
-// for its copies, a barrier; WgmmaFence where the sums were touched otherwise;
-// Wgmma some times; WgmmaCommit. Until WgmmaWait says that the group is over,
-// neither the sums nor the tiles may be touched.
+// The order of a product:
+// 1. Threads write the tiles by cp.async. Each waits for its own copies. A barrier.
+// 2. WgmmaFence, where other instructions have used the accumulators.
+// 3. Wgmma some times, then WgmmaCommit.
+// 4. WgmmaWait for that group. Before it returns nothing may touch the accumulators
+//    or the tiles.
 //
-// After writes through the generic proxy the PTX ISA asks for a proxy fence, too.
-// CUTLASS (sm90_mma_multistage_gmma_ss_warpspecialized.hpp) and Triton's compiler
-// leave it out behind cp.async, and so do we: it cost up to 15%. Writes by other
-// means would need it.
+// The PTX ISA asks for a proxy fence after writes through the generic proxy. CUTLASS
+// (sm90_mma_multistage_gmma_ss_warpspecialized.hpp) and Triton's compiler have none
+// behind cp.async, and neither have we: it cost up to 15%. Other writes need it.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +31,13 @@
 
 namespace gemm::ptx {
 
-// How a matrix lies in shared memory, for one step over k, 32 bytes of each
-// row: cut into panels whose rows are `span` bytes wide (32, 64 or 128), in
-// which the number of each 16-byte chunk in its row is XORed with that of the
-// 128-byte line it lies in. A panel starts on a multiple of 8 spans.
+// The layout of a matrix in shared memory, for one step over k: 32 bytes of each row. The
+// matrix is cut into panels whose rows are `span` bytes wide (32, 64 or 128). In a panel
+// the index of a 16-byte chunk in its row is XORed with the index of its 128-byte line. A
+// panel starts on a multiple of 8 spans.
 //
 // K-major: rows run along k. `group_stride` bytes lie between groups of 8 rows;
-//   only a part of one panel is looked at.
+//   one product reads a part of one panel.
 // MN-major (16-bit types): rows run along m or n. `group_stride` lies between
 //   groups of 8 rows, `panel_stride` between panels.
 // The bits are those of CUTLASS's cute/arch/mma_sm90_desc.hpp.
@@ -59,7 +60,7 @@ __device__ __forceinline__ uint64_t WgmmaMatrix(uint64_t layout_bits, uint32_t s
 
 #if GEMM_HAS_WGMMA
 
-// Orders uses of the sums by this warpgroup's threads before the next Wgmma.
+// Orders uses of the accumulators by this warpgroup's threads before the next Wgmma.
 __device__ __forceinline__ void WgmmaFence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -75,12 +76,12 @@ __device__ __forceinline__ void WgmmaWait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// Keeps the compiler from moving uses of the sums over this point: it does not
-// see that products under way write them.
+// Keeps the compiler from moving uses of the accumulators over this point. The compiler
+// does not see that products under way write them.
 template <int kCount>
-__device__ __forceinline__ void WgmmaPin(float (&sums)[kCount]) {
+__device__ __forceinline__ void WgmmaPin(float (&acc)[kCount]) {
 #pragma unroll
-  for (int x = 0; x < kCount; ++x) asm volatile("" : "+f"(sums[x])::"memory");
+  for (int x = 0; x < kCount; ++x) asm volatile("" : "+f"(acc[x])::"memory");
 }
 
 // The names of the first registers of an asm statement.
@@ -98,20 +99,22 @@ __device__ __forceinline__ void WgmmaPin(float (&sums)[kCount]) {
   "%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,"  \
   "%125,%126,%127"
 // And what they hold.
-#define GEMM_SUMS_4(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
-#define GEMM_SUMS_16(i) GEMM_SUMS_4(i), GEMM_SUMS_4(i + 4), GEMM_SUMS_4(i + 8), GEMM_SUMS_4(i + 12)
-#define GEMM_SUMS_32(i) GEMM_SUMS_16(i), GEMM_SUMS_16(i + 16)
-#define GEMM_SUMS_64(i) GEMM_SUMS_32(i), GEMM_SUMS_32(i + 32)
-#define GEMM_SUMS_128(i) GEMM_SUMS_64(i), GEMM_SUMS_64(i + 64)
+#define GEMM_ACCUMULATORS_4(i) "+f"(acc[i]), "+f"(acc[i + 1]), "+f"(acc[i + 2]), "+f"(acc[i + 3])
+#define GEMM_ACCUMULATORS_16(i)                                                   \
+  GEMM_ACCUMULATORS_4(i), GEMM_ACCUMULATORS_4(i + 4), GEMM_ACCUMULATORS_4(i + 8), \
+      GEMM_ACCUMULATORS_4(i + 12)
+#define GEMM_ACCUMULATORS_32(i) GEMM_ACCUMULATORS_16(i), GEMM_ACCUMULATORS_16(i + 16)
+#define GEMM_ACCUMULATORS_64(i) GEMM_ACCUMULATORS_32(i), GEMM_ACCUMULATORS_32(i + 32)
+#define GEMM_ACCUMULATORS_128(i) GEMM_ACCUMULATORS_64(i), GEMM_ACCUMULATORS_64(i + 64)
 
-// One instruction of `count` sums a thread; `A`, `B` and `C` name the operands
-// behind them.
+// One instruction with `count` accumulators a thread. `A`, `B` and `C` are the names of the
+// operands behind them.
 #define GEMM_WGMMA(shape, types, transposes, count, A, B, C, ...)                              \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " C                                       \
                ", 0;\n"                                                                        \
                "wgmma.mma_async.sync.aligned." shape ".f32." types " {" GEMM_REGISTERS_##count \
                "}, " A ", " B ", add, 1, 1" transposes ";\n}"                                  \
-               : GEMM_SUMS_##count(0)                                                          \
+               : GEMM_ACCUMULATORS_##count(0)                                                  \
                : __VA_ARGS__, "l"(b), "r"(static_cast<int>(add)))
 
 // Every width for one pair of types.
@@ -127,10 +130,10 @@ __device__ __forceinline__ void WgmmaPin(float (&sums)[kCount]) {
     GEMM_WGMMA("m64n256" k, types, transposes, 128, "%128", "%129", "%130", "l"(a)); \
   }
 
-// Starts sums = A B + (add ? sums : 0) over 32 bytes of k, A 64 rows and B kN =
-// 2 kCount columns. A is K-major; B is K-major or, where kMnMajorB, MN-major.
+// Starts acc = A B + (add ? acc : 0) over 32 bytes of k. A has 64 rows, B has kN = 2 kCount
+// columns. A is K-major; B is K-major or, where kMnMajorB, MN-major.
 template <DType kA, DType kB, bool kMnMajorB, int kCount>
-__device__ __forceinline__ void Wgmma(float (&sums)[kCount], uint64_t a, uint64_t b, bool add) {
+__device__ __forceinline__ void Wgmma(float (&acc)[kCount], uint64_t a, uint64_t b, bool add) {
   if constexpr (kA == DType::kF16 && kMnMajorB) {
     GEMM_WGMMA_OF("k16", "f16.f16", ", 0, 1")
   } else if constexpr (kA == DType::kF16) {
@@ -152,11 +155,11 @@ __device__ __forceinline__ void Wgmma(float (&sums)[kCount], uint64_t a, uint64_
 
 #undef GEMM_WGMMA_OF
 #undef GEMM_WGMMA
-#undef GEMM_SUMS_128
-#undef GEMM_SUMS_64
-#undef GEMM_SUMS_32
-#undef GEMM_SUMS_16
-#undef GEMM_SUMS_4
+#undef GEMM_ACCUMULATORS_128
+#undef GEMM_ACCUMULATORS_64
+#undef GEMM_ACCUMULATORS_32
+#undef GEMM_ACCUMULATORS_16
+#undef GEMM_ACCUMULATORS_4
 #undef GEMM_REGISTERS_128
 #undef GEMM_REGISTERS_64
 #undef GEMM_REGISTERS_32

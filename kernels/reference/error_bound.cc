@@ -20,18 +20,18 @@ constexpr double kWorstCaseLimit = 0.25;
 constexpr double kLambda = 8;
 
 // Steps beyond k: tensor cores align the products of a step to the largest
-// before they add, which for short sums costs a little more than k roundings.
+// before they add, which for a small k costs a little more than k roundings.
 constexpr double kExtraSteps = 4;
 
 // Truncation where hardware may not round: 10 explicit significand bits.
 constexpr double kTf32Unit = 0x1p-10;
 
-// fp8 sums in the tensor cores of sm_89 and sm_90 keep 13 explicit significand
+// fp8 accumulators in the tensor cores of sm_89 and sm_90 keep 13 explicit significand
 // bits and are truncated to them (DeepSeek-AI, "DeepSeek-V3 Technical Report",
 // arXiv:2412.19437, section 3.3.2; Zhang et al., "SageAttention2",
-// arXiv:2411.10958, section 3.3). After as many products as this they go to f32.
-constexpr double kFp8SumUnit = 0x1p-13;
-constexpr double kFp8SumSteps = 128;
+// arXiv:2411.10958, section 3.3). After so many products they are added in f32.
+constexpr double kFp8AccumulatorUnit = 0x1p-13;
+constexpr double kFp8AccumulatorSteps = 128;
 
 // Errors of erf and of the multiplications about it, in unit roundoffs of the
 // scale type, relative to |x|.
@@ -54,8 +54,8 @@ double AccumulationUnit(const Types& types) {
   return types.a == DType::kF32 ? UnitRoundoff(DType::kF32) : 2 * UnitRoundoff(DType::kF32);
 }
 
-// The type of the sum over k.
-DType SumType(Compute compute) {
+// The accumulator's type.
+DType AccumulatorType(Compute compute) {
   return compute == Compute::kF16 ? DType::kF16 : ScalarType(compute);
 }
 
@@ -96,12 +96,12 @@ void Round(DType type, Bounded& x) {
 }
 
 Bounded SumOfProducts(const Problem& problem, const ElementTerms& t) {
-  const DType type = SumType(problem.types.compute);
+  const DType type = AccumulatorType(problem.types.compute);
   const double k = static_cast<double>(problem.k);
   Bounded sum{t.dot, AccumulationBound(problem.types, problem.k) * t.abs_dot};
   // The reference's own sum.
   sum.error += (k + 2) * UnitRoundoff(DType::kF64) * t.abs_dot;
-  // Operands, products and sums that underflow.
+  // Operands, products and accumulators that underflow.
   sum.error += UnderflowUnit(type) * (k + (type == DType::kF16 ? 0 : t.abs_a + t.abs_b));
   return sum;
 }
@@ -133,12 +133,13 @@ Bounded ApplyActivation(const Problem& problem, const Bounded& x) {
   return y;
 }
 
-// What is lost before the sum over k is made in the accumulator's type: in the
-// operands' rounding to TF32, in the short sums of fp8.
+// What is lost before anything is added to an accumulator of the full type: by
+// rounding operands to TF32, and in the tensor cores' own accumulators of fp8.
 double MultiplicationBound(const Types& types, int64_t k) {
   if (types.compute == Compute::kTF32) return 2 * kTf32Unit + kTf32Unit * kTf32Unit;
   if (SizeOf(types.a) > 1) return 0;
-  const double lost = (std::min(static_cast<double>(k), kFp8SumSteps) + kExtraSteps) * kFp8SumUnit;
+  const double lost =
+      (std::min(static_cast<double>(k), kFp8AccumulatorSteps) + kExtraSteps) * kFp8AccumulatorUnit;
   return lost / (1 - lost);
 }
 
@@ -187,8 +188,8 @@ Expected BoundElement(const Problem& problem, const ElementTerms& terms) {
   const double partial = terms.abs_dot * (1 + AccumulationUnit(problem.types));
   const double addends =
       std::abs(problem.alpha) * partial + std::abs(problem.beta * terms.c) + std::abs(terms.bias);
-  const bool overflow =
-      partial > LargestFinite(SumType(problem.types.compute)) || addends > LargestFinite(scale);
+  const bool overflow = partial > LargestFinite(AccumulatorType(problem.types.compute)) ||
+                        addends > LargestFinite(scale);
   x.value += terms.bias;
   x.error += UnitRoundoff(scale) * x.reach();
   // NaN or infinite because operands are.

@@ -1,4 +1,4 @@
-// How far a right kernel may be from the exact product.
+// The largest error of a right kernel against the exact product.
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@ namespace gemm {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What an element of D is made of, in double precision.
+// The terms of an element of D, in double precision.
 struct ElementTerms {
   double dot = 0;      // sum of a b over k
   double abs_dot = 0;  // sum of |a b|
@@ -20,7 +20,7 @@ struct ElementTerms {
 };
 
 // The element's value and bound. Holds for every kernel of the problem's types:
-// the sum in any order, on tensor cores that truncate, scaled before or after
+// accumulation in any order, on tensor cores that truncate, scaled before or after
 // other terms, with bias and activation applied in the kernel or in a second
 // pass over D. An element whose intermediate results may overflow on a right
 // kernel has an infinite tolerance.

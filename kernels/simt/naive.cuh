@@ -1,5 +1,5 @@
-// The naive kernels: one thread, one element of D, operands read from global
-// memory as they lie.
+// The naive kernels: each thread computes one element of D, with operands from global
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct NaiveConfig {
   DType type = DType::kF32;  // of A, B and D
   DType accumulate = DType::kF32;
   int tile_m = 8;   // threads of a block along m
-  int tile_n = 32;  // and along n, so that a warp reads B in one piece
+  int tile_n = 32;  // and along n: a warp reads B in one piece
 
   constexpr int threads() const { return tile_m * tile_n; }
 };
@@ -56,20 +56,20 @@ __global__ __launch_bounds__(Variant::kConfig.threads()) void NaiveKernel(
     int64_t tiles_n) {
   constexpr NaiveConfig kConfig = Variant::kConfig;
   using Accumulator = typename DeviceElement<kConfig.accumulate>::Type;
-  // Tiles are numbered along one grid dimension: the others end at 65535.
+  // All tiles are along one grid dimension: the other two end at 65535 blocks.
   const int64_t tile = blockIdx.x;
   const int64_t i = tile / tiles_n * kConfig.tile_m + threadIdx.y;
   const int64_t j = tile % tiles_n * kConfig.tile_n + threadIdx.x;
   if (i >= m || j >= n) return;
   const auto* a_row = a.data + i * a.row_stride;
   const auto* b_col = b.data + j * b.col_stride;
-  Accumulator sum = 0;
+  Accumulator accumulator = 0;
   for (int64_t p = 0; p < k; ++p) {
-    sum = MultiplyAdd(Widen<Variant>(*a_row), Widen<Variant>(*b_col), sum);
+    accumulator = MultiplyAdd(Widen<Variant>(*a_row), Widen<Variant>(*b_col), accumulator);
     a_row += a.col_stride;
     b_col += b.row_stride;
   }
-  epilogue.Store(DeviceElement<kConfig.accumulate>::Load(sum), i, j);
+  epilogue.Store(DeviceElement<kConfig.accumulate>::Load(accumulator), i, j);
 }
 
 template <class Variant>

@@ -1,4 +1,4 @@
-// The rows of the CUDA-core family that give a thread one element.
+// The CUDA-core rows in which a thread computes one element.
 #include <iterator>
 
 #include "kernels/core/families.h"
@@ -16,10 +16,18 @@ struct Row {
 };
 
 constexpr Row kTable[] = {
-    {"dgemm_naive_f64", "one thread, one element", {DType::kF64, DType::kF64}},
-    {"sgemm_naive_f32", "one thread, one element", {DType::kF32, DType::kF32}},
-    {"hgemm_naive_f16", "one thread, one element; sums in f16", {DType::kF16, DType::kF16}},
-    {"bgemm_naive_bf16", "one thread, one element; sums in f32", {DType::kBF16, DType::kF32}},
+    {"dgemm_naive_f64",
+     "one thread, one element",
+     {.type = DType::kF64, .accumulate = DType::kF64}},
+    {"sgemm_naive_f32",
+     "one thread, one element",
+     {.type = DType::kF32, .accumulate = DType::kF32}},
+    {"hgemm_naive_f16",
+     "one thread, one element; sums in f16",
+     {.type = DType::kF16, .accumulate = DType::kF16}},
+    {"bgemm_naive_bf16",
+     "one thread, one element; sums in f32",
+     {.type = DType::kBF16, .accumulate = DType::kF32}},
 };
 
 template <size_t kIndex>
@@ -39,8 +47,8 @@ struct Row {
 };
 
 constexpr Row kTable[] = {
-    {"sgemm_sliced_k_f32", "slices of K in shared memory", {DType::kF32}},
-    {"hgemm_sliced_k_f16", "slices of K in shared memory; sums in f16", {DType::kF16}},
+    {"sgemm_sliced_k_f32", "slices of K in shared memory", {.type = DType::kF32}},
+    {"hgemm_sliced_k_f16", "slices of K in shared memory; sums in f16", {.type = DType::kF16}},
 };
 
 template <size_t kIndex>
@@ -100,7 +108,7 @@ constexpr auto kSlicedK = MakeRows<std::size(sliced_k::kTable)>([](auto index) {
       .threads = kConfig.threads(),
       .shared_memory_bytes = 2 * SizeOf(kConfig.type) * size_t{kConfig.threads()},
       .auto_rank = 11,
-      .workspace_bytes = StagedBytesFor<false, false>,
+      .workspace_bytes = TransposeScratchBytesFor<false, false>,
       .launch = LaunchSlicedK<sliced_k::Variant<index>>,
   };
 });

@@ -1,5 +1,5 @@
-// The sliced-k kernels: a block makes a square tile of D, one thread an element,
-// from square slices of A and B that all threads of the block share.
+// The sliced-k kernels: a block computes a square tile of D, each thread one element, from
+// square k-tiles of A and B in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 #include "kernels/core/tile_grid.h"
 #include "kernels/epilogue/epilogue.cuh"
 #include "kernels/numeric/multiply_add.cuh"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 
 // A variant of the sliced-k kernel.
 struct SlicedKConfig {
-  DType type = DType::kF32;  // of A, B, D and the sum
-  int tile = 32;             // a warp along n, so that it reads B in one piece
+  DType type = DType::kF32;  // of A, B, D and the accumulator
+  int tile = 32;             // a warp is along n: it reads B in one piece
 
   constexpr int threads() const { return tile * tile; }
 };
@@ -29,25 +29,27 @@ __global__ __launch_bounds__(Variant::kConfig.threads()) void SlicedKKernel(
     int64_t tiles_n) {
   constexpr int kTile = Variant::kConfig.tile;
   using Element = typename Variant::Operand::Type;
-  __shared__ Element a_slice[kTile][kTile];
-  __shared__ Element b_slice[kTile][kTile];
+  __shared__ Element a_tile[kTile][kTile];
+  __shared__ Element b_tile[kTile][kTile];
   const int row = threadIdx.y, col = threadIdx.x;
   const int64_t i = blockIdx.x / tiles_n * kTile + row;
   const int64_t j = blockIdx.x % tiles_n * kTile + col;
   const Element* a_next = a + i * lda + col;
   const Element* b_next = b + row * ldb + j;
-  Element sum = 0;
+  Element accumulator = 0;
   for (int64_t first = 0; first < k; first += kTile) {
-    a_slice[row][col] = i < m && first + col < k ? *a_next : Element(0);
-    b_slice[row][col] = j < n && first + row < k ? *b_next : Element(0);
+    a_tile[row][col] = i < m && first + col < k ? *a_next : Element(0);
+    b_tile[row][col] = j < n && first + row < k ? *b_next : Element(0);
     a_next += kTile;
     b_next += kTile * ldb;
     __syncthreads();
 #pragma unroll
-    for (int p = 0; p < kTile; ++p) sum = MultiplyAdd(a_slice[row][p], b_slice[p][col], sum);
+    for (int p = 0; p < kTile; ++p) {
+      accumulator = MultiplyAdd(a_tile[row][p], b_tile[p][col], accumulator);
+    }
     __syncthreads();
   }
-  if (i < m && j < n) epilogue.Store(Variant::Operand::Load(sum), i, j);
+  if (i < m && j < n) epilogue.Store(Variant::Operand::Load(accumulator), i, j);
 }
 
 template <class Variant>
@@ -56,10 +58,10 @@ absl::Status LaunchSlicedK(const Launch& launch) {
   using Element = typename Variant::Operand::Type;
   const absl::StatusOr<TileGrid> grid = MakeTileGrid(launch.problem, kConfig.tile, kConfig.tile);
   if (!grid.ok()) return grid.status();
-  const absl::StatusOr<Staged> staged = StageOperands(launch, {});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
+  const absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, {});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
   SlicedKKernel<Variant><<<grid->blocks(), dim3(kConfig.tile, kConfig.tile), 0, launch.stream>>>(
       static_cast<const Element*>(o.a), o.lda, static_cast<const Element*>(o.b), o.ldb,
       MakeEpilogue<kConfig.type>(p, o), p.m, p.n, p.k, grid->tiles_n);

@@ -1,5 +1,5 @@
-// The thread-tiled kernel: a block makes a tile of D from slices of A and B in
-// shared memory, a thread an outer product of strips of those in registers.
+// The thread-tiled kernel: a block computes a tile of D from k-tiles of A and B in shared
+// memory. A thread computes a part of it, by outer products of strips in registers.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +12,38 @@
 namespace gemm {
 
 template <class Variant>
-using TiledSums = Sums<typename Variant::Element, Variant::kLayout.config.thread_m,
-                       Variant::kLayout.config.thread_n, Variant::kLayout.config.packed>;
+using TiledAccumulators =
+    Accumulators<typename Variant::Element, Variant::kLayout.config.thread_m,
+                 Variant::kLayout.config.thread_n, Variant::kLayout.config.packed>;
 
-// Reads a slice from shared memory and multiplies it, one step along k after the
-// other.
+// Reads a k-tile from shared memory and multiplies it, step by step along k.
 template <class Variant>
-class SliceProduct {
+class KTileProduct {
  public:
   using Element = typename Variant::Element;
-  using Slice = SharedSlice<Variant>;
+  using KTile = SharedKTile<Variant>;
   static constexpr TiledLayout kLayout = Variant::kLayout;
   static constexpr TiledConfig kConfig = kLayout.config;
-  // As device code takes it: kLayout has no address there.
+  // For device code, where kLayout has no address.
   static GEMM_HOST_DEVICE constexpr TiledLayout Layout() {
     constexpr TiledLayout kCopy = Variant::kLayout;
     return kCopy;
   }
 
-  explicit __device__ SliceProduct(TilePosition origin) : origin_(origin) {}
+  explicit __device__ KTileProduct(TilePosition origin) : origin_(origin) {}
 
-  // All of a slice.
-  __device__ void Add(const Slice& slice, TiledSums<Variant>& sums) const {
+  // Multiplies a k-tile.
+  __device__ void Add(const KTile& k_tile, TiledAccumulators<Variant>& accumulators) const {
     if constexpr (kConfig.transposes_a()) {
 #pragma unroll
       for (int k = 0; k < kConfig.block_k; ++k) {
         Fragments fragments;
-        Load(slice, k, fragments);
-        Multiply(fragments, sums);
+        Load(k_tile, k, fragments);
+        Multiply(fragments, accumulators);
       }
     } else {
 #pragma unroll kDeepUnroll
-      for (int k = 0; k < kConfig.block_k; k += kDeep) AddDeep(slice, k, sums);
+      for (int k = 0; k < kConfig.block_k; k += kDeep) AddDeep(k_tile, k, accumulators);
     }
   }
 
@@ -53,22 +53,23 @@ class SliceProduct {
     Strip<Element, kLayout.run_n()> b[kConfig.thread_n / kLayout.run_n()];
   };
 
-  __device__ void Load(const Slice& slice, int k, Fragments& fragments) const {
+  __device__ void Load(const KTile& k_tile, int k, Fragments& fragments) const {
 #pragma unroll
     for (int run = 0; run < kRunsM; ++run) {
-      fragments.a[run].Load(slice.a + Layout().AOffset(origin_.row, 0) +
+      fragments.a[run].Load(k_tile.a + Layout().AOffset(origin_.row, 0) +
                             Layout().AOffset(Layout().RowStep(run * kLayout.run_m()), k));
     }
-    LoadB(slice, k, fragments.b);
+    LoadB(k_tile, k, fragments.b);
   }
 
-  static __device__ void Multiply(const Fragments& fragments, TiledSums<Variant>& sums) {
+  static __device__ void Multiply(const Fragments& fragments,
+                                  TiledAccumulators<Variant>& accumulators) {
 #pragma unroll
     for (int i = 0; i < kConfig.thread_m; ++i) {
 #pragma unroll
       for (int run = 0; run < kRunsN; ++run) {
-        sums.Add(i, fragments.a[i / kLayout.run_m()], i % kLayout.run_m(), fragments.b[run],
-                 run * kLayout.run_n());
+        accumulators.Add(i, fragments.a[i / kLayout.run_m()], i % kLayout.run_m(), fragments.b[run],
+                         run * kLayout.run_n());
       }
     }
   }
@@ -76,39 +77,40 @@ class SliceProduct {
  private:
   static constexpr int kRunsM = kConfig.thread_m / kLayout.run_m();
   static constexpr int kRunsN = kConfig.thread_n / kLayout.run_n();
-  // Steps along k of a 16-byte load from a slice of A that lies m x k. In the
-  // plain kernels one such load is multiplied before the next comes, since there
-  // are registers for only one beside the sums.
+  // Steps along k of a 16-byte load from a k-tile of A that is m x k. The plain kernels
+  // multiply each load before the next: beside the accumulators there are registers for
+  // only one.
   static constexpr int kDeep = kConfig.widest();
   static constexpr int kDeepUnroll = kConfig.conflict_free ? kConfig.block_k / kDeep : 1;
 
   template <int kCount>
-  __device__ void LoadB(const Slice& slice, int k,
+  __device__ void LoadB(const KTile& k_tile, int k,
                         Strip<Element, kLayout.run_n()> (&b)[kCount]) const {
 #pragma unroll
     for (int run = 0; run < kCount; ++run) {
-      b[run].Load(slice.b + Layout().BOffset(0, origin_.col) +
+      b[run].Load(k_tile.b + Layout().BOffset(0, origin_.col) +
                   Layout().BOffset(k, Layout().ColStep(run * kLayout.run_n())));
     }
   }
 
-  // kDeep steps from a slice of A that lies m x k.
-  __device__ void AddDeep(const Slice& slice, int k, TiledSums<Variant>& sums) const {
+  // kDeep steps, from a k-tile of A that is m x k.
+  __device__ void AddDeep(const KTile& k_tile, int k,
+                          TiledAccumulators<Variant>& accumulators) const {
     Strip<Element, kDeep> a[kConfig.thread_m];
 #pragma unroll
     for (int i = 0; i < kConfig.thread_m; ++i) {
-      a[i].Load(slice.a + Layout().AOffset(origin_.row, 0) +
+      a[i].Load(k_tile.a + Layout().AOffset(origin_.row, 0) +
                 Layout().AOffset(Layout().RowStep(i), k));
     }
 #pragma unroll
     for (int x = 0; x < kDeep; ++x) {
       Strip<Element, kLayout.run_n()> b[kRunsN];
-      LoadB(slice, k + x, b);
+      LoadB(k_tile, k + x, b);
 #pragma unroll
       for (int i = 0; i < kConfig.thread_m; ++i) {
 #pragma unroll
         for (int run = 0; run < kRunsN; ++run) {
-          sums.Add(i, a[i], x, b[run], run * kLayout.run_n());
+          accumulators.Add(i, a[i], x, b[run], run * kLayout.run_n());
         }
       }
     }
@@ -117,74 +119,74 @@ class SliceProduct {
   const TilePosition origin_;
 };
 
-// ---- The ways through `count` slices, of which the last has `tail` (1 to
-// block_k) elements inside k. ----
+// ---- The loops over `count` k-tiles. The last one has `tail` (1 to block_k) elements
+// inside k. ----
 
-// One buffer: all threads fill it, all threads use it.
+// One buffer: all threads fill it, then all read it.
 template <class Variant>
-__device__ void OneBuffer(SliceCopy<Variant>& copy, const SliceProduct<Variant>& product,
-                          SharedSlice<Variant> (&slices)[1], uint32_t count, int tail,
-                          TiledSums<Variant>& sums) {
-  copy.StartLast(count - 1, tail, slices[0]);
-  copy.Finish(slices[0]);
+__device__ void OneBuffer(KTileCopy<Variant>& copy, const KTileProduct<Variant>& product,
+                          SharedKTile<Variant> (&k_tiles)[1], uint32_t count, int tail,
+                          TiledAccumulators<Variant>& accumulators) {
+  copy.StartLast(count - 1, tail, k_tiles[0]);
+  copy.Finish(k_tiles[0]);
   __syncthreads();
   for (uint32_t left = count - 1;; --left) {
-    product.Add(slices[0], sums);
+    product.Add(k_tiles[0], accumulators);
     if (left == 0) break;
     __syncthreads();
-    copy.StartNext(slices[0]);
-    copy.Finish(slices[0]);
+    copy.StartNext(k_tiles[0]);
+    copy.Finish(k_tiles[0]);
     __syncthreads();
   }
 }
 
-// Two buffers: the next slice comes while one is multiplied. The one barrier of
-// a turn says both that the next slice is there and that this one is used up.
+// Two buffers: the next k-tile is copied while one is multiplied. There is one barrier for
+// each k-tile. Behind it the next k-tile is complete, and this one is free.
 template <class Variant>
-__device__ void TwoBuffers(SliceCopy<Variant>& copy, const SliceProduct<Variant>& product,
-                           SharedSlice<Variant> (&slices)[2], uint32_t count, int tail,
-                           TiledSums<Variant>& sums) {
-  copy.StartLast(count - 1, tail, slices[0]);
-  copy.Finish(slices[0]);
+__device__ void TwoBuffers(KTileCopy<Variant>& copy, const KTileProduct<Variant>& product,
+                           SharedKTile<Variant> (&k_tiles)[2], uint32_t count, int tail,
+                           TiledAccumulators<Variant>& accumulators) {
+  copy.StartLast(count - 1, tail, k_tiles[0]);
+  copy.Finish(k_tiles[0]);
   __syncthreads();
   int now = 0;
   for (uint32_t left = count - 1;; --left, now ^= 1) {
-    if (left > 0) copy.StartNext(slices[now ^ 1]);
-    product.Add(slices[now], sums);
+    if (left > 0) copy.StartNext(k_tiles[now ^ 1]);
+    product.Add(k_tiles[now], accumulators);
     if (left == 0) break;
-    copy.Finish(slices[now ^ 1]);
+    copy.Finish(k_tiles[now ^ 1]);
     __syncthreads();
   }
 }
 
-// The same, and each step's fragments are read while the step before is
-// multiplied, over the barrier too.
+// The same, and each step's fragments are read while the step before is multiplied, also
+// across the barrier.
 template <class Variant>
-__device__ void TwoBuffersPrefetched(SliceCopy<Variant>& copy, const SliceProduct<Variant>& product,
-                                     SharedSlice<Variant> (&slices)[2], uint32_t count, int tail,
-                                     TiledSums<Variant>& sums) {
+__device__ void TwoBuffersPrefetched(KTileCopy<Variant>& copy, const KTileProduct<Variant>& product,
+                                     SharedKTile<Variant> (&k_tiles)[2], uint32_t count, int tail,
+                                     TiledAccumulators<Variant>& accumulators) {
   constexpr TiledConfig kConfig = Variant::kLayout.config;
-  static_assert(kConfig.block_k % 2 == 0, "a slice starts with the first of the two fragments");
-  typename SliceProduct<Variant>::Fragments fragments[2];
-  copy.StartLast(count - 1, tail, slices[0]);
-  copy.Finish(slices[0]);
+  static_assert(kConfig.block_k % 2 == 0, "a k-tile starts with the first of the two fragments");
+  typename KTileProduct<Variant>::Fragments fragments[2];
+  copy.StartLast(count - 1, tail, k_tiles[0]);
+  copy.Finish(k_tiles[0]);
   __syncthreads();
-  product.Load(slices[0], 0, fragments[0]);
+  product.Load(k_tiles[0], 0, fragments[0]);
   int now = 0;
   for (uint32_t left = count; left > 0; --left, now ^= 1) {
-    if (left > 1) copy.StartNext(slices[now ^ 1]);
+    if (left > 1) copy.StartNext(k_tiles[now ^ 1]);
 #pragma unroll
     for (int k = 0; k < kConfig.block_k; ++k) {
       if (k + 1 < kConfig.block_k) {
-        product.Load(slices[now], k + 1, fragments[(k + 1) % 2]);
+        product.Load(k_tiles[now], k + 1, fragments[(k + 1) % 2]);
       } else {
-        // Behind the last slice it stores what nobody uses: a branch here would cost
+        // After the last k-tile this stores what nothing reads: a branch would cost
         // registers.
-        copy.Finish(slices[now ^ 1]);
+        copy.Finish(k_tiles[now ^ 1]);
         __syncthreads();
-        product.Load(slices[now ^ 1], 0, fragments[0]);
+        product.Load(k_tiles[now ^ 1], 0, fragments[0]);
       }
-      product.Multiply(fragments[k % 2], sums);
+      product.Multiply(fragments[k % 2], accumulators);
     }
   }
 }
@@ -199,23 +201,23 @@ __global__ __launch_bounds__(
                                            int tiles_m, int tiles_n, int band) {
   constexpr TiledLayout kLayout = Variant::kLayout;
   constexpr TiledConfig kConfig = kLayout.config;
-  __shared__ SharedSlice<Variant> slices[kConfig.buffers];
+  __shared__ SharedKTile<Variant> k_tiles[kConfig.buffers];
 
   const TileCoord tile = BandedTile(static_cast<int>(blockIdx.x), tiles_m, tiles_n, band);
-  SliceCopy<Variant> copy(operands, int64_t{tile.m} * kConfig.block_m,
+  KTileCopy<Variant> copy(operands, int64_t{tile.m} * kConfig.block_m,
                           int64_t{tile.n} * kConfig.block_n);
-  const SliceProduct<Variant> product(kLayout.ThreadOrigin(threadIdx.x));
-  TiledSums<Variant> sums;
+  const KTileProduct<Variant> product(kLayout.ThreadOrigin(threadIdx.x));
+  TiledAccumulators<Variant> accumulators;
 
-  // No device has the memory for more slices than 32 bits count.
+  // No device has memory for more k-tiles than 32 bits count.
   const auto count = static_cast<uint32_t>((operands.k + kConfig.block_k - 1) / kConfig.block_k);
   const int tail = static_cast<int>(operands.k - int64_t{count - 1} * kConfig.block_k);
   if constexpr (kConfig.buffers == 1) {
-    OneBuffer<Variant>(copy, product, slices, count, tail, sums);
+    OneBuffer<Variant>(copy, product, k_tiles, count, tail, accumulators);
   } else if constexpr (kConfig.prefetch) {
-    TwoBuffersPrefetched<Variant>(copy, product, slices, count, tail, sums);
+    TwoBuffersPrefetched<Variant>(copy, product, k_tiles, count, tail, accumulators);
   } else {
-    TwoBuffers<Variant>(copy, product, slices, count, tail, sums);
+    TwoBuffers<Variant>(copy, product, k_tiles, count, tail, accumulators);
   }
 
   const TileCoord same_tile =
@@ -232,7 +234,7 @@ __global__ __launch_bounds__(
     for (int j = 0; j < kConfig.thread_n; j += kRun) {
       float run[kRun];
 #pragma unroll
-      for (int x = 0; x < kRun; ++x) run[x] = sums.At(i, j + x);
+      for (int x = 0; x < kRun; ++x) run[x] = accumulators.At(i, j + x);
       epilogue.template StoreRun<kRun>(run, row, first_n + origin.col + kLayout.ColStep(j),
                                        operands.n);
     }

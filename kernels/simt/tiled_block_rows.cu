@@ -1,4 +1,4 @@
-// The SGEMM rows over block, slice and thread tile.
+// The SGEMM rows over block, k-tile and thread tile.
 #include <iterator>
 
 #include "kernels/core/families.h"

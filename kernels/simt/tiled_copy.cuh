@@ -1,4 +1,4 @@
-// How the slices of A and B come from global to shared memory.
+// Copies the k-tiles of A and B from global to shared memory.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gemm {
 
-// The operands as they lie: A m x k, B k x n, in elements of kBytes.
+// The stored operands: A is m x k, B is k x n.
 template <class Element>
 struct TiledOperands {
   const Element* a;
@@ -19,32 +19,31 @@ struct TiledOperands {
   int64_t m, n, k;
 };
 
-// One buffer of shared memory: a slice of A and one of B.
+// One buffer of shared memory: a k-tile of A and one of B.
 template <class Variant>
-struct SharedSlice {
+struct SharedKTile {
   alignas(16) typename Variant::Element a[Variant::kLayout.a_elements()];
   alignas(16) typename Variant::Element b[Variant::kLayout.b_elements()];
 };
 
-// Moves a thread's share of slice after slice. Rows of A beyond m and columns of
-// B beyond n are read elsewhere inside the matrix, since they only reach
-// elements that D does not have; elements beyond k become zeros. Only the slice
-// at the end of k can have such, so that one goes first and the loop over the
-// others asks for nothing.
+// Copies a thread's share of each k-tile. In place of rows of A beyond m and columns of B
+// beyond n it reads others inside the matrix: they affect only elements that D does not
+// have. Elements beyond k become zeros. Only the k-tile at the end of k can have those, so
+// it is copied first, and the loop over the others needs no bounds.
 template <class Variant>
-class SliceCopy {
+class KTileCopy {
  public:
   using Element = typename Variant::Element;
-  using Slice = SharedSlice<Variant>;
+  using KTile = SharedKTile<Variant>;
   static constexpr TiledLayout kLayout = Variant::kLayout;
   static constexpr TiledConfig kConfig = kLayout.config;
-  // As device code takes it: kLayout has no address there.
+  // For device code, where kLayout has no address.
   static GEMM_HOST_DEVICE constexpr TiledLayout Layout() {
     constexpr TiledLayout kCopy = Variant::kLayout;
     return kCopy;
   }
 
-  __device__ SliceCopy(const TiledOperands<Element>& operands, int64_t first_m, int64_t first_n)
+  __device__ KTileCopy(const TiledOperands<Element>& operands, int64_t first_m, int64_t first_n)
       : ldb_(operands.ldb) {
     const TilePosition a_start = Layout().AVector(AShare(threadIdx.x).vector);
     const TilePosition b_start = Layout().BVector(BShare(threadIdx.x).vector);
@@ -61,23 +60,23 @@ class SliceCopy {
     b_ = operands.b + b_start.row * ldb_ + col;
   }
 
-  // Takes the slice `index`, of which `valid_k` (1 to block_k) are inside k, on
-  // its way: to registers, or with cp.async to `to`.
-  __device__ void StartLast(uint32_t index, int valid_k, Slice& to) {
+  // Starts to copy k-tile `index`, of which `valid_k` (1 to block_k) are inside k: to
+  // registers, or with cp.async to `to`.
+  __device__ void StartLast(uint32_t index, int valid_k, KTile& to) {
     const int64_t first_k = int64_t{index} * kConfig.block_k;
     Advance(first_k);
-    StartSlice<false>(valid_k, to);
+    StartKTile<false>(valid_k, to);
     Advance(-first_k);
   }
 
-  // The same for the slices from k = 0 on, all of them inside k.
-  __device__ void StartNext(Slice& to) {
-    StartSlice<true>(kConfig.block_k, to);
+  // The same for the k-tiles from k = 0 on, which are whole ones.
+  __device__ void StartNext(KTile& to) {
+    StartKTile<true>(kConfig.block_k, to);
     Advance(kConfig.block_k);
   }
 
-  // Ends what was started: this thread's share is in `to`.
-  __device__ void Finish(Slice& to) {
+  // Ends the copy that was started: this thread's share is in `to`.
+  __device__ void Finish(KTile& to) {
     if constexpr (kConfig.async) {
       ptx::CpAsyncWait<0>();
     } else {
@@ -93,7 +92,7 @@ class SliceCopy {
   static constexpr int kABytes = kLayout.a_vector() * kConfig.element_bytes();
   static constexpr int kBBytes = kConfig.vector * kConfig.element_bytes();
 
-  // A vector as it waits in registers.
+  // A vector in registers, between global and shared memory.
   template <int kBytes>
   struct Words {
     uint32_t words[kBytes / 4];
@@ -127,7 +126,7 @@ class SliceCopy {
     }
   };
 
-  // Which vectors a thread moves: `vector` and every threads() further.
+  // The vectors that a thread copies: `vector` and each threads() further on.
   struct ThreadShare {
     int vector;
     bool any;
@@ -149,11 +148,11 @@ class SliceCopy {
     return {at.row - first.row, at.col - first.col};
   }
 
-  __device__ Element* AShared(int i, Slice& slice) const {
-    return slice.a + a_shared_ + Layout().AOffset(AStep(i).row, AStep(i).col);
+  __device__ Element* AShared(int i, KTile& k_tile) const {
+    return k_tile.a + a_shared_ + Layout().AOffset(AStep(i).row, AStep(i).col);
   }
-  __device__ Element* BShared(int i, Slice& slice) const {
-    return slice.b + b_shared_ + Layout().BOffset(i * kRowsOfB, 0);
+  __device__ Element* BShared(int i, KTile& k_tile) const {
+    return k_tile.b + b_shared_ + Layout().BOffset(i * kRowsOfB, 0);
   }
 
   __device__ void Advance(int64_t k) {
@@ -163,8 +162,8 @@ class SliceCopy {
   }
 
   template <bool kFull>
-  __device__ void StartSlice(int valid_k, Slice& to) {
-    // Only a partial slice asks where in the slice the thread's vectors are.
+  __device__ void StartKTile(int valid_k, KTile& to) {
+    // Only a partial k-tile needs the positions of the thread's vectors in it.
     const int a_col = kFull ? 0 : Layout().AVector(AShare(threadIdx.x).vector).col;
     const int b_row = kFull ? 0 : Layout().BVector(BShare(threadIdx.x).vector).row;
     if (AShare(threadIdx.x).any) {
@@ -184,60 +183,60 @@ class SliceCopy {
     if constexpr (kConfig.async) ptx::CpAsyncCommit();
   }
 
-  // Vector i of A, of which `count` elements are inside k: any number where not
-  // kFull. `inside` may be read in any case.
+  // Vector i of A, of which `count` elements are inside k: any number unless kFull.
+  // `inside` is an address that may be read in any case.
   template <bool kFull>
-  __device__ void StartA(int i, const Element* from, const Element* inside, int count, Slice& to) {
+  __device__ void StartA(int i, const Element* from, const Element* inside, int count, KTile& to) {
     if constexpr (kConfig.async) {
       const int valid = TiledLayout::Min(TiledLayout::Max(count, 0), kLayout.a_vector()) *
                         kConfig.element_bytes();
       ptx::CpAsync<kABytes>(ptx::SharedAddress(AShared(i, to)), kFull || valid > 0 ? from : inside,
                             kFull ? kABytes : valid);
     } else {
-      if (kFull || count > 0) a_staged_[i].Load(from);
-      if (!kFull && count < kLayout.a_vector()) a_staged_[i].Keep(count);
+      if (kFull || count > 0) a_registers_[i].Load(from);
+      if (!kFull && count < kLayout.a_vector()) a_registers_[i].Keep(count);
     }
   }
-  // Vector i of B, all or nothing of it inside k.
+  // Vector i of B, which is inside k as a whole or not at all.
   template <bool kFull>
-  __device__ void StartB(int i, const Element* from, const Element* inside, bool valid, Slice& to) {
+  __device__ void StartB(int i, const Element* from, const Element* inside, bool valid, KTile& to) {
     if constexpr (kConfig.async) {
       ptx::CpAsync<kBBytes>(ptx::SharedAddress(BShared(i, to)), kFull || valid ? from : inside,
                             kFull || valid ? kBBytes : 0);
     } else if (kFull || valid) {
-      b_staged_[i].Load(from);
+      b_registers_[i].Load(from);
     } else {
-      b_staged_[i].Keep(0);
+      b_registers_[i].Keep(0);
     }
   }
 
-  __device__ void Store(Slice& to) const {
+  __device__ void Store(KTile& to) const {
     if (AShare(threadIdx.x).any) {
 #pragma unroll
       for (int i = 0; i < kVectorsOfA; ++i) {
         if constexpr (kConfig.transposes_a()) {
 #pragma unroll
           for (int x = 0; x < kLayout.a_vector(); ++x) {
-            a_staged_[i].StoreOne(x, AShared(i, to) + Layout().AOffset(0, x));
+            a_registers_[i].StoreOne(x, AShared(i, to) + Layout().AOffset(0, x));
           }
         } else {
-          a_staged_[i].Store(AShared(i, to));
+          a_registers_[i].Store(AShared(i, to));
         }
       }
     }
     if (BShare(threadIdx.x).any) {
 #pragma unroll
-      for (int i = 0; i < kVectorsOfB; ++i) b_staged_[i].Store(BShared(i, to));
+      for (int i = 0; i < kVectorsOfB; ++i) b_registers_[i].Store(BShared(i, to));
     }
   }
 
-  int a_shared_;  // where the thread's first vectors lie in a slice
+  int a_shared_;  // offset of the thread's first vector in a k-tile; of B likewise
   int b_shared_;
   const int64_t ldb_;
-  const Element* a_[kRowsOfA];  // in the next slice
+  const Element* a_[kRowsOfA];  // in the next k-tile
   const Element* b_;
-  Words<kABytes> a_staged_[kConfig.async ? 1 : kVectorsOfA];
-  Words<kBBytes> b_staged_[kConfig.async ? 1 : kVectorsOfB];
+  Words<kABytes> a_registers_[kConfig.async ? 1 : kVectorsOfA];
+  Words<kBBytes> b_registers_[kConfig.async ? 1 : kVectorsOfB];
 };
 
 }  // namespace gemm

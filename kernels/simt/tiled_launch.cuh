@@ -1,4 +1,4 @@
-// From the rows of a table of thread-tiled variants to rows of the catalogue.
+// Makes rows of the catalogue from a table of thread-tiled variants.
 #pragma once
 
 #include "kernels/core/cuda_status.h"
@@ -6,11 +6,11 @@
 #include "kernels/core/tile_grid.h"
 #include "kernels/simt/tiled.cuh"
 #include "kernels/simt/tiled_variants.h"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 
-// Columns of D to a band of tiles where the caller leaves the choice open.
+// Columns of D in a band of tiles, where the caller leaves the choice open.
 inline constexpr int64_t kTiledBand = 2048;
 
 template <class Variant>
@@ -20,17 +20,17 @@ absl::Status LaunchTiled(const Launch& launch) {
   const absl::StatusOr<TileGrid> grid =
       MakeTileGrid(launch.problem, kConfig.block_m, kConfig.block_n);
   if (!grid.ok()) return grid.status();
-  const absl::StatusOr<Staged> staged = StageOperands(launch, {});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
-  const TiledOperands<Element> operands{static_cast<const Element*>(o.a),
-                                        o.lda,
-                                        static_cast<const Element*>(o.b),
-                                        o.ldb,
-                                        p.m,
-                                        p.n,
-                                        p.k};
+  const absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, {});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
+  const TiledOperands<Element> operands{.a = static_cast<const Element*>(o.a),
+                                        .lda = o.lda,
+                                        .b = static_cast<const Element*>(o.b),
+                                        .ldb = o.ldb,
+                                        .m = p.m,
+                                        .n = p.n,
+                                        .k = p.k};
   const int64_t swizzle = launch.params[0] == kOwnChoice ? kTiledBand : launch.params[0];
   TiledKernel<Variant><<<grid->blocks(), kConfig.threads(), 0, launch.stream>>>(
       operands, MakeEpilogue<kConfig.type>(p, o), grid->tiles_m, grid->tiles_n,
@@ -55,10 +55,10 @@ constexpr Kernel TiledKernelRow(const TiledRow& row) {
       .tile_k = config.block_k,
       .stages = config.buffers,
       .threads = config.threads(),
-      .shared_memory_bytes = sizeof(SharedSlice<Variant>) * static_cast<size_t>(config.buffers),
+      .shared_memory_bytes = sizeof(SharedKTile<Variant>) * static_cast<size_t>(config.buffers),
       .params = kBandParams,
       .auto_rank = 20,
-      .workspace_bytes = StagedBytesFor<false, false>,
+      .workspace_bytes = TransposeScratchBytesFor<false, false>,
       .launch = LaunchTiled<Variant>,
   };
 }

@@ -1,18 +1,17 @@
-// Which thread of a thread-tiled kernel holds and moves what, and where a slice
-// lies in shared memory.
+// The layouts of a thread-tiled kernel: the elements that each thread computes and
+// copies, and the k-tiles in shared memory.
 //
-// A warp's access to shared memory runs in phases: 32 lanes at once where a lane
-// moves at most 4 bytes, 16 lanes where it moves 8, and 8 lanes where it moves
-// 16. Lanes of a phase conflict where they touch different words of one of the
-// 32 banks of 4 bytes. In a conflict_free configuration no phase of any load or
-// store has a conflict.
+// A warp's access to shared memory runs in phases: of 32 lanes where a lane moves at most
+// 4 bytes, of 16 lanes for 8 bytes, and of 8 lanes for 16. Lanes of a phase conflict if
+// they touch different words of one of the 32 banks of 4 bytes. In a conflict_free
+// configuration no phase of any load or store has a conflict.
 #pragma once
 
 #include "kernels/simt/tiled_config.h"
 
 namespace gemm {
 
-// A position in a tile of D (m, n) or in a slice of A (m, k) or of B (k, n).
+// A position in a tile of D (m, n) or in a k-tile of A (m, k) or of B (k, n).
 struct TilePosition {
   int row;
   int col;
@@ -24,11 +23,11 @@ struct TiledLayout {
   static GEMM_HOST_DEVICE constexpr int Min(int x, int y) { return x < y ? x : y; }
   static GEMM_HOST_DEVICE constexpr int Max(int x, int y) { return x < y ? y : x; }
 
-  // ---- Who holds which elements of D ----
+  // ---- The elements of D that a thread computes ----
   //
-  // The lanes of a warp form a grid of lanes_m x lanes_n, the warps a grid over
-  // that. A thread's part of D falls into runs of neighbours, run_m x run_n,
-  // with those of the warp's other lanes between them.
+  // The lanes of a warp form a grid of lanes_m x lanes_n, the warps a grid of those. A
+  // thread's part of D consists of runs of neighbours, run_m x run_n, with runs of the
+  // warp's other lanes between them.
 
   GEMM_HOST_DEVICE constexpr int lanes_n() const {
     return config.conflict_free ? 8 : Min(32, config.block_n / config.thread_n);
@@ -37,9 +36,9 @@ struct TiledLayout {
   GEMM_HOST_DEVICE constexpr int warp_m() const { return lanes_m() * config.thread_m; }
   GEMM_HOST_DEVICE constexpr int warp_n() const { return lanes_n() * config.thread_n; }
 
-  // A run is at most 16 bytes in a conflict_free configuration, so that the
-  // lanes of a phase read neighbouring runs. Rows of a slice of A that lies
-  // m x k are read one by one: runs of 1.
+  // A run is at most 16 bytes in a conflict_free configuration, so that the lanes of a
+  // phase read neighbouring runs. Rows of a k-tile of A that is m x k are read one by one:
+  // runs of 1.
   GEMM_HOST_DEVICE constexpr int run_m() const {
     if (!config.conflict_free) return config.thread_m;
     return config.transposes_a() ? Min(config.thread_m, config.widest()) : 1;
@@ -48,9 +47,9 @@ struct TiledLayout {
     return config.conflict_free ? Min(config.thread_n, config.widest()) : config.thread_n;
   }
 
-  // The first element of a thread's part. Lanes of a half warp take two rows of
-  // the grid, turn about, so that each 16-byte load of A or B is of at most 128
-  // different bytes to a half warp, which then takes one pass and not two.
+  // The first element of a thread's part. The lanes of a half warp alternate between two
+  // rows of the grid. A 16-byte load of A or B then touches at most 128 different bytes
+  // in a half warp, which takes one pass and not two.
   GEMM_HOST_DEVICE constexpr TilePosition ThreadOrigin(int thread) const {
     const int warp = thread / 32, lane = thread % 32;
     const int warps_n = config.block_n / warp_n();
@@ -68,10 +67,10 @@ struct TiledLayout {
     return j / run_n() * lanes_n() * run_n() + j % run_n();
   }
 
-  // ---- Where a slice lies, in elements from its start ----
+  // ---- The layout of a k-tile, in elements from its start ----
 
-  // 16 bytes beside each row of a transposed slice of A move the next row by 4
-  // banks, which parts the lanes that store to different rows.
+  // 16 bytes of padding behind each row of a transposed k-tile of A shift the next row by
+  // 4 banks, so that lanes that store to different rows do not conflict.
   GEMM_HOST_DEVICE constexpr int a_pitch() const {
     return config.transposes_a() ? config.block_m + config.widest() : config.block_k;
   }
@@ -84,11 +83,11 @@ struct TiledLayout {
   GEMM_HOST_DEVICE constexpr int b_elements() const { return config.block_k * config.block_n; }
   GEMM_HOST_DEVICE constexpr int BOffset(int k, int n) const { return k * config.block_n + n; }
 
-  // ---- Who moves what from global to shared memory ----
+  // ---- The vectors that a thread copies ----
   //
-  // A slice falls into vectors along its rows in global memory. A thread moves
-  // the vectors `its number + i * threads`; where there are fewer vectors than
-  // threads, the first threads move A and the last B.
+  // A k-tile is divided into vectors along its rows in global memory. Thread t copies the
+  // vectors t + i * threads(). Where there are fewer vectors than threads, the first
+  // threads copy A and the last B.
 
   // cp.async transposes A element by element.
   GEMM_HOST_DEVICE constexpr int a_vector() const {
@@ -107,9 +106,9 @@ struct TiledLayout {
     return Max(1, b_vectors() / config.threads());
   }
 
-  // Lanes of a warp beside each other along a row of A. The transposing stores
-  // of a warp go to `copy_lanes_k` vectors' rows of the slice: as many as the
-  // pitch keeps apart, and no more than 32 bytes, a sector of global memory.
+  // Lanes of a warp that are neighbours along a row of A. The transposing stores of a warp
+  // go to the rows of `copy_lanes_k` vectors of the k-tile: as many as the pitch keeps free
+  // of conflicts, and at most 32 bytes, a sector of global memory.
   GEMM_HOST_DEVICE constexpr int copy_lanes_k() const {
     const int across = config.block_k / a_vector();
     if (!config.transposes_a()) return across;
@@ -119,7 +118,7 @@ struct TiledLayout {
                : Min(across, 2);
   }
 
-  // (m, k) of a vector of A: warps go down the rows first, then along k.
+  // (m, k) of a vector of A. Warps go down the rows first, then along k.
   GEMM_HOST_DEVICE constexpr TilePosition AVector(int vector) const {
     const int warp = vector / 32, lane = vector % 32;
     const int rows = 32 / copy_lanes_k();
@@ -127,8 +126,7 @@ struct TiledLayout {
     return {warp % warps_down * rows + lane / copy_lanes_k(),
             (warp / warps_down * copy_lanes_k() + lane % copy_lanes_k()) * a_vector()};
   }
-  // The vectors of a thread lie in this many rows of A, one after the other and
-  // then again.
+  // The vectors of a thread are in so many rows of A, in turn.
   GEMM_HOST_DEVICE constexpr int a_rows_per_thread() const {
     const int warps_down = config.block_m * copy_lanes_k() / 32;
     return Min(a_vectors_per_thread(), Max(1, warps_down / config.warps()));

@@ -1,5 +1,5 @@
-// What a thread of a thread-tiled kernel holds in registers: strips of operands
-// and its sums.
+// What a thread of a thread-tiled kernel has in registers: strips of operands, and
+// accumulators.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gemm {
 
-// Memory of kBytes that moves as one.
+// The type that moves kBytes at once.
 template <int kBytes>
 struct WordsType;
 template <>
@@ -26,7 +26,7 @@ struct WordsType<16> {
   using Type = uint4;
 };
 
-// kCount neighbours in memory. Halves stay packed in pairs.
+// kCount neighbours. Halves stay packed in pairs.
 template <class Element, int kCount>
 struct Strip;
 
@@ -64,13 +64,13 @@ struct Strip<__half, kCount> {
   }
 };
 
-// A thread's kRows x kCols sums. Add() adds element x of `a` times the strip `b`
-// to those of row i from column `first` on.
+// A thread's kRows x kCols accumulators. Add() adds element x of `a`, times the strip `b`,
+// to row i from column `first` on.
 template <class Element, int kRows, int kCols, bool kPacked>
-struct Sums;
+struct Accumulators;
 
 template <int kRows, int kCols, bool kPacked>
-struct Sums<float, kRows, kCols, kPacked> {
+struct Accumulators<float, kRows, kCols, kPacked> {
   float values[kRows][kCols] = {};
 
   template <class Column, int kCount>
@@ -83,10 +83,10 @@ struct Sums<float, kRows, kCols, kPacked> {
   __device__ float At(int i, int j) const { return values[i][j]; }
 };
 
-// One half to a register and to an instruction: the low one. (Of scalar halves
-// the compiler would make pairs by itself.)
+// One half in a register and an instruction: the low one. (The compiler would make pairs
+// of scalar halves by itself.)
 template <int kRows, int kCols>
-struct Sums<__half, kRows, kCols, false> {
+struct Accumulators<__half, kRows, kCols, false> {
   __half2 values[kRows][kCols] = {};
 
   template <class Column, int kCount>
@@ -99,9 +99,9 @@ struct Sums<__half, kRows, kCols, false> {
   __device__ float At(int i, int j) const { return __low2float(values[i][j]); }
 };
 
-// Two halves to a register and to an instruction.
+// Two halves in a register and an instruction.
 template <int kRows, int kCols>
-struct Sums<__half, kRows, kCols, true> {
+struct Accumulators<__half, kRows, kCols, true> {
   __half2 values[kRows][kCols / 2] = {};
 
   template <class Column, int kCount>

@@ -12,7 +12,7 @@ struct TiledRow {
   TiledConfig config;
 };
 
-// ---- SGEMM, step by step: 128 x 128, 8 x 8 sums to a thread ----
+// ---- SGEMM, step by step: 128 x 128, 8 x 8 accumulators to a thread ----
 
 inline constexpr TiledRow kTiledSgemm[] = {
     {"sgemm_t_8x8_sliced_k_f32x4", "8x8 sums to a thread, 16-byte loads", {}},
@@ -30,7 +30,7 @@ inline constexpr TiledRow kTiledSgemm[] = {
      {.block_k = 16, .conflict_free = true, .buffers = 2, .async = true}},
 };
 
-// ---- SGEMM, one template over (block, slice, thread tile), without and with
+// ---- SGEMM, one template over (block, k-tile, thread tile), without and with
 // prefetching into shared memory and registers ----
 
 namespace sgemm_block {
@@ -39,27 +39,35 @@ inline constexpr absl::string_view kSingle = "one buffer, no prefetching";
 inline constexpr absl::string_view kDouble =
     "prefetches slices to a second buffer, fragments to registers";
 
-// A thread's registers hold its sums, two steps' strips of A and B, and its share
-// of a slice on its way.
-constexpr int Registers(int block, int block_k, int thread) {
-  if (thread == 4) return 80;
-  const int threads = block / thread * (block / thread);
-  const int staged = 2 * block * block_k / threads;
-  return staged <= 16 ? 128 : staged <= 32 ? 168 : 255;
+// A block makes a square tile of D in k-tiles, a thread a square part of it.
+struct Tile {
+  int block;
+  int block_k;
+  int thread;
+
+  constexpr int threads() const { return block / thread * (block / thread); }
+};
+
+// A thread's registers hold its accumulators, two steps' strips of A and B, and its
+// share of a k-tile on its way.
+constexpr int Registers(const Tile& tile) {
+  if (tile.thread == 4) return 80;
+  const int in_flight = 2 * tile.block * tile.block_k / tile.threads();
+  return in_flight <= 16 ? 128 : in_flight <= 32 ? 168 : 255;
 }
 
-constexpr TiledConfig Single(int block, int block_k, int thread) {
-  return {.block_m = block,
-          .block_n = block,
-          .block_k = block_k,
-          .thread_m = thread,
-          .thread_n = thread,
+constexpr TiledConfig Single(const Tile& tile) {
+  return {.block_m = tile.block,
+          .block_n = tile.block,
+          .block_k = tile.block_k,
+          .thread_m = tile.thread,
+          .thread_n = tile.thread,
           .conflict_free = true,
-          .registers = Registers(block, block_k, thread)};
+          .registers = Registers(tile)};
 }
 
-constexpr TiledConfig Double(int block, int block_k, int thread) {
-  TiledConfig config = Single(block, block_k, thread);
+constexpr TiledConfig Double(const Tile& tile) {
+  TiledConfig config = Single(tile);
   config.buffers = 2;
   config.prefetch = true;
   return config;
@@ -68,38 +76,51 @@ constexpr TiledConfig Double(int block, int block_k, int thread) {
 }  // namespace sgemm_block
 
 inline constexpr TiledRow kTiledSgemmBlock[] = {
-    {"sgemm_block_64x64x16_thread_4x4", sgemm_block::kSingle, sgemm_block::Single(64, 16, 4)},
-    {"sgemm_block_64x64x16_thread_4x4_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 16, 4)},
-    {"sgemm_block_64x64x32_thread_4x4", sgemm_block::kSingle, sgemm_block::Single(64, 32, 4)},
-    {"sgemm_block_64x64x32_thread_4x4_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 32, 4)},
-    {"sgemm_block_64x64x4_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(64, 4, 8)},
-    {"sgemm_block_64x64x4_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 4, 8)},
-    {"sgemm_block_64x64x8_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(64, 8, 8)},
-    {"sgemm_block_64x64x8_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 8, 8)},
-    {"sgemm_block_64x64x16_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(64, 16, 8)},
-    {"sgemm_block_64x64x16_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 16, 8)},
-    {"sgemm_block_64x64x32_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(64, 32, 8)},
-    {"sgemm_block_64x64x32_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(64, 32, 8)},
-    {"sgemm_block_128x128x16_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(128, 16, 8)},
+    {"sgemm_block_64x64x16_thread_4x4", sgemm_block::kSingle,
+     sgemm_block::Single({.block = 64, .block_k = 16, .thread = 4})},
+    {"sgemm_block_64x64x16_thread_4x4_dbuf", sgemm_block::kDouble,
+     sgemm_block::Double({.block = 64, .block_k = 16, .thread = 4})},
+    {"sgemm_block_64x64x32_thread_4x4", sgemm_block::kSingle,
+     sgemm_block::Single({.block = 64, .block_k = 32, .thread = 4})},
+    {"sgemm_block_64x64x32_thread_4x4_dbuf", sgemm_block::kDouble,
+     sgemm_block::Double({.block = 64, .block_k = 32, .thread = 4})},
+    {"sgemm_block_64x64x4_thread_8x8", sgemm_block::kSingle,
+     sgemm_block::Single({.block = 64, .block_k = 4, .thread = 8})},
+    {"sgemm_block_64x64x4_thread_8x8_dbuf", sgemm_block::kDouble,
+     sgemm_block::Double({.block = 64, .block_k = 4, .thread = 8})},
+    {"sgemm_block_64x64x8_thread_8x8", sgemm_block::kSingle,
+     sgemm_block::Single({.block = 64, .block_k = 8, .thread = 8})},
+    {"sgemm_block_64x64x8_thread_8x8_dbuf", sgemm_block::kDouble,
+     sgemm_block::Double({.block = 64, .block_k = 8, .thread = 8})},
+    {"sgemm_block_64x64x16_thread_8x8", sgemm_block::kSingle,
+     sgemm_block::Single({.block = 64, .block_k = 16, .thread = 8})},
+    {"sgemm_block_64x64x16_thread_8x8_dbuf", sgemm_block::kDouble,
+     sgemm_block::Double({.block = 64, .block_k = 16, .thread = 8})},
+    {"sgemm_block_64x64x32_thread_8x8", sgemm_block::kSingle,
+     sgemm_block::Single({.block = 64, .block_k = 32, .thread = 8})},
+    {"sgemm_block_64x64x32_thread_8x8_dbuf", sgemm_block::kDouble,
+     sgemm_block::Double({.block = 64, .block_k = 32, .thread = 8})},
+    {"sgemm_block_128x128x16_thread_8x8", sgemm_block::kSingle,
+     sgemm_block::Single({.block = 128, .block_k = 16, .thread = 8})},
     {"sgemm_block_128x128x16_thread_8x8_dbuf", sgemm_block::kDouble,
-     sgemm_block::Double(128, 16, 8)},
-    {"sgemm_block_128x128x8_thread_8x8", sgemm_block::kSingle, sgemm_block::Single(128, 8, 8)},
-    {"sgemm_block_128x128x8_thread_8x8_dbuf", sgemm_block::kDouble, sgemm_block::Double(128, 8, 8)},
+     sgemm_block::Double({.block = 128, .block_k = 16, .thread = 8})},
+    {"sgemm_block_128x128x8_thread_8x8", sgemm_block::kSingle,
+     sgemm_block::Single({.block = 128, .block_k = 8, .thread = 8})},
+    {"sgemm_block_128x128x8_thread_8x8_dbuf", sgemm_block::kDouble,
+     sgemm_block::Double({.block = 128, .block_k = 8, .thread = 8})},
 };
 
-// ---- HGEMM, step by step; sums in f16 ----
+// ---- HGEMM, step by step; accumulators in f16 ----
 
 namespace hgemm_t {
 
-// The f16x8 rows: packed, without bank conflicts.
-constexpr TiledConfig F16x8(int block_k, int buffers, bool async) {
-  return {.type = DType::kF16,
-          .block_k = block_k,
-          .vector = 8,
-          .packed = true,
-          .conflict_free = true,
-          .buffers = buffers,
-          .async = async};
+// An f16x8 row: packed, without bank conflicts, 16-byte loads.
+constexpr TiledConfig F16x8(TiledConfig config) {
+  config.type = DType::kF16;
+  config.vector = 8;
+  config.packed = true;
+  config.conflict_free = true;
+  return config;
 }
 
 }  // namespace hgemm_t
@@ -125,16 +146,19 @@ inline constexpr TiledRow kTiledHgemm[] = {
       .packed = true,
       .conflict_free = true,
       .registers = 64}},
-    {"hgemm_t_8x8_sliced_k_f16x8_pack_bcf", "16-byte loads", hgemm_t::F16x8(8, 1, false)},
+    {"hgemm_t_8x8_sliced_k_f16x8_pack_bcf", "16-byte loads",
+     hgemm_t::F16x8({.block_k = 8, .buffers = 1})},
     {"hgemm_t_8x8_sliced_k_f16x8_pack_bcf_dbuf", "two shared-memory buffers, one barrier a slice",
-     hgemm_t::F16x8(8, 2, false)},
-    {"hgemm_t_8x8_sliced_k16_f16x8_pack_bcf_dbuf", "slices of 16", hgemm_t::F16x8(16, 2, false)},
+     hgemm_t::F16x8({.block_k = 8, .buffers = 2})},
+    {"hgemm_t_8x8_sliced_k16_f16x8_pack_bcf_dbuf", "slices of 16",
+     hgemm_t::F16x8({.block_k = 16, .buffers = 2})},
     {"hgemm_t_8x8_sliced_k16_f16x8_pack_bcf_dbuf_async",
      "cp.async, which leaves A as it is, read in 16-byte pieces along k",
-     hgemm_t::F16x8(16, 2, true)},
-    {"hgemm_t_8x8_sliced_k32_f16x8_pack_bcf_dbuf", "slices of 32", hgemm_t::F16x8(32, 2, false)},
+     hgemm_t::F16x8({.block_k = 16, .buffers = 2, .async = true})},
+    {"hgemm_t_8x8_sliced_k32_f16x8_pack_bcf_dbuf", "slices of 32",
+     hgemm_t::F16x8({.block_k = 32, .buffers = 2})},
     {"hgemm_t_8x8_sliced_k32_f16x8_pack_bcf_dbuf_async", "slices of 32, cp.async",
-     hgemm_t::F16x8(32, 2, true)},
+     hgemm_t::F16x8({.block_k = 32, .buffers = 2, .async = true})},
 };
 
 }  // namespace gemm

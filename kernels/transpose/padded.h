@@ -1,4 +1,4 @@
-// Copies of operands whose rows, or rows' ends, a library cannot do without.
+// Copies operands for libraries that need more rows, or longer ones.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct MatrixBytes {
   int64_t pitch = 0;
 };
 
-// Enqueues a copy to `target` of `rows` rows of `row_bytes`, dense, zeros where
-// the matrix has none. `row_bytes` is a multiple of 16.
+// Enqueues a copy to `target`: `rows` dense rows of `row_bytes`, a multiple of 16. Bytes
+// that the matrix does not have become zeros.
 absl::Status CopyPadded(const MatrixBytes& matrix, void* target, int64_t rows, int64_t row_bytes,
                         CUstream_st* stream);
 

@@ -1,4 +1,4 @@
-// What makes a variant of the WMMA family.
+// The configuration of a WMMA variant, and what follows from it.
 #pragma once
 
 #include "gemm/dtype.h"
@@ -6,18 +6,18 @@
 
 namespace gemm::wmma {
 
-// How a slice gets from global into shared memory.
+// How k-tiles are copied from global to shared memory.
 enum class Copies { kThroughRegisters, kAsync };
 
 // When a warp reads the fragments of a step over k.
 enum class FragmentReads {
   kInTurn,        // just before it multiplies them
-  kAheadInSlice,  // a step ahead into a second set of registers, within a slice
-  kAhead,         // the same, across slices too
-  kRotating,      // a step ahead, each into the registers whose last use is over
+  kAheadInKTile,  // one step ahead into a second set of registers, within a k-tile
+  kAhead,         // the same, across k-tiles too
+  kRotating,      // one step ahead, each into the registers whose last use is over
 };
 
-// How the tiles of D are numbered.
+// The order in which blocks take the tiles of D.
 enum class Order { kRowByRow, kBanded };
 
 struct Config {
@@ -26,16 +26,16 @@ struct Config {
   int wmma_m = 16, wmma_n = 16, wmma_k = 16;
   int warps_m = 4, warps_n = 2;
   int tiles_m = 2, tiles_n = 4;  // fragments of a warp
-  int slice_k = 16;              // of a stage
-  int stages = 1;                // slices in shared memory; 1: filled and read in turn
+  int tile_k = 16;               // of a stage
+  int stages = 1;                // k-tiles in shared memory; 1: filled and read in turn
   Copies copies = Copies::kAsync;
-  bool padded = false;  // the operands' rows, against bank conflicts
+  bool padded = false;  // rows of operands, against bank conflicts
   FragmentReads reads = FragmentReads::kInTurn;
   bool dynamic_shared = false;
   Order order = Order::kRowByRow;
-  int blocks_per_sm = 3;  // that registers have to suffice for
+  int blocks_per_sm = 3;  // that registers must suffice for
 
-  // The same with sums in f32.
+  // The same with f32 accumulators.
   constexpr Config F32(int blocks) const {
     Config config = *this;
     config.accumulate = DType::kF32;
@@ -49,31 +49,43 @@ struct Config {
   constexpr int warp_n() const { return tiles_n * wmma_n; }
   constexpr int tile_m() const { return warps_m * warp_m(); }
   constexpr int tile_n() const { return warps_n * warp_n(); }
-  constexpr int steps() const { return slice_k / wmma_k; }
+  constexpr int steps() const { return tile_k / wmma_k; }
   constexpr int element_bytes() const { return static_cast<int>(SizeOf(type)); }
 
-  // f16 fragments are read in rows of one unit, eight at a time: with rows an
-  // odd number of units apart those lie at eight places of the line of banks.
-  // f32 fragments are read by elements, four columns of A in eight rows or eight
-  // of B in four: rows 12 and 8 words apart from a line's begin do the same.
+  // Padding against bank conflicts. f16 fragments are read in rows of one unit, eight at
+  // a time: rows an odd number of units apart put them at eight places of the line of
+  // banks. f32 fragments are read by elements, four columns of A in eight rows or eight
+  // columns of B in four: pitches of 12 and 8 words past whole lines do the same.
   constexpr Panel panel_a() const {
-    return {tile_m(), slice_k, element_bytes(), wmma_k, padded ? kUnitBytes : 0};
+    return {.rows = tile_m(),
+            .columns = tile_k,
+            .element_bytes = element_bytes(),
+            .fragment_columns = wmma_k,
+            .padding_bytes = padded ? kUnitBytes : 0};
   }
-  // Behind that of A in each stage.
+  // Follows panel_a in each stage.
   constexpr Panel panel_b() const {
     const int padding = type == DType::kF32 ? 2 * kUnitBytes : kUnitBytes;
-    return {slice_k, tile_n(), element_bytes(), wmma_n, padded ? padding : 0};
+    return {.rows = tile_k,
+            .columns = tile_n(),
+            .element_bytes = element_bytes(),
+            .fragment_columns = wmma_n,
+            .padding_bytes = padded ? padding : 0};
   }
   constexpr int stage_bytes() const { return panel_a().bytes() + panel_b().bytes(); }
 
-  // One row of a warp's fragments, on its way from the sums to D. The rows'
-  // padding keeps the pairs of sums that eight threads store at a time apart.
+  // One row of a warp's accumulator fragments, through which they go to D. The padding
+  // keeps stores of pairs free of bank conflicts.
   constexpr Panel strip() const {
     const int bytes = static_cast<int>(SizeOf(accumulate));
-    return {wmma_m, warp_n(), bytes, wmma_n, 8 * bytes};
+    return {.rows = wmma_m,
+            .columns = warp_n(),
+            .element_bytes = bytes,
+            .fragment_columns = wmma_n,
+            .padding_bytes = 8 * bytes};
   }
 
-  // The stages, and after the last slice the strips of all warps.
+  // The stages. After the last k-tile the strips of all warps take their place.
   constexpr int shared_bytes() const {
     const int ring = stages * stage_bytes();
     const int strips = warps() * strip().bytes();

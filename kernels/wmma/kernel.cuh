@@ -1,5 +1,5 @@
-// The WMMA kernel: a thread block makes one tile of D, slice by slice of k,
-// through stages in shared memory.
+// The WMMA kernel: a thread block computes one tile of D, k-tile by k-tile, through
+// pipeline stages in shared memory.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 #include "kernels/core/tile_order.h"
 #include "kernels/epilogue/epilogue.cuh"
-#include "kernels/wmma/slice_copy.cuh"
+#include "kernels/wmma/k_tile_copy.cuh"
 #include "kernels/wmma/store.cuh"
 #include "kernels/wmma/warp_product.cuh"
 
@@ -26,8 +26,8 @@ struct Arguments {
   int band;  // tile columns of a band, see BandedTile
 };
 
-// The copies of both operands, slice by slice. Where k ends within a slice that
-// one comes first, so that the loop over the others needs no bounds.
+// Copies the k-tiles of both operands to stages. A partial k-tile, at the end of k, comes
+// first, so that the loop over the others needs no bounds.
 template <class Variant>
 class StageCopy {
   static constexpr Config kConfig = Variant::kConfig;
@@ -46,32 +46,32 @@ class StageCopy {
   __device__ StageCopy(const Arguments<kConfig.type>& args, int64_t first_i, int64_t first_j)
       : a_(args.a, first_i, args.m, static_cast<int>(threadIdx.x)),
         b_(args.b, first_j, args.n, static_cast<int>(threadIdx.x)),
-        whole_slices_(static_cast<int>(args.k / kConfig.slice_k)),
-        k_left_(static_cast<int>(args.k % kConfig.slice_k)) {}
+        whole_k_tiles_(static_cast<int>(args.k / kConfig.tile_k)),
+        k_left_(static_cast<int>(args.k % kConfig.tile_k)) {}
 
-  __device__ int slices() const { return whole_slices_ + (k_left_ > 0 ? 1 : 0); }
+  __device__ int k_tiles() const { return whole_k_tiles_ + (k_left_ > 0 ? 1 : 0); }
 
-  // The slice that comes first.
+  // Copies the k-tile that comes first.
   __device__ void CopyFirst(std::byte* stage) {
     if (k_left_ == 0) {
       CopyNext(stage);
     } else {
-      a_.CopyPartial(stage, whole_slices_, k_left_);
-      b_.CopyPartial(stage + SideA::kPanel.bytes(), whole_slices_, k_left_);
+      a_.CopyPartial(stage, whole_k_tiles_, k_left_);
+      b_.CopyPartial(stage + SideA::kPanel.bytes(), whole_k_tiles_, k_left_);
     }
   }
 
-  // Each of the others in turn.
+  // Copies each of the others in turn.
   __device__ void CopyNext(std::byte* stage) {
     a_.CopyWhole(stage);
     b_.CopyWhole(stage + SideA::kPanel.bytes());
   }
 
  private:
-  SliceCopy<SideA> a_;
-  SliceCopy<SideB> b_;
-  int whole_slices_;
-  int k_left_;  // of the partial slice; 0: none
+  KTileCopy<SideA> a_;
+  KTileCopy<SideB> b_;
+  int whole_k_tiles_;
+  int k_left_;  // of the partial k-tile; 0: none
 };
 
 // A stage of the ring in shared memory.
@@ -88,13 +88,13 @@ struct RingStage {
   }
 };
 
-// One stage, filled and read in turn by all threads.
+// One stage. All threads fill it, then all read it.
 template <class Variant>
 __device__ void MultiplyInTurn(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
                                std::byte* stage) {
 #pragma unroll 1
-  for (int slice = 0; slice < copy.slices(); ++slice) {
-    if (slice == 0) {
+  for (int k_tile = 0; k_tile < copy.k_tiles(); ++k_tile) {
+    if (k_tile == 0) {
       copy.CopyFirst(stage);
     } else {
       copy.CopyNext(stage);
@@ -109,15 +109,14 @@ __device__ void MultiplyInTurn(WarpProduct<Variant>& product, StageCopy<Variant>
   }
 }
 
-// Fills all stages but one. A slice that is not there is an empty group of
-// copies.
+// Fills all stages but one. Where there are fewer k-tiles the groups of copies are empty.
 template <class Variant>
 __device__ void FillRing(StageCopy<Variant>& copy, RingStage<Variant>& filled) {
 #pragma unroll
-  for (int slice = 0; slice < Variant::kConfig.stages - 1; ++slice) {
-    if (slice == 0) {
+  for (int k_tile = 0; k_tile < Variant::kConfig.stages - 1; ++k_tile) {
+    if (k_tile == 0) {
       copy.CopyFirst(filled.data());
-    } else if (slice < copy.slices()) {
+    } else if (k_tile < copy.k_tiles()) {
       copy.CopyNext(filled.data());
     }
     ptx::CpAsyncCommit();
@@ -125,21 +124,21 @@ __device__ void FillRing(StageCopy<Variant>& copy, RingStage<Variant>& filled) {
   }
 }
 
-// The pipeline. In each slice the threads wait for their copies of it and meet
-// at a barrier, after which all of it is there and the stage of the slice before
-// is no longer read; that one they start to fill.
+// The pipeline. For each k-tile the threads wait for their copies of it and meet at a
+// barrier. After that the k-tile is complete, and the stage of the one before is free:
+// the threads start to fill it.
 template <class Variant>
 __device__ void MultiplyPipelined(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
                                   std::byte* ring) {
   constexpr int kAhead = Variant::kConfig.stages - 1;
-  const int slices = copy.slices();
+  const int k_tiles = copy.k_tiles();
   RingStage<Variant> filled{ring}, read{ring};
   FillRing(copy, filled);
 #pragma unroll 1
-  for (int slice = 0; slice < slices; ++slice) {
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     ptx::CpAsyncWait<kAhead - 1>();
     __syncthreads();
-    if (slice + kAhead < slices) copy.CopyNext(filled.data());
+    if (k_tile + kAhead < k_tiles) copy.CopyNext(filled.data());
     ptx::CpAsyncCommit();
     filled.Advance();
     product.Multiply(read.data());
@@ -148,17 +147,17 @@ __device__ void MultiplyPipelined(WarpProduct<Variant>& product, StageCopy<Varia
   __syncthreads();
 }
 
-// The same with the fragments of a step read during the step before. The last
-// step of a slice reads the first fragments of the next, so the wait and the
-// barrier come before that one; the stage that is filled during the first step
-// of a slice was read to the end before the barrier of the slice before.
+// The same, with the fragments of a step read during the step before. The last step of a
+// k-tile reads the first fragments of the next k-tile, so the wait and the barrier come
+// before it. The stage that is filled during the first step of a k-tile was read to its
+// end before the barrier of the k-tile before.
 template <class Variant>
 __device__ void MultiplyAhead(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
                               std::byte* ring) {
   constexpr int kAhead = Variant::kConfig.stages - 1;
   constexpr int kSteps = Variant::kConfig.steps();
   static_assert(kSteps % 2 == 0, "a step's parity picks its registers");
-  const int slices = copy.slices();
+  const int k_tiles = copy.k_tiles();
   RingStage<Variant> filled{ring}, read{ring};
   FillRing(copy, filled);
   ptx::CpAsyncWait<kAhead - 1>();
@@ -166,7 +165,7 @@ __device__ void MultiplyAhead(WarpProduct<Variant>& product, StageCopy<Variant>&
   typename WarpProduct<Variant>::Step steps[2];
   product.Read(steps[0], read.data(), 0);
 #pragma unroll 1
-  for (int slice = 0; slice < slices; ++slice) {
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       const int next = (step + 1) % kSteps;
@@ -175,10 +174,10 @@ __device__ void MultiplyAhead(WarpProduct<Variant>& product, StageCopy<Variant>&
         __syncthreads();
         read.Advance();
       }
-      // What is read past the last slice is never multiplied.
+      // Fragments read past the last k-tile are never multiplied.
       product.Read(steps[next % 2], read.data(), next);
       if (step == 0) {
-        if (slice + kAhead < slices) copy.CopyNext(filled.data());
+        if (k_tile + kAhead < k_tiles) copy.CopyNext(filled.data());
         ptx::CpAsyncCommit();
         filled.Advance();
       }
@@ -188,23 +187,22 @@ __device__ void MultiplyAhead(WarpProduct<Variant>& product, StageCopy<Variant>&
   __syncthreads();
 }
 
-// The same with one set of registers: each fragment of the next step is read as
-// soon as its last use in this one is over. In the last step of a slice that
-// begins after the first row of fragments, so the wait and the barrier come
-// there. By then all warps have read the slice to its end, and its stage is
-// filled anew.
+// The same with one set of registers: a fragment of the next step is read as soon as the
+// last use of its registers is over. In the last step of a k-tile that begins behind the
+// first row of fragments, so the wait and the barrier come there. By then all warps have
+// read the k-tile to its end, and its stage is filled again.
 template <class Variant>
 __device__ void MultiplyRotating(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
                                  std::byte* ring) {
   constexpr Config kConfig = Variant::kConfig;
   static_assert(kConfig.tiles_m > 1, "fragments of B outlive the first row");
-  const int slices = copy.slices();
+  const int k_tiles = copy.k_tiles();
   RingStage<Variant> stage{ring};
 #pragma unroll
-  for (int slice = 0; slice < kConfig.stages; ++slice) {
-    if (slice == 0) {
+  for (int k_tile = 0; k_tile < kConfig.stages; ++k_tile) {
+    if (k_tile == 0) {
       copy.CopyFirst(stage.data());
-    } else if (slice < slices) {
+    } else if (k_tile < k_tiles) {
       copy.CopyNext(stage.data());
     }
     ptx::CpAsyncCommit();
@@ -215,10 +213,10 @@ __device__ void MultiplyRotating(WarpProduct<Variant>& product, StageCopy<Varian
   typename WarpProduct<Variant>::Step fragments;
   product.Read(fragments, stage.data(), 0);
 #pragma unroll 1
-  for (int slice = 0; slice < slices; ++slice) {
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
 #pragma unroll 1  // unrolled steps take more registers than there are
     for (int step = 0; step < kConfig.steps(); ++step) {
-      // What is read past the last slice is never multiplied.
+      // Fragments read past the last k-tile are never multiplied.
       const int next = step + 1 == kConfig.steps() ? 0 : step + 1;
 #pragma unroll
       for (int i = 0; i < kConfig.tiles_m; ++i) {
@@ -230,7 +228,7 @@ __device__ void MultiplyRotating(WarpProduct<Variant>& product, StageCopy<Varian
         if (i == 0 && next == 0) {
           ptx::CpAsyncWait<kConfig.stages - 2>();
           __syncthreads();
-          if (slice + kConfig.stages < slices) copy.CopyNext(stage.data());
+          if (k_tile + kConfig.stages < k_tiles) copy.CopyNext(stage.data());
           ptx::CpAsyncCommit();
           stage.Advance();
         }
@@ -277,7 +275,7 @@ __launch_bounds__(Variant::kConfig.threads(), Variant::kConfig.blocks_per_sm) vo
   } else {
     MultiplyPipelined(product, copy, shared);
   }
-  // The stages are no longer read: their memory is the warps' strips now.
+  // The stages are free: the warps' strips take their memory.
   StoreWarpTile(product, args.epilogue, shared + warp * kConfig.strip().bytes(),
                 first_i + warp_m * kConfig.warp_m(), first_j + warp_n * kConfig.warp_n(), args.m,
                 args.n);

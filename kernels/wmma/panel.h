@@ -1,21 +1,20 @@
-// Where the elements of a tile lie in shared memory, so that WMMA may load and
-// store them.
+// The layout of a k-tile in shared memory, as WMMA can load and store it.
 #pragma once
 
 #include "kernels/numeric/host_device.h"
 
 namespace gemm::wmma {
 
-// What one thread copies, and one row that shared memory delivers at a time.
+// One thread's copy. Shared memory delivers eight of them at a time.
 inline constexpr int kUnitBytes = 16;
 inline constexpr int kLineUnits = 8;  // as many as there are banks for
 
-// WMMA takes fragments at such boundaries alone (CUDA C++ Programming Guide,
-// "Warp Matrix Functions"), and rows whole units apart.
+// The alignment that WMMA requires of fragments (CUDA C++ Programming Guide, "Warp Matrix
+// Functions"). Rows must be whole units apart.
 inline constexpr int kFragmentAlignment = 32;
 
-// Rows of `columns` elements. The columns of each fragment begin at a boundary
-// that WMMA takes: fragments that are narrower than that have gaps between them.
+// Rows of `columns` elements. The columns of each fragment begin at kFragmentAlignment:
+// narrower fragments have gaps between them.
 struct Panel {
   int rows;
   int columns;
@@ -54,10 +53,10 @@ struct UnitPlace {
   int column;
 };
 
-// How eight threads, whose copies shared memory takes at a time, share out the
-// units of a panel: `width` neighbours each of 8 / width rows that are `row_step`
-// apart. Where rows lie an odd number of units apart, as padded ones do, that
-// row step brings them to different places in the line of banks.
+// The units that eight threads copy, whose stores shared memory takes at a time: `width`
+// neighbours in each of 8 / width rows that are `row_step` apart. Padded rows are an odd
+// number of units apart; the row step then puts the units at different places in the
+// line of banks.
 struct CopyGroup {
   int width;
   int row_step;
@@ -69,11 +68,11 @@ struct CopyGroup {
     const bool odd_pitch = panel.pitch() / kUnitBytes % 2 == 1;
     if (odd_pitch && width * unit_step < kLineUnits) row_step = width * unit_step;
   }
-  // Rows that a number of groups cover as a whole.
+  // The rows that a number of groups cover as a whole.
   GEMM_HOST_DEVICE constexpr int rows() const { return row_step * (kLineUnits / width); }
 };
 
-// The unit that a thread copies first; the next ones are in rows further down.
+// The unit that a thread copies first. Its next ones are in rows further down.
 GEMM_HOST_DEVICE constexpr UnitPlace CopiedUnit(const Panel& panel, int thread) {
   const CopyGroup group(panel);
   const int across = panel.row_units() / group.width;  // groups side by side

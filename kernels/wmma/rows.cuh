@@ -1,4 +1,4 @@
-// From a table of WMMA variants to rows of the catalogue.
+// Makes rows of the catalogue from a table of WMMA variants.
 #pragma once
 
 #include <iterator>
@@ -8,22 +8,19 @@
 #include "kernels/core/shared_memory.h"
 #include "kernels/core/tile_bands.h"
 #include "kernels/core/tile_grid.h"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 #include "kernels/wmma/kernel.cuh"
+#include "kernels/wmma/name.h"
 
 namespace gemm::wmma {
 
-struct Row {
-  absl::string_view name;
-  absl::string_view summary;
-  Config config;
-};
-
-// A row as a type: nvcc cannot name kernels by records of a namespace. `Table`
-// has a constexpr Row kRows[].
+// A variant as a type: nvcc cannot name kernels by records of a namespace. `Table`
+// has a constexpr Config kConfigs[].
 template <class Table, size_t kIndex>
-struct Variant {
-  static constexpr Config kConfig = Table::kRows[kIndex].config;
+struct TableVariant {
+  static constexpr Config kConfig = Table::kConfigs[kIndex];
+  static constexpr NameText kName = WmmaName(kConfig);
+  static constexpr SummaryText kSummary = WmmaSummary(kConfig);
 };
 
 constexpr Compute ComputeOf(const Config& config) {
@@ -40,16 +37,16 @@ absl::Status LaunchWmma(const Launch& launch) {
   constexpr int kDynamicBytes = kConfig.dynamic_shared ? kConfig.shared_bytes() : 0;
   const absl::Status allowed = AllowSharedMemory<WmmaKernel<Variant>>(kDynamicBytes);
   if (!allowed.ok()) return allowed;
-  const absl::StatusOr<Staged> staged = StageOperands(launch, {});
-  if (!staged.ok()) return staged.status();
-  const Problem& p = staged->problem;
-  const Operands& o = staged->operands;
+  const absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, {});
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  const Operands& o = transposed->operands;
   const absl::StatusOr<TileGrid> grid = MakeTileGrid(p, kConfig.tile_m(), kConfig.tile_n());
   if (!grid.ok()) return grid.status();
   const int64_t swizzle = kConfig.order == Order::kBanded ? launch.params[0] : 0;
   const Arguments<kConfig.type> arguments{
-      .a = {static_cast<const std::byte*>(o.a), o.lda * kConfig.element_bytes()},
-      .b = {static_cast<const std::byte*>(o.b), o.ldb * kConfig.element_bytes()},
+      .a = {.data = static_cast<const std::byte*>(o.a), .pitch = o.lda * kConfig.element_bytes()},
+      .b = {.data = static_cast<const std::byte*>(o.b), .pitch = o.ldb * kConfig.element_bytes()},
       .epilogue = MakeEpilogue<kConfig.type>(p, o),
       .m = p.m,
       .n = p.n,
@@ -65,26 +62,26 @@ absl::Status LaunchWmma(const Launch& launch) {
 
 template <class Table>
 constexpr auto MakeWmmaRows() {
-  return MakeRows<std::size(Table::kRows)>([](auto index) {
-    constexpr const Row& kRow = Table::kRows[index];
-    constexpr Config kConfig = kRow.config;
+  return MakeRows<std::size(Table::kConfigs)>([](auto index) {
+    using Variant = TableVariant<Table, index>;
+    constexpr Config kConfig = Variant::kConfig;
     return Kernel{
-        .name = kRow.name,
+        .name = Variant::kName.view(),
         .family = "wmma",
-        .summary = kRow.summary,
+        .summary = Variant::kSummary.view(),
         .capability = {.min = 80},
         .types = kTypes<kConfig.type, ComputeOf(kConfig)>,
         .tile_m = kConfig.tile_m(),
         .tile_n = kConfig.tile_n(),
-        .tile_k = kConfig.slice_k,
+        .tile_k = kConfig.tile_k,
         .stages = kConfig.stages,
         .threads = kConfig.threads(),
         .shared_memory_bytes = kConfig.shared_bytes(),
         .params = kConfig.order == Order::kBanded ? absl::Span<const ParamSpec>(kBandParams)
                                                   : absl::Span<const ParamSpec>(),
         .auto_rank = 30,
-        .workspace_bytes = StagedBytesFor<false, false>,
-        .launch = LaunchWmma<Variant<Table, index>>,
+        .workspace_bytes = TransposeScratchBytesFor<false, false>,
+        .launch = LaunchWmma<Variant>,
     };
   });
 }

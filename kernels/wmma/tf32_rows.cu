@@ -1,4 +1,4 @@
-// The cp.async pipelines that multiply f32 operands rounded to TF32.
+// The WMMA pipelines over f32 operands, rounded to TF32.
 #include "kernels/core/families.h"
 #include "kernels/wmma/rows.cuh"
 #include "kernels/wmma/variants.h"
@@ -7,9 +7,9 @@ namespace gemm {
 namespace wmma {
 
 struct Tf32Table {
-  static constexpr Row kRows[] = {
-      {"sgemm_wmma_m16n16k8_mma4x2_warp2x4_stage2", "128x128x8 tile, 2 stages", Tf32(2)},
-      {"sgemm_wmma_m16n16k8_mma4x2_warp2x4_stage3", "128x128x8 tile, 3 stages", Tf32(3)},
+  static constexpr Config kConfigs[] = {
+      Tf32(2),
+      Tf32(3),
   };
 };
 

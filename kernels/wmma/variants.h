@@ -1,5 +1,5 @@
-// The variants of the WMMA family by what their names say; F32() of each f16
-// variant is one too.
+// The variants of the WMMA family, called as in their names. F32() of each f16 variant is
+// a variant too.
 #pragma once
 
 #include "kernels/wmma/config.h"
@@ -30,14 +30,14 @@ constexpr Config DoubleBuffer() { return {.stages = 2, .padded = true}; }
 
 constexpr Config SixteenWarps() {
   return {
-      .warps_n = 4, .tiles_n = 2, .slice_k = 32, .stages = 2, .padded = true, .blocks_per_sm = 2};
+      .warps_n = 4, .tiles_n = 2, .tile_k = 32, .stages = 2, .padded = true, .blocks_per_sm = 2};
 }
 
 constexpr Config RegisterBuffer() {
-  return {.slice_k = 32,
+  return {.tile_k = 32,
           .stages = 2,
           .padded = true,
-          .reads = FragmentReads::kAheadInSlice,
+          .reads = FragmentReads::kAheadInKTile,
           .blocks_per_sm = 2};
 }
 
@@ -49,19 +49,19 @@ constexpr Config Stages(int stages) {
   return {.stages = stages, .padded = true, .order = Order::kBanded};
 }
 
-// Dynamic shared memory has room for longer slices, whose copies touch fewer
-// lines of A for the same bytes.
+// Dynamic shared memory has room for longer k-tiles. Their copies touch fewer lines of A
+// for the same bytes.
 constexpr Config StagesDsmem(int stages) {
   Config config = Stages(stages);
-  config.slice_k = 32;
+  config.tile_k = 32;
   config.reads = FragmentReads::kRotating;
   config.dynamic_shared = true;
   return config;
 }
 
-// A warp's 4 x 4 fragments take 64 registers for sums in f16. Two blocks share
-// a multiprocessor; with four stages there is one, which has registers for a
-// second set of fragments.
+// The f16 accumulators of a warp's 4 x 4 fragments take 64 registers. Two blocks share an
+// SM. With four stages there is room for one, which has registers for a second set of
+// fragments.
 constexpr Config Tile256x128(int stages) {
   Config config = StagesDsmem(stages);
   config.tiles_m = 4;
@@ -70,7 +70,8 @@ constexpr Config Tile256x128(int stages) {
   return config;
 }
 
-// And 128 in f32: one block has registers for a second set of fragments.
+// f32 accumulators take 128 registers. The one block has registers for a second set of
+// fragments.
 constexpr Config Tile256x128F32(int stages) {
   Config config = Tile256x128(stages).F32(1);
   config.reads = FragmentReads::kAhead;
@@ -90,7 +91,7 @@ constexpr Config Tf32(int stages) {
   return {.type = DType::kF32,
           .accumulate = DType::kF32,
           .wmma_k = 8,
-          .slice_k = 8,
+          .tile_k = 8,
           .stages = stages,
           .padded = true,
           .order = Order::kBanded,

@@ -1,4 +1,4 @@
-// A warp's part of the product of two panels in shared memory.
+// A warp's part of the product of two panels in shared memory, with its accumulators.
 #pragma once
 
 #include <mma.h>
@@ -32,20 +32,22 @@ class WarpProduct {
     FragmentA a[kConfig.tiles_m];
     FragmentB b[kConfig.tiles_n];
   };
-  using Sum = std::conditional_t<kConfig.accumulate == DType::kF32, float, __half>;
-  using Sums = Fragment<nvcuda::wmma::accumulator, Sum>;
+  using AccumulatorElement = std::conditional_t<kConfig.accumulate == DType::kF32, float, __half>;
+  using AccumulatorFragment = Fragment<nvcuda::wmma::accumulator, AccumulatorElement>;
 
   __device__ WarpProduct(int warp_m, int warp_n)
       : a_begin_(warp_m * kConfig.warp_m() * kPanelA.pitch()),
         b_begin_(kPanelA.bytes() + warp_n * kConfig.tiles_n * kPanelB.fragment_pitch()) {
 #pragma unroll
-    for (auto& row : sums) {
+    for (auto& row : accumulators) {
 #pragma unroll
-      for (Sums& tile : row) nvcuda::wmma::fill_fragment(tile, Sum(0));
+      for (AccumulatorFragment& tile : row) {
+        nvcuda::wmma::fill_fragment(tile, AccumulatorElement(0));
+      }
     }
   }
 
-  // The fragment in row `i`, or column `j`, of a step over k.
+  // Read the fragment in row `i`, or in column `j`, of a step over k.
   __device__ void ReadA(Step& fragments, const std::byte* stage, int step, int i) const {
     const int offset = i * kConfig.wmma_m * kPanelA.pitch() + step * kPanelA.fragment_pitch();
     ReadFragment(fragments.a[i], stage + a_begin_ + offset, kPanelA.ld());
@@ -62,7 +64,7 @@ class WarpProduct {
   }
 
   __device__ void MultiplyTile(const Step& step, int i, int j) {
-    nvcuda::wmma::mma_sync(sums[i][j], step.a[i], step.b[j], sums[i][j]);
+    nvcuda::wmma::mma_sync(accumulators[i][j], step.a[i], step.b[j], accumulators[i][j]);
   }
   __device__ void MultiplyStep(const Step& step) {
 #pragma unroll
@@ -74,9 +76,9 @@ class WarpProduct {
     }
   }
 
-  // Adds the product of a stage's panels.
+  // Multiplies the panels of a stage.
   __device__ void Multiply(const std::byte* stage) {
-    if constexpr (kConfig.reads == FragmentReads::kAheadInSlice) {
+    if constexpr (kConfig.reads == FragmentReads::kAheadInKTile) {
       Step steps[2];
       Read(steps[0], stage, 0);
 #pragma unroll
@@ -85,7 +87,7 @@ class WarpProduct {
         MultiplyStep(steps[step % 2]);
       }
     } else {
-#pragma unroll 1  // or else the compiler reads ahead
+#pragma unroll 1  // otherwise the compiler reads ahead
       for (int step = 0; step < kConfig.steps(); ++step) {
         Step fragments;
         Read(fragments, stage, step);
@@ -94,7 +96,7 @@ class WarpProduct {
     }
   }
 
-  Sums sums[kConfig.tiles_m][kConfig.tiles_n];
+  AccumulatorFragment accumulators[kConfig.tiles_m][kConfig.tiles_n];
 
  private:
   template <class OperandFragment>
@@ -107,7 +109,7 @@ class WarpProduct {
     }
   }
 
-  int a_begin_;  // of the warp's rows and columns in a stage
+  int a_begin_;  // offset of the warp's rows in a stage, and of its columns
   int b_begin_;
 };
 

@@ -131,7 +131,7 @@ absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, s
                                      .inputs = spec.inputs,
                                      .budget = spec.budget.value_or(limits_.time)};
   listener.OnOutline({.device = info.name,
-                      .facts = backend.facts(),
+                      .metadata = backend.metadata(),
                       .vendor = VendorOf(backend.caps()),
                       .shapes = plan.shapes,
                       .candidates = plan.candidates.size(),

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "kernels/bench/facts.h"
+#include "kernels/bench/metadata.h"
 #include "kernels/bench/progress.h"
 #include "kernels/bench/row.h"
 #include "kernels/bench/rules.h"
@@ -39,7 +39,7 @@ struct BenchmarkSpec {
   std::string device;  // empty: the first
   std::vector<gemm::bench::Shape> shapes;
   gemm::bench::Selection selection;
-  gemm::bench::ContestRules rules;
+  gemm::bench::ComparisonRules rules;
   gemm::GeneratorSpec inputs = gemm::bench::kStandardInputs;
   std::optional<absl::Duration> budget;  // else the limit
 };
@@ -47,7 +47,7 @@ struct BenchmarkSpec {
 // The header of a benchmark: what is going to be measured.
 struct BenchmarkOutline {
   std::string device;
-  gemm::bench::Facts facts;
+  gemm::bench::Metadata metadata;
   std::string vendor;  // whom kernels are compared with
   std::vector<gemm::bench::Shape> shapes;
   size_t candidates = 0;

@@ -22,7 +22,7 @@ class BoundedBackend final : public gemm::bench::Backend {
   ~BoundedBackend() override = default;
 
   gemm::DeviceCaps caps() const override { return device_->caps(); }
-  gemm::bench::Facts facts() const override { return device_->facts(); }
+  gemm::bench::Metadata metadata() const override { return device_->metadata(); }
   size_t cache_bytes() const override { return device_->cache_bytes(); }
   size_t free_bytes() const override;
 

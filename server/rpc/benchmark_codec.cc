@@ -166,15 +166,15 @@ class BenchmarkParser {
   }
 
   absl::Status Rules() {
-    bench::ContestRules& rules = spec_.rules;
+    bench::ComparisonRules& rules = spec_.rules;
     const v1::BenchmarkRequest& r = request_;
     absl::Status status = Ranged("warmup", r.has_warmup(), r.warmup(), 0, 1000, rules.warmup);
     status.Update(
         Ranged("iterations", r.has_iterations(), r.iterations(), 1, 100'000, rules.iterations));
-    status.Update(Ranged("hopeless", r.has_hopeless(), r.hopeless(), 1.0, 1e9, rules.hopeless));
+    status.Update(Ranged("hopeless", r.has_hopeless(), r.hopeless(), 1.0, 1e9, rules.cutoff));
     status.Update(Ranged("vendor_algorithms", r.has_vendor_algorithms(), r.vendor_algorithms(), 0,
                          100, rules.vendor_algorithms));
-    if (r.has_peers()) rules.peers = r.peers();
+    if (r.has_peers()) rules.baselines = r.peers();
     return status;
   }
 
@@ -226,7 +226,7 @@ absl::StatusOr<BenchmarkSpec> ParseBenchmark(const v1::BenchmarkRequest& request
 
 void Fill(const BenchmarkOutline& outline, v1::BenchmarkHeader& out) {
   out.set_device(outline.device);
-  for (const auto& [label, value] : outline.facts) {
+  for (const auto& [label, value] : outline.metadata) {
     v1::BenchmarkFact& fact = *out.add_facts();
     fact.set_label(label);
     fact.set_value(value);
@@ -256,7 +256,7 @@ void Fill(const bench::Row& row, v1::BenchmarkRow& out) {
   out.mutable_layout()->set_transpose_a(row.layout.trans_a);
   out.mutable_layout()->set_transpose_b(row.layout.trans_b);
   out.set_params(row.params);
-  out.set_peer(row.peer);
+  out.set_peer(row.baseline);
   out.set_note(row.note);
   if (row.measured) FillFigures(row, *out.mutable_figures());
 }

@@ -27,7 +27,7 @@ class BenchTest : public GemmctlTest {
 TEST_F(BenchTest, PrintsTheTableOfGemmBenchAndWritesItsFiles) {
   const Ran ran =
       Gemmctl({"bench", "--shapes", "24x16x8,40", "--family", "host", "--types", "f32:f32:f32:f32",
-               "--iterations", "3", "--warmup", "1", "--hopeless", "1e9", "--csv", Path("rows.csv"),
+               "--iterations", "3", "--warmup", "1", "--cutoff", "1e9", "--csv", Path("rows.csv"),
                "--json", Path("rows.json"), "--svg", Path("rows.svg")});
   EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
   EXPECT_EQ(ran.err, "");
@@ -44,7 +44,7 @@ TEST_F(BenchTest, PrintsTheTableOfGemmBenchAndWritesItsFiles) {
                          HasSubstr("24,16,8,host_openblas,host,f32:f32:f32:f32,nn,"),
                          HasSubstr("40,40,40,host_reference,host,f32:f32:f32:f32,nn,")));
   const auto json = nlohmann::json::parse(Read("rows.json"));
-  EXPECT_EQ(json["facts"]["its device"], "host:0");
+  EXPECT_EQ(json["metadata"]["its device"], "host:0");
   ASSERT_EQ(json["rows"].size(), 4);
   for (const auto& row : json["rows"]) {
     EXPECT_EQ(row["right"], true) << row;
@@ -57,9 +57,10 @@ TEST_F(BenchTest, PrintsTheTableOfGemmBenchAndWritesItsFiles) {
 }
 
 TEST_F(BenchTest, PrintsJsonForPrograms) {
-  const auto json = GemmctlJson({"bench", "--shape", "20", "--kernel", "*_reference", "--types",
-                                 "f16:f16:f32", "--layout", "nt", "--no-peers", "--distribution",
-                                 "uniform", "--iterations", "1", "--device", "host:0"});
+  const auto json =
+      GemmctlJson({"bench", "--shape", "20", "--kernel", "*_reference", "--types", "f16:f16:f32",
+                   "--layout", "nt", "--no-baselines", "--distribution", "uniform", "--iterations",
+                   "1", "--device", "host:0"});
   ASSERT_GE(json["rows"].size(), 1);
   for (const auto& row : json["rows"]) {
     EXPECT_EQ(row["kernel"], "host_reference");
@@ -111,7 +112,7 @@ TEST_F(BenchTest, WhatThereIsNotHasItsSentence) {
 
 TEST_F(BenchTest, InterruptEndsItWithTheRowsItHad) {
   const auto process = Start({"bench", "--shape", "16,300", "--family", "host", "--iterations",
-                              "600", "--hopeless", "1e9", "--csv", Path("part.csv")});
+                              "600", "--cutoff", "1e9", "--csv", Path("part.csv")});
   const absl::Time limit = absl::Now() + absl::Seconds(60);
   while (Read("part.csv").find("16,16,16,host_reference") == std::string::npos) {
     ASSERT_LT(absl::Now(), limit);

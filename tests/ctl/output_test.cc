@@ -184,7 +184,7 @@ TEST_F(OutputTest, ANameThatIsNotUtf8StillGivesJson) {
   const std::vector<std::string> bench = {"bench",    "--shape", "8",
                                           "--family", "host",    "--iterations",
                                           "1",        "--svg",   Path("caf\xe9.svg")};
-  EXPECT_THAT(GemmctlJson(bench)["facts"]["command"].get<std::string>(),
+  EXPECT_THAT(GemmctlJson(bench)["metadata"]["command"].get<std::string>(),
               HasSubstr("caf\xef\xbf\xbd.svg"));
 }
 

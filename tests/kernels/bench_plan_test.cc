@@ -110,14 +110,14 @@ TEST(SelectCandidates, RefusesAParameterThatNoKernelHas) {
             "no kernel of the selection has a launch parameter \"swizzel\"; they have none");
 }
 
-TEST(FindPeer, IsTheVendorsKernelOfTheseTypes) {
+TEST(FindBaseline, IsTheVendorsKernelOfTheseTypes) {
   const Types f32 = {DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
-  EXPECT_EQ(FindPeer(f32, kHost)->name, "host_openblas");
-  EXPECT_EQ(FindPeer({DType::kS8, DType::kS8, DType::kS32, Compute::kF32}, kHost), nullptr);
+  EXPECT_EQ(FindBaseline(f32, kHost)->name, "host_openblas");
+  EXPECT_EQ(FindBaseline({DType::kS8, DType::kS8, DType::kS32, Compute::kF32}, kHost), nullptr);
 #if GEMM_HAS_CUDA
-  EXPECT_EQ(FindPeer(f32, kHopper)->name, "cublas_f32");
+  EXPECT_EQ(FindBaseline(f32, kHopper)->name, "cublas_f32");
   const Types e4m3 = {DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32};
-  EXPECT_EQ(FindPeer(e4m3, kHopper)->family, "cublaslt");
+  EXPECT_EQ(FindBaseline(e4m3, kHopper)->family, "cublaslt");
 #endif
 }
 

@@ -42,7 +42,7 @@ std::vector<Row> Many(int families) {
       }
     }
     rows.push_back(Measured("cublaslt_best", "cublaslt", size, 101));
-    rows.back().peer = true;
+    rows.back().baseline = true;
   }
   return rows;
 }
@@ -57,7 +57,7 @@ std::vector<std::string> Found(const std::string& svg, const std::string& patter
   return found;
 }
 
-TEST(PlotLines, TheBestOfEachFamilyAndThePeersStandOut) {
+TEST(PlotLines, TheBestOfEachFamilyAndTheBaselinesStandOut) {
   std::vector<std::string> names;
   size_t grey = 0;
   for (const PlotLine& line : PlotLines(Many(3))) {

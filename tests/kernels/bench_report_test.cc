@@ -100,11 +100,11 @@ TEST(Csv, IsWrittenRowByRowAndQuoted) {
   EXPECT_EQ(CsvWriter::Create("/nowhere/rows.csv").status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST(Json, HoldsFactsRowsAndMeans) {
+TEST(Json, HoldsMetadataRowsAndMeans) {
   std::vector<Row> rows = TwoKernels();
   rows[0].error.of_bound = std::numeric_limits<double>::infinity();
   const auto json = nlohmann::json::parse(ToJson({{"device", "GPU"}}, rows));
-  EXPECT_EQ(json["facts"]["device"], "GPU");
+  EXPECT_EQ(json["metadata"]["device"], "GPU");
   EXPECT_EQ(json["rows"].size(), 4u);
   EXPECT_EQ(json["rows"][2]["tflops"], 8);
   EXPECT_TRUE(json["rows"][0]["error_of_bound"].is_null());
@@ -159,11 +159,11 @@ TEST(LiveReport, PrintsAndWritesAsRowsCome) {
   EXPECT_THAT(out.str(), HasSubstr("M=8, N=8, K=8"));
   std::ifstream rows(csv);
   EXPECT_EQ(std::count(std::istreambuf_iterator<char>(rows), {}, '\n'), 2);
-  report.AddFact("disturbed by", "3 jobs");
+  report.AddMetadata("disturbed by", "3 jobs");
   ASSERT_EQ(report.Finish(), absl::OkStatus());
   EXPECT_THAT(out.str(), HasSubstr("geometric means"));
   std::ifstream file(json);
-  EXPECT_EQ(nlohmann::json::parse(file)["facts"]["disturbed by"], "3 jobs");
+  EXPECT_EQ(nlohmann::json::parse(file)["metadata"]["disturbed by"], "3 jobs");
 }
 
 TEST(LiveReport, CanBeSilentAndSaysWhatItCannotWrite) {

@@ -76,7 +76,7 @@ TEST_P(GpuKernel, RandomShapesLayoutsAndEpilogues) {
   }
 }
 
-// One element, vectors, primes, one beside the sizes that tiles have, one slice
+// One element, vectors, primes, one beside the sizes that tiles have, one k-tile
 // of K or a part of it, and more rows or columns than a grid's second dimension
 // has blocks.
 TEST_P(GpuKernel, EdgeShapes) {
@@ -103,9 +103,9 @@ TEST_P(GpuKernel, ShapesAroundTheTile) {
       CheckShape(std::max<int64_t>(rows, 1), std::max<int64_t>(cols, 1), depth + 1, random);
     }
   }
-  for (const int64_t sum :
+  for (const int64_t this_k :
        {k - 1, k, k + 1, 2 * k, 2 * k + 1, depth - 1, depth, depth + k, 2 * depth + k / 2}) {
-    CheckShape(m + 1, n + 1, std::max<int64_t>(sum, 1), random);
+    CheckShape(m + 1, n + 1, std::max<int64_t>(this_k, 1), random);
   }
 }
 
@@ -228,8 +228,8 @@ TEST_P(GpuKernelSmall, IsRightInBuffersWithoutSlack) {
   const int64_t depth = std::max(kernel().stages, 1) * k;
   const int64_t shapes[][3] = {{5, 7, 3}, {m + 1, n + 1, depth + k + 1}, {m / 2 + 3, n + 9, k + 5}};
   std::mt19937_64 random(17);
-  for (const auto& [rows, cols, sum] : shapes) {
-    const ProductCase product = RandomCase(NextTypes(), rows, cols, sum, random);
+  for (const auto& [rows, cols, this_k] : shapes) {
+    const ProductCase product = RandomCase(NextTypes(), rows, cols, this_k, random);
     EXPECT_EQ(CheckProduct(kernel(), product, RunInExactBuffers, 500), "");
   }
   ProductCase plain;

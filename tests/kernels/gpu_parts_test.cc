@@ -54,7 +54,7 @@ TEST_F(GpuGenerator, OtherTypesAreUnimplemented) {
 
 using GpuLibraries = GpuTest;
 
-// Scalars are f32 where sums are in f16, so a factor that f16 cannot hold is no error.
+// Scalars are f32 where accumulators are in f16, so a factor that f16 cannot hold is no error.
 TEST_F(GpuLibraries, AFactorBeyondF16IsAppliedInF32) {
   for (const char* name : {"cublas_f16acc16", "cublaslt_f16acc16"}) {
     const Kernel& kernel = **FindKernel(name);
@@ -80,7 +80,7 @@ TEST_F(GpuLibraries, PlansComeBackAfterTheyWereForgotten) {
 
 // Products that libraries like to split along k, with an end of k beside every
 // tile's: what is left out there is many times the bound.
-TEST_F(GpuLibraries, TheEndOfKIsSummed) {
+TEST_F(GpuLibraries, TheEndOfKIsAccumulated) {
   std::mt19937_64 random(15);
   for (const Kernel* kernel : Catalogue()) {
     if (kernel->family != "cublas" && kernel->family != "cublaslt") continue;

@@ -1,5 +1,5 @@
-// Where the grouped kernels keep things in shared memory: nothing twice, nothing
-// outside, and no bank conflicts.
+// The grouped kernels' layouts in shared memory: no place is used twice, none is outside,
+// and no access has a bank conflict.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gemm/catalogue.h"
+#include "kernels/grouped/accumulator_tile.h"
 #include "kernels/grouped/config.h"
-#include "kernels/grouped/staged_sums.h"
 
 namespace gemm {
 namespace {
@@ -167,42 +167,42 @@ TEST(SharedTile, FragmentLoadsMeetNoBankTwice) {
   }
 }
 
-class Staged : public ::testing::TestWithParam<int> {
+class AccumulatorTiles : public ::testing::TestWithParam<int> {
  protected:
-  StagedSums sums() const { return {32, GetParam()}; }
+  AccumulatorTile tile() const { return {32, GetParam()}; }
 };
 
-TEST_P(Staged, EachQuadHasItsPlace) {
+TEST_P(AccumulatorTiles, EachQuadHasItsPlace) {
   std::set<int> offsets;
-  for (int row = 0; row < sums().rows; ++row) {
-    for (int quad = 0; quad < sums().cols / 4; ++quad) {
-      const int offset = sums().Offset(row, quad);
+  for (int row = 0; row < tile().rows; ++row) {
+    for (int quad = 0; quad < tile().cols / 4; ++quad) {
+      const int offset = tile().Offset(row, quad);
       EXPECT_EQ(offset % 16, 0);
       EXPECT_GE(offset, 0);
-      EXPECT_LT(offset, sums().bytes());
+      EXPECT_LT(offset, tile().bytes());
       EXPECT_TRUE(offsets.insert(offset).second) << row << ", " << quad;
     }
   }
 }
 
-TEST_P(Staged, PlacesBesideAreThoseOfTheRowAndQuad) {
-  for (int row = 0; row < sums().rows; ++row) {
-    for (int quad = 0; quad < sums().cols / 4; ++quad) {
-      EXPECT_EQ(sums().Beside(sums().Offset(row % 8, quad % 2), row / 8 * 8, quad / 2 * 2),
-                sums().Offset(row, quad))
+TEST_P(AccumulatorTiles, PlacesBesideAreThoseOfTheRowAndQuad) {
+  for (int row = 0; row < tile().rows; ++row) {
+    for (int quad = 0; quad < tile().cols / 4; ++quad) {
+      EXPECT_EQ(tile().Beside(tile().Offset(row % 8, quad % 2), row / 8 * 8, quad / 2 * 2),
+                tile().Offset(row, quad))
           << row << ", " << quad;
     }
   }
 }
 
-// Half a warp writes pairs of sums: lane l those of row l / 4 from column
+// Half a warp writes pairs of accumulators: lane l those of row l / 4 from column
 // 2 (l % 4) on, of eight columns.
-TEST_P(Staged, WritesMeetNoBankTwice) {
-  for (int row = 0; row < sums().rows; row += 4) {
-    for (int col = 0; col < sums().cols; col += 8) {
+TEST_P(AccumulatorTiles, WritesMeetNoBankTwice) {
+  for (int row = 0; row < tile().rows; row += 4) {
+    for (int col = 0; col < tile().cols; col += 8) {
       EXPECT_EQ(Turns(Offsets(16,
                               [&](int lane) {
-                                return sums().Offset(row + lane / 4, col / 4 + lane % 4 / 2) +
+                                return tile().Offset(row + lane / 4, col / 4 + lane % 4 / 2) +
                                        lane % 2 * 8;
                               }),
                       8),
@@ -211,16 +211,16 @@ TEST_P(Staged, WritesMeetNoBankTwice) {
   }
 }
 
-// A quarter of a warp reads a quad of each of eight runs of `run` sums.
-TEST_P(Staged, ReadsMeetNoBankTwice) {
+// A quarter of a warp reads a quad of each of eight runs of `run` accumulators.
+TEST_P(AccumulatorTiles, ReadsMeetNoBankTwice) {
   for (const int run : {4, 8}) {
-    const int runs_per_row = sums().cols / run;
-    for (int first = 0; first < sums().rows * runs_per_row; first += 8) {
+    const int runs_per_row = tile().cols / run;
+    for (int first = 0; first < tile().rows * runs_per_row; first += 8) {
       for (int quad = 0; quad < run / 4; ++quad) {
         EXPECT_EQ(Turns(Offsets(8,
                                 [&](int lane) {
                                   const int x = first + lane;
-                                  return sums().Offset(x / runs_per_row,
+                                  return tile().Offset(x / runs_per_row,
                                                        x % runs_per_row * (run / 4) + quad);
                                 }),
                         16),
@@ -232,30 +232,30 @@ TEST_P(Staged, ReadsMeetNoBankTwice) {
 
 // Rounded to 16 bits: a lane writes two of row l / 4, a quarter of a warp reads
 // eight chunks.
-TEST_P(Staged, RoundedPairsMeetNoBankTwice) {
-  const SharedTile tile{sums().rows, sums().cols * 2};
-  for (int row = 0; row < tile.rows; row += 8) {
-    for (int chunk = 0; chunk < tile.chunks(); ++chunk) {
+TEST_P(AccumulatorTiles, RoundedPairsMeetNoBankTwice) {
+  const SharedTile rounded{tile().rows, tile().cols * 2};
+  for (int row = 0; row < rounded.rows; row += 8) {
+    for (int chunk = 0; chunk < rounded.chunks(); ++chunk) {
       EXPECT_EQ(Turns(Offsets(32,
                               [&](int lane) {
-                                return tile.Offset(row + lane / 4, chunk) + lane % 4 * 4;
+                                return rounded.Offset(row + lane / 4, chunk) + lane % 4 * 4;
                               }),
                       4),
                 1);
     }
   }
-  for (int first = 0; first < tile.rows * tile.chunks(); first += 8) {
+  for (int first = 0; first < rounded.rows * rounded.chunks(); first += 8) {
     EXPECT_EQ(Turns(Offsets(8,
                             [&](int lane) {
                               const int x = first + lane;
-                              return tile.Offset(x / tile.chunks(), x % tile.chunks());
+                              return rounded.Offset(x / rounded.chunks(), x % rounded.chunks());
                             }),
                     16),
               1);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Columns, Staged, ::testing::Values(32, 64, 128, 256),
+INSTANTIATE_TEST_SUITE_P(Columns, AccumulatorTiles, ::testing::Values(32, 64, 128, 256),
                          [](const auto& info) { return std::to_string(info.param); });
 
 }  // namespace

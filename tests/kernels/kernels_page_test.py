@@ -36,7 +36,7 @@ class TheCommittedPage(unittest.TestCase):
 
 CATALOGUE = """## simt
 
-| kernel | what it is | A:B:D:sum | tile | stages | threads | shared memory, bytes | needs |
+| kernel | what it is | A:B:D:compute | tile | stages | threads | shared memory, bytes | needs |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | `one` | a first step | f32:f32:f32:f32 | 8x32x1 | 1 | 256 |  | any GPU |
 | `two` | a second step | f32:f32:f32:f32 | 64x64x8 | 2 | 64 | 4096 | any GPU |
@@ -44,12 +44,12 @@ CATALOGUE = """## simt
 
 ## host
 
-| kernel | what it is | A:B:D:sum | tile | stages | threads | shared memory, bytes | needs |
+| kernel | what it is | A:B:D:compute | tile | stages | threads | shared memory, bytes | needs |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | `host` | not our own | f32:f32:f32:f32 | the library's |  |  |  | no GPU |
 """
 
-FIGURES = """m,n,k,kernel,peer,ms,fastest_ms,slowest_ms,iterations,tflops,of_vendor,note
+FIGURES = """m,n,k,kernel,baseline,ms,fastest_ms,slowest_ms,iterations,tflops,of_vendor,note
 64,64,64,one,false,4,3.8,4.2,10,10,0.25,
 64,64,64,two,false,2,2,2,1,20,0.5,1 of 10 samples
 64,64,64,best,true,1,1,1,10,40,1,

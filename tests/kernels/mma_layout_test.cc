@@ -1,5 +1,5 @@
-// Where the mma.sync family's operands lie in shared memory, and in which order
-// its blocks take the tiles.
+// The mma.sync family's layouts in shared memory, and the order in which its blocks take
+// tiles.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Types kF64{DType::kF64, DType::kF64, DType::kF64, Compute::kF64};
 constexpr Types kF32{DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
-constexpr Types kSumsInF16{DType::kF16, DType::kF16, DType::kF16, Compute::kF16};
+constexpr Types kF16Accumulators{DType::kF16, DType::kF16, DType::kF16, Compute::kF16};
 constexpr double kLargestF32 = std::numeric_limits<float>::max();
 
 TEST(CheckScalar, NamesFieldValueAndBound) {
@@ -47,8 +47,8 @@ TEST(CheckScalars, LooksAtEachOfThem) {
   EXPECT_TRUE(CheckScalars({.types = kF64, .alpha = 1e39, .beta = 1e39}).ok());
 }
 
-TEST(RoundScalars, ToTheTypeOfWhatFollowsTheSum) {
-  for (const Types& types : {kF32, kSumsInF16}) {
+TEST(RoundScalars, ToTheTypeOfTheEpilogue) {
+  for (const Types& types : {kF32, kF16Accumulators}) {
     const Problem rounded =
         RoundScalars({.types = types, .alpha = 0.1, .beta = 1e-60, .leaky_slope = 0.3});
     EXPECT_EQ(rounded.alpha, 0.1f);

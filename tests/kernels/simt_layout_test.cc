@@ -1,5 +1,5 @@
-// Who holds and moves what in the thread-tiled kernels, where it lies in shared
-// memory, and that the names of the variants say so.
+// The thread-tiled kernels' layouts: the elements of each thread, and shared memory. The
+// names of the variants agree with them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ int Conflicts(const Access& access, size_t lanes) {
 // Lanes that go together, by the width of their access.
 size_t PhaseLanes(int bytes) { return bytes <= 4 ? 32 : bytes == 8 ? 16 : 8; }
 
-// Every access of every warp to a slice in shared memory.
+// Every access of every warp to a k-tile in shared memory.
 class Accesses {
  public:
   explicit Accesses(const TiledConfig& config) : layout_{config}, config_(config) {

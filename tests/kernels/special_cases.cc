@@ -218,7 +218,7 @@ void AddZeros(Cases& cases) {
   }
 }
 
-// One term of each sum is not zero, so that it alone decides.
+// One term of each dot product is not zero, so that it alone decides.
 void PickOneOfA(ProductData& data) {
   Fill(data.b, 0);
   const Problem& p = data.product.problem;
@@ -242,8 +242,8 @@ void AddSubnormals(Cases& cases) {
   cases.LastIsSubnormal();
 }
 
-// What D has no room for before C and the bias have been added, alpha times the
-// sum among it, does no harm: only sums are rounded to a narrow type.
+// A value that D's type cannot hold does no harm before C and the bias have been
+// added: the epilogue is in f32, and rounds to D's type once.
 void AddOverflows(Cases& cases) {
   for (const auto& [activation, called] : kActivations) {
     if (activation == Activation::kGelu) continue;

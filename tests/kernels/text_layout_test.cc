@@ -68,7 +68,7 @@ TEST(TextLayout, AFileIsAsWideAsTheEnvironmentSays) {
   EXPECT_EQ(TerminalWidth(-1), 0u);
 }
 
-// A long name, a peer, a wrong result and one that was not measured.
+// A long name, a baseline, a wrong result and one that was not measured.
 std::vector<Row> LongRows() {
   Row row = {.shape = {4096, 4096, 4096},
              .kernel = "hgemm_mma_m16n8k16_mma2x4_warp4x4x2_stage2_dsmem_xor_tn_f32acc",
@@ -86,7 +86,7 @@ std::vector<Row> LongRows() {
              .error = {.of_bound = 0.2, .first = -88.24163818359375, .last = 34.7}};
   Row wrong = row;
   wrong.kernel = "cublaslt_best";
-  wrong.peer = true;
+  wrong.baseline = true;
   wrong.error.of_bound = 3;
   Row left = {.shape = row.shape,
               .kernel = row.kernel,
@@ -98,8 +98,8 @@ std::vector<Row> LongRows() {
 TEST(ReportTable, FitsTheTerminalAndKeepsWhatMatters) {
   for (const size_t width : {80, 120}) {
     std::ostringstream out;
-    PrintFacts({{"device", "NVIDIA H200"}, {"command", "gemm_bench " + std::string(300, 'x')}}, out,
-               width);
+    PrintMetadata({{"device", "NVIDIA H200"}, {"command", "gemm_bench " + std::string(300, 'x')}},
+                  out, width);
     PrintRows(LongRows(), 0, 1, "cuBLAS", out, width);
     PrintSummary(LongRows(), "cuBLAS", out, width);
     EXPECT_LE(WidestLine(out.str()), width) << out.str();

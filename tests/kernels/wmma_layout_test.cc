@@ -1,4 +1,4 @@
-// Where the WMMA family's operands and sums lie in shared memory.
+// The WMMA family's layouts in shared memory, of operands and accumulators.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -160,8 +160,8 @@ TEST(WmmaPanels, PaddingLeavesNoBankConflictInF32Reads) {
   EXPECT_EQ(ExtraPasses(b, 4), 0);
 }
 
-// Lanes store pairs of sums, four lanes to a row.
-TEST(WmmaPanels, StoringSumsHasNoBankConflicts) {
+// Lanes store pairs of accumulators, four lanes to a row.
+TEST(WmmaPanels, StoringAccumulatorsHasNoBankConflicts) {
   for (const Config& config : Configs()) {
     const Panel strip = config.strip();
     std::vector<int> offsets;

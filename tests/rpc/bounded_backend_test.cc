@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 class TimedDevice : public gemm::bench::Backend {
  public:
   gemm::DeviceCaps caps() const override { return host_->caps(); }
-  gemm::bench::Facts facts() const override { return host_->facts(); }
+  gemm::bench::Metadata metadata() const override { return host_->metadata(); }
   size_t cache_bytes() const override { return host_->cache_bytes(); }
   size_t free_bytes() const override { return host_->free_bytes(); }
   absl::StatusOr<gemm::bench::Buffer> Allocate(size_t bytes) override {

@@ -90,13 +90,13 @@ class Receiver {
  private:
   absl::Status Begin(const ::gemm::v1::BenchmarkHeader& header) {
     header_ = header;
-    bench::Facts facts = FactsOf(header);
-    facts.emplace_back("gemmctl", ClientVersion());
-    facts.emplace_back("date",
-                       absl::FormatTime("%Y-%m-%dT%H:%MZ", absl::Now(), absl::UTCTimeZone()));
-    facts.emplace_back("command", context_.command_line);
-    absl::Status status =
-        report_.Begin(std::move(facts), header.vendor(), static_cast<size_t>(header.shapes_size()));
+    bench::Metadata metadata = MetadataOf(header);
+    metadata.emplace_back("gemmctl", ClientVersion());
+    metadata.emplace_back("date",
+                          absl::FormatTime("%Y-%m-%dT%H:%MZ", absl::Now(), absl::UTCTimeZone()));
+    metadata.emplace_back("command", context_.command_line);
+    absl::Status status = report_.Begin(std::move(metadata), header.vendor(),
+                                        static_cast<size_t>(header.shapes_size()));
     begun_ = status.ok();
     return status;
   }
@@ -137,7 +137,7 @@ absl::Status Measure(const Context& context, client::Client& client, const Bench
   if (!failed.ok()) return failed;
   if (!end.ok()) return end.status();
   if (end->jobs() > 0) {
-    receiver.report().AddFact("disturbed by", absl::StrCat(end->jobs(), " jobs"));
+    receiver.report().AddMetadata("disturbed by", absl::StrCat(end->jobs(), " jobs"));
     context.err << "gemmctl: " << end->jobs()
                 << " jobs ran on the device meanwhile and disturbed the figures\n";
   }
@@ -164,7 +164,7 @@ int Run(const Context& context, BenchCommand& command) {
   if (receiver.begun()) {
     // Also for a run that ended early.
     status.Update(receiver.report().Finish());
-    if (json) context.out << bench::ToJson(receiver.report().facts(), receiver.report().rows());
+    if (json) context.out << bench::ToJson(receiver.report().metadata(), receiver.report().rows());
   }
   if (!status.ok()) return Fail(context, status);
   if (const absl::Status right = bench::CheckRows(receiver.report().rows()); !right.ok()) {

@@ -1,4 +1,4 @@
-// Every kernel this build has, found by name.
+// All kernels of this build, by name.
 #pragma once
 
 #include <map>
@@ -13,21 +13,22 @@
 
 namespace gemm {
 
-// All rows, family by family, each family in the order of its table. A build
-// without CUDA keeps only the host's. The pointers live as long as the process.
+// All rows: family by family, each in the order of its table. A build without CUDA has
+// the host's alone. The pointers are valid as long as the process lives.
 absl::Span<const Kernel* const> Catalogue();
 
 // The families, in the order of the catalogue.
 absl::Span<const absl::string_view> Families();
 
-// NOT_FOUND with the nearest names where there is none.
+// Unknown name: NOT_FOUND, with the nearest names.
 absl::StatusOr<const Kernel*> FindKernel(absl::string_view name);
 
 // At most `count` names, by edit distance from `name`.
 std::vector<absl::string_view> NearestNames(absl::string_view name, size_t count);
 
-// Of the rows that `can`, the one to take in place of `kernel`: of its family the
-// nearest by name, else the one that ranks first for `auto`. Null where none can.
+// The row to take in place of `kernel`, among those for which `can` is true: the nearest
+// of its family by name, else the one that ranks first for `auto`. Null where there is
+// none.
 const Kernel* NearestKernel(const Kernel& kernel, absl::FunctionRef<bool(const Kernel&)> can);
 
 // `values` over the kernel's defaults. INVALID_ARGUMENT for a name the kernel

@@ -12,7 +12,7 @@ namespace gemm {
 enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kE4M3, kE5M2, kS8, kS32 };
 inline constexpr int kDTypeCount = 8;
 
-// How a product is accumulated, and for kTF32 how its f32 operands are rounded.
+// The accumulators' type. kTF32 rounds f32 operands to TF32 and accumulates in f32.
 enum class Compute : uint8_t { kF64, kF32, kTF32, kF16 };
 inline constexpr int kComputeCount = 4;
 

@@ -4,8 +4,9 @@
 // (Steele, Lea, Flood, OOPSLA 2014) as a fraction of 1: uniform is
 // low + (high - low) * u(i * cols + j); normal is Box-Muller,
 // mean + stddev * sqrt(-2 log(1 - u(2t))) * cos(2 pi u(2t + 1)) at t = i * cols + j.
-// All in f64 from add, multiply, divide and square root alone, uncontracted, so
-// that the host and the GPU round alike; then to f32, then to the element type.
+// All of it is in f64, from add, multiply, divide and square root alone, and uncontracted,
+// so that the host and the GPU round alike. The result is rounded to f32 and then to the
+// element type.
 #pragma once
 
 #include <cstdint>

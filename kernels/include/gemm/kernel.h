@@ -24,8 +24,8 @@ struct Workspace {
   size_t bytes = 0;
 };
 
-// The default value of a launch parameter that the kernel chooses by the shape
-// where the caller leaves it out. Outside every range a caller may set.
+// The default of a launch parameter for which the kernel chooses a value by the shape.
+// No range includes it: a caller cannot set it.
 inline constexpr int64_t kOwnChoice = -1;
 
 // A launch parameter that a caller may set.
@@ -41,15 +41,15 @@ struct ParamSpec {
 inline constexpr size_t kMaxParams = 4;
 using LaunchParams = std::array<int64_t, kMaxParams>;
 
-// cuBLAS handles and caches of one stream; see gemm/libraries.h. Not
-// thread-safe: whoever owns the stream owns it.
+// cuBLAS handles and caches of one stream; see gemm/libraries.h. Not thread-safe:
+// the stream's owner owns it.
 class Libraries;
 
-// A kernel whose loads do not take an operand as it lies transposes it first,
-// and then records `event`.
-struct StagedMark {
+// Told by a kernel that transposes an operand before its own loads can read it:
+// it records `event` behind the transposes.
+struct TransposeMark {
   CUevent_st* event = nullptr;
-  bool recorded = false;  // whether it did
+  bool recorded = false;  // false: nothing was transposed
 };
 
 struct Launch {
@@ -57,9 +57,9 @@ struct Launch {
   const Operands& operands;
   Workspace workspace;
   LaunchParams params;
-  CUstream_st* stream = nullptr;   // null on the host
-  Libraries* libraries = nullptr;  // null on the host
-  StagedMark* staged = nullptr;    // may be null
+  CUstream_st* stream = nullptr;        // null on the host
+  Libraries* libraries = nullptr;       // null on the host
+  TransposeMark* transposed = nullptr;  // may be null
 };
 
 // CUDA compute capability as major * 10 + minor: 80, 86, 89, 90.
@@ -68,7 +68,7 @@ struct Capability {
   int max = 9999;
 };
 
-// The device a kernel is to run on.
+// A device, as kernels depend on it.
 struct DeviceCaps {
   Target target = Target::kHost;
   int capability = 0;  // major * 10 + minor; 0 on the host
@@ -80,23 +80,23 @@ struct Kernel {
   absl::string_view summary;
   Target target = Target::kCuda;
   Capability capability;
-  absl::Span<const Types> types;           // every combination it takes
+  absl::Span<const Types> types;           // all combinations that it takes
   int tile_m = 0, tile_n = 0, tile_k = 0;  // 0 where a library decides
   int stages = 0;
   int threads = 0;
   size_t shared_memory_bytes = 0;
   absl::Span<const ParamSpec> params;
   bool deterministic = true;
-  // Where the caller leaves the choice open the eligible kernel with the
-  // highest rank runs.
+  // If the caller leaves the choice open, the eligible kernel with the highest rank
+  // runs.
   int auto_rank = 0;
 
   // Scratch bytes for a problem of one of `types`. Null: none.
   size_t (*workspace_bytes)(const Problem&) = nullptr;
 
-  // For RunProduct alone (gemm/run.h). Enqueues the product and returns; the host
-  // runs it before it returns. Never allocates, never synchronises. The problem is
-  // one that CheckTypes accepts, and the workspace as large as asked for.
+  // For RunProduct alone (gemm/run.h). Enqueues the product and returns; a host kernel
+  // runs it before it returns. Never allocates, never synchronises. CheckTypes accepts
+  // the problem, and the workspace has workspace_bytes(problem).
   absl::Status (*launch)(const Launch&) = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// What the cuBLAS rows need beside the stream.
+// The libraries' handles, which cuBLAS rows need beside the stream.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace gemm {
 
-// Handles of cuBLAS and cuBLASLt bound to one stream, with a bounded cache of
-// cuBLASLt's choices by problem. All of cuBLAS's device memory is allocated
-// here, none on the way of a product.
+// Creates handles of cuBLAS and cuBLASLt for one stream, with a bounded cache of
+// cuBLASLt's choices by problem. Allocates all of cuBLAS's device memory here, none
+// during a product.
 absl::StatusOr<std::shared_ptr<Libraries>> CreateLibraries(CUstream_st* stream);
 
 }  // namespace gemm

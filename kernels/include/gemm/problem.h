@@ -1,11 +1,10 @@
-// One product, as every kernel takes it.
+// A product, as kernels take it.
 //
 //   D[m,n] = act(alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias)
 //
-// All matrices are row-major here. A column-major operand is the row-major
-// operand with its transpose flag turned over, and a column-major D is the
-// row-major product of the swapped, transposed operands; whoever builds a
-// Problem has done that already.
+// All matrices are row-major here. A column-major operand is the row-major operand with
+// its transpose flag inverted. A column-major D is the row-major product of the swapped,
+// transposed operands. The builder of a Problem does that.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +27,7 @@ struct Types {
 
 enum class Activation : uint8_t { kNone, kRelu, kGelu, kLeakyRelu };
 
-// What the bias vector runs along: the columns of D (n elements) or its rows (m).
+// The bias vector has an element for each column of D (n) or for each row (m).
 enum class BiasAxis : uint8_t { kNone, kColumns, kRows };
 
 struct Problem {
@@ -45,8 +44,8 @@ struct Problem {
   double leaky_slope = 0.01;
 };
 
-// Device (or host) memory of a product. Leading dimensions are in elements, and
-// every row starts on a 16-byte boundary. C may be D itself; no other overlap.
+// Device (or host) memory of a product. Leading dimensions are in elements. Every row
+// starts on a 16-byte boundary. C may be D; nothing else overlaps.
 struct Operands {
   const void* a = nullptr;
   int64_t lda = 0;

@@ -1,4 +1,4 @@
-// Text of callers in messages.
+// Callers' text in messages.
 #pragma once
 
 #include <string>
@@ -7,14 +7,13 @@
 
 namespace gemm {
 
-// `text` as a message repeats it: in double quotes, every byte that is not
-// printable ASCII, and quotes and backslashes, escaped as in C. Longer than 64
-// bytes, the first of them and how many there are:
+// `text` in double quotes. Quotes, backslashes and bytes that are not printable ASCII are
+// escaped as in C. Text of more than 64 bytes is cut, and its length added:
 // "abc", "a\x1b[2J", "aaaa..." (20000 bytes).
 std::string Quoted(absl::string_view text);
 
-// `text` with every byte that is not printable ASCII escaped, cut where it would
-// pass `max_bytes`: a whole message, whatever it was made of.
+// A whole message: `text` with every byte that is not printable ASCII escaped, cut to
+// `max_bytes`.
 std::string Printable(absl::string_view text, size_t max_bytes);
 
 // `text`, which may be UTF-8, with control characters escaped: for a terminal.

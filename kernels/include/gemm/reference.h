@@ -1,5 +1,5 @@
-// The oracle: products in double precision on the host, and the error that a
-// kernel of given types may make against them.
+// The oracle: products in double precision on the host, and error bounds for kernels of
+// given types.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gemm {
 
-// An element of the exact result and how far a right kernel may be from it.
+// An element of the exact result, and the largest error of a right kernel.
 struct Expected {
   double value;
   double tolerance;
@@ -25,17 +25,17 @@ struct Expected {
 // (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), plus
 // 2 u of TF32 for its rounded operands or what tensor cores lose of 128 products
 // of fp8, plus the smallest subnormal of D.
-// Where k u >= 1/4 (long f16 accumulations) the bound is the probabilistic
-// sqrt(k) one of Higham and Mary (2019), so it still says something. The bound
-// also allows for tensor cores that truncate. Where the sum may overflow it is
-// infinite; where NaN or infinities of the operands decide the element it is 0, or
-// what rounding to D's type takes. Scalars count as gemm/scalars.h says.
-// `host.c` is C as it was before the product, also where the kernel had C == D.
+// Where k u >= 1/4 (long f16 accumulations) the bound is the probabilistic one of Higham
+// and Mary (2019), with sqrt(k). The bound allows for tensor cores that truncate. It is
+// infinite where an accumulator may overflow. Where NaN or infinities of the operands
+// decide the element it is 0, or the error of rounding to D's type. Scalars are as in
+// gemm/scalars.h. `host.c` is C as it was before the product, also where the kernel had
+// C == D.
 Expected ExpectedElement(const Problem& problem, const Operands& host, int64_t i, int64_t j);
 
-// The same for several elements of one product: a row of A and a column of B are
-// converted once for all of their elements, for as long as they fit into 32 MiB
-// on each side. Borrows the operands. Not thread-safe.
+// The same for several elements of one product. Converts a row of A and a column of B
+// once for all of their elements, as long as they fit into 32 MiB on each side. Borrows
+// the operands. Not thread-safe.
 class ExpectedElements {
  public:
   ExpectedElements(const Problem& problem, const Operands& host);
@@ -52,10 +52,9 @@ class ExpectedElements {
   const std::unique_ptr<Lines> lines_;
 };
 
-// The worst |D - value| / tolerance over elements (i, j): all of them where
-// there are at most `max_samples`, else that many drawn from `seed`, corners
-// and edges always among them. NaN in D where none is expected counts as
-// infinite. A right kernel stays at or below 1.
+// The worst |D - value| / tolerance over all elements, or over `max_samples` of them where
+// there are more. The samples are drawn from `seed` and include corners and edges. An
+// unexpected NaN counts as infinite. A right kernel has at most 1.
 struct Agreement {
   double worst_ratio = 0;
   double worst_absolute_error = 0;
@@ -70,7 +69,7 @@ Agreement CompareWithReference(const Problem& problem, const Operands& host, int
 // (through f32 for the 16- and 8-bit types, to nearest even).
 double LoadElement(const void* data, int64_t index, DType type);
 void StoreElement(void* data, int64_t index, DType type, double value);
-// What is stored, as a double.
+// The stored value, as a double.
 double RoundedElement(double value, DType type);
 
 // Largest finite magnitude of a type.

@@ -1,4 +1,4 @@
-// The one way to run a product: what all kernels have in common is done here.
+// Runs a product. All that kernels have in common is done here.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,10 +6,10 @@
 
 namespace gemm {
 
-// Runs `kernel` as Kernel::launch does, after what gemm/scalars.h promises: checks
-// and rounds the scalars, and makes D without the kernel where alpha is 0. The
-// kernel itself finds alpha that is not 0, scalars that its arithmetic represents
-// exactly, and no C where beta is 0.
+// Runs `kernel` as Kernel::launch does, and keeps the promises of gemm/scalars.h: it
+// checks and rounds the scalars, and computes D without the kernel where alpha is 0. The
+// kernel gets an alpha that is not 0, scalars that its arithmetic represents exactly, and
+// no C where beta is 0.
 absl::Status RunProduct(const Kernel& kernel, const Launch& launch);
 
 }  // namespace gemm

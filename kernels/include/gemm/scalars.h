@@ -1,15 +1,15 @@
-// What alpha, beta and the slope of a leaky relu mean, for every kernel and for
-// the oracle:
+// The meaning of alpha, beta and the slope of a leaky relu, for every kernel and for the
+// oracle:
 //
-// - They are rounded to the type of the arithmetic after the sum over k: f64 where
-//   the product computes in f64, f32 everywhere else, f16 accumulation included.
-//   The rounded value counts. One that is not finite is INVALID_ARGUMENT.
+// - They are rounded to the type of the epilogue: f64 where the product computes in
+//   f64, f32 everywhere else, f16 accumulation included. The rounded value counts.
+//   One that is not finite is INVALID_ARGUMENT.
 // - alpha 0: the product is left out. A and B are not read, and NaN in them does
 //   not matter.
 // - beta 0: beta C is left out in the same way.
 // - A leaky relu of slope 0 is a relu: -inf becomes 0, NaN stays NaN.
 //
-// RunProduct (gemm/run.h) puts these into effect before a kernel is launched.
+// RunProduct (gemm/run.h) does this before it launches a kernel.
 #pragma once
 
 #include "absl/status/status.h"
@@ -18,22 +18,22 @@
 
 namespace gemm {
 
-// The type of alpha, beta and the slope, of C and the bias when they are added, and
-// of the activation: all that comes between the sum over k and the rounding to D.
+// The type of the epilogue: of alpha, beta and the slope, of C and the bias when they
+// are added, and of the activation.
 constexpr DType ScalarType(Compute compute) {
   return compute == Compute::kF64 ? DType::kF64 : DType::kF32;
 }
 
-// OK, or INVALID_ARGUMENT with the name, the value and the bound of a scalar that
-// is not finite, or has no room in its type. `field` is what the caller calls it.
+// INVALID_ARGUMENT for a scalar that is not finite or too large for its type; the message
+// has `field`, the value and the bound.
 absl::Status CheckScalar(absl::string_view field, double value, Compute compute);
 
-// The same for alpha, beta and leaky_slope by these names. The slope has to be
-// right whether or not the activation takes it.
+// The same for alpha, beta and leaky_slope, by these names. The slope is checked whether
+// or not the activation uses it.
 absl::Status CheckScalars(const Problem& problem);
 
-// The problem with each scalar as it counts, for a problem that CheckScalars
-// accepts: rounded, and a leaky relu of slope 0 as the relu that it is.
+// The problem with rounded scalars, and with a relu in place of a leaky relu of slope 0.
+// CheckScalars accepts `problem`.
 Problem RoundScalars(const Problem& problem);
 
 }  // namespace gemm

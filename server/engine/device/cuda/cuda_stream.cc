@@ -120,7 +120,7 @@ absl::Status CudaStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
         absl::StrCat("kernel ", kernel.name, " does not run on a CUDA device"));
   }
   CudaEvent* const event = static_cast<CudaEvent*>(staged);
-  gemm::StagedMark mark;
+  gemm::TransposeMark mark;
   if (event != nullptr && event->handle().ok()) mark.event = *event->handle();
   absl::Status status =
       FromKernels(gemm::RunProduct(kernel, {.problem = problem,
@@ -129,7 +129,7 @@ absl::Status CudaStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
                                             .params = params,
                                             .stream = stream_,
                                             .libraries = libraries_.get(),
-                                            .staged = mark.event ? &mark : nullptr}));
+                                            .transposed = mark.event ? &mark : nullptr}));
   if (mark.recorded) event->set_recorded(true);
   return status;
 }

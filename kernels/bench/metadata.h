@@ -1,4 +1,4 @@
-// What a result must name to be compared with another.
+// What a result says of its device and its run, so that it can be compared.
 #pragma once
 
 #include <string>
@@ -8,6 +8,6 @@
 namespace gemm::bench {
 
 // "label", "value"; the device's name first.
-using Facts = std::vector<std::pair<std::string, std::string>>;
+using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 }  // namespace gemm::bench

@@ -1,4 +1,4 @@
-// The slices of all tiles of a block, one after the other.
+// The k-tiles of a block's tiles, one after the other.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace gemm::mma {
 
-// The slices of a tile. The one that k ends in comes first if it is a partial one.
-struct SliceCount {
+// The number of k-tiles of a tile of D. A partial one, at the end of k, comes first.
+struct KTileCount {
   int count;
   int whole;
-  int tail;  // elements of k in the partial slice; 0: none
+  int tail;  // elements of k in the partial k-tile; 0: none
 
-  __device__ SliceCount(int64_t k, int slice_k)
-      : count(static_cast<int>((k + slice_k - 1) / slice_k)),
-        whole(static_cast<int>(k / slice_k)),
-        tail(static_cast<int>(k % slice_k)) {}
+  __device__ KTileCount(int64_t k, int tile_k)
+      : count(static_cast<int>((k + tile_k - 1) / tile_k)),
+        whole(static_cast<int>(k / tile_k)),
+        tail(static_cast<int>(k % tile_k)) {}
 };
 
-// Copies slice after slice into shared memory. Where blocks are `persistent` it
-// goes on to the next tile where one ends, so that a tile's first slices are
-// under way while the sums of the tile before are stored.
+// Copies k-tile after k-tile into shared memory. In `persistent` blocks it continues
+// with the next tile of D, whose first k-tiles are then under way while the accumulators
+// of the tile before are stored.
 template <class Variant>
-class SliceStream {
+class KTileStream {
   static constexpr Config kConfig = Variant::kConfig;
   struct ShapeA {
     static constexpr SharedPanel kPanel = kConfig.panel_a();
@@ -40,19 +40,19 @@ class SliceStream {
   static constexpr uint32_t kOffsetB = kConfig.panel_a().bytes();
 
  public:
-  __device__ explicit SliceStream(const Arguments& args)
-      : args_(args), slices_(args.k, kConfig.slice_k), a_(args.a), b_(args.b) {
+  __device__ explicit KTileStream(const Arguments& args)
+      : args_(args), k_tiles_(args.k, kConfig.tile_k), a_(args.a), b_(args.b) {
     MoveTo(blockIdx.x);
   }
 
-  // Slices of a tile.
-  __device__ int count() const { return slices_.count; }
+  // K-tiles of a tile of D.
+  __device__ int count() const { return k_tiles_.count; }
 
-  // Copies the first slice of a tile to the stage that begins at `stage`.
+  // Copies the first k-tile of a tile to the stage that begins at `stage`.
   __device__ void CopyFirst(uint32_t stage) {
-    if (slices_.tail != 0) {
-      a_.CopyTail(stage, slices_.whole, slices_.tail);
-      b_.CopyTail(stage + kOffsetB, slices_.whole, slices_.tail);
+    if (k_tiles_.tail != 0) {
+      a_.CopyTail(stage, k_tiles_.whole, k_tiles_.tail);
+      b_.CopyTail(stage + kOffsetB, k_tiles_.whole, k_tiles_.tail);
     } else {
       a_.Copy(stage);
       b_.Copy(stage + kOffsetB);
@@ -60,13 +60,13 @@ class SliceStream {
     End();
   }
 
-  // Copies the next slice; nothing after the last one of the last tile.
+  // Copies the next k-tile. Does nothing after the last one of the last tile.
   __device__ void CopyNext(uint32_t stage) {
     if constexpr (kConfig.persistent) {
       if (tile_ >= args_.tiles()) return;
-      if (slice_ == 0) return CopyFirst(stage);
+      if (k_tile_ == 0) return CopyFirst(stage);
     } else {
-      if (slice_ == slices_.count) return;
+      if (k_tile_ == k_tiles_.count) return;
     }
     a_.Copy(stage);
     b_.Copy(stage + kOffsetB);
@@ -74,15 +74,15 @@ class SliceStream {
   }
 
  private:
-  // Of a slice.
+  // Ends a k-tile.
   __device__ void End() {
-    ++slice_;
-    if (kConfig.persistent && slice_ == slices_.count) MoveTo(tile_ + gridDim.x);
+    ++k_tile_;
+    if (kConfig.persistent && k_tile_ == k_tiles_.count) MoveTo(tile_ + gridDim.x);
   }
 
   __device__ void MoveTo(unsigned tile) {
     tile_ = tile;
-    slice_ = 0;
+    k_tile_ = 0;
     if (kConfig.persistent && tile >= args_.tiles()) return;
     const TileOrigin origin = OriginOf<Variant>(tile, args_);
     a_.MoveTo(args_.a, origin.i, args_.m);
@@ -90,11 +90,11 @@ class SliceStream {
   }
 
   const Arguments& args_;
-  SliceCount slices_;
+  KTileCount k_tiles_;
   PanelCopy<ShapeA> a_;
   PanelCopy<ShapeB> b_;
   unsigned tile_;
-  int slice_;
+  int k_tile_;
 };
 
 }  // namespace gemm::mma

@@ -1,4 +1,4 @@
-// Copies of an operand's slices from global into shared memory.
+// Copies of an operand's k-tiles from global into shared memory.
 #pragma once
 
 #include <cstddef>
@@ -26,29 +26,28 @@ __device__ inline uint4 KeepBytes(uint4 unit, int bytes) {
   return unit;
 }
 
-// A thread's share of the copies of one operand. Units beside the matrix along m
-// or n are left out: what lies in their place only touches elements of D that
-// are not stored. What lies beyond k is replaced by zeros.
+// A thread's share of the copies of one operand. Units outside the matrix along m or n
+// are not copied: they affect only elements of D that are not stored. Elements beyond k
+// become zeros.
 //
 // `Side` has constexpr Panel kPanel, bool kRowsAreK (the panel's rows count k),
 // int kThreads and Copies kCopies.
 template <class Side>
-class SliceCopy {
+class KTileCopy {
   static constexpr Panel kPanel = Side::kPanel;
   static constexpr int kUnits = kPanel.units();
-  // With fewer units than threads some threads have none.
+  // Where there are fewer units than threads some threads copy nothing.
   static constexpr int kShare = (kUnits + Side::kThreads - 1) / Side::kThreads;
   static_assert(kUnits % Side::kThreads == 0 || kShare == 1);
-  // A thread's units lie in the same columns of rows this far apart.
+  // A thread copies the same columns of rows that are this far apart.
   static constexpr int kRowStep = Side::kThreads / kPanel.row_units();
   static_assert(Side::kThreads % kPanel.row_units() == 0 &&
                 (kShare == 1 || kRowStep % CopyGroup(kPanel).rows() == 0));
-  static constexpr int kSliceK = Side::kRowsAreK ? kPanel.rows : kPanel.columns;
+  static constexpr int kTileK = Side::kRowsAreK ? kPanel.rows : kPanel.columns;
 
  public:
-  // For a panel that begins at index `first` of m or n, of which there are
-  // `count`.
-  __device__ SliceCopy(const Operand& operand, int64_t first, int64_t count, int thread)
+  // For a panel that begins at `first` along m or n, where the matrix has `count`.
+  __device__ KTileCopy(const Operand& operand, int64_t first, int64_t count, int thread)
       : pitch_(operand.pitch) {
     constexpr Panel kLayout = kPanel;  // device code has no address of a member
     place_ = CopiedUnit(kLayout, thread);
@@ -62,18 +61,18 @@ class SliceCopy {
     }
   }
 
-  // The next slice, which lies within k as a whole.
+  // Copies the next k-tile, which is a whole one.
   __device__ void CopyWhole(std::byte* panel) {
 #pragma unroll
     for (int u = 0; u < kShare; ++u) {
       if (inside_[u]) CopyUnit(Shared(u, panel), source_ + u * kRowStep * pitch_, kUnitBytes);
     }
-    source_ += Side::kRowsAreK ? kSliceK * pitch_ : kSliceK * kPanel.element_bytes;
+    source_ += Side::kRowsAreK ? kTileK * pitch_ : kTileK * kPanel.element_bytes;
   }
 
-  // The slice `slice` slices on, of which the first `k_left` of k are there.
-  __device__ void CopyPartial(std::byte* panel, int slice, int k_left) const {
-    const int64_t ahead = int64_t{slice} * kSliceK;
+  // Copies the k-tile that is `k_tile` k-tiles on. Only its first `k_left` of k are there.
+  __device__ void CopyPartial(std::byte* panel, int k_tile, int k_left) const {
+    const int64_t ahead = int64_t{k_tile} * kTileK;
     const std::byte* const first =
         source_ + ahead * (Side::kRowsAreK ? pitch_ : kPanel.element_bytes);
 #pragma unroll
@@ -82,7 +81,7 @@ class SliceCopy {
       const int elements =
           Side::kRowsAreK ? kPanel.unit_elements() : min(kPanel.unit_elements(), left);
       const int valid = left > 0 ? elements * kPanel.element_bytes : 0;
-      // A unit that is not there may lie outside the matrix.
+      // A unit beyond k may lie outside the matrix.
       const std::byte* const source = valid > 0 ? first + u * kRowStep * pitch_ : source_;
       if (inside_[u]) CopyUnit(Shared(u, panel), source, valid);
     }

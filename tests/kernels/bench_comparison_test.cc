@@ -10,7 +10,7 @@
 #include "gemm/catalogue.h"
 #include "gemm/run.h"
 #include "kernels/bench/benchmark.h"
-#include "kernels/bench/contest.h"
+#include "kernels/bench/comparison.h"
 
 namespace gemm::bench {
 namespace {
@@ -36,7 +36,7 @@ absl::Status Take(const char* name, const Launch& launch) {
 
 absl::Status Fast(const Launch& launch) { return Take<1000>("fast", launch); }
 absl::Status Slow(const Launch& launch) { return Take<2000>("slow", launch); }
-absl::Status Hopeless(const Launch& launch) { return Take<50000>("hopeless", launch); }
+absl::Status VerySlow(const Launch& launch) { return Take<50000>("very slow", launch); }
 // As a library that loads its code when it is first called.
 absl::Status Loading(const Launch& launch) {
   const bool loaded = std::count(launched.begin(), launched.end(), "loading") > 0;
@@ -74,7 +74,7 @@ Kernel KernelOf(absl::string_view name, absl::Status (*launch)(const Launch&)) {
 }
 
 const Kernel kFast = KernelOf("fast", Fast), kSlow = KernelOf("slow", Slow),
-             kHopeless = KernelOf("hopeless", Hopeless), kLoading = KernelOf("loading", Loading),
+             kVerySlow = KernelOf("very slow", VerySlow), kLoading = KernelOf("loading", Loading),
              kRefusing = KernelOf("refusing", Refusing), kInstant = KernelOf("instant", Instant),
              kShort = KernelOf("short", Short), kIncomplete = KernelOf("incomplete", Incomplete),
              kIdle = KernelOf("idle", Idle);
@@ -86,7 +86,7 @@ constexpr size_t kGreed = size_t{6} << 20;
 class FakeBackend : public Backend {
  public:
   DeviceCaps caps() const override { return host_->caps(); }
-  Facts facts() const override { return host_->facts(); }
+  Metadata metadata() const override { return host_->metadata(); }
   size_t cache_bytes() const override { return 1 << 12; }
   size_t free_bytes() const override { return room; }
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
@@ -141,17 +141,17 @@ class FakeBackend : public Backend {
   const std::unique_ptr<Backend> host_ = CreateHostBackend();
 };
 
-class ContestTest : public ::testing::Test {
+class ComparisonTest : public ::testing::Test {
  protected:
-  ContestTest() {
+  ComparisonTest() {
     now = absl::UnixEpoch();
     launched.clear();
     plan_.shapes = {{33, 17, 5}};
     plan_.rules.iterations = 4;
-    plan_.rules.peers = false;
+    plan_.rules.baselines = false;
   }
 
-  void Enter(const Kernel& kernel) {
+  void Add(const Kernel& kernel) {
     plan_.candidates.push_back({.kernel = &kernel, .types = kF32[0]});
   }
 
@@ -173,9 +173,9 @@ class ContestTest : public ::testing::Test {
   size_t cancel_after_ = 1000000;
 };
 
-TEST_F(ContestTest, MeasuresAndRanks) {
-  Enter(kSlow);
-  Enter(kFast);
+TEST_F(ComparisonTest, MeasuresAndRanks) {
+  Add(kSlow);
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   ASSERT_EQ(rows_.size(), 2u);
   EXPECT_NEAR(rows_[0].seconds, 2e-3, 1e-9);
@@ -190,47 +190,47 @@ TEST_F(ContestTest, MeasuresAndRanks) {
   EXPECT_FALSE(rows_[0].of_vendor.has_value());
 }
 
-TEST_F(ContestTest, TurnsAreTaken) {
-  Enter(kSlow);
-  Enter(kFast);
+TEST_F(ComparisonTest, TurnsAreTaken) {
+  Add(kSlow);
+  Add(kFast);
   plan_.rules.warmup = 0;
   ASSERT_EQ(Run(), absl::OkStatus());
   const std::vector<std::string> samples(launched.begin() + 4, launched.end());
   EXPECT_THAT(samples, ElementsAre("slow", "fast", "fast", "slow", "slow", "fast", "fast", "slow"));
 }
 
-TEST_F(ContestTest, OperandsRotate) {
-  Enter(kFast);
+TEST_F(ComparisonTest, OperandsRotate) {
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   const std::vector<const void*>& seen = backend_.operands_seen;
   for (size_t i = 2; i < seen.size(); ++i) EXPECT_NE(seen[i], seen[i - 1]) << i;
 }
 
-TEST_F(ContestTest, ElementsThatAreNotWrittenAreWrong) {
-  Enter(kIncomplete);
+TEST_F(ComparisonTest, ElementsThatAreNotWrittenAreWrong) {
+  Add(kIncomplete);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_TRUE(rows_[0].measured);
   EXPECT_FALSE(rows_[0].right());
 }
 
-TEST_F(ContestTest, RefusalIsARowsNote) {
-  Enter(kRefusing);
-  Enter(kFast);
+TEST_F(ComparisonTest, RefusalIsARowsNote) {
+  Add(kRefusing);
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_FALSE(rows_[0].measured);
   EXPECT_EQ(rows_[0].note, "it needs a device of its own");
   EXPECT_TRUE(rows_[1].measured);
 }
 
-TEST_F(ContestTest, LostDeviceEndsTheRun) {
-  Enter(kRefusing);
+TEST_F(ComparisonTest, LostDeviceEndsTheRun) {
+  Add(kRefusing);
   backend_.lost = true;
   EXPECT_THAT(std::string(Run().message()), HasSubstr("the device is gone"));
 }
 
-TEST_F(ContestTest, NoMemoryIsEveryRowsNote) {
-  Enter(kFast);
-  Enter(kSlow);
+TEST_F(ComparisonTest, NoMemoryIsEveryRowsNote) {
+  Add(kFast);
+  Add(kSlow);
   backend_.full = true;
   ASSERT_EQ(Run(), absl::OkStatus());
   ASSERT_EQ(rows_.size(), 2u);
@@ -238,13 +238,13 @@ TEST_F(ContestTest, NoMemoryIsEveryRowsNote) {
   EXPECT_EQ(rows_[1].note, "no memory");
 }
 
-TEST_F(ContestTest, ScratchOfAnEarlierShapeGivesWayToOperands) {
+TEST_F(ComparisonTest, ScratchOfAnEarlierShapeGivesWayToOperands) {
   const Kernel greedy = [] {
     Kernel kernel = KernelOf("greedy", Fast);
     kernel.workspace_bytes = [](const Problem& p) { return p.m == 8 ? kGreed : size_t{1} << 20; };
     return kernel;
   }();
-  Enter(greedy);
+  Add(greedy);
   plan_.shapes = {{8, 8, 8}, {1024, 1024, 64}};
   backend_.room = kGreed + (size_t{1} << 20);
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -253,8 +253,8 @@ TEST_F(ContestTest, ScratchOfAnEarlierShapeGivesWayToOperands) {
   EXPECT_TRUE(rows_[1].measured) << rows_[1].note;
 }
 
-TEST_F(ContestTest, LongLinesAreFew) {
-  Enter(kIdle);
+TEST_F(ComparisonTest, LongLinesAreFew) {
+  Add(kIdle);
   plan_.shapes = {{5, 5, int64_t{1} << 22}};
   backend_.room = size_t{300} << 20;
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -263,52 +263,52 @@ TEST_F(ContestTest, LongLinesAreFew) {
   EXPECT_EQ(backend_.bytes_read, 2 * (size_t{4} << 22) * sizeof(float) + 16 * sizeof(float));
 }
 
-TEST_F(ContestTest, TheHopelessRunOnce) {
-  Enter(kHopeless);
-  Enter(kFast);
+TEST_F(ComparisonTest, PastTheCutoffAKernelRunsOnce) {
+  Add(kVerySlow);
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_TRUE(rows_[0].measured);
   EXPECT_EQ(rows_[0].iterations, 1);
   EXPECT_THAT(rows_[0].note, HasSubstr("50 times as long"));
-  EXPECT_EQ(std::count(launched.begin(), launched.end(), "hopeless"), 2) << "checked and timed";
+  EXPECT_EQ(std::count(launched.begin(), launched.end(), "very slow"), 2) << "checked and timed";
 }
 
-TEST_F(ContestTest, NoneIsHopelessByItsFirstRun) {
-  Enter(kLoading);
-  Enter(kFast);
+TEST_F(ComparisonTest, TheCutoffDoesNotCountLoading) {
+  Add(kLoading);
+  Add(kFast);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_EQ(rows_[0].iterations, plan_.rules.iterations);
   EXPECT_EQ(rows_[0].note, "");
   EXPECT_NEAR(rows_[0].seconds, 1e-3, 1e-9);
 }
 
-TEST_F(ContestTest, ShortRunsAreNeverHopeless) {
-  Enter(kShort);
-  Enter(kInstant);
+TEST_F(ComparisonTest, ShortRunsHaveNoCutoff) {
+  Add(kShort);
+  Add(kInstant);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_EQ(rows_[0].iterations, plan_.rules.iterations);
   EXPECT_EQ(rows_[0].note, "");
 }
 
-TEST_F(ContestTest, PeersAreMeasuredBeside) {
-  Enter(kSlow);
-  plan_.rules.peers = true;
+TEST_F(ComparisonTest, BaselinesAreMeasuredBeside) {
+  Add(kSlow);
+  plan_.rules.baselines = true;
   ASSERT_EQ(Run(), absl::OkStatus());
   ASSERT_EQ(rows_.size(), 3u);
-  EXPECT_FALSE(rows_[0].peer);
+  EXPECT_FALSE(rows_[0].baseline);
   EXPECT_EQ(rows_[1].kernel, "host_openblas");
   EXPECT_EQ(rows_[2].kernel, kTunedVendor);
-  EXPECT_TRUE(rows_[2].peer);
+  EXPECT_TRUE(rows_[2].baseline);
   EXPECT_EQ(rows_[2].note, "algorithm 2 of 3");
   EXPECT_NEAR(*rows_[0].of_tuned_vendor, 0.5, 1e-6);
 }
 
-TEST_F(ContestTest, BudgetLeavesOutSamplesThenSlowKernels) {
-  Enter(kFast);
-  Enter(kHopeless);
+TEST_F(ComparisonTest, BudgetLeavesOutSamplesThenSlowKernels) {
+  Add(kFast);
+  Add(kVerySlow);
   plan_.shapes = {{8, 8, 8}, {8, 8, 8}, {8, 8, 8}};
   plan_.rules.iterations = 1000;
-  plan_.rules.hopeless = 1000;
+  plan_.rules.cutoff = 1000;
   plan_.budget = absl::Seconds(1);
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_LT(now, absl::UnixEpoch() + absl::Seconds(1.2));
@@ -325,8 +325,8 @@ TEST_F(ContestTest, BudgetLeavesOutSamplesThenSlowKernels) {
   EXPECT_THAT(rows_[3].note, HasSubstr("left out: a run takes about 0.05 s"));
 }
 
-TEST_F(ContestTest, WarmupsFitTheTimeLeft) {
-  Enter(kHopeless);  // 50 ms
+TEST_F(ComparisonTest, WarmupsFitTheTimeLeft) {
+  Add(kVerySlow);  // 50 ms
   plan_.rules.warmup = 1000;
   plan_.rules.iterations = 1;
   plan_.budget = absl::Milliseconds(320);
@@ -335,9 +335,9 @@ TEST_F(ContestTest, WarmupsFitTheTimeLeft) {
   EXPECT_EQ(rows_[0].iterations, 1);
 }
 
-TEST_F(ContestTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
-  Enter(kFast);
-  plan_.rules.peers = true;
+TEST_F(ComparisonTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
+  Add(kFast);
+  plan_.rules.baselines = true;
   plan_.budget = absl::Microseconds(1500);  // past it during the slow first algorithm
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_THAT(launched, ElementsAre("slow"));
@@ -353,9 +353,9 @@ TEST_F(ContestTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
   EXPECT_FALSE(rows_.back().measured);
 }
 
-TEST_F(ContestTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
-  Enter(kFast);
-  plan_.rules.peers = true;
+TEST_F(ComparisonTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
+  Add(kFast);
+  plan_.rules.baselines = true;
   plan_.shapes = {{1, 1, 1}};
   // One step for the operands, two lines and an element, then the first algorithm.
   cancel_after_ = 1 + 3 + 1;
@@ -364,10 +364,10 @@ TEST_F(ContestTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
   EXPECT_THAT(launched, ElementsAre("slow"));
 }
 
-TEST_F(ContestTest, TheHostsReferenceIsLeftOutUnheardWhereItIsTooSlow) {
+TEST_F(ComparisonTest, TheHostsReferenceIsLeftOutUnheardWhereItIsTooSlow) {
   const Kernel reference = KernelOf("host_reference", Fast);
-  Enter(reference);
-  Enter(kFast);
+  Add(reference);
+  Add(kFast);
   plan_.shapes = {{1000, 100, 100}};  // 20 ms at 1e9 operations a second
   plan_.budget = absl::Milliseconds(19);
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -382,8 +382,8 @@ TEST_F(ContestTest, TheHostsReferenceIsLeftOutUnheardWhereItIsTooSlow) {
   EXPECT_TRUE(rows_[0].measured) << rows_[0].note;
 }
 
-TEST_F(ContestTest, PastTheBudgetNothingRuns) {
-  Enter(kFast);
+TEST_F(ComparisonTest, PastTheBudgetNothingRuns) {
+  Add(kFast);
   plan_.shapes = {{8, 8, 8}, {8, 8, 8}};
   plan_.budget = absl::Milliseconds(1);
   ASSERT_EQ(Run(), absl::OkStatus());
@@ -391,14 +391,14 @@ TEST_F(ContestTest, PastTheBudgetNothingRuns) {
   EXPECT_EQ(rows_[1].note, "left out: the time budget ended");
 }
 
-TEST_F(ContestTest, CanBeCancelled) {
-  Enter(kFast);
+TEST_F(ComparisonTest, CanBeCancelled) {
+  Add(kFast);
   cancel_after_ = 2;
   EXPECT_EQ(Run().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(ContestTest, ProgressNamesTheStepAndTheTimeLeft) {
-  Enter(kFast);
+TEST_F(ComparisonTest, ProgressNamesTheStepAndTheTimeLeft) {
+  Add(kFast);
   plan_.shapes = {{8, 8, 8}, {8, 8, 8}};
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_EQ(steps_.front().step, "drawing operands");
@@ -407,9 +407,9 @@ TEST_F(ContestTest, ProgressNamesTheStepAndTheTimeLeft) {
   EXPECT_GT(steps_.back().left, absl::ZeroDuration());
 }
 
-TEST_F(ContestTest, CandidatesOfOneLayoutCompete) {
-  Enter(kFast);
-  Enter(kSlow);
+TEST_F(ComparisonTest, CandidatesOfOneLayoutCompete) {
+  Add(kFast);
+  Add(kSlow);
   plan_.candidates[1].layout = {.trans_a = true, .trans_b = true};
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_NEAR(*rows_[0].gain, 0, 1e-12);

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_status.h"
-#include "kernels/transpose/staged.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 namespace {
@@ -11,8 +11,8 @@ constexpr int kTile = 32;
 constexpr int kThreadRows = 8;
 constexpr int64_t kMaxBlocks = 1 << 20;
 
-// Y[cols, rows] = X[rows, cols] transposed, through a padded tile so that both
-// sides are read and written in whole lines.
+// Y[cols, rows] = X[rows, cols] transposed, through a padded tile in shared memory, so that
+// global memory is read and written in whole lines.
 template <class Element>
 __global__ __launch_bounds__(kTile* kThreadRows) void TransposeKernel(const Element* x, int64_t ldx,
                                                                       Element* y, int64_t ldy,
@@ -35,7 +35,7 @@ __global__ __launch_bounds__(kTile* kThreadRows) void TransposeKernel(const Elem
   }
 }
 
-// A stored matrix, and where its transpose goes.
+// A stored matrix.
 struct Matrix {
   const void* data;
   int64_t ld;
@@ -78,55 +78,66 @@ absl::Status Transpose(const Matrix& x, void* y, CUstream_st* stream) {
 }
 
 Matrix StoredA(const Problem& p, const Operands& o) {
-  return {o.a, o.lda, p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, p.types.a};
+  return {.data = o.a,
+          .ld = o.lda,
+          .rows = p.trans_a ? p.k : p.m,
+          .cols = p.trans_a ? p.m : p.k,
+          .type = p.types.a};
 }
 
 Matrix StoredB(const Problem& p, const Operands& o) {
-  return {o.b, o.ldb, p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n, p.types.b};
+  return {.data = o.b,
+          .ld = o.ldb,
+          .rows = p.trans_b ? p.n : p.k,
+          .cols = p.trans_b ? p.k : p.n,
+          .type = p.types.b};
 }
 
 }  // namespace
 
-size_t StagedBytes(const Problem& problem, const LoadLayout& layout) {
+size_t TransposeScratchBytes(const Problem& problem, const LoadLayout& layout) {
   size_t bytes = 0;
   if (problem.trans_a != layout.trans_a) bytes += TransposedBytes(StoredA(problem, {}));
   if (problem.trans_b != layout.trans_b) bytes += TransposedBytes(StoredB(problem, {}));
   return bytes;
 }
 
-absl::StatusOr<Staged> StageOperands(const Launch& launch, const LoadLayout& layout) {
-  Staged staged{launch.problem, launch.operands};
+absl::StatusOr<TransposedProduct> TransposeOperands(const Launch& launch,
+                                                    const LoadLayout& layout) {
+  TransposedProduct transposed{launch.problem, launch.operands};
   auto* scratch = static_cast<std::byte*>(launch.workspace.data);
-  const auto stage = [&](const Matrix& x, const void*& data, int64_t& ld) {
+  const auto transpose = [&](const Matrix& x, const void*& data, int64_t& ld) {
     const absl::Status status = Transpose(x, scratch, launch.stream);
     data = scratch;
     ld = TransposedPitch(x) / static_cast<int64_t>(SizeOf(x.type));
     scratch += TransposedBytes(x);
     return status;
   };
-  const bool stage_a = launch.problem.trans_a != layout.trans_a;
-  const bool stage_b = launch.problem.trans_b != layout.trans_b;
-  if (stage_a) {
+  const bool transpose_a = launch.problem.trans_a != layout.trans_a;
+  const bool transpose_b = launch.problem.trans_b != layout.trans_b;
+  if (transpose_a) {
     const Matrix a = StoredA(launch.problem, launch.operands);
-    if (absl::Status status = stage(a, staged.operands.a, staged.operands.lda); !status.ok()) {
+    if (absl::Status status = transpose(a, transposed.operands.a, transposed.operands.lda);
+        !status.ok()) {
       return status;
     }
-    staged.problem.trans_a = layout.trans_a;
+    transposed.problem.trans_a = layout.trans_a;
   }
-  if (stage_b) {
+  if (transpose_b) {
     const Matrix b = StoredB(launch.problem, launch.operands);
-    if (absl::Status status = stage(b, staged.operands.b, staged.operands.ldb); !status.ok()) {
+    if (absl::Status status = transpose(b, transposed.operands.b, transposed.operands.ldb);
+        !status.ok()) {
       return status;
     }
-    staged.problem.trans_b = layout.trans_b;
+    transposed.problem.trans_b = layout.trans_b;
   }
-  if ((stage_a || stage_b) && launch.staged != nullptr) {
+  if ((transpose_a || transpose_b) && launch.transposed != nullptr) {
     const absl::Status status =
-        CudaStatus(cudaEventRecord(launch.staged->event, launch.stream), "cudaEventRecord");
+        CudaStatus(cudaEventRecord(launch.transposed->event, launch.stream), "cudaEventRecord");
     if (!status.ok()) return status;
-    launch.staged->recorded = true;
+    launch.transposed->recorded = true;
   }
-  return staged;
+  return transposed;
 }
 
 }  // namespace gemm
