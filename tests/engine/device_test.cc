@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "gemm/kernel.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "gemm/kernel.h"
 #include "server/engine/device/device_kinds.h"
 #include "tests/engine/device_suite.h"
 
