@@ -14,14 +14,14 @@
 #include "absl/time/time.h"
 #include "grpc/grpc.h"
 #include "grpcpp/server_context.h"
-#include "server/base/clock.h"
 #include "server/rpc/service_context.h"
+#include "server/rpc/serving_clock.h"
 
 namespace gemmd {
 
 // How long a client may keep a call waiting.
 struct Patience {
-  absl::Time now;          // as SteadyNow() tells it
+  absl::Time now;          // of the ServingClock
   absl::Duration send;     // for it to take a message
   absl::Duration payload;  // for the next byte of what it promised
 };
@@ -53,7 +53,7 @@ class CallGuard {
   CallGuard(const CallGuard&) = delete;
 
   // A message, or the call's final status, was handed to gRPC.
-  void SendBegins() { sending_since_ = SteadyNow(); }
+  void SendBegins() { sending_since_ = ServingClock::Now(); }
   // gRPC has taken it.
   void SendEnds() { sending_since_.reset(); }
   // gRPC is done with the call; it can no longer be ended.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/time/time.h"
-#include "server/base/clock.h"
+#include "server/rpc/serving_clock.h"
 
 namespace gemmd {
 
@@ -15,16 +15,18 @@ class PayloadClock {
   // `held_back`: the server has stopped reading for now.
   void Set(bool held_back) {
     if (held_back == held_back_) return;
-    const absl::Time now = SteadyNow();
+    const absl::Time now = ServingClock::Now();
     if (held_back) run_ += now - since_;
     since_ = now;
     held_back_ = held_back;
   }
-  absl::Duration Elapsed() const { return held_back_ ? run_ : run_ + (SteadyNow() - since_); }
+  absl::Duration Elapsed() const {
+    return held_back_ ? run_ : run_ + (ServingClock::Now() - since_);
+  }
 
  private:
   absl::Duration run_;
-  absl::Time since_ = SteadyNow();
+  absl::Time since_ = ServingClock::Now();
   bool held_back_ = false;
 };
 

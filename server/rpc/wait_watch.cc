@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "grpcpp/alarm.h"
+#include "server/base/clock.h"
 #include "server/base/thread_name.h"
 #include "server/rpc/call_guard.h"
+#include "server/rpc/serving_clock.h"
 
 namespace gemmd {
 namespace {
@@ -35,18 +38,32 @@ WaitWatch::~WaitWatch() {
   thread_.join();
 }
 
+bool WaitWatch::GrpcKeepsUp() {
+  if (!back_->exchange(false)) return false;
+  auto* const alarm = new grpc::Alarm;
+  alarm->Set(gpr_now(GPR_CLOCK_MONOTONIC), [alarm, back = back_](bool) {
+    *back = true;
+    delete alarm;
+  });
+  return true;
+}
+
 void WaitWatch::Loop() {
   const RpcLimits& limits = service_.limits;
   const absl::Duration period = Period(limits);
+  absl::Time last_look = SteadyNow();
   for (;;) {
     {
       MutexLock lock(mutex_);
       if (!stop_) stopped_.WaitFor(mutex_, period);
       if (stop_) return;
     }
+    const absl::Time look = SteadyNow();
+    if (!GrpcKeepsUp()) ServingClock::StandStill(look - last_look);
+    last_look = look;
     const bool scarce = service_.engine.ResultStagingIsScarce();
     service_.live_calls.CheckWaits(
-        {.now = SteadyNow(),
+        {.now = ServingClock::Now(),
          .send = scarce ? limits.send_timeout / kScarceFactor : limits.send_timeout,
          .payload = limits.payload_timeout});
   }

@@ -1,6 +1,8 @@
 // The thread that finds clients that stall their calls.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <thread>
 
 #include "server/base/mutex.h"
@@ -9,7 +11,8 @@
 namespace gemmd {
 
 // Checks all live calls, from construction to destruction, a few times within the
-// shortest timeout.
+// shortest timeout. Also sends itself a message through gRPC's threads each time: while
+// the last one is not back, those threads are behind, and the ServingClock stands still.
 class WaitWatch {
  public:
   explicit WaitWatch(ServiceContext& service);
@@ -17,11 +20,15 @@ class WaitWatch {
 
  private:
   void Loop();
+  // Whether the last message through gRPC's threads is back; then sends the next one.
+  bool GrpcKeepsUp();
 
   ServiceContext& service_;
   Mutex mutex_;
   CondVar stopped_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  // Set by a thread of gRPC's, which may still do so when this is no more.
+  std::shared_ptr<std::atomic<bool>> back_ = std::make_shared<std::atomic<bool>>(true);
   std::thread thread_;
 };
 
