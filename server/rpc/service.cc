@@ -72,52 +72,52 @@ grpc::ServerUnaryReactor* Answer(ServiceContext& context, const char* method,
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* GemmService::Multiply(
     grpc::CallbackServerContext* call) {
-  return MultiplyStream::Begin(context_, call);
+  return MultiplyStream::Begin(context(), call);
 }
 
 grpc::ServerUnaryReactor* GemmService::MultiplyUnary(grpc::CallbackServerContext* call,
                                                      const v1::MultiplyUnaryRequest* request,
                                                      v1::MultiplyUnaryResponse* response) {
-  return UnaryProduct::Begin(context_, call, request, response);
+  return UnaryProduct::Begin(context(), call, request, response);
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* GemmService::PutMatrix(grpc::CallbackServerContext* call,
                                                                   grpc::ByteBuffer* response) {
-  return PutMatrixCall::Begin(context_, call, response);
+  return PutMatrixCall::Begin(context(), call, response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GemmService::GetMatrix(
     grpc::CallbackServerContext* call, const grpc::ByteBuffer* request) {
-  return WriteCall::Begin(std::make_shared<GetMatrixCall>(context_, call), *request);
+  return WriteCall::Begin(std::make_shared<GetMatrixCall>(context(), call), *request);
 }
 
 grpc::ServerUnaryReactor* GemmService::ListMatrices(grpc::CallbackServerContext* call,
                                                     const v1::ListMatricesRequest* request,
                                                     v1::ListMatricesResponse* response) {
-  return Answer(context_, "ListMatrices", call, &gemmd::ListMatrices, *request, *response);
+  return Answer(context(), "ListMatrices", call, &gemmd::ListMatrices, *request, *response);
 }
 
 grpc::ServerUnaryReactor* GemmService::DeleteMatrix(grpc::CallbackServerContext* call,
                                                     const v1::DeleteMatrixRequest* request,
                                                     v1::DeleteMatrixResponse* response) {
-  return Answer(context_, "DeleteMatrix", call, &gemmd::DeleteMatrix, *request, *response);
+  return Answer(context(), "DeleteMatrix", call, &gemmd::DeleteMatrix, *request, *response);
 }
 
 grpc::ServerUnaryReactor* GemmService::ListKernels(grpc::CallbackServerContext* call,
                                                    const v1::ListKernelsRequest* request,
                                                    v1::ListKernelsResponse* response) {
-  return Answer(context_, "ListKernels", call, &gemmd::ListKernels, *request, *response);
+  return Answer(context(), "ListKernels", call, &gemmd::ListKernels, *request, *response);
 }
 
 grpc::ServerUnaryReactor* GemmService::GetServerInfo(grpc::CallbackServerContext* call,
                                                      const v1::GetServerInfoRequest* request,
                                                      v1::GetServerInfoResponse* response) {
-  return Answer(context_, "GetServerInfo", call, &gemmd::GetServerInfo, *request, *response);
+  return Answer(context(), "GetServerInfo", call, &gemmd::GetServerInfo, *request, *response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GemmService::Benchmark(
     grpc::CallbackServerContext* call, const grpc::ByteBuffer* request) {
-  return WriteCall::Begin(std::make_shared<BenchmarkCall>(context_, call), *request);
+  return WriteCall::Begin(std::make_shared<BenchmarkCall>(context(), call), *request);
 }
 
 }  // namespace gemmd
