@@ -1,6 +1,7 @@
 #include "server/rpc/wait_watch.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "grpcpp/alarm.h"
 #include "server/base/clock.h"
@@ -14,6 +15,10 @@ namespace {
 // While staging is scarce, clients that take nothing have this part of their time.
 constexpr int kScarceFactor = 8;
 constexpr int kLooksPerTimeout = 4;
+
+// Messages through gRPC's threads, which may come back when their sender is no more.
+std::atomic<uint64_t> messages_sent{0};
+std::atomic<uint64_t> messages_back{0};
 
 absl::Duration Period(const RpcLimits& limits) {
   const absl::Duration shortest =
@@ -39,10 +44,13 @@ WaitWatch::~WaitWatch() {
 }
 
 bool WaitWatch::GrpcKeepsUp() {
-  if (!back_->exchange(false)) return false;
+  if (messages_back.load() < sent_) return false;
+  sent_ = messages_sent.fetch_add(1) + 1;
   auto* const alarm = new grpc::Alarm;
-  alarm->Set(gpr_now(GPR_CLOCK_MONOTONIC), [alarm, back = back_](bool) {
-    *back = true;
+  alarm->Set(gpr_now(GPR_CLOCK_MONOTONIC), [alarm, sent = sent_](bool) {
+    uint64_t last = messages_back.load();
+    while (last < sent && !messages_back.compare_exchange_weak(last, sent)) {
+    }
     delete alarm;
   });
   return true;

@@ -1,8 +1,7 @@
 // The thread that finds clients that stall their calls.
 #pragma once
 
-#include <atomic>
-#include <memory>
+#include <cstdint>
 #include <thread>
 
 #include "server/base/mutex.h"
@@ -27,8 +26,7 @@ class WaitWatch {
   Mutex mutex_;
   CondVar stopped_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  // Set by a thread of gRPC's, which may still do so when this is no more.
-  std::shared_ptr<std::atomic<bool>> back_ = std::make_shared<std::atomic<bool>>(true);
+  uint64_t sent_ = 0;  // the last message; of the thread
   std::thread thread_;
 };
 
