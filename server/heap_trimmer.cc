@@ -1,23 +1,35 @@
 #include "server/heap_trimmer.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 namespace gemmd {
 
-size_t FreeHeapBytes() { return mallinfo2().fordblks; }
+MemoryUse ThisProcessMemory() {
+  std::ifstream statm("/proc/self/statm");
+  size_t pages = 0;
+  size_t resident_pages = 0;
+  statm >> pages >> resident_pages;
+  return {.free_bytes = mallinfo2().fordblks,
+          .resident_bytes = resident_pages * static_cast<size_t>(sysconf(_SC_PAGESIZE))};
+}
 
 bool HeapTrimmer::Look(Clock::time_point now) {
   if (now < next_look_) return false;
   next_look_ = now + kPeriod;
-  const size_t free_bytes = free_bytes_();
-  if (free_bytes < least_ + kGrowth) {
-    least_ = std::min(least_, free_bytes);
+  const MemoryUse use = use_();
+  const bool more_free = use.free_bytes >= least_.free_bytes + kGrowth;
+  const bool grown = use.resident_bytes >= least_.resident_bytes + kGrowth;
+  if (!more_free && !(grown && use.free_bytes >= kGrowth)) {
+    least_.free_bytes = std::min(least_.free_bytes, use.free_bytes);
+    least_.resident_bytes = std::min(least_.resident_bytes, use.resident_bytes);
     return false;
   }
   malloc_trim(0);
-  least_ = free_bytes_();
+  least_ = use_();
   return true;
 }
 

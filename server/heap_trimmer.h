@@ -8,11 +8,16 @@
 
 namespace gemmd {
 
-// The free bytes in all of glibc's arenas, resident or not.
-size_t FreeHeapBytes();
+struct MemoryUse {
+  size_t free_bytes = 0;      // in all of glibc's arenas, resident or not
+  size_t resident_bytes = 0;  // of the process
+};
+MemoryUse ThisProcessMemory();
 
 // glibc keeps freed memory for later allocations, so after a burst of large messages the process
-// would stay at its peak size. This returns the free pages when more is free than the last time.
+// would stay at its peak size. This returns the free pages when more is free than the last time,
+// or when the process has grown and as much is free: a burst between two checks leaves no
+// more free than before, but resident again.
 // Not thread-safe: one thread calls Look.
 class HeapTrimmer {
  public:
@@ -24,16 +29,16 @@ class HeapTrimmer {
   // 100 MB.
   static constexpr Clock::duration kPeriod = std::chrono::seconds(5);
 
-  explicit HeapTrimmer(std::function<size_t()> free_bytes = &FreeHeapBytes)
-      : free_bytes_(std::move(free_bytes)), least_(free_bytes_()) {}
+  explicit HeapTrimmer(std::function<MemoryUse()> use = &ThisProcessMemory)
+      : use_(std::move(use)), least_(use_()) {}
 
   // Returns whether it returned memory. May be called often: it does nothing before kPeriod.
   bool Look(Clock::time_point now = Clock::now());
 
  private:
-  const std::function<size_t()> free_bytes_;
+  const std::function<MemoryUse()> use_;
   Clock::time_point next_look_ = Clock::time_point::min();
-  size_t least_;  // that was free since the last time
+  MemoryUse least_;  // of each since the last time
 };
 
 }  // namespace gemmd

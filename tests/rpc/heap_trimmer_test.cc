@@ -61,7 +61,7 @@ TEST(HeapTrimmer, GivesBackWhatABurstLeft) {
 
 TEST(HeapTrimmer, LeavesAloneWhatIsLittle) {
   size_t free_bytes = 1000 * kMiB;
-  HeapTrimmer trimmer([&] { return free_bytes; });
+  HeapTrimmer trimmer([&] { return MemoryUse{.free_bytes = free_bytes}; });
   free_bytes += HeapTrimmer::kGrowth - 1;
   EXPECT_FALSE(trimmer.Look(kStart));
   free_bytes += 1;
@@ -71,16 +71,26 @@ TEST(HeapTrimmer, LeavesAloneWhatIsLittle) {
 
 TEST(HeapTrimmer, CountsGrowthFromTheLeast) {
   size_t free_bytes = 1000 * kMiB;
-  HeapTrimmer trimmer([&] { return free_bytes; });
+  HeapTrimmer trimmer([&] { return MemoryUse{.free_bytes = free_bytes}; });
   free_bytes = 100 * kMiB;
   EXPECT_FALSE(trimmer.Look(kStart));
   free_bytes += HeapTrimmer::kGrowth;
   EXPECT_TRUE(trimmer.Look(kStart + HeapTrimmer::kPeriod));
 }
 
+TEST(HeapTrimmer, SeesThatWhatWasGivenBackIsResidentAgain) {
+  MemoryUse use{.free_bytes = 500 * kMiB, .resident_bytes = 1000 * kMiB};
+  HeapTrimmer trimmer([&] { return use; });
+  use.resident_bytes += HeapTrimmer::kGrowth;
+  EXPECT_TRUE(trimmer.Look(kStart));
+  EXPECT_FALSE(trimmer.Look(kStart + HeapTrimmer::kPeriod)) << "no growth since";
+  use = {.free_bytes = HeapTrimmer::kGrowth - 1, .resident_bytes = 2000 * kMiB};
+  EXPECT_FALSE(trimmer.Look(kStart + 2 * HeapTrimmer::kPeriod)) << "little is free";
+}
+
 TEST(HeapTrimmer, LooksOnceAPeriod) {
   size_t free_bytes = 0;
-  HeapTrimmer trimmer([&] { return free_bytes; });
+  HeapTrimmer trimmer([&] { return MemoryUse{.free_bytes = free_bytes}; });
   EXPECT_FALSE(trimmer.Look(kStart));
   free_bytes += HeapTrimmer::kGrowth;
   EXPECT_FALSE(trimmer.Look(kStart + HeapTrimmer::kPeriod / 2));
