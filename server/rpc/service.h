@@ -50,8 +50,8 @@ class GemmService final : public GemmServiceMethods {
                                                         const grpc::ByteBuffer* request) override;
 
  private:
-  // For the calls. gRPC's threads may be older than the service. gRPC orders them, which
-  // the thread sanitizer cannot see; it sees this.
+  // Calls read the context through this. gRPC's threads may be older than the service; the
+  // atomic shows the thread sanitizer the order that gRPC keeps out of its sight.
   ServiceContext& context() const {
     made_.load();
     return context_;

@@ -1,4 +1,4 @@
-// The clock by which clients are kept waiting for.
+// Measures how long the server has waited for a client.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace gemmd {
 class ServingClock {
  public:
   static absl::Time Now() { return SteadyNow() - absl::Nanoseconds(behind_.load()); }
-  // The server was behind for so long since the last call. One thread calls this.
+  // Leaves out the last `behind`. One thread of a server calls this.
   static void StandStill(absl::Duration behind) { behind_ += absl::ToInt64Nanoseconds(behind); }
 
  private:

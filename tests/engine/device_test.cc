@@ -60,9 +60,9 @@ class Gate {
 class HostDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto device = CreateDevice("host", 0, SmallDeviceOptions("host"));
-    ASSERT_TRUE(device.ok()) << device.status();
-    device_ = *std::move(device);
+    auto devices = CreateDevices(SmallDeviceOptions("host"));
+    ASSERT_TRUE(devices.ok()) << devices.status();
+    device_ = std::move(devices->front());
   }
   Stream& compute(int i) { return *device_->compute_streams()[i]; }
 

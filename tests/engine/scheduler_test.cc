@@ -62,14 +62,16 @@ TEST_F(EngineTest, AJobThatWouldWaitTooLongIsRefusedUntilTheQueueIsShorter) {
   spec.kernel.name = "host_reference";  // some milliseconds each
   std::vector<std::shared_ptr<JobRecorder>> recorders;
   absl::Status refused;
-  // The first are taken whatever they will wait, as the pace is not known yet.
-  for (int i = 0; i < 200 && refused.ok(); ++i) {
+  // The first are taken whatever they will wait, as the pace is not known yet. So many at
+  // a time have room in the device's memory, however slow it is.
+  constexpr size_t kAtATime = 40;
+  for (size_t i = 0; i < 400 && refused.ok(); ++i) {
+    if (i >= kAtATime) (void)recorders[i - kAtATime]->Wait();
     auto recorder = std::make_shared<JobRecorder>();
     auto job = engine_->Admit(spec, recorder);
     if (job.ok()) {
       (*job)->Start();
       recorders.push_back(std::move(recorder));
-      if (i > 20) absl::SleepFor(absl::Milliseconds(1));
     } else {
       refused = job.status();
     }

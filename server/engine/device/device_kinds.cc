@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "server/engine/device/host/host_device.h"
 #if GEMM_HAS_CUDA
 #include "server/engine/device/cuda/cuda_device.h"
@@ -33,21 +32,6 @@ int DeviceCount(absl::string_view kind) {
     if (one.name == kind && one.count != nullptr) return one.count();
   }
   return 0;
-}
-
-absl::StatusOr<std::unique_ptr<Device>> CreateDevice(absl::string_view kind, int index,
-                                                     const EngineOptions& options) {
-  EngineOptions one = options;
-  one.devices = absl::StrCat(kind, ":", index);
-  for (const DeviceKind& row : kKinds) {
-    if (row.name != kind) continue;
-    if (absl::Status status = CheckDeviceOptions(options); !status.ok()) return status;
-    if (row.max_made > 0) return row.create(index, options);
-    absl::StatusOr<DeviceSpec> spec = ParseDeviceSpec(one.devices, kKinds);
-    if (!spec.ok()) return spec.status();
-    return row.create(index, options);
-  }
-  return ParseDeviceSpec(one.devices, kKinds).status();
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> CreateDevices(const EngineOptions& options) {

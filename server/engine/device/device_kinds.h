@@ -48,10 +48,6 @@ absl::StatusOr<DeviceSpec> ParseDeviceSpec(absl::string_view spec,
 // INVALID_ARGUMENT if an option of a device is out of bounds.
 absl::Status CheckDeviceOptions(const EngineOptions& options);
 
-// The device of that index. INVALID_ARGUMENT for `kind` that is none of DeviceKinds();
-// FAILED_PRECONDITION where there is no such device.
-absl::StatusOr<std::unique_ptr<Device>> CreateDevice(absl::string_view kind, int index,
-                                                     const EngineOptions& options);
 // The devices that `options.devices` names. The codes are those of ParseDeviceSpec, and
 // of the kind.
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> CreateDevices(const EngineOptions& options);

@@ -1,0 +1,24 @@
+// Time in which the server was behind does not count.
+#include "server/rpc/serving_clock.h"
+
+#include "gtest/gtest.h"
+#include "server/rpc/payload_clock.h"
+
+namespace gemmd {
+namespace {
+
+TEST(ServingClock, StandsStillWhileTheServerIsBehind) {
+  const PayloadClock payload;
+  const absl::Time before = ServingClock::Now();
+  const absl::Time begun = SteadyNow();
+  absl::SleepFor(absl::Milliseconds(50));
+  const absl::Duration passed = SteadyNow() - begun;
+  ServingClock::StandStill(passed);
+  EXPECT_LT(ServingClock::Now() - before, absl::Milliseconds(40));
+  EXPECT_LT(payload.Elapsed(), absl::Milliseconds(40));
+  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_GE(payload.Elapsed(), absl::Milliseconds(20)) << "it runs on afterwards";
+}
+
+}  // namespace
+}  // namespace gemmd
