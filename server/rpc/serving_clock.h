@@ -9,16 +9,16 @@
 
 namespace gemmd {
 
-// SteadyNow() less the time in which gRPC's threads were behind. A client is not late
-// while the server itself does not get to it.
+// SteadyNow() less what WaitWatch leaves out of the time in which gRPC's threads were
+// behind. A client is not late while the server itself does not get to it.
 class ServingClock {
  public:
-  static absl::Time Now() { return SteadyNow() - absl::Nanoseconds(behind_.load()); }
-  // Leaves out the last `behind`. One thread of a server calls this.
-  static void StandStill(absl::Duration behind) { behind_ += absl::ToInt64Nanoseconds(behind); }
+  static absl::Time Now() { return SteadyNow() - absl::Nanoseconds(left_out_.load()); }
+  // Makes Now() smaller by `time`, which has passed since the last call of its only caller.
+  static void LeaveOut(absl::Duration time) { left_out_ += absl::ToInt64Nanoseconds(time); }
 
  private:
-  static inline std::atomic<int64_t> behind_{0};
+  static inline std::atomic<int64_t> left_out_{0};
 };
 
 }  // namespace gemmd

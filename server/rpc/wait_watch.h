@@ -11,7 +11,7 @@ namespace gemmd {
 
 // Checks all live calls, from construction to destruction, a few times within the
 // shortest timeout. Also sends itself a message through gRPC's threads each time: while
-// the last one is not back, those threads are behind, and the ServingClock stands still.
+// the last one is not back, those threads are behind, and the ServingClock goes slowly.
 class WaitWatch {
  public:
   explicit WaitWatch(ServiceContext& service);

@@ -1,4 +1,4 @@
-// Time in which the server was behind does not count.
+// Time that is left out does not count.
 #include "server/rpc/serving_clock.h"
 
 #include "gtest/gtest.h"
@@ -7,13 +7,13 @@
 namespace gemmd {
 namespace {
 
-TEST(ServingClock, StandsStillWhileTheServerIsBehind) {
+TEST(ServingClock, LeavesOutWhatItIsTold) {
   const PayloadClock payload;
   const absl::Time before = ServingClock::Now();
   const absl::Time begun = SteadyNow();
   absl::SleepFor(absl::Milliseconds(50));
   const absl::Duration passed = SteadyNow() - begun;
-  ServingClock::StandStill(passed);
+  ServingClock::LeaveOut(passed);
   EXPECT_LT(ServingClock::Now() - before, absl::Milliseconds(40));
   EXPECT_LT(payload.Elapsed(), absl::Milliseconds(40));
   absl::SleepFor(absl::Milliseconds(20));
