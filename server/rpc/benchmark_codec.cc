@@ -171,10 +171,10 @@ class BenchmarkParser {
     absl::Status status = Ranged("warmup", r.has_warmup(), r.warmup(), 0, 1000, rules.warmup);
     status.Update(
         Ranged("iterations", r.has_iterations(), r.iterations(), 1, 100'000, rules.iterations));
-    status.Update(Ranged("hopeless", r.has_hopeless(), r.hopeless(), 1.0, 1e9, rules.cutoff));
+    status.Update(Ranged("cutoff", r.has_cutoff(), r.cutoff(), 1.0, 1e9, rules.cutoff));
     status.Update(Ranged("vendor_algorithms", r.has_vendor_algorithms(), r.vendor_algorithms(), 0,
                          100, rules.vendor_algorithms));
-    if (r.has_peers()) rules.baselines = r.peers();
+    if (r.has_baselines()) rules.baselines = r.baselines();
     return status;
   }
 
@@ -203,19 +203,19 @@ void Fill(const gemm::Types& types, v1::KernelTypes& out) {
   out.set_compute(ToProto(types.compute));
 }
 
-void FillFigures(const bench::Row& row, v1::BenchmarkFigures& out) {
+void FillMeasurement(const bench::Row& row, v1::BenchmarkMeasurement& out) {
   out.set_median_seconds(row.seconds);
   out.set_fastest_seconds(row.fastest_seconds);
   out.set_slowest_seconds(row.slowest_seconds);
   out.set_iterations(row.iterations);
   out.set_tflops(row.tflops);
   if (row.gain) out.set_gain(*row.gain);
-  if (row.of_vendor) out.set_of_vendor(*row.of_vendor);
-  if (row.of_tuned_vendor) out.set_of_tuned_vendor(*row.of_tuned_vendor);
-  out.set_error_of_bound(row.error.of_bound);
-  out.set_absolute_error(row.error.absolute);
-  out.set_first(row.error.first);
-  out.set_last(row.error.last);
+  if (row.of_vendor) out.set_relative_to_vendor(*row.of_vendor);
+  if (row.of_tuned_vendor) out.set_relative_to_cublaslt_best(*row.of_tuned_vendor);
+  out.set_max_error_over_bound(row.error.of_bound);
+  out.set_max_absolute_error(row.error.absolute);
+  out.set_first_element(row.error.first);
+  out.set_last_element(row.error.last);
 }
 
 }  // namespace
@@ -226,10 +226,10 @@ absl::StatusOr<BenchmarkSpec> ParseBenchmark(const v1::BenchmarkRequest& request
 
 void Fill(const BenchmarkOutline& outline, v1::BenchmarkHeader& out) {
   out.set_device(outline.device);
-  for (const auto& [label, value] : outline.metadata) {
-    v1::BenchmarkFact& fact = *out.add_facts();
-    fact.set_label(label);
-    fact.set_value(value);
+  for (const auto& [key, value] : outline.metadata) {
+    v1::MetadataEntry& entry = *out.add_metadata();
+    entry.set_key(key);
+    entry.set_value(value);
   }
   out.set_vendor(outline.vendor);
   for (const bench::Shape& shape : outline.shapes) {
@@ -246,7 +246,7 @@ void Fill(const bench::Progress& progress, v1::BenchmarkProgress& out) {
   out.set_shape_index(static_cast<int32_t>(progress.shape));
   out.set_step(progress.step);
   Fill(progress.elapsed, *out.mutable_elapsed());
-  if (progress.left != absl::InfiniteDuration()) Fill(progress.left, *out.mutable_left());
+  if (progress.left != absl::InfiniteDuration()) Fill(progress.left, *out.mutable_remaining());
 }
 
 void Fill(const bench::Row& row, v1::BenchmarkRow& out) {
@@ -256,14 +256,14 @@ void Fill(const bench::Row& row, v1::BenchmarkRow& out) {
   out.mutable_layout()->set_transpose_a(row.layout.trans_a);
   out.mutable_layout()->set_transpose_b(row.layout.trans_b);
   out.set_params(row.params);
-  out.set_peer(row.baseline);
+  out.set_baseline(row.baseline);
   out.set_note(row.note);
-  if (row.measured) FillFigures(row, *out.mutable_figures());
+  if (row.measured) FillMeasurement(row, *out.mutable_measurement());
 }
 
 void Fill(const BenchmarkTotals& totals, v1::BenchmarkEnd& out) {
   Fill(totals.elapsed, *out.mutable_elapsed());
-  out.set_jobs(totals.jobs);
+  out.set_concurrent_jobs(totals.jobs);
 }
 
 }  // namespace gemmd

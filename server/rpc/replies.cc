@@ -77,7 +77,7 @@ void Fill(const JobReport& report, v1::ProductReport& out) {
     row.set_from_device(copy.from_device);
     row.set_bytes(copy.bytes);
     row.set_reused(copy.reused);
-    row.set_peer(copy.route == CopyRoute::kPeer);
+    row.set_peer_to_peer(copy.route == CopyRoute::kPeer);
   }
 }
 
