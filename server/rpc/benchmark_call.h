@@ -5,14 +5,14 @@
 
 #include "gemm/v1/gemm.pb.h"
 #include "server/benchmark/benchmarks.h"
-#include "server/rpc/write_call.h"
+#include "server/rpc/answer_stream.h"
 
 namespace gemmd {
 
-class BenchmarkCall final : public WriteCall, public BenchmarkListener {
+class BenchmarkCall final : public AnswerStream, public BenchmarkListener {
  public:
   BenchmarkCall(ServiceContext& service, grpc::CallbackServerContext* call)
-      : WriteCall(service, call, "Benchmark") {}
+      : AnswerStream(service, call, "Benchmark") {}
 
   // Called by the benchmark's thread.
   void OnOutline(const BenchmarkOutline& outline) override;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "grpc/grpc.h"
 #include "grpcpp/server_context.h"
@@ -47,8 +48,8 @@ class CallEnding {
 // One for each call, guarded by the call's own lock.
 class CallGuard {
  public:
-  // `method` is a literal.
-  CallGuard(ServiceContext& service, grpc::CallbackServerContext* call, const char* method)
+  // `method` lives as long as the process.
+  CallGuard(ServiceContext& service, grpc::CallbackServerContext* call, absl::string_view method)
       : service_(service), call_(call), method_(method) {}
   CallGuard(const CallGuard&) = delete;
 
@@ -72,7 +73,7 @@ class CallGuard {
  private:
   ServiceContext& service_;
   grpc::CallbackServerContext* call_;
-  const char* const method_;
+  const absl::string_view method_;
   std::optional<absl::Time> sending_since_;
   absl::Status why_;
   std::string peer_;  // as it was when the call was ended: afterwards gRPC does not know

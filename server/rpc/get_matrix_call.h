@@ -4,18 +4,18 @@
 #include <memory>
 
 #include "server/engine/engine.h"
-#include "server/rpc/write_call.h"
+#include "server/rpc/answer_stream.h"
 
 namespace gemmd {
 
-class GetMatrixCall final : public WriteCall, public DownloadListener {
+class GetMatrixCall final : public AnswerStream, public DownloadListener {
  public:
   GetMatrixCall(ServiceContext& service, grpc::CallbackServerContext* call)
-      : WriteCall(service, call, "GetMatrix") {}
+      : AnswerStream(service, call, "GetMatrix") {}
 
   // Called by the engine, whose own drain ends the call.
   void OnBytes(ResultPiece piece) override;
-  using WriteCall::OnDone;  // gRPC's, beside it
+  using AnswerStream::OnDone;  // gRPC's, beside it
   void OnDone(absl::Status status) override;
   void BeginDrain() override {}
 

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemm/v1/gemm.pb.h"
-#include "server/base/clock.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/requests.h"
 #include "server/rpc/status.h"
@@ -17,64 +16,46 @@ namespace v1 = gemm::v1;
 PutMatrixCall* PutMatrixCall::Begin(ServiceContext& service, grpc::CallbackServerContext* call,
                                     grpc::ByteBuffer* response) {
   auto put = std::make_shared<PutMatrixCall>(service, call, response);
-  PutMatrixCall* const raw = put.get();
-  service.live_calls.Add(std::move(put));
-  {
-    // Whoever calls back later sees what the constructor wrote.
-    MutexLock lock(raw->mutex_);
-    --raw->busy_;
-  }
-  raw->Advance();
-  return raw;
+  put->GoLive();
+  return put.get();
 }
 
-void PutMatrixCall::OnReadDone(bool ok) {
+bool PutMatrixCall::WantsRead() const {
+  return input_open_ && !outcome_.has_value() &&
+         unconsumed_bytes_ < service_.limits.read_window_bytes;
+}
+
+void PutMatrixCall::OnMessage(grpc::ByteBuffer& message) {
   {
     MutexLock lock(mutex_);
-    ++busy_;
     last_message_ = payload_clock_.Elapsed();
-    if (!ok) input_open_ = false;
   }
-  absl::Status status = ok ? Handle() : HandleEnd();
+  absl::Status status = Handle(message);
   if (!status.ok()) Fail(std::move(status));
-  {
-    MutexLock lock(mutex_);
-    --busy_;
-    reading_ = false;
-  }
-  Advance();
 }
 
-void PutMatrixCall::OnCancel() {
+void PutMatrixCall::OnInputEnd() {
   {
     MutexLock lock(mutex_);
-    ++busy_;
-    cancelled_ = true;
+    last_message_ = payload_clock_.Elapsed();
+    input_open_ = false;
   }
-  Fail(WhyCancelled(*call_));
-  {
-    MutexLock lock(mutex_);
-    --busy_;
-  }
-  Advance();
+  absl::Status status = HandleEnd();
+  if (!status.ok()) Fail(std::move(status));
 }
 
-void PutMatrixCall::OnDone() {
-  RpcEnd end{.method = "PutMatrix"};
+void PutMatrixCall::OnCancelled() {
+  absl::Status why;
   {
     MutexLock lock(mutex_);
-    end.code = final_code_;
-    end.elapsed = SteadyNow() - began_;
-    guard_.CallIsDone();
+    why = WhyEnded();
   }
-  service_.on_end(end);
-  service_.live_calls.Remove(this);
+  Fail(std::move(why));
 }
 
 void PutMatrixCall::BeginDrain() {
   {
     MutexLock lock(mutex_);
-    draining_ = true;
     // A call that the engine knows of ends with the engine's own draining.
     if (!began_upload_ && !outcome_.has_value()) {
       input_open_ = false;
@@ -84,17 +65,15 @@ void PutMatrixCall::BeginDrain() {
   Advance();
 }
 
-void PutMatrixCall::CheckWaits(const Patience& patience) {
+void PutMatrixCall::CheckPayload(const Patience& patience) {
   Stall stall;
-  bool quiet = false;
-  const CallEnding ending = [&] {
+  {
     MutexLock lock(mutex_);
-    quiet = input_open_ && !outcome_.has_value() &&
-            payload_clock_.Elapsed() - last_message_ >= patience.payload;
-    if (quiet) stall = guard_.DescribeStall(StalledOn::kPayload, patience.payload);
-    return guard_.CheckSend(patience);
-  }();
-  if (!quiet) return;
+    const bool quiet = input_open_ && !outcome_.has_value() &&
+                       payload_clock_.Elapsed() - last_message_ >= patience.payload;
+    if (!quiet) return;
+    stall = PayloadStall(patience);
+  }
   service_.on_stall(stall);
   Fail(absl::DeadlineExceededError(
       absl::StrCat("nothing came for ", absl::FormatDuration(patience.payload),
@@ -102,55 +81,11 @@ void PutMatrixCall::CheckWaits(const Patience& patience) {
   Advance();
 }
 
-void PutMatrixCall::Advance() {
-  for (;;) {
-    bool read = false;
-    std::optional<grpc::Status> finish;
-    {
-      MutexLock lock(mutex_);
-      if (finished_) return;
-      if (MayFinish()) {
-        finish = Conclude();
-        guard_.SendBegins();
-      } else {
-        read = input_open_ && !reading_ && !outcome_.has_value() &&
-               unconsumed_bytes_ < service_.limits.read_window_bytes;
-        if (!read) return;
-        reading_ = true;
-        ++busy_;
-      }
-    }
-    if (finish.has_value()) {
-      Finish(*std::move(finish));
-      return;  // gRPC may be done with this object
-    }
-    StartRead(&incoming_);
-    MutexLock lock(mutex_);
-    --busy_;
-  }
-}
-
-bool PutMatrixCall::MayFinish() const { return outcome_.has_value() && busy_ == 0; }
-
-grpc::Status PutMatrixCall::Conclude() {
-  finished_ = true;
-  final_code_ = outcome_->status().code();
-  if (!outcome_->ok()) return ToGrpc(outcome_->status());
-  const UploadResult& result = **outcome_;
-  v1::PutMatrixResponse response;
-  Fill(result.matrix, *response.mutable_matrix());
-  response.set_complete(result.complete);
-  response.set_bytes_received(result.bytes);
-  Fill(result.elapsed, *response.mutable_elapsed());
-  *response_ = Serialize(response);
-  return grpc::Status::OK;
-}
-
-absl::Status PutMatrixCall::Handle() {
+absl::Status PutMatrixCall::Handle(grpc::ByteBuffer& incoming) {
   const uint64_t index = messages_++;
-  const size_t bytes = incoming_.Length();
-  absl::StatusOr<PutMatrixMessage> message = DecodePutMatrix(incoming_);
-  incoming_.Clear();
+  const size_t bytes = incoming.Length();
+  absl::StatusOr<PutMatrixMessage> message = DecodePutMatrix(incoming);
+  incoming.Clear();
   if (!message.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("message ", index,
@@ -194,13 +129,13 @@ absl::Status PutMatrixCall::BeginUpload(UploadSpec spec) {
     return upload.status();
   }
   (*upload)->Start();
-  bool cancelled;
+  absl::Status cancelled;
   {
     MutexLock lock(mutex_);
     if (!outcome_.has_value()) upload_ = *upload;
-    cancelled = cancelled_;
+    if (!stopped_.ok()) cancelled = WhyEnded();
   }
-  if (cancelled) (*upload)->Cancel(WhyCancelled(*call_));
+  if (!cancelled.ok()) (*upload)->Cancel(std::move(cancelled));
   return absl::OkStatus();
 }
 
@@ -257,10 +192,18 @@ void PutMatrixCall::Fail(absl::Status why) {
 }
 
 void PutMatrixCall::OnUploadDone(absl::StatusOr<UploadResult> result) {
+  if (result.ok()) {
+    v1::PutMatrixResponse response;
+    Fill(result->matrix, *response.mutable_matrix());
+    response.set_complete(result->complete);
+    response.set_bytes_received(result->bytes);
+    Fill(result->elapsed, *response.mutable_elapsed());
+    *response_ = Serialize(response);
+  }
   std::shared_ptr<Upload> upload;  // destroyed unlocked
   {
     MutexLock lock(mutex_);
-    outcome_ = std::move(result);
+    outcome_ = result.status();
     upload = std::move(upload_);
   }
   Advance();

@@ -1,59 +1,51 @@
 #include "server/rpc/service.h"
 
-#include "server/base/clock.h"
+#include <memory>
+#include <optional>
+#include <utility>
+
 #include "server/rpc/benchmark_call.h"
-#include "server/rpc/call_guard.h"
 #include "server/rpc/get_matrix_call.h"
-#include "server/rpc/live_calls.h"
-#include "server/rpc/multiply_stream.h"
+#include "server/rpc/multiply_call.h"
+#include "server/rpc/multiply_unary_call.h"
 #include "server/rpc/put_matrix_call.h"
 #include "server/rpc/queries.h"
-#include "server/rpc/status.h"
-#include "server/rpc/unary_product.h"
+#include "server/rpc/reactors.h"
 
 namespace gemmd {
 namespace {
 
 namespace v1 = gemm::v1;
 
-// A call that was answered at once. It lives until its client has taken the answer.
-class AnsweredCall final : public grpc::ServerUnaryReactor, public LiveCall {
+// A call that is answered at once, by `query`. It lives until its client has taken the
+// answer, and ends for log and metrics when the answer is there.
+class QueryCall final : public UnaryCall {
  public:
-  AnsweredCall(ServiceContext& service, grpc::CallbackServerContext* call, const char* method)
-      : service_(service), guard_(service, call, method) {}
-
-  static AnsweredCall* Begin(ServiceContext& service, grpc::CallbackServerContext* call,
-                             const char* method, const grpc::Status& status) {
-    auto answered = std::make_shared<AnsweredCall>(service, call, method);
-    AnsweredCall* const raw = answered.get();
-    {
+  template <typename Query>
+  static QueryCall* Begin(ServiceContext& service, grpc::CallbackServerContext* call,
+                          absl::string_view method, Query query) {
+    const auto answered = std::make_shared<QueryCall>(service, call, method);
+    QueryCall* const raw = answered.get();
+    raw->GoLive([&] {
+      absl::Status status = query();
+      raw->ReportEnd(status.code());
       MutexLock lock(raw->mutex_);
-      raw->guard_.SendBegins();
-    }
-    service.live_calls.Add(std::move(answered));
-    raw->Finish(status);
+      raw->outcome_ = std::move(status);
+    });
     return raw;
   }
 
-  void OnDone() override {
-    {
-      MutexLock lock(mutex_);
-      guard_.CallIsDone();
-    }
-    service_.live_calls.Remove(this);
-  }
+  QueryCall(ServiceContext& service, grpc::CallbackServerContext* call, absl::string_view method)
+      : UnaryCall(service, call, method) {}
+
   void BeginDrain() override {}
-  void CheckWaits(const Patience& patience) override {
-    const CallEnding ending = [&] {
-      MutexLock lock(mutex_);
-      return guard_.CheckSend(patience);
-    }();
-  }
 
  private:
-  ServiceContext& service_;
-  Mutex mutex_;
-  CallGuard guard_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> Outcome() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return outcome_;
+  }
+
+  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Answers a call at once. `method` is a literal.
@@ -62,23 +54,20 @@ grpc::ServerUnaryReactor* Answer(ServiceContext& context, const char* method,
                                  grpc::CallbackServerContext* call,
                                  absl::Status (*query)(ServiceContext&, const Request&, Response&),
                                  const Request& request, Response& response) {
-  const absl::Time began = SteadyNow();
-  const absl::Status status = query(context, request, response);
-  context.on_end({.method = method, .code = status.code(), .elapsed = SteadyNow() - began});
-  return AnsweredCall::Begin(context, call, method, ToGrpc(status));
+  return QueryCall::Begin(context, call, method, [&] { return query(context, request, response); });
 }
 
 }  // namespace
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* GemmService::Multiply(
     grpc::CallbackServerContext* call) {
-  return MultiplyStream::Begin(context(), call);
+  return MultiplyCall::Begin(context(), call);
 }
 
 grpc::ServerUnaryReactor* GemmService::MultiplyUnary(grpc::CallbackServerContext* call,
                                                      const v1::MultiplyUnaryRequest* request,
                                                      v1::MultiplyUnaryResponse* response) {
-  return UnaryProduct::Begin(context(), call, request, response);
+  return MultiplyUnaryCall::Begin(context(), call, request, response);
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* GemmService::PutMatrix(grpc::CallbackServerContext* call,
@@ -88,7 +77,7 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* GemmService::PutMatrix(grpc::Callback
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GemmService::GetMatrix(
     grpc::CallbackServerContext* call, const grpc::ByteBuffer* request) {
-  return WriteCall::Begin(std::make_shared<GetMatrixCall>(context(), call), *request);
+  return AnswerStream::Begin(std::make_shared<GetMatrixCall>(context(), call), *request);
 }
 
 grpc::ServerUnaryReactor* GemmService::ListMatrices(grpc::CallbackServerContext* call,
@@ -117,7 +106,7 @@ grpc::ServerUnaryReactor* GemmService::GetServerInfo(grpc::CallbackServerContext
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GemmService::Benchmark(
     grpc::CallbackServerContext* call, const grpc::ByteBuffer* request) {
-  return WriteCall::Begin(std::make_shared<BenchmarkCall>(context(), call), *request);
+  return AnswerStream::Begin(std::make_shared<BenchmarkCall>(context(), call), *request);
 }
 
 }  // namespace gemmd

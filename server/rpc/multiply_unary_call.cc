@@ -1,10 +1,9 @@
-#include "server/rpc/unary_product.h"
+#include "server/rpc/multiply_unary_call.h"
 
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/clock.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/requests.h"
 #include "server/rpc/status.h"
@@ -28,24 +27,21 @@ absl::Status CheckResultBytes(uint64_t bytes, const RpcLimits& limits) {
 
 }  // namespace
 
-UnaryProduct* UnaryProduct::Begin(ServiceContext& service, grpc::CallbackServerContext* call,
-                                  const v1::MultiplyUnaryRequest* request,
-                                  v1::MultiplyUnaryResponse* response) {
-  auto product = std::make_shared<UnaryProduct>(service, call, response);
-  UnaryProduct* const raw = product.get();
-  service.live_calls.Add(std::move(product));
-  {
-    // Whoever calls back later sees what the constructor wrote.
-    MutexLock lock(raw->mutex_);
-  }
-  // The message is gRPC's, for this call alone, and not looked at again: its
-  // elements can be moved, not copied.
-  absl::Status status = raw->Start(const_cast<v1::MultiplyUnaryRequest&>(*request));
-  if (!status.ok()) raw->End(status);
-  return raw;
+MultiplyUnaryCall* MultiplyUnaryCall::Begin(ServiceContext& service,
+                                            grpc::CallbackServerContext* call,
+                                            const v1::MultiplyUnaryRequest* request,
+                                            v1::MultiplyUnaryResponse* response) {
+  auto product = std::make_shared<MultiplyUnaryCall>(service, call, response);
+  product->GoLive([&] {
+    // The message is gRPC's, for this call alone, and not looked at again: its
+    // elements can be moved, not copied.
+    const absl::Status status = product->Start(const_cast<v1::MultiplyUnaryRequest&>(*request));
+    if (!status.ok()) product->End(status);
+  });
+  return product.get();
 }
 
-absl::Status UnaryProduct::Start(v1::MultiplyUnaryRequest& request) {
+absl::Status MultiplyUnaryCall::Start(v1::MultiplyUnaryRequest& request) {
   absl::Status status = CheckMessageBytes("request", request.ByteSizeLong(), service_.limits);
   if (!status.ok()) return status;
   if (!request.has_product()) return FieldError("product", "not set");
@@ -60,57 +56,39 @@ absl::Status UnaryProduct::Start(v1::MultiplyUnaryRequest& request) {
     };
   }
   absl::StatusOr<std::shared_ptr<Job>> job =
-      service_.engine.Admit(std::move(product->spec), Self<UnaryProduct>());
+      service_.engine.Admit(std::move(product->spec), Self<MultiplyUnaryCall>());
   if (!job.ok()) return job.status();
   (*job)->Start();
-  bool cancelled;
+  absl::Status cancelled;
   {
     MutexLock lock(mutex_);
-    if (!ended_) job_ = *job;
-    cancelled = cancelled_;
+    if (!outcome_.has_value()) job_ = *job;
+    if (!stopped_.ok()) cancelled = WhyEnded();
   }
-  if (cancelled) (*job)->Cancel(WhyCancelled(*call_));
+  if (!cancelled.ok()) (*job)->Cancel(std::move(cancelled));
   for (auto& [role, data] : product->inline_data) {
     (*job)->Append(role, 0, std::move(data), []() {});
   }
   return absl::OkStatus();
 }
 
-void UnaryProduct::OnCancel() {
+void MultiplyUnaryCall::OnCancelled() {
   std::shared_ptr<Job> job;
+  absl::Status why;
   {
     MutexLock lock(mutex_);
-    cancelled_ = true;
+    why = WhyEnded();
     job = job_;
   }
-  if (job != nullptr) job->Cancel(WhyCancelled(*call_));
+  if (job != nullptr) job->Cancel(std::move(why));
 }
 
-void UnaryProduct::OnDone() {
-  RpcEnd end{.method = "MultiplyUnary"};
-  {
-    MutexLock lock(mutex_);
-    end.code = final_code_;
-    end.elapsed = SteadyNow() - began_;
-    guard_.CallIsDone();
-  }
-  service_.on_end(end);
-  service_.live_calls.Remove(this);
-}
-
-void UnaryProduct::CheckWaits(const Patience& patience) {
-  const CallEnding ending = [&] {
-    MutexLock lock(mutex_);
-    return guard_.CheckSend(patience);
-  }();
-}
-
-void UnaryProduct::OnResult(ResultPiece piece) {
+void MultiplyUnaryCall::OnResult(ResultPiece piece) {
   response_->mutable_data()->append(reinterpret_cast<const char*>(piece.bytes.data()),
                                     piece.bytes.size());
 }
 
-void UnaryProduct::OnDone(absl::StatusOr<JobResult> result) {
+void MultiplyUnaryCall::OnDone(absl::StatusOr<JobResult> result) {
   if (result.ok()) {
     Fill(result->report, *response_->mutable_report());
     if (result->kept.has_value()) Fill(*result->kept, *response_->mutable_kept());
@@ -118,18 +96,14 @@ void UnaryProduct::OnDone(absl::StatusOr<JobResult> result) {
   End(result.status());
 }
 
-void UnaryProduct::End(const absl::Status& status) {
+void MultiplyUnaryCall::End(const absl::Status& status) {
   std::shared_ptr<Job> job;  // destroyed unlocked
   {
     MutexLock lock(mutex_);
-    ended_ = true;
+    outcome_ = status;
     job = std::move(job_);
-    final_code_ = status.code();
-    guard_.SendBegins();
   }
-  // Before Begin has returned gRPC keeps this for later, and until then this
-  // object.
-  Finish(ToGrpc(status));
+  Advance();
 }
 
 }  // namespace gemmd

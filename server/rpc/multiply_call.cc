@@ -1,4 +1,4 @@
-#include "server/rpc/multiply_stream.h"
+#include "server/rpc/multiply_call.h"
 
 #include <string>
 #include <utility>
@@ -16,9 +16,9 @@ namespace gemmd {
 
 namespace v1 = gemm::v1;
 
-class MultiplyStream::JobRelay final : public JobListener {
+class MultiplyCall::JobRelay final : public JobListener {
  public:
-  JobRelay(std::shared_ptr<MultiplyStream> stream, uint64_t job_id)
+  JobRelay(std::shared_ptr<MultiplyCall> stream, uint64_t job_id)
       : stream_(std::move(stream)), job_id_(job_id) {}
 
   void OnResult(ResultPiece piece) override { stream_->OnResult(job_id_, std::move(piece)); }
@@ -27,93 +27,29 @@ class MultiplyStream::JobRelay final : public JobListener {
   }
 
  private:
-  const std::shared_ptr<MultiplyStream> stream_;
+  const std::shared_ptr<MultiplyCall> stream_;
   const uint64_t job_id_;
 };
 
-MultiplyStream* MultiplyStream::Begin(ServiceContext& service, grpc::CallbackServerContext* call) {
-  auto stream = std::make_shared<MultiplyStream>(service, call);
-  MultiplyStream* const raw = stream.get();
-  service.live_calls.Add(std::move(stream));
-  {
-    // Whoever calls back later sees what the constructor wrote.
-    MutexLock lock(raw->mutex_);
-    --raw->busy_;
-  }
-  raw->Advance();
-  return raw;
+MultiplyCall* MultiplyCall::Begin(ServiceContext& service, grpc::CallbackServerContext* call) {
+  auto stream = std::make_shared<MultiplyCall>(service, call);
+  stream->GoLive();
+  return stream.get();
 }
 
-void MultiplyStream::OnReadDone(bool ok) {
-  {
-    MutexLock lock(mutex_);
-    ++busy_;
-  }
-  if (ok) {
-    Handle();
-  } else {
-    EndInput(absl::OkStatus());
-  }
-  {
-    MutexLock lock(mutex_);
-    --busy_;
-    reading_ = false;
-  }
-  Advance();
-}
-
-void MultiplyStream::OnWriteDone(bool) {
-  // After a write that failed the call is cancelled, and OnCancel does the rest.
-  grpc::ByteBuffer written;
-  {
-    MutexLock lock(mutex_);
-    ++busy_;
-    outbox_.OnWritten(written);
-    guard_.SendEnds();
-  }
-  written.Clear();
-  {
-    MutexLock lock(mutex_);
-    --busy_;
-  }
-  Advance();
-}
-
-void MultiplyStream::OnCancel() {
-  std::deque<grpc::ByteBuffer> unsent;
+void MultiplyCall::OnCancelled() {
   std::vector<std::shared_ptr<Job>> jobs;
   absl::Status why;
   {
     MutexLock lock(mutex_);
-    ++busy_;
-    cancelled_ = true;
     why = WhyEnded();
     input_open_ = false;
-    unsent = outbox_.TakeAll();
     jobs = StartedJobs();
   }
-  unsent.clear();
   for (const std::shared_ptr<Job>& job : jobs) job->Cancel(why);
-  {
-    MutexLock lock(mutex_);
-    --busy_;
-  }
-  Advance();
 }
 
-void MultiplyStream::OnDone() {
-  RpcEnd end{.method = "Multiply"};
-  {
-    MutexLock lock(mutex_);
-    end.code = final_code_;
-    end.elapsed = SteadyNow() - began_;
-    guard_.CallIsDone();
-  }
-  service_.on_end(end);
-  service_.live_calls.Remove(this);
-}
-
-void MultiplyStream::BeginDrain() {
+void MultiplyCall::BeginDrain() {
   {
     MutexLock lock(mutex_);
     draining_ = true;
@@ -121,15 +57,14 @@ void MultiplyStream::BeginDrain() {
   Advance();
 }
 
-void MultiplyStream::CheckWaits(const Patience& patience) {
+void MultiplyCall::CheckPayload(const Patience& patience) {
   std::vector<std::shared_ptr<Job>> quiet;
   Stall stall;
-  const CallEnding ending = [&] {
+  {
     MutexLock lock(mutex_);
     quiet = QuietJobs(patience.payload);
-    if (!quiet.empty()) stall = guard_.DescribeStall(StalledOn::kPayload, patience.payload);
-    return guard_.CheckSend(patience);
-  }();
+    if (!quiet.empty()) stall = PayloadStall(patience);
+  }
   for (const std::shared_ptr<Job>& job : quiet) {
     if (!job->AwaitsPayload()) continue;
     ++stall.jobs;
@@ -140,7 +75,7 @@ void MultiplyStream::CheckWaits(const Patience& patience) {
   if (stall.jobs > 0) service_.on_stall(stall);
 }
 
-std::vector<std::shared_ptr<Job>> MultiplyStream::QuietJobs(absl::Duration payload_timeout) const {
+std::vector<std::shared_ptr<Job>> MultiplyCall::QuietJobs(absl::Duration payload_timeout) const {
   std::vector<std::shared_ptr<Job>> quiet;
   if (!input_open_) return quiet;
   const absl::Duration now = payload_clock_.Elapsed();
@@ -152,62 +87,23 @@ std::vector<std::shared_ptr<Job>> MultiplyStream::QuietJobs(absl::Duration paylo
   return quiet;
 }
 
-void MultiplyStream::Advance() {
-  for (;;) {
-    Step step;
-    {
-      MutexLock lock(mutex_);
-      if (!Decide(step)) return;
-    }
-    if (step.finish.has_value()) {
-      Finish(*std::move(step.finish));
-      return;  // gRPC may be done with this object
-    }
-    if (step.write != nullptr) StartWrite(step.write);
-    if (step.read) StartRead(&incoming_);
-    MutexLock lock(mutex_);
-    --busy_;
-  }
+bool MultiplyCall::WantsRead() const {
+  return input_open_ && unconsumed_bytes_ < service_.limits.read_window_bytes &&
+         outbox_.waiting() < kMaxWaitingAnswers;
 }
 
-bool MultiplyStream::Decide(Step& step) {
-  if (finished_) return false;
-  if (MayFinish()) {
-    finished_ = true;
-    step.finish = FinalStatus();
-    final_code_ = static_cast<absl::StatusCode>(step.finish->error_code());
-    guard_.SendBegins();
-    return true;
-  }
-  step.write = outbox_.Next();
-  if (step.write != nullptr) guard_.SendBegins();
-  step.read = input_open_ && !reading_ && unconsumed_bytes_ < service_.limits.read_window_bytes &&
-              outbox_.waiting() < kMaxWaitingAnswers;
-  if (step.read) reading_ = true;
-  if (!step.read && step.write == nullptr) return false;
-  ++busy_;
-  return true;
-}
-
-bool MultiplyStream::MayFinish() const {
-  return (!input_open_ || draining_) && jobs_.empty() && busy_ == 0 && outbox_.idle();
-}
-
-grpc::Status MultiplyStream::FinalStatus() const {
-  if (cancelled_) return ToGrpc(WhyEnded());
-  if (!input_error_.ok()) return ToGrpc(input_error_);
+std::optional<absl::Status> MultiplyCall::Outcome() const {
+  if ((input_open_ && !draining_) || !jobs_.empty()) return std::nullopt;
+  if (!stopped_.ok()) return WhyEnded();
+  if (!input_error_.ok()) return input_error_;
   if (input_open_) {
-    return grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                        "the server is draining; open the stream again elsewhere or later");
+    return absl::UnavailableError(
+        "the server is draining; open the stream again elsewhere or later");
   }
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-absl::Status MultiplyStream::WhyEnded() const {
-  return guard_.why().ok() ? WhyCancelled(*call_) : guard_.why();
-}
-
-std::vector<std::shared_ptr<Job>> MultiplyStream::StartedJobs() const {
+std::vector<std::shared_ptr<Job>> MultiplyCall::StartedJobs() const {
   std::vector<std::shared_ptr<Job>> jobs;
   for (const auto& [id, live] : jobs_) {
     if (live.job != nullptr) jobs.push_back(live.job);
@@ -215,7 +111,7 @@ std::vector<std::shared_ptr<Job>> MultiplyStream::StartedJobs() const {
   return jobs;
 }
 
-void MultiplyStream::EndInput(absl::Status why) {
+void MultiplyCall::EndInput(absl::Status why) {
   std::vector<std::shared_ptr<Job>> jobs;
   {
     MutexLock lock(mutex_);
@@ -228,11 +124,11 @@ void MultiplyStream::EndInput(absl::Status why) {
   for (const std::shared_ptr<Job>& job : jobs) job->EndOfPayload();
 }
 
-void MultiplyStream::Handle() {
+void MultiplyCall::OnMessage(grpc::ByteBuffer& incoming) {
   const uint64_t index = messages_++;
-  const size_t bytes = incoming_.Length();
-  absl::StatusOr<MultiplyMessage> message = DecodeMultiply(incoming_);
-  incoming_.Clear();
+  const size_t bytes = incoming.Length();
+  absl::StatusOr<MultiplyMessage> message = DecodeMultiply(incoming);
+  incoming.Clear();
   if (!message.ok()) {
     EndInput(absl::InvalidArgumentError(
         absl::StrCat("message ", index,
@@ -246,7 +142,7 @@ void MultiplyStream::Handle() {
   }
 }
 
-void MultiplyStream::HandleHeader(v1::MultiplyHeader header, size_t message_bytes) {
+void MultiplyCall::HandleHeader(v1::MultiplyHeader header, size_t message_bytes) {
   const uint64_t job_id = header.job_id();
   absl::Status status = Reserve(job_id);
   if (!status.ok()) return SendError(job_id, status);
@@ -261,7 +157,7 @@ void MultiplyStream::HandleHeader(v1::MultiplyHeader header, size_t message_byte
   SendError(job_id, status);
 }
 
-absl::Status MultiplyStream::Reserve(uint64_t job_id) {
+absl::Status MultiplyCall::Reserve(uint64_t job_id) {
   MutexLock lock(mutex_);
   if (jobs_.count(job_id) > 0) {
     return absl::AlreadyExistsError(
@@ -279,15 +175,14 @@ absl::Status MultiplyStream::Reserve(uint64_t job_id) {
   return absl::OkStatus();
 }
 
-absl::Status MultiplyStream::Open(v1::MultiplyHeader& header) {
+absl::Status MultiplyCall::Open(v1::MultiplyHeader& header) {
   if (!header.has_product()) return FieldError("header.product", "not set");
   absl::StatusOr<ProductRequest> request = ParseProduct(
       *header.mutable_product(), PayloadRule::kAllowed, SteadyNow(), CallDeadline(*call_));
   if (!request.ok()) return request.status();
   request->spec.receiver = receiver_;
-  absl::StatusOr<std::shared_ptr<Job>> job =
-      service_.engine.Admit(std::move(request->spec),
-                            std::make_shared<JobRelay>(Self<MultiplyStream>(), header.job_id()));
+  absl::StatusOr<std::shared_ptr<Job>> job = service_.engine.Admit(
+      std::move(request->spec), std::make_shared<JobRelay>(Self<MultiplyCall>(), header.job_id()));
   if (!job.ok()) return job.status();
   (*job)->Start();
   absl::Status cancelled;
@@ -296,7 +191,7 @@ absl::Status MultiplyStream::Open(v1::MultiplyHeader& header) {
     const auto entry = jobs_.find(header.job_id());
     if (entry == jobs_.end()) return absl::OkStatus();  // it has ended already
     entry->second.job = *job;
-    if (cancelled_) cancelled = WhyEnded();
+    if (!stopped_.ok()) cancelled = WhyEnded();
   }
   if (!cancelled.ok()) (*job)->Cancel(std::move(cancelled));
   for (auto& [role, data] : request->inline_data) {
@@ -306,8 +201,8 @@ absl::Status MultiplyStream::Open(v1::MultiplyHeader& header) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Job>> MultiplyStream::FindJob(uint64_t job_id,
-                                                             absl::string_view field) {
+absl::StatusOr<std::shared_ptr<Job>> MultiplyCall::FindJob(uint64_t job_id,
+                                                           absl::string_view field) {
   MutexLock lock(mutex_);
   const auto entry = jobs_.find(job_id);
   if (entry != jobs_.end()) return entry->second.job;
@@ -317,7 +212,7 @@ absl::StatusOr<std::shared_ptr<Job>> MultiplyStream::FindJob(uint64_t job_id,
       absl::StrCat(field, ": no job ", job_id, " on this stream; send its header first"));
 }
 
-void MultiplyStream::HandleChunk(OperandBytes chunk, size_t message_bytes) {
+void MultiplyCall::HandleChunk(OperandBytes chunk, size_t message_bytes) {
   const absl::StatusOr<std::shared_ptr<Job>> job = FindJob(chunk.job_id, "chunk.job_id");
   if (!job.ok()) return SendError(chunk.job_id, job.status());
   if (*job == nullptr) return;
@@ -329,8 +224,8 @@ void MultiplyStream::HandleChunk(OperandBytes chunk, size_t message_bytes) {
   Append(chunk.job_id, **job, *role, chunk.offset, std::move(chunk.data), message_bytes);
 }
 
-void MultiplyStream::Append(uint64_t job_id, Job& job, Role role, uint64_t offset, absl::Cord data,
-                            size_t held_bytes) {
+void MultiplyCall::Append(uint64_t job_id, Job& job, Role role, uint64_t offset, absl::Cord data,
+                          size_t held_bytes) {
   {
     MutexLock lock(mutex_);
     const auto entry = jobs_.find(job_id);
@@ -338,16 +233,16 @@ void MultiplyStream::Append(uint64_t job_id, Job& job, Role role, uint64_t offse
     CountUnconsumed(static_cast<int64_t>(held_bytes));
   }
   job.Append(role, offset, std::move(data),
-             [self = Self<MultiplyStream>(), held_bytes]() { self->Consumed(held_bytes); });
+             [self = Self<MultiplyCall>(), held_bytes]() { self->Consumed(held_bytes); });
 }
 
-void MultiplyStream::HandleCancel(const v1::CancelJob& cancel) {
+void MultiplyCall::HandleCancel(const v1::CancelJob& cancel) {
   const absl::StatusOr<std::shared_ptr<Job>> job = FindJob(cancel.job_id(), "cancel.job_id");
   if (!job.ok()) return SendError(cancel.job_id(), job.status());
   if (*job != nullptr) (*job)->Cancel(absl::CancelledError("cancelled by the caller"));
 }
 
-void MultiplyStream::Consumed(size_t bytes) {
+void MultiplyCall::Consumed(size_t bytes) {
   {
     MutexLock lock(mutex_);
     CountUnconsumed(-static_cast<int64_t>(bytes));
@@ -355,16 +250,16 @@ void MultiplyStream::Consumed(size_t bytes) {
   Advance();
 }
 
-void MultiplyStream::CountUnconsumed(int64_t bytes) {
+void MultiplyCall::CountUnconsumed(int64_t bytes) {
   unconsumed_bytes_ += bytes;
   payload_clock_.Set(unconsumed_bytes_ >= service_.limits.read_window_bytes);
 }
 
-void MultiplyStream::OnResult(uint64_t job_id, ResultPiece piece) {
+void MultiplyCall::OnResult(uint64_t job_id, ResultPiece piece) {
   Send(EncodeResultChunk(job_id, std::move(piece)));
 }
 
-void MultiplyStream::OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result) {
+void MultiplyCall::OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result) {
   v1::MultiplyResponse response;
   if (result.ok()) {
     v1::MultiplyResult& out = *response.mutable_result();
@@ -385,27 +280,18 @@ void MultiplyStream::OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result
     job = std::move(entry->second.job);
     jobs_.erase(entry);
     ended_.Add(job_id);
-    if (!cancelled_) outbox_.Push(message);
+    if (stopped_.ok()) outbox_.Push(message);
   }
   Advance();
 }
 
-void MultiplyStream::SendError(uint64_t job_id, const absl::Status& status) {
+void MultiplyCall::SendError(uint64_t job_id, const absl::Status& status) {
   v1::MultiplyResponse response;
   v1::JobError& error = *response.mutable_error();
   error.set_job_id(job_id);
   error.set_code(status.raw_code());
   error.set_message(MessageOf(status));
   Send(Serialize(response));
-}
-
-void MultiplyStream::Send(grpc::ByteBuffer message) {
-  {
-    MutexLock lock(mutex_);
-    if (!cancelled_) outbox_.Push(message);
-  }
-  message.Clear();  // one that was not taken is let go unlocked
-  Advance();
 }
 
 }  // namespace gemmd
