@@ -20,6 +20,7 @@
 #include "server/logging.h"
 #include "server/net/address.h"
 #include "server/net/descriptors.h"
+#include "server/rpc/method.h"
 #include "server/rpc/service.h"
 #include "server/rpc/wait_watch.h"
 #include "server/telemetry/http_endpoint.h"
@@ -51,6 +52,7 @@ MetricsOptions DescribeForMetrics(absl::Time started) {
           .commit = build.commit,
           .cuda = build.cuda,
           .catalogue = gemm::Catalogue(),
+          .methods = MethodNames(),
           .started = started};
 }
 

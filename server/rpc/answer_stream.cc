@@ -1,19 +1,11 @@
 #include "server/rpc/answer_stream.h"
 
-#include <utility>
-
 namespace gemmd {
 
 AnswerStream* AnswerStream::Begin(const std::shared_ptr<AnswerStream>& call,
                                   const grpc::ByteBuffer& request) {
-  AnswerStream* const raw = call.get();
-  raw->GoLive([&] {
-    absl::Status status = raw->Start(request);
-    if (status.ok()) return;
-    MutexLock lock(raw->mutex_);
-    raw->outcome_ = std::move(status);
-  });
-  return raw;
+  call->GoLive([&] { return call->Start(request); });
+  return call.get();
 }
 
 void AnswerStream::OnCancelled() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -30,12 +29,8 @@ class AnswerStream : public ServerStreamingCall {
   void Stop(const absl::Status& why);
 
   CondVar changed_;  // a message was written, or the call stopped
-  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);  // once the work has ended
 
  private:
-  std::optional<absl::Status> Outcome() const final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return outcome_;
-  }
   void OnWritten() final { changed_.NotifyAll(); }
   void OnCancelled() final;
 };

@@ -6,13 +6,14 @@
 #include "gemm/v1/gemm.pb.h"
 #include "server/benchmark/benchmarks.h"
 #include "server/rpc/answer_stream.h"
+#include "server/rpc/method.h"
 
 namespace gemmd {
 
 class BenchmarkCall final : public AnswerStream, public BenchmarkListener {
  public:
   BenchmarkCall(ServiceContext& service, grpc::CallbackServerContext* call)
-      : AnswerStream(service, call, "Benchmark") {}
+      : AnswerStream(service, call, MethodOf<gemm::v1::BenchmarkRequest>()) {}
 
   // Called by the benchmark's thread.
   void OnOutline(const BenchmarkOutline& outline) override;

@@ -7,11 +7,15 @@
 
 namespace gemmd {
 
-void CallLife::GoLive(absl::FunctionRef<void()> start) {
+void CallLife::GoLive(absl::FunctionRef<absl::Status()> start) {
   // Whoever calls back later sees what the constructors wrote.
   Enter();
   service_.live_calls.Add(shared_from_this());
-  start();
+  absl::Status status = start();
+  if (!status.ok()) {
+    MutexLock lock(mutex_);
+    outcome_ = std::move(status);
+  }
   Leave();
 }
 
@@ -98,7 +102,7 @@ void CallLife::CheckWaits(const Patience& patience) {
 }
 
 absl::Status CallLife::WhyEnded() const {
-  return guard_.why().ok() ? WhyCancelled(*call_) : guard_.why();
+  return guard_.why().ok() ? WhyCancelled(*context_) : guard_.why();
 }
 
 void CallLife::Send(grpc::ByteBuffer message) {

@@ -40,20 +40,24 @@ class CallLife : public LiveCall {
  public:
   // Ends the call when its client stalls it.
   void CheckWaits(const Patience& patience) final;
+  // Does nothing: the engine's own drain ends the work, and so the call.
+  void BeginDrain() override {}
 
  protected:
   // `method` lives as long as the process.
   CallLife(ServiceContext& service, grpc::CallbackServerContext* call, absl::string_view method)
-      : service_(service), call_(call), method_(method), guard_(service, call, method) {}
+      : service_(service), context_(call), method_(method), guard_(service, call, method) {}
 
-  // Makes the call live, runs `start`, and takes the first steps. Called once, before
-  // gRPC gets the reactor.
-  void GoLive(absl::FunctionRef<void()> start = [] {});
+  // Makes the call live, runs `start`, and takes the first steps. An error of `start`
+  // is the call's outcome. Called once, before gRPC gets the reactor.
+  void GoLive(absl::FunctionRef<absl::Status()> start = absl::OkStatus);
 
   // What a call answers, under the lock.
   //
   // Its final status once its work has ended; nullopt before.
-  virtual std::optional<absl::Status> Outcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  virtual std::optional<absl::Status> Outcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return outcome_;
+  }
   // Whether the next message may be read now.
   virtual bool WantsRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
 
@@ -92,13 +96,15 @@ class CallLife : public LiveCall {
   void Ended();
 
   ServiceContext& service_;
-  grpc::CallbackServerContext* const call_;
+  grpc::CallbackServerContext* const context_;
   const absl::Time began_ = SteadyNow();
 
   Mutex mutex_;
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
   // Why the call is to end early, once it is: nothing more is read or sent.
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
+  // Of the work, once it has ended.
+  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
 
  private:
   struct Step {

@@ -3,21 +3,22 @@
 
 #include <memory>
 
+#include "gemm/v1/gemm.pb.h"
 #include "server/engine/engine.h"
 #include "server/rpc/answer_stream.h"
+#include "server/rpc/method.h"
 
 namespace gemmd {
 
 class GetMatrixCall final : public AnswerStream, public DownloadListener {
  public:
   GetMatrixCall(ServiceContext& service, grpc::CallbackServerContext* call)
-      : AnswerStream(service, call, "GetMatrix") {}
+      : AnswerStream(service, call, MethodOf<gemm::v1::GetMatrixRequest>()) {}
 
-  // Called by the engine, whose own drain ends the call.
+  // Called by the engine.
   void OnBytes(ResultPiece piece) override;
   using AnswerStream::OnDone;  // gRPC's, beside it
   void OnDone(absl::Status status) override;
-  void BeginDrain() override {}
 
  private:
   absl::Status Start(const grpc::ByteBuffer& request) override;

@@ -120,7 +120,7 @@ void MultiplyCall::EndInput(absl::Status why) {
     jobs = StartedJobs();
   }
   // Where the client went away OnCancel says so to the jobs.
-  if (call_->IsCancelled()) return;
+  if (context_->IsCancelled()) return;
   for (const std::shared_ptr<Job>& job : jobs) job->EndOfPayload();
 }
 
@@ -178,7 +178,7 @@ absl::Status MultiplyCall::Reserve(uint64_t job_id) {
 absl::Status MultiplyCall::Open(v1::MultiplyHeader& header) {
   if (!header.has_product()) return FieldError("header.product", "not set");
   absl::StatusOr<ProductRequest> request = ParseProduct(
-      *header.mutable_product(), PayloadRule::kAllowed, SteadyNow(), CallDeadline(*call_));
+      *header.mutable_product(), PayloadRule::kAllowed, SteadyNow(), CallDeadline(*context_));
   if (!request.ok()) return request.status();
   request->spec.receiver = receiver_;
   absl::StatusOr<std::shared_ptr<Job>> job = service_.engine.Admit(

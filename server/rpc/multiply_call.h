@@ -15,6 +15,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/engine/job/job.h"
 #include "server/rpc/codec.h"
+#include "server/rpc/method.h"
 #include "server/rpc/payload_clock.h"
 #include "server/rpc/reactors.h"
 #include "server/rpc/recent_ids.h"
@@ -28,7 +29,7 @@ class MultiplyCall final : public BidiStreamingCall {
   static MultiplyCall* Begin(ServiceContext& service, grpc::CallbackServerContext* call);
 
   MultiplyCall(ServiceContext& service, grpc::CallbackServerContext* call)
-      : BidiStreamingCall(service, call, "Multiply") {}
+      : BidiStreamingCall(service, call, MethodOf<gemm::v1::MultiplyRequest>()) {}
 
   void BeginDrain() override;
 

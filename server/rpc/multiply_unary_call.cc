@@ -35,8 +35,7 @@ MultiplyUnaryCall* MultiplyUnaryCall::Begin(ServiceContext& service,
   product->GoLive([&] {
     // The message is gRPC's, for this call alone, and not looked at again: its
     // elements can be moved, not copied.
-    const absl::Status status = product->Start(const_cast<v1::MultiplyUnaryRequest&>(*request));
-    if (!status.ok()) product->End(status);
+    return product->Start(const_cast<v1::MultiplyUnaryRequest&>(*request));
   });
   return product.get();
 }
@@ -45,8 +44,8 @@ absl::Status MultiplyUnaryCall::Start(v1::MultiplyUnaryRequest& request) {
   absl::Status status = CheckMessageBytes("request", request.ByteSizeLong(), service_.limits);
   if (!status.ok()) return status;
   if (!request.has_product()) return FieldError("product", "not set");
-  absl::StatusOr<ProductRequest> product =
-      ParseProduct(*request.mutable_product(), PayloadRule::kRefused, began_, CallDeadline(*call_));
+  absl::StatusOr<ProductRequest> product = ParseProduct(
+      *request.mutable_product(), PayloadRule::kRefused, began_, CallDeadline(*context_));
   if (!product.ok()) return product.status();
   if (product->spec.stream_result) {
     product->spec.check_result = [this](const Shape& result) {
@@ -93,14 +92,10 @@ void MultiplyUnaryCall::OnDone(absl::StatusOr<JobResult> result) {
     Fill(result->report, *response_->mutable_report());
     if (result->kept.has_value()) Fill(*result->kept, *response_->mutable_kept());
   }
-  End(result.status());
-}
-
-void MultiplyUnaryCall::End(const absl::Status& status) {
   std::shared_ptr<Job> job;  // destroyed unlocked
   {
     MutexLock lock(mutex_);
-    outcome_ = status;
+    outcome_ = result.status();
     job = std::move(job_);
   }
   Advance();

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "gemm/v1/gemm.pb.h"
 #include "grpcpp/server_context.h"
 #include "server/engine/job/job.h"
+#include "server/rpc/method.h"
 #include "server/rpc/reactors.h"
 #include "server/rpc/service_context.h"
 
@@ -22,28 +22,22 @@ class MultiplyUnaryCall final : public UnaryCall, public JobListener {
 
   MultiplyUnaryCall(ServiceContext& service, grpc::CallbackServerContext* call,
                     gemm::v1::MultiplyUnaryResponse* response)
-      : UnaryCall(service, call, "MultiplyUnary"), response_(response) {}
+      : UnaryCall(service, call, MethodOf<gemm::v1::MultiplyUnaryRequest>()), response_(response) {}
 
-  // Called by the engine, whose own drain ends the call.
+  // Called by the engine.
   void OnResult(ResultPiece piece) override;
   using UnaryCall::OnDone;  // gRPC's, beside it
   void OnDone(absl::StatusOr<JobResult> result) override;
-  void BeginDrain() override {}
 
  private:
-  std::optional<absl::Status> Outcome() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return outcome_;
-  }
   void OnCancelled() override;
 
   // Moves the operands' elements out of the request.
   absl::Status Start(gemm::v1::MultiplyUnaryRequest& request);
-  void End(const absl::Status& status);
 
   gemm::v1::MultiplyUnaryResponse* const response_;  // written before outcome_
 
   std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);  // from its start to its end
-  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

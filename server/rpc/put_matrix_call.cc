@@ -104,7 +104,7 @@ absl::Status PutMatrixCall::Handle(grpc::ByteBuffer& incoming) {
 }
 
 absl::Status PutMatrixCall::HandleHeader(const v1::PutMatrixHeader& header) {
-  absl::StatusOr<UploadSpec> spec = ParseUpload(header, CallDeadline(*call_));
+  absl::StatusOr<UploadSpec> spec = ParseUpload(header, CallDeadline(*context_));
   if (!spec.ok()) return spec.status();
   if (spec->generator.has_value()) {
     to_generate_ = *std::move(spec);
@@ -154,7 +154,7 @@ absl::Status PutMatrixCall::HandleChunk(MatrixBytes chunk, size_t message_bytes)
 
 absl::Status PutMatrixCall::HandleEnd() {
   // Where the client went away OnCancel says so.
-  if (call_->IsCancelled()) return absl::OkStatus();
+  if (context_->IsCancelled()) return absl::OkStatus();
   if (messages_ == 0) return FieldError("header", "the stream ended without one");
   if (to_generate_.has_value()) return BeginUpload(*std::exchange(to_generate_, std::nullopt));
   std::shared_ptr<Upload> upload;

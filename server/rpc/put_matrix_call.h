@@ -10,6 +10,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/engine/engine.h"
 #include "server/rpc/codec.h"
+#include "server/rpc/method.h"
 #include "server/rpc/payload_clock.h"
 #include "server/rpc/reactors.h"
 #include "server/rpc/service_context.h"
@@ -24,14 +25,12 @@ class PutMatrixCall final : public ClientStreamingCall {
 
   PutMatrixCall(ServiceContext& service, grpc::CallbackServerContext* call,
                 grpc::ByteBuffer* response)
-      : ClientStreamingCall(service, call, "PutMatrix"), response_(response) {}
+      : ClientStreamingCall(service, call, MethodOf<gemm::v1::PutMatrixRequest>()),
+        response_(response) {}
 
   void BeginDrain() override;
 
  private:
-  std::optional<absl::Status> Outcome() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return outcome_;
-  }
   bool WantsRead() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnMessage(grpc::ByteBuffer& message) override;
   void OnInputEnd() override;
@@ -62,7 +61,6 @@ class PutMatrixCall final : public ClientStreamingCall {
   PayloadClock payload_clock_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_message_ ABSL_GUARDED_BY(mutex_);     // by payload_clock_: when it came
   std::shared_ptr<Upload> upload_ ABSL_GUARDED_BY(mutex_);  // once started
-  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
   size_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool began_upload_ ABSL_GUARDED_BY(mutex_) = false;
   bool input_open_ ABSL_GUARDED_BY(mutex_) = true;

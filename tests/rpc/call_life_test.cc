@@ -65,7 +65,6 @@ class TestCall final : public CallLife {
     }
     Advance();
   }
-  void BeginDrain() override {}
 
   // One entry for each operation.
   int reads = 0;
@@ -79,9 +78,6 @@ class TestCall final : public CallLife {
   std::function<void()> in_write = [] {};
 
  private:
-  std::optional<absl::Status> Outcome() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return outcome_;
-  }
   bool WantsRead() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return want_reads_; }
   void OnMessage(grpc::ByteBuffer&) override {
     ++messages;
@@ -97,7 +93,6 @@ class TestCall final : public CallLife {
   }
   void GrpcFinish(grpc::Status status) override { finished.push_back(std::move(status)); }
 
-  std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
   bool want_reads_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -166,6 +161,7 @@ TEST_F(CallLifeTest, DoesNotFinishUnderItsOwnFunctions) {
   call_->GoLive([this] {
     call_->WantReads(true);
     EXPECT_EQ(call_->reads, 1);
+    return absl::OkStatus();
   });
   call_->in_message = [this] {
     call_->WorkEnds(absl::OkStatus());
@@ -176,7 +172,7 @@ TEST_F(CallLifeTest, DoesNotFinishUnderItsOwnFunctions) {
 }
 
 TEST_F(CallLifeTest, AnErrorAtTheStartIsTheOutcome) {
-  call_->GoLive([this] { call_->WorkEnds(absl::InvalidArgumentError("m: 0")); });
+  call_->GoLive([] { return absl::InvalidArgumentError("m: 0"); });
   ASSERT_EQ(call_->finished.size(), 1);
   EXPECT_EQ(call_->finished[0].error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
@@ -221,7 +217,10 @@ TEST_F(CallLifeTest, ReportsItsEndOnceAndIsNoLongerLive) {
 }
 
 TEST_F(CallLifeTest, AnEarlyReportIsTheOnlyOne) {
-  call_->GoLive([this] { call_->ReportEnd(absl::StatusCode::kOk); });
+  call_->GoLive([this] {
+    call_->ReportEnd(absl::StatusCode::kOk);
+    return absl::OkStatus();
+  });
   EXPECT_EQ(ends_.size(), 1);
   call_->WorkEnds(absl::OkStatus());
   call_->Ended();
