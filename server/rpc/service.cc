@@ -2,16 +2,16 @@
 
 #include <memory>
 
-#include "server/rpc/benchmark_call.h"
-#include "server/rpc/delete_matrix_call.h"
-#include "server/rpc/get_matrix_call.h"
-#include "server/rpc/get_server_info_call.h"
-#include "server/rpc/list_kernels_call.h"
-#include "server/rpc/list_matrices_call.h"
-#include "server/rpc/multiply_call.h"
-#include "server/rpc/multiply_unary_call.h"
-#include "server/rpc/put_matrix_call.h"
-#include "server/rpc/query_call.h"
+#include "server/rpc/calls/benchmark_call.h"
+#include "server/rpc/calls/delete_matrix_call.h"
+#include "server/rpc/calls/get_matrix_call.h"
+#include "server/rpc/calls/get_server_info_call.h"
+#include "server/rpc/calls/list_kernels_call.h"
+#include "server/rpc/calls/list_matrices_call.h"
+#include "server/rpc/calls/multiply_call.h"
+#include "server/rpc/calls/multiply_unary_call.h"
+#include "server/rpc/calls/put_matrix_call.h"
+#include "server/rpc/life/query_call.h"
 
 namespace gemmd {
 

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/rpc/method.h"
+#include "server/rpc/context/method.h"
 #include "tests/rpc/bad_benchmarks.h"
 #include "tests/rpc/bad_jobs.h"
 #include "tests/rpc/bad_transfers.h"

@@ -1,5 +1,5 @@
 // What CallLife promises, without gRPC: the test takes the reactor's place.
-#include "server/rpc/call_life.h"
+#include "server/rpc/life/call_life.h"
 
 #include <atomic>
 #include <functional>

@@ -8,7 +8,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "server/engine/bounds/options.h"
-#include "server/rpc/method.h"
+#include "server/rpc/context/method.h"
 #include "tests/rpc/gemmd_process.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/sanitized.h"

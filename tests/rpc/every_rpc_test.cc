@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/clock.h"
-#include "server/rpc/method.h"
+#include "server/rpc/context/method.h"
 #include "tests/net/loopback.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/rpc/test_server.h"
