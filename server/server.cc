@@ -20,8 +20,10 @@
 #include "server/logging.h"
 #include "server/net/address.h"
 #include "server/net/descriptors.h"
+#include "server/rpc/context/method.h"
 #include "server/rpc/service.h"
-#include "server/rpc/wait_watch.h"
+#include "server/rpc/watch/live_calls.h"
+#include "server/rpc/watch/wait_watch.h"
 #include "server/telemetry/http_endpoint.h"
 #include "server/telemetry/metrics.h"
 #include "server/version.h"
@@ -51,6 +53,7 @@ MetricsOptions DescribeForMetrics(absl::Time started) {
           .commit = build.commit,
           .cuda = build.cuda,
           .catalogue = gemm::Catalogue(),
+          .methods = MethodNames(),
           .started = started};
 }
 

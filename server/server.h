@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "server/benchmark/benchmarks.h"
 #include "server/engine/bounds/options.h"
-#include "server/rpc/service_context.h"
+#include "server/rpc/context/service_context.h"
 
 namespace gemmd {
 

@@ -21,6 +21,8 @@ JOB = TRANSFER + ["server/engine/transfer"]
 ENGINE = JOB + ["server/engine/job"]
 # What serves: it knows the engine by those of its headers that are PUBLIC.
 SERVICE = ENGINE + ["server/engine"]
+RPC_CONTEXT = SERVICE + ["server/benchmark", "proto"]
+RPC_CALLS = RPC_CONTEXT + ["server/rpc/context", "server/rpc/codec", "server/rpc/watch", "server/rpc/life"]
 
 # Folder: what it may include beside itself. From the bottom up.
 LAYERS = {
@@ -41,9 +43,15 @@ LAYERS = {
     "server/engine/job": JOB,
     "server/engine": ENGINE,
     "server/benchmark": SERVICE + ["kernels/bench"],
-    "server/rpc": SERVICE + ["kernels/bench", "server/benchmark", "proto"],
+    "server/rpc/context": RPC_CONTEXT,
+    "server/rpc/codec": RPC_CONTEXT + ["server/rpc/context", "kernels/bench"],
+    "server/rpc/watch": RPC_CONTEXT + ["server/rpc/context"],
+    "server/rpc/life": RPC_CONTEXT + ["server/rpc/context", "server/rpc/watch"],
+    "server/rpc/calls": RPC_CALLS,
+    "server/rpc": RPC_CALLS + ["server/rpc/calls"],
     "server/telemetry": SERVICE + ["server/net"],
-    "server": SERVICE + ["server/net", "server/benchmark", "server/rpc", "server/telemetry", "proto"],
+    "server": SERVICE + ["server/net", "server/benchmark", "server/rpc", "server/rpc/context", "server/rpc/watch",
+                         "server/telemetry", "proto"],
     "client/cpp": ["proto", "files"],
     "client/ctl": ["client/cpp", "files", "kernels/include", "kernels/bench"],
     "examples": ["client/cpp"],

@@ -71,8 +71,8 @@ void FillSelection(const bench::Selection& selection, client::BenchmarkRequest& 
 void FillRules(const bench::ComparisonRules& rules, client::BenchmarkRequest& request) {
   request.set_warmup(rules.warmup);
   request.set_iterations(rules.iterations);
-  request.set_hopeless(rules.cutoff);
-  request.set_peers(rules.baselines);
+  request.set_cutoff(rules.cutoff);
+  request.set_baselines(rules.baselines);
   request.set_vendor_algorithms(rules.vendor_algorithms);
 }
 
@@ -91,20 +91,20 @@ absl::StatusOr<bench::Shape> ShapeAt(int index, const v1::BenchmarkHeader& heade
   return bench::Shape{size.m(), size.n(), size.k()};
 }
 
-void TakeFigures(const v1::BenchmarkFigures& figures, bench::Row& row) {
+void TakeMeasurement(const v1::BenchmarkMeasurement& from, bench::Row& row) {
   row.measured = true;
-  row.seconds = figures.median_seconds();
-  row.fastest_seconds = figures.fastest_seconds();
-  row.slowest_seconds = figures.slowest_seconds();
-  row.iterations = figures.iterations();
-  row.tflops = figures.tflops();
-  if (figures.has_gain()) row.gain = figures.gain();
-  if (figures.has_of_vendor()) row.of_vendor = figures.of_vendor();
-  if (figures.has_of_tuned_vendor()) row.of_tuned_vendor = figures.of_tuned_vendor();
-  row.error = {.of_bound = figures.error_of_bound(),
-               .absolute = figures.absolute_error(),
-               .first = figures.first(),
-               .last = figures.last()};
+  row.seconds = from.median_seconds();
+  row.fastest_seconds = from.fastest_seconds();
+  row.slowest_seconds = from.slowest_seconds();
+  row.iterations = from.iterations();
+  row.tflops = from.tflops();
+  if (from.has_gain()) row.gain = from.gain();
+  if (from.has_relative_to_vendor()) row.of_vendor = from.relative_to_vendor();
+  if (from.has_relative_to_cublaslt_best()) row.of_tuned_vendor = from.relative_to_cublaslt_best();
+  row.error = {.of_bound = from.max_error_over_bound(),
+               .absolute = from.max_absolute_error(),
+               .first = from.first_element(),
+               .last = from.last_element()};
 }
 
 }  // namespace
@@ -130,8 +130,8 @@ client::BenchmarkRequest ToRequest(const bench::BenchmarkOptions& options,
 
 bench::Metadata MetadataOf(const v1::BenchmarkHeader& header) {
   bench::Metadata metadata;
-  for (const v1::BenchmarkFact& fact : header.facts()) {
-    metadata.emplace_back(fact.label(), fact.value());
+  for (const v1::MetadataEntry& entry : header.metadata()) {
+    metadata.emplace_back(entry.key(), entry.value());
   }
   metadata.emplace_back("gemmd", absl::StrCat(header.version(), ", commit ", header.commit()));
   metadata.emplace_back("its device", header.device());
@@ -142,13 +142,13 @@ absl::StatusOr<bench::Progress> FromProto(const v1::BenchmarkProgress& progress,
                                           const v1::BenchmarkHeader& header) {
   const absl::StatusOr<bench::Shape> shape = ShapeAt(progress.shape_index(), header);
   if (!shape.ok()) return shape.status();
-  return bench::Progress{
-      .shape = static_cast<size_t>(progress.shape_index()),
-      .shapes = static_cast<size_t>(header.shapes_size()),
-      .at = *shape,
-      .step = progress.step(),
-      .elapsed = FromProto(progress.elapsed()),
-      .left = progress.has_left() ? FromProto(progress.left()) : absl::InfiniteDuration()};
+  return bench::Progress{.shape = static_cast<size_t>(progress.shape_index()),
+                         .shapes = static_cast<size_t>(header.shapes_size()),
+                         .at = *shape,
+                         .step = progress.step(),
+                         .elapsed = FromProto(progress.elapsed()),
+                         .left = progress.has_remaining() ? FromProto(progress.remaining())
+                                                          : absl::InfiniteDuration()};
 }
 
 absl::StatusOr<std::vector<bench::Row>> FromProto(const v1::BenchmarkRows& rows,
@@ -165,9 +165,9 @@ absl::StatusOr<std::vector<bench::Row>> FromProto(const v1::BenchmarkRows& rows,
                       .kernel = from.kernel(),
                       .family = from.family(),
                       .params = from.params(),
-                      .baseline = from.peer(),
+                      .baseline = from.baseline(),
                       .note = from.note()};
-    if (from.has_figures()) TakeFigures(from.figures(), row);
+    if (from.has_measurement()) TakeMeasurement(from.measurement(), row);
     converted.push_back(std::move(row));
   }
   return converted;

@@ -92,7 +92,7 @@ Json ToJson(const client::ProductReport& report) {
                       {"from_device", copy.from_device()},
                       {"bytes", copy.bytes()},
                       {"reused", copy.reused()},
-                      {"peer", copy.peer()}});
+                      {"peer_to_peer", copy.peer_to_peer()}});
   }
   return {{"kernel", report.kernel()},
           {"reason", report.reason()},
@@ -208,9 +208,9 @@ void AddReport(Table& facts, const client::ProductReport& report) {
     facts.Add(
         {absl::StrCat(OperandText(copy.operand()), " copied"),
          absl::StrCat(BytesText(static_cast<double>(copy.bytes())), " from ", copy.from_device(),
-                      copy.reused() ? ", already there"
-                      : copy.peer() ? ", from device to device"
-                                    : ", through the host")});
+                      copy.reused()         ? ", already there"
+                      : copy.peer_to_peer() ? ", from device to device"
+                                            : ", through the host")});
   }
   if (report.phases().has_device_to_device()) {
     facts.Add({"d2d ms", MillisecondsText(FromProto(report.phases().device_to_device()))});

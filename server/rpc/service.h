@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "gemm/v1/gemm.grpc.pb.h"
-#include "server/rpc/service_context.h"
+#include "server/rpc/context/service_context.h"
 
 namespace gemmd {
 

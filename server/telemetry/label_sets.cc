@@ -31,12 +31,6 @@ LabelSet DTypeLabels() {
   return LabelSet(std::move(names), "none");
 }
 
-LabelSet MethodLabels() {
-  return LabelSet({"Multiply", "MultiplyUnary", "PutMatrix", "GetMatrix", "ListMatrices",
-                   "DeleteMatrix", "ListKernels", "GetServerInfo", "Benchmark"},
-                  "other");
-}
-
 LabelSet OutcomeLabels() {
   std::vector<std::string> names;
   names.reserve(kStatusCodeCount);

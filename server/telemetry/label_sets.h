@@ -32,9 +32,6 @@ class LabelSet {
 // Element types by gemm::DType, and "none".
 LabelSet DTypeLabels();
 
-// The methods of gemm.v1.GemmService, and "other".
-LabelSet MethodLabels();
-
 // The canonical status codes by number: "OK", "RESOURCE_EXHAUSTED". The fallback for
 // other numbers is "UNRECOGNIZED".
 LabelSet OutcomeLabels();

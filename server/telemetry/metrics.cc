@@ -64,7 +64,7 @@ struct Metrics::Families {
 
   const LabelSet kernels;
   const LabelSet dtypes = DTypeLabels();
-  const LabelSet methods = MethodLabels();
+  const LabelSet methods;
   const LabelSet outcomes = OutcomeLabels();
 
   prometheus::Registry registry;
@@ -153,7 +153,9 @@ struct Metrics::Families {
 };
 
 Metrics::Families::Families(const MetricsOptions& options)
-    : kernels(KernelLabels(options.catalogue)), process(options.started) {
+    : kernels(KernelLabels(options.catalogue)),
+      methods(options.methods, "other"),
+      process(options.started) {
   prometheus::BuildGauge()
       .Name("gemmd_build_info")
       .Help("1, labelled with the version, commit and CUDA version of the server.")

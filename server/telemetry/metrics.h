@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -22,6 +23,8 @@ struct MetricsOptions {
   // The values of the label `kernel`; other names count as "none". Used only by the
   // constructor.
   absl::Span<const gemm::Kernel* const> catalogue;
+  // The values of the label `method`: "Multiply". Other names count as "other".
+  std::vector<std::string> methods;
   absl::Time started = absl::Now();
 };
 

@@ -12,12 +12,11 @@ from attack import HOLDING_SECONDS, Attack, in_threads
 SILENT_CONNECTIONS, SILENT_CALLS = 8, 900
 PARTIAL_CALLS = 40
 MESSAGE_BYTES = 16 << 20
-METHODS = ["Multiply", "MultiplyUnary", "PutMatrix", "GetMatrix", "ListMatrices", "Benchmark"]
 
 
 def silent_calls(target, outcome):
     """Calls that are opened, of any method, and send nothing at all."""
-    connections = []
+    connections, methods = [], wire.methods()
     for i in range(SILENT_CONNECTIONS):
         with contextlib.suppress(OSError):
             connection = http2.Connection(target.server)
@@ -25,7 +24,7 @@ def silent_calls(target, outcome):
             for j in range(SILENT_CALLS):
                 if target.left() <= 0:
                     break
-                connection.open(METHODS[(i + j) % len(METHODS)])
+                connection.open(methods[(i + j) % len(methods)])
                 outcome.count("calls")
     target.wait()
     outcome.count("connections ended by the server",
@@ -78,6 +77,8 @@ def _nested(depth):
 
 def bad_messages(target, outcome):
     """Messages that do not parse, or say another length than theirs."""
+    methods = wire.methods()
+
     def work(target, outcome, worker):
         rng = target.rng(worker)
         while target.left() > 0:
@@ -89,7 +90,7 @@ def bad_messages(target, outcome):
                 continue
             for _ in range(30):
                 what, data = _messages(rng)
-                stream = connection.open(rng.choice(METHODS))
+                stream = connection.open(rng.choice(methods))
                 connection.write(stream, data[:60000], end=rng.random() < 0.8)
                 outcome.count(what)
             for _ in connection.frames(0.05):

@@ -31,6 +31,11 @@ def messages():
     return importlib.import_module("gemm.v1.gemm_pb2")
 
 
+def methods():
+    """The names of the service's methods, as the contract has them."""
+    return [method.name for method in messages().DESCRIPTOR.services_by_name["GemmService"].methods]
+
+
 def stub(channel):
     return importlib.import_module("gemm.v1.gemm_pb2_grpc").GemmServiceStub(channel)
 

@@ -45,14 +45,14 @@ TEST_F(BenchmarkTest, MessagesComeInOrderAndTheLastIsTheAnswer) {
   const auto end = client_->Benchmark(
       request_, [&](const BenchmarkResponse& message) { messages.push_back(message); });
   ASSERT_TRUE(end.ok()) << end.status();
-  EXPECT_EQ(end->jobs(), 0);
+  EXPECT_EQ(end->concurrent_jobs(), 0);
   ASSERT_GE(messages.size(), 2u);
   EXPECT_TRUE(messages.front().has_header());
   ASSERT_TRUE(messages.back().has_rows());
   ASSERT_EQ(messages.back().rows().rows_size(), 2);
   for (const auto& row : messages.back().rows().rows()) {
-    ASSERT_TRUE(row.has_figures()) << row.note();
-    EXPECT_LE(row.figures().error_of_bound(), 1);
+    ASSERT_TRUE(row.has_measurement()) << row.note();
+    EXPECT_LE(row.measurement().max_error_over_bound(), 1);
   }
 }
 
@@ -61,7 +61,7 @@ TEST_F(BenchmarkTest, ACancellerEndsIt) {
   v1_shape_->set_n(200);
   v1_shape_->set_k(200);
   request_.set_iterations(100'000);
-  request_.set_hopeless(1e9);
+  request_.set_cutoff(1e9);
   const Canceller canceller;
   const auto end = client_->Benchmark(
       request_, [&](const BenchmarkResponse&) { canceller.Cancel(); }, {.canceller = canceller});
@@ -73,7 +73,7 @@ TEST_F(BenchmarkTest, ATimeoutEndsIt) {
   v1_shape_->set_n(200);
   v1_shape_->set_k(200);
   request_.set_iterations(100'000);
-  request_.set_hopeless(1e9);
+  request_.set_cutoff(1e9);
   const auto end = client_->Benchmark(request_, [](const BenchmarkResponse&) {},
                                       {.timeout = absl::Milliseconds(300)});
   EXPECT_EQ(end.status().code(), absl::StatusCode::kDeadlineExceeded) << end.status();

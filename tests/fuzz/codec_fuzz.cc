@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gemm/v1/gemm.pb.h"
-#include "server/rpc/codec.h"
+#include "server/rpc/codec/codec.h"
 
 namespace {
 

@@ -49,7 +49,7 @@ def put_chunk(offset, data):
 
 
 A, B = pb.OPERAND_ROLE_A, pb.OPERAND_ROLE_B
-KEEP = pb.ResultDisposition(keep=pb.Keep(name="kept"), stream=True)
+KEEP = pb.ResultDestination(keep=pb.Keep(name="kept"), stream=True)
 MULTIPLY = {
     "sent": [
         header(1, a=payload(2, 3), b=payload(3, 2)),

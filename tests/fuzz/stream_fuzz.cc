@@ -25,6 +25,7 @@
 #include "grpcpp/server_builder.h"
 #include "server/engine/engine.h"
 #include "server/rpc/service.h"
+#include "server/rpc/watch/live_calls.h"
 
 namespace {
 

@@ -170,11 +170,11 @@ void AddRules(std::vector<BadTransfer>& rows) {
                          {"iterations: 0", "1 to 100000"}));
   rows.push_back(Invalid("BenchTooManyIterations", [](auto& r) { r.set_iterations(100'001); },
                          {"iterations: 100001"}));
-  rows.push_back(Invalid("BenchHopelessBelowOne", [](auto& r) { r.set_hopeless(0.5); },
-                         {"hopeless: 0.5", "1 to 1e+09"}));
-  rows.push_back(Invalid("BenchHopelessNan",
-                         [](auto& r) { r.set_hopeless(std::numeric_limits<double>::quiet_NaN()); },
-                         {"hopeless: nan"}));
+  rows.push_back(Invalid("BenchCutoffBelowOne", [](auto& r) { r.set_cutoff(0.5); },
+                         {"cutoff: 0.5", "1 to 1e+09"}));
+  rows.push_back(Invalid("BenchCutoffNan",
+                         [](auto& r) { r.set_cutoff(std::numeric_limits<double>::quiet_NaN()); },
+                         {"cutoff: nan"}));
   rows.push_back(Invalid("BenchTooManyAlgorithms", [](auto& r) { r.set_vendor_algorithms(101); },
                          {"vendor_algorithms: 101", "0 to 100"}));
   rows.push_back(Invalid("BenchInputsWithoutDistribution",

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/rpc/context/method.h"
 #include "tests/rpc/bad_benchmarks.h"
 #include "tests/rpc/bad_jobs.h"
 #include "tests/rpc/bad_transfers.h"
@@ -186,7 +187,7 @@ TEST_F(BadInputTest, RandomBytesEndTheStreamOnceItsOtherJobsHave) {
 
 TEST_F(BadInputTest, RandomBytesOfEveryLength) {
   std::mt19937 random(1);
-  for (const char* method : {"Multiply", "PutMatrix", "MultiplyUnary", "GetMatrix", "Benchmark"}) {
+  for (const std::string& method : MethodNames()) {
     for (int length = 1; length < 60; ++length) {
       std::string bytes(length, '\0');
       for (char& byte : bytes) byte = static_cast<char>(random());

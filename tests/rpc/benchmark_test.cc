@@ -32,7 +32,7 @@ v1::BenchmarkRequest Request(int64_t m, int64_t n, int64_t k) {
   size.set_k(k);
   request.add_families("host");
   request.set_iterations(3);
-  request.set_hopeless(1e9);  // all of them also where the machine is busy at the first
+  request.set_cutoff(1e9);  // all of them also where the machine is busy at the first
   return request;
 }
 
@@ -132,10 +132,10 @@ TEST_F(BenchmarkTest, MeasuresTheKernelsOfAFamilyOnAShape) {
   ASSERT_EQ(header.shapes_size(), 1);
   EXPECT_EQ(header.shapes(0).k(), 5);
   EXPECT_EQ(header.budget().seconds(), 600);
-  ASSERT_GE(header.facts_size(), 1);
-  EXPECT_EQ(header.facts(0).label(), "device");
+  ASSERT_GE(header.metadata_size(), 1);
+  EXPECT_EQ(header.metadata(0).key(), "device");
   ASSERT_EQ(heard.ends.size(), 1u);
-  EXPECT_EQ(heard.ends[0].jobs(), 0);
+  EXPECT_EQ(heard.ends[0].concurrent_jobs(), 0);
 
   const std::vector<v1::BenchmarkRow> rows = heard.AllRows();
   ASSERT_EQ(rows.size(), 2u);
@@ -143,23 +143,24 @@ TEST_F(BenchmarkTest, MeasuresTheKernelsOfAFamilyOnAShape) {
   EXPECT_EQ(rows[1].kernel(), "host_reference");
   for (const v1::BenchmarkRow& row : rows) {
     EXPECT_EQ(row.family(), "host");
-    EXPECT_FALSE(row.peer());
-    ASSERT_TRUE(row.has_figures()) << row.note();
-    const v1::BenchmarkFigures& figures = row.figures();
-    EXPECT_LE(figures.error_of_bound(), 1);
-    EXPECT_EQ(figures.iterations(), 3);
-    EXPECT_GT(figures.fastest_seconds(), 0);
-    EXPECT_LE(figures.fastest_seconds(), figures.median_seconds());
-    EXPECT_LE(figures.median_seconds(), figures.slowest_seconds());
-    EXPECT_NEAR(figures.tflops(), 2.0 * 33 * 17 * 5 / figures.median_seconds() * 1e-12, 1e-9);
-    ASSERT_TRUE(figures.has_of_vendor());
-    EXPECT_FALSE(figures.has_of_tuned_vendor());
+    EXPECT_FALSE(row.baseline());
+    ASSERT_TRUE(row.has_measurement()) << row.note();
+    const v1::BenchmarkMeasurement& measurement = row.measurement();
+    EXPECT_LE(measurement.max_error_over_bound(), 1);
+    EXPECT_EQ(measurement.iterations(), 3);
+    EXPECT_GT(measurement.fastest_seconds(), 0);
+    EXPECT_LE(measurement.fastest_seconds(), measurement.median_seconds());
+    EXPECT_LE(measurement.median_seconds(), measurement.slowest_seconds());
+    EXPECT_NEAR(measurement.tflops(), 2.0 * 33 * 17 * 5 / measurement.median_seconds() * 1e-12,
+                1e-9);
+    ASSERT_TRUE(measurement.has_relative_to_vendor());
+    EXPECT_FALSE(measurement.has_relative_to_cublaslt_best());
   }
-  EXPECT_NEAR(rows[0].figures().of_vendor(), 1, 1e-9);
+  EXPECT_NEAR(rows[0].measurement().relative_to_vendor(), 1, 1e-9);
   // The same operands, so the same corners of D but for rounding.
-  EXPECT_NEAR(rows[0].figures().first(), rows[1].figures().first(), 1e-4);
-  EXPECT_NEAR(rows[0].figures().last(), rows[1].figures().last(), 1e-4);
-  EXPECT_NE(rows[0].figures().first(), 0);
+  EXPECT_NEAR(rows[0].measurement().first_element(), rows[1].measurement().first_element(), 1e-4);
+  EXPECT_NEAR(rows[0].measurement().last_element(), rows[1].measurement().last_element(), 1e-4);
+  EXPECT_NE(rows[0].measurement().first_element(), 0);
 }
 
 TEST_F(BenchmarkTest, TypesLayoutAndPeersAreAsAsked) {
@@ -175,25 +176,25 @@ TEST_F(BenchmarkTest, TypesLayoutAndPeersAreAsAsked) {
   request.mutable_inputs()->mutable_uniform();
   Heard heard = Run(request);
   EXPECT_GE(heard.rows.size(), 1u);
-  bool peer = false;
+  bool baseline = false;
   for (const v1::BenchmarkRows& part : heard.rows) EXPECT_TRUE(part.complete());
   for (const v1::BenchmarkRow& row : heard.AllRows()) {
     EXPECT_EQ(row.types().a(), v1::DATA_TYPE_F16);
     EXPECT_EQ(row.types().output(), v1::DATA_TYPE_F16);
     EXPECT_FALSE(row.layout().transpose_a());
     EXPECT_TRUE(row.layout().transpose_b());
-    EXPECT_LE(row.figures().error_of_bound(), 1);
+    EXPECT_LE(row.measurement().max_error_over_bound(), 1);
     // Of elements of [0, 1).
-    EXPECT_GT(row.figures().first(), 0);
-    EXPECT_EQ(row.peer(), row.kernel() != "host_reference");
-    peer = peer || row.peer();
+    EXPECT_GT(row.measurement().first_element(), 0);
+    EXPECT_EQ(row.baseline(), row.kernel() != "host_reference");
+    baseline = baseline || row.baseline();
   }
-  EXPECT_TRUE(peer);
+  EXPECT_TRUE(baseline);
 
-  request.set_peers(false);
+  request.set_baselines(false);
   for (const v1::BenchmarkRow& row : Run(request).AllRows()) {
     EXPECT_EQ(row.kernel(), "host_reference");
-    EXPECT_FALSE(row.figures().has_of_vendor());
+    EXPECT_FALSE(row.measurement().has_relative_to_vendor());
   }
 }
 
@@ -210,7 +211,7 @@ TEST_F(BenchmarkTest, RowsOfASuiteComeInItsOrderAndSayWhatTheBudgetLeftOut) {
   EXPECT_EQ(heard.headers[0].budget().nanos(), 1'000'000);
   ASSERT_EQ(heard.rows.size(), 13u);
   for (int i = 0; i < 13; ++i) EXPECT_EQ(heard.rows[i].shape_index(), i);
-  EXPECT_FALSE(heard.AllRows().back().has_figures());
+  EXPECT_FALSE(heard.AllRows().back().has_measurement());
   EXPECT_THAT(heard.AllRows().back().note(), HasSubstr("the time budget ended"));
 }
 
@@ -221,10 +222,10 @@ TEST_F(BenchmarkTest, MemoryPastTheBoundIsEveryRowsNote) {
   const Heard heard = Run(request);
   ASSERT_EQ(heard.rows.size(), 2u);
   for (const v1::BenchmarkRow& row : heard.rows[0].rows()) {
-    EXPECT_FALSE(row.has_figures());
+    EXPECT_FALSE(row.has_measurement());
     EXPECT_THAT(row.note(), AllOf(HasSubstr("67108864"), HasSubstr("--benchmark-memory")));
   }
-  for (const v1::BenchmarkRow& row : heard.rows[1].rows()) EXPECT_TRUE(row.has_figures());
+  for (const v1::BenchmarkRow& row : heard.rows[1].rows()) EXPECT_TRUE(row.has_measurement());
 }
 
 TEST_F(BenchmarkTest, TellsHowFarItIsAndWhoDisturbedIt) {
@@ -240,7 +241,7 @@ TEST_F(BenchmarkTest, TellsHowFarItIsAndWhoDisturbedIt) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(Multiply(product, operands).result.has_value());
   const Heard heard = call.Finish();
   ASSERT_TRUE(heard.status.ok()) << heard.status.error_message();
-  EXPECT_EQ(heard.ends.at(0).jobs(), 3);
+  EXPECT_EQ(heard.ends.at(0).concurrent_jobs(), 3);
   ASSERT_GE(heard.progress.size(), 1u);
   EXPECT_NE(heard.progress[0].step(), "");
   // At most five a second, and one.

@@ -1,5 +1,5 @@
 // Decoding agrees with protobuf's own parser, however a message is cut.
-#include "server/rpc/codec.h"
+#include "server/rpc/codec/codec.h"
 
 #include <algorithm>
 #include <random>

@@ -8,6 +8,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "server/engine/bounds/options.h"
+#include "server/rpc/context/method.h"
 #include "tests/rpc/gemmd_process.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/sanitized.h"
@@ -46,11 +47,11 @@ TEST(Compression, BombsAreRefusedAndNotInflated) {
   const std::string address = process.AwaitServing().address;
   const std::string zeros(512 * kMiB, '\0');
   for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
-    for (const char* method : {"Multiply", "MultiplyUnary", "PutMatrix", "ListKernels"}) {
+    for (const std::string& method : MethodNames()) {
       const int64_t before = PeakMemory(process.pid());
       // One of them with all of it; gRPC takes its time over compressing it.
-      const bool whole = algorithm == GRPC_COMPRESS_GZIP && method == std::string("Multiply");
-      RawCall call(Compressing(address, algorithm), std::string("/gemm.v1.GemmService/") + method);
+      const bool whole = algorithm == GRPC_COMPRESS_GZIP && method == "Multiply";
+      RawCall call(Compressing(address, algorithm), "/gemm.v1.GemmService/" + method);
       call.Write(whole ? zeros : zeros.substr(0, 12 * kMiB));
       call.WritesDone();
       const grpc::Status status = call.Finish();

@@ -2,8 +2,8 @@
 
 #include "gemm/generate.h"
 #include "gemm/reference.h"
-#include "server/rpc/replies.h"
-#include "server/rpc/vocabulary.h"
+#include "server/rpc/codec/replies.h"
+#include "server/rpc/codec/vocabulary.h"
 
 namespace gemmd {
 namespace {

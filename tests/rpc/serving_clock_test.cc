@@ -1,8 +1,8 @@
 // Time that is left out does not count.
-#include "server/rpc/serving_clock.h"
+#include "server/rpc/watch/serving_clock.h"
 
 #include "gtest/gtest.h"
-#include "server/rpc/payload_clock.h"
+#include "server/rpc/watch/payload_clock.h"
 
 namespace gemmd {
 namespace {

@@ -101,7 +101,7 @@ TEST_F(UnaryDevicesTest, OperandsOnBothAreMultipliedAndTheReportSaysHow) {
     EXPECT_EQ(copy.from_device(), "host:1");
     EXPECT_EQ(copy.bytes(), 33u * 48 * 4);
     EXPECT_EQ(copy.reused(), reused);
-    EXPECT_FALSE(copy.peer());
+    EXPECT_FALSE(copy.peer_to_peer());
     EXPECT_TRUE(response.report().phases().has_device_to_device());
   }
   Delete(a);

@@ -36,7 +36,7 @@ class PoolProblem {
   // no extent passes `largest`.
   PoolProblem(uint64_t seed, int64_t largest);
 
-  // Everything but the operands' sources and the result's disposition.
+  // Everything but the operands' sources and the result's destination.
   const gemm::v1::Product& product() const { return product_; }
   // Left out where the product has no C or no bias.
   const std::optional<PoolOperand>& operand(int index) const { return operands_[index]; }

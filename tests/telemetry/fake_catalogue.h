@@ -1,4 +1,4 @@
-// A catalogue of two kernels, for the label `kernel`.
+// A catalogue of two kernels, and two methods: the values of labels.
 #pragma once
 
 #include <array>
@@ -12,7 +12,11 @@ inline const gemm::Kernel kSlowKernel{.name = "slow", .family = "slow"};
 inline const std::array<const gemm::Kernel*, 2> kFakeCatalogue{&kFastKernel, &kSlowKernel};
 
 inline MetricsOptions FakeMetricsOptions() {
-  return {.version = "1.2.3", .commit = "abc123", .cuda = "", .catalogue = kFakeCatalogue};
+  return {.version = "1.2.3",
+          .commit = "abc123",
+          .cuda = "",
+          .catalogue = kFakeCatalogue,
+          .methods = {"MultiplyUnary", "Benchmark"}};
 }
 
 }  // namespace gemmd

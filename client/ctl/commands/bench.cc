@@ -136,10 +136,10 @@ absl::Status Measure(const Context& context, client::Client& client, const Bench
       call);
   if (!failed.ok()) return failed;
   if (!end.ok()) return end.status();
-  if (end->jobs() > 0) {
-    receiver.report().AddMetadata("disturbed by", absl::StrCat(end->jobs(), " jobs"));
-    context.err << "gemmctl: " << end->jobs()
-                << " jobs ran on the device meanwhile and disturbed the figures\n";
+  if (end->concurrent_jobs() > 0) {
+    receiver.report().AddMetadata("disturbed by", absl::StrCat(end->concurrent_jobs(), " jobs"));
+    context.err << "gemmctl: " << end->concurrent_jobs()
+                << " jobs ran on the device meanwhile and disturbed the measurements\n";
   }
   return absl::OkStatus();
 }

@@ -1,0 +1,31 @@
+// One GetMatrix call.
+#pragma once
+
+#include <memory>
+
+#include "gemm/v1/gemm.pb.h"
+#include "server/engine/engine.h"
+#include "server/rpc/context/method.h"
+#include "server/rpc/life/answer_stream.h"
+
+namespace gemmd {
+
+class GetMatrixCall final : public AnswerStream, public DownloadListener {
+ public:
+  GetMatrixCall(ServiceContext& service, grpc::CallbackServerContext* call)
+      : AnswerStream(service, call, MethodOf<gemm::v1::GetMatrixRequest>()) {}
+
+  // Called by the engine.
+  void OnBytes(ResultPiece piece) override;
+  using AnswerStream::OnDone;  // gRPC's, beside it
+  void OnDone(absl::Status status) override;
+
+ private:
+  absl::Status Start(const grpc::ByteBuffer& request) override;
+  void CancelWork(const absl::Status& why) override;
+
+  const ReceiverId receiver_ = NewReceiver();
+  std::shared_ptr<Download> download_ ABSL_GUARDED_BY(mutex_);  // while it runs
+};
+
+}  // namespace gemmd

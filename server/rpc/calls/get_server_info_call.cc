@@ -1,0 +1,42 @@
+#include "server/rpc/calls/get_server_info_call.h"
+
+#include "server/rpc/codec/replies.h"
+
+namespace gemmd {
+namespace {
+
+namespace v1 = gemm::v1;
+
+void FillLimits(const ServiceContext& context, v1::Limits& out) {
+  const EngineOptions& options = context.engine.options();
+  out.set_max_message_bytes(context.limits.max_message_bytes);
+  out.set_max_job_bytes(options.max_job_bytes);
+  out.set_max_admitted_bytes(options.max_admitted_bytes);
+  out.set_max_jobs(options.max_jobs);
+  out.set_max_jobs_per_stream(context.limits.max_jobs_per_stream);
+  out.set_store_bytes(options.store_bytes);
+  out.set_max_matrices(options.max_matrices);
+  out.set_chunk_bytes(options.staging_block_bytes);
+  const BenchmarkLimits& benchmark = context.benchmarks.limits();
+  Fill(benchmark.time, *out.mutable_benchmark_limit());
+  out.set_benchmark_memory_bytes(benchmark.memory_bytes);
+}
+
+}  // namespace
+
+absl::Status GetServerInfo(ServiceContext& context, const v1::GetServerInfoRequest&,
+                           v1::GetServerInfoResponse& response) {
+  response.set_version(context.version);
+  response.set_commit(context.commit);
+  Fill(context.started, *response.mutable_started());
+  const EngineStats stats = context.engine.Stats();
+  for (size_t i = 0; i < stats.devices.size(); ++i) {
+    Fill(*context.engine.devices()[i], stats.devices[i], *response.add_devices());
+  }
+  FillLimits(context, *response.mutable_limits());
+  Fill(stats, *response.mutable_load());
+  response.mutable_load()->set_benchmark_running(context.benchmarks.running());
+  return absl::OkStatus();
+}
+
+}  // namespace gemmd

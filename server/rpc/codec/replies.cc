@@ -1,0 +1,137 @@
+#include "server/rpc/codec/replies.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/rpc/codec/vocabulary.h"
+
+namespace gemmd {
+
+namespace v1 = gemm::v1;
+
+void Fill(absl::Duration duration, google::protobuf::Duration& out) {
+  const int64_t seconds = absl::IDivDuration(duration, absl::Seconds(1), &duration);
+  out.set_seconds(seconds);
+  out.set_nanos(static_cast<int32_t>(duration / absl::Nanoseconds(1)));
+}
+
+void Fill(absl::Time time, google::protobuf::Timestamp& out) {
+  const int64_t seconds = absl::ToUnixSeconds(time);
+  out.set_seconds(seconds);
+  out.set_nanos(
+      static_cast<int32_t>((time - absl::FromUnixSeconds(seconds)) / absl::Nanoseconds(1)));
+}
+
+void Fill(const Shape& shape, v1::MatrixShape& out) {
+  out.set_rows(shape.rows);
+  out.set_cols(shape.cols);
+  out.set_dtype(ToProto(shape.type));
+  out.set_layout(ToProtoLayout(shape.column_major));
+}
+
+void Fill(const MatrixRecord& matrix, v1::MatrixInfo& out) {
+  // The last second that a Timestamp may hold; later is as good as never.
+  static const absl::Time kLatest = absl::FromUnixSeconds(253'402'300'799);
+  out.set_id(matrix.id);
+  out.set_name(matrix.name);
+  Fill(matrix.shape, *out.mutable_shape());
+  out.set_bytes(matrix.shape.dense_bytes());
+  out.set_resident_bytes(matrix.shape.pitched_bytes());
+  out.set_device(matrix.device);
+  Fill(matrix.created, *out.mutable_created());
+  if (matrix.expires.has_value() && *matrix.expires < kLatest) {
+    Fill(*matrix.expires, *out.mutable_expires());
+  }
+  out.set_in_use(matrix.in_use);
+}
+
+void Fill(const JobReport& report, v1::ProductReport& out) {
+  out.set_kernel(report.kernel);
+  out.set_reason(report.reason);
+  out.mutable_params()->insert(report.params.begin(), report.params.end());
+  out.set_device(report.device);
+  out.set_m(report.m);
+  out.set_n(report.n);
+  out.set_k(report.k);
+  Fill(Shape{report.m, report.n, report.types.d, report.column_major}, *out.mutable_result_shape());
+  out.set_compute(ToProto(report.types.compute));
+  const PhaseDurations& phases = report.phases;
+  v1::PhaseTimes& times = *out.mutable_phases();
+  Fill(phases.receive, *times.mutable_receive());
+  Fill(phases.queue, *times.mutable_queue());
+  Fill(phases.host_to_device, *times.mutable_host_to_device());
+  Fill(phases.kernel, *times.mutable_kernel());
+  if (phases.transpose > absl::ZeroDuration()) {
+    Fill(phases.transpose, *times.mutable_transpose());
+  }
+  Fill(phases.device_to_host, *times.mutable_device_to_host());
+  Fill(phases.send, *times.mutable_send());
+  Fill(phases.total, *times.mutable_total());
+  if (!report.copies.empty()) {
+    Fill(phases.device_to_device, *times.mutable_device_to_device());
+  }
+  out.set_tflops(report.tflops());
+  for (const OperandCopy& copy : report.copies) {
+    v1::OperandCopy& row = *out.add_copies();
+    row.set_operand(ToProto(copy.role));
+    row.set_from_device(copy.from_device);
+    row.set_bytes(copy.bytes);
+    row.set_reused(copy.reused);
+    row.set_peer_to_peer(copy.route == CopyRoute::kPeer);
+  }
+}
+
+void Fill(const gemm::Kernel& kernel, v1::KernelInfo& out) {
+  out.set_name(std::string(kernel.name));
+  out.set_family(std::string(kernel.family));
+  out.set_summary(std::string(kernel.summary));
+  for (const gemm::Types& types : kernel.types) {
+    v1::KernelTypes& row = *out.add_types();
+    row.set_a(ToProto(types.a));
+    row.set_b(ToProto(types.b));
+    row.set_output(ToProto(types.d));
+    row.set_compute(ToProto(types.compute));
+  }
+  for (const gemm::ParamSpec& param : kernel.params) {
+    v1::KernelParam& row = *out.add_params();
+    row.set_name(std::string(param.name));
+    row.set_summary(std::string(param.summary));
+    row.set_min(param.min);
+    row.set_max(param.max);
+    row.set_default_value(param.default_value);
+  }
+  out.set_tile_m(kernel.tile_m);
+  out.set_tile_n(kernel.tile_n);
+  out.set_tile_k(kernel.tile_k);
+  out.set_stages(kernel.stages);
+  out.set_threads(kernel.threads);
+  out.set_shared_memory_bytes(static_cast<uint32_t>(kernel.shared_memory_bytes));
+  out.set_deterministic(kernel.deterministic);
+}
+
+void Fill(const Device& device, const DeviceStats& stats, v1::DeviceInfo& out) {
+  const DeviceInfoRecord& info = device.info();
+  out.set_name(info.name);
+  out.set_model(info.model);
+  if (info.caps.capability > 0) {
+    out.set_compute_capability(
+        absl::StrCat(info.caps.capability / 10, ".", info.caps.capability % 10));
+  }
+  out.set_memory_bytes(stats.memory_bytes.limit);
+  out.set_memory_used_bytes(stats.memory_bytes.used);
+  out.set_streams(static_cast<int32_t>(stats.streams.limit));
+  out.set_healthy(stats.health.ok());
+  out.set_unhealthy_reason(std::string(stats.health.message()));
+}
+
+void Fill(const EngineStats& stats, v1::Load& out) {
+  out.set_jobs(static_cast<uint32_t>(stats.jobs.used));
+  out.set_queued(static_cast<uint32_t>(stats.queued_jobs.used));
+  out.set_admitted_bytes(stats.admitted_bytes.used);
+  out.set_matrices(static_cast<uint32_t>(stats.matrices.used));
+  uint64_t store_used = 0;
+  for (const DeviceStats& device : stats.devices) store_used += device.store_bytes.used;
+  out.set_store_used_bytes(store_used);
+}
+
+}  // namespace gemmd

@@ -1,0 +1,26 @@
+// The names of the service's methods, as the contract has them. Metrics and log show them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
+
+namespace gemmd {
+
+// All methods of gemm.v1.GemmService, in the contract's order: "Multiply".
+std::vector<std::string> MethodNames();
+
+// The method that takes this message. Ends the process where no method does.
+const std::string& MethodThatTakes(const google::protobuf::Descriptor& request);
+
+// The method that takes `Request`, which no other method does (buf lint holds that).
+// The name lives as long as the process.
+template <typename Request>
+absl::string_view MethodOf() {
+  static const std::string& name = MethodThatTakes(*Request::descriptor());
+  return name;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,29 @@
+#include "server/rpc/life/answer_stream.h"
+
+namespace gemmd {
+
+AnswerStream* AnswerStream::Begin(const std::shared_ptr<AnswerStream>& call,
+                                  const grpc::ByteBuffer& request) {
+  call->GoLive([&] { return call->Start(request); });
+  return call.get();
+}
+
+void AnswerStream::OnCancelled() {
+  absl::Status why;
+  {
+    MutexLock lock(mutex_);
+    why = WhyEnded();
+  }
+  Stop(why);
+}
+
+void AnswerStream::Stop(const absl::Status& why) {
+  {
+    MutexLock lock(mutex_);
+    stopped_.Update(why);
+  }
+  changed_.NotifyAll();
+  CancelWork(why);
+}
+
+}  // namespace gemmd

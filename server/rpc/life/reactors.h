@@ -1,0 +1,57 @@
+// Joins CallLife to gRPC's reactors. One base class for each kind of RPC.
+#pragma once
+
+#include <utility>
+
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/rpc/life/call_life.h"
+
+namespace gemmd {
+
+template <typename Reactor>
+class LiveReactor : public Reactor, public CallLife {
+ public:
+  void OnCancel() final { Cancelled(); }
+  void OnDone() final { Ended(); }
+
+ protected:
+  using CallLife::CallLife;
+
+ private:
+  void GrpcFinish(grpc::Status status) final { this->Finish(std::move(status)); }
+};
+
+// A reactor that receives messages.
+template <typename Base>
+class Reading : public Base {
+ public:
+  void OnReadDone(bool ok) final { this->ReadEnds(ok); }
+
+ protected:
+  using Base::Base;
+
+ private:
+  void GrpcRead(grpc::ByteBuffer* into) final { this->StartRead(into); }
+};
+
+// A reactor that sends a stream of messages.
+template <typename Base>
+class Writing : public Base {
+ public:
+  void OnWriteDone(bool) final { this->WriteEnds(); }
+
+ protected:
+  using Base::Base;
+
+ private:
+  void GrpcWrite(const grpc::ByteBuffer* message) final { this->StartWrite(message); }
+};
+
+using UnaryCall = LiveReactor<grpc::ServerUnaryReactor>;
+using ClientStreamingCall = Reading<LiveReactor<grpc::ServerReadReactor<grpc::ByteBuffer>>>;
+using ServerStreamingCall = Writing<LiveReactor<grpc::ServerWriteReactor<grpc::ByteBuffer>>>;
+using BidiStreamingCall =
+    Reading<Writing<LiveReactor<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>>>;
+
+}  // namespace gemmd
