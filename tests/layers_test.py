@@ -22,13 +22,23 @@ ENGINE = JOB + ["server/engine/job"]
 # What serves: it knows the engine by those of its headers that are PUBLIC.
 SERVICE = ENGINE + ["server/engine"]
 
+BENCH_SPEC = ["kernels/include", "kernels", "kernels/bench/spec", "files"]
+BENCH_RESULT = BENCH_SPEC + ["kernels/bench/result"]
+BENCH_REPORT = BENCH_RESULT + ["kernels/bench/report"]
+BENCH_MEASURE = BENCH_RESULT + ["kernels/bench/backend", "kernels/bench/measure"]
+
 # Folder: what it may include beside itself. From the bottom up.
 LAYERS = {
     "proto": [],
     "files": [],
     "kernels/include": [],
     "kernels": ["kernels/include"],
-    "kernels/bench": ["kernels/include", "kernels", "files"],
+    "kernels/bench/spec": ["kernels/include", "kernels"],
+    "kernels/bench/result": BENCH_SPEC,
+    "kernels/bench/report": BENCH_RESULT,
+    "kernels/bench/backend": BENCH_RESULT,
+    "kernels/bench/measure": BENCH_MEASURE,
+    "kernels/bench": BENCH_REPORT + BENCH_MEASURE,
     "server/base": [],
     "server/net": ["server/base"],
     "server/engine/bounds": ["server/base"],
@@ -40,12 +50,12 @@ LAYERS = {
     "server/engine/transfer": TRANSFER,
     "server/engine/job": JOB,
     "server/engine": ENGINE,
-    "server/benchmark": SERVICE + ["kernels/bench"],
-    "server/rpc": SERVICE + ["kernels/bench", "server/benchmark", "proto"],
+    "server/benchmark": SERVICE + BENCH_MEASURE,
+    "server/rpc": SERVICE + BENCH_MEASURE + ["server/benchmark", "proto"],
     "server/telemetry": SERVICE + ["server/net"],
     "server": SERVICE + ["server/net", "server/benchmark", "server/rpc", "server/telemetry", "proto"],
     "client/cpp": ["proto", "files"],
-    "client/ctl": ["client/cpp", "files", "kernels/include", "kernels/bench"],
+    "client/ctl": BENCH_REPORT + ["kernels/bench", "client/cpp"],
     "examples": ["client/cpp"],
 }
 # Files that may include what the rest of their folder may not.

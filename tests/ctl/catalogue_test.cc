@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "kernels/bench/text_layout.h"
+#include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {
 namespace {
