@@ -24,13 +24,23 @@ SERVICE = ENGINE + ["server/engine"]
 RPC_CONTEXT = SERVICE + ["server/benchmark", "proto"]
 RPC_CALLS = RPC_CONTEXT + ["server/rpc/context", "server/rpc/codec", "server/rpc/watch", "server/rpc/life"]
 
+BENCH_SPEC = ["kernels/include", "kernels", "kernels/bench/spec", "files"]
+BENCH_RESULT = BENCH_SPEC + ["kernels/bench/result"]
+BENCH_REPORT = BENCH_RESULT + ["kernels/bench/report"]
+BENCH_MEASURE = BENCH_RESULT + ["kernels/bench/backend", "kernels/bench/measure"]
+
 # Folder: what it may include beside itself. From the bottom up.
 LAYERS = {
     "proto": [],
     "files": [],
     "kernels/include": [],
     "kernels": ["kernels/include"],
-    "kernels/bench": ["kernels/include", "kernels", "files"],
+    "kernels/bench/spec": ["kernels/include", "kernels"],
+    "kernels/bench/result": BENCH_SPEC,
+    "kernels/bench/report": BENCH_RESULT,
+    "kernels/bench/backend": BENCH_RESULT,
+    "kernels/bench/measure": BENCH_MEASURE,
+    "kernels/bench": BENCH_REPORT + BENCH_MEASURE,
     "server/base": [],
     "server/net": ["server/base"],
     "server/engine/bounds": ["server/base"],
@@ -42,9 +52,9 @@ LAYERS = {
     "server/engine/transfer": TRANSFER,
     "server/engine/job": JOB,
     "server/engine": ENGINE,
-    "server/benchmark": SERVICE + ["kernels/bench"],
+    "server/benchmark": SERVICE + BENCH_MEASURE,
     "server/rpc/context": RPC_CONTEXT,
-    "server/rpc/codec": RPC_CONTEXT + ["server/rpc/context", "kernels/bench"],
+    "server/rpc/codec": RPC_CONTEXT + ["server/rpc/context", *BENCH_MEASURE],
     "server/rpc/watch": RPC_CONTEXT + ["server/rpc/context"],
     "server/rpc/life": RPC_CONTEXT + ["server/rpc/context", "server/rpc/watch"],
     "server/rpc/calls": RPC_CALLS,
@@ -53,7 +63,7 @@ LAYERS = {
     "server": SERVICE + ["server/net", "server/benchmark", "server/rpc", "server/rpc/context", "server/rpc/watch",
                          "server/telemetry", "proto"],
     "client/cpp": ["proto", "files"],
-    "client/ctl": ["client/cpp", "files", "kernels/include", "kernels/bench"],
+    "client/ctl": BENCH_REPORT + ["kernels/bench", "client/cpp"],
     "examples": ["client/cpp"],
 }
 # Files that may include what the rest of their folder may not.

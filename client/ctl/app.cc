@@ -13,7 +13,7 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/context.h"
 #include "client/ctl/parse.h"
-#include "kernels/bench/text_layout.h"
+#include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "client/cpp/types.h"
-#include "kernels/bench/metadata.h"
 #include "kernels/bench/options.h"
-#include "kernels/bench/progress.h"
-#include "kernels/bench/row.h"
+#include "kernels/bench/report/progress_report.h"
+#include "kernels/bench/result/metadata.h"
+#include "kernels/bench/result/row.h"
 
 namespace gemmd::ctl {
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "client/ctl/format.h"
 #include "client/ctl/table.h"
-#include "kernels/bench/text_layout.h"
+#include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {
 namespace {

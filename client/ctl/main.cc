@@ -7,7 +7,7 @@
 #include "client/ctl/app.h"
 #include "files/output_stream.h"
 #include "files/part_files.h"
-#include "kernels/bench/text_layout.h"
+#include "kernels/bench/report/text_layout.h"
 
 int main(int argc, char** argv) {
   gemmd::files::PrepareProcess();

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gemm/quote.h"
-#include "kernels/bench/text_layout.h"
+#include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {
 namespace {

@@ -9,13 +9,15 @@
 #include "absl/time/clock.h"
 #include "files/output_stream.h"
 #include "files/part_files.h"
-#include "kernels/bench/backend.h"
-#include "kernels/bench/benchmark.h"
+#include "kernels/bench/backend/backend.h"
 #include "kernels/bench/catalogue_page.h"
 #include "kernels/bench/command_line.h"
-#include "kernels/bench/live_report.h"
-#include "kernels/bench/text_layout.h"
-#include "kernels/bench/triton_kernels.h"
+#include "kernels/bench/measure/benchmark.h"
+#include "kernels/bench/report/live_report.h"
+#include "kernels/bench/report/text_layout.h"
+#if GEMM_HAS_CUDA
+#include "kernels/bench/measure/triton_kernels.h"
+#endif
 
 namespace gemm::bench {
 namespace {
@@ -74,6 +76,14 @@ absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Metadata metad
   return status;
 }
 
+absl::StatusOr<std::vector<Candidate>> TritonKernels([[maybe_unused]] const Backend& backend,
+                                                     [[maybe_unused]] const std::string& folder) {
+#if GEMM_HAS_CUDA
+  if (backend.caps().target == Target::kCuda) return LoadTritonKernels(folder);
+#endif
+  return absl::InvalidArgumentError("--triton needs a CUDA device");
+}
+
 int Run(int argc, const char* const* argv, std::ostream& out) {
   const Parsed parsed = ParseCommandLine(argc, argv, out);
   if (!parsed.command_line) return parsed.exit_code;
@@ -89,10 +99,7 @@ int Run(int argc, const char* const* argv, std::ostream& out) {
   auto candidates = SelectCandidates(asked.selection, (*backend)->caps());
   if (!candidates.ok()) return Fail(candidates.status());
   if (!line.triton.empty()) {
-    if ((*backend)->caps().target != Target::kCuda) {
-      return Fail(absl::InvalidArgumentError("--triton needs a CUDA device"));
-    }
-    const auto triton = LoadTritonKernels(line.triton);
+    const auto triton = TritonKernels(**backend, line.triton);
     if (!triton.ok()) return Fail(triton.status());
     candidates->insert(candidates->end(), triton->begin(), triton->end());
   }

@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "kernels/bench/suites.h"
-#include "kernels/bench/text_layout.h"
+#include "kernels/bench/report/text_layout.h"
+#include "kernels/bench/spec/suites.h"
 
 namespace gemm::bench {
 namespace {

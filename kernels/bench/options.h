@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "kernels/bench/live_report.h"
-#include "kernels/bench/rules.h"
-#include "kernels/bench/selection.h"
-#include "kernels/bench/shape.h"
+#include "kernels/bench/report/live_report.h"
+#include "kernels/bench/spec/rules.h"
+#include "kernels/bench/spec/selection.h"
+#include "kernels/bench/spec/shape.h"
 
 namespace CLI {
 class App;

@@ -44,7 +44,7 @@ constexpr Kernel kRows[] = {
     {
         .name = "host_reference",
         .family = "host",
-        .summary = "sums in double precision, in order of k: the oracle",
+        .summary = "accumulates in double precision, in order of k: the oracle",
         .target = Target::kHost,
         .types = kTypes,
         .auto_rank = 10,

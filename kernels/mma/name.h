@@ -48,12 +48,12 @@ constexpr SummaryText MmaSummary(const Config& config) {
                 : config.dynamic_shared ? "padded, dynamic shared memory"
                                         : "padded");
   } else {
-    summary.Add(config.stages, " stages of double slices, fragments ",
+    summary.Add(config.stages, " stages of double k-tiles, fragments ",
                 HasReducedRegisters(config) ? "replaced at their last use" : "a step ahead",
                 is_xor ? ", XOR-swizzled" : ", padded");
   }
   if (config.trans_b) summary.Add("; B is n x k");
-  if (config.accumulate == DType::kF32) summary.Add("; sums in f32");
+  if (config.accumulate == DType::kF32) summary.Add("; f32 accumulators");
   return summary;
 }
 

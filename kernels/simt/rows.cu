@@ -23,10 +23,10 @@ constexpr Row kTable[] = {
      "one thread, one element",
      {.type = DType::kF32, .accumulate = DType::kF32}},
     {"hgemm_naive_f16",
-     "one thread, one element; sums in f16",
+     "one thread, one element; f16 accumulators",
      {.type = DType::kF16, .accumulate = DType::kF16}},
     {"bgemm_naive_bf16",
-     "one thread, one element; sums in f32",
+     "one thread, one element; f32 accumulators",
      {.type = DType::kBF16, .accumulate = DType::kF32}},
 };
 
@@ -47,8 +47,8 @@ struct Row {
 };
 
 constexpr Row kTable[] = {
-    {"sgemm_sliced_k_f32", "slices of K in shared memory", {.type = DType::kF32}},
-    {"hgemm_sliced_k_f16", "slices of K in shared memory; sums in f16", {.type = DType::kF16}},
+    {"sgemm_sliced_k_f32", "k-tiles in shared memory", {.type = DType::kF32}},
+    {"hgemm_sliced_k_f16", "k-tiles in shared memory; f16 accumulators", {.type = DType::kF16}},
 };
 
 template <size_t kIndex>

@@ -15,15 +15,15 @@ struct TiledRow {
 // ---- SGEMM, step by step: 128 x 128, 8 x 8 accumulators to a thread ----
 
 inline constexpr TiledRow kTiledSgemm[] = {
-    {"sgemm_t_8x8_sliced_k_f32x4", "8x8 sums to a thread, 16-byte loads", {}},
+    {"sgemm_t_8x8_sliced_k_f32x4", "8x8 accumulators a thread, 16-byte loads", {}},
     {"sgemm_t_8x8_sliced_k_f32x4_bcf",
      "A transposed in shared memory, no bank conflicts",
      {.conflict_free = true}},
     {"sgemm_t_8x8_sliced_k_f32x4_bcf_dbuf",
-     "two shared-memory buffers, one barrier a slice",
+     "two shared-memory buffers, one barrier a k-tile",
      {.conflict_free = true, .buffers = 2}},
     {"sgemm_t_8x8_sliced_k16_f32x4_bcf_dbuf",
-     "slices of 16",
+     "k-tiles of 16",
      {.block_k = 16, .conflict_free = true, .buffers = 2}},
     {"sgemm_t_8x8_sliced_k16_f32x4_bcf_dbuf_async",
      "cp.async, which transposes A element by element",
@@ -37,7 +37,7 @@ namespace sgemm_block {
 
 inline constexpr absl::string_view kSingle = "one buffer, no prefetching";
 inline constexpr absl::string_view kDouble =
-    "prefetches slices to a second buffer, fragments to registers";
+    "prefetches k-tiles to a second buffer, fragments to registers";
 
 // A block makes a square tile of D in k-tiles, a thread a square part of it.
 struct Tile {
@@ -126,18 +126,20 @@ constexpr TiledConfig F16x8(TiledConfig config) {
 }  // namespace hgemm_t
 
 inline constexpr TiledRow kTiledHgemm[] = {
-    {"hgemm_t_8x8_sliced_k_f16x4", "8x8 sums to a thread, 8-byte loads", {.type = DType::kF16}},
+    {"hgemm_t_8x8_sliced_k_f16x4",
+     "8x8 accumulators a thread, 8-byte loads",
+     {.type = DType::kF16}},
     {"hgemm_t_8x8_sliced_k_f16x4_pack",
-     "two sums to an instruction",
+     "two accumulators an instruction",
      {.type = DType::kF16, .packed = true}},
     {"hgemm_t_8x8_sliced_k_f16x4_bcf",
      "A transposed in shared memory, no bank conflicts",
      {.type = DType::kF16, .conflict_free = true}},
     {"hgemm_t_8x8_sliced_k_f16x4_pack_bcf",
-     "two sums to an instruction, no bank conflicts",
+     "two accumulators an instruction, no bank conflicts",
      {.type = DType::kF16, .packed = true, .conflict_free = true}},
     {"hgemm_t_4x4_sliced_k_f16x4_pack_bcf",
-     "4x4 sums to a thread",
+     "4x4 accumulators a thread",
      {.type = DType::kF16,
       .block_m = 64,
       .block_n = 64,
@@ -148,16 +150,16 @@ inline constexpr TiledRow kTiledHgemm[] = {
       .registers = 64}},
     {"hgemm_t_8x8_sliced_k_f16x8_pack_bcf", "16-byte loads",
      hgemm_t::F16x8({.block_k = 8, .buffers = 1})},
-    {"hgemm_t_8x8_sliced_k_f16x8_pack_bcf_dbuf", "two shared-memory buffers, one barrier a slice",
+    {"hgemm_t_8x8_sliced_k_f16x8_pack_bcf_dbuf", "two shared-memory buffers, one barrier a k-tile",
      hgemm_t::F16x8({.block_k = 8, .buffers = 2})},
-    {"hgemm_t_8x8_sliced_k16_f16x8_pack_bcf_dbuf", "slices of 16",
+    {"hgemm_t_8x8_sliced_k16_f16x8_pack_bcf_dbuf", "k-tiles of 16",
      hgemm_t::F16x8({.block_k = 16, .buffers = 2})},
     {"hgemm_t_8x8_sliced_k16_f16x8_pack_bcf_dbuf_async",
      "cp.async, which leaves A as it is, read in 16-byte pieces along k",
      hgemm_t::F16x8({.block_k = 16, .buffers = 2, .async = true})},
-    {"hgemm_t_8x8_sliced_k32_f16x8_pack_bcf_dbuf", "slices of 32",
+    {"hgemm_t_8x8_sliced_k32_f16x8_pack_bcf_dbuf", "k-tiles of 32",
      hgemm_t::F16x8({.block_k = 32, .buffers = 2})},
-    {"hgemm_t_8x8_sliced_k32_f16x8_pack_bcf_dbuf_async", "slices of 32, cp.async",
+    {"hgemm_t_8x8_sliced_k32_f16x8_pack_bcf_dbuf_async", "k-tiles of 32, cp.async",
      hgemm_t::F16x8({.block_k = 32, .buffers = 2, .async = true})},
 };
 

@@ -92,7 +92,7 @@ constexpr SummaryText WmmaSummary(const Config& config) {
       AddStepSummary(config, summary);
     }
   }
-  if (HasF32Accumulators(config)) summary.Add("; sums in f32");
+  if (HasF32Accumulators(config)) summary.Add("; f32 accumulators");
   return summary;
 }
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "gemm/quote.h"
-#include "kernels/bench/benchmark.h"
+#include "kernels/bench/measure/benchmark.h"
 #include "server/base/clock.h"
 #include "server/base/thread_name.h"
 #include "server/benchmark/bounded_backend.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/bench/backend.h"
+#include "kernels/bench/backend/backend.h"
 
 namespace gemmd {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "kernels/bench/text_layout.h"
+#include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -33,7 +33,7 @@ client::KernelInfo Kernel(const std::string& name, const std::string& family) {
   client::KernelInfo kernel;
   kernel.set_name(name);
   kernel.set_family(family);
-  kernel.set_summary("4 stages of double slices, fragments replaced at their last use");
+  kernel.set_summary("4 stages of double k-tiles, fragments replaced at their last use");
   kernel.set_tile_m(128);
   kernel.set_tile_n(256);
   kernel.set_tile_k(64);

@@ -9,8 +9,8 @@
 
 #include "gemm/catalogue.h"
 #include "gemm/run.h"
-#include "kernels/bench/benchmark.h"
-#include "kernels/bench/comparison.h"
+#include "kernels/bench/measure/benchmark.h"
+#include "kernels/bench/measure/comparison.h"
 
 namespace gemm::bench {
 namespace {

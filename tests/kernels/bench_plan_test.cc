@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/bench/candidate.h"
-#include "kernels/bench/schedule.h"
-#include "kernels/bench/shape.h"
-#include "kernels/bench/suites.h"
-#include "kernels/bench/types_pattern.h"
+#include "kernels/bench/measure/candidate.h"
+#include "kernels/bench/measure/schedule.h"
+#include "kernels/bench/spec/shape.h"
+#include "kernels/bench/spec/suites.h"
+#include "kernels/bench/spec/types_pattern.h"
 
 namespace gemm::bench {
 namespace {

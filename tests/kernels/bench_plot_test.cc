@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/bench/plot.h"
-#include "kernels/bench/plot_lines.h"
+#include "kernels/bench/report/plot.h"
+#include "kernels/bench/report/plot_lines.h"
 
 namespace gemm::bench {
 namespace {

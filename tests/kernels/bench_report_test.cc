@@ -11,12 +11,12 @@
 
 #include "files/output_file.h"
 #include "kernels/bench/catalogue_page.h"
-#include "kernels/bench/live_report.h"
-#include "kernels/bench/progress.h"
-#include "kernels/bench/report_files.h"
-#include "kernels/bench/report_table.h"
-#include "kernels/bench/statistics.h"
-#include "kernels/bench/summary.h"
+#include "kernels/bench/report/live_report.h"
+#include "kernels/bench/report/progress_report.h"
+#include "kernels/bench/report/report_files.h"
+#include "kernels/bench/report/report_table.h"
+#include "kernels/bench/result/statistics.h"
+#include "kernels/bench/result/summary.h"
 #include "nlohmann/json.hpp"
 
 namespace gemm::bench {

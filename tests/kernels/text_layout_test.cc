@@ -1,5 +1,5 @@
 // Text fits the width that it is given.
-#include "kernels/bench/text_layout.h"
+#include "kernels/bench/report/text_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/bench/report_table.h"
-#include "kernels/bench/text_table.h"
+#include "kernels/bench/report/report_table.h"
+#include "kernels/bench/report/text_table.h"
 
 namespace gemm::bench {
 namespace {

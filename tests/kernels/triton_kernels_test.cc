@@ -1,5 +1,5 @@
 // What a folder of Triton's kernels is refused for. That they run needs a GPU.
-#include "kernels/bench/triton_kernels.h"
+#include "kernels/bench/measure/triton_kernels.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -29,10 +29,10 @@ TEST(MmaSummary, FollowsFromTheConfiguration) {
   EXPECT_EQ(mma::MmaSummary(mma::StagesDsmem(2).Tn()).view(),
             "cp.async pipeline of 2 stages, padded, dynamic shared memory; B is n x k");
   EXPECT_EQ(mma::MmaSummary(mma::X2DsmemReduced(2).Tn().F32()).view(),
-            "2 stages of double slices, fragments replaced at their last use, padded; B is n x k; "
-            "sums in f32");
+            "2 stages of double k-tiles, fragments replaced at their last use, padded; B is n x k; "
+            "f32 accumulators");
   EXPECT_EQ(mma::MmaSummary(mma::X2DsmemXor(3)).view(),
-            "3 stages of double slices, fragments a step ahead, XOR-swizzled");
+            "3 stages of double k-tiles, fragments a step ahead, XOR-swizzled");
 }
 
 TEST(WmmaName, FollowsFromTheConfiguration) {
@@ -51,7 +51,7 @@ TEST(WmmaName, FollowsFromTheConfiguration) {
 TEST(WmmaSummary, FollowsFromTheConfiguration) {
   EXPECT_EQ(wmma::WmmaSummary(wmma::Warp2x4()).view(), "128x128 tile, 8 warps of 2x4 fragments");
   EXPECT_EQ(wmma::WmmaSummary(wmma::SixteenWarps().F32(2)).view(),
-            "128x128x32 tile, 16 warps, cp.async, padded, double-buffered; sums in f32");
+            "128x128x32 tile, 16 warps, cp.async, padded, double-buffered; f32 accumulators");
   EXPECT_EQ(wmma::WmmaSummary(wmma::Fragments32x8()).view(),
             "128x128 tile of 32x8 fragments, cp.async, padded, double-buffered");
   EXPECT_EQ(wmma::WmmaSummary(wmma::Tile256x256(3)).view(),

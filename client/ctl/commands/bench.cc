@@ -16,9 +16,9 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/render.h"
 #include "client/ctl/stop_on_signal.h"
-#include "kernels/bench/live_report.h"
 #include "kernels/bench/options.h"
-#include "kernels/bench/report_files.h"
+#include "kernels/bench/report/live_report.h"
+#include "kernels/bench/report/report_files.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

@@ -1,7 +1,7 @@
 // A device that stores and multiplies matrices: the interface between the engine and
 // CUDA. Each kind of device is a folder beside this file and a row in device_kinds.cc.
 //
-// The benchmark's Backend (kernels/bench/backend.h) is a separate abstraction on purpose:
+// The benchmark's Backend (kernels/bench/backend/backend.h) is a separate abstraction on purpose:
 // it waits for the work that it enqueues, measures its time itself, and belongs to a
 // library that is also used without a server.
 #pragma once

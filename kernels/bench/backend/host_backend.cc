@@ -1,0 +1,110 @@
+// The host as a device. Work is done when a call returns.
+#include <cblas.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/bench/backend/backend.h"
+
+namespace gemm::bench {
+namespace {
+
+constexpr size_t kHostAlignment = 256;
+// Where the system does not say.
+constexpr size_t kUsualCacheBytes = size_t{32} << 20;
+
+std::string CpuName() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const size_t colon = line.find(':');
+    if (colon != line.npos) {
+      return std::string(absl::StripAsciiWhitespace(absl::string_view(line).substr(colon + 1)));
+    }
+  }
+  return "unknown CPU";
+}
+
+class HostBackend : public Backend {
+ public:
+  DeviceCaps caps() const override { return {Target::kHost, 0}; }
+
+  Metadata metadata() const override {
+    return {{"device", CpuName()},
+            {"threads", absl::StrCat(openblas_get_num_threads(), " of OpenBLAS, on ",
+                                     std::thread::hardware_concurrency(), " CPUs")}};
+  }
+
+  size_t cache_bytes() const override {
+    const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return bytes > 0 ? static_cast<size_t>(bytes) : kUsualCacheBytes;
+  }
+
+  size_t free_bytes() const override {
+    return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) *
+           static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  }
+
+  absl::StatusOr<Buffer> Allocate(size_t bytes) override {
+    const size_t whole =
+        (std::max<size_t>(bytes, 1) + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
+    void* const data = std::aligned_alloc(kHostAlignment, whole);
+    if (data == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrCat("no ", bytes, " bytes of host memory"));
+    }
+    return Buffer(data, [](void* p) { std::free(p); });
+  }
+
+  absl::Status Fill(void* data, std::byte value, size_t bytes) override {
+    std::memset(data, std::to_integer<int>(value), bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Upload(void* device, const void* host, size_t bytes) override {
+    std::memcpy(device, host, bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+  absl::Status Read(const void* from, size_t pitch, size_t width, size_t height,
+                    void* to) override {
+    for (size_t line = 0; line < height; ++line) {
+      std::memcpy(static_cast<std::byte*>(to) + line * width,
+                  static_cast<const std::byte*>(from) + line * pitch, width);
+    }
+    return absl::OkStatus();
+  }
+
+  Launch MakeLaunch(const Problem& problem, const Operands& operands, Workspace workspace,
+                    const LaunchParams& params) override {
+    return {.problem = problem, .operands = operands, .workspace = workspace, .params = params};
+  }
+
+  absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
+                              double) override {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) {
+      if (const absl::Status status = enqueue(i); !status.ok()) return status;
+    }
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    return taken.count() / count;
+  }
+
+  std::vector<LaunchFn> VendorAlgorithms(const Problem&, const Operands&, int) override {
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> CreateHostBackend() { return std::make_unique<HostBackend>(); }
+
+}  // namespace gemm::bench

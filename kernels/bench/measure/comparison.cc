@@ -1,0 +1,413 @@
+#include "kernels/bench/measure/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "gemm/run.h"
+#include "kernels/bench/result/statistics.h"
+#include "kernels/bench/spec/types_pattern.h"
+
+namespace gemm::bench {
+namespace {
+
+// NaN in every floating type: an element that is not written shows.
+constexpr std::byte kPoison{0xFF};
+// A sample of a short kernel is a batch of launches as long as this.
+constexpr double kSampleSeconds = 1e-3;
+constexpr int kMostLaunches = 100;
+// The first run may load code. In a run of so many seconds that does not show, except in
+// a kernel's very first one: a library may take long to get ready.
+constexpr double kLongSeconds = 0.1;
+// Kernels that are known to be so many times slower than the fastest are left out first
+// where time is short.
+constexpr double kSlow = 4;
+// A kernel's speed on one shape says little about a shape that is so many times larger.
+constexpr double kMuchLarger = 8;
+// This kernel's time is foreseen and not measured first: it runs on one core, and does at
+// least so many operations a second.
+constexpr absl::string_view kReference = "host_reference";
+constexpr double kReferenceFlops = 1e9;
+constexpr absl::string_view kBudgetEnded = "left out: the time budget ended";
+// Rounds in which cuBLASLt's algorithms are compared.
+constexpr int kTuningRounds = 3;
+
+int LaunchesOfSample(double expected_seconds) {
+  const double launches = std::ceil(kSampleSeconds / std::max(expected_seconds, 1e-9));
+  return static_cast<int>(std::clamp(launches, 1.0, static_cast<double>(kMostLaunches)));
+}
+
+std::string KeyOf(const Candidate& candidate) {
+  return absl::StrCat(candidate.kernel->name, " ", TypesName(candidate.types), " ",
+                      LayoutName(candidate.layout), " ", ParamsText(candidate));
+}
+
+}  // namespace
+
+Comparison::Comparison(Backend& backend, OperandSets& sets, SpeedRecord& record,
+                       const ComparisonRules& rules, Hooks hooks)
+    : backend_(backend), sets_(sets), record_(record), rules_(rules), hooks_(std::move(hooks)) {}
+
+absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
+                                                 const std::vector<Candidate>& candidates,
+                                                 const Deadlines& deadlines) {
+  shape_ = shape;
+  deadlines_ = deadlines;
+  problem_ = {.m = shape.m,
+              .n = shape.n,
+              .k = shape.k,
+              .types = candidates.front().types,
+              .trans_a = candidates.front().layout.trans_a,
+              .trans_b = candidates.front().layout.trans_b};
+  candidates_.clear();
+  vendor_.clear();
+  launches_ = 0;
+  for (const Candidate& spec : candidates) candidates_.push_back(MakeTimedCandidate(spec));
+  if (rules_.baselines) AddBaseline();
+  absl::Status status = hooks_.step("drawing operands");
+  if (!status.ok()) return status;
+  // Operands that nothing would run on are not drawn.
+  if (hooks_.now() >= deadlines_.hard) return RowsWithout(kBudgetEnded);
+  status = PrepareOperands();
+  if (absl::IsResourceExhausted(status)) return RowsWithout(status.message());
+  if (status.ok()) {
+    status = oracle_.Prepare(backend_, problem_, sets_.At(0), rules_.checked_lines,
+                             [&] { return hooks_.step("working out what is right"); });
+  }
+  ReserveWorkspace();
+  if (status.ok() && rules_.baselines) status = AddTunedVendor();
+  // Backwards: the baselines stand last, and before them the kernels that are likely
+  // the fastest.
+  for (auto candidate = candidates_.rbegin(); candidate != candidates_.rend(); ++candidate) {
+    if (status.ok() && !candidate->out) status = FirstRunInTime(*candidate);
+  }
+  if (status.ok()) {
+    ApplyCutoff();
+    status = TakeSamples();
+  }
+  if (!status.ok()) return status;
+  NoteMissingSamples();
+  for (const TimedCandidate& candidate : candidates_) {
+    if (candidate.out || candidate.spec.kernel == nullptr) continue;
+    record_[KeyOf(candidate.spec)] = {.tflops = TflopsOf(candidate), .flops = Flops(shape_)};
+  }
+  return MakeRows();
+}
+
+std::vector<Row> Comparison::RowsWithout(absl::string_view why) {
+  for (TimedCandidate& candidate : candidates_) {
+    candidate.out = true;
+    candidate.note = std::string(why);
+  }
+  return MakeRows();
+}
+
+Comparison::TimedCandidate Comparison::MakeTimedCandidate(const Candidate& spec) const {
+  const Kernel& kernel = *spec.kernel;
+  return {
+      .spec = spec,
+      .name = std::string(kernel.name),
+      .family = std::string(kernel.family),
+      .launch = spec.launch
+                    ? spec.launch
+                    : [&kernel](const Launch& launch) { return RunProduct(kernel, launch); },
+      .workspace_bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem_),
+      .most_samples = rules_.iterations};
+}
+
+void Comparison::AddBaseline() {
+  const Kernel* const baseline = FindBaseline(problem_.types, backend_.caps());
+  if (baseline == nullptr) return;
+  vendor_ = std::string(baseline->name);
+  for (const TimedCandidate& candidate : candidates_) {
+    if (candidate.name == vendor_) return;
+  }
+  candidates_.push_back(MakeTimedCandidate({.kernel = baseline,
+                                            .types = problem_.types,
+                                            .layout = {problem_.trans_a, problem_.trans_b}}));
+  candidates_.back().baseline = true;
+}
+
+absl::Status Comparison::PrepareOperands() {
+  const absl::Status status = sets_.Prepare(problem_);
+  if (!absl::IsResourceExhausted(status) || workspace_bytes_ == 0) return status;
+  // What kernels of an earlier shape asked for is in the way.
+  workspace_.reset();
+  workspace_bytes_ = 0;
+  return sets_.Prepare(problem_);
+}
+
+void Comparison::ReserveWorkspace() {
+  size_t bytes = 0;
+  for (const TimedCandidate& candidate : candidates_)
+    bytes = std::max(bytes, candidate.workspace_bytes);
+  if (bytes > workspace_bytes_) {
+    workspace_.reset();
+    workspace_bytes_ = 0;
+    absl::StatusOr<Buffer> data = backend_.Allocate(bytes);
+    if (data.ok()) {
+      workspace_ = *std::move(data);
+      workspace_bytes_ = bytes;
+    }
+  }
+  for (TimedCandidate& candidate : candidates_) {
+    if (candidate.workspace_bytes <= workspace_bytes_) continue;
+    candidate.out = true;
+    candidate.note =
+        absl::StrCat("no room for its ", candidate.workspace_bytes, " bytes of scratch");
+  }
+}
+
+absl::StatusOr<double> Comparison::TimeLaunches(const TimedCandidate& candidate, int count) {
+  const Workspace workspace = {workspace_.get(), candidate.workspace_bytes};
+  return backend_.Time(
+      [&](int) {
+        const Operands operands = sets_.At(launches_++);
+        return candidate.launch(
+            backend_.MakeLaunch(problem_, operands, workspace, candidate.spec.params));
+      },
+      count, candidate.expected_seconds);
+}
+
+absl::Status Comparison::TakeOut(TimedCandidate& candidate, const absl::Status& status) {
+  if (const absl::Status lost = backend_.Synchronize(); !lost.ok()) {
+    return absl::Status(
+        lost.code(), absl::StrCat(candidate.name, " on ", ShapeName(shape_), ": ", lost.message()));
+  }
+  candidate.out = true;
+  candidate.note = std::string(status.message());
+  return absl::OkStatus();
+}
+
+// Chooses the fastest of cuBLASLt's algorithms, in a comparison of their own.
+absl::Status Comparison::AddTunedVendor() {
+  if (rules_.vendor_algorithms == 0 || hooks_.now() >= deadlines_.hard) return absl::OkStatus();
+  std::vector<TimedCandidate> algorithms;
+  for (LaunchFn& launch :
+       backend_.VendorAlgorithms(problem_, sets_.At(0), rules_.vendor_algorithms)) {
+    algorithms.push_back({.name = std::string(kTunedVendor),
+                          .family = "cublaslt",
+                          .baseline = true,
+                          .launch = std::move(launch),
+                          .most_samples = rules_.iterations});
+  }
+  if (algorithms.empty()) return absl::OkStatus();
+  if (absl::Status status = TimeAlgorithms(algorithms); !status.ok()) return status;
+  const auto speed = [](const TimedCandidate& e) {
+    if (e.out || e.expected_seconds == 0) return std::numeric_limits<double>::infinity();
+    return e.samples.empty() ? e.expected_seconds : Median(e.samples);
+  };
+  const auto best = std::min_element(
+      algorithms.begin(), algorithms.end(),
+      [&](const TimedCandidate& x, const TimedCandidate& y) { return speed(x) < speed(y); });
+  if (!best->out) {
+    best->note =
+        absl::StrCat("algorithm ", best - algorithms.begin() + 1, " of ", algorithms.size());
+  }
+  best->samples.clear();
+  best->expected_seconds = 0;
+  candidates_.push_back(std::move(*best));
+  return absl::OkStatus();
+}
+
+absl::Status Comparison::TimeAlgorithms(std::vector<TimedCandidate>& algorithms) {
+  for (int round = 0; round <= kTuningRounds; ++round) {
+    for (TimedCandidate& algorithm : algorithms) {
+      if (algorithm.out) continue;
+      if (hooks_.now() >= (round == 0 ? deadlines_.hard : deadlines_.soft)) {
+        return absl::OkStatus();
+      }
+      if (absl::Status status = hooks_.step("choosing cublaslt_best"); !status.ok()) return status;
+      const int launches = round == 0 ? 1 : LaunchesOfSample(algorithm.expected_seconds);
+      const absl::StatusOr<double> seconds = TimeLaunches(algorithm, launches);
+      if (!seconds.ok()) {
+        if (absl::Status lost = TakeOut(algorithm, seconds.status()); !lost.ok()) return lost;
+        continue;
+      }
+      algorithm.expected_seconds = *seconds;
+      if (round > 0) algorithm.samples.push_back(*seconds);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::optional<double> Comparison::ForeseenSeconds(const TimedCandidate& candidate) const {
+  const double flops = Flops(shape_);
+  const auto known = record_.find(KeyOf(candidate.spec));
+  if (known != record_.end() && flops <= known->second.flops * kMuchLarger) {
+    return flops / (known->second.tflops * 1e12);
+  }
+  if (candidate.name == kReference) return flops / kReferenceFlops;
+  return std::nullopt;
+}
+
+std::string Comparison::NoTimeFor(const TimedCandidate& candidate) const {
+  const absl::Time now = hooks_.now();
+  if (now >= deadlines_.hard) return std::string(kBudgetEnded);
+  if (candidate.spec.kernel == nullptr || deadlines_.soft == absl::InfiniteFuture()) return "";
+  const std::optional<double> needed = ForeseenSeconds(candidate);
+  if (!needed || now + absl::Seconds(*needed) < deadlines_.soft) return "";
+  double fastest = 0;
+  for (const auto& [key, speed] : record_) fastest = std::max(fastest, speed.tflops);
+  const double tflops = Flops(shape_) / *needed * 1e-12;
+  if (candidate.name != kReference && tflops * kSlow > fastest) return "";
+  return absl::StrFormat(
+      "left out: a run takes about %.2g s, more than the time budget has left "
+      "for this shape",
+      *needed);
+}
+
+absl::Status Comparison::FirstRunInTime(TimedCandidate& candidate) {
+  if (const absl::Status status = hooks_.step(candidate.name); !status.ok()) return status;
+  if (std::string why = NoTimeFor(candidate); !why.empty()) {
+    candidate.out = true;
+    candidate.note = std::move(why);
+    return absl::OkStatus();
+  }
+  return FirstRun(candidate);
+}
+
+// Runs it into a poisoned D, checks that against the oracle, and measures how long it
+// takes.
+absl::Status Comparison::FirstRun(TimedCandidate& candidate) {
+  launches_ = 0;
+  absl::Status status = backend_.Fill(sets_.At(0).d, kPoison, sets_.d_bytes());
+  if (!status.ok()) return status;
+  absl::StatusOr<double> seconds = TimeLaunches(candidate, 1);
+  if (!seconds.ok()) return TakeOut(candidate, seconds.status());
+  absl::StatusOr<SampledError> error = oracle_.Compare(backend_);
+  if (!error.ok()) return TakeOut(candidate, error.status());
+  candidate.error = *error;
+  const bool again =
+      *seconds < kLongSeconds || (!HasRun(candidate) && candidate.name != kReference &&
+                                  hooks_.now() + absl::Seconds(*seconds) < deadlines_.soft);
+  candidate.expected_seconds = *seconds;  // from here on it is timed as in a sample
+  if (again) seconds = TimeLaunches(candidate, 1);
+  if (!seconds.ok()) return TakeOut(candidate, seconds.status());
+  candidate.expected_seconds = *seconds;
+  return absl::OkStatus();
+}
+
+bool Comparison::HasRun(const TimedCandidate& candidate) const {
+  return candidate.spec.kernel == nullptr || record_.find(KeyOf(candidate.spec)) != record_.end();
+}
+
+void Comparison::ApplyCutoff() {
+  double best = std::numeric_limits<double>::infinity();
+  for (const TimedCandidate& candidate : candidates_) {
+    if (!candidate.out) best = std::min(best, candidate.expected_seconds);
+  }
+  for (TimedCandidate& candidate : candidates_) {
+    if (candidate.out || candidate.expected_seconds <= rules_.cutoff * best) continue;
+    // Samples of short runs cost no more than the best's, and one alone says little.
+    if (candidate.expected_seconds <= kSampleSeconds) continue;
+    candidate.most_samples = 0;
+    candidate.samples = {candidate.expected_seconds};
+    candidate.note = absl::StrFormat("one run: %.0f times as long as the best's",
+                                     candidate.expected_seconds / best);
+  }
+}
+
+absl::Status Comparison::TakeSamples() {
+  const size_t count = candidates_.size();
+  for (int round = 0; round < rules_.iterations; ++round) {
+    // Another begins each round, so that no one always follows the same.
+    for (size_t i = 0; i < count; ++i) {
+      TimedCandidate& candidate = candidates_[(i + static_cast<size_t>(round)) % count];
+      if (candidate.out || round >= candidate.most_samples) continue;
+      if (hooks_.now() >= deadlines_.soft) return absl::OkStatus();
+      if (absl::Status status = hooks_.step(candidate.name); !status.ok()) return status;
+      if (absl::Status status = TakeSample(candidate); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Comparison::TakeSample(TimedCandidate& candidate) {
+  const int warmups = candidate.samples.empty() ? WarmupsOf(candidate) : 0;
+  if (warmups > 0) {
+    const absl::StatusOr<double> warm = TimeLaunches(candidate, warmups);
+    if (!warm.ok()) return TakeOut(candidate, warm.status());
+    candidate.expected_seconds = *warm;
+  }
+  const absl::StatusOr<double> seconds =
+      TimeLaunches(candidate, LaunchesOfSample(candidate.expected_seconds));
+  if (!seconds.ok()) return TakeOut(candidate, seconds.status());
+  candidate.samples.push_back(*seconds);
+  return absl::OkStatus();
+}
+
+int Comparison::WarmupsOf(const TimedCandidate& candidate) const {
+  const double left = absl::ToDoubleSeconds(deadlines_.soft - hooks_.now());
+  const double fitting = left / std::max(candidate.expected_seconds, 1e-9);
+  return static_cast<int>(std::clamp(fitting, 0.0, static_cast<double>(rules_.warmup)));
+}
+
+void Comparison::NoteMissingSamples() {
+  for (TimedCandidate& candidate : candidates_) {
+    const auto taken = static_cast<int>(candidate.samples.size());
+    if (candidate.out || taken >= candidate.most_samples) continue;
+    if (taken == 0) candidate.samples = {candidate.expected_seconds};
+    absl::StrAppend(&candidate.note, candidate.note.empty() ? "" : "; ", std::max(taken, 1), " of ",
+                    rules_.iterations, " samples: the time budget ended");
+  }
+}
+
+double Comparison::TflopsOf(const TimedCandidate& candidate) const {
+  return Flops(shape_) / Median(candidate.samples) * 1e-12;
+}
+
+std::optional<double> Comparison::TflopsOf(absl::string_view name) const {
+  for (const TimedCandidate& candidate : candidates_) {
+    if (candidate.name == name && !candidate.out) return TflopsOf(candidate);
+  }
+  return std::nullopt;
+}
+
+Row Comparison::MakeRow(const TimedCandidate& candidate) const {
+  Row row = {.shape = shape_,
+             .types = problem_.types,
+             .layout = {problem_.trans_a, problem_.trans_b},
+             .kernel = candidate.name,
+             .family = candidate.family,
+             .baseline = candidate.baseline,
+             .measured = !candidate.out,
+             .note = candidate.note};
+  if (candidate.spec.kernel != nullptr) row.params = ParamsText(candidate.spec);
+  if (!row.measured) return row;
+  row.seconds = Median(candidate.samples);
+  const auto [fastest, slowest] =
+      std::minmax_element(candidate.samples.begin(), candidate.samples.end());
+  row.fastest_seconds = *fastest;
+  row.slowest_seconds = *slowest;
+  row.iterations = static_cast<int>(candidate.samples.size());
+  row.tflops = TflopsOf(candidate);
+  row.error = candidate.error;
+  return row;
+}
+
+std::vector<Row> Comparison::MakeRows() const {
+  const std::optional<double> vendor = TflopsOf(vendor_);
+  const std::optional<double> tuned = TflopsOf(kTunedVendor);
+  double best = 0;
+  std::vector<Row> rows;
+  for (const TimedCandidate& candidate : candidates_) {
+    Row row = MakeRow(candidate);
+    if (row.measured) {
+      if (vendor) row.of_vendor = row.tflops / *vendor;
+      if (tuned) row.of_tuned_vendor = row.tflops / *tuned;
+      if (row.tflops > best) {
+        row.gain = best == 0 ? 0 : row.tflops / best - 1;
+        best = row.tflops;
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace gemm::bench

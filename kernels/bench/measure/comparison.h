@@ -1,0 +1,132 @@
+// Compares kernels on one shape: on the same operands, in turns.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/bench/backend/backend.h"
+#include "kernels/bench/measure/candidate.h"
+#include "kernels/bench/measure/operand_sets.h"
+#include "kernels/bench/measure/oracle.h"
+#include "kernels/bench/result/row.h"
+#include "kernels/bench/spec/rules.h"
+
+namespace gemm::bench {
+
+// The name under which the best of cuBLASLt's algorithms stands in rows.
+inline constexpr absl::string_view kTunedVendor = "cublaslt_best";
+
+// The speed that each candidate last reached and the size of that shape, by the
+// candidate's kernel, types, layout and parameters.
+struct Speed {
+  double tflops = 0;
+  double flops = 0;
+};
+using SpeedRecord = std::map<std::string, Speed>;
+
+struct Deadlines {
+  // Past it no sample and no warm-up begins. A kernel that is known to be slow does
+  // not begin its first run either, if that would end past it.
+  absl::Time soft = absl::InfiniteFuture();
+  // Past it nothing runs.
+  absl::Time hard = absl::InfiniteFuture();
+};
+
+// Measures candidates of the same types and layout. Interleaves their samples, so
+// that a change of the device's clock affects all of them alike.
+class Comparison {
+ public:
+  // Both are called throughout. `step` gets the name of what runs next; an error
+  // that it returns ends the comparison.
+  struct Hooks {
+    std::function<absl::Time()> now;
+    std::function<absl::Status(absl::string_view)> step;
+  };
+
+  Comparison(Backend& backend, OperandSets& sets, SpeedRecord& record, const ComparisonRules& rules,
+             Hooks hooks);
+
+  // Rows in the order of the candidates, then the baselines. An error means that the
+  // device is lost or that `step` returned it. Where a kernel refuses the product, its
+  // row's note says why.
+  absl::StatusOr<std::vector<Row>> Run(const Shape& shape, const std::vector<Candidate>& candidates,
+                                       const Deadlines& deadlines);
+
+ private:
+  struct TimedCandidate {
+    Candidate spec;  // without a kernel for the tuned vendor
+    std::string name;
+    std::string family;
+    bool baseline = false;
+    LaunchFn launch;
+    size_t workspace_bytes = 0;
+    // Why it is left out, or has fewer samples; empty for most.
+    std::string note;
+    bool out = false;
+    double expected_seconds = 0;  // of a launch, by its first run
+    int most_samples = 0;
+    std::vector<double> samples;  // seconds
+    SampledError error;
+  };
+
+  // A row for every candidate, none of them measured.
+  std::vector<Row> RowsWithout(absl::string_view why);
+  TimedCandidate MakeTimedCandidate(const Candidate& spec) const;
+  void AddBaseline();
+  // Draws the operands. Frees scratch memory where there is no room for them.
+  absl::Status PrepareOperands();
+  absl::Status AddTunedVendor();
+  // Runs the first round up to the hard deadline, and more up to the soft one.
+  absl::Status TimeAlgorithms(std::vector<TimedCandidate>& algorithms);
+  void ReserveWorkspace();
+
+  absl::Status FirstRun(TimedCandidate& candidate);
+  absl::Status FirstRunInTime(TimedCandidate& candidate);
+  // Why there is no time for its first run; empty where there is time.
+  std::string NoTimeFor(const TimedCandidate& candidate) const;
+  // Seconds that a run is expected to take; empty: unknown.
+  std::optional<double> ForeseenSeconds(const TimedCandidate& candidate) const;
+  // Whether it ran on an earlier shape. cuBLASLt's algorithm ran when it was chosen.
+  bool HasRun(const TimedCandidate& candidate) const;
+  void ApplyCutoff();
+  absl::Status TakeSamples();
+  absl::Status TakeSample(TimedCandidate& candidate);
+  // The warm-ups that there is time for.
+  int WarmupsOf(const TimedCandidate& candidate) const;
+  void NoteMissingSamples();
+
+  // Seconds a launch, of `count` launches on the operand sets in turn.
+  absl::StatusOr<double> TimeLaunches(const TimedCandidate& candidate, int count);
+  // Leaves the candidate out because of `status`; an error where the device is lost.
+  absl::Status TakeOut(TimedCandidate& candidate, const absl::Status& status);
+
+  std::vector<Row> MakeRows() const;
+  Row MakeRow(const TimedCandidate& candidate) const;
+  double TflopsOf(const TimedCandidate& candidate) const;
+  // Empty where there is no such candidate, or it is left out.
+  std::optional<double> TflopsOf(absl::string_view name) const;
+
+  Backend& backend_;
+  OperandSets& sets_;
+  SpeedRecord& record_;
+  const ComparisonRules rules_;
+  const Hooks hooks_;
+  Oracle oracle_;
+  Buffer workspace_{nullptr, nullptr};
+  size_t workspace_bytes_ = 0;
+
+  // Of the comparison under way.
+  Shape shape_;
+  Problem problem_;
+  Deadlines deadlines_;
+  std::vector<TimedCandidate> candidates_;
+  std::string vendor_;    // the candidate that is the vendor's row; empty: none
+  int64_t launches_ = 0;  // turns the operand sets
+};
+
+}  // namespace gemm::bench

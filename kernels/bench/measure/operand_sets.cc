@@ -1,0 +1,122 @@
+#include "kernels/bench/measure/operand_sets.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gemm/reference.h"
+
+namespace gemm::bench {
+namespace {
+
+constexpr size_t kOperandAlignment = 256;
+// Of the cache's size, the bytes that lie between two uses of a set.
+constexpr size_t kCacheTimes = 3;
+// Small products need few sets: launches of a batch are fewer.
+constexpr int64_t kMaxSets = 256;
+// Share of the free memory that further sets may take.
+constexpr double kMemoryShare = 0.5;
+// Elements that are drawn; larger slabs repeat them. Odd, so that no row of a
+// matrix is like the one above it.
+constexpr int64_t kDrawn = (int64_t{1} << 20) + 4099;
+
+absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, DType type) {
+  spec.seed = seed;
+  std::vector<double> values(kDrawn);
+  const absl::Status status =
+      GenerateHost(spec, {.data = values.data(),
+                          .type = DType::kF64,
+                          .rows = 1,
+                          .cols = kDrawn,
+                          .pitch_bytes = kDrawn * static_cast<int64_t>(sizeof(double))});
+  if (!status.ok()) return status;
+  std::vector<std::byte> elements(values.size() * SizeOf(type));
+  for (int64_t i = 0; i < kDrawn; ++i) {
+    StoreElement(elements.data(), i, type, values[static_cast<size_t>(i)]);
+  }
+  return elements;
+}
+
+}  // namespace
+
+OperandSets::Matrix OperandSets::Describe(int64_t rows, int64_t cols, DType type) {
+  const int64_t pitch = PitchBytes(cols, type);
+  const size_t bytes = static_cast<size_t>(rows * pitch);
+  return {.ld = pitch / static_cast<int64_t>(SizeOf(type)),
+          .bytes = (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment};
+}
+
+absl::Status OperandSets::Prepare(const Problem& p) {
+  a_ = Describe(p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, p.types.a);
+  b_ = Describe(p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n, p.types.b);
+  d_ = Describe(p.m, p.n, p.types.d);
+  const size_t set = a_.bytes + b_.bytes + d_.bytes;
+  size_t held = 0;
+  for (const auto& [key, slab] : slabs_) held += slab.bytes;
+  const auto room =
+      static_cast<size_t>(kMemoryShare * static_cast<double>(backend_.free_bytes() + held));
+  // Two even where one is large: its D may lie in the cache when it is written
+  // again.
+  const size_t wanted = std::max<size_t>(2, kCacheTimes * backend_.cache_bytes() / set + 1);
+  count_ = std::clamp<int64_t>(static_cast<int64_t>(std::min(wanted, room / set)), 1, kMaxSets);
+  absl::Status status = PlaceAll(p.types);
+  if (absl::IsResourceExhausted(status)) {
+    // Slabs of other types are in the way; they can be made again.
+    slabs_.clear();
+    status = PlaceAll(p.types);
+  }
+  return status;
+}
+
+absl::Status OperandSets::PlaceAll(const Types& types) {
+  absl::Status status = Place(kA, types.a, a_);
+  if (status.ok()) status = Place(kB, types.b, b_);
+  if (status.ok()) status = Place(kD, types.d, d_);
+  return status;
+}
+
+absl::Status OperandSets::Place(Role role, DType type, Matrix& matrix) {
+  Slab& slab = slabs_[{role, type}];
+  const size_t bytes = matrix.bytes * static_cast<size_t>(count_);
+  if (slab.bytes < bytes) {
+    slab.data.reset();
+    slab.bytes = 0;
+    absl::StatusOr<Buffer> data = backend_.Allocate(bytes);
+    if (!data.ok()) return data.status();
+    slab.data = *std::move(data);
+    slab.bytes = bytes;
+    if (role != kD) {
+      const absl::Status status = FillRandomly(role, type, slab);
+      if (!status.ok()) return status;
+    }
+  }
+  matrix.data = static_cast<std::byte*>(slab.data.get());
+  return absl::OkStatus();
+}
+
+absl::Status OperandSets::FillRandomly(Role role, DType type, Slab& slab) {
+  if (slab.drawn.empty()) {
+    absl::StatusOr<std::vector<std::byte>> drawn = Draw(inputs_, inputs_.seed + role, type);
+    if (!drawn.ok()) return drawn.status();
+    slab.drawn = *std::move(drawn);
+  }
+  auto* const data = static_cast<std::byte*>(slab.data.get());
+  for (size_t offset = 0; offset < slab.bytes; offset += slab.drawn.size()) {
+    const absl::Status uploaded = backend_.Upload(data + offset, slab.drawn.data(),
+                                                  std::min(slab.drawn.size(), slab.bytes - offset));
+    if (!uploaded.ok()) return uploaded;
+  }
+  return backend_.Synchronize();
+}
+
+Operands OperandSets::At(int64_t index) const {
+  const auto set = static_cast<size_t>(index % count_);
+  return {.a = a_.data + set * a_.bytes,
+          .lda = a_.ld,
+          .b = b_.data + set * b_.bytes,
+          .ldb = b_.ld,
+          .d = d_.data + set * d_.bytes,
+          .ldd = d_.ld};
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,61 @@
+// The operands of the measured products. They are random, and there are so many sets that
+// no launch finds its own in the cache.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gemm/generate.h"
+#include "gemm/problem.h"
+#include "kernels/bench/backend/backend.h"
+
+namespace gemm::bench {
+
+class OperandSets {
+ public:
+  // The backend outlives it.
+  OperandSets(Backend& backend, const GeneratorSpec& inputs) : backend_(backend), inputs_(inputs) {}
+
+  // Makes the sets of a problem in place of those before. Together they are several times
+  // as large as the cache where memory allows it. RESOURCE_EXHAUSTED where there is no
+  // room for one set.
+  absl::Status Prepare(const Problem& problem);
+
+  // Any index is valid: sets repeat after count().
+  Operands At(int64_t index) const;
+  int64_t count() const { return count_; }
+
+  // Bytes of D of one set, padding included.
+  size_t d_bytes() const { return d_.bytes; }
+
+ private:
+  // Device memory that only grows, filled with the drawn elements, repeated.
+  struct Slab {
+    Buffer data{nullptr, nullptr};
+    size_t bytes = 0;
+    std::vector<std::byte> drawn;
+  };
+  // One matrix of every set, one after the other in a slab.
+  struct Matrix {
+    int64_t ld = 0;
+    size_t bytes = 0;  // a multiple of 256
+    std::byte* data = nullptr;
+  };
+  enum Role : uint64_t { kA, kB, kD };
+
+  static Matrix Describe(int64_t rows, int64_t cols, DType type);
+  absl::Status PlaceAll(const Types& types);
+  absl::Status Place(Role role, DType type, Matrix& matrix);
+  absl::Status FillRandomly(Role role, DType type, Slab& slab);
+
+  Backend& backend_;
+  const GeneratorSpec inputs_;
+  std::map<std::pair<Role, DType>, Slab> slabs_;
+  Matrix a_, b_, d_;
+  int64_t count_ = 0;
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,123 @@
+#include "kernels/bench/measure/oracle.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <set>
+
+namespace gemm::bench {
+namespace {
+
+// Elements of each operand that are held, in those lines; two lines may be more.
+constexpr int64_t kMaxHeld = int64_t{1} << 24;
+
+// As many as asked for where they are short.
+int LinesOfLength(int64_t k, int wanted) {
+  return static_cast<int>(std::clamp<int64_t>(kMaxHeld / k, 2, std::max(wanted, 2)));
+}
+
+// `count` of the numbers below `size`, the ends always among them.
+std::vector<int64_t> DrawLines(int64_t size, int count, uint64_t seed) {
+  std::set<int64_t> lines = {0, size - 1};
+  std::mt19937_64 random(seed);
+  std::uniform_int_distribution<int64_t> line(0, size - 1);
+  const auto wanted = static_cast<size_t>(std::min<int64_t>(count, size));
+  while (lines.size() < wanted) lines.insert(line(random));
+  return {lines.begin(), lines.end()};
+}
+
+// A matrix as the device holds it, line by line.
+struct Stored {
+  const void* data;
+  int64_t ld;
+  DType type;
+};
+
+// Lines of `length` elements, one after the other: rows of the stored matrix, or
+// where `across` columns.
+absl::StatusOr<std::vector<std::byte>> ReadLines(Backend& backend, const Stored& matrix,
+                                                 const std::vector<int64_t>& lines, int64_t length,
+                                                 bool across,
+                                                 const std::function<absl::Status()>& step) {
+  const size_t size = SizeOf(matrix.type);
+  const size_t pitch = static_cast<size_t>(matrix.ld) * size;
+  const size_t line_bytes = static_cast<size_t>(length) * size;
+  std::vector<std::byte> out(lines.size() * line_bytes);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (absl::Status stopped = step(); !stopped.ok()) return stopped;
+    const auto index = static_cast<size_t>(lines[i]);
+    const auto* from = static_cast<const std::byte*>(matrix.data) + index * (across ? size : pitch);
+    std::byte* const to = out.data() + i * line_bytes;
+    const absl::Status status =
+        across ? backend.Read(from, pitch, size, static_cast<size_t>(length), to)
+               : backend.Read(from, pitch, line_bytes, 1, to);
+    if (!status.ok()) return status;
+  }
+  return out;
+}
+
+double OfBound(const Expected& expected, double actual) {
+  const double error = std::abs(actual - expected.value);
+  if (std::isnan(error)) return std::numeric_limits<double>::infinity();
+  return error == 0 ? 0 : error / expected.tolerance;
+}
+
+}  // namespace
+
+absl::Status Oracle::Prepare(Backend& backend, const Problem& problem, const Operands& device,
+                             int lines, const std::function<absl::Status()>& step) {
+  problem_ = problem;
+  device_ = device;
+  lines = LinesOfLength(problem.k, lines);
+  rows_ = DrawLines(problem.m, lines, /*seed=*/1);
+  cols_ = DrawLines(problem.n, lines, /*seed=*/2);
+  const auto a = ReadLines(backend, {device.a, device.lda, problem.types.a}, rows_, problem.k,
+                           problem.trans_a, step);
+  if (!a.ok()) return a.status();
+  const auto b = ReadLines(backend, {device.b, device.ldb, problem.types.b}, cols_, problem.k,
+                           !problem.trans_b, step);
+  if (!b.ok()) return b.status();
+  // The product of those lines alone.
+  Problem small = problem;
+  small.m = static_cast<int64_t>(rows_.size());
+  small.n = static_cast<int64_t>(cols_.size());
+  small.trans_a = false;
+  small.trans_b = true;
+  const Operands host = {.a = a->data(), .lda = problem.k, .b = b->data(), .ldb = problem.k};
+  expected_.clear();
+  ExpectedElements elements(small, host);
+  for (int64_t i = 0; i < small.m; ++i) {
+    for (int64_t j = 0; j < small.n; ++j) {
+      if (absl::Status stopped = step(); !stopped.ok()) return stopped;
+      expected_.push_back(elements.At(i, j));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SampledError> Oracle::Compare(Backend& backend) const {
+  const DType type = problem_.types.d;
+  const size_t size = SizeOf(type);
+  std::vector<double> actual;  // as expected_
+  for (const int64_t row : rows_) {
+    for (const int64_t col : cols_) {
+      const auto* const from = static_cast<const std::byte*>(device_.d) +
+                               static_cast<size_t>(row * device_.ldd + col) * size;
+      alignas(double) std::array<std::byte, sizeof(double)> bytes{};
+      if (absl::Status read = backend.Read(from, size, size, 1, bytes.data()); !read.ok()) {
+        return read;
+      }
+      actual.push_back(LoadElement(bytes.data(), 0, type));
+    }
+  }
+  SampledError error = {.first = actual.front(), .last = actual.back()};
+  for (size_t i = 0; i < actual.size(); ++i) {
+    error.of_bound = std::max(error.of_bound, OfBound(expected_[i], actual[i]));
+    error.absolute = std::max(error.absolute, std::abs(actual[i] - expected_[i].value));
+  }
+  return error;
+}
+
+}  // namespace gemm::bench

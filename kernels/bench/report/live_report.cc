@@ -1,0 +1,73 @@
+#include "kernels/bench/report/live_report.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "files/output_file.h"
+#include "kernels/bench/report/plot.h"
+#include "kernels/bench/report/report_table.h"
+
+namespace gemm::bench {
+
+absl::Status LiveReport::Begin(Metadata metadata, std::string vendor, size_t shapes) {
+  metadata_ = std::move(metadata);
+  vendor_ = std::move(vendor);
+  shapes_ = shapes;
+  if (!outputs_.csv.empty()) {
+    absl::StatusOr<CsvWriter> created = CsvWriter::Create(outputs_.csv);
+    if (!created.ok()) return created.status();
+    csv_ = *std::move(created);
+  }
+  if (outputs_.tables != Outputs::Tables::kNone) {
+    PrintMetadata(metadata_, out_, outputs_.width);
+    out_ << std::flush;
+  }
+  return absl::OkStatus();
+}
+
+void LiveReport::Update(const Progress& progress) {
+  if (!outputs_.quiet) progress_.Update(progress);
+}
+
+void LiveReport::AddMetadata(std::string label, std::string value) {
+  metadata_.emplace_back(std::move(label), std::move(value));
+}
+
+void LiveReport::Add(absl::Span<const Row> rows, size_t index) {
+  progress_.Erase();
+  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  if (outputs_.tables == Outputs::Tables::kAll) {
+    PrintRows(rows, index, shapes_, vendor_, out_, outputs_.width);
+  }
+  out_ << std::flush;
+  if (csv_) written_.Update(csv_->Write(rows));
+}
+
+absl::Status LiveReport::Finish() {
+  progress_.Erase();
+  if (outputs_.tables != Outputs::Tables::kNone) {
+    PrintSummary(rows_, vendor_, out_, outputs_.width);
+  }
+  absl::Status status = written_;
+  if (csv_) status.Update(csv_->Close());
+  csv_.reset();
+  if (!outputs_.json.empty())
+    status.Update(gemmd::files::WriteFile(outputs_.json, ToJson(metadata_, rows_)));
+  if (!outputs_.plot.empty()) {
+    status.Update(
+        gemmd::files::WriteFile(outputs_.plot, PlotSvg(rows_, metadata_, outputs_.suite)));
+  }
+  return status;
+}
+
+absl::Status CheckRows(absl::Span<const Row> rows) {
+  for (const Row& row : rows) {
+    if (!row.measured || row.right()) continue;
+    return absl::DataLossError(absl::StrCat(row.kernel, " on ", ShapeName(row.shape),
+                                            " is wrong by ", row.error.of_bound,
+                                            " times what is allowed"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gemm::bench
