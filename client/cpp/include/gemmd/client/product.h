@@ -10,9 +10,9 @@
 #include <variant>
 
 #include "absl/time/time.h"
-#include "client/cpp/matrix.h"
-#include "client/cpp/options.h"
-#include "client/cpp/types.h"
+#include "gemmd/client/matrix.h"
+#include "gemmd/client/options.h"
+#include "gemmd/client/types.h"
 
 namespace gemmd::client {
 

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "client/cpp/types.h"
+#include "gemmd/client/types.h"
 
 namespace gemmd::client {
 
