@@ -71,7 +71,7 @@ struct MutableMatrixView {
 // elements of `shape.dtype`, whose size must be that of T.
 template <typename T>
 MatrixView ViewOf(const Shape& shape, const T* elements) {
-  return {.shape = shape, .data = reinterpret_cast<const std::byte*>(elements)};
+  return {.shape = shape, .data = reinterpret_cast<const std::byte*>(elements), .owner = nullptr};
 }
 template <typename T>
 MutableMatrixView MutableViewOf(const Shape& shape, T* elements) {

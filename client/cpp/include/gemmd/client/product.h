@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "absl/time/time.h"
@@ -26,8 +27,10 @@ struct Resident {
   // received in place.
   std::optional<Shape> shape;
 
-  static Resident ById(std::string id) { return {.id = std::move(id)}; }
-  static Resident ByName(std::string name) { return {.name = std::move(name)}; }
+  static Resident ById(std::string id) { return {.id = std::move(id), .name = "", .shape = {}}; }
+  static Resident ByName(std::string name) {
+    return {.id = "", .name = std::move(name), .shape = {}};
+  }
   // By id, with the shape.
   static Resident Of(const MatrixInfo& info);
 };
