@@ -4,6 +4,7 @@ find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(OpenBLAS REQUIRED CONFIG)
+include(${CMAKE_CURRENT_LIST_DIR}/packages/OpenBlasTarget.cmake)
 # Headers alone.
 find_package(CLI11 REQUIRED CONFIG)
 find_package(nlohmann_json REQUIRED CONFIG)

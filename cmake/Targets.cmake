@@ -1,12 +1,24 @@
-# gemmd_library(name SOURCES ... DEPS ... [INCLUDES dir] [PCH])
+# gemmd_library(name SOURCES ... DEPS ... [HEADERS ...] [NAMESPACE namespace] [PCH])
 #   A static library gemmd::name; includes are relative to the repository root.
+#   HEADERS are its public ones, below include/: what an installed library has.
 #   PCH where most of its files read the headers of gRPC or the contract.
+#   Our flags and the repository's root are for this build, not for users of an
+#   installed library.
 function(gemmd_library name)
-  cmake_parse_arguments(ARG "PCH" "" "SOURCES;DEPS;INCLUDES" ${ARGN})
+  cmake_parse_arguments(ARG "PCH" "NAMESPACE" "SOURCES;DEPS;HEADERS" ${ARGN})
+  if(NOT ARG_NAMESPACE)
+    set(ARG_NAMESPACE gemmd)
+  endif()
   add_library(gemmd_${name} STATIC ${ARG_SOURCES})
-  add_library(gemmd::${name} ALIAS gemmd_${name})
-  target_include_directories(gemmd_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${ARG_INCLUDES})
-  target_link_libraries(gemmd_${name} PUBLIC ${ARG_DEPS} PRIVATE gemmd::flags)
+  add_library(${ARG_NAMESPACE}::${name} ALIAS gemmd_${name})
+  set_target_properties(gemmd_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(gemmd_${name} PUBLIC cxx_std_20)
+  target_include_directories(gemmd_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  if(ARG_HEADERS)
+    target_sources(gemmd_${name} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${ARG_HEADERS})
+  endif()
+  target_link_libraries(gemmd_${name} PUBLIC ${ARG_DEPS}
+                        PRIVATE $<BUILD_INTERFACE:gemmd::flags>)
   if(ARG_PCH)
     gemmd_pch(gemmd_${name})
   endif()

@@ -29,6 +29,7 @@ deploy    Dockerfile, compose, Kubernetes and Prometheus files
 docs      what the documentation says and a program can check
 build     configures and builds everything, warnings are errors
 unit      every test of the build
+install   installs the libraries of that build, and builds and runs projects that use them
 attacks   hostile clients against a server of that build, others being served meanwhile
 image     builds the host image and runs it; the GPU image where its inputs changed
 fuzz      the fuzz targets over their corpus
@@ -170,6 +171,10 @@ stage_build() {
 stage_unit() {
   has_gpu || say "no CUDA device: tests labelled gpu skip themselves"
   run_ctest "build/$PRESET"
+}
+
+stage_install() {
+  check "installed libraries" tests/install/install_test.sh --build-dir "build/$PRESET"
 }
 
 # image_test OPTION...: one image, built and run.

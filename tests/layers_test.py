@@ -62,9 +62,10 @@ LAYERS = {
     "server/telemetry": SERVICE + ["server/net"],
     "server": SERVICE + ["server/net", "server/benchmark", "server/rpc", "server/rpc/context", "server/rpc/watch",
                          "server/telemetry", "proto"],
-    "client/cpp": ["proto", "files"],
-    "client/ctl": BENCH_REPORT + ["kernels/bench", "client/cpp"],
-    "examples": ["client/cpp"],
+    "client/cpp/include": ["proto"],
+    "client/cpp": ["client/cpp/include", "proto", "files"],
+    "client/ctl": BENCH_REPORT + ["kernels/bench", "client/cpp/include"],
+    "examples": ["client/cpp/include"],
 }
 # Files that may include what the rest of their folder may not.
 EXCEPTIONS = {
@@ -73,7 +74,6 @@ EXCEPTIONS = {
 }
 # Two halves of one thing, which know each other. No third may join them.
 HALVES = [
-    {"client/cpp/canceller_state", "client/cpp/options"},  # a canceller and what its copies share
     {"client/cpp/connection", "client/cpp/task"},
     {"server/engine/device/cuda/cuda_device", "server/engine/device/cuda/cuda_stream"},
     {"server/flag_table", "server/flags"},
@@ -100,7 +100,7 @@ def resolve(root, name):
     """The file that an include means, from the root; None for other people's."""
     if name.startswith("gemm/v1/"):
         return "proto/gemm/v1/gemm.proto"
-    for folder in ("", "kernels/include/"):
+    for folder in ("", "kernels/include/", "client/cpp/include/"):
         if (root / (folder + name)).is_file():
             return folder + name
     return None

@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "client/cpp/options.h"
+#include "gemmd/client/options.h"
 
 namespace gemmd::client {
 
@@ -35,7 +35,7 @@ class CancelHook {
   CancelHook() = default;
   CancelHook(const std::optional<Canceller>& canceller, std::function<void()> hook) {
     if (!canceller) return;
-    state_ = canceller->state();
+    state_ = canceller->state_;
     id_ = state_->AddHook(std::move(hook));
   }
   CancelHook(const CancelHook&) = delete;

@@ -1,4 +1,4 @@
-#include "client/cpp/client.h"
+#include "gemmd/client/client.h"
 
 #include <atomic>
 #include <future>

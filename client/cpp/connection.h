@@ -13,12 +13,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cpp/canceller_state.h"
-#include "client/cpp/options.h"
 #include "client/cpp/raw_call.h"
 #include "client/cpp/task.h"
-#include "client/cpp/types.h"
 #include "gemm/v1/gemm.grpc.pb.h"
 #include "gemm/v1/gemm.pb.h"
+#include "gemmd/client/options.h"
+#include "gemmd/client/types.h"
 #include "grpcpp/generic/generic_stub.h"
 
 namespace gemmd::client {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "client/cpp/matrix.h"
+#include "gemmd/client/matrix.h"
 
 namespace gemmd::client {
 namespace {

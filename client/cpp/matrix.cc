@@ -1,4 +1,4 @@
-#include "client/cpp/matrix.h"
+#include "gemmd/client/matrix.h"
 
 #include <sys/mman.h>
 

@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cpp/connection.h"
-#include "client/cpp/options.h"
-#include "client/cpp/product.h"
 #include "client/cpp/product_plan.h"
+#include "gemmd/client/options.h"
+#include "gemmd/client/product.h"
 
 namespace gemmd::client {
 

@@ -1,6 +1,6 @@
 // Reading and writing .npy files.
 
-#include "client/cpp/npy.h"
+#include "gemmd/client/npy.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -11,7 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client/cpp/npy.h"
+#include "gemmd/client/npy.h"
 
 namespace gemmd::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cpp/options.h"
+#include "gemmd/client/options.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "client/cpp/product.h"
+#include "gemmd/client/product.h"
 
 #include <utility>
 

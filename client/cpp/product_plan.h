@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/cpp/matrix.h"
-#include "client/cpp/options.h"
-#include "client/cpp/product.h"
 #include "gemm/v1/gemm.pb.h"
+#include "gemmd/client/matrix.h"
+#include "gemmd/client/options.h"
+#include "gemmd/client/product.h"
 
 namespace gemmd::client {
 

@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/cpp/matrix.h"
 #include "client/cpp/product_plan.h"
 #include "client/cpp/transfer.h"
 #include "client/cpp/wire.h"
+#include "gemmd/client/matrix.h"
 
 namespace gemmd::client {
 

@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cpp/canceller_state.h"
-#include "client/cpp/matrix.h"
-#include "client/cpp/options.h"
 #include "client/cpp/raw_call.h"
+#include "gemmd/client/matrix.h"
+#include "gemmd/client/options.h"
 #include "grpcpp/client_context.h"
 
 namespace gemmd::client {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/cpp/matrix.h"
 #include "client/cpp/stripes.h"
 #include "client/cpp/task.h"
 #include "client/cpp/wire.h"
 #include "gemm/v1/gemm.pb.h"
+#include "gemmd/client/matrix.h"
 
 namespace gemmd::client {
 

@@ -1,4 +1,4 @@
-#include "client/cpp/types.h"
+#include "gemmd/client/types.h"
 
 #include <utility>
 

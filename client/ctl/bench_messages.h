@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/cpp/types.h"
+#include "gemmd/client/types.h"
 #include "kernels/bench/options.h"
 #include "kernels/bench/report/progress_report.h"
 #include "kernels/bench/result/metadata.h"

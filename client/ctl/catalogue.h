@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/types.h"
+#include "gemmd/client/types.h"
 
 namespace gemmd::ctl {
 

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/cpp/client.h"
 #include "client/ctl/deadline.h"
 #include "client/ctl/exit_code.h"
+#include "gemmd/client/client.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace gemmd::ctl {

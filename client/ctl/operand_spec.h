@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/cpp/product.h"
-#include "client/cpp/types.h"
+#include "gemmd/client/product.h"
+#include "gemmd/client/types.h"
 
 namespace gemmd::ctl {
 

@@ -8,10 +8,10 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "client/cpp/client.h"
 #include "client/ctl/context.h"
 #include "client/ctl/phases.h"
 #include "client/ctl/table.h"
+#include "gemmd/client/client.h"
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/timestamp.pb.h"
 

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/cpp/client.h"
-#include "client/cpp/matrix.h"
-#include "client/cpp/product.h"
 #include "gemm/reference.h"
+#include "gemmd/client/client.h"
+#include "gemmd/client/matrix.h"
+#include "gemmd/client/product.h"
 
 namespace gemmd::ctl {
 

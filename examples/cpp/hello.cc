@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "client/cpp/client.h"
+#include "gemmd/client/client.h"
 
 namespace {
 

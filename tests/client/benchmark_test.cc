@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/client.h"
+#include "gemmd/client/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/server.h"

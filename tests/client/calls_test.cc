@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/cpp/client.h"
+#include "gemmd/client/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_server.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "client/cpp/matrix.h"
+#include "gemmd/client/matrix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

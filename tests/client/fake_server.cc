@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/cpp/matrix.h"
+#include "gemmd/client/matrix.h"
 #include "grpcpp/server_builder.h"
 
 namespace gemmd::client {

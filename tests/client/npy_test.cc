@@ -1,6 +1,6 @@
 // .npy files, against those that numpy and ml_dtypes wrote (data/make_fixtures.py).
 
-#include "client/cpp/npy.h"
+#include "gemmd/client/npy.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/cpp/npy.h"
+#include "gemmd/client/npy.h"
 
 namespace gemmd::ctl {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/matrix.h"
+#include "gemmd/client/matrix.h"
 #include "nlohmann/json.hpp"
 #include "tests/ctl/process.h"
 

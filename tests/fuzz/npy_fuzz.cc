@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "client/cpp/npy.h"
+#include "gemmd/client/npy.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/client.h"
 #include "gemm/v1/gemm.grpc.pb.h"
+#include "gemmd/client/client.h"
 #include "tests/wire/raw_channel.h"
 #include "tests/wire/samples.h"
 #include "tests/wire/wire_bench.h"

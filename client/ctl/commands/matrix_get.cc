@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "client/cpp/npy.h"
 #include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/format.h"
@@ -11,6 +10,7 @@
 #include "client/ctl/operand_spec.h"
 #include "client/ctl/progress_bar.h"
 #include "client/ctl/render.h"
+#include "gemmd/client/npy.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

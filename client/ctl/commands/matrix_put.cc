@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client/cpp/npy.h"
 #include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/format.h"
@@ -14,6 +13,7 @@
 #include "client/ctl/parse.h"
 #include "client/ctl/progress_bar.h"
 #include "client/ctl/render.h"
+#include "gemmd/client/npy.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

@@ -6,7 +6,6 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "client/cpp/npy.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/commands/multiply_options.h"
 #include "client/ctl/format.h"
@@ -14,6 +13,7 @@
 #include "client/ctl/progress_bar.h"
 #include "client/ctl/render.h"
 #include "client/ctl/verify.h"
+#include "gemmd/client/npy.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "client/cpp/options.h"
-#include "client/cpp/product.h"
 #include "client/ctl/operand_spec.h"
+#include "gemmd/client/options.h"
+#include "gemmd/client/product.h"
 
 namespace CLI {
 class App;

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/cpp/product.h"
-#include "client/cpp/types.h"
 #include "client/ctl/context.h"
 #include "client/ctl/parse.h"
+#include "gemmd/client/product.h"
+#include "gemmd/client/types.h"
 
 namespace CLI {
 class App;

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/cpp/client.h"
 #include "client/ctl/load/load_options.h"
 #include "client/ctl/load/mix.h"
 #include "client/ctl/load/runner.h"
 #include "client/ctl/verify.h"
+#include "gemmd/client/client.h"
 
 namespace gemmd::ctl {
 

@@ -7,12 +7,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "absl/time/time.h"
-#include "client/cpp/matrix.h"
-#include "client/cpp/options.h"
-#include "client/cpp/types.h"
+#include "gemmd/client/matrix.h"
+#include "gemmd/client/options.h"
+#include "gemmd/client/types.h"
 
 namespace gemmd::client {
 
@@ -26,8 +27,10 @@ struct Resident {
   // received in place.
   std::optional<Shape> shape;
 
-  static Resident ById(std::string id) { return {.id = std::move(id)}; }
-  static Resident ByName(std::string name) { return {.name = std::move(name)}; }
+  static Resident ById(std::string id) { return {.id = std::move(id), .name = "", .shape = {}}; }
+  static Resident ByName(std::string name) {
+    return {.id = "", .name = std::move(name), .shape = {}};
+  }
   // By id, with the shape.
   static Resident Of(const MatrixInfo& info);
 };

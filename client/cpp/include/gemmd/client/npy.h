@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/cpp/matrix.h"
+#include "gemmd/client/matrix.h"
 
 namespace gemmd::client {
 
@@ -55,9 +55,8 @@ absl::StatusOr<NpyHeader> StatNpy(const std::string& path,
 absl::StatusOr<HostMatrix> ReadNpy(const std::string& path,
                                    std::optional<DataType> hint = std::nullopt);
 
-// Writes to the path as files::OutputFile does: a reader never sees half of a
-// regular file, and a device, a FIFO or a link stays what it is. Errors begin with
-// the path.
+// Writes to the path. A reader never sees half of a regular file, and a device, a FIFO
+// or a link stays what it is. Errors begin with the path.
 absl::Status WriteNpy(const std::string& path, const MatrixView& matrix);
 
 }  // namespace gemmd::client

@@ -83,10 +83,10 @@ class Canceller {
   void Cancel() const;
   bool cancelled() const;
 
-  class State;
-  const std::shared_ptr<State>& state() const { return state_; }
-
  private:
+  friend class CancelHook;  // the library's own
+  class State;
+
   std::shared_ptr<State> state_;
 };
 

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "client/cpp/types.h"
+#include "gemmd/client/types.h"
 
 namespace gemmd::client {
 
@@ -71,7 +71,7 @@ struct MutableMatrixView {
 // elements of `shape.dtype`, whose size must be that of T.
 template <typename T>
 MatrixView ViewOf(const Shape& shape, const T* elements) {
-  return {.shape = shape, .data = reinterpret_cast<const std::byte*>(elements)};
+  return {.shape = shape, .data = reinterpret_cast<const std::byte*>(elements), .owner = nullptr};
 }
 template <typename T>
 MutableMatrixView MutableViewOf(const Shape& shape, T* elements) {

@@ -35,10 +35,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/cpp/matrix.h"
-#include "client/cpp/options.h"
-#include "client/cpp/product.h"
-#include "client/cpp/types.h"
+#include "gemmd/client/matrix.h"
+#include "gemmd/client/options.h"
+#include "gemmd/client/product.h"
+#include "gemmd/client/types.h"
 
 namespace gemmd::client {
 
