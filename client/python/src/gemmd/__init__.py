@@ -1,0 +1,1 @@
+"""Matrix products on a gemmd server, for numpy arrays and torch tensors."""
