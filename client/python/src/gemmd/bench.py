@@ -82,7 +82,7 @@ def _types(text: str) -> pb.KernelTypes:
             raise InvalidArgument(
                 f"types has the mode {parts[3]!r}; it must be one of {', '.join(sorted(_MODES))}"
             )
-        types.compute = pb.ComputeMode.Value("COMPUTE_MODE_" + parts[3].upper())
+        types.compute = pb.ComputeMode.Value("COMPUTE_MODE_" + parts[3].upper())  # type: ignore[assignment]
     return types
 
 

@@ -165,8 +165,8 @@ class Call:
             return errors.Cancelled(f"{self.what} was cancelled by its caller")
         if not isinstance(error, grpc.RpcError):
             raise error
-        code = error.code().name  # type: ignore[attr-defined]
-        details = error.details() or ""  # type: ignore[attr-defined]
+        code = error.code().name
+        details = error.details() or ""
         if code == "DEADLINE_EXCEEDED" and details in _NO_TEXT:
             return self._late() if self.timeout is not None else errors.DeadlineExceeded(details)
         if code == "CANCELLED" and details in _NO_TEXT:

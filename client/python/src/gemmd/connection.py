@@ -39,10 +39,12 @@ def _stubs(channel: grpc.Channel) -> Stubs:
         return channel.unary_unary(SERVICE + name, request.SerializeToString, response.FromString)
 
     return Stubs(
-        multiply=channel.stream_stream(SERVICE + "Multiply"),
+        multiply=channel.stream_stream(SERVICE + "Multiply", None, None),
         multiply_unary=unary("MultiplyUnary", pb.MultiplyUnaryRequest, pb.MultiplyUnaryResponse),
         put=channel.stream_unary(SERVICE + "PutMatrix", None, pb.PutMatrixResponse.FromString),
-        get=channel.unary_stream(SERVICE + "GetMatrix", pb.GetMatrixRequest.SerializeToString),
+        get=channel.unary_stream(
+            SERVICE + "GetMatrix", pb.GetMatrixRequest.SerializeToString, None
+        ),
         list=unary("ListMatrices", pb.ListMatricesRequest, pb.ListMatricesResponse),
         delete=unary("DeleteMatrix", pb.DeleteMatrixRequest, pb.DeleteMatrixResponse),
         kernels=unary("ListKernels", pb.ListKernelsRequest, pb.ListKernelsResponse),

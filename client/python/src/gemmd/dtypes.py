@@ -94,7 +94,8 @@ def to_numpy(number: int) -> np.dtype[Any]:
         raise InvalidType(
             f"a numpy array of {name} needs the package ml_dtypes: pip install ml_dtypes"
         ) from None
-    return np.dtype(getattr(ml_dtypes, name))
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype
 
 
 def to_torch(number: int) -> Any:

@@ -85,7 +85,7 @@ def _delete(connection: Connection, ref: pb.MatrixRef) -> bool:
     try:
         connection.stubs().delete(pb.DeleteMatrixRequest(matrix=ref), timeout=_TIMEOUT)
     except grpc.RpcError as error:
-        code = error.code()  # type: ignore[attr-defined]
+        code = error.code()
         return code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
     except ValueError:  # the channel was closed meanwhile
         return False

@@ -63,7 +63,7 @@ class HostMatrix:
         self.owner = owner
         self._dense: memoryview | None = None
         if lines.flags.c_contiguous:
-            self._dense = memoryview(lines).cast("B")
+            self._dense = lines.data.cast("B")
 
     @property
     def dense(self) -> bool:
@@ -94,7 +94,7 @@ class HostMatrix:
             yield offset, self.piece(offset, min(offset + chunk, end))
 
 
-def _is_torch(value: Any) -> bool:
+def is_torch(value: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -146,7 +146,7 @@ def take(value: Any, field: str, *, layout: int | None = None, bias: bool = Fals
     With `layout`, its lines are of that order; otherwise of the order in which they lie. A
     bias may have one dimension. InvalidArgument and InvalidType name the field.
     """
-    torch_kind = _is_torch(value)
+    torch_kind = is_torch(value)
     array, number = (_bits_of_torch if torch_kind else _bits_of_numpy)(value, field)
     if bias and array.ndim == 1:
         array = array[np.newaxis, :]

@@ -206,7 +206,7 @@ def _result_shape(a: Shape, b: Shape, ta: bool, tb: bool, options: Options) -> S
     if options.dtype is not None:
         dtype = dtypes.parse(options.dtype, "dtype")
     elif options.out is not None:
-        dtype = results._dtype_of(options.out)
+        dtype = results.dtype_of(options.out)
     else:
         dtype = pb.DATA_TYPE_F16 if a.dtype in _FP8 else a.dtype
     layout = None if options.out is None else results.layout_of(options.out)

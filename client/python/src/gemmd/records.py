@@ -124,7 +124,7 @@ class Matrix(Record):
 
 
 def _moment(timestamp: Any) -> datetime:
-    return datetime.fromtimestamp(timestamp.seconds + timestamp.nanos * 1e-9, timezone.utc)
+    return datetime.fromtimestamp(timestamp.seconds + timestamp.nanos * 1e-9, timezone.utc)  # noqa: UP017 (3.10)
 
 
 def types_text(types: pb.KernelTypes) -> str:

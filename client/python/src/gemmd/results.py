@@ -10,7 +10,7 @@ import numpy.typing as npt
 from . import dtypes
 from .contract import pb
 from .errors import InvalidArgument, InvalidType
-from .operands import Shape, _is_torch
+from .operands import Shape, is_torch
 from .report import Report
 
 
@@ -32,7 +32,7 @@ class Array(np.ndarray[Any, Any]):
 
 def layout_of(value: Any) -> int | None:
     """The storage order of a caller's `out`; None where its lines are not dense."""
-    if _is_torch(value):
+    if is_torch(value):
         if value.is_contiguous():
             return pb.LAYOUT_ROW_MAJOR
         return pb.LAYOUT_COLUMN_MAJOR if value.t().is_contiguous() else None
@@ -43,7 +43,7 @@ def layout_of(value: Any) -> int | None:
 
 def check_out(out: Any) -> None:
     """InvalidType or InvalidArgument where no result can be received into `out`."""
-    if _is_torch(out):
+    if is_torch(out):
         dtypes.of_torch(out.dtype, "out")
         if out.requires_grad:
             raise InvalidArgument("out requires a gradient; it must be a plain tensor", field="out")
@@ -62,15 +62,15 @@ def check_out(out: Any) -> None:
         )
 
 
-def _dtype_of(value: Any) -> int:
-    if _is_torch(value):
+def dtype_of(value: Any) -> int:
+    if is_torch(value):
         return dtypes.of_torch(value.dtype, "out")
     return dtypes.of_numpy(value.dtype, "out")
 
 
 def _bits(value: Any, number: int) -> npt.NDArray[Any]:
     """The elements as unsigned integers, in the same memory."""
-    if _is_torch(value):
+    if is_torch(value):
         import torch
 
         views = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -108,16 +108,16 @@ class Target:
                 self._final = device
         else:
             self._check(out, shape)
-            on_host = not _is_torch(out) or out.device.type == "cpu"
-            native = _is_torch(out) or out.dtype.isnative
+            on_host = not is_torch(out) or out.device.type == "cpu"
+            native = is_torch(out) or out.dtype.isnative
             in_place = on_host and native and layout_of(out) == shape.layout
-            kind = "torch" if _is_torch(out) else "numpy"
+            kind = "torch" if is_torch(out) else "numpy"
             self._received = out if in_place else _allocate(shape, kind)
         lines = _bits(self._received, shape.dtype)
         if shape.layout == pb.LAYOUT_COLUMN_MAJOR:
             lines = lines.T
         #: The dense bytes to receive into.
-        self.memory: memoryview = memoryview(lines).cast("B")
+        self.memory: memoryview = lines.data.cast("B")
 
     @staticmethod
     def _check(out: Any, shape: Shape) -> None:
@@ -126,7 +126,7 @@ class Target:
                 f"out has shape {tuple(out.shape)}; the result has {(shape.rows, shape.cols)}",
                 field="out",
             )
-        if _dtype_of(out) != shape.dtype:
+        if dtype_of(out) != shape.dtype:
             raise InvalidType(
                 f"out has dtype {out.dtype}; the result has {dtypes.short_name(shape.dtype)}",
                 field="out",
@@ -137,7 +137,7 @@ class Target:
         result = self._received
         final = self._final
         if final is not None and final is not result:
-            if _is_torch(final):
+            if is_torch(final):
                 final.copy_(result)
                 result = final
             elif isinstance(final, np.ndarray):
