@@ -7,9 +7,10 @@ import os
 
 import ml_dtypes
 import numpy as np
-import oracle
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import oracle
 
 CASES = int(os.environ.get("GEMMD_CASES", "300"))
 TYPES = {

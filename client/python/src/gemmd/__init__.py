@@ -61,6 +61,13 @@ def connect(address: str = "127.0.0.1:50051", **options: Any) -> Client:
     return Client(address, parsed)
 
 
+def offload(client: Client, model: Any, modules: Any = None, **options: Any) -> Any:
+    """Within a `with` block, linear layers of a torch model run on the server: `nn.offload`."""
+    from . import nn
+
+    return nn.offload(client, model, modules, **options)
+
+
 __all__ = [
     "Aborted",
     "AlreadyExists",
@@ -89,4 +96,5 @@ __all__ = [
     "Unavailable",
     "Unimplemented",
     "connect",
+    "offload",
 ]
