@@ -16,8 +16,8 @@ class Retry:
     caller's; RESOURCE_EXHAUSTED where the server says that it may pass. The wait doubles.
     """
 
-    attempts: int = 4
-    first_seconds: float = 0.05
+    attempts: int = 5
+    first_seconds: float = 0.1
     longest_seconds: float = 2.0
 
 
