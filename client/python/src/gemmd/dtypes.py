@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .contract import pb
 from .errors import InvalidType
@@ -30,7 +30,7 @@ _ITEMSIZE = {
     number: {"f64": 8, "f32": 4, "s32": 4, "f16": 2, "bf16": 2}.get(short, 1)
     for number, short, _, _ in _ROWS
 }
-_BIT_TYPES: dict[int, npt.DTypeLike] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_BIT_TYPES = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 # numpy's own types; the others are of ml_dtypes.
 _PLAIN = {"float64", "float32", "float16", "int8", "int32"}
 
@@ -47,14 +47,19 @@ def short_name(number: int) -> str:
     return _SHORT.get(number, "?")
 
 
-def bits(number: int) -> npt.DTypeLike:
+def bits(number: int) -> np.dtype[Any]:
     """The unsigned integer as wide as an element."""
     return _BIT_TYPES[_ITEMSIZE[number]]
 
 
+@functools.lru_cache(64)  # a dtype's name is put together anew whenever it is asked for
+def _number_of(dtype: np.dtype[Any]) -> int | None:
+    return _BY_NAME.get(dtype.name)
+
+
 def of_numpy(dtype: np.dtype[Any], field: str) -> int:
     """The contract's number of a numpy type. InvalidType names the field."""
-    number = _BY_NAME.get(dtype.name)
+    number = _number_of(dtype)
     if number is None:
         raise InvalidType(f"{field} has dtype {dtype}; it must be one of {ALLOWED}", field=field)
     return number

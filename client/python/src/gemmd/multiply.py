@@ -85,14 +85,12 @@ def keep(client: Client, call: Call, plan: Plan, name: str, ttl: float | None) -
 
 
 def _keep_unary(call: Call, plan: Plan) -> Kept:
-    request = pb.MultiplyUnaryRequest(product=plan.proto)
-    response = call.unary(call.connection.stubs().multiply_unary, request)
+    response = call.unary(call.connection.stubs().multiply_unary, plan.request)
     return Kept(response.kept, Report(response.report))
 
 
 def _unary(call: Call, plan: Plan, target: Target) -> Report:
-    request = pb.MultiplyUnaryRequest(product=plan.proto)
-    response = call.unary(call.connection.stubs().multiply_unary, request)
+    response = call.unary(call.connection.stubs().multiply_unary, plan.request)
     data = response.data
     check_shape(plan.shape, response.report)
     if len(data) != len(target.memory):
@@ -156,7 +154,7 @@ def _large(client: Client, call: Call, plan: Plan, target: Target) -> Report:
         except errors.ResourceExhausted:
             # The store may be full where the job itself would fit.
             for name, matrix in plan.sent:
-                plan.operand(name).shape.CopyFrom(matrix.shape.to_proto())
+                matrix.shape.write(plan.operand(name).shape)
             plan.proto.ClearField("result")
             return _stream(call, plan, plan.sent, target, meter)
 

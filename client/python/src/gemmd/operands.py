@@ -35,6 +35,13 @@ class Shape:
     def nbytes(self) -> int:
         return self.rows * self.cols * dtypes.itemsize(self.dtype)
 
+    def write(self, proto: pb.MatrixShape) -> None:
+        """Into a message's field, without a message between them."""
+        proto.rows = self.rows
+        proto.cols = self.cols
+        proto.dtype = self.dtype  # type: ignore[assignment]
+        proto.layout = self.layout  # type: ignore[assignment]
+
     def to_proto(self) -> pb.MatrixShape:
         return pb.MatrixShape(rows=self.rows, cols=self.cols, dtype=self.dtype, layout=self.layout)  # type: ignore[arg-type]
 

@@ -60,6 +60,8 @@ class Options:
 class Plan:
     """A product with everything that can be checked here checked."""
 
+    #: The product as a unary request has it; `proto` is in it.
+    request: pb.MultiplyUnaryRequest
     proto: pb.Product
     #: The operands to send, by their names.
     sent: list[tuple[str, HostMatrix]]
@@ -106,7 +108,8 @@ class _Builder:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.proto = pb.Product()
+        self.request = pb.MultiplyUnaryRequest()
+        self.proto = self.request.product
         self.sent: list[tuple[str, HostMatrix]] = []
         self.handles: list[Handle] = []
 
@@ -120,7 +123,7 @@ class _Builder:
             self.handles.append(handle)
             return handle._matrix, transposed
         matrix = operands.take(value, name, layout=layout, bias=name == "bias")
-        getattr(self.proto, name).shape.CopyFrom(matrix.shape.to_proto())
+        matrix.shape.write(getattr(self.proto, name).shape)
         self.sent.append((name, matrix))
         return matrix.shape, False
 
@@ -231,7 +234,7 @@ def make(client: Any, a: Any, b: Any, options: Options) -> Plan:
     if shape.dtype != shape_a.dtype:
         proto.output_dtype = shape.dtype  # type: ignore[assignment]
     proto.output_layout = shape.layout  # type: ignore[assignment]
-    plan = Plan(proto, builder.sent, builder.handles, shape, options.out)
+    plan = Plan(builder.request, proto, builder.sent, builder.handles, shape, options.out)
     for _, matrix in builder.sent:
         if matrix.kind == "torch":
             plan.kind = "torch"
