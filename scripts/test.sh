@@ -29,6 +29,7 @@ deploy    Dockerfile, compose, Kubernetes and Prometheus files
 docs      what the documentation says and a program can check
 build     configures and builds everything, warnings are errors
 unit      every test of the build
+client    builds the Python package, and tests its wheel against a server of that build
 attacks   hostile clients against a server of that build, others being served meanwhile
 image     builds the host image and runs it; the GPU image where its inputs changed
 fuzz      the fuzz targets over their corpus
@@ -170,6 +171,10 @@ stage_build() {
 stage_unit() {
   has_gpu || say "no CUDA device: tests labelled gpu skip themselves"
   run_ctest "build/$PRESET"
+}
+
+stage_client() {
+  check "Python package" env GEMMD_SERVER="$ROOT/build/$PRESET/server/gemmd" tests/python/run.sh
 }
 
 # image_test OPTION...: one image, built and run.

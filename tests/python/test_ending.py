@@ -88,6 +88,9 @@ def test_handles_of_a_former_life_say_so(own_server):
         for use in (lambda: A.T @ w, w.numpy, lambda: client.keep(w, A.T)):
             with pytest.raises(gemmd.LostHandle, match="former life"):
                 use()
+        with client.pipeline() as p:
+            with pytest.raises(gemmd.LostHandle, match="former life"):
+                p.matmul(A.T, w).result(30)
         w.free()
         again = client.put(A, name="w")
         np.testing.assert_allclose(A.T @ again, A.T @ A)

@@ -17,14 +17,10 @@ from .janitor import Janitor, by_id, by_name
 from .operands import Shape, take
 from .options import Options
 from .pipeline import Pipeline
-from .product import Plan
 from .progress import Meter
-from .report import Report
 from .results import Target, check_out
-from .stripes import new_id
 from .tables import Table
-
-_OWN_PREFIX = "python-"
+from .unseen import Unseen
 
 
 class Client:
@@ -159,7 +155,7 @@ class Client:
             )
         with Call(self._connection, "keep", timeout, cancel) as call:
             plan = product.make(self, a, b, product.Options(**options))
-            with _Unseen(self, name) as kept:
+            with Unseen(self, name) as kept:
 
                 def run() -> multiply.Kept:
                     return multiply.keep(self, call, plan, kept.new_name(), ttl)
@@ -204,7 +200,7 @@ class Client:
         """
         source = take(matrix, "matrix")
         header = pb.PutMatrixHeader(shape=source.shape.to_proto(), device=device)
-        with Call(self._connection, "put", timeout, cancel) as call, _Unseen(self, name) as kept:
+        with Call(self._connection, "put", timeout, cancel) as call, Unseen(self, name) as kept:
 
             def run() -> pb.MatrixInfo:
                 header.keep.CopyFrom(multiply.keep_proto(kept.new_name(), ttl))
@@ -242,7 +238,7 @@ class Client:
         header = pb.PutMatrixHeader(shape=size.to_proto(), device=device)
         header.generator.seed = seed
         getattr(header.generator, distribution).SetInParent()
-        with Call(self._connection, "random", timeout) as call, _Unseen(self, name) as kept:
+        with Call(self._connection, "random", timeout) as call, Unseen(self, name) as kept:
 
             def run() -> pb.MatrixInfo:
                 header.keep.CopyFrom(multiply.keep_proto(kept.new_name(), ttl))
@@ -370,39 +366,6 @@ class Client:
         return named[0]._explain(error)
 
 
-class _Unseen:
-    """A matrix that may be on the server without this client knowing its id.
-
-    A call can end well there just as its caller gives up. So every matrix has a name, and
-    what is left under a name of this class is deleted when the block ends. A name of the
-    caller's is left alone: another matrix may have it.
-    """
-
-    def __init__(self, client: Client, name: str | None) -> None:
-        self._client = client
-        self._given = name
-        self._own: list[str] = []
-
-    def __enter__(self) -> _Unseen:
-        self._client._janitor.start()
-        return self
-
-    def new_name(self) -> str:
-        """The caller's, or a new one for each attempt."""
-        if self._given is not None:
-            return self._given
-        self._own.append(_OWN_PREFIX + new_id())
-        return self._own[-1]
-
-    def known(self) -> None:
-        """The last one has a handle now."""
-        del self._own[-1:]
-
-    def __exit__(self, *_: object) -> None:
-        for name in self._own:
-            self._client._janitor.delete(by_name(name))
-
-
 _open: weakref.WeakSet[Client] = weakref.WeakSet()
 
 
@@ -412,4 +375,4 @@ def _close_all() -> None:
         client.close()
 
 
-__all__ = ["Client", "Plan", "Report"]
+__all__ = ["Client"]

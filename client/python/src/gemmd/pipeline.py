@@ -174,11 +174,6 @@ class Pipeline:
             raise
         return None
 
-    def __del__(self) -> None:
-        todo = getattr(self, "_todo", None)
-        if todo is not None:
-            todo.put(_END)
-
     # The thread of gRPC that sends.
 
     def _messages(self) -> Iterator[bytes]:
@@ -199,7 +194,9 @@ class Pipeline:
             for name, _ in plan.sent:
                 plan.operand(name).payload.SetInParent()
         header = pb.MultiplyHeader(job_id=job.job_id, product=plan.proto)
-        yield pb.MultiplyRequest(header=header).SerializeToString()
+        message = pb.MultiplyRequest(header=header).SerializeToString()
+        plan.proto.Clear()  # the elements are in the message now
+        yield message
         if whole:
             return
         for name, matrix in plan.sent:
@@ -239,8 +236,14 @@ class Pipeline:
         elif response.HasField("result"):
             self._succeed(response.result)
         elif response.HasField("error"):
-            error = errors.from_number(response.error.code, response.error.message)
-            self._fail(response.error.job_id, error)
+            self._refused(response.error)
+
+    def _refused(self, refusal: pb.JobError) -> None:
+        error = errors.from_number(refusal.code, refusal.message)
+        job = self._jobs.get(refusal.job_id)
+        if job is not None and isinstance(error, errors.NotFound):
+            error = self._client._explain_not_found(self._call, error, job.plan.handles)
+        self._fail(refusal.job_id, error)
 
     def _succeed(self, result: pb.MultiplyResult) -> None:
         job = self._jobs.get(result.job_id)
