@@ -10,7 +10,7 @@ import time
 import gemmd
 import numpy as np
 import pytest
-from conftest import SMALL, free_port, left_on
+from conftest import SMALL, Server, free_port, left_on
 
 A = np.random.default_rng(1).standard_normal((40, 30))
 BIG = np.ones((1500, 1500))
@@ -71,6 +71,42 @@ def test_a_server_that_dies_in_mid_call(own_server):
     with gemmd.connect(own_server.address) as other:
         assert left_on(other) == (0, 0)
     client.close()
+
+
+def test_a_server_killed_in_mid_transfer(own_server):
+    client = gemmd.connect(own_server.address, retry=gemmd.Retry(attempts=1))
+    timer = threading.Timer(0.3, own_server.kill)
+    timer.start()
+    with pytest.raises(gemmd.Unavailable, match=own_server.address):
+        while True:
+            with client.put(BIG) as w:
+                w.numpy()
+    timer.join()
+    client.close()
+
+
+def test_a_bound_that_passes_is_waited_for_and_another_is_not():
+    busy = Server("--max-jobs=1", "--max-job-bytes=64MiB")
+    patient = gemmd.Retry(attempts=200, first_seconds=0.05, longest_seconds=0.2)
+    hasty = gemmd.Retry(attempts=1)
+    try:
+        with (
+            gemmd.connect(busy.address, retry=patient) as client,
+            gemmd.connect(busy.address, retry=hasty) as other,
+            client.pipeline() as p,
+        ):
+            first = p.matmul(BIG[:700], BIG[:, :700], **SLOW)
+            with pytest.raises(gemmd.ResourceExhausted, match="max-jobs"):
+                while not first.done():
+                    other.matmul(A, A.T)
+            np.testing.assert_allclose(client.matmul(A, A.T), A @ A.T)
+            first.result()
+            begun = time.monotonic()
+            with pytest.raises(gemmd.ResourceExhausted, match="split the product"):
+                client.matmul(np.ones((3000, 3000)), np.ones((3000, 3000)))
+            assert time.monotonic() - begun < 20
+    finally:
+        busy.kill()
 
 
 def test_handles_of_a_former_life_say_so(own_server):
