@@ -1,7 +1,9 @@
 """Many products under way, threads and asyncio."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from concurrent.futures import CancelledError
 
 import gemmd
@@ -48,6 +50,16 @@ def test_map_goes_in_order_over_an_endless_source(g):
             assert product[0, 0] == i
             if i == 20:
                 break
+
+
+def test_a_pipeline_that_does_not_collect_holds_no_result(g):
+    a = np.eye(4)
+    with g.pipeline(4, collect=False) as p:
+        held = weakref.ref(p.matmul(a, a).result())
+        list(p.map([(a, a)] * 10))
+        assert list(p.results()) == [] and list(p.as_completed()) == []
+    gc.collect()
+    assert held() is None
 
 
 def test_large_and_small_products_share_a_pipeline(small):

@@ -124,9 +124,9 @@ class Client:
         """As `gemmd.Client.bench`."""
         return await self._run_cancellable(self._blocking.bench, *args, **options)
 
-    def pipeline(self, window: int = 256) -> Pipeline:
+    def pipeline(self, window: int = 256, *, collect: bool = True) -> Pipeline:
         """As `gemmd.Client.pipeline`; used with `async with`."""
-        return Pipeline(self, window)
+        return Pipeline(self, window, collect)
 
 
 class Handle:
@@ -214,19 +214,28 @@ class Pipeline:
             ...
     """
 
-    def __init__(self, client: Client, window: int) -> None:
+    def __init__(self, client: Client, window: int, collect: bool = True) -> None:
         self._client = client
+        self._collect = collect
         self._window = window
         self._room = asyncio.Semaphore(window)
         self._blocking: BlockingPipeline | None = None
         self._order: list[asyncio.Future[Any]] = []
 
     async def __aenter__(self) -> Pipeline:
-        self._blocking = await self._client._run(self._client._blocking.pipeline, self._window)
+        self._blocking = await self._client._run(
+            self._client._blocking.pipeline, self._window, collect=False
+        )
         return self
 
     async def matmul(self, a: Any, b: Any, **options: Any) -> asyncio.Future[Any]:
         """An asyncio.Future of the product; waits where `window` products are under way."""
+        future = await self._submit(a, b, options)
+        if self._collect:
+            self._order.append(future)
+        return future
+
+    async def _submit(self, a: Any, b: Any, options: dict[str, Any]) -> asyncio.Future[Any]:
         if self._blocking is None:
             raise RuntimeError("a pipeline is used with `async with`")
         await self._room.acquire()
@@ -238,9 +247,7 @@ class Pipeline:
             self._room.release()
             raise
         future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._room.release))
-        wrapped = asyncio.wrap_future(future, loop=loop)
-        self._order.append(wrapped)
-        return wrapped
+        return asyncio.wrap_future(future, loop=loop)
 
     async def results(self) -> AsyncIterator[Any]:
         """The results of the products so far, in their order."""
@@ -257,8 +264,7 @@ class Pipeline:
         """The products of pairs of operands, in order."""
         ahead: list[asyncio.Future[Any]] = []
         for a, b in pairs:
-            ahead.append(await self.matmul(a, b, **options))
-            self._order.remove(ahead[-1])
+            ahead.append(await self._submit(a, b, options))
             while ahead and ahead[0].done():
                 yield ahead.pop(0).result()
         for future in ahead:

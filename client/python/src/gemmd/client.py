@@ -169,10 +169,10 @@ class Client:
             handle.report = done.report
             return handle
 
-    def pipeline(self, window: int = 256) -> Pipeline:
+    def pipeline(self, window: int = 256, *, collect: bool = True) -> Pipeline:
         """Many products under way on one stream: see Pipeline."""
         self._connection.check()
-        return Pipeline(self, window)
+        return Pipeline(self, window, collect)
 
     def _operator(self, left: Any, right: Any) -> Any:
         kinds = (Handle, TransposedHandle)

@@ -29,9 +29,10 @@ _END = object()
 class _Job:
     """One product: its plan until it is sent, its memory until it has arrived."""
 
-    __slots__ = ("future", "job_id", "plan", "sink", "target")
+    __slots__ = ("collect", "future", "job_id", "plan", "sink", "target")
 
-    def __init__(self, job_id: int, plan: Plan) -> None:
+    def __init__(self, job_id: int, plan: Plan, collect: bool) -> None:
+        self.collect = collect
         self.job_id = job_id
         self.plan = plan
         self.target: Target = plan.target()
@@ -45,13 +46,16 @@ class Pipeline:
     `matmul` returns a Future at once, or waits where `window` products are under way. Used
     with `with`: the end of the block waits for every result. Thread-safe.
 
+    With `collect`, `results` and `as_completed` give every product, which is held until then.
+    Without it only the futures have them, as suits a pipeline that lives long.
+
         with g.pipeline() as p:
             futures = [p.matmul(a, b) for a, b in pairs]
             for c in p.results():
                 ...
     """
 
-    def __init__(self, client: Client, window: int) -> None:
+    def __init__(self, client: Client, window: int, collect: bool = True) -> None:
         limits = client._connection.server.limits
         most = limits.max_jobs_per_stream or 1024
         if not 1 <= window <= most:
@@ -59,6 +63,7 @@ class Pipeline:
                 f"window is {window}; it must be 1 to {most}", field="window"
             )
         self._client = client
+        self._collect = collect
         self._call = Call(client._connection, "pipeline")
         self._room = threading.Semaphore(window)
         self._todo: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -82,6 +87,11 @@ class Pipeline:
         timeout: seconds on the server, from the arrival of the product's header.
         The operands must not change until the future is done.
         """
+        return self._make(a, b, timeout, options, self._collect)
+
+    def _make(
+        self, a: Any, b: Any, timeout: float | None, options: dict[str, Any], collect: bool
+    ) -> Future[Any]:
         plan = product.make(self._client, a, b, product.Options(**options))
         if timeout is not None:
             if not timeout > 0:
@@ -89,19 +99,20 @@ class Pipeline:
             plan.proto.timeout.FromMicroseconds(round(timeout * 1e6))
         while not self._room.acquire(timeout=1.0):
             self._check()
-        return self._submit(plan)
+        return self._submit(plan, collect)
 
-    def _submit(self, plan: Plan) -> Future[Any]:
+    def _submit(self, plan: Plan, collect: bool) -> Future[Any]:
         with self._lock:
             try:
                 self._check()
-                job = _Job(next(self._ids), plan)
+                job = _Job(next(self._ids), plan, collect)
             except BaseException:
                 self._room.release()
                 raise
             self._jobs[job.job_id] = job
-            self._order.append(job.future)
-            self._pending += 1
+            if collect:
+                self._order.append(job.future)
+                self._pending += 1
             self._todo.put(job)
         return job.future
 
@@ -130,11 +141,13 @@ class Pipeline:
                 self._pending -= 1
             yield self._done.get()
 
-    def map(self, pairs: Iterable[tuple[Any, Any]], **options: Any) -> Iterator[Any]:
+    def map(
+        self, pairs: Iterable[tuple[Any, Any]], *, timeout: float | None = None, **options: Any
+    ) -> Iterator[Any]:
         """The products of pairs of operands, in order, with at most `window` under way."""
         ahead: deque[Future[Any]] = deque()
         for a, b in pairs:
-            ahead.append(self.matmul(a, b, **options))
+            ahead.append(self._make(a, b, timeout, options, collect=False))
             while ahead and ahead[0].done():
                 yield ahead.popleft().result()
         while ahead:
@@ -271,5 +284,6 @@ class Pipeline:
         with self._lock:
             job = self._jobs.pop(job_id, None)
         if job is not None:
-            self._done.put(job.future)
+            if job.collect:
+                self._done.put(job.future)
             self._room.release()
