@@ -71,9 +71,9 @@ def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
         ("grpc.http2.max_pings_without_data", 0),
         # A call is tried again by this package, which knows when that is safe.
         ("grpc.enable_retries", 0),
-        # A server that is started again is found within the waits of `Retry`.
+        # A server that is started again is found within the waits of `Retry`. The least
+        # backoff stays gRPC's: it also bounds the time that a connection may take.
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
     ]
 
