@@ -30,6 +30,7 @@ docs      what the documentation says and a program can check
 build     configures and builds everything, warnings are errors
 unit      every test of the build
 install   installs the libraries of that build, and builds and runs projects that use them
+client    builds the Python package, and tests its wheel against a server of that build
 attacks   hostile clients against a server of that build, others being served meanwhile
 image     builds the host image and runs it; the GPU image where its inputs changed
 fuzz      the fuzz targets over their corpus
@@ -175,6 +176,10 @@ stage_unit() {
 
 stage_install() {
   check "installed libraries" tests/install/install_test.sh --build-dir "build/$PRESET"
+}
+
+stage_client() {
+  check "Python package" env GEMMD_SERVER="$ROOT/build/$PRESET/server/gemmd" tests/python/run.sh
 }
 
 # image_test OPTION...: one image, built and run.

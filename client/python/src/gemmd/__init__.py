@@ -1,0 +1,100 @@
+"""Matrix products on a gemmd server, for numpy arrays and torch tensors.
+
+    with gemmd.connect("127.0.0.1:50051") as g:
+        c = g.matmul(a, b)
+        w = g.put(b, name="weights", ttl=600)
+        c = a @ w
+
+`gemmd.aio` has the same for asyncio, `gemmd.nn` linear layers of torch.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from .bench import Benchmark
+from .call import Canceller
+from .client import Client
+from .errors import (
+    Aborted,
+    AlreadyExists,
+    Cancelled,
+    ClientClosed,
+    DeadlineExceeded,
+    FailedPrecondition,
+    GemmdError,
+    HandleError,
+    Internal,
+    InvalidArgument,
+    InvalidType,
+    LostHandle,
+    NotFound,
+    ResourceExhausted,
+    Unavailable,
+    Unimplemented,
+)
+from .handle import Handle
+from .options import Options, Retry
+from .pipeline import Pipeline
+from .report import Report
+from .results import Array
+from .tables import Table
+
+try:
+    __version__ = version("gemmd-client")
+except PackageNotFoundError:  # run from its source, without being installed
+    __version__ = "0+unknown"
+
+
+def connect(address: str = "127.0.0.1:50051", **options: Any) -> Client:
+    """A client of the server at `address`: "host:port" or "unix:/path".
+
+    The options are those of `Options`. Unavailable or DeadlineExceeded name the address.
+    """
+    if not isinstance(address, str) or not address:
+        raise InvalidArgument(f"address is {address!r}; it must be like host:port", field="address")
+    try:
+        parsed = Options(**options)
+    except TypeError as error:
+        raise InvalidArgument(f"connect: {error}") from None
+    return Client(address, parsed)
+
+
+def offload(client: Client, model: Any, modules: Any = None, **options: Any) -> Any:
+    """Within a `with` block, linear layers of a torch model run on the server: `nn.offload`."""
+    from . import nn
+
+    return nn.offload(client, model, modules, **options)
+
+
+__all__ = [
+    "Aborted",
+    "AlreadyExists",
+    "Array",
+    "Benchmark",
+    "Cancelled",
+    "Canceller",
+    "Client",
+    "ClientClosed",
+    "DeadlineExceeded",
+    "FailedPrecondition",
+    "GemmdError",
+    "Handle",
+    "HandleError",
+    "Internal",
+    "InvalidArgument",
+    "InvalidType",
+    "LostHandle",
+    "NotFound",
+    "Options",
+    "Pipeline",
+    "Report",
+    "ResourceExhausted",
+    "Retry",
+    "Table",
+    "Unavailable",
+    "Unimplemented",
+    "connect",
+    "offload",
+]

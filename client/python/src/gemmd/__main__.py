@@ -1,0 +1,102 @@
+"""python -m gemmd: asks a server, multiplies two .npy files, or tests it against numpy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import __version__, connect
+from .client import Client
+from .errors import GemmdError
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m gemmd", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"gemmd-client {__version__}")
+    parser.add_argument("--address", default="127.0.0.1:50051", help="host:port of the server")
+    parser.add_argument("--timeout", type=float, default=None, help="seconds for each call")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("info", help="what the server is and does")
+    kernels = commands.add_parser("kernels", help="the kernels of the catalogue")
+    kernels.add_argument("family", nargs="?", default="")
+    multiply = commands.add_parser("multiply", help="the product of two .npy files")
+    multiply.add_argument("a")
+    multiply.add_argument("b")
+    multiply.add_argument("-o", "--output", required=True, help="the .npy file to write")
+    multiply.add_argument("--transpose-a", action="store_true")
+    multiply.add_argument("--transpose-b", action="store_true")
+    multiply.add_argument("--kernel")
+    multiply.add_argument("--dtype")
+    commands.add_parser("selftest", help="products of several sizes and types against numpy")
+    return parser.parse_args(argv)
+
+
+def _multiply(client: Client, args: argparse.Namespace) -> int:
+    a = np.load(args.a, mmap_mode="r", allow_pickle=False)
+    b = np.load(args.b, mmap_mode="r", allow_pickle=False)
+    product = client.matmul(
+        a, b, transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
+        dtype=args.dtype, timeout=args.timeout,
+    )  # fmt: skip
+    with open(args.output, "wb") as file:
+        np.save(file, np.asarray(product), allow_pickle=False)
+    print(product.report)
+    return 0
+
+
+def _selftest(client: Client) -> int:
+    """Each product must be within the rounding of its type."""
+    rng = np.random.default_rng(1)
+    failed = 0
+    print(f"{'m x n x k':<16} {'type':<8} {'way':<8} {'seconds':>8} {'error of bound':>15}")
+    for m, n, k in ((1, 1, 1), (33, 17, 65), (300, 200, 100), (640, 512, 384)):
+        for dtype in (np.float64, np.float32, np.float16):
+            a = rng.standard_normal((m, k)).astype(dtype)
+            b = rng.standard_normal((k, n)).astype(dtype)
+            exact = a.astype(float) @ b.astype(float)
+            size = np.abs(a.astype(float)) @ np.abs(b.astype(float))
+            unit = float(np.finfo(dtype).eps)
+            bound = (k + 8) * min(unit, 2.0**-23) * size + unit * np.abs(exact) + 1e-7 * unit
+            for way in ("sent", "resident"):
+                begun = time.monotonic()
+                if way == "sent":
+                    got = np.asarray(client.matmul(a, b))
+                else:
+                    with client.put(a) as left, client.put(b) as right, left @ right as product:
+                        got = np.asarray(product.numpy())
+                seconds = time.monotonic() - begun
+                error = float((np.abs(got.astype(float) - exact) / bound).max())
+                failed += not error <= 1
+                print(f"{f'{m} x {n} x {k}':<16} {np.dtype(dtype).name:<8} {way:<8} "
+                      f"{seconds:8.4f} {error:15.3f}")  # fmt: skip
+    print("all products are right" if not failed else f"{failed} products are WRONG")
+    return 3 if failed else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status 0, 1 for an error, 3 for a wrong product."""
+    args = _arguments(argv)
+    try:
+        with connect(args.address) as client:
+            if args.command == "info":
+                print(client.info(timeout=args.timeout))
+            elif args.command == "kernels":
+                print(client.kernels(args.family, timeout=args.timeout))
+            elif args.command == "multiply":
+                return _multiply(client, args)
+            else:
+                return _selftest(client)
+    except (GemmdError, OSError, ValueError) as error:
+        print(f"gemmd: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

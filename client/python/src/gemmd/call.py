@@ -1,0 +1,225 @@
+"""One call of the user: its deadline, its end, and the RPCs under way for it."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, TypeVar
+
+import grpc
+
+from . import errors
+from .connection import Connection
+from .contract import pb
+
+Answer = TypeVar("Answer")
+
+# What the server says where a bound may pass by itself.
+_PASSES = ("try again", "device memory:")
+_NO_TEXT = {"Deadline Exceeded", "CANCELLED", "Cancelled", "Locally cancelled by application!"}
+
+
+class Canceller:
+    """Ends calls early, from any thread: pass it as `cancel=`, and call `cancel()`.
+
+    One may serve many calls. A call that begins after `cancel()` ends at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: set[Call] = set()
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """Ends the calls with Cancelled, unless they have ended. Returns at once."""
+        with self._lock:
+            self.cancelled = True
+            calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+
+    def _enter(self, call: Call) -> None:
+        with self._lock:
+            self._calls.add(call)
+            cancelled = self.cancelled
+        if cancelled:
+            call.cancel()
+
+    def _leave(self, call: Call) -> None:
+        with self._lock:
+            self._calls.discard(call)
+
+
+class Call:
+    """Used with `with`: where its body raises, Ctrl-C included, every RPC is cancelled."""
+
+    __slots__ = (
+        "__weakref__", "_canceller", "_deadline", "_lock", "_rpcs", "_wake",
+        "cancelled", "connection", "timeout", "what",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        connection: Connection,
+        what: str,
+        timeout: float | None = None,
+        canceller: Canceller | None = None,
+    ) -> None:
+        connection.check()
+        if timeout is None:
+            timeout = connection.options.timeout
+        elif not timeout > 0:
+            raise errors.InvalidArgument(
+                f"timeout is {timeout}; it must be above 0 seconds", field="timeout"
+            )
+        self.connection = connection
+        self.what = what
+        self.timeout = timeout
+        self.cancelled = False
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._canceller = canceller
+        self._lock = threading.Lock()
+        self._rpcs: list[Any] = []
+        self._wake = threading.Event() if canceller is not None else None
+
+    def __enter__(self) -> Call:
+        if self._canceller is not None:
+            self._canceller._enter(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._canceller is not None:
+            self._canceller._leave(self)
+        if kind is not None:
+            self.drop()
+
+    def left(self) -> float | None:
+        """Seconds until the deadline; DeadlineExceeded where it has passed."""
+        if self._deadline is None:
+            return None
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise self._late()
+        return left
+
+    def _late(self) -> errors.DeadlineExceeded:
+        return errors.DeadlineExceeded(
+            f"{self.what} did not end within its timeout of {self.timeout:g} s"
+        )
+
+    def track(self, rpc: Any) -> Any:
+        """An RPC that is to end with this call."""
+        with self._lock:
+            self._rpcs.append(rpc)
+            cancelled = self.cancelled
+        if cancelled:
+            rpc.cancel()
+        return rpc
+
+    def drop(self) -> None:
+        """Cancels the RPCs under way; those that have ended do not mind."""
+        with self._lock:
+            rpcs, self._rpcs = self._rpcs, []
+        for rpc in rpcs:
+            rpc.cancel()
+
+    def cancel(self) -> None:
+        """From any thread: the call ends with Cancelled."""
+        self.cancelled = True
+        if self._wake is not None:
+            self._wake.set()
+        self.drop()
+
+    def check_cancelled(self) -> None:
+        if self.cancelled:
+            raise errors.Cancelled(f"{self.what} was cancelled by its caller")
+
+    def unary(self, method: Any, request: Any) -> Any:
+        """A unary RPC, to its end. A GemmdError where it fails."""
+        self.check_cancelled()
+        try:
+            if self._canceller is None:
+                return method(request, timeout=self.left())
+            return self.track(method.future(request, timeout=self.left())).result()
+        except (grpc.RpcError, grpc.FutureCancelledError, ValueError) as error:
+            raise self.explain(error) from None
+
+    def explain(self, error: BaseException) -> errors.GemmdError:
+        """The exception for the user."""
+        if isinstance(error, errors.GemmdError):
+            return error
+        connection = self.connection
+        if connection.closed:
+            return errors.ClientClosed(
+                f"{self.what} was ended: the client of {connection.address} was closed"
+            )
+        if self.cancelled or isinstance(error, grpc.FutureCancelledError):
+            return errors.Cancelled(f"{self.what} was cancelled by its caller")
+        if not isinstance(error, grpc.RpcError):
+            raise error
+        code = error.code().name
+        details = error.details() or ""
+        if code == "DEADLINE_EXCEEDED" and details in _NO_TEXT:
+            return self._late() if self.timeout is not None else errors.DeadlineExceeded(details)
+        if code == "CANCELLED" and details in _NO_TEXT:
+            code, details = "UNAVAILABLE", "the server cancelled the call"
+        if code == "UNAVAILABLE":
+            if "keepalive" in details:
+                options = connection.options
+                silence = options.keepalive_seconds + options.keepalive_timeout
+                details = f"nothing came for {silence:g} s: the server or the network is gone"
+            details = f"{connection.address}: {details}"
+        return errors.make(code, details)
+
+    def tried(self, attempt: Callable[[], Answer], *, repeatable: bool = True) -> Answer:
+        """The answer of `attempt`, which is repeated with backoff where that is safe."""
+        retry = self.connection.options.retry
+        delay = retry.first_seconds
+        for number in range(1, retry.attempts + 1):
+            try:
+                return attempt()
+            except errors.Unavailable:
+                if number == retry.attempts or not repeatable:
+                    raise
+            except errors.ResourceExhausted as error:
+                if number == retry.attempts or not any(word in str(error) for word in _PASSES):
+                    raise
+            self.drop()
+            self._sleep(delay * random.uniform(0.75, 1.25))
+            delay = min(delay * 2, retry.longest_seconds)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _sleep(self, seconds: float) -> None:
+        left = self.left()
+        wait = seconds if left is None else min(seconds, left)
+        if self._wake is None:
+            time.sleep(wait)
+        else:
+            self._wake.wait(wait)
+        self.check_cancelled()
+
+    def ask_server(self) -> pb.GetServerInfoResponse:
+        """GetServerInfo, which the connection remembers."""
+        info = self.unary(self.connection.stubs().info, pb.GetServerInfoRequest())
+        self.connection.server = info
+        return info  # type: ignore[no-any-return]
+
+
+def first_error(found: Iterable[errors.GemmdError]) -> errors.GemmdError:
+    """Of the failures of one transfer, the one that caused the others.
+
+    The server ends a stripe with ABORTED when another one has failed.
+    """
+    listed = list(found)
+    for error in listed:
+        if not isinstance(error, errors.Aborted):
+            return error
+    return listed[0]

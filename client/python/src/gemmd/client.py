@@ -1,0 +1,378 @@
+"""A connection to one server, and what can be done with it."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from . import bench, errors, multiply, product, records, transfer
+from .call import Call, Canceller
+from .connection import Connection
+from .contract import pb
+from .handle import Handle, TransposedHandle
+from .janitor import Janitor, by_id, by_name
+from .operands import Shape, take
+from .options import Options
+from .pipeline import Pipeline
+from .progress import Meter
+from .results import Target, check_out
+from .tables import Table
+from .unseen import Unseen
+
+
+class Client:
+    """Matrix products on one server. Thread-safe; any number of calls at once.
+
+    Made by `gemmd.connect`. `close()`, or the end of a `with` block, deletes the matrices of
+    all handles and ends the calls under way.
+    """
+
+    def __init__(self, address: str, options: Options) -> None:
+        options.check()
+        self._connection = Connection(address, options)
+        self._janitor = Janitor(self._connection)
+        self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+        try:
+            with Call(self._connection, "connect", options.connect_timeout) as call:
+                call.ask_server()
+        except BaseException:
+            self._connection.close()
+            raise
+        _open.add(self)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._connection.closed else f"server {self._connection.server.version}"
+        return f"<gemmd.Client of {self._connection.address}, {state}>"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Not from here: gRPC may be on the stack. The janitor ends when its queue is empty.
+        janitor = getattr(self, "_janitor", None)
+        if janitor is not None:
+            janitor.stop(wait=False)
+
+    def close(self) -> None:
+        """Deletes the matrices of all handles, ends the calls under way, and disconnects."""
+        connection = self._connection
+        if connection.closed or connection.forked:
+            return
+        for handle in list(self._handles):
+            if handle.owned and not handle._freed:
+                handle._freed = True
+                self._janitor.start()
+                self._janitor.delete(by_id(handle.id))
+        self._janitor.stop()
+        connection.close()
+
+    # Products.
+
+    def matmul(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        out: Any = None,
+        c: Any = None,
+        bias: Any = None,
+        alpha: float = 1.0,
+        beta: float | None = None,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        activation: str | None = None,
+        leaky_slope: float | None = None,
+        scale_a: float | None = None,
+        scale_b: float | None = None,
+        dtype: Any = None,
+        compute: str | None = None,
+        kernel: str | None = None,
+        family: str | None = None,
+        params: Mapping[str, int] | None = None,
+        timeout: float | None = None,
+        cancel: Canceller | None = None,
+    ) -> Any:
+        """D = act(alpha op(a) op(b) + beta c + bias), as an array with a `.report`.
+
+        a is m x k, b is k x n, c is m x n, the bias has n elements: numpy arrays, torch
+        tensors or handles. op transposes where `transpose_a` or `transpose_b` is set. The
+        result is a torch tensor, on the operand's device, where an operand is one, and
+        otherwise a numpy array.
+
+        out: memory for the result, of its shape and type. Received in place where its rows
+            or its columns are dense. With numpy, what is returned is a view of it.
+        c, beta: beta is 1 where c is given alone.
+        activation: "relu", "gelu" or "leaky_relu" (with `leaky_slope`, else 0.01).
+        scale_a, scale_b: factors of the elements, for fp8 operands.
+        dtype: the result's type; left out: out's, or a's, or f16 where a is fp8.
+        compute: "f64", "f32", "tf32" or "f16": the arithmetic.
+        kernel, family, params: a kernel of `kernels()`, or the best of a family; launch
+            parameters only with a kernel. Left out: the server chooses.
+        timeout: seconds until DeadlineExceeded.
+
+        Errors are GemmdErrors, which name the operand or the option.
+        """
+        options = product.Options(
+            out, c, bias, alpha, beta, transpose_a, transpose_b, activation, leaky_slope,
+            scale_a, scale_b, dtype, compute, kernel, family, params,
+        )  # fmt: skip
+        with Call(self._connection, "matmul", timeout, cancel) as call:
+            plan = product.make(self, a, b, options)
+            try:
+                return multiply.fetch(self, call, plan)
+            except errors.NotFound as error:
+                raise self._explain_not_found(call, error, plan.handles) from None
+
+    def keep(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        name: str | None = None,
+        ttl: float | None = None,
+        timeout: float | None = None,
+        cancel: Canceller | None = None,
+        **options: Any,
+    ) -> Handle:
+        """The product of `matmul`, left on the server: a handle with a `.report`.
+
+        `name` and `ttl` are as for `put`; the other options are matmul's, without `out`.
+        """
+        if "out" in options:
+            raise errors.InvalidArgument(
+                "out is given; a result that is kept has none", field="out"
+            )
+        with Call(self._connection, "keep", timeout, cancel) as call:
+            plan = product.make(self, a, b, product.Options(**options))
+            with Unseen(self, name) as kept:
+
+                def run() -> multiply.Kept:
+                    return multiply.keep(self, call, plan, kept.new_name(), ttl)
+
+                try:
+                    done = call.tried(run, repeatable=name is None)
+                except errors.NotFound as error:
+                    raise self._explain_not_found(call, error, plan.handles) from None
+                handle = self._handle(done.info, name)
+                kept.known()
+            handle.report = done.report
+            return handle
+
+    def pipeline(self, window: int = 256, *, collect: bool = True) -> Pipeline:
+        """Many products under way on one stream: see Pipeline."""
+        self._connection.check()
+        return Pipeline(self, window, collect)
+
+    def _operator(self, left: Any, right: Any) -> Any:
+        kinds = (Handle, TransposedHandle)
+        if isinstance(left, kinds) and isinstance(right, kinds):
+            return self.keep(left, right)
+        return self.matmul(left, right)
+
+    # Matrices on the server.
+
+    def put(
+        self,
+        matrix: Any,
+        *,
+        name: str | None = None,
+        ttl: float | None = None,
+        device: str = "",
+        timeout: float | None = None,
+        cancel: Canceller | None = None,
+    ) -> Handle:
+        """Uploads a matrix and keeps it on the server.
+
+        name: 1 to 128 characters of [A-Za-z0-9._/-], of no other matrix.
+        ttl: the matrix is deleted this many seconds after its last use.
+        device: such as "cuda:0"; left out: the one with the most room.
+        """
+        source = take(matrix, "matrix")
+        header = pb.PutMatrixHeader(shape=source.shape.to_proto(), device=device)
+        with Call(self._connection, "put", timeout, cancel) as call, Unseen(self, name) as kept:
+
+            def run() -> pb.MatrixInfo:
+                header.keep.CopyFrom(multiply.keep_proto(kept.new_name(), ttl))
+                with Meter("put", source.nbytes, self._connection.options.progress) as meter:
+                    return transfer.Upload(call, header, source, meter).wait()
+
+            handle = self._handle(call.tried(run, repeatable=name is None), name)
+            kept.known()
+            return handle
+
+    def random(
+        self,
+        shape: tuple[int, int],
+        *,
+        dtype: Any = "f32",
+        seed: int = 0,
+        distribution: str = "uniform",
+        name: str | None = None,
+        ttl: float | None = None,
+        device: str = "",
+        timeout: float | None = None,
+    ) -> Handle:
+        """A matrix that the server generates: uniform on [0, 1), or "normal" N(0, 1).
+
+        The same seed gives the same elements on every device.
+        """
+        from . import dtypes
+
+        if distribution not in ("uniform", "normal"):
+            raise errors.InvalidArgument(
+                f"distribution is {distribution!r}; it must be uniform or normal"
+            )
+        rows, cols = shape
+        size = Shape(rows, cols, dtypes.parse(dtype, "dtype"))
+        header = pb.PutMatrixHeader(shape=size.to_proto(), device=device)
+        header.generator.seed = seed
+        getattr(header.generator, distribution).SetInParent()
+        with Call(self._connection, "random", timeout) as call, Unseen(self, name) as kept:
+
+            def run() -> pb.MatrixInfo:
+                header.keep.CopyFrom(multiply.keep_proto(kept.new_name(), ttl))
+                return transfer.generate(call, header)
+
+            handle = self._handle(call.tried(run, repeatable=name is None), name)
+            kept.known()
+            return handle
+
+    def matrix(self, name: str, *, timeout: float | None = None) -> Handle:
+        """A handle of a matrix that is on the server already. Its end deletes nothing."""
+        with Call(self._connection, "matrix", timeout) as call:
+            info = call.tried(lambda: transfer.describe(call, by_name(name)))
+            return Handle(self, info, name, owned=False)
+
+    def matrices(self, prefix: str = "", *, timeout: float | None = None) -> Table[records.Matrix]:
+        """The resident matrices whose name has this prefix, of all clients, by id."""
+        self._janitor.flush()
+        with Call(self._connection, "matrices", timeout) as call:
+            return Table(records.Matrix, map(records.matrix, self._pages(call, prefix)))
+
+    def delete(self, name: str, *, timeout: float | None = None) -> None:
+        """Deletes a resident matrix by its name. NotFound where there is none."""
+        with Call(self._connection, "delete", timeout) as call:
+            request = pb.DeleteMatrixRequest(matrix=by_name(name))
+            call.unary(self._connection.stubs().delete, request)
+
+    def _pages(self, call: Call, prefix: str) -> Iterator[pb.MatrixInfo]:
+        request = pb.ListMatricesRequest(name_prefix=prefix)
+        while True:
+            page = call.tried(lambda: call.unary(self._connection.stubs().list, request))
+            yield from page.matrices
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    # The server.
+
+    def info(self, *, timeout: float | None = None) -> records.Info:
+        """The server's version, devices, limits and present load."""
+        with Call(self._connection, "info", timeout) as call:
+            return records.info(call.tried(call.ask_server))
+
+    def kernels(self, family: str = "", *, timeout: float | None = None) -> Table[records.Kernel]:
+        """The kernels of the catalogue, or those of one family."""
+        request = pb.ListKernelsRequest(family=family)
+        with Call(self._connection, "kernels", timeout) as call:
+            method = self._connection.stubs().kernels
+            response = call.tried(lambda: call.unary(method, request))
+            return Table(records.Kernel, map(records.kernel, response.kernels))
+
+    def bench(
+        self,
+        shapes: Sequence[int | tuple[int, int, int]] = (),
+        *,
+        suite: str = "",
+        kernels: Sequence[str] = (),
+        families: Sequence[str] = (),
+        types: Sequence[str] = (),
+        iterations: int | None = None,
+        warmup: int | None = None,
+        baseline: bool = True,
+        budget: float | None = None,
+        device: str = "",
+        timeout: float | None = None,
+        cancel: Canceller | None = None,
+    ) -> bench.Benchmark:
+        """Measures kernels on the server's device, without payload.
+
+        shapes: n, or (m, n, k). suite: a named list of shapes.
+        kernels, families: names, or patterns with * and ?. Left out: all.
+        types: such as "f16" or "f16:f16:f16:f32". Left out: each kernel's first.
+        baseline: whether the vendor's kernels are measured beside them.
+        budget: seconds for all of it.
+        """
+        request = bench.request(
+            shapes, suite, kernels, families, types, iterations, warmup, baseline, budget, device
+        )
+        with Call(self._connection, "bench", timeout, cancel) as call:
+            return bench.run(call, request)
+
+    # For handles.
+
+    def _handle(self, info: pb.MatrixInfo, name: str | None) -> Handle:
+        handle = Handle(self, info, name, owned=True)
+        self._handles.add(handle)
+        return handle
+
+    def _fetch(self, handle: Handle, kind: str, out: Any, timeout: float | None) -> Any:
+        handle._check(self)
+        if out is not None:
+            check_out(out)
+        target = Target(handle._matrix, kind, out)
+        with Call(self._connection, kind, timeout) as call:
+
+            def run() -> None:
+                with Meter("get", handle.nbytes, self._connection.options.progress) as meter:
+                    transfer.download(call, by_id(handle.id), target.memory, meter)
+
+            try:
+                call.tried(run)
+            except errors.NotFound as error:
+                raise self._explain_not_found(call, error, [handle]) from None
+        return target.finish(None)
+
+    def _free(self, handle: Handle) -> None:
+        with Call(self._connection, "free", self._connection.options.connect_timeout) as call:
+            request = pb.DeleteMatrixRequest(matrix=by_id(handle.id))
+            try:
+                call.tried(lambda: call.unary(self._connection.stubs().delete, request))
+            except errors.NotFound:
+                pass
+            handle._freed = True
+
+    def _explain_not_found(
+        self, call: Call, error: errors.NotFound, handles: Sequence[Handle]
+    ) -> errors.GemmdError:
+        named = [handle for handle in handles if handle.id in str(error)]
+        if not named:
+            return error
+        try:
+            call.ask_server()
+        except errors.GemmdError:
+            return error
+        return named[0]._explain(error)
+
+
+_open: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for client in list(_open):
+        client.close()
+
+
+__all__ = ["Client"]

@@ -1,0 +1,164 @@
+"""The channels to one server, and what is known of it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
+from .errors import ClientClosed
+from .options import Options
+
+
+@dataclass(frozen=True)
+class Stubs:
+    """The methods of the contract on one channel.
+
+    Streams of payload carry bytes, which this package writes and reads by hand.
+    """
+
+    multiply: Any
+    multiply_unary: Any
+    put: Any
+    get: Any
+    list: Any
+    delete: Any
+    kernels: Any
+    info: Any
+    benchmark: Any
+
+
+def _stubs(channel: grpc.Channel) -> Stubs:
+    def unary(name: str, request: Any, response: Any) -> Any:
+        return channel.unary_unary(SERVICE + name, request.SerializeToString, response.FromString)
+
+    return Stubs(
+        multiply=channel.stream_stream(SERVICE + "Multiply", None, None),
+        multiply_unary=unary("MultiplyUnary", pb.MultiplyUnaryRequest, pb.MultiplyUnaryResponse),
+        put=channel.stream_unary(SERVICE + "PutMatrix", None, pb.PutMatrixResponse.FromString),
+        get=channel.unary_stream(
+            SERVICE + "GetMatrix", pb.GetMatrixRequest.SerializeToString, None
+        ),
+        list=unary("ListMatrices", pb.ListMatricesRequest, pb.ListMatricesResponse),
+        delete=unary("DeleteMatrix", pb.DeleteMatrixRequest, pb.DeleteMatrixResponse),
+        kernels=unary("ListKernels", pb.ListKernelsRequest, pb.ListKernelsResponse),
+        info=unary("GetServerInfo", pb.GetServerInfoRequest, pb.GetServerInfoResponse),
+        benchmark=channel.unary_stream(
+            SERVICE + "Benchmark",
+            pb.BenchmarkRequest.SerializeToString,
+            pb.BenchmarkResponse.FromString,
+        ),
+    )
+
+
+def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
+    return [
+        ("grpc.max_receive_message_length", options.max_message_bytes),
+        ("grpc.max_send_message_length", -1),
+        # Channels of equal arguments would share one connection.
+        ("gemmd.channel", index),
+        # Fewer, larger reads off the socket for messages of a megabyte.
+        ("grpc.experimental.tcp_read_chunk_size", MIB),
+        ("grpc.keepalive_time_ms", int(options.keepalive_seconds * 1000)),
+        ("grpc.keepalive_timeout_ms", int(options.keepalive_timeout * 1000)),
+        # By default gRPC asks twice and then no more, until data is sent.
+        ("grpc.http2.max_pings_without_data", 0),
+        # A call is tried again by this package, which knows when that is safe.
+        ("grpc.enable_retries", 0),
+        # A server that is started again is found within the waits of `Retry`. The least
+        # backoff stays gRPC's: it also bounds the time that a connection may take.
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+    ]
+
+
+class Connection:
+    """Thread-safe. Usable only in the process that made it."""
+
+    def __init__(self, address: str, options: Options) -> None:
+        self.address = address
+        self.options = options
+        self.closed = False
+        self.forked = False
+        self._channels = [
+            grpc.insecure_channel(address, _arguments(options, i)) for i in range(options.channels)
+        ]
+        self._all = [_stubs(channel) for channel in self._channels]
+        self._turn = itertools.count()
+        self._device_turn = itertools.count()
+        self.server = pb.GetServerInfoResponse()
+        _alive.add(self)
+
+    @property
+    def channels(self) -> int:
+        return len(self._channels)
+
+    def next_channel(self) -> int:
+        return next(self._turn) % len(self._all)
+
+    def stubs(self, channel: int | None = None) -> Stubs:
+        """Of this channel, or of the one whose turn it is."""
+        return self._all[self.next_channel() if channel is None else channel]
+
+    def check(self) -> None:
+        """ClientClosed where no call can be made."""
+        if self.forked:
+            raise ClientClosed(
+                f"the client of {self.address} was connected before this process was forked "
+                f"(it is now process {os.getpid()}); call gemmd.connect in this process"
+            )
+        if self.closed:
+            raise ClientClosed(f"the client of {self.address} was closed")
+
+    @property
+    def life(self) -> tuple[int, int]:
+        """When the server that was last asked was started: another life, another value."""
+        return self.server.started.seconds, self.server.started.nanos
+
+    @property
+    def server_message_bytes(self) -> int:
+        return self.server.limits.max_message_bytes or 4 * MIB  # gRPC's own
+
+    @property
+    def chunk_bytes(self) -> int:
+        """A multiple of 8 bytes, so that no element is cut."""
+        room = max(4096, self.server_message_bytes - MESSAGE_OVERHEAD_BYTES)
+        return min(self.options.chunk_bytes, room) // 8 * 8
+
+    def pick_device(self, now: pb.GetServerInfoResponse) -> str:
+        """The healthy devices in turn; "" where there is no choice."""
+        healthy = [device.name for device in now.devices if device.healthy]
+        return healthy[next(self._device_turn) % len(healthy)] if len(healthy) > 1 else ""
+
+    def close(self) -> None:
+        """Ends the calls under way. In a forked child it does nothing."""
+        if self.closed or self.forked:
+            return
+        self.closed = True
+        for channel in self._channels:
+            channel.close()
+
+    def abandon(self) -> None:
+        """Called in a forked child: gRPC's objects are the parent's, so none is destroyed."""
+        self.forked = True
+        _abandoned.append((self._channels, self._all))
+
+
+_alive: weakref.WeakSet[Connection] = weakref.WeakSet()
+_abandoned: list[Any] = []
+
+
+def _after_fork() -> None:
+    for connection in list(_alive):
+        connection.abandon()
+
+
+_register: Callable[..., None] | None = getattr(os, "register_at_fork", None)
+if _register is not None:
+    _register(after_in_child=_after_fork)

@@ -1,0 +1,200 @@
+"""A matrix on the server, as an operand."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from . import dtypes
+from .contract import pb
+from .errors import GemmdError, HandleError, LostHandle, NotFound
+from .janitor import by_id
+from .operands import Shape
+from .report import Report
+from .tables import html_table
+
+if TYPE_CHECKING:
+    from .client import Client
+
+
+class Handle:
+    """A matrix that stays on the server between calls.
+
+    `x @ w`, `w @ x` and `client.matmul(x, w)` multiply with it without sending it again.
+    `x @ w` gives an array of x's kind; `v @ w` of two handles gives a handle.
+    The matrix is deleted by `free()`, at the end of a `with` block, when the handle is
+    garbage, or when its client is closed; not where `owned` is False.
+    """
+
+    # numpy leaves `array @ handle` to this class.
+    __array_ufunc__ = None
+
+    def __init__(self, client: Client, info: pb.MatrixInfo, name: str | None, owned: bool) -> None:
+        self._client = client
+        self._life = client._connection.life
+        self._matrix = Shape.of(info.shape)
+        self.id: str = info.id
+        #: The name that the caller gave; None where there is none.
+        self.name = name
+        self.device: str = info.device
+        #: Whether the end of this handle deletes the matrix.
+        self.owned = owned
+        #: Which kernel made it and how long that took, where it is the result of a product.
+        self.report: Report | None = None
+        self._freed = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._matrix.rows, self._matrix.cols
+
+    @property
+    def dtype(self) -> str:
+        """Such as "f32"."""
+        return dtypes.short_name(self._matrix.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the wire."""
+        return self._matrix.nbytes
+
+    @property
+    def freed(self) -> bool:
+        return self._freed
+
+    @property
+    def T(self) -> TransposedHandle:
+        """The same matrix as a transposed operand: nothing is copied."""
+        return TransposedHandle(self)
+
+    def numpy(self, out: Any = None, *, timeout: float | None = None) -> Any:
+        """The elements as a numpy array, or in `out`."""
+        return self._client._fetch(self, "numpy", out, timeout)
+
+    def torch(self, out: Any = None, *, timeout: float | None = None) -> Any:
+        """The elements as a torch tensor, or in `out`."""
+        return self._client._fetch(self, "torch", out, timeout)
+
+    def free(self) -> None:
+        """Deletes the matrix on the server. A matrix that is gone already is no error."""
+        if self._freed:
+            return
+        self._client._free(self)
+
+    def detach(self) -> Handle:
+        """Leaves the matrix on the server when this handle ends. Returns the handle."""
+        self.owned = False
+        return self
+
+    def _check(self, client: Client) -> None:
+        """HandleError where it cannot be an operand of this client's calls."""
+        if self._client is not client:
+            raise HandleError(
+                f"{self._called()} belongs to another client, of "
+                f"{self._client._connection.address}; put the matrix with this one, or fetch it"
+            )
+        if self._freed:
+            raise HandleError(f"{self._called()} was freed; put the matrix again")
+
+    def _called(self) -> str:
+        return f"the handle of matrix '{self.name or self.id}'"
+
+    def _explain(self, error: NotFound) -> GemmdError:
+        """Why the server does not know the matrix any more."""
+        if self._life != self._client._connection.life:
+            return LostHandle(
+                f"{self._called()} is of a former life of the server: it was started again, "
+                "and its matrices are gone; put the matrix again"
+            )
+        return LostHandle(
+            f"{self._called()} is gone: it expired or was deleted by another: {error}"
+        )
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._client._operator(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._client._operator(other, self)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """torch leaves `tensor @ handle` and `torch.matmul` to this class."""
+        if func.__name__ not in ("matmul", "__matmul__", "__rmatmul__", "mm") or kwargs:
+            return NotImplemented
+        left, right = args
+        if func.__name__ == "__rmatmul__":
+            left, right = right, left
+        return operate(left, right)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self.owned or self._freed:
+            return
+        if kind is None:
+            self.free()
+        else:  # an error of this must not hide the one that is on its way
+            self._freed = True
+            self._client._janitor.delete(by_id(self.id))
+
+    def __del__(self) -> None:
+        # Anything may be half torn down here: nothing but a note for the janitor.
+        if getattr(self, "owned", False) and not self._freed:
+            self._client._janitor.delete(by_id(self.id))
+
+    def _state(self) -> str:
+        return "freed" if self._freed else f"on {self.device}"
+
+    def __repr__(self) -> str:
+        name = f" '{self.name}'" if self.name else ""
+        return f"<Handle{name} {self._matrix}, {self._state()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("name", self.name or ""), ("id", self.id), ("shape", str(self._matrix)),
+            ("bytes", self.nbytes), ("state", self._state()),
+        ]  # fmt: skip
+        return html_table(("", "matrix"), rows)
+
+
+class TransposedHandle:
+    """A handle as a transposed operand."""
+
+    __array_ufunc__ = None
+    __torch_function__ = Handle.__torch_function__
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, cols = self._handle.shape
+        return cols, rows
+
+    @property
+    def T(self) -> Handle:
+        return self._handle
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._handle._client._operator(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._handle._client._operator(other, self)
+
+    def __repr__(self) -> str:
+        return f"{self._handle!r}.T"
+
+
+def operate(left: Any, right: Any) -> Any:
+    """left @ right, at least one of which is a handle."""
+    for operand in (left, right):
+        if isinstance(operand, TransposedHandle):
+            operand = operand.T
+        if isinstance(operand, Handle):
+            return operand._client._operator(left, right)
+    return NotImplemented

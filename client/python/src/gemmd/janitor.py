@@ -1,0 +1,92 @@
+"""Deletes matrices in the background.
+
+A handle may be dropped anywhere, also inside gRPC or while a lock is held, so its end only
+puts a name into a queue.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Any
+
+import grpc
+
+from .connection import Connection
+from .contract import pb
+
+_TIMEOUT = 2.0
+_STOP = object()
+
+
+def by_id(matrix_id: str) -> pb.MatrixRef:
+    return pb.MatrixRef(id=matrix_id)
+
+
+def by_name(name: str) -> pb.MatrixRef:
+    return pb.MatrixRef(name=name)
+
+
+class Janitor:
+    """One thread, which is started with the first matrix to delete. Thread-safe."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Must be called before the first matrix that may have to be deleted."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=_run, args=(self._connection, self._queue), daemon=True,
+                    name="gemmd-janitor",
+                )  # fmt: skip
+                self._thread.start()
+
+    def delete(self, ref: pb.MatrixRef) -> None:
+        """Returns at once. Safe in a destructor."""
+        self._queue.put(ref)
+
+    def flush(self) -> None:
+        """Waits until everything so far is deleted, or cannot be."""
+        if self._thread is None or not self._thread.is_alive():
+            return
+        done = threading.Event()
+        self._queue.put(done)
+        done.wait()
+
+    def stop(self, *, wait: bool = True) -> None:
+        """Deletes what is left, then ends."""
+        self._queue.put(_STOP)
+        thread = self._thread
+        if wait and thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+
+def _run(connection: Connection, todo: queue.SimpleQueue[Any]) -> None:
+    gone = False
+    while (item := todo.get()) is not _STOP:
+        if isinstance(item, threading.Event):
+            gone = False
+            item.set()
+            continue
+        if connection.closed or connection.forked:
+            continue
+        if gone and not todo.empty():
+            continue  # the server does not answer: not two seconds for each
+        gone = not _delete(connection, item)
+
+
+def _delete(connection: Connection, ref: pb.MatrixRef) -> bool:
+    """Whether the server answered."""
+    try:
+        connection.stubs().delete(pb.DeleteMatrixRequest(matrix=ref), timeout=_TIMEOUT)
+    except grpc.RpcError as error:
+        code = error.code()
+        return code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    except ValueError:  # the channel was closed meanwhile
+        return False
+    return True

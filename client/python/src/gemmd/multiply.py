@@ -1,0 +1,280 @@
+"""Sends one product and receives its result: in one message each way, as a stream, or with
+large matrices split over the channels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from . import errors, transfer, wire
+from .call import Call
+from .contract import MESSAGE_OVERHEAD_BYTES, pb
+from .janitor import by_id, by_name
+from .operands import HostMatrix, Shape
+from .product import ROLES, Plan
+from .progress import Meter
+from .report import Report
+from .results import Target
+from .stripes import new_id
+
+if TYPE_CHECKING:
+    from .client import Client
+
+_JOB_ID = 1
+
+
+class Kept:
+    """A result that stays on the server."""
+
+    def __init__(self, info: pb.MatrixInfo, report: Report) -> None:
+        self.info = info
+        self.report = report
+
+
+def keep_proto(name: str, ttl: float | None) -> pb.Keep:
+    keep = pb.Keep(name=name)
+    if ttl is not None:
+        if not ttl > 0:
+            raise errors.InvalidArgument(f"ttl is {ttl}; it must be above 0 seconds", field="ttl")
+        keep.ttl.FromMicroseconds(round(ttl * 1e6))
+    return keep
+
+
+def fits_one_message(call: Call, plan: Plan, result_bytes: int) -> bool:
+    """Whether the product is small enough for one message each way."""
+    connection = call.connection
+    options = connection.options
+    return (
+        plan.payload_bytes + result_bytes <= options.unary_bytes
+        and plan.payload_bytes + MESSAGE_OVERHEAD_BYTES <= connection.server_message_bytes
+        and result_bytes + MESSAGE_OVERHEAD_BYTES <= options.max_message_bytes
+    )
+
+
+def put_data(plan: Plan) -> None:
+    """The elements of the operands into the product's message."""
+    for name, matrix in plan.sent:
+        plan.operand(name).data = matrix.tobytes()
+
+
+def fetch(client: Client, call: Call, plan: Plan) -> Any:
+    """The result of a product, as the caller's kind of array."""
+    target = plan.target()
+    if fits_one_message(call, plan, plan.shape.nbytes):
+        put_data(plan)
+        return target.finish(call.tried(lambda: _unary(call, plan, target)))
+    report = call.tried(lambda: _large(client, call, plan, target))
+    return target.finish(report)
+
+
+def keep(client: Client, call: Call, plan: Plan, name: str, ttl: float | None) -> Kept:
+    """Runs a product whose result stays on the server under `name`."""
+    plan.proto.result.keep.CopyFrom(keep_proto(name, ttl))
+    if fits_one_message(call, plan, 0):
+        put_data(plan)
+        return _keep_unary(call, plan)
+    total = plan.payload_bytes
+    with Meter(call.what, total, call.connection.options.progress) as meter:
+        with _Temporaries(client, call) as temporaries:
+            left = _upload_large(call, plan, temporaries, meter)
+            if left:
+                return _keep_stream(call, plan, left, meter)
+            return _keep_unary(call, plan)
+
+
+def _keep_unary(call: Call, plan: Plan) -> Kept:
+    response = call.unary(call.connection.stubs().multiply_unary, plan.request)
+    return Kept(response.kept, Report(response.report))
+
+
+def _unary(call: Call, plan: Plan, target: Target) -> Report:
+    response = call.unary(call.connection.stubs().multiply_unary, plan.request)
+    data = response.data
+    check_shape(plan.shape, response.report)
+    if len(data) != len(target.memory):
+        raise errors.Internal(
+            f"the server sent {len(data)} bytes; the result has {len(target.memory)}"
+        )
+    target.memory[:] = data
+    return Report(response.report)
+
+
+def check_shape(expected: Shape, report: pb.ProductReport) -> None:
+    """Internal where the server's result is not of the shape that was expected."""
+    shape = Shape.of(report.result_shape)
+    if shape != expected:
+        raise errors.Internal(f"the result was expected to be {expected}; it is {shape}")
+
+
+class _Temporaries:
+    """Names of what the package keeps on the server during one product.
+
+    Names, as an id may never come to be known: a call can end well on the server just as
+    its caller gives up. What is left when the block ends is deleted in the background.
+    """
+
+    def __init__(self, client: Client, call: Call) -> None:
+        self._client = client
+        self._ttl = call.connection.options.transfer_ttl
+        # One folder of names a product: the server keeps those on one device.
+        self._folder = f"transfer/{new_id()}"
+        self._names: list[str] = []
+
+    def __enter__(self) -> _Temporaries:
+        self._client._janitor.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._names:
+            self._client._janitor.delete(by_name(name))
+
+    def new(self) -> pb.Keep:
+        name = f"{self._folder}/{len(self._names)}"
+        self._names.append(name)
+        return keep_proto(name, self._ttl)
+
+    def released(self, count: int) -> None:
+        """The first `count` were deleted by the job that took them."""
+        del self._names[:count]
+
+
+def _large(client: Client, call: Call, plan: Plan, target: Target) -> Report:
+    options = call.connection.options
+    total = plan.payload_bytes + len(target.memory)
+    with Meter(call.what, total, options.progress) as meter:
+        striped = _striped_names(call, plan)
+        striped_result = _stripes(call) and plan.shape.nbytes >= _threshold(call)
+        if not striped and not striped_result:
+            return _stream(call, plan, plan.sent, target, meter)
+        try:
+            with _Temporaries(client, call) as temporaries:
+                return _striped(call, plan, target, temporaries, meter, striped_result)
+        except errors.ResourceExhausted:
+            # The store may be full where the job itself would fit.
+            for name, matrix in plan.sent:
+                matrix.shape.write(plan.operand(name).shape)
+            plan.proto.ClearField("result")
+            return _stream(call, plan, plan.sent, target, meter)
+
+
+def _stripes(call: Call) -> bool:
+    return call.connection.channels > 1
+
+
+def _threshold(call: Call) -> int:
+    connection = call.connection
+    return max(connection.options.stripe_bytes, connection.chunk_bytes + 1)
+
+
+def _striped_names(call: Call, plan: Plan) -> list[str]:
+    """The operands that are uploaded over all channels.
+
+    Uploads, and the job that takes them, must be on one device. It can be chosen here unless
+    the product names resident matrices, which lie where they lie.
+    """
+    if not _stripes(call) or (plan.handles and len(call.connection.server.devices) > 1):
+        return []
+    return [name for name, matrix in plan.sent if matrix.nbytes >= _threshold(call)]
+
+
+def _upload_large(
+    call: Call, plan: Plan, temporaries: _Temporaries, meter: Meter
+) -> list[tuple[str, HostMatrix]]:
+    """Uploads the large operands, all at once. Returns the others."""
+    names = _striped_names(call, plan)
+    if not names:
+        return plan.sent
+    connection = call.connection
+    device = ""
+    if len(connection.server.devices) > 1:
+        device = connection.pick_device(call.ask_server())
+    uploads = []
+    for name, matrix in plan.sent:
+        if name in names:
+            header = pb.PutMatrixHeader(shape=matrix.shape.to_proto(), device=device)
+            header.keep.CopyFrom(temporaries.new())
+            uploads.append((name, transfer.Upload(call, header, matrix, meter)))
+    for name, upload in uploads:
+        ref = plan.operand(name).matrix
+        ref.id = upload.wait().id
+        ref.release = True
+    return [(name, matrix) for name, matrix in plan.sent if name not in names]
+
+
+def _striped(
+    call: Call,
+    plan: Plan,
+    target: Target,
+    temporaries: _Temporaries,
+    meter: Meter,
+    striped_result: bool,
+) -> Report:
+    left = _upload_large(call, plan, temporaries, meter)
+    uploaded = len(plan.sent) - len(left)
+    if not striped_result:
+        report = _stream(call, plan, left, target, meter)
+        temporaries.released(uploaded)
+        return report
+    plan.proto.result.stream = False
+    plan.proto.result.keep.CopyFrom(temporaries.new())
+    kept = _keep_stream(call, plan, left, meter) if left else _keep_unary(call, plan)
+    check_shape(plan.shape, kept.report._proto)
+    temporaries.released(uploaded)
+    transfer.download(call, by_id(kept.info.id), target.memory, meter)
+    return kept.report
+
+
+def _messages(
+    plan: Plan, sent: list[tuple[str, HostMatrix]], chunk: int, meter: Meter
+) -> Iterator[bytes]:
+    for name, _ in sent:
+        plan.operand(name).payload.SetInParent()
+    header = pb.MultiplyHeader(job_id=_JOB_ID, product=plan.proto)
+    yield pb.MultiplyRequest(header=header).SerializeToString()
+    for name, matrix in sent:
+        for offset, payload in matrix.pieces(0, matrix.nbytes, chunk):
+            yield wire.operand_chunk(_JOB_ID, ROLES[name], offset, payload)
+            meter.add(len(payload))
+
+
+def _stream(
+    call: Call,
+    plan: Plan,
+    sent: list[tuple[str, HostMatrix]],
+    target: Target,
+    meter: Meter,
+) -> Report:
+    sink = wire.Sink(target.memory, 0, len(target.memory))
+    result = _run_stream(call, plan, sent, sink, meter)
+    check_shape(plan.shape, result.report)
+    sink.check_complete()
+    return Report(result.report)
+
+
+def _keep_stream(call: Call, plan: Plan, sent: list[tuple[str, HostMatrix]], meter: Meter) -> Kept:
+    result = _run_stream(call, plan, sent, wire.Sink(memoryview(bytearray()), 0, 0), meter)
+    return Kept(result.kept, Report(result.report))
+
+
+def _run_stream(
+    call: Call, plan: Plan, sent: list[tuple[str, HostMatrix]], sink: wire.Sink, meter: Meter
+) -> pb.MultiplyResult:
+    connection = call.connection
+    call.check_cancelled()
+    messages = _messages(plan, sent, connection.chunk_bytes, meter)
+    rpc = call.track(connection.stubs().multiply(messages, timeout=call.left()))
+    try:
+        for message in rpc:
+            response = wire.multiply_response(message)
+            if isinstance(response, wire.Piece):
+                meter.add(sink.take(response))
+            elif response.HasField("error"):
+                rpc.cancel()
+                raise errors.from_number(response.error.code, response.error.message)
+            elif response.HasField("result"):
+                return response.result
+    except grpc.RpcError as error:
+        raise call.explain(error) from None
+    raise errors.Internal("the server ended the stream without a result")

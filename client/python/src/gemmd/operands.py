@@ -1,0 +1,179 @@
+"""What a caller hands over as a matrix, as the dense lines that the wire has.
+
+A line is a row of a row-major matrix or a column of a column-major one. An array whose lines
+are dense is sent from its own memory. Any other is gathered piece by piece as it is sent, so
+that no copy of the whole array is ever made.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import dtypes
+from .contract import pb
+from .errors import InvalidArgument, InvalidType
+
+Buffer = memoryview | bytes
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Shape, type and storage order of a matrix."""
+
+    rows: int
+    cols: int
+    dtype: int
+    layout: int = pb.LAYOUT_ROW_MAJOR
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows * self.cols * dtypes.itemsize(self.dtype)
+
+    def write(self, proto: pb.MatrixShape) -> None:
+        """Into a message's field, without a message between them."""
+        proto.rows = self.rows
+        proto.cols = self.cols
+        proto.dtype = self.dtype  # type: ignore[assignment]
+        proto.layout = self.layout  # type: ignore[assignment]
+
+    def to_proto(self) -> pb.MatrixShape:
+        return pb.MatrixShape(rows=self.rows, cols=self.cols, dtype=self.dtype, layout=self.layout)  # type: ignore[arg-type]
+
+    @staticmethod
+    def of(proto: pb.MatrixShape) -> Shape:
+        layout = proto.layout or pb.LAYOUT_ROW_MAJOR
+        return Shape(proto.rows, proto.cols, proto.dtype, layout)
+
+    def __str__(self) -> str:
+        order = "column" if self.layout == pb.LAYOUT_COLUMN_MAJOR else "row"
+        return f"{self.rows} x {self.cols} {dtypes.short_name(self.dtype)} {order}-major"
+
+
+class HostMatrix:
+    """A matrix in this process's memory: read only, and not changed while a call runs."""
+
+    __slots__ = ("_dense", "_lines", "kind", "nbytes", "owner", "shape")
+
+    def __init__(self, lines: npt.NDArray[Any], shape: Shape, kind: str, owner: Any) -> None:
+        self._lines = lines
+        self.shape = shape
+        self.nbytes = lines.nbytes
+        #: "numpy" or "torch".
+        self.kind = kind
+        #: The caller's own object.
+        self.owner = owner
+        self._dense: memoryview | None = None
+        if lines.flags.c_contiguous:
+            self._dense = lines.data.cast("B")
+
+    @property
+    def dense(self) -> bool:
+        """Whether the elements are sent from where they lie."""
+        return self._dense is not None
+
+    def tobytes(self) -> bytes:
+        """All elements, line after line."""
+        return self._lines.tobytes()
+
+    def piece(self, start: int, end: int) -> Buffer:
+        """Bytes [start, end) of the dense lines, both multiples of the element's size."""
+        if self._dense is not None:
+            return self._dense[start:end]
+        line = self._lines.shape[1] * self._lines.itemsize
+        first, last = start // line, (end - 1) // line
+        if first == last:
+            size = self._lines.itemsize
+            return self._lines[
+                first, (start - first * line) // size : (end - first * line) // size
+            ].tobytes()
+        whole = memoryview(self._lines[first : last + 1].tobytes())
+        return whole[start - first * line : end - first * line]
+
+    def pieces(self, start: int, end: int, chunk: int) -> Iterator[tuple[int, Buffer]]:
+        """The offsets and bytes of the chunks of [start, end)."""
+        for offset in range(start, end, chunk):
+            yield offset, self.piece(offset, min(offset + chunk, end))
+
+
+def is_torch(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _bits_of_torch(tensor: Any, field: str) -> tuple[npt.NDArray[Any], int]:
+    import torch
+
+    number = dtypes.of_torch(tensor.dtype, field)
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise InvalidArgument(
+            f"{field} requires a gradient, and none flows through the server: "
+            f"use torch.no_grad() or {field}.detach()",
+            field=field,
+        )
+    if tensor.layout != torch.strided:
+        raise InvalidType(
+            f"{field} has the layout {tensor.layout}; it must be a strided tensor", field=field
+        )
+    tensor = tensor.detach().resolve_neg().cpu()
+    views = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    array: npt.NDArray[Any] = tensor.view(views[dtypes.itemsize(number)]).numpy()
+    return array.view(dtypes.bits(number)), number
+
+
+def _bits_of_numpy(value: Any, field: str) -> tuple[npt.NDArray[Any], int]:
+    if not isinstance(value, np.ndarray):
+        if isinstance(value, (str, bytes, bytearray)) or value is None:
+            raise InvalidType(
+                f"{field} is a {type(value).__name__}; it must be a matrix: a numpy array, "
+                "a torch tensor or a handle",
+                field=field,
+            )
+        try:
+            value = np.asarray(value)
+        except (TypeError, ValueError) as error:
+            raise InvalidType(
+                f"{field} is a {type(value).__name__}, of which numpy makes no array: {error}",
+                field=field,
+            ) from None
+    number = dtypes.of_numpy(value.dtype, field)
+    if not value.dtype.isnative:
+        value = value.astype(value.dtype.newbyteorder("="))
+    return value.view(np.ndarray).view(dtypes.bits(number)), number
+
+
+def take(value: Any, field: str, *, layout: int | None = None, bias: bool = False) -> HostMatrix:
+    """The matrix that a caller handed over as `field`.
+
+    With `layout`, its lines are of that order; otherwise of the order in which they lie. A
+    bias may have one dimension. InvalidArgument and InvalidType name the field.
+    """
+    torch_kind = is_torch(value)
+    array, number = (_bits_of_torch if torch_kind else _bits_of_numpy)(value, field)
+    if bias and array.ndim == 1:
+        array = array[np.newaxis, :]
+    if array.ndim != 2:
+        raise InvalidArgument(
+            f"{field} has shape {tuple(array.shape)}; it must have two dimensions", field=field
+        )
+    rows, cols = array.shape
+    if rows == 0 or cols == 0:
+        raise InvalidArgument(
+            f"{field} has shape {(rows, cols)}; both dimensions must be at least 1", field=field
+        )
+    if bias or layout == pb.LAYOUT_ROW_MAJOR:
+        column = False
+    elif layout == pb.LAYOUT_COLUMN_MAJOR:
+        column = True
+    elif array.flags.c_contiguous:
+        column = False
+    else:
+        column = array.flags.f_contiguous or abs(array.strides[0]) < abs(array.strides[1])
+    shape = Shape(rows, cols, number, pb.LAYOUT_COLUMN_MAJOR if column else pb.LAYOUT_ROW_MAJOR)
+    kind = "torch" if torch_kind else "numpy"
+    return HostMatrix(array.T if column else array, shape, kind, value)

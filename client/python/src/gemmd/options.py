@@ -1,0 +1,67 @@
+"""How a client connects and how it tries again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .contract import MIB
+from .errors import InvalidArgument
+
+
+@dataclass(frozen=True)
+class Retry:
+    """When a call is tried again, and when it gives up.
+
+    UNAVAILABLE is tried again where the call leaves nothing behind under a name of the
+    caller's; RESOURCE_EXHAUSTED where the server says that it may pass. The wait doubles.
+    """
+
+    attempts: int = 5
+    first_seconds: float = 0.1
+    longest_seconds: float = 2.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `gemmd.connect` takes beside the address."""
+
+    #: TCP connections, 1 to 64. Calls take turns on them; a large matrix is split over all.
+    channels: int = 8
+    #: Payload bytes of a message; never more than the server accepts.
+    chunk_bytes: int = MIB
+    #: Up to this many bytes of operands and result together go as one message each way.
+    unary_bytes: int = 256 << 10
+    #: A matrix of at least this many bytes is split over the channels.
+    stripe_bytes: int = 8 * MIB
+    #: The largest message that this client accepts.
+    max_message_bytes: int = 64 * MIB
+    #: Seconds for calls that give no timeout of their own. None: no bound.
+    timeout: float | None = None
+    connect_timeout: float = 10.0
+    #: A silent connection is pinged after this many seconds, and given up after as many more.
+    keepalive_seconds: float = 30.0
+    keepalive_timeout: float = 20.0
+    #: The time to live of what the package itself keeps on the server during a call.
+    transfer_ttl: float = 120.0
+    #: Whether transfers of more than a second are shown with tqdm, where it is installed.
+    progress: bool = True
+    retry: Retry = field(default_factory=Retry)
+
+    def check(self) -> None:
+        """InvalidArgument names the option, the value and the bound."""
+        for name, least, most in (
+            ("channels", 1, 64),
+            ("chunk_bytes", 4096, 64 * MIB),
+            ("unary_bytes", 0, 64 * MIB),
+            ("stripe_bytes", 1, 1 << 62),
+            ("max_message_bytes", 64 << 10, 1024 * MIB),
+            ("connect_timeout", 0.001, 86400),
+            ("keepalive_seconds", 0.001, 86400),
+            ("keepalive_timeout", 0.001, 86400),
+            ("transfer_ttl", 0.001, 1e9),
+        ):
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise InvalidArgument(f"{name} is {value}; it must be {least} to {most}")
+        if self.retry.attempts < 1:
+            raise InvalidArgument(f"retry.attempts is {self.retry.attempts}; it must be at least 1")

@@ -1,0 +1,289 @@
+"""Many products under way on one stream."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from . import errors, multiply, product, wire
+from .call import Call
+from .contract import pb
+from .product import ROLES, Plan
+from .report import Report
+from .results import Target
+
+if TYPE_CHECKING:
+    from .client import Client
+
+_END = object()
+
+
+class _Job:
+    """One product: its plan until it is sent, its memory until it has arrived."""
+
+    __slots__ = ("collect", "future", "job_id", "plan", "sink", "target")
+
+    def __init__(self, job_id: int, plan: Plan, collect: bool) -> None:
+        self.collect = collect
+        self.job_id = job_id
+        self.plan = plan
+        self.target: Target = plan.target()
+        self.sink = wire.Sink(self.target.memory, 0, len(self.target.memory))
+        self.future: Future[Any] = Future()
+
+
+class Pipeline:
+    """Products that are sent without waiting for the results of those before.
+
+    `matmul` returns a Future at once, or waits where `window` products are under way. Used
+    with `with`: the end of the block waits for every result. Thread-safe.
+
+    With `collect`, `results` and `as_completed` give every product, which is held until then.
+    Without it only the futures have them, as suits a pipeline that lives long.
+
+        with g.pipeline() as p:
+            futures = [p.matmul(a, b) for a, b in pairs]
+            for c in p.results():
+                ...
+    """
+
+    def __init__(self, client: Client, window: int, collect: bool = True) -> None:
+        limits = client._connection.server.limits
+        most = limits.max_jobs_per_stream or 1024
+        if not 1 <= window <= most:
+            raise errors.InvalidArgument(
+                f"window is {window}; it must be 1 to {most}", field="window"
+            )
+        self._client = client
+        self._collect = collect
+        self._call = Call(client._connection, "pipeline")
+        self._room = threading.Semaphore(window)
+        self._todo: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards what follows
+        self._ids = itertools.count(1)
+        self._jobs: dict[int, _Job] = {}
+        self._order: deque[Future[Any]] = deque()
+        self._failure: errors.GemmdError | None = None
+        self._closed = False
+        self._done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._pending = 0  # completed futures that as_completed has yet to give
+        self._rpc = self._call.track(client._connection.stubs().multiply(self._messages()))
+        self._reader = threading.Thread(target=self._read, daemon=True, name="gemmd-pipeline")
+        self._reader.start()
+
+    def matmul(
+        self, a: Any, b: Any, *, timeout: float | None = None, **options: Any
+    ) -> Future[Any]:
+        """A Future of what `Client.matmul` gives. The options are the same, without `cancel`.
+
+        timeout: seconds on the server, from the arrival of the product's header.
+        The operands must not change until the future is done.
+        """
+        return self._make(a, b, timeout, options, self._collect)
+
+    def _make(
+        self, a: Any, b: Any, timeout: float | None, options: dict[str, Any], collect: bool
+    ) -> Future[Any]:
+        plan = product.make(self._client, a, b, product.Options(**options))
+        if timeout is not None:
+            if not timeout > 0:
+                raise errors.InvalidArgument(f"timeout is {timeout}; it must be above 0 seconds")
+            plan.proto.timeout.FromMicroseconds(round(timeout * 1e6))
+        while not self._room.acquire(timeout=1.0):
+            self._check()
+        return self._submit(plan, collect)
+
+    def _submit(self, plan: Plan, collect: bool) -> Future[Any]:
+        with self._lock:
+            try:
+                self._check()
+                job = _Job(next(self._ids), plan, collect)
+            except BaseException:
+                self._room.release()
+                raise
+            self._jobs[job.job_id] = job
+            if collect:
+                self._order.append(job.future)
+                self._pending += 1
+            self._todo.put(job)
+        return job.future
+
+    def _check(self) -> None:
+        self._client._connection.check()
+        if self._failure is not None:
+            raise type(self._failure)(str(self._failure))
+        if self._closed:
+            raise errors.ClientClosed("the pipeline was closed; make another one")
+
+    def results(self) -> Iterator[Any]:
+        """The results of the products so far, in their order. A failed one raises here."""
+        while True:
+            with self._lock:
+                if not self._order:
+                    return
+                future = self._order.popleft()
+            yield future.result()
+
+    def as_completed(self) -> Iterator[Future[Any]]:
+        """The futures of the products so far, as they end."""
+        while True:
+            with self._lock:
+                if not self._pending:
+                    return
+                self._pending -= 1
+            yield self._done.get()
+
+    def map(
+        self, pairs: Iterable[tuple[Any, Any]], *, timeout: float | None = None, **options: Any
+    ) -> Iterator[Any]:
+        """The products of pairs of operands, in order, with at most `window` under way."""
+        ahead: deque[Future[Any]] = deque()
+        for a, b in pairs:
+            ahead.append(self._make(a, b, timeout, options, collect=False))
+            while ahead and ahead[0].done():
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+    def close(self) -> None:
+        """Waits for the results of all products, then ends the stream."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._todo.put(_END)
+        self._reader.join()
+
+    def cancel(self) -> None:
+        """Ends the products under way: their futures raise Cancelled."""
+        with self._lock:
+            self._closed = True
+            self._todo.put(_END)
+        self._call.cancel()
+        self._reader.join()
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            return self.cancel()
+        try:
+            self.close()
+        except BaseException:
+            self.cancel()
+            raise
+        return None
+
+    # The thread of gRPC that sends.
+
+    def _messages(self) -> Iterator[bytes]:
+        chunk = self._client._connection.chunk_bytes
+        while (job := self._todo.get()) is not _END:
+            if job.future.set_running_or_notify_cancel():
+                yield from self._messages_of(job, chunk)
+            else:
+                self._end(job.job_id)
+            del job
+
+    def _messages_of(self, job: _Job, chunk: int) -> Iterator[bytes]:
+        plan = job.plan
+        whole = multiply.fits_one_message(self._call, plan, 0)
+        if whole:
+            multiply.put_data(plan)
+        else:
+            for name, _ in plan.sent:
+                plan.operand(name).payload.SetInParent()
+        header = pb.MultiplyHeader(job_id=job.job_id, product=plan.proto)
+        message = pb.MultiplyRequest(header=header).SerializeToString()
+        plan.proto.Clear()  # the elements are in the message now
+        yield message
+        if whole:
+            return
+        for name, matrix in plan.sent:
+            for offset, payload in matrix.pieces(0, matrix.nbytes, chunk):
+                if job.job_id not in self._jobs:
+                    return  # the server refused it
+                yield wire.operand_chunk(job.job_id, ROLES[name], offset, payload)
+
+    # The thread that receives.
+
+    def _read(self) -> None:
+        failure: errors.GemmdError = errors.Internal("the server ended the stream early")
+        try:
+            for message in self._rpc:
+                self._take(wire.multiply_response(message))
+        except grpc.RpcError as error:
+            failure = self._call.explain(error)
+        except errors.GemmdError as error:
+            failure = error
+            self._rpc.cancel()
+        except BaseException as error:
+            failure = errors.Internal(f"the pipeline failed: {error!r}")
+            self._rpc.cancel()
+        with self._lock:
+            left = list(self._jobs.values())
+            if left or not self._closed:
+                self._failure = failure
+        self._todo.put(_END)
+        for job in left:
+            self._fail(job.job_id, failure)
+
+    def _take(self, response: Any) -> None:
+        if isinstance(response, wire.Piece):
+            job = self._jobs.get(response.job_id)
+            if job is not None:
+                job.sink.take(response)
+        elif response.HasField("result"):
+            self._succeed(response.result)
+        elif response.HasField("error"):
+            self._refused(response.error)
+
+    def _refused(self, refusal: pb.JobError) -> None:
+        error = errors.from_number(refusal.code, refusal.message)
+        job = self._jobs.get(refusal.job_id)
+        if job is not None and isinstance(error, errors.NotFound):
+            error = self._client._explain_not_found(self._call, error, job.plan.handles)
+        self._fail(refusal.job_id, error)
+
+    def _succeed(self, result: pb.MultiplyResult) -> None:
+        job = self._jobs.get(result.job_id)
+        if job is None:
+            return
+        try:
+            multiply.check_shape(job.plan.shape, result.report)
+            job.sink.check_complete()
+            array = job.target.finish(Report(result.report))
+        except Exception as error:
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(array)
+        self._end(result.job_id)
+
+    def _fail(self, job_id: int, error: errors.GemmdError) -> None:
+        job = self._jobs.get(job_id)
+        if job is None:
+            return
+        if job.future.running() or job.future.set_running_or_notify_cancel():
+            job.future.set_exception(error)
+        self._end(job_id)
+
+    def _end(self, job_id: int) -> None:
+        with self._lock:
+            job = self._jobs.pop(job_id, None)
+        if job is not None:
+            if job.collect:
+                self._done.put(job.future)
+            self._room.release()

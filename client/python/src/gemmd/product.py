@@ -1,0 +1,243 @@
+"""A product as the caller describes it, as the contract's message."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import dtypes, operands, results
+from .contract import pb
+from .errors import InvalidArgument, InvalidType
+from .handle import Handle, TransposedHandle
+from .operands import HostMatrix, Shape
+
+ROLES = {
+    "a": pb.OPERAND_ROLE_A,
+    "b": pb.OPERAND_ROLE_B,
+    "c": pb.OPERAND_ROLE_C,
+    "bias": pb.OPERAND_ROLE_BIAS,
+}
+_ACTIVATIONS = {
+    "none": pb.ACTIVATION_NONE,
+    "relu": pb.ACTIVATION_RELU,
+    "gelu": pb.ACTIVATION_GELU,
+    "leaky_relu": pb.ACTIVATION_LEAKY_RELU,
+}
+_COMPUTE = {
+    "f64": pb.COMPUTE_MODE_F64,
+    "f32": pb.COMPUTE_MODE_F32,
+    "tf32": pb.COMPUTE_MODE_TF32,
+    "f16": pb.COMPUTE_MODE_F16,
+}
+_FP8 = (pb.DATA_TYPE_F8E4M3, pb.DATA_TYPE_F8E5M2)
+
+
+@dataclass
+class Options:
+    """What a product may have beside its operands; `Client.matmul` explains them."""
+
+    out: Any = None
+    c: Any = None
+    bias: Any = None
+    alpha: float = 1.0
+    beta: float | None = None
+    transpose_a: bool = False
+    transpose_b: bool = False
+    activation: str | None = None
+    leaky_slope: float | None = None
+    scale_a: float | None = None
+    scale_b: float | None = None
+    dtype: Any = None
+    compute: str | None = None
+    kernel: str | None = None
+    family: str | None = None
+    params: Mapping[str, int] | None = None
+
+
+@dataclass
+class Plan:
+    """A product with everything that can be checked here checked."""
+
+    #: The product as a unary request has it; `proto` is in it.
+    request: pb.MultiplyUnaryRequest
+    proto: pb.Product
+    #: The operands to send, by their names.
+    sent: list[tuple[str, HostMatrix]]
+    handles: list[Handle]
+    shape: Shape
+    out: Any = None
+    #: "numpy" or "torch", and the torch device where it is not the host.
+    kind: str = "numpy"
+    device: Any = None
+    payload_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.payload_bytes = sum(matrix.nbytes for _, matrix in self.sent)
+
+    def operand(self, name: str) -> pb.Operand:
+        """The message of an operand."""
+        operand: pb.Operand = getattr(self.proto, name)
+        return operand
+
+    def target(self) -> results.Target:
+        return results.Target(self.shape, self.kind, self.out, self.device)
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidType(
+            f"{name} is a {type(value).__name__}; it must be a number", field=name
+        ) from None
+    if not math.isfinite(number):
+        raise InvalidArgument(f"{name} is {number}; it must be finite", field=name)
+    return number
+
+
+def _choice(value: Any, table: Mapping[str, int], name: str) -> Any:
+    if isinstance(value, str) and value in table:
+        return table[value]
+    raise InvalidArgument(f"{name} is {value!r}; it must be one of {', '.join(table)}", field=name)
+
+
+class _Builder:
+    """Takes the operands one by one."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.request = pb.MultiplyUnaryRequest()
+        self.proto = self.request.product
+        self.sent: list[tuple[str, HostMatrix]] = []
+        self.handles: list[Handle] = []
+
+    def operand(self, value: Any, name: str, layout: int | None = None) -> tuple[Shape, bool]:
+        """Its shape as stored, and whether it is a transposed handle."""
+        transposed = isinstance(value, TransposedHandle)
+        handle = value.T if transposed else value
+        if isinstance(handle, Handle):
+            handle._check(self.client)
+            getattr(self.proto, name).matrix.id = handle.id
+            self.handles.append(handle)
+            return handle._matrix, transposed
+        matrix = operands.take(value, name, layout=layout, bias=name == "bias")
+        matrix.shape.write(getattr(self.proto, name).shape)
+        self.sent.append((name, matrix))
+        return matrix.shape, False
+
+    def scalars(self, options: Options) -> None:
+        proto = self.proto
+        alpha = _number(options.alpha, "alpha")
+        if alpha != 1:
+            proto.alpha = alpha
+        for name in ("scale_a", "scale_b", "leaky_slope"):
+            value = getattr(options, name)
+            if value is not None:
+                setattr(proto, name, _number(value, name))
+        if options.activation is not None:
+            proto.activation = _choice(options.activation, _ACTIVATIONS, "activation")
+        if options.compute is not None:
+            proto.compute = _choice(options.compute, _COMPUTE, "compute")
+        self._kernel(options)
+
+    def _kernel(self, options: Options) -> None:
+        if options.kernel is not None and options.family is not None:
+            raise InvalidArgument(
+                f"kernel is {options.kernel!r} and family is {options.family!r}; "
+                "at most one of them may be given",
+                field="kernel",
+            )
+        for name, value in (("kernel", options.kernel), ("family", options.family)):
+            if value is not None and not isinstance(value, str):
+                raise InvalidType(f"{name} is {value!r}; it must be a name", field=name)
+        if options.kernel is not None:
+            self.proto.kernel.name = options.kernel
+        if options.family is not None:
+            self.proto.kernel.family = options.family
+        for name, number in (options.params or {}).items():
+            try:
+                self.proto.kernel.params[name] = number
+            except (TypeError, ValueError):
+                raise InvalidType(
+                    f"params[{name!r}] is {number!r}; it must be a 64-bit integer", field="params"
+                ) from None
+
+    def addends(self, options: Options, shape: Shape) -> Shape:
+        """c and the bias against the result's shape, whose order follows c's."""
+        beta = _number(1.0 if options.beta is None else options.beta, "beta")
+        if options.c is None:
+            if options.beta is not None and beta != 0:
+                raise InvalidArgument(f"beta is {beta} and c is not given", field="beta")
+        elif beta != 0:
+            self.proto.beta = beta
+            wanted = None if options.out is None else results.layout_of(options.out)
+            c, transposed = self.operand(options.c, "c", wanted)
+            if transposed:
+                raise InvalidArgument("c is a transposed handle; it must be as stored", field="c")
+            self._same(c, "c", shape.rows, shape.cols, shape.dtype)
+            shape = Shape(shape.rows, shape.cols, shape.dtype, c.layout)
+        if options.bias is not None:
+            bias, _ = self.operand(options.bias, "bias")
+            self._same(bias, "bias", 1, shape.cols, shape.dtype)
+        return shape
+
+    @staticmethod
+    def _same(shape: Shape, name: str, rows: int, cols: int, dtype: int) -> None:
+        if (shape.rows, shape.cols) != (rows, cols):
+            raise InvalidArgument(
+                f"{name} has shape {(shape.rows, shape.cols)}; it must have {(rows, cols)}",
+                field=name,
+            )
+        if shape.dtype != dtype:
+            raise InvalidType(
+                f"{name} has dtype {dtypes.short_name(shape.dtype)}; "
+                f"it must have the result's, {dtypes.short_name(dtype)}",
+                field=name,
+            )
+
+
+def _result_shape(a: Shape, b: Shape, ta: bool, tb: bool, options: Options) -> Shape:
+    rows, inner_a = (a.cols, a.rows) if ta else (a.rows, a.cols)
+    inner_b, cols = (b.cols, b.rows) if tb else (b.rows, b.cols)
+    if inner_a != inner_b:
+        raise InvalidArgument(
+            f"op(a) has {inner_a} columns and op(b) has {inner_b} rows; they must be the same",
+            field="b",
+        )
+    if options.dtype is not None:
+        dtype = dtypes.parse(options.dtype, "dtype")
+    elif options.out is not None:
+        dtype = results.dtype_of(options.out)
+    else:
+        dtype = pb.DATA_TYPE_F16 if a.dtype in _FP8 else a.dtype
+    layout = None if options.out is None else results.layout_of(options.out)
+    return Shape(rows, cols, dtype, layout or pb.LAYOUT_ROW_MAJOR)
+
+
+def make(client: Any, a: Any, b: Any, options: Options) -> Plan:
+    """The plan of a product. Errors name the operand or the option."""
+    builder = _Builder(client)
+    if options.out is not None:
+        results.check_out(options.out)
+    shape_a, turned_a = builder.operand(a, "a")
+    shape_b, turned_b = builder.operand(b, "b")
+    transpose_a = bool(options.transpose_a) != turned_a
+    transpose_b = bool(options.transpose_b) != turned_b
+    builder.scalars(options)
+    shape = _result_shape(shape_a, shape_b, transpose_a, transpose_b, options)
+    shape = builder.addends(options, shape)
+    proto = builder.proto
+    proto.transpose_a = transpose_a
+    proto.transpose_b = transpose_b
+    if shape.dtype != shape_a.dtype:
+        proto.output_dtype = shape.dtype  # type: ignore[assignment]
+    proto.output_layout = shape.layout  # type: ignore[assignment]
+    plan = Plan(builder.request, proto, builder.sent, builder.handles, shape, options.out)
+    for _, matrix in builder.sent:
+        if matrix.kind == "torch":
+            plan.kind = "torch"
+            plan.device = matrix.owner.device
+            break
+    return plan

@@ -1,0 +1,206 @@
+"""What the server says of itself, as small records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime, timezone
+from typing import Any
+
+from . import dtypes
+from .contract import pb
+from .report import seconds
+from .tables import Table, html_table, text
+
+
+class Record:
+    """A record that a notebook shows as a table."""
+
+    def _rows(self) -> list[tuple[str, Any]]:
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]  # type: ignore[arg-type]
+
+    def _repr_html_(self) -> str:
+        return html_table(("", type(self).__name__.lower()), self._rows())
+
+
+@dataclass(frozen=True)
+class Device(Record):
+    """A device of the server. Sizes are in bytes."""
+
+    name: str
+    model: str
+    compute_capability: str
+    memory: int
+    memory_used: int
+    streams: int
+    healthy: bool
+    unhealthy_reason: str
+
+
+@dataclass(frozen=True)
+class Limits(Record):
+    """The bounds of the server. Sizes are in bytes."""
+
+    max_message_bytes: int
+    max_job_bytes: int
+    max_admitted_bytes: int
+    max_jobs: int
+    max_jobs_per_stream: int
+    store_bytes: int
+    max_matrices: int
+    chunk_bytes: int
+    benchmark_seconds: float
+    benchmark_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Info(Record):
+    """The server: what it is, what it has, and what it does now."""
+
+    version: str
+    commit: str
+    started: datetime
+    devices: Table[Device]
+    limits: Limits
+    jobs: int
+    queued: int
+    admitted_bytes: int
+    matrices: int
+    store_used_bytes: int
+    benchmark_running: bool
+
+    def _rows(self) -> list[tuple[str, Any]]:
+        rows: list[tuple[str, Any]] = [
+            ("version", f"{self.version} (commit {self.commit})"),
+            ("started", self.started.isoformat(" ", "seconds")),
+            ("jobs", f"{self.jobs} of {self.limits.max_jobs}, {self.queued} of them queued"),
+            ("store", f"{self.matrices} matrices, {self.store_used_bytes} bytes"),
+        ]
+        rows += [
+            (d.name, f"{d.model}, {d.memory_used} of {d.memory} bytes, "
+             + ("healthy" if d.healthy else d.unhealthy_reason))
+            for d in self.devices
+        ]  # fmt: skip
+        return rows
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name:<8} {value}" for name, value in self._rows())
+
+
+@dataclass(frozen=True)
+class Kernel(Record):
+    """A kernel of the catalogue."""
+
+    name: str
+    family: str
+    summary: str
+    #: Such as ("f16:f16:f16:f32",): the types of A, B and D, and the compute mode.
+    types: tuple[str, ...]
+    #: Launch parameters, as (name, least, most, default).
+    params: tuple[tuple[str, int, int, int], ...]
+    tile: tuple[int, int, int]
+    stages: int
+    threads: int
+    shared_memory_bytes: int
+    deterministic: bool
+    devices: tuple[str, ...]
+    unavailable_reason: str
+
+
+@dataclass(frozen=True)
+class Matrix(Record):
+    """A resident matrix."""
+
+    id: str
+    name: str
+    rows: int
+    cols: int
+    dtype: str
+    column_major: bool
+    nbytes: int
+    device: str
+    created: datetime
+    expires: datetime | None
+    in_use: int
+
+
+def _moment(timestamp: Any) -> datetime:
+    return datetime.fromtimestamp(timestamp.seconds + timestamp.nanos * 1e-9, timezone.utc)  # noqa: UP017 (3.10)
+
+
+def types_text(types: pb.KernelTypes) -> str:
+    """Such as "f16:f16:f16:f32"."""
+    mode = pb.ComputeMode.Name(types.compute).removeprefix("COMPUTE_MODE_").lower()
+    names = [dtypes.short_name(number) for number in (types.a, types.b, types.output)]
+    return ":".join([*names, mode])
+
+
+def device(proto: pb.DeviceInfo) -> Device:
+    return Device(
+        proto.name, proto.model, proto.compute_capability, proto.memory_bytes,
+        proto.memory_used_bytes, proto.streams, proto.healthy, proto.unhealthy_reason,
+    )  # fmt: skip
+
+
+def limits(proto: pb.Limits) -> Limits:
+    return Limits(
+        proto.max_message_bytes, proto.max_job_bytes, proto.max_admitted_bytes, proto.max_jobs,
+        proto.max_jobs_per_stream, proto.store_bytes, proto.max_matrices, proto.chunk_bytes,
+        seconds(proto.benchmark_limit), proto.benchmark_memory_bytes,
+    )  # fmt: skip
+
+
+def info(proto: pb.GetServerInfoResponse) -> Info:
+    load = proto.load
+    return Info(
+        version=proto.version,
+        commit=proto.commit,
+        started=_moment(proto.started),
+        devices=Table(Device, map(device, proto.devices)),
+        limits=limits(proto.limits),
+        jobs=load.jobs,
+        queued=load.queued,
+        admitted_bytes=load.admitted_bytes,
+        matrices=load.matrices,
+        store_used_bytes=load.store_used_bytes,
+        benchmark_running=load.benchmark_running,
+    )
+
+
+def kernel(proto: pb.KernelInfo) -> Kernel:
+    return Kernel(
+        name=proto.name,
+        family=proto.family,
+        summary=proto.summary,
+        types=tuple(map(types_text, proto.types)),
+        params=tuple((p.name, p.min, p.max, p.default_value) for p in proto.params),
+        tile=(proto.tile_m, proto.tile_n, proto.tile_k),
+        stages=proto.stages,
+        threads=proto.threads,
+        shared_memory_bytes=proto.shared_memory_bytes,
+        deterministic=proto.deterministic,
+        devices=tuple(proto.devices),
+        unavailable_reason=proto.unavailable_reason,
+    )
+
+
+def matrix(proto: pb.MatrixInfo) -> Matrix:
+    shape = proto.shape
+    return Matrix(
+        id=proto.id,
+        name=proto.name,
+        rows=shape.rows,
+        cols=shape.cols,
+        dtype=dtypes.short_name(shape.dtype),
+        column_major=shape.layout == pb.LAYOUT_COLUMN_MAJOR,
+        nbytes=proto.bytes,
+        device=proto.device,
+        created=_moment(proto.created),
+        expires=_moment(proto.expires) if proto.HasField("expires") else None,
+        in_use=proto.in_use,
+    )
+
+
+__all__ = [
+    "Device", "Info", "Kernel", "Limits", "Matrix", "Record", "device", "info", "kernel",
+    "limits", "matrix", "text", "types_text",
+]  # fmt: skip

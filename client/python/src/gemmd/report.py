@@ -1,0 +1,102 @@
+"""What the server says of a product that it ran."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import dtypes
+from .contract import pb
+from .tables import html_table
+
+
+def seconds(duration: Any) -> float:
+    """A google.protobuf.Duration in seconds."""
+    return float(duration.seconds) + float(duration.nanos) * 1e-9
+
+
+class Report:
+    """Which kernel ran, why, and how long each phase took. Times are in seconds."""
+
+    __slots__ = ("_proto",)
+
+    def __init__(self, proto: pb.ProductReport) -> None:
+        self._proto = proto
+
+    @property
+    def kernel(self) -> str:
+        return self._proto.kernel
+
+    @property
+    def reason(self) -> str:
+        """Why this kernel: the caller's choice, or the rule that picked it."""
+        return self._proto.reason
+
+    @property
+    def params(self) -> dict[str, int]:
+        """The launch parameters that were used, defaults included."""
+        return dict(self._proto.params)
+
+    @property
+    def device(self) -> str:
+        return self._proto.device
+
+    @property
+    def m(self) -> int:
+        return self._proto.m
+
+    @property
+    def n(self) -> int:
+        return self._proto.n
+
+    @property
+    def k(self) -> int:
+        return self._proto.k
+
+    @property
+    def compute(self) -> str:
+        """The arithmetic: "f64", "f32", "tf32" or "f16"."""
+        return pb.ComputeMode.Name(self._proto.compute).removeprefix("COMPUTE_MODE_").lower()
+
+    @property
+    def dtype(self) -> str:
+        """The type of the result, such as "f32"."""
+        return dtypes.short_name(self._proto.result_shape.dtype)
+
+    @property
+    def tflops(self) -> float:
+        """2 m n k / kernel time, in 1e12 per second; 0 where alpha is 0."""
+        return self._proto.tflops
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of each phase, by its name in the contract. They overlap."""
+        times = self._proto.phases
+        return {field.name: seconds(value) for field, value in times.ListFields()}
+
+    @property
+    def copies(self) -> int:
+        """How many resident operands lay on another device."""
+        return len(self._proto.copies)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [
+            ("kernel", self.kernel),
+            ("reason", self.reason),
+            ("device", self.device),
+            ("m x n x k", f"{self.m} x {self.n} x {self.k}"),
+            ("compute", self.compute),
+            ("TFLOPS", f"{self.tflops:.4g}"),
+        ]
+        rows += [(f"{name}", f"{value * 1e3:.3f} ms") for name, value in self.phases.items()]
+        if self.params:
+            rows.append(("params", " ".join(f"{k}={v}" for k, v in sorted(self.params.items()))))
+        return rows
+
+    def __repr__(self) -> str:
+        return (
+            f"<Report {self.kernel} on {self.device}: {self.m} x {self.n} x {self.k}, "
+            f"{self.phases.get('kernel', 0) * 1e3:.3f} ms, {self.tflops:.4g} TFLOPS>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(("", "product"), self._rows())

@@ -1,0 +1,151 @@
+"""The memory that a result is received into, and what the caller gets back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import dtypes
+from .contract import pb
+from .errors import InvalidArgument, InvalidType
+from .operands import Shape, is_torch
+from .report import Report
+
+
+class Array(np.ndarray[Any, Any]):
+    """A numpy array that came from the server.
+
+    `report` says which kernel ran, why, and how long each phase took. What is computed from
+    it is an ordinary array.
+    """
+
+    report: Report | None = None
+
+    def __array_finalize__(self, obj: Any) -> None:
+        self.report = None
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else np.asarray(array)
+
+
+def layout_of(value: Any) -> int | None:
+    """The storage order of a caller's `out`; None where its lines are not dense."""
+    if is_torch(value):
+        if value.is_contiguous():
+            return pb.LAYOUT_ROW_MAJOR
+        return pb.LAYOUT_COLUMN_MAJOR if value.t().is_contiguous() else None
+    if value.flags.c_contiguous:
+        return pb.LAYOUT_ROW_MAJOR
+    return pb.LAYOUT_COLUMN_MAJOR if value.flags.f_contiguous else None
+
+
+def check_out(out: Any) -> None:
+    """InvalidType or InvalidArgument where no result can be received into `out`."""
+    if is_torch(out):
+        dtypes.of_torch(out.dtype, "out")
+        if out.requires_grad:
+            raise InvalidArgument("out requires a gradient; it must be a plain tensor", field="out")
+    elif isinstance(out, np.ndarray):
+        dtypes.of_numpy(out.dtype, "out")
+        if not out.flags.writeable:
+            raise InvalidArgument("out is read-only; it must be writable", field="out")
+    else:
+        raise InvalidType(
+            f"out is a {type(out).__name__}; it must be a numpy array or a torch tensor",
+            field="out",
+        )
+    if out.ndim != 2:
+        raise InvalidArgument(
+            f"out has shape {tuple(out.shape)}; it must have two dimensions", field="out"
+        )
+
+
+def dtype_of(value: Any) -> int:
+    if is_torch(value):
+        return dtypes.of_torch(value.dtype, "out")
+    return dtypes.of_numpy(value.dtype, "out")
+
+
+def _bits(value: Any, number: int) -> npt.NDArray[Any]:
+    """The elements as unsigned integers, in the same memory."""
+    if is_torch(value):
+        import torch
+
+        views = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+        array: npt.NDArray[Any] = value.detach().view(views[dtypes.itemsize(number)]).numpy()
+        return array.view(dtypes.bits(number))
+    return np.asarray(value).view(dtypes.bits(number))
+
+
+def _allocate(shape: Shape, kind: str) -> Any:
+    column = shape.layout == pb.LAYOUT_COLUMN_MAJOR
+    size = (shape.cols, shape.rows) if column else (shape.rows, shape.cols)
+    if kind == "torch":
+        import torch
+
+        tensor = torch.empty(size, dtype=dtypes.to_torch(shape.dtype))
+        return tensor.t() if column else tensor
+    array = np.empty(size, dtypes.to_numpy(shape.dtype)).view(Array)
+    return array.T if column else array
+
+
+class Target:
+    """Memory for one result, and the object to give to the caller when it has arrived.
+
+    Received in place where the lines of `out` are dense and its bytes are of this machine;
+    otherwise beside it, with one copy at the end.
+    """
+
+    __slots__ = ("_final", "_received", "memory")
+
+    def __init__(self, shape: Shape, kind: str, out: Any = None, device: Any = None) -> None:
+        self._final = out
+        if out is None:
+            self._received = _allocate(shape, kind)
+            if device is not None and device.type != "cpu":
+                self._final = device
+        else:
+            self._check(out, shape)
+            on_host = not is_torch(out) or out.device.type == "cpu"
+            native = is_torch(out) or out.dtype.isnative
+            in_place = on_host and native and layout_of(out) == shape.layout
+            kind = "torch" if is_torch(out) else "numpy"
+            self._received = out if in_place else _allocate(shape, kind)
+        lines = _bits(self._received, shape.dtype)
+        if shape.layout == pb.LAYOUT_COLUMN_MAJOR:
+            lines = lines.T
+        #: The dense bytes to receive into.
+        self.memory: memoryview = lines.data.cast("B")
+
+    @staticmethod
+    def _check(out: Any, shape: Shape) -> None:
+        if tuple(out.shape) != (shape.rows, shape.cols):
+            raise InvalidArgument(
+                f"out has shape {tuple(out.shape)}; the result has {(shape.rows, shape.cols)}",
+                field="out",
+            )
+        if dtype_of(out) != shape.dtype:
+            raise InvalidType(
+                f"out has dtype {out.dtype}; the result has {dtypes.short_name(shape.dtype)}",
+                field="out",
+            )
+
+    def finish(self, report: Report | None) -> Any:
+        """What the caller gets, once `memory` is full."""
+        result = self._received
+        final = self._final
+        if final is not None and final is not result:
+            if is_torch(final):
+                final.copy_(result)
+                result = final
+            elif isinstance(final, np.ndarray):
+                final[...] = result
+                result = final
+            else:
+                result = result.to(final)
+        if isinstance(result, np.ndarray) and not isinstance(result, Array):
+            result = result.view(Array)
+        result.report = report
+        return result

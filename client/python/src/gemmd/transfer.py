@@ -1,0 +1,162 @@
+"""Moves matrices to and from the server, in one RPC or in one for each stripe."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import grpc
+
+from . import wire
+from .call import Call, first_error
+from .contract import pb
+from .errors import GemmdError, Internal
+from .operands import HostMatrix
+from .progress import Meter
+from .stripes import Stripe, new_id, plan
+
+
+def stripes_for(call: Call, nbytes: int) -> list[Stripe]:
+    """One stripe, or one a channel for a matrix that is large enough."""
+    connection = call.connection
+    first = connection.next_channel()
+    if nbytes < connection.options.stripe_bytes:
+        return [Stripe(first, 0, nbytes)]
+    return plan(nbytes, connection.channels, connection.chunk_bytes, first)
+
+
+def _put_messages(
+    header: pb.PutMatrixHeader, matrix: HostMatrix, stripe: Stripe, chunk: int, meter: Meter
+) -> Iterator[bytes]:
+    yield pb.PutMatrixRequest(header=header).SerializeToString()
+    for offset, payload in matrix.pieces(stripe.start, stripe.end, chunk):
+        yield wire.matrix_chunk(offset, payload)
+        # The chunk before has left, so that this is at most one ahead.
+        meter.add(len(payload))
+
+
+class Upload:
+    """A matrix on its way to the server: all stripes at once."""
+
+    def __init__(
+        self, call: Call, header: pb.PutMatrixHeader, matrix: HostMatrix, meter: Meter
+    ) -> None:
+        self._call = call
+        stripes = stripes_for(call, matrix.nbytes)
+        upload_id = new_id() if len(stripes) > 1 else ""
+        self._rpcs = []
+        for stripe in stripes:
+            part = pb.PutMatrixHeader()
+            part.CopyFrom(header)
+            if upload_id:
+                part.upload_id = upload_id
+                part.range.offset = stripe.start
+                part.range.length = stripe.end - stripe.start
+            messages = _put_messages(part, matrix, stripe, call.connection.chunk_bytes, meter)
+            method = call.connection.stubs(stripe.channel).put
+            self._rpcs.append(call.track(method.future(messages, timeout=call.left())))
+
+    def wait(self) -> pb.MatrixInfo:
+        """The matrix, once all of it is on the server's device."""
+        failures: list[GemmdError] = []
+        whole: pb.MatrixInfo | None = None
+        for rpc in self._rpcs:
+            try:
+                response = rpc.result()
+            except (grpc.RpcError, grpc.FutureCancelledError) as error:
+                failures.append(self._call.explain(error))
+                continue
+            if response.complete:
+                whole = response.matrix
+        if failures:
+            raise first_error(failures)
+        if whole is None:
+            raise Internal("the server did not say that the upload is complete")
+        return whole
+
+
+def generate(call: Call, header: pb.PutMatrixHeader) -> pb.MatrixInfo:
+    """A matrix that the server makes from the header's generator."""
+    message = pb.PutMatrixRequest(header=header).SerializeToString()
+    rpc = call.track(call.connection.stubs().put.future(iter((message,)), timeout=call.left()))
+    try:
+        info: pb.MatrixInfo = rpc.result().matrix
+    except (grpc.RpcError, grpc.FutureCancelledError) as error:
+        raise call.explain(error) from None
+    return info
+
+
+def _get(call: Call, ref: pb.MatrixRef, stripe: Stripe, whole: int, memory: memoryview,
+         meter: Meter) -> None:  # fmt: skip
+    request = pb.GetMatrixRequest(matrix=ref)
+    if stripe.end - stripe.start < whole:
+        request.range.offset = stripe.start
+        request.range.length = stripe.end - stripe.start
+    sink = wire.Sink(memory, stripe.start, stripe.end)
+    method = call.connection.stubs(stripe.channel).get
+    rpc = call.track(method(request, timeout=call.left()))
+    try:
+        for message in rpc:
+            piece = wire.get_response(message)
+            if isinstance(piece, wire.Piece):
+                meter.add(sink.take(piece))
+    except grpc.RpcError as error:
+        raise call.explain(error) from None
+    sink.check_complete()
+
+
+def download(call: Call, ref: pb.MatrixRef, memory: memoryview, meter: Meter) -> None:
+    """The elements of a resident matrix, by its id, into `memory`."""
+    stripes = stripes_for(call, len(memory))
+    if len(stripes) == 1:
+        return _get(call, ref, stripes[0], len(memory), memory, meter)
+    failures: list[BaseException] = []
+
+    def one(stripe: Stripe) -> None:
+        try:
+            _get(call, ref, stripe, len(memory), memory, meter)
+        except BaseException as error:
+            failures.append(error)
+            call.drop()
+
+    _in_threads(call, one, stripes)
+    if failures:
+        raise failures[0]
+    return None
+
+
+def _in_threads(call: Call, one: Any, stripes: Sequence[Stripe]) -> None:
+    """Runs `one` for every stripe. Interrupted, it ends the RPCs and waits for the threads:
+    none writes into the caller's memory after that."""
+    threads = [threading.Thread(target=one, args=(stripe,), daemon=True) for stripe in stripes]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        while any(thread.is_alive() for thread in threads if thread.ident):
+            call.cancel()
+            for thread in threads:
+                if thread.ident:
+                    thread.join(0.05)
+        raise
+
+
+def describe(call: Call, ref: pb.MatrixRef) -> pb.MatrixInfo:
+    """The MatrixInfo of one resident matrix, from a GetMatrix call for its first byte."""
+    request = pb.GetMatrixRequest(matrix=ref)
+    request.range.length = 1
+    rpc = call.track(call.connection.stubs().get(request, timeout=call.left()))
+    info = None
+    try:
+        for message in rpc:
+            first = wire.get_response(message)
+            if isinstance(first, pb.GetMatrixResponse):
+                info = first.matrix
+    except grpc.RpcError as error:
+        raise call.explain(error) from None
+    if info is None:
+        raise Internal("the server said nothing of the matrix")
+    return info

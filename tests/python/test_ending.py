@@ -1,0 +1,196 @@
+"""Calls that end early: timeouts, cancellation, Ctrl-C, and servers that die."""
+
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import gemmd
+import numpy as np
+import pytest
+from conftest import SMALL, Server, free_port, left_on
+
+A = np.random.default_rng(1).standard_normal((40, 30))
+BIG = np.ones((1500, 1500))
+SLOW = {"kernel": "host_reference"}  # seconds for BIG
+
+
+def test_a_timeout_is_kept_and_named(g):
+    begun = time.monotonic()
+    with pytest.raises(gemmd.DeadlineExceeded, match=r"0\.2 s"):
+        g.matmul(BIG, BIG, timeout=0.2, **SLOW)
+    assert time.monotonic() - begun < 10
+    assert left_on(g) == (0, 0)
+
+
+@pytest.mark.parametrize("size", [60, 400, 1500], ids=["unary", "stream", "striped"])
+def test_a_call_is_cancelled_from_another_thread(g, size):
+    canceller = gemmd.Canceller()
+    timer = threading.Timer(0.2, canceller.cancel)
+    timer.start()
+    big = np.ones((size, size))
+    try:
+        with pytest.raises(gemmd.Cancelled, match="cancelled by its caller"):
+            for _ in range(10000):
+                g.matmul(big, big, cancel=canceller, **SLOW)
+    finally:
+        timer.join()
+    with pytest.raises(gemmd.Cancelled):
+        g.put(big, cancel=canceller)
+    assert left_on(g) == (0, 0)
+
+
+def test_no_server_is_one_clear_error():
+    address = f"127.0.0.1:{free_port()}"
+    begun = time.monotonic()
+    with pytest.raises(gemmd.Unavailable, match=address):
+        gemmd.connect(address)
+    assert time.monotonic() - begun < 15
+
+
+def test_a_server_that_dies_in_mid_call(own_server):
+    client = gemmd.connect(own_server.address, retry=gemmd.Retry(attempts=1))
+    timer = threading.Timer(0.5, own_server.kill)
+    timer.start()
+    with pytest.raises(gemmd.Unavailable, match=own_server.address):
+        client.matmul(BIG, BIG, **SLOW)
+    timer.join()
+    with pytest.raises(gemmd.Unavailable):
+        client.put(A)
+    own_server.start()
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            np.testing.assert_allclose(client.matmul(A, A.T), A @ A.T)
+            break
+        except gemmd.Unavailable:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    with gemmd.connect(own_server.address) as other:
+        assert left_on(other) == (0, 0)
+    client.close()
+
+
+def test_a_server_killed_in_mid_transfer(own_server):
+    client = gemmd.connect(own_server.address, retry=gemmd.Retry(attempts=1))
+    timer = threading.Timer(0.3, own_server.kill)
+    timer.start()
+    with pytest.raises(gemmd.Unavailable, match=own_server.address):
+        while True:
+            with client.put(BIG) as w:
+                w.numpy()
+    timer.join()
+    client.close()
+
+
+def test_a_bound_that_passes_is_waited_for_and_another_is_not():
+    busy = Server("--max-jobs=1", "--max-job-bytes=64MiB")
+    patient = gemmd.Retry(attempts=200, first_seconds=0.05, longest_seconds=0.2)
+    hasty = gemmd.Retry(attempts=1)
+    try:
+        with (
+            gemmd.connect(busy.address, retry=patient) as client,
+            gemmd.connect(busy.address, retry=hasty) as other,
+            client.pipeline() as p,
+        ):
+            first = p.matmul(BIG[:700], BIG[:, :700], **SLOW)
+            with pytest.raises(gemmd.ResourceExhausted, match="max-jobs"):
+                while not first.done():
+                    other.matmul(A, A.T)
+            np.testing.assert_allclose(client.matmul(A, A.T), A @ A.T)
+            first.result()
+            begun = time.monotonic()
+            with pytest.raises(gemmd.ResourceExhausted, match="split the product"):
+                client.matmul(np.ones((3000, 3000)), np.ones((3000, 3000)))
+            assert time.monotonic() - begun < 20
+    finally:
+        busy.kill()
+
+
+def test_handles_of_a_former_life_say_so(own_server):
+    with gemmd.connect(own_server.address, **SMALL) as client:
+        w = client.put(A, name="w")
+        own_server.kill()
+        own_server.start()
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                client.info()
+                break
+            except gemmd.Unavailable:
+                assert time.monotonic() < deadline
+        for use in (lambda: A.T @ w, w.numpy, lambda: client.keep(w, A.T)):
+            with pytest.raises(gemmd.LostHandle, match="former life"):
+                use()
+        with client.pipeline() as p:
+            with pytest.raises(gemmd.LostHandle, match="former life"):
+                p.matmul(A.T, w).result(30)
+        w.free()
+        again = client.put(A, name="w")
+        np.testing.assert_allclose(A.T @ again, A.T @ A)
+
+
+def test_a_restarted_server_is_found_again_without_an_error(own_server):
+    retry = gemmd.Retry(attempts=30, first_seconds=0.2, longest_seconds=1)
+    with gemmd.connect(own_server.address, retry=retry) as client:
+        own_server.kill()
+        timer = threading.Timer(0.5, own_server.start)
+        timer.start()
+        np.testing.assert_allclose(client.matmul(A, A.T), A @ A.T)
+        timer.join()
+
+
+def test_a_server_that_dies_ends_a_pipeline_and_its_futures(own_server):
+    client = gemmd.connect(own_server.address)
+    with pytest.raises(gemmd.Unavailable):
+        with client.pipeline() as p:
+            futures = [p.matmul(BIG, BIG, **SLOW) for _ in range(3)]
+            time.sleep(0.3)
+            own_server.kill()
+            for future in futures:
+                future.result(60)
+    assert all(isinstance(future.exception(), gemmd.GemmdError) for future in futures)
+    client.close()
+
+
+INTERRUPTED = """
+import sys, signal, threading, os
+import numpy as np, gemmd
+way = sys.argv[2]
+g = gemmd.connect(sys.argv[1])
+size = {"unary": 80, "stream": 600, "striped": 1500, "put": 1500, "pipeline": 600}[way]
+big = np.ones((size, size))
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Timer(0.5, interrupt).start()
+try:
+    while True:
+        if way == "put":
+            g.put(big)
+        elif way == "pipeline":
+            with g.pipeline() as p:
+                for _ in range(50):
+                    p.matmul(big, big, kernel="host_reference")
+        else:
+            g.matmul(big, big, kernel="host_reference")
+except KeyboardInterrupt:
+    pass
+assert np.array_equal(g.matmul(np.eye(2), np.eye(2)), np.eye(2))
+left = [m.name for m in g.matrices()]
+assert not left, left
+print("usable")
+"""
+
+
+@pytest.mark.parametrize("way", ["unary", "stream", "striped", "put", "pipeline"])
+def test_ctrl_c_in_mid_call_leaves_the_client_usable(server, g, way):
+    source = pathlib.Path(gemmd.__file__).parents[1]
+    child = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, server.address, way],
+        capture_output=True, text=True, timeout=120, env={"PYTHONPATH": str(source)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (child.returncode, child.stdout) == (0, "usable\n"), child.stderr
+    assert left_on(g) == (0, 0)

@@ -1,0 +1,183 @@
+"""Many products under way, threads and asyncio."""
+
+import asyncio
+import gc
+import threading
+import weakref
+from concurrent.futures import CancelledError
+
+import gemmd
+import gemmd.aio
+import numpy as np
+import pytest
+from conftest import SMALL, left_on
+
+
+def pairs(count, size=20):
+    rng = np.random.default_rng(9)
+    return [
+        (rng.standard_normal((size, size + i % 3)), rng.standard_normal((size + i % 3, size)))
+        for i in range(count)
+    ]
+
+
+def test_results_come_in_order_and_as_completed(small):
+    cases = pairs(60)
+    with small.pipeline(window=16) as p:
+        for a, b in cases:
+            p.matmul(a, b)
+        got = list(p.results())
+        assert list(p.results()) == []
+        for _ in p.as_completed():
+            pass
+        futures = [p.matmul(a, b) for a, b in cases]
+        ended = list(p.as_completed())
+    for (a, b), product in zip(cases, got):
+        np.testing.assert_allclose(product, a @ b)
+        assert product.report.kernel
+    assert {id(f) for f in ended} == {id(f) for f in futures}
+
+
+def test_map_goes_in_order_over_an_endless_source(g):
+    def endless():
+        i = 0
+        while True:
+            yield np.full((2, 2), float(i)), np.eye(2)
+            i += 1
+
+    with g.pipeline(window=4) as p:
+        for i, product in enumerate(p.map(endless())):
+            assert product[0, 0] == i
+            if i == 20:
+                break
+
+
+def test_a_pipeline_that_does_not_collect_holds_no_result(g):
+    a = np.eye(4)
+    with g.pipeline(4, collect=False) as p:
+        held = weakref.ref(p.matmul(a, a).result())
+        list(p.map([(a, a)] * 10))
+        assert list(p.results()) == [] and list(p.as_completed()) == []
+    gc.collect()
+    assert held() is None
+
+
+def test_large_and_small_products_share_a_pipeline(small):
+    rng = np.random.default_rng(2)
+    large = rng.standard_normal((150, 140))
+    out = np.empty((150, 150), order="F")
+    with small.put(large) as w, small.pipeline(8) as p:
+        first = p.matmul(large, large.T, out=out)
+        second = p.matmul(large[:2, :5], large[:5, :3])
+        third = p.matmul(w, large.T)
+    assert np.shares_memory(first.result(), out)
+    np.testing.assert_allclose(out, large @ large.T)
+    np.testing.assert_allclose(second.result(), large[:2, :5] @ large[:5, :3])
+    np.testing.assert_allclose(third.result(), large @ large.T)
+
+
+def test_one_products_error_is_its_own(g):
+    a = np.eye(3)
+    with g.pipeline() as p:
+        good = p.matmul(a, a)
+        bad = p.matmul(a, a, kernel="none_of_these")
+        late = p.matmul(np.ones((700, 700)), np.ones((700, 700)), timeout=2e-6)
+        after = p.matmul(a, a * 2)
+    np.testing.assert_array_equal(good.result(), a)
+    with pytest.raises(gemmd.NotFound):
+        bad.result()
+    with pytest.raises(gemmd.DeadlineExceeded):
+        late.result()
+    np.testing.assert_array_equal(after.result(), a * 2)
+
+
+def test_a_block_that_raises_ends_what_is_under_way(g):
+    big = np.ones((600, 600))
+    with pytest.raises(ZeroDivisionError):
+        with g.pipeline() as p:
+            futures = [p.matmul(big, big) for _ in range(20)]
+            1 / 0  # noqa: B018
+    for future in futures:
+        assert future.done()
+        if not future.cancelled() and future.exception() is None:
+            continue
+        with pytest.raises((gemmd.Cancelled, CancelledError)):
+            future.result()
+    with pytest.raises(gemmd.GemmdError, match="closed|cancelled"):
+        p.matmul(big, big)
+    assert left_on(g) == (0, 0)
+
+
+def test_the_window_is_checked(g):
+    for window in (0, 10**9):
+        with pytest.raises(gemmd.InvalidArgument, match="window"):
+            g.pipeline(window)
+
+
+def test_threads_share_a_client(small):
+    failures = []
+
+    def work(seed):
+        try:
+            rng = np.random.default_rng(seed)
+            for _ in range(6):
+                a, b = rng.standard_normal((50, 60)), rng.standard_normal((60, 40))
+                np.testing.assert_allclose(small.matmul(a, b), a @ b)
+                with small.put(a) as w:
+                    np.testing.assert_allclose(w @ b, a @ b)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    assert left_on(small) == (0, 0)
+
+
+def test_asyncio(server):
+    cases = pairs(30)
+    a, b = cases[0]
+
+    async def main():
+        async with await gemmd.aio.connect(server.address, **SMALL) as g:
+            products = await asyncio.gather(*(g.matmul(a, b) for a, b in cases))
+            async with await g.put(b) as w:
+                assert w.shape == b.shape
+                np.testing.assert_allclose(await (a @ w), a @ b)
+                np.testing.assert_allclose(await g.matmul(w.T, a.T), b.T @ a.T)
+                kept = await g.keep(a, w)
+                np.testing.assert_allclose(await kept.numpy(), a @ b)
+                await kept.free()
+            async with g.pipeline(4) as p:
+                for left, right in cases:
+                    await p.matmul(left, right)
+                ordered = [c async for c in p.results()]
+                mapped = [c async for c in p.map(cases)]
+            info = await g.info()
+            kernels = await g.kernels("host")
+            return products, ordered, mapped, info, kernels
+
+    products, ordered, mapped, info, kernels = asyncio.run(main())
+    for group in (products, ordered, mapped):
+        for (left, right), product in zip(cases, group):
+            np.testing.assert_allclose(product, left @ right)
+    assert info.devices[0].name == "host:0"
+    assert {k.family for k in kernels} == {"host"}
+
+
+def test_a_cancelled_task_cancels_its_call(server, g):
+    async def main():
+        async with await gemmd.aio.connect(server.address, retry=gemmd.Retry(1)) as client:
+            big = np.ones((1500, 1500))
+            task = asyncio.create_task(client.matmul(big, big, kernel="host_reference"))
+            await asyncio.sleep(0.3)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            np.testing.assert_array_equal(await client.matmul(np.eye(2), np.eye(2)), np.eye(2))
+
+    asyncio.run(main())
+    assert left_on(g) == (0, 0)

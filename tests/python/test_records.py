@@ -1,0 +1,103 @@
+"""What the server says of itself, `python -m gemmd`, and progress."""
+
+import sys
+
+import gemmd
+import numpy as np
+import pytest
+from gemmd.__main__ import main
+from gemmd.progress import Meter
+
+
+def test_records_are_tables(g):
+    info = g.info()
+    assert info.devices[0].name == "host:0" and info.limits.max_jobs > 0
+    assert "healthy" in repr(info) and "<td>" in info._repr_html_()
+    kernels = g.kernels("host")
+    assert [k.name for k in kernels] == ["host_openblas", "host_reference"]
+    assert "f32:f32:f32:f32" in kernels[0].types
+    assert repr(kernels).splitlines()[0].startswith("name")
+    assert kernels[:1]._repr_html_().count("<tr>") == 2
+    frame = kernels.dataframe()
+    assert list(frame["name"]) == ["host_openblas", "host_reference"]
+    with pytest.raises(gemmd.NotFound, match="cublas"):
+        g.kernels("cublass")
+
+
+def test_a_table_escapes_what_others_wrote(g):
+    from gemmd.tables import html_table
+
+    assert "<b>" not in html_table(("x",), [("<b>bold</b>",)])
+
+
+def test_bench(g):
+    found = g.bench([16, (8, 9, 10)], kernels=["host_*"], types=["f64"], iterations=2, budget=20)
+    measured = [row for row in found.rows if not row.baseline]
+    assert {(row.m, row.n, row.k) for row in measured} == {(16, 16, 16), (8, 9, 10)}
+    assert all(row.error_of_bound < 1 and row.median > 0 for row in measured)
+    assert found.device == "host:0" and found.metadata
+    assert len(found.dataframe()) == len(found.rows)
+    with pytest.raises(gemmd.NotFound):
+        g.bench([16], kernels=["no_such_kernel"])
+    with pytest.raises(gemmd.InvalidArgument, match="types"):
+        g.bench([16], types=["f16:f16"])
+
+
+def test_a_report_is_a_table(g):
+    report = g.matmul(np.eye(3), np.eye(3), kernel="host_openblas").report
+    assert report.kernel == "host_openblas" and report.compute == "f64" and report.dtype == "f64"
+    assert "host_openblas" in report._repr_html_() and "3 x 3 x 3" in repr(report)
+
+
+def test_what_is_computed_from_a_result_has_no_report(g):
+    c = g.matmul(np.eye(3), np.eye(3))
+    assert type(c + 1) is np.ndarray and isinstance(c.sum(), np.float64)
+    assert c[0].report is None and c.T.report is None
+
+
+def test_command_line(server, tmp_path, capsys):
+    at = ["--address", server.address]
+    a = np.random.default_rng(0).standard_normal((20, 30))
+    np.save(tmp_path / "a.npy", a)
+    output = str(tmp_path / "c.npy")
+    name = str(tmp_path / "a.npy")
+    assert main([*at, "info"]) == 0
+    assert main([*at, "kernels", "host"]) == 0
+    assert main([*at, "multiply", name, name, "--transpose-b", "-o", output]) == 0
+    np.testing.assert_allclose(np.load(output), a @ a.T)
+    assert main([*at, "selftest"]) == 0
+    assert "all products are right" in capsys.readouterr().out
+    assert main([*at, "multiply", name, name, "-o", output]) == 1
+    assert "op(a) has 30 columns" in capsys.readouterr().err
+    assert main([*at, "multiply", "none.npy", name, "-o", output]) == 1
+    assert "none.npy" in capsys.readouterr().err
+
+
+def test_progress_is_shown_after_a_second(monkeypatch):
+    shown = []
+
+    class Bar:
+        def __init__(self, **options):
+            shown.append(options["initial"])
+
+        def update(self, nbytes):
+            shown.append(nbytes)
+
+        def close(self):
+            shown.append("closed")
+
+    import types
+
+    monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Bar))
+    now = [0.0]
+    monkeypatch.setattr("gemmd.progress.time.monotonic", lambda: now[0])
+    with Meter("put", 30, True) as meter:
+        meter.add(10)
+        assert not shown
+        now[0] = 1.5
+        meter.add(10)
+        meter.add(10)
+    assert shown == [20, 10, "closed"]
+    with Meter("put", 30, False) as meter:
+        meter.add(30)
+    assert len(shown) == 3
