@@ -14,7 +14,7 @@ namespace gemmd {
 class ServingClock {
  public:
   static absl::Time Now() { return SteadyNow() - absl::Nanoseconds(left_out_.load()); }
-  // Makes Now() smaller by `time`, which has passed since the last call of its only caller.
+  // Sets the clock back by `time`, which has passed but does not count. One thread calls this.
   static void LeaveOut(absl::Duration time) { left_out_ += absl::ToInt64Nanoseconds(time); }
 
  private:
