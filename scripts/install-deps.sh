@@ -51,7 +51,6 @@ libgrpc++1.51|libgrpc++1.51t64             gRPC
 libprotobuf32|libprotobuf32t64             messages of the contract
 libspdlog1.10|libspdlog1.12|libspdlog1.12t64   logs
 libprometheus-cpp-core1.0|libprometheus-cpp-core1.0t64   metrics
-libprometheus-cpp-pull1.0|libprometheus-cpp-pull1.0t64   metrics over HTTP
 libopenblas0-pthread                       the host device's products
 ca-certificates                            TLS
 LIST

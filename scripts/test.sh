@@ -22,7 +22,7 @@ cd "$ROOT"
 STAGES="
 setup     installs what is missing
 format    clang-format over every C++ and CUDA source
-scripts   bash -n and shellcheck over every shell script
+scripts   bash -n and shellcheck over every shell script, and the commit hooks
 proto     buf lint over the contract, and buf breaking against the released one
 python    ruff over every Python file
 deploy    Dockerfile, compose, Kubernetes and Prometheus files
@@ -132,6 +132,9 @@ stage_scripts() {
   check "bash -n of ${#files[@]} scripts" test "$failed" = 0
   have shellcheck || { skip shellcheck "not installed: scripts/install-deps.sh lint"; return; }
   check "shellcheck of ${#files[@]} scripts" shellcheck -x "${files[@]}"
+  have pre-commit || { skip pre-commit "not installed: scripts/install-deps.sh lint"; return; }
+  # Those of its hooks that are stages of this script run there.
+  check "the commit hooks" env SKIP=contract,deploy,docs pre-commit run --all-files
 }
 
 stage_proto() {
