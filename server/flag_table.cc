@@ -134,12 +134,14 @@ constexpr size_t kTiB = size_t{1} << 40;
 
 void AddListening(std::vector<FlagRow>& rows) {
   const std::string group = "Listening";
-  rows.push_back(Text({"address", group,
-                       "Where gRPC listens. The default is loopback, because connections are "
-                       "neither encrypted nor authenticated. To serve a network, use a proxy that "
-                       "terminates TLS and HTTP/2."},
-                      "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
-                      [](absl::string_view text) { return ParseAddress(text).status(); }));
+  rows.push_back(Text(
+      {"address", group,
+       "Where gRPC listens, on all addresses that are given, such as "
+       "127.0.0.1:50051,unix:/run/gemmd.sock. The default is loopback, because connections are "
+       "neither encrypted nor authenticated. To serve a network, use a proxy that "
+       "terminates TLS and HTTP/2."},
+      "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
+      [](absl::string_view text) { return ParseAddresses(text).status(); }));
   rows.push_back(
       Text({"metrics-address", group, "Where /metrics is served over HTTP. Empty: not served."},
            "ADDRESS", absl::StrCat("nothing, or ", kTcpAddressForm),
