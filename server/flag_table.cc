@@ -204,10 +204,11 @@ void AddDevices(std::vector<FlagRow>& rows) {
                        "gRPC clients accept messages of at most 4MiB."},
                       GEMMD_FIELD(server.engine.staging_block_bytes), kMinStagingBlockBytes,
                       64 * kMiB));
-  rows.push_back(
-      Count({"copy-threads", group,
-             "Threads that copy payload into staging memory. 0: half the cores, 1 to 8."},
-            GEMMD_FIELD(server.engine.copy_threads), 0, 256));
+  rows.push_back(Count(
+      {"copy-threads", group,
+       "Threads that copy payload into staging memory, and as many that send answers. 0: half "
+       "the cores, 1 to 8."},
+      GEMMD_FIELD(server.engine.copy_threads), 0, 256));
   rows.push_back(Duration(
       {"completion-spin", group, "How long a device's completion thread polls before it sleeps."},
       GEMMD_FIELD(server.engine.completion_spin), absl::ZeroDuration(), absl::Seconds(1)));
