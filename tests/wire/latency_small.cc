@@ -159,14 +159,17 @@ absl::Status BenchUnary(Session& session) {
   };
   // Blocking, and with the answer awaited in a thread of its own.
   const auto through_library = [&](Samples& samples, const auto& multiply) -> Step {
-    return [&samples, &a, &b, &d, multiply](bool keep) -> absl::Status {
+    return [&samples, &a, &b, &d, &verified, multiply](bool keep) -> absl::Status {
       std::memset(d.data(), 0xFF, d.bytes());
       client::Product into{.a = a.view(), .b = b.view()};
       into.result.into = d.mutable_view();
       const auto begin = Clock::now();
       const auto result = multiply(into);
       if (keep) samples.Add(SecondsSince(begin));
-      return result.ok() ? CheckProduct(a, b, d) : result.status();
+      if (!result.ok()) return result.status();
+      // A look at each element would leave the server idle before the next call, and
+      // its threads would have to be woken: other calls are not measured so.
+      return Bytes(d) == verified ? absl::OkStatus() : CheckProduct(a, b, d);
     };
   };
   const Step time_library = through_library(
