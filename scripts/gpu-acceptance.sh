@@ -14,7 +14,8 @@
 # run   runs pieces, one after the other, each within its time, and writes
 #       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
 #       last lines are a table; the exit code is 0 where every piece passed.
-#       `wire` and `latency` measure another gemmd (--before) beside the bundle's.
+#       `wire` measures another gemmd (--before) in turn with the bundle's, `latency`
+#       after it.
 #
 # Pieces: kernels-test device-test conformance wire latency soak attacks suites
 #
@@ -34,7 +35,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 PIECES=(kernels-test device-test conformance wire latency soak attacks suites)
 declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=400
-  [latency]=240 [soak]=480 [attacks]=570 [suites]=580)
+  [latency]=420 [soak]=480 [attacks]=570 [suites]=580)
 
 # What `suites` measures: a name, and the arguments of gemm_bench. The last three
 # are together every row at one size.
@@ -160,11 +161,12 @@ write_header() { # PIECE COMMAND
 TEXT
 }
 
-# with_server PIECE ARGUMENT...: a server of its own, and ARGUMENT... of with_server.py.
+# with_server PIECE ARGUMENT...: a server of its own (SERVER, else the bundle's), and
+# ARGUMENT... of with_server.py.
 with_server() {
   local piece="$1"
   shift
-  python3 "$BUNDLE/python/with_server.py" --server "$BUNDLE/bin/gemmd" --devices "$DEVICES" \
+  python3 "$BUNDLE/python/with_server.py" --server "${SERVER:-$BUNDLE/bin/gemmd}" --devices "$DEVICES" \
     --log "$OUT_DIR/.$piece.server.log" "$@"
 }
 
@@ -225,13 +227,19 @@ run_wire() {
     "${names[@]}" --check --json "$OUT_DIR/.wire.json"
 }
 run_latency() {
-  local peer=()
+  local peer=() failed=0
   if python3 -c 'import torch' 2>/dev/null; then
     peer=(--beside "python3 $BUNDLE/python/torch_peer.py --listen {beside2}")
   fi
   with_server latency --beside "$BUNDLE/bin/$baseline" "${peer[@]}" -- "$BUNDLE/bin/wire_bench" \
     latency --server '{address}' --baseline '{beside1}' ${peer:+--peer '{beside2}'} --check \
-    --json "$OUT_DIR/.latency.json"
+    --json "$OUT_DIR/.latency.json" || failed=1
+  [[ -n $BEFORE ]] || return $failed
+  echo "before: $BEFORE"
+  SERVER="$BEFORE" with_server latency-before --beside "$BUNDLE/bin/$baseline" -- \
+    "$BUNDLE/bin/wire_bench" latency --server '{address}' --baseline '{beside1}' \
+    --json "$OUT_DIR/.latency-before.json" || failed=1
+  return $failed
 }
 run_soak() {
   with_server soak -- "$BUNDLE/bin/soak" --server '{address}' --metrics '{metrics}' --pid '{pid}' \
