@@ -2,17 +2,19 @@
 # Runs the acceptance programs on a machine with a GPU, from a bundle.
 #
 #   scripts/gpu-acceptance.sh pack [--bundle DIR]
-#   DIR/gpu-acceptance.sh run [--out DIR] [--devices SPEC] [--soak-seconds N] PIECE...
+#   DIR/gpu-acceptance.sh run [--out DIR] [--devices SPEC] [--soak-seconds N]
+#                             [--before GEMMD] PIECE...
 #
 # pack  adds to a bundle of scripts/bundle.sh what the pieces need: the Python
-#       stubs of the contract, the test programs in Python, and this script, and
-#       makes .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder,
+#       stubs of the contract, the test programs in Python, the allocators that the
+#       baselines of `wire` are to try, and this script, and makes .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder,
 #       which is what travels. The bundle must have been made with the programs wire_bench and soak, and
 #       with those that the pieces are to run: the GoogleTest programs of
 #       kernels-test and device-test, gemm_bench for suites.
 # run   runs pieces, one after the other, each within its time, and writes
 #       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
 #       last lines are a table; the exit code is 0 where every piece passed.
+#       `wire` and `latency` measure another gemmd (--before) beside the bundle's.
 #
 # Pieces: kernels-test device-test conformance wire latency soak attacks suites
 #
@@ -31,7 +33,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 PIECES=(kernels-test device-test conformance wire latency soak attacks suites)
-declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=150
+declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=400
   [latency]=240 [soak]=480 [attacks]=570 [suites]=580)
 
 # What `suites` measures: a name, and the arguments of gemm_bench. The last three
@@ -55,6 +57,7 @@ BUNDLE="$HERE"
 OUT_DIR="${OUT:-./out}"
 DEVICES=cuda
 SOAK_SECONDS=300
+BEFORE=
 SELECTED=()
 RESULTS=()
 
@@ -79,6 +82,7 @@ pack() {
     "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
   mkdir "$BUNDLE/python/attacks"
   cp "$ROOT"/tests/attacks/*.py "$BUNDLE/python/attacks/"
+  pack_allocators
   cp "$HERE/gpu-acceptance.sh" "$HERE/lib.sh" "$BUNDLE/"
   local commit
   commit="$(git -C "$ROOT" describe --always --dirty --abbrev=40 --exclude '*')"
@@ -90,6 +94,18 @@ pack() {
   tar -C "$BUNDLE" -czf "$archive" .
   say "$archive: packed at $commit, $(du -sh "$archive" | cut -f1)"
   (($(stat -c %s "$archive") <= LIMIT_MIB * 1024 * 1024)) || die "larger than $LIMIT_MIB MiB"
+}
+
+# tcmalloc is among the bundle's libraries: wire_bench is linked with it.
+pack_allocators() {
+  local soname path
+  rm -rf "$BUNDLE/allocators"
+  mkdir "$BUNDLE/allocators"
+  for soname in libjemalloc.so.2 libmimalloc.so.2; do
+    path="$(ldconfig -p | awk -v name="$soname" '$1 == name {print $NF; exit}')"
+    [[ -n $path ]] || die "$soname is not installed: scripts/install-deps.sh bundle"
+    install -m 644 "$(realpath "$path")" "$BUNDLE/allocators/$soname"
+  done
 }
 
 # -- run ----------------------------------------------------------------------
@@ -190,9 +206,23 @@ run_conformance() {
     --stubs "$BUNDLE/python/stubs" --device-kind "${DEVICES%%:*}" "${flags[@]}" \
     --json "$OUT_DIR/.conformance.json"
 }
+# The baseline once with each allocator of the bundle, and gemmd. With --before, that
+# gemmd, too: it takes its turns between the others.
 run_wire() {
-  with_server wire --beside "$BUNDLE/bin/$baseline" -- "$BUNDLE/bin/wire_bench" upload \
-    --server '{address}' --baseline '{beside1}' --check --json "$OUT_DIR/.wire.json"
+  local beside=(--beside "$BUNDLE/bin/$baseline") names=(--baseline 'raw-tcmalloc={beside1}')
+  local allocator name servers=(--server 'gemmd={address}')
+  for allocator in "$BUNDLE"/allocators/lib*; do
+    name="$(basename "$allocator")"
+    name="${name#lib}"
+    beside+=(--beside "env LD_PRELOAD=$allocator $BUNDLE/bin/${baseline/beside1/beside$((${#beside[@]} / 2 + 1))}")
+    names+=(--baseline "raw-${name%%.*}={beside$((${#beside[@]} / 2))}")
+  done
+  if [[ -n $BEFORE ]]; then
+    beside+=(--beside "$BEFORE --devices=$DEVICES --address={beside$((${#beside[@]} / 2 + 1))} --metrics-address=")
+    servers+=(--server "before={beside$((${#beside[@]} / 2))}")
+  fi
+  with_server wire "${beside[@]}" -- "$BUNDLE/bin/wire_bench" transfers "${servers[@]}" \
+    "${names[@]}" --check --json "$OUT_DIR/.wire.json"
 }
 run_latency() {
   local peer=()
@@ -247,7 +277,8 @@ run_piece() {
   # A shell of its own, so that the time limit ends all of it.
   set +e
   timeout --kill-after=20 "${SECONDS_OF[$piece]}" "$BUNDLE/gpu-acceptance.sh" piece \
-    --out "$OUT_DIR" --devices "$DEVICES" --soak-seconds "$SOAK_SECONDS" "$piece" 2>&1 |
+    --out "$OUT_DIR" --devices "$DEVICES" --soak-seconds "$SOAK_SECONDS" \
+    ${BEFORE:+--before "$BEFORE"} "$piece" 2>&1 |
     tee -a "$report"
   code=${PIPESTATUS[0]}
   set -e
@@ -281,16 +312,17 @@ PYTHON
 parse_run() {
   while (($#)); do
     case "$1" in
-      --out | --devices | --soak-seconds)
+      --out | --devices | --soak-seconds | --before)
         (($# >= 2)) || die "$1 needs a value"
         case "$1" in
           --out) OUT_DIR="$2" ;;
           --devices) DEVICES="$2" ;;
           --soak-seconds) SOAK_SECONDS="$2" ;;
+          --before) BEFORE="$(realpath "$2")" ;;
         esac
         shift
         ;;
-      -*) die "unknown option '$1': --out, --devices and --soak-seconds are known" ;;
+      -*) die "unknown option '$1': --out, --devices, --soak-seconds and --before are known" ;;
       *)
         [[ -n ${SECONDS_OF[$1]:-} ]] || die "unknown piece '$1': there are ${PIECES[*]}"
         SELECTED+=("$1")

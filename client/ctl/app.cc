@@ -39,7 +39,10 @@ constexpr const char* kFooter =
 std::string DefaultAddress() {
   for (const char* name : {"GEMMCTL_ADDRESS", "GEMMD_ADDRESS"}) {
     const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return value;
+    if (value == nullptr || *value == '\0') continue;
+    // A server may listen on several, with commas between them: the first will do.
+    const std::string addresses = value;
+    return addresses.substr(0, addresses.find(','));
   }
   return "127.0.0.1:50051";
 }

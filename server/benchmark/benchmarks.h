@@ -120,7 +120,7 @@ class Benchmarks {
   const std::function<void(bool)> on_running_;
   mutable Mutex mutex_;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  Workers thread_{1};  // uses what is above it
+  Workers thread_{"benchmark", 1};  // uses what is above it
 };
 
 }  // namespace gemmd
