@@ -162,6 +162,7 @@ stage_docs() {
   local failed=0
   check "one version" python3 tests/docs/version_check.py || failed=1
   check "every dependency is explained" python3 tests/docs/dependencies_check.py || failed=1
+  check "every RPC, flag and metric is on the reference page" python3 tests/docs/reference_check.py || failed=1
   check "links and named files are there" python3 tests/docs/links_check.py || failed=1
   return "$failed"
 }

@@ -5,7 +5,8 @@
 
 --print  the picture of the folders, which docs/architecture.md has to show
 
-A folder without a line of its own belongs to the nearest one above it that has one.
+A folder without a line of its own belongs to the nearest one above it that has one; a kind of
+device, a folder of server/engine/device, needs its own.
 """
 import argparse
 import collections
@@ -82,6 +83,7 @@ HALVES = [
 PUBLIC = re.compile(
     r"server/engine/(engine\.h|bounds/.*|core/report\.h|device/(device|device_kinds|staging)\.h|job/job\.h"
     r"|store/matrix\.h|transfer/(download|result_piece|upload)\.h)$")
+KINDS = "server/engine/device"
 PAGE = "docs/architecture.md"
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
@@ -133,6 +135,13 @@ def violations(graph):
                 yield f"{source} includes {target}: {layer_of(source)} may include {below or 'nothing'}"
             elif inside(target, "server/engine") and not inside(source, "server/engine") and not PUBLIC.match(target):
                 yield f"{source} includes {target}, which is the engine's own"
+
+
+def unnamed_kinds(root):
+    """Kinds of device without a line: they would count as the layer that must not know them."""
+    for folder in sorted((root / KINDS).iterdir()):
+        if folder.is_dir() and f"{KINDS}/{folder.name}" not in LAYERS:
+            yield f"{KINDS}/{folder.name}: a kind of device without a line of LAYERS"
 
 
 def component(path):
@@ -195,7 +204,7 @@ def main():
         print(picture())
         return 0
     graph = includes(arguments.root)
-    found = list(violations(graph)) + [f"a ring: {ring}" for ring in rings(graph)]
+    found = [*violations(graph), *unnamed_kinds(arguments.root)] + [f"a ring: {ring}" for ring in rings(graph)]
     if picture() not in (arguments.root / PAGE).read_text(encoding="utf-8"):
         found.append(f"{PAGE}: not the picture that {pathlib.Path(__file__).name} --print makes")
     for line in found:

@@ -37,6 +37,7 @@ lint promtool "package prometheus" "Prometheus configuration" \
   promtool check config deploy/prometheus/prometheus.yml
 lint promtool "package prometheus" "alert rules on made-up series" \
   promtool test rules tests/deploy/alerts_test.yml
+lint python3 "package python3" "a case for every alert" python3 tests/deploy/alerts_check.py
 lint python3 "package python3" "Grafana dashboard" python3 tests/deploy/dashboard_check.py
 
 ((failures == 0)) || die "$failures of the checks above failed"
