@@ -85,7 +85,8 @@ def keep(client: Client, call: Call, plan: Plan, name: str, ttl: float | None) -
 
 
 def _keep_unary(call: Call, plan: Plan) -> Kept:
-    response = call.unary(call.connection.stubs().multiply_unary, plan.request)
+    method = call.connection.stubs().multiply_unary
+    response = call.unary(method, plan.request, blocking=False)
     return Kept(response.kept, Report(response.report))
 
 
