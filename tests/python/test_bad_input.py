@@ -6,6 +6,7 @@ import threading
 import gemmd
 import numpy as np
 import pytest
+
 from conftest import left_on
 
 A = np.ones((4, 6), np.float32)
