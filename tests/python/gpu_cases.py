@@ -55,7 +55,8 @@ def _multiply(a, b):
 def _run(client, way, a, b, options):
     if way == "handles":
         with client.put(a) as left, client.put(b) as right:
-            return client.matmul(left, right, **options)
+            with client.keep(left, right, **options) as kept:
+                return kept.torch()
     if way == "pipeline":
         with client.pipeline(4) as p:
             return p.matmul(a, b, **options).result()
