@@ -6,12 +6,14 @@ after a lock was taken and before the block that frees it was entered. Every lat
 that channel then waits for ever. So the signal is only noted there; a thread of this module
 ends the RPCs under way, and KeyboardInterrupt is raised when gRPC has returned.
 
-Only Python's own handler of SIGINT is replaced, and only during a call. A handler of the
-application's is left in place.
+Only Python's own handler of SIGINT is replaced: by one that does the same, but during a call.
+It is put in place by the first call on the main thread and stays, as changing it costs system
+calls. A handler of the application's is left alone.
 """
 
 from __future__ import annotations
 
+import _signal
 import _thread
 import signal
 import threading
@@ -34,48 +36,62 @@ _BLOCKING: Any = getattr(
 )
 CAN_BLOCK = _BLOCKING is not None
 
+# The hold of the main thread, which alone changes it; the lock orders its end and `_wake`.
+_current: Hold | None = None
+_end_lock = threading.Lock()
+
+
+def _handler(number: int, frame: FrameType | None) -> None:
+    if _current is None:
+        signal.default_int_handler(number, frame)
+    else:
+        _current._note(frame)
+
 
 class Hold:
-    """Used with `with`, or with `begin` and `end`. On any other thread it does nothing."""
+    """Used with `with`, or with `begin` and `end`. On any other thread, and within another
+    hold, it does nothing."""
 
-    __slots__ = ("_cancel", "_installed", "_lock", "came")
+    __slots__ = ("_cancel", "came")
 
     def __init__(self, cancel: Callable[[], None] | None = None) -> None:
         self._cancel = cancel
-        self._installed = False
-        self._lock: threading.Lock | None = None
         #: Whether Ctrl-C was pressed meanwhile.
         self.came = False
 
     def begin(self) -> None:
-        if (
-            threading.get_ident() == threading.main_thread().ident
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        ):
-            self._lock = threading.Lock()
-            # From its return on, no KeyboardInterrupt can come.
-            signal.signal(signal.SIGINT, self._note)
-            self._installed = True
+        global _current
+        if threading.get_ident() != threading.main_thread().ident or _current is not None:
+            return
+        # Not of `signal`: what it wraps these in takes longer than they do.
+        handler = _signal.getsignal(signal.SIGINT)
+        if handler is signal.default_int_handler:
+            _signal.signal(signal.SIGINT, _handler)
+        elif handler is not _handler:
+            return
+        # From here on, no KeyboardInterrupt can come.
+        _current = self
 
     def end(self) -> None:
         """Raises KeyboardInterrupt where one was held back."""
-        if not self._installed or self._lock is None:
+        global _current
+        if _current is not self:
             return
-        with self._lock:
-            self._installed = False
-        # Runs `_note` first for a signal that is pending.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self.came:
+            with _end_lock:
+                _current = None
+        else:
+            _current = None
         if self.came:
             raise KeyboardInterrupt
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _note(self, frame: FrameType | None) -> None:
         if not self.came:
             self.came = True
             # Not threading.Thread: its start takes locks that the main thread may hold.
             _thread.start_new_thread(self._wake, ())
-        if self._installed and frame is not None and CAN_BLOCK:
-            if frame.f_code is _BLOCKING.__code__:
-                raise KeyboardInterrupt
+        if CAN_BLOCK and frame is not None and frame.f_code is _BLOCKING.__code__:
+            raise KeyboardInterrupt
 
     def _wake(self) -> None:
         """Ends the RPCs. A blocking call has nothing to cancel: the signal is sent again until
@@ -83,11 +99,10 @@ class Hold:
         if self._cancel is not None:
             self._cancel()
         main = threading.main_thread().ident
-        lock = self._lock
-        while lock is not None and main is not None:
+        while main is not None:
             time.sleep(_AGAIN_SECONDS)
-            with lock:
-                if not self._installed:
+            with _end_lock:
+                if _current is not self:
                     return
                 signal.pthread_kill(main, signal.SIGINT)
 
