@@ -232,8 +232,7 @@ def _messages(
 ) -> Iterator[bytes]:
     for name, _ in sent:
         plan.operand(name).payload.SetInParent()
-    header = pb.MultiplyHeader(job_id=_JOB_ID, product=plan.proto)
-    yield pb.MultiplyRequest(header=header).SerializeToString()
+    yield wire.multiply_header(_JOB_ID, plan.proto.SerializeToString())
     for name, matrix in sent:
         for offset, payload in matrix.pieces(0, matrix.nbytes, chunk):
             yield wire.operand_chunk(_JOB_ID, ROLES[name], offset, payload)

@@ -304,8 +304,7 @@ class Pipeline:
         else:
             for name, _ in plan.sent:
                 plan.operand(name).payload.SetInParent()
-        header = pb.MultiplyHeader(job_id=job_id, product=plan.proto)
-        message = pb.MultiplyRequest(header=header).SerializeToString()
+        message = wire.multiply_header(job_id, plan.proto.SerializeToString())
         plan.drop_data()  # the elements are in the message now
         yield message
         if whole:
