@@ -13,7 +13,7 @@ calls. A handler of the application's is left alone.
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]  # typeshed leaves it out
 import _thread
 import signal
 import threading
