@@ -1,15 +1,16 @@
 #!/bin/bash
 # Runs the acceptance programs on a machine with a GPU, from a bundle.
 #
-#   scripts/gpu-acceptance.sh pack [--bundle DIR]
+#   scripts/gpu-acceptance.sh pack [--bundle DIR] [--sentences FILE]
 #   DIR/gpu-acceptance.sh run [--out DIR] [--devices SPEC] [--soak-seconds N]
 #                             [--before GEMMD] PIECE...
 #
 # pack  adds to a bundle of scripts/bundle.sh what the pieces need: the Python
 #       stubs of the contract, the test programs in Python, the allocators that the
-#       baselines of `wire` are to try, and this script, and makes .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder,
-#       which is what travels. The bundle must have been made with the programs wire_bench and soak, and
-#       with those that the pieces are to run: the GoogleTest programs of
+#       baselines of `wire` are to try, and this script, and makes
+#       .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder, which is what
+#       travels. The bundle must have been made with the programs wire_bench and soak,
+#       and with those that the pieces are to run: the GoogleTest programs of
 #       kernels-test and device-test, gemm_bench for suites.
 # run   runs pieces, one after the other, each within its time, and writes
 #       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
@@ -17,7 +18,10 @@
 #       `wire` measures another gemmd (--before) in turn with the bundle's, `latency`
 #       after it.
 #
-# Pieces: kernels-test device-test conformance wire latency soak attacks suites
+# Pieces: kernels-test device-test conformance wire latency soak attacks suites python
+#
+# python needs torch there. Its sentence transformer needs --sentences, a file that
+# client/python/examples/minilm.py writes; without it that part is left out.
 #
 # suites leaves the tables, CSV and JSON files and plots of gemm_bench in
 # suites.tar.gz; all rows at 4096 x 4096 x 4096 are its 4096.csv, the standing
@@ -33,9 +37,9 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-PIECES=(kernels-test device-test conformance wire latency soak attacks suites)
+PIECES=(kernels-test device-test conformance wire latency soak attacks suites python)
 declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=400
-  [latency]=420 [soak]=480 [attacks]=570 [suites]=580)
+  [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
 
 # What `suites` measures: a name, and the arguments of gemm_bench. The last three
 # are together every row at one size.
@@ -65,13 +69,16 @@ RESULTS=()
 # -- pack ---------------------------------------------------------------------
 
 pack() {
+  local sentences=
   BUNDLE="$ROOT/bundle"
   while (($#)); do
+    (($# >= 2)) || die "$1 needs a value"
     case "$1" in
-      --bundle) (($# >= 2)) || die "--bundle needs a value"; BUNDLE="$(realpath -m "$2")"; shift ;;
-      *) die "unknown argument '$1' for pack: --bundle is known" ;;
+      --bundle) BUNDLE="$(realpath -m "$2")" ;;
+      --sentences) sentences="$(realpath "$2")" ;;
+      *) die "unknown argument '$1' for pack: --bundle and --sentences are known" ;;
     esac
-    shift
+    shift 2
   done
   [[ -x $BUNDLE/bin/gemmd ]] || die "$BUNDLE has no bin/gemmd: make it with scripts/bundle.sh"
   local stubs="$BUNDLE/python/stubs"
@@ -84,6 +91,8 @@ pack() {
   mkdir "$BUNDLE/python/attacks"
   cp "$ROOT"/tests/attacks/*.py "$BUNDLE/python/attacks/"
   pack_allocators
+  pack_package
+  if [[ -n $sentences ]]; then cp "$sentences" "$BUNDLE/python/sentences.npz"; fi
   cp "$HERE/gpu-acceptance.sh" "$HERE/lib.sh" "$BUNDLE/"
   local commit
   commit="$(git -C "$ROOT" describe --always --dirty --abbrev=40 --exclude '*')"
@@ -107,6 +116,19 @@ pack_allocators() {
     [[ -n $path ]] || die "$soname is not installed: scripts/install-deps.sh bundle"
     install -m 644 "$(realpath "$path")" "$BUNDLE/allocators/$soname"
   done
+}
+
+# The Python package from its source, with what measures it.
+pack_package() {
+  local package="$BUNDLE/python/package"
+  mkdir -p "$package"
+  cp -r "$ROOT/client/python/src/gemmd" "$package/"
+  rm -rf "$package/gemmd/_contract" "$package/gemmd/__pycache__"
+  mkdir "$package/gemmd/_contract"
+  cp "$BUNDLE/python/stubs/gemm/v1/gemm_pb2.py" "$package/gemmd/_contract/"
+  touch "$package/gemmd/_contract/__init__.py"
+  cp "$ROOT"/tests/python/{gpu,gpu_cases,gpu_times,cases,oracle}.py \
+    "$ROOT"/client/python/examples/{minilm,sentence_transformer}.py "$package/"
 }
 
 # -- run ----------------------------------------------------------------------
@@ -250,6 +272,23 @@ run_attacks() {
   python3 "$BUNDLE/python/attacks/attacks.py" --start-gemmd "$BUNDLE/bin/gemmd" \
     --devices "$DEVICES" --stubs "$BUNDLE/python/stubs" --rounds 2 --seconds 240 --limit 490 \
     --rate 20 --json "$OUT_DIR/.attacks.json"
+}
+# Host devices have a store of 1 GiB.
+run_python() {
+  local sizes=(--check) sentences=()
+  if [[ $DEVICES == host* ]]; then
+    sizes=(--extent 512 --rounds 3 --calls 100 --put-mib 256 --cases 500 --limit 50)
+  fi
+  if [[ -f $BUNDLE/python/sentences.npz ]]; then
+    sentences=(--sentences "$BUNDLE/python/sentences.npz")
+  else
+    echo "no sentence transformer: the bundle was packed without --sentences"
+  fi
+  PYTHONPATH="$BUNDLE/python/package" with_server python \
+    --beside "python3 $BUNDLE/python/torch_peer.py --listen {beside1}" -- \
+    python3 "$BUNDLE/python/package/gpu.py" --address '{address}' --peer '{beside1}' \
+    --gemmctl "$BUNDLE/bin/gemmctl" --examples "$BUNDLE/python/package" "${sentences[@]}" \
+    "${sizes[@]}" --json "$OUT_DIR/.python.json"
 }
 
 run_suites() {

@@ -20,13 +20,16 @@ def activate(x, activation, slope):
 
 
 def expect(a, b, output, *, alpha=1.0, beta=0.0, c=None, bias=None, activation=None, slope=0.01,
-           factor=1.0):  # fmt: skip
-    """(result, bound): the product of op(a) and op(b), which are already transposed."""
+           factor=1.0, multiply=np.matmul):  # fmt: skip
+    """(result, bound): the product of op(a) and op(b), which are already transposed.
+
+    multiply is the product of two matrices in float64.
+    """
     a, b = a.astype(float), b.astype(float)
     k = a.shape[1]
     scale = alpha * factor
-    result = scale * (a @ b)
-    size = abs(scale) * (abs(a) @ abs(b))
+    result = scale * multiply(a, b)
+    size = abs(scale) * multiply(abs(a), abs(b))
     if c is not None:
         result = result + beta * c.astype(float)
         size = size + abs(beta * c.astype(float))
