@@ -72,7 +72,7 @@ struct MatrixRecord {
   int in_use = 0;
 };
 
-// Matrices in the order of their names and ids.
+// Matrices in the order of their ids.
 struct MatrixPage {
   std::vector<MatrixRecord> matrices;
   std::string next_token;
