@@ -300,15 +300,11 @@ class Pipeline:
         plan, job_id = job.plan, job.job_id
         whole = multiply.fits_one_message(self._call, plan, 0)
         if whole:
-            multiply.put_data(plan)
-        else:
-            for name, _ in plan.sent:
-                plan.operand(name).payload.SetInParent()
-        message = wire.multiply_header(job_id, plan.proto.SerializeToString())
-        plan.drop_data()  # the elements are in the message now
-        yield message
-        if whole:
+            yield wire.multiply_header(job_id, plan.with_data())
             return
+        for name, _ in plan.sent:
+            plan.operand(name).payload.SetInParent()
+        yield wire.multiply_header(job_id, plan.without_data())
         for name, matrix in plan.sent:
             for offset, payload in matrix.pieces(0, matrix.nbytes, chunk):
                 if job_id not in self._jobs:
