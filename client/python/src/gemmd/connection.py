@@ -20,7 +20,8 @@ from .options import Options
 class Stubs:
     """The methods of the contract on one channel.
 
-    Streams of payload carry bytes, which this package writes and reads by hand.
+    Requests with payload, and streams of it, are bytes: this package writes and reads them by
+    hand.
     """
 
     multiply: Any
@@ -38,9 +39,11 @@ def _stubs(channel: grpc.Channel) -> Stubs:
     def unary(name: str, request: Any, response: Any) -> Any:
         return channel.unary_unary(SERVICE + name, request.SerializeToString, response.FromString)
 
+    multiply_response = pb.MultiplyUnaryResponse.FromString
+
     return Stubs(
         multiply=channel.stream_stream(SERVICE + "Multiply", None, None),
-        multiply_unary=unary("MultiplyUnary", pb.MultiplyUnaryRequest, pb.MultiplyUnaryResponse),
+        multiply_unary=channel.unary_unary(SERVICE + "MultiplyUnary", None, multiply_response),
         put=channel.stream_unary(SERVICE + "PutMatrix", None, pb.PutMatrixResponse.FromString),
         get=channel.unary_stream(
             SERVICE + "GetMatrix", pb.GetMatrixRequest.SerializeToString, None

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 _END = object()
 
+# Of the window: how many products end before a caller that waits for room is woken. Waking it
+# for each takes the interpreter away from the threads that send and receive.
+_BUNCH = 1 / 8
+
 
 def _open(future: Future[Any]) -> None:
     if isinstance(future, _Future):
@@ -116,8 +120,8 @@ class Pipeline:
         self._call = Call(client._connection, "pipeline")
         # A token for each product that may yet be under way.
         self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
-        for _ in range(window):
-            self._room.put(None)
+        self._bunch = max(1, int(window * _BUNCH))
+        self._give_room(window)
         self._todo: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards what follows
         self._ids = itertools.count(1)
@@ -128,6 +132,7 @@ class Pipeline:
         self._over = False  # the stream has ended
         self._done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self._reader: threading.Thread | None = None
+        self._left_room = 0  # by products that have ended, and not yet in _room
         self._pending = 0  # completed futures that as_completed has yet to give
         try:
             with Hold():
@@ -300,15 +305,11 @@ class Pipeline:
         plan, job_id = job.plan, job.job_id
         whole = multiply.fits_one_message(self._call, plan, 0)
         if whole:
-            multiply.put_data(plan)
-        else:
-            for name, _ in plan.sent:
-                plan.operand(name).payload.SetInParent()
-        message = wire.multiply_header(job_id, plan.proto.SerializeToString())
-        plan.drop_data()  # the elements are in the message now
-        yield message
-        if whole:
+            yield wire.multiply_header(job_id, plan.with_data())
             return
+        for name, _ in plan.sent:
+            plan.operand(name).payload.SetInParent()
+        yield wire.multiply_header(job_id, plan.without_data())
         for name, matrix in plan.sent:
             for offset, payload in matrix.pieces(0, matrix.nbytes, chunk):
                 if job_id not in self._jobs:
@@ -392,7 +393,15 @@ class Pipeline:
             job = self._jobs.pop(job_id, None)
             if self._closed and not self._jobs:
                 self._todo.put(_END)
-        if job is not None:
-            if job.collect:
-                self._done.put(job.future)
+            if job is None:
+                return
+            self._left_room += 1
+            if self._left_room == self._bunch:
+                self._give_room(self._left_room)
+                self._left_room = 0
+        if job.collect:
+            self._done.put(job.future)
+
+    def _give_room(self, count: int) -> None:
+        for _ in range(count):
             self._room.put(None)
