@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import weakref
@@ -14,6 +15,7 @@ import grpc
 from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
 from .errors import ClientClosed
 from .options import Options
+from .stream import Stream, open_stream
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Stubs:
     """
 
     multiply: Any
+    #: A Stream of `multiply`, for many small messages; takes its `on_sent`.
+    multiply_stream: Callable[[Callable[[], None]], Stream]
     multiply_unary: Any
     put: Any
     get: Any
@@ -43,6 +47,7 @@ def _stubs(channel: grpc.Channel) -> Stubs:
 
     return Stubs(
         multiply=channel.stream_stream(SERVICE + "Multiply", None, None),
+        multiply_stream=functools.partial(open_stream, channel, SERVICE + "Multiply"),
         multiply_unary=channel.unary_unary(SERVICE + "MultiplyUnary", None, multiply_response),
         put=channel.stream_unary(SERVICE + "PutMatrix", None, pb.PutMatrixResponse.FromString),
         get=channel.unary_stream(

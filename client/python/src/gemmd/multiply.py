@@ -213,11 +213,10 @@ def _striped(
         return report
     plan.proto.result.stream = False
     plan.proto.result.keep.CopyFrom(temporaries.new())
-    kept = (
-        _keep_stream(call, plan, left, meter)
-        if left
-        else _keep_unary(call, plan.without_data())
-    )
+    if left:
+        kept = _keep_stream(call, plan, left, meter)
+    else:
+        kept = _keep_unary(call, plan.without_data())
     check_shape(plan.shape, kept.report._proto)
     temporaries.released(uploaded)
     transfer.download(call, by_id(kept.info.id), target.memory, meter)
