@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError
 import gemmd
 import gemmd.aio
 import gemmd.stream
+import gemmd.unary
 import numpy as np
 import pytest
 
@@ -46,8 +47,10 @@ def test_products_take_their_events_from_grpc_or_from_its_own_stream(small, monk
     for usual in (True, False):
         if not usual:
             monkeypatch.setattr(gemmd.stream, "cygrpc", None)
+            monkeypatch.setattr(gemmd.unary, "cygrpc", None)
         with small.pipeline(8) as p:
             assert isinstance(p._stream, gemmd.stream._OwnQueue) == usual
+            np.testing.assert_allclose(small.matmul(*pairs(1)[0]), np.matmul(*pairs(1)[0]))
             good = [p.matmul(a, b) for a, b in pairs(20)] + [p.matmul(large, large.T)]
             bad = p.matmul(large, large.T, kernel="none_of_these")
         for (a, b), future in zip([*pairs(20), (large, large.T)], good):
