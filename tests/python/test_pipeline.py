@@ -59,6 +59,12 @@ def test_products_take_their_events_from_grpc_or_from_its_own_stream(small, monk
             bad.result()
 
 
+def test_a_small_product_is_not_sent_by_grpcios_own_call(g, monkeypatch):
+    for stubs in g._connection._all:
+        monkeypatch.setattr(stubs.multiply_unary, "_usual", None)
+    np.testing.assert_array_equal(g.matmul(np.eye(3), np.eye(3)), np.eye(3))
+
+
 def test_map_goes_in_order_over_an_endless_source(g):
     def endless():
         i = 0
