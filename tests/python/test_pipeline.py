@@ -50,7 +50,7 @@ def test_products_take_their_events_from_grpc_or_from_its_own_stream(small, monk
             monkeypatch.setattr(gemmd.unary, "cygrpc", None)
         with small.pipeline(8) as p:
             assert isinstance(p._stream, gemmd.stream._OwnQueue) == usual
-            np.testing.assert_allclose(small.matmul(*pairs(1)[0]), np.matmul(*pairs(1)[0]))
+            np.testing.assert_array_equal(small.matmul(np.eye(3), np.eye(3)), np.eye(3))
             good = [p.matmul(a, b) for a, b in pairs(20)] + [p.matmul(large, large.T)]
             bad = p.matmul(large, large.T, kernel="none_of_these")
         for (a, b), future in zip([*pairs(20), (large, large.T)], good):
