@@ -16,6 +16,7 @@ from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
 from .errors import ClientClosed
 from .options import Options
 from .stream import Stream, open_stream
+from .unary import Unary
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def _stubs(channel: grpc.Channel) -> Stubs:
     return Stubs(
         multiply=channel.stream_stream(SERVICE + "Multiply", None, None),
         multiply_stream=functools.partial(open_stream, channel, SERVICE + "Multiply"),
-        multiply_unary=channel.unary_unary(SERVICE + "MultiplyUnary", None, multiply_response),
+        multiply_unary=Unary(channel, SERVICE + "MultiplyUnary", multiply_response),
         put=channel.stream_unary(SERVICE + "PutMatrix", None, pb.PutMatrixResponse.FromString),
         get=channel.unary_stream(
             SERVICE + "GetMatrix", pb.GetMatrixRequest.SerializeToString, None

@@ -164,3 +164,6 @@ def open_stream(channel: Any, method: str, on_sent: Callable[[], None]) -> Strea
         return _OwnQueue(channel, method, on_sent)
     except (AttributeError, TypeError):
         return _OfGrpcio(channel, method, on_sent)
+
+
+__all__ = ["Ended", "Stream", "cygrpc", "open_stream"]
