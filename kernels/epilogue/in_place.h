@@ -23,8 +23,8 @@ constexpr DType AccumulatorType(const Problem& problem) {
 
 // Whether a library's product must leave its accumulators in scratch memory, for a pass
 // that applies the epilogue. There are three reasons:
-// - With a D narrower than the accumulators, cuBLAS always, and cuBLASLt with some
-//   algorithms, rounds the product to D's type before it adds beta C.
+// - With a D narrower than the accumulators, some algorithms of cuBLAS and cuBLASLt round
+//   the product to D's type before they add beta C.
 // - A bias or an activation in a pass over D would round twice where D is narrower than
 //   the accumulators. (A relu alone gives the same before and after the rounding.)
 // - A product that computes in f16 takes alpha and beta in f16, and rounds to f16 before
