@@ -72,6 +72,8 @@ def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", -1),
         # Channels of equal arguments would share one connection.
         ("gemmd.channel", index),
+        # The thread that iterates over a download also receives it.
+        (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
         # Fewer, larger reads off the socket for messages of a megabyte.
         ("grpc.experimental.tcp_read_chunk_size", MIB),
         ("grpc.keepalive_time_ms", int(options.keepalive_seconds * 1000)),
