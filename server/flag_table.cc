@@ -197,9 +197,8 @@ void AddDevices(std::vector<FlagRow>& rows) {
                        GEMMD_FIELD(server.engine.streams_per_device), 1, kMaxStreamsPerDevice));
   rows.push_back(Choice<bool>(
       {"warm-up", group,
-       "Whether cuBLAS loads its kernels at start, which takes a few seconds on a GPU. Otherwise "
-       "the first product that needs one waits 5 to 140ms for it, and others of its device with "
-       "it."},
+       "Whether cuBLAS loads its kernels at start. Otherwise the first product that needs one "
+       "waits up to 140ms for it, and others of its device with it."},
       {{"on", true}, {"off", false}}, GEMMD_FIELD(server.engine.warm_up)));
   rows.push_back(
       Size({"staging-bytes", group,
