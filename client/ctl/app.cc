@@ -1,9 +1,12 @@
 #include "client/ctl/app.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -21,6 +24,19 @@ namespace {
 constexpr const char* kFooter =
     "Environment:\n"
     "  GEMMCTL_ADDRESS, then GEMMD_ADDRESS  the server, if --address is not given\n"
+    "  GEMMCTL_CA, GEMMCTL_CERT, GEMMCTL_KEY, GEMMCTL_SERVER_NAME, GEMMCTL_TOKEN_FILE,\n"
+    "  GEMMCTL_CONTEXT  as the options of these names\n"
+    "  GEMMCTL_TOKEN  the token itself, if no file is given\n"
+    "  GEMMCTL_CONFIG  the configuration file; else gemmctl/config.toml in XDG_CONFIG_HOME or\n"
+    "  ~/.config\n"
+    "\n"
+    "Configuration file, in TOML: where neither an option nor the environment names a server,\n"
+    "or where a context is named:\n"
+    "  current-context = \"lab\"\n"
+    "  [lab]\n"
+    "  address = \"gpu1.example:50051\"\n"
+    "  ca = \"/etc/gemmd/ca.pem\"\n"
+    "  token-file = \"/home/alice/lab.token\"\n"
     "\n"
     "Exit status:\n"
     "  0  success\n"
@@ -36,16 +52,76 @@ constexpr const char* kFooter =
     "  gemmctl loadtest --concurrency 8 --shape 512x512x512 --duration 10s\n"
     "Each subcommand has more: gemmctl multiply --help";
 
-std::string DefaultAddress() {
-  for (const char* name : {"GEMMCTL_ADDRESS", "GEMMD_ADDRESS"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return value;
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Empty where the environment names no server.
+std::string AddressFromEnvironment() {
+  const std::string address = Variable("GEMMCTL_ADDRESS");
+  return address.empty() ? Variable("GEMMD_ADDRESS") : address;
+}
+
+// How the server is reached. An empty variable is none, as for the address.
+void AddServerOptions(CLI::App& app, GlobalOptions& global) {
+  struct Row {
+    const char* option;
+    const char* variable;
+    std::string* target;
+    const char* type;
+    const char* help;
+  };
+  ServerSettings& server = global.server;
+  for (const Row& row : {
+           Row{"--context", "GEMMCTL_CONTEXT", &global.context, "NAME",
+               "The server of this name in the configuration file"},
+           Row{"--ca", "GEMMCTL_CA", &server.ca, "PATH",
+               "TLS: the CA that signed the server's certificate, in PEM"},
+           Row{"--cert", "GEMMCTL_CERT", &server.cert, "PATH",
+               "TLS: the certificate to show, in PEM"},
+           Row{"--key", "GEMMCTL_KEY", &server.key, "PATH", "TLS: its private key, in PEM"},
+           Row{"--server-name", "GEMMCTL_SERVER_NAME", &server.server_name, "NAME",
+               "TLS: the name in the server's certificate, where it is not the address's"},
+           Row{"--token-file", "GEMMCTL_TOKEN_FILE", &server.token_file, "PATH",
+               "A file with the token to show"},
+       }) {
+    *row.target = Variable(row.variable);
+    app.add_option(row.option, *row.target, row.help)->type_name(row.type);
   }
-  return "127.0.0.1:50051";
+  app.add_flag("--tls", server.tls, "TLS with the system's CAs, where --ca is not given");
+  app.add_flag("--token-without-tls", server.token_without_tls,
+               "Send the token without TLS, also to other machines");
+}
+
+// What the configuration file says, where nothing else does.
+absl::Status ReadConfiguration(const CLI::App& app, GlobalOptions& global) {
+  const bool named = !global.context.empty();
+  // A server that is named here is not shown the credentials of another one.
+  const bool elsewhere = app.count("--address") > 0 || !AddressFromEnvironment().empty();
+  if (!named && elsewhere) return absl::OkStatus();
+  const std::string path = ConfigPath(&Variable);
+  if (path.empty() || (!named && access(path.c_str(), F_OK) != 0)) return absl::OkStatus();
+  const absl::StatusOr<ServerSettings> read = ReadContext(path, global.context);
+  if (!read.ok()) return read.status();
+  ServerSettings& server = global.server;
+  for (const auto& [own, configured] : {std::pair(&server.ca, &read->ca),
+                                        {&server.cert, &read->cert},
+                                        {&server.key, &read->key},
+                                        {&server.server_name, &read->server_name},
+                                        {&server.token_file, &read->token_file}}) {
+    if (own->empty()) *own = *configured;
+  }
+  if (!elsewhere && !read->address.empty()) global.address = read->address;
+  server.tls = server.tls || read->tls;
+  server.token_without_tls = server.token_without_tls || read->token_without_tls;
+  return absl::OkStatus();
 }
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
-  global.address = DefaultAddress();
+  if (const std::string address = AddressFromEnvironment(); !address.empty()) {
+    global.address = address;
+  }
   app.add_option("--address", global.address,
                  "The server: host:port, unix:/path or dns:///name:port")
       ->type_name("ADDRESS")
@@ -56,6 +132,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
       ->type_name("N")
       ->capture_default_str();
   app.add_flag("--json", global.json, "Print JSON for programs instead of tables for people");
+  AddServerOptions(app, global);
   AddParsed(app, "--deadline", global.deadline, ParseDuration,
             "The most time that each call may take, such as 500ms, 2m, or inf for no bound. "
             "Default: 30 s for a query; 2 minutes plus 1 s for each MiB for a transfer; 1 s more "
@@ -123,6 +200,7 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
   AddInfo(app, context);
   AddBench(app, context);
   AddLoadTest(app, context);
+  AddToken(app, context);
   AddVersion(app, context);
   try {
     app.parse(argc, argv);
@@ -134,6 +212,9 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
     return code == 0 ? kExitOk : kExitUsage;
   }
   if (!context.run) return FailUsage(context, SubcommandWanted(app));
+  if (absl::Status status = ReadConfiguration(app, context.global); !status.ok()) {
+    return FailUsage(context, std::string(status.message()));
+  }
   return context.run();
 }
 

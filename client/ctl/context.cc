@@ -1,5 +1,7 @@
 #include "client/ctl/context.h"
 
+#include <cstdlib>
+
 #include "absl/strings/str_cat.h"
 #include "gemm/quote.h"
 #include "nlohmann/json.hpp"
@@ -12,6 +14,18 @@ absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context) 
   client::ClientOptions options;
   options.address = context.global.address;
   options.channels = context.global.channels;
+  const ServerSettings& server = context.global.server;
+  if (server.tls || !server.ca.empty() || !server.cert.empty() || !server.key.empty()) {
+    options.tls = client::TlsOptions{.root_certificates_file = server.ca,
+                                     .private_key_file = server.key,
+                                     .certificate_chain_file = server.cert,
+                                     .server_name = server.server_name};
+  }
+  options.token_file = server.token_file;
+  // Only the environment has it: a command line is seen by all, and recorded with results.
+  const char* const token = std::getenv("GEMMCTL_TOKEN");
+  if (token != nullptr && server.token_file.empty()) options.token = token;
+  options.token_without_tls = server.token_without_tls;
   options.user_agent = absl::StrCat("gemmctl/", ClientVersion());
   if (context.global.deadline.has_value()) options.connect_timeout = *context.global.deadline;
   return client::Client::Connect(std::move(options));

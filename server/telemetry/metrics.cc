@@ -144,6 +144,23 @@ struct Metrics::Families {
                  labels.emplace("method", methods[i / kDirectionCount]);
                  return labels;
                });
+  IndexedFamily<Counter> refused =
+      Counters(registry, "gemmd_refused_calls_total",
+               "Calls and scrapes refused for who made them: without credentials that the server "
+               "knows, or without the role.",
+               outcomes.size(), by_outcome);
+  IndexedFamily<Counter> reloads = Counters(
+      registry, "gemmd_identity_reloads_total",
+      "Certificates (tls) or the callers file read again because they changed; those "
+      "with taken=\"false\" were wrong, and what was read before stays in force.",
+      4, [](size_t i) -> Labels {
+        return {{"what", i < 2 ? "callers" : "tls"}, {"taken", i % 2 == 0 ? "false" : "true"}};
+      });
+  prometheus::Family<prometheus::Gauge>& certificate =
+      prometheus::BuildGauge()
+          .Name("gemmd_tls_certificate_expiry_timestamp_seconds")
+          .Help("Until when the server's certificate is valid, in Unix time; only with TLS.")
+          .Register(registry);
   prometheus::Gauge& benchmark =
       prometheus::BuildGauge()
           .Name("gemmd_benchmark_running")
@@ -220,6 +237,18 @@ void Metrics::OnStall(absl::string_view method, bool payload, size_t count) {
   const auto direction = static_cast<size_t>(payload ? Direction::kIn : Direction::kOut);
   f.stalls[f.methods.IndexOf(method) * kDirectionCount + direction].Increment(
       static_cast<double>(count));
+}
+
+void Metrics::OnRefusedCall(absl::StatusCode code) {
+  families_->refused[OutcomeIndex(code)].Increment();
+}
+
+void Metrics::OnReload(absl::string_view what, bool taken) {
+  families_->reloads[(what == "tls" ? 2 : 0) + (taken ? 1 : 0)].Increment();
+}
+
+void Metrics::OnTlsCertificate(absl::Time expires) {
+  families_->certificate.Add({}).Set(static_cast<double>(absl::ToUnixSeconds(expires)));
 }
 
 void Metrics::OnBenchmark(bool running) { families_->benchmark.Set(running ? 1 : 0); }

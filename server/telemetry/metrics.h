@@ -49,6 +49,13 @@ class Metrics : public EngineObserver {
   // sent no payload (`payload`) or read no answer in time.
   void OnStall(absl::string_view method, bool payload, size_t count);
 
+  // A call, or a scrape, was refused for who made it.
+  void OnRefusedCall(absl::StatusCode code);
+  // Files were read again: "callers" or "tls".
+  void OnReload(absl::string_view what, bool taken);
+  // Until when the server's certificate is valid.
+  void OnTlsCertificate(absl::Time expires);
+
   // A benchmark begins or ends.
   void OnBenchmark(bool running);
 

@@ -84,7 +84,7 @@ class Target {
   }
 
   void RequireNothingHeld() {
-    const absl::StatusOr<gemmd::MatrixPage> page = engine_->ListMatrices("", 1000, "");
+    const absl::StatusOr<gemmd::MatrixPage> page = engine_->ListMatrices({.name_prefix = ""});
     for (const gemmd::MatrixRecord& matrix : page->matrices) {
       (void)engine_->DeleteMatrix({matrix.id, ""});
     }

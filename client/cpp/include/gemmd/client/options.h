@@ -67,6 +67,14 @@ struct ClientOptions {
   // Set: TLS. Left out: plain TCP, for loopback and trusted networks only.
   std::optional<TlsOptions> tls;
 
+  // The bearer token that the server knows this client by, or the file that has it, whose
+  // white space at the end does not count. At most one of them. Both empty: none is sent.
+  std::string token;
+  std::string token_file;
+  // A token is sent without TLS only to this machine (unix:, localhost, 127.x, [::1]),
+  // unless this is set, as where a proxy on this host adds TLS.
+  bool token_without_tls = false;
+
   // Put before gRPC's own user agent, such as "gemmctl/1.2.3".
   std::string user_agent;
 };

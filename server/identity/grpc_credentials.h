@@ -1,0 +1,22 @@
+// Puts Identity before every call of a gRPC server.
+#pragma once
+
+#include <memory>
+
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_context.h"
+#include "server/identity/identity.h"
+
+namespace gemmd {
+
+// Plain connections, or TLS by the files of `identity`, which must outlive the server.
+// Every call of every service is checked before the service sees it. A new version of
+// the files holds from the next connection on.
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Identity& identity);
+
+// Who makes a call that was let through. UNAUTHENTICATED where the caller is no longer
+// known.
+absl::StatusOr<CallerPtr> CallerOf(const Identity& identity,
+                                   const grpc::CallbackServerContext& call);
+
+}  // namespace gemmd

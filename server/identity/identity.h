@@ -1,0 +1,110 @@
+// Who calls, and whether that caller may: asked before every call.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/base/mutex.h"
+#include "server/identity/caller.h"
+#include "server/identity/callers.h"
+#include "server/identity/method_rules.h"
+#include "server/identity/tls_files.h"
+#include "server/identity/watched_file.h"
+
+namespace gemmd {
+
+struct IdentityOptions {
+  std::string callers_file;  // empty: none
+  TlsPaths tls;
+  // Whether a client without a certificate is refused its connection. Else a token may
+  // stand in for it. Means nothing without tls.client_ca.
+  bool require_client_certificate = true;
+  ServiceRules services;
+};
+
+// What a call shows.
+struct Credentials {
+  // The metadata "authorization"; nullopt where there is none.
+  std::optional<absl::string_view> authorization;
+  // The common name of the certificate of mutual TLS; empty where there is none.
+  absl::string_view certificate_name;
+};
+
+// A call or a scrape that was refused.
+struct Refusal {
+  absl::string_view method;  // "/gemm.v1.GemmService/Multiply"; as the client sent it
+  absl::StatusCode code;
+};
+
+// A file, or files that belong together, that were read again.
+struct Reload {
+  absl::string_view what;  // "callers" or "tls"
+  absl::Status status;     // not OK: what was read before stays in force
+};
+
+// Thread-safe.
+class Identity {
+ public:
+  // `on_refused` is called from any thread, and must be quick. INVALID_ARGUMENT names the
+  // flag, the value and what is allowed.
+  static absl::StatusOr<std::unique_ptr<Identity>> Create(
+      IdentityOptions options, std::function<void(const Refusal&)> on_refused);
+
+  // Whether callers must show who they are. Where not, everybody is one caller without a
+  // name, who has every role.
+  bool asks() const { return asks_; }
+  bool has_tls() const { return !options_.tls.certificate.empty(); }
+  const IdentityOptions& options() const { return options_; }
+
+  // Who shows these credentials. UNAUTHENTICATED.
+  absl::StatusOr<CallerPtr> Identify(const Credentials& credentials) const;
+  // Whether a call of this path may go on. UNAUTHENTICATED, PERMISSION_DENIED, or
+  // UNIMPLEMENTED for a service that is off.
+  absl::Status Check(absl::string_view path, const Credentials& credentials) const;
+  // Whether /metrics may be read with this header. The same codes.
+  absl::Status CheckScrape(std::optional<absl::string_view> authorization) const;
+
+  // Reads the files that have changed since they were last looked at, or all of them.
+  // One thread at a time.
+  std::vector<Reload> ReloadChanged(bool all = false);
+
+  // The files of TLS as last read, and their number, from 1. Only with has_tls().
+  struct NumberedTls {
+    std::shared_ptr<const TlsMaterial> material;
+    uint64_t number = 0;
+  };
+  NumberedTls tls() const;
+  std::shared_ptr<const Callers> callers() const;
+
+ private:
+  Identity(IdentityOptions options, std::function<void(const Refusal&)> on_refused);
+
+  absl::Status ReadCallers();
+  absl::Status ReadTls();
+  absl::Status CheckRole(CallerRole role, absl::string_view path,
+                         const Credentials& credentials) const;
+  std::array<FileVersion, 3> TlsVersions() const;
+
+  const IdentityOptions options_;
+  const std::function<void(const Refusal&)> on_refused_;
+  const bool asks_;
+  const CallerPtr anonymous_;
+
+  // Of the files as last looked at, also where they were not taken.
+  FileVersion callers_version_;
+  std::array<FileVersion, 3> tls_versions_;
+
+  mutable Mutex mutex_;
+  std::shared_ptr<const Callers> callers_ ABSL_GUARDED_BY(mutex_);
+  NumberedTls tls_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

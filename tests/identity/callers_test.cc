@@ -1,0 +1,121 @@
+// The callers file: its lines, its bounds, and how credentials are found in it.
+#include "server/identity/callers.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Of "s3cret", by sha256sum.
+constexpr char kHash[] = "1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0";
+
+std::string Refusal(absl::string_view text) {
+  const absl::StatusOr<Callers> callers = Callers::Parse(text);
+  EXPECT_EQ(callers.status().code(), absl::StatusCode::kInvalidArgument) << text;
+  return std::string(callers.status().message());
+}
+
+TEST(TokenHash, IsSha256) {
+  const std::optional<TokenHash> hash = ParseTokenHash(kHash);
+  ASSERT_TRUE(hash.has_value());
+  EXPECT_TRUE(SameHash(*hash, HashToken("s3cret")));
+  EXPECT_FALSE(SameHash(*hash, HashToken("s3creT")));
+}
+
+TEST(TokenHash, IsSixtyFourHexadecimalDigits) {
+  EXPECT_FALSE(ParseTokenHash("").has_value());
+  EXPECT_FALSE(ParseTokenHash(std::string(63, 'a')).has_value());
+  EXPECT_FALSE(ParseTokenHash(std::string(65, 'a')).has_value());
+  EXPECT_FALSE(ParseTokenHash(std::string(63, 'a') + "g").has_value());
+  EXPECT_TRUE(ParseTokenHash(std::string(64, 'A')).has_value());
+}
+
+TEST(TokenHash, ADifferenceInAnyByteCounts) {
+  const TokenHash hash = HashToken("x");
+  for (size_t i = 0; i < hash.size(); ++i) {
+    TokenHash other = hash;
+    other[i] ^= 1;
+    EXPECT_FALSE(SameHash(hash, other)) << i;
+  }
+}
+
+TEST(Callers, AreFoundByTheirTokens) {
+  const auto callers = Callers::Parse(
+      absl::StrCat("# who\n\n  alice\tcall,matrices   sha256:", kHash, "  # hers\r\n"));
+  ASSERT_TRUE(callers.ok()) << callers.status();
+  EXPECT_EQ(callers->size(), 1);
+  const CallerPtr alice = callers->FindToken("s3cret");
+  ASSERT_NE(alice, nullptr);
+  EXPECT_EQ(alice->name, "alice");
+  EXPECT_THAT(alice->roles.Names(), ElementsAre("call", "matrices"));
+  EXPECT_EQ(callers->FindToken("s3cret "), nullptr);
+  EXPECT_EQ(callers->FindToken(""), nullptr);
+  EXPECT_EQ(callers->FindToken(kHash), nullptr) << "the hash is no token";
+  EXPECT_EQ(callers->FindCertificate("alice"), nullptr) << "nor the name a certificate";
+}
+
+TEST(Callers, AreFoundByTheirCertificates) {
+  const auto callers = Callers::Parse("bob all certificate:bob.example\n* call certificate:*\n");
+  ASSERT_TRUE(callers.ok()) << callers.status();
+  EXPECT_EQ(callers->FindCertificate("bob.example")->name, "bob");
+  EXPECT_EQ(callers->FindCertificate("bob.example")->roles, RoleSet::All());
+  EXPECT_EQ(callers->FindCertificate("eve")->name, "eve");
+  EXPECT_THAT(callers->FindCertificate("eve")->roles.Names(), ElementsAre("call"));
+  EXPECT_EQ(callers->FindCertificate("*"), nullptr);
+  EXPECT_EQ(callers->FindCertificate("with space"), nullptr);
+  EXPECT_EQ(callers->FindCertificate(std::string(129, 'a')), nullptr);
+}
+
+TEST(Callers, WithoutALineForAllNoOtherCertificateIsKnown) {
+  const auto callers = Callers::Parse("bob all certificate:bob.example\n");
+  ASSERT_TRUE(callers.ok());
+  EXPECT_EQ(callers->FindCertificate("eve"), nullptr);
+}
+
+TEST(Callers, OneNameMayHaveSeveralCredentials) {
+  const auto callers = Callers::Parse(
+      absl::StrCat("alice call sha256:", kHash, "\nalice benchmark certificate:alice\n"));
+  ASSERT_TRUE(callers.ok());
+  EXPECT_THAT(callers->FindToken("s3cret")->roles.Names(), ElementsAre("call"));
+  EXPECT_THAT(callers->FindCertificate("alice")->roles.Names(), ElementsAre("benchmark"));
+}
+
+TEST(Callers, WrongLinesAreNamedAndCredentialsNotQuoted) {
+  const std::string good = absl::StrCat("alice call sha256:", kHash);
+  EXPECT_THAT(Refusal("# x\nalice call\n"), AllOf(HasSubstr("line 2"), HasSubstr("2 words")));
+  EXPECT_THAT(Refusal(good + " more"), HasSubstr("4 words"));
+  EXPECT_THAT(Refusal("alice cal sha256:00"),
+              AllOf(HasSubstr("\"cal\""), HasSubstr("call, matrices, benchmark")));
+  EXPECT_THAT(Refusal("alice call, sha256:00"), HasSubstr("\"\""));
+  EXPECT_THAT(Refusal("alice call sha256:s3cret"),
+              AllOf(HasSubstr("64 hexadecimal digits"), Not(HasSubstr("s3cret"))));
+  EXPECT_THAT(Refusal("alice call s3cret"),
+              AllOf(HasSubstr("unknown kind of credential"), Not(HasSubstr("s3cret"))));
+  EXPECT_THAT(Refusal(std::string(129, 'a') + " call sha256:00"), HasSubstr("129 bytes"));
+  EXPECT_THAT(Refusal(good + "\n" + good), AllOf(HasSubstr("line 2"), HasSubstr("same token")));
+  EXPECT_THAT(Refusal("a call certificate:x\nb call certificate:x"), HasSubstr("line 2"));
+  EXPECT_THAT(Refusal("* call sha256:" + std::string(kHash)), HasSubstr("certificate:* alone"));
+  EXPECT_THAT(Refusal("a call certificate:*"), HasSubstr("name * alone"));
+  EXPECT_THAT(Refusal("* call certificate:*\n* all certificate:*"), HasSubstr("line 2"));
+}
+
+TEST(Callers, TheFileIsBounded) {
+  EXPECT_THAT(Refusal(std::string(kMaxCallersFileBytes + 1, '\n')), HasSubstr("allowed: up to"));
+  std::string lines;
+  for (size_t i = 0; i <= kMaxCallerLines; ++i) {
+    absl::StrAppend(&lines, "c call certificate:", i, "\n");
+  }
+  EXPECT_THAT(Refusal(lines), HasSubstr(absl::StrCat("more than ", kMaxCallerLines)));
+}
+
+}  // namespace
+}  // namespace gemmd
