@@ -54,7 +54,7 @@ TEST(HttpAnswerTest, MetricsAreRefusedAsTheirCheckSays) {
   const HttpPages pages = {.metrics = [] { return std::string("x 1\n"); },
                            .may_scrape =
                                [&](std::optional<absl::string_view> authorization) {
-                                 shown = authorization;
+                                 shown = std::string(authorization.value_or("none"));
                                  return may;
                                },
                            .ready = nullptr};

@@ -113,8 +113,9 @@ absl::Status FromGrpc(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const std::string& address,
-                                                                    int count) {
+absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
+    const std::string& address, int count,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(10);
   for (int i = 0; i < count; ++i) {
@@ -123,8 +124,7 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const std::s
     arguments.SetMaxSendMessageSize(-1);
     // Without a pool of its own a channel shares its connection with the others.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channels.push_back(
-        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    channels.push_back(grpc::CreateCustomChannel(address, credentials, arguments));
     if (!channels.back()->WaitForConnected(deadline)) {
       return absl::UnavailableError(absl::StrCat("no server answers at ", address));
     }

@@ -52,7 +52,7 @@ int Run(const Context& context, const TokenOptions& options) {
   } else {
     // Apart, so that `> FILE` keeps the secret and the terminal shows the rest.
     context.out << *token << '\n';
-    context.err << "the line for the server's --callers-file:\n" << line << '\n';
+    context.err << "# for the server's --callers-file:\n" << line << '\n';
   }
   return kExitOk;
 }
@@ -83,10 +83,10 @@ void AddToken(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->footer(
       "The token goes to standard output, and the line for the server's --callers-file, which has "
-      "only its SHA-256, to standard error.\n"
+      "only its SHA-256, to standard error. Append that to the file: the server reads it again.\n"
       "\n"
       "Examples:\n"
-      "  (umask 077; gemmctl token alice > alice.token 2>> callers.new)\n"
+      "  (umask 077; gemmctl token alice > alice.token 2>> callers)\n"
       "  gemmctl token prometheus --roles metrics --json");
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };
