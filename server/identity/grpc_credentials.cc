@@ -4,6 +4,8 @@
 #include <grpc/grpc_security.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gemm/quote.h"
 

@@ -45,7 +45,7 @@ class Target {
     if (!engine.ok()) Die(engine.status().ToString());
     engine_ = *std::move(engine);
     benchmarks_ = std::make_unique<gemmd::Benchmarks>(*engine_, gemmd::BenchmarkLimits{}, nullptr);
-    context_.reset(new gemmd::ServiceContext{*engine_, *benchmarks_, live_calls_,
+    context_.reset(new gemmd::ServiceContext{*engine_, *benchmarks_, live_calls_, *identity_,
                                              gemmd::RpcLimits{}, "fuzz", "", absl::Now(),
                                              [](const gemmd::RpcEnd&) {}});
     service_ = std::make_unique<gemmd::GemmService>(*context_);
@@ -111,6 +111,7 @@ class Target {
 
   std::unique_ptr<gemmd::Engine> engine_;
   gemmd::LiveCalls live_calls_;
+  std::unique_ptr<gemmd::Identity> identity_ = *gemmd::Identity::Create({}, nullptr);
   std::unique_ptr<gemmd::Benchmarks> benchmarks_;
   std::unique_ptr<gemmd::ServiceContext> context_;
   std::unique_ptr<gemmd::GemmService> service_;
