@@ -5,7 +5,7 @@
 namespace gemmd {
 namespace {
 
-HttpAnswer Metrics(const HttpRequest& request, const HttpPages& pages) {
+HttpAnswer MetricsPage(const HttpRequest& request, const HttpPages& pages) {
   const absl::Status may =
       pages.may_scrape == nullptr ? absl::OkStatus() : pages.may_scrape(request.authorization);
   if (absl::IsUnauthenticated(may)) {
@@ -15,7 +15,7 @@ HttpAnswer Metrics(const HttpRequest& request, const HttpPages& pages) {
   return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = pages.metrics()};
 }
 
-HttpAnswer Ready(const HttpPages& pages) {
+HttpAnswer ReadyPage(const HttpPages& pages) {
   const absl::Status ready = pages.ready == nullptr ? absl::OkStatus() : pages.ready();
   if (ready.ok()) return {.body = "ready\n"};
   return {.status = 503, .body = absl::StrCat("not ready: ", ready.message(), "\n")};
@@ -28,8 +28,8 @@ HttpAnswer AnswerRequest(const HttpRequest& request, const HttpPages& pages) {
     return {.status = 405, .allow = "GET, HEAD", .body = "Only GET and HEAD are known.\n"};
   }
   const absl::string_view path = request.target.substr(0, request.target.find('?'));
-  if (path == "/metrics") return Metrics(request, pages);
-  if (path == "/readyz") return Ready(pages);
+  if (path == "/metrics") return MetricsPage(request, pages);
+  if (path == "/readyz") return ReadyPage(pages);
   if (path == "/livez") return {.body = "alive\n"};
   return {.status = 404, .body = "There are /metrics, /readyz and /livez.\n"};
 }
