@@ -18,7 +18,7 @@ using ::testing::Not;
 // Of "s3cret", by sha256sum.
 constexpr char kHash[] = "1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0";
 
-std::string Refusal(absl::string_view text) {
+std::string RefusalOf(absl::string_view text) {
   const absl::StatusOr<Callers> callers = Callers::Parse(text);
   EXPECT_EQ(callers.status().code(), absl::StatusCode::kInvalidArgument) << text;
   return std::string(callers.status().message());
@@ -91,30 +91,30 @@ TEST(Callers, OneNameMayHaveSeveralCredentials) {
 
 TEST(Callers, WrongLinesAreNamedAndCredentialsNotQuoted) {
   const std::string good = absl::StrCat("alice call sha256:", kHash);
-  EXPECT_THAT(Refusal("# x\nalice call\n"), AllOf(HasSubstr("line 2"), HasSubstr("2 words")));
-  EXPECT_THAT(Refusal(good + " more"), HasSubstr("4 words"));
-  EXPECT_THAT(Refusal("alice cal sha256:00"),
+  EXPECT_THAT(RefusalOf("# x\nalice call\n"), AllOf(HasSubstr("line 2"), HasSubstr("2 words")));
+  EXPECT_THAT(RefusalOf(good + " more"), HasSubstr("4 words"));
+  EXPECT_THAT(RefusalOf("alice cal sha256:00"),
               AllOf(HasSubstr("\"cal\""), HasSubstr("call, matrices, benchmark")));
-  EXPECT_THAT(Refusal("alice call, sha256:00"), HasSubstr("\"\""));
-  EXPECT_THAT(Refusal("alice call sha256:s3cret"),
+  EXPECT_THAT(RefusalOf("alice call, sha256:00"), HasSubstr("\"\""));
+  EXPECT_THAT(RefusalOf("alice call sha256:s3cret"),
               AllOf(HasSubstr("64 hexadecimal digits"), Not(HasSubstr("s3cret"))));
-  EXPECT_THAT(Refusal("alice call s3cret"),
+  EXPECT_THAT(RefusalOf("alice call s3cret"),
               AllOf(HasSubstr("unknown kind of credential"), Not(HasSubstr("s3cret"))));
-  EXPECT_THAT(Refusal(std::string(129, 'a') + " call sha256:00"), HasSubstr("129 bytes"));
-  EXPECT_THAT(Refusal(good + "\n" + good), AllOf(HasSubstr("line 2"), HasSubstr("same token")));
-  EXPECT_THAT(Refusal("a call certificate:x\nb call certificate:x"), HasSubstr("line 2"));
-  EXPECT_THAT(Refusal("* call sha256:" + std::string(kHash)), HasSubstr("certificate:* alone"));
-  EXPECT_THAT(Refusal("a call certificate:*"), HasSubstr("name * alone"));
-  EXPECT_THAT(Refusal("* call certificate:*\n* all certificate:*"), HasSubstr("line 2"));
+  EXPECT_THAT(RefusalOf(std::string(129, 'a') + " call sha256:00"), HasSubstr("129 bytes"));
+  EXPECT_THAT(RefusalOf(good + "\n" + good), AllOf(HasSubstr("line 2"), HasSubstr("same token")));
+  EXPECT_THAT(RefusalOf("a call certificate:x\nb call certificate:x"), HasSubstr("line 2"));
+  EXPECT_THAT(RefusalOf("* call sha256:" + std::string(kHash)), HasSubstr("certificate:* alone"));
+  EXPECT_THAT(RefusalOf("a call certificate:*"), HasSubstr("name * alone"));
+  EXPECT_THAT(RefusalOf("* call certificate:*\n* all certificate:*"), HasSubstr("line 2"));
 }
 
 TEST(Callers, TheFileIsBounded) {
-  EXPECT_THAT(Refusal(std::string(kMaxCallersFileBytes + 1, '\n')), HasSubstr("allowed: up to"));
+  EXPECT_THAT(RefusalOf(std::string(kMaxCallersFileBytes + 1, '\n')), HasSubstr("allowed: up to"));
   std::string lines;
   for (size_t i = 0; i <= kMaxCallerLines; ++i) {
     absl::StrAppend(&lines, "c call certificate:", i, "\n");
   }
-  EXPECT_THAT(Refusal(lines), HasSubstr(absl::StrCat("more than ", kMaxCallerLines)));
+  EXPECT_THAT(RefusalOf(lines), HasSubstr(absl::StrCat("more than ", kMaxCallerLines)));
 }
 
 }  // namespace
