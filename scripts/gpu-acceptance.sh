@@ -1,20 +1,27 @@
 #!/bin/bash
 # Runs the acceptance programs on a machine with a GPU, from a bundle.
 #
-#   scripts/gpu-acceptance.sh pack [--bundle DIR]
-#   DIR/gpu-acceptance.sh run [--out DIR] [--devices SPEC] [--soak-seconds N] PIECE...
+#   scripts/gpu-acceptance.sh pack [--bundle DIR] [--sentences FILE]
+#   DIR/gpu-acceptance.sh run [--out DIR] [--devices SPEC] [--soak-seconds N]
+#                             [--before GEMMD] PIECE...
 #
 # pack  adds to a bundle of scripts/bundle.sh what the pieces need: the Python
-#       stubs of the contract, the test programs in Python, and this script, and
-#       makes .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder,
-#       which is what travels. The bundle must have been made with the programs wire_bench and soak, and
-#       with those that the pieces are to run: the GoogleTest programs of
+#       stubs of the contract, the test programs in Python, the allocators that the
+#       baselines of `wire` are to try, and this script, and makes
+#       .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder, which is what
+#       travels. The bundle must have been made with the programs wire_bench and soak,
+#       and with those that the pieces are to run: the GoogleTest programs of
 #       kernels-test and device-test, gemm_bench for suites.
 # run   runs pieces, one after the other, each within its time, and writes
 #       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
 #       last lines are a table; the exit code is 0 where every piece passed.
+#       `wire` measures another gemmd (--before) in turn with the bundle's, `latency`
+#       after it.
 #
-# Pieces: kernels-test device-test conformance wire latency soak attacks suites
+# Pieces: kernels-test device-test conformance wire latency soak attacks suites python
+#
+# python needs torch there. Its sentence transformer needs --sentences, a file that
+# client/python/examples/minilm.py writes; without it that part is left out.
 #
 # suites leaves the tables, CSV and JSON files and plots of gemm_bench in
 # suites.tar.gz; all rows at 4096 x 4096 x 4096 are its 4096.csv, the standing
@@ -30,9 +37,9 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-PIECES=(kernels-test device-test conformance wire latency soak attacks suites)
-declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=150
-  [latency]=240 [soak]=480 [attacks]=570 [suites]=580)
+PIECES=(kernels-test device-test conformance wire latency soak attacks suites python)
+declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=400
+  [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
 
 # What `suites` measures: a name, and the arguments of gemm_bench. The last three
 # are together every row at one size.
@@ -55,19 +62,23 @@ BUNDLE="$HERE"
 OUT_DIR="${OUT:-./out}"
 DEVICES=cuda
 SOAK_SECONDS=300
+BEFORE=
 SELECTED=()
 RESULTS=()
 
 # -- pack ---------------------------------------------------------------------
 
 pack() {
+  local sentences=
   BUNDLE="$ROOT/bundle"
   while (($#)); do
+    (($# >= 2)) || die "$1 needs a value"
     case "$1" in
-      --bundle) (($# >= 2)) || die "--bundle needs a value"; BUNDLE="$(realpath -m "$2")"; shift ;;
-      *) die "unknown argument '$1' for pack: --bundle is known" ;;
+      --bundle) BUNDLE="$(realpath -m "$2")" ;;
+      --sentences) sentences="$(realpath "$2")" ;;
+      *) die "unknown argument '$1' for pack: --bundle and --sentences are known" ;;
     esac
-    shift
+    shift 2
   done
   [[ -x $BUNDLE/bin/gemmd ]] || die "$BUNDLE has no bin/gemmd: make it with scripts/bundle.sh"
   local stubs="$BUNDLE/python/stubs"
@@ -79,6 +90,9 @@ pack() {
     "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
   mkdir "$BUNDLE/python/attacks"
   cp "$ROOT"/tests/attacks/*.py "$BUNDLE/python/attacks/"
+  pack_allocators
+  pack_package
+  if [[ -n $sentences ]]; then cp "$sentences" "$BUNDLE/python/sentences.npz"; fi
   cp "$HERE/gpu-acceptance.sh" "$HERE/lib.sh" "$BUNDLE/"
   local commit
   commit="$(git -C "$ROOT" describe --always --dirty --abbrev=40 --exclude '*')"
@@ -90,6 +104,31 @@ pack() {
   tar -C "$BUNDLE" -czf "$archive" .
   say "$archive: packed at $commit, $(du -sh "$archive" | cut -f1)"
   (($(stat -c %s "$archive") <= LIMIT_MIB * 1024 * 1024)) || die "larger than $LIMIT_MIB MiB"
+}
+
+# tcmalloc is among the bundle's libraries: wire_bench is linked with it.
+pack_allocators() {
+  local soname path
+  rm -rf "$BUNDLE/allocators"
+  mkdir "$BUNDLE/allocators"
+  for soname in libjemalloc.so.2 libmimalloc.so.2; do
+    path="$(ldconfig -p | awk -v name="$soname" '$1 == name {print $NF; exit}')"
+    [[ -n $path ]] || die "$soname is not installed: scripts/install-deps.sh bundle"
+    install -m 644 "$(realpath "$path")" "$BUNDLE/allocators/$soname"
+  done
+}
+
+# The Python package from its source, with what measures it.
+pack_package() {
+  local package="$BUNDLE/python/package"
+  mkdir -p "$package"
+  cp -r "$ROOT/client/python/src/gemmd" "$package/"
+  rm -rf "$package/gemmd/_contract" "$package/gemmd/__pycache__"
+  mkdir "$package/gemmd/_contract"
+  cp "$BUNDLE/python/stubs/gemm/v1/gemm_pb2.py" "$package/gemmd/_contract/"
+  touch "$package/gemmd/_contract/__init__.py"
+  cp "$ROOT"/tests/python/{gpu,gpu_cases,gpu_times,cases,oracle}.py \
+    "$ROOT"/client/python/examples/{minilm,sentence_transformer}.py "$package/"
 }
 
 # -- run ----------------------------------------------------------------------
@@ -144,11 +183,12 @@ write_header() { # PIECE COMMAND
 TEXT
 }
 
-# with_server PIECE ARGUMENT...: a server of its own, and ARGUMENT... of with_server.py.
+# with_server PIECE ARGUMENT...: a server of its own (SERVER, else the bundle's), and
+# ARGUMENT... of with_server.py.
 with_server() {
   local piece="$1"
   shift
-  python3 "$BUNDLE/python/with_server.py" --server "$BUNDLE/bin/gemmd" --devices "$DEVICES" \
+  python3 "$BUNDLE/python/with_server.py" --server "${SERVER:-$BUNDLE/bin/gemmd}" --devices "$DEVICES" \
     --log "$OUT_DIR/.$piece.server.log" "$@"
 }
 
@@ -190,18 +230,38 @@ run_conformance() {
     --stubs "$BUNDLE/python/stubs" --device-kind "${DEVICES%%:*}" "${flags[@]}" \
     --json "$OUT_DIR/.conformance.json"
 }
+# The baseline once with each allocator of the bundle, and gemmd. With --before, that
+# gemmd, too: it takes its turns between the others.
 run_wire() {
-  with_server wire --beside "$BUNDLE/bin/$baseline" -- "$BUNDLE/bin/wire_bench" upload \
-    --server '{address}' --baseline '{beside1}' --check --json "$OUT_DIR/.wire.json"
+  local beside=(--beside "$BUNDLE/bin/$baseline") names=(--baseline 'raw-tcmalloc={beside1}')
+  local allocator name servers=(--server 'gemmd={address}')
+  for allocator in "$BUNDLE"/allocators/lib*; do
+    name="$(basename "$allocator")"
+    name="${name#lib}"
+    beside+=(--beside "env LD_PRELOAD=$allocator $BUNDLE/bin/${baseline/beside1/beside$((${#beside[@]} / 2 + 1))}")
+    names+=(--baseline "raw-${name%%.*}={beside$((${#beside[@]} / 2))}")
+  done
+  if [[ -n $BEFORE ]]; then
+    beside+=(--beside "$BEFORE --devices=$DEVICES --address={beside$((${#beside[@]} / 2 + 1))} --metrics-address=")
+    servers+=(--server "before={beside$((${#beside[@]} / 2))}")
+  fi
+  with_server wire "${beside[@]}" -- "$BUNDLE/bin/wire_bench" transfers "${servers[@]}" \
+    "${names[@]}" --check --json "$OUT_DIR/.wire.json"
 }
 run_latency() {
-  local peer=()
+  local peer=() failed=0
   if python3 -c 'import torch' 2>/dev/null; then
     peer=(--beside "python3 $BUNDLE/python/torch_peer.py --listen {beside2}")
   fi
   with_server latency --beside "$BUNDLE/bin/$baseline" "${peer[@]}" -- "$BUNDLE/bin/wire_bench" \
     latency --server '{address}' --baseline '{beside1}' ${peer:+--peer '{beside2}'} --check \
-    --json "$OUT_DIR/.latency.json"
+    --json "$OUT_DIR/.latency.json" || failed=1
+  [[ -n $BEFORE ]] || return $failed
+  echo "before: $BEFORE"
+  SERVER="$BEFORE" with_server latency-before --beside "$BUNDLE/bin/$baseline" -- \
+    "$BUNDLE/bin/wire_bench" latency --server '{address}' --baseline '{beside1}' \
+    --json "$OUT_DIR/.latency-before.json" || failed=1
+  return $failed
 }
 run_soak() {
   with_server soak -- "$BUNDLE/bin/soak" --server '{address}' --metrics '{metrics}' --pid '{pid}' \
@@ -212,6 +272,23 @@ run_attacks() {
   python3 "$BUNDLE/python/attacks/attacks.py" --start-gemmd "$BUNDLE/bin/gemmd" \
     --devices "$DEVICES" --stubs "$BUNDLE/python/stubs" --rounds 2 --seconds 240 --limit 490 \
     --rate 20 --json "$OUT_DIR/.attacks.json"
+}
+# Host devices have a store of 1 GiB.
+run_python() {
+  local sizes=(--check) sentences=()
+  if [[ $DEVICES == host* ]]; then
+    sizes=(--extent 512 --rounds 3 --calls 100 --put-mib 256 --cases 500 --limit 50)
+  fi
+  if [[ -f $BUNDLE/python/sentences.npz ]]; then
+    sentences=(--sentences "$BUNDLE/python/sentences.npz")
+  else
+    echo "no sentence transformer: the bundle was packed without --sentences"
+  fi
+  PYTHONPATH="$BUNDLE/python/package" with_server python \
+    --beside "python3 $BUNDLE/python/torch_peer.py --listen {beside1}" -- \
+    python3 "$BUNDLE/python/package/gpu.py" --address '{address}' --peer '{beside1}' \
+    --gemmctl "$BUNDLE/bin/gemmctl" --examples "$BUNDLE/python/package" "${sentences[@]}" \
+    "${sizes[@]}" --json "$OUT_DIR/.python.json"
 }
 
 run_suites() {
@@ -247,7 +324,8 @@ run_piece() {
   # A shell of its own, so that the time limit ends all of it.
   set +e
   timeout --kill-after=20 "${SECONDS_OF[$piece]}" "$BUNDLE/gpu-acceptance.sh" piece \
-    --out "$OUT_DIR" --devices "$DEVICES" --soak-seconds "$SOAK_SECONDS" "$piece" 2>&1 |
+    --out "$OUT_DIR" --devices "$DEVICES" --soak-seconds "$SOAK_SECONDS" \
+    ${BEFORE:+--before "$BEFORE"} "$piece" 2>&1 |
     tee -a "$report"
   code=${PIPESTATUS[0]}
   set -e
@@ -281,16 +359,17 @@ PYTHON
 parse_run() {
   while (($#)); do
     case "$1" in
-      --out | --devices | --soak-seconds)
+      --out | --devices | --soak-seconds | --before)
         (($# >= 2)) || die "$1 needs a value"
         case "$1" in
           --out) OUT_DIR="$2" ;;
           --devices) DEVICES="$2" ;;
           --soak-seconds) SOAK_SECONDS="$2" ;;
+          --before) BEFORE="$(realpath "$2")" ;;
         esac
         shift
         ;;
-      -*) die "unknown option '$1': --out, --devices and --soak-seconds are known" ;;
+      -*) die "unknown option '$1': --out, --devices, --soak-seconds and --before are known" ;;
       *)
         [[ -n ${SECONDS_OF[$1]:-} ]] || die "unknown piece '$1': there are ${PIECES[*]}"
         SELECTED+=("$1")

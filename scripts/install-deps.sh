@@ -43,6 +43,7 @@ prometheus-cpp-dev        metrics
 libboost-dev              HTTP for /metrics: Beast and Asio, headers alone
 libopenblas-pthread-dev   the host device's products
 libcli11-dev              flags
+libgoogle-perftools-dev   tcmalloc, the allocator of the programs
 nlohmann-json3-dev        JSON logs and reports
 libgtest-dev              tests
 libgmock-dev              tests
@@ -52,9 +53,9 @@ libgrpc++1.51|libgrpc++1.51t64             gRPC
 libprotobuf32|libprotobuf32t64             messages of the contract
 libspdlog1.10|libspdlog1.12|libspdlog1.12t64   logs
 libprometheus-cpp-core1.0|libprometheus-cpp-core1.0t64   metrics
-libprometheus-cpp-pull1.0|libprometheus-cpp-pull1.0t64   metrics over HTTP
 libssl3|libssl3t64                         TLS, certificates, SHA-256
 libopenblas0-pthread                       the host device's products
+libtcmalloc-minimal4|libtcmalloc-minimal4t64   the allocator
 ca-certificates                            TLS
 LIST
     cuda) cat <<'LIST' ;;
@@ -84,6 +85,8 @@ LIST
     bundle) cat <<'LIST' ;;
 patchelf                  lets bundled programs find the libraries beside them
 binutils                  strips them
+libjemalloc2              an allocator that the raw baselines of wire_bench try
+libmimalloc2.0            another one
 LIST
     *) die "unknown group '$1': build, runtime, cuda, test, lint and bundle are known" ;;
   esac

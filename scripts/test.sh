@@ -22,7 +22,7 @@ cd "$ROOT"
 STAGES="
 setup     installs what is missing
 format    clang-format over every C++ and CUDA source
-scripts   bash -n and shellcheck over every shell script
+scripts   bash -n and shellcheck over every shell script, and the commit hooks
 proto     buf lint over the contract, and buf breaking against the released one
 python    ruff over every Python file
 deploy    Dockerfile, compose, Kubernetes and Prometheus files
@@ -132,6 +132,9 @@ stage_scripts() {
   check "bash -n of ${#files[@]} scripts" test "$failed" = 0
   have shellcheck || { skip shellcheck "not installed: scripts/install-deps.sh lint"; return; }
   check "shellcheck of ${#files[@]} scripts" shellcheck -x "${files[@]}"
+  have pre-commit || { skip pre-commit "not installed: scripts/install-deps.sh lint"; return; }
+  # Those of its hooks that are stages of this script run there.
+  check "the commit hooks" env SKIP=contract,deploy,docs pre-commit run --all-files
 }
 
 stage_proto() {
@@ -150,7 +153,6 @@ stage_python() {
 }
 
 stage_deploy() {
-  [[ -x tests/deploy/lint.sh ]] || { skip deploy "no tests/deploy/lint.sh"; return; }
   check "deployment files" tests/deploy/lint.sh
 }
 
@@ -159,6 +161,7 @@ stage_docs() {
   local failed=0
   check "one version" python3 tests/docs/version_check.py || failed=1
   check "every dependency is explained" python3 tests/docs/dependencies_check.py || failed=1
+  check "every RPC, flag and metric is on the reference page" python3 tests/docs/reference_check.py || failed=1
   check "links and named files are there" python3 tests/docs/links_check.py || failed=1
   return "$failed"
 }
@@ -279,7 +282,7 @@ count_gtest() {
 sanitize() {
   local preset="$1" folder folders=() targets=() failed=0
   for folder in $SANITIZED; do
-    [[ -f tests/$folder/CMakeLists.txt ]] || continue
+    [[ -f tests/$folder/CMakeLists.txt ]] || die "there is no tests/$folder to run under $preset"
     folders+=("$folder")
     targets+=("tests/$folder/all")
   done

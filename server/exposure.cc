@@ -1,28 +1,52 @@
 #include "server/exposure.h"
 
-#include "absl/strings/match.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace gemmd {
 namespace {
+
+// The first of the addresses that other machines reach.
+std::optional<std::string> WideOne(absl::string_view addresses) {
+  for (const absl::string_view one : absl::StrSplit(addresses, ',')) {
+    const absl::StatusOr<Address> address = ParseAddress(one);
+    if (address.ok() && !IsLoopback(*address)) return std::string(one);
+  }
+  return std::nullopt;
+}
 
 bool ListensWide(const absl::StatusOr<Address>& address) {
   return address.ok() && !IsLoopback(*address);
 }
 
+bool IsLoopbackNumber(absl::string_view host) {
+  in_addr v4{};
+  if (inet_pton(AF_INET, std::string(host).c_str(), &v4) == 1) {
+    return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  in6_addr v6{};
+  if (!absl::ConsumePrefix(&host, "[") || !absl::ConsumeSuffix(&host, "]")) return false;
+  return inet_pton(AF_INET6, std::string(host).c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
 }  // namespace
 
 bool IsLoopback(const Address& address) {
-  return address.is_unix() || address.host == "localhost" || address.host == "[::1]" ||
-         absl::StartsWith(address.host, "127.");
+  return address.is_unix() || address.host == "localhost" || IsLoopbackNumber(address.host);
 }
 
 absl::StatusOr<std::vector<std::string>> CheckExposure(const Listens& listens,
                                                        const Identity& identity) {
   std::vector<std::string> open;
-  if (ListensWide(ParseAddress(listens.address))) {
-    const std::string where = absl::StrCat("--address: '", listens.address, "' ");
+  if (const std::optional<std::string> wide = WideOne(listens.address); wide.has_value()) {
+    const std::string where = absl::StrCat("--address: '", *wide, "' ");
     if (!identity.has_tls()) {
       open.push_back(absl::StrCat(where,
                                   "is reached from other machines without TLS "

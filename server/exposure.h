@@ -11,7 +11,7 @@
 namespace gemmd {
 
 struct Listens {
-  std::string address;          // --address
+  std::string address;          // --address: one or more, with commas between them
   std::string metrics_address;  // --metrics-address
   bool insecure = false;        // --insecure
 };
@@ -21,7 +21,7 @@ struct Listens {
 bool IsLoopback(const Address& address);
 
 // What is open to the network without protection, a sentence each; nothing where all is
-// well. INVALID_ARGUMENT for such things without --insecure. Addresses that do not parse
+// well. Each of several addresses counts: connections of all are served alike. INVALID_ARGUMENT for such things without --insecure. Addresses that do not parse
 // are left to those who listen on them.
 absl::StatusOr<std::vector<std::string>> CheckExposure(const Listens& listens,
                                                        const Identity& identity);

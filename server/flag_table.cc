@@ -134,11 +134,13 @@ constexpr size_t kTiB = size_t{1} << 40;
 
 void AddListening(std::vector<FlagRow>& rows) {
   const std::string group = "Listening";
-  rows.push_back(Text({"address", group,
-                       "Where gRPC listens. Other machines reach it only with TLS and known "
-                       "callers, or with --insecure."},
-                      "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
-                      [](absl::string_view text) { return ParseAddress(text).status(); }));
+  rows.push_back(Text(
+      {"address", group,
+       "Where gRPC listens, on all addresses that are given, such as "
+       "127.0.0.1:50051,unix:/run/gemmd.sock. Other machines reach it only with TLS and known "
+       "callers, or with --insecure."},
+      "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
+      [](absl::string_view text) { return ParseAddresses(text).status(); }));
   rows.push_back(
       Text({"metrics-address", group,
             "Where /metrics, /readyz and /livez are served over HTTP. Empty: not served. To other "
@@ -269,10 +271,11 @@ void AddDevices(std::vector<FlagRow>& rows) {
                        "gRPC clients accept messages of at most 4MiB."},
                       GEMMD_FIELD(server.engine.staging_block_bytes), kMinStagingBlockBytes,
                       64 * kMiB));
-  rows.push_back(
-      Count({"copy-threads", group,
-             "Threads that copy payload into staging memory. 0: half the cores, 1 to 8."},
-            GEMMD_FIELD(server.engine.copy_threads), 0, 256));
+  rows.push_back(Count(
+      {"copy-threads", group,
+       "Threads that copy payload into staging memory, and as many that send answers. 0: half "
+       "the cores, 1 to 8."},
+      GEMMD_FIELD(server.engine.copy_threads), 0, 256));
   rows.push_back(Duration(
       {"completion-spin", group, "How long a device's completion thread polls before it sleeps."},
       GEMMD_FIELD(server.engine.completion_spin), absl::ZeroDuration(), absl::Seconds(1)));

@@ -7,31 +7,53 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace gemmd {
 namespace {
 
-std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
+std::vector<int> Numbers(const std::vector<Listening>& listening) {
   std::vector<int> numbers;
-  for (const UniqueFd& fd : fds) numbers.push_back(fd.get());
+  for (const Listening& one : listening) {
+    for (const UniqueFd& fd : one.fds) numbers.push_back(fd.get());
+  }
   return numbers;
+}
+
+bool IsTcp(const UniqueFd& connection) {
+  int domain = AF_UNSPEC;
+  socklen_t size = sizeof(domain);
+  return getsockopt(connection.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+         domain != AF_UNIX;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(absl::string_view flag,
-                                                                 const Address& address,
-                                                                 int max_connections,
-                                                                 absl::Duration user_timeout) {
-  absl::StatusOr<Listening> listening = Listen(flag, address);
-  if (!listening.ok()) return listening.status();
+absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
+    absl::string_view flag, absl::Span<const Address> addresses, int max_connections,
+    absl::Duration user_timeout) {
+  std::vector<Listening> all;
+  for (const Address& address : addresses) {
+    absl::StatusOr<Listening> listening = Listen(flag, address);
+    if (!listening.ok()) return listening.status();
+    all.push_back(*std::move(listening));
+  }
   return std::unique_ptr<GrpcListener>(
-      new GrpcListener(*std::move(listening), max_connections, user_timeout));
+      new GrpcListener(std::move(all), max_connections, user_timeout));
 }
 
-GrpcListener::GrpcListener(Listening listening, int max_connections, absl::Duration user_timeout)
+GrpcListener::GrpcListener(std::vector<Listening> listening, int max_connections,
+                           absl::Duration user_timeout)
     : listening_(std::move(listening)),
       user_timeout_(user_timeout),
-      acceptor_(Numbers(listening_.fds), max_connections) {}
+      acceptor_(Numbers(listening_), max_connections) {}
+
+std::string GrpcListener::text() const {
+  return absl::StrJoin(listening_, ",", [](std::string* out, const Listening& one) {
+    absl::StrAppend(out, one.text());
+  });
+}
 
 void GrpcListener::AddTo(grpc::ServerBuilder& builder,
                          std::shared_ptr<grpc::ServerCredentials> credentials) {
@@ -45,7 +67,7 @@ void GrpcListener::Start() {
 }
 
 void GrpcListener::Take(UniqueFd connection) {
-  if (!listening_.address.is_unix()) {
+  if (IsTcp(connection)) {
     // What gRPC's own listener sets.
     const int on = 1;
     setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

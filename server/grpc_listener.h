@@ -3,10 +3,12 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "server/net/acceptor.h"
@@ -22,11 +24,12 @@ namespace gemmd {
 // server's Shutdown.
 class GrpcListener {
  public:
-  // From here on the system accepts connections, which wait. `flag` and errors as in
-  // Listen. `user_timeout`: a connection is closed when sent data is not acknowledged
-  // for this long (TCP_USER_TIMEOUT).
+  // From here on the system accepts connections on all of the addresses, of which there is
+  // at least one; they wait. `flag` and errors as in Listen. `max_connections` bounds the
+  // connections of all addresses together. `user_timeout`: a connection is closed when sent data is
+  // not acknowledged for this long (TCP_USER_TIMEOUT).
   static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(absl::string_view flag,
-                                                            const Address& address,
+                                                            absl::Span<const Address> addresses,
                                                             int max_connections,
                                                             absl::Duration user_timeout);
 
@@ -34,20 +37,21 @@ class GrpcListener {
   void Start();
   void Stop() { acceptor_.Stop(); }
 
-  // With the actual port.
-  const Address& address() const { return listening_.address; }
-  std::string text() const { return listening_.text(); }
+  // The first, with the actual port.
+  const Address& address() const { return listening_.front().address; }
+  // All of them, with commas between them.
+  std::string text() const;
   // Not OK once connections are no longer accepted.
   absl::Status Health() const { return acceptor_.Health(); }
   ConnectionStats Stats() const { return acceptor_.Stats(); }
   int64_t Refused() const { return acceptor_.Refused(); }
 
  private:
-  GrpcListener(Listening listening, int max_connections, absl::Duration user_timeout);
+  GrpcListener(std::vector<Listening> listening, int max_connections, absl::Duration user_timeout);
 
   void Take(UniqueFd connection);
 
-  const Listening listening_;
+  const std::vector<Listening> listening_;  // one for each address
   const absl::Duration user_timeout_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc_;
   Acceptor acceptor_;  // last: calls Take until it goes

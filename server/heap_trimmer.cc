@@ -1,10 +1,11 @@
 #include "server/heap_trimmer.h"
 
-#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+
+#include "server/heap.h"
 
 namespace gemmd {
 
@@ -13,7 +14,7 @@ MemoryUse ThisProcessMemory() {
   size_t pages = 0;
   size_t resident_pages = 0;
   statm >> pages >> resident_pages;
-  return {.free_bytes = mallinfo2().fordblks,
+  return {.free_bytes = FreeHeapBytes(),
           .resident_bytes = resident_pages * static_cast<size_t>(sysconf(_SC_PAGESIZE))};
 }
 
@@ -28,7 +29,7 @@ bool HeapTrimmer::Look(Clock::time_point now) {
     least_.resident_bytes = std::min(least_.resident_bytes, use.resident_bytes);
     return false;
   }
-  malloc_trim(0);
+  GiveBackFreeHeap();
   least_ = use_();
   return true;
 }

@@ -9,15 +9,15 @@
 namespace gemmd {
 
 struct MemoryUse {
-  size_t free_bytes = 0;      // in all of glibc's arenas, resident or not
+  size_t free_bytes = 0;      // kept by the allocator; with glibc's, resident or not
   size_t resident_bytes = 0;  // of the process
 };
 MemoryUse ThisProcessMemory();
 
-// glibc keeps freed memory for later allocations, so after a burst of large messages the process
-// would stay at its peak size. This returns the free pages when more is free than the last time,
-// or when the process has grown and as much is free: a burst between two checks leaves no
-// more free than before, but resident again.
+// An allocator keeps freed memory for later allocations, so after a burst of large messages
+// the process would stay at its peak size. This returns the free pages when more is free than
+// the last time, or when the process has grown and as much is free: a burst between two checks
+// leaves no more free than before, but resident again.
 // Not thread-safe: one thread calls Look.
 class HeapTrimmer {
  public:

@@ -256,16 +256,16 @@ class ServerImpl final : public Server {
   }
 
   absl::Status Listen(const ServerOptions& options) {
-    const absl::StatusOr<Address> address = ParseAddress(options.address);
-    if (!address.ok()) {
+    const absl::StatusOr<std::vector<Address>> addresses = ParseAddresses(options.address);
+    if (!addresses.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("--address: '", options.address,
-                                                     "': ", address.status().message(),
+                                                     "': ", addresses.status().message(),
                                                      "; allowed: ", kAddressForm));
     }
     const absl::StatusOr<int> max_connections = MaxConnections(options.max_connections);
     if (!max_connections.ok()) return max_connections.status();
     absl::StatusOr<std::unique_ptr<GrpcListener>> listener =
-        GrpcListener::Open("--address", *address, *max_connections,
+        GrpcListener::Open("--address", *addresses, *max_connections,
                            absl::Milliseconds(ConnectionPatienceMs(options.rpc)));
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);

@@ -26,7 +26,8 @@ struct ServerOptions {
   // Serve other machines without TLS, or whoever calls.
   bool insecure = false;
   BenchmarkLimits benchmark;
-  // Where gRPC listens: "host:port" or "unix:path". Port 0: any free one.
+  // Where gRPC listens: "host:port" or "unix:path", or several with commas between them.
+  // Port 0: any free one.
   std::string address = "127.0.0.1:50051";
   // "host:port" of /metrics, /readyz and /livez. Empty: not served.
   std::string metrics_address = "127.0.0.1:9464";
@@ -47,9 +48,10 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   virtual ~Server() = default;
 
-  // "host:port" with the actual port; for a Unix socket, as given.
+  // "host:port" with the actual port; for a Unix socket, as given. Several with commas
+  // between them, as ServerOptions has them.
   virtual std::string address() const = 0;
-  virtual int port() const = 0;  // 0 for a Unix socket
+  virtual int port() const = 0;  // of the first address; 0 for a Unix socket
   // The address of /metrics; empty where it is off.
   virtual std::string metrics_address() const = 0;
   virtual Engine& engine() = 0;

@@ -3,9 +3,10 @@
 
     tests/layers_test.py [ROOT] [--print]
 
---print  the folders as docs/architecture.md shows them
+--print  the picture of the folders, which docs/architecture.md has to show
 
-A folder without a line of its own belongs to the nearest one above it that has one.
+A folder without a line of its own belongs to the nearest one above it that has one; a kind of
+device, a folder of server/engine/device, needs its own.
 """
 import argparse
 import collections
@@ -83,6 +84,8 @@ HALVES = [
 PUBLIC = re.compile(
     r"server/engine/(engine\.h|bounds/.*|core/report\.h|device/(device|device_kinds|staging)\.h|job/job\.h"
     r"|store/matrix\.h|transfer/(download|result_piece|upload)\.h)$")
+KINDS = "server/engine/device"
+PAGE = "docs/architecture.md"
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 
@@ -135,6 +138,13 @@ def violations(graph):
                 yield f"{source} includes {target}, which is the engine's own"
 
 
+def unnamed_kinds(root):
+    """Kinds of device without a line: they would count as the layer that must not know them."""
+    for folder in sorted((root / KINDS).iterdir()):
+        if folder.is_dir() and f"{KINDS}/{folder.name}" not in LAYERS:
+            yield f"{KINDS}/{folder.name}: a kind of device without a line of LAYERS"
+
+
 def component(path):
     """A header and its source are one: what one of them includes, the other may not need."""
     return re.sub(r"\.(h|cc|cuh|cu)$", "", path)
@@ -164,9 +174,26 @@ def rings(graph):
             yield from visit(node)
 
 
+def below(layer):
+    """Every folder that can be reached from this one."""
+    found, left = set(), list(LAYERS[layer])
+    while left:
+        folder = left.pop()
+        if folder != layer and folder not in found:
+            found.add(folder)
+            left.extend(LAYERS[folder])
+    return found
+
+
 def picture():
-    for layer, below in LAYERS.items():
-        print(f"{layer:28} -> {', '.join(below) if below else 'nothing'}")
+    """LAYERS as a diagram of Mermaid, without the arrows that follow from others."""
+    lines = ["```mermaid", "graph TD"]
+    lines += [f'  {layer.replace("/", "_")}["{layer}/"]' for layer in LAYERS]
+    for layer in LAYERS:
+        others = set(LAYERS[layer]) - {layer}
+        direct = [one for one in LAYERS if one in others and not any(one in below(other) for other in others)]
+        lines += [f'  {layer.replace("/", "_")} --> {one.replace("/", "_")}' for one in direct]
+    return "\n".join([*lines, "```"])
 
 
 def main():
@@ -175,10 +202,12 @@ def main():
     parser.add_argument("--print", action="store_true")
     arguments = parser.parse_args()
     if arguments.print:
-        picture()
+        print(picture())
         return 0
     graph = includes(arguments.root)
-    found = list(violations(graph)) + [f"a ring: {ring}" for ring in rings(graph)]
+    found = [*violations(graph), *unnamed_kinds(arguments.root)] + [f"a ring: {ring}" for ring in rings(graph)]
+    if picture() not in (arguments.root / PAGE).read_text(encoding="utf-8"):
+        found.append(f"{PAGE}: not the picture that {pathlib.Path(__file__).name} --print makes")
     for line in found:
         print(line)
     print(f"{len(graph)} files, {sum(map(len, graph.values()))} includes, {len(found)} against the layers")

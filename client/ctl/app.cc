@@ -59,8 +59,10 @@ std::string Variable(const char* name) {
 
 // Empty where the environment names no server.
 std::string AddressFromEnvironment() {
-  const std::string address = Variable("GEMMCTL_ADDRESS");
-  return address.empty() ? Variable("GEMMD_ADDRESS") : address;
+  std::string addresses = Variable("GEMMCTL_ADDRESS");
+  if (addresses.empty()) addresses = Variable("GEMMD_ADDRESS");
+  // A server may listen on several, with commas between them: the first will do.
+  return addresses.substr(0, addresses.find(','));
 }
 
 // How the server is reached. An empty variable is none, as for the address.

@@ -1,5 +1,6 @@
 #include "client/ctl/verify.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,6 +95,20 @@ absl::Status CheckFits(const client::MatrixView& matrix, int64_t rows, int64_t c
                                                  " needs one of ", rows, "x", cols));
 }
 
+gemm::GeneratorSpec SpecOf(const client::Generated& generated) {
+  if (const auto* normal = std::get_if<client::Normal>(&generated.distribution)) {
+    return {.seed = generated.seed,
+            .distribution = gemm::Distribution::kNormal,
+            .low_or_mean = normal->mean,
+            .high_or_stddev = normal->stddev};
+  }
+  const auto& uniform = std::get<client::Uniform>(generated.distribution);
+  return {.seed = generated.seed,
+          .distribution = gemm::Distribution::kUniform,
+          .low_or_mean = uniform.low,
+          .high_or_stddev = uniform.high};
+}
+
 }  // namespace
 
 absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
@@ -147,7 +162,8 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
   // The reference reads D and writes nothing.
   memory.d = const_cast<std::byte*>(result.data);
   memory.ldc = memory.ldd = problem.n;
-  gemm::Agreement agreement = gemm::CompareWithReference(problem, memory, max_samples, seed);
+  gemm::Agreement agreement =
+      gemm::CompareWithReference(problem, memory, operands.known, max_samples, seed);
   if (swapped) std::swap(agreement.worst_row, agreement.worst_col);
   return agreement;
 }
@@ -158,19 +174,31 @@ std::string Explain(const gemm::Agreement& agreement) {
                       NumberText(agreement.worst_ratio), " times the bound of its arithmetic");
 }
 
+std::string ExplainResolution(const gemm::Agreement& agreement, gemm::Elements known) {
+  const char* const worst_case =
+      known == gemm::Elements::kDrawn ? "" : "; the bound is the worst case of any elements";
+  if (agreement.resolution == 0) return "every error is seen";
+  if (!std::isfinite(agreement.resolution)) {
+    return absl::StrCat("nothing is seen: an accumulator may overflow, or all elements are 0",
+                        worst_case);
+  }
+  return absl::StrCat("errors above ", NumberText(agreement.resolution),
+                      " of a typical element are seen", worst_case);
+}
+
+gemm::Elements WhatIsKnown(const client::Operand& a, const client::Operand& b) {
+  const auto* left = std::get_if<client::Generated>(&a);
+  const auto* right = std::get_if<client::Generated>(&b);
+  // Equal seeds draw equal elements.
+  const bool drawn = left != nullptr && right != nullptr && left->seed != right->seed &&
+                     (gemm::IsSymmetric(SpecOf(*left)) || gemm::IsSymmetric(SpecOf(*right)));
+  return drawn ? gemm::Elements::kDrawn : gemm::Elements::kAny;
+}
+
 absl::StatusOr<client::HostMatrix> DrawHere(const client::Generated& generated) {
   auto matrix = client::HostMatrix::Allocate(generated.shape);
   if (!matrix.ok()) return matrix.status();
-  gemm::GeneratorSpec spec{.seed = generated.seed};
-  if (const auto* normal = std::get_if<client::Normal>(&generated.distribution)) {
-    spec.distribution = gemm::Distribution::kNormal;
-    spec.low_or_mean = normal->mean;
-    spec.high_or_stddev = normal->stddev;
-  } else {
-    const auto& uniform = std::get<client::Uniform>(generated.distribution);
-    spec.low_or_mean = uniform.low;
-    spec.high_or_stddev = uniform.high;
-  }
+  const gemm::GeneratorSpec spec = SpecOf(generated);
   const client::Shape& shape = generated.shape;
   const bool column_major = shape.layout == client::kColumnMajor;
   const int64_t line = column_major ? shape.rows : shape.cols;

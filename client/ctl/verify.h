@@ -15,6 +15,7 @@ namespace gemmd::ctl {
 // The operands as the server had them; c and bias have no data where the product has
 // none.
 struct HostOperands {
+  gemm::Elements known = gemm::Elements::kAny;  // of a and b
   client::MatrixView a;
   client::MatrixView b;
   client::MatrixView c;
@@ -36,6 +37,14 @@ inline bool IsRight(const gemm::Agreement& agreement) { return agreement.worst_r
 
 // "element (3, 7) is off by 0.01, 12.3 times the bound of its arithmetic".
 std::string Explain(const gemm::Agreement& agreement);
+
+// "errors above 0.0031 of a typical element are seen". With kAny, that the bound is the worst
+// case.
+std::string ExplainResolution(const gemm::Agreement& agreement, gemm::Elements known);
+
+// What is known of the elements of two factors: kDrawn where both are generated, from
+// different seeds, and one of them with either sign alike.
+gemm::Elements WhatIsKnown(const client::Operand& a, const client::Operand& b);
 
 // The same matrix as the server generates, bit for bit.
 absl::StatusOr<client::HostMatrix> DrawHere(const client::Generated& generated);

@@ -10,14 +10,10 @@
 namespace gemm {
 namespace {
 
-// Past this k u the worst case says nothing that the probabilistic bound does
-// not say better.
-constexpr double kWorstCaseLimit = 0.25;
-
-// lambda of Higham and Mary, "A new approach to probabilistic rounding error
-// analysis" (2019), theorem 2.4: sums of independent roundings stay within
-// lambda sqrt(k) u but with probability 2 k exp(-lambda^2 / 2), 1e-13 k here.
-constexpr double kLambda = 8;
+// Standard deviations that a sum of independent terms of either sign is given. One
+// goes beyond with probability 2 exp(-lambda^2 / 2), 3e-8 (Hoeffding, 1963). An error goes
+// beyond its bound only where partial sums do and the roundings all point one way.
+constexpr double kLambda = 6;
 
 // Steps beyond k: tensor cores align the products of a step to the largest
 // before they add, which for a small k costs a little more than k roundings.
@@ -39,24 +35,23 @@ constexpr double kGeluRoundings = 8;
 // The largest slope of GELU, at sqrt 2.
 constexpr double kGeluLipschitz = 1.13;
 
-// One rounding of the accumulation. Tensor cores truncate: twice the unit.
-double AccumulationUnit(const Types& types) {
-  switch (types.compute) {
-    case Compute::kF64:
-      return UnitRoundoff(DType::kF64);
-    case Compute::kF16:
-      return UnitRoundoff(DType::kF16);
-    case Compute::kTF32:
-      return 2 * UnitRoundoff(DType::kF32);
-    case Compute::kF32:
-      break;
-  }
-  return types.a == DType::kF32 ? UnitRoundoff(DType::kF32) : 2 * UnitRoundoff(DType::kF32);
-}
-
 // The accumulator's type.
 DType AccumulatorType(Compute compute) {
   return compute == Compute::kF16 ? DType::kF16 : ScalarType(compute);
+}
+
+// Tensor cores truncate what they add in f32, and round to nearest what they add in f16
+// (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ
+// Computer Science 7:e330, 2021, section 4).
+bool Truncates(const Types& types) {
+  return types.compute == Compute::kTF32 ||
+         (types.compute == Compute::kF32 && types.a != DType::kF32);
+}
+
+// One rounding of the accumulation. Truncation is twice the unit.
+double AccumulationUnit(const Types& types) {
+  const double u = UnitRoundoff(AccumulatorType(types.compute));
+  return Truncates(types) ? 2 * u : u;
 }
 
 // The largest absolute error of rounding to a number that is not normal, where
@@ -95,10 +90,14 @@ void Round(DType type, Bounded& x) {
   x.error += kDoubleRounding * UnitRoundoff(type) * x.reach() + UnderflowUnit(type);
 }
 
-Bounded SumOfProducts(const Problem& problem, const ElementTerms& t) {
+Bounded SumOfProducts(const Problem& problem, const ElementTerms& t, Elements elements) {
   const DType type = AccumulatorType(problem.types.compute);
   const double k = static_cast<double>(problem.k);
-  Bounded sum{t.dot, AccumulationBound(problem.types, problem.k) * t.abs_dot};
+  Bounded sum{t.dot, WorstCase(problem.types, problem.k) * t.abs_dot};
+  if (elements == Elements::kDrawn) {
+    sum.error =
+        std::min(sum.error, DrawnCase(problem.types, problem.k) * std::sqrt(t.dot_of_squares));
+  }
   // The reference's own sum.
   sum.error += (k + 2) * UnitRoundoff(DType::kF64) * t.abs_dot;
   // Operands, products and accumulators that underflow.
@@ -167,22 +166,26 @@ double LargestFinite(DType type) {
   return 0;
 }
 
-double AccumulationBound(const Types& types, int64_t k) {
-  const double u = AccumulationUnit(types);
+double WorstCase(const Types& types, int64_t k) {
   const double steps = static_cast<double>(k) + kExtraSteps;
+  const double u = AccumulationUnit(types);
   const double operands = MultiplicationBound(types, k);
-  const double probabilistic = std::expm1(kLambda * std::sqrt(steps) * u + steps * u * u);
-  if (steps * u < kWorstCaseLimit) {
-    const double gamma = steps * u / (1 - steps * u);
-    return operands + (1 + operands) * gamma;
-  }
-  return operands + (1 + operands) * probabilistic;
+  const double sum = Truncates(types) ? std::expm1(steps * u) : steps * u;
+  return operands + (1 + operands) * sum;
 }
 
-Expected BoundElement(const Problem& problem, const ElementTerms& terms) {
+double DrawnCase(const Types& types, int64_t k) {
+  const double steps = static_cast<double>(k) + kExtraSteps;
+  const double roundings = Truncates(types) ? steps : std::min(steps, kLambda * std::sqrt(steps));
+  const double operands = MultiplicationBound(types, k);
+  const double sum = std::expm1(roundings * AccumulationUnit(types));
+  return kLambda * (operands + (1 + operands) * sum);
+}
+
+Expected BoundElement(const Problem& problem, const ElementTerms& terms, Elements elements) {
   const DType d = problem.types.d;
   const DType scale = ScalarType(problem.types.compute);
-  const Bounded sum = SumOfProducts(problem, terms);
+  const Bounded sum = SumOfProducts(problem, terms, elements);
   Bounded x = Scale(problem, sum, terms.c);
   // Partial sums reach up to the sum of the magnitudes.
   const double partial = terms.abs_dot * (1 + AccumulationUnit(problem.types));
@@ -195,6 +198,9 @@ Expected BoundElement(const Problem& problem, const ElementTerms& terms) {
   // NaN or infinite because operands are.
   if (!std::isfinite(x.value)) return {ApplyActivation(problem, x).value, UnderflowUnit(d)};
   x = ApplyActivation(problem, x);
+  if (elements == Elements::kExact && problem.activation != Activation::kGelu) {
+    return {RoundedElement(x.value, d), 0};
+  }
   Round(d, x);
   if (std::isfinite(x.value) && (overflow || !(x.error < kInfinity))) return {x.value, kInfinity};
   return {x.value, x.error};

@@ -1,4 +1,38 @@
 // The largest error of a right kernel against the exact product.
+//
+// A sum of k products p_l is computed with k additions in some order that the data does
+// not choose. Addition i makes an error of at most u |S_i|, where S_i is a partial sum: the
+// sum of some of the products. u is the unit roundoff of the accumulator, twice that where
+// it truncates. A few steps are added for tensor cores, which align the products of one
+// instruction to the largest. What a bound knows of the elements decides how large S_i and
+// the sum of the errors may be.
+//
+// Worst case. |S_i| <= sum |p|.
+// - Truncation: (1 + u)^k - 1 <= exp(k u) - 1 times sum |p|, from k factors of 1 + u (Higham,
+//   Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1, before gamma_k is
+//   put in its place, which needs k u < 1).
+// - Rounding to nearest: k u sum |p|, without a condition on k u (Jeannerod and Rump,
+//   "Improved error bounds for inner products in floating-point arithmetic", SIAM J. Matrix
+//   Anal. Appl. 34, 2013). With k u near 1 or more it allows D = 0, and it has to: f16
+//   accumulation of ones in one chain stops at 2048, where 2048 + 1 rounds to 2048.
+//
+// Drawn elements. Those of A (or of B) are independent and have either sign alike. Given the
+// magnitudes, the products' signs are then fair coins, so
+// - |S_i| <= lambda ||p||_2, by Hoeffding's inequality. The sum of |p| is larger, by about
+//   sqrt(k).
+// - Truncation depends on the sign of S_i, so its errors may add up: lambda ||p||_2 k u. That
+//   is also a bound of the tail, since norms of subgaussian variables add up.
+// - Rounding to nearest is even: S + |p| and S - |p| err as much, in opposite directions, for
+//   S has no digits to round. Given what was added before, an error has the mean 0, and
+//   the sum of the errors is a martingale: lambda sqrt(k) u (lambda ||p||_2), by Azuma's
+//   inequality. This is theorem 2.4 of Higham and Mary, "A new approach to probabilistic
+//   rounding error analysis" (SIAM J. Sci. Comput. 41, 2019), whose model of roundings as
+//   independent of mean 0 is proved here by the signs, with the smaller sums of their
+//   "Sharper probabilistic backward error analysis for basic linear algebra kernels with
+//   random data" (SIAM J. Sci. Comput. 42, 2020). It does not hold for products of one sign:
+//   2048 + 1 errs downwards every time.
+// - Errors of the operands (TF32) and of single products keep the products' signs:
+//   lambda ||p||_2 times their relative size.
 #pragma once
 
 #include <limits>
@@ -11,12 +45,13 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The terms of an element of D, in double precision.
 struct ElementTerms {
-  double dot = 0;      // sum of a b over k
-  double abs_dot = 0;  // sum of |a b|
-  double abs_a = 0;    // sum of |a|, along the row of op(A)
-  double abs_b = 0;    // sum of |b|, along the column of op(B)
-  double c = 0;        // 0 where beta is 0
-  double bias = 0;     // 0 where there is none
+  double dot = 0;             // sum of a b over k
+  double abs_dot = 0;         // sum of |a b|
+  double dot_of_squares = 0;  // sum of (a b)^2
+  double abs_a = 0;           // sum of |a|, along the row of op(A)
+  double abs_b = 0;           // sum of |b|, along the column of op(B)
+  double c = 0;               // 0 where beta is 0
+  double bias = 0;            // 0 where there is none
 };
 
 // The element's value and bound. Holds for every kernel of the problem's types:
@@ -24,9 +59,14 @@ struct ElementTerms {
 // other terms, with bias and activation applied in the kernel or in a second
 // pass over D. An element whose intermediate results may overflow on a right
 // kernel has an infinite tolerance.
-Expected BoundElement(const Problem& problem, const ElementTerms& terms);
+Expected BoundElement(const Problem& problem, const ElementTerms& terms, Elements elements);
 
-// Relative bound of a sum of `k` products against the sum of their magnitudes.
-double AccumulationBound(const Types& types, int64_t k);
+// The error of a sum of `k` products of any elements, as a multiple of the sum of their
+// magnitudes.
+double WorstCase(const Types& types, int64_t k);
+
+// The same for drawn elements, as a multiple of the square root of the sum of their squares.
+// The bound is the smaller of the two errors: for a small k the worst case is.
+double DrawnCase(const Types& types, int64_t k);
 
 }  // namespace gemm

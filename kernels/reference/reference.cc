@@ -58,30 +58,32 @@ class LineCache {
   Lines cols_;
 };
 
-// Dot product and the sum of magnitudes, each in four interleaved sums.
+// Dot product, the sum of magnitudes and that of squares, each in four interleaved sums.
 void Dot(const Line& a, const Line& b, ElementTerms& terms) {
-  double dot[4] = {}, abs_dot[4] = {};
+  double dot[4] = {}, abs_dot[4] = {}, squares[4] = {};
   const size_t k = a.values.size();
   for (size_t p = 0; p < k; ++p) {
     const double product = a.values[p] * b.values[p];
     dot[p % 4] += product;
     abs_dot[p % 4] += std::abs(product);
+    squares[p % 4] += product * product;
   }
   terms.dot = (dot[0] + dot[1]) + (dot[2] + dot[3]);
   terms.abs_dot = (abs_dot[0] + abs_dot[1]) + (abs_dot[2] + abs_dot[3]);
+  terms.dot_of_squares = (squares[0] + squares[1]) + (squares[2] + squares[3]);
   terms.abs_a = a.magnitude;
   terms.abs_b = b.magnitude;
 }
 
 // `problem` has rounded scalars.
-Expected ExpectedAt(const Problem& problem, const Operands& host, LineCache& lines, int64_t i,
-                    int64_t j) {
+Expected ExpectedAt(const Problem& problem, const Operands& host, Elements elements,
+                    LineCache& lines, int64_t i, int64_t j) {
   ElementTerms terms;
   if (problem.alpha != 0) Dot(lines.RowOfA(i), lines.ColumnOfB(j), terms);
   if (problem.beta != 0) terms.c = LoadElement(host.c, i * host.ldc + j, problem.types.d);
   if (problem.bias == BiasAxis::kColumns) terms.bias = LoadElement(host.bias, j, problem.types.d);
   if (problem.bias == BiasAxis::kRows) terms.bias = LoadElement(host.bias, i, problem.types.d);
-  return BoundElement(problem, terms);
+  return BoundElement(problem, terms, elements);
 }
 
 // |actual - value| / tolerance, with what IEEE's special values make of it.
@@ -95,8 +97,26 @@ double ErrorRatio(const Problem& problem, const Expected& expected, double actua
         std::abs(expected.value) + expected.tolerance >= LargestFinite(problem.types.d);
     return overflows && std::signbit(actual) == std::signbit(expected.value) ? 0 : kInfinity;
   }
+  if (actual == expected.value) return 0;
   return std::abs(actual - expected.value) / expected.tolerance;
 }
+
+// The size of the tolerances against that of the values. Infinite and NaN values have no
+// part in it.
+class Resolution {
+ public:
+  void Add(const Expected& expected) {
+    if (!std::isfinite(expected.value)) return;
+    tolerances_ += expected.tolerance * expected.tolerance;
+    values_ += expected.value * expected.value;
+  }
+  // Where every value is 0 any tolerance above 0 is beyond them.
+  double share() const { return tolerances_ == 0 ? 0 : std::sqrt(tolerances_ / values_); }
+
+ private:
+  double tolerances_ = 0;
+  double values_ = 0;
+};
 
 using Position = std::pair<int64_t, int64_t>;
 
@@ -126,35 +146,41 @@ std::vector<Position> Sample(const Problem& problem, int64_t max_samples, uint64
 
 }  // namespace
 
-Expected ExpectedElement(const Problem& problem, const Operands& host, int64_t i, int64_t j) {
+Expected ExpectedElement(const Problem& problem, const Operands& host, Elements elements, int64_t i,
+                         int64_t j) {
   LineCache lines(problem, host);
-  return ExpectedAt(RoundScalars(problem), host, lines, i, j);
+  return ExpectedAt(RoundScalars(problem), host, elements, lines, i, j);
 }
 
 struct ExpectedElements::Lines {
   LineCache cache;
 };
 
-ExpectedElements::ExpectedElements(const Problem& problem, const Operands& host)
-    : problem_(RoundScalars(problem)), host_(host), lines_(new Lines{LineCache(problem, host)}) {}
+ExpectedElements::ExpectedElements(const Problem& problem, const Operands& host, Elements elements)
+    : problem_(RoundScalars(problem)),
+      host_(host),
+      elements_(elements),
+      lines_(new Lines{LineCache(problem, host)}) {}
 
 ExpectedElements::~ExpectedElements() = default;
 
 Expected ExpectedElements::At(int64_t i, int64_t j) {
-  return ExpectedAt(problem_, host_, lines_->cache, i, j);
+  return ExpectedAt(problem_, host_, elements_, lines_->cache, i, j);
 }
 
-Agreement CompareWithReference(const Problem& given, const Operands& host, int64_t max_samples,
-                               uint64_t seed) {
+Agreement CompareWithReference(const Problem& given, const Operands& host, Elements elements,
+                               int64_t max_samples, uint64_t seed) {
   const Problem problem = RoundScalars(given);
   Agreement agreement;
   LineCache lines(problem, host);
+  Resolution resolution;
   double worst = -1;
   for (const auto& [i, j] : Sample(problem, max_samples, seed)) {
-    const Expected expected = ExpectedAt(problem, host, lines, i, j);
+    const Expected expected = ExpectedAt(problem, host, elements, lines, i, j);
     const double actual = LoadElement(host.d, i * host.ldd + j, problem.types.d);
     const double ratio = ErrorRatio(problem, expected, actual);
     ++agreement.checked;
+    resolution.Add(expected);
     if (std::isfinite(actual) && std::isfinite(expected.value)) {
       agreement.worst_absolute_error =
           std::max(agreement.worst_absolute_error, std::abs(actual - expected.value));
@@ -165,6 +191,7 @@ Agreement CompareWithReference(const Problem& given, const Operands& host, int64
     agreement.worst_row = i;
     agreement.worst_col = j;
   }
+  agreement.resolution = resolution.share();
   return agreement;
 }
 

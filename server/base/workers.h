@@ -1,7 +1,8 @@
-// Threads for bulk work, such as copies of payload, which gRPC's own threads never do.
+// Threads for what gRPC's own threads, or a device's, never do: copies of payload, answers.
 #pragma once
 
 #include <deque>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -11,13 +12,17 @@
 namespace gemmd {
 
 // A FIFO of functions for a fixed number of threads. Thread-safe. The user bounds its
-// length: each function that copies holds a staging block.
+// length: each function that copies holds a staging block, each that answers a job.
 class Workers {
  public:
-  explicit Workers(int threads);
-  // Runs all scheduled functions, then ends the threads.
-  ~Workers();
+  // Debuggers and `top -H` show the threads by `name`.
+  Workers(std::string name, int threads);
+  ~Workers() { Stop(); }
 
+  // Runs all scheduled functions, then ends the threads. Call from one thread.
+  void Stop();
+
+  // After Stop the function runs at once, on the caller's thread.
   void Schedule(absl::AnyInvocable<void()> function);
 
  private:
@@ -26,6 +31,7 @@ class Workers {
   Mutex mutex_;
   CondVar wake_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  int asleep_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that wait for a function
   std::deque<absl::AnyInvocable<void()>> functions_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -8,7 +8,6 @@
 #include "gemm/quote.h"
 #include "kernels/bench/measure/benchmark.h"
 #include "server/base/clock.h"
-#include "server/base/thread_name.h"
 #include "server/benchmark/bounded_backend.h"
 
 namespace gemmd {
@@ -71,7 +70,6 @@ absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
   auto run = std::make_shared<BenchmarkRun>();
   thread_.Schedule([this, run, device = *device, spec = std::move(spec),
                     listener = std::move(listener)]() mutable {
-    SetThreadName("benchmark");
     absl::StatusOr<BenchmarkTotals> totals = Measure(spec, device, *run, *listener);
     Leave();
     listener->OnEnd(std::move(totals));

@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "kernels/bench/result/progress.h"
 #include "kernels/bench/result/metadata.h"
+#include "kernels/bench/result/progress.h"
 #include "kernels/bench/result/row.h"
 #include "kernels/bench/spec/rules.h"
 #include "kernels/bench/spec/selection.h"
@@ -120,7 +120,7 @@ class Benchmarks {
   const std::function<void(bool)> on_running_;
   mutable Mutex mutex_;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  Workers thread_{1};  // uses what is above it
+  Workers thread_{"benchmark", 1};  // uses what is above it
 };
 
 }  // namespace gemmd

@@ -66,6 +66,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
   core_.observer = observer;
   core_.admission = std::make_unique<Admission>(filled);
   core_.devices = std::move(devices);
+  core_.answers = std::make_unique<Workers>("answers", filled.copy_threads);
   core_.queue_limit = std::make_unique<QueueLimit>(filled.max_queued_jobs);
   for (const auto& device : core_.devices) {
     core_.schedulers.push_back(
@@ -75,13 +76,15 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
   core_.store = std::make_unique<MatrixStore>(core_.devices.size(), filled.store_bytes,
                                               filled.max_matrices, *core_.timer);
   core_.uploads = std::make_shared<UploadGroups>(core_);
-  core_.workers = std::make_unique<Workers>(filled.copy_threads);
+  core_.workers = std::make_unique<Workers>("copy", filled.copy_threads);
 }
 
 EngineImpl::~EngineImpl() {
   StopAdmitting();
   Drain(SteadyNow());
   core_.admission->WaitIdle(absl::InfiniteFuture());
+  // Nothing more is scheduled; what still runs lets go of the devices' blocks.
+  core_.answers->Stop();
   core_.timer->Stop();
 }
 

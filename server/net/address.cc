@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace gemmd {
@@ -79,6 +80,20 @@ absl::StatusOr<Address> ParseTcpAddress(absl::string_view text) {
 absl::StatusOr<Address> ParseAddress(absl::string_view text) {
   if (absl::ConsumePrefix(&text, kUnixPrefix)) return ParseUnixAddress(text);
   return ParseTcpAddress(text);
+}
+
+absl::StatusOr<std::vector<Address>> ParseAddresses(absl::string_view text) {
+  std::vector<Address> addresses;
+  for (const absl::string_view one : absl::StrSplit(text, ',')) {
+    absl::StatusOr<Address> address = ParseAddress(one);
+    if (!address.ok()) return address.status();
+    addresses.push_back(*std::move(address));
+  }
+  if (addresses.size() > kMaxAddresses) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(addresses.size(), " addresses; there may be up to ", kMaxAddresses));
+  }
+  return addresses;
 }
 
 }  // namespace gemmd

@@ -1,7 +1,9 @@
 // Parses addresses.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,7 +23,7 @@ inline constexpr char kTcpAddressForm[] =
     "host:port with a port from 0 to 65535, such as 127.0.0.1:9464 or [::1]:9464";
 inline constexpr char kAddressForm[] =
     "host:port with a port from 0 to 65535, such as 127.0.0.1:50051 or [::1]:50051, or unix:path "
-    "with a path of 1 to 107 bytes";
+    "with a path of 1 to 107 bytes; several, with commas between them";
 
 // "host:port" or "[ipv6]:port". INVALID_ARGUMENT, with the reason, for anything else: a
 // port that is not a decimal number of at most 65535, a host of digits that is not an
@@ -30,5 +32,10 @@ absl::StatusOr<Address> ParseTcpAddress(absl::string_view text);
 
 // The same, or "unix:path".
 absl::StatusOr<Address> ParseAddress(absl::string_view text);
+
+// One or more of these, up to kMaxAddresses, with commas between them. So the path of a
+// socket has none.
+inline constexpr size_t kMaxAddresses = 16;
+absl::StatusOr<std::vector<Address>> ParseAddresses(absl::string_view text);
 
 }  // namespace gemmd

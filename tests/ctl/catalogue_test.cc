@@ -132,6 +132,18 @@ TEST(CatalogueTest, AFamilyFitsAndSaysOnceWhatItsKernelsShare) {
   }
 }
 
+TEST(CatalogueTest, AKernelSaysWhetherItsResultsAreTheSame) {
+  const auto shown = [](bool deterministic) {
+    client::KernelInfo kernel = Kernel("sgemm", "simt");
+    kernel.set_deterministic(deterministic);
+    std::ostringstream out;
+    PrintKernel(out, kernel, 120);
+    return out.str();
+  };
+  EXPECT_THAT(shown(true), HasSubstr("the same bits from run to run"));
+  EXPECT_THAT(shown(false), HasSubstr("may differ in their last bits from run to run"));
+}
+
 TEST(CatalogueTest, AKernelFitsAndIsShownInFull) {
   for (const size_t width : {80, 120}) {
     std::ostringstream out;

@@ -102,6 +102,29 @@ TEST(VerifyTest, ShapesThatDoNotFitAreRefused) {
   EXPECT_EQ(test.Check().status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// The bound of drawn elements is for those alone that are: not for a caller's own, not for
+// equal seeds, which draw equal elements, and not for elements of one sign.
+TEST(VerifyTest, KnowsWhichElementsAreDrawn) {
+  const client::Generated a{.seed = 1, .distribution = client::Uniform{.low = -1, .high = 1}};
+  client::Generated b = a;
+  EXPECT_EQ(WhatIsKnown(a, b), gemm::Elements::kAny);
+  b.seed = 2;
+  EXPECT_EQ(WhatIsKnown(a, b), gemm::Elements::kDrawn);
+  b.distribution = client::Uniform{.low = 0, .high = 1};
+  EXPECT_EQ(WhatIsKnown(a, b), gemm::Elements::kDrawn);
+  client::Generated positive = b;
+  positive.seed = 3;
+  EXPECT_EQ(WhatIsKnown(positive, b), gemm::Elements::kAny);
+  EXPECT_EQ(WhatIsKnown(a, client::MatrixView{}), gemm::Elements::kAny);
+}
+
+TEST(VerifyTest, SaysHowMuchItSees) {
+  EXPECT_EQ(ExplainResolution({.resolution = 0.5}, gemm::Elements::kDrawn),
+            "errors above 0.5 of a typical element are seen");
+  EXPECT_THAT(ExplainResolution({.resolution = 0.5}, gemm::Elements::kAny),
+              ::testing::HasSubstr("worst case"));
+}
+
 TEST(VerifyTest, DrawnMatricesDependOnTheSeedAndNotOnTheLayout) {
   const client::Generated row{.shape = {.rows = 4, .cols = 6, .dtype = client::kF64},
                               .seed = 9,

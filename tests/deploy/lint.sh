@@ -3,21 +3,26 @@
 #
 #   tests/deploy/lint.sh
 #
-# A linter that is not installed is skipped with its name and where it comes
-# from; the exit status is 0 only if every other check passed.
+# The exit status is 0 only if every check was made and passed. A linter that is
+# not installed is named with where it comes from, and is a failure too:
+# scripts/install-deps.sh lint installs all of them.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 cd "$ROOT"
 
+checks=0
 failures=0
+missing=0
 
 # lint TOOL FROM NAME COMMAND...: runs the command if its tool is there.
 lint() {
   local tool="$1" from="$2" name="$3" output
   shift 3
+  checks=$((checks + 1))
   if ! have "$tool"; then
-    say "skipped: $name: $tool is not installed ($from)"
+    say "NOT CHECKED: $name: $tool is not installed ($from)"
+    missing=$((missing + 1))
   elif output="$("$@" 2>&1)"; then
     say "ok: $name"
   else
@@ -37,6 +42,8 @@ lint promtool "package prometheus" "Prometheus configuration" \
   promtool check config --syntax-only deploy/prometheus/prometheus.yml
 lint promtool "package prometheus" "alert rules on made-up series" \
   promtool test rules tests/deploy/alerts_test.yml
+lint python3 "package python3" "a case for every alert" python3 tests/deploy/alerts_check.py
 lint python3 "package python3" "Grafana dashboard" python3 tests/deploy/dashboard_check.py
 
-((failures == 0)) || die "$failures of the checks above failed"
+((failures + missing == 0)) ||
+  die "of $checks checks above $failures failed and $missing were not made"

@@ -75,6 +75,16 @@ TEST_P(CompletionPollerTest, CallsBackOnceAMarkIsReachedAndNotBefore) {
   EXPECT_EQ(probe_.recycled, 1);
 }
 
+TEST_P(CompletionPollerTest, LeavesABorrowedMarkToItsOwner) {
+  Done done;
+  FakeProbe::Mark mark{true};
+  poller_.PostBorrowed(0, &mark, done.Callback());
+  done.Await(1);
+  poller_.Post(0, &mark, done.Callback());
+  done.Await(2);
+  EXPECT_EQ(probe_.recycled, 1);
+}
+
 TEST_P(CompletionPollerTest, KeepsTheOrderOfAChannelAndNotOfTwo) {
   Mutex mutex;
   std::vector<int> order;

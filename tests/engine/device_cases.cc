@@ -185,6 +185,41 @@ TEST_P(DeviceSuite, NotifiesInOrderOnOneThread) {
   EXPECT_EQ(threads.count(std::this_thread::get_id()), 0u);
 }
 
+TEST_P(DeviceSuite, NotifiesOfAnEventThatWasRecordedLast) {
+  const Pitched matrix = Allocate(256, 1024, 1024);
+  const EventPtr begin = device().AcquireEvent();
+  const EventPtr end = device().AcquireEvent();
+  ASSERT_EQ(compute().Record(*begin), absl::OkStatus());
+  ASSERT_EQ(compute().Generate({}, LongWork(matrix)), absl::OkStatus());
+  ASSERT_EQ(compute().Record(*end), absl::OkStatus());
+  absl::Duration seen_in_callback;
+  compute().Notify(
+      [&](absl::Status status) {
+        EXPECT_EQ(status, absl::OkStatus());
+        seen_in_callback = device().Elapsed(*begin, *end);
+      },
+      end.get());
+  ASSERT_EQ(Finish(compute()), absl::OkStatus());
+  EXPECT_GT(seen_in_callback, absl::ZeroDuration()) << "called before the event was reached";
+  EXPECT_EQ(device().Elapsed(*begin, *end), seen_in_callback) << "the event went to another";
+}
+
+TEST_P(DeviceSuite, ACallbackKnowsWhetherOthersWait) {
+  std::atomic<bool> begun = false;
+  bool at_first = true, later = false;
+  compute(0).Notify([&](absl::Status) {
+    at_first = device().HasMoreCompletions();
+    begun = true;
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (!later && absl::Now() < deadline) later = device().HasMoreCompletions();
+  });
+  while (!begun) std::this_thread::yield();
+  ASSERT_EQ(Finish(compute(1)), absl::OkStatus());
+  ASSERT_EQ(Finish(compute(0)), absl::OkStatus());
+  EXPECT_FALSE(at_first);
+  EXPECT_TRUE(later);
+}
+
 TEST_P(DeviceSuite, CallbacksMayEnqueueAndNotifyAgain) {
   const Pitched matrix = Allocate(64, 1024, 1024);
   Mutex mutex;
@@ -292,14 +327,15 @@ TEST_P(DeviceSuite, LaunchesKernels) {
         absl::OkStatus());
     ASSERT_EQ(Finish(*stream), absl::OkStatus());
     std::vector<std::byte> host_a = GetAll(a), host_b = GetAll(b), host_d = GetAll(d);
-    const gemm::Agreement agreement = gemm::CompareWithReference(problem,
-                                                                 {.a = host_a.data(),
-                                                                  .lda = problem.k,
-                                                                  .b = host_b.data(),
-                                                                  .ldb = problem.n,
-                                                                  .d = host_d.data(),
-                                                                  .ldd = problem.n},
-                                                                 1 << 20, 1);
+    const gemm::Agreement agreement =
+        gemm::CompareWithReference(problem,
+                                   {.a = host_a.data(),
+                                    .lda = problem.k,
+                                    .b = host_b.data(),
+                                    .ldb = problem.n,
+                                    .d = host_d.data(),
+                                    .ldd = problem.n},
+                                   gemm::Elements::kDrawn, 1 << 20, 1);
     EXPECT_LE(agreement.worst_ratio, 1) << kernel->name;
     EXPECT_EQ(agreement.checked, problem.m * problem.n);
     Put(d, 0, std::vector<std::byte>(d.dense_bytes()));

@@ -116,7 +116,9 @@ class EngineTest : public ::testing::Test {
     std::vector<std::byte> d = bytes;
     operands.d = d.data();
     operands.ldd = n;
-    EXPECT_LE(gemm::CompareWithReference(problem, operands, 2000, 1).worst_ratio, 1.0);
+    const gemm::Agreement agreement =
+        gemm::CompareWithReference(problem, operands, gemm::Elements::kAny, 2000, 1);
+    EXPECT_LE(agreement.worst_ratio, 1.0);
   }
 
   absl::StatusOr<UploadResult> Put(const Shape& shape, const std::vector<float>& values,

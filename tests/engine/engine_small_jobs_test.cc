@@ -2,8 +2,11 @@
 // job lets go of an operand for good.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/engine/engine_fixture.h"
 
@@ -82,6 +85,79 @@ class SmallJobsTest : public EngineTest {
   const std::vector<float> b_ = RandomFloats(kSide * kSide, 2);
   std::atomic<int> borrowed_ = 0;
 };
+
+// Runs a function on the device's thread, and notes on which threads ends are told.
+class ThreadNotes {
+ public:
+  struct Listener final : public JobListener {
+    explicit Listener(ThreadNotes& notes) : notes(notes) {}
+    void OnResult(ResultPiece) override {}
+    void OnDone(absl::StatusOr<JobResult> result) override {
+      EXPECT_TRUE(result.ok()) << result.status();
+      notes.Note();
+    }
+    ThreadNotes& notes;
+  };
+
+  void Note() {
+    MutexLock lock(mutex_);
+    threads_.push_back(std::this_thread::get_id());
+    changed_.NotifyAll();
+  }
+  std::vector<std::thread::id> Await(size_t count) {
+    MutexLock lock(mutex_);
+    while (threads_.size() < count) changed_.Wait(mutex_);
+    return threads_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::thread::id> threads_;
+};
+
+TEST_F(SmallJobsTest, EndsAreToldElsewhereWhileTheDevicesThreadHasWork) {
+  EngineOptions options = SmallOptions();
+  options.streams_per_device = 4;
+  Make(options);
+  Device& device = *engine_->devices()[0];
+  constexpr size_t kJobs = 64;
+  ThreadNotes notes;
+  // Holds the device's thread until all streams have ended a job, as the thread sees one
+  // by one afterwards.
+  std::atomic<bool> holding = false, go_on = false;
+  std::thread::id device_thread;
+  device.compute_streams()[0]->Notify([&](absl::Status) {
+    device_thread = std::this_thread::get_id();
+    holding = true;
+    while (!go_on) std::this_thread::yield();
+  });
+  while (!holding) std::this_thread::yield();
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (size_t i = 0; i < kJobs; ++i) {
+    auto job = engine_->Admit(DrawnProduct(kSide, kSide, kSide),
+                              std::make_shared<ThreadNotes::Listener>(notes));
+    ASSERT_TRUE(job.ok()) << job.status();
+    jobs.push_back(*std::move(job));
+    jobs.back()->Start();
+  }
+  // Each stream has run what it was given once it runs what comes after that.
+  for (const std::unique_ptr<Stream>& stream : device.compute_streams()) {
+    const EventPtr from = device.AcquireEvent();
+    const EventPtr to = device.AcquireEvent();
+    ASSERT_EQ(stream->Record(*from), absl::OkStatus());
+    ASSERT_EQ(stream->Record(*to), absl::OkStatus());
+    while (device.Elapsed(*from, *to) == absl::ZeroDuration()) std::this_thread::yield();
+  }
+  go_on = true;
+  const std::vector<std::thread::id> threads = notes.Await(kJobs);
+  EXPECT_GE(std::count_if(threads.begin(), threads.end(),
+                          [&](std::thread::id id) { return id != device_thread; }),
+            3)
+      << "of the four that had ended at once";
+  jobs.clear();
+  ExpectNothingHeld();
+}
 
 TEST_F(SmallJobsTest, WaitingOnesLeaveStagingToUploads) {
   MakeNarrow();

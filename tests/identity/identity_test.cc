@@ -207,10 +207,13 @@ TEST_F(IdentityTest, WrongFilesAreRefusedAtTheStart) {
 
 TEST_F(IdentityTest, ListeningWideNeedsTlsAndCallersOrTheFlag) {
   const auto open = *Make({});
-  for (const char* own : {"127.0.0.1:1", "127.9.9.9:1", "localhost:1", "[::1]:1", "unix:/x"}) {
+  for (const char* own : {"127.0.0.1:1", "127.9.9.9:1", "localhost:1", "[::1]:1", "[0:0::1]:1",
+                          "unix:/x", "127.0.0.1:1,unix:/x,[::1]:1"}) {
     EXPECT_THAT(*CheckExposure({.address = own}, *open), IsEmpty()) << own;
   }
-  for (const char* wide : {"0.0.0.0:1", "[::]:1", "192.0.2.1:1", "gemmd.example:1"}) {
+  for (const char* wide :
+       {"0.0.0.0:1", "[::]:1", "192.0.2.1:1", "gemmd.example:1", "127.example:1",
+        "127.0.0.1:1,0.0.0.0:1", "unix:/x,192.0.2.1:1", "192.0.2.1:1,127.0.0.1:1,unix:/x"}) {
     EXPECT_EQ(CheckExposure({.address = wide}, *open).status().code(),
               absl::StatusCode::kInvalidArgument)
         << wide;

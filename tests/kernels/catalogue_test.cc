@@ -6,6 +6,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 namespace gemm {
 namespace {
@@ -26,6 +27,7 @@ TEST(Catalogue, NamesAreUniqueAndRowsComplete) {
     EXPECT_FALSE(kernel->types.empty()) << name;
     EXPECT_NE(kernel->launch, nullptr) << name;
     EXPECT_LE(kernel->params.size(), kMaxParams) << name;
+    // gpu_kernels_test and host_kernels_test run each row many times for it.
     EXPECT_TRUE(kernel->deterministic) << name;
     for (const ParamSpec& param : kernel->params) {
       if (param.default_value == kOwnChoice) {
@@ -65,12 +67,43 @@ TEST(Catalogue, NearestNamesAreOrderedAndBounded) {
   EXPECT_EQ(NearestNames(std::string(100000, 'x'), 2).size(), 2u);
 }
 
-TEST(Catalogue, EveryTypeTheServerTakesHasARowOnTheHost) {
-  for (const Types& types : Find("host_reference").types) {
-    EXPECT_TRUE(CheckTypes(Find("host_openblas"), types).ok());
+// What the server takes.
+std::vector<Types> PromisedTypes() {
+  std::vector<Types> types = {
+      {DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
+      {DType::kF32, DType::kF32, DType::kF32, Compute::kF32},
+      {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32},
+      {DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
+      {DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
+      {DType::kF16, DType::kF16, DType::kF32, Compute::kF32},
+      {DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
+      {DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32},
+  };
+  for (const DType a : {DType::kE4M3, DType::kE5M2}) {
+    for (const DType b : {DType::kE4M3, DType::kE5M2}) {
+      for (const DType d : {DType::kF16, DType::kBF16, DType::kF32}) {
+        types.push_back({a, b, d, Compute::kF32});
+      }
+    }
   }
-  const Types f16{DType::kF16, DType::kF16, DType::kF32, Compute::kF32};
-  EXPECT_TRUE(CheckTypes(Find("host_reference"), f16).ok());
+  return types;
+}
+
+TEST(Catalogue, EveryPromisedTypeHasItsRowsOnTheHost) {
+  for (const char* name : {"host_openblas", "host_reference"}) {
+    EXPECT_THAT(std::vector<Types>(Find(name).types.begin(), Find(name).types.end()),
+                ::testing::UnorderedElementsAreArray(PromisedTypes()))
+        << name;
+  }
+}
+
+// So that a product can be checked wherever it was computed.
+TEST(Catalogue, TheHostTakesWhateverAnyRowTakes) {
+  for (const Kernel* kernel : Catalogue()) {
+    for (const Types& types : kernel->types) {
+      EXPECT_TRUE(CheckTypes(Find("host_reference"), types).ok()) << kernel->name;
+    }
+  }
 }
 
 TEST(Catalogue, HostPrefersOpenblas) {

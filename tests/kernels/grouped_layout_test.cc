@@ -2,30 +2,28 @@
 // and no access has a bank conflict.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "gemm/catalogue.h"
 #include "kernels/grouped/accumulator_tile.h"
-#include "kernels/grouped/config.h"
+#include "kernels/grouped/configs.h"
+#include "tests/kernels/bank_conflicts.h"
 
 namespace gemm {
 namespace {
 
-// The configurations of the family's rows.
+using testing::BankConflicts;
+
+// Of every row. Without CUDA the catalogue has none of them, the lists are there.
 std::vector<GroupedConfig> Configs() {
   std::vector<GroupedConfig> configs;
-  for (const Kernel* kernel : Catalogue()) {
-    if (kernel->family != "grouped") continue;
-    configs.push_back({.operand = kernel->types[0].a,
-                       .tile_m = kernel->tile_m,
-                       .tile_n = kernel->tile_n,
-                       .tile_k = kernel->tile_k,
-                       .stages = kernel->stages,
-                       .warps = kernel->threads / 32});
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    for (const GroupedConfig& config : Grouped16BitConfigs(type)) configs.push_back(config);
+  }
+  for (const DType type : {DType::kE4M3, DType::kE5M2}) {
+    for (const GroupedConfig& config : Grouped8BitConfigs(type)) configs.push_back(config);
   }
   return configs;
 }
@@ -37,22 +35,6 @@ std::vector<SharedTile> Tiles() {
     tiles.push_back(config.tile_b());
   }
   return tiles;
-}
-
-// How many times one shared-memory access takes as long as it must, for lanes
-// that each move `bytes` at the given offsets: banks are 4 bytes wide, 32 of
-// them, and different words of one bank take turns.
-int Turns(const std::vector<int>& offsets, int bytes) {
-  constexpr int kBanks = 32, kBankBytes = 4;
-  std::vector<std::set<int>> words(kBanks);
-  for (const int offset : offsets) {
-    for (int word = offset / kBankBytes; word < (offset + bytes) / kBankBytes; ++word) {
-      words[static_cast<size_t>(word % kBanks)].insert(word);
-    }
-  }
-  size_t most = 0;
-  for (const std::set<int>& of_bank : words) most = std::max(most, of_bank.size());
-  return static_cast<int>(most);
 }
 
 // The offsets that `offset` gives for 0 to count - 1.
@@ -143,13 +125,13 @@ TEST(SharedTile, IsWhatWgmmaTakes) {
 TEST(SharedTile, CopiesMeetNoBankTwice) {
   for (const SharedTile& tile : Tiles()) {
     for (int first = 0; first < tile.rows * tile.chunks(); first += 8) {
-      EXPECT_EQ(Turns(Offsets(8,
-                              [&](int lane) {
-                                const int x = first + lane;
-                                return tile.Offset(x / tile.chunks(), x % tile.chunks());
-                              }),
-                      kChunkBytes),
-                1);
+      EXPECT_EQ(BankConflicts(Offsets(8,
+                                      [&](int lane) {
+                                        const int x = first + lane;
+                                        return tile.Offset(x / tile.chunks(), x % tile.chunks());
+                                      }),
+                              kChunkBytes),
+                0);
     }
   }
 }
@@ -159,9 +141,10 @@ TEST(SharedTile, FragmentLoadsMeetNoBankTwice) {
   for (const SharedTile& tile : Tiles()) {
     for (int row = 0; row < tile.rows; row += 8) {
       for (int chunk = 0; chunk < tile.chunks(); ++chunk) {
-        EXPECT_EQ(Turns(Offsets(8, [&](int lane) { return tile.Offset(row + lane, chunk); }),
-                        kChunkBytes),
-                  1);
+        EXPECT_EQ(
+            BankConflicts(Offsets(8, [&](int lane) { return tile.Offset(row + lane, chunk); }),
+                          kChunkBytes),
+            0);
       }
     }
   }
@@ -200,13 +183,14 @@ TEST_P(AccumulatorTiles, PlacesBesideAreThoseOfTheRowAndQuad) {
 TEST_P(AccumulatorTiles, WritesMeetNoBankTwice) {
   for (int row = 0; row < tile().rows; row += 4) {
     for (int col = 0; col < tile().cols; col += 8) {
-      EXPECT_EQ(Turns(Offsets(16,
-                              [&](int lane) {
-                                return tile().Offset(row + lane / 4, col / 4 + lane % 4 / 2) +
-                                       lane % 2 * 8;
-                              }),
-                      8),
-                1);
+      EXPECT_EQ(BankConflicts(Offsets(16,
+                                      [&](int lane) {
+                                        return tile().Offset(row + lane / 4,
+                                                             col / 4 + lane % 4 / 2) +
+                                               lane % 2 * 8;
+                                      }),
+                              8),
+                0);
     }
   }
 }
@@ -217,14 +201,14 @@ TEST_P(AccumulatorTiles, ReadsMeetNoBankTwice) {
     const int runs_per_row = tile().cols / run;
     for (int first = 0; first < tile().rows * runs_per_row; first += 8) {
       for (int quad = 0; quad < run / 4; ++quad) {
-        EXPECT_EQ(Turns(Offsets(8,
-                                [&](int lane) {
-                                  const int x = first + lane;
-                                  return tile().Offset(x / runs_per_row,
-                                                       x % runs_per_row * (run / 4) + quad);
-                                }),
-                        16),
-                  1);
+        EXPECT_EQ(BankConflicts(Offsets(8,
+                                        [&](int lane) {
+                                          const int x = first + lane;
+                                          return tile().Offset(x / runs_per_row,
+                                                               x % runs_per_row * (run / 4) + quad);
+                                        }),
+                                16),
+                  0);
       }
     }
   }
@@ -236,22 +220,23 @@ TEST_P(AccumulatorTiles, RoundedPairsMeetNoBankTwice) {
   const SharedTile rounded{tile().rows, tile().cols * 2};
   for (int row = 0; row < rounded.rows; row += 8) {
     for (int chunk = 0; chunk < rounded.chunks(); ++chunk) {
-      EXPECT_EQ(Turns(Offsets(32,
-                              [&](int lane) {
-                                return rounded.Offset(row + lane / 4, chunk) + lane % 4 * 4;
-                              }),
-                      4),
-                1);
+      EXPECT_EQ(BankConflicts(Offsets(32,
+                                      [&](int lane) {
+                                        return rounded.Offset(row + lane / 4, chunk) + lane % 4 * 4;
+                                      }),
+                              4),
+                0);
     }
   }
   for (int first = 0; first < rounded.rows * rounded.chunks(); first += 8) {
-    EXPECT_EQ(Turns(Offsets(8,
-                            [&](int lane) {
-                              const int x = first + lane;
-                              return rounded.Offset(x / rounded.chunks(), x % rounded.chunks());
-                            }),
-                    16),
-              1);
+    EXPECT_EQ(BankConflicts(Offsets(8,
+                                    [&](int lane) {
+                                      const int x = first + lane;
+                                      return rounded.Offset(x / rounded.chunks(),
+                                                            x % rounded.chunks());
+                                    }),
+                            16),
+              0);
   }
 }
 

@@ -88,6 +88,13 @@ TEST_P(HostKernel, EveryTransposeBiasAndActivation) {
   }
 }
 
+TEST_P(HostKernel, ExactElements) {
+  std::mt19937_64 random(19);
+  for (const int64_t k : {1, 33, 259, 1024, 4099, 16387}) {
+    Check(ExactCase(GetParam().types, 17, 24, k, random));
+  }
+}
+
 // The second shape is beyond the size from which OpenBLAS takes other ways.
 TEST_P(HostKernel, SpecialScalarsAndElements) {
   for (const ProductShape& shape : {ProductShape{13, 11, 19}, ProductShape{131, 128, 130}}) {

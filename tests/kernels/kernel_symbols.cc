@@ -18,6 +18,13 @@ int main() {
     const nlohmann::ordered_json row = {{"name", std::string(kernel->name)},
                                         {"family", std::string(kernel->family)},
                                         {"min_capability", kernel->capability.min},
+                                        {"tile_m", kernel->tile_m},
+                                        {"tile_n", kernel->tile_n},
+                                        {"tile_k", kernel->tile_k},
+                                        {"stages", kernel->stages},
+                                        {"threads", kernel->threads},
+                                        {"shared_bytes", kernel->shared_memory_bytes},
+                                        {"element_bytes", gemm::SizeOf(kernel->types[0].a)},
                                         {"launch", launch - reinterpret_cast<intptr_t>(&main)}};
     std::cout << row.dump() << '\n';
   }

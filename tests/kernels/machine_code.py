@@ -45,6 +45,10 @@ class Function:
         compiled = re.compile(pattern)
         return [opcode for opcode, _ in self.instructions if compiled.match(opcode)]
 
+    def text(self):
+        """The whole code, to compare with another row's."""
+        return "\n".join(f"{opcode} {operands}" for opcode, operands in self.instructions)
+
     def first(self, predicate):
         """Index of the first instruction that fits; None without one."""
         for index, (opcode, operands) in enumerate(self.instructions):

@@ -2,24 +2,23 @@
 // tiles.
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <set>
 #include <vector>
 
 #include "kernels/core/tile_bands.h"
 #include "kernels/core/tile_order.h"
-#include "kernels/mma/bank_conflicts.h"
-#include "kernels/mma/variants.h"
+#include "kernels/mma/tables.h"
+#include "tests/kernels/bank_conflicts.h"
 
 namespace gemm::mma {
 namespace {
 
+// Of every row.
 std::vector<Config> Configs() {
-  std::vector<Config> configs = {Naive()};
-  for (const Config& config : {Warp4x4(), Stages(4), StagesDsmem(3), StagesDsmemXor(2), X2Dsmem(4),
-                               X2DsmemReduced(3), X2DsmemXor(2)}) {
-    configs.push_back(config);
-    configs.push_back(config.Tn());
-  }
+  std::vector<Config> configs(std::begin(StageTable::kConfigs), std::end(StageTable::kConfigs));
+  configs.insert(configs.end(), std::begin(DsmemTable::kConfigs), std::end(DsmemTable::kConfigs));
+  configs.insert(configs.end(), std::begin(X2Table::kConfigs), std::end(X2Table::kConfigs));
   return configs;
 }
 
@@ -38,6 +37,33 @@ std::vector<PanelUse> Panels(bool (*chosen)(const Config&)) {
     panels.push_back({config.panel_b(), config.order_b(), config.threads()});
   }
   return panels;
+}
+
+// Bank conflicts of the ldmatrix of all blocks of 16 rows by 2 units of a panel, over their
+// four matrices of eight rows each.
+int ReadConflicts(const SharedPanel& panel, BlockOrder order) {
+  int conflicts = 0;
+  for (int row = 0; row < panel.rows; row += 16) {
+    for (int unit = 0; unit + 1 < panel.units; unit += 2) {
+      std::vector<int> offsets;
+      for (int lane = 0; lane < 32; ++lane) {
+        const PanelUnit place = LaneUnit(order, lane);
+        offsets.push_back(panel.Offset(row + place.row, unit + place.unit));
+      }
+      conflicts += testing::BankConflicts(offsets, kUnitBytes);
+    }
+  }
+  return conflicts;
+}
+
+// Bank conflicts of the copies that fill a panel, eight threads' at a time.
+int CopyConflicts(const SharedPanel& panel) {
+  std::vector<int> offsets;
+  for (int thread = 0; thread < panel.rows * panel.units; ++thread) {
+    const PanelUnit place = CopiedUnit(panel, thread);
+    offsets.push_back(panel.Offset(place.row, place.unit));
+  }
+  return testing::BankConflicts(offsets, kUnitBytes);
 }
 
 bool Any(const Config&) { return true; }
@@ -74,7 +100,6 @@ TEST(MmaPanels, StagesStartOnUnits) {
   for (const Config& config : Configs()) {
     EXPECT_EQ(config.panel_a().bytes() % kUnitBytes, 0);
     EXPECT_EQ(config.stage_bytes() % kUnitBytes, 0);
-    // What a block has without asking.
     // What a block has without asking, and may have on every GPU from sm_80 on.
     EXPECT_LE(config.shared_bytes(), config.dynamic_shared ? 99 << 10 : 48 << 10);
   }
@@ -122,10 +147,8 @@ TEST(MmaPanels, XorLeavesNoBankConflictInCopiesEither) {
 // rows suit no reads.
 TEST(MmaPanels, ConflictsAreCounted) {
   EXPECT_GT(CopyConflicts(Stages(2).panel_a()), 0);
-  constexpr int kSamePlace[] = {0, 128, 256, 384, 512, 640, 768, 896};
-  EXPECT_EQ(ExtraPasses(kSamePlace), 7);
-  constexpr int kPairs[] = {0, 16, 32, 48, 128, 144, 160, 176};
-  EXPECT_EQ(ExtraPasses(kPairs), 1);
+  EXPECT_EQ(testing::BankConflicts({0, 128, 256, 384, 512, 640, 768, 896}, kUnitBytes), 7);
+  EXPECT_EQ(testing::BankConflicts({0, 16, 32, 48, 128, 144, 160, 176}, kUnitBytes), 1);
 }
 
 TEST(MmaBands, SwizzleIsAStrideInElements) {

@@ -38,6 +38,14 @@ void GuardedMatrix::FillUniform(uint64_t seed, double low, double high) {
   (void)GenerateHost(spec, TargetAt(data()));
 }
 
+void GuardedMatrix::FillIntegers(uint64_t seed, int64_t largest) {
+  std::mt19937_64 random(seed);
+  std::uniform_int_distribution<int64_t> draw(-largest, largest);
+  for (int64_t i = 0; i < rows_; ++i) {
+    for (int64_t j = 0; j < cols_; ++j) Set(i, j, static_cast<double>(draw(random)));
+  }
+}
+
 void GuardedMatrix::FillNormal(uint64_t seed) {
   const GeneratorSpec spec{seed, Distribution::kNormal, 0, 1};
   (void)GenerateHost(spec, TargetAt(data()));
@@ -79,7 +87,7 @@ std::ostream& operator<<(std::ostream& out, const ProductCase& product) {
              << " beta " << p.beta << (product.c_is_d ? " in place" : "") << " bias "
              << static_cast<int>(p.bias) << " activation " << static_cast<int>(p.activation)
              << " slope " << p.leaky_slope << " extra pitch " << product.extra_pitch_bytes
-             << " seed " << product.seed;
+             << " seed " << product.seed << (product.elements == Elements::kExact ? " exact" : "");
 }
 
 ProductCase RandomCase(const Types& types, int64_t m, int64_t n, int64_t k,
@@ -92,7 +100,7 @@ ProductCase RandomCase(const Types& types, int64_t m, int64_t n, int64_t k,
       .types = types,
       .trans_a = Pick({false, true}, random),
       .trans_b = Pick({false, true}, random),
-      .alpha = Pick({1.0, 1.0, -0.5, 1.7, 0.0}, random),
+      .alpha = Pick({1.0, 1.0, -0.5, 1.7, 0.75}, random),
       .beta = Pick({0.0, 0.0, 1.0, -0.3}, random),
       .bias = Pick({BiasAxis::kNone, BiasAxis::kColumns, BiasAxis::kRows}, random),
       .activation = Pick({Activation::kNone, Activation::kNone, Activation::kRelu,
@@ -106,6 +114,18 @@ ProductCase RandomCase(const Types& types, int64_t m, int64_t n, int64_t k,
   return product;
 }
 
+ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k,
+                      std::mt19937_64& random) {
+  ProductCase product = RandomCase(types, m, n, k, random);
+  product.elements = Elements::kExact;
+  Problem& problem = product.problem;
+  problem.alpha = Pick({1.0, -1.0, 0.5}, random);
+  if (problem.beta != 0) problem.beta = Pick({1.0, -2.0}, random);
+  problem.activation = Pick({Activation::kNone, Activation::kNone, Activation::kLeakyRelu}, random);
+  problem.leaky_slope = -0.5;
+  return product;
+}
+
 ProductData::ProductData(const ProductCase& product)
     : product(product),
       a(Stored(product.problem.m, product.problem.k, product.problem.trans_a,
@@ -115,10 +135,17 @@ ProductData::ProductData(const ProductCase& product)
       c(product.problem.m, product.problem.n, product.problem.types.d, product.extra_pitch_bytes),
       bias(1, BiasLength(product.problem), product.problem.types.d, 0),
       d(product.problem.m, product.problem.n, product.problem.types.d, product.extra_pitch_bytes) {
-  a.FillUniform(product.seed, -1, 1);
-  b.FillUniform(product.seed + 1, -1, 1);
-  c.FillUniform(product.seed + 2, -2, 2);
-  bias.FillUniform(product.seed + 3, -1, 1);
+  if (product.elements == Elements::kExact) {
+    a.FillIntegers(product.seed, 1);
+    b.FillIntegers(product.seed + 1, 1);
+    c.FillIntegers(product.seed + 2, 4);
+    bias.FillIntegers(product.seed + 3, 4);
+  } else {
+    a.FillUniform(product.seed, -1, 1);
+    b.FillUniform(product.seed + 1, -1, 1);
+    c.FillUniform(product.seed + 2, -2, 2);
+    bias.FillUniform(product.seed + 3, -1, 1);
+  }
   if (product.c_is_d) {
     d = c;
   } else {
@@ -162,11 +189,12 @@ std::string CheckProduct(const Kernel& kernel, const ProductCase& product, const
   if (const absl::Status status = run(kernel, data); !status.ok()) {
     wrong << status << "; ";
   }
-  const Agreement agreement =
-      CompareWithReference(product.problem, data.ForReference(), max_samples, product.seed);
+  const Agreement agreement = CompareWithReference(product.problem, data.ForReference(),
+                                                   product.elements, max_samples, product.seed);
   if (!(agreement.worst_ratio <= 1)) {
-    const Expected expected = ExpectedElement(product.problem, data.ForReference(),
-                                              agreement.worst_row, agreement.worst_col);
+    const Expected expected =
+        ExpectedElement(product.problem, data.ForReference(), product.elements, agreement.worst_row,
+                        agreement.worst_col);
     wrong << "error is " << agreement.worst_ratio << " of the bound at (" << agreement.worst_row
           << ", " << agreement.worst_col
           << "): " << data.d.At(agreement.worst_row, agreement.worst_col) << ", expected "

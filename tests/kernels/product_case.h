@@ -40,6 +40,7 @@ class GuardedMatrix {
   GeneratorTarget TargetAt(void* data) const { return {data, type_, rows_, cols_, pitch_, false}; }
 
   void FillUniform(uint64_t seed, double low, double high);
+  void FillIntegers(uint64_t seed, int64_t largest);
   void FillNormal(uint64_t seed);
   // NaN in every floating type.
   void Poison();
@@ -67,12 +68,22 @@ struct ProductCase {
   bool c_is_d = false;
   int64_t extra_pitch_bytes = 0;
   uint64_t seed = 1;
+  // kDrawn: uniform in [-1, 1). kExact: -1, 0 and 1, in C and the bias up to 4.
+  Elements elements = Elements::kDrawn;
 };
 std::ostream& operator<<(std::ostream& out, const ProductCase& product);
 
-// A case with everything but shape and types drawn from `random`.
+// A case with everything but shape and types drawn from `random`. alpha is never 0: without
+// the product there is nothing to look at. SpecialCases has those.
 ProductCase RandomCase(const Types& types, int64_t m, int64_t n, int64_t k,
                        std::mt19937_64& random);
+
+// The same of exact elements and factors. k is at most kLargestExactK.
+ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k, std::mt19937_64& random);
+
+// Sums of so many products of -1, 0 and 1 stay below 2048, the last integer before which f16
+// has all, by eight standard deviations.
+inline constexpr int64_t kLargestExactK = 140'000;
 
 // The operands of a case, and D, poisoned or, where C is D, C's elements.
 struct ProductData {

@@ -8,11 +8,37 @@ Exits with 77 where cuobjdump or nvdisasm is missing.
 import re
 import sys
 import unittest
+from pathlib import Path
 
 from machine_code import ToolsMissing, read_rows
 
 SKIPPED = 77
 ROWS = []
+ROOT = Path(__file__).resolve().parents[2]
+REGISTERS = ROOT / "docs" / "results" / "sm90-registers.txt"
+# Static shared memory that the system takes of a block on sm_90.
+SYSTEM_SHARED_BYTES = 1024
+
+# The compiler loses that these rows' pointers are to shared memory: WMMA loads and stores TF32
+# fragments through generic addresses. docs/kernels.md says so.
+GENERIC_ADDRESSES = {
+    "sgemm_wmma_m16n16k8_mma4x2_warp2x4_stage2",
+    "sgemm_wmma_m16n16k8_mma4x2_warp2x4_stage3",
+}
+
+
+def may_share_code(name, other):
+    """Steps that the machine code does not tell apart; docs/kernels.md says so of each.
+
+    Dynamic shared memory alone (mma) is an argument of the launch, bands alone (wmma) are
+    another value of a parameter, and one shape of the template is a step of its own.
+    """
+    first, second = sorted((name, other), key=len)
+    if first.startswith("hgemm_mma_"):
+        return second.replace("_dsmem", "") == first
+    if first.startswith("hgemm_wmma_"):
+        return first.replace("_stage2", "_dbuf_async") == second
+    return (first, second) == ("sgemm_t_8x8_sliced_k_f32x4_bcf", "sgemm_block_128x128x8_thread_8x8")
 
 
 def is_multiplication(opcode, operands):
@@ -59,11 +85,50 @@ class NamesInMachineCode(unittest.TestCase):
                 self.assertTrue(row["variant"], "its launch function has no symbol")
                 self.assertEqual({f.architecture for f in row["functions"]}, architectures)
 
-    def test_no_two_rows_share_their_code(self):
+    def test_no_two_rows_are_the_same_kernel(self):
         owners = {}
         for row in ROWS:
             self.assertNotIn(row["variant"], owners, row["name"])
             owners[row["variant"]] = row["name"]
+
+    def test_no_two_rows_share_their_code(self):
+        owners = {}
+
+        def wrong(row, function):
+            key = (function.architecture, function.text())
+            owner = owners.setdefault(key, row["name"])
+            if owner == row["name"] or may_share_code(owner, row["name"]):
+                return ""
+            return f"the instructions of {owner}"
+
+        self.check(lambda name: True, wrong)
+
+    def test_no_row_addresses_memory_generically(self):
+        """Loads and stores of a space whose kind the compiler lost are slower than LDS and STS."""
+
+        def wrong(row, function):
+            found = function.opcodes(r"(LD|ST)(\.|$)")
+            if row["name"] in GENERIC_ADDRESSES:
+                return "" if found else "has none any more: take it from GENERIC_ADDRESSES"
+            return f"{len(found)} of {set(found)}" if found else ""
+
+        self.check(lambda name: True, wrong)
+
+    def test_registers_are_those_of_the_results(self):
+        """What docs/kernels.md tells; scripts/kernels-page.sh --registers reads them anew."""
+        recorded = {}
+        for line in REGISTERS.read_text().splitlines():
+            name, architecture, registers, shared = line.split()
+            recorded[name, int(architecture)] = (int(registers), int(shared))
+        found = {
+            (row["name"], function.architecture): (function.usage["REG"], function.usage["SHARED"])
+            for row in ROWS
+            for function in row["functions"]
+            if function.architecture == 90
+        }
+        if not found:
+            self.skipTest("no code for sm_90")
+        self.assertEqual(recorded, found)
 
     def test_no_row_uses_local_memory(self):
         def wrong(_, function):
@@ -111,21 +176,83 @@ class NamesInMachineCode(unittest.TestCase):
 
         self.check(lambda name: name.startswith("grouped_"), wrong)
 
-    def test_vector_rows_load_vectors_first(self):
-        """The operands' first loads come before any multiplication, the epilogue's after."""
+    def test_vector_rows_load_vectors(self):
+        """All loads of the operands: those up to the last barrier. Behind it is the epilogue."""
 
         def wrong(row, function):
             bits = 64 if "f16x4" in row["name"] else 128
-            load = rf"LDG(STS)?\.(\w+\.)*{bits}\b"
-            loaded = function.first(lambda opcode, _: re.match(load, opcode))
-            multiplied = function.first(is_multiplication)
-            if multiplied is None:
+            names = [opcode for opcode, _ in function.instructions]
+            if not any(is_multiplication(*instruction) for instruction in function.instructions):
                 return "no multiplication"
-            if loaded is None or loaded > multiplied:
-                return f"no load of {bits} bits before the first multiplication"
+            barriers = [i for i, opcode in enumerate(names) if opcode.startswith("BAR.SYNC")]
+            copies = "LDGSTS" if is_async(row["name"]) else r"LDG\b"
+            loads = [o for o in names[: barriers[-1]] if re.match(copies, o)]
+            vectors = [o for o in loads if re.search(rf"\b{bits}\b", o)]
+            others = set(loads) - set(vectors)
+            # cp.async copies A, which these rows transpose, by elements: B's vectors are left.
+            if is_async(row["name"]) and row["name"].startswith("sgemm_"):
+                others = set()
+            if others or len(vectors) < 2:
+                return f"{len(vectors)} loads of {bits} bits, and {others or 'no others'}"
             return ""
 
         self.check(lambda name: re.search(r"f32x4|f16x[48]", name), wrong)
+
+    def test_pipelines_wait_as_their_stages_say(self):
+        """Copies of all stages but two may be under way when a k-tile has to be there."""
+
+        def wrong(row, function):
+            waits = [
+                int(operands.split(",")[1], 16)
+                for opcode, operands in function.instructions
+                if opcode.startswith("DEPBAR") and operands.startswith("SB0")
+            ]
+            named = re.search(r"_stage(\d)|_s(\d)_w", row["name"])
+            stages = int(named[1] or named[2])
+            if stages != row["stages"]:
+                return f"the catalogue says {row['stages']}"
+            return "" if waits and min(waits) == stages - 2 else f"waits for all but {set(waits)}"
+
+        self.check(lambda name: re.search(r"_stage\d|_s\d_w", name), wrong)
+
+    def test_k_tiles_are_as_deep_as_catalogued(self):
+        """A thread's copies of a k-tile, of 16 bytes each, in the way of whole tiles."""
+
+        def wrong(row, function):
+            wanted = (row["tile_m"] + row["tile_n"]) * row["tile_k"] * row["element_bytes"]
+            wanted //= 16 * row["threads"]
+            copies, branched = 0, False
+            for opcode, _ in function.instructions:
+                if opcode.startswith("LDGSTS"):
+                    copies = 1 if branched else copies + 1
+                    branched = False
+                elif opcode.startswith("LDGDEPBAR"):
+                    break
+                elif opcode.startswith("BRA"):
+                    branched = True
+            return "" if copies == wanted else f"{copies} copies, not {wanted}"
+
+        self.check(lambda name: "mma_" in name and is_async(name), wrong)
+
+    def test_static_shared_memory_is_as_catalogued(self):
+        def wrong(row, function):
+            if function.architecture != 90:
+                return ""
+            found = function.usage["SHARED"] - SYSTEM_SHARED_BYTES
+            return "" if found == row["shared_bytes"] else f"{found}, not {row['shared_bytes']}"
+
+        self.check(lambda name: re.search(r"mma_", name) and "_dsmem" not in name, wrong)
+
+    def test_tn_rows_read_fragments_of_b_as_they_lie(self):
+        """B stored n x k needs no transposing ldmatrix, B stored k x n does."""
+
+        def wrong(row, function):
+            transposing = function.opcodes(r"LDSM\.16\.MT")
+            if "_tn" in row["name"]:
+                return f"{len(transposing)} of {set(transposing)}" if transposing else ""
+            return "" if transposing else "no LDSM.16.MT"
+
+        self.check(lambda name: name.startswith("hgemm_mma_"), wrong)
 
     def test_collective_rows_store_16_bytes_at_once(self):
         """Single elements are those at D's edge."""

@@ -12,6 +12,7 @@
 
 #include "kernels/simt/tiled_layout.h"
 #include "kernels/simt/tiled_variants.h"
+#include "tests/kernels/bank_conflicts.h"
 
 namespace gemm {
 namespace {
@@ -31,29 +32,6 @@ struct Access {
   int bytes;
   std::vector<int> offsets;
 };
-
-// Beyond one pass to each phase of `lanes` lanes: passes that different words of
-// one bank add.
-int Conflicts(const Access& access, size_t lanes) {
-  int conflicts = 0;
-  for (size_t first = 0; first < access.offsets.size(); first += lanes) {
-    std::map<int, std::set<int>> words;  // by bank
-    size_t passes = 1;
-    for (size_t lane = first; lane < std::min(first + lanes, access.offsets.size()); ++lane) {
-      const int begin = access.offsets[lane] / 4;
-      const int end = (access.offsets[lane] + access.bytes + 3) / 4;
-      for (int word = begin; word < end; ++word) {
-        words[word % 32].insert(word);
-        passes = std::max(passes, words[word % 32].size());
-      }
-    }
-    conflicts += static_cast<int>(passes) - 1;
-  }
-  return conflicts;
-}
-
-// Lanes that go together, by the width of their access.
-size_t PhaseLanes(int bytes) { return bytes <= 4 ? 32 : bytes == 8 ? 16 : 8; }
 
 // Every access of every warp to a k-tile in shared memory.
 class Accesses {
@@ -129,7 +107,9 @@ class Accesses {
 
 int Sum(const std::vector<Access>& accesses) {
   int conflicts = 0;
-  for (const Access& access : accesses) conflicts += Conflicts(access, PhaseLanes(access.bytes));
+  for (const Access& access : accesses) {
+    conflicts += testing::BankConflicts(access.offsets, access.bytes);
+  }
   return conflicts;
 }
 
@@ -153,7 +133,7 @@ TEST(TiledLayout, ConflictFreeFragmentLoadsTakeOnePassToAHalfWarp) {
     if (!row.config.conflict_free) continue;
     const Accesses accesses(row.config);
     for (const Access& access : accesses.loads()) {
-      EXPECT_EQ(Conflicts(access, 16), 0) << row.name;
+      EXPECT_EQ(testing::BankConflicts(access.offsets, access.bytes, 16), 0) << row.name;
     }
   }
 }

@@ -97,7 +97,8 @@ std::string CheckSpecial(const Kernel& kernel, const SpecialCase& special, const
     }
   }
   if (count > 1) wrong << count << " elements are wrong; ";
-  const Agreement agreement = CompareWithReference(problem, data.ForReference(), 300, 1);
+  const Agreement agreement =
+      CompareWithReference(problem, data.ForReference(), Elements::kAny, 300, 1);
   if (!(agreement.worst_ratio <= 1)) {
     wrong << "the oracle disagrees at (" << agreement.worst_row << ", " << agreement.worst_col
           << "); ";

@@ -1,14 +1,72 @@
 // Names and summaries that follow from configurations.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "kernels/grouped/name.h"
 #include "kernels/mma/name.h"
-#include "kernels/mma/variants.h"
+#include "kernels/mma/tables.h"
 #include "kernels/wmma/name.h"
-#include "kernels/wmma/variants.h"
+#include "kernels/wmma/tables.h"
 
 namespace gemm {
 namespace {
+
+// "_word" as a whole word of a name.
+bool Says(const std::string& name, const std::string& word) {
+  return (name + "_").find("_" + word + "_") != std::string::npos;
+}
+
+// The number after "_stage", 1 where there is none.
+int StagesOf(const std::string& name) {
+  const size_t at = name.find("_stage");
+  return at == std::string::npos ? 1 : std::stoi(name.substr(at + 6));
+}
+
+// By the words themselves, not by the function that made the name.
+void ExpectMmaNameSays(const mma::Config& config) {
+  const std::string name(mma::MmaName(config).view());
+  EXPECT_EQ(StagesOf(name), config.stages) << name;
+  EXPECT_EQ(Says(name, "dsmem"), config.dynamic_shared) << name;
+  EXPECT_EQ(Says(name, "xor"), config.layout == mma::PanelLayout::kXor) << name;
+  EXPECT_EQ(Says(name, "tn"), config.trans_b) << name;
+  EXPECT_EQ(Says(name, "f32acc"), config.accumulate == DType::kF32) << name;
+  EXPECT_EQ(Says(name, "warp4x4x2"), config.tile_k == 32) << name;
+  EXPECT_EQ(Says(name, "naive"), config.threads() == 32) << name;
+  EXPECT_EQ(Says(name, "mma2x4"), config.threads() == 256) << name;
+}
+
+TEST(MmaName, SaysWhatEachRowIs) {
+  for (const mma::Config& config : mma::StageTable::kConfigs) ExpectMmaNameSays(config);
+  for (const mma::Config& config : mma::DsmemTable::kConfigs) ExpectMmaNameSays(config);
+  for (const mma::Config& config : mma::X2Table::kConfigs) ExpectMmaNameSays(config);
+}
+
+void ExpectWmmaNameSays(const wmma::Config& config) {
+  const std::string name(wmma::WmmaName(config).view());
+  const bool pipeline = name.find("_stage") != std::string::npos;
+  EXPECT_EQ(pipeline                                   ? StagesOf(name)
+            : Says(name, "dbuf") || Says(name, "rbuf") ? 2
+                                                       : 1,
+            config.stages)
+      << name;
+  EXPECT_EQ(Says(name, "dsmem"), config.dynamic_shared) << name;
+  EXPECT_EQ(pipeline || Says(name, "async"), config.copies == wmma::Copies::kAsync) << name;
+  EXPECT_EQ(name.substr(0, 5) == "sgemm", config.type == DType::kF32) << name;
+  EXPECT_EQ(Says(name, "f32acc") || config.type == DType::kF32, config.accumulate == DType::kF32)
+      << name;
+  EXPECT_EQ(Says(name, "naive"), config.threads() == 32) << name;
+  const std::string warps =
+      "mma" + std::to_string(config.warps_m) + "x" + std::to_string(config.warps_n);
+  EXPECT_TRUE(Says(name, "naive") || Says(name, warps)) << name;
+}
+
+TEST(WmmaName, SaysWhatEachRowIs) {
+  for (const wmma::Config& config : wmma::StepTable::kConfigs) ExpectWmmaNameSays(config);
+  for (const wmma::Config& config : wmma::StageTable::kConfigs) ExpectWmmaNameSays(config);
+  for (const wmma::Config& config : wmma::LargeTileTable::kConfigs) ExpectWmmaNameSays(config);
+  for (const wmma::Config& config : wmma::Tf32Table::kConfigs) ExpectWmmaNameSays(config);
+}
 
 TEST(MmaName, FollowsFromTheConfiguration) {
   EXPECT_EQ(mma::MmaName(mma::Naive()).view(), "hgemm_mma_m16n8k16_naive");

@@ -2,49 +2,30 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <set>
 #include <vector>
 
-#include "kernels/wmma/variants.h"
+#include "kernels/wmma/tables.h"
+#include "tests/kernels/bank_conflicts.h"
 
 namespace gemm::wmma {
 namespace {
 
+using testing::BankConflicts;
+
+// Of every row.
 std::vector<Config> Configs() {
-  std::vector<Config> configs;
-  for (const Config& config :
-       {Naive(), OneFragment(), Warp2x4(), Async(), AsyncPadded(), DoubleBuffer(), SixteenWarps(),
-        RegisterBuffer(), Fragments32x8(), Stages(2), Stages(4), StagesDsmem(3), Tile256x128(4)}) {
-    configs.push_back(config);
-    configs.push_back(config.F32(1));
-  }
-  configs.push_back(Tile256x128F32(4));
-  configs.push_back(Tile256x256(4));
-  configs.push_back(Tf32(2));
-  configs.push_back(Tf32(3));
+  std::vector<Config> configs(std::begin(StepTable::kConfigs), std::end(StepTable::kConfigs));
+  configs.insert(configs.end(), std::begin(StageTable::kConfigs), std::end(StageTable::kConfigs));
+  configs.insert(configs.end(), std::begin(LargeTileTable::kConfigs),
+                 std::end(LargeTileTable::kConfigs));
+  configs.insert(configs.end(), std::begin(Tf32Table::kConfigs), std::end(Tf32Table::kConfigs));
   return configs;
 }
 
 std::vector<Panel> Panels(const Config& config) {
   return {config.panel_a(), config.panel_b(), config.strip()};
-}
-
-// How many passes shared memory takes for accesses of `bytes` at `offsets`,
-// beyond those that their sheer size takes.
-int ExtraPasses(const std::vector<int>& offsets, int bytes) {
-  constexpr int kBanks = 32, kWordBytes = 4;
-  std::map<int, std::set<int>> words_of_bank;
-  size_t words = 0, passes = 0;
-  for (const int offset : offsets) {
-    for (int b = 0; b < bytes; b += kWordBytes) {
-      const int word = (offset + b) / kWordBytes;
-      std::set<int>& bank = words_of_bank[word % kBanks];
-      words += bank.insert(word).second ? 1 : 0;
-      passes = std::max(passes, bank.size());
-    }
-  }
-  return static_cast<int>(passes - (words + kBanks - 1) / kBanks);
 }
 
 TEST(WmmaPanels, ElementsLieApartAndInBounds) {
@@ -116,7 +97,7 @@ TEST(WmmaPanels, CopiesHaveNoBankConflicts) {
           const UnitPlace place = CopiedUnit(panel, thread);
           offsets.push_back(panel.Offset(place.row, place.column));
         }
-        EXPECT_EQ(ExtraPasses(offsets, kUnitBytes), 0) << panel.rows << " x " << panel.columns;
+        EXPECT_EQ(BankConflicts(offsets, kUnitBytes), 0) << panel.rows << " x " << panel.columns;
       }
     }
   }
@@ -132,7 +113,7 @@ TEST(WmmaPanels, PaddingLeavesNoBankConflictInF16Reads) {
         for (int column = 0; column < panel.columns; column += panel.unit_elements()) {
           std::vector<int> offsets;
           for (int r = 0; r < 8; ++r) offsets.push_back(panel.Offset(row + r, column));
-          const int passes = ExtraPasses(offsets, kUnitBytes);
+          const int passes = BankConflicts(offsets, kUnitBytes);
           if (config.padded) {
             EXPECT_EQ(passes, 0) << panel.rows << " x " << panel.columns;
             ++read;
@@ -150,14 +131,15 @@ TEST(WmmaPanels, PaddingLeavesNoBankConflictInF16Reads) {
 // f32 fragments by elements: a lane has row lane / 4 of A and column lane % 4,
 // and the other way round of B.
 TEST(WmmaPanels, PaddingLeavesNoBankConflictInF32Reads) {
-  const Config config = Tf32(3);
-  std::vector<int> a, b;
-  for (int lane = 0; lane < 32; ++lane) {
-    a.push_back(config.panel_a().Offset(lane / 4, lane % 4));
-    b.push_back(config.panel_b().Offset(lane % 4, lane / 4));
+  for (const Config& config : Tf32Table::kConfigs) {
+    std::vector<int> a, b;
+    for (int lane = 0; lane < 32; ++lane) {
+      a.push_back(config.panel_a().Offset(lane / 4, lane % 4));
+      b.push_back(config.panel_b().Offset(lane % 4, lane / 4));
+    }
+    EXPECT_EQ(BankConflicts(a, 4), 0);
+    EXPECT_EQ(BankConflicts(b, 4), 0);
   }
-  EXPECT_EQ(ExtraPasses(a, 4), 0);
-  EXPECT_EQ(ExtraPasses(b, 4), 0);
 }
 
 // Lanes store pairs of accumulators, four lanes to a row.
@@ -166,7 +148,7 @@ TEST(WmmaPanels, StoringAccumulatorsHasNoBankConflicts) {
     const Panel strip = config.strip();
     std::vector<int> offsets;
     for (int lane = 0; lane < 32; ++lane) offsets.push_back(strip.Offset(lane / 4, lane % 4 * 2));
-    EXPECT_EQ(ExtraPasses(offsets, 2 * strip.element_bytes), 0) << strip.columns;
+    EXPECT_EQ(BankConflicts(offsets, 2 * strip.element_bytes), 0) << strip.columns;
   }
 }
 

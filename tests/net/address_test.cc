@@ -27,6 +27,22 @@ TEST(AddressTest, UnixPathsFitASocketsAddress) {
   EXPECT_FALSE(ParseTcpAddress("unix:/run/x").ok());
 }
 
+TEST(AddressTest, SeveralHaveCommasBetweenThem) {
+  const auto addresses = ParseAddresses("127.0.0.1:50051,unix:/run/a.sock,[::1]:0");
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  ASSERT_EQ(addresses->size(), 3u);
+  EXPECT_EQ((*addresses)[0].port, 50051);
+  EXPECT_EQ((*addresses)[1].path, "/run/a.sock");
+  EXPECT_EQ((*addresses)[2].host, "[::1]");
+  for (const char* text : {"", ",", "h:1,", ",h:1", "h:1, h:2", "h:1,,h:2", "h:1;h:2"}) {
+    EXPECT_FALSE(ParseAddresses(text).ok()) << text;
+  }
+  std::string many = "h:0";
+  for (size_t i = 1; i < kMaxAddresses; ++i) many += ",h:0";
+  EXPECT_TRUE(ParseAddresses(many).ok());
+  EXPECT_FALSE(ParseAddresses(many + ",h:0").ok());
+}
+
 TEST(AddressTest, AnythingElseIsRefused) {
   for (const char* text :
        {"",         "nope",           ":1",        "h:",          "h:http",

@@ -20,13 +20,18 @@ def activate(x, activation, slope):
 
 
 def expect(a, b, output, *, alpha=1.0, beta=0.0, c=None, bias=None, activation=None, slope=0.01,
-           factor=1.0):  # fmt: skip
-    """(result, bound): the product of op(a) and op(b), which are already transposed."""
+           factor=1.0, lost=0.0, multiply=np.matmul):  # fmt: skip
+    """(result, bound): the product of op(a) and op(b), which are already transposed.
+
+    lost is what the device loses of |a| |b| before f32 accumulators, as a share of it;
+    multiply is the product of two matrices in float64.
+    """
     a, b = a.astype(float), b.astype(float)
     k = a.shape[1]
     scale = alpha * factor
-    result = scale * (a @ b)
-    size = abs(scale) * (abs(a) @ abs(b))
+    result = scale * multiply(a, b)
+    size = abs(scale) * multiply(abs(a), abs(b))
+    before = 1.2 * lost * size
     if c is not None:
         result = result + beta * c.astype(float)
         size = size + abs(beta * c.astype(float))
@@ -35,7 +40,7 @@ def expect(a, b, output, *, alpha=1.0, beta=0.0, c=None, bias=None, activation=N
         size = size + abs(bias.astype(float))
     accumulator = 53 if output == "float64" else 24
     # Each of k additions and the steps of the epilogue round once; gelu's slope is below 1.2.
-    bound = 1.2 * (k + 8) * 2.0**-accumulator * size
+    bound = before + 1.2 * (k + 8) * 2.0**-accumulator * size
     result = activate(result, activation, slope)
     bound = bound + 2.0 ** -_BITS[output] * (abs(result) + bound) * 1.01 + _TINY[output]
     if activation == "gelu":

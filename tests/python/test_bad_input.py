@@ -6,6 +6,7 @@ import threading
 import gemmd
 import numpy as np
 import pytest
+
 from conftest import left_on
 
 A = np.ones((4, 6), np.float32)
@@ -42,6 +43,8 @@ CASES = [
     ("timeout", (A, B), {"timeout": 0}, gemmd.InvalidArgument, "timeout", "above 0"),
     ("read-only out", (A, B), {"out": READ_ONLY}, gemmd.InvalidArgument, "out", "read-only"),
     ("out's shape", (A, B), {"out": np.zeros((5, 4), "f4")}, gemmd.InvalidArgument, "out", "(4, 5)"),
+    ("out's type", (A, B), {"out": np.zeros((4, 5)), "dtype": "f32"}, gemmd.InvalidType, "out", "f32"),
+    ("beta", (A, B), {"c": A @ B, "beta": float("nan")}, gemmd.InvalidArgument, "beta", "nan"),
     ("out's kind", (A, B), {"out": [0.0]}, gemmd.InvalidType, "out", "list"),
     ("out of c's type", (A, B), {"out": np.zeros((4, 5), complex)}, gemmd.InvalidType, "out", "c"),
     ("out's dimensions", (A, B), {"out": np.zeros(20, "f4")}, gemmd.InvalidArgument, "out", "(20,)"),

@@ -1,7 +1,6 @@
 """Calls that end early: timeouts, cancellation, Ctrl-C, and servers that die."""
 
 import pathlib
-import signal
 import subprocess
 import sys
 import threading
@@ -10,10 +9,12 @@ import time
 import gemmd
 import numpy as np
 import pytest
+
 from conftest import SMALL, Server, free_port, left_on
 
 A = np.random.default_rng(1).standard_normal((40, 30))
 BIG = np.ones((1500, 1500))
+INTERRUPTED = pathlib.Path(__file__).with_name("interrupted.py")
 SLOW = {"kernel": "host_reference"}  # seconds for BIG
 
 
@@ -155,42 +156,12 @@ def test_a_server_that_dies_ends_a_pipeline_and_its_futures(own_server):
     client.close()
 
 
-INTERRUPTED = """
-import sys, signal, threading, os
-import numpy as np, gemmd
-way = sys.argv[2]
-g = gemmd.connect(sys.argv[1])
-size = {"unary": 80, "stream": 600, "striped": 1500, "put": 1500, "pipeline": 600}[way]
-big = np.ones((size, size))
-def interrupt():
-    os.kill(os.getpid(), signal.SIGINT)
-threading.Timer(0.5, interrupt).start()
-try:
-    while True:
-        if way == "put":
-            g.put(big)
-        elif way == "pipeline":
-            with g.pipeline() as p:
-                for _ in range(50):
-                    p.matmul(big, big, kernel="host_reference")
-        else:
-            g.matmul(big, big, kernel="host_reference")
-except KeyboardInterrupt:
-    pass
-assert np.array_equal(g.matmul(np.eye(2), np.eye(2)), np.eye(2))
-left = [m.name for m in g.matrices()]
-assert not left, left
-print("usable")
-"""
-
-
 @pytest.mark.parametrize("way", ["unary", "stream", "striped", "put", "pipeline"])
-def test_ctrl_c_in_mid_call_leaves_the_client_usable(server, g, way):
+def test_ctrl_c_anywhere_in_a_call_leaves_the_client_usable(server, g, way):
     source = pathlib.Path(gemmd.__file__).parents[1]
     child = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, server.address, way],
-        capture_output=True, text=True, timeout=120, env={"PYTHONPATH": str(source)},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        [sys.executable, INTERRUPTED, server.address, way, "30"],
+        capture_output=True, text=True, timeout=240, env={"PYTHONPATH": str(source)},
     )  # fmt: skip
     assert (child.returncode, child.stdout) == (0, "usable\n"), child.stderr
     assert left_on(g) == (0, 0)

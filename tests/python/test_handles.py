@@ -5,6 +5,7 @@ import gc
 import gemmd
 import numpy as np
 import pytest
+
 from conftest import left_on
 
 

@@ -10,6 +10,7 @@ import gemmd
 import gemmd.aio
 import numpy as np
 import pytest
+
 from conftest import SMALL, left_on
 
 

@@ -14,12 +14,13 @@ def test_records_are_tables(g):
     assert info.devices[0].name == "host:0" and info.limits.max_jobs > 0
     assert "healthy" in repr(info) and "<td>" in info._repr_html_()
     kernels = g.kernels("host")
-    assert [k.name for k in kernels] == ["host_openblas", "host_reference"]
+    names = [k.name for k in kernels]
+    assert names[:2] == ["host_openblas", "host_reference"]
     assert "f32:f32:f32:f32" in kernels[0].types
     assert repr(kernels).splitlines()[0].startswith("name")
     assert kernels[:1]._repr_html_().count("<tr>") == 2
     frame = kernels.dataframe()
-    assert list(frame["name"]) == ["host_openblas", "host_reference"]
+    assert list(frame["name"]) == names
     with pytest.raises(gemmd.NotFound, match="cublas"):
         g.kernels("cublass")
 

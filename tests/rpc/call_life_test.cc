@@ -91,7 +91,11 @@ class TestCall final : public CallLife {
     written.push_back(Text(*message));
     in_write();
   }
-  void GrpcFinish(grpc::Status status) override { finished.push_back(std::move(status)); }
+  GrpcFinish FinishFunction() const override {
+    return [](CallLife& call, grpc::Status status) {
+      static_cast<TestCall&>(call).finished.push_back(std::move(status));
+    };
+  }
 
   bool want_reads_ ABSL_GUARDED_BY(mutex_) = false;
 };

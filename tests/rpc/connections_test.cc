@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -138,6 +139,32 @@ TEST(Connections, EveryKindOfAddressServes) {
     process.Signal(SIGTERM);
     EXPECT_EQ(process.ExitCode(), kExitOk) << address;
   }
+  struct stat file {};
+  EXPECT_NE(lstat(path.c_str(), &file), 0) << "the socket's file is left";
+}
+
+TEST(Connections, SeveralAddressesServeAtOnce) {
+  const std::string path = testing::TempDir() + "/gemmd-several.sock";
+  GemmdProcess process(With({"--address=127.0.0.1:0,localhost:0,unix:" + path}));
+  const std::vector<std::string> addresses =
+      absl::StrSplit(process.AwaitServing().address, ',', absl::SkipEmpty());
+  ASSERT_EQ(addresses.size(), 3u);
+  EXPECT_EQ(addresses[2], "unix:" + path);
+  for (const std::string& address : addresses) {
+    const grpc::Status status = MultiplyOnce(*NewStub(address));
+    EXPECT_TRUE(status.ok()) << address << ": " << status.error_message();
+  }
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ExitCode(), kExitOk);
+  struct stat file {};
+  EXPECT_NE(lstat(path.c_str(), &file), 0) << "the socket's file is left";
+}
+
+TEST(Connections, OneAddressThatCannotBeHadIsAnError) {
+  const std::string path = testing::TempDir() + "/gemmd-one-of-two.sock";
+  GemmdProcess process(With({"--address=unix:" + path + ",192.0.2.1:50051"}));
+  EXPECT_THAT(process.ReadAll(), HasSubstr("192.0.2.1:50051"));
+  EXPECT_EQ(process.ExitCode(), kExitFailure);
   struct stat file {};
   EXPECT_NE(lstat(path.c_str(), &file), 0) << "the socket's file is left";
 }

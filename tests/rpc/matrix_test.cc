@@ -1,6 +1,4 @@
 // Resident matrices: upload, whole and split, download, list, delete.
-#include <malloc.h>
-
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -12,6 +10,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
+#include "server/heap.h"
 #include "tests/rpc/test_server.h"
 
 namespace gemmd {
@@ -81,13 +80,6 @@ TEST_F(MatrixTest, OneElement) {
   Delete(id);
 }
 
-// What malloc has handed out in this process, which is the server's, too; 0 under
-// a sanitizer.
-size_t AllocatedBytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
-
 class RoomyMatrixTest : public MatrixTest {
  protected:
   RoomyMatrixTest() : MatrixTest(Roomy()) {}
@@ -111,7 +103,8 @@ TEST_F(RoomyMatrixTest, CallsThatDoNotHalfCloseHoldNoPayload) {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // for which the client would keep what it sent
   const auto stub = v1::GemmService::NewStub(
       grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), arguments));
-  const size_t before = AllocatedBytes();
+  // Of this process, which is the server's, too; 0 under a sanitizer.
+  const size_t before = HeapBytesInUse();
   for (Call& call : calls) {
     call.writer = stub->PutMatrix(&call.context, &call.response);
     v1::PutMatrixRequest request;
@@ -123,8 +116,8 @@ TEST_F(RoomyMatrixTest, CallsThatDoNotHalfCloseHoldNoPayload) {
   // gRPC's own buffers are part of it: up to 8 MB were seen.
   const size_t bound = before + kCalls * matrix.bytes.size() / 2;
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  while (AllocatedBytes() > bound && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
-  EXPECT_LE(AllocatedBytes(), bound) << before << " bytes before";
+  while (HeapBytesInUse() > bound && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_LE(HeapBytesInUse(), bound) << before << " bytes before";
   EXPECT_EQ(List("", 0, "").matrices_size(), 0);
   for (Call& call : calls) {
     call.writer->WritesDone();

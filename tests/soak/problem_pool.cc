@@ -170,8 +170,8 @@ absl::Status PoolProblem::Judge(absl::string_view answer) {
   if (KnownRight(answer)) return absl::OkStatus();
   const auto [problem, operands] = Normalised(answer.data());
   const bool full = gemm::Flops(problem) / 2 <= kFullJudgement;
-  const gemm::Agreement agreement =
-      gemm::CompareWithReference(problem, operands, full ? m_ * n_ : kSamples, /*seed=*/1);
+  const gemm::Agreement agreement = gemm::CompareWithReference(
+      problem, operands, gemm::Elements::kDrawn, full ? m_ * n_ : kSamples, /*seed=*/1);
   if (!(agreement.worst_ratio <= 1)) {
     return absl::DataLossError(absl::StrCat(ToString(), ": element (", agreement.worst_row, ", ",
                                             agreement.worst_col, ") is off by ",

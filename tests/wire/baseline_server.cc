@@ -1,10 +1,15 @@
 #include "tests/wire/baseline_server.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <mutex>
+#include <vector>
 
+#include "absl/types/span.h"
 #include "gemm/v1/gemm.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
+#include "tests/wire/raw_channel.h"
 
 namespace gemmd::wire {
 namespace {
@@ -32,9 +37,54 @@ class DropReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   grpc::ByteBuffer message_;
 };
 
-class BaselineService final
-    : public GemmService::WithRawCallbackMethod_PutMatrix<GemmService::CallbackService> {
+// Sends `data` in messages of up to `chunk_bytes`, as gemmd does: the first has none.
+class SendReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
+  SendReactor(uint64_t offset, absl::Span<const std::byte> data, uint64_t chunk_bytes)
+      : offset_(offset), left_(data), chunk_bytes_(chunk_bytes) {
+    message_ = Serialize(gemm::v1::GetMatrixResponse());
+    StartWrite(&message_);
+  }
+  explicit SendReactor(const grpc::Status& status) : chunk_bytes_(0) { Finish(status); }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok || left_.empty()) return Finish(grpc::Status::OK);
+    const auto piece = left_.subspan(0, std::min<uint64_t>(chunk_bytes_, left_.size()));
+    message_ = DataMessage(offset_, piece);
+    offset_ += piece.size();
+    left_.remove_prefix(piece.size());
+    StartWrite(&message_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  uint64_t offset_ = 0;
+  absl::Span<const std::byte> left_;
+  const uint64_t chunk_bytes_;
+  grpc::ByteBuffer message_;
+};
+
+using RawPut = GemmService::WithRawCallbackMethod_PutMatrix<GemmService::CallbackService>;
+using RawTransfers = GemmService::WithRawCallbackMethod_GetMatrix<RawPut>;
+
+class BaselineService final : public RawTransfers {
+ public:
+  explicit BaselineService(const BaselineOptions& options) : options_(options) {}
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* GetMatrix(grpc::CallbackServerContext*,
+                                                        const grpc::ByteBuffer* message) override {
+    gemm::v1::GetMatrixRequest request;
+    if (!Parse(*message, &request) || request.range().offset() > options_.bytes ||
+        request.range().length() > options_.bytes - request.range().offset()) {
+      return new SendReactor({grpc::StatusCode::OUT_OF_RANGE, "more than --bytes"});
+    }
+    // Written to, and so in memory; in no cache where it is larger than those.
+    std::call_once(filled_, [this] { matrix_.assign(options_.bytes, std::byte{0x5A}); });
+    return new SendReactor(
+        request.range().offset(),
+        absl::MakeConstSpan(matrix_).subspan(request.range().offset(), request.range().length()),
+        options_.chunk_bytes);
+  }
   grpc::ServerReadReactor<grpc::ByteBuffer>* PutMatrix(grpc::CallbackServerContext*,
                                                        grpc::ByteBuffer* response) override {
     return new DropReactor(response);
@@ -51,6 +101,10 @@ class BaselineService final
   }
 
  private:
+  const BaselineOptions options_;
+  std::once_flag filled_;
+  std::vector<std::byte> matrix_;  // what GetMatrix sends
+
   static grpc::ServerUnaryReactor* Empty(grpc::CallbackServerContext* context) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
@@ -60,8 +114,8 @@ class BaselineService final
 
 }  // namespace
 
-int ServeBaseline(const std::string& listen) {
-  BaselineService service;
+int ServeBaseline(const BaselineOptions& options) {
+  BaselineService service(options);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(-1);
   builder.SetMaxSendMessageSize(-1);
@@ -71,11 +125,11 @@ int ServeBaseline(const std::string& listen) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   int port = 0;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
-    std::fprintf(stderr, "--listen: cannot listen on %s\n", listen.c_str());
+    std::fprintf(stderr, "--listen: cannot listen on %s\n", options.listen.c_str());
     return 1;
   }
   std::printf("baseline listening on port %d\n", port);

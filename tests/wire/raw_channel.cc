@@ -38,22 +38,6 @@ grpc::ByteBuffer ChunkMessage(uint64_t offset, absl::Span<const std::byte> data)
   return grpc::ByteBuffer(slices, 2);
 }
 
-grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-template <typename Message>
-bool Parse(const grpc::ByteBuffer& buffer, Message* message) {
-  std::vector<grpc::Slice> slices;
-  std::string bytes;
-  if (!buffer.Dump(&slices).ok()) return false;
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return message->ParseFromString(bytes);
-}
-
 // One PutMatrix call, step by step, on a completion queue of its own.
 class RawUpload {
  public:
@@ -108,9 +92,43 @@ class RawUpload {
 
 }  // namespace
 
+grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message) {
+  const grpc::Slice slice(message.SerializeAsString());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+bool Parse(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message) {
+  std::vector<grpc::Slice> slices;
+  std::string bytes;
+  if (!buffer.Dump(&slices).ok()) return false;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return message->ParseFromString(bytes);
+}
+
+grpc::ByteBuffer DataMessage(uint64_t offset, absl::Span<const std::byte> data) {
+  std::string prefix = "\x10";  // GetMatrixResponse.offset
+  AppendVarint(offset, &prefix);
+  prefix.push_back('\x7a');  // GetMatrixResponse.data
+  AppendVarint(data.size(), &prefix);
+  const grpc::Slice slices[] = {grpc::Slice(prefix), Borrow(data)};
+  return grpc::ByteBuffer(slices, 2);
+}
+
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+absl::Status DeleteMatrix(const std::shared_ptr<grpc::Channel>& channel,
+                          const std::string& matrix_id) {
+  grpc::ClientContext context;
+  gemm::v1::DeleteMatrixRequest request;
+  request.mutable_matrix()->set_id(matrix_id);
+  gemm::v1::DeleteMatrixResponse response;
+  return FromGrpc(
+      gemm::v1::GemmService::NewStub(channel)->DeleteMatrix(&context, request, &response));
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
@@ -164,31 +182,6 @@ absl::StatusOr<gemm::v1::PutMatrixResponse> Upload(
     if (answer->complete()) return *answer;
   }
   return *answers[0];
-}
-
-absl::Status VerifyAndRelease(const std::shared_ptr<grpc::Channel>& channel,
-                              const std::string& matrix_id, absl::Span<const std::byte> data) {
-  const auto stub = gemm::v1::GemmService::NewStub(channel);
-  grpc::ClientContext context;
-  gemm::v1::GetMatrixRequest request;
-  request.mutable_matrix()->set_id(matrix_id);
-  request.mutable_matrix()->set_release(true);
-  const auto reader = stub->GetMatrix(&context, request);
-  gemm::v1::GetMatrixResponse piece;
-  uint64_t at = 0;
-  bool equal = true;
-  while (reader->Read(&piece)) {
-    const std::string& bytes = piece.data();
-    equal = equal && (bytes.empty() || piece.offset() == at) && at + bytes.size() <= data.size() &&
-            std::memcmp(bytes.data(), data.data() + at, bytes.size()) == 0;
-    at += bytes.size();
-  }
-  const grpc::Status status = reader->Finish();
-  if (!status.ok()) return FromGrpc(status);
-  if (at != data.size()) {
-    return absl::DataLossError(absl::StrCat(at, " bytes came back of ", data.size()));
-  }
-  return equal ? absl::OkStatus() : absl::DataLossError("the matrix came back changed");
 }
 
 absl::StatusOr<grpc::ByteBuffer> CallUnary(const std::shared_ptr<grpc::Channel>& channel,

@@ -34,14 +34,20 @@ struct UploadPlan {
 absl::StatusOr<gemm::v1::PutMatrixResponse> Upload(
     const std::vector<std::shared_ptr<grpc::Channel>>& channels, const UploadPlan& plan);
 
-// OK where GetMatrix answers exactly `data`; releases the matrix.
-absl::Status VerifyAndRelease(const std::shared_ptr<grpc::Channel>& channel,
-                              const std::string& matrix_id, absl::Span<const std::byte> data);
-
 // A unary call of any method. The request's parts are sent from where they lie.
 absl::StatusOr<grpc::ByteBuffer> CallUnary(const std::shared_ptr<grpc::Channel>& channel,
                                            const std::string& method,
                                            const std::vector<absl::Span<const std::byte>>& parts);
+
+absl::Status DeleteMatrix(const std::shared_ptr<grpc::Channel>& channel,
+                          const std::string& matrix_id);
+
+// A message as one slice, and one out of any.
+grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message);
+bool Parse(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message);
+
+// GetMatrixResponse{offset, data}, with the data where it lies.
+grpc::ByteBuffer DataMessage(uint64_t offset, absl::Span<const std::byte> data);
 
 absl::Status FromGrpc(const grpc::Status& status);
 

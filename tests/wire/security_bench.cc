@@ -7,11 +7,13 @@
 #include <random>
 #include <sstream>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "gemm/v1/gemm.grpc.pb.h"
 #include "grpcpp/security/credentials.h"
 #include "tests/wire/raw_channel.h"
+#include "tests/wire/raw_download.h"
 #include "tests/wire/samples.h"
 #include "tests/wire/wire_bench.h"
 
@@ -72,7 +74,12 @@ absl::Status Put(Candidate& candidate, absl::Span<const std::byte> data, bool ke
   const auto answer = Upload(candidate.channels, {data, kRowBytes, kChunkBytes});
   if (keep) candidate.put.Add(static_cast<double>(data.size()) / Since(begin));
   if (!answer.ok()) return answer.status();
-  return VerifyAndRelease(candidate.channels[0], answer->matrix().id(), data);
+  const std::string& id = answer->matrix().id();
+  std::vector<std::byte> back(data.size());
+  absl::Status status = Download(candidate.channels, id, absl::MakeSpan(back));
+  if (status.ok()) status = DeleteMatrix(candidate.channels[0], id);
+  if (!status.ok() || absl::c_equal(back, data)) return status;
+  return absl::DataLossError(absl::StrCat(candidate.name, ": the matrix came back changed"));
 }
 
 absl::Status Add(const std::string& name, const std::string& address,

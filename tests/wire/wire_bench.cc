@@ -5,34 +5,64 @@
 #include "CLI/CLI.hpp"
 #include "tests/wire/baseline_server.h"
 
+namespace {
+
+// "name=address" each, or an address alone, which gets `name`.
+std::vector<gemmd::wire::Endpoint> Endpoints(const std::vector<std::string>& words,
+                                             const std::string& name) {
+  std::vector<gemmd::wire::Endpoint> endpoints;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos) {
+      endpoints.push_back({name, word});
+    } else {
+      endpoints.push_back({word.substr(0, equals), word.substr(equals + 1)});
+    }
+  }
+  return endpoints;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   CLI::App app{"Measures what gemmd adds to the wire"};
   app.require_subcommand(1);
   int exit_code = 0;
 
-  std::string listen = "127.0.0.1:0";
-  CLI::App* serve = app.add_subcommand("serve-baseline", "A server that drops what it gets");
-  serve->add_option("--listen", listen, "address to listen on")->capture_default_str();
-  serve->callback([&] { exit_code = gemmd::wire::ServeBaseline(listen); });
+  gemmd::wire::BaselineOptions baseline;
+  CLI::App* serve = app.add_subcommand("serve-baseline", "A server that does nothing");
+  serve->add_option("--listen", baseline.listen, "address to listen on")->capture_default_str();
+  serve->add_option("--bytes", baseline.bytes, "size of the matrix that it sends")
+      ->capture_default_str();
+  serve->callback([&] { exit_code = gemmd::wire::ServeBaseline(baseline); });
 
-  gemmd::wire::UploadOptions upload;
-  CLI::App* put = app.add_subcommand("upload", "PutMatrix beside a raw upload");
-  put->add_option("--server", upload.server, "address of gemmd")->required();
-  put->add_option("--baseline", upload.baseline, "address of serve-baseline")->required();
-  put->add_option("--bytes", upload.bytes, "size of the matrix")->capture_default_str();
-  put->add_option("--channels", upload.channels, "numbers of channels to try")
+  gemmd::wire::TransferOptions transfers;
+  std::vector<std::string> servers, baselines;
+  CLI::App* both = app.add_subcommand("transfers", "PutMatrix and GetMatrix beside raw transfers");
+  both->add_option("--server", servers, "[NAME=]ADDRESS of a gemmd; may be repeated")->required();
+  both->add_option("--baseline", baselines,
+                   "[NAME=]ADDRESS of a serve-baseline; may be repeated, as for one with each "
+                   "allocator")
+      ->required();
+  both->add_option("--bytes", transfers.bytes, "size of the matrix")->capture_default_str();
+  both->add_option("--channels", transfers.channels, "numbers of channels to try")
       ->delimiter(',')
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  put->add_option("--rounds", upload.rounds, "uploads to each, interleaved; odd for a true median")
+  both->add_option("--rounds", transfers.rounds,
+                   "transfers of each, in turn; odd for a true median")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  put->add_option("--chunk-bytes", upload.chunk_bytes, "payload of a message")
+  both->add_option("--chunk-bytes", transfers.chunk_bytes, "payload of a message that is sent")
       ->check(CLI::Range(1, 64 << 20))
       ->capture_default_str();
-  put->add_option("--json", upload.json, "write the results here");
-  put->add_flag("--check", upload.check, "fail where a bound is missed");
-  put->callback([&] { exit_code = gemmd::wire::BenchUpload(upload); });
+  both->add_option("--json", transfers.json, "write the results here");
+  both->add_flag("--check", transfers.check, "fail where a bound is missed");
+  both->callback([&] {
+    transfers.servers = Endpoints(servers, "gemmd");
+    transfers.baselines = Endpoints(baselines, "raw");
+    exit_code = gemmd::wire::BenchTransfers(transfers);
+  });
 
   gemmd::wire::LatencyOptions latency;
   CLI::App* time = app.add_subcommand("latency", "Products beside an empty call");

@@ -9,18 +9,24 @@
 
 namespace gemmd::wire {
 
-struct UploadOptions {
-  std::string server;
-  std::string baseline;
+struct Endpoint {
+  std::string name;  // in the tables
+  std::string address;
+};
+
+struct TransferOptions {
+  std::vector<Endpoint> servers;    // gemmd; bounds are for the first
+  std::vector<Endpoint> baselines;  // serve-baseline; the fastest is what ratios are to
   uint64_t bytes = uint64_t{1} << 30;
-  std::vector<int> channels = {1, 4};
+  std::vector<int> channels = {1, 4, 8, 16};
   int rounds = 5;
   uint64_t chunk_bytes = uint64_t{1} << 20;
   std::string json;
   bool check = false;
 };
-// PutMatrix beside an upload of the same messages that a server throws away.
-int BenchUpload(const UploadOptions& options);
+// PutMatrix and GetMatrix, beside the same messages to a server that throws them away and
+// from one that has them ready. All servers take turns, round by round.
+int BenchTransfers(const TransferOptions& options);
 
 struct LatencyOptions {
   std::string server;

@@ -98,6 +98,7 @@ absl::StatusOr<Deadlines> DeadlinesOf(const Context& context, client::Client& cl
 absl::StatusOr<HostOperands> OperandsOf(client::Client& client, const client::Product& product,
                                         const client::CallOptions& call) {
   HostOperands operands;
+  operands.known = WhatIsKnown(product.a, product.b);
   const auto load = [&](const client::Operand& operand, client::MatrixView& into) -> absl::Status {
     auto elements = ElementsOf(client, operand, call);
     if (!elements.ok()) return elements.status();
@@ -154,6 +155,7 @@ Json ResultJson(const MultiplyOptions& options, const client::ProductResult& res
                             {"elements_checked", agreement->checked},
                             {"worst_error_over_bound", agreement->worst_ratio},
                             {"worst_absolute_error", agreement->worst_absolute_error},
+                            {"resolution", agreement->resolution},
                             {"worst_row", agreement->worst_row},
                             {"worst_col", agreement->worst_col}};
   }
@@ -162,7 +164,7 @@ Json ResultJson(const MultiplyOptions& options, const client::ProductResult& res
 
 void PrintTable(const Context& context, const MultiplyOptions& options,
                 const client::ProductResult& result,
-                const std::optional<gemm::Agreement>& agreement) {
+                const std::optional<gemm::Agreement>& agreement, gemm::Elements known) {
   Table facts = Facts();
   AddReport(facts, result.report);
   facts.Add({"elapsed ms",
@@ -178,6 +180,7 @@ void PrintTable(const Context& context, const MultiplyOptions& options,
     facts.Add({"verified", absl::StrCat(agreement->checked, " elements, largest error ",
                                         NumberText(agreement->worst_absolute_error), ", ",
                                         NumberText(agreement->worst_ratio), " of the bound")});
+    facts.Add({"resolution", ExplainResolution(*agreement, known)});
   }
   facts.Print(context.out, context.width);
 }
@@ -226,7 +229,7 @@ int Run(const Context& context, const MultiplyOptions& options) {
   if (context.global.json) {
     PrintJson(context, ResultJson(options, *result, agreement));
   } else {
-    PrintTable(context, options, *result, agreement);
+    PrintTable(context, options, *result, agreement, operands.known);
   }
   if (agreement.has_value() && !IsRight(*agreement)) {
     context.err << "gemmctl: verification failed: " << Explain(*agreement) << '\n';

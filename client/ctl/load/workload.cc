@@ -189,17 +189,18 @@ absl::StatusOr<OperandPair> Workload::MakePair(size_t set, size_t shape) {
   const ProductShape& size = options_.shapes[shape].shape;
   const uint64_t seed = Scramble(options_.seed + Scramble(set * options_.shapes.size() + shape));
   const client::Uniform around_zero{.low = -1, .high = 1};
+  const client::Generated left{.shape = {.rows = size.m, .cols = size.k, .dtype = options_.dtype},
+                               .seed = seed,
+                               .distribution = around_zero};
+  const client::Generated right{.shape = {.rows = size.k, .cols = size.n, .dtype = options_.dtype},
+                                .seed = seed + 1,
+                                .distribution = around_zero};
   OperandPair pair;
-  auto a = MakeOperand({.shape = {.rows = size.m, .cols = size.k, .dtype = options_.dtype},
-                        .seed = seed,
-                        .distribution = around_zero},
-                       pair.elements.a);
+  pair.elements.known = WhatIsKnown(left, right);
+  auto a = MakeOperand(left, pair.elements.a);
   if (!a.ok()) return a.status();
   pair.a = *std::move(a);
-  auto b = MakeOperand({.shape = {.rows = size.k, .cols = size.n, .dtype = options_.dtype},
-                        .seed = seed + 1,
-                        .distribution = around_zero},
-                       pair.elements.b);
+  auto b = MakeOperand(right, pair.elements.b);
   if (!b.ok()) return b.status();
   pair.b = *std::move(b);
   return pair;

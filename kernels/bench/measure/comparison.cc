@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
   status = PrepareOperands();
   if (absl::IsResourceExhausted(status)) return RowsWithout(status.message());
   if (status.ok()) {
-    status = oracle_.Prepare(backend_, problem_, sets_.At(0), rules_.checked_lines,
+    status = oracle_.Prepare(backend_, problem_, sets_.At(0), sets_.Known(), rules_.checked_lines,
                              [&] { return hooks_.step("working out what is right"); });
   }
   ReserveWorkspace();

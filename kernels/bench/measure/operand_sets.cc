@@ -16,9 +16,9 @@ constexpr size_t kCacheTimes = 3;
 constexpr int64_t kMaxSets = 256;
 // Share of the free memory that further sets may take.
 constexpr double kMemoryShare = 0.5;
-// Elements that are drawn; larger slabs repeat them. Odd, so that no row of a
-// matrix is like the one above it.
-constexpr int64_t kDrawn = (int64_t{1} << 20) + 4099;
+// Elements that are drawn; larger slabs repeat them. A prime, so that no step from row to
+// row comes back to the same elements any sooner.
+constexpr int64_t kDrawn = (int64_t{1} << 20) + 4117;
 
 absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, DType type) {
   spec.seed = seed;
@@ -47,6 +47,7 @@ OperandSets::Matrix OperandSets::Describe(int64_t rows, int64_t cols, DType type
 }
 
 absl::Status OperandSets::Prepare(const Problem& p) {
+  known_ = IsSymmetric(inputs_) && p.k <= kDrawn ? Elements::kDrawn : Elements::kAny;
   a_ = Describe(p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, p.types.a);
   b_ = Describe(p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n, p.types.b);
   d_ = Describe(p.m, p.n, p.types.d);

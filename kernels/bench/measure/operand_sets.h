@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "gemm/generate.h"
 #include "gemm/problem.h"
+#include "gemm/reference.h"
 #include "kernels/bench/backend/backend.h"
 
 namespace gemm::bench {
@@ -27,6 +28,9 @@ class OperandSets {
   // Any index is valid: sets repeat after count().
   Operands At(int64_t index) const;
   int64_t count() const { return count_; }
+
+  // Of the elements of A and B: kDrawn unless they repeat along k.
+  Elements Known() const { return known_; }
 
   // Bytes of D of one set, padding included.
   size_t d_bytes() const { return d_.bytes; }
@@ -56,6 +60,7 @@ class OperandSets {
   std::map<std::pair<Role, DType>, Slab> slabs_;
   Matrix a_, b_, d_;
   int64_t count_ = 0;
+  Elements known_ = Elements::kAny;
 };
 
 }  // namespace gemm::bench

@@ -67,7 +67,7 @@ double OfBound(const Expected& expected, double actual) {
 }  // namespace
 
 absl::Status Oracle::Prepare(Backend& backend, const Problem& problem, const Operands& device,
-                             int lines, const std::function<absl::Status()>& step) {
+                             Elements known, int lines, const std::function<absl::Status()>& step) {
   problem_ = problem;
   device_ = device;
   lines = LinesOfLength(problem.k, lines);
@@ -87,7 +87,7 @@ absl::Status Oracle::Prepare(Backend& backend, const Problem& problem, const Ope
   small.trans_b = true;
   const Operands host = {.a = a->data(), .lda = problem.k, .b = b->data(), .ldb = problem.k};
   expected_.clear();
-  ExpectedElements elements(small, host);
+  ExpectedElements elements(small, host, known);
   for (int64_t i = 0; i < small.m; ++i) {
     for (int64_t j = 0; j < small.n; ++j) {
       if (absl::Status stopped = step(); !stopped.ok()) return stopped;

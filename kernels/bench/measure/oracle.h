@@ -21,9 +21,9 @@ class Oracle {
   // Reads operands back from the device and computes the elements in double precision, for
   // up to `lines` rows and as many columns. Where k is large there are fewer, but at least
   // two, so that memory and time are bounded. Calls `step` before each line and element; an
-  // error that it returns ends the call.
-  absl::Status Prepare(Backend& backend, const Problem& problem, const Operands& device, int lines,
-                       const std::function<absl::Status()>& step);
+  // error that it returns ends the call. `known` is of the elements of A and B.
+  absl::Status Prepare(Backend& backend, const Problem& problem, const Operands& device,
+                       Elements known, int lines, const std::function<absl::Status()>& step);
 
   // Compares D where the lines cross, after all work that the backend was given.
   absl::StatusOr<SampledError> Compare(Backend& backend) const;

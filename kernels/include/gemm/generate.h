@@ -26,6 +26,12 @@ struct GeneratorSpec {
   double high_or_stddev = 1;
 };
 
+// True where the elements x and -x are as likely as each other.
+constexpr bool IsSymmetric(const GeneratorSpec& spec) {
+  return spec.distribution == Distribution::kUniform ? spec.low_or_mean == -spec.high_or_stddev
+                                                     : spec.low_or_mean == 0;
+}
+
 // A matrix to fill. `lines` run along the storage order: rows of a row-major
 // matrix, columns of a column-major one. Element (i, j) of the logical matrix
 // has the index i * cols + j in either.

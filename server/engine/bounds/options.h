@@ -34,8 +34,8 @@ struct EngineOptions {
   // least kMinStagingBlockBytes.
   size_t staging_bytes = 256 * kMiB;
   size_t staging_block_bytes = kMiB;
-  // Threads that copy payload into staging memory. 0: half the cores, at least
-  // 1 and at most 8.
+  // Threads that copy payload into staging memory, and as many that tell listeners of
+  // results and ends. 0: half the cores, at least 1 and at most 8.
   int copy_threads = 0;
   // How long the completion thread polls without sleeping after work last ended.
   absl::Duration completion_spin = absl::Milliseconds(1);

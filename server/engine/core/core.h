@@ -19,20 +19,22 @@ namespace gemmd {
 
 class UploadGroups;
 
-// Members are destroyed in reverse order, once nothing is under way and the timer was
-// stopped. The devices may still hold leases of ended jobs, so the schedulers outlive
-// them.
+// Members are destroyed in reverse order, once nothing is under way and the timer and the
+// answers were stopped. The devices may still hold leases of ended jobs, so the schedulers
+// outlive them.
 struct EngineCore {
   EngineOptions options;
   EngineObserver* observer = nullptr;
   std::unique_ptr<Admission> admission;
   std::unique_ptr<QueueLimit> queue_limit;
+  // Tells listeners of results and ends, while a device's thread has other work.
+  std::unique_ptr<Workers> answers;
   std::vector<std::unique_ptr<Scheduler>> schedulers;  // by device
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Timer> timer;
   std::unique_ptr<MatrixStore> store;
   std::shared_ptr<UploadGroups> uploads;
-  std::unique_ptr<Workers> workers;
+  std::unique_ptr<Workers> workers;  // copy payload
 
   // The healthy devices, least loaded first: by jobs running and waiting, then by memory
   // in use.

@@ -51,6 +51,10 @@ void CompletionPoller::Post(int channel, void* mark, CompletionCallback done) {
   Post({.channel = channel, .mark = mark, .done = std::move(done)});
 }
 
+void CompletionPoller::PostBorrowed(int channel, void* mark, CompletionCallback done) {
+  Post({.channel = channel, .mark = mark, .borrowed = true, .done = std::move(done)});
+}
+
 void CompletionPoller::PostEnded(int channel, absl::Status status, CompletionCallback done) {
   Post({.channel = channel, .status = std::move(status), .done = std::move(done)});
 }
@@ -127,7 +131,7 @@ bool CompletionPoller::RunReached(std::deque<Entry>& entries) {
         if (!reached.ok()) failure_ = reached.status();
         if (reached.ok() && !*reached) break;
       }
-      probe_.Recycle(mark);
+      if (!entries.front().borrowed) probe_.Recycle(mark);
     }
     Entry entry = std::move(entries.front());
     entries.pop_front();

@@ -44,8 +44,13 @@ class CompletionPoller {
   // Calls `done(OK)` once `mark` is reached and every earlier callback of `channel` has
   // run.
   void Post(int channel, void* mark, CompletionCallback done);
+  // The same for a mark that `done` keeps alive, and that is not recycled.
+  void PostBorrowed(int channel, void* mark, CompletionCallback done);
   // Calls `done(status)` once every earlier callback of `channel` has run.
   void PostEnded(int channel, absl::Status status, CompletionCallback done);
+
+  // Whether other entries are pending or posted. For callbacks alone: it is of the thread.
+  bool HasMore() const { return pending_ > 0 || signalled_.load(std::memory_order_acquire); }
 
   // Runs `function` soon on the poller's thread if that is spinning, else at once on the
   // caller's.
@@ -56,6 +61,7 @@ class CompletionPoller {
   struct Entry {
     int channel = 0;
     void* mark = nullptr;  // null: ended already
+    bool borrowed = false;
     absl::Status status;
     CompletionCallback done;
   };

@@ -30,6 +30,11 @@ void CompletionQueue::Post(CompletionCallback done, absl::Status status) {
   changed_.NotifyOne();
 }
 
+bool CompletionQueue::HasMore() {
+  MutexLock lock(mutex_);
+  return !entries_.empty();
+}
+
 void CompletionQueue::Run() {
   while (true) {
     Entry entry;

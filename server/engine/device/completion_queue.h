@@ -22,6 +22,8 @@ class CompletionQueue {
 
   // Calls `done(status)` soon.
   void Post(CompletionCallback done, absl::Status status);
+  // Whether other callbacks wait.
+  bool HasMore();
 
  private:
   struct Entry {

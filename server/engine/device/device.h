@@ -82,7 +82,9 @@ class Stream {
   // Calls `done` on the device's completion thread once all work enqueued so far has
   // ended, exactly once and in order. The status is OK, the first error of a host kernel
   // since the last Notify (on a compute stream), or UNAVAILABLE if the device is lost.
-  virtual void Notify(absl::AnyInvocable<void(absl::Status)> done) = 0;
+  // `last`, where given, was recorded on this stream after all other work, and lives until
+  // `done` is called: it saves the device a mark of its own.
+  virtual void Notify(absl::AnyInvocable<void(absl::Status)> done, const Event* last = nullptr) = 0;
 };
 
 struct DeviceInfoRecord {
@@ -127,6 +129,10 @@ class Device {
   // Driver allocations, frees and pinnings by this process on this device so far.
   // Constant once the server is warm.
   virtual int64_t driver_allocations() const = 0;
+
+  // Whether the completion thread, on which this is called, has other work in hand. Then
+  // what need not run there is better handed to another thread.
+  virtual bool HasMoreCompletions() = 0;
 
  protected:
   friend struct EventRecycler;

@@ -158,6 +158,11 @@ absl::Status AllocateInputs(EngineCore& core, const OperandShapes& shapes, Admit
   return absl::OkStatus();
 }
 
+bool HasGenerator(const JobHoldings& holdings) {
+  return std::any_of(holdings.inputs.begin(), holdings.inputs.end(),
+                     [](const JobInput& input) { return input.generator.has_value(); });
+}
+
 absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob& job,
                       uint64_t workspace_bytes) {
   Device& device = *core.devices[job.device_index];
@@ -186,11 +191,10 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
     if (!room.ok()) return room.status();
     holdings.room = *std::move(room);
   }
-  holdings.upload_begin = device.AcquireEvent();
-  holdings.kernel_begin = device.AcquireEvent();
+  if (HasGenerator(holdings)) holdings.upload_begin = device.AcquireEvent();
   if (workspace_bytes > 0) holdings.staged = device.AcquireEvent();
+  holdings.kernel_begin = device.AcquireEvent();
   holdings.kernel_end = device.AcquireEvent();
-  holdings.download_end = device.AcquireEvent();
   return absl::OkStatus();
 }
 

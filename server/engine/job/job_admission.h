@@ -33,7 +33,9 @@ struct JobHoldings {
   std::shared_ptr<MatrixMemory> result;
   DeviceBuffer workspace;
   StoreReservation room;  // for a result that is kept
-  EventPtr upload_begin, kernel_begin, staged, kernel_end, download_end;
+  // For generated operands, and where the kernel may transpose, the first and the second.
+  EventPtr upload_begin, staged;
+  EventPtr kernel_begin, kernel_end;
 
   JobInput& operator[](Role role) { return inputs[static_cast<size_t>(role)]; }
 };

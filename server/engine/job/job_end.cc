@@ -8,63 +8,59 @@
 
 namespace gemmd {
 
-void JobImpl::OnComputed(absl::Status status, std::shared_ptr<JobHoldings> holdings,
-                         StagingBlock result_block) {
+void JobImpl::OnComputed(absl::Status status, Computed computed) {
   if (!status.ok()) {
-    holdings.reset();
+    computed.Release();
     return Fail(std::move(status));
   }
-  DownloadTimes times;
+  JobHoldings& holdings = *computed.holdings;
   {
     MutexLock lock(mutex_);
     if (holdings_ == nullptr) return;
     PhaseDurations& phases = report_.phases;
-    phases.host_to_device = UploadTime(*holdings);
-    phases.kernel = device().Elapsed(*holdings->kernel_begin, *holdings->kernel_end);
-    if (holdings->staged != nullptr) {
-      phases.transpose = device().Elapsed(*holdings->kernel_begin, *holdings->staged);
+    phases.host_to_device = UploadTime(holdings);
+    phases.kernel = device().Elapsed(*holdings.kernel_begin, *holdings.kernel_end);
+    if (holdings.staged != nullptr) {
+      phases.transpose = device().Elapsed(*holdings.kernel_begin, *holdings.staged);
     }
     // Without a product there is no speed to speak of.
     const gemm::Problem& problem = admitted_.plan.problem;
     report_.flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem);
     report_.bytes_in = admitted_.payload_bytes;
     where_ = "while the result was sent";
-    if (result_block) {
-      times.device_to_host = device().Elapsed(*holdings->kernel_end, *holdings->download_end);
-    }
     for (const auto& upload : uploads_) {
       if (upload != nullptr) upload->Abort();  // lets go of its operand
     }
   }
   // The operands have served; a resident one may be deleted for good by now.
-  for (JobInput& input : holdings->inputs) input = JobInput();
-  holdings->workspace.Reset();
+  for (JobInput& input : holdings.inputs) input = JobInput();
+  holdings.workspace.Reset();
   if (!admitted_.spec.stream_result) {
-    holdings.reset();
-    return Complete(times);
+    computed.Release();
+    return Complete(DownloadTimes());
   }
-  SendResult(std::move(holdings), std::move(result_block), times.device_to_host);
+  SendResult(std::move(computed));
 }
 
-// From the first copy or generator to the kernel's start; nothing was copied
-// where all operands are resident.
+// From the first copy or generator to the kernel's start; nothing was copied where all
+// operands are resident. The copies of a small payload are not timed: a record costs the
+// device's thread as much as a copy.
 absl::Duration JobImpl::UploadTime(const JobHoldings& holdings) {
   absl::Duration time;
   for (const std::shared_ptr<PayloadUpload>& upload : uploads_) {
     if (upload == nullptr) continue;
     time = std::max(time, device().Elapsed(upload->first_copy(), *holdings.kernel_begin));
   }
-  for (const JobInput& input : holdings.inputs) {
-    if (!input.generator.has_value() && !(input.payload && has_small_payload())) continue;
+  if (holdings.upload_begin != nullptr) {
     time = std::max(time, device().Elapsed(*holdings.upload_begin, *holdings.kernel_begin));
   }
   return time;
 }
 
-void JobImpl::SendResult(std::shared_ptr<JobHoldings> holdings, StagingBlock block,
-                         absl::Duration device_to_host) {
+void JobImpl::SendResult(Computed computed) {
+  const std::shared_ptr<MatrixMemory>& d = computed.holdings->result;
   auto download = std::make_shared<ResultDownload>(
-      holdings->result, 0, holdings->result->shape.dense_bytes(), admitted_.spec.receiver,
+      d, 0, d->shape.dense_bytes(), admitted_.spec.receiver, *core_.answers,
       [self = shared_from_this()](ResultPiece piece) {
         std::shared_ptr<JobListener> listener;
         {
@@ -80,14 +76,14 @@ void JobImpl::SendResult(std::shared_ptr<JobHoldings> holdings, StagingBlock blo
         if (times.ok()) return self->Complete(*times);
         self->Fail(times.status());
       });
-  holdings.reset();  // Complete lets go of everything before it says so
   {
     MutexLock lock(mutex_);
     if (holdings_ == nullptr) return;
     download_ = download;
   }
-  if (block) {
-    download->StartStaged(std::move(block), device_to_host);
+  computed.holdings.reset();  // Complete lets go of everything before it says so
+  if (computed.result_block) {
+    download->StartStaged(std::move(computed.result_block));
   } else {
     download->Start();
   }
@@ -98,10 +94,12 @@ std::shared_ptr<JobHoldings> JobImpl::TakeHoldings() {
   std::shared_ptr<ResultDownload> download;
   SmallPayload small_payload;
   std::shared_ptr<JobHoldings> holdings;
+  bool launched = false;
   {
     MutexLock lock(mutex_);
     holdings = std::exchange(holdings_, nullptr);
     if (holdings == nullptr) return nullptr;
+    launched = launched_;
     uploads.swap(uploads_);
     download.swap(download_);
     small_payload = std::exchange(small_payload_, SmallPayload());
@@ -111,7 +109,7 @@ std::shared_ptr<JobHoldings> JobImpl::TakeHoldings() {
     if (upload != nullptr) upload->Abort();
   }
   if (download != nullptr) download->Abort();
-  core_.schedulers[admitted_.device_index]->Withdraw(this);
+  if (!launched) core_.schedulers[admitted_.device_index]->Withdraw(this);
   deadline_guard_.End(core_);
   return holdings;
 }
@@ -128,7 +126,7 @@ void JobImpl::Complete(const DownloadTimes& times) {
   std::shared_ptr<JobListener> listener;
   {
     MutexLock lock(mutex_);
-    result.report = report_;
+    result.report = std::move(report_);
     listener = std::move(listener_);
   }
   if (holdings->room) result.kept = core_.store->Add(std::move(holdings->room), holdings->result);
@@ -146,7 +144,7 @@ void JobImpl::Fail(absl::Status why) {
   std::shared_ptr<JobListener> listener;
   {
     MutexLock lock(mutex_);
-    report = report_;
+    report = std::move(report_);
     listener = std::move(listener_);
   }
   holdings.reset();

@@ -1,6 +1,5 @@
 #include "server/engine/job/job_impl.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -272,6 +271,7 @@ void JobImpl::Launch(StreamLease lease) {
     MutexLock lock(mutex_);
     if (holdings_ == nullptr) return;
     ReleaseOperands();
+    launched_ = true;
     holdings = holdings_;
     payload.uploads = uploads_;
     payload.block = small_payload_.TakeBlock();
@@ -288,26 +288,35 @@ void JobImpl::Launch(StreamLease lease) {
   if (result_block) {
     status = stream.Download(holdings->result->pitched(), 0, holdings->result->shape.dense_bytes(),
                              result_block.data());
-    if (status.ok()) status = stream.Record(*holdings->download_end);
   }
-  stream.Notify([self = shared_from_this(), lease = std::move(lease),
-                 holdings = std::move(holdings), payload = std::move(payload),
-                 result_block = std::move(result_block),
-                 enqueued = std::move(status)](absl::Status status) mutable {
-    status.Update(enqueued);
-    payload = JobPayload();
-    lease.Reset();  // the next job starts while this one's result is sent
-    self->OnComputed(std::move(status), std::move(holdings), std::move(result_block));
+  const Event* last = result_block ? nullptr : holdings->kernel_end.get();
+  if (!status.ok()) last = nullptr;
+  Computed computed{.holdings = std::move(holdings), .result_block = std::move(result_block)};
+  stream.Notify(
+      [self = shared_from_this(), lease = std::move(lease), payload = std::move(payload),
+       computed = std::move(computed), enqueued = std::move(status)](absl::Status status) mutable {
+        status.Update(enqueued);
+        payload = JobPayload();
+        lease.Reset();  // the next job starts while this one's result is sent
+        self->HandOver(std::move(status), std::move(computed));
+      },
+      last);
+}
+
+// Telling the caller, with a write to a socket, takes longer than the device's thread needs
+// for a small job.
+void JobImpl::HandOver(absl::Status status, Computed computed) {
+  if (!device().HasMoreCompletions()) return OnComputed(std::move(status), std::move(computed));
+  core_.answers->Schedule([self = shared_from_this(), status = std::move(status),
+                           computed = std::move(computed)]() mutable {
+    self->OnComputed(std::move(status), std::move(computed));
   });
 }
 
 absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
                                     const JobPayload& payload) {
-  const bool uploads = std::any_of(
-      holdings.inputs.begin(), holdings.inputs.end(),
-      [](const JobInput& input) { return input.payload || input.generator.has_value(); });
-  if (!uploads) return absl::OkStatus();
-  absl::Status status = stream.Record(*holdings.upload_begin);
+  absl::Status status;
+  if (holdings.upload_begin != nullptr) status = stream.Record(*holdings.upload_begin);
   if (!status.ok()) return status;
   const std::byte* staged = payload.block.data();
   for (const Role role : kRoles) {

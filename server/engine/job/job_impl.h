@@ -26,6 +26,18 @@ struct JobPayload {
   StagingBlock block;
 };
 
+// What a job has once its kernel has ended. The block is of the device, which may go once the
+// holdings' ticket has: it goes first.
+struct Computed {
+  std::shared_ptr<JobHoldings> holdings;
+  StagingBlock result_block;  // with a small result, copied; else empty
+
+  void Release() {
+    result_block.Reset();
+    holdings.reset();
+  }
+};
+
 // The steps of a job:
 //
 //   Start    -> payload arrives (Append). The bytes of a large job are uploaded as they
@@ -80,11 +92,12 @@ class JobImpl final : public Job,
   void Launch(StreamLease lease);
   absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);
   absl::Status EnqueueKernel(Stream& stream, JobHoldings& holdings);
-  void OnComputed(absl::Status status, std::shared_ptr<JobHoldings> holdings,
-                  StagingBlock result_block);
+  // Goes on with OnComputed: on this thread, which is the device's, where that has nothing
+  // else to do.
+  void HandOver(absl::Status status, Computed computed);
+  void OnComputed(absl::Status status, Computed computed);
   absl::Duration UploadTime(const JobHoldings& holdings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendResult(std::shared_ptr<JobHoldings> holdings, StagingBlock block,
-                  absl::Duration device_to_host);
+  void SendResult(Computed computed);
   void Complete(const DownloadTimes& times);
   void Fail(absl::Status why);
   // Ends the job: stops its pending work and returns what it holds. Null if it had ended
@@ -107,6 +120,7 @@ class JobImpl final : public Job,
   SmallPayload small_payload_ ABSL_GUARDED_BY(mutex_);
   uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool operands_released_ ABSL_GUARDED_BY(mutex_) = false;
+  bool launched_ ABSL_GUARDED_BY(mutex_) = false;  // and so not in the queue
   std::shared_ptr<ResultDownload> download_ ABSL_GUARDED_BY(mutex_);
   absl::Time ready_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::string_view where_ ABSL_GUARDED_BY(mutex_) = "in transfer";

@@ -62,7 +62,7 @@ void DownloadImpl::Start() {
     MutexLock lock(mutex_);
     if (listener_ == nullptr) return;
     download = std::make_shared<ResultDownload>(
-        pin_.memory(), range_.offset, range_.offset + range_.length, receiver_,
+        pin_.memory(), range_.offset, range_.offset + range_.length, receiver_, *core_.answers,
         [self = shared_from_this()](ResultPiece piece) {
           std::shared_ptr<DownloadListener> listener;
           {

@@ -23,13 +23,15 @@ absl::StatusOr<ReplicaPin> PinReplica(EngineCore& core, const MatrixPin& pin, si
   absl::StatusOr<std::shared_ptr<MatrixMemory>> to =
       core.AllocateMatrix(device_index, from->shape, Stay::kStaying);
   if (!to.ok()) return to.status();
-  auto replica = std::make_shared<ReplicaCopy>(from, *std::move(to), *std::move(ticket));
+  auto replica =
+      std::make_shared<ReplicaCopy>(from, *std::move(to), *core.answers, *std::move(ticket));
   return core.store->AddReplica(pin, *std::move(room), std::move(replica));
 }
 
 ReplicaCopy::ReplicaCopy(std::shared_ptr<MatrixMemory> from, std::shared_ptr<MatrixMemory> to,
-                         AdmissionTicket ticket)
+                         Workers& answers, AdmissionTicket ticket)
     : to_(std::move(to)),
+      answers_(answers),
       route_(to_->device->CanCopyFrom(*from->device) ? CopyRoute::kPeer : CopyRoute::kHost) {
   MutexLock lock(mutex_);
   from_ = std::move(from);
@@ -63,7 +65,7 @@ void ReplicaCopy::CopyThroughHost() {
     MutexLock lock(mutex_);
     if (state_ != State::kCopying) return;
     download = std::make_shared<ResultDownload>(
-        from_, 0, from_->shape.dense_bytes(), kPromptReceiver,
+        from_, 0, from_->shape.dense_bytes(), kPromptReceiver, answers_,
         [ticket = ticket_, self = shared_from_this()](ResultPiece piece) {
           self->OnPiece(std::move(piece), ticket);
         },

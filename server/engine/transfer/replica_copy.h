@@ -29,7 +29,7 @@ class ReplicaCopy final : public Replica, public std::enable_shared_from_this<Re
   // is complete. `ticket` keeps the engine alive until the copy has ended and both devices
   // no longer use it.
   ReplicaCopy(std::shared_ptr<MatrixMemory> from, std::shared_ptr<MatrixMemory> to,
-              AdmissionTicket ticket);
+              Workers& answers, AdmissionTicket ticket);
 
   const std::shared_ptr<MatrixMemory>& memory() const override { return to_; }
   CopyRoute route() const override { return route_; }
@@ -48,6 +48,7 @@ class ReplicaCopy final : public Replica, public std::enable_shared_from_this<Re
   void End(const absl::Status& status);
 
   const std::shared_ptr<MatrixMemory> to_;
+  Workers& answers_;  // of pieces from the other device
   const CopyRoute route_;
 
   mutable Mutex mutex_;

@@ -8,15 +8,15 @@
 namespace gemmd {
 
 ResultDownload::ResultDownload(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_t end,
-                               ReceiverId receiver, absl::AnyInvocable<void(ResultPiece)> on_piece,
+                               ReceiverId receiver, Workers& answers,
+                               absl::AnyInvocable<void(ResultPiece)> on_piece,
                                absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> on_end)
     : begin_(begin),
       end_(end),
       receiver_(receiver),
       device_(*source->device),
-      source_(std::make_shared<Source>(Source{.matrix = std::move(source),
-                                              .first_copy = device_.AcquireEvent(),
-                                              .last_copy = device_.AcquireEvent()})),
+      answers_(answers),
+      source_(std::make_shared<Source>(Source{.matrix = std::move(source)})),
       next_(begin),
       delivered_(begin),
       on_piece_(std::move(on_piece)),
@@ -27,6 +27,8 @@ void ResultDownload::Start() {
   {
     MutexLock lock(mutex_);
     if (source_ == nullptr) return;
+    source_->first_copy = device_.AcquireEvent();
+    source_->last_copy = device_.AcquireEvent();
     source = source_;
   }
   absl::Status status = device_.download_stream().Record(*source->first_copy);
@@ -35,15 +37,16 @@ void ResultDownload::Start() {
   Pump();
 }
 
-void ResultDownload::StartStaged(StagingBlock block, absl::Duration device_to_host) {
+void ResultDownload::StartStaged(StagingBlock block) {
   {
     MutexLock lock(mutex_);
     staged_ = true;
-    times_.device_to_host = device_to_host;
     next_ = end_;
     outstanding_ = 1;
+    delivering_ = true;
+    copied_.push_back({.offset = begin_, .bytes = end_ - begin_, .block = std::move(block)});
   }
-  Deliver(begin_, end_ - begin_, std::move(block));
+  DeliverAll();
 }
 
 // Asks for the next block. One is asked for at a time, and its copy enqueued
@@ -83,7 +86,7 @@ void ResultDownload::Fetch(StagingBlock block) {
     status.Update(enqueued);
     source.reset();
     if (!status.ok()) return self->Fail(std::move(status));
-    self->Deliver(offset, bytes, std::move(block));
+    self->OnCopied({.offset = offset, .bytes = bytes, .block = std::move(block)});
   });
   {
     // Only now: a piece let go on another thread must not enqueue the next copy
@@ -94,31 +97,53 @@ void ResultDownload::Fetch(StagingBlock block) {
   Pump();
 }
 
-void ResultDownload::Deliver(uint64_t offset, uint64_t bytes, StagingBlock block) {
+void ResultDownload::OnCopied(Copied copied) {
+  const bool small = copied.bytes <= kSmallBytes;
+  {
+    MutexLock lock(mutex_);
+    copied_.push_back(std::move(copied));
+    if (std::exchange(delivering_, true)) return;
+  }
+  if (small && !device_.HasMoreCompletions()) return DeliverAll();
+  answers_.Schedule([self = shared_from_this()] { self->DeliverAll(); });
+}
+
+void ResultDownload::DeliverAll() {
+  while (true) {
+    Copied copied;
+    {
+      MutexLock lock(mutex_);
+      if (copied_.empty()) {
+        delivering_ = false;
+        break;
+      }
+      copied = std::move(copied_.front());
+      copied_.pop_front();
+    }
+    Deliver(std::move(copied));
+  }
+  EndIfDone();
+}
+
+void ResultDownload::Deliver(Copied copied) {
   {
     MutexLock lock(mutex_);
     if (source_ == nullptr) return;
-    delivering_ = true;
-    delivered_ = offset + bytes;
-    if (offset == begin_) first_handed_over_ = SteadyNow();
+    delivered_ = copied.offset + copied.bytes;
+    if (copied.offset == begin_) first_handed_over_ = SteadyNow();
     if (delivered_ == end_ && !staged_) {
       times_.device_to_host = device_.Elapsed(*source_->first_copy, *source_->last_copy);
     }
   }
   ResultPiece piece;
-  piece.offset = offset;
-  piece.bytes = absl::MakeConstSpan(block.data(), bytes);
-  piece.owner = std::shared_ptr<StagingBlock>(new StagingBlock(std::move(block)),
+  piece.offset = copied.offset;
+  piece.bytes = absl::MakeConstSpan(copied.block.data(), copied.bytes);
+  piece.owner = std::shared_ptr<StagingBlock>(new StagingBlock(std::move(copied.block)),
                                               [self = shared_from_this()](StagingBlock* owned) {
                                                 delete owned;
                                                 self->OnPieceLetGo();
                                               });
   on_piece_(std::move(piece));
-  {
-    MutexLock lock(mutex_);
-    delivering_ = false;
-  }
-  EndIfDone();
 }
 
 void ResultDownload::OnPieceLetGo() {

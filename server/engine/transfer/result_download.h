@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
+#include "server/base/workers.h"
 #include "server/engine/device/device.h"
 #include "server/engine/store/matrix_memory.h"
 #include "server/engine/transfer/result_piece.h"
@@ -21,7 +23,9 @@ struct DownloadTimes {
 };
 
 // Streams bytes [begin, end) of a matrix's dense form, at most kWindow blocks ahead of
-// the receiver. Thread-safe. Always held by a shared_ptr.
+// the receiver. Whoever gets a piece writes it to a socket, which takes longer than the
+// device needs for the next: so `answers` hand the pieces over, and the device's thread
+// only small ones while it has nothing else to do. Thread-safe. Always held by a shared_ptr.
 class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
  public:
   static constexpr int kWindow = 8;
@@ -30,14 +34,15 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   // at a time. `on_end` is called once: with OK when the last piece was released, or with the first
   // error. Neither is called after Abort, except for a call under way.
   ResultDownload(std::shared_ptr<MatrixMemory> source, uint64_t begin, uint64_t end,
-                 ReceiverId receiver, absl::AnyInvocable<void(ResultPiece)> on_piece,
+                 ReceiverId receiver, Workers& answers,
+                 absl::AnyInvocable<void(ResultPiece)> on_piece,
                  absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> on_end);
 
   // Starts the download. The matrix must be complete on the device. Call once.
   void Start();
   // Instead of Start: passes on a range that the caller has already copied to staging
-  // memory, all of [begin, end) in one block.
-  void StartStaged(StagingBlock block, absl::Duration device_to_host);
+  // memory, all of [begin, end) in one block, on the caller's thread.
+  void StartStaged(StagingBlock block);
 
   // Drops the pieces of copies under way when they finish, and then releases the source.
   void Abort();
@@ -48,13 +53,24 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   // holds a piece.
   struct Source {
     std::shared_ptr<MatrixMemory> matrix;
-    EventPtr first_copy;
+    EventPtr first_copy;  // both null for a staged range
     EventPtr last_copy;
+  };
+
+  // Bytes from `offset` on that the device has copied.
+  struct Copied {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    StagingBlock block;
   };
 
   void Pump();
   void Fetch(StagingBlock block);
-  void Deliver(uint64_t offset, uint64_t bytes, StagingBlock block);
+  // Has the piece handed over, after those before it.
+  void OnCopied(Copied copied);
+  // Hands over all pieces that wait. On one thread at a time: see delivering_.
+  void DeliverAll();
+  void Deliver(Copied copied);
   void OnPieceLetGo();
   void Fail(absl::Status status);
   void EndIfDone();
@@ -63,6 +79,7 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   const uint64_t end_;
   const ReceiverId receiver_;
   Device& device_;
+  Workers& answers_;
 
   Mutex mutex_;
   std::shared_ptr<Source> source_ ABSL_GUARDED_BY(mutex_);  // null once ended
@@ -70,7 +87,8 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   uint64_t delivered_ ABSL_GUARDED_BY(mutex_);              // first byte not yet handed over
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;             // pieces copied or held by the receiver
   bool acquiring_ ABSL_GUARDED_BY(mutex_) = false;
-  bool delivering_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Copied> copied_ ABSL_GUARDED_BY(mutex_);  // at most kWindow, not yet handed over
+  bool delivering_ ABSL_GUARDED_BY(mutex_) = false;    // a thread hands pieces over, or soon will
   bool staged_ ABSL_GUARDED_BY(mutex_) = false;
   DownloadTimes times_ ABSL_GUARDED_BY(mutex_);
   absl::Time first_handed_over_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

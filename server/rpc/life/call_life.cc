@@ -125,7 +125,7 @@ void CallLife::Advance() {
       if (!Decide(step)) return;
     }
     if (step.finish.has_value()) {
-      GrpcFinish(ToGrpc(*step.finish));
+      step.finish_with(*this, ToGrpc(*step.finish));
       return;  // gRPC may be done with this object
     }
     if (step.write != nullptr) GrpcWrite(step.write);
@@ -139,6 +139,7 @@ bool CallLife::Decide(Step& step) {
   if (finished_) return false;
   if (busy_ == 0 && outbox_.idle()) step.finish = Outcome();
   if (step.finish.has_value()) {
+    step.finish_with = FinishFunction();
     finished_ = true;
     final_code_ = step.finish->code();
     guard_.SendBegins();

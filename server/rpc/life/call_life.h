@@ -95,6 +95,9 @@ class CallLife : public LiveCall {
     return guard_.DescribeStall(StalledOn::kPayload, patience.payload);
   }
 
+  // Finishes the call as the reactor does.
+  using GrpcFinish = void (*)(CallLife& call, grpc::Status status);
+
   // gRPC's reactions, passed on by the reactor.
   void ReadEnds(bool ok);
   void WriteEnds();
@@ -122,12 +125,14 @@ class CallLife : public LiveCall {
     bool read = false;
     const grpc::ByteBuffer* write = nullptr;
     std::optional<absl::Status> finish;
+    GrpcFinish finish_with = nullptr;
   };
 
-  // gRPC's operations, as the reactor has them.
+  // gRPC's operations, as the reactor has them. The last one is looked up under the lock,
+  // which orders that before the destructor: OnDone takes the lock, too.
   virtual void GrpcRead(grpc::ByteBuffer* /*into*/) {}
   virtual void GrpcWrite(const grpc::ByteBuffer* /*message*/) {}
-  virtual void GrpcFinish(grpc::Status status) = 0;
+  virtual GrpcFinish FinishFunction() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
   bool Decide(Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enter();

@@ -19,7 +19,10 @@ class LiveReactor : public Reactor, public CallLife {
   using CallLife::CallLife;
 
  private:
-  void GrpcFinish(grpc::Status status) final { this->Finish(std::move(status)); }
+  static void FinishCall(CallLife& call, grpc::Status status) {
+    static_cast<LiveReactor&>(call).Finish(std::move(status));
+  }
+  CallLife::GrpcFinish FinishFunction() const final { return &FinishCall; }
 };
 
 // A reactor that receives messages.

@@ -53,7 +53,7 @@ absl::Status Multiply(const gemm::Kernel& kernel) {
                             .params = *params};
   if (absl::Status status = gemm::RunProduct(kernel, launch); !status.ok()) return status;
   const gemm::Agreement agreement =
-      gemm::CompareWithReference(problem, operands, problem.m * problem.n, 0);
+      gemm::CompareWithReference(problem, operands, gemm::Elements::kAny, problem.m * problem.n, 0);
   std::printf("%.*s: error %.3f of the bound, over %lld elements\n",
               static_cast<int>(kernel.name.size()), kernel.name.data(), agreement.worst_ratio,
               static_cast<long long>(agreement.checked));

@@ -13,6 +13,7 @@ from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
 from .handle import Handle, TransposedHandle
+from .interrupt import Hold
 from .janitor import Janitor, by_id, by_name
 from .operands import Shape, take
 from .options import Options
@@ -32,7 +33,8 @@ class Client:
 
     def __init__(self, address: str, options: Options) -> None:
         options.check()
-        self._connection = Connection(address, options)
+        with Hold():
+            self._connection = Connection(address, options)
         self._janitor = Janitor(self._connection)
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
         try:
@@ -69,13 +71,14 @@ class Client:
         connection = self._connection
         if connection.closed or connection.forked:
             return
-        for handle in list(self._handles):
-            if handle.owned and not handle._freed:
-                handle._freed = True
-                self._janitor.start()
-                self._janitor.delete(by_id(handle.id))
-        self._janitor.stop()
-        connection.close()
+        with Hold():
+            for handle in list(self._handles):
+                if handle.owned and not handle._freed:
+                    handle._freed = True
+                    self._janitor.start()
+                    self._janitor.delete(by_id(handle.id))
+            self._janitor.stop()
+            connection.close()
 
     # Products.
 
@@ -256,8 +259,8 @@ class Client:
 
     def matrices(self, prefix: str = "", *, timeout: float | None = None) -> Table[records.Matrix]:
         """The resident matrices whose name has this prefix, of all clients, by id."""
-        self._janitor.flush()
         with Call(self._connection, "matrices", timeout) as call:
+            self._janitor.flush(call)
             return Table(records.Matrix, map(records.matrix, self._pages(call, prefix)))
 
     def delete(self, name: str, *, timeout: float | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 
+from .call import Call
 from .connection import Connection
 from .contract import pb
 
@@ -50,13 +51,15 @@ class Janitor:
         """Returns at once. Safe in a destructor."""
         self._queue.put(ref)
 
-    def flush(self) -> None:
-        """Waits until everything so far is deleted, or cannot be."""
+    def flush(self, call: Call) -> None:
+        """Waits until everything so far is deleted, or cannot be, or the call ends."""
         if self._thread is None or not self._thread.is_alive():
             return
         done = threading.Event()
         self._queue.put(done)
-        done.wait()
+        while not done.wait(0.1):
+            call.left()
+            call.check_cancelled()
 
     def stop(self, *, wait: bool = True) -> None:
         """Deletes what is left, then ends."""

@@ -85,7 +85,8 @@ def keep(client: Client, call: Call, plan: Plan, name: str, ttl: float | None) -
 
 
 def _keep_unary(call: Call, plan: Plan) -> Kept:
-    response = call.unary(call.connection.stubs().multiply_unary, plan.request)
+    method = call.connection.stubs().multiply_unary
+    response = call.unary(method, plan.request, blocking=False)
     return Kept(response.kept, Report(response.report))
 
 
@@ -231,8 +232,7 @@ def _messages(
 ) -> Iterator[bytes]:
     for name, _ in sent:
         plan.operand(name).payload.SetInParent()
-    header = pb.MultiplyHeader(job_id=_JOB_ID, product=plan.proto)
-    yield pb.MultiplyRequest(header=header).SerializeToString()
+    yield wire.multiply_header(_JOB_ID, plan.proto.SerializeToString())
     for name, matrix in sent:
         for offset, payload in matrix.pieces(0, matrix.nbytes, chunk):
             yield wire.operand_chunk(_JOB_ID, ROLES[name], offset, payload)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import queue
+import random
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
@@ -14,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from . import errors, multiply, product, wire
-from .call import Call
+from .call import Call, passes
 from .contract import pb
+from .interrupt import Hold
 from .product import ROLES, Plan
 from .report import Report
 from .results import Target
@@ -26,10 +29,46 @@ if TYPE_CHECKING:
 _END = object()
 
 
+def _open(future: Future[Any]) -> None:
+    if isinstance(future, _Future):
+        future._ended = True
+        future._latch.release()
+
+
+class _Future(Future[Any]):
+    """Its waits hold no lock: Ctrl-C in one of concurrent.futures' can leave the lock taken
+    for ever, and the pipeline's thread would wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._latch = threading.Lock()
+        self._latch.acquire()
+        self._ended = False
+        # Not a bound method: the future would refer to itself.
+        self.add_done_callback(_open)
+
+    def _wait(self, timeout: float | None) -> None:
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._ended:
+            left = 1.0 if end is None else min(1.0, end - time.monotonic())
+            if left <= 0:
+                return
+            if self._latch.acquire(timeout=left):
+                self._latch.release()
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._wait(timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._wait(timeout)
+        return super().exception(0)
+
+
 class _Job:
     """One product: its plan until it is sent, its memory until it has arrived."""
 
-    __slots__ = ("collect", "future", "job_id", "plan", "sink", "target")
+    __slots__ = ("collect", "future", "job_id", "not_before", "plan", "sink", "target", "tries")
 
     def __init__(self, job_id: int, plan: Plan, collect: bool) -> None:
         self.collect = collect
@@ -37,7 +76,17 @@ class _Job:
         self.plan = plan
         self.target: Target = plan.target()
         self.sink = wire.Sink(self.target.memory, 0, len(self.target.memory))
-        self.future: Future[Any] = Future()
+        self.future = _Future()
+        # When it is sent: the server may refuse it for a bound that passes.
+        self.not_before = 0.0
+        self.tries = 1
+
+    def again(self, job_id: int, wait: float) -> None:
+        """Another attempt. Its number is another one: of the last, something may yet come."""
+        self.job_id = job_id
+        self.sink = wire.Sink(self.target.memory, 0, len(self.target.memory))
+        self.not_before = time.monotonic() + wait
+        self.tries += 1
 
 
 class Pipeline:
@@ -65,7 +114,10 @@ class Pipeline:
         self._client = client
         self._collect = collect
         self._call = Call(client._connection, "pipeline")
-        self._room = threading.Semaphore(window)
+        # A token for each product that may yet be under way.
+        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(window):
+            self._room.put(None)
         self._todo: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards what follows
         self._ids = itertools.count(1)
@@ -73,11 +125,21 @@ class Pipeline:
         self._order: deque[Future[Any]] = deque()
         self._failure: errors.GemmdError | None = None
         self._closed = False
+        self._over = False  # the stream has ended
         self._done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._reader: threading.Thread | None = None
         self._pending = 0  # completed futures that as_completed has yet to give
-        self._rpc = self._call.track(client._connection.stubs().multiply(self._messages()))
-        self._reader = threading.Thread(target=self._read, daemon=True, name="gemmd-pipeline")
-        self._reader.start()
+        try:
+            with Hold():
+                stub = client._connection.stubs().multiply
+                self._rpc = self._call.track(stub(self._messages()))
+                reader = threading.Thread(target=self._read, daemon=True, name="gemmd-pipeline")
+                reader.start()
+                self._reader = reader
+                del reader
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
 
     def matmul(
         self, a: Any, b: Any, *, timeout: float | None = None, **options: Any
@@ -97,8 +159,12 @@ class Pipeline:
             if not timeout > 0:
                 raise errors.InvalidArgument(f"timeout is {timeout}; it must be above 0 seconds")
             plan.proto.timeout.FromMicroseconds(round(timeout * 1e6))
-        while not self._room.acquire(timeout=1.0):
-            self._check()
+        while True:
+            try:
+                self._room.get(timeout=1.0)
+                break
+            except queue.Empty:
+                self._check()
         return self._submit(plan, collect)
 
     def _submit(self, plan: Plan, collect: bool) -> Future[Any]:
@@ -107,7 +173,7 @@ class Pipeline:
                 self._check()
                 job = _Job(next(self._ids), plan, collect)
             except BaseException:
-                self._room.release()
+                self._room.put(None)
                 raise
             self._jobs[job.job_id] = job
             if collect:
@@ -159,15 +225,24 @@ class Pipeline:
             if not self._closed:
                 self._closed = True
                 self._todo.put(_END)
-        self._reader.join()
+        with Hold(self._call.cancel):
+            self._join()
 
     def cancel(self) -> None:
         """Ends the products under way: their futures raise Cancelled."""
-        with self._lock:
-            self._closed = True
+        with Hold():
+            with self._lock:
+                self._closed = True
+            self._call.cancel()
             self._todo.put(_END)
-        self._call.cancel()
-        self._reader.join()
+            self._join()
+
+    def _join(self) -> None:
+        reader = self._reader
+        if reader is not None:
+            reader.join()
+        # Its end runs callbacks, in which Python loses a Ctrl-C: not after the hold.
+        self._reader = None
 
     def __enter__(self) -> Pipeline:
         return self
@@ -191,32 +266,54 @@ class Pipeline:
 
     def _messages(self) -> Iterator[bytes]:
         chunk = self._client._connection.chunk_bytes
-        while (job := self._todo.get()) is not _END:
-            if job.future.set_running_or_notify_cancel():
+        while True:
+            job = self._todo.get()
+            if job is _END:
+                if self._ended():
+                    return
+                continue
+            self._wait_for(job)
+            if self._begin(job):
                 yield from self._messages_of(job, chunk)
             else:
                 self._end(job.job_id)
             del job
 
+    def _begin(self, job: _Job) -> bool:
+        """Whether the product is to be sent: it may have failed or been cancelled."""
+        with self._lock:
+            alive = job.job_id in self._jobs
+            return alive and (job.future.running() or job.future.set_running_or_notify_cancel())
+
+    def _ended(self) -> bool:
+        """Whether nothing more will be sent: a product may have to be sent again."""
+        with self._lock:
+            return self._over or self._call.cancelled or (self._closed and not self._jobs)
+
+    def _wait_for(self, job: _Job) -> None:
+        """Until a refused product's time has come. Those behind it wait too: the server is
+        at its bound."""
+        while (wait := job.not_before - time.monotonic()) > 0 and not self._ended():
+            time.sleep(min(wait, 0.1))
+
     def _messages_of(self, job: _Job, chunk: int) -> Iterator[bytes]:
-        plan = job.plan
+        plan, job_id = job.plan, job.job_id
         whole = multiply.fits_one_message(self._call, plan, 0)
         if whole:
             multiply.put_data(plan)
         else:
             for name, _ in plan.sent:
                 plan.operand(name).payload.SetInParent()
-        header = pb.MultiplyHeader(job_id=job.job_id, product=plan.proto)
-        message = pb.MultiplyRequest(header=header).SerializeToString()
-        plan.proto.Clear()  # the elements are in the message now
+        message = wire.multiply_header(job_id, plan.proto.SerializeToString())
+        plan.drop_data()  # the elements are in the message now
         yield message
         if whole:
             return
         for name, matrix in plan.sent:
             for offset, payload in matrix.pieces(0, matrix.nbytes, chunk):
-                if job.job_id not in self._jobs:
+                if job_id not in self._jobs:
                     return  # the server refused it
-                yield wire.operand_chunk(job.job_id, ROLES[name], offset, payload)
+                yield wire.operand_chunk(job_id, ROLES[name], offset, payload)
 
     # The thread that receives.
 
@@ -235,6 +332,7 @@ class Pipeline:
             self._rpc.cancel()
         with self._lock:
             left = list(self._jobs.values())
+            self._over = True
             if left or not self._closed:
                 self._failure = failure
         self._todo.put(_END)
@@ -254,6 +352,15 @@ class Pipeline:
     def _refused(self, refusal: pb.JobError) -> None:
         error = errors.from_number(refusal.code, refusal.message)
         job = self._jobs.get(refusal.job_id)
+        retry = self._client._connection.options.retry
+        if job is not None and passes(error) and job.tries < retry.attempts:
+            wait = min(retry.first_seconds * 2 ** (job.tries - 1), retry.longest_seconds)
+            with self._lock:
+                del self._jobs[job.job_id]
+                job.again(next(self._ids), wait * random.uniform(0.75, 1.25))
+                self._jobs[job.job_id] = job
+            self._todo.put(job)
+            return
         if job is not None and isinstance(error, errors.NotFound):
             error = self._client._explain_not_found(self._call, error, job.plan.handles)
         self._fail(refusal.job_id, error)
@@ -276,14 +383,16 @@ class Pipeline:
         job = self._jobs.get(job_id)
         if job is None:
             return
-        if job.future.running() or job.future.set_running_or_notify_cancel():
+        if self._begin(job):
             job.future.set_exception(error)
         self._end(job_id)
 
     def _end(self, job_id: int) -> None:
         with self._lock:
             job = self._jobs.pop(job_id, None)
+            if self._closed and not self._jobs:
+                self._todo.put(_END)
         if job is not None:
             if job.collect:
                 self._done.put(job.future)
-            self._room.release()
+            self._room.put(None)

@@ -81,6 +81,11 @@ class Plan:
         operand: pb.Operand = getattr(self.proto, name)
         return operand
 
+    def drop_data(self) -> None:
+        """Frees the copies of the elements; the product can be sent again."""
+        for name, _ in self.sent:
+            self.operand(name).ClearField("data")
+
     def target(self) -> results.Target:
         return results.Target(self.shape, self.kind, self.out, self.device)
 

@@ -39,6 +39,14 @@ def _message(outer: int, fields: bytes, payload: Buffer) -> bytes:
     return b"".join((_open(outer, len(inner) + len(payload)), inner, payload))
 
 
+def multiply_header(job_id: int, product: bytes) -> bytes:
+    """A MultiplyRequest with a MultiplyHeader of a serialized Product."""
+    inner = _field(pb.MultiplyHeader.JOB_ID_FIELD_NUMBER, job_id)
+    inner += _open(pb.MultiplyHeader.PRODUCT_FIELD_NUMBER, len(product))
+    outer = _open(pb.MultiplyRequest.HEADER_FIELD_NUMBER, len(inner) + len(product))
+    return b"".join((outer, inner, product))
+
+
 def operand_chunk(job_id: int, role: int, offset: int, payload: Buffer) -> bytes:
     """A MultiplyRequest with an OperandChunk."""
     fields = _field(1, job_id) + _field(2, role) + _field(3, offset)

@@ -34,6 +34,7 @@ class CudaDevice final : public Device {
   void Execute(absl::AnyInvocable<void()> function) override {
     poller_->Execute(std::move(function));
   }
+  bool HasMoreCompletions() override { return poller_->HasMore(); }
   absl::Status Health() const override { return health_.status(); }
   int64_t driver_allocations() const override { return cuda_memory_.driver_allocations(); }
 

@@ -152,10 +152,14 @@ absl::Status CudaStream::Wait(const Event& event) {
                                 "cudaStreamWaitEvent");
 }
 
-void CudaStream::Notify(CompletionCallback done) {
+void CudaStream::Notify(CompletionCallback done, const Event* last) {
   MutexLock lock(notify_mutex_);
   if (absl::Status status = Begin(); !status.ok()) {
     return context_.poller->PostEnded(channel_, std::move(status), std::move(done));
+  }
+  if (const auto* event = static_cast<const CudaEvent*>(last);
+      event != nullptr && event->recorded()) {
+    return context_.poller->PostBorrowed(channel_, *event->handle(), std::move(done));
   }
   const absl::StatusOr<cudaEvent_t> mark = context_.marks->Acquire();
   if (!mark.ok()) return context_.poller->PostEnded(channel_, mark.status(), std::move(done));

@@ -46,7 +46,7 @@ class CudaStream final : public Stream {
                       const gemm::LaunchParams& params, Event* staged) override;
   absl::Status Record(Event& event) override;
   absl::Status Wait(const Event& event) override;
-  void Notify(CompletionCallback done) override;
+  void Notify(CompletionCallback done, const Event* last) override;
 
  private:
   CudaStream(const CudaStreamContext& context, int channel, cudaStream_t stream)

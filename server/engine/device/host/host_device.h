@@ -24,6 +24,7 @@ class HostDevice final : public Device {
 
   EventPtr AcquireEvent() override;
   absl::Duration Elapsed(const Event& from, const Event& to) override;
+  bool HasMoreCompletions() override { return completions_->HasMore(); }
   absl::Status Health() const override { return absl::OkStatus(); }
   // The number of mappings made at start.
   int64_t driver_allocations() const override { return static_cast<int64_t>(mappings_.size()); }

@@ -149,7 +149,7 @@ absl::Status HostStream::Wait(const Event& event) {
   return absl::OkStatus();
 }
 
-void HostStream::Notify(CompletionCallback done) {
+void HostStream::Notify(CompletionCallback done, const Event*) {
   Enqueue([this, done = std::move(done)]() mutable {
     completions_.Post(std::move(done), std::exchange(first_error_, absl::OkStatus()));
   });

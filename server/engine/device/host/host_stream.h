@@ -74,7 +74,7 @@ class HostStream final : public Stream {
                       const gemm::LaunchParams& params, Event* staged) override;
   absl::Status Record(Event& event) override;
   absl::Status Wait(const Event& event) override;
-  void Notify(CompletionCallback done) override;
+  void Notify(CompletionCallback done, const Event* last) override;
 
  private:
   using Work = absl::AnyInvocable<void()>;

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Checks that docs/reference.md has every RPC, every flag of gemmd and every metric.
+
+    tests/docs/reference_check.py [--write]
+
+--write  makes the page anew
+
+The page is made from the contract, the table of flags and the families of server/telemetry. And
+every metric that deploy/ or a page names is one that the server has. Exits with 1 and a sentence
+for each difference.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONTRACT = "proto/gemm/v1/gemm.proto"
+FLAGS = "server/flag_table.cc"
+TELEMETRY = "server/telemetry"
+PAGE = "docs/reference.md"
+# Pages with other names than today's metrics: those of then, or of CMake's targets.
+OTHER_NAMES = ("CHANGELOG.md", "docs/results/", "docs/libraries.md")
+
+LITERALS = r'((?:\s*"(?:[^"\\]|\\.)*")+)'
+RPC = re.compile(r"((?:^  //.*\n)+)^  rpc (\w+)\((.*?)\) returns \((.*?)\);", re.MULTILINE)
+FLAG = re.compile(r'const std::string group = "([^"]+)"|\{"([a-z-]+)",\s*group,' + LITERALS + r"\s*\}")
+METRIC = re.compile(r'"((?:gemmd|process)_\w+)"(?:,|\)\s*\.Help\()' + LITERALS)
+# Rows of these tables are a quantity and its limit.
+BOUNDED = re.compile(r"constexpr (?:Server|Device)Row \w+\[\] = \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
+FAMILY = re.compile(r'(?:(?:Counters|Histograms)\(\s*registry,|(?:Gauge|Counter)Samples\(|\.Name\()\s*"([^"]*)"')
+METRIC_NAME = re.compile(r"\bgemmd_[a-z_]*[a-z]\b(?!\*)")
+# What Prometheus adds to the name of a histogram.
+HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
+
+
+def text_of(literals):
+    """The text of adjacent string literals."""
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)).replace('\\"', '"')
+
+
+def read(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def rpcs():
+    """(name, request, response, first sentence of its comment), in the contract's order."""
+    for comment, name, request, response in RPC.findall(read(CONTRACT)):
+        words = " ".join(line.strip().removeprefix("//").strip() for line in comment.splitlines())
+        yield name, request, response, re.split(r"(?<=\.) ", words)[0]
+
+
+def flags():
+    """(group, name, help), in the table's order."""
+    group = None
+    for match in FLAG.finditer(read(FLAGS)):
+        if match[1]:
+            group = match[1]
+        else:
+            yield group.split(" (")[0], match[2], text_of(match[3])
+
+
+def metrics():
+    """{name: help} of every family."""
+    found = {}
+    for path in sorted((ROOT / TELEMETRY).glob("*.cc")):
+        text = path.read_text(encoding="utf-8")
+        bounded = "".join(BOUNDED.findall(text))
+        for name, literals in METRIC.findall(text):
+            help_text = text_of(literals).removesuffix(".") + "."
+            found[name] = help_text
+            if f'"{name}"' in bounded:
+                found[f"{name}_limit"] = f"Limit: {help_text}"
+    return found
+
+
+def overlooked():
+    """What this program did not understand in the sources: it would be missing on the page."""
+    names = set(re.findall(r"^  rpc (\w+)", read(CONTRACT), re.MULTILINE))
+    yield from (f"{CONTRACT}: {name} has no comment" for name in sorted(names - {row[0] for row in rpcs()}))
+    rows, found = len(re.findall(r"rows\.push_back\(", read(FLAGS))), len(list(flags()))
+    if rows != found:
+        yield f"{FLAGS}: {rows} rows, of which {found} have the form {{name, group, help}}"
+    known = metrics()
+    for path in sorted((ROOT / TELEMETRY).glob("*.cc")):
+        text = path.read_text(encoding="utf-8")
+        names = re.findall(r'"((?:gemmd|process)_\w+)"', text)
+        yield from (f"{path.relative_to(ROOT)}: {name} has no help beside its name"
+                    for name in names if name not in known)
+        families = FAMILY.findall(text) + re.findall(r'^    \{"([^"]*)"', "".join(BOUNDED.findall(text)), re.MULTILINE)
+        yield from (f"{path.relative_to(ROOT)}: the metric {name} has not the prefix gemmd_"
+                    for name in families if name not in names)
+
+
+def table(head, rows):
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *escaped])
+
+
+def page():
+    calls = table(["RPC", "takes", "answers", "what"],
+                  [[f"`{name}`", f"`{takes}`", f"`{answers}`", what] for name, takes, answers, what in rpcs()])
+    options = table(["flag", "group", "what"],
+                    [[f"`--{name}`", group, text] for group, name, text in flags()])
+    families = table(["metric", "what"], [[f"`{name}`", text] for name, text in sorted(metrics().items())])
+    return f"""# Reference
+
+Every RPC, every flag of gemmd and every metric. Made by `tests/docs/reference_check.py --write` from the sources, and held by it.
+
+## RPCs
+
+The contract, [gemm.proto](../{CONTRACT}), has the messages, their fields and the errors.
+
+{calls}
+
+## Flags
+
+`gemmd --help` has the defaults. A wrong value is answered with what is allowed.
+
+{options}
+
+## Metrics
+
+Labels have fixed sets of values: no text of a request makes a series.
+
+{families}
+"""
+
+
+def unknown_metrics():
+    """Each name of a metric, in deploy/ or on a page, that the server has not."""
+    known = metrics()
+    files = [*(ROOT / "deploy").rglob("*.yml"), *(ROOT / "deploy").rglob("*.json"), *ROOT.glob("*.md"),
+             *(ROOT / "docs").rglob("*.md")]
+    for path in sorted(files):
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(OTHER_NAMES):
+            continue
+        for metric in sorted(set(METRIC_NAME.findall(path.read_text(encoding="utf-8")))):
+            if metric not in known and HISTOGRAM.sub("", metric) not in known:
+                yield f"{name}: the server has no metric {metric}"
+
+
+def main():
+    if "--write" in sys.argv[1:]:
+        (ROOT / PAGE).write_text(page(), encoding="utf-8")
+    found = [*overlooked(), *unknown_metrics()]
+    there = read(PAGE).splitlines() if (ROOT / PAGE).exists() else []
+    made = page().splitlines()
+    if there != made:
+        found.append(f"{PAGE}: not what {pathlib.Path(__file__).name} --write makes of the sources")
+        found += [f"{PAGE}: lacks {line}" for line in made if line not in there]
+        found += [f"{PAGE}: has, but should not, {line}" for line in there if line not in made]
+    for line in found:
+        print(line, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

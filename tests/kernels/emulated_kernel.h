@@ -1,0 +1,14 @@
+// A right kernel in the arithmetic of its types: one chain of additions along k, each
+// rounded as the hardware does.
+#pragma once
+
+#include "tests/kernels/product_case.h"
+
+namespace gemm::testing {
+
+// Computes D of `data`. f64 and f32 accumulators, and those of f16 arithmetic, round to
+// nearest. Tensor cores truncate: operands of TF32 to 10 bits, accumulators in f32 after
+// every addition, those of fp8 to 13 bits and into f32 after 128 products.
+void RunEmulated(ProductData& data);
+
+}  // namespace gemm::testing
