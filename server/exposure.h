@@ -21,8 +21,8 @@ struct Listens {
 bool IsLoopback(const Address& address);
 
 // What is open to the network without protection, a sentence each; nothing where all is
-// well. Each of several addresses counts: connections of all are served alike. INVALID_ARGUMENT for such things without --insecure. Addresses that do not parse
-// are left to those who listen on them.
+// well. Each of several addresses counts: connections of all are served alike. INVALID_ARGUMENT for
+// such things without --insecure. Addresses that do not parse are left to those who listen on them.
 absl::StatusOr<std::vector<std::string>> CheckExposure(const Listens& listens,
                                                        const Identity& identity);
 

@@ -134,13 +134,13 @@ constexpr size_t kTiB = size_t{1} << 40;
 
 void AddListening(std::vector<FlagRow>& rows) {
   const std::string group = "Listening";
-  rows.push_back(Text(
-      {"address", group,
-       "Where gRPC listens, on all addresses that are given, such as "
-       "127.0.0.1:50051,unix:/run/gemmd.sock. Other machines reach it only with TLS and known "
-       "callers, or with --insecure."},
-      "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
-      [](absl::string_view text) { return ParseAddresses(text).status(); }));
+  rows.push_back(
+      Text({"address", group,
+            "Where gRPC listens, on all addresses that are given, such as "
+            "127.0.0.1:50051,unix:/run/gemmd.sock. Other machines reach it only with TLS and known "
+            "callers, or with --insecure."},
+           "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
+           [](absl::string_view text) { return ParseAddresses(text).status(); }));
   rows.push_back(
       Text({"metrics-address", group,
             "Where /metrics, /readyz and /livez are served over HTTP. Empty: not served. To other "
