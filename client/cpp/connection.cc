@@ -104,11 +104,13 @@ bool StaysOnThisMachine(absl::string_view address) {
   absl::ConsumePrefix(&address, "dns:///");
   absl::ConsumePrefix(&address, "ipv4:");
   absl::ConsumePrefix(&address, "ipv6:");
-  for (const absl::string_view start :
-       {"unix:", "unix-abstract:", "localhost:", "127.", "[::1]:"}) {
-    if (absl::StartsWith(address, start)) return true;
-  }
-  return address == "localhost";
+  if (absl::StartsWith(address, "unix:") || absl::StartsWith(address, "unix-abstract:"))
+    return true;
+  const absl::string_view host = address.substr(0, address.rfind(':'));
+  // Not 127.example, which may be anywhere.
+  const bool numeric = std::all_of(host.begin(), host.end(),
+                                   [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
+  return host == "localhost" || host == "[::1]" || (numeric && absl::StartsWith(host, "127."));
 }
 
 // The token of the options, or empty. Errors quote nothing of it.

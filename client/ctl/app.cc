@@ -110,9 +110,12 @@ absl::Status ReadConfiguration(const CLI::App& app, GlobalOptions& global) {
   for (const auto& [own, configured] : {std::pair(&server.ca, &read->ca),
                                         {&server.cert, &read->cert},
                                         {&server.key, &read->key},
-                                        {&server.server_name, &read->server_name},
-                                        {&server.token_file, &read->token_file}}) {
+                                        {&server.server_name, &read->server_name}}) {
     if (own->empty()) *own = *configured;
+  }
+  // The token of the environment counts before the file's.
+  if (server.token_file.empty() && Variable("GEMMCTL_TOKEN").empty()) {
+    server.token_file = read->token_file;
   }
   if (!elsewhere && !read->address.empty()) global.address = read->address;
   server.tls = server.tls || read->tls;

@@ -109,7 +109,8 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Identity& i
 }
 
 absl::StatusOr<CallerPtr> CallerOf(const Identity& identity,
-                                   const grpc::CallbackServerContext& call) {
+                                   const grpc::CallbackServerContext& call,
+                                   absl::string_view method) {
   if (!identity.asks()) return identity.Identify({});
   Credentials credentials;
   const auto& metadata = call.client_metadata();
@@ -126,7 +127,7 @@ absl::StatusOr<CallerPtr> CallerOf(const Identity& identity,
     names = peer->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
     if (!names.empty()) credentials.certificate_name = {names[0].data(), names[0].size()};
   }
-  return identity.Identify(credentials);
+  return identity.CallerOfMethod(method, credentials);
 }
 
 }  // namespace gemmd

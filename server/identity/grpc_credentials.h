@@ -14,9 +14,10 @@ namespace gemmd {
 // the files holds from the next connection on.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Identity& identity);
 
-// Who makes a call that was let through. UNAUTHENTICATED where the caller is no longer
-// known.
+// Who makes a call of this method of the contract, which was let through, by what the callers
+// file says now. UNAUTHENTICATED or PERMISSION_DENIED where it says so no longer.
 absl::StatusOr<CallerPtr> CallerOf(const Identity& identity,
-                                   const grpc::CallbackServerContext& call);
+                                   const grpc::CallbackServerContext& call,
+                                   absl::string_view method);
 
 }  // namespace gemmd

@@ -36,6 +36,11 @@ std::optional<absl::string_view> BearerToken(absl::string_view authorization) {
   return authorization;
 }
 
+absl::Status NoRule(absl::string_view method) {
+  return absl::PermissionDeniedError(
+      absl::StrCat(gemm::Quoted(method), ": the server has no rule for this method"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Identity>> Identity::Create(
@@ -79,14 +84,22 @@ absl::StatusOr<CallerPtr> Identity::Identify(const Credentials& credentials) con
       "with a common name");
 }
 
-absl::Status Identity::CheckRole(CallerRole role, absl::string_view path,
-                                 const Credentials& credentials) const {
-  const absl::StatusOr<CallerPtr> caller = Identify(credentials);
-  if (!caller.ok()) return caller.status();
-  if ((*caller)->roles.Has(role)) return absl::OkStatus();
+absl::StatusOr<CallerPtr> Identity::CallerWithRole(CallerRole role, absl::string_view what,
+                                                   const Credentials& credentials) const {
+  absl::StatusOr<CallerPtr> caller = Identify(credentials);
+  if (!caller.ok() || (*caller)->roles.Has(role)) return caller;
   return absl::PermissionDeniedError(absl::StrCat(
-      gemm::Quoted(path), " needs the role ", Name(role), "; the caller ",
+      gemm::Quoted(what), " needs the role ", Name(role), "; the caller ",
       gemm::Quoted((*caller)->name), " has ", absl::StrJoin((*caller)->roles.Names(), ", ")));
+}
+
+absl::StatusOr<CallerPtr> Identity::CallerOfMethod(absl::string_view method,
+                                                   const Credentials& credentials) const {
+  const std::optional<CallerRole> role = RoleForMethod(method);
+  absl::StatusOr<CallerPtr> caller =
+      role.has_value() ? CallerWithRole(*role, method, credentials) : NoRule(method);
+  if (!caller.ok()) on_refused_({.method = method, .code = caller.status().code()});
+  return caller;
 }
 
 absl::Status Identity::Check(absl::string_view path, const Credentials& credentials) const {
@@ -96,7 +109,7 @@ absl::Status Identity::Check(absl::string_view path, const Credentials& credenti
     case MethodRule::Who::kAnyone:
       return absl::OkStatus();
     case MethodRule::Who::kRole:
-      status = CheckRole(rule.role, path, credentials);
+      status = CallerWithRole(rule.role, path, credentials).status();
       break;
     case MethodRule::Who::kCallers:
       status = Identify(credentials).status();
@@ -105,8 +118,7 @@ absl::Status Identity::Check(absl::string_view path, const Credentials& credenti
       status = absl::UnimplementedError("this server does not offer this service");
       break;
     case MethodRule::Who::kNobody:
-      status = absl::PermissionDeniedError(
-          absl::StrCat(gemm::Quoted(path), ": the server has no rule for this method"));
+      status = NoRule(path);
       break;
   }
   if (!status.ok()) on_refused_({.method = path, .code = status.code()});
@@ -115,7 +127,7 @@ absl::Status Identity::Check(absl::string_view path, const Credentials& credenti
 
 absl::Status Identity::CheckScrape(std::optional<absl::string_view> authorization) const {
   absl::Status status =
-      CheckRole(CallerRole::kMetrics, "/metrics", {.authorization = authorization});
+      CallerWithRole(CallerRole::kMetrics, "/metrics", {.authorization = authorization}).status();
   if (!status.ok()) on_refused_({.method = "/metrics", .code = status.code()});
   return status;
 }

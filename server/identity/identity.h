@@ -66,6 +66,10 @@ class Identity {
 
   // Who shows these credentials. UNAUTHENTICATED.
   absl::StatusOr<CallerPtr> Identify(const Credentials& credentials) const;
+  // Who calls this method of the contract, such as "Multiply", where that caller has the role for
+  // it now. UNAUTHENTICATED, PERMISSION_DENIED.
+  absl::StatusOr<CallerPtr> CallerOfMethod(absl::string_view method,
+                                           const Credentials& credentials) const;
   // Whether a call of this path may go on. UNAUTHENTICATED, PERMISSION_DENIED, or
   // UNIMPLEMENTED for a service that is off.
   absl::Status Check(absl::string_view path, const Credentials& credentials) const;
@@ -89,8 +93,8 @@ class Identity {
 
   absl::Status ReadCallers();
   absl::Status ReadTls();
-  absl::Status CheckRole(CallerRole role, absl::string_view path,
-                         const Credentials& credentials) const;
+  absl::StatusOr<CallerPtr> CallerWithRole(CallerRole role, absl::string_view what,
+                                           const Credentials& credentials) const;
   std::array<FileVersion, 3> TlsVersions() const;
 
   const IdentityOptions options_;

@@ -33,8 +33,9 @@ std::string Refused(ClientOptions options) {
 TEST(CredentialsTest, ATokenGoesToOtherMachinesOverTlsAlone) {
   EXPECT_THAT(Refused({.address = "192.0.2.1:1", .token = "s3cret"}),
               AllOf(HasSubstr("without TLS"), HasSubstr("192.0.2.1:1"), Not(HasSubstr("s3cret"))));
-  EXPECT_THAT(Refused({.address = "localhost.example:1", .token = "s3cret"}),
-              HasSubstr("without TLS"));
+  for (const char* there : {"localhost.example:1", "127.example:1", "dns:///192.0.2.1:1"}) {
+    EXPECT_THAT(Refused({.address = there, .token = "s3cret"}), HasSubstr("without TLS")) << there;
+  }
 }
 
 TEST(CredentialsTest, WrongTokensAreRefusedAndNotQuoted) {

@@ -42,12 +42,15 @@ std::string Line(const std::string& name, const std::string& roles) {
   return absl::StrCat(name, " ", roles, " sha256:", hex, "\n");
 }
 
+std::string CallersPath() {
+  return absl::StrCat(testing::TempDir(), "/callers_rpc_test.",
+                      testing::UnitTest::GetInstance()->current_test_info()->name());
+}
+
 ServerOptions WithCallers() {
   ServerOptions options = SmallServer();
   options.metrics_address = "127.0.0.1:0";
-  options.identity.callers_file =
-      absl::StrCat(testing::TempDir(), "/callers_rpc_test.",
-                   testing::UnitTest::GetInstance()->current_test_info()->name());
+  options.identity.callers_file = CallersPath();
   WriteFileAtOnce(
       options.identity.callers_file,
       absl::StrCat(Line("alice", "call,matrices"), Line("bob", "call,matrices"),
@@ -367,6 +370,46 @@ TEST_F(CallersRpcTest, KeepingAndReleasingInAProductNeedTheRoleMatrices) {
   EXPECT_EQ(Call(path, request.SerializeAsString(), "alice-token"), StatusCode::OK);
   EXPECT_THAT(List("alice"), ElementsAre("alice:kept"));
   EXPECT_EQ(Delete("alice", ByName("kept")), StatusCode::OK);
+}
+
+// How the job ends that this stream begins.
+StatusCode RunJob(RawCall& stream, uint64_t job_id) {
+  v1::MultiplyRequest request;
+  request.mutable_header()->set_job_id(job_id);
+  *request.mutable_header()->mutable_product() = WholeProduct();
+  stream.Write(request.SerializeAsString());
+  std::string bytes;
+  v1::MultiplyResponse response;
+  while (stream.Read(bytes) && response.ParseFromString(bytes)) {
+    if (response.has_result()) return StatusCode::OK;
+    if (response.has_error()) return static_cast<StatusCode>(response.error().code());
+  }
+  return StatusCode::UNKNOWN;
+}
+
+TEST_F(CallersRpcTest, AnOpenStreamBeginsNothingForATokenThatIsGone) {
+  const auto install = [this](const std::string& lines) {
+    WriteFileAtOnce(CallersPath(), lines);
+    server_->ReloadIdentity();
+  };
+  RawCall upload(channel_, absl::StrCat(kServicePath, "PutMatrix"), "alice-token");
+  RawCall stream(channel_, absl::StrCat(kServicePath, "Multiply"), "carol-token");
+  EXPECT_EQ(RunJob(stream, 1), StatusCode::OK);
+  install(Line("carol", "metrics"));
+  EXPECT_EQ(RunJob(stream, 2), StatusCode::PERMISSION_DENIED);
+  install(Line("root", "all"));
+  EXPECT_EQ(RunJob(stream, 3), StatusCode::UNAUTHENTICATED);
+  v1::PutMatrixRequest put;
+  *put.mutable_header()->mutable_shape() = ProtoShape({8, 8, gemm::DType::kF32});
+  *put.mutable_header()->mutable_generator() = Generated().generator();
+  upload.Write(put.SerializeAsString());
+  upload.WritesDone();
+  EXPECT_EQ(upload.Finish().error_code(), StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(List("root", false, /*every_owner=*/true), IsEmpty());
+  install(Line("carol", "call"));
+  EXPECT_EQ(RunJob(stream, 4), StatusCode::OK) << "the stream is still open";
+  stream.WritesDone();
+  EXPECT_TRUE(stream.Finish().ok());
 }
 
 TEST_F(CallersRpcTest, AdministratorsSeeAndDeleteWhatOthersLeft) {

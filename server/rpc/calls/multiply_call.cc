@@ -178,8 +178,10 @@ absl::Status MultiplyCall::Reserve(uint64_t job_id) {
 
 absl::Status MultiplyCall::Open(v1::MultiplyHeader& header) {
   if (!header.has_product()) return FieldError("header.product", "not set");
+  const absl::StatusOr<CallerPtr> caller = CallerNow();
+  if (!caller.ok()) return caller.status();
   absl::StatusOr<ProductRequest> request =
-      ParseProduct(*header.mutable_product(), caller(), PayloadRule::kAllowed, SteadyNow(),
+      ParseProduct(*header.mutable_product(), **caller, PayloadRule::kAllowed, SteadyNow(),
                    CallDeadline(*context_));
   if (!request.ok()) return request.status();
   request->spec.receiver = receiver_;

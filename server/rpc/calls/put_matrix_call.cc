@@ -104,7 +104,9 @@ absl::Status PutMatrixCall::Handle(grpc::ByteBuffer& incoming) {
 }
 
 absl::Status PutMatrixCall::HandleHeader(const v1::PutMatrixHeader& header) {
-  absl::StatusOr<UploadSpec> spec = ParseUpload(header, caller(), CallDeadline(*context_));
+  const absl::StatusOr<CallerPtr> caller = CallerNow();
+  if (!caller.ok()) return caller.status();
+  absl::StatusOr<UploadSpec> spec = ParseUpload(header, **caller, CallDeadline(*context_));
   if (!spec.ok()) return spec.status();
   if (spec->generator.has_value()) {
     to_generate_ = *std::move(spec);

@@ -49,7 +49,7 @@ class CallLife : public LiveCall {
   CallLife(ServiceContext& service, grpc::CallbackServerContext* call, absl::string_view method)
       : service_(service),
         context_(call),
-        identified_(CallerOf(service.identity, *call)),
+        identified_(CallerOf(service.identity, *call, method)),
         method_(method),
         guard_(service, call, method) {}
 
@@ -104,8 +104,14 @@ class CallLife : public LiveCall {
   void Cancelled();
   void Ended();
 
-  // Who calls. Not for calls that GoLive has ended.
+  // Who began the call. Not for calls that GoLive has ended.
   const Caller& caller() const { return **identified_; }
+  // Who calls, by what the callers file says now. Asked before each job and each upload, so that
+  // a call that is open begins none for a token that is gone, or that has lost the method's role.
+  // UNAUTHENTICATED, PERMISSION_DENIED.
+  absl::StatusOr<CallerPtr> CallerNow() const {
+    return CallerOf(service_.identity, *context_, method_);
+  }
 
   ServiceContext& service_;
   grpc::CallbackServerContext* const context_;
