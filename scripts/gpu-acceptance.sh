@@ -29,7 +29,7 @@
 #
 # The other machine needs glibc and libstdc++ as new as those of the build, the
 # driver with libcudart and libcublas, and python3 with grpcio, protobuf and
-# numpy; torch too for the oracle on the GPU and for the peer of `latency`, and
+# numpy; torch too for the oracle on the GPU and for the plain server of `latency`, and
 # triton for that of the grouped kernels in `suites`.
 
 set -euo pipefail
@@ -86,7 +86,7 @@ pack() {
   mkdir -p "$stubs"
   protoc -I "$ROOT/proto" --python_out="$stubs" --grpc_out="$stubs" \
     --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" gemm/v1/gemm.proto
-  cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_peer.py \
+  cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_server.py \
     "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
   mkdir "$BUNDLE/python/attacks"
   cp "$ROOT"/tests/attacks/*.py "$BUNDLE/python/attacks/"
@@ -249,12 +249,12 @@ run_wire() {
     "${names[@]}" --check --json "$OUT_DIR/.wire.json"
 }
 run_latency() {
-  local peer=() failed=0
+  local torch=() failed=0
   if python3 -c 'import torch' 2>/dev/null; then
-    peer=(--beside "python3 $BUNDLE/python/torch_peer.py --listen {beside2}")
+    torch=(--beside "python3 $BUNDLE/python/torch_server.py --listen {beside2}")
   fi
-  with_server latency --beside "$BUNDLE/bin/$baseline" "${peer[@]}" -- "$BUNDLE/bin/wire_bench" \
-    latency --server '{address}' --baseline '{beside1}' ${peer:+--peer '{beside2}'} --check \
+  with_server latency --beside "$BUNDLE/bin/$baseline" "${torch[@]}" -- "$BUNDLE/bin/wire_bench" \
+    latency --server '{address}' --baseline '{beside1}' ${torch:+--torch '{beside2}'} --check \
     --json "$OUT_DIR/.latency.json" || failed=1
   [[ -n $BEFORE ]] || return $failed
   echo "before: $BEFORE"
@@ -285,8 +285,8 @@ run_python() {
     echo "no sentence transformer: the bundle was packed without --sentences"
   fi
   PYTHONPATH="$BUNDLE/python/package" with_server python \
-    --beside "python3 $BUNDLE/python/torch_peer.py --listen {beside1}" -- \
-    python3 "$BUNDLE/python/package/gpu.py" --address '{address}' --peer '{beside1}' \
+    --beside "python3 $BUNDLE/python/torch_server.py --listen {beside1}" -- \
+    python3 "$BUNDLE/python/package/gpu.py" --address '{address}' --torch '{beside1}' \
     --gemmctl "$BUNDLE/bin/gemmctl" --examples "$BUNDLE/python/package" "${sentences[@]}" \
     "${sizes[@]}" --json "$OUT_DIR/.python.json"
 }
@@ -299,7 +299,7 @@ run_suites() {
   if python3 -c 'import triton' 2>/dev/null; then
     python3 "$BUNDLE/python/compile_triton.py" "$triton" || failed=1
   else
-    echo "no peer of the grouped kernels: this python3 has no triton"
+    echo "no baseline of the grouped kernels: this python3 has no triton"
   fi
   for suite in "${SUITES[@]}"; do
     read -ra words -d '' <<<"$suite" || true

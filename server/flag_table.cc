@@ -262,6 +262,12 @@ void AddDevices(std::vector<FlagRow>& rows) {
                       GEMMD_FIELD(server.engine.device_memory_bytes), 0, kTiB));
   rows.push_back(Count({"streams-per-device", group, "Jobs that run at the same time on a device."},
                        GEMMD_FIELD(server.engine.streams_per_device), 1, kMaxStreamsPerDevice));
+  rows.push_back(Choice<bool>(
+      {"warm-up", group,
+       "Whether cuBLAS loads its kernels at start, which takes a few seconds on a GPU. Otherwise "
+       "the first product that needs one waits 5 to 140ms for it, and others of its device with "
+       "it."},
+      {{"on", true}, {"off", false}}, GEMMD_FIELD(server.engine.warm_up)));
   rows.push_back(
       Size({"staging-bytes", group,
             "Pinned host memory for transfers, for each device and direction; at least 16 blocks."},

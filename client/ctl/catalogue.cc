@@ -172,7 +172,7 @@ void PrintKernels(std::ostream& out, const Kernels& kernels, size_t width) {
       {"TILE", [](const client::KernelInfo& k) { return TileText(k); }, Fit::kDrop},
       {"PARAMS", [](const client::KernelInfo& k) { return ParamsText(k); }, Fit::kDrop},
   };
-  Table common = Facts();
+  Table common = SummaryTable();
   common.Add({"KERNELS", absl::StrCat(kernels.size())});
   std::vector<Table::Column> columns = {{"NAME", Align::kLeft, Fit::kWrap}};
   std::vector<const Property*> differing;
@@ -200,31 +200,32 @@ void PrintKernels(std::ostream& out, const Kernels& kernels, size_t width) {
 }
 
 void PrintKernel(std::ostream& out, const client::KernelInfo& kernel, size_t width) {
-  Table facts = Facts();
+  Table summary = SummaryTable();
   const auto count = [&](const char* label, int64_t value, const char* unit) {
-    if (value > 0) facts.Add({label, absl::StrCat(value, unit)});
+    if (value > 0) summary.Add({label, absl::StrCat(value, unit)});
   };
-  facts.Add({"name", kernel.name()});
-  facts.Add({"family", kernel.family()});
-  facts.Add({"what it is", kernel.summary()});
-  facts.Add({"types", TypesText({kernel})});
-  if (kernel.tile_m() > 0) facts.Add({"tile", TileText(kernel)});
+  summary.Add({"name", kernel.name()});
+  summary.Add({"family", kernel.family()});
+  summary.Add({"what it is", kernel.summary()});
+  summary.Add({"types", TypesText({kernel})});
+  if (kernel.tile_m() > 0) summary.Add({"tile", TileText(kernel)});
   count("stages", kernel.stages(), "");
   count("threads", kernel.threads(), " a block");
   if (kernel.shared_memory_bytes() > 0) {
-    facts.Add({"shared memory", BytesText(static_cast<double>(kernel.shared_memory_bytes()))});
+    summary.Add({"shared memory", BytesText(static_cast<double>(kernel.shared_memory_bytes()))});
   }
-  facts.Add({"results", kernel.deterministic() ? "the same bits from run to run"
-                                               : "may differ in their last bits from run to run"});
+  summary.Add({"results", kernel.deterministic()
+                              ? "the same bits from run to run"
+                              : "may differ in their last bits from run to run"});
   for (const auto& param : kernel.params()) {
-    facts.Add({absl::StrCat("param ", param.name()),
-               absl::StrCat(param.min(), " to ", param.max(), ", default ", param.default_value(),
-                            ": ", param.summary())});
+    summary.Add({absl::StrCat("param ", param.name()),
+                 absl::StrCat(param.min(), " to ", param.max(), ", default ", param.default_value(),
+                              ": ", param.summary())});
   }
-  facts.Add({"devices", kernel.devices().empty()
-                            ? absl::StrCat("none: ", kernel.unavailable_reason())
-                            : DevicesText({kernel})});
-  facts.Print(out, width);
+  summary.Add({"devices", kernel.devices().empty()
+                              ? absl::StrCat("none: ", kernel.unavailable_reason())
+                              : DevicesText({kernel})});
+  summary.Print(out, width);
 }
 
 }  // namespace gemmd::ctl

@@ -194,24 +194,24 @@ Json ToJson(const client::ServerInfo& info) {
                                                info.caller().roles().end())}}}};
 }
 
-void AddReport(Table& facts, const client::ProductReport& report) {
-  facts.Add({"kernel", report.kernel()});
-  if (!report.params().empty()) facts.Add({"params", ParamsText(report.params())});
-  facts.Add({"reason", report.reason()});
-  facts.Add({"device", report.device()});
-  facts.Add({"m x n x k", absl::StrCat(report.m(), " x ", report.n(), " x ", report.k())});
-  facts.Add({"result", client::ToString(client::FromProto(report.result_shape()))});
-  facts.Add({"compute", NameOf(report.compute())});
+void AddReport(Table& summary, const client::ProductReport& report) {
+  summary.Add({"kernel", report.kernel()});
+  if (!report.params().empty()) summary.Add({"params", ParamsText(report.params())});
+  summary.Add({"reason", report.reason()});
+  summary.Add({"device", report.device()});
+  summary.Add({"m x n x k", absl::StrCat(report.m(), " x ", report.n(), " x ", report.k())});
+  summary.Add({"result", client::ToString(client::FromProto(report.result_shape()))});
+  summary.Add({"compute", NameOf(report.compute())});
   const PhaseDurations durations = PhasesOf(report);
   for (size_t i = 0; i < kPhaseCount; ++i) {
-    facts.Add({absl::StrCat(kPhaseNames[i], " ms"), MillisecondsText(durations[i])});
+    summary.Add({absl::StrCat(kPhaseNames[i], " ms"), MillisecondsText(durations[i])});
   }
   if (report.phases().has_transpose()) {
-    facts.Add(
+    summary.Add(
         {"of kernel, transposes ms", MillisecondsText(FromProto(report.phases().transpose()))});
   }
   for (const auto& copy : report.copies()) {
-    facts.Add(
+    summary.Add(
         {absl::StrCat(OperandText(copy.operand()), " copied"),
          absl::StrCat(BytesText(static_cast<double>(copy.bytes())), " from ", copy.from_device(),
                       copy.reused()         ? ", already there"
@@ -219,9 +219,9 @@ void AddReport(Table& facts, const client::ProductReport& report) {
                                             : ", through the host")});
   }
   if (report.phases().has_device_to_device()) {
-    facts.Add({"d2d ms", MillisecondsText(FromProto(report.phases().device_to_device()))});
+    summary.Add({"d2d ms", MillisecondsText(FromProto(report.phases().device_to_device()))});
   }
-  facts.Add({"TFLOPS", NumberText(report.tflops())});
+  summary.Add({"TFLOPS", NumberText(report.tflops())});
 }
 
 Table MatrixTable(const std::vector<client::MatrixInfo>& matrices) {
@@ -241,18 +241,18 @@ Table MatrixTable(const std::vector<client::MatrixInfo>& matrices) {
   return table;
 }
 
-Table MatrixFacts(const client::MatrixInfo& info) {
-  Table facts = Facts();
-  facts.Add({"id", info.id()});
-  facts.Add({"name", info.name()});
-  facts.Add({"shape", client::ToString(client::FromProto(info.shape()))});
-  facts.Add({"size", BytesText(static_cast<double>(info.bytes()))});
-  facts.Add({"device", info.device()});
-  facts.Add({"expires", ExpiryText(info)});
+Table MatrixSummary(const client::MatrixInfo& info) {
+  Table summary = SummaryTable();
+  summary.Add({"id", info.id()});
+  summary.Add({"name", info.name()});
+  summary.Add({"shape", client::ToString(client::FromProto(info.shape()))});
+  summary.Add({"size", BytesText(static_cast<double>(info.bytes()))});
+  summary.Add({"device", info.device()});
+  summary.Add({"expires", ExpiryText(info)});
   if (!info.owner().empty()) {
-    facts.Add({"owner", absl::StrCat(info.owner(), info.shared() ? ", shared" : "")});
+    summary.Add({"owner", absl::StrCat(info.owner(), info.shared() ? ", shared" : "")});
   }
-  return facts;
+  return summary;
 }
 
 }  // namespace gemmd::ctl

@@ -26,11 +26,11 @@ Json ToJson(const client::KernelInfo& kernel);
 Json ToJson(const client::ServerInfo& info);
 
 // Adds rows about a product: kernel, reason, shape, phases, TFLOPS.
-void AddReport(Table& facts, const client::ProductReport& report);
+void AddReport(Table& summary, const client::ProductReport& report);
 
 // A table of resident matrices, and of one of them.
 Table MatrixTable(const std::vector<client::MatrixInfo>& matrices);
-Table MatrixFacts(const client::MatrixInfo& info);
+Table MatrixSummary(const client::MatrixInfo& info);
 
 absl::Duration FromProto(const google::protobuf::Duration& duration);
 absl::Time FromProto(const google::protobuf::Timestamp& time);

@@ -46,6 +46,6 @@ void Table::Print(std::ostream& out, size_t width) const {
   for (const auto& row : rows_) out << gemm::bench::LayOutRow(row, widths, right, kGap);
 }
 
-Table Facts() { return Table({{""}, {"", Align::kLeft, Fit::kWrap}}); }
+Table SummaryTable() { return Table({{""}, {"", Align::kLeft, Fit::kWrap}}); }
 
 }  // namespace gemmd::ctl

@@ -41,6 +41,6 @@ class Table {
 };
 
 // Two columns without a heading: a label, and its value, which is wrapped.
-Table Facts();
+Table SummaryTable();
 
 }  // namespace gemmd::ctl

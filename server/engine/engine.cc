@@ -1,6 +1,7 @@
 #include "server/engine/engine.h"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "server/engine/device/device_kinds.h"
 #include "server/engine/job/job_admission.h"
 #include "server/engine/job/job_impl.h"
+#include "server/engine/job/warm_up.h"
 #include "server/engine/transfer/download_impl.h"
 #include "server/engine/transfer/upload_impl.h"
 
@@ -44,6 +46,15 @@ class EngineImpl final : public Engine {
  private:
   EngineCore core_;
 };
+
+// All devices at the same time.
+void WarmUpAll(const std::vector<std::unique_ptr<Device>>& devices) {
+  std::vector<std::future<int>> products;
+  products.reserve(devices.size());
+  for (const auto& device : devices) {
+    products.push_back(std::async(std::launch::async, [&device] { return WarmUp(*device); }));
+  }
+}
 
 // Half of the smallest device's memory.
 size_t DefaultStoreBytes(const std::vector<std::unique_ptr<Device>>& devices) {
@@ -186,6 +197,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& opti
   if (!status.ok()) return status;
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> devices = CreateDevices(options);
   if (!devices.ok()) return devices.status();
+  if (options.warm_up) WarmUpAll(*devices);
   return std::make_unique<EngineImpl>(options, observer, *std::move(devices));
 }
 

@@ -26,8 +26,8 @@ TEST(TableTest, ColumnsAreAsWideAsTheirWidestCell) {
             "longer  123456\n");
 }
 
-TEST(TableTest, FactsHaveNoHeadingAndMissingCellsAreEmpty) {
-  Table table = Facts();
+TEST(TableTest, SummariesHaveNoHeadingAndMissingCellsAreEmpty) {
+  Table table = SummaryTable();
   table.Add({"kernel", "host_openblas"});
   table.Add({"reason"});
   EXPECT_EQ(Printed(table), "kernel  host_openblas\nreason\n");

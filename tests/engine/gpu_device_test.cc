@@ -10,6 +10,7 @@
 
 #include "gemm/catalogue.h"
 #include "server/engine/device/device_kinds.h"
+#include "server/engine/job/warm_up.h"
 #include "tests/engine/device_suite.h"
 
 namespace gemmd {
@@ -50,6 +51,29 @@ TEST_F(GpuDeviceTest, MemoryThatCannotBeHadIsNamed) {
   const absl::Status status = CreateDevices(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("device_memory_bytes: 1125899906842624"));
+}
+
+TEST_F(GpuDeviceTest, WarmingUpRunsTheLibrariesProductsAndKeepsNothing) {
+  EngineOptions options = SmallDeviceOptions("cuda:0");
+  options.device_memory_bytes = 256 * kMiB;
+  const auto devices = CreateDevices(options);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  Device& device = *devices->front();
+  // Without a failure: 4^3 shapes, 4 transposes, with a bias and without, for each of the
+  // library's combinations of types.
+  EXPECT_EQ(WarmUp(device) % 512, 0);
+  EXPECT_GE(WarmUp(device), 8 * 512);
+  EXPECT_EQ(device.Health(), absl::OkStatus());
+  EXPECT_EQ(device.memory().used(), 0u);
+  EXPECT_EQ(Finish(*device.compute_streams().front()), absl::OkStatus());
+}
+
+TEST_F(GpuDeviceTest, WarmingUpNeedsMemoryForItsOperands) {
+  EngineOptions options = SmallDeviceOptions("cuda:0");
+  options.device_memory_bytes = 64 * kMiB;
+  const auto devices = CreateDevices(options);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(WarmUp(*devices->front()), 0);
 }
 
 // Ends the process with 0 where a device that a kernel broke behaves as it must.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the Python package must show beside a GPU; also runs on the host device, with less.
 
-    gpu.py --address HOST:PORT [--peer HOST:PORT] [--gemmctl PROGRAM] [--sentences FILE]
+    gpu.py --address HOST:PORT [--torch HOST:PORT] [--gemmctl PROGRAM] [--sentences FILE]
 
 Measures the package beside bare grpcio, gemmctl and a plain Python server around torch, checks
 random products against torch, and runs the sentence transformer. Prints a table; the exit
@@ -27,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--address", required=True)
-    parser.add_argument("--peer", help="address of torch_peer.py; left out: not measured")
+    parser.add_argument("--torch", help="address of torch_server.py; left out: not measured")
     parser.add_argument("--gemmctl", help="the program; left out: not measured")
     parser.add_argument("--sentences", help="a file of minilm.py; left out: no transformer")
     parser.add_argument("--examples", default=str(HERE.parents[1] / "client/python/examples"))
@@ -61,15 +61,15 @@ class Table:
 
 
 def times(args, table):
-    found = gpu_times.large(args.address, args.peer, args.gemmctl, args.extent, args.rounds)
+    found = gpu_times.large(args.address, args.torch, args.gemmctl, args.extent, args.rounds)
     size = f"f16 {args.extent} cubed"
     names = {"ours": "gemmd.matmul", "bare": "bare grpcio, the same bytes",
-             "gemmctl": "gemmctl", "peer": "plain Python server"}  # fmt: skip
+             "gemmctl": "gemmctl", "torch": "plain Python server"}  # fmt: skip
     for name, seconds in found.items():
         table.add(f"{size}: {names[name]}", seconds * 1e3, "ms")
     table.add(f"{size}: of bare grpcio", found["ours"] / found["bare"], "times", most=1.2)
-    if "peer" in found:
-        table.add(f"{size}: faster than a plain Python server", found["peer"] / found["ours"],
+    if "torch" in found:
+        table.add(f"{size}: faster than a plain Python server", found["torch"] / found["ours"],
                   "times", least=10)  # fmt: skip
     rates = gpu_times.small(args.address, args.calls, args.rounds)
     for name, label in (("ours", "gemmd.matmul"), ("bare", "bare grpcio"),

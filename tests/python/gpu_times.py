@@ -86,7 +86,7 @@ def gemmctl_seconds(program, address, extent, rounds):
     return json.loads(answer.stdout)["result"]["latency_seconds"]["p50"]
 
 
-def large(address, peer, gemmctl, extent, rounds):
+def large(address, torch, gemmctl, extent, rounds):
     """Seconds of an f16 product of numpy arrays."""
     rng = np.random.default_rng(1)
     a, b = (rng.standard_normal((extent, extent)).astype(np.float16) for _ in range(2))
@@ -107,12 +107,12 @@ def large(address, peer, gemmctl, extent, rounds):
             bare.delete("bare-b")
 
         kinds = {"ours": lambda: g.matmul(a, b), "bare": moved}
-        if peer:
+        if torch:
             unlimited = [(f"grpc.max_{way}_message_length", -1) for way in ("send", "receive")]
-            channel = grpc.insecure_channel(peer, unlimited)
-            multiply = channel.unary_unary("/peer.Matmul/Multiply", None, None)
+            channel = grpc.insecure_channel(torch, unlimited)
+            multiply = channel.unary_unary("/torch.Matmul/Multiply", None, None)
             sizes = np.array([extent] * 3, np.uint32).tobytes()
-            kinds["peer"] = lambda: np.frombuffer(
+            kinds["torch"] = lambda: np.frombuffer(
                 multiply(b"".join((sizes, a.data.cast("B"), b.data.cast("B")))), np.float16
             )
         found = take_turns(rounds, **kinds)

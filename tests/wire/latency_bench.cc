@@ -43,9 +43,10 @@ absl::Status BenchLarge(Session& session, const client::HostMatrix& a, const cli
   return absl::OkStatus();
 }
 
-// The Python server of torch_peer.py: m, n, k, then A and B, for D.
-absl::Status BenchPeer(Session& session, const client::HostMatrix& a, const client::HostMatrix& b) {
-  const auto channels = Connect(session.options.peer, 1);
+// The Python server of torch_server.py: m, n, k, then A and B, for D.
+absl::Status BenchTorch(Session& session, const client::HostMatrix& a,
+                        const client::HostMatrix& b) {
+  const auto channels = Connect(session.options.torch, 1);
   if (!channels.ok()) return channels.status();
   const auto extent = static_cast<uint32_t>(a.shape().rows);
   const uint32_t dims[] = {extent, extent, extent};
@@ -54,18 +55,19 @@ absl::Status BenchPeer(Session& session, const client::HostMatrix& a, const clie
   };
   auto d = client::HostMatrix::Allocate(a.shape()).value();
   Samples samples;
-  for (int call = -2; call < session.options.peer_calls; ++call) {
+  for (int call = -2; call < session.options.torch_calls; ++call) {
     std::memset(d.data(), 0xFF, d.bytes());
     const auto begin = Clock::now();
     const auto answer = CallUnary(
-        (*channels)[0], "/peer.Matmul/Multiply",
+        (*channels)[0], "/torch.Matmul/Multiply",
         {bytes(dims, sizeof(dims)), bytes(a.data(), a.bytes()), bytes(b.data(), b.bytes())});
     if (!answer.ok()) return answer.status();
     std::vector<grpc::Slice> slices;
     (void)answer->Dump(&slices);
     size_t at = 0;
     for (const grpc::Slice& slice : slices) {
-      if (at + slice.size() > d.bytes()) return absl::DataLossError("the peer sent too much");
+      if (at + slice.size() > d.bytes())
+        return absl::DataLossError("the torch server sent too much");
       std::memcpy(d.data() + at, slice.begin(), slice.size());
       at += slice.size();
     }
@@ -94,7 +96,7 @@ absl::Status RunAll(Session& session) {
   if (status.ok()) {
     status = BenchLarge(session, a, b, name + "one stream", 1, client::Transport::kStream, 0);
   }
-  if (status.ok() && !session.options.peer.empty()) status = BenchPeer(session, a, b);
+  if (status.ok() && !session.options.torch.empty()) status = BenchTorch(session, a, b);
   return status;
 }
 

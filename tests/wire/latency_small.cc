@@ -117,80 +117,110 @@ class ResidentJobs {
   uint64_t job_id_ = 0;
 };
 
+// One product of 64^3 as a unary call, and its baselines. Every answer is checked: it has
+// the bytes of one that was looked at element by element, or is looked at itself.
+class UnaryProduct {
+ public:
+  UnaryProduct(Session& session, client::Client& client) : session_(session), client_(client) {
+    SetShape(request_.mutable_product()->mutable_a(), kExtent);
+    SetShape(request_.mutable_product()->mutable_b(), kExtent);
+    request_.mutable_product()->mutable_a()->set_data(Bytes(a_));
+    request_.mutable_product()->mutable_b()->set_data(Bytes(b_));
+  }
+
+  absl::Status Empty(bool keep) {
+    const auto seconds = TimeEmpty(session_);
+    if (seconds.ok() && keep) empty_.Add(*seconds);
+    return seconds.status();
+  }
+
+  // The same bytes to a server that drops them.
+  absl::Status Dropped(bool keep) {
+    const auto time = TimeUnary(*session_.baseline, request_);
+    if (time.ok() && keep) dropped_.Add(time->seconds);
+    return time.status();
+  }
+
+  absl::Status Raw(bool keep) {
+    const auto time = TimeUnary(*session_.server, request_);
+    if (!time.ok()) return time.status();
+    if (keep) {
+      product_.Add(time->seconds);
+      kernel_.Add(time->kernel_seconds);
+    }
+    if (time->response.data() == verified_) return absl::OkStatus();
+    if (time->response.data().size() != d_.bytes()) return absl::DataLossError("short result");
+    std::memcpy(d_.data(), time->response.data().data(), d_.bytes());
+    verified_ = time->response.data();
+    return CheckProduct(a_, b_, d_);
+  }
+
+  absl::Status Library(bool keep) {
+    return ThroughLibrary(keep ? &library_ : nullptr,
+                          [this](const client::Product& into) { return client_.Multiply(into); });
+  }
+
+  // The answer is awaited in a thread of its own.
+  absl::Status Future(bool keep) {
+    return ThroughLibrary(keep ? &future_ : nullptr, [this](const client::Product& into) {
+      return client_.MultiplyFuture(into).get();
+    });
+  }
+
+  void Report() {
+    session_.Line("empty unary call", empty_);
+    session_.Line("empty handler, the same 16 KiB of operands", dropped_);
+    session_.Line("MultiplyUnary f16 64^3", product_);
+    session_.Line("  of that, kernel", kernel_);
+    session_.Line("  the same through the client library", library_);
+    session_.Line("  the same through the client library, a future", future_);
+    session_.verdicts.push_back({"MultiplyUnary f16 64^3 above an empty call",
+                                 (product_.Median() - empty_.Median()) * 1e6, "us", true, 80});
+    session_.verdicts.push_back({"the client library above a raw call, f16 64^3",
+                                 (library_.Median() - product_.Median()) * 1e6, "us", true, 20});
+  }
+
+ private:
+  static constexpr int64_t kExtent = 64;
+
+  template <typename Multiply>
+  absl::Status ThroughLibrary(Samples* samples, const Multiply& multiply) {
+    std::memset(d_.data(), 0xFF, d_.bytes());
+    client::Product into{.a = a_.view(), .b = b_.view()};
+    into.result.into = d_.mutable_view();
+    const auto begin = Clock::now();
+    const auto result = multiply(into);
+    if (samples != nullptr) samples->Add(SecondsSince(begin));
+    if (!result.ok()) return result.status();
+    // A look at each element would leave the server idle before the next call, and its
+    // threads would have to be woken: other calls are not measured so.
+    return Bytes(d_) == verified_ ? absl::OkStatus() : CheckProduct(a_, b_, d_);
+  }
+
+  Session& session_;
+  client::Client& client_;
+  const client::HostMatrix a_ = RandomMatrix(kExtent, kExtent, 1);
+  const client::HostMatrix b_ = RandomMatrix(kExtent, kExtent, 2);
+  client::HostMatrix d_ = client::HostMatrix::Allocate(a_.shape()).value();
+  gemm::v1::MultiplyUnaryRequest request_;
+  std::string verified_;
+  Samples empty_, dropped_, product_, kernel_, library_, future_;
+};
+
 }  // namespace
 
 absl::Status BenchUnary(Session& session) {
-  constexpr int64_t kExtent = 64;
-  const auto a = RandomMatrix(kExtent, kExtent, 1), b = RandomMatrix(kExtent, kExtent, 2);
-  gemm::v1::MultiplyUnaryRequest request;
-  SetShape(request.mutable_product()->mutable_a(), kExtent);
-  SetShape(request.mutable_product()->mutable_b(), kExtent);
-  request.mutable_product()->mutable_a()->set_data(Bytes(a));
-  request.mutable_product()->mutable_b()->set_data(Bytes(b));
-
   auto client = client::Client::Connect({.address = session.options.server});
   if (!client.ok()) return client.status();
-
-  Samples empty, dropped, product, kernel, library, future;
-  auto d = client::HostMatrix::Allocate(a.shape()).value();
-  std::string verified;  // the last answer that was looked at element by element
-  const Step time_empty = [&](bool keep) -> absl::Status {
-    const auto seconds = TimeEmpty(session);
-    if (seconds.ok() && keep) empty.Add(*seconds);
-    return seconds.status();
-  };
-  const Step time_dropped = [&](bool keep) -> absl::Status {
-    const auto time = TimeUnary(*session.baseline, request);
-    if (time.ok() && keep) dropped.Add(time->seconds);
-    return time.status();
-  };
-  const Step time_product = [&](bool keep) -> absl::Status {
-    const auto time = TimeUnary(*session.server, request);
-    if (!time.ok()) return time.status();
-    if (keep) {
-      product.Add(time->seconds);
-      kernel.Add(time->kernel_seconds);
-    }
-    if (time->response.data() == verified) return absl::OkStatus();
-    if (time->response.data().size() != d.bytes()) return absl::DataLossError("short result");
-    std::memcpy(d.data(), time->response.data().data(), d.bytes());
-    verified = time->response.data();
-    return CheckProduct(a, b, d);
-  };
-  // Blocking, and with the answer awaited in a thread of its own.
-  const auto through_library = [&](Samples& samples, const auto& multiply) -> Step {
-    return [&samples, &a, &b, &d, &verified, multiply](bool keep) -> absl::Status {
-      std::memset(d.data(), 0xFF, d.bytes());
-      client::Product into{.a = a.view(), .b = b.view()};
-      into.result.into = d.mutable_view();
-      const auto begin = Clock::now();
-      const auto result = multiply(into);
-      if (keep) samples.Add(SecondsSince(begin));
-      if (!result.ok()) return result.status();
-      // A look at each element would leave the server idle before the next call, and
-      // its threads would have to be woken: other calls are not measured so.
-      return Bytes(d) == verified ? absl::OkStatus() : CheckProduct(a, b, d);
-    };
-  };
-  const Step time_library = through_library(
-      library, [&](const client::Product& into) { return (*client)->Multiply(into); });
-  const Step time_future = through_library(
-      future, [&](const client::Product& into) { return (*client)->MultiplyFuture(into).get(); });
+  UnaryProduct product(session, **client);
   const absl::Status status =
-      Interleave(session.options.small_calls,
-                 {time_empty, time_dropped, time_product, time_library, time_future});
-  if (!status.ok()) return status;
-  session.Line("empty unary call", empty);
-  session.Line("empty handler, the same 16 KiB of operands", dropped);
-  session.Line("MultiplyUnary f16 64^3", product);
-  session.Line("  of that, kernel", kernel);
-  session.Line("  the same through the client library", library);
-  session.Line("  the same through the client library, a future", future);
-  session.verdicts.push_back({"MultiplyUnary f16 64^3 above an empty call",
-                              (product.Median() - empty.Median()) * 1e6, "us", true, 80});
-  session.verdicts.push_back({"the client library above a raw call, f16 64^3",
-                              (library.Median() - product.Median()) * 1e6, "us", true, 20});
-  return absl::OkStatus();
+      Interleave(session.options.small_calls, {[&](bool keep) { return product.Empty(keep); },
+                                               [&](bool keep) { return product.Dropped(keep); },
+                                               [&](bool keep) { return product.Raw(keep); },
+                                               [&](bool keep) { return product.Library(keep); },
+                                               [&](bool keep) { return product.Future(keep); }});
+  if (status.ok()) product.Report();
+  return status;
 }
 
 absl::Status BenchResident(Session& session, int64_t extent) {

@@ -68,14 +68,14 @@ int main(int argc, char** argv) {
   CLI::App* time = app.add_subcommand("latency", "Products beside an empty call");
   time->add_option("--server", latency.server, "address of gemmd")->required();
   time->add_option("--baseline", latency.baseline, "address of serve-baseline")->required();
-  time->add_option("--peer", latency.peer, "address of torch_peer.py; left out: not measured");
+  time->add_option("--torch", latency.torch, "address of torch_server.py; left out: not measured");
   time->add_option("--small-calls", latency.small_calls, "calls of each small kind")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   time->add_option("--large-calls", latency.large_calls, "calls of each large kind")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  time->add_option("--peer-calls", latency.peer_calls, "calls to the peer")
+  time->add_option("--torch-calls", latency.torch_calls, "calls to it")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   time->add_option("--large-extent", latency.large_extent, "extent of the large product")

@@ -31,10 +31,10 @@ int BenchTransfers(const TransferOptions& options);
 struct LatencyOptions {
   std::string server;
   std::string baseline;
-  std::string peer;  // empty: not measured
+  std::string torch;  // empty: not measured
   int small_calls = 3000;
   int large_calls = 40;
-  int peer_calls = 10;
+  int torch_calls = 10;
   int64_t large_extent = 4096;
   std::string json;
   bool check = false;

@@ -24,26 +24,26 @@ std::string BenchmarkText(const client::ServerInfo& info) {
 void PrintTables(const Context& context, const client::ServerInfo& info) {
   const auto& limits = info.limits();
   const auto& load = info.load();
-  Table facts = Facts();
-  facts.Add({"version", absl::StrCat(info.version(), " (commit ", info.commit(), ")")});
-  facts.Add({"started", TimeText(FromProto(info.started()))});
-  facts.Add({"jobs",
-             absl::StrCat(load.jobs(), " of ", limits.max_jobs(), ", ", load.queued(),
-                          " of them queued; at most ", limits.max_jobs_per_stream(), " a stream")});
-  facts.Add({"admitted",
-             absl::StrCat(Size(load.admitted_bytes()), " of ", Size(limits.max_admitted_bytes()),
-                          "; at most ", Size(limits.max_job_bytes()), " a job")});
-  facts.Add(
+  Table summary = SummaryTable();
+  summary.Add({"version", absl::StrCat(info.version(), " (commit ", info.commit(), ")")});
+  summary.Add({"started", TimeText(FromProto(info.started()))});
+  summary.Add({"jobs", absl::StrCat(load.jobs(), " of ", limits.max_jobs(), ", ", load.queued(),
+                                    " of them queued; at most ", limits.max_jobs_per_stream(),
+                                    " a stream")});
+  summary.Add({"admitted",
+               absl::StrCat(Size(load.admitted_bytes()), " of ", Size(limits.max_admitted_bytes()),
+                            "; at most ", Size(limits.max_job_bytes()), " a job")});
+  summary.Add(
       {"store", absl::StrCat(load.matrices(), " of ", limits.max_matrices(), " matrices, ",
                              Size(load.store_used_bytes()), " of ", Size(limits.store_bytes()))});
-  facts.Add({"messages", absl::StrCat("at most ", Size(limits.max_message_bytes()),
-                                      "; result chunks of ", Size(limits.chunk_bytes()))});
-  facts.Add({"benchmark", BenchmarkText(info)});
+  summary.Add({"messages", absl::StrCat("at most ", Size(limits.max_message_bytes()),
+                                        "; result chunks of ", Size(limits.chunk_bytes()))});
+  summary.Add({"benchmark", BenchmarkText(info)});
   if (!info.caller().name().empty()) {
-    facts.Add({"you", absl::StrCat(info.caller().name(), ", with the roles ",
-                                   absl::StrJoin(info.caller().roles(), ", "))});
+    summary.Add({"you", absl::StrCat(info.caller().name(), ", with the roles ",
+                                     absl::StrJoin(info.caller().roles(), ", "))});
   }
-  facts.Print(context.out, context.width);
+  summary.Print(context.out, context.width);
   context.out << '\n';
   Table devices({{"DEVICE"},
                  {"MODEL", Align::kLeft, Fit::kWrap},

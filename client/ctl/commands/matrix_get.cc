@@ -42,10 +42,10 @@ int Run(const Context& context, const GetCommandOptions& options) {
                         {"elapsed_seconds", absl::ToDoubleSeconds(elapsed)}});
     return kExitOk;
   }
-  Table facts = MatrixFacts(fetched->info);
-  facts.Add({"output", options.output});
-  facts.Add({"elapsed", DurationText(elapsed)});
-  facts.Print(context.out, context.width);
+  Table summary = MatrixSummary(fetched->info);
+  summary.Add({"output", options.output});
+  summary.Add({"elapsed", DurationText(elapsed)});
+  summary.Print(context.out, context.width);
   return kExitOk;
 }
 

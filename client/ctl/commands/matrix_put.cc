@@ -57,9 +57,9 @@ int Run(const Context& context, const PutCommandOptions& options) {
               {{"matrix", ToJson(*info)}, {"elapsed_seconds", absl::ToDoubleSeconds(elapsed)}});
     return kExitOk;
   }
-  Table facts = MatrixFacts(*info);
-  facts.Add({"elapsed", DurationText(elapsed)});
-  facts.Print(context.out, context.width);
+  Table summary = MatrixSummary(*info);
+  summary.Add({"elapsed", DurationText(elapsed)});
+  summary.Print(context.out, context.width);
   return kExitOk;
 }
 

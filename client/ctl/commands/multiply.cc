@@ -165,24 +165,25 @@ Json ResultJson(const MultiplyOptions& options, const client::ProductResult& res
 void PrintTable(const Context& context, const MultiplyOptions& options,
                 const client::ProductResult& result,
                 const std::optional<gemm::Agreement>& agreement, gemm::Elements known) {
-  Table facts = Facts();
-  AddReport(facts, result.report);
-  facts.Add({"elapsed ms",
-             absl::StrCat(MillisecondsText(result.elapsed), " (", TransportName(result.transport),
-                          ", ", BytesText(static_cast<double>(result.bytes_sent)), " sent, ",
-                          BytesText(static_cast<double>(result.bytes_received)), " received)")});
+  Table summary = SummaryTable();
+  AddReport(summary, result.report);
+  summary.Add({"elapsed ms",
+               absl::StrCat(MillisecondsText(result.elapsed), " (", TransportName(result.transport),
+                            ", ", BytesText(static_cast<double>(result.bytes_sent)), " sent, ",
+                            BytesText(static_cast<double>(result.bytes_received)), " received)")});
   if (result.kept.has_value()) {
-    facts.Add({"kept", absl::StrCat("id:", result.kept->id(),
-                                    result.kept->name().empty() ? "" : " @", result.kept->name())});
+    summary.Add(
+        {"kept", absl::StrCat("id:", result.kept->id(), result.kept->name().empty() ? "" : " @",
+                              result.kept->name())});
   }
-  if (!options.output.empty()) facts.Add({"output", options.output});
+  if (!options.output.empty()) summary.Add({"output", options.output});
   if (agreement.has_value()) {
-    facts.Add({"verified", absl::StrCat(agreement->checked, " elements, largest error ",
-                                        NumberText(agreement->worst_absolute_error), ", ",
-                                        NumberText(agreement->worst_ratio), " of the bound")});
-    facts.Add({"resolution", ExplainResolution(*agreement, known)});
+    summary.Add({"verified", absl::StrCat(agreement->checked, " elements, largest error ",
+                                          NumberText(agreement->worst_absolute_error), ", ",
+                                          NumberText(agreement->worst_ratio), " of the bound")});
+    summary.Add({"resolution", ExplainResolution(*agreement, known)});
   }
-  facts.Print(context.out, context.width);
+  summary.Print(context.out, context.width);
 }
 
 absl::StatusOr<client::ProductResult> Multiply(const Context& context, client::Client& client,

@@ -16,21 +16,21 @@ int Run(Context& context) {
   if (!context.global.deadline.has_value()) context.global.deadline = kPatience;
   const auto client = Connect(context);
   Json json = {{"client", ClientVersion()}};
-  Table facts = Facts();
-  facts.Add({"client", ClientVersion()});
+  Table summary = SummaryTable();
+  summary.Add({"client", ClientVersion()});
   if (client.ok()) {
     const client::ServerInfo& server = (*client)->server();
     json["server"] = {{"version", server.version()}, {"commit", server.commit()}};
-    facts.Add({"server", absl::StrCat(server.version(), " (commit ", server.commit(), ") at ",
-                                      context.global.address)});
+    summary.Add({"server", absl::StrCat(server.version(), " (commit ", server.commit(), ") at ",
+                                        context.global.address)});
   } else {
     json["server"] = nullptr;
-    facts.Add({"server", absl::StrCat("none answers at ", context.global.address)});
+    summary.Add({"server", absl::StrCat("none answers at ", context.global.address)});
   }
   if (context.global.json) {
     PrintJson(context, json);
   } else {
-    facts.Print(context.out, context.width);
+    summary.Print(context.out, context.width);
   }
   return kExitOk;
 }

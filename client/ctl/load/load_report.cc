@@ -69,24 +69,25 @@ std::string LiveLine(absl::Duration elapsed, absl::Duration since_last, const In
 
 void PrintLoadTable(std::ostream& out, const LoadResult& result, size_t width) {
   const Tally& tally = result.tally;
-  Table facts = Facts();
-  facts.Add(
+  Table summary = SummaryTable();
+  summary.Add(
       {"requests", absl::StrCat(tally.succeeded + tally.failed, " in ", DurationText(result.wall),
                                 result.interrupted ? ", ended early" : "")});
-  facts.Add({"succeeded", absl::StrCat(tally.succeeded)});
-  facts.Add({"failed", absl::StrCat(tally.failed)});
+  summary.Add({"succeeded", absl::StrCat(tally.succeeded)});
+  summary.Add({"failed", absl::StrCat(tally.failed)});
   for (const auto& [code, errors] : tally.errors) {
-    facts.Add({absl::StrCat("  ", code), absl::StrCat(errors.count, ", first: ", errors.first)});
+    summary.Add({absl::StrCat("  ", code), absl::StrCat(errors.count, ", first: ", errors.first)});
   }
   if (tally.verified > 0) {
-    facts.Add({"verified", absl::StrCat(tally.verified, ", wrong: ", tally.wrong)});
-    if (tally.wrong > 0) facts.Add({"  first wrong", tally.first_wrong});
+    summary.Add({"verified", absl::StrCat(tally.verified, ", wrong: ", tally.wrong)});
+    if (tally.wrong > 0) summary.Add({"  first wrong", tally.first_wrong});
   }
-  facts.Add({"requests/s", NumberText(result.PerSecond(static_cast<double>(tally.succeeded)))});
-  facts.Add({"TFLOPS", NumberText(result.PerSecond(tally.flops) / 1e12)});
-  facts.Add({"sent/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_sent)))});
-  facts.Add({"received/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_received)))});
-  facts.Print(out, width);
+  summary.Add({"requests/s", NumberText(result.PerSecond(static_cast<double>(tally.succeeded)))});
+  summary.Add({"TFLOPS", NumberText(result.PerSecond(tally.flops) / 1e12)});
+  summary.Add({"sent/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_sent)))});
+  summary.Add(
+      {"received/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_received)))});
+  summary.Print(out, width);
   out << '\n';
   PrintTimes(out, tally, width);
 }

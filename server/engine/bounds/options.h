@@ -34,6 +34,9 @@ struct EngineOptions {
   // least kMinStagingBlockBytes.
   size_t staging_bytes = 256 * kMiB;
   size_t staging_block_bytes = kMiB;
+  // Whether libraries load their kernels at start, instead of at the first product that
+  // needs one (job/warm_up.h).
+  bool warm_up = true;
   // Threads that copy payload into staging memory, and as many that tell listeners of
   // results and ends. 0: half the cores, at least 1 and at most 8.
   int copy_threads = 0;

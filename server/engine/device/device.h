@@ -70,11 +70,11 @@ class Stream {
                                 size_t bytes);
   virtual absl::Status Generate(const gemm::GeneratorSpec& spec,
                                 const gemm::GeneratorTarget& target) = 0;
-  // `staged`, which may be null, is recorded after the transposes of operands, if the
+  // `transposed`, which may be null, is recorded after the transposes of operands, if the
   // kernel makes any before its product.
   virtual absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                               const gemm::Operands& operands, gemm::Workspace workspace,
-                              const gemm::LaunchParams& params, Event* staged) = 0;
+                              const gemm::LaunchParams& params, Event* transposed) = 0;
   virtual absl::Status Record(Event& event) = 0;
   // Later work on this stream waits for `event`, which may be recorded on any stream.
   virtual absl::Status Wait(const Event& event) = 0;

@@ -192,7 +192,7 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
     holdings.room = *std::move(room);
   }
   if (HasGenerator(holdings)) holdings.upload_begin = device.AcquireEvent();
-  if (workspace_bytes > 0) holdings.staged = device.AcquireEvent();
+  if (workspace_bytes > 0) holdings.transposed = device.AcquireEvent();
   holdings.kernel_begin = device.AcquireEvent();
   holdings.kernel_end = device.AcquireEvent();
   return absl::OkStatus();

@@ -34,7 +34,7 @@ struct JobHoldings {
   DeviceBuffer workspace;
   StoreReservation room;  // for a result that is kept
   // For generated operands, and where the kernel may transpose, the first and the second.
-  EventPtr upload_begin, staged;
+  EventPtr upload_begin, transposed;
   EventPtr kernel_begin, kernel_end;
 
   JobInput& operator[](Role role) { return inputs[static_cast<size_t>(role)]; }

@@ -20,8 +20,8 @@ void JobImpl::OnComputed(absl::Status status, Computed computed) {
     PhaseDurations& phases = report_.phases;
     phases.host_to_device = UploadTime(holdings);
     phases.kernel = device().Elapsed(*holdings.kernel_begin, *holdings.kernel_end);
-    if (holdings.staged != nullptr) {
-      phases.transpose = device().Elapsed(*holdings.kernel_begin, *holdings.staged);
+    if (holdings.transposed != nullptr) {
+      phases.transpose = device().Elapsed(*holdings.kernel_begin, *holdings.transposed);
     }
     // Without a product there is no speed to speak of.
     const gemm::Problem& problem = admitted_.plan.problem;

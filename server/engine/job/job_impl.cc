@@ -346,7 +346,7 @@ absl::Status JobImpl::EnqueueKernel(Stream& stream, JobHoldings& holdings) {
   absl::Status status = stream.Record(*holdings.kernel_begin);
   if (!status.ok()) return status;
   status = stream.Launch(*admitted_.pick.kernel, plan.problem, operands, workspace,
-                         admitted_.pick.params, holdings.staged.get());
+                         admitted_.pick.params, holdings.transposed.get());
   if (!status.ok()) return status;
   return stream.Record(*holdings.kernel_end);
 }

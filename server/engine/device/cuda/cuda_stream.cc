@@ -112,14 +112,14 @@ absl::Status CudaStream::Generate(const gemm::GeneratorSpec& spec,
 
 absl::Status CudaStream::Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                                 const gemm::Operands& operands, gemm::Workspace workspace,
-                                const gemm::LaunchParams& params, Event* staged) {
+                                const gemm::LaunchParams& params, Event* transposed) {
   if (absl::Status status = Begin(); !status.ok()) return status;
   if (absl::Status status = CheckComputes(); !status.ok()) return status;
   if (kernel.target != gemm::Target::kCuda) {
     return absl::InvalidArgumentError(
         absl::StrCat("kernel ", kernel.name, " does not run on a CUDA device"));
   }
-  CudaEvent* const event = static_cast<CudaEvent*>(staged);
+  CudaEvent* const event = static_cast<CudaEvent*>(transposed);
   gemm::TransposeMark mark;
   if (event != nullptr && event->handle().ok()) mark.event = *event->handle();
   absl::Status status =

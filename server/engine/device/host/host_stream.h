@@ -71,7 +71,7 @@ class HostStream final : public Stream {
                         const gemm::GeneratorTarget& target) override;
   absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                       const gemm::Operands& operands, gemm::Workspace workspace,
-                      const gemm::LaunchParams& params, Event* staged) override;
+                      const gemm::LaunchParams& params, Event* transposed) override;
   absl::Status Record(Event& event) override;
   absl::Status Wait(const Event& event) override;
   void Notify(CompletionCallback done, const Event* last) override;

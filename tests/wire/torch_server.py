@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The server one would write in an afternoon: gRPC in Python around torch.matmul.
 
-peer.Matmul/Multiply takes m, n, k (three little-endian uint32) and the f16 elements of A and B,
+torch.Matmul/Multiply takes m, n, k (three little-endian uint32) and the f16 elements of A and B,
 row-major, and answers the elements of D. What gemmd is compared with; not a part of it.
 """
 
@@ -28,11 +28,11 @@ def main():
     unlimited = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     server = grpc.server(futures.ThreadPoolExecutor(16), options=unlimited)
     server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
-        "peer.Matmul", {"Multiply": grpc.unary_unary_rpc_method_handler(multiply)})])
+        "torch.Matmul", {"Multiply": grpc.unary_unary_rpc_method_handler(multiply)})])
     if server.add_insecure_port(arguments.listen) == 0:
         raise SystemExit(f"--listen: cannot listen on {arguments.listen}")
     server.start()
-    print(f"peer listening on {arguments.listen}, torch {torch.__version__} on {DEVICE}",
+    print(f"torch server listening on {arguments.listen}, torch {torch.__version__} on {DEVICE}",
           flush=True)
     server.wait_for_termination()
 

@@ -1,0 +1,15 @@
+// Loads what libraries would load at the first product of a kind.
+#pragma once
+
+#include "server/engine/device/device.h"
+
+namespace gemmd {
+
+// Runs products of many shapes and types on the device, through the rows of `auto` whose
+// code a library chooses, and waits for them. cuBLASLt loads each of its kernels at its
+// first launch, which takes 5 to 140 ms on the thread that all jobs of the device share.
+// Returns the number of products that ran: 0 on a device without such rows, or without
+// memory for the operands. A product that fails is left out: its callers will be told.
+int WarmUp(Device& device);
+
+}  // namespace gemmd
