@@ -23,8 +23,8 @@ namespace {
 using gemm::v1::GemmService;
 
 constexpr int64_t kExtent = 64;
-constexpr uint64_t kRowBytes = 4096;
-constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+constexpr uint64_t kPutRowBytes = 4096;
+constexpr uint64_t kPutChunkBytes = uint64_t{1} << 20;
 
 double Since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -71,7 +71,7 @@ absl::Status Multiply(Candidate& candidate, const gemm::v1::MultiplyUnaryRequest
 
 absl::Status Put(Candidate& candidate, absl::Span<const std::byte> data, bool keep) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto answer = Upload(candidate.channels, {data, kRowBytes, kChunkBytes});
+  const auto answer = Upload(candidate.channels, {data, kPutRowBytes, kPutChunkBytes});
   if (keep) candidate.put.Add(static_cast<double>(data.size()) / Since(begin));
   if (!answer.ok()) return answer.status();
   const std::string& id = answer->matrix().id();
@@ -95,7 +95,7 @@ absl::Status Add(const std::string& name, const std::string& address,
   return absl::OkStatus();
 }
 
-absl::Status ConnectAll(const SecurityOptions& options, std::vector<Candidate>& candidates) {
+absl::Status ConnectCandidates(const SecurityOptions& options, std::vector<Candidate>& candidates) {
   grpc::SslCredentialsOptions tls;
   tls.pem_root_certs = ReadText(options.ca);
   const std::string token = ReadText(options.token_file);
@@ -120,7 +120,7 @@ absl::Status Measure(const SecurityOptions& options, std::vector<Candidate>& can
       }
     }
   }
-  std::vector<std::byte> data(std::max(options.bytes / kRowBytes, uint64_t{1}) * kRowBytes);
+  std::vector<std::byte> data(std::max(options.bytes / kPutRowBytes, uint64_t{1}) * kPutRowBytes);
   std::mt19937 random(1);
   std::generate(data.begin(), data.end(), [&] { return static_cast<std::byte>(random()); });
   for (int round = -1; round < options.rounds; ++round) {
@@ -136,7 +136,7 @@ absl::Status Measure(const SecurityOptions& options, std::vector<Candidate>& can
 
 int BenchSecurity(const SecurityOptions& options) {
   std::vector<Candidate> candidates;
-  absl::Status status = ConnectAll(options, candidates);
+  absl::Status status = ConnectCandidates(options, candidates);
   if (status.ok()) status = Measure(options, candidates);
   if (!status.ok()) {
     std::fprintf(stderr, "%s\n", status.ToString().c_str());
