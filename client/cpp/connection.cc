@@ -155,6 +155,9 @@ grpc::ChannelArguments Arguments(const ClientOptions& options, int channel) {
               static_cast<int>(absl::ToInt64Milliseconds(options.keepalive_timeout)));
   // By default gRPC asks twice and then no more, until data is sent.
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // gRPC takes the proxy of http_proxy for loopback, too: what goes there without TLS, and
+  // the token with it, would leave this machine.
+  if (!options.tls) args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.user_agent.empty()) args.SetUserAgentPrefix(options.user_agent);
   if (options.tls && !options.tls->server_name.empty()) {
     args.SetSslTargetNameOverride(options.tls->server_name);

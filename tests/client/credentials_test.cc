@@ -1,4 +1,7 @@
 // What a client shows: tokens, and when it refuses to.
+#include <stdlib.h>
+#include <sys/socket.h>
+
 #include <fstream>
 #include <string>
 
@@ -7,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/identity/token_hash.h"
+#include "server/net/listen_socket.h"
 #include "server/server.h"
 #include "tests/identity/certificates.h"
 
@@ -45,6 +49,55 @@ TEST(CredentialsTest, WrongTokensAreRefusedAndNotQuoted) {
   EXPECT_THAT(Refused({.token_file = TempPath("missing")}), HasSubstr("token_file"));
   std::ofstream(TempPath("blank")) << "\n";
   EXPECT_THAT(Refused({.token_file = TempPath("blank")}), HasSubstr("0 bytes"));
+}
+
+// For the time of a test.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    const char* const before = std::getenv(name);
+    if (before != nullptr) before_ = before;
+    if (value.empty()) {
+      unsetenv(name);
+    } else {
+      setenv(name, value.c_str(), /*overwrite=*/1);
+    }
+  }
+  ~Variable() {
+    if (before_.empty()) {
+      unsetenv(name_);
+    } else {
+      setenv(name_, before_.c_str(), /*overwrite=*/1);
+    }
+  }
+
+ private:
+  const char* const name_;
+  std::string before_;
+};
+
+TEST(CredentialsTest, WithoutTlsNothingGoesThroughAProxy) {
+  ServerOptions options;
+  options.address = "127.0.0.1:0";
+  options.metrics_address = "";
+  options.engine.devices = "host";
+  options.engine.device_memory_bytes = 256 * gemmd::kMiB;
+  const auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  // Takes connections and answers nothing.
+  const auto proxy = Listen("proxy", {.host = "127.0.0.1"});
+  ASSERT_TRUE(proxy.ok()) << proxy.status();
+  const Variable unset[] = {
+      {"grpc_proxy", ""}, {"https_proxy", ""}, {"no_grpc_proxy", ""}, {"no_proxy", ""}};
+  const Variable set("http_proxy", "http://" + proxy->text());
+  for (const char* host : {"127.0.0.1", "localhost"}) {
+    const auto client = Client::Connect({.address = absl::StrCat(host, ":", (*server)->port()),
+                                         .channels = 2,
+                                         .connect_timeout = absl::Seconds(30),
+                                         .token = "s3cret"});
+    EXPECT_TRUE(client.ok()) << host << ": " << client.status();
+    EXPECT_EQ(accept(proxy->fds.at(0).get(), nullptr, nullptr), -1) << host << ": the proxy saw it";
+  }
 }
 
 // A server with TLS and a caller.

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import secrets
+import socket
 import subprocess
 import sys
 
@@ -227,6 +228,19 @@ def test_a_token_does_not_leave_the_machine_without_tls():
         assert credentials.of_calls(there, gemmd.Options(token="secret", tls=True), {})
         plain = gemmd.Options(token="secret", token_without_tls=True)
         assert credentials.of_calls(there, plain, {})
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_without_tls_nothing_goes_through_a_proxy(guarded, monkeypatch, host):
+    for name in ("grpc_proxy", "https_proxy", "no_grpc_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    port = guarded.address.rpartition(":")[2]
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        gemmd.connect(f"{host}:{port}", token=TOKENS["worker"], channels=2).close()
+        proxy.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            proxy.accept()
 
 
 def test_the_command_line_takes_them(tls, ours, tmp_path):

@@ -102,6 +102,10 @@ def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
     ]
+    if not credentials.uses_tls(options):
+        # gRPC takes the proxy of http_proxy for loopback, too: what goes there without TLS,
+        # and the token with it, would leave this machine.
+        arguments.append(("grpc.enable_http_proxy", 0))
     if options.server_name is not None:
         arguments.append(("grpc.ssl_target_name_override", options.server_name))
     return arguments

@@ -37,6 +37,11 @@ def _read(option: str, path: Path) -> bytes | None:
     return content
 
 
+def uses_tls(options: Options) -> bool:
+    """Whether the channels have TLS; else plain TCP."""
+    return options.tls or options.ca is not None or options.cert is not None
+
+
 def of_channel(options: Options) -> grpc.ChannelCredentials | None:
     """None: plain TCP. InvalidArgument names the option and the file."""
     if (options.cert is None) != (options.key is None):
@@ -44,7 +49,7 @@ def of_channel(options: Options) -> grpc.ChannelCredentials | None:
         raise InvalidArgument(
             f"{given} is given without {other}; both must be, or neither", field=given
         )
-    if not options.tls and options.ca is None and options.cert is None:
+    if not uses_tls(options):
         if options.server_name is not None:
             raise InvalidArgument(
                 "server_name is given without TLS; give tls=True or ca as well", field="server_name"
@@ -84,7 +89,7 @@ def of_calls(
             f"{_MOST_TOKEN_BYTES} printable ASCII characters without spaces",
             field=name,
         )
-    plain = not (options.tls or options.ca is not None or options.cert is not None)
+    plain = not uses_tls(options)
     if plain and not options.token_without_tls and _THIS_MACHINE.fullmatch(address) is None:
         raise InvalidArgument(
             f"{name} is not sent to {address} without TLS, where others may read it: give tls "

@@ -50,7 +50,8 @@ class Options:
     #: Whether transfers of more than a second are shown with tqdm, where it is installed.
     progress: bool = True
     retry: Retry = field(default_factory=Retry)
-    #: TLS with the system's CAs. Also on where `ca` or `cert` is given; else plain TCP.
+    #: TLS with the system's CAs. Also on where `ca` or `cert` is given; else plain TCP, which
+    #: never goes through the proxy of http_proxy.
     tls: bool = False
     #: The file of the CA that signed the server's certificate, in PEM.
     ca: Path = None

@@ -64,7 +64,8 @@ struct ClientOptions {
   // server for a split product, in case the client dies in between.
   absl::Duration transfer_ttl = absl::Minutes(2);
 
-  // Set: TLS. Left out: plain TCP, for loopback and trusted networks only.
+  // Set: TLS. Left out: plain TCP, for loopback and trusted networks only, and never through
+  // the proxy of http_proxy.
   std::optional<TlsOptions> tls;
 
   // The bearer token that the server knows this client by, or the file that has it, whose
