@@ -1,7 +1,5 @@
 #include "client/ctl/app.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -16,6 +14,7 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/context.h"
 #include "client/ctl/parse.h"
+#include "client/ctl/server_choice.h"
 #include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {
@@ -30,8 +29,8 @@ constexpr const char* kFooter =
     "  GEMMCTL_CONFIG  the configuration file; else gemmctl/config.toml in XDG_CONFIG_HOME or\n"
     "  ~/.config\n"
     "\n"
-    "Configuration file, in TOML: where neither an option nor the environment names a server,\n"
-    "or where a context is named:\n"
+    "Configuration file, in TOML: where neither --address nor the environment names a server,\n"
+    "or where --context or GEMMCTL_CONTEXT does:\n"
     "  current-context = \"lab\"\n"
     "  [lab]\n"
     "  address = \"gpu1.example:50051\"\n"
@@ -57,38 +56,25 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Empty where the environment names no server.
-std::string AddressFromEnvironment() {
-  std::string addresses = Variable("GEMMCTL_ADDRESS");
-  if (addresses.empty()) addresses = Variable("GEMMD_ADDRESS");
-  // A server may listen on several, with commas between them: the first will do.
-  return addresses.substr(0, addresses.find(','));
-}
-
-// How the server is reached. An empty variable is none, as for the address.
+// How the server is reached. What the options leave open ChooseServer completes.
 void AddServerOptions(CLI::App& app, GlobalOptions& global) {
   struct Row {
     const char* option;
-    const char* variable;
     std::string* target;
     const char* type;
     const char* help;
   };
   ServerSettings& server = global.server;
-  for (const Row& row : {
-           Row{"--context", "GEMMCTL_CONTEXT", &global.context, "NAME",
-               "The server of this name in the configuration file"},
-           Row{"--ca", "GEMMCTL_CA", &server.ca, "PATH",
-               "TLS: the CA that signed the server's certificate, in PEM"},
-           Row{"--cert", "GEMMCTL_CERT", &server.cert, "PATH",
-               "TLS: the certificate to show, in PEM"},
-           Row{"--key", "GEMMCTL_KEY", &server.key, "PATH", "TLS: its private key, in PEM"},
-           Row{"--server-name", "GEMMCTL_SERVER_NAME", &server.server_name, "NAME",
-               "TLS: the name in the server's certificate, where it is not the address's"},
-           Row{"--token-file", "GEMMCTL_TOKEN_FILE", &server.token_file, "PATH",
-               "A file with the token to show"},
-       }) {
-    *row.target = Variable(row.variable);
+  for (const Row& row :
+       {Row{"--context", &global.context, "NAME",
+            "The server of this name in the configuration file, with its credentials; no "
+            "variable of a server or of credentials counts"},
+        Row{"--ca", &server.ca, "PATH", "TLS: the CA that signed the server's certificate, in PEM"},
+        Row{"--cert", &server.cert, "PATH", "TLS: the certificate to show, in PEM"},
+        Row{"--key", &server.key, "PATH", "TLS: its private key, in PEM"},
+        Row{"--server-name", &server.server_name, "NAME",
+            "TLS: the name in the server's certificate, where it is not the address's"},
+        Row{"--token-file", &server.token_file, "PATH", "A file with the token to show"}}) {
     app.add_option(row.option, *row.target, row.help)->type_name(row.type);
   }
   app.add_flag("--tls", server.tls, "TLS with the system's CAs, where --ca is not given");
@@ -96,35 +82,8 @@ void AddServerOptions(CLI::App& app, GlobalOptions& global) {
                "Send the token without TLS, also to other machines");
 }
 
-// What the configuration file says, where nothing else does.
-absl::Status ReadConfiguration(const CLI::App& app, GlobalOptions& global) {
-  const bool named = !global.context.empty();
-  // A server that is named here is not shown the credentials of another one.
-  const bool elsewhere = app.count("--address") > 0 || !AddressFromEnvironment().empty();
-  if (!named && elsewhere) return absl::OkStatus();
-  const std::string path = ConfigPath(&Variable);
-  if (path.empty() || (!named && access(path.c_str(), F_OK) != 0)) return absl::OkStatus();
-  const absl::StatusOr<ServerSettings> read = ReadContext(path, global.context);
-  if (!read.ok()) return read.status();
-  ServerSettings& server = global.server;
-  for (const auto& [own, configured] : {std::pair(&server.ca, &read->ca),
-                                        {&server.cert, &read->cert},
-                                        {&server.key, &read->key},
-                                        {&server.server_name, &read->server_name}}) {
-    if (own->empty()) *own = *configured;
-  }
-  // The token of the environment counts before the file's.
-  if (server.token_file.empty() && Variable("GEMMCTL_TOKEN").empty()) {
-    server.token_file = read->token_file;
-  }
-  if (!elsewhere && !read->address.empty()) global.address = read->address;
-  server.tls = server.tls || read->tls;
-  server.token_without_tls = server.token_without_tls || read->token_without_tls;
-  return absl::OkStatus();
-}
-
 void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
-  if (const std::string address = AddressFromEnvironment(); !address.empty()) {
+  if (const std::string address = AddressFromEnvironment(&Variable); !address.empty()) {
     global.address = address;
   }
   app.add_option("--address", global.address,
@@ -217,7 +176,9 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
     return code == 0 ? kExitOk : kExitUsage;
   }
   if (!context.run) return FailUsage(context, SubcommandWanted(app));
-  if (absl::Status status = ReadConfiguration(app, context.global); !status.ok()) {
+  if (const absl::Status status =
+          ChooseServer(app.count("--address") > 0, &Variable, context.global);
+      !status.ok()) {
     return FailUsage(context, std::string(status.message()));
   }
   return context.run();

@@ -76,6 +76,10 @@ absl::StatusOr<ServerSettings> ReadContext(const std::string& path, const std::s
   ServerSettings settings;
   bool found = wanted.empty();
   for (const CLI::ConfigItem& item : *items) {
+    if (item.parents.size() > 1) {
+      return Wrong(path, absl::StrCat("[", absl::StrJoin(item.parents, "."),
+                                      "]: a table in a table; allowed: names without dots"));
+    }
     if (item.parents.empty() || item.parents.front() != wanted) continue;
     found = true;
     if (IsMark(item)) continue;
@@ -85,7 +89,14 @@ absl::StatusOr<ServerSettings> ReadContext(const std::string& path, const std::s
     }
   }
   if (!found) return Wrong(path, absl::StrCat("no context [", wanted, "] in it"));
+  if (!wanted.empty() && settings.address.empty()) {
+    return Wrong(path, absl::StrCat("[", wanted, "]: no address; allowed: host:port, unix:/path"));
+  }
   return settings;
+}
+
+bool UsesTls(const ServerSettings& server) {
+  return server.tls || !server.ca.empty() || !server.cert.empty() || !server.key.empty();
 }
 
 std::string ConfigPath(const Environment& environment) {

@@ -16,13 +16,18 @@ struct ServerSettings {
   std::string key;
   std::string server_name;
   std::string token_file;
+  // Of the environment alone: a command line is seen by all, and recorded with results.
+  std::string token;
   bool tls = false;  // TLS with the system's CAs, where none of the files is set
   bool token_without_tls = false;
 };
 
+// Whether the settings ask for TLS; else plain TCP.
+bool UsesTls(const ServerSettings& server);
+
 // The context `name` of a file in TOML; empty: the one that `current-context` names, or
-// no settings where none is named. INVALID_ARGUMENT names the file, the key and what is
-// allowed.
+// no settings where none is named. A context has an address. INVALID_ARGUMENT names the
+// file, the key and what is allowed.
 //
 //   current-context = "lab"
 //

@@ -1,7 +1,5 @@
 #include "client/ctl/context.h"
 
-#include <cstdlib>
-
 #include "absl/strings/str_cat.h"
 #include "gemm/quote.h"
 #include "nlohmann/json.hpp"
@@ -15,16 +13,14 @@ absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context) 
   options.address = context.global.address;
   options.channels = context.global.channels;
   const ServerSettings& server = context.global.server;
-  if (server.tls || !server.ca.empty() || !server.cert.empty() || !server.key.empty()) {
+  if (UsesTls(server)) {
     options.tls = client::TlsOptions{.root_certificates_file = server.ca,
                                      .private_key_file = server.key,
                                      .certificate_chain_file = server.cert,
                                      .server_name = server.server_name};
   }
   options.token_file = server.token_file;
-  // Only the environment has it: a command line is seen by all, and recorded with results.
-  const char* const token = std::getenv("GEMMCTL_TOKEN");
-  if (token != nullptr && server.token_file.empty()) options.token = token;
+  options.token = server.token;
   options.token_without_tls = server.token_without_tls;
   options.user_agent = absl::StrCat("gemmctl/", ClientVersion());
   if (context.global.deadline.has_value()) options.connect_timeout = *context.global.deadline;

@@ -73,6 +73,9 @@ TEST(ConfigTest, WrongFilesAreNamed) {
   EXPECT_THAT(RefusalOf("[lab]\nadress = \"x\"\n", "lab"),
               AllOf(HasSubstr("[lab] adress: unknown key"), HasSubstr("address, ca")));
   EXPECT_THAT(RefusalOf("[lab]\ntls = \"perhaps\"\n", "lab"), HasSubstr("allowed: true, false"));
+  EXPECT_THAT(RefusalOf("[lab]\ntls = true\n", "lab"), HasSubstr("[lab]: no address"));
+  EXPECT_THAT(RefusalOf("[lab]\naddress = \"x:1\"\n[lab.old]\naddress = \"y:1\"\n", "lab"),
+              AllOf(HasSubstr("[lab.old]"), HasSubstr("without dots")));
   EXPECT_THAT(RefusalOf("address = \"x\"\n"), HasSubstr("address: unknown key"));
   EXPECT_THAT(std::string(ReadContext("/no/such/file", "").status().message()),
               AllOf(HasSubstr("/no/such/file"), HasSubstr("No such file")));
@@ -109,7 +112,7 @@ TEST(TokenTest, TheServerKnowsItByItsLine) {
   EXPECT_THAT(made.token, MatchesRegex("gemmd_[A-Za-z0-9_-]+"));
   EXPECT_GE(made.token.size(), 49) << "256 bits";
   EXPECT_THAT(made.line, Not(HasSubstr(made.token)));
-  const auto callers = gemmd::Callers::Parse(made.line);
+  const auto callers = gemmd::Callers::Parse(made.line + "\n");
   ASSERT_TRUE(callers.ok()) << callers.status();
   const gemmd::CallerPtr alice = callers->FindToken(made.token);
   ASSERT_NE(alice, nullptr);
