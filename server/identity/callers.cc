@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "gemm/quote.h"
 
 namespace gemmd {
 namespace {
@@ -22,15 +22,25 @@ uint64_t Prefix(const TokenHash& hash) {
   return prefix;
 }
 
+// Without the comment, which begins at the line's start or after white space: a
+// credential may have a # in it.
+absl::string_view WithoutComment(absl::string_view line) {
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '#' && (i == 0 || absl::ascii_isspace(line[i - 1]))) return line.substr(0, i);
+  }
+  return line;
+}
+
 }  // namespace
 
 absl::Status CheckCallerName(absl::string_view name) {
   const bool printable =
       std::all_of(name.begin(), name.end(), [](char c) { return absl::ascii_isgraph(c); });
   if (!name.empty() && name.size() <= kMaxCallerNameBytes && printable) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the caller's name ", gemm::Quoted(name), " has ", name.size(), " bytes; allowed: 1 to ",
-      kMaxCallerNameBytes, " printable ASCII characters without spaces"));
+  // Not quoted: where columns are confused it is a token.
+  return absl::InvalidArgumentError(absl::StrCat("a caller's name of ", name.size(),
+                                                 " bytes; allowed: 1 to ", kMaxCallerNameBytes,
+                                                 " printable ASCII characters without spaces"));
 }
 
 absl::StatusOr<Callers> Callers::Parse(absl::string_view text) {
@@ -42,7 +52,7 @@ absl::StatusOr<Callers> Callers::Parse(absl::string_view text) {
   size_t number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
-    line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
+    line = absl::StripAsciiWhitespace(WithoutComment(line));
     if (line.empty()) continue;
     absl::Status status = callers.size_ < kMaxCallerLines
                               ? callers.AddLine(line)
@@ -53,6 +63,13 @@ absl::StatusOr<Callers> Callers::Parse(absl::string_view text) {
     }
     ++callers.size_;
   }
+  // A file that somebody still writes may be cut anywhere.
+  if (callers.size_ == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("no credential in it; ", kLineForm));
+  }
+  if (!absl::EndsWith(text, "\n")) {
+    return absl::InvalidArgumentError("the last line has no end; allowed: a newline behind it");
+  }
   return callers;
 }
 
@@ -60,6 +77,7 @@ Callers Callers::AnyCertificate() {
   Callers callers;
   callers.any_certificate_ = std::make_shared<Caller>(
       Caller{.name = "*", .roles = {CallerRole::kCall, CallerRole::kMatrices}});
+  callers.names_.emplace("*");
   return callers;
 }
 
@@ -72,6 +90,7 @@ absl::Status Callers::AddLine(absl::string_view line) {
   if (absl::Status status = CheckCallerName(words[0]); !status.ok()) return status;
   const absl::StatusOr<RoleSet> roles = ParseRoles(words[1]);
   if (!roles.ok()) return roles.status();
+  names_.emplace(words[0]);
   auto caller = std::make_shared<Caller>(Caller{.name = std::string(words[0]), .roles = *roles});
   absl::string_view credential = words[2];
   if (absl::ConsumePrefix(&credential, "sha256:")) return AddToken(credential, std::move(caller));
@@ -128,7 +147,10 @@ CallerPtr Callers::FindToken(absl::string_view token) const {
 CallerPtr Callers::FindCertificate(absl::string_view common_name) const {
   const auto it = certificates_.find(common_name);
   if (it != certificates_.end()) return it->second;
-  if (any_certificate_ == nullptr || common_name == "*" || !CheckCallerName(common_name).ok()) {
+  // "*" is a name, too. A name of the file is its own lines' alone: else a certificate of
+  // that common name would own what they own.
+  if (any_certificate_ == nullptr || names_.count(common_name) > 0 ||
+      !CheckCallerName(common_name).ok()) {
     return nullptr;
   }
   return std::make_shared<Caller>(

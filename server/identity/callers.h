@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,15 +22,16 @@ inline constexpr size_t kMaxCallerNameBytes = 128;
 // One for each version of the callers file; never changes.
 class Callers {
  public:
-  // The text of a callers file. A line is empty, a comment after #, or has three words:
+  // The text of a callers file, with at least one credential. A line ends with a newline.
+  // It is empty or has three words, and a comment where a # begins it or follows white space:
   //
   //   alice  call,matrices  sha256:<64 hexadecimal digits of a token's SHA-256>
   //   bob    all            certificate:bob.example
   //   *      call           certificate:*
   //
   // A caller may have several lines, with roles of their own. In the last one the
-  // caller's name is the certificate's. INVALID_ARGUMENT names the line, and quotes
-  // nothing of a credential.
+  // caller's name is the certificate's, which is unknown where other lines have that name.
+  // INVALID_ARGUMENT names the line and quotes nothing of it.
   static absl::StatusOr<Callers> Parse(absl::string_view text);
 
   // Every verified certificate, with the roles call and matrices.
@@ -58,6 +60,7 @@ class Callers {
   std::unordered_multimap<uint64_t, Token> tokens_;
   std::map<std::string, CallerPtr, std::less<>> certificates_;
   CallerPtr any_certificate_;  // its name is not used
+  std::set<std::string, std::less<>> names_;
   size_t size_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gemm/quote.h"
+#include "server/identity/certificate_subject.h"
 
 namespace gemmd {
 namespace {
@@ -21,12 +22,25 @@ absl::string_view View(const grpc_slice& slice) {
   return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
 }
 
-// The common name of the peer's certificate, which TLS has verified; empty without one.
-absl::string_view CertificateName(const grpc_auth_context* peer) {
-  grpc_auth_property_iterator names =
-      grpc_auth_context_find_properties_by_name(peer, GRPC_X509_CN_PROPERTY_NAME);
-  const grpc_auth_property* const name = grpc_auth_property_iterator_next(&names);
-  return name == nullptr ? "" : absl::string_view(name->value, name->value_length);
+// Of the peer's certificate, which TLS has verified; empty where it has no such property.
+absl::string_view Property(const grpc_auth_context* peer, const char* name) {
+  grpc_auth_property_iterator found = grpc_auth_context_find_properties_by_name(peer, name);
+  const grpc_auth_property* const property = grpc_auth_property_iterator_next(&found);
+  return property == nullptr ? "" : absl::string_view(property->value, property->value_length);
+}
+
+// The same; valid as long as `peer`.
+absl::string_view Property(const grpc::AuthContext& peer, const char* name) {
+  const std::vector<grpc::string_ref> found = peer.FindPropertyValues(name);
+  return found.empty() ? "" : absl::string_view(found[0].data(), found[0].size());
+}
+
+// The common name of the certificate. Empty where it has none, or several: gRPC gives the
+// first of them, which may be the name of a folder, or what the client wished for.
+template <typename Peer>
+absl::string_view CertificateName(const Peer& peer) {
+  const bool one = CountCommonNames(Property(peer, GRPC_X509_SUBJECT_PROPERTY_NAME)) == 1;
+  return one ? Property(peer, GRPC_X509_CN_PROPERTY_NAME) : "";
 }
 
 // Called by gRPC before each call, on the thread that received its headers.
@@ -120,12 +134,10 @@ absl::StatusOr<CallerPtr> CallerOf(const Identity& identity,
   for (auto it = begin; it != end; ++it) {
     credentials.authorization = absl::string_view(it->second.data(), it->second.size());
   }
-  std::vector<grpc::string_ref> names;
-  std::shared_ptr<const grpc::AuthContext> peer;  // owns what names refer to
+  std::shared_ptr<const grpc::AuthContext> peer;  // owns the certificate's name
   if (!identity.options().tls.client_ca.empty()) {
     peer = call.auth_context();
-    names = peer->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
-    if (!names.empty()) credentials.certificate_name = {names[0].data(), names[0].size()};
+    credentials.certificate_name = CertificateName(*peer);
   }
   return identity.CallerOfMethod(method, credentials);
 }

@@ -5,6 +5,11 @@
 #include "gemm/quote.h"
 
 namespace gemmd {
+namespace {
+
+constexpr absl::string_view kRoleNames = "call, matrices, benchmark, metrics, admin";
+
+}  // namespace
 
 absl::string_view Name(CallerRole role) {
   switch (role) {
@@ -34,8 +39,7 @@ absl::StatusOr<CallerRole> ParseCallerRole(absl::string_view text) {
   for (const CallerRole role : kCallerRoles) {
     if (Name(role) == text) return role;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(gemm::Quoted(text), "; allowed: call, matrices, benchmark, metrics, admin"));
+  return absl::InvalidArgumentError(absl::StrCat(gemm::Quoted(text), "; allowed: ", kRoleNames));
 }
 
 absl::StatusOr<RoleSet> ParseRoles(absl::string_view text) {
@@ -44,8 +48,10 @@ absl::StatusOr<RoleSet> ParseRoles(absl::string_view text) {
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
     const absl::StatusOr<CallerRole> role = ParseCallerRole(word);
     if (!role.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("roles: ", role.status().message(), " (joined with commas), or all"));
+      // Not quoted: where columns are confused it is a token.
+      return absl::InvalidArgumentError(absl::StrCat("roles: one of ", word.size(),
+                                                     " bytes is unknown; allowed: ", kRoleNames,
+                                                     " (joined with commas), or all"));
     }
     roles.Add(*role);
   }

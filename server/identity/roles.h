@@ -47,7 +47,7 @@ class RoleSet {
   uint8_t bits_ = 0;
 };
 
-// "call,matrices", or "all". INVALID_ARGUMENT names the word that is no role.
+// "call,matrices", or "all". INVALID_ARGUMENT quotes nothing of the text.
 absl::StatusOr<RoleSet> ParseRoles(absl::string_view text);
 
 // The role of this name, or INVALID_ARGUMENT with those that exist.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/identity/certificate_subject.h"
 
 namespace gemmd {
 namespace {
@@ -22,6 +23,16 @@ std::string RefusalOf(absl::string_view text) {
   const absl::StatusOr<Callers> callers = Callers::Parse(text);
   EXPECT_EQ(callers.status().code(), absl::StatusCode::kInvalidArgument) << text;
   return std::string(callers.status().message());
+}
+
+TEST(CertificateSubject, ItsCommonNamesAreCounted) {
+  EXPECT_EQ(CountCommonNames(""), 0);
+  EXPECT_EQ(CountCommonNames("OU=CN=x,O=y"), 0);
+  EXPECT_EQ(CountCommonNames("CN="), 1);
+  EXPECT_EQ(CountCommonNames("CN=alice\\,CN=bob\\+CN=eve,OU=team"), 1);
+  EXPECT_EQ(CountCommonNames("CN=ends with a backslash\\\\,CN=bob"), 2);
+  EXPECT_EQ(CountCommonNames("CN=alice,CN=Users,DC=corp,DC=com"), 2);
+  EXPECT_EQ(CountCommonNames("OU=team+CN=alice,CN=bob"), 2);
 }
 
 TEST(TokenHash, IsSha256) {
@@ -94,8 +105,8 @@ TEST(Callers, WrongLinesAreNamedAndCredentialsNotQuoted) {
   EXPECT_THAT(RefusalOf("# x\nalice call\n"), AllOf(HasSubstr("line 2"), HasSubstr("2 words")));
   EXPECT_THAT(RefusalOf(good + " more"), HasSubstr("4 words"));
   EXPECT_THAT(RefusalOf("alice cal sha256:00"),
-              AllOf(HasSubstr("\"cal\""), HasSubstr("call, matrices, benchmark")));
-  EXPECT_THAT(RefusalOf("alice call, sha256:00"), HasSubstr("\"\""));
+              AllOf(HasSubstr("3 bytes is unknown"), HasSubstr("call, matrices, benchmark")));
+  EXPECT_THAT(RefusalOf("alice call, sha256:00"), HasSubstr("0 bytes is unknown"));
   EXPECT_THAT(RefusalOf("alice call sha256:s3cret"),
               AllOf(HasSubstr("64 hexadecimal digits"), Not(HasSubstr("s3cret"))));
   EXPECT_THAT(RefusalOf("alice call s3cret"),
@@ -106,6 +117,46 @@ TEST(Callers, WrongLinesAreNamedAndCredentialsNotQuoted) {
   EXPECT_THAT(RefusalOf("* call sha256:" + std::string(kHash)), HasSubstr("certificate:* alone"));
   EXPECT_THAT(RefusalOf("a call certificate:*"), HasSubstr("name * alone"));
   EXPECT_THAT(RefusalOf("* call certificate:*\n* all certificate:*"), HasSubstr("line 2"));
+}
+
+TEST(Callers, ATokenInAnyColumnIsNotQuoted) {
+  const std::string token = "gemmd_" + std::string(150, 's');
+  for (const std::string& line :
+       {absl::StrCat(token, " call sha256:", kHash), absl::StrCat("alice ", token, " sha256:00"),
+        absl::StrCat("alice call,", token, " sha256:00"), absl::StrCat("alice call ", token),
+        absl::StrCat("alice call certificate:", token), absl::StrCat(token, " ", token)}) {
+    EXPECT_THAT(RefusalOf(line + "\n"), AllOf(HasSubstr("line 1"), Not(HasSubstr("sss"))));
+  }
+}
+
+TEST(Callers, AWildcardGivesNobodyTheNameOfALine) {
+  const auto callers = Callers::Parse(
+      absl::StrCat("alice call sha256:", kHash, "\ntrainer all certificate:trainer.example\n",
+                   "same call certificate:same\n* call certificate:*\n"));
+  ASSERT_TRUE(callers.ok()) << callers.status();
+  EXPECT_EQ(callers->FindCertificate("alice"), nullptr);
+  EXPECT_EQ(callers->FindCertificate("trainer"), nullptr);
+  EXPECT_EQ(callers->FindCertificate("trainer.example")->name, "trainer");
+  EXPECT_EQ(callers->FindCertificate("same")->name, "same");
+  EXPECT_EQ(callers->FindCertificate("eve")->name, "eve");
+}
+
+TEST(Callers, AFileWithoutACredentialOrCutInItsLastLineIsRefused) {
+  for (const char* text : {"", "\n", "# nobody\n"}) {
+    EXPECT_THAT(RefusalOf(text), HasSubstr("no credential")) << text;
+  }
+  const std::string whole = "alice all certificate:a.example\n";
+  EXPECT_TRUE(Callers::Parse(whole).ok());
+  for (size_t size = 0; size < whole.size(); ++size) RefusalOf(whole.substr(0, size));
+}
+
+TEST(Callers, ACommentBeginsAtTheLineOrAfterWhiteSpace) {
+  const auto callers =
+      Callers::Parse("#x\n  # y\nops call certificate:team#1 # z\nother all certificate:a\t#\n");
+  ASSERT_TRUE(callers.ok()) << callers.status();
+  EXPECT_EQ(callers->FindCertificate("team"), nullptr);
+  EXPECT_EQ(callers->FindCertificate("team#1")->name, "ops");
+  EXPECT_EQ(callers->FindCertificate("a")->name, "other");
 }
 
 TEST(Callers, TheFileIsBounded) {

@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/rsa.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
@@ -53,6 +54,12 @@ void AddExtension(X509* certificate, X509* issuer, int kind, const std::string& 
   X509_EXTENSION_free(extension);
 }
 
+void AddCommonName(X509_NAME* subject, const std::string& text) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.c_str());
+  Require(X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, bytes, -1, -1, 0) == 1,
+          "X509_NAME_add_entry_by_txt");
+}
+
 // Not signed yet.
 X509* MakeCertificate(const CertificateSpec& spec, EVP_PKEY* key) {
   X509* certificate = X509_new();
@@ -63,9 +70,8 @@ X509* MakeCertificate(const CertificateSpec& spec, EVP_PKEY* key) {
   X509_gmtime_adj(X509_getm_notBefore(certificate), absl::ToInt64Seconds(spec.valid_from));
   X509_gmtime_adj(X509_getm_notAfter(certificate), absl::ToInt64Seconds(spec.valid_to));
   X509_NAME* name = X509_get_subject_name(certificate);
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
-                             reinterpret_cast<const unsigned char*>(spec.common_name.c_str()), -1,
-                             -1, 0);
+  AddCommonName(name, spec.common_name);
+  if (!spec.second_common_name.empty()) AddCommonName(name, spec.second_common_name);
   X509_set_pubkey(certificate, key);
   return certificate;
 }
@@ -96,8 +102,8 @@ TestCa::~TestCa() {
 const std::string& TestCa::certificate() const { return impl_->pem; }
 
 KeyedCertificate TestCa::Issue(const CertificateSpec& spec) const {
-  EVP_PKEY* key = EVP_EC_gen("P-256");
-  Require(key != nullptr, "EVP_EC_gen");
+  EVP_PKEY* key = spec.rsa_bits == 0 ? EVP_EC_gen("P-256") : EVP_RSA_gen(spec.rsa_bits);
+  Require(key != nullptr, "EVP_EC_gen or EVP_RSA_gen");
   X509* certificate = MakeCertificate(spec, key);
   X509_set_issuer_name(certificate, X509_get_subject_name(impl_->certificate));
   if (!spec.dns_name.empty()) {

@@ -17,7 +17,9 @@ struct KeyedCertificate {
 
 struct CertificateSpec {
   std::string common_name;
+  std::string second_common_name;               // empty: none
   std::string dns_name;                         // empty: none
+  unsigned rsa_bits = 0;                        // 0: a P-256 key
   absl::Duration valid_from = -absl::Hours(1);  // from now
   absl::Duration valid_to = absl::Hours(24);
 };

@@ -182,6 +182,19 @@ TEST_F(TlsTest, WithoutACallersFileACertificateIsACaller) {
   options_.identity.callers_file.clear();
   StartMutual(/*required=*/true);
   EXPECT_EQ(AskWith(Showing(client_ca_.Issue({.common_name = "eve"}))).caller, "eve");
+  EXPECT_EQ(AskWith(Showing(client_ca_.Issue({.common_name = "eve,CN=x+CN=y"}))).caller,
+            "eve,CN=x+CN=y");
+}
+
+TEST_F(TlsTest, ACertificateWithSeveralCommonNamesIsRefused) {
+  StartMutual(/*required=*/true);
+  for (const CertificateSpec& spec :
+       {CertificateSpec{.common_name = "bob.cn", .second_common_name = "eve"},
+        CertificateSpec{.common_name = "Users", .second_common_name = "bob.cn"},
+        CertificateSpec{.common_name = "bob.cn", .second_common_name = "bob.cn"}}) {
+    EXPECT_EQ(AskWith(Showing(client_ca_.Issue(spec))).code, StatusCode::UNAUTHENTICATED)
+        << spec.common_name << ", " << spec.second_common_name;
+  }
 }
 
 TEST_F(TlsTest, ReloadsUnderLoadFailNoCall) {
