@@ -240,7 +240,9 @@ void AddCallers(std::vector<FlagRow>& rows) {
                                "Serve other machines without TLS, or without asking who calls. "
                                "Whoever reaches the port may then read, or do, anything."},
                               {{"false", false}, {"true", true}}, GEMMD_FIELD(server.insecure)));
-  rows.push_back(Access({"health-access", group, "Who may use grpc.health.v1."},
+  rows.push_back(Access({"health-access", group,
+                         "Who may use grpc.health.v1. 'anyone' is for Check; Watch, which lasts, "
+                         "takes a known caller then."},
                         GEMMD_FIELD(server.identity.services.health)));
   rows.push_back(Access({"reflection-access", group, "Who may use gRPC's server reflection."},
                         GEMMD_FIELD(server.identity.services.reflection)));

@@ -215,7 +215,11 @@ class ServerImpl final : public Server {
         CheckExposure(ListensOf(options), *identity_);
     if (!open.ok()) return open.status();
     LogIdentity(*identity_, *open);
-    if (identity_->has_tls()) metrics_.OnTlsCertificate(identity_->tls().material->expires);
+    if (!options.identity.callers_file.empty()) metrics_.OnIdentity("callers", true);
+    if (identity_->has_tls()) {
+      metrics_.OnIdentity("tls", true);
+      metrics_.OnTlsCertificate(identity_->tls().material->expires);
+    }
     return absl::OkStatus();
   }
 

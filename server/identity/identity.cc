@@ -36,6 +36,10 @@ std::optional<absl::string_view> BearerToken(absl::string_view authorization) {
   return authorization;
 }
 
+absl::Status ChangedMeanwhile(absl::string_view flags) {
+  return absl::UnavailableError(absl::StrCat(flags, ": changed while it was read"));
+}
+
 absl::Status NoRule(absl::string_view method) {
   return absl::PermissionDeniedError(
       absl::StrCat(gemm::Quoted(method), ": the server has no rule for this method"));
@@ -48,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Identity>> Identity::Create(
   if (absl::Status status = CheckTogether(options); !status.ok()) return status;
   std::unique_ptr<Identity> identity(new Identity(std::move(options), std::move(on_refused)));
   for (const Reload& reload : identity->ReloadChanged(/*all=*/true)) {
-    if (!reload.status.ok()) return reload.status;
+    if (!reload.status.ok()) return absl::InvalidArgumentError(reload.status.message());
   }
   return identity;
 }
@@ -81,7 +85,7 @@ absl::StatusOr<CallerPtr> Identity::Identify(const Credentials& credentials) con
   }
   return absl::UnauthenticatedError(
       "no credentials: this server wants 'authorization: Bearer TOKEN', or a client's certificate "
-      "with a common name");
+      "with exactly one common name");
 }
 
 absl::StatusOr<CallerPtr> Identity::CallerWithRole(CallerRole role, absl::string_view what,
@@ -132,31 +136,45 @@ absl::Status Identity::CheckScrape(std::optional<absl::string_view> authorizatio
   return status;
 }
 
+// Reads the files where they are new. Where they could not be read they stay new for the
+// next look, but the same error is told once.
+template <size_t kFiles, typename Look, typename Read>
+void Identity::ReloadIfNew(Watched<kFiles>& watched, bool all, const Look& look, const Read& read,
+                           std::vector<Reload>& reloads) {
+  const std::array<FileVersion, kFiles> seen = look();
+  if (!all && watched.seen == seen) return;
+  absl::Status status = read(seen);
+  const bool again = absl::IsUnavailable(status);
+  watched.seen.reset();
+  if (!again) watched.seen = seen;
+  const bool told = !all && again && status == watched.status;
+  watched.status = status;
+  if (!told) reloads.push_back({.what = watched.what, .status = std::move(status)});
+}
+
 std::vector<Reload> Identity::ReloadChanged(bool all) {
   std::vector<Reload> reloads;
   if (!options_.callers_file.empty()) {
-    const FileVersion version = VersionOf(options_.callers_file);
-    if (all || version != callers_version_) {
-      callers_version_ = version;
-      reloads.push_back({.what = "callers", .status = ReadCallers()});
-    }
+    ReloadIfNew(
+        watched_callers_, all, [this] { return CallersVersions(); },
+        [this](const auto& seen) { return ReadCallers(seen); }, reloads);
   }
   if (has_tls()) {
-    const std::array<FileVersion, 3> versions = TlsVersions();
-    if (all || versions != tls_versions_) {
-      tls_versions_ = versions;
-      reloads.push_back({.what = "tls", .status = ReadTls()});
-    }
+    ReloadIfNew(
+        watched_tls_, all, [this] { return TlsVersions(); },
+        [this](const auto& seen) { return ReadTls(seen); }, reloads);
   }
   return reloads;
 }
 
-absl::Status Identity::ReadCallers() {
+absl::Status Identity::ReadCallers(const std::array<FileVersion, 1>& seen) {
   const absl::StatusOr<std::string> text =
       ReadWholeFile(options_.callers_file, kMaxCallersFileBytes);
   if (!text.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--callers-file: ", text.status().message()));
+    return absl::Status(text.status().code(),
+                        absl::StrCat("--callers-file: ", text.status().message()));
   }
+  if (CallersVersions() != seen) return ChangedMeanwhile("--callers-file");
   absl::StatusOr<Callers> read = Callers::Parse(*text);
   if (!read.ok()) {
     return absl::InvalidArgumentError(
@@ -168,14 +186,20 @@ absl::Status Identity::ReadCallers() {
   return absl::OkStatus();
 }
 
-absl::Status Identity::ReadTls() {
+absl::Status Identity::ReadTls(const std::array<FileVersion, 3>& seen) {
   absl::StatusOr<TlsMaterial> read = ReadTlsFiles(options_.tls);
+  if (TlsVersions() != seen)
+    return ChangedMeanwhile("--tls-certificate, --tls-key, --tls-client-ca");
   if (!read.ok()) return read.status();
   auto made = std::make_shared<const TlsMaterial>(*std::move(read));
   MutexLock lock(mutex_);
   tls_.material.swap(made);
   ++tls_.number;
   return absl::OkStatus();
+}
+
+std::array<FileVersion, 1> Identity::CallersVersions() const {
+  return {VersionOf(options_.callers_file)};
 }
 
 std::array<FileVersion, 3> Identity::TlsVersions() const {

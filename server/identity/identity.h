@@ -34,7 +34,7 @@ struct IdentityOptions {
 struct Credentials {
   // The metadata "authorization"; nullopt where there is none.
   std::optional<absl::string_view> authorization;
-  // The common name of the certificate of mutual TLS; empty where there is none.
+  // The common name of the certificate of mutual TLS; empty where there is none, or several.
   absl::string_view certificate_name;
 };
 
@@ -76,8 +76,8 @@ class Identity {
   // Whether /metrics may be read with this header. The same codes.
   absl::Status CheckScrape(std::optional<absl::string_view> authorization) const;
 
-  // Reads the files that have changed since they were last looked at, or all of them.
-  // One thread at a time.
+  // Reads the files that have changed since they were last read, or that could not be, or
+  // all of them. One thread at a time.
   std::vector<Reload> ReloadChanged(bool all = false);
 
   // The files of TLS as last read, and their number, from 1. Only with has_tls().
@@ -91,10 +91,24 @@ class Identity {
  private:
   Identity(IdentityOptions options, std::function<void(const Refusal&)> on_refused);
 
-  absl::Status ReadCallers();
-  absl::Status ReadTls();
+  // Files that belong together.
+  template <size_t kFiles>
+  struct Watched {
+    absl::string_view what;
+    // As last read, also where they were wrong; nullopt where they could not be read.
+    std::optional<std::array<FileVersion, kFiles>> seen;
+    absl::Status status;
+  };
+
+  template <size_t kFiles, typename Look, typename Read>
+  static void ReloadIfNew(Watched<kFiles>& watched, bool all, const Look& look, const Read& read,
+                          std::vector<Reload>& reloads);
+  // UNAVAILABLE also where a file is no longer the one that was seen.
+  absl::Status ReadCallers(const std::array<FileVersion, 1>& seen);
+  absl::Status ReadTls(const std::array<FileVersion, 3>& seen);
   absl::StatusOr<CallerPtr> CallerWithRole(CallerRole role, absl::string_view what,
                                            const Credentials& credentials) const;
+  std::array<FileVersion, 1> CallersVersions() const;
   std::array<FileVersion, 3> TlsVersions() const;
 
   const IdentityOptions options_;
@@ -102,9 +116,8 @@ class Identity {
   const bool asks_;
   const CallerPtr anonymous_;
 
-  // Of the files as last looked at, also where they were not taken.
-  FileVersion callers_version_;
-  std::array<FileVersion, 3> tls_versions_;
+  Watched<1> watched_callers_{.what = "callers", .seen = {}, .status = {}};
+  Watched<3> watched_tls_{.what = "tls", .seen = {}, .status = {}};
 
   mutable Mutex mutex_;
   std::shared_ptr<const Callers> callers_ ABSL_GUARDED_BY(mutex_);

@@ -23,6 +23,15 @@ constexpr MethodRow kMethods[] = {
     {"Benchmark", CallerRole::kBenchmark},
 };
 
+// A stream of Watch lasts as long as its client likes and takes some 20 KB: one of a stranger
+// would be bounded by the number of connections and streams alone.
+MethodRule HealthRule(absl::string_view method, const MethodRule& rule) {
+  if (method != "Check" && rule.who == MethodRule::Who::kAnyone) {
+    return {.who = MethodRule::Who::kCallers};
+  }
+  return rule;
+}
+
 }  // namespace
 
 absl::StatusOr<MethodRule> ParseMethodRule(absl::string_view text) {
@@ -62,7 +71,9 @@ MethodRule RuleForPath(absl::string_view path, const ServiceRules& services) {
     if (!role.has_value()) return {.who = MethodRule::Who::kNobody};
     return {.who = MethodRule::Who::kRole, .role = *role};
   }
-  if (absl::StartsWith(path, "/grpc.health.v1.Health/")) return services.health;
+  if (absl::ConsumePrefix(&path, "/grpc.health.v1.Health/")) {
+    return HealthRule(path, services.health);
+  }
   if (absl::StartsWith(path, "/grpc.reflection.")) return services.reflection;
   if (absl::StartsWith(path, "/grpc.channelz.")) return services.channelz;
   return {.who = MethodRule::Who::kCallers};

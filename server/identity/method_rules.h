@@ -31,6 +31,7 @@ std::string ToString(const MethodRule& rule);
 
 // The rules of gRPC's own services, which the operator sets.
 struct ServiceRules {
+  // Where it is kAnyone that is for Check alone: Watch takes whoever the server knows.
   MethodRule health = {.who = MethodRule::Who::kAnyone};
   MethodRule reflection = {.who = MethodRule::Who::kRole, .role = CallerRole::kCall};
   MethodRule channelz = {.who = MethodRule::Who::kRole, .role = CallerRole::kAdmin};

@@ -21,8 +21,10 @@ struct TlsMaterial {
   absl::Time expires;  // of the server's own certificate
 };
 
-// Reads and checks: the certificate parses, the key is its key, the CA has a
-// certificate. INVALID_ARGUMENT names the flag and the file, and quotes nothing of them.
+// Reads and checks: every certificate of every file parses, the key is that of the first
+// one, and OpenSSL takes all of them. The error names the flag and the file, and quotes
+// nothing of them. UNAVAILABLE: a file cannot be read, now at least. INVALID_ARGUMENT: what
+// is in it is wrong.
 absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsPaths& paths);
 
 }  // namespace gemmd

@@ -16,7 +16,7 @@ int64_t Nanoseconds(const timespec& time) {
 }
 
 absl::Status CannotRead(const std::string& path, absl::string_view why) {
-  return absl::InvalidArgumentError(
+  return absl::UnavailableError(
       absl::StrCat("'", path, "': ", why, "; allowed: a file that can be read"));
 }
 
@@ -35,7 +35,10 @@ FileVersion VersionOf(const std::string& path) {
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t max_bytes) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return CannotRead(path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return CannotRead(path, "not a regular file");
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "': not a regular file; allowed: a file that can be read"));
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return CannotRead(path, std::strerror(errno));
   std::string text(max_bytes + 1, '\0');

@@ -22,8 +22,8 @@ struct FileVersion {
 
 FileVersion VersionOf(const std::string& path);
 
-// INVALID_ARGUMENT names the path and why: it cannot be read, or has more than
-// `max_bytes`.
+// The error names the path and why. UNAVAILABLE: it cannot be read, now at least.
+// INVALID_ARGUMENT: it is no regular file, or has more than `max_bytes`.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t max_bytes);
 
 }  // namespace gemmd

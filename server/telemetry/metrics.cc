@@ -156,6 +156,13 @@ struct Metrics::Families {
       4, [](size_t i) -> Labels {
         return {{"what", i < 2 ? "callers" : "tls"}, {"taken", i % 2 == 0 ? "false" : "true"}};
       });
+  prometheus::Family<prometheus::Gauge>& identity_current =
+      prometheus::BuildGauge()
+          .Name("gemmd_identity_current")
+          .Help(
+              "1 where the files of certificates (tls) or callers are in force as they were last "
+              "seen; 0 where they were wrong or could not be read, and older ones are.")
+          .Register(registry);
   prometheus::Family<prometheus::Gauge>& certificate =
       prometheus::BuildGauge()
           .Name("gemmd_tls_certificate_expiry_timestamp_seconds")
@@ -245,6 +252,11 @@ void Metrics::OnRefusedCall(absl::StatusCode code) {
 
 void Metrics::OnReload(absl::string_view what, bool taken) {
   families_->reloads[(what == "tls" ? 2 : 0) + (taken ? 1 : 0)].Increment();
+  OnIdentity(what, taken);
+}
+
+void Metrics::OnIdentity(absl::string_view what, bool current) {
+  families_->identity_current.Add({{"what", std::string(what)}}).Set(current ? 1 : 0);
 }
 
 void Metrics::OnTlsCertificate(absl::Time expires) {

@@ -53,6 +53,8 @@ class Metrics : public EngineObserver {
   void OnRefusedCall(absl::StatusCode code);
   // Files were read again: "callers" or "tls".
   void OnReload(absl::string_view what, bool taken);
+  // Whether these files are in force as they were last seen. OnReload says so, too.
+  void OnIdentity(absl::string_view what, bool current);
   // Until when the server's certificate is valid.
   void OnTlsCertificate(absl::Time expires);
 

@@ -199,6 +199,11 @@ class CallersRpcTest : public RpcTest {
     return names;
   }
 
+  void Install(const std::string& lines) {
+    WriteFileAtOnce(CallersPath(), lines);
+    server_->ReloadIdentity();
+  }
+
   std::string message_;
 };
 
@@ -232,6 +237,7 @@ TEST_F(CallersRpcTest, EveryRpcWantsAKnownToken) {
     EXPECT_THAT(message_, Not(HasSubstr("tokem")));
   }
   EXPECT_EQ(Call("/grpc.health.v1.Health/Check", "", ""), StatusCode::OK);
+  EXPECT_EQ(Call("/grpc.health.v1.Health/Watch", "", ""), StatusCode::UNAUTHENTICATED);
 }
 
 TEST_F(CallersRpcTest, EveryRpcWantsItsRole) {
@@ -254,6 +260,17 @@ TEST_F(CallersRpcTest, RefusedCallsAreCounted) {
   const std::string metrics = HttpGet(server_->metrics_address(), "/metrics");
   EXPECT_THAT(metrics, HasSubstr("gemmd_refused_calls_total{outcome=\"UNAUTHENTICATED\"} 1"));
   EXPECT_THAT(metrics, HasSubstr("gemmd_refused_calls_total{outcome=\"PERMISSION_DENIED\"} 1"));
+}
+
+TEST_F(CallersRpcTest, FilesThatAreNotInForceAreShown) {
+  const auto metrics = [this] { return HttpGet(server_->metrics_address(), "/metrics"); };
+  EXPECT_THAT(metrics(), HasSubstr("gemmd_identity_current{what=\"callers\"} 1"));
+  Install("nonsense\n");
+  EXPECT_THAT(metrics(), HasSubstr("gemmd_identity_current{what=\"callers\"} 0"));
+  EXPECT_THAT(metrics(),
+              HasSubstr("gemmd_identity_reloads_total{taken=\"false\",what=\"callers\"} 1"));
+  Install(Line("root", "all"));
+  EXPECT_THAT(metrics(), HasSubstr("gemmd_identity_current{what=\"callers\"} 1"));
 }
 
 TEST_F(CallersRpcTest, TheServerSaysWhoCalls) {
@@ -369,7 +386,16 @@ TEST_F(CallersRpcTest, KeepingAndReleasingInAProductNeedTheRoleMatrices) {
   EXPECT_THAT(message_, HasSubstr("product.result.keep"));
   EXPECT_EQ(Call(path, request.SerializeAsString(), "alice-token"), StatusCode::OK);
   EXPECT_THAT(List("alice"), ElementsAre("alice:kept"));
-  EXPECT_EQ(Delete("alice", ByName("kept")), StatusCode::OK);
+  Install(Line("alice", "call") + Line("root", "all"));
+  *request.mutable_product() = WholeProduct();
+  v1::MatrixRef& a = *request.mutable_product()->mutable_a()->mutable_matrix();
+  a = ByName("kept");
+  a.set_release(true);
+  EXPECT_EQ(Call(path, request.SerializeAsString(), "alice-token"), StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(List("root", false, /*every_owner=*/true), ElementsAre("alice:kept"));
+  Install(Line("alice", "call,matrices"));
+  EXPECT_EQ(Call(path, request.SerializeAsString(), "alice-token"), StatusCode::OK);
+  EXPECT_THAT(List("alice"), IsEmpty());
 }
 
 // How the job ends that this stream begins.
@@ -387,17 +413,27 @@ StatusCode RunJob(RawCall& stream, uint64_t job_id) {
   return StatusCode::UNKNOWN;
 }
 
+TEST_F(CallersRpcTest, AGeneratedUploadBeginsNothingForATokenThatIsGone) {
+  RawCall upload(channel_, absl::StrCat(kServicePath, "PutMatrix"), "alice-token");
+  v1::PutMatrixRequest put;
+  *put.mutable_header()->mutable_shape() = ProtoShape({8, 8, gemm::DType::kF32});
+  *put.mutable_header()->mutable_generator() = Generated().generator();
+  upload.Write(put.SerializeAsString());
+  // The header came before these on the same connection, so it has been handled.
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(List("alice"), IsEmpty());
+  Install(Line("root", "all"));
+  upload.WritesDone();
+  EXPECT_EQ(upload.Finish().error_code(), StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(List("root", false, /*every_owner=*/true), IsEmpty());
+}
+
 TEST_F(CallersRpcTest, AnOpenStreamBeginsNothingForATokenThatIsGone) {
-  const auto install = [this](const std::string& lines) {
-    WriteFileAtOnce(CallersPath(), lines);
-    server_->ReloadIdentity();
-  };
   RawCall upload(channel_, absl::StrCat(kServicePath, "PutMatrix"), "alice-token");
   RawCall stream(channel_, absl::StrCat(kServicePath, "Multiply"), "carol-token");
   EXPECT_EQ(RunJob(stream, 1), StatusCode::OK);
-  install(Line("carol", "metrics"));
+  Install(Line("carol", "metrics"));
   EXPECT_EQ(RunJob(stream, 2), StatusCode::PERMISSION_DENIED);
-  install(Line("root", "all"));
+  Install(Line("root", "all"));
   EXPECT_EQ(RunJob(stream, 3), StatusCode::UNAUTHENTICATED);
   v1::PutMatrixRequest put;
   *put.mutable_header()->mutable_shape() = ProtoShape({8, 8, gemm::DType::kF32});
@@ -406,7 +442,7 @@ TEST_F(CallersRpcTest, AnOpenStreamBeginsNothingForATokenThatIsGone) {
   upload.WritesDone();
   EXPECT_EQ(upload.Finish().error_code(), StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(List("root", false, /*every_owner=*/true), IsEmpty());
-  install(Line("carol", "call"));
+  Install(Line("carol", "call"));
   EXPECT_EQ(RunJob(stream, 4), StatusCode::OK) << "the stream is still open";
   stream.WritesDone();
   EXPECT_TRUE(stream.Finish().ok());

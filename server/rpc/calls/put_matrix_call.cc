@@ -158,7 +158,11 @@ absl::Status PutMatrixCall::HandleEnd() {
   // Where the client went away OnCancel says so.
   if (context_->IsCancelled()) return absl::OkStatus();
   if (messages_ == 0) return FieldError("header", "the stream ended without one");
-  if (to_generate_.has_value()) return BeginUpload(*std::exchange(to_generate_, std::nullopt));
+  if (to_generate_.has_value()) {
+    // The header may be long ago.
+    if (const auto caller = CallerNow(); !caller.ok()) return caller.status();
+    return BeginUpload(*std::exchange(to_generate_, std::nullopt));
+  }
   std::shared_ptr<Upload> upload;
   {
     MutexLock lock(mutex_);
