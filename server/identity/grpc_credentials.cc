@@ -73,8 +73,10 @@ grpc_ssl_certificate_config_reload_status FetchTls(void* state,
   last = tls.number;
   const TlsMaterial& material = *tls.material;
   const grpc_ssl_pem_key_cert_pair pair = {material.key.c_str(), material.certificate.c_str()};
-  *config = grpc_ssl_server_certificate_config_create(
-      material.client_ca.empty() ? nullptr : material.client_ca.c_str(), &pair, 1);
+  // gRPC ends the process where there are no roots, also if it asks clients for nothing to verify
+  // by them (GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE). Then any certificate will do.
+  const std::string& roots = material.client_ca.empty() ? material.certificate : material.client_ca;
+  *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
 

@@ -46,7 +46,7 @@ TEST(TokenHash, IsSixtyFourHexadecimalDigits) {
   EXPECT_FALSE(ParseTokenHash("").has_value());
   EXPECT_FALSE(ParseTokenHash(std::string(63, 'a')).has_value());
   EXPECT_FALSE(ParseTokenHash(std::string(65, 'a')).has_value());
-  EXPECT_FALSE(ParseTokenHash(std::string(63, 'a') + "g").has_value());
+  EXPECT_FALSE(ParseTokenHash(absl::StrCat(std::string(63, 'a'), "g")).has_value());
   EXPECT_TRUE(ParseTokenHash(std::string(64, 'A')).has_value());
 }
 
