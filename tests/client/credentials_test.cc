@@ -89,7 +89,7 @@ TEST(CredentialsTest, WithoutTlsNothingGoesThroughAProxy) {
   ASSERT_TRUE(proxy.ok()) << proxy.status();
   const Variable unset[] = {
       {"grpc_proxy", ""}, {"https_proxy", ""}, {"no_grpc_proxy", ""}, {"no_proxy", ""}};
-  const Variable set("http_proxy", "http://" + proxy->text());
+  const Variable set("http_proxy", absl::StrCat("http://", proxy->text()));
   for (const char* host : {"127.0.0.1", "localhost"}) {
     const auto client = Client::Connect({.address = absl::StrCat(host, ":", (*server)->port()),
                                          .channels = 2,

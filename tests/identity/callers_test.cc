@@ -120,7 +120,7 @@ TEST(Callers, WrongLinesAreNamedAndCredentialsNotQuoted) {
 }
 
 TEST(Callers, ATokenInAnyColumnIsNotQuoted) {
-  const std::string token = "gemmd_" + std::string(150, 's');
+  const std::string token = absl::StrCat("gemmd_", std::string(150, 's'));
   for (const std::string& line :
        {absl::StrCat(token, " call sha256:", kHash), absl::StrCat("alice ", token, " sha256:00"),
         absl::StrCat("alice call,", token, " sha256:00"), absl::StrCat("alice call ", token),
