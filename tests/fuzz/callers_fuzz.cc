@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "server/identity/callers.h"
 
@@ -20,7 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   const absl::StatusOr<gemmd::Callers> callers = gemmd::Callers::Parse(text);
   if (!callers.ok()) {
-    Require(callers.status().message().size() < 1024);
+    const absl::string_view message = callers.status().message();
+    Require(message.size() < 1024);
+    // No message has a word of its own that is as long as a token.
+    for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \t\n"))) {
+      Require(word.size() < 32 || !absl::StrContains(message, word));
+    }
     return 0;
   }
   Require(callers->size() <= gemmd::kMaxCallerLines);
