@@ -155,6 +155,7 @@ TEST(Callers, ACommentBeginsAtTheLineOrAfterWhiteSpace) {
       Callers::Parse("#x\n  # y\nops call certificate:team#1 # z\nother all certificate:a\t#\n");
   ASSERT_TRUE(callers.ok()) << callers.status();
   EXPECT_EQ(callers->FindCertificate("team"), nullptr);
+  ASSERT_NE(callers->FindCertificate("team#1"), nullptr);
   EXPECT_EQ(callers->FindCertificate("team#1")->name, "ops");
   EXPECT_EQ(callers->FindCertificate("a")->name, "other");
 }
