@@ -79,6 +79,7 @@ libclang-rt-14-dev        libFuzzer and the sanitizers of clang
 clang-format-14           the format check
 clang-tidy-14             static checks
 shellcheck                checks of the scripts
+gcovr                     what the tests cover (scripts/coverage.sh)
 python3                   runs the linters' drivers
 python3-venv              .venv, where the linters of PyPI go
 LIST

@@ -1,17 +1,23 @@
 #!/bin/bash
 # Puts small defects into the code, one at a time, and shows which tests notice.
 #
-#   scripts/mutants.sh [--gpu] [NAME...]
+#   scripts/mutants.sh [--gpu] [NAME...]   judges those of HEAD that have no verdict yet
+#   scripts/mutants.sh --check             whether every patch applies to the work tree
+#   scripts/mutants.sh --table             the verdicts as docs/results/mutants.md, printed
+#
+#   --gpu    takes the defects that only a GPU shows, in the preset dev; else the others, in host
+#   --again  forgets the verdicts first
 #
 # Each tests/mutants/NAME.patch is a few lines behind a header:
-#   breaks: what is wrong with it
-#   target: the CMake target to build
-#   tests:  a regular expression of ctest's names, of tests that should notice
-#   gpu:    yes where they need a GPU; --gpu takes those, in the preset dev, and else
-#           the others, in the preset host
-# Works in build/mutants/tree, a worktree of HEAD, and builds there incrementally.
-# Prints a table; the exit status is 0 where every defect was noticed. It takes
-# long, and is run by hand.
+#   breaks:  what is wrong with it
+#   target:  the CMake target to build
+#   tests:   a regular expression of ctest's names, of tests that should notice
+#   command: in place of both, a command that should fail
+#   gpu:     yes where the tests need a GPU
+# Builds and tests in build/mutants/tree, a worktree of HEAD, and changes nothing outside. What
+# should notice a defect is run without it, too: it has to pass. Verdicts are kept by commit, in
+# build/mutants/verdicts: a run that was stopped goes on where it was. The exit status is 0 where
+# every defect was noticed. It takes long, and is run by hand.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -19,62 +25,145 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$ROOT"
 
 TREE="$ROOT/build/mutants/tree"
+COMMIT="$(git rev-parse HEAD)"
+VERDICTS="$ROOT/build/mutants/verdicts/$COMMIT"
+LOG="$ROOT/build/mutants/last.log"
 PRESET=host
 GPU=no
+MODE=judge
 NAMES=()
+export CCACHE_BASEDIR="$TREE"
 
 while (($#)); do
   case "$1" in
     -h | --help) usage; exit 0 ;;
     --gpu) GPU=yes PRESET=dev ;;
-    -*) die "unknown option '$1': --gpu and --help are known" ;;
+    --again) rm -rf "$VERDICTS" ;;
+    --check) MODE=check ;;
+    --table) MODE=table ;;
+    -*) die "unknown option '$1': --gpu, --again, --check, --table and --help are known" ;;
     *) NAMES+=("$1") ;;
   esac
   shift
 done
+((${#NAMES[@]})) || mapfile -t NAMES < <(cd tests/mutants && printf '%s\n' *.patch | sed 's/\.patch$//')
 
-# header PATCH FIELD: the field's value.
-header() { sed -n "s/^$2: *//p" "$1" | head -n 1; }
+# header NAME FIELD: the field's value, empty where the patch has none.
+header() { sed -n "1,/^\$/s/^$2: *//p" "$ROOT/tests/mutants/$1.patch" | head -n 1; }
 
-# build TARGET: its last lines where it fails.
-build() { cmake --build "$TREE/build/$PRESET" --target "$1" -j "$(nproc)" >"$TREE/build/mutant.log" 2>&1; }
+needs_gpu() { [[ "$(header "$1" gpu)" == yes ]]; }
 
-# verdict PATCH: builds and tests the tree as it is.
-verdict() {
-  local target tests
-  target="$(header "$1" target)"
-  tests="$(header "$1" tests)"
-  if ! build "$target"; then echo "noticed by the compiler"; return; fi
-  if ctest --test-dir "$TREE/build/$PRESET" -R "$tests" --no-tests=error --timeout 900 \
-    >"$TREE/build/mutant.log" 2>&1; then
-    echo "**not noticed**"
-  elif grep -q 'No tests were found' "$TREE/build/mutant.log"; then
-    echo "**no such tests**"
-  else
-    echo "noticed by $(grep -cE '\*\*\*(Failed|Timeout|Exception)' "$TREE/build/mutant.log") tests"
+# ask NAME: runs what should notice it, in the tree as it is. What it says in one line, and 0
+# where nothing was noticed, 1 where something was, 2 where that cannot be told.
+ask() {
+  local command target tests limit=120 failed status=0
+  command="$(header "$1" command)" target="$(header "$1" target)" tests="$(header "$1" tests)"
+  if [[ -n $command ]]; then
+    (cd "$TREE" && bash -c "$command") >"$LOG" 2>&1 || status=$?
+    case $status in
+      0) echo "nobody" ;;
+      77) echo "skipped: $(grep -m 1 skipped "$LOG")"; return 2 ;;
+      *) echo "\`$command\`"; return 1 ;;
+    esac
+    return 0
   fi
+  if [[ ! -e $VERDICTS/configured-$PRESET ]]; then
+    (cd "$TREE" && cmake --preset "$PRESET" >"$LOG" 2>&1) || { echo "no build: see $LOG"; return 2; }
+    : >"$VERDICTS/configured-$PRESET"
+  fi
+  if ! cmake --build "$TREE/build/$PRESET" --target "$target" -j "$(build_jobs)" >"$LOG" 2>&1; then
+    echo "the compiler"
+    return 1
+  fi
+  [[ $GPU == no ]] || limit=900
+  if ctest --test-dir "$TREE/build/$PRESET" -R "$tests" --no-tests=error --timeout "$limit" >"$LOG" 2>&1; then
+    if grep -q '100% tests passed' "$LOG" && ! grep -q 'did not run' "$LOG"; then echo "nobody"; return 0; fi
+    echo "tests were skipped"
+    return 2
+  fi
+  mapfile -t failed < <(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/\1/p' "$LOG")
+  if ((${#failed[@]} == 0)); then echo "no tests"; return 2; fi
+  echo -n "\`${failed[0]}\`"
+  ((${#failed[@]} == 1)) || printf ' and %d more' $((${#failed[@]} - 1))
+  echo
+  return 1
 }
 
-if ((${#NAMES[@]} == 0)); then
-  for patch in tests/mutants/*.patch; do NAMES+=("$(basename "$patch" .patch)"); done
+# passes_without NAME: what should notice it passes without any defect. Asked once of the same.
+passes_without() {
+  local key said status=0
+  key="$(printf '%s' "$(header "$1" command)$(header "$1" target) $(header "$1" tests)" | sha256sum | cut -c1-16)"
+  [[ ! -e $VERDICTS/clean-$PRESET-$key ]] || return 0
+  said="$(ask "$1")" || status=$?
+  ((status == 0)) || { echo "without the defect: $said"; return 1; }
+  : >"$VERDICTS/clean-$PRESET-$key"
+}
+
+# judge NAME: writes the verdict, "noticed by ..." or "not noticed" or why it is not known.
+judge() {
+  local said status=0 started=$SECONDS
+  if ! said="$(passes_without "$1")"; then
+    echo "not judged: $said" >"$VERDICTS/$1"
+    return
+  fi
+  git -C "$TREE" apply "$ROOT/tests/mutants/$1.patch" || die "$1 does not apply to HEAD: make it anew"
+  said="$(ask "$1")" || status=$?
+  git -C "$TREE" checkout --quiet --force .
+  case $status in
+    0) echo "not noticed" ;;
+    1) echo "noticed by $said" ;;
+    *) echo "not judged: $said" ;;
+  esac >"$VERDICTS/$1"
+  say "$1: $(cat "$VERDICTS/$1") ($(as_time $((SECONDS - started))))"
+}
+
+# table GPU: the verdicts of one group.
+table() {
+  local name
+  echo "| defect | what it breaks | noticed by |"
+  echo "| --- | --- | --- |"
+  for name in "${NAMES[@]}"; do
+    [[ "$(needs_gpu "$name" && echo yes || echo no)" == "$1" && -f $VERDICTS/$name ]] || continue
+    echo "| $name | $(header "$name" breaks) | $(sed -e 's/^noticed by //' -e 's/^not .*/**&**/' "$VERDICTS/$name") |"
+  done
+}
+
+# count PATTERN: verdicts that begin so.
+count() { { grep -ls "^$1" "${NAMES[@]/#/$VERDICTS/}" || true; } | wc -l; }
+
+if [[ $MODE == check ]]; then
+  stale=0
+  for name in "${NAMES[@]}"; do
+    git apply --check "tests/mutants/$name.patch" || stale=$((stale + 1))
+    [[ -n "$(header "$name" breaks)" ]] || die "$name says not what it breaks"
+    [[ -n "$(header "$name" command)" || -n "$(header "$name" tests)" ]] || die "$name names no tests"
+  done
+  ((stale == 0)) || die "$stale of ${#NAMES[@]} do not apply"
+  say "${#NAMES[@]} apply"
+  exit 0
 fi
 
-[[ -d $TREE ]] || git worktree add --quiet --detach "$TREE" HEAD
-git -C "$TREE" checkout --quiet --force --detach "$(git rev-parse HEAD)"
-(cd "$TREE" && cmake --preset "$PRESET" >build/configure.log 2>&1) || die "see $TREE/build/configure.log"
+if [[ $MODE == table ]]; then
+  printf '# Defects put in on purpose\n\n'
+  echo "By \`scripts/mutants.sh\` and its \`--gpu\`, commit ${COMMIT:0:12}:"
+  printf '%d noticed, %d not noticed, %d not judged, %d not run.\n' "$(count 'noticed')" \
+    "$(count 'not noticed')" "$(count 'not judged')" \
+    $((${#NAMES[@]} - $(count 'no')))
+  printf '\n## On the host\n\n%s\n\n## On a GPU\n\n%s\n' "$(table no)" "$(table yes)"
+  exit 0
+fi
+
+[[ -d $TREE ]] || git worktree add --quiet --detach "$TREE" "$COMMIT"
+git -C "$TREE" checkout --quiet --force --detach "$COMMIT"
+mkdir -p "$VERDICTS"
+trap 'git -C "$TREE" checkout --quiet --force .' EXIT
 
 survivors=0
-echo "| mutant | what it breaks | verdict |"
-echo "| --- | --- | --- |"
 for name in "${NAMES[@]}"; do
-  patch="$ROOT/tests/mutants/$name.patch"
-  [[ -f $patch ]] || die "there is no tests/mutants/$name.patch"
-  [[ "$(header "$patch" gpu)" == yes ]] && needs=yes || needs=no
-  [[ $needs == "$GPU" ]] || continue
-  git -C "$TREE" apply "$patch" || die "$name does not apply to HEAD: make it anew"
-  result="$(verdict "$patch")"
-  git -C "$TREE" apply --reverse "$patch"
-  echo "| $name | $(header "$patch" breaks) | $result |"
-  [[ $result == noticed* ]] || survivors=$((survivors + 1))
+  [[ -f tests/mutants/$name.patch ]] || die "there is no tests/mutants/$name.patch"
+  [[ "$(needs_gpu "$name" && echo yes || echo no)" == "$GPU" ]] || continue
+  [[ -f $VERDICTS/$name ]] || judge "$name"
+  grep -q '^noticed' "$VERDICTS/$name" || survivors=$((survivors + 1))
 done
-((survivors == 0)) || die "$survivors were not noticed"
+table "$GPU"
+((survivors == 0)) || die "$survivors were not noticed, or not judged"

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/engine/device/device_kinds.h"
 #include "server/flag_values.h"
 #include "server/net/address.h"
 
@@ -256,8 +257,7 @@ void AddDevices(std::vector<FlagRow>& rows) {
   rows.push_back(Text({"devices", group,
                        "The devices that run the jobs. auto: every CUDA device, or one host device "
                        "if there is none."},
-                      "LIST", "auto, cuda, cuda:0,1 or host, host:4",
-                      GEMMD_FIELD(server.engine.devices)));
+                      "LIST", DeviceSpecForms(DeviceKinds()), GEMMD_FIELD(server.engine.devices)));
   rows.push_back(Size({"device-memory-bytes", group,
                        "Memory allocated on each device at start. 0: 80% of what is free on a GPU; "
                        "2GiB on the host, where pages are touched only as they are used."},

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/blas/libraries.h"
+#include "kernels/blas/lt_plan.h"
 #include "kernels/blas/types.h"
 #include "kernels/blas/vocabulary.h"
 #include "kernels/core/cuda_status.h"
@@ -38,8 +39,8 @@ absl::Status CopyCToD(const Problem& p, const Operands& o, cudaStream_t stream) 
   return absl::OkStatus();
 }
 
-// D = alpha * op(A) op(B) + beta * C.
-absl::Status Product(const Launch& launch, const Problem& p, const Operands& o) {
+// D = alpha * op(A) op(B) + beta * C, in one call of cuBLAS.
+absl::Status OneProduct(const Launch& launch, const Problem& p, const Operands& o) {
   const Scalars scalars = MakeScalars(p);
   if (p.beta != 0 && o.c != o.d) {
     const absl::Status status = CopyCToD(p, o, launch.stream);
@@ -53,10 +54,44 @@ absl::Status Product(const Launch& launch, const Problem& p, const Operands& o) 
       "cublasGemmEx_64");
 }
 
+// The end of k that is multiplied on its own: where cuBLAS splits k, it may leave out what is
+// beyond the last whole tile (lt_plan.h), and it does not say whether it splits.
+int64_t EndOfK(const Problem& p) { return p.k > kLargestTileK ? p.k % kLargestTileK : 0; }
+
+// As OneProduct, but all of k. C and D hold partial sums.
+absl::Status Product(const Launch& launch, const Problem& p, const Operands& o) {
+  const int64_t end_of_k = EndOfK(p);
+  if (end_of_k == 0) return OneProduct(launch, p, o);
+  Problem part = p;
+  part.k = p.k - end_of_k;
+  const absl::Status status = OneProduct(launch, part, o);
+  if (!status.ok()) return status;
+  const auto advanced = [](const void* data, int64_t elements, DType type) {
+    return static_cast<const char*>(data) + elements * static_cast<int64_t>(SizeOf(type));
+  };
+  Operands end = o;
+  end.a = advanced(o.a, p.trans_a ? part.k * o.lda : part.k, p.types.a);
+  end.b = advanced(o.b, p.trans_b ? part.k : part.k * o.ldb, p.types.b);
+  end.c = o.d;
+  end.ldc = o.ldd;
+  part.k = end_of_k;
+  part.beta = 1;
+  return OneProduct(launch, part, end);
+}
+
+// Also where D is narrower than the accumulators, and something is added to what it holds:
+// the end of k, or beta C, before which cuBLAS may round the product to D's type.
+bool NeedsScratch(const Problem& p) {
+  return NeedsAccumulatorScratch(p) ||
+         ((EndOfK(p) > 0 || p.beta != 0) && SizeOf(p.types.d) < SizeOf(AccumulatorType(p)));
+}
+
+size_t ScratchBytes(const Problem& p) { return NeedsScratch(p) ? AccumulatorBytes(p) : 0; }
+
 absl::Status LaunchCublas(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
-  if (NeedsAccumulatorScratch(p)) {
+  if (NeedsScratch(p)) {
     const AccumulatorProduct accumulators = MakeAccumulatorProduct(p, o, launch.workspace);
     const absl::Status status = Product(launch, accumulators.problem, accumulators.operands);
     return status.ok() ? FinishFromAccumulators(p, o, accumulators, launch.stream) : status;
@@ -75,7 +110,7 @@ constexpr Kernel CublasRow(absl::string_view name, absl::string_view summary,
       .capability = capability,
       .types = types,
       .auto_rank = 80,
-      .workspace_bytes = AccumulatorScratchBytes,
+      .workspace_bytes = ScratchBytes,
       .launch = LaunchCublas,
   };
 }

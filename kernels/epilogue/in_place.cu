@@ -96,7 +96,10 @@ absl::Status ForOutputType(DType d, const Pass& pass) {
 }  // namespace
 
 size_t AccumulatorScratchBytes(const Problem& problem) {
-  if (!NeedsAccumulatorScratch(problem)) return 0;
+  return NeedsAccumulatorScratch(problem) ? AccumulatorBytes(problem) : 0;
+}
+
+size_t AccumulatorBytes(const Problem& problem) {
   return static_cast<size_t>(problem.m) *
          static_cast<size_t>(PitchBytes(problem.n, AccumulatorType(problem)));
 }

@@ -41,7 +41,9 @@ constexpr bool NeedsAccumulatorScratch(const Problem& problem) {
   }
 }
 
-// Scratch bytes of the accumulators; 0 where none are needed.
+// Bytes of the accumulators in scratch memory.
+size_t AccumulatorBytes(const Problem& problem);
+// The same; 0 where none are needed.
 size_t AccumulatorScratchBytes(const Problem& problem);
 
 // op(A) op(B) alone, into scratch memory.

@@ -1,6 +1,7 @@
 // The clock of deadlines, times to live and durations.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 
 #include "absl/time/clock.h"
@@ -8,10 +9,7 @@
 
 namespace gemmd {
 
-// A monotonic clock, which does not step when the wall clock is set. The two agree when
-// the process starts. All times that are scheduled, waited for or subtracted are of this
-// clock; only times for people are wall-clock times.
-inline absl::Time SteadyNow() {
+inline absl::Time SystemSteadyNow() {
   using Clock = std::chrono::steady_clock;
   struct Start {
     absl::Time wall;
@@ -20,6 +18,15 @@ inline absl::Time SteadyNow() {
   static const Start start{absl::Now(), Clock::now()};
   return start.wall + absl::FromChrono(Clock::now() - start.steady);
 }
+
+// What SteadyNow() reads. Only tests set it, to a clock that moves when they say
+// (tests/base/test_clock.h).
+inline std::atomic<absl::Time (*)()> steady_clock_source{&SystemSteadyNow};
+
+// A monotonic clock, which does not step when the wall clock is set. The two agree when
+// the process starts. All times that are scheduled, waited for or subtracted are of this
+// clock; only times for people are wall-clock times.
+inline absl::Time SteadyNow() { return steady_clock_source.load(std::memory_order_relaxed)(); }
 
 // Convert between this clock and the wall clock, with their present difference. Infinite
 // times stay infinite.

@@ -120,7 +120,7 @@ TEST(VerifyTest, KnowsWhichElementsAreDrawn) {
 
 TEST(VerifyTest, SaysHowMuchItSees) {
   EXPECT_EQ(ExplainResolution({.resolution = 0.5}, gemm::Elements::kDrawn),
-            "errors above 0.5 of a typical element are seen");
+            "errors above 0.500 of a typical element are seen");
   EXPECT_THAT(ExplainResolution({.resolution = 0.5}, gemm::Elements::kAny),
               ::testing::HasSubstr("worst case"));
 }

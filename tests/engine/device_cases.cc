@@ -10,10 +10,12 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gemm/catalogue.h"
 #include "gemm/generate.h"
 #include "gemm/kernel.h"
 #include "gemm/reference.h"
+#include "server/engine/device/device_kinds.h"
 #include "tests/engine/device_suite.h"
 
 namespace gemmd {
@@ -32,7 +34,9 @@ gemm::GeneratorTarget LongWork(const Pitched& matrix) {
 
 TEST_P(DeviceSuite, DescribesItself) {
   const DeviceInfoRecord& info = device().info();
-  EXPECT_EQ(info.name, std::string(GetParam()) == "host" ? "host:0" : GetParam());
+  const absl::StatusOr<DeviceSpec> spec = ParseDeviceSpec(GetParam(), DeviceKinds());
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(info.name, absl::StrCat(spec->kind->name, ":", spec->indices.front()));
   EXPECT_FALSE(info.model.empty());
   EXPECT_EQ(info.memory_bytes, 64 * kMiB);
   EXPECT_EQ(device().memory().capacity(), 64 * kMiB);
@@ -41,7 +45,7 @@ TEST_P(DeviceSuite, DescribesItself) {
   EXPECT_EQ(device().compute_streams().size(), 3u);
   EXPECT_EQ(device().Health(), absl::OkStatus());
   const bool cuda = info.caps.target == gemm::Target::kCuda;
-  EXPECT_EQ(cuda, std::string(GetParam()) != "host");
+  EXPECT_EQ(cuda, spec->kind->name == "cuda");
   EXPECT_EQ(info.caps.capability > 0, cuda);
 }
 

@@ -23,8 +23,8 @@ EngineOptions SmallDeviceOptions(const std::string& devices);
 // Waits until the stream has ended what was enqueued; the status of its Notify.
 absl::Status Finish(Stream& stream);
 
-// The parameter is a device spec, "host" or "cuda:0". Without that device the
-// case is skipped.
+// The parameter is a device spec of one device, such as "host" or "cuda:0". Where the
+// machine has no such device the case is skipped.
 class DeviceSuite : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override;

@@ -4,13 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "tests/engine/engine_fixture.h"
+#include "tests/base/test_clock.h"
+#include "tests/engine/fake_device.h"
 
 namespace gemmd {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class QueuePaceTest : public ::testing::Test {
@@ -53,43 +58,227 @@ TEST_F(QueuePaceTest, FollowsALoadThatChanges) {
   EXPECT_GT(pace_.TimeFor(1), absl::Milliseconds(99));
 }
 
-TEST_F(EngineTest, AJobThatWouldWaitTooLongIsRefusedUntilTheQueueIsShorter) {
-  EngineOptions options = SmallOptions();
-  options.streams_per_device = 1;
-  options.max_queue_wait = absl::Milliseconds(2);
-  Make(options);
-  JobSpec spec = DrawnProduct(200, 200, 200);
-  spec.kernel.name = "host_reference";  // some milliseconds each
-  std::vector<std::shared_ptr<JobRecorder>> recorders;
-  absl::Status refused;
-  // The first are taken whatever they will wait, as the pace is not known yet. So many at
-  // a time have room in the device's memory, however slow it is.
-  constexpr size_t kAtATime = 40;
-  for (size_t i = 0; i < 400 && refused.ok(); ++i) {
-    if (i >= kAtATime) (void)recorders[i - kAtATime]->Wait();
-    auto recorder = std::make_shared<JobRecorder>();
-    auto job = engine_->Admit(spec, recorder);
-    if (job.ok()) {
-      (*job)->Start();
-      recorders.push_back(std::move(recorder));
-    } else {
-      refused = job.status();
+// Writes down what it is asked, and keeps its stream until it is told.
+class TestJob final : public Runnable {
+ public:
+  TestJob(std::string name, std::vector<std::string>& events)
+      : name_(std::move(name)), events_(events) {}
+  void Prepare() override { events_.push_back("prepare " + name_); }
+  void Run(StreamLease stream) override {
+    events_.push_back("run " + name_);
+    lease = std::move(stream);
+  }
+
+  StreamLease lease;
+
+ private:
+  const std::string name_;
+  std::vector<std::string>& events_;
+};
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  static constexpr int kMaxQueued = 5;
+
+  static FakeDevice::Options Streams(int count) {
+    FakeDevice::Options options;
+    options.streams = count;
+    return options;
+  }
+  std::shared_ptr<TestJob> NewJob(const std::string& name) {
+    return std::make_shared<TestJob>(name, events_);
+  }
+  // Submits a job that must be taken.
+  std::shared_ptr<TestJob> Submit(const std::string& name) {
+    std::shared_ptr<TestJob> job = NewJob(name);
+    const absl::Status status = scheduler_.Submit(job);
+    EXPECT_TRUE(status.ok()) << status;
+    return job;
+  }
+  std::vector<std::string> TakeEvents() { return std::exchange(events_, {}); }
+
+  TestClock clock_;
+  std::vector<std::string> events_;
+  FakeDevice device_{Streams(2)};
+  QueueLimit limit_{kMaxQueued};
+  Scheduler scheduler_{device_, limit_, absl::Seconds(1)};
+};
+
+TEST_F(SchedulerTest, AJobWithAFreeStreamIsPreparedAndRunThroughTheDevice) {
+  const auto job = Submit("a");
+  EXPECT_THAT(TakeEvents(), ElementsAre("prepare a", "run a"));
+  EXPECT_EQ(device_.executed, 1);
+  EXPECT_EQ(scheduler_.streams().used, 1);
+  EXPECT_EQ(scheduler_.streams().limit, 2);
+  EXPECT_EQ(scheduler_.begun(), 1);
+  EXPECT_EQ(scheduler_.queued(), 0);
+}
+
+TEST_F(SchedulerTest, EveryJobHasAStreamOfItsOwn) {
+  const auto a = Submit("a");
+  const auto b = Submit("b");
+  EXPECT_NE(&*a->lease, &*b->lease);
+  EXPECT_EQ(scheduler_.streams().used, 2);
+}
+
+TEST_F(SchedulerTest, WaitingJobsRunInTheOrderTheyCame) {
+  const auto a = Submit("a");
+  const auto b = Submit("b");
+  const auto c = Submit("c");
+  const auto d = Submit("d");
+  EXPECT_EQ(scheduler_.queued(), 2);
+  EXPECT_EQ(limit_.gauge().used, 2);
+  TakeEvents();
+  Stream* stream = &*b->lease;
+  b->lease.Reset();
+  EXPECT_THAT(TakeEvents(), ElementsAre("run c")) << "not prepared on the device's thread";
+  EXPECT_EQ(&*c->lease, stream);
+  a->lease.Reset();
+  EXPECT_THAT(TakeEvents(), ElementsAre("run d"));
+  EXPECT_EQ(scheduler_.queued(), 0);
+  EXPECT_EQ(limit_.gauge().used, 0);
+  EXPECT_EQ(scheduler_.begun(), 4);
+}
+
+TEST_F(SchedulerTest, AStreamThatNobodyWaitsForIsFree) {
+  const auto a = Submit("a");
+  a->lease.Reset();
+  a->lease.Reset();  // once
+  EXPECT_EQ(scheduler_.streams().used, 0);
+}
+
+TEST_F(SchedulerTest, AMovedLeaseIsReturnedByItsNewOwner) {
+  const auto a = Submit("a");
+  const auto b = Submit("b");
+  a->lease = std::move(b->lease);
+  EXPECT_EQ(scheduler_.streams().used, 1) << "the lease that was replaced";
+  b->lease.Reset();
+  EXPECT_EQ(scheduler_.streams().used, 1);
+  a->lease.Reset();
+  EXPECT_EQ(scheduler_.streams().used, 0);
+}
+
+TEST_F(SchedulerTest, AWithdrawnJobNeverRunsAndLeavesItsPlace) {
+  const auto a = Submit("a");
+  const auto b = Submit("b");
+  const auto c = Submit("c");
+  const auto d = Submit("d");
+  scheduler_.Withdraw(c.get());
+  EXPECT_EQ(scheduler_.queued(), 1);
+  EXPECT_EQ(limit_.gauge().used, 1);
+  EXPECT_EQ(c.use_count(), 1);
+  TakeEvents();
+  a->lease.Reset();
+  EXPECT_THAT(TakeEvents(), ElementsAre("run d"));
+}
+
+TEST_F(SchedulerTest, WithdrawingAJobThatRanDoesNothing) {
+  const auto a = Submit("a");
+  scheduler_.Withdraw(a.get());
+  EXPECT_EQ(scheduler_.streams().used, 1);
+  EXPECT_EQ(limit_.gauge().used, 0);
+}
+
+TEST_F(SchedulerTest, TheQueuesOfAllDevicesShareOneLimit) {
+  FakeDevice other_device{Streams(1)};
+  Scheduler other(other_device, limit_, absl::Seconds(1));
+  std::vector<std::shared_ptr<TestJob>> jobs;
+  for (int i = 0; i < 2 + kMaxQueued - 1; ++i) jobs.push_back(Submit("x"));
+  for (int i = 0; i < 2; ++i) {
+    jobs.push_back(NewJob("x"));
+    ASSERT_TRUE(other.Submit(jobs.back()).ok());
+  }
+  for (Scheduler* full : {&scheduler_, &other}) {
+    const absl::Status refused = full->Submit(NewJob("y"));
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(refused.message(),
+                AllOf(HasSubstr("5 jobs wait"), HasSubstr("--max-queued-jobs"), HasSubstr("is 5")));
+  }
+  EXPECT_EQ(limit_.gauge().used, kMaxQueued);
+  jobs[0]->lease.Reset();
+  EXPECT_TRUE(scheduler_.Submit(NewJob("z")).ok()) << "one has left the queue";
+  for (const auto& job : jobs) scheduler_.Withdraw(job.get());
+  for (const auto& job : jobs) other.Withdraw(job.get());
+  for (const auto& job : jobs) job->lease.Reset();
+}
+
+// Of the last to come, two may always wait: as many as there are streams.
+class SchedulerWaitTest : public SchedulerTest {
+ protected:
+  // Makes the queue's pace one job every `time`, with both streams taken and none waiting.
+  void SetPace(absl::Duration time) {
+    for (int i = 0; i < 2; ++i) running_.push_back(Submit("x"));
+    for (int i = 0; i < 3; ++i) running_.push_back(Submit("x"));
+    for (int i = 0; i < 3; ++i) {
+      clock_.Advance(time);
+      running_[i]->lease.Reset();
     }
+    ASSERT_EQ(scheduler_.queued(), 0);
+    ASSERT_EQ(scheduler_.streams().used, 2);
   }
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(refused.message(), HasSubstr("--max-queue-wait) is 2ms"));
-  EXPECT_GE(recorders.size(), 2u);
-  for (const auto& recorder : recorders) {
-    // Those that were admitted before the pace was known may be refused when ready.
-    const absl::Status status = recorder->Wait().status();
-    EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+
+  std::vector<std::shared_ptr<TestJob>> running_;
+};
+
+TEST_F(SchedulerWaitTest, TheEstimateIsThePaceTimesThoseBefore) {
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::ZeroDuration());
+  SetPace(absl::Milliseconds(100));
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::Milliseconds(100));
+  running_.push_back(Submit("x"));
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::Milliseconds(200));
+}
+
+TEST_F(SchedulerWaitTest, WithAFreeStreamThereIsNoWait) {
+  SetPace(absl::Hours(1));
+  running_.back()->lease.Reset();
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::ZeroDuration());
+  EXPECT_TRUE(scheduler_.CheckWait().ok());
+}
+
+TEST_F(SchedulerWaitTest, AJobIsTakenUpToTheLongestWaitAndNotBeyond) {
+  SetPace(absl::Milliseconds(250));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(scheduler_.CheckWait().ok()) << i;
+    running_.push_back(Submit("x"));  // the fourth waits for one second
   }
-  ExpectNothingHeld();
-  auto recorder = std::make_shared<JobRecorder>();
-  auto job = engine_->Admit(spec, recorder);
-  ASSERT_TRUE(job.ok()) << job.status();
-  (*job)->Start();
-  EXPECT_TRUE(recorder->Wait().ok());
+  for (const absl::Status& refused : {scheduler_.CheckWait(), scheduler_.Submit(NewJob("y"))}) {
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(refused.message(),
+                AllOf(HasSubstr("about 1.25s"), HasSubstr("fake:0"), HasSubstr("4 are before it"),
+                      HasSubstr("every 250ms"), HasSubstr("(--max-queue-wait) is 1s")));
+  }
+  EXPECT_EQ(scheduler_.queued(), 4) << "a refused job waits";
+  EXPECT_EQ(limit_.gauge().used, 4);
+}
+
+TEST_F(SchedulerWaitTest, TheTimeInWhichNobodyWaitedIsNotItsPace) {
+  SetPace(absl::Milliseconds(100));
+  running_[3]->lease.Reset();  // nobody waits
+  clock_.Advance(absl::Hours(1));
+  running_.push_back(Submit("x"));
+  running_.push_back(Submit("x"));
+  running_[4]->lease.Reset();  // the first turn since then
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::Milliseconds(100));
+}
+
+TEST_F(SchedulerWaitTest, AsManyAsThereAreStreamsMayAlwaysWait) {
+  SetPace(absl::Hours(1));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(scheduler_.CheckWait().ok()) << i;
+    running_.push_back(Submit("x"));
+  }
+  EXPECT_EQ(scheduler_.CheckWait().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(QueueLimit, HandsOutItsPlacesAndNotOneMore) {
+  QueueLimit limit(2);
+  EXPECT_TRUE(limit.TryTake());
+  EXPECT_TRUE(limit.TryTake());
+  EXPECT_FALSE(limit.TryTake());
+  EXPECT_EQ(limit.gauge().used, 2);
+  EXPECT_EQ(limit.gauge().limit, 2);
+  limit.Return();
+  EXPECT_TRUE(limit.TryTake());
 }
 
 }  // namespace

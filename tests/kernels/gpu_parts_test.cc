@@ -78,6 +78,27 @@ TEST_F(GpuLibraries, PlansComeBackAfterTheyWereForgotten) {
   }
 }
 
+// cuBLAS may round the product to the type of D before it adds beta C: with these small k
+// that is above the bound of one rounding.
+TEST_F(GpuLibraries, DIsRoundedOnce) {
+  std::mt19937_64 random(16);
+  for (const Kernel* kernel : Catalogue()) {
+    if (kernel->family != "cublas" && kernel->family != "cublaslt") continue;
+    for (const int64_t k : {64, 128, 192, 256}) {
+      for (const int64_t m : {64, 128, 256}) {
+        for (const double beta : {0.0, 1.0}) {
+          ProductCase product = RandomCase(kernel->types[0], m, 256, k, random);
+          product.problem.alpha = 1;
+          product.problem.beta = beta;
+          product.problem.bias = BiasAxis::kNone;
+          product.problem.activation = Activation::kNone;
+          EXPECT_EQ(CheckOnGpu(*kernel, product, Defaults(*kernel)), "") << kernel->name;
+        }
+      }
+    }
+  }
+}
+
 // Products that libraries like to split along k, with an end of k beside every tile's. Their
 // elements are exact: what is left out there is not within a bound, in f16 either.
 TEST_F(GpuLibraries, TheEndOfKIsAccumulated) {

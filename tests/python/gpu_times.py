@@ -15,7 +15,7 @@ import grpc
 import numpy as np
 from gemmd import stripes, wire
 from gemmd.connection import Connection
-from gemmd.contract import MIB, pb
+from gemmd.contract import MIB, SERVICE, pb
 from gemmd.options import Options
 
 CHANNELS = 8
@@ -154,7 +154,13 @@ def small(address, count, rounds, extent=64):
     """Products a second of small f32 matrices, of one thread on one channel."""
     matrix = np.random.default_rng(1).random((extent, extent), np.float32)
     with gemmd.connect(address, channels=1) as g:
-        stubs = g._connection.stubs()
+        channel = g._connection._channels[0]
+        unary = channel.unary_unary(
+            SERVICE + "MultiplyUnary",
+            pb.MultiplyUnaryRequest.SerializeToString,
+            pb.MultiplyUnaryResponse.FromString,
+        )
+        stream = channel.stream_stream(SERVICE + "Multiply", None, None)
 
         def ours():
             for _ in range(count):
@@ -162,7 +168,7 @@ def small(address, count, rounds, extent=64):
 
         def bare():
             for _ in range(count):
-                response = stubs.multiply_unary(_request(matrix))
+                response = unary(_request(matrix))
                 np.frombuffer(response.data, np.float32).reshape(extent, extent)
 
         def pipeline():
@@ -172,7 +178,7 @@ def small(address, count, rounds, extent=64):
 
         seconds = take_turns(
             rounds, ours=ours, bare=bare, pipeline=pipeline,
-            bare_stream=lambda: _bare_stream(stubs.multiply, matrix, 4 * count),
+            bare_stream=lambda: _bare_stream(stream, matrix, 4 * count),
         )  # fmt: skip
     calls = {"ours": count, "bare": count, "pipeline": 4 * count, "bare_stream": 4 * count}
     return {name: calls[name] / value for name, value in seconds.items()}

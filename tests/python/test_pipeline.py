@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError
 
 import gemmd
 import gemmd.aio
+import gemmd.stream
 import numpy as np
 import pytest
 
@@ -37,6 +38,22 @@ def test_results_come_in_order_and_as_completed(small):
         np.testing.assert_allclose(product, a @ b)
         assert product.report.kernel
     assert {id(f) for f in ended} == {id(f) for f in futures}
+
+
+def test_products_take_their_events_from_grpc_or_from_its_own_stream(small, monkeypatch):
+    rng = np.random.default_rng(4)
+    large = rng.standard_normal((150, 140))
+    for usual in (True, False):
+        if not usual:
+            monkeypatch.setattr(gemmd.stream, "cygrpc", None)
+        with small.pipeline(8) as p:
+            assert isinstance(p._stream, gemmd.stream._OwnQueue) == usual
+            good = [p.matmul(a, b) for a, b in pairs(20)] + [p.matmul(large, large.T)]
+            bad = p.matmul(large, large.T, kernel="none_of_these")
+        for (a, b), future in zip([*pairs(20), (large, large.T)], good):
+            np.testing.assert_allclose(future.result(), a @ b)
+        with pytest.raises(gemmd.NotFound):
+            bad.result()
 
 
 def test_map_goes_in_order_over_an_endless_source(g):

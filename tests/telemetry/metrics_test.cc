@@ -158,6 +158,15 @@ TEST_F(MetricsTest, CountsAndTimesRpcsByMethod) {
   EXPECT_EQ(scrape.at(bucket + R"("0.0001",method="MultiplyUnary"})"), 2);
 }
 
+TEST_F(MetricsTest, CountsStallsByMethodAndDirection) {
+  metrics_.OnStall("MultiplyUnary", /*payload=*/true, 3);
+  metrics_.OnStall("MultiplyUnary", /*payload=*/false, 1);
+  metrics_.OnStall("MultiplyUnary", /*payload=*/true, 1);
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_stalls_total{direction="in",method="MultiplyUnary"})"), 4);
+  EXPECT_EQ(scrape.at(R"(gemmd_stalls_total{direction="out",method="MultiplyUnary"})"), 1);
+}
+
 TEST_F(MetricsTest, BuildInfoNamesTheBuild) {
   EXPECT_EQ(Scrape().at(R"(gemmd_build_info{commit="abc123",cuda="none",version="1.2.3"})"), 1);
 }

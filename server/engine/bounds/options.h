@@ -21,7 +21,7 @@ inline constexpr size_t kMinStagingBlockBytes = kSmallBytes;
 inline constexpr int kMaxStreamsPerDevice = 128;
 
 struct EngineOptions {
-  // "auto" | "cuda" | "cuda:0,1" | "host" | "host:4". auto: every CUDA device,
+  // As DeviceSpecForms says, such as "cuda:0,1" or "host:4". auto: every CUDA device,
   // or one host device where there is none.
   std::string devices = "auto";
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,6 +45,9 @@ struct DeviceSpec {
 // given twice. FAILED_PRECONDITION for a device that does not exist, with those that do.
 absl::StatusOr<DeviceSpec> ParseDeviceSpec(absl::string_view spec,
                                            absl::Span<const DeviceKind> kinds);
+
+// What ParseDeviceSpec takes: "auto, cuda, cuda:LIST (such as cuda:0,1), host or host:COUNT".
+std::string DeviceSpecForms(absl::Span<const DeviceKind> kinds);
 
 // INVALID_ARGUMENT if an option of a device is out of bounds.
 absl::Status CheckDeviceOptions(const EngineOptions& options);

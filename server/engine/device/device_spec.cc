@@ -15,22 +15,10 @@
 namespace gemmd {
 namespace {
 
-// "auto, cuda, cuda:LIST (such as cuda:0,1), host or host:COUNT"
-std::string Forms(absl::Span<const DeviceKind> kinds) {
-  std::string forms = "auto";
-  for (const DeviceKind& kind : kinds) {
-    const bool last = &kind == &kinds.back();
-    absl::StrAppend(
-        &forms, ", ", kind.name, last ? " or " : ", ", kind.name,
-        kind.max_made > 0 ? ":COUNT" : absl::StrCat(":LIST (such as ", kind.name, ":0,1)"));
-  }
-  return forms;
-}
-
 absl::Status BadSpec(absl::string_view spec, absl::Span<const DeviceKind> kinds,
                      absl::string_view why) {
   return absl::InvalidArgumentError(
-      absl::StrCat("devices: '", spec, "': ", why, "; want ", Forms(kinds)));
+      absl::StrCat("devices: '", spec, "': ", why, "; want ", DeviceSpecForms(kinds)));
 }
 
 int CountOf(const DeviceKind& kind) { return kind.count == nullptr ? 0 : kind.count(); }
@@ -101,6 +89,17 @@ absl::Status OutOfBounds(absl::string_view option, uint64_t value, absl::string_
 }
 
 }  // namespace
+
+std::string DeviceSpecForms(absl::Span<const DeviceKind> kinds) {
+  std::string forms = "auto";
+  for (const DeviceKind& kind : kinds) {
+    const bool last = &kind == &kinds.back();
+    absl::StrAppend(
+        &forms, ", ", kind.name, last ? " or " : ", ", kind.name,
+        kind.max_made > 0 ? ":COUNT" : absl::StrCat(":LIST (such as ", kind.name, ":0,1)"));
+  }
+  return forms;
+}
 
 absl::StatusOr<DeviceSpec> ParseDeviceSpec(absl::string_view spec,
                                            absl::Span<const DeviceKind> kinds) {

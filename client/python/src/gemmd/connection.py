@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
@@ -15,16 +16,20 @@ from . import credentials
 from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
 from .errors import ClientClosed
 from .options import Options
+from .stream import Stream, open_stream
 
 
 @dataclass(frozen=True)
 class Stubs:
     """The methods of the contract on one channel.
 
-    Streams of payload carry bytes, which this package writes and reads by hand.
+    Requests with payload, and streams of it, are bytes: this package writes and reads them by
+    hand.
     """
 
     multiply: Any
+    #: A Stream of `multiply`, for many small messages; takes its `on_sent`.
+    multiply_stream: Callable[[Callable[[], None]], Stream]
     multiply_unary: Any
     put: Any
     get: Any
@@ -53,9 +58,12 @@ def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
     def unary(name: str, request: Any, response: Any) -> Any:
         return channel.unary_unary(SERVICE + name, request.SerializeToString, response.FromString)
 
+    multiply_response = pb.MultiplyUnaryResponse.FromString
+
     plain = Stubs(
         multiply=channel.stream_stream(SERVICE + "Multiply", None, None),
-        multiply_unary=unary("MultiplyUnary", pb.MultiplyUnaryRequest, pb.MultiplyUnaryResponse),
+        multiply_stream=functools.partial(open_stream, channel, SERVICE + "Multiply", metadata),
+        multiply_unary=channel.unary_unary(SERVICE + "MultiplyUnary", None, multiply_response),
         put=channel.stream_unary(SERVICE + "PutMatrix", None, pb.PutMatrixResponse.FromString),
         get=channel.unary_stream(
             SERVICE + "GetMatrix", pb.GetMatrixRequest.SerializeToString, None
@@ -72,7 +80,8 @@ def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
     )
     if not metadata:
         return plain
-    return Stubs(**{name: _Showing(method, metadata) for name, method in vars(plain).items()})
+    calls = {name: method for name, method in vars(plain).items() if name != "multiply_stream"}
+    return replace(plain, **{name: _Showing(method, metadata) for name, method in calls.items()})
 
 
 def _open(address: str, options: Options) -> list[grpc.Channel]:

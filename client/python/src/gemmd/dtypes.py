@@ -88,6 +88,7 @@ def parse(value: Any, field: str) -> int:
         ) from None
 
 
+@functools.cache
 def to_numpy(number: int) -> np.dtype[Any]:
     """The numpy type; of ml_dtypes for bf16 and fp8."""
     name = _NUMPY_NAME[number]

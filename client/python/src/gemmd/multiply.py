@@ -12,7 +12,7 @@ from . import errors, transfer, wire
 from .call import Call
 from .contract import MESSAGE_OVERHEAD_BYTES, pb
 from .janitor import by_id, by_name
-from .operands import HostMatrix, Shape
+from .operands import Buffer, HostMatrix, Shape
 from .product import ROLES, Plan
 from .progress import Meter
 from .report import Report
@@ -53,18 +53,12 @@ def fits_one_message(call: Call, plan: Plan, result_bytes: int) -> bool:
     )
 
 
-def put_data(plan: Plan) -> None:
-    """The elements of the operands into the product's message."""
-    for name, matrix in plan.sent:
-        plan.operand(name).data = matrix.tobytes()
-
-
 def fetch(client: Client, call: Call, plan: Plan) -> Any:
     """The result of a product, as the caller's kind of array."""
     target = plan.target()
     if fits_one_message(call, plan, plan.shape.nbytes):
-        put_data(plan)
-        return target.finish(call.tried(lambda: _unary(call, plan, target)))
+        request = wire.multiply_unary(plan.with_data())
+        return target.finish(call.tried(lambda: _unary(call, request, plan.shape, target)))
     report = call.tried(lambda: _large(client, call, plan, target))
     return target.finish(report)
 
@@ -73,27 +67,26 @@ def keep(client: Client, call: Call, plan: Plan, name: str, ttl: float | None) -
     """Runs a product whose result stays on the server under `name`."""
     plan.proto.result.keep.CopyFrom(keep_proto(name, ttl))
     if fits_one_message(call, plan, 0):
-        put_data(plan)
-        return _keep_unary(call, plan)
+        return _keep_unary(call, plan.with_data())
     total = plan.payload_bytes
     with Meter(call.what, total, call.connection.options.progress) as meter:
         with _Temporaries(client, call) as temporaries:
             left = _upload_large(call, plan, temporaries, meter)
             if left:
                 return _keep_stream(call, plan, left, meter)
-            return _keep_unary(call, plan)
+            return _keep_unary(call, plan.without_data())
 
 
-def _keep_unary(call: Call, plan: Plan) -> Kept:
+def _keep_unary(call: Call, pieces: list[Buffer]) -> Kept:
     method = call.connection.stubs().multiply_unary
-    response = call.unary(method, plan.request, blocking=False)
+    response = call.unary(method, wire.multiply_unary(pieces), blocking=False)
     return Kept(response.kept, Report(response.report))
 
 
-def _unary(call: Call, plan: Plan, target: Target) -> Report:
-    response = call.unary(call.connection.stubs().multiply_unary, plan.request)
+def _unary(call: Call, request: bytes, shape: Shape, target: Target) -> Report:
+    response = call.unary(call.connection.stubs().multiply_unary, request)
     data = response.data
-    check_shape(plan.shape, response.report)
+    check_shape(shape, response.report)
     if len(data) != len(target.memory):
         raise errors.Internal(
             f"the server sent {len(data)} bytes; the result has {len(target.memory)}"
@@ -221,7 +214,10 @@ def _striped(
         return report
     plan.proto.result.stream = False
     plan.proto.result.keep.CopyFrom(temporaries.new())
-    kept = _keep_stream(call, plan, left, meter) if left else _keep_unary(call, plan)
+    if left:
+        kept = _keep_stream(call, plan, left, meter)
+    else:
+        kept = _keep_unary(call, plan.without_data())
     check_shape(plan.shape, kept.report._proto)
     temporaries.released(uploaded)
     transfer.download(call, by_id(kept.info.id), target.memory, meter)
@@ -233,7 +229,7 @@ def _messages(
 ) -> Iterator[bytes]:
     for name, _ in sent:
         plan.operand(name).payload.SetInParent()
-    yield wire.multiply_header(_JOB_ID, plan.proto.SerializeToString())
+    yield wire.multiply_header(_JOB_ID, plan.without_data())
     for name, matrix in sent:
         for offset, payload in matrix.pieces(0, matrix.nbytes, chunk):
             yield wire.operand_chunk(_JOB_ID, ROLES[name], offset, payload)

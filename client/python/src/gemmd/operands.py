@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +21,7 @@ from .errors import InvalidArgument, InvalidType
 Buffer = memoryview | bytes
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """Shape, type and storage order of a matrix."""
 
     rows: int
@@ -76,10 +74,6 @@ class HostMatrix:
     def dense(self) -> bool:
         """Whether the elements are sent from where they lie."""
         return self._dense is not None
-
-    def tobytes(self) -> bytes:
-        """All elements, line after line."""
-        return self._lines.tobytes()
 
     def piece(self, start: int, end: int) -> Buffer:
         """Bytes [start, end) of the dense lines, both multiples of the element's size."""
@@ -144,7 +138,7 @@ def _bits_of_numpy(value: Any, field: str) -> tuple[npt.NDArray[Any], int]:
     number = dtypes.of_numpy(value.dtype, field)
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
-    return value.view(np.ndarray).view(dtypes.bits(number)), number
+    return value.view(dtypes.bits(number), np.ndarray), number
 
 
 def take(value: Any, field: str, *, layout: int | None = None, bias: bool = False) -> HostMatrix:

@@ -22,11 +22,14 @@ from .interrupt import Hold
 from .product import ROLES, Plan
 from .report import Report
 from .results import Target
+from .stream import Stream
 
 if TYPE_CHECKING:
     from .client import Client
 
-_END = object()
+# Of the window: how many products end before a caller that waits for room is woken. Waking it
+# for each takes the interpreter away from the threads that send and receive.
+_BUNCH = 1 / 8
 
 
 def _open(future: Future[Any]) -> None:
@@ -116,10 +119,15 @@ class Pipeline:
         self._call = Call(client._connection, "pipeline")
         # A token for each product that may yet be under way.
         self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
-        for _ in range(window):
-            self._room.put(None)
-        self._todo: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._bunch = max(1, int(window * _BUNCH))
+        self._give_room(window)
+        self._send_lock = threading.Lock()  # guards the next three; taken before _lock
+        self._leaving = False  # a message is under way, or the stream's last one was sent
+        self._outgoing = self._messages()
+        self._fault: errors.GemmdError | None = None  # no message could be made
         self._lock = threading.Lock()  # guards what follows
+        self._todo: deque[_Job] = deque()
+        self._alarm = False  # a timer will call _send
         self._ids = itertools.count(1)
         self._jobs: dict[int, _Job] = {}
         self._order: deque[Future[Any]] = deque()
@@ -128,11 +136,12 @@ class Pipeline:
         self._over = False  # the stream has ended
         self._done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self._reader: threading.Thread | None = None
+        self._left_room = 0  # by products that have ended, and not yet in _room
         self._pending = 0  # completed futures that as_completed has yet to give
         try:
             with Hold():
-                stub = client._connection.stubs().multiply
-                self._rpc = self._call.track(stub(self._messages()))
+                stream = client._connection.stubs().multiply_stream(self._has_left)
+                self._stream: Stream = self._call.track(stream)
                 reader = threading.Thread(target=self._read, daemon=True, name="gemmd-pipeline")
                 reader.start()
                 self._reader = reader
@@ -153,7 +162,7 @@ class Pipeline:
 
     def _make(
         self, a: Any, b: Any, timeout: float | None, options: dict[str, Any], collect: bool
-    ) -> Future[Any]:
+    ) -> _Future:
         plan = product.make(self._client, a, b, product.Options(**options))
         if timeout is not None:
             if not timeout > 0:
@@ -167,7 +176,7 @@ class Pipeline:
                 self._check()
         return self._submit(plan, collect)
 
-    def _submit(self, plan: Plan, collect: bool) -> Future[Any]:
+    def _submit(self, plan: Plan, collect: bool) -> _Future:
         with self._lock:
             try:
                 self._check()
@@ -179,7 +188,9 @@ class Pipeline:
             if collect:
                 self._order.append(job.future)
                 self._pending += 1
-            self._todo.put(job)
+            self._todo.append(job)
+        with Hold():
+            self._send()
         return job.future
 
     def _check(self) -> None:
@@ -211,10 +222,10 @@ class Pipeline:
         self, pairs: Iterable[tuple[Any, Any]], *, timeout: float | None = None, **options: Any
     ) -> Iterator[Any]:
         """The products of pairs of operands, in order, with at most `window` under way."""
-        ahead: deque[Future[Any]] = deque()
+        ahead: deque[_Future] = deque()
         for a, b in pairs:
             ahead.append(self._make(a, b, timeout, options, collect=False))
-            while ahead and ahead[0].done():
+            while ahead and ahead[0]._ended:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
@@ -222,10 +233,9 @@ class Pipeline:
     def close(self) -> None:
         """Waits for the results of all products, then ends the stream."""
         with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._todo.put(_END)
+            self._closed = True
         with Hold(self._call.cancel):
+            self._send()
             self._join()
 
     def cancel(self) -> None:
@@ -234,7 +244,6 @@ class Pipeline:
             with self._lock:
                 self._closed = True
             self._call.cancel()
-            self._todo.put(_END)
             self._join()
 
     def _join(self) -> None:
@@ -262,22 +271,65 @@ class Pipeline:
             raise
         return None
 
-    # The thread of gRPC that sends.
+    # Sending: by the thread that has a product, or by the one that hears that there is room.
 
-    def _messages(self) -> Iterator[bytes]:
+    def _send(self) -> None:
+        """Sends the next message, unless the one before is still under way."""
+        with self._send_lock:
+            if self._leaving:
+                return
+            try:
+                message = next(self._outgoing)
+            except BaseException as error:
+                self._leaving = True
+                self._fault = errors.Internal(f"the pipeline failed: {error!r}")
+                self._stream.cancel()
+                return
+            if message is not None:
+                self._leaving = True
+                self._stream.send(message)
+            elif self._ended():
+                self._leaving = True
+                self._stream.close_sending()
+
+    def _has_left(self) -> None:
+        with self._send_lock:
+            self._leaving = False
+        self._send()
+
+    def _messages(self) -> Iterator[bytes | None]:
+        """What is to be sent; None where there is nothing now."""
         chunk = self._client._connection.chunk_bytes
         while True:
-            job = self._todo.get()
-            if job is _END:
-                if self._ended():
-                    return
-                continue
-            self._wait_for(job)
-            if self._begin(job):
+            job = self._next_job()
+            if job is None:
+                yield None
+            elif self._begin(job):
                 yield from self._messages_of(job, chunk)
             else:
                 self._end(job.job_id)
             del job
+
+    def _next_job(self) -> _Job | None:
+        """Not before its time, where it was refused. Those behind it wait too: the server is
+        at its bound."""
+        with self._lock:
+            if not self._todo:
+                return None
+            wait = self._todo[0].not_before - time.monotonic()
+            if wait <= 0:
+                return self._todo.popleft()
+            if not self._alarm:
+                self._alarm = True
+                timer = threading.Timer(wait, self._wake)
+                timer.daemon = True
+                timer.start()
+            return None
+
+    def _wake(self) -> None:
+        with self._lock:
+            self._alarm = False
+        self._send()
 
     def _begin(self, job: _Job) -> bool:
         """Whether the product is to be sent: it may have failed or been cancelled."""
@@ -290,25 +342,15 @@ class Pipeline:
         with self._lock:
             return self._over or self._call.cancelled or (self._closed and not self._jobs)
 
-    def _wait_for(self, job: _Job) -> None:
-        """Until a refused product's time has come. Those behind it wait too: the server is
-        at its bound."""
-        while (wait := job.not_before - time.monotonic()) > 0 and not self._ended():
-            time.sleep(min(wait, 0.1))
-
     def _messages_of(self, job: _Job, chunk: int) -> Iterator[bytes]:
         plan, job_id = job.plan, job.job_id
         whole = multiply.fits_one_message(self._call, plan, 0)
         if whole:
-            multiply.put_data(plan)
-        else:
-            for name, _ in plan.sent:
-                plan.operand(name).payload.SetInParent()
-        message = wire.multiply_header(job_id, plan.proto.SerializeToString())
-        plan.drop_data()  # the elements are in the message now
-        yield message
-        if whole:
+            yield wire.multiply_header(job_id, plan.with_data())
             return
+        for name, _ in plan.sent:
+            plan.operand(name).payload.SetInParent()
+        yield wire.multiply_header(job_id, plan.without_data())
         for name, matrix in plan.sent:
             for offset, payload in matrix.pieces(0, matrix.nbytes, chunk):
                 if job_id not in self._jobs:
@@ -320,26 +362,23 @@ class Pipeline:
     def _read(self) -> None:
         failure: errors.GemmdError = errors.Internal("the server ended the stream early")
         try:
-            for message in self._rpc:
-                self._take(wire.multiply_response(message))
+            self._stream.run(self._take)
         except grpc.RpcError as error:
-            failure = self._call.explain(error)
+            failure = self._fault or self._call.explain(error)
         except errors.GemmdError as error:
             failure = error
-            self._rpc.cancel()
         except BaseException as error:
             failure = errors.Internal(f"the pipeline failed: {error!r}")
-            self._rpc.cancel()
         with self._lock:
             left = list(self._jobs.values())
             self._over = True
             if left or not self._closed:
                 self._failure = failure
-        self._todo.put(_END)
         for job in left:
             self._fail(job.job_id, failure)
 
-    def _take(self, response: Any) -> None:
+    def _take(self, message: bytes) -> None:
+        response = wire.multiply_response(message)
         if isinstance(response, wire.Piece):
             job = self._jobs.get(response.job_id)
             if job is not None:
@@ -348,6 +387,8 @@ class Pipeline:
             self._succeed(response.result)
         elif response.HasField("error"):
             self._refused(response.error)
+        if self._closed:
+            self._send()  # it may have been the last one
 
     def _refused(self, refusal: pb.JobError) -> None:
         error = errors.from_number(refusal.code, refusal.message)
@@ -359,7 +400,8 @@ class Pipeline:
                 del self._jobs[job.job_id]
                 job.again(next(self._ids), wait * random.uniform(0.75, 1.25))
                 self._jobs[job.job_id] = job
-            self._todo.put(job)
+                self._todo.append(job)
+            self._send()
             return
         if job is not None and isinstance(error, errors.NotFound):
             error = self._client._explain_not_found(self._call, error, job.plan.handles)
@@ -390,9 +432,15 @@ class Pipeline:
     def _end(self, job_id: int) -> None:
         with self._lock:
             job = self._jobs.pop(job_id, None)
-            if self._closed and not self._jobs:
-                self._todo.put(_END)
-        if job is not None:
-            if job.collect:
-                self._done.put(job.future)
+            if job is None:
+                return
+            self._left_room += 1
+            if self._left_room == self._bunch:
+                self._give_room(self._left_room)
+                self._left_room = 0
+        if job.collect:
+            self._done.put(job.future)
+
+    def _give_room(self, count: int) -> None:
+        for _ in range(count):
             self._room.put(None)

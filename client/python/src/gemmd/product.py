@@ -7,17 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import dtypes, operands, results
+from . import dtypes, operands, results, wire
 from .contract import pb
 from .errors import InvalidArgument, InvalidType
 from .handle import Handle, TransposedHandle
-from .operands import HostMatrix, Shape
+from .operands import Buffer, HostMatrix, Shape
 
 ROLES = {
     "a": pb.OPERAND_ROLE_A,
     "b": pb.OPERAND_ROLE_B,
     "c": pb.OPERAND_ROLE_C,
     "bias": pb.OPERAND_ROLE_BIAS,
+}
+_FIELDS = {
+    "a": pb.Product.A_FIELD_NUMBER,
+    "b": pb.Product.B_FIELD_NUMBER,
+    "c": pb.Product.C_FIELD_NUMBER,
+    "bias": pb.Product.BIAS_FIELD_NUMBER,
 }
 _ACTIVATIONS = {
     "none": pb.ACTIVATION_NONE,
@@ -60,8 +66,7 @@ class Options:
 class Plan:
     """A product with everything that can be checked here checked."""
 
-    #: The product as a unary request has it; `proto` is in it.
-    request: pb.MultiplyUnaryRequest
+    #: Without elements.
     proto: pb.Product
     #: The operands to send, by their names.
     sent: list[tuple[str, HostMatrix]]
@@ -74,17 +79,21 @@ class Plan:
     payload_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.payload_bytes = sum(matrix.nbytes for _, matrix in self.sent)
+        self.payload_bytes = sum([matrix.nbytes for _, matrix in self.sent])
 
     def operand(self, name: str) -> pb.Operand:
         """The message of an operand."""
         operand: pb.Operand = getattr(self.proto, name)
         return operand
 
-    def drop_data(self) -> None:
-        """Frees the copies of the elements; the product can be sent again."""
-        for name, _ in self.sent:
-            self.operand(name).ClearField("data")
+    def with_data(self) -> list[Buffer]:
+        """The pieces of the serialized product, with the elements of what is sent."""
+        data = [(_FIELDS[name], matrix.piece(0, matrix.nbytes)) for name, matrix in self.sent]
+        return wire.product(self.proto.SerializeToString(), data)
+
+    def without_data(self) -> list[Buffer]:
+        """The serialized product, where the elements of what is sent go in other messages."""
+        return [self.proto.SerializeToString()]
 
     def target(self) -> results.Target:
         return results.Target(self.shape, self.kind, self.out, self.device)
@@ -113,8 +122,7 @@ class _Builder:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.request = pb.MultiplyUnaryRequest()
-        self.proto = self.request.product
+        self.proto = pb.Product()
         self.sent: list[tuple[str, HostMatrix]] = []
         self.handles: list[Handle] = []
 
@@ -239,7 +247,7 @@ def make(client: Any, a: Any, b: Any, options: Options) -> Plan:
     if shape.dtype != shape_a.dtype:
         proto.output_dtype = shape.dtype  # type: ignore[assignment]
     proto.output_layout = shape.layout  # type: ignore[assignment]
-    plan = Plan(builder.request, proto, builder.sent, builder.handles, shape, options.out)
+    plan = Plan(proto, builder.sent, builder.handles, shape, options.out)
     for _, matrix in builder.sent:
         if matrix.kind == "torch":
             plan.kind = "torch"

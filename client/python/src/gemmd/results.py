@@ -21,10 +21,7 @@ class Array(np.ndarray[Any, Any]):
     it is an ordinary array.
     """
 
-    report: Report | None = None
-
-    def __array_finalize__(self, obj: Any) -> None:
-        self.report = None
+    report: Report | None = None  # of the class: no view has the attribute of what it views
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else np.asarray(array)
@@ -79,16 +76,18 @@ def _bits(value: Any, number: int) -> npt.NDArray[Any]:
     return np.asarray(value).view(dtypes.bits(number))
 
 
-def _allocate(shape: Shape, kind: str) -> Any:
+def _allocate(shape: Shape, kind: str) -> tuple[Any, npt.NDArray[Any]]:
+    """A matrix, and its lines as unsigned integers in the same memory."""
     column = shape.layout == pb.LAYOUT_COLUMN_MAJOR
     size = (shape.cols, shape.rows) if column else (shape.rows, shape.cols)
     if kind == "torch":
         import torch
 
         tensor = torch.empty(size, dtype=dtypes.to_torch(shape.dtype))
-        return tensor.t() if column else tensor
-    array = np.empty(size, dtypes.to_numpy(shape.dtype)).view(Array)
-    return array.T if column else array
+        return (tensor.t() if column else tensor), _bits(tensor, shape.dtype)
+    lines = np.empty(size, dtypes.bits(shape.dtype))
+    array = lines.view(dtypes.to_numpy(shape.dtype), Array)
+    return (array.T if column else array), lines
 
 
 class Target:
@@ -103,7 +102,7 @@ class Target:
     def __init__(self, shape: Shape, kind: str, out: Any = None, device: Any = None) -> None:
         self._final = out
         if out is None:
-            self._received = _allocate(shape, kind)
+            self._received, lines = _allocate(shape, kind)
             if device is not None and device.type != "cpu":
                 self._final = device
         else:
@@ -112,10 +111,12 @@ class Target:
             native = is_torch(out) or out.dtype.isnative
             in_place = on_host and native and layout_of(out) == shape.layout
             kind = "torch" if is_torch(out) else "numpy"
-            self._received = out if in_place else _allocate(shape, kind)
-        lines = _bits(self._received, shape.dtype)
-        if shape.layout == pb.LAYOUT_COLUMN_MAJOR:
-            lines = lines.T
+            if in_place:
+                self._received, lines = out, _bits(out, shape.dtype)
+                if shape.layout == pb.LAYOUT_COLUMN_MAJOR:
+                    lines = lines.T
+            else:
+                self._received, lines = _allocate(shape, kind)
         #: The dense bytes to receive into.
         self.memory: memoryview = lines.data.cast("B")
 

@@ -1,11 +1,13 @@
-"""Chunk messages, written and read by hand.
+"""Messages with payload, written and read by hand.
 
-A chunk's payload would be copied twice more by protobuf's classes. The fields are few: the
-contract gives the payload the last number, so that it stands at the message's end.
+The payload would be copied twice more by protobuf's classes. The fields are few: the contract
+gives a chunk's payload the last number, so that it stands at the message's end.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .contract import pb
@@ -29,6 +31,7 @@ def _field(number: int, value: int) -> bytes:
     return _varint(number << 3 | _VARINT) + _varint(value) if value else b""
 
 
+@functools.lru_cache(256)  # the messages of a pipeline have few different lengths
 def _open(number: int, length: int) -> bytes:
     return _varint(number << 3 | _BYTES) + _varint(length)
 
@@ -39,12 +42,31 @@ def _message(outer: int, fields: bytes, payload: Buffer) -> bytes:
     return b"".join((_open(outer, len(inner) + len(payload)), inner, payload))
 
 
-def multiply_header(job_id: int, product: bytes) -> bytes:
-    """A MultiplyRequest with a MultiplyHeader of a serialized Product."""
+def product(head: bytes, data: Iterable[tuple[int, Buffer]]) -> list[Buffer]:
+    """The pieces of a serialized Product: `head`, then the elements of operands by their numbers.
+
+    `head` has these operands too, without a source: a parser merges the two.
+    """
+    pieces: list[Buffer] = [head]
+    for number, elements in data:
+        inner = _open(pb.Operand.DATA_FIELD_NUMBER, len(elements))
+        pieces += (_open(number, len(inner) + len(elements)), inner, elements)
+    return pieces
+
+
+def multiply_unary(product: list[Buffer]) -> bytes:
+    """A MultiplyUnaryRequest with a Product in pieces."""
+    outer = _open(pb.MultiplyUnaryRequest.PRODUCT_FIELD_NUMBER, sum(map(len, product)))
+    return b"".join((outer, *product))
+
+
+def multiply_header(job_id: int, product: list[Buffer]) -> bytes:
+    """A MultiplyRequest with a MultiplyHeader of a Product in pieces."""
+    length = sum(map(len, product))
     inner = _field(pb.MultiplyHeader.JOB_ID_FIELD_NUMBER, job_id)
-    inner += _open(pb.MultiplyHeader.PRODUCT_FIELD_NUMBER, len(product))
-    outer = _open(pb.MultiplyRequest.HEADER_FIELD_NUMBER, len(inner) + len(product))
-    return b"".join((outer, inner, product))
+    inner += _open(pb.MultiplyHeader.PRODUCT_FIELD_NUMBER, length)
+    outer = _open(pb.MultiplyRequest.HEADER_FIELD_NUMBER, len(inner) + length)
+    return b"".join((outer, inner, *product))
 
 
 def operand_chunk(job_id: int, role: int, offset: int, payload: Buffer) -> bytes:

@@ -1,0 +1,174 @@
+#include "server/engine/core/admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/base/test_clock.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+EngineOptions Bounds() {
+  EngineOptions options;
+  options.max_job_bytes = 60;
+  options.max_admitted_bytes = 100;
+  options.max_jobs = 3;
+  return options;
+}
+
+class AdmissionTest : public ::testing::Test {
+ protected:
+  AdmissionTicket Admit(uint64_t bytes) {
+    absl::StatusOr<AdmissionTicket> ticket = admission_.AdmitJob(bytes);
+    EXPECT_TRUE(ticket.ok()) << ticket.status();
+    return *std::move(ticket);
+  }
+  void ExpectHeld(int64_t jobs, int64_t bytes) {
+    EXPECT_EQ(admission_.jobs().used, jobs);
+    EXPECT_EQ(admission_.admitted_bytes().used, bytes);
+  }
+
+  Admission admission_{Bounds()};
+};
+
+TEST_F(AdmissionTest, ATicketIsReturnedOnce) {
+  {
+    AdmissionTicket ticket = Admit(40);
+    ExpectHeld(1, 40);
+    ticket.Reset();
+    ExpectHeld(0, 0);
+    ticket.Reset();
+    ExpectHeld(0, 0);
+  }
+  { const AdmissionTicket ticket = Admit(40); }
+  ExpectHeld(0, 0);
+}
+
+TEST_F(AdmissionTest, AMovedTicketIsReturnedByItsNewOwner) {
+  AdmissionTicket first = Admit(40);
+  AdmissionTicket second = Admit(50);
+  second = std::move(first);
+  ExpectHeld(1, 40);
+  first.Reset();  // NOLINT: empty when moved from
+  ExpectHeld(1, 40);
+  second.Reset();
+  ExpectHeld(0, 0);
+}
+
+TEST_F(AdmissionTest, KnowsItsLimits) {
+  EXPECT_EQ(admission_.jobs().limit, 3);
+  EXPECT_EQ(admission_.admitted_bytes().limit, 100);
+}
+
+TEST_F(AdmissionTest, OneJobMayTakeMaxJobBytesAndNotOneMore) {
+  const AdmissionTicket ticket = Admit(60);
+  const absl::Status refused = admission_.AdmitJob(61).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("needs 61 bytes"), HasSubstr("may take 60"),
+                                       HasSubstr("--max-job-bytes")));
+  ExpectHeld(1, 60);
+}
+
+TEST_F(AdmissionTest, AllJobsMayTakeMaxAdmittedBytesAndNotOneMore) {
+  const AdmissionTicket first = Admit(60);
+  const absl::Status refused = admission_.AdmitJob(41).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(),
+              AllOf(HasSubstr("needs 41 bytes"), HasSubstr("have 60 of at most 100"),
+                    HasSubstr("--max-admitted-bytes")));
+  ExpectHeld(1, 60);
+  const AdmissionTicket second = Admit(40);
+  ExpectHeld(2, 100);
+}
+
+TEST_F(AdmissionTest, MaxJobsAreAdmittedAndNotOneMore) {
+  std::vector<AdmissionTicket> tickets;
+  for (int i = 0; i < 3; ++i) tickets.push_back(Admit(1));
+  const absl::Status refused = admission_.AdmitJob(1).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("has 3 jobs"), HasSubstr("--max-jobs")));
+  tickets.pop_back();
+  const AdmissionTicket again = Admit(1);
+}
+
+TEST_F(AdmissionTest, ATransferCountsAsUnderWayAndNothingElse) {
+  absl::StatusOr<AdmissionTicket> transfer = admission_.AdmitTransfer();
+  ASSERT_TRUE(transfer.ok());
+  ExpectHeld(0, 0);
+  EXPECT_FALSE(admission_.WaitIdle(SteadyNow()));
+  transfer->Reset();
+  ExpectHeld(0, 0);
+  EXPECT_TRUE(admission_.WaitIdle(SteadyNow()));
+}
+
+TEST_F(AdmissionTest, ClosedItAdmitsNothingNewAndKeepsWhatItHas) {
+  const AdmissionTicket ticket = Admit(10);
+  admission_.Close();
+  EXPECT_EQ(admission_.AdmitJob(10).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(admission_.AdmitTransfer().status().code(), absl::StatusCode::kUnavailable);
+  ExpectHeld(1, 10);
+}
+
+TEST_F(AdmissionTest, WaitIdleReturnsWhenTheLastTicketDoes) {
+  AdmissionTicket first = Admit(10);
+  AdmissionTicket second = Admit(10);
+  first.Reset();
+  EXPECT_FALSE(admission_.WaitIdle(SteadyNow())) << "one is out";
+  std::thread other([&second] { second.Reset(); });
+  EXPECT_TRUE(admission_.WaitIdle(absl::InfiniteFuture()));
+  ExpectHeld(0, 0);
+  other.join();
+}
+
+TEST_F(AdmissionTest, WaitIdleGivesUpAtItsDeadline) {
+  const AdmissionTicket ticket = Admit(10);
+  const absl::Time deadline = SteadyNow() + absl::Milliseconds(5);
+  EXPECT_FALSE(admission_.WaitIdle(deadline));
+  EXPECT_GE(SteadyNow(), deadline);
+}
+
+// Unregisters itself when it is cancelled, as everything does that ends.
+class Work final : public Cancellable {
+ public:
+  explicit Work(Admission& admission) : admission_(admission) {}
+  void Cancel(absl::Status why) override {
+    cancelled.push_back(std::move(why));
+    admission_.Unregister(id);
+  }
+  absl::string_view Where() override { return "at work"; }
+
+  std::vector<absl::Status> cancelled;
+  uint64_t id = 0;
+
+ private:
+  Admission& admission_;
+};
+
+TEST_F(AdmissionTest, CancelAllEndsWhatIsRegisteredAndThereStill) {
+  std::vector<std::shared_ptr<Work>> works;
+  for (int i = 0; i < 4; ++i) {
+    works.push_back(std::make_shared<Work>(admission_));
+    works.back()->id = admission_.Register(works.back());
+  }
+  admission_.Unregister(works[1]->id);
+  works[2].reset();
+  admission_.CancelAll(absl::UnavailableError("the drain is over"));
+  for (const int i : {0, 3}) {
+    ASSERT_EQ(works[i]->cancelled.size(), 1u) << i;
+    EXPECT_EQ(works[i]->cancelled[0], absl::UnavailableError("the drain is over"));
+  }
+  EXPECT_TRUE(works[1]->cancelled.empty());
+  admission_.CancelAll(absl::UnavailableError("again"));
+  EXPECT_EQ(works[0]->cancelled.size(), 1u);
+}
+
+}  // namespace
+}  // namespace gemmd

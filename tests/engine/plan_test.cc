@@ -1,0 +1,253 @@
+#include "server/engine/job/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace gemmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr gemm::DType kF32 = gemm::DType::kF32;
+
+// A matrix of a job, stored as its shape says, with a value for each element.
+struct Stored {
+  Shape shape;
+  std::vector<float> values;  // without gaps between lines
+
+  float& at(int64_t row, int64_t col) {
+    return values[shape.column_major ? col * shape.rows + row : row * shape.cols + col];
+  }
+  OperandMemory memory() const { return {values.data(), shape.line_elements()}; }
+};
+
+Stored Fill(const Shape& shape, int first) {
+  Stored stored{shape, std::vector<float>(shape.rows * shape.cols)};
+  for (size_t i = 0; i < stored.values.size(); ++i) {
+    stored.values[i] = static_cast<float>(first + static_cast<int>(i) * 3 % 17);
+  }
+  return stored;
+}
+
+// What a kernel does: everything is row-major here.
+void Multiply(const gemm::Problem& p, const gemm::Operands& o) {
+  const auto* a = static_cast<const float*>(o.a);
+  const auto* b = static_cast<const float*>(o.b);
+  const auto* c = static_cast<const float*>(o.c);
+  const auto* bias = static_cast<const float*>(o.bias);
+  auto* d = static_cast<float*>(o.d);
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      float sum = 0;
+      for (int64_t l = 0; l < p.k; ++l) {
+        sum += (p.trans_a ? a[l * o.lda + i] : a[i * o.lda + l]) *
+               (p.trans_b ? b[j * o.ldb + l] : b[l * o.ldb + j]);
+      }
+      float value = static_cast<float>(p.alpha) * sum;
+      if (p.beta != 0) value += static_cast<float>(p.beta) * c[i * o.ldc + j];
+      if (p.bias == gemm::BiasAxis::kColumns) value += bias[j];
+      if (p.bias == gemm::BiasAxis::kRows) value += bias[i];
+      d[i * o.ldd + j] = value;
+    }
+  }
+}
+
+// The bits of a case: transposed operands, and storage orders.
+struct Case {
+  bool transpose_a, transpose_b, a_columns, b_columns, d_columns;
+};
+
+class PlanOrders : public ::testing::TestWithParam<int> {
+ protected:
+  static Case Of(int bits) {
+    return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
+  }
+};
+
+// Small integers, so every sum is exact.
+TEST_P(PlanOrders, GiveTheProductThatTheCallerMeans) {
+  constexpr int64_t kM = 3, kN = 4, kK = 5;
+  const Case c = Of(GetParam());
+  Stored a =
+      Fill(c.transpose_a ? Shape{kK, kM, kF32, c.a_columns} : Shape{kM, kK, kF32, c.a_columns}, 1);
+  Stored b =
+      Fill(c.transpose_b ? Shape{kN, kK, kF32, c.b_columns} : Shape{kK, kN, kF32, c.b_columns}, 2);
+  Stored added = Fill({kM, kN, kF32, c.d_columns}, 3);
+  Stored bias = Fill({1, kN, kF32}, 4);
+  Stored d = Fill(added.shape, -1000);
+
+  JobSpec spec;
+  spec.transpose_a = c.transpose_a;
+  spec.transpose_b = c.transpose_b;
+  spec.output_column_major = c.d_columns;
+  spec.alpha = 2;
+  spec.scale_a = 3;
+  spec.scale_b = 5;
+  spec.beta = 7;
+  OperandShapes shapes;
+  shapes[Role::kA] = a.shape;
+  shapes[Role::kB] = b.shape;
+  shapes[Role::kC] = added.shape;
+  shapes[Role::kBias] = bias.shape;
+  const absl::StatusOr<Plan> plan = MakePlan(spec, shapes);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->m, kM);
+  EXPECT_EQ(plan->n, kN);
+  EXPECT_EQ(plan->k, kK);
+  EXPECT_EQ(plan->result, d.shape);
+  Multiply(plan->problem, BindOperands(*plan, a.memory(), b.memory(), added.memory(),
+                                       bias.values.data(), d.memory()));
+
+  for (int64_t i = 0; i < kM; ++i) {
+    for (int64_t j = 0; j < kN; ++j) {
+      float sum = 0;
+      for (int64_t l = 0; l < kK; ++l) {
+        sum +=
+            (c.transpose_a ? a.at(l, i) : a.at(i, l)) * (c.transpose_b ? b.at(j, l) : b.at(l, j));
+      }
+      EXPECT_EQ(d.at(i, j), 30 * sum + 7 * added.at(i, j) + bias.at(0, j)) << i << ", " << j;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlanOrders, ::testing::Range(0, 32));
+
+class PlanTest : public ::testing::Test {
+ protected:
+  PlanTest() {
+    shapes_[Role::kA] = Shape{3, 5, kF32};
+    shapes_[Role::kB] = Shape{5, 4, kF32};
+  }
+  Plan Make() {
+    const absl::StatusOr<Plan> plan = MakePlan(spec_, shapes_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.value_or(Plan());
+  }
+  std::string Refusal() {
+    const absl::Status status = MakePlan(spec_, shapes_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  }
+
+  JobSpec spec_;
+  OperandShapes shapes_;
+};
+
+TEST_F(PlanTest, WithoutMoreItIsThePlainProduct) {
+  const Plan plan = Make();
+  EXPECT_EQ(plan.problem.alpha, 1);
+  EXPECT_EQ(plan.problem.beta, 0);
+  EXPECT_EQ(plan.problem.bias, gemm::BiasAxis::kNone);
+  EXPECT_EQ(plan.problem.activation, gemm::Activation::kNone);
+  EXPECT_EQ(plan.problem.types, (gemm::Types{kF32, kF32, kF32, gemm::Compute::kF32}));
+}
+
+TEST_F(PlanTest, TakesTheActivationWithItsSlope) {
+  spec_.activation = gemm::Activation::kLeakyRelu;
+  spec_.leaky_slope = 0.25;
+  const Plan plan = Make();
+  EXPECT_EQ(plan.problem.activation, gemm::Activation::kLeakyRelu);
+  EXPECT_EQ(plan.problem.leaky_slope, 0.25);
+}
+
+TEST_F(PlanTest, TheResultHasTheTypeOfAUnlessItIsGiven) {
+  for (const gemm::DType type : {gemm::DType::kF16, gemm::DType::kBF16, gemm::DType::kF64}) {
+    shapes_[Role::kA]->type = shapes_[Role::kB]->type = type;
+    EXPECT_EQ(Make().result.type, type);
+  }
+  for (const gemm::DType type : {gemm::DType::kE4M3, gemm::DType::kE5M2}) {
+    shapes_[Role::kA]->type = type;
+    EXPECT_EQ(Make().result.type, gemm::DType::kF16) << "no kernel writes fp8";
+  }
+  spec_.output_type = kF32;
+  EXPECT_EQ(Make().result.type, kF32);
+  EXPECT_EQ(Make().problem.types.d, kF32);
+}
+
+TEST_F(PlanTest, ComputesInF64ForF64AndElseInF32UnlessItIsGiven) {
+  shapes_[Role::kA]->type = gemm::DType::kF64;
+  EXPECT_EQ(Make().problem.types.compute, gemm::Compute::kF64);
+  shapes_[Role::kA]->type = gemm::DType::kF16;
+  EXPECT_EQ(Make().problem.types.compute, gemm::Compute::kF32);
+  spec_.compute = gemm::Compute::kF16;
+  EXPECT_EQ(Make().problem.types.compute, gemm::Compute::kF16);
+}
+
+TEST_F(PlanTest, ASwappedProductSwapsTheTypes) {
+  shapes_[Role::kA]->type = gemm::DType::kE4M3;
+  shapes_[Role::kB]->type = gemm::DType::kE5M2;
+  EXPECT_EQ(Make().problem.types.a, gemm::DType::kE4M3);
+  spec_.output_column_major = true;
+  EXPECT_EQ(Make().problem.types.a, gemm::DType::kE5M2);
+  EXPECT_EQ(Make().problem.types.b, gemm::DType::kE4M3);
+}
+
+TEST_F(PlanTest, InnerDimensionsThatDifferAreNamed) {
+  shapes_[Role::kB] = Shape{6, 4, kF32};
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("op(a) is 3x5"), HasSubstr("op(b) is 6x4")));
+  shapes_[Role::kB] = Shape{5, 4, kF32};
+  spec_.transpose_b = true;
+  EXPECT_THAT(Refusal(), HasSubstr("op(b) is 4x5"));
+}
+
+TEST_F(PlanTest, BetaAndCComeTogether) {
+  spec_.beta = 2;
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("beta is 2"), HasSubstr("no c")));
+  spec_.beta = 0;
+  shapes_[Role::kC] = Shape{3, 4, kF32};
+  EXPECT_THAT(Refusal(), HasSubstr("beta is 0"));
+}
+
+TEST_F(PlanTest, CIsAsTheResult) {
+  spec_.beta = 1;
+  for (const Shape& wrong : {Shape{4, 3, kF32}, Shape{3, 4, gemm::DType::kF16},
+                             Shape{3, 4, kF32, /*column_major=*/true}, Shape{3, 5, kF32}}) {
+    shapes_[Role::kC] = wrong;
+    EXPECT_THAT(Refusal(),
+                AllOf(HasSubstr("c is " + ToString(wrong)), HasSubstr("3x4 f32 row-major")));
+  }
+}
+
+TEST_F(PlanTest, BiasIsOneRowOfTheResult) {
+  for (const Shape& wrong :
+       {Shape{1, 3, kF32}, Shape{4, 1, kF32}, Shape{2, 4, kF32}, Shape{1, 4, gemm::DType::kF16}}) {
+    shapes_[Role::kBias] = wrong;
+    EXPECT_THAT(Refusal(), AllOf(HasSubstr("bias is " + ToString(wrong)), HasSubstr("1x4 f32")));
+  }
+  shapes_[Role::kBias] = Shape{1, 4, kF32, /*column_major=*/true};
+  EXPECT_THAT(Refusal(), HasSubstr("row-major"));
+}
+
+TEST_F(PlanTest, ScalarsThatAreNotFiniteOrLeaveTheirRangeAreNamed) {
+  spec_.alpha = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(Refusal(), HasSubstr("alpha"));
+  spec_.alpha = 1e30;
+  spec_.scale_a = 1e30;
+  EXPECT_THAT(Refusal(), HasSubstr("alpha * scale_a * scale_b"));
+}
+
+TEST_F(PlanTest, AResultThatIsTooLargeIsRefused) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  shapes_[Role::kA] = Shape{kHuge, 1, kF32};
+  shapes_[Role::kB] = Shape{1, kHuge, kF32};
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("the result"), HasSubstr("2^60")));
+}
+
+TEST(BindOperands, WithoutCAndBiasThereAreNone) {
+  const float data[1] = {};
+  const gemm::Operands operands =
+      BindOperands(Plan(), {data, 1}, {data, 2}, {}, nullptr, {data, 3});
+  EXPECT_EQ(operands.c, nullptr);
+  EXPECT_EQ(operands.bias, nullptr);
+  EXPECT_EQ(operands.ldb, 2);
+  EXPECT_EQ(operands.ldd, 3);
+}
+
+}  // namespace
+}  // namespace gemmd
