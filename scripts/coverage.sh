@@ -7,7 +7,7 @@
 #   -R REGEX     with those tests alone, as ctest takes it
 #
 # Builds apart from everything else, below build/coverage, and runs the tests of ctest there.
-# Prints the share of every file, the least covered last, and the totals. The pages with the
+# Prints the share of every file, sorted by it, and the totals. The pages with the
 # uncovered lines are build/coverage/report/index.html. Tests that fail do not end it; it says so,
 # and its exit status is 1. Needs gcovr (scripts/install-deps.sh lint).
 

@@ -109,6 +109,8 @@ judge() {
   git -C "$TREE" apply "$ROOT/tests/mutants/$1.patch" || die "$1 does not apply to HEAD: make it anew"
   said="$(ask "$1")" || status=$?
   git -C "$TREE" checkout --quiet --force .
+  # The program with the defect in must not answer for the next one.
+  [[ -z "$(header "$1" target)" ]] || find "$TREE/build/$PRESET" -type f -name "$(header "$1" target)" -delete
   case $status in
     0) echo "not noticed" ;;
     1) echo "noticed by $said" ;;

@@ -79,11 +79,10 @@ absl::Status Product(const Launch& launch, const Problem& p, const Operands& o) 
   return OneProduct(launch, part, end);
 }
 
-// Also where D is narrower than the accumulators, and something is added to what it holds:
-// the end of k, or beta C, before which cuBLAS may round the product to D's type.
+// Also where partial sums in D would be rounded to less than the accumulators have.
 bool NeedsScratch(const Problem& p) {
   return NeedsAccumulatorScratch(p) ||
-         ((EndOfK(p) > 0 || p.beta != 0) && SizeOf(p.types.d) < SizeOf(AccumulatorType(p)));
+         (EndOfK(p) > 0 && SizeOf(p.types.d) < SizeOf(AccumulatorType(p)));
 }
 
 size_t ScratchBytes(const Problem& p) { return NeedsScratch(p) ? AccumulatorBytes(p) : 0; }

@@ -22,7 +22,9 @@ constexpr DType AccumulatorType(const Problem& problem) {
 }
 
 // Whether a library's product must leave its accumulators in scratch memory, for a pass
-// that applies the epilogue. There are two reasons:
+// that applies the epilogue. There are three reasons:
+// - With a D narrower than the accumulators, some algorithms of cuBLAS and cuBLASLt round
+//   the product to D's type before they add beta C.
 // - A bias or an activation in a pass over D would round twice where D is narrower than
 //   the accumulators. (A relu alone gives the same before and after the rounding.)
 // - A product that computes in f16 takes alpha and beta in f16, and rounds to f16 before
@@ -34,8 +36,8 @@ constexpr bool NeedsAccumulatorScratch(const Problem& problem) {
       return HasBiasOrActivation(problem) || problem.alpha != 1 || problem.beta != 0;
     case Compute::kF32:
       return (problem.types.d == DType::kF16 || problem.types.d == DType::kBF16) &&
-             HasBiasOrActivation(problem) &&
-             !(problem.bias == BiasAxis::kNone && problem.activation == Activation::kRelu);
+             (problem.beta != 0 || problem.bias != BiasAxis::kNone ||
+              (problem.activation != Activation::kNone && problem.activation != Activation::kRelu));
     default:
       return false;
   }

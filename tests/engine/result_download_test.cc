@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -182,10 +182,24 @@ TEST_F(ResultDownloadTest, TheFirstErrorEndsItOnce) {
   ExpectNothingHeld();
 }
 
-TEST_F(ResultDownloadTest, ACopyThatIsRefusedEndsIt) {
+TEST_F(ResultDownloadTest, AStreamThatRefusesEndsItAtTheStart) {
   const auto download = Make(0, kBlock);
   device_.downloads().error = absl::InvalidArgumentError("refused");
   download->Start();
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0].status(), absl::InvalidArgumentError("refused"));
+  ExpectNothingHeld();
+}
+
+TEST_F(ResultDownloadTest, ACopyThatIsRefusedEndsIt) {
+  std::vector<StagingBlock> taken;
+  while (StagingBlock block = device_.download_staging().TryAcquire()) {
+    taken.push_back(std::move(block));
+  }
+  const auto download = Make(0, kBlock);
+  download->Start();  // and waits for a block
+  device_.downloads().error = absl::InvalidArgumentError("refused");
+  taken.clear();
   device_.downloads().EndAll();
   ASSERT_EQ(ends_.size(), 1u);
   EXPECT_EQ(ends_[0].status(), absl::InvalidArgumentError("refused"));

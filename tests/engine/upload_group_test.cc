@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/engine/transfer/upload_impl.h"
 #include "tests/base/test_clock.h"
 #include "tests/engine/fake_core.h"

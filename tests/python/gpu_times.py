@@ -18,7 +18,9 @@ from gemmd.connection import Connection
 from gemmd.contract import MIB, SERVICE, pb
 from gemmd.options import Options
 
-CHANNELS = 8
+CHANNELS = Options().channels
+#: What gemmctl takes by default.
+GEMMCTL_CHANNELS = 8
 IN_FLIGHT = 256
 
 
@@ -78,8 +80,8 @@ class BareTransfer:
 def gemmctl_seconds(program, address, extent, rounds):
     """The median latency that the C++ client reports for the same product."""
     answer = subprocess.run(
-        [program, "--address", address, "--channels", str(CHANNELS), "loadtest", "--concurrency",
-         "1", "--requests", str(rounds), "--shape", f"{extent}x{extent}x{extent}", "--dtype", "f16",
+        [program, "--address", address, "--channels", str(GEMMCTL_CHANNELS), "loadtest",
+         "--concurrency", "1", "--requests", str(rounds), "--shape", f"{extent}x{extent}x{extent}", "--dtype", "f16",
          "--source", "sent", "--result", "stream", "--json"],
         check=True, capture_output=True, text=True,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError
 import gemmd
 import gemmd.aio
 import gemmd.stream
+import gemmd.unary
 import numpy as np
 import pytest
 
@@ -46,14 +47,22 @@ def test_products_take_their_events_from_grpc_or_from_its_own_stream(small, monk
     for usual in (True, False):
         if not usual:
             monkeypatch.setattr(gemmd.stream, "cygrpc", None)
+            monkeypatch.setattr(gemmd.unary, "cygrpc", None)
         with small.pipeline(8) as p:
             assert isinstance(p._stream, gemmd.stream._OwnQueue) == usual
+            np.testing.assert_array_equal(small.matmul(np.eye(3), np.eye(3)), np.eye(3))
             good = [p.matmul(a, b) for a, b in pairs(20)] + [p.matmul(large, large.T)]
             bad = p.matmul(large, large.T, kernel="none_of_these")
         for (a, b), future in zip([*pairs(20), (large, large.T)], good):
             np.testing.assert_allclose(future.result(), a @ b)
         with pytest.raises(gemmd.NotFound):
             bad.result()
+
+
+def test_a_small_product_is_not_sent_by_grpcios_own_call(g, monkeypatch):
+    for stubs in g._connection._all:
+        monkeypatch.setattr(stubs.multiply_unary, "_usual", None)
+    np.testing.assert_array_equal(g.matmul(np.eye(3), np.eye(3)), np.eye(3))
 
 
 def test_map_goes_in_order_over_an_endless_source(g):

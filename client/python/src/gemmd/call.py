@@ -178,8 +178,10 @@ class Call:
         code = error.code().name
         details = error.details() or ""
         if code == "DEADLINE_EXCEEDED" and self._deadline is not None:
-            # gRPC's own words, such as "Stream removed (Deadline Exceeded)".
-            if details in _NO_TEXT or "(Deadline Exceeded)" in details:
+            # gRPC's own words, such as "Stream removed (Deadline Exceeded)", or the server's of
+            # the same deadline, where they came first.
+            passed = time.monotonic() >= self._deadline
+            if passed or details in _NO_TEXT or "(Deadline Exceeded)" in details:
                 return self._late()
         if code == "CANCELLED" and details in _NO_TEXT:
             code, details = "UNAVAILABLE", "the server cancelled the call"

@@ -17,6 +17,7 @@ from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
 from .errors import ClientClosed
 from .options import Options
 from .stream import Stream, open_stream
+from .unary import Unary
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
     plain = Stubs(
         multiply=channel.stream_stream(SERVICE + "Multiply", None, None),
         multiply_stream=functools.partial(open_stream, channel, SERVICE + "Multiply", metadata),
-        multiply_unary=channel.unary_unary(SERVICE + "MultiplyUnary", None, multiply_response),
+        multiply_unary=Unary(channel, SERVICE + "MultiplyUnary", multiply_response, metadata),
         put=channel.stream_unary(SERVICE + "PutMatrix", None, pb.PutMatrixResponse.FromString),
         get=channel.unary_stream(
             SERVICE + "GetMatrix", pb.GetMatrixRequest.SerializeToString, None
@@ -80,7 +81,8 @@ def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
     )
     if not metadata:
         return plain
-    calls = {name: method for name, method in vars(plain).items() if name != "multiply_stream"}
+    own = ("multiply_stream", "multiply_unary")  # which show it themselves
+    calls = {name: method for name, method in vars(plain).items() if name not in own}
     return replace(plain, **{name: _Showing(method, metadata) for name, method in calls.items()})
 
 
@@ -98,6 +100,8 @@ def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", -1),
         # Channels of equal arguments would share one connection.
         ("gemmd.channel", index),
+        # The thread that iterates over a download also receives it.
+        (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
         # Fewer, larger reads off the socket for messages of a megabyte.
         ("grpc.experimental.tcp_read_chunk_size", MIB),
         ("grpc.keepalive_time_ms", int(options.keepalive_seconds * 1000)),

@@ -35,6 +35,12 @@ _BLOCKING: Any = getattr(
     getattr(_channel, "_UnaryUnaryMultiCallable", None), "_blocking", None
 )
 CAN_BLOCK = _BLOCKING is not None
+_raising_in = {_BLOCKING.__code__} if CAN_BLOCK else set()
+
+
+def raise_in(function: Callable[..., Any]) -> None:
+    """Ctrl-C is raised in this function too, which must do nothing but wait."""
+    _raising_in.add(function.__code__)
 
 # The hold of the main thread, which alone changes it; the lock orders its end and `_wake`.
 _current: Hold | None = None
@@ -90,7 +96,7 @@ class Hold:
             self.came = True
             # Not threading.Thread: its start takes locks that the main thread may hold.
             _thread.start_new_thread(self._wake, ())
-        if CAN_BLOCK and frame is not None and frame.f_code is _BLOCKING.__code__:
+        if frame is not None and frame.f_code in _raising_in:
             raise KeyboardInterrupt
 
     def _wake(self) -> None:

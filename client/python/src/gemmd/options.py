@@ -30,7 +30,8 @@ class Options:
     """What `gemmd.connect` takes beside the address."""
 
     #: TCP connections, 1 to 64. Calls take turns on them; a large matrix is split over all.
-    channels: int = 8
+    #: More than a few are slower: what grpcio does for each message, it does one at a time.
+    channels: int = 2
     #: Payload bytes of a message; never more than the server accepts.
     chunk_bytes: int = MIB
     #: Up to this many bytes of operands and result together go as one message each way.

@@ -172,3 +172,6 @@ def open_stream(
         return _OwnQueue(channel, method, metadata, on_sent)
     except (AttributeError, TypeError):
         return _OfGrpcio(channel, method, metadata, on_sent)
+
+
+__all__ = ["Ended", "Stream", "cygrpc", "open_stream"]

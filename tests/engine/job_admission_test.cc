@@ -1,0 +1,257 @@
+#include "server/engine/job/job_admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/base/test_clock.h"
+#include "tests/engine/fake_core.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::HasSubstr;
+
+// On two devices of 64 KiB, half of it for the store.
+class JobAdmissionTest : public ::testing::Test {
+ protected:
+  // 16 x 16 matrices, of 1 KiB each.
+  static constexpr Shape kSquare{16, 16, gemm::DType::kF32};
+  static constexpr uint64_t kBytes = 1024;
+
+  static JobSpec Product() {
+    JobSpec spec;
+    spec.a = {kSquare, FromPayload{}};
+    spec.b = {kSquare, FromPayload{}};
+    return spec;
+  }
+  static OperandSpec Resident(const std::string& id, bool release = false) {
+    return {std::nullopt, FromResident{{.id = id}, release}};
+  }
+  std::string Put(size_t device, const Shape& shape = kSquare) {
+    StoreReservation room = *store().Reserve(device, shape.pitched_bytes(), {});
+    return store()
+        .Add(std::move(room), *fake_.core.AllocateMatrix(device, shape, Stay::kStaying))
+        .id;
+  }
+  AdmittedJob Admit(JobSpec spec) {
+    absl::StatusOr<AdmittedJob> job = AdmitJob(fake_.core, std::move(spec));
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? *std::move(job) : AdmittedJob();
+  }
+  // The refusal of a job, which must leave nothing reserved.
+  absl::Status Refuse(JobSpec spec) {
+    const uint64_t memory[] = {used(0), used(1)};
+    const int matrices = store().count();
+    const absl::Status status = AdmitJob(fake_.core, std::move(spec)).status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_EQ(used(0), memory[0]);
+    EXPECT_EQ(used(1), memory[1]);
+    EXPECT_EQ(store().count(), matrices);
+    EXPECT_EQ(fake_.core.admission->jobs().used, 0);
+    EXPECT_EQ(fake_.core.admission->admitted_bytes().used, 0);
+    EXPECT_EQ(fake_.device(0).events + fake_.device(1).events, 0);
+    return status;
+  }
+  uint64_t used(size_t device) { return fake_.device(device).memory().used(); }
+  MatrixStore& store() { return *fake_.core.store; }
+
+  static EngineOptions Bounds() {
+    EngineOptions options = FakeCore::DefaultOptions();
+    options.max_job_bytes = 60 * kKiB;
+    options.max_admitted_bytes = 100 * kKiB;  // not two of the largest
+    options.max_matrices = 3;
+    return options;
+  }
+
+  TestClock clock_;
+  FakeCore fake_{Bounds(), 2};
+};
+
+TEST_F(JobAdmissionTest, ReservesEverythingThatTheJobNeedsAndReturnsIt) {
+  {
+    const AdmittedJob job = Admit(Product());
+    EXPECT_EQ(used(job.device_index), 3 * kBytes);
+    EXPECT_EQ(fake_.core.admission->jobs().used, 1);
+    EXPECT_EQ(fake_.core.admission->admitted_bytes().used, static_cast<int64_t>(3 * kBytes));
+    EXPECT_EQ(job.payload_bytes, 2 * kBytes);
+    EXPECT_NE(job.pick.kernel, nullptr);
+  }
+  EXPECT_EQ(used(0) + used(1), 0u);
+  EXPECT_EQ(fake_.core.admission->jobs().used, 0);
+}
+
+TEST_F(JobAdmissionTest, TheResultTakesThePlaceOfTheJobsOwnC) {
+  JobSpec spec = Product();
+  spec.beta = 1;
+  spec.c = {kSquare, FromPayload{}};
+  const AdmittedJob job = Admit(spec);
+  EXPECT_EQ(used(job.device_index), 3 * kBytes);
+  EXPECT_EQ((*job.holdings)[Role::kC].memory, job.holdings->result);
+}
+
+TEST_F(JobAdmissionTest, AResidentCIsNotOverwritten) {
+  const std::string id = Put(0);
+  JobSpec spec = Product();
+  spec.beta = 1;
+  spec.c = Resident(id);
+  const AdmittedJob job = Admit(spec);
+  EXPECT_NE((*job.holdings)[Role::kC].memory, job.holdings->result);
+}
+
+TEST_F(JobAdmissionTest, AResidentOperandIsHeldAsLongAsTheJob) {
+  const std::string id = Put(0);
+  JobSpec spec = Product();
+  spec.a = Resident(id);
+  {
+    const AdmittedJob job = Admit(spec);
+    EXPECT_EQ(job.payload_bytes, kBytes);
+    ASSERT_TRUE(store().Delete({.id = id}).ok());
+    EXPECT_EQ(store().count(), 1) << "deleted, and in use";
+  }
+  EXPECT_EQ(store().count(), 0);
+}
+
+TEST_F(JobAdmissionTest, ReleasesTheOperandsThatAreToBeReleasedAndNoOthers) {
+  const std::string kept = Put(0);
+  const std::string released = Put(0);
+  JobSpec spec = Product();
+  spec.a = Resident(kept);
+  spec.b = Resident(released, /*release=*/true);
+  const AdmittedJob job = Admit(spec);
+  EXPECT_TRUE(store().Pin({.id = released}).ok()) << "not before the job is accepted";
+  ReleaseResidents(fake_.core, job.spec, *job.holdings);
+  EXPECT_TRUE(store().Pin({.id = kept}).ok());
+  EXPECT_EQ(store().Pin({.id = released}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(JobAdmissionTest, AKeptResultHasItsPlaceInTheStoreFromTheStart) {
+  JobSpec spec = Product();
+  spec.keep_result = KeepSpec{.name = "x"};
+  const AdmittedJob job = Admit(spec);
+  EXPECT_EQ(store().used_bytes(job.device_index), kBytes);
+  EXPECT_EQ(store().Reserve(0, 1, {.name = "x"}).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(JobAdmissionTest, ARefusedJobLeavesNothing) {
+  const std::string id = Put(1);
+  Put(1);
+  const StoreReservation name = *store().Reserve(0, 1, {.name = "taken"});
+  JobSpec spec = Product();
+  spec.keep_result = KeepSpec{.name = "taken"};
+  EXPECT_EQ(Refuse(spec).code(), absl::StatusCode::kResourceExhausted) << "the store is full";
+  ASSERT_TRUE(store().Delete({.id = id}).ok());
+  EXPECT_EQ(Refuse(spec).code(), absl::StatusCode::kAlreadyExists);
+
+  spec = Product();
+  spec.kernel.name = "no_such_kernel";
+  EXPECT_EQ(Refuse(spec).code(), absl::StatusCode::kNotFound);
+  spec = Product();
+  spec.b = Resident(id);
+  EXPECT_THAT(Refuse(spec).message(), HasSubstr("b: no matrix has id"));
+  spec = Product();
+  spec.b.shape = Shape{17, 16, gemm::DType::kF32};
+  EXPECT_THAT(Refuse(spec).message(), HasSubstr("inner dimensions"));
+  spec.b.shape = std::nullopt;
+  EXPECT_THAT(Refuse(spec).message(), HasSubstr("b.shape is missing"));
+  spec = Product();
+  spec.check_result = [](const Shape&) { return absl::OutOfRangeError("no"); };
+  EXPECT_EQ(Refuse(spec), absl::OutOfRangeError("no"));
+}
+
+TEST_F(JobAdmissionTest, AJobThatNoDeviceHasTheMemoryForIsRefused) {
+  const DeviceBuffer taken[] = {*fake_.device(0).memory().Allocate(62 * kKiB),
+                                *fake_.device(1).memory().Allocate(62 * kKiB)};
+  EXPECT_EQ(Refuse(Product()).code(), absl::StatusCode::kResourceExhausted);
+  JobSpec large = Product();
+  large.a.shape = Shape{128, 128, gemm::DType::kF32};
+  large.b.shape = large.a.shape;
+  EXPECT_THAT(Refuse(large).message(), HasSubstr("--max-job-bytes"));
+}
+
+TEST_F(JobAdmissionTest, ADeadlineThatHasPassedIsLookedAt) {
+  JobSpec spec = Product();
+  spec.deadline = SteadyNow();
+  EXPECT_EQ(Refuse(spec).code(), absl::StatusCode::kDeadlineExceeded);
+  spec.deadline = SteadyNow() + absl::Nanoseconds(1);
+  Admit(spec);
+}
+
+TEST_F(JobAdmissionTest, AProductThatNobodyGetsIsRefused) {
+  JobSpec spec = Product();
+  spec.stream_result = false;
+  EXPECT_THAT(Refuse(spec).message(), HasSubstr("neither stream nor keep"));
+}
+
+TEST_F(JobAdmissionTest, AResidentOperandsOwnShapeIsTheOneThatCounts) {
+  const std::string id = Put(0);
+  JobSpec spec = Product();
+  spec.a = Resident(id);
+  spec.a.shape = Shape{16, 17, gemm::DType::kF32};
+  EXPECT_THAT(Refuse(spec).message(),
+              HasSubstr("a.shape is 16x17 f32 row-major, but the resident"));
+  spec.a.shape = kSquare;
+  Admit(spec);
+}
+
+TEST_F(JobAdmissionTest, JobsGoToTheLeastLoadedHealthyDevice) {
+  const AdmittedJob first = Admit(Product());
+  EXPECT_EQ(first.device_index, 0u);
+  EXPECT_EQ(Admit(Product()).device_index, 1u) << "where less memory is in use";
+  fake_.device(1).health = absl::UnavailableError("lost");
+  EXPECT_EQ(Admit(Product()).device_index, 0u);
+}
+
+// Keeps its stream.
+class Busy final : public Runnable {
+ public:
+  void Run(StreamLease stream) override { lease_ = std::move(stream); }
+
+ private:
+  StreamLease lease_;
+};
+
+// What the first device was asked for is given back before the next is asked.
+TEST_F(JobAdmissionTest, AJobThatTheFirstDeviceHasNoRoomForGoesToTheNext) {
+  const auto busy = std::make_shared<Busy>();
+  ASSERT_TRUE(fake_.core.schedulers[1]->Submit(busy).ok());
+  const DeviceBuffer taken = *fake_.device(0).memory().Allocate(20 * kKiB);
+  JobSpec large = Product();
+  large.a.shape = large.b.shape = Shape{68, 68, gemm::DType::kF32};
+  const AdmittedJob job = Admit(large);
+  EXPECT_EQ(job.device_index, 1u);
+  EXPECT_EQ(used(0), 20 * kKiB);
+}
+
+TEST_F(JobAdmissionTest, WithoutAHealthyDeviceThereIsNoJob) {
+  for (size_t i = 0; i < 2; ++i) fake_.device(i).health = absl::UnavailableError("lost");
+  EXPECT_EQ(Refuse(Product()).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(JobAdmissionTest, AJobGoesToTheDeviceThatHoldsItsOperand) {
+  for (const size_t device : {1, 0}) {
+    JobSpec spec = Product();
+    spec.b = Resident(Put(device));
+    EXPECT_EQ(Admit(spec).device_index, device);
+  }
+}
+
+TEST_F(JobAdmissionTest, OfTwoHoldersTheOneWithTheLargerOperandIsTakenAndTheSmallerMoves) {
+  JobSpec spec = Product();
+  spec.a = Resident(Put(0, {8, 16, gemm::DType::kF32}));
+  spec.b = Resident(Put(1));
+  const AdmittedJob job = Admit(spec);
+  EXPECT_EQ(job.device_index, 1u);
+  const JobInput& a = (*job.holdings)[Role::kA];
+  ASSERT_TRUE(a.replica);
+  EXPECT_EQ(a.memory, a.replica.replica()->memory());
+  EXPECT_EQ(a.memory->device, fake_.core.devices[1].get());
+  EXPECT_FALSE((*job.holdings)[Role::kB].replica);
+}
+
+}  // namespace
+}  // namespace gemmd
