@@ -11,6 +11,7 @@ find_package(nlohmann_json REQUIRED CONFIG)
 if(GEMMD_BUILD_SERVER)
   find_package(Protobuf REQUIRED)
   find_package(gRPC REQUIRED CONFIG)
+  find_package(OpenSSL REQUIRED)
   find_package(spdlog REQUIRED CONFIG)
   find_package(prometheus-cpp REQUIRED CONFIG)
   find_package(Boost 1.74 REQUIRED)  # headers alone

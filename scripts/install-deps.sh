@@ -37,6 +37,7 @@ libprotobuf-dev           messages of the contract
 protobuf-compiler         generates the messages
 protobuf-compiler-grpc    generates the services
 libabsl-dev               Status, Time, containers
+libssl-dev                certificates, SHA-256 and random bytes
 libspdlog-dev             logs
 prometheus-cpp-dev        metrics
 libboost-dev              HTTP for /metrics: Beast and Asio, headers alone
@@ -52,6 +53,7 @@ libgrpc++1.51|libgrpc++1.51t64             gRPC
 libprotobuf32|libprotobuf32t64             messages of the contract
 libspdlog1.10|libspdlog1.12|libspdlog1.12t64   logs
 libprometheus-cpp-core1.0|libprometheus-cpp-core1.0t64   metrics
+libssl3|libssl3t64                         TLS, certificates, SHA-256
 libopenblas0-pthread                       the host device's products
 libtcmalloc-minimal4|libtcmalloc-minimal4t64   the allocator
 ca-certificates                            TLS

@@ -135,16 +135,17 @@ constexpr size_t kTiB = size_t{1} << 40;
 
 void AddListening(std::vector<FlagRow>& rows) {
   const std::string group = "Listening";
-  rows.push_back(Text(
-      {"address", group,
-       "Where gRPC listens, on all addresses that are given, such as "
-       "127.0.0.1:50051,unix:/run/gemmd.sock. The default is loopback, because connections are "
-       "neither encrypted nor authenticated. To serve a network, use a proxy that "
-       "terminates TLS and HTTP/2."},
-      "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
-      [](absl::string_view text) { return ParseAddresses(text).status(); }));
   rows.push_back(
-      Text({"metrics-address", group, "Where /metrics is served over HTTP. Empty: not served."},
+      Text({"address", group,
+            "Where gRPC listens, on all addresses that are given, such as "
+            "127.0.0.1:50051,unix:/run/gemmd.sock. Other machines reach it only with TLS and known "
+            "callers, or with --insecure."},
+           "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
+           [](absl::string_view text) { return ParseAddresses(text).status(); }));
+  rows.push_back(
+      Text({"metrics-address", group,
+            "Where /metrics, /readyz and /livez are served over HTTP. Empty: not served. To other "
+            "machines, /metrics is shown for a token with the role metrics."},
            "ADDRESS", absl::StrCat("nothing, or ", kTcpAddressForm),
            GEMMD_FIELD(server.metrics_address), [](absl::string_view text) {
              return text.empty() ? absl::OkStatus() : ParseTcpAddress(text).status();
@@ -181,6 +182,74 @@ void AddListening(std::vector<FlagRow>& rows) {
                 "A job or upload ends when none of its promised bytes arrive for this long while "
                 "the server waits for them. A message counts when it has arrived completely."},
                GEMMD_FIELD(server.rpc.payload_timeout), absl::Milliseconds(100), absl::Hours(24)));
+}
+
+// A file, or nothing.
+template <typename Field>
+FlagRow File(About about, Field field) {
+  return Text(std::move(about), "PATH", "nothing, or the path of a file", field);
+}
+
+// Who may use a service.
+template <typename Field>
+FlagRow Access(About about, Field field) {
+  const std::string allowed = "call, matrices, benchmark, metrics, admin, anyone, off";
+  return FlagRow{
+      .name = std::move(about.name),
+      .group = std::move(about.group),
+      .kind = "WHO",
+      .help = std::move(about.help),
+      .allowed = allowed,
+      .set = [=](absl::string_view text, Flags& flags) -> absl::Status {
+        const absl::StatusOr<MethodRule> rule = ParseMethodRule(text);
+        if (!rule.ok()) return NotAllowed(text, allowed);
+        field(flags) = *rule;
+        return absl::OkStatus();
+      },
+      .get = [=](const Flags& flags) { return ToString(field(const_cast<Flags&>(flags))); }};
+}
+
+void AddTls(std::vector<FlagRow>& rows) {
+  const std::string group = "TLS (files are read again when they change)";
+  rows.push_back(File(
+      {"tls-certificate", group, "The server's certificate and its chain, in PEM. Empty: no TLS."},
+      GEMMD_FIELD(server.identity.tls.certificate)));
+  rows.push_back(File({"tls-key", group, "The certificate's private key, in PEM, unencrypted."},
+                      GEMMD_FIELD(server.identity.tls.key)));
+  rows.push_back(File({"tls-client-ca", group,
+                       "The CA that signs the certificates of clients, in PEM: mutual TLS. A "
+                       "certificate's common name is looked up in --callers-file; without that "
+                       "file, it is a caller with the roles call and matrices."},
+                      GEMMD_FIELD(server.identity.tls.client_ca)));
+  rows.push_back(Choice<bool>(
+      {"tls-client-certificates", group,
+       "With --tls-client-ca: whether a client needs a certificate to connect, or may show a token "
+       "instead."},
+      {{"required", true}, {"optional", false}},
+      GEMMD_FIELD(server.identity.require_client_certificate)));
+}
+
+void AddCallers(std::vector<FlagRow>& rows) {
+  const std::string group = "Callers (docs/operations.md)";
+  rows.push_back(File({"callers-file", group,
+                       "Who may call: lines of NAME ROLES sha256:HASH or NAME ROLES "
+                       "certificate:COMMON_NAME; 'gemmctl token' makes one. Read again when it "
+                       "changes, and at SIGHUP. Empty, and no --tls-client-ca: everybody has every "
+                       "role."},
+                      GEMMD_FIELD(server.identity.callers_file)));
+  rows.push_back(Choice<bool>({"insecure", group,
+                               "Serve other machines without TLS, or without asking who calls. "
+                               "Whoever reaches the port may then read, or do, anything."},
+                              {{"false", false}, {"true", true}}, GEMMD_FIELD(server.insecure)));
+  rows.push_back(Access({"health-access", group,
+                         "Who may use grpc.health.v1. 'anyone' is for Check; Watch, which lasts, "
+                         "takes a known caller then."},
+                        GEMMD_FIELD(server.identity.services.health)));
+  rows.push_back(Access({"reflection-access", group, "Who may use gRPC's server reflection."},
+                        GEMMD_FIELD(server.identity.services.reflection)));
+  rows.push_back(Access({"channelz-access", group,
+                         "Who may use grpc.channelz.v1, which shows the addresses of all clients."},
+                        GEMMD_FIELD(server.identity.services.channelz)));
 }
 
 void AddDevices(std::vector<FlagRow>& rows) {
@@ -287,6 +356,8 @@ const std::vector<FlagRow>& FlagTable() {
   static const std::vector<FlagRow>* const kTable = [] {
     auto* rows = new std::vector<FlagRow>;
     AddListening(*rows);
+    AddTls(*rows);
+    AddCallers(*rows);
     AddDevices(*rows);
     AddAdmission(*rows);
     AddStore(*rows);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -45,8 +46,17 @@ void OnStopSignal(int signal) {
   if (write(signal_pipe[1], &number, 1) != 1) _exit(kExitFailure);
 }
 
-void CatchStopSignals() {
-  if (pipe2(signal_pipe, O_CLOEXEC) != 0) std::abort();
+// Certificates and callers are read again. Lost where the pipe is full of earlier ones.
+void OnHangup(int signal) {
+  const int error = errno;
+  const char number = static_cast<char>(signal);
+  (void)!write(signal_pipe[1], &number, 1);
+  errno = error;
+}
+
+void CatchSignals() {
+  if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
+  std::signal(SIGHUP, &OnHangup);
   std::signal(SIGTERM, &OnStopSignal);
   std::signal(SIGINT, &OnStopSignal);
 }
@@ -55,7 +65,7 @@ void CatchStopSignals() {
 void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 // The signal that came within the health period, or 0.
-int AwaitStopSignal() {
+int AwaitSignal() {
   pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
   char number = 0;
   if (poll(&readable, 1, kHealthPeriodMs) == 1 && read(signal_pipe[0], &number, 1) != 1) number = 0;
@@ -87,7 +97,10 @@ void LogStart(Server& server) {
 absl::Status WaitForTheEnd(Server& server) {
   HeapTrimmer trimmer;
   for (;;) {
-    if (const int signal = AwaitStopSignal(); signal != 0) {
+    const int signal = AwaitSignal();
+    if (signal == SIGHUP) {
+      server.ReloadIdentity();
+    } else if (signal != 0) {
       Log(LogLevel::kInfo, "draining", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
       return absl::OkStatus();
     }
@@ -97,7 +110,7 @@ absl::Status WaitForTheEnd(Server& server) {
 }
 
 int Serve(const Flags& flags) {
-  CatchStopSignals();
+  CatchSignals();
   IgnoreBrokenPipes();
   RaiseDescriptorLimit();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(flags.server);

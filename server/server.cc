@@ -1,7 +1,10 @@
 #include "server/server.h"
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -15,7 +18,10 @@
 #include "server/base/clock.h"
 #include "server/cpu_confinement.h"
 #include "server/engine/engine.h"
+#include "server/exposure.h"
 #include "server/grpc_listener.h"
+#include "server/identity/grpc_credentials.h"
+#include "server/identity_log.h"
 #include "server/job_log.h"
 #include "server/logging.h"
 #include "server/net/address.h"
@@ -40,6 +46,8 @@ constexpr absl::Duration kGrace = absl::Seconds(2);
 // A client that does not answer for this long is gone.
 constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
 constexpr absl::Duration kRefusalLogPeriod = absl::Seconds(10);
+// How often the files of callers and TLS are looked at.
+constexpr absl::Duration kReloadPeriod = absl::Seconds(1);
 
 // What gRPC itself refuses. Up to there a message over the limit gets an answer
 // that says what to do instead.
@@ -91,8 +99,15 @@ void LogRpc(const RpcEnd& end) {
   if (!LogEnabled(LogLevel::kDebug)) return;
   Log(LogLevel::kDebug, "rpc",
       {{"method", end.method},
+       {"caller", end.caller},
        {"code", absl::StatusCodeToString(end.code)},
        {"seconds", absl::ToDoubleSeconds(end.elapsed)}});
+}
+
+Listens ListensOf(const ServerOptions& options) {
+  return {.address = options.address,
+          .metrics_address = options.metrics_address,
+          .insecure = options.insecure};
 }
 
 class ServerImpl final : public Server {
@@ -105,13 +120,14 @@ class ServerImpl final : public Server {
   }
 
   absl::Status Start(const ServerOptions& options) {
+    if (absl::Status status = LearnCallers(options); !status.ok()) return status;
     absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options.engine, &observer_);
     if (!engine.ok()) return engine.status();
     engine_ = *std::move(engine);
     metrics_.Attach(engine_.get());
     if (!options.metrics_address.empty()) {
       absl::StatusOr<std::unique_ptr<HttpEndpoint>> endpoint =
-          HttpEndpoint::Start("--metrics-address", options.metrics_address, metrics_);
+          HttpEndpoint::Start("--metrics-address", options.metrics_address, Pages(options));
       if (!endpoint.ok()) return endpoint.status();
       endpoint_ = *std::move(endpoint);
       metrics_.AttachListener("metrics", [this] { return endpoint_->Stats(); });
@@ -123,6 +139,7 @@ class ServerImpl final : public Server {
         ServiceContext{.engine = *engine_,
                        .benchmarks = *benchmarks_,
                        .live_calls = live_calls_,
+                       .identity = *identity_,
                        .limits = options.rpc,
                        .version = build.version,
                        .commit = build.commit,
@@ -157,8 +174,14 @@ class ServerImpl final : public Server {
     if (health.ok()) health = listener_->Health();
     if (!health.ok()) Serving(false);
     LogRefusedConnections();
+    if (const absl::Time now = SteadyNow(); now - files_checked_ >= kReloadPeriod) {
+      files_checked_ = now;
+      ReportReloads(identity_->ReloadChanged());
+    }
     return health;
   }
+
+  void ReloadIdentity() override { ReportReloads(identity_->ReloadChanged(/*all=*/true)); }
 
   bool Stop(absl::Duration timeout) override {
     const absl::Time deadline = SteadyNow() + timeout;
@@ -180,6 +203,51 @@ class ServerImpl final : public Server {
   }
 
  private:
+  absl::Status LearnCallers(const ServerOptions& options) {
+    absl::StatusOr<std::unique_ptr<Identity>> identity =
+        Identity::Create(options.identity, [this](const Refusal& refusal) {
+          metrics_.OnRefusedCall(refusal.code);
+          LogRefusal(refusal);
+        });
+    if (!identity.ok()) return identity.status();
+    identity_ = *std::move(identity);
+    const absl::StatusOr<std::vector<std::string>> open =
+        CheckExposure(ListensOf(options), *identity_);
+    if (!open.ok()) return open.status();
+    LogIdentity(*identity_, *open);
+    if (!options.identity.callers_file.empty()) metrics_.OnIdentity("callers", true);
+    if (identity_->has_tls()) {
+      metrics_.OnIdentity("tls", true);
+      metrics_.OnTlsCertificate(identity_->tls().material->expires);
+    }
+    return absl::OkStatus();
+  }
+
+  void ReportReloads(const std::vector<Reload>& reloads) {
+    for (const Reload& reload : reloads) {
+      LogReload(*identity_, reload);
+      metrics_.OnReload(reload.what, reload.status.ok());
+    }
+    if (identity_->has_tls()) metrics_.OnTlsCertificate(identity_->tls().material->expires);
+  }
+
+  HttpPages Pages(const ServerOptions& options) {
+    HttpPages pages = {.metrics = [this] { return metrics_.Scrape(); },
+                       .ready = [this] { return Readiness(); }};
+    if (ScrapesNeedToken(ListensOf(options), *identity_)) {
+      pages.may_scrape = [this](std::optional<absl::string_view> authorization) {
+        return identity_->CheckScrape(authorization);
+      };
+    }
+    return pages;
+  }
+
+  // OK while calls are served; else why not.
+  absl::Status Readiness() const {
+    if (!serving_) return absl::UnavailableError("starting, draining, or no longer able to serve");
+    return engine_->Health();
+  }
+
   // The bound on connections, from the flag and the limit on descriptors.
   static absl::StatusOr<int> MaxConnections(int asked) {
     const int descriptors = DescriptorLimit();
@@ -216,8 +284,8 @@ class ServerImpl final : public Server {
     grpc::channelz::experimental::InitChannelzService();
     KeepGrpc();
     grpc::ServerBuilder builder;
-    // No TLS here: a proxy in front terminates it, as --help says.
-    listener_->AddTo(builder, grpc::InsecureServerCredentials());
+    credentials_ = MakeServerCredentials(*identity_);
+    listener_->AddTo(builder, credentials_);
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(TransportMessageLimit(options.rpc));
     builder.SetMaxSendMessageSize(-1);
@@ -254,6 +322,7 @@ class ServerImpl final : public Server {
   }
 
   void Serving(bool serving) {
+    serving_ = serving;
     grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
     health->SetServingStatus("", serving);
     health->SetServingStatus(kServiceName, serving);
@@ -277,6 +346,9 @@ class ServerImpl final : public Server {
   const absl::Time started_ = absl::Now();
   Metrics metrics_;
   JobLog observer_;
+  std::unique_ptr<Identity> identity_;
+  absl::Time files_checked_ = SteadyNow();
+  std::atomic<bool> serving_{false};
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Benchmarks> benchmarks_;
   std::unique_ptr<HttpEndpoint> endpoint_;
@@ -284,6 +356,7 @@ class ServerImpl final : public Server {
   std::unique_ptr<ServiceContext> context_;
   std::unique_ptr<GemmService> service_;
   std::unique_ptr<GrpcListener> listener_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::unique_ptr<grpc::Server> grpc_;
   int64_t refused_connections_ = 0;  // of which the log has told
   absl::Time refusal_logged_ = absl::InfinitePast();

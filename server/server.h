@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "server/benchmark/benchmarks.h"
 #include "server/engine/bounds/options.h"
+#include "server/identity/identity.h"
 #include "server/rpc/context/service_context.h"
 
 namespace gemmd {
@@ -21,11 +22,14 @@ inline constexpr int kMostConnections = 8192;
 struct ServerOptions {
   EngineOptions engine;
   RpcLimits rpc;
+  IdentityOptions identity;
+  // Serve other machines without TLS, or whoever calls.
+  bool insecure = false;
   BenchmarkLimits benchmark;
   // Where gRPC listens: "host:port" or "unix:path", or several with commas between them.
   // Port 0: any free one.
   std::string address = "127.0.0.1:50051";
-  // "host:port" of /metrics. Empty: not served.
+  // "host:port" of /metrics, /readyz and /livez. Empty: not served.
   std::string metrics_address = "127.0.0.1:9464";
   // The most open connections. 0: as many as the limit on open descriptors allows, at
   // most kMostConnections.
@@ -54,8 +58,12 @@ class Server {
 
   // OK, or why the server can no longer serve: no device is left, or connections are no
   // longer accepted. The health service reports the same from then on. Call this
-  // regularly: it also logs events that belong to no call.
+  // regularly: it also logs events that belong to no call, and once a second reads
+  // certificates and the callers file again where they have changed.
   virtual absl::Status CheckHealth() = 0;
+
+  // Reads certificates and the callers file again. On the thread of CheckHealth.
+  virtual void ReloadIdentity() = 0;
 
   // Reports NOT_SERVING, refuses new work, waits up to `timeout` for running work,
   // cancels the rest, ends every call and closes the port. Returns whether nothing had

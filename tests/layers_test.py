@@ -22,7 +22,7 @@ JOB = TRANSFER + ["server/engine/transfer"]
 ENGINE = JOB + ["server/engine/job"]
 # What serves: it knows the engine by those of its headers that are PUBLIC.
 SERVICE = ENGINE + ["server/engine"]
-RPC_CONTEXT = SERVICE + ["server/benchmark", "proto"]
+RPC_CONTEXT = SERVICE + ["server/benchmark", "server/identity", "proto"]
 RPC_CALLS = RPC_CONTEXT + ["server/rpc/context", "server/rpc/codec", "server/rpc/watch", "server/rpc/life"]
 
 BENCH_SPEC = ["kernels/include", "kernels", "kernels/bench/spec", "files"]
@@ -44,6 +44,7 @@ LAYERS = {
     "kernels/bench": BENCH_REPORT + BENCH_MEASURE,
     "server/base": [],
     "server/net": ["server/base"],
+    "server/identity": ["server/base", "kernels/include"],
     "server/engine/bounds": ["server/base"],
     "server/engine/device": DEVICE,
     "server/engine/device/host": STORE,
@@ -61,7 +62,7 @@ LAYERS = {
     "server/rpc/calls": RPC_CALLS,
     "server/rpc": RPC_CALLS + ["server/rpc/calls"],
     "server/telemetry": SERVICE + ["server/net"],
-    "server": SERVICE + ["server/net", "server/benchmark", "server/rpc", "server/rpc/context", "server/rpc/watch",
+    "server": SERVICE + ["server/net", "server/identity", "server/benchmark", "server/rpc", "server/rpc/context", "server/rpc/watch",
                          "server/telemetry", "proto"],
     "client/cpp/include": ["proto"],
     "client/cpp": ["client/cpp/include", "proto", "files"],

@@ -193,11 +193,18 @@ absl::StatusOr<MatrixInfo> Client::StatMatrix(const Resident& matrix, const Call
 
 absl::StatusOr<std::vector<MatrixInfo>> Client::ListMatrices(absl::string_view name_prefix,
                                                              const CallOptions& options) {
+  return ListMatrices(ListOptions{.name_prefix = std::string(name_prefix)}, options);
+}
+
+absl::StatusOr<std::vector<MatrixInfo>> Client::ListMatrices(const ListOptions& list,
+                                                             const CallOptions& options) {
   Connection& connection = *impl_->connection;
   const absl::Time deadline = connection.Deadline(options);
   std::vector<MatrixInfo> matrices;
   v1::ListMatricesRequest request;
-  request.set_name_prefix(std::string(name_prefix));
+  request.set_name_prefix(list.name_prefix);
+  request.set_shared(list.shared);
+  request.set_every_owner(list.every_owner);
   do {
     CallOptions rest = options;
     rest.timeout = deadline - absl::Now();

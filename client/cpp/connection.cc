@@ -5,8 +5,10 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/cpp/wire.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -20,6 +22,7 @@ using ::gemm::v1::DeleteMatrixResponse;
 using ::gemm::v1::GemmService;
 
 constexpr absl::Duration kCleanUpTimeout = absl::Seconds(2);
+constexpr size_t kMaxTokenBytes = 1024;  // the server takes no longer one
 constexpr absl::Duration kLongestKeepalive = absl::Hours(24);
 // What gRPC 1.51 says of a connection that does not answer its ping.
 constexpr absl::string_view kNoAnswer = "keepalive watchdog timeout";
@@ -65,7 +68,7 @@ absl::Status CheckOptions(const ClientOptions& options) {
 }
 
 // The file's content; empty for an empty path.
-absl::StatusOr<std::string> ReadPem(absl::string_view field, const std::string& path) {
+absl::StatusOr<std::string> ReadNonEmpty(absl::string_view field, const std::string& path) {
   if (path.empty()) return std::string();
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
@@ -90,11 +93,52 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
         std::tuple("tls.private_key_file", &tls->private_key_file, &pem.pem_private_key),
         std::tuple("tls.certificate_chain_file", &tls->certificate_chain_file,
                    &pem.pem_cert_chain)}) {
-    absl::StatusOr<std::string> read = ReadPem(field, *path);
+    absl::StatusOr<std::string> read = ReadNonEmpty(field, *path);
     if (!read.ok()) return read.status();
     *content = *std::move(read);
   }
   return grpc::SslCredentials(pem);
+}
+
+bool StaysOnThisMachine(absl::string_view address) {
+  absl::ConsumePrefix(&address, "dns:///");
+  absl::ConsumePrefix(&address, "ipv4:");
+  absl::ConsumePrefix(&address, "ipv6:");
+  if (absl::StartsWith(address, "unix:") || absl::StartsWith(address, "unix-abstract:"))
+    return true;
+  const absl::string_view host = address.substr(0, address.rfind(':'));
+  // Not 127.example, which may be anywhere.
+  const bool numeric = std::all_of(host.begin(), host.end(),
+                                   [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
+  return host == "localhost" || host == "[::1]" || (numeric && absl::StartsWith(host, "127."));
+}
+
+// The token of the options, or empty. Errors quote nothing of it.
+absl::StatusOr<std::string> TokenOf(const ClientOptions& options) {
+  if (!options.token.empty() && !options.token_file.empty()) {
+    return absl::InvalidArgumentError("token and token_file are both set; at most one may be");
+  }
+  std::string token = options.token;
+  if (!options.token_file.empty()) {
+    absl::StatusOr<std::string> read = ReadNonEmpty("token_file", options.token_file);
+    if (!read.ok()) return read.status();
+    token = std::string(absl::StripTrailingAsciiWhitespace(*read));
+  }
+  const bool printable =
+      std::all_of(token.begin(), token.end(), [](char c) { return absl::ascii_isgraph(c); });
+  if (!printable || token.size() > kMaxTokenBytes ||
+      (token.empty() && !options.token_file.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.token_file.empty() ? "token" : "token_file", " has a token of ", token.size(),
+        " bytes; it must be 1 to ", kMaxTokenBytes, " printable ASCII characters without spaces"));
+  }
+  if (!token.empty() && !options.tls && !options.token_without_tls &&
+      !StaysOnThisMachine(options.address)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("token: not sent to ", options.address,
+                     " without TLS, where others may read it: set tls, or token_without_tls"));
+  }
+  return token;
 }
 
 grpc::ChannelArguments Arguments(const ClientOptions& options, int channel) {
@@ -111,6 +155,9 @@ grpc::ChannelArguments Arguments(const ClientOptions& options, int channel) {
               static_cast<int>(absl::ToInt64Milliseconds(options.keepalive_timeout)));
   // By default gRPC asks twice and then no more, until data is sent.
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // gRPC takes the proxy of http_proxy for loopback, too: what goes there without TLS, and
+  // the token with it, would leave this machine.
+  if (!options.tls) args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.user_agent.empty()) args.SetUserAgentPrefix(options.user_agent);
   if (options.tls && !options.tls->server_name.empty()) {
     args.SetSslTargetNameOverride(options.tls->server_name);
@@ -123,12 +170,24 @@ grpc::ChannelArguments Arguments(const ClientOptions& options, int channel) {
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(ClientOptions options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   std::unique_ptr<Connection> connection(new Connection(std::move(options)));
+  if (absl::Status status = connection->LearnToken(); !status.ok()) return status;
   if (absl::Status status = connection->OpenChannels(); !status.ok()) return status;
   absl::Status status = connection->Call(&GemmService::Stub::GetServerInfo, "Connect",
                                          {.timeout = connection->options_.connect_timeout},
                                          ::gemm::v1::GetServerInfoRequest(), &connection->server_);
   if (!status.ok()) return status;
   return connection;
+}
+
+absl::Status Connection::LearnToken() {
+  absl::StatusOr<std::string> token = TokenOf(options_);
+  if (!token.ok()) return token.status();
+  if (!token->empty()) authorization_ = absl::StrCat("Bearer ", *token);
+  return absl::OkStatus();
+}
+
+void Connection::Authorize(grpc::ClientContext& context) const {
+  if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
 }
 
 absl::Status Connection::OpenChannels() {

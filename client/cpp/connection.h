@@ -33,6 +33,8 @@ class Connection {
   ~Connection();
 
   const ClientOptions& options() const { return options_; }
+  // Adds what each call shows: the token.
+  void Authorize(grpc::ClientContext& context) const;
   const ServerInfo& server() const { return server_; }
 
   int channels() const { return static_cast<int>(channels_.size()); }
@@ -79,10 +81,12 @@ class Connection {
 
   explicit Connection(ClientOptions options) : options_(std::move(options)) {}
   absl::Status OpenChannels();
+  absl::Status LearnToken();
   void Add(const std::shared_ptr<Task>& task);
   void Remove(Task* task);
 
   const ClientOptions options_;
+  std::string authorization_;  // "Bearer ..."; empty: none
   ServerInfo server_;
   std::vector<Channel> channels_;
   std::atomic<unsigned> next_channel_{0};
@@ -100,6 +104,7 @@ absl::Status Connection::Call(grpc::Status (::gemm::v1::GemmService::Stub::*meth
                               Response* response) {
   // Shared with the hook, which may be running when the call has ended.
   const auto context = std::make_shared<grpc::ClientContext>();
+  Authorize(*context);
   const absl::Time deadline = Deadline(options);
   if (deadline != absl::InfiniteFuture()) context->set_deadline(absl::ToChronoTime(deadline));
   const CancelHook hook(options.canceller, [context] { context->TryCancel(); });

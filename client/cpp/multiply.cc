@@ -30,6 +30,12 @@ using ::gemm::v1::MultiplyUnaryResponse;
 
 constexpr char kMultiply[] = "/gemm.v1.GemmService/Multiply";
 
+// An older server names no roles, and has none.
+bool MayKeep(const ServerInfo& server) {
+  const auto& roles = server.caller().roles();
+  return roles.empty() || std::find(roles.begin(), roles.end(), "matrices") != roles.end();
+}
+
 PlanLimits LimitsOf(const Connection& connection) {
   const ClientOptions& options = connection.options();
   return {.chunk_bytes = connection.chunk_bytes(),
@@ -38,6 +44,7 @@ PlanLimits LimitsOf(const Connection& connection) {
           .server_message_bytes = connection.server_message_bytes(),
           .client_message_bytes = options.max_message_bytes,
           .channels = connection.channels(),
+          .may_keep = MayKeep(connection.server()),
           .devices = connection.server().devices_size()};
 }
 

@@ -141,7 +141,7 @@ absl::Status CheckUnary(const ProductPlan& plan, const PlanLimits& limits) {
 
 // Marks the matrices of at least `threshold` bytes. Returns whether there are any.
 bool MarkStripes(ProductPlan& plan, uint64_t threshold, const PlanLimits& limits) {
-  if (limits.channels < 2) return false;
+  if (limits.channels < 2 || !limits.may_keep) return false;
   // Uploads, and the job that takes them, must be on one device. The library
   // can choose that device unless the product already names a resident matrix
   // that lies on one it does not know.
@@ -235,6 +235,7 @@ v1::Keep ToProto(const Keep& keep) {
   v1::Keep proto;
   proto.set_name(keep.name);
   if (keep.ttl != absl::InfiniteDuration()) *proto.mutable_ttl() = ToProto(keep.ttl);
+  proto.set_shared(keep.shared);
   return proto;
 }
 
@@ -243,6 +244,7 @@ v1::MatrixRef ToProto(const Resident& resident) {
   if (!resident.id.empty()) proto.set_id(resident.id);
   if (!resident.name.empty()) proto.set_name(resident.name);
   proto.set_release(resident.release);
+  proto.set_shared(resident.shared);
   return proto;
 }
 

@@ -23,6 +23,8 @@ struct PlanLimits {
   uint64_t server_message_bytes = 0;
   uint64_t client_message_bytes = 0;
   int channels = 1;
+  // Whether the caller has the role that keeping matrices needs, as stripes do.
+  bool may_keep = true;
   // Devices of the server, healthy or not: an unhealthy one may be healthy later.
   int devices = 1;
 };

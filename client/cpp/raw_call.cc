@@ -13,6 +13,7 @@ void RawCall::Start(grpc::GenericStub& stub) {
   if (spec_.deadline != absl::InfiniteFuture()) {
     context_.set_deadline(absl::ToChronoTime(spec_.deadline));
   }
+  if (spec_.prepare != nullptr) spec_.prepare(context_);
   stub.PrepareBidiStreamingCall(&context_, spec_.method, {}, this);
   StartRead(&incoming_);
   Write();

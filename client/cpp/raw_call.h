@@ -18,6 +18,8 @@ struct RawCallSpec {
   // Such as "/gemm.v1.GemmService/PutMatrix".
   const char* method = nullptr;
   absl::Time deadline = absl::InfiniteFuture();
+  // Adds to the call's context before it starts. Null: nothing.
+  std::function<void(grpc::ClientContext&)> prepare;
 
   // Fills the next message to send, and returns whether another follows. Called
   // until it returns false, one call at a time.

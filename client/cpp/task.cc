@@ -115,6 +115,7 @@ void Task::Forget(uint64_t id) {
 }
 
 void Task::PrepareContext(grpc::ClientContext& context) const {
+  connection_.Authorize(context);
   if (deadline_ != absl::InfiniteFuture()) context.set_deadline(absl::ToChronoTime(deadline_));
 }
 
@@ -122,6 +123,7 @@ void Task::Stream(int channel, RawCallSpec spec) {
   // Learnt only once the call exists; the call's end comes after that.
   auto id = std::make_shared<uint64_t>(0);
   spec.deadline = deadline_;
+  spec.prepare = [this](grpc::ClientContext& context) { connection_.Authorize(context); };
   spec.on_done = [self = shared_from_this(), id,
                   done = std::move(spec.on_done)](absl::Status status) mutable {
     self->Forget(*id);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/context.h"
 #include "client/ctl/parse.h"
+#include "client/ctl/server_choice.h"
 #include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {
@@ -21,6 +23,19 @@ namespace {
 constexpr const char* kFooter =
     "Environment:\n"
     "  GEMMCTL_ADDRESS, then GEMMD_ADDRESS  the server, if --address is not given\n"
+    "  GEMMCTL_CA, GEMMCTL_CERT, GEMMCTL_KEY, GEMMCTL_SERVER_NAME, GEMMCTL_TOKEN_FILE,\n"
+    "  GEMMCTL_CONTEXT  as the options of these names\n"
+    "  GEMMCTL_TOKEN  the token itself, if no file is given\n"
+    "  GEMMCTL_CONFIG  the configuration file; else gemmctl/config.toml in XDG_CONFIG_HOME or\n"
+    "  ~/.config\n"
+    "\n"
+    "Configuration file, in TOML: where neither --address nor the environment names a server,\n"
+    "or where --context or GEMMCTL_CONTEXT does:\n"
+    "  current-context = \"lab\"\n"
+    "  [lab]\n"
+    "  address = \"gpu1.example:50051\"\n"
+    "  ca = \"/etc/gemmd/ca.pem\"\n"
+    "  token-file = \"/home/alice/lab.token\"\n"
     "\n"
     "Exit status:\n"
     "  0  success\n"
@@ -36,19 +51,41 @@ constexpr const char* kFooter =
     "  gemmctl loadtest --concurrency 8 --shape 512x512x512 --duration 10s\n"
     "Each subcommand has more: gemmctl multiply --help";
 
-std::string DefaultAddress() {
-  for (const char* name : {"GEMMCTL_ADDRESS", "GEMMD_ADDRESS"}) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
-    // A server may listen on several, with commas between them: the first will do.
-    const std::string addresses = value;
-    return addresses.substr(0, addresses.find(','));
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// How the server is reached. What the options leave open ChooseServer completes.
+void AddServerOptions(CLI::App& app, GlobalOptions& global) {
+  struct Row {
+    const char* option;
+    std::string* target;
+    const char* type;
+    const char* help;
+  };
+  ServerSettings& server = global.server;
+  for (const Row& row :
+       {Row{"--context", &global.context, "NAME",
+            "The server of this name in the configuration file, with its credentials; no "
+            "variable of a server or of credentials counts"},
+        Row{"--ca", &server.ca, "PATH", "TLS: the CA that signed the server's certificate, in PEM"},
+        Row{"--cert", &server.cert, "PATH", "TLS: the certificate to show, in PEM"},
+        Row{"--key", &server.key, "PATH", "TLS: its private key, in PEM"},
+        Row{"--server-name", &server.server_name, "NAME",
+            "TLS: the name in the server's certificate, where it is not the address's"},
+        Row{"--token-file", &server.token_file, "PATH", "A file with the token to show"}}) {
+    app.add_option(row.option, *row.target, row.help)->type_name(row.type);
   }
-  return "127.0.0.1:50051";
+  app.add_flag("--tls", server.tls, "TLS with the system's CAs, where --ca is not given");
+  app.add_flag("--token-without-tls", server.token_without_tls,
+               "Send the token without TLS, also to other machines");
 }
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
-  global.address = DefaultAddress();
+  if (const std::string address = AddressFromEnvironment(&Variable); !address.empty()) {
+    global.address = address;
+  }
   app.add_option("--address", global.address,
                  "The server: host:port, unix:/path or dns:///name:port")
       ->type_name("ADDRESS")
@@ -59,6 +96,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
       ->type_name("N")
       ->capture_default_str();
   app.add_flag("--json", global.json, "Print JSON for programs instead of tables for people");
+  AddServerOptions(app, global);
   AddParsed(app, "--deadline", global.deadline, ParseDuration,
             "The most time that each call may take, such as 500ms, 2m, or inf for no bound. "
             "Default: 30 s for a query; 2 minutes plus 1 s for each MiB for a transfer; 1 s more "
@@ -126,6 +164,7 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
   AddInfo(app, context);
   AddBench(app, context);
   AddLoadTest(app, context);
+  AddToken(app, context);
   AddVersion(app, context);
   try {
     app.parse(argc, argv);
@@ -137,6 +176,11 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
     return code == 0 ? kExitOk : kExitUsage;
   }
   if (!context.run) return FailUsage(context, SubcommandWanted(app));
+  if (const absl::Status status =
+          ChooseServer(app.count("--address") > 0, &Variable, context.global);
+      !status.ok()) {
+    return FailUsage(context, std::string(status.message()));
+  }
   return context.run();
 }
 

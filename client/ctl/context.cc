@@ -12,6 +12,16 @@ absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context) 
   client::ClientOptions options;
   options.address = context.global.address;
   options.channels = context.global.channels;
+  const ServerSettings& server = context.global.server;
+  if (UsesTls(server)) {
+    options.tls = client::TlsOptions{.root_certificates_file = server.ca,
+                                     .private_key_file = server.key,
+                                     .certificate_chain_file = server.cert,
+                                     .server_name = server.server_name};
+  }
+  options.token_file = server.token_file;
+  options.token = server.token;
+  options.token_without_tls = server.token_without_tls;
   options.user_agent = absl::StrCat("gemmctl/", ClientVersion());
   if (context.global.deadline.has_value()) options.connect_timeout = *context.global.deadline;
   return client::Client::Connect(std::move(options));

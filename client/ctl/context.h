@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/ctl/config.h"
 #include "client/ctl/deadline.h"
 #include "client/ctl/exit_code.h"
 #include "gemmd/client/client.h"
@@ -23,6 +24,10 @@ using Json = nlohmann::ordered_json;
 
 struct GlobalOptions {
   std::string address = "127.0.0.1:50051";
+  // How it is reached; but for `server.address`, which `address` stands for.
+  ServerSettings server;
+  // The context of the configuration file; empty: the file's current one.
+  std::string context;
   int channels = 4;
   bool json = false;
   // For each call to the server.

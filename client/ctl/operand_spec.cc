@@ -17,6 +17,7 @@ namespace {
 
 constexpr absl::string_view kRandomPrefix = "random:";
 constexpr absl::string_view kIdPrefix = "id:";
+constexpr absl::string_view kSharedPrefix = "shared:";
 
 // The value, or an error that lists all names of the contract's enum, whose values
 // are 1 to `last`.
@@ -120,17 +121,20 @@ absl::StatusOr<client::ComputeMode> ParseComputeName(absl::string_view text) {
 absl::StatusOr<client::Resident> ParseResident(absl::string_view text) {
   absl::string_view rest = text;
   const bool by_id = absl::ConsumePrefix(&rest, kIdPrefix);
-  if (!by_id) absl::ConsumePrefix(&rest, "@");
+  const bool shared = !by_id && absl::ConsumePrefix(&rest, kSharedPrefix);
+  if (!by_id && !shared) absl::ConsumePrefix(&rest, "@");
   if (rest.empty()) return InvalidOperand(text, "the name or id of the resident matrix is empty");
-  return by_id ? client::Resident::ById(std::string(rest))
-               : client::Resident::ByName(std::string(rest));
+  if (by_id) return client::Resident::ById(std::string(rest));
+  return shared ? client::Resident::BySharedName(std::string(rest))
+                : client::Resident::ByName(std::string(rest));
 }
 
 absl::StatusOr<OperandSpec> ParseOperandSpec(absl::string_view text) {
   if (text.empty()) return InvalidOperand(text, absl::StrCat("expected ", kOperandHelp));
   absl::string_view rest = text;
   if (absl::ConsumePrefix(&rest, kRandomPrefix)) return ParseGenerated(text, rest);
-  if (absl::StartsWith(text, "@") || absl::StartsWith(text, kIdPrefix)) {
+  if (absl::StartsWith(text, "@") || absl::StartsWith(text, kIdPrefix) ||
+      absl::StartsWith(text, kSharedPrefix)) {
     const auto resident = ParseResident(text);
     if (!resident.ok()) return resident.status();
     return *resident;

@@ -119,7 +119,9 @@ Json ToJson(const client::MatrixInfo& info) {
                {"resident_bytes", info.resident_bytes()},
                {"device", info.device()},
                {"created", Rfc3339(FromProto(info.created()))},
-               {"in_use", info.in_use()}};
+               {"in_use", info.in_use()},
+               {"owner", info.owner()},
+               {"shared", info.shared()}};
   if (info.has_expires()) json["expires"] = Rfc3339(FromProto(info.expires()));
   return json;
 }
@@ -185,7 +187,11 @@ Json ToJson(const client::ServerInfo& info) {
             {"admitted_bytes", load.admitted_bytes()},
             {"matrices", load.matrices()},
             {"store_used_bytes", load.store_used_bytes()},
-            {"benchmark_running", load.benchmark_running()}}}};
+            {"benchmark_running", load.benchmark_running()}}},
+          {"caller",
+           {{"name", info.caller().name()},
+            {"roles", std::vector<std::string>(info.caller().roles().begin(),
+                                               info.caller().roles().end())}}}};
 }
 
 void AddReport(Table& summary, const client::ProductReport& report) {
@@ -243,6 +249,9 @@ Table MatrixSummary(const client::MatrixInfo& info) {
   summary.Add({"size", BytesText(static_cast<double>(info.bytes()))});
   summary.Add({"device", info.device()});
   summary.Add({"expires", ExpiryText(info)});
+  if (!info.owner().empty()) {
+    summary.Add({"owner", absl::StrCat(info.owner(), info.shared() ? ", shared" : "")});
+  }
   return summary;
 }
 

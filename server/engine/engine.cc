@@ -31,8 +31,7 @@ class EngineImpl final : public Engine {
   absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey& key) override {
     return core_.store->Delete(key);
   }
-  absl::StatusOr<MatrixPage> ListMatrices(absl::string_view name_prefix, int page_size,
-                                          absl::string_view page_token) override;
+  absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery& query) override;
   absl::Span<const std::unique_ptr<Device>> devices() const override { return core_.devices; }
   const EngineOptions& options() const override { return core_.options; }
   EngineStats Stats() const override;
@@ -134,13 +133,12 @@ absl::StatusOr<std::shared_ptr<Download>> EngineImpl::BeginDownload(
   return download.status();
 }
 
-absl::StatusOr<MatrixPage> EngineImpl::ListMatrices(absl::string_view name_prefix, int page_size,
-                                                    absl::string_view page_token) {
-  if (page_size < 1 || page_size > 1000) {
+absl::StatusOr<MatrixPage> EngineImpl::ListMatrices(const MatrixQuery& query) {
+  if (query.page_size < 1 || query.page_size > 1000) {
     return absl::InvalidArgumentError(
-        absl::StrCat("page_size is ", page_size, ", but must be 1 to 1000"));
+        absl::StrCat("page_size is ", query.page_size, ", but must be 1 to 1000"));
   }
-  return core_.store->List(name_prefix, page_size, page_token);
+  return core_.store->List(query);
 }
 
 Gauge BytesOf(const StagingPool& pool) {

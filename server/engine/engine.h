@@ -33,7 +33,8 @@ class Engine {
   // Checks the job, picks its device and kernel, and reserves all the memory that it
   // needs. Errors:
   // - INVALID_ARGUMENT: the request is wrong on any server.
-  // - NOT_FOUND: unknown matrix, kernel or family.
+  // - NOT_FOUND: unknown matrix, kernel or family, or another caller's matrix.
+  // - PERMISSION_DENIED: a shared matrix to release that belongs to another caller.
   // - FAILED_PRECONDITION: the devices of this server cannot run it.
   // - UNIMPLEMENTED: integer types, which no kernel takes.
   // - RESOURCE_EXHAUSTED: past a bound.
@@ -47,9 +48,8 @@ class Engine {
   virtual absl::StatusOr<std::shared_ptr<Download>> BeginDownload(
       DownloadSpec spec, std::shared_ptr<DownloadListener> listener) = 0;
   virtual absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey& key) = 0;
-  // Ordered by id. `page_size` is 1 to 1000.
-  virtual absl::StatusOr<MatrixPage> ListMatrices(absl::string_view name_prefix, int page_size,
-                                                  absl::string_view page_token) = 0;
+  // Ordered by id.
+  virtual absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery& query) = 0;
 
   virtual absl::Span<const std::unique_ptr<Device>> devices() const = 0;
   virtual const EngineOptions& options() const = 0;  // with the zeros filled in

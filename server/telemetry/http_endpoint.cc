@@ -61,8 +61,7 @@ HttpAnswer DescribeError(error_code error) {
 // operation that is under way.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, const Metrics& metrics)
-      : stream_(std::move(socket)), metrics_(metrics) {
+  Session(tcp::socket socket, const HttpPages& pages) : stream_(std::move(socket)), pages_(pages) {
     parser_.header_limit(kMaxHeadBytes);
   }
 
@@ -86,11 +85,17 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!parsed && error.category() != http::make_error_code(http::error::bad_method).category()) {
       return;  // the connection's, not the request's
     }
+    Send(parsed ? AnswerRequest(Request(), pages_) : DescribeError(error),
+         parsed && parser_.get().method() == http::verb::head);
+  }
+
+  HttpRequest Request() const {
     const auto& request = parser_.get();
-    Send(parsed ? AnswerRequest(View(request.method_string()), View(request.target()),
-                                [this] { return metrics_.Scrape(); })
-                : DescribeError(error),
-         parsed && request.method() == http::verb::head);
+    HttpRequest described = {.method = View(request.method_string()),
+                             .target = View(request.target())};
+    const auto authorization = request.find(http::field::authorization);
+    if (authorization != request.end()) described.authorization = View(authorization->value());
+    return described;
   }
 
   void Send(HttpAnswer answer, bool head_only) {
@@ -98,6 +103,9 @@ class Session : public std::enable_shared_from_this<Session> {
     response_.set(http::field::content_type, answer.type);
     response_.set(http::field::connection, "close");
     if (!answer.allow.empty()) response_.set(http::field::allow, answer.allow);
+    if (!answer.authenticate.empty()) {
+      response_.set(http::field::www_authenticate, answer.authenticate);
+    }
     response_.content_length(answer.body.size());
     if (!head_only) response_.body() = std::move(answer.body);
     http::async_write(stream_, response_, [self = shared_from_this()](error_code error, size_t) {
@@ -118,7 +126,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   beast::tcp_stream stream_;
-  const Metrics& metrics_;
+  const HttpPages& pages_;
   beast::flat_static_buffer<kMaxHeadBytes> buffer_;
   http::request_parser<http::empty_body> parser_;
   http::response<http::string_body> response_;
@@ -127,8 +135,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
 class HttpEndpointImpl final : public HttpEndpoint {
  public:
-  HttpEndpointImpl(Listening listening, const Metrics& metrics)
-      : listening_(std::move(listening)), metrics_(metrics) {}
+  HttpEndpointImpl(Listening listening, HttpPages pages)
+      : listening_(std::move(listening)), pages_(std::move(pages)) {}
 
   absl::Status Begin() {
     for (UniqueFd& fd : listening_.fds) {
@@ -187,7 +195,7 @@ class HttpEndpointImpl final : public HttpEndpoint {
       ++refused_;
     }
     // Deleted where its last operation ends, on this thread.
-    const std::shared_ptr<Session> session(new Session(std::move(socket), metrics_),
+    const std::shared_ptr<Session> session(new Session(std::move(socket), pages_),
                                            [this](Session* ended) {
                                              --open_;
                                              delete ended;
@@ -198,7 +206,7 @@ class HttpEndpointImpl final : public HttpEndpoint {
   }
 
   Listening listening_;  // its sockets are the acceptors'
-  const Metrics& metrics_;
+  const HttpPages pages_;
   std::atomic<int64_t> open_{0};
   std::atomic<int64_t> accepted_{0};
   std::atomic<int64_t> refused_{0};
@@ -213,7 +221,7 @@ class HttpEndpointImpl final : public HttpEndpoint {
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(absl::string_view flag,
                                                                   absl::string_view address,
-                                                                  const Metrics& metrics) {
+                                                                  HttpPages pages) {
   const absl::StatusOr<Address> parsed = ParseTcpAddress(address);
   if (!parsed.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -221,7 +229,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(absl::string_v
   }
   absl::StatusOr<Listening> listening = Listen(flag, *parsed);
   if (!listening.ok()) return listening.status();
-  auto endpoint = std::make_unique<HttpEndpointImpl>(*std::move(listening), metrics);
+  auto endpoint = std::make_unique<HttpEndpointImpl>(*std::move(listening), std::move(pages));
   if (absl::Status status = endpoint->Begin(); !status.ok()) {
     return absl::UnavailableError(absl::StrCat(flag, "=", address, ": ", status.message()));
   }

@@ -1,4 +1,4 @@
-// Serves /metrics over HTTP, on its own port.
+// Serves /metrics, /readyz and /livez over HTTP, on a port of their own.
 //
 // prometheus-cpp's Exposer cannot serve a CUDA build: its HTTP library starts threads
 // with 100 KiB of stack, which is less than the thread-local storage of OpenBLAS and
@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/net/acceptor.h"
-#include "server/telemetry/metrics.h"
+#include "server/telemetry/http_answer.h"
 
 namespace gemmd {
 
@@ -23,10 +23,10 @@ namespace gemmd {
 class HttpEndpoint {
  public:
   // `address` and errors as in ParseTcpAddress and Listen. `flag` is
-  // "--metrics-address". `metrics` must outlive the endpoint.
+  // "--metrics-address". What the pages use must outlive the endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Start(absl::string_view flag,
                                                              absl::string_view address,
-                                                             const Metrics& metrics);
+                                                             HttpPages pages);
   virtual ~HttpEndpoint() = default;
 
   // The actual port.

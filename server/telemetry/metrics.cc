@@ -144,6 +144,30 @@ struct Metrics::Families {
                  labels.emplace("method", methods[i / kDirectionCount]);
                  return labels;
                });
+  IndexedFamily<Counter> refused =
+      Counters(registry, "gemmd_refused_calls_total",
+               "Calls and scrapes refused for who made them: without credentials that the server "
+               "knows, or without the role.",
+               outcomes.size(), by_outcome);
+  IndexedFamily<Counter> reloads = Counters(
+      registry, "gemmd_identity_reloads_total",
+      "Certificates (tls) or the callers file read again because they changed; those "
+      "with taken=\"false\" were wrong, and what was read before stays in force.",
+      4, [](size_t i) -> Labels {
+        return {{"what", i < 2 ? "callers" : "tls"}, {"taken", i % 2 == 0 ? "false" : "true"}};
+      });
+  prometheus::Family<prometheus::Gauge>& identity_current =
+      prometheus::BuildGauge()
+          .Name("gemmd_identity_current")
+          .Help(
+              "1 where the files of certificates (tls) or callers are in force as they were last "
+              "seen; 0 where they were wrong or could not be read, and older ones are.")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& certificate =
+      prometheus::BuildGauge()
+          .Name("gemmd_tls_certificate_expiry_timestamp_seconds")
+          .Help("Until when the server's certificate is valid, in Unix time; only with TLS.")
+          .Register(registry);
   prometheus::Gauge& benchmark =
       prometheus::BuildGauge()
           .Name("gemmd_benchmark_running")
@@ -220,6 +244,23 @@ void Metrics::OnStall(absl::string_view method, bool payload, size_t count) {
   const auto direction = static_cast<size_t>(payload ? Direction::kIn : Direction::kOut);
   f.stalls[f.methods.IndexOf(method) * kDirectionCount + direction].Increment(
       static_cast<double>(count));
+}
+
+void Metrics::OnRefusedCall(absl::StatusCode code) {
+  families_->refused[OutcomeIndex(code)].Increment();
+}
+
+void Metrics::OnReload(absl::string_view what, bool taken) {
+  families_->reloads[(what == "tls" ? 2 : 0) + (taken ? 1 : 0)].Increment();
+  OnIdentity(what, taken);
+}
+
+void Metrics::OnIdentity(absl::string_view what, bool current) {
+  families_->identity_current.Add({{"what", std::string(what)}}).Set(current ? 1 : 0);
+}
+
+void Metrics::OnTlsCertificate(absl::Time expires) {
+  families_->certificate.Add({}).Set(static_cast<double>(absl::ToUnixSeconds(expires)));
 }
 
 void Metrics::OnBenchmark(bool running) { families_->benchmark.Set(running ? 1 : 0); }

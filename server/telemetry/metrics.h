@@ -49,6 +49,15 @@ class Metrics : public EngineObserver {
   // sent no payload (`payload`) or read no answer in time.
   void OnStall(absl::string_view method, bool payload, size_t count);
 
+  // A call, or a scrape, was refused for who made it.
+  void OnRefusedCall(absl::StatusCode code);
+  // Files were read again: "callers" or "tls".
+  void OnReload(absl::string_view what, bool taken);
+  // Whether these files are in force as they were last seen. OnReload says so, too.
+  void OnIdentity(absl::string_view what, bool current);
+  // Until when the server's certificate is valid.
+  void OnTlsCertificate(absl::Time expires);
+
   // A benchmark begins or ends.
   void OnBenchmark(bool running);
 

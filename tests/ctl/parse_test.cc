@@ -73,6 +73,9 @@ TEST(OperandSpecTest, FilesAndResidentMatrices) {
   EXPECT_EQ(std::get<client::Resident>(*ParseOperandSpec("id:m-7")).id, "m-7");
   EXPECT_EQ(ParseResident("weights")->name, "weights");
   EXPECT_EQ(ParseResident("id:m-7")->id, "m-7");
+  EXPECT_EQ(ParseResident("shared:w")->name, "w");
+  EXPECT_TRUE(ParseResident("shared:w")->shared);
+  EXPECT_FALSE(ParseResident("@w")->shared);
   EXPECT_THAT(Message(ParseOperandSpec("@").status()), HasSubstr("is empty"));
   EXPECT_THAT(Message(ParseOperandSpec("").status()), HasSubstr("FILE.npy"));
 }

@@ -152,7 +152,7 @@ leave_root() {
 # before its path, which BIN begins.
 prepare_to_run() {
   local environment
-  mapfile -t environment < <(grep -v '^GEMMD_.*ADDRESS=' "$SCRATCH/environment")
+  mapfile -t environment < <(grep -v '^GEMMD_\(.*ADDRESS\|TLS_.*\|CALLERS_FILE\)=' "$SCRATCH/environment")
   environment+=("GEMMD_ADDRESS=127.0.0.1:$(free_port)" "GEMMD_METRICS_ADDRESS=127.0.0.1:$(free_port)")
   if enter_root; then
     WAY="by chroot"

@@ -118,7 +118,7 @@ expect() {
 check_configuration() {
   expect "user" "10001:10001" "$(inspect '{{.Docker.Config.User}}')"
   expect "entry point" "[gemmd]" "$(inspect '{{.Docker.Config.Entrypoint}}')"
-  expect "health check" "[CMD gemmctl --deadline=4s info]" \
+  expect "health check" "[CMD gemmd-ready]" \
     "$(inspect '{{.Docker.Config.Healthcheck.Test}}')"
   expect "ports" "map[50051/tcp:{} 9464/tcp:{}]" "$(inspect '{{.Docker.Config.ExposedPorts}}')"
   expect "revision" "$COMMIT" \
@@ -160,10 +160,22 @@ free_port() {
 }
 
 # inside COMMAND...: in the container, as the image's user, without capabilities. Its
-# network is this machine's.
+# network is this machine's, of which it gets the loopback interface: so it needs neither
+# TLS nor callers.
 inside() {
   run_buildah run --isolation chroot --cap-drop all --env GEMMD_ADDRESS="$ADDRESS" \
-    --env GEMMD_METRICS_ADDRESS="$METRICS" "$CONTAINER" -- "$@"
+    --env GEMMD_METRICS_ADDRESS="$METRICS" --env GEMMD_TLS_CERTIFICATE= --env GEMMD_TLS_KEY= \
+    --env GEMMD_CALLERS_FILE= "$CONTAINER" -- "$@"
+}
+
+# As it is shipped, the image serves nobody until it has a certificate and callers.
+check_closed() {
+  local status=0
+  run_buildah run --isolation chroot --cap-drop all "$CONTAINER" -- gemmd --devices=host \
+    >"$WORK/closed.log" 2>&1 || status=$?
+  expect "exit status of gemmd without a certificate" 2 "$status"
+  grep -q '/etc/gemmd/' "$WORK/closed.log" ||
+    { cat "$WORK/closed.log"; die "gemmd does not say which file it wants"; }
 }
 
 # Where there is no GPU the GPU image says so and ends; it does not serve the host unasked.
@@ -193,9 +205,9 @@ start_server() {
   SERVER=$!
   local deadline=$((SECONDS + START_SECONDS))
   # The health check's own command.
-  until inside gemmctl --deadline=4s info >"$WORK/info.txt" 2>&1; do
+  until inside gemmd-ready >"$WORK/ready.txt" 2>&1; do
     if ((SECONDS >= deadline)) || ! kill -0 "$SERVER" 2>/dev/null; then
-      cat "$WORK/gemmd.log" "$WORK/info.txt"
+      cat "$WORK/gemmd.log" "$WORK/ready.txt"
       die "gemmd does not come up in its image"
     fi
     sleep 0.5
@@ -283,6 +295,7 @@ main() {
   check_configuration
   CONTAINER="$(run_buildah from "$IMAGE")"
   check_files
+  check_closed
   if [[ $TARGET == gpu ]]; then check_without_gpu; fi
   start_server
   check_server

@@ -121,12 +121,12 @@ TEST_F(EngineTest, MatrixExpiresAfterItsLastUse) {
   Make();
   ASSERT_TRUE(
       Put({2, 2, gemm::DType::kF32}, RandomFloats(4, 1), {"brief", absl::Milliseconds(60)}).ok());
-  EXPECT_EQ(engine_->ListMatrices("br", 10, "")->matrices.size(), 1u);
+  EXPECT_EQ(engine_->ListMatrices({.name_prefix = "br"})->matrices.size(), 1u);
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
   while (engine_->Stats().matrices.used != 0 && absl::Now() < deadline) {
     absl::SleepFor(absl::Milliseconds(5));
   }
-  EXPECT_EQ(engine_->ListMatrices("", 10, "")->matrices.size(), 0u);
+  EXPECT_EQ(engine_->ListMatrices({.name_prefix = ""})->matrices.size(), 0u);
   ExpectNothingHeld();
 }
 

@@ -69,7 +69,7 @@ class SmallJobsTest : public EngineTest {
   }
 
   bool Resident(absl::string_view name) {
-    return !engine_->ListMatrices(name, 1, "")->matrices.empty();
+    return !engine_->ListMatrices({.name_prefix = std::string(name)})->matrices.empty();
   }
 
   // In memory of its own, as gRPC's slices are; counts itself out at its end.

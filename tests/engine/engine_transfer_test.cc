@@ -94,7 +94,7 @@ TEST_F(EngineTest, AMatrixIsThereOnceItsPayloadHasEnded) {
     // The received bytes do not wait for the end.
     while (held) absl::SleepFor(absl::Milliseconds(1));
     absl::SleepFor(absl::Milliseconds(20));
-    EXPECT_TRUE(engine_->ListMatrices("x", 1, "")->matrices.empty());
+    EXPECT_TRUE(engine_->ListMatrices({.name_prefix = "x"})->matrices.empty());
     if (too_long) (*upload)->Append(40000, absl::Cord("x"), [] {});
     (*upload)->EndOfPayload();
     const auto result = recorder.Wait();

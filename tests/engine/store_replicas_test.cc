@@ -225,22 +225,22 @@ TEST_F(StoreFoldersTest, IsTheDeviceWithTheMostBytesOfTheFolder) {
   Put(0, 100, {.name = "f/a"});
   Put(1, 60, {.name = "f/b"});
   const StoreReservation room = Reserve(1, 60, {.name = "f/c"});
-  EXPECT_EQ(store_.DeviceOfFolder("f/new"), 1u);
+  EXPECT_EQ(store_.DeviceOfFolder({.name = "f/new"}), 1u);
 }
 
 TEST_F(StoreFoldersTest, TakesTheFolderItselfAlone) {
   Put(0, 10, {.name = "f/a"});
   Put(1, 100, {.name = "f/g/a"});
   Put(1, 100, {.name = "fx"});
-  EXPECT_EQ(store_.DeviceOfFolder("f/new"), 0u);
-  EXPECT_EQ(store_.DeviceOfFolder("f/g/new"), 1u);
+  EXPECT_EQ(store_.DeviceOfFolder({.name = "f/new"}), 0u);
+  EXPECT_EQ(store_.DeviceOfFolder({.name = "f/g/new"}), 1u);
 }
 
 TEST_F(StoreFoldersTest, ThereIsNoneWithoutAFolderOrItsMatrices) {
   Put(1, 10, {.name = "a"});
-  EXPECT_EQ(store_.DeviceOfFolder("b"), std::nullopt);
-  EXPECT_EQ(store_.DeviceOfFolder(""), std::nullopt);
-  EXPECT_EQ(store_.DeviceOfFolder("f/new"), std::nullopt);
+  EXPECT_EQ(store_.DeviceOfFolder({.name = "b"}), std::nullopt);
+  EXPECT_EQ(store_.DeviceOfFolder({.name = ""}), std::nullopt);
+  EXPECT_EQ(store_.DeviceOfFolder({.name = "f/new"}), std::nullopt);
 }
 
 }  // namespace

@@ -256,29 +256,29 @@ class StoreListTest : public StoreTest {
 
 TEST_F(StoreListTest, PagesGoOnWhereTheLastOneEnded) {
   for (const char* name : {"c", "a", "b"}) Put(0, 1, {.name = name});
-  const MatrixPage first = store_.List("", 2, "");
+  const MatrixPage first = store_.List({.page_size = 2});
   EXPECT_THAT(Names(first), ElementsAre("c", "a")) << "in the order of ids";
   EXPECT_EQ(first.next_token, first.matrices[1].id);
-  const MatrixPage second = store_.List("", 2, first.next_token);
+  const MatrixPage second = store_.List({.page_size = 2, .page_token = first.next_token});
   EXPECT_THAT(Names(second), ElementsAre("b"));
   EXPECT_EQ(second.next_token, "");
 }
 
 TEST_F(StoreListTest, AFullLastPageHasNoToken) {
   for (const char* name : {"a", "b"}) Put(0, 1, {.name = name});
-  EXPECT_EQ(store_.List("", 2, "").next_token, "");
+  EXPECT_EQ(store_.List({.page_size = 2}).next_token, "");
 }
 
 TEST_F(StoreListTest, TakesThePrefixAloneAndNoReservations) {
   for (const char* name : {"ab", "b", "ac"}) Put(0, 1, {.name = name});
   const StoreReservation room = Reserve(0, 1, {.name = "ad"});
-  EXPECT_THAT(Names(store_.List("a", 10, "")), ElementsAre("ab", "ac"));
-  EXPECT_THAT(Names(store_.List("x", 10, "")), ElementsAre());
+  EXPECT_THAT(Names(store_.List({.name_prefix = "a"})), ElementsAre("ab", "ac"));
+  EXPECT_THAT(Names(store_.List({.name_prefix = "x"})), ElementsAre());
 }
 
 TEST_F(StoreListTest, SaysWhatIsInUse) {
   const MatrixPin pin = Pin(Put(0, 1));
-  EXPECT_EQ(store_.List("", 10, "").matrices.at(0).in_use, 1);
+  EXPECT_EQ(store_.List({}).matrices.at(0).in_use, 1);
 }
 
 }  // namespace

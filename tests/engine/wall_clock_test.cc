@@ -26,7 +26,7 @@ class WallClockTest : public EngineTest {
   void TearDown() override { wall_step_seconds = 0; }
 
   bool IsThere(const std::string& name) {
-    return !engine_->ListMatrices(name, 10, "")->matrices.empty();
+    return !engine_->ListMatrices({.name_prefix = name})->matrices.empty();
   }
   // Until it is gone, at most so long by a clock that nobody sets.
   bool GoesWithin(const std::string& name, absl::Duration time) {
@@ -61,7 +61,7 @@ TEST_F(WallClockTest, AStepForwardEndsNothingEarly) {
   EXPECT_TRUE(IsThere("hour"));
   EXPECT_EQ(engine_->Stats().jobs.used, 1) << "the deadline is an hour away";
   // What people read goes with the wall.
-  const auto listed = engine_->ListMatrices("hour", 10, "");
+  const auto listed = engine_->ListMatrices({.name_prefix = "hour"});
   ASSERT_TRUE(listed->matrices[0].expires.has_value());
   EXPECT_GT(*listed->matrices[0].expires, absl::Now() + absl::Minutes(55));
   EXPECT_LT(*listed->matrices[0].expires, absl::Now() + absl::Minutes(65));

@@ -45,7 +45,7 @@ class Target {
     if (!engine.ok()) Die(engine.status().ToString());
     engine_ = *std::move(engine);
     benchmarks_ = std::make_unique<gemmd::Benchmarks>(*engine_, gemmd::BenchmarkLimits{}, nullptr);
-    context_.reset(new gemmd::ServiceContext{*engine_, *benchmarks_, live_calls_,
+    context_.reset(new gemmd::ServiceContext{*engine_, *benchmarks_, live_calls_, *identity_,
                                              gemmd::RpcLimits{}, "fuzz", "", absl::Now(),
                                              [](const gemmd::RpcEnd&) {}});
     service_ = std::make_unique<gemmd::GemmService>(*context_);
@@ -84,7 +84,7 @@ class Target {
   }
 
   void RequireNothingHeld() {
-    const absl::StatusOr<gemmd::MatrixPage> page = engine_->ListMatrices("", 1000, "");
+    const absl::StatusOr<gemmd::MatrixPage> page = engine_->ListMatrices({.name_prefix = ""});
     for (const gemmd::MatrixRecord& matrix : page->matrices) {
       (void)engine_->DeleteMatrix({matrix.id, ""});
     }
@@ -111,6 +111,7 @@ class Target {
 
   std::unique_ptr<gemmd::Engine> engine_;
   gemmd::LiveCalls live_calls_;
+  std::unique_ptr<gemmd::Identity> identity_ = *gemmd::Identity::Create({}, nullptr);
   std::unique_ptr<gemmd::Benchmarks> benchmarks_;
   std::unique_ptr<gemmd::ServiceContext> context_;
   std::unique_ptr<gemmd::GemmService> service_;

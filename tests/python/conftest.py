@@ -31,10 +31,14 @@ def free_port():
 
 
 class Server:
-    """A server process on one port, which can be killed and started again."""
+    """A server process on one port, which can be killed and started again.
 
-    def __init__(self, *flags):
+    `options` are what a client needs to be let in.
+    """
+
+    def __init__(self, *flags, **options):
         self.flags = flags
+        self.options = options
         self.address = f"127.0.0.1:{free_port()}"
         self.process = None
         self.start()
@@ -48,7 +52,7 @@ class Server:
         deadline = time.monotonic() + 30
         while True:
             try:
-                gemmd.connect(self.address, channels=1, connect_timeout=2).close()
+                gemmd.connect(self.address, channels=1, connect_timeout=2, **self.options).close()
                 return
             except gemmd.GemmdError:
                 if time.monotonic() > deadline or self.process.poll() is not None:

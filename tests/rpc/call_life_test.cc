@@ -105,10 +105,12 @@ class CallLifeTest : public testing::Test {
   FakeEngine engine_{EngineStats{}};
   Benchmarks benchmarks_{engine_, BenchmarkLimits{}, nullptr};
   LiveCalls live_calls_;
+  std::unique_ptr<Identity> identity_ = *Identity::Create({}, nullptr);
   std::vector<RpcEnd> ends_;
   ServiceContext service_{.engine = engine_,
                           .benchmarks = benchmarks_,
                           .live_calls = live_calls_,
+                          .identity = *identity_,
                           .limits = {},
                           .version = "",
                           .commit = "",

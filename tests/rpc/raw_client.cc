@@ -7,8 +7,10 @@
 
 namespace gemmd {
 
-RawCall::RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method)
+RawCall::RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                 const std::string& token)
     : stub_(channel) {
+  if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
   call_ = stub_.PrepareCall(&context_, method, &queue_);
   call_->StartCall(this);
   Wait();

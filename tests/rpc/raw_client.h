@@ -15,8 +15,10 @@ namespace gemmd {
 // One call of any shape, blocking.
 class RawCall {
  public:
-  // `method` as on the wire: "/gemm.v1.GemmService/Multiply".
-  RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method);
+  // `method` as on the wire: "/gemm.v1.GemmService/Multiply". Without a token, no
+  // metadata "authorization" is sent.
+  RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+          const std::string& token = "");
   ~RawCall();
 
   bool Write(const std::string& bytes);

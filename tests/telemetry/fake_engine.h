@@ -27,9 +27,7 @@ class FakeEngine : public Engine {
     return Unused();
   }
   absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey&) override { return Unused(); }
-  absl::StatusOr<MatrixPage> ListMatrices(absl::string_view, int, absl::string_view) override {
-    return Unused();
-  }
+  absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery&) override { return Unused(); }
   absl::Span<const std::unique_ptr<Device>> devices() const override { return {}; }
   const EngineOptions& options() const override { return options_; }
   absl::Status Health() const override { return absl::OkStatus(); }

@@ -8,7 +8,8 @@ namespace gemmd {
 namespace {
 
 HttpAnswer Answer(const std::string& method, const std::string& target) {
-  return AnswerRequest(method, target, [] { return std::string("x 1\n"); });
+  return AnswerRequest({.method = method, .target = target},
+                       {.metrics = [] { return std::string("x 1\n"); }});
 }
 
 TEST(HttpAnswerTest, MetricsAreAnsweredWithThem) {
@@ -26,11 +27,47 @@ TEST(HttpAnswerTest, OtherRequestsAreErrorsThatSaySo) {
   for (const char* target : {"/", "/metrics/", "/metricsx", "", "*"}) {
     const HttpAnswer answer = Answer("GET", target);
     EXPECT_EQ(answer.status, 404) << target;
-    EXPECT_EQ(answer.body, "There is only /metrics.\n");
+    EXPECT_EQ(answer.body, "There are /metrics, /readyz and /livez.\n");
   }
   const HttpAnswer answer = Answer("POST", "/metrics");
   EXPECT_EQ(answer.status, 405);
   EXPECT_EQ(answer.allow, "GET, HEAD");
+}
+
+TEST(HttpAnswerTest, ReadinessNeedsNoTokenAndSaysWhy) {
+  absl::Status ready;
+  const HttpPages pages = {
+      .metrics = [] { return std::string(); },
+      .may_scrape = [](auto) { return absl::UnauthenticatedError("no token"); },
+      .ready = [&ready] { return ready; }};
+  EXPECT_EQ(AnswerRequest({.method = "GET", .target = "/readyz"}, pages).status, 200);
+  ready = absl::UnavailableError("draining");
+  const HttpAnswer answer = AnswerRequest({.method = "GET", .target = "/readyz"}, pages);
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.body, "not ready: draining\n");
+  EXPECT_EQ(AnswerRequest({.method = "GET", .target = "/livez"}, pages).status, 200);
+}
+
+TEST(HttpAnswerTest, MetricsAreRefusedAsTheirCheckSays) {
+  absl::Status may;
+  std::optional<std::string> shown;
+  const HttpPages pages = {.metrics = [] { return std::string("x 1\n"); },
+                           .may_scrape =
+                               [&](std::optional<absl::string_view> authorization) {
+                                 shown = std::string(authorization.value_or("none"));
+                                 return may;
+                               },
+                           .ready = nullptr};
+  const HttpRequest request = {
+      .method = "GET", .target = "/metrics", .authorization = "Bearer secret"};
+  EXPECT_EQ(AnswerRequest(request, pages).body, "x 1\n");
+  EXPECT_EQ(shown, "Bearer secret");
+  may = absl::UnauthenticatedError("who?");
+  EXPECT_EQ(AnswerRequest(request, pages).status, 401);
+  EXPECT_EQ(AnswerRequest(request, pages).authenticate, "Bearer");
+  EXPECT_EQ(AnswerRequest(request, pages).body, "who?\n");
+  may = absl::PermissionDeniedError("not you");
+  EXPECT_EQ(AnswerRequest(request, pages).status, 403);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/telemetry/metrics.h"
 #include "tests/net/loopback.h"
 #include "tests/telemetry/fake_catalogue.h"
 #include "tests/telemetry/scrape.h"
@@ -26,6 +27,10 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr char kFlag[] = "--metrics-address";
+
+HttpPages PagesOf(const Metrics& metrics) {
+  return {.metrics = [&metrics] { return metrics.Scrape(); }};
+}
 
 // A connection to a port of this machine.
 class LoopbackSocket {
@@ -76,7 +81,7 @@ std::string Get(int port, const std::string& path) { return LoopbackSocket().Get
 
 TEST(HttpEndpointTest, ServesTheMetricsOnAPortOfItsOwn) {
   Metrics metrics(FakeMetricsOptions());
-  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   EXPECT_GT((*endpoint)->port(), 0);
   EXPECT_EQ((*endpoint)->address(), absl::StrCat("127.0.0.1:", (*endpoint)->port()));
@@ -93,7 +98,7 @@ TEST(HttpEndpointTest, ServesTheMetricsOnAPortOfItsOwn) {
 
 TEST(HttpEndpointTest, AnswersOtherPathsWithNotFound) {
   Metrics metrics(FakeMetricsOptions());
-  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   EXPECT_THAT(Get((*endpoint)->port(), "/etc/passwd"), StartsWith("HTTP/1.1 404"));
 }
@@ -108,7 +113,7 @@ std::string StatusLine(int port, const std::string& bytes) {
 
 TEST(HttpEndpointTest, AnswersHeadWithTheLengthAndNoBody) {
   Metrics metrics(FakeMetricsOptions());
-  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   const UniqueFd connection = ConnectTo((*endpoint)->port());
   SendAll(connection, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -120,7 +125,7 @@ TEST(HttpEndpointTest, AnswersHeadWithTheLengthAndNoBody) {
 
 TEST(HttpEndpointTest, OtherRequestsAreErrorsThatSaySo) {
   Metrics metrics(FakeMetricsOptions());
-  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   const int port = (*endpoint)->port();
   const std::string end = " HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -134,7 +139,7 @@ TEST(HttpEndpointTest, OtherRequestsAreErrorsThatSaySo) {
 
 TEST(HttpEndpointTest, AHeadThatIsTooLongIsToldSo) {
   Metrics metrics(FakeMetricsOptions());
-  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   const int port = (*endpoint)->port();
   const std::string begin = "GET /metrics HTTP/1.1\r\nHost: x\r\n";
@@ -150,7 +155,7 @@ TEST(HttpEndpointTest, AHeadThatIsTooLongIsToldSo) {
 
 TEST(HttpEndpointTest, ABodyIsNotReadAndHarmsNothing) {
   Metrics metrics(FakeMetricsOptions());
-  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   const int port = (*endpoint)->port();
   EXPECT_EQ(
@@ -161,7 +166,7 @@ TEST(HttpEndpointTest, ABodyIsNotReadAndHarmsNothing) {
 
 TEST(HttpEndpointTest, IdleConnectionsDelayNoScrape) {
   Metrics metrics(FakeMetricsOptions());
-  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   const int port = (*endpoint)->port();
   // Far more than are served at the same time: some silent, some half-way
@@ -188,7 +193,7 @@ TEST(HttpEndpointTest, StopsListeningWhenItGoes) {
   Metrics metrics(FakeMetricsOptions());
   int port = 0;
   {
-    auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+    auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
     ASSERT_TRUE(endpoint.ok()) << endpoint.status();
     port = (*endpoint)->port();
   }
@@ -197,7 +202,7 @@ TEST(HttpEndpointTest, StopsListeningWhenItGoes) {
 
 TEST(HttpEndpointTest, AClientThatSaysNothingHoldsUpNeitherOthersNorTheEnd) {
   Metrics metrics(FakeMetricsOptions());
-  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", metrics);
+  auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   LoopbackSocket silent;
   ASSERT_TRUE(silent.Connect((*endpoint)->port()));
@@ -212,7 +217,7 @@ TEST(HttpEndpointTest, AClientThatSaysNothingHoldsUpNeitherOthersNorTheEnd) {
 
 TEST(HttpEndpointTest, ServesIPv6) {
   Metrics metrics(FakeMetricsOptions());
-  auto endpoint = HttpEndpoint::Start(kFlag, "[::1]:0", metrics);
+  auto endpoint = HttpEndpoint::Start(kFlag, "[::1]:0", PagesOf(metrics));
   if (!endpoint.ok()) GTEST_SKIP() << "no IPv6 here: " << endpoint.status();
   EXPECT_EQ((*endpoint)->address(), absl::StrCat("[::1]:", (*endpoint)->port()));
   EXPECT_GT((*endpoint)->port(), 0);
@@ -222,7 +227,7 @@ TEST(HttpEndpointTest, ATakenPortIsAnErrorThatNamesTheFlagAndTheAddress) {
   Metrics metrics(FakeMetricsOptions());
   LoopbackSocket other;
   const std::string address = absl::StrCat("127.0.0.1:", other.Listen());
-  const absl::Status status = HttpEndpoint::Start(kFlag, address, metrics).status();
+  const absl::Status status = HttpEndpoint::Start(kFlag, address, PagesOf(metrics)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(status.message(),
             absl::StrCat("--metrics-address=", address, ": cannot listen: Address already in use"));
@@ -230,7 +235,7 @@ TEST(HttpEndpointTest, ATakenPortIsAnErrorThatNamesTheFlagAndTheAddress) {
 
 TEST(HttpEndpointTest, AnAddressOfAnotherMachineIsAnError) {
   Metrics metrics(FakeMetricsOptions());
-  const absl::Status status = HttpEndpoint::Start(kFlag, "192.0.2.1:0", metrics).status();
+  const absl::Status status = HttpEndpoint::Start(kFlag, "192.0.2.1:0", PagesOf(metrics)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), AllOf(StartsWith("--metrics-address=192.0.2.1:0: "),
                                                    HasSubstr("Cannot assign requested address")));
@@ -240,7 +245,7 @@ class BadAddressTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BadAddressTest, IsAnErrorThatSaysWhatIsWanted) {
   Metrics metrics(FakeMetricsOptions());
-  const absl::Status status = HttpEndpoint::Start(kFlag, GetParam(), metrics).status();
+  const absl::Status status = HttpEndpoint::Start(kFlag, GetParam(), PagesOf(metrics)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               AllOf(StartsWith(absl::StrCat("--metrics-address=", GetParam(), ": ")),

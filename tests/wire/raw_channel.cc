@@ -121,8 +121,19 @@ absl::Status FromGrpc(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const std::string& address,
-                                                                    int count) {
+absl::Status DeleteMatrix(const std::shared_ptr<grpc::Channel>& channel,
+                          const std::string& matrix_id) {
+  grpc::ClientContext context;
+  gemm::v1::DeleteMatrixRequest request;
+  request.mutable_matrix()->set_id(matrix_id);
+  gemm::v1::DeleteMatrixResponse response;
+  return FromGrpc(
+      gemm::v1::GemmService::NewStub(channel)->DeleteMatrix(&context, request, &response));
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
+    const std::string& address, int count,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(10);
   for (int i = 0; i < count; ++i) {
@@ -131,8 +142,7 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const std::s
     arguments.SetMaxSendMessageSize(-1);
     // Without a pool of its own a channel shares its connection with the others.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channels.push_back(
-        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    channels.push_back(grpc::CreateCustomChannel(address, credentials, arguments));
     if (!channels.back()->WaitForConnected(deadline)) {
       return absl::UnavailableError(absl::StrCat("no server answers at ", address));
     }

@@ -18,8 +18,10 @@ namespace gemmd::wire {
 
 // `count` channels to one address, each with a connection of its own, all
 // connected. UNAVAILABLE where that takes more than ten seconds.
-absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const std::string& address,
-                                                                    int count);
+absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
+    const std::string& address, int count,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials =
+        grpc::InsecureChannelCredentials());
 
 // Sends `data` with PutMatrix as a matrix of f32 with rows of `row_bytes`: in
 // one call on one channel, split by an upload id over several. Returns the
@@ -36,6 +38,9 @@ absl::StatusOr<gemm::v1::PutMatrixResponse> Upload(
 absl::StatusOr<grpc::ByteBuffer> CallUnary(const std::shared_ptr<grpc::Channel>& channel,
                                            const std::string& method,
                                            const std::vector<absl::Span<const std::byte>>& parts);
+
+absl::Status DeleteMatrix(const std::shared_ptr<grpc::Channel>& channel,
+                          const std::string& matrix_id);
 
 // A message as one slice, and one out of any.
 grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gemm/v1/gemm.grpc.pb.h"
+#include "gemm/v1/gemm.pb.h"
 #include "tests/wire/raw_channel.h"
 #include "tests/wire/raw_download.h"
 #include "tests/wire/samples.h"
@@ -50,15 +50,6 @@ double SecondsOf(const std::function<absl::Status()>& run, absl::Status& status)
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-absl::Status Delete(const Channels& channels, const std::string& matrix_id) {
-  grpc::ClientContext context;
-  gemm::v1::DeleteMatrixRequest request;
-  request.mutable_matrix()->set_id(matrix_id);
-  gemm::v1::DeleteMatrixResponse response;
-  return FromGrpc(
-      gemm::v1::GemmService::NewStub(channels[0])->DeleteMatrix(&context, request, &response));
-}
-
 // A server, and the bytes per second of its transfers on the channels it has now.
 struct Measured {
   Endpoint endpoint;
@@ -90,7 +81,7 @@ struct Measured {
       down.Add(static_cast<double>(into.size()) / down_seconds);
     }
     if (baseline) return absl::OkStatus();
-    status = Delete(channels, id);
+    status = DeleteMatrix(channels[0], id);
     if (status.ok() && std::memcmp(plan.data.data(), into.data(), into.size()) != 0) {
       status = absl::DataLossError("the matrix came back changed");
     }

@@ -85,6 +85,23 @@ int main(int argc, char** argv) {
   time->add_flag("--check", latency.check, "fail where a bound is missed");
   time->callback([&] { exit_code = gemmd::wire::BenchLatency(latency); });
 
+  gemmd::wire::SecurityOptions security;
+  CLI::App* secure = app.add_subcommand("security", "What TLS and tokens cost");
+  secure->add_option("--plain", security.plain, "address of gemmd without TLS")->required();
+  secure->add_option("--tls", security.tls, "address of gemmd with TLS and without callers");
+  secure->add_option("--tokens", security.tokens, "address of gemmd with TLS and callers");
+  secure->add_option("--ca", security.ca, "CA of both, in PEM");
+  secure->add_option("--token-file", security.token_file, "the token of a caller");
+  secure->add_option("--calls", security.calls, "products of each server, interleaved")
+      ->check(CLI::Range(100, 1000000))
+      ->capture_default_str();
+  secure->add_option("--rounds", security.rounds, "uploads to each, interleaved")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  secure->add_option("--bytes", security.bytes, "size of the matrix")->capture_default_str();
+  secure->add_option("--json", security.json, "write the results here");
+  secure->callback([&] { exit_code = gemmd::wire::BenchSecurity(security); });
+
   CLI11_PARSE(app, argc, argv);
   return exit_code;
 }

@@ -42,4 +42,19 @@ struct LatencyOptions {
 // Small products beside an empty call, and a large one end to end.
 int BenchLatency(const LatencyOptions& options);
 
+struct SecurityOptions {
+  // Addresses of gemmd; empty: not measured.
+  std::string plain;
+  std::string tls;         // without callers
+  std::string tokens;      // with callers
+  std::string ca;          // of both
+  std::string token_file;  // for the last one
+  int calls = 3000;
+  int rounds = 5;
+  uint64_t bytes = uint64_t{64} << 20;
+  std::string json;
+};
+// 64^3 products in one message, and PutMatrix on one connection.
+int BenchSecurity(const SecurityOptions& options);
+
 }  // namespace gemmd::wire

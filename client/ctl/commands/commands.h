@@ -17,6 +17,7 @@ void AddKernels(CLI::App& app, Context& context);
 void AddInfo(CLI::App& app, Context& context);
 void AddBench(CLI::App& app, Context& context);
 void AddLoadTest(CLI::App& app, Context& context);
+void AddToken(CLI::App& app, Context& context);
 void AddVersion(CLI::App& app, Context& context);
 
 // The subcommands of `gemmctl matrix`.

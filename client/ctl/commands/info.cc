@@ -1,6 +1,7 @@
 // gemmctl info: the server's version, devices, limits and load.
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/format.h"
 #include "client/ctl/render.h"
@@ -38,6 +39,10 @@ void PrintTables(const Context& context, const client::ServerInfo& info) {
   summary.Add({"messages", absl::StrCat("at most ", Size(limits.max_message_bytes()),
                                         "; result chunks of ", Size(limits.chunk_bytes()))});
   summary.Add({"benchmark", BenchmarkText(info)});
+  if (!info.caller().name().empty()) {
+    summary.Add({"you", absl::StrCat(info.caller().name(), ", with the roles ",
+                                     absl::StrJoin(info.caller().roles(), ", "))});
+  }
   summary.Print(context.out, context.width);
   context.out << '\n';
   Table devices({{"DEVICE"},

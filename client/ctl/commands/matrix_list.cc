@@ -10,10 +10,10 @@
 namespace gemmd::ctl {
 namespace {
 
-int Run(const Context& context, const std::string& prefix) {
+int Run(const Context& context, const client::ListOptions& list) {
   auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
-  const auto matrices = (*client)->ListMatrices(prefix, Call(context));
+  const auto matrices = (*client)->ListMatrices(list, Call(context));
   if (!matrices.ok()) return Fail(context, matrices.status());
   if (context.global.json) {
     Json json = Json::array();
@@ -28,15 +28,18 @@ int Run(const Context& context, const std::string& prefix) {
 }  // namespace
 
 void AddMatrixList(CLI::App& matrix, Context& context) {
-  const auto prefix = std::make_shared<std::string>();
-  CLI::App* command = matrix.add_subcommand("list", "List the matrices on the server, by id");
-  command->add_option("PREFIX", *prefix, "Only names with this prefix")->type_name("");
+  const auto list = std::make_shared<client::ListOptions>();
+  CLI::App* command = matrix.add_subcommand("list", "List your matrices on the server, by id");
+  command->add_option("PREFIX", list->name_prefix, "Only names with this prefix")->type_name("");
+  command->add_flag("--shared", list->shared, "The shared matrices, whoever owns them");
+  command->add_flag("--every-owner", list->every_owner,
+                    "Everybody's matrices; only for administrators");
   command->footer(
       "Examples:\n"
       "  gemmctl matrix list\n"
       "  gemmctl matrix list layers/ --json");
   command->callback(
-      [&context, prefix] { context.run = [&context, prefix] { return Run(context, *prefix); }; });
+      [&context, list] { context.run = [&context, list] { return Run(context, *list); }; });
 }
 
 }  // namespace gemmd::ctl

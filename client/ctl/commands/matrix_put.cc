@@ -74,9 +74,11 @@ void AddMatrixPut(CLI::App& matrix, Context& context) {
       ->type_name("");
   command
       ->add_option("--name", options->put.keep.name,
-                   "1 to 128 of [A-Za-z0-9._/-], unique on the server. Default: the matrix has "
-                   "only an id")
+                   "1 to 128 of [A-Za-z0-9._/-], unique among your matrices. Default: the matrix "
+                   "has only an id")
       ->type_name("NAME");
+  command->add_flag("--shared", options->put.keep.shared,
+                    "Every caller may read the matrix; its name is one of the shared ones");
   AddParsed(*command, "--ttl", options->put.keep.ttl, ParseDuration,
             "Remove the matrix this long after its last use. Default: never")
       ->type_name("DURATION");

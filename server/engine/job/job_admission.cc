@@ -30,7 +30,8 @@ const OperandSpec* SpecOf(const JobSpec& spec, Role role) {
 // Finds a resident operand, and takes hold of it.
 absl::StatusOr<Shape> HoldResident(EngineCore& core, const OperandSpec& operand,
                                    absl::string_view name, JobInput& input) {
-  absl::StatusOr<MatrixPin> pin = core.store->Pin(std::get<FromResident>(operand.source).key);
+  const auto& resident = std::get<FromResident>(operand.source);
+  absl::StatusOr<MatrixPin> pin = core.store->Pin(resident.key, resident.release);
   if (!pin.ok()) {
     return absl::Status(pin.status().code(), absl::StrCat(name, ": ", pin.status().message()));
   }

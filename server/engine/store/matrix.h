@@ -45,15 +45,20 @@ absl::Status CheckShape(const Shape& shape, absl::string_view field);
 // which names `field` ("a.generator") and the type.
 absl::Status CheckGenerator(const Shape& shape, absl::string_view field);
 
-// Exactly one of the two is set.
+// A matrix, and who asks for it. Exactly one of id and name is set.
 struct MatrixKey {
   std::string id;
   std::string name;
+  std::string caller;
+  bool shared = false;     // the name is one of the shared names
+  bool any_owner = false;  // the caller may delete other callers' matrices
 };
 
 struct KeepSpec {
   std::string name;  // may be empty
   std::optional<absl::Duration> ttl;
+  std::string owner;
+  bool shared = false;  // every caller may read it, and its name is one of the shared names
 };
 
 // Of a matrix's dense form.
@@ -70,6 +75,18 @@ struct MatrixRecord {
   absl::Time created;  // of the wall clock, as `expires` is
   std::optional<absl::Time> expires;
   int in_use = 0;
+  std::string owner;
+  bool shared = false;
+};
+
+// Which matrices are listed: the caller's alone, or those that the flags name.
+struct MatrixQuery {
+  std::string caller;
+  bool shared = false;       // the shared ones, whoever owns them
+  bool every_owner = false;  // all
+  std::string name_prefix;
+  int page_size = 1000;    // 1 to 1000
+  std::string page_token;  // the id after which the page begins
 };
 
 // Matrices in the order of their ids.

@@ -22,6 +22,13 @@ std::string Describe(const MatrixKey& key) {
                         : absl::StrCat("id ", gemm::Quoted(key.id));
 }
 
+absl::Status CheckMayDelete(const MatrixKey& key, absl::string_view owner) {
+  if (key.any_owner || owner == key.caller) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("the shared matrix with ", Describe(key),
+                                                  " belongs to ", gemm::Quoted(owner),
+                                                  ": its owner and administrators may delete it"));
+}
+
 }  // namespace
 
 StoreReservation& StoreReservation::operator=(StoreReservation&& other) noexcept {
@@ -94,14 +101,16 @@ absl::StatusOr<StoreReservation> MatrixStore::Reserve(size_t device_index, uint6
                                                      " matrices, and its limit is ", max_matrices_,
                                                      ": delete some or let them expire"));
   }
-  if (!keep.name.empty() && by_name_.count(keep.name) > 0) {
+  if (!keep.name.empty() && by_name_.count(NameOf(keep)) > 0) {
     return absl::AlreadyExistsError(absl::StrCat("keep.name ", gemm::Quoted(keep.name),
                                                  " names another matrix: delete that one first"));
   }
   absl::Status status = MakeRoom(device_index, bytes, dropped);
   if (!status.ok()) return status;
   std::string id = absl::StrFormat("%s%010x", id_prefix_, next_id_++);
-  if (!keep.name.empty()) by_name_.emplace(keep.name, Named{id, device_index, bytes});
+  if (!keep.name.empty()) {
+    by_name_.emplace(NameOf(keep), Named{id, keep.owner, device_index, bytes});
+  }
   ++count_;
   shares_[device_index].used_bytes += bytes;
   StoreReservation room;
@@ -137,7 +146,7 @@ void MatrixStore::Return(const StoreReservation& room, bool name_too) {
   deleted_early_.erase(room.id_);
   if (!name_too || room.keep_.name.empty()) return;
   // A deleted matrix's name may have gone to another one since.
-  const auto it = by_name_.find(room.keep_.name);
+  const auto it = by_name_.find(NameOf(room.keep_));
   if (it != by_name_.end() && it->second.id == room.id_) by_name_.erase(it);
 }
 
@@ -146,6 +155,8 @@ MatrixRecord MatrixStore::Add(StoreReservation room, std::shared_ptr<MatrixMemor
   const absl::Time now = SteadyNow();
   matrix->record.id = room.id_;
   matrix->record.name = room.keep_.name;
+  matrix->record.owner = room.keep_.owner;
+  matrix->record.shared = room.keep_.shared;
   matrix->record.shape = memory->shape;
   matrix->record.device = memory->device->info().name;
   matrix->record.created = absl::Now();
@@ -167,21 +178,26 @@ MatrixRecord MatrixStore::Add(StoreReservation room, std::shared_ptr<MatrixMemor
 absl::StatusOr<MatrixStore::Matrices::iterator> MatrixStore::Find(const MatrixKey& key) {
   std::string id = key.id;
   if (id.empty()) {
-    const auto named = by_name_.find(key.name);
+    const auto named = by_name_.find(NameOf(key));
     if (named != by_name_.end()) id = named->second.id;
   }
   const auto it = by_id_.find(id);
-  if (it == by_id_.end()) {
+  const bool seen = it != by_id_.end() && (it->second->record.shared || key.any_owner ||
+                                           it->second->record.owner == key.caller);
+  if (!seen) {
     return absl::NotFoundError(absl::StrCat("no matrix has ", Describe(key),
                                             ": it was never put, was deleted, or has expired"));
   }
   return it;
 }
 
-absl::StatusOr<MatrixPin> MatrixStore::Pin(const MatrixKey& key) {
+absl::StatusOr<MatrixPin> MatrixStore::Pin(const MatrixKey& key, bool to_release) {
   MutexLock lock(mutex_);
   const absl::StatusOr<Matrices::iterator> it = Find(key);
   if (!it.ok()) return it.status();
+  absl::Status may =
+      to_release ? CheckMayDelete(key, (*it)->second->record.owner) : absl::OkStatus();
+  if (!may.ok()) return may;
   ++(*it)->second->in_use;
   return MatrixPin(this, (*it)->second);
 }
@@ -202,7 +218,7 @@ MatrixStore::Dropped MatrixStore::Erase(Matrices::iterator it) {
     dropped.replicas.push_back(std::move(replica));
   }
   matrix->replicas.clear();
-  const auto named = by_name_.find(matrix->record.name);
+  const auto named = by_name_.find(NameOf(matrix->room.keep_));
   if (named != by_name_.end() && named->second.id == it->first) by_name_.erase(named);
   const auto expiry = expiries_.find(it->first);
   if (expiry != expiries_.end()) {
@@ -218,16 +234,22 @@ absl::StatusOr<MatrixRecord> MatrixStore::Delete(const MatrixKey& key) {
   MutexLock lock(mutex_);
   const absl::StatusOr<Matrices::iterator> it = Find(key);
   if (!it.ok()) {
-    const auto promised = key.id.empty() ? by_name_.find(key.name) : by_name_.end();
+    const auto promised = key.id.empty() ? by_name_.find(NameOf(key)) : by_name_.end();
     if (promised == by_name_.end()) return it.status();
+    absl::Status may = CheckMayDelete(key, promised->second.owner);
+    if (!may.ok()) return may;
     MatrixRecord record;
-    record.name = promised->first;
+    record.name = key.name;
     record.id = promised->second.id;
+    record.owner = promised->second.owner;
+    record.shared = key.shared;
     deleted_early_.insert(promised->second.id);
     by_name_.erase(promised);
     return record;
   }
   MatrixRecord record = RecordOf(*(*it)->second);
+  absl::Status may = CheckMayDelete(key, record.owner);
+  if (!may.ok()) return may;
   dropped = Erase(*it);
   return record;
 }
@@ -239,13 +261,17 @@ void MatrixStore::Forget(const MatrixPin& pin) {
   if (it != by_id_.end()) dropped = Erase(it);
 }
 
-MatrixPage MatrixStore::List(absl::string_view name_prefix, int page_size,
-                             absl::string_view page_token) {
+MatrixPage MatrixStore::List(const MatrixQuery& query) {
+  const auto is_asked = [&query](const MatrixRecord& record) {
+    if (!absl::StartsWith(record.name, query.name_prefix)) return false;
+    if (query.every_owner) return true;
+    return query.shared ? record.shared : !record.shared && record.owner == query.caller;
+  };
   MatrixPage page;
   MutexLock lock(mutex_);
-  for (auto it = by_id_.upper_bound(std::string(page_token)); it != by_id_.end(); ++it) {
-    if (!absl::StartsWith(it->second->record.name, name_prefix)) continue;
-    if (static_cast<int>(page.matrices.size()) == page_size) {
+  for (auto it = by_id_.upper_bound(query.page_token); it != by_id_.end(); ++it) {
+    if (!is_asked(it->second->record)) continue;
+    if (static_cast<int>(page.matrices.size()) == query.page_size) {
       page.next_token = page.matrices.back().id;
       break;
     }

@@ -126,24 +126,25 @@ class MatrixStore {
   MatrixStore(size_t device_count, uint64_t quota_bytes, int max_matrices, Timer& timer);
   ~MatrixStore();
 
-  // RESOURCE_EXHAUSTED past the quota or the count. ALREADY_EXISTS if another matrix has
-  // the name, or has reserved it. Drops idle replicas of the device if there is no room,
-  // the least recently used first.
+  // RESOURCE_EXHAUSTED past the quota or the count. ALREADY_EXISTS if another matrix of
+  // the owner, or another shared one, has the name or has reserved it. Drops idle replicas of the
+  // device if there is no room, the least recently used first.
   absl::StatusOr<StoreReservation> Reserve(size_t device_index, uint64_t bytes,
                                            const KeepSpec& keep);
   // Adds the matrix, unless it was deleted meanwhile. From here on requests can refer to
   // it.
   MatrixRecord Add(StoreReservation room, std::shared_ptr<MatrixMemory> memory);
 
-  // NOT_FOUND for a matrix that does not exist or was deleted.
-  absl::StatusOr<MatrixPin> Pin(const MatrixKey& key);
+  // NOT_FOUND for a matrix that does not exist, was deleted, or is another caller's alone.
+  // PERMISSION_DENIED for one that is `to_release` and shared by another caller.
+  absl::StatusOr<MatrixPin> Pin(const MatrixKey& key, bool to_release = false);
   // Deletes a matrix. If the name is only reserved by a matrix that is still being made,
   // frees the name; that matrix is dropped when it is added, and the record has only its
-  // id and name. NOT_FOUND.
+  // id and name. Errors as of a matrix to release.
   absl::StatusOr<MatrixRecord> Delete(const MatrixKey& key);
   // Deletes the matrix of `pin`. Does nothing if it was deleted before.
   void Forget(const MatrixPin& pin);
-  MatrixPage List(absl::string_view name_prefix, int page_size, absl::string_view page_token);
+  MatrixPage List(const MatrixQuery& query);
 
   // The replica of the matrix on the device; empty if there is no usable one.
   ReplicaPin PinReplica(const MatrixPin& pin, size_t device_index);
@@ -156,9 +157,10 @@ class MatrixStore {
   // Drops the least recently used idle replica of the device; false if there is none.
   bool DropIdleReplica(size_t device_index);
 
-  // The device that holds the most bytes of matrices in the folder of `name`, which is the
-  // name up to its last '/'. Nullopt if the name has no folder, or no device holds any.
-  std::optional<size_t> DeviceOfFolder(absl::string_view name) const;
+  // The device that holds the most bytes of matrices in the folder of the name to keep,
+  // which is the name up to its last '/', among the names that it would be one of.
+  // Nullopt if the name has no folder, or no device holds any.
+  std::optional<size_t> DeviceOfFolder(const KeepSpec& keep) const;
 
   MatrixRecord Record(const MatrixPin& pin) const;
   int count() const;
@@ -180,8 +182,17 @@ class MatrixStore {
     std::shared_ptr<ResidentMatrix> matrix;
     std::vector<std::shared_ptr<ResidentReplica>> replicas;
   };
+  // A name among an owner's own, or among the shared ones.
+  struct NameKey {
+    bool shared = false;
+    std::string owner;  // empty for a shared name
+    std::string name;
+
+    friend auto operator<=>(const NameKey&, const NameKey&) = default;
+  };
   struct Named {
     std::string id;
+    std::string owner;
     size_t device_index = 0;
     uint64_t bytes = 0;
   };
@@ -192,6 +203,13 @@ class MatrixStore {
     ReplicaStats replicas;
   };
 
+  static NameKey NameOf(const KeepSpec& keep) {
+    return {keep.shared, keep.shared ? "" : keep.owner, keep.name};
+  }
+  static NameKey NameOf(const MatrixKey& key) {
+    return {key.shared, key.shared ? "" : key.caller, key.name};
+  }
+  // The matrix, if the caller may see it.
   absl::StatusOr<Matrices::iterator> Find(const MatrixKey& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Dropped Erase(Matrices::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -220,8 +238,8 @@ class MatrixStore {
   std::vector<DeviceShare> shares_ ABSL_GUARDED_BY(mutex_);  // by device
   uint64_t next_idle_ ABSL_GUARDED_BY(mutex_) = 1;
   Matrices by_id_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Named> by_name_ ABSL_GUARDED_BY(mutex_);  // reserved ones too
-  std::set<std::string> deleted_early_ ABSL_GUARDED_BY(mutex_);   // ids of reservations
+  std::map<NameKey, Named> by_name_ ABSL_GUARDED_BY(mutex_);     // reserved ones too
+  std::set<std::string> deleted_early_ ABSL_GUARDED_BY(mutex_);  // ids of reservations
   std::map<std::string, Timer::Id> expiries_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -132,15 +132,19 @@ bool MatrixStore::DropIdleReplica(size_t device_index) {
   return true;
 }
 
-std::optional<size_t> MatrixStore::DeviceOfFolder(absl::string_view name) const {
-  const absl::string_view folder = FolderOf(name);
+std::optional<size_t> MatrixStore::DeviceOfFolder(const KeepSpec& keep) const {
+  const absl::string_view folder = FolderOf(keep.name);
   if (folder.empty()) return std::nullopt;
   std::vector<uint64_t> bytes;
   MutexLock lock(mutex_);
   bytes.resize(shares_.size());
-  for (auto it = by_name_.lower_bound(std::string(folder));
-       it != by_name_.end() && absl::StartsWith(it->first, folder); ++it) {
-    if (FolderOf(it->first) == folder) bytes[it->second.device_index] += it->second.bytes;
+  NameKey first = NameOf(keep);
+  first.name = std::string(folder);
+  for (auto it = by_name_.lower_bound(first);
+       it != by_name_.end() && it->first.shared == first.shared && it->first.owner == first.owner &&
+       absl::StartsWith(it->first.name, folder);
+       ++it) {
+    if (FolderOf(it->first.name) == folder) bytes[it->second.device_index] += it->second.bytes;
   }
   const auto most = std::max_element(bytes.begin(), bytes.end());
   if (*most == 0) return std::nullopt;

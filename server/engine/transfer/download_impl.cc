@@ -29,7 +29,7 @@ absl::StatusOr<std::shared_ptr<DownloadImpl>> DownloadImpl::Begin(
   }
   absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitTransfer();
   if (!ticket.ok()) return ticket.status();
-  absl::StatusOr<MatrixPin> pin = core.store->Pin(spec.key);
+  absl::StatusOr<MatrixPin> pin = core.store->Pin(spec.key, spec.release);
   if (!pin.ok()) return pin.status();
   const absl::StatusOr<ByteSpan> range = RangeOf(spec, pin->memory()->shape);
   if (!range.ok()) return range.status();

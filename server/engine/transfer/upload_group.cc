@@ -12,7 +12,9 @@
 namespace gemmd {
 namespace {
 
-bool SameKeep(const KeepSpec& x, const KeepSpec& y) { return x.name == y.name && x.ttl == y.ttl; }
+bool SameKeep(const KeepSpec& x, const KeepSpec& y) {
+  return x.name == y.name && x.ttl == y.ttl && x.shared == y.shared;
+}
 
 // The device that the caller named. Else the healthy ones, those with the most room
 // first. Matrices of one folder of names are likely to be used together: so the device
@@ -40,7 +42,7 @@ absl::StatusOr<std::vector<size_t>> ChooseDevices(const EngineCore& core, const 
   if (devices.empty()) return absl::UnavailableError("no device of this server is healthy");
   std::stable_sort(devices.begin(), devices.end(),
                    [](const auto& x, const auto& y) { return x.first > y.first; });
-  const std::optional<size_t> together = core.store->DeviceOfFolder(spec.keep.name);
+  const std::optional<size_t> together = core.store->DeviceOfFolder(spec.keep);
   const auto found = std::find_if(devices.begin(), devices.end(),
                                   [&](const auto& device) { return device.second == together; });
   if (found != devices.end() && found->first >= devices.front().first / 2) {
@@ -82,6 +84,8 @@ UploadGroup::UploadGroup(EngineCore& core, const UploadSpec& spec, UploadKey key
     : core_(core), device_index_(core.IndexOf(*memory->device)), spec_(spec), key_(std::move(key)) {
   pending_.id = room.id();
   pending_.name = spec.keep.name;
+  pending_.owner = spec.keep.owner;
+  pending_.shared = spec.keep.shared;
   pending_.shape = spec.shape;
   pending_.device = memory->device->info().name;
   pending_.created = absl::Now();
@@ -196,7 +200,9 @@ absl::StatusOr<std::shared_ptr<UploadGroup>> UploadGroups::Join(const UploadSpec
   std::shared_ptr<UploadGroup> group;
   {
     MutexLock lock(mutex_);
-    UploadKey key(spec.upload_id, spec.upload_id.empty() ? ++last_whole_ : 0);
+    const UploadKey key = {.owner = spec.keep.owner,
+                           .upload_id = spec.upload_id,
+                           .whole = spec.upload_id.empty() ? ++last_whole_ : 0};
     if (const auto known = by_key_.find(key); known != by_key_.end()) {
       group = known->second.group;
     } else {
@@ -242,8 +248,9 @@ void UploadGroups::OnIdleCheck(const UploadKey& key) {
     const absl::Time due = group->idle_since() + core_.options.upload_timeout;
     if (due > SteadyNow()) return CheckIdleAt(key, it->second, due);
   }
-  const std::string which =
-      key.first.empty() ? "the upload" : absl::StrCat("upload_id ", gemm::Quoted(key.first));
+  const std::string which = key.upload_id.empty()
+                                ? "the upload"
+                                : absl::StrCat("upload_id ", gemm::Quoted(key.upload_id));
   group->Expire(absl::DeadlineExceededError(
       absl::StrCat(which, " saw no byte for ", absl::FormatDuration(core_.options.upload_timeout),
                    " (--upload-timeout)")));

@@ -21,8 +21,14 @@ namespace gemmd {
 
 class UploadImpl;
 
-// Identifies an upload: by its upload_id if it is split, else by a unique number.
-using UploadKey = std::pair<std::string, uint64_t>;
+// Identifies an upload: by its owner's upload_id if it is split, else by a unique number.
+struct UploadKey {
+  std::string owner;
+  std::string upload_id;
+  uint64_t whole = 0;
+
+  friend auto operator<=>(const UploadKey&, const UploadKey&) = default;
+};
 
 // One matrix being uploaded, by one call or by several with the same upload_id.
 // Thread-safe. Held by its calls and by UploadGroups.

@@ -7,10 +7,12 @@ namespace gemmd {
 
 namespace v1 = gemm::v1;
 
-absl::Status DeleteMatrix(ServiceContext& context, const v1::DeleteMatrixRequest& request,
+absl::Status DeleteMatrix(ServiceContext& context, const Caller& caller,
+                          const v1::DeleteMatrixRequest& request,
                           v1::DeleteMatrixResponse& response) {
-  const absl::StatusOr<MatrixKey> key = ParseKey(request.matrix(), "matrix");
+  absl::StatusOr<MatrixKey> key = ParseKey(request.matrix(), caller, "matrix");
   if (!key.ok()) return key.status();
+  key->any_owner = caller.roles.Has(CallerRole::kAdmin);
   const absl::StatusOr<MatrixRecord> matrix = context.engine.DeleteMatrix(*key);
   if (!matrix.ok()) return matrix.status();
   Fill(*matrix, *response.mutable_matrix());

@@ -7,7 +7,8 @@
 
 namespace gemmd {
 
-absl::Status DeleteMatrix(ServiceContext& context, const gemm::v1::DeleteMatrixRequest& request,
+absl::Status DeleteMatrix(ServiceContext& context, const Caller& caller,
+                          const gemm::v1::DeleteMatrixRequest& request,
                           gemm::v1::DeleteMatrixResponse& response);
 
 }  // namespace gemmd

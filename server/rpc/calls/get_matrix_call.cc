@@ -19,7 +19,7 @@ absl::Status GetMatrixCall::Start(const grpc::ByteBuffer& message) {
     return absl::InvalidArgumentError(
         absl::StrCat("the request's ", message.Length(), " bytes are not a GetMatrixRequest"));
   }
-  absl::StatusOr<DownloadSpec> spec = ParseDownload(request, CallDeadline(*context_));
+  absl::StatusOr<DownloadSpec> spec = ParseDownload(request, caller(), CallDeadline(*context_));
   if (!spec.ok()) return spec.status();
   spec->receiver = receiver_;
   absl::StatusOr<std::shared_ptr<Download>> download =

@@ -24,8 +24,8 @@ void FillLimits(const ServiceContext& context, v1::Limits& out) {
 
 }  // namespace
 
-absl::Status GetServerInfo(ServiceContext& context, const v1::GetServerInfoRequest&,
-                           v1::GetServerInfoResponse& response) {
+absl::Status GetServerInfo(ServiceContext& context, const Caller& caller,
+                           const v1::GetServerInfoRequest&, v1::GetServerInfoResponse& response) {
   response.set_version(context.version);
   response.set_commit(context.commit);
   Fill(context.started, *response.mutable_started());
@@ -36,6 +36,10 @@ absl::Status GetServerInfo(ServiceContext& context, const v1::GetServerInfoReque
   FillLimits(context, *response.mutable_limits());
   Fill(stats, *response.mutable_load());
   response.mutable_load()->set_benchmark_running(context.benchmarks.running());
+  response.mutable_caller()->set_name(caller.name);
+  for (std::string& role : caller.roles.Names()) {
+    response.mutable_caller()->add_roles(std::move(role));
+  }
   return absl::OkStatus();
 }
 

@@ -7,7 +7,8 @@
 
 namespace gemmd {
 
-absl::Status GetServerInfo(ServiceContext& context, const gemm::v1::GetServerInfoRequest& request,
+absl::Status GetServerInfo(ServiceContext& context, const Caller& caller,
+                           const gemm::v1::GetServerInfoRequest& request,
                            gemm::v1::GetServerInfoResponse& response);
 
 }  // namespace gemmd

@@ -28,8 +28,8 @@ void FillAvailability(const gemm::Kernel& kernel, const Engine& engine, v1::Kern
 
 }  // namespace
 
-absl::Status ListKernels(ServiceContext& context, const v1::ListKernelsRequest& request,
-                         v1::ListKernelsResponse& response) {
+absl::Status ListKernels(ServiceContext& context, const Caller& /*caller*/,
+                         const v1::ListKernelsRequest& request, v1::ListKernelsResponse& response) {
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (!request.family().empty() && kernel->family != request.family()) continue;
     v1::KernelInfo& out = *response.add_kernels();

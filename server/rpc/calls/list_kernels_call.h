@@ -7,7 +7,8 @@
 
 namespace gemmd {
 
-absl::Status ListKernels(ServiceContext& context, const gemm::v1::ListKernelsRequest& request,
+absl::Status ListKernels(ServiceContext& context, const Caller& caller,
+                         const gemm::v1::ListKernelsRequest& request,
                          gemm::v1::ListKernelsResponse& response);
 
 }  // namespace gemmd

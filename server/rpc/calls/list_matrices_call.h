@@ -7,7 +7,8 @@
 
 namespace gemmd {
 
-absl::Status ListMatrices(ServiceContext& context, const gemm::v1::ListMatricesRequest& request,
+absl::Status ListMatrices(ServiceContext& context, const Caller& caller,
+                          const gemm::v1::ListMatricesRequest& request,
                           gemm::v1::ListMatricesResponse& response);
 
 }  // namespace gemmd

@@ -93,6 +93,7 @@ bool MultiplyCall::WantsRead() const {
 }
 
 std::optional<absl::Status> MultiplyCall::Outcome() const {
+  if (outcome_.has_value()) return outcome_;  // it did not begin
   if ((input_open_ && !draining_) || !jobs_.empty()) return std::nullopt;
   if (!stopped_.ok()) return WhyEnded();
   if (!input_error_.ok()) return input_error_;
@@ -177,8 +178,11 @@ absl::Status MultiplyCall::Reserve(uint64_t job_id) {
 
 absl::Status MultiplyCall::Open(v1::MultiplyHeader& header) {
   if (!header.has_product()) return FieldError("header.product", "not set");
-  absl::StatusOr<ProductRequest> request = ParseProduct(
-      *header.mutable_product(), PayloadRule::kAllowed, SteadyNow(), CallDeadline(*context_));
+  const absl::StatusOr<CallerPtr> caller = CallerNow();
+  if (!caller.ok()) return caller.status();
+  absl::StatusOr<ProductRequest> request =
+      ParseProduct(*header.mutable_product(), **caller, PayloadRule::kAllowed, SteadyNow(),
+                   CallDeadline(*context_));
   if (!request.ok()) return request.status();
   request->spec.receiver = receiver_;
   absl::StatusOr<std::shared_ptr<Job>> job = service_.engine.Admit(

@@ -45,7 +45,7 @@ absl::Status MultiplyUnaryCall::Start(v1::MultiplyUnaryRequest& request) {
   if (!status.ok()) return status;
   if (!request.has_product()) return FieldError("product", "not set");
   absl::StatusOr<ProductRequest> product = ParseProduct(
-      *request.mutable_product(), PayloadRule::kRefused, began_, CallDeadline(*context_));
+      *request.mutable_product(), caller(), PayloadRule::kRefused, began_, CallDeadline(*context_));
   if (!product.ok()) return product.status();
   if (product->spec.stream_result) {
     product->spec.check_result = [this](const Shape& result) {

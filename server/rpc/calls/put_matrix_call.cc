@@ -104,7 +104,9 @@ absl::Status PutMatrixCall::Handle(grpc::ByteBuffer& incoming) {
 }
 
 absl::Status PutMatrixCall::HandleHeader(const v1::PutMatrixHeader& header) {
-  absl::StatusOr<UploadSpec> spec = ParseUpload(header, CallDeadline(*context_));
+  const absl::StatusOr<CallerPtr> caller = CallerNow();
+  if (!caller.ok()) return caller.status();
+  absl::StatusOr<UploadSpec> spec = ParseUpload(header, **caller, CallDeadline(*context_));
   if (!spec.ok()) return spec.status();
   if (spec->generator.has_value()) {
     to_generate_ = *std::move(spec);
@@ -156,7 +158,11 @@ absl::Status PutMatrixCall::HandleEnd() {
   // Where the client went away OnCancel says so.
   if (context_->IsCancelled()) return absl::OkStatus();
   if (messages_ == 0) return FieldError("header", "the stream ended without one");
-  if (to_generate_.has_value()) return BeginUpload(*std::exchange(to_generate_, std::nullopt));
+  if (to_generate_.has_value()) {
+    // The header may be long ago.
+    if (const auto caller = CallerNow(); !caller.ok()) return caller.status();
+    return BeginUpload(*std::exchange(to_generate_, std::nullopt));
+  }
   std::shared_ptr<Upload> upload;
   {
     MutexLock lock(mutex_);

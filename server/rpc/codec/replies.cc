@@ -43,6 +43,8 @@ void Fill(const MatrixRecord& matrix, v1::MatrixInfo& out) {
     Fill(*matrix.expires, *out.mutable_expires());
   }
   out.set_in_use(matrix.in_use);
+  out.set_owner(matrix.owner);
+  out.set_shared(matrix.shared);
 }
 
 void Fill(const JobReport& report, v1::ProductReport& out) {

@@ -52,8 +52,9 @@ absl::StatusOr<Shape> ParseShape(const v1::MatrixShape& shape, absl::string_view
   return parsed;
 }
 
-absl::StatusOr<KeepSpec> ParseKeep(const v1::Keep& keep, absl::string_view field) {
-  KeepSpec spec{.name = keep.name()};
+absl::StatusOr<KeepSpec> ParseKeep(const v1::Keep& keep, const Caller& caller,
+                                   absl::string_view field) {
+  KeepSpec spec{.name = keep.name(), .owner = caller.name, .shared = keep.shared()};
   if (!spec.name.empty()) {
     if (absl::Status status = CheckName(spec.name, Sub(field, "name")); !status.ok()) return status;
   }
@@ -66,10 +67,18 @@ absl::StatusOr<KeepSpec> ParseKeep(const v1::Keep& keep, absl::string_view field
   return spec;
 }
 
+absl::Status CheckManagesMatrices(const Caller& caller, absl::string_view field) {
+  if (caller.roles.Has(CallerRole::kMatrices)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(field, ": needs the role ", Name(CallerRole::kMatrices), ", which the caller ",
+                   gemm::Quoted(caller.name), " does not have"));
+}
+
 // Reads product fields one after another, keeping the first error.
 class ProductParser {
  public:
-  ProductParser(v1::Product& product, PayloadRule payload) : product_(product), payload_(payload) {}
+  ProductParser(v1::Product& product, const Caller& caller, PayloadRule payload)
+      : product_(product), caller_(caller), payload_(payload) {}
 
   absl::StatusOr<ProductRequest> Parse() {
     absl::Status status = Operands();
@@ -103,8 +112,12 @@ class ProductParser {
                           "a unary call has no chunks; give data, matrix or generator, or call "
                           "Multiply");
       case v1::Operand::kMatrix: {
-        absl::StatusOr<MatrixKey> key = ParseKey(operand.matrix(), Sub(field, "matrix"));
+        absl::StatusOr<MatrixKey> key = ParseKey(operand.matrix(), caller_, Sub(field, "matrix"));
         if (!key.ok()) return key.status();
+        const absl::Status may = operand.matrix().release()
+                                     ? CheckManagesMatrices(caller_, Sub(field, "matrix.release"))
+                                     : absl::OkStatus();
+        if (!may.ok()) return may;
         spec.source = FromResident{*std::move(key), operand.matrix().release()};
         return absl::OkStatus();
       }
@@ -218,14 +231,18 @@ class ProductParser {
     JobSpec& spec = request_.spec;
     spec.stream_result = product_.result().stream();
     if (product_.result().has_keep()) {
-      absl::StatusOr<KeepSpec> keep = ParseKeep(product_.result().keep(), "product.result.keep");
+      absl::StatusOr<KeepSpec> keep =
+          ParseKeep(product_.result().keep(), caller_, "product.result.keep");
       if (!keep.ok()) return keep.status();
+      const absl::Status may = CheckManagesMatrices(caller_, "product.result.keep");
+      if (!may.ok()) return may;
       spec.keep_result = *std::move(keep);
     }
     return absl::OkStatus();
   }
 
   v1::Product& product_;
+  const Caller& caller_;
   const PayloadRule payload_;
   ProductRequest request_;
 };
@@ -306,18 +323,22 @@ absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const v1::Generator& generato
   return spec;
 }
 
-absl::StatusOr<MatrixKey> ParseKey(const v1::MatrixRef& ref, absl::string_view field) {
+absl::StatusOr<MatrixKey> ParseKey(const v1::MatrixRef& ref, const Caller& caller,
+                                   absl::string_view field) {
   absl::Status status = CheckOptionalName(ref.id(), Sub(field, "id"));
   if (status.ok()) status = CheckOptionalName(ref.name(), Sub(field, "name"));
   if (!status.ok()) return status;
-  if (!ref.id().empty()) return MatrixKey{.id = ref.id()};
-  if (!ref.name().empty()) return MatrixKey{.name = ref.name()};
+  if (!ref.id().empty()) return MatrixKey{.id = ref.id(), .caller = caller.name};
+  if (!ref.name().empty()) {
+    return MatrixKey{.name = ref.name(), .caller = caller.name, .shared = ref.shared()};
+  }
   return FieldError(field, "neither id nor name is set; give one");
 }
 
-absl::StatusOr<ProductRequest> ParseProduct(v1::Product& product, PayloadRule payload,
-                                            absl::Time arrived, absl::Time call_deadline) {
-  absl::StatusOr<ProductRequest> request = ProductParser(product, payload).Parse();
+absl::StatusOr<ProductRequest> ParseProduct(v1::Product& product, const Caller& caller,
+                                            PayloadRule payload, absl::Time arrived,
+                                            absl::Time call_deadline) {
+  absl::StatusOr<ProductRequest> request = ProductParser(product, caller, payload).Parse();
   if (!request.ok()) return request;
   request->spec.deadline = call_deadline;
   if (product.has_timeout()) {
@@ -329,7 +350,7 @@ absl::StatusOr<ProductRequest> ParseProduct(v1::Product& product, PayloadRule pa
   return request;
 }
 
-absl::StatusOr<UploadSpec> ParseUpload(const v1::PutMatrixHeader& header,
+absl::StatusOr<UploadSpec> ParseUpload(const v1::PutMatrixHeader& header, const Caller& caller,
                                        absl::Time call_deadline) {
   UploadSpec spec;
   spec.device = header.device();
@@ -339,7 +360,7 @@ absl::StatusOr<UploadSpec> ParseUpload(const v1::PutMatrixHeader& header,
   const absl::StatusOr<Shape> shape = ParseShape(header.shape(), "header.shape");
   if (!shape.ok()) return shape.status();
   spec.shape = *shape;
-  absl::StatusOr<KeepSpec> keep = ParseKeep(header.keep(), "header.keep");
+  absl::StatusOr<KeepSpec> keep = ParseKeep(header.keep(), caller, "header.keep");
   if (!keep.ok()) return keep.status();
   spec.keep = *std::move(keep);
   absl::Status names = CheckOptionalName(spec.upload_id, "header.upload_id");
@@ -355,9 +376,9 @@ absl::StatusOr<UploadSpec> ParseUpload(const v1::PutMatrixHeader& header,
 }
 
 absl::StatusOr<DownloadSpec> ParseDownload(const v1::GetMatrixRequest& request,
-                                           absl::Time call_deadline) {
+                                           const Caller& caller, absl::Time call_deadline) {
   DownloadSpec spec{.release = request.matrix().release(), .deadline = call_deadline};
-  absl::StatusOr<MatrixKey> key = ParseKey(request.matrix(), "matrix");
+  absl::StatusOr<MatrixKey> key = ParseKey(request.matrix(), caller, "matrix");
   if (!key.ok()) return key.status();
   spec.key = *std::move(key);
   if (request.has_range())

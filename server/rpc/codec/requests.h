@@ -1,6 +1,7 @@
-// Converts requests to the engine's types. All errors are INVALID_ARGUMENT and name the
-// field by its path in the request. What the engine checks, such as whether the
-// operands fit together, is not checked here.
+// Converts requests to the engine's types, with the caller as owner. All errors name the
+// field by its path in the request. They are INVALID_ARGUMENT, or PERMISSION_DENIED where a
+// product keeps or releases a matrix and the caller lacks the role matrices. What the
+// engine checks, such as whether the operands fit together, is not checked here.
 #pragma once
 
 #include <utility>
@@ -13,6 +14,7 @@
 #include "gemm/v1/gemm.pb.h"
 #include "server/engine/engine.h"
 #include "server/engine/job/job.h"
+#include "server/identity/caller.h"
 
 namespace gemmd {
 
@@ -28,14 +30,15 @@ struct ProductRequest {
 
 // The job's deadline is `call_deadline`, or `arrived` plus its own timeout if that is
 // earlier. Moves the elements of `data` operands out of `product`.
-absl::StatusOr<ProductRequest> ParseProduct(gemm::v1::Product& product, PayloadRule payload,
-                                            absl::Time arrived, absl::Time call_deadline);
+absl::StatusOr<ProductRequest> ParseProduct(gemm::v1::Product& product, const Caller& caller,
+                                            PayloadRule payload, absl::Time arrived,
+                                            absl::Time call_deadline);
 
 absl::StatusOr<UploadSpec> ParseUpload(const gemm::v1::PutMatrixHeader& header,
-                                       absl::Time call_deadline);
+                                       const Caller& caller, absl::Time call_deadline);
 
 absl::StatusOr<DownloadSpec> ParseDownload(const gemm::v1::GetMatrixRequest& request,
-                                           absl::Time call_deadline);
+                                           const Caller& caller, absl::Time call_deadline);
 
 // Parses a duration of at least `shortest`.
 absl::StatusOr<absl::Duration> ParseDuration(const google::protobuf::Duration& duration,
@@ -47,6 +50,7 @@ absl::StatusOr<gemm::GeneratorSpec> ParseGenerator(const gemm::v1::Generator& ge
                                                    std::optional<gemm::DType> type,
                                                    absl::string_view field);
 
-absl::StatusOr<MatrixKey> ParseKey(const gemm::v1::MatrixRef& ref, absl::string_view field);
+absl::StatusOr<MatrixKey> ParseKey(const gemm::v1::MatrixRef& ref, const Caller& caller,
+                                   absl::string_view field);
 
 }  // namespace gemmd

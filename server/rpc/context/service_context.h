@@ -13,6 +13,7 @@
 #include "server/benchmark/benchmarks.h"
 #include "server/engine/bounds/options.h"
 #include "server/engine/engine.h"
+#include "server/identity/identity.h"
 
 namespace gemmd {
 
@@ -37,6 +38,7 @@ struct RpcEnd {
   absl::string_view method;  // "Multiply"
   absl::StatusCode code;
   absl::Duration elapsed;
+  absl::string_view caller = "";  // empty also where it is not known
 };
 
 // What a client has stalled until the server ended it: sending an answer, or payload.
@@ -54,6 +56,7 @@ struct ServiceContext {
   Engine& engine;
   Benchmarks& benchmarks;
   LiveCalls& live_calls;
+  const Identity& identity;
   RpcLimits limits;
   std::string version;
   std::string commit;

@@ -11,7 +11,7 @@ void CallLife::GoLive(absl::FunctionRef<absl::Status()> start) {
   // Whoever calls back later sees what the constructors wrote.
   Enter();
   service_.live_calls.Add(shared_from_this());
-  absl::Status status = start();
+  absl::Status status = identified_.ok() ? start() : identified_.status();
   if (!status.ok()) {
     MutexLock lock(mutex_);
     outcome_ = std::move(status);
@@ -90,7 +90,10 @@ void CallLife::ReportEnd(absl::StatusCode code) {
     MutexLock lock(mutex_);
     if (std::exchange(reported_, true)) return;
   }
-  service_.on_end({.method = method_, .code = code, .elapsed = SteadyNow() - began_});
+  service_.on_end({.method = method_,
+                   .code = code,
+                   .elapsed = SteadyNow() - began_,
+                   .caller = identified_.ok() ? absl::string_view(caller().name) : ""});
 }
 
 void CallLife::CheckWaits(const Patience& patience) {

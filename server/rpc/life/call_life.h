@@ -13,6 +13,7 @@
 #include "grpcpp/support/status.h"
 #include "server/base/clock.h"
 #include "server/base/mutex.h"
+#include "server/identity/grpc_credentials.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/life/outbox.h"
 #include "server/rpc/watch/call_guard.h"
@@ -46,10 +47,15 @@ class CallLife : public LiveCall {
  protected:
   // `method` lives as long as the process.
   CallLife(ServiceContext& service, grpc::CallbackServerContext* call, absl::string_view method)
-      : service_(service), context_(call), method_(method), guard_(service, call, method) {}
+      : service_(service),
+        context_(call),
+        identified_(CallerOf(service.identity, *call, method)),
+        method_(method),
+        guard_(service, call, method) {}
 
   // Makes the call live, runs `start`, and takes the first steps. An error of `start`
-  // is the call's outcome. Called once, before gRPC gets the reactor.
+  // is the call's outcome. Called once, before gRPC gets the reactor. `start` does not run
+  // for a caller who has become unknown since the call was let through: UNAUTHENTICATED.
   void GoLive(absl::FunctionRef<absl::Status()> start = absl::OkStatus);
 
   // What a call answers, under the lock.
@@ -98,6 +104,15 @@ class CallLife : public LiveCall {
   void Cancelled();
   void Ended();
 
+  // Who began the call. Not for calls that GoLive has ended.
+  const Caller& caller() const { return **identified_; }
+  // Who calls, by what the callers file says now. Asked before each job and each upload, so that
+  // a call that is open begins none for a token that is gone, or that has lost the method's role.
+  // UNAUTHENTICATED, PERMISSION_DENIED.
+  absl::StatusOr<CallerPtr> CallerNow() const {
+    return CallerOf(service_.identity, *context_, method_);
+  }
+
   ServiceContext& service_;
   grpc::CallbackServerContext* const context_;
   const absl::Time began_ = SteadyNow();
@@ -110,6 +125,8 @@ class CallLife : public LiveCall {
   std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
 
  private:
+  const absl::StatusOr<CallerPtr> identified_;
+
   struct Step {
     bool read = false;
     const grpc::ByteBuffer* write = nullptr;

@@ -12,8 +12,8 @@
 
 namespace gemmd {
 
-// A call that is answered at once, by `query`. It lives until its client has taken the
-// answer, and ends for log and metrics when the answer is there.
+// A call that is answered at once, by `query`, which takes the caller. It lives until its client
+// has taken the answer, and ends for log and metrics when the answer is there.
 class QueryCall final : public UnaryCall {
  public:
   template <typename Query>
@@ -22,7 +22,7 @@ class QueryCall final : public UnaryCall {
     const auto answered = std::make_shared<QueryCall>(service, call, method);
     QueryCall* const raw = answered.get();
     raw->GoLive([&] {
-      const absl::Status status = query();
+      const absl::Status status = query(raw->caller());
       raw->ReportEnd(status.code());
       MutexLock lock(raw->mutex_);
       raw->outcome_ = status;
@@ -38,10 +38,12 @@ class QueryCall final : public UnaryCall {
 // Answers a call with what `query` says.
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* Answer(ServiceContext& service, grpc::CallbackServerContext* call,
-                                 absl::Status (*query)(ServiceContext&, const Request&, Response&),
+                                 absl::Status (*query)(ServiceContext&, const Caller&,
+                                                       const Request&, Response&),
                                  const Request& request, Response& response) {
-  return QueryCall::Begin(service, call, MethodOf<Request>(),
-                          [&] { return query(service, request, response); });
+  return QueryCall::Begin(service, call, MethodOf<Request>(), [&](const Caller& caller) {
+    return query(service, caller, request, response);
+  });
 }
 
 }  // namespace gemmd

@@ -18,6 +18,16 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m gemmd", description=__doc__)
     parser.add_argument("--version", action="version", version=f"gemmd-client {__version__}")
     parser.add_argument("--address", default="127.0.0.1:50051", help="host:port of the server")
+    parser.add_argument("--ca", help="TLS: the CA that signed the server's certificate, in PEM")
+    parser.add_argument("--cert", help="TLS: the certificate to show, in PEM")
+    parser.add_argument("--key", help="TLS: its private key, in PEM")
+    parser.add_argument("--server-name", help="TLS: the name in the server's certificate")
+    parser.add_argument("--tls", action="store_true", help="TLS with the system's CAs")
+    parser.add_argument("--token-file", help="a file with the token to show")
+    parser.add_argument(
+        "--token-without-tls", action="store_true",
+        help="send the token without TLS, also to other machines",
+    )  # fmt: skip
     parser.add_argument("--timeout", type=float, default=None, help="seconds for each call")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what the server is and does")
@@ -81,7 +91,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0, 1 for an error, 3 for a wrong product."""
     args = _arguments(argv)
     try:
-        with connect(args.address) as client:
+        with connect(
+            args.address, ca=args.ca, cert=args.cert, key=args.key, tls=args.tls,
+            server_name=args.server_name, token_file=args.token_file,
+            token_without_tls=args.token_without_tls,
+        ) as client:  # fmt: skip
             if args.command == "info":
                 print(client.info(timeout=args.timeout))
             elif args.command == "kernels":

@@ -258,7 +258,7 @@ class Client:
             return Handle(self, info, name, owned=False)
 
     def matrices(self, prefix: str = "", *, timeout: float | None = None) -> Table[records.Matrix]:
-        """The resident matrices whose name has this prefix, of all clients, by id."""
+        """The resident matrices whose name has this prefix, that are this caller's own, by id."""
         with Call(self._connection, "matrices", timeout) as call:
             self._janitor.flush(call)
             return Table(records.Matrix, map(records.matrix, self._pages(call, prefix)))

@@ -7,11 +7,12 @@ import itertools
 import os
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
 
+from . import credentials
 from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
 from .errors import ClientClosed
 from .options import Options
@@ -40,16 +41,30 @@ class Stubs:
     benchmark: Any
 
 
-def _stubs(channel: grpc.Channel) -> Stubs:
+class _Showing:
+    """A method whose calls all carry the same metadata."""
+
+    def __init__(self, method: Any, metadata: credentials.Metadata) -> None:
+        self._method = method
+        self._metadata = metadata
+
+    def __call__(self, request: Any, timeout: float | None = None) -> Any:
+        return self._method(request, timeout=timeout, metadata=self._metadata)
+
+    def future(self, request: Any, timeout: float | None = None) -> Any:
+        return self._method.future(request, timeout=timeout, metadata=self._metadata)
+
+
+def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
     def unary(name: str, request: Any, response: Any) -> Any:
         return channel.unary_unary(SERVICE + name, request.SerializeToString, response.FromString)
 
     multiply_response = pb.MultiplyUnaryResponse.FromString
 
-    return Stubs(
+    plain = Stubs(
         multiply=channel.stream_stream(SERVICE + "Multiply", None, None),
-        multiply_stream=functools.partial(open_stream, channel, SERVICE + "Multiply"),
-        multiply_unary=Unary(channel, SERVICE + "MultiplyUnary", multiply_response),
+        multiply_stream=functools.partial(open_stream, channel, SERVICE + "Multiply", metadata),
+        multiply_unary=Unary(channel, SERVICE + "MultiplyUnary", multiply_response, metadata),
         put=channel.stream_unary(SERVICE + "PutMatrix", None, pb.PutMatrixResponse.FromString),
         get=channel.unary_stream(
             SERVICE + "GetMatrix", pb.GetMatrixRequest.SerializeToString, None
@@ -64,10 +79,23 @@ def _stubs(channel: grpc.Channel) -> Stubs:
             pb.BenchmarkResponse.FromString,
         ),
     )
+    if not metadata:
+        return plain
+    own = ("multiply_stream", "multiply_unary")  # which show it themselves
+    calls = {name: method for name, method in vars(plain).items() if name not in own}
+    return replace(plain, **{name: _Showing(method, metadata) for name, method in calls.items()})
+
+
+def _open(address: str, options: Options) -> list[grpc.Channel]:
+    secure = credentials.of_channel(options)
+    every = [_arguments(options, index) for index in range(options.channels)]
+    if secure is None:
+        return [grpc.insecure_channel(address, arguments) for arguments in every]
+    return [grpc.secure_channel(address, secure, arguments) for arguments in every]
 
 
 def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
-    return [
+    arguments: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", options.max_message_bytes),
         ("grpc.max_send_message_length", -1),
         # Channels of equal arguments would share one connection.
@@ -87,6 +115,13 @@ def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
     ]
+    if not credentials.uses_tls(options):
+        # gRPC takes the proxy of http_proxy for loopback, too: what goes there without TLS,
+        # and the token with it, would leave this machine.
+        arguments.append(("grpc.enable_http_proxy", 0))
+    if options.server_name is not None:
+        arguments.append(("grpc.ssl_target_name_override", options.server_name))
+    return arguments
 
 
 class Connection:
@@ -97,10 +132,9 @@ class Connection:
         self.options = options
         self.closed = False
         self.forked = False
-        self._channels = [
-            grpc.insecure_channel(address, _arguments(options, i)) for i in range(options.channels)
-        ]
-        self._all = [_stubs(channel) for channel in self._channels]
+        metadata = credentials.of_calls(address, options)
+        self._channels = _open(address, options)
+        self._all = [_stubs(channel, metadata) for channel in self._channels]
         self._turn = itertools.count()
         self._device_turn = itertools.count()
         self.server = pb.GetServerInfoResponse()
@@ -131,6 +165,12 @@ class Connection:
     def life(self) -> tuple[int, int]:
         """When the server that was last asked was started: another life, another value."""
         return self.server.started.seconds, self.server.started.nanos
+
+    @property
+    def may_keep(self) -> bool:
+        """Whether the caller has the role to keep matrices; an older server names no roles."""
+        roles = self.server.caller.roles
+        return not roles or "matrices" in roles
 
     @property
     def server_message_bytes(self) -> int:

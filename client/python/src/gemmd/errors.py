@@ -3,7 +3,7 @@
 Every one is a GemmdError with the sentence to show (`str(error)`), the canonical code and,
 where the sentence names one, the field. Those that Python has a word for are also of that
 kind: InvalidArgument is a ValueError, NotFound a LookupError, DeadlineExceeded a
-TimeoutError, Unavailable a ConnectionError.
+TimeoutError, Unavailable a ConnectionError, PermissionDenied a PermissionError.
 """
 
 from __future__ import annotations
@@ -64,6 +64,18 @@ class Unimplemented(GemmdError, NotImplementedError):
     """No kernel takes these types yet, or the server is older than this package."""
 
     code = "UNIMPLEMENTED"
+
+
+class Unauthenticated(GemmdError):
+    """No token and no certificate that the server knows."""
+
+    code = "UNAUTHENTICATED"
+
+
+class PermissionDenied(GemmdError, PermissionError):
+    """The server knows the caller, who lacks the role that the sentence names."""
+
+    code = "PERMISSION_DENIED"
 
 
 class ResourceExhausted(GemmdError):
@@ -128,6 +140,8 @@ _BY_CODE: dict[str, type[GemmdError]] = {
         AlreadyExists,
         FailedPrecondition,
         Unimplemented,
+        Unauthenticated,
+        PermissionDenied,
         ResourceExhausted,
         DeadlineExceeded,
         Unavailable,

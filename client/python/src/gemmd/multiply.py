@@ -154,7 +154,8 @@ def _large(client: Client, call: Call, plan: Plan, target: Target) -> Report:
 
 
 def _stripes(call: Call) -> bool:
-    return call.connection.channels > 1
+    """Whether large matrices go over all channels: their pieces are kept on the server."""
+    return call.connection.channels > 1 and call.connection.may_keep
 
 
 def _threshold(call: Call) -> int:

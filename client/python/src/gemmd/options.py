@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from .contract import MIB
 from .errors import InvalidArgument
+
+Path: TypeAlias = str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,22 @@ class Options:
     #: Whether transfers of more than a second are shown with tqdm, where it is installed.
     progress: bool = True
     retry: Retry = field(default_factory=Retry)
+    #: TLS with the system's CAs. Also on where `ca` or `cert` is given; else plain TCP, which
+    #: never goes through the proxy of http_proxy.
+    tls: bool = False
+    #: The file of the CA that signed the server's certificate, in PEM.
+    ca: Path = None
+    #: The files of the certificate to show and of its private key, in PEM: both or neither.
+    cert: Path = None
+    key: Path = None
+    #: The name in the server's certificate, where it is not the address's.
+    server_name: str | None = None
+    #: The bearer token that the server knows this client by, or the file that has it. Left
+    #: out: that of GEMMD_TOKEN_FILE, else GEMMD_TOKEN, in the environment.
+    token: str | None = field(default=None, repr=False)
+    token_file: Path = None
+    #: A token is sent without TLS to this machine alone, unless this is set.
+    token_without_tls: bool = False
 
     def check(self) -> None:
         """InvalidArgument names the option, the value and the bound."""

@@ -67,6 +67,9 @@ class Info(Record):
     matrices: int
     store_used_bytes: int
     benchmark_running: bool
+    #: The name that the server knows this client by, and its roles; "" where it asks nobody.
+    caller: str
+    roles: tuple[str, ...]
 
     def _rows(self) -> list[tuple[str, Any]]:
         rows: list[tuple[str, Any]] = [
@@ -75,6 +78,8 @@ class Info(Record):
             ("jobs", f"{self.jobs} of {self.limits.max_jobs}, {self.queued} of them queued"),
             ("store", f"{self.matrices} matrices, {self.store_used_bytes} bytes"),
         ]
+        if self.caller:
+            rows.append(("caller", f"{self.caller}: {', '.join(self.roles)}"))
         rows += [
             (d.name, f"{d.model}, {d.memory_used} of {d.memory} bytes, "
              + ("healthy" if d.healthy else d.unhealthy_reason))
@@ -121,6 +126,8 @@ class Matrix(Record):
     created: datetime
     expires: datetime | None
     in_use: int
+    owner: str
+    shared: bool
 
 
 def _moment(timestamp: Any) -> datetime:
@@ -163,6 +170,8 @@ def info(proto: pb.GetServerInfoResponse) -> Info:
         matrices=load.matrices,
         store_used_bytes=load.store_used_bytes,
         benchmark_running=load.benchmark_running,
+        caller=proto.caller.name,
+        roles=tuple(proto.caller.roles),
     )
 
 
@@ -197,6 +206,8 @@ def matrix(proto: pb.MatrixInfo) -> Matrix:
         created=_moment(proto.created),
         expires=_moment(proto.expires) if proto.HasField("expires") else None,
         in_use=proto.in_use,
+        owner=proto.owner,
+        shared=proto.shared,
     )
 
 

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import grpc
 
+from .credentials import Metadata
+
 try:
     from grpc._cython import cygrpc  # type: ignore[attr-defined]
 except ImportError:
@@ -64,13 +66,15 @@ class Ended(grpc.RpcError):
 class _OwnQueue:
     """A call with a completion queue of its own, which `run` empties."""
 
-    def __init__(self, channel: Any, method: str, on_sent: Callable[[], None]) -> None:
+    def __init__(
+        self, channel: Any, method: str, metadata: Metadata, on_sent: Callable[[], None]
+    ) -> None:
         self._on_sent = on_sent
         self._lock = threading.Lock()
         operations = (
             (
                 (
-                    cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS),
+                    cygrpc.SendInitialMetadataOperation(metadata or None, _NO_FLAGS),
                     cygrpc.ReceiveInitialMetadataOperation(_NO_FLAGS),
                 ),
                 _METADATA,
@@ -130,10 +134,12 @@ class _OwnQueue:
 class _OfGrpcio:
     """grpcio's own."""
 
-    def __init__(self, channel: Any, method: str, on_sent: Callable[[], None]) -> None:
+    def __init__(
+        self, channel: Any, method: str, metadata: Metadata, on_sent: Callable[[], None]
+    ) -> None:
         self._on_sent = on_sent
         self._messages: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._rpc = channel.stream_stream(method, None, None)(self._iterate())
+        self._rpc = channel.stream_stream(method, None, None)(self._iterate(), metadata=metadata)
 
     def _iterate(self) -> Iterator[bytes]:
         while (message := self._messages.get()) is not None:
@@ -158,12 +164,14 @@ class _OfGrpcio:
             self._messages.put(None)
 
 
-def open_stream(channel: Any, method: str, on_sent: Callable[[], None]) -> Stream:
+def open_stream(
+    channel: Any, method: str, metadata: Metadata, on_sent: Callable[[], None]
+) -> Stream:
     """`on_sent` is called when a message has left, on a thread that is not the caller's."""
     try:
-        return _OwnQueue(channel, method, on_sent)
+        return _OwnQueue(channel, method, metadata, on_sent)
     except (AttributeError, TypeError):
-        return _OfGrpcio(channel, method, on_sent)
+        return _OfGrpcio(channel, method, metadata, on_sent)
 
 
 __all__ = ["Ended", "Stream", "cygrpc", "open_stream"]

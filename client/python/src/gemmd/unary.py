@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 
 from . import interrupt
+from .credentials import Metadata
 from .stream import Ended, cygrpc
 
 _NO_FLAGS = 0
@@ -30,17 +31,24 @@ interrupt.raise_in(_wait)
 class Unary:
     """Takes bytes."""
 
-    def __init__(self, channel: grpc.Channel, method: str, parse: Callable[[bytes], Any]) -> None:
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        method: str,
+        parse: Callable[[bytes], Any],
+        metadata: Metadata = (),
+    ) -> None:
         self._channel: Any = channel
         self._method = method.encode()
         self._parse = parse
+        self._metadata = metadata or None
         self._usual: Any = channel.unary_unary(method, None, parse)
 
     def __call__(self, request: bytes, timeout: float | None = None) -> Any:
         try:
             call = self._begin(request, None if timeout is None else time.time() + timeout)
         except (AttributeError, TypeError):
-            return self._usual(request, timeout=timeout)
+            return self._usual(request, timeout=timeout, metadata=self._metadata)
         try:
             operations = _wait(call).batch_operations
         except BaseException:
@@ -53,11 +61,11 @@ class Unary:
 
     def future(self, request: bytes, timeout: float | None = None) -> Any:
         """grpcio's own."""
-        return self._usual.future(request, timeout=timeout)
+        return self._usual.future(request, timeout=timeout, metadata=self._metadata)
 
     def _begin(self, request: bytes, deadline: float | None) -> Any:
         operations = (
-            cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS),
+            cygrpc.SendInitialMetadataOperation(self._metadata, _NO_FLAGS),
             cygrpc.SendMessageOperation(request, _NO_FLAGS),
             cygrpc.SendCloseFromClientOperation(_NO_FLAGS),
             cygrpc.ReceiveInitialMetadataOperation(_NO_FLAGS),

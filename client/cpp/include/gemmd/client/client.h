@@ -63,6 +63,13 @@ using BenchmarkCallback = std::function<void(const BenchmarkResponse&)>;
 
 using MultiplyCallback = std::function<void(absl::StatusOr<ProductResult>)>;
 
+// Which matrices are listed.
+struct ListOptions {
+  std::string name_prefix;
+  bool shared = false;       // the shared ones, whoever owns them
+  bool every_owner = false;  // everybody's; only for administrators
+};
+
 // A connection to one server. Thread-safe; any number of calls at once. The
 // destructor cancels the calls under way and waits for them, so it must not run
 // inside a callback.
@@ -114,8 +121,12 @@ class Client {
   // there is none.
   absl::StatusOr<MatrixInfo> StatMatrix(const Resident& matrix, const CallOptions& options = {});
 
-  // All resident matrices whose name has this prefix, ordered by id.
+  // The caller's own matrices whose name has this prefix, ordered by id.
   absl::StatusOr<std::vector<MatrixInfo>> ListMatrices(absl::string_view name_prefix = "",
+                                                       const CallOptions& options = {});
+
+  // The same, of other matrices than the caller's own.
+  absl::StatusOr<std::vector<MatrixInfo>> ListMatrices(const ListOptions& list,
                                                        const CallOptions& options = {});
 
   // Deletes a resident matrix. NOT_FOUND where there is none.

@@ -64,8 +64,17 @@ struct ClientOptions {
   // server for a split product, in case the client dies in between.
   absl::Duration transfer_ttl = absl::Minutes(2);
 
-  // Set: TLS. Left out: plain TCP, for loopback and trusted networks only.
+  // Set: TLS. Left out: plain TCP, for loopback and trusted networks only, and never through
+  // the proxy of http_proxy.
   std::optional<TlsOptions> tls;
+
+  // The bearer token that the server knows this client by, or the file that has it, whose
+  // white space at the end does not count. At most one of them. Both empty: none is sent.
+  std::string token;
+  std::string token_file;
+  // A token is sent without TLS only to this machine (unix:, localhost, 127.x, [::1]),
+  // unless this is set, as where a proxy on this host adds TLS.
+  bool token_without_tls = false;
 
   // Put before gRPC's own user agent, such as "gemmctl/1.2.3".
   std::string user_agent;

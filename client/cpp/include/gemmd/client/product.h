@@ -25,11 +25,14 @@ struct Resident {
   bool release = false;
   // Optional. If set, the server checks it, and the result of a product can be
   // received in place.
-  std::optional<Shape> shape;
+  std::optional<Shape> shape = {};
+  // The name is one of the shared names, not of the caller's own. Means nothing with an id.
+  bool shared = false;
 
-  static Resident ById(std::string id) { return {.id = std::move(id), .name = "", .shape = {}}; }
-  static Resident ByName(std::string name) {
-    return {.id = "", .name = std::move(name), .shape = {}};
+  static Resident ById(std::string id) { return {.id = std::move(id), .name = ""}; }
+  static Resident ByName(std::string name) { return {.id = "", .name = std::move(name)}; }
+  static Resident BySharedName(std::string name) {
+    return {.id = "", .name = std::move(name), .shared = true};
   }
   // By id, with the shape.
   static Resident Of(const MatrixInfo& info);
@@ -69,12 +72,14 @@ struct KernelChoice {
 
 // How a matrix stays on the server.
 struct Keep {
-  // 1 to 128 characters of [A-Za-z0-9._/-], unique on the server. Empty: the matrix
-  // has only its id.
+  // 1 to 128 characters of [A-Za-z0-9._/-], unique among the caller's own names or
+  // among the shared ones. Empty: the matrix has only its id.
   std::string name;
   // The matrix is deleted this long after its last use. Infinite: it stays until it
   // is deleted.
   absl::Duration ttl = absl::InfiniteDuration();
+  // Every caller may read the matrix; its owner and administrators may delete it.
+  bool shared = false;
 };
 
 // Where a result goes: at least one of fetch and keep.

@@ -1,0 +1,68 @@
+#!/bin/bash
+# Makes what the compose file needs to know its callers, in deploy/compose/secrets/:
+#
+#   deploy/compose/make-secrets.sh
+#
+# ca.crt                the CA that signs the server's certificate, for clients
+# operator.token        a token with every role, for gemmctl
+# gemmd/                what the server reads: tls/tls.crt, tls/tls.key, callers
+# prometheus/token      the token that Prometheus shows
+#
+# For a trial on one machine: the CA's key is thrown away, and the certificate is for
+# localhost and gemmd, for a year. What is there already is left as it is; delete the
+# folder for new secrets. Run as root where the containers' user (10001) is to be the only
+# one who reads the key; else every user of this machine can.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
+
+if [[ ${1-} == -h || ${1-} == --help ]]; then usage; exit 0; fi
+(($# == 0)) || die "unknown option '$1': see --help"
+OUT="$ROOT/deploy/compose/secrets"
+[[ ! -e $OUT ]] || die "$OUT is there already: delete it for new secrets"
+have openssl || die "openssl is not installed"
+
+WORK="$(mktemp -d)"
+trap 'rm -rf "$WORK"' EXIT
+umask 077
+
+# new_key NAME
+new_key() { openssl genpkey -quiet -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$WORK/$1.key"; }
+
+# new_token FILE NAME ROLES: the token into FILE, its line to standard output.
+new_token() {
+  local token hash
+  token="gemmd_$(openssl rand -base64 32 | tr '+/' '-_' | tr -d '=\n')"
+  hash="$(printf '%s' "$token" | sha256sum | cut -d ' ' -f 1)"
+  printf '%s\n' "$token" >"$1"
+  printf '%s %s sha256:%s\n' "$2" "$3" "$hash"
+}
+
+new_key ca
+openssl req -x509 -new -key "$WORK/ca.key" -subj "/CN=gemmd compose CA" -days 365 -out "$WORK/ca.crt"
+new_key tls
+openssl req -new -key "$WORK/tls.key" -subj "/CN=gemmd" -out "$WORK/tls.csr"
+openssl x509 -req -in "$WORK/tls.csr" -CA "$WORK/ca.crt" -CAkey "$WORK/ca.key" -CAcreateserial \
+  -days 365 -out "$WORK/tls.crt" \
+  -extfile <(printf 'subjectAltName=DNS:localhost,DNS:gemmd,IP:127.0.0.1\n') 2>/dev/null
+
+mkdir -p "$OUT/gemmd/tls" "$OUT/prometheus"
+install -m 644 "$WORK/ca.crt" "$OUT/ca.crt"
+install -m 644 "$WORK/tls.crt" "$OUT/gemmd/tls/tls.crt"
+install -m 600 "$WORK/tls.key" "$OUT/gemmd/tls/tls.key"
+{
+  new_token "$OUT/operator.token" operator all
+  new_token "$OUT/prometheus/token" prometheus metrics
+} >"$OUT/gemmd/callers"
+# The users in the containers: 10001 of gemmd, 65534 of Prometheus.
+if [[ "$(id -u)" == 0 ]]; then
+  chmod 755 "$OUT"
+  chown -R 10001:10001 "$OUT/gemmd"
+  chown -R 65534:65534 "$OUT/prometheus"
+else
+  chmod 755 "$OUT" "$OUT/gemmd" "$OUT/gemmd/tls" "$OUT/prometheus"
+  chmod 644 "$OUT/gemmd/tls/tls.key" "$OUT/gemmd/callers" "$OUT/prometheus/token"
+  say "not run as root: every user of this machine can read the key and the scraper's token"
+fi
+say "made $OUT; try:"
+say "  gemmctl --address localhost:50051 --ca $OUT/ca.crt --token-file $OUT/operator.token info"

@@ -1,0 +1,33 @@
+// Keeps a server from serving strangers by mistake.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/identity/identity.h"
+#include "server/net/address.h"
+
+namespace gemmd {
+
+struct Listens {
+  std::string address;          // --address: one or more, with commas between them
+  std::string metrics_address;  // --metrics-address
+  bool insecure = false;        // --insecure
+};
+
+// Whether only this machine reaches the address: a Unix socket, localhost, 127.0.0.0/8
+// or ::1.
+bool IsLoopback(const Address& address);
+
+// What is open to the network without protection, a sentence each; nothing where all is
+// well. Each of several addresses counts: connections of all are served alike. INVALID_ARGUMENT for
+// such things without --insecure. Addresses that do not parse are left to those who listen on them.
+absl::StatusOr<std::vector<std::string>> CheckExposure(const Listens& listens,
+                                                       const Identity& identity);
+
+// Whether a scrape of /metrics must show a token: where it comes from other machines, and
+// the server knows its callers.
+bool ScrapesNeedToken(const Listens& listens, const Identity& identity);
+
+}  // namespace gemmd

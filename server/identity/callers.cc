@@ -1,0 +1,160 @@
+#include "server/identity/callers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace gemmd {
+namespace {
+
+constexpr absl::string_view kLineForm =
+    "allowed: NAME ROLES sha256:HASH, NAME ROLES certificate:COMMON_NAME, or a comment after #";
+
+uint64_t Prefix(const TokenHash& hash) {
+  uint64_t prefix = 0;
+  std::memcpy(&prefix, hash.data(), sizeof(prefix));
+  return prefix;
+}
+
+// Without the comment, which begins at the line's start or after white space: a
+// credential may have a # in it.
+absl::string_view WithoutComment(absl::string_view line) {
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '#' && (i == 0 || absl::ascii_isspace(line[i - 1]))) return line.substr(0, i);
+  }
+  return line;
+}
+
+}  // namespace
+
+absl::Status CheckCallerName(absl::string_view name) {
+  const bool printable =
+      std::all_of(name.begin(), name.end(), [](char c) { return absl::ascii_isgraph(c); });
+  if (!name.empty() && name.size() <= kMaxCallerNameBytes && printable) return absl::OkStatus();
+  // Not quoted: where columns are confused it is a token.
+  return absl::InvalidArgumentError(absl::StrCat("a caller's name of ", name.size(),
+                                                 " bytes; allowed: 1 to ", kMaxCallerNameBytes,
+                                                 " printable ASCII characters without spaces"));
+}
+
+absl::StatusOr<Callers> Callers::Parse(absl::string_view text) {
+  if (text.size() > kMaxCallersFileBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(text.size(), " bytes; allowed: up to ", kMaxCallersFileBytes));
+  }
+  Callers callers;
+  size_t number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(WithoutComment(line));
+    if (line.empty()) continue;
+    absl::Status status = callers.size_ < kMaxCallerLines
+                              ? callers.AddLine(line)
+                              : absl::InvalidArgumentError(
+                                    absl::StrCat("more than ", kMaxCallerLines, " credentials"));
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", status.message()));
+    }
+    ++callers.size_;
+  }
+  // A file that somebody still writes may be cut anywhere.
+  if (callers.size_ == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("no credential in it; ", kLineForm));
+  }
+  if (!absl::EndsWith(text, "\n")) {
+    return absl::InvalidArgumentError("the last line has no end; allowed: a newline behind it");
+  }
+  return callers;
+}
+
+Callers Callers::AnyCertificate() {
+  Callers callers;
+  callers.any_certificate_ = std::make_shared<Caller>(
+      Caller{.name = "*", .roles = {CallerRole::kCall, CallerRole::kMatrices}});
+  callers.names_.emplace("*");
+  return callers;
+}
+
+absl::Status Callers::AddLine(absl::string_view line) {
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  if (words.size() != 3) {
+    return absl::InvalidArgumentError(absl::StrCat(words.size(), " words; ", kLineForm));
+  }
+  if (absl::Status status = CheckCallerName(words[0]); !status.ok()) return status;
+  const absl::StatusOr<RoleSet> roles = ParseRoles(words[1]);
+  if (!roles.ok()) return roles.status();
+  names_.emplace(words[0]);
+  auto caller = std::make_shared<Caller>(Caller{.name = std::string(words[0]), .roles = *roles});
+  absl::string_view credential = words[2];
+  if (absl::ConsumePrefix(&credential, "sha256:")) return AddToken(credential, std::move(caller));
+  if (absl::ConsumePrefix(&credential, "certificate:")) {
+    return AddCertificate(credential, std::move(caller));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown kind of credential; ", kLineForm));
+}
+
+absl::Status Callers::AddToken(absl::string_view hex, CallerPtr caller) {
+  const std::optional<TokenHash> hash = ParseTokenHash(hex);
+  if (!hash.has_value()) {
+    return absl::InvalidArgumentError(
+        "sha256: allowed: 64 hexadecimal digits, which gemmctl token prints");
+  }
+  if (caller->name == "*") {
+    return absl::InvalidArgumentError("the name * stands with certificate:* alone");
+  }
+  const auto [begin, end] = tokens_.equal_range(Prefix(*hash));
+  if (std::any_of(begin, end, [&](const auto& x) { return SameHash(x.second.hash, *hash); })) {
+    return absl::InvalidArgumentError("the same token as in a line before");
+  }
+  tokens_.emplace(Prefix(*hash), Token{*hash, std::move(caller)});
+  return absl::OkStatus();
+}
+
+absl::Status Callers::AddCertificate(absl::string_view common_name, CallerPtr caller) {
+  if ((common_name == "*") != (caller->name == "*")) {
+    return absl::InvalidArgumentError("certificate:* stands with the name * alone");
+  }
+  if (common_name == "*") {
+    if (any_certificate_ != nullptr) {
+      return absl::InvalidArgumentError("certificate:* stands in a line before");
+    }
+    any_certificate_ = std::move(caller);
+    return absl::OkStatus();
+  }
+  if (absl::Status status = CheckCallerName(common_name); !status.ok()) return status;
+  if (!certificates_.emplace(common_name, std::move(caller)).second) {
+    return absl::InvalidArgumentError("the same certificate's name as in a line before");
+  }
+  return absl::OkStatus();
+}
+
+CallerPtr Callers::FindToken(absl::string_view token) const {
+  const TokenHash hash = HashToken(token);
+  const auto [begin, end] = tokens_.equal_range(Prefix(hash));
+  for (auto it = begin; it != end; ++it) {
+    if (SameHash(it->second.hash, hash)) return it->second.caller;
+  }
+  return nullptr;
+}
+
+CallerPtr Callers::FindCertificate(absl::string_view common_name) const {
+  const auto it = certificates_.find(common_name);
+  if (it != certificates_.end()) return it->second;
+  // "*" is a name, too. A name of the file is its own lines' alone: else a certificate of
+  // that common name would own what they own.
+  if (any_certificate_ == nullptr || names_.count(common_name) > 0 ||
+      !CheckCallerName(common_name).ok()) {
+    return nullptr;
+  }
+  return std::make_shared<Caller>(
+      Caller{.name = std::string(common_name), .roles = any_certificate_->roles});
+}
+
+}  // namespace gemmd

@@ -1,0 +1,127 @@
+// Who calls, and whether that caller may: asked before every call.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/base/mutex.h"
+#include "server/identity/caller.h"
+#include "server/identity/callers.h"
+#include "server/identity/method_rules.h"
+#include "server/identity/tls_files.h"
+#include "server/identity/watched_file.h"
+
+namespace gemmd {
+
+struct IdentityOptions {
+  std::string callers_file;  // empty: none
+  TlsPaths tls;
+  // Whether a client without a certificate is refused its connection. Else a token may
+  // stand in for it. Means nothing without tls.client_ca.
+  bool require_client_certificate = true;
+  ServiceRules services;
+};
+
+// What a call shows.
+struct Credentials {
+  // The metadata "authorization"; nullopt where there is none.
+  std::optional<absl::string_view> authorization;
+  // The common name of the certificate of mutual TLS; empty where there is none, or several.
+  absl::string_view certificate_name;
+};
+
+// A call or a scrape that was refused.
+struct Refusal {
+  absl::string_view method;  // "/gemm.v1.GemmService/Multiply"; as the client sent it
+  absl::StatusCode code;
+};
+
+// A file, or files that belong together, that were read again.
+struct Reload {
+  absl::string_view what;  // "callers" or "tls"
+  absl::Status status;     // not OK: what was read before stays in force
+};
+
+// Thread-safe.
+class Identity {
+ public:
+  // `on_refused` is called from any thread, and must be quick. INVALID_ARGUMENT names the
+  // flag, the value and what is allowed.
+  static absl::StatusOr<std::unique_ptr<Identity>> Create(
+      IdentityOptions options, std::function<void(const Refusal&)> on_refused);
+
+  // Whether callers must show who they are. Where not, everybody is one caller without a
+  // name, who has every role.
+  bool asks() const { return asks_; }
+  bool has_tls() const { return !options_.tls.certificate.empty(); }
+  const IdentityOptions& options() const { return options_; }
+
+  // Who shows these credentials. UNAUTHENTICATED.
+  absl::StatusOr<CallerPtr> Identify(const Credentials& credentials) const;
+  // Who calls this method of the contract, such as "Multiply", where that caller has the role for
+  // it now. UNAUTHENTICATED, PERMISSION_DENIED.
+  absl::StatusOr<CallerPtr> CallerOfMethod(absl::string_view method,
+                                           const Credentials& credentials) const;
+  // Whether a call of this path may go on. UNAUTHENTICATED, PERMISSION_DENIED, or
+  // UNIMPLEMENTED for a service that is off.
+  absl::Status Check(absl::string_view path, const Credentials& credentials) const;
+  // Whether /metrics may be read with this header. The same codes.
+  absl::Status CheckScrape(std::optional<absl::string_view> authorization) const;
+
+  // Reads the files that have changed since they were last read, or that could not be, or
+  // all of them. One thread at a time.
+  std::vector<Reload> ReloadChanged(bool all = false);
+
+  // The files of TLS as last read, and their number, from 1. Only with has_tls().
+  struct NumberedTls {
+    std::shared_ptr<const TlsMaterial> material;
+    uint64_t number = 0;
+  };
+  NumberedTls tls() const;
+  std::shared_ptr<const Callers> callers() const;
+
+ private:
+  Identity(IdentityOptions options, std::function<void(const Refusal&)> on_refused);
+
+  // Files that belong together.
+  template <size_t kFiles>
+  struct Watched {
+    absl::string_view what;
+    // As last read, also where they were wrong; nullopt where they could not be read.
+    std::optional<std::array<FileVersion, kFiles>> seen;
+    absl::Status status;
+  };
+
+  template <size_t kFiles, typename Look, typename Read>
+  static void ReloadIfNew(Watched<kFiles>& watched, bool all, const Look& look, const Read& read,
+                          std::vector<Reload>& reloads);
+  // UNAVAILABLE also where a file is no longer the one that was seen.
+  absl::Status ReadCallers(const std::array<FileVersion, 1>& seen);
+  absl::Status ReadTls(const std::array<FileVersion, 3>& seen);
+  absl::StatusOr<CallerPtr> CallerWithRole(CallerRole role, absl::string_view what,
+                                           const Credentials& credentials) const;
+  std::array<FileVersion, 1> CallersVersions() const;
+  std::array<FileVersion, 3> TlsVersions() const;
+
+  const IdentityOptions options_;
+  const std::function<void(const Refusal&)> on_refused_;
+  const bool asks_;
+  const CallerPtr anonymous_;
+
+  Watched<1> watched_callers_{.what = "callers", .seen = {}, .status = {}};
+  Watched<3> watched_tls_{.what = "tls", .seen = {}, .status = {}};
+
+  mutable Mutex mutex_;
+  std::shared_ptr<const Callers> callers_ ABSL_GUARDED_BY(mutex_);
+  NumberedTls tls_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

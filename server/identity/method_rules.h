@@ -1,0 +1,47 @@
+// Which role a method needs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/identity/roles.h"
+
+namespace gemmd {
+
+// Who may call a method.
+struct MethodRule {
+  enum class Who : uint8_t {
+    kNobody,   // PERMISSION_DENIED: a method of the contract that no row names
+    kOff,      // UNIMPLEMENTED
+    kAnyone,   // without credentials, too
+    kCallers,  // whoever the server knows
+    kRole,     // callers that have `role`
+  };
+  Who who = Who::kNobody;
+  CallerRole role = CallerRole::kCall;
+
+  friend bool operator==(const MethodRule&, const MethodRule&) = default;
+};
+
+// "off", "anyone" or the name of a role.
+absl::StatusOr<MethodRule> ParseMethodRule(absl::string_view text);
+std::string ToString(const MethodRule& rule);
+
+// The rules of gRPC's own services, which the operator sets.
+struct ServiceRules {
+  // Where it is kAnyone that is for Check alone: Watch takes whoever the server knows.
+  MethodRule health = {.who = MethodRule::Who::kAnyone};
+  MethodRule reflection = {.who = MethodRule::Who::kRole, .role = CallerRole::kCall};
+  MethodRule channelz = {.who = MethodRule::Who::kRole, .role = CallerRole::kAdmin};
+};
+
+// The role for a method of gemm.v1.GemmService; nullopt where no row names it.
+std::optional<CallerRole> RoleForMethod(absl::string_view method);
+
+// The rule for "/package.Service/Method". A service that the server does not have:
+// kCallers, and gRPC answers UNIMPLEMENTED.
+MethodRule RuleForPath(absl::string_view path, const ServiceRules& services);
+
+}  // namespace gemmd

@@ -1,0 +1,47 @@
+#include "server/identity_log.h"
+
+#include "absl/time/time.h"
+#include "gemm/quote.h"
+#include "server/logging.h"
+
+namespace gemmd {
+namespace {
+
+std::string ExpiryText(const Identity& identity) {
+  return absl::FormatTime(identity.tls().material->expires, absl::UTCTimeZone());
+}
+
+}  // namespace
+
+void LogIdentity(const Identity& identity, const std::vector<std::string>& open) {
+  for (const std::string& sentence : open) {
+    Log(LogLevel::kWarning, "open to the network, as --insecure allows", {{"what", sentence}});
+  }
+  if (identity.has_tls()) {
+    Log(LogLevel::kInfo, "TLS",
+        {{"certificate_expires", ExpiryText(identity)},
+         {"client_certificates", !identity.options().tls.client_ca.empty()}});
+  }
+  if (!identity.options().callers_file.empty()) {
+    Log(LogLevel::kInfo, "callers", {{"credentials", identity.callers()->size()}});
+  }
+}
+
+void LogReload(const Identity& identity, const Reload& reload) {
+  if (!reload.status.ok()) {
+    Log(LogLevel::kError, "files not taken; what was read before stays in force",
+        {{"what", reload.what}, {"reason", reload.status.message()}});
+  } else if (reload.what == "tls") {
+    Log(LogLevel::kInfo, "TLS files read again", {{"certificate_expires", ExpiryText(identity)}});
+  } else {
+    Log(LogLevel::kInfo, "callers file read again", {{"credentials", identity.callers()->size()}});
+  }
+}
+
+void LogRefusal(const Refusal& refusal) {
+  if (!LogEnabled(LogLevel::kDebug)) return;
+  Log(LogLevel::kDebug, "refused a call",
+      {{"method", gemm::Quoted(refusal.method)}, {"code", absl::StatusCodeToString(refusal.code)}});
+}
+
+}  // namespace gemmd

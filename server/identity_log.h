@@ -1,0 +1,19 @@
+// What the log says of callers and TLS. No token, key or payload is ever in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/identity/identity.h"
+
+namespace gemmd {
+
+// At the start; `open` as CheckExposure has it, a warning each.
+void LogIdentity(const Identity& identity, const std::vector<std::string>& open);
+
+void LogReload(const Identity& identity, const Reload& reload);
+
+// At level debug: who calls without right may do so a million times.
+void LogRefusal(const Refusal& refusal);
+
+}  // namespace gemmd

@@ -1,0 +1,143 @@
+// The configuration file of gemmctl, and the tokens that it makes.
+#include "client/ctl/config.h"
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/app.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "server/identity/callers.h"
+
+namespace gemmd::ctl {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+constexpr char kTwoServers[] = R"(# who is where
+current-context = "lab"
+
+[lab]
+address = "gpu1.example:50051"
+ca = "/etc/gemmd/ca.pem"
+token-file = "/home/alice/lab token"
+
+[cloud]
+address = "cloud.example:443"
+tls = true
+)";
+
+std::string ConfigFile(const std::string& text) {
+  const std::string path =
+      absl::StrCat(testing::TempDir(), "/config_test.",
+                   testing::UnitTest::GetInstance()->current_test_info()->name());
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::string RefusalOf(const std::string& text, const std::string& name = "") {
+  return std::string(ReadContext(ConfigFile(text), name).status().message());
+}
+
+TEST(ConfigTest, TheCurrentContextIsReadUnlessAnotherIsNamed) {
+  const std::string path = ConfigFile(kTwoServers);
+  const auto lab = ReadContext(path, "");
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  EXPECT_EQ(lab->address, "gpu1.example:50051");
+  EXPECT_EQ(lab->ca, "/etc/gemmd/ca.pem");
+  EXPECT_EQ(lab->token_file, "/home/alice/lab token");
+  EXPECT_FALSE(lab->tls);
+  const auto cloud = ReadContext(path, "cloud");
+  ASSERT_TRUE(cloud.ok()) << cloud.status();
+  EXPECT_EQ(cloud->address, "cloud.example:443");
+  EXPECT_TRUE(cloud->tls);
+  EXPECT_EQ(cloud->token_file, "");
+}
+
+TEST(ConfigTest, WithoutACurrentContextNothingIsSet) {
+  const auto settings = ReadContext(ConfigFile("[lab]\naddress = \"x:1\"\n"), "");
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->address, "");
+}
+
+TEST(ConfigTest, WrongFilesAreNamed) {
+  EXPECT_THAT(RefusalOf(kTwoServers, "moon"), HasSubstr("no context [moon]"));
+  EXPECT_THAT(RefusalOf("current-context = \"gone\"\n"), HasSubstr("no context [gone]"));
+  EXPECT_THAT(RefusalOf("[lab]\nadress = \"x\"\n", "lab"),
+              AllOf(HasSubstr("[lab] adress: unknown key"), HasSubstr("address, ca")));
+  EXPECT_THAT(RefusalOf("[lab]\ntls = \"perhaps\"\n", "lab"), HasSubstr("allowed: true, false"));
+  EXPECT_THAT(RefusalOf("[lab]\ntls = true\n", "lab"), HasSubstr("[lab]: no address"));
+  EXPECT_THAT(RefusalOf("[lab]\naddress = \"x:1\"\n[lab.old]\naddress = \"y:1\"\n", "lab"),
+              AllOf(HasSubstr("[lab.old]"), HasSubstr("without dots")));
+  EXPECT_THAT(RefusalOf("address = \"x\"\n"), HasSubstr("address: unknown key"));
+  EXPECT_THAT(std::string(ReadContext("/no/such/file", "").status().message()),
+              AllOf(HasSubstr("/no/such/file"), HasSubstr("No such file")));
+}
+
+TEST(ConfigTest, IsWhereTheEnvironmentSays) {
+  std::map<std::string, std::string> variables;
+  const auto path = [&] { return ConfigPath([&](const char* name) { return variables[name]; }); };
+  EXPECT_EQ(path(), "");
+  variables["HOME"] = "/home/a";
+  EXPECT_EQ(path(), "/home/a/.config/gemmctl/config.toml");
+  variables["XDG_CONFIG_HOME"] = "/xdg";
+  EXPECT_EQ(path(), "/xdg/gemmctl/config.toml");
+  variables["GEMMCTL_CONFIG"] = "/own";
+  EXPECT_EQ(path(), "/own");
+}
+
+struct MadeToken {
+  std::string token;
+  std::string line;
+};
+
+MadeToken Make(const char* name, const char* roles) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const char* const words[] = {"gemmctl", "token", name, "--roles", roles, "--json"};
+  EXPECT_EQ(RunGemmctl(6, words, {.out = out, .err = err}), kExitOk) << err.str();
+  const auto json = nlohmann::json::parse(out.str());
+  return {json.at("token"), json.at("line")};
+}
+
+TEST(TokenTest, TheServerKnowsItByItsLine) {
+  const MadeToken made = Make("alice", "call,benchmark");
+  EXPECT_THAT(made.token, MatchesRegex("gemmd_[A-Za-z0-9_-]+"));
+  EXPECT_GE(made.token.size(), 49) << "256 bits";
+  EXPECT_THAT(made.line, Not(HasSubstr(made.token)));
+  const auto callers = gemmd::Callers::Parse(made.line + "\n");
+  ASSERT_TRUE(callers.ok()) << callers.status();
+  const gemmd::CallerPtr alice = callers->FindToken(made.token);
+  ASSERT_NE(alice, nullptr);
+  EXPECT_EQ(alice->name, "alice");
+  EXPECT_NE(Make("alice", "call").token, made.token);
+}
+
+TEST(TokenTest, WhatGoesToStandardErrorIsACallersFile) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const char* const words[] = {"gemmctl", "token", "bob"};
+  ASSERT_EQ(RunGemmctl(3, words, {.out = out, .err = err}), kExitOk);
+  const auto callers = gemmd::Callers::Parse(err.str());
+  ASSERT_TRUE(callers.ok()) << callers.status();
+  const std::string token = out.str().substr(0, out.str().size() - 1);
+  EXPECT_NE(callers->FindToken(token), nullptr);
+}
+
+TEST(TokenTest, AWrongNameIsAWrongCommandLine) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const char* const words[] = {"gemmctl", "token", "bob builder"};
+  EXPECT_EQ(RunGemmctl(3, words, {.out = out, .err = err}), kExitUsage);
+  EXPECT_EQ(out.str(), "");
+}
+
+}  // namespace
+}  // namespace gemmd::ctl

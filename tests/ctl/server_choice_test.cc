@@ -1,0 +1,154 @@
+// Which server gemmctl calls, and that no other one is shown its credentials.
+#include "client/ctl/server_choice.h"
+
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gemmd::ctl {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kLabAndProd[] = R"(current-context = "prod"
+
+[lab]
+address = "lab.example:1"
+ca = "/lab/ca"
+token-file = "/lab/token"
+
+[prod]
+address = "prod.example:1"
+ca = "/prod/ca"
+cert = "/prod/cert"
+key = "/prod/key"
+server-name = "prod"
+token-file = "/prod/token"
+token-without-tls = true
+)";
+
+class ServerChoiceTest : public testing::Test {
+ protected:
+  ServerChoiceTest() {
+    const std::string path =
+        absl::StrCat(testing::TempDir(), "/server_choice_test.",
+                     testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::ofstream(path) << kLabAndProd;
+    variables_["GEMMCTL_CONFIG"] = path;
+  }
+
+  absl::Status Choose(bool address_given = false) {
+    return ChooseServer(
+        address_given, [this](const char* name) { return variables_[name]; }, global_);
+  }
+
+  void ExpectLab() {
+    EXPECT_EQ(global_.address, "lab.example:1");
+    EXPECT_EQ(global_.server.ca, "/lab/ca");
+    EXPECT_EQ(global_.server.token_file, "/lab/token");
+    ExpectNothingOfProd();
+  }
+
+  void ExpectNothingOfProd() {
+    for (const std::string& text :
+         {global_.address, global_.server.ca, global_.server.cert, global_.server.key,
+          global_.server.server_name, global_.server.token_file, global_.server.token}) {
+      EXPECT_THAT(text, Not(HasSubstr("prod")));
+    }
+    EXPECT_FALSE(global_.server.token_without_tls);
+  }
+
+  std::map<std::string, std::string> variables_;
+  GlobalOptions global_;
+};
+
+TEST_F(ServerChoiceTest, WithoutAnythingElseItIsTheCurrentContext) {
+  ASSERT_TRUE(Choose().ok());
+  EXPECT_EQ(global_.address, "prod.example:1");
+  EXPECT_EQ(global_.server.key, "/prod/key");
+  EXPECT_TRUE(global_.server.token_without_tls);
+}
+
+TEST_F(ServerChoiceTest, AContextOnTheCommandLineOutranksEveryVariable) {
+  variables_.insert({{"GEMMCTL_CONTEXT", "prod"},
+                     {"GEMMCTL_ADDRESS", "prod.example:2"},
+                     {"GEMMD_ADDRESS", "0.0.0.0:3"},
+                     {"GEMMCTL_CA", "/prod/ca"},
+                     {"GEMMCTL_CERT", "/prod/cert"},
+                     {"GEMMCTL_KEY", "/prod/key"},
+                     {"GEMMCTL_SERVER_NAME", "prod"},
+                     {"GEMMCTL_TOKEN_FILE", "/prod/token"},
+                     {"GEMMCTL_TOKEN", "prod's"}});
+  global_.context = "lab";
+  ASSERT_TRUE(Choose().ok());
+  ExpectLab();
+}
+
+TEST_F(ServerChoiceTest, AnOptionOutranksTheContext) {
+  global_.context = "lab";
+  global_.server.ca = "/own/ca";
+  global_.server.token_file = "/own/token";
+  ASSERT_TRUE(Choose().ok());
+  EXPECT_EQ(global_.address, "lab.example:1");
+  EXPECT_EQ(global_.server.ca, "/own/ca");
+  EXPECT_EQ(global_.server.token_file, "/own/token");
+}
+
+TEST_F(ServerChoiceTest, AContextOfTheEnvironmentOutranksAnAddressOfTheEnvironment) {
+  variables_.insert({{"GEMMCTL_CONTEXT", "lab"}, {"GEMMCTL_ADDRESS", "prod.example:2"}});
+  ASSERT_TRUE(Choose().ok());
+  ExpectLab();
+}
+
+TEST_F(ServerChoiceTest, AnotherAddressIsShownNothingOfAContext) {
+  variables_["GEMMCTL_CONTEXT"] = "prod";
+  global_.address = "other.example:1";
+  ASSERT_TRUE(Choose(/*address_given=*/true).ok());
+  EXPECT_EQ(global_.address, "other.example:1");
+  ExpectNothingOfProd();
+}
+
+TEST_F(ServerChoiceTest, AnAddressOfTheEnvironmentIsShownNothingOfTheCurrentContext) {
+  for (const char* variable : {"GEMMCTL_ADDRESS", "GEMMD_ADDRESS"}) {
+    variables_[variable] = "other.example:1";
+    global_ = {.address = "other.example:1"};
+    ASSERT_TRUE(Choose().ok());
+    EXPECT_EQ(global_.address, "other.example:1");
+    ExpectNothingOfProd();
+    variables_.erase(variable);
+  }
+}
+
+TEST_F(ServerChoiceTest, TheTokenOfTheEnvironmentCountsBeforeTheFileOfTheConfiguration) {
+  variables_["GEMMCTL_TOKEN"] = "own";
+  ASSERT_TRUE(Choose().ok());
+  EXPECT_EQ(global_.server.token, "own");
+  EXPECT_EQ(global_.server.token_file, "");
+}
+
+TEST_F(ServerChoiceTest, WhatNamesTwoServersOrNoneIsRefused) {
+  global_ = {.address = "other.example:1", .context = "lab"};
+  EXPECT_THAT(Choose(/*address_given=*/true).message(), HasSubstr("--address and --context"));
+  global_ = {.context = "moon"};
+  EXPECT_THAT(Choose().message(), HasSubstr("no context [moon]"));
+  variables_.clear();
+  global_ = {.context = "lab"};
+  EXPECT_THAT(Choose().message(), AllOf(HasSubstr("'lab'"), HasSubstr("GEMMCTL_CONFIG")));
+}
+
+TEST_F(ServerChoiceTest, AServerNameNeedsTls) {
+  variables_.clear();
+  global_.server.server_name = "x";
+  EXPECT_THAT(Choose().message(), AllOf(HasSubstr("'x' without TLS"), HasSubstr("--ca")));
+  global_.server.tls = true;
+  EXPECT_TRUE(Choose().ok());
+}
+
+}  // namespace
+}  // namespace gemmd::ctl
