@@ -189,6 +189,18 @@ TEST_F(UploadGroupTest, BytesThatWaitInTheServerAreNotTheClientsDelay) {
   EXPECT_EQ(group->memory(), nullptr);
 }
 
+TEST_F(UploadGroupTest, TimeInWhichTheServerWasBehindIsNotTheClientsDelay) {
+  const Group group = Join(Split("u"), {0, 100});
+  const absl::Duration timeout = fake_.core.options.upload_timeout;
+  ServingClock::LeaveOut(timeout);
+  PassTime(timeout);
+  EXPECT_NE(group->memory(), nullptr);
+  PassTime(timeout - absl::Nanoseconds(1));
+  EXPECT_NE(group->memory(), nullptr);
+  PassTime(absl::Nanoseconds(1));
+  EXPECT_EQ(group->memory(), nullptr);
+}
+
 TEST_F(UploadGroupTest, AGeneratedMatrixOwesNoBytes) {
   UploadSpec spec = Whole();
   spec.generator = gemm::GeneratorSpec{1};

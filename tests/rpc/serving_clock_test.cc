@@ -1,5 +1,5 @@
 // Time that is left out does not count.
-#include "server/rpc/watch/serving_clock.h"
+#include "server/base/serving_clock.h"
 
 #include "gtest/gtest.h"
 #include "server/rpc/watch/payload_clock.h"

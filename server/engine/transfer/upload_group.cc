@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "gemm/quote.h"
 #include "server/base/clock.h"
+#include "server/base/serving_clock.h"
 #include "server/engine/transfer/upload_impl.h"
 
 namespace gemmd {
@@ -92,7 +93,7 @@ UploadGroup::UploadGroup(EngineCore& core, const UploadSpec& spec, UploadKey key
   MutexLock lock(mutex_);
   memory_ = std::move(memory);
   room_ = std::move(room);
-  last_activity_ = SteadyNow();
+  last_activity_ = ServingClock::Now();
 }
 
 absl::Status UploadGroup::Join(const UploadSpec& spec, ByteSpan range) {
@@ -116,7 +117,7 @@ absl::Status UploadGroup::Join(const UploadSpec& spec, ByteSpan range) {
                                                    other.first, " to ", other.second));
   }
   claimed_.emplace(range.offset, end);
-  last_activity_ = SteadyNow();
+  last_activity_ = ServingClock::Now();
   return absl::OkStatus();
 }
 
@@ -182,12 +183,12 @@ void UploadGroup::Received(uint64_t bytes) {
 void UploadGroup::Consumed(uint64_t bytes) {
   MutexLock lock(mutex_);
   unconsumed_bytes_ -= bytes;
-  last_activity_ = SteadyNow();
+  last_activity_ = ServingClock::Now();
 }
 
 absl::Time UploadGroup::idle_since() {
   MutexLock lock(mutex_);
-  return unconsumed_bytes_ > 0 ? SteadyNow() : last_activity_;
+  return unconsumed_bytes_ > 0 ? ServingClock::Now() : last_activity_;
 }
 
 std::shared_ptr<MatrixMemory> UploadGroup::memory() {
@@ -245,8 +246,9 @@ void UploadGroups::OnIdleCheck(const UploadKey& key) {
     const auto it = by_key_.find(key);
     if (it == by_key_.end()) return;
     group = it->second.group;
-    const absl::Time due = group->idle_since() + core_.options.upload_timeout;
-    if (due > SteadyNow()) return CheckIdleAt(key, it->second, due);
+    const absl::Duration idle = ServingClock::Now() - group->idle_since();
+    const absl::Duration left = core_.options.upload_timeout - idle;
+    if (left > absl::ZeroDuration()) return CheckIdleAt(key, it->second, SteadyNow() + left);
   }
   const std::string which = key.upload_id.empty()
                                 ? "the upload"

@@ -16,7 +16,7 @@
 #include "grpc/grpc.h"
 #include "grpcpp/server_context.h"
 #include "server/rpc/context/service_context.h"
-#include "server/rpc/watch/serving_clock.h"
+#include "server/base/serving_clock.h"
 
 namespace gemmd {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/time/time.h"
-#include "server/rpc/watch/serving_clock.h"
+#include "server/base/serving_clock.h"
 
 namespace gemmd {
 

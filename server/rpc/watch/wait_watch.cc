@@ -8,7 +8,7 @@
 #include "server/base/thread_name.h"
 #include "server/rpc/watch/call_guard.h"
 #include "server/rpc/watch/live_calls.h"
-#include "server/rpc/watch/serving_clock.h"
+#include "server/base/serving_clock.h"
 
 namespace gemmd {
 namespace {

@@ -9,8 +9,8 @@
 
 namespace gemmd {
 
-// SteadyNow() less what WaitWatch leaves out of the time in which gRPC's threads were
-// behind. A client is not late while the server itself does not get to it.
+// SteadyNow() less what WaitWatch (server/rpc/watch) leaves out of the time in which
+// gRPC's threads were behind. A client is not late while the server itself does not get to it.
 class ServingClock {
  public:
   static absl::Time Now() { return SteadyNow() - absl::Nanoseconds(left_out_.load()); }
