@@ -6,6 +6,7 @@ import time
 import http2
 import sockets
 from attack import Attack, in_threads
+from guard import STRANGER
 
 DESCRIPTORS = 256
 CONNECTIONS = 700
@@ -70,6 +71,8 @@ def churn(target, outcome):
 ATTACKS = [
     Attack("connections", f"{CONNECTIONS} connections a port at a server with {DESCRIPTORS} "
            "descriptors", beyond_descriptors, descriptors=DESCRIPTORS,
-           refused=frozenset({"connect", "scrape"})),
-    Attack("churn", f"{CHURN_THREADS} threads that connect and go", churn),
+           refused=frozenset({"connect", "scrape"}),
+           by=(STRANGER,)),
+    Attack("churn", f"{CHURN_THREADS} threads that connect and go", churn,
+           by=(STRANGER,)),
 ]

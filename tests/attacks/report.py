@@ -25,7 +25,7 @@ HEAD = ["attack", "calls beside it", "p99 before, ms", "p99 during, ms", "longes
 
 
 def row(seen, violations):
-    return [seen.attack.name, str(seen.during.count), _milliseconds(seen.before.p99),
+    return [seen.case.title, str(seen.during.count), _milliseconds(seen.before.p99),
             _milliseconds(seen.during.p99), _milliseconds(seen.during.longest),
             _failures(seen.during), _rise(seen, "RSS MiB"), _rise(seen, "descriptors"),
             _rise(seen, "threads"), f"{seen.settle_seconds:.1f}",
@@ -47,4 +47,4 @@ def attack_lines(seen_list):
     for seen in seen_list:
         counts = ", ".join(f"{what}: {count:,}" for what, count in
                            sorted(seen.outcome["counts"].items(), key=lambda item: -item[1])[:12])
-        yield f"- {seen.attack.name} ({seen.attack.subject}): {counts or 'nothing counted'}"
+        yield f"- {seen.case.title} ({seen.attack.subject}): {counts or 'nothing counted'}"

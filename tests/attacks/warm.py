@@ -32,10 +32,10 @@ def _fill_store(server_stub, store_bytes):
     return names
 
 
-def _read_slowly(address, name, count):
+def _read_slowly(access, name, count):
     """Downloads that all begin before the first is read, so that each takes staging."""
     pb = wire.messages()
-    with wire.channel(address) as channel:
+    with wire.channel(access) as channel:
         server_stub = wire.stub(channel)
         request = pb.GetMatrixRequest(matrix=pb.MatrixRef(name=name))
         downloads = [server_stub.GetMatrix(request, timeout=SECONDS) for _ in range(count)]
@@ -56,14 +56,14 @@ def _products(server_stub, count):
         pass
 
 
-def up(address):
+def up(access):
     """On a GPU, whose memory is not the process's, a little of it is enough."""
-    info = wire.info(address)
-    with wire.channel(address) as channel:
+    info = wire.info(access)
+    with wire.channel(access) as channel:
         server_stub = wire.stub(channel)
         names = _fill_store(server_stub, min(info.limits.store_bytes, 1 << 30))
         _products(server_stub, 3)
-        _read_slowly(address, names[0], DOWNLOADS)
+        _read_slowly(access, names[0], DOWNLOADS)
         for name in names:
             wire.delete(server_stub, name)
         _products(server_stub, 6)
