@@ -58,7 +58,7 @@ from attack import Case  # noqa: E402
 from server import Remote, Server  # noqa: E402
 from verdict import Seen  # noqa: E402
 
-BY = (guard.STRANGER, guard.FORGED, *guard.ATTACKERS)
+BY = (guard.NOBODY, guard.STRANGER, guard.FORGED, *guard.ATTACKERS)
 
 
 class Scene:
@@ -239,10 +239,12 @@ def chosen_cases(arguments):
 def write_json(path, runner):
     entries = []
     for seen in runner.seen:
+        by_kind = {kind: calls.Summary([c for c in seen.calls_during if c["kind"] == kind]).p99
+                   for kind in calls.KINDS}
         entries.append({
             "attack": seen.case.title, "seconds": seen.seconds, "calls": seen.during.count,
             "p99_before": seen.before.p99, "p50_during": seen.during.p50,
-            "p99_during": seen.during.p99, "longest_during": seen.during.longest,
+            "p99_during": seen.during.p99, "p99_during_by_kind": by_kind, "longest_during": seen.during.longest,
             "held_before": seen.held_before, "peak": seen.peak, "held_after": seen.held_after,
             "settle_seconds": seen.settle_seconds, "outcome": seen.outcome})
     text = json.dumps({"attacks": entries, "violations": runner.violations}, indent=1,

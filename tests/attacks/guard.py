@@ -13,6 +13,7 @@ MANY_NAMES = ",".join(f"DNS:n{i:04}.{'x' * 40}.example" for i in range(1500))
 CALLERS = {"operator": "all", "bystander": "call,matrices", "call": "call",
            "matrices": "call,matrices", "benchmark": "call,matrices,benchmark"}
 ATTACKERS = ("call", "matrices", "benchmark")
+NOBODY = "nobody"
 STRANGER = "stranger"  # gets a connection, and no call
 FORGED = "forged"      # shows a certificate with which it must not get a connection
 
@@ -83,4 +84,6 @@ class Guard:
         """Those of an attack's `by`."""
         if by == STRANGER:
             return self.strangers(address)
+        if by == NOBODY:
+            return [Access(address)]
         return self.forged(address) if by == FORGED else [self.caller(by, address)]

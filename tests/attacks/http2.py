@@ -71,6 +71,7 @@ class Connection:
         self.access = access
         self.socket = sockets.open_to(access, receive_bytes=receive_bytes)
         self.next_stream = 1
+        self.broken = False  # whether bytes could not be sent
         self._received = b""
         self.socket.sendall(PREFACE + settings({INITIAL_WINDOW_SIZE: initial_window}))
         if connection_window > 65535:
@@ -81,7 +82,9 @@ class Connection:
 
     def send(self, data, seconds=5.0):
         """True where the server took all of it."""
-        return sockets.send_all(self.socket, data, seconds) == len(data)
+        taken = sockets.send_all(self.socket, data, seconds) == len(data)
+        self.broken = self.broken or not taken
+        return taken
 
     def open(self, method, extra=(), end=False):
         """Opens a call and returns its stream."""

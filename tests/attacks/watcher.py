@@ -19,8 +19,8 @@ ALLOWANCES = {"RSS MiB": 96, "descriptors": 8, "threads": 8 + 4 * (os.cpu_count(
 SCRAPE_SECONDS = 2
 
 
-def gauges(metrics):
-    """The families of GAUGES; nothing where the endpoint does not answer in time."""
+def series(metrics):
+    """{series: value} of ours; nothing where the endpoint does not answer in time."""
     host, port = metrics.split(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=SCRAPE_SECONDS)
     try:
@@ -30,12 +30,16 @@ def gauges(metrics):
         return {}
     finally:
         connection.close()
+    lines = (line.rpartition(" ") for line in text.splitlines() if line.startswith("gemmd_"))
+    return {name: float(value) for name, _, value in lines}
+
+
+def gauges(metrics):
+    """The families of GAUGES, added up."""
     sums = {}
-    for line in text.splitlines():
-        if line.startswith("gemmd_"):
-            series, _, value = line.rpartition(" ")
-            family = series.split("{")[0]
-            sums[family] = sums.get(family, 0.0) + float(value)
+    for name, value in series(metrics).items():
+        family = name.split("{")[0]
+        sums[family] = sums.get(family, 0.0) + value
     return {name: sums[family] for name, family in GAUGES.items() if family in sums}
 
 
