@@ -160,9 +160,17 @@ def put_generated(server_stub, name, rows, cols, seconds=60):
 
 def delete(server_stub, name, seconds=20):
     """Deletes a matrix by name, whether there is one or not."""
-    pb = messages()
+    _delete(server_stub, messages().MatrixRef(name=name), seconds)
+
+
+def delete_id(server_stub, matrix_id, seconds=20):
+    """The same by its id."""
+    _delete(server_stub, messages().MatrixRef(id=matrix_id), seconds)
+
+
+def _delete(server_stub, reference, seconds):
     try:
-        server_stub.DeleteMatrix(pb.DeleteMatrixRequest(matrix=pb.MatrixRef(name=name)),
+        server_stub.DeleteMatrix(messages().DeleteMatrixRequest(matrix=reference),
                                  timeout=seconds)
     except grpc.RpcError as error:
         if error.code() != grpc.StatusCode.NOT_FOUND:
