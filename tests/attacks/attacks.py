@@ -213,6 +213,7 @@ def parse_arguments():
     parser.add_argument("--rate", type=float, default=5, help="the bystander's products a second")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="where the figures go")
+    parser.add_argument("--report", help="a page of Markdown to write")
     parser.add_argument("--list", action="store_true", help="name the attacks")
     arguments = parser.parse_args()
     if not arguments.list and not arguments.start_gemmd and not (
@@ -271,13 +272,10 @@ def main():
             runner.violations.append(f"the rest was not run: {error}")
         finally:
             runner.close()
-    print("\n" + report.table(runner.rows) + "\n")
-    print("\n".join(report.attack_lines(runner.seen)))
-    worst = max((s.during.p99 for s in runner.seen if not math.isnan(s.during.p99)), default=0)
-    print(f"\n{len(runner.seen)} attacks in {time.monotonic() - begin:.0f} s, worst p99 beside one "
-          f"{worst * 1e3:.0f} ms, {len(runner.violations)} broken")
-    for text in runner.violations:
-        print(f"BROKEN: {text}")
+    text = report.whole(runner, time.monotonic() - begin)
+    print("\n" + text)
+    if arguments.report:
+        pathlib.Path(arguments.report).write_text(report.page(arguments, text), encoding="utf-8")
     if arguments.json:
         write_json(arguments.json, runner)
     return 1 if runner.violations else 0
