@@ -40,7 +40,7 @@ asan      engine and rpc tests under the address and undefined-behaviour sanitiz
 "
 SLOW_STAGES="image fuzz tidy"
 # What the sanitizers run: folders of tests/.
-SANITIZED="base engine rpc"
+SANITIZED="base engine identity rpc"
 # The version whose layout is this repository's; others differ in details.
 CLANG_FORMAT_VERSION=14.0
 

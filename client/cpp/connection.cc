@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -26,6 +25,7 @@ constexpr size_t kMaxTokenBytes = 1024;  // the server takes no longer one
 constexpr absl::Duration kLongestKeepalive = absl::Hours(24);
 // What gRPC 1.51 says of a connection that does not answer its ping.
 constexpr absl::string_view kNoAnswer = "keepalive watchdog timeout";
+constexpr size_t kMaxCredentialBytes = 1 << 20;  // of a file: enough for every public CA
 
 template <typename T>
 absl::Status CheckRange(absl::string_view field, T value, T least, T most) {
@@ -46,6 +46,13 @@ absl::Status CheckMilliseconds(absl::string_view field, absl::Duration value) {
   return absl::InvalidArgumentError(absl::StrCat(field, " is ", absl::FormatDuration(value),
                                                  "; it must be 1ms to ",
                                                  absl::FormatDuration(kLongestKeepalive)));
+}
+
+// What gRPC 1.51 says of a connection that the server has closed before its first word.
+bool ClosedAtOnce(absl::string_view message) {
+  return absl::StrContains(message, "failed to connect") &&
+         (absl::StrContains(message, "Socket closed") ||
+          absl::StrContains(message, "Connection reset by peer"));
 }
 
 absl::Status CheckOptions(const ClientOptions& options) {
@@ -71,13 +78,18 @@ absl::Status CheckOptions(const ClientOptions& options) {
 absl::StatusOr<std::string> ReadNonEmpty(absl::string_view field, const std::string& path) {
   if (path.empty()) return std::string();
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (!file || content.str().empty()) {
+  std::string content(kMaxCredentialBytes + 1, '\0');
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  content.resize(static_cast<size_t>(file.gcount()));
+  if (file.bad() || content.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, " is '", path, "', which cannot be read or is empty"));
   }
-  return content.str();
+  if (content.size() > kMaxCredentialBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is '", path, "', which has more than ",
+                                                   kMaxCredentialBytes, " bytes"));
+  }
+  return content;
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
@@ -282,6 +294,9 @@ absl::Status Connection::Explain(const absl::Status& status, const char* what,
       // being shut down.
       return status.message() == "CANCELLED" ? gone("the server cancelled the call") : status;
     case absl::StatusCode::kUnavailable:
+      if (!options_.tls && ClosedAtOnce(status.message())) {
+        return gone(absl::StrCat(status.message(), "; a server that wants TLS does so"));
+      }
       if (!absl::StrContains(status.message(), kNoAnswer)) return gone(status.message());
       return gone(absl::StrCat(
           "nothing came for ",

@@ -1,6 +1,7 @@
 // gemmctl: the command-line client of gemmd.
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 
 #include "absl/status/status.h"
@@ -10,6 +11,8 @@
 #include "kernels/bench/report/text_layout.h"
 
 int main(int argc, char** argv) {
+  // What goes wrong is said once, in our own words, unless gRPC's log is asked for.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   gemmd::files::PrepareProcess();
   gemmd::files::OutputStream out(STDOUT_FILENO, "standard output");
   const int code = gemmd::ctl::RunGemmctl(argc, argv,

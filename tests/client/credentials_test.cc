@@ -47,6 +47,7 @@ TEST(CredentialsTest, WrongTokensAreRefusedAndNotQuoted) {
   EXPECT_THAT(Refused({.token = std::string(1025, 'x')}), HasSubstr("1025 bytes"));
   EXPECT_THAT(Refused({.token = "x", .token_file = "y"}), HasSubstr("at most one"));
   EXPECT_THAT(Refused({.token_file = TempPath("missing")}), HasSubstr("token_file"));
+  EXPECT_THAT(Refused({.token_file = "/dev/zero"}), HasSubstr("more than 1048576 bytes"));
   std::ofstream(TempPath("blank")) << "\n";
   EXPECT_THAT(Refused({.token_file = TempPath("blank")}), HasSubstr("0 bytes"));
 }
@@ -159,6 +160,12 @@ TEST_F(CredentialsServerTest, EveryKindOfCallShowsTheToken) {
   const auto product = MultiplyLarge(*alice);
   EXPECT_TRUE(product.ok()) << product.status();
   EXPECT_THAT(*alice->ListMatrices(), SizeIs(0));
+}
+
+TEST_F(CredentialsServerTest, AClientWithoutTlsIsToldWhatMayBeMissing) {
+  const auto client =
+      Client::Connect({.address = server_->address(), .connect_timeout = absl::Seconds(20)});
+  EXPECT_THAT(std::string(client.status().message()), HasSubstr("a server that wants TLS"));
 }
 
 TEST_F(CredentialsServerTest, WithoutTheRoleMatricesProductsAreNotSplit) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/serving_clock.h"
 #include "server/engine/transfer/upload_impl.h"
 #include "tests/base/test_clock.h"
 #include "tests/engine/fake_core.h"

@@ -162,7 +162,7 @@ TEST(Connections, SeveralAddressesServeAtOnce) {
 
 TEST(Connections, OneAddressThatCannotBeHadIsAnError) {
   const std::string path = testing::TempDir() + "/gemmd-one-of-two.sock";
-  GemmdProcess process(With({"--address=unix:" + path + ",192.0.2.1:50051"}));
+  GemmdProcess process(With({"--insecure=true", "--address=unix:" + path + ",192.0.2.1:50051"}));
   EXPECT_THAT(process.ReadAll(), HasSubstr("192.0.2.1:50051"));
   EXPECT_EQ(process.ExitCode(), kExitFailure);
   struct stat file {};

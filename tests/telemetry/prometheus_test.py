@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A real Prometheus scrapes a real gemmd, and every dashboard query finds data.
 
-Starts gemmd on the host device and Debian's Prometheus with deploy/prometheus/
-on free ports, multiplies, moves matrices and fails on purpose through gemmctl,
-and then asks Prometheus. Needs nothing outside the standard library.
+Starts gemmd on the host device, with callers and with /metrics open to other
+machines, and Debian's Prometheus with deploy/prometheus/ and a token on free
+ports; multiplies, moves matrices and fails on purpose through gemmctl, and then
+asks Prometheus. Needs nothing outside the standard library.
 
     tests/telemetry/prometheus_test.py --gemmd build/dev/.../gemmd --gemmctl .../gemmctl
 
@@ -12,8 +13,10 @@ Exit status: 0 passed, 1 failed, 77 skipped, with the reason on standard output.
 
 import argparse
 import contextlib
+import hashlib
 import json
 import math
+import os
 import pathlib
 import re
 import shutil
@@ -34,6 +37,8 @@ QUERY_SECONDS = 60
 # In place of the variables that Grafana fills in.
 RATE_INTERVAL = "30s"
 INSTANCE = ".*"
+# Callers: name, roles. A caller's token is its name.
+CALLERS = {"operator": "all", "scraper": "metrics"}
 
 
 def free_port():
@@ -43,9 +48,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def fetch(url):
+def fetch(url, token=None):
     """The body of a GET, as text."""
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=5) as answer:
         return answer.read().decode()
 
 
@@ -94,23 +101,29 @@ class Server:
         self.address = f"127.0.0.1:{free_port()}"
         self.metrics = f"127.0.0.1:{free_port()}"
         self.gemmctl = gemmctl
+        callers = folder / "callers"
+        callers.write_text("".join(
+            f"{name} {roles} sha256:{hashlib.sha256(name.encode()).hexdigest()}\n"
+            for name, roles in CALLERS.items()))
         self.process, self.log = launch(
             folder / "gemmd.log",
             gemmd,
             "--devices=host",
             f"--address={self.address}",
-            f"--metrics-address={self.metrics}",
+            f"--metrics-address={self.metrics.replace('127.0.0.1', '0.0.0.0')}",
+            f"--callers-file={callers}",
         )
         with said_in(self.process, self.log):
             eventually("gemmd's /metrics", START_SECONDS, self.scrape)
 
     def scrape(self):
-        return fetch(f"http://{self.metrics}/metrics")
+        return fetch(f"http://{self.metrics}/metrics", token="scraper")
 
     def ctl(self, *words, fails=False):
         """Runs gemmctl; its output. `fails`: the server must refuse."""
         command = [self.gemmctl, f"--address={self.address}", "--deadline=20s", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
+                              env=os.environ | {"GEMMCTL_TOKEN": "operator"})
         if (done.returncode == 1) != fails or done.returncode > 1:
             raise AssertionError(f"{command}: exit {done.returncode}: {done.stderr}")
         return done.stdout
@@ -127,7 +140,12 @@ class Prometheus:
     def __init__(self, target, folder):
         self.url = f"http://127.0.0.1:{free_port()}"
         config = (ROOT / "deploy/prometheus/prometheus.yml").read_text()
-        for old, new in (("gemmd:9464", target), ("scrape_interval: 5s", "scrape_interval: 1s")):
+        (folder / "token").write_text("scraper\n")
+        for old, new in (
+            ("gemmd:9464", target),
+            ("scrape_interval: 5s", "scrape_interval: 1s"),
+            ("/etc/prometheus-secrets/token", str(folder / "token")),
+        ):
             if config.count(old) != 1:
                 raise AssertionError(f"prometheus.yml: {old!r} stands in it {config.count(old)}x")
             config = config.replace(old, new)
@@ -191,6 +209,9 @@ class PrometheusTest(unittest.TestCase):
         return any(math.isfinite(value) for _, value in self.prometheus.query(query))
 
     def test_prometheus_sees_the_server(self):
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            fetch(f"http://{self.server.metrics}/metrics")
+        self.assertEqual(refused.exception.code, 401)
         eventually("up", START_SECONDS, lambda: self.prometheus.value('up{job="gemmd"}') == 1)
         missing = dict.fromkeys(dashboard_queries())
         self.assertGreater(len(missing), 20)
