@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable
 
 HOLDING_SECONDS = 8.5
-# What was announced and did not come is given up by then: the time-outs of server.FLAGS and
-# server.IF_KNOWN are 2 s.
+# What was announced and did not come is given up by then: server.SHORT_TIMEOUTS are 2 s.
 GIVEN_UP_SECONDS = 6.0
 
 

@@ -270,7 +270,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         folder = pathlib.Path(name)
         server = Server(arguments.start_gemmd, arguments.devices, folder / "gemmd.log",
-                        guard=guard.Guard(folder / "guard"))
+                        guard=guard.Guard(folder / "guard"), patient=True)
         try:
             report = run(arguments, server, folder)
         finally:

@@ -33,10 +33,12 @@ class OneCaller:
 
     def _run(self):
         while not self._stop.is_set():
+            begin = time.monotonic()
             try:
                 self.call()
             except grpc.RpcError as error:
-                self.failures.append(f"{error.code().name}: {error.details()[:200]}")
+                self.failures.append(f"{error.code().name} after {time.monotonic() - begin:.1f} s: "
+                                     f"{error.details()[:200]}")
                 time.sleep(0.1)
             self.calls += 1
 

@@ -235,7 +235,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="reloads-") as folder:
         folder = pathlib.Path(folder)
         files = reload_files.Files(folder / "files", rng)
-        server = Server(arguments.start_gemmd, arguments.devices, folder / "gemmd.log", guard=files)
+        server = Server(arguments.start_gemmd, arguments.devices, folder / "gemmd.log", guard=files,
+                        patient=True)
         reloads = Reloads(server, files, rng)
         try:
             reloads.run(arguments.times)

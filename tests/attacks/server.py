@@ -16,18 +16,17 @@ START_SECONDS = 60
 STOP_SECONDS = 40
 # So many, where the limit on open descriptors leaves room for them.
 GUARDED_CONNECTIONS = 12_000
-FLAGS = ["--upload-timeout=2s", "--benchmark-limit=4s", "--drain-timeout=10s",
-         "--log-level=warning"]
-# Passed where the server knows them.
-IF_KNOWN = ["--send-timeout=2s", "--payload-timeout=2s"]
+FLAGS = ["--benchmark-limit=4s", "--drain-timeout=10s", "--log-level=warning"]
+# What attackers do not send or take is given up soon. Passed where the server knows them.
+SHORT_TIMEOUTS = ["--upload-timeout=2s", "--send-timeout=2s", "--payload-timeout=2s"]
 # On the host device memory is RSS: it is filled once, so that it does not rise later.
 HOST_FLAGS = ["--device-memory-bytes=1GiB", "--store-bytes=512MiB"]
 
 
-def flags(program, devices):
+def flags(program, devices, patient):
     text = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
-    known = [flag for flag in IF_KNOWN if flag.split("=")[0] in text]
-    return FLAGS + known + (HOST_FLAGS if devices.startswith("host") else [])
+    timeouts = [flag for flag in SHORT_TIMEOUTS if flag.split("=")[0] in text and not patient]
+    return FLAGS + timeouts + (HOST_FLAGS if devices.startswith("host") else [])
 
 
 def _connections():
@@ -40,10 +39,10 @@ def _connections():
 class Server:
     """A gemmd on free loopback ports; `descriptors` bounds its own, where not 0.
 
-    With a guard.Guard it has TLS and asks who calls.
+    With a guard.Guard it has TLS and asks who calls. A patient one has its default time-outs.
     """
 
-    def __init__(self, program, devices, log_path, descriptors=0, guard=None):
+    def __init__(self, program, devices, log_path, descriptors=0, guard=None, patient=False):
         self.address, self.metrics = with_server.free_addresses(2)
         self.log_path, self.guard = log_path, guard
         guarded = [] if guard is None else guard.flags()
@@ -57,7 +56,8 @@ class Server:
         with open(log_path, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [program, f"--devices={devices}", f"--address={self.address}",
-                 f"--metrics-address={self.metrics}", *flags(program, devices), *guarded],
+                 f"--metrics-address={self.metrics}", *flags(program, devices, patient),
+                 *guarded],
                 stdout=log, stderr=log, preexec_fn=limit)
         self.pid = self.process.pid
         if not with_server.wait_until(
