@@ -237,6 +237,13 @@ def chosen_cases(arguments):
     return [Case(a, who) for a in attacks for who in a.by if not by or who in by]
 
 
+def describe(error):
+    """On one line."""
+    if isinstance(error, grpc.RpcError):
+        return f"{error.code().name}: {error.details()}"
+    return str(error)
+
+
 def write_json(path, runner):
     entries = []
     for seen in runner.seen:
@@ -269,7 +276,7 @@ def main():
                 runner.round(chosen, arguments.seconds, begin + arguments.limit)
         except (RuntimeError, OSError, grpc.RpcError) as error:
             # What was measured until then is told all the same.
-            runner.violations.append(f"the rest was not run: {error}")
+            runner.violations.append(f"the rest was not run: {describe(error)}")
         finally:
             runner.close()
     text = report.whole(runner, time.monotonic() - begin)
