@@ -211,9 +211,22 @@ stage_image() {
   return "$failed"
 }
 
+# What strangers do to a server with TLS and callers, as far as a plain server has no such
+# attack, or one that costs more with TLS. All of them: attacks.py --guarded.
+STRANGERS=tls-unfinished,tls-hellos,tls-records,tls-certificates,wrong-tokens,health-checks
+STRANGERS+=,partial-messages,rapid-reset,frames,idle
+
 stage_attacks() {
-  check "attacks" /usr/bin/python3 tests/attacks/attacks.py --devices host \
-    --start-gemmd "build/$PRESET/server/gemmd" --seconds 300
+  local folder="build/$PRESET" failed=0
+  local gemmd=(--devices host --start-gemmd "$folder/server/gemmd")
+  check "attacks" /usr/bin/python3 tests/attacks/attacks.py "${gemmd[@]}" --seconds 270 || failed=1
+  check "attacks of strangers" /usr/bin/python3 tests/attacks/attacks.py "${gemmd[@]}" --guarded \
+    --by stranger,forged --only "$STRANGERS" --seconds 60 || failed=1
+  check "certificates and callers replaced under load" \
+    /usr/bin/python3 tests/attacks/reloads.py "${gemmd[@]}" --times 20 || failed=1
+  check "clients killed at random points" /usr/bin/python3 tests/attacks/kills.py "${gemmd[@]}" \
+    --gemmctl "$folder/client/ctl/gemmctl" --kills 50 --leg 25 || failed=1
+  return "$failed"
 }
 
 # Several files at a time, as CMake's unity build has them: most of the work is in the

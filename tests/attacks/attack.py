@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 import math
 import random
 import threading
@@ -9,18 +10,27 @@ import time
 from collections.abc import Callable
 
 HOLDING_SECONDS = 8.5
-# What was announced and did not come is given up by then: the time-outs of server.FLAGS and
-# server.IF_KNOWN are 2 s.
+# What was announced and did not come is given up by then: server.SHORT_TIMEOUTS are 2 s.
 GIVEN_UP_SECONDS = 6.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
     """The server under attack, and until when; every attack is over soon after."""
-    server: str   # HOST:PORT of gRPC
-    metrics: str  # HOST:PORT of /metrics
-    until: float  # time.monotonic
+    attackers: list  # of Access: who attacks, in turn
+    metrics: str     # HOST:PORT of /metrics
+    until: float     # time.monotonic
     seed: int
+    _turn: itertools.count = dataclasses.field(default_factory=itertools.count)
+
+    @property
+    def server(self):
+        """HOST:PORT of gRPC."""
+        return self.attackers[0].address
+
+    def attacker(self):
+        """The access of the next connection."""
+        return self.attackers[next(self._turn) % len(self.attackers)]
 
     def rng(self, worker=0):
         return random.Random(self.seed * 1000 + worker)
@@ -66,6 +76,22 @@ class Attack:
     seconds: float = 2.0
     # How far the server's memory may rise meanwhile. 0: as far as it likes.
     peak_mib: int = 0
+    # Whose attack it is on a server that asks who calls: guard.STRANGER, guard.FORGED or a
+    # caller of guard.CALLERS. On a plain server it is anybody's.
+    by: tuple = ("call",)
+    # Not on a plain server.
+    guarded_only: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """An attack and whose it is."""
+    attack: Attack
+    by: str = ""  # of attack.by; empty on a plain server
+
+    @property
+    def title(self):
+        return f"{self.attack.name} by {self.by}" if self.by else self.attack.name
 
 
 def in_threads(count, work, target, outcome):

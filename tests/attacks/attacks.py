@@ -2,7 +2,12 @@
 """Attacks a gemmd on loopback, measures what other callers notice, and that all is back after.
 
   attacks.py --start-gemmd build/host/server/gemmd --devices host --seconds 240
+  attacks.py --start-gemmd build/host/server/gemmd --guarded --by stranger
   attacks.py --server 127.0.0.1:50051 --metrics 127.0.0.1:9464 --pid PID --only names --seconds 10
+
+With --guarded the server has TLS, takes certificates of clients, and asks for tokens; the
+bystander is a known caller, and the attackers are those of each attack's `by`: strangers, who
+must not be served, or other known callers with no more than a role or two.
 
 Beside every attack a bystander multiplies, reads, connects and scrapes, a few times a second. The
 attack breaks the server where a bystander's answer is wrong, fails without being a documented
@@ -41,24 +46,30 @@ if missing_modules():
 
 import grpc  # noqa: E402  (they need the modules looked for above)
 
+import access  # noqa: E402
 import calls  # noqa: E402
 import catalogue  # noqa: E402
+import guard  # noqa: E402
 import report  # noqa: E402
 import warm  # noqa: E402
 import watcher  # noqa: E402
 import wire  # noqa: E402
+from attack import Case  # noqa: E402
 from server import Remote, Server  # noqa: E402
 from verdict import Seen  # noqa: E402
+
+BY = (guard.NOBODY, guard.STRANGER, guard.FORGED, *guard.ATTACKERS)
 
 
 class Scene:
     """A server with its bystander and its watcher."""
 
-    def __init__(self, server, stubs, rate):
-        self.server = server
+    def __init__(self, server, stubs, rate, folder):
+        self.server, self.folder = server, folder
         try:
-            warm.up(server.address)
-            self.bystander = calls.Bystander(server, stubs, rate)
+            warm.up(server.caller("operator"))
+            own = access.save(folder / "bystander", [server.caller("bystander")])
+            self.bystander = calls.Bystander(own, server.metrics, stubs, rate)
         except BaseException:
             server.stop()
             raise
@@ -77,6 +88,7 @@ class Scene:
 class Runner:
     def __init__(self, arguments, stubs, folder):
         self.arguments, self.stubs, self.folder = arguments, stubs, folder
+        self.guard = guard.Guard(folder / "guard") if arguments.guarded else None
         self.scene = None
         self.started = 0
         self.seen, self.violations, self.rows = [], [], []
@@ -88,16 +100,17 @@ class Runner:
         else:
             self.started += 1
             server = Server(a.start_gemmd, a.devices, self.folder / f"gemmd.{self.started}.log",
-                            descriptors)
-        return Scene(server, self.stubs, a.rate)
+                            descriptors, self.guard)
+        return Scene(server, self.stubs, a.rate, self.folder)
 
     def _blame(self, violations):
         self.violations += violations
         for text in violations:
             print(f"BROKEN: {text}", flush=True)
 
-    def run(self, attack, seconds):
+    def run(self, case, seconds):
         """One attack on the server there is, or on one of its own."""
+        attack = case.attack
         if attack.descriptors and not self.arguments.start_gemmd:
             print(f"skipped: {attack.name}: needs --start-gemmd, for a server with "
                   f"{attack.descriptors} descriptors", flush=True)
@@ -107,13 +120,13 @@ class Runner:
             self.scene = self._scene()
         scene = self._scene(attack.descriptors) if own else self.scene
         begin = time.monotonic()
-        seen = self._measure(scene, attack, seconds)
+        seen = self._measure(scene, case, seconds)
         violations = seen.violations()
         if violations and scene.server.log():
             print(f"the server's last lines:\n{scene.server.log()}", flush=True)
         if own or violations and self.arguments.start_gemmd:
             ends = scene.close()
-            violations += [f"{attack.name}: {text}" for text in ends]
+            violations += [f"{case.title}: {text}" for text in ends]
             if not own:
                 self.scene = None
         seen.seconds = time.monotonic() - begin
@@ -121,14 +134,14 @@ class Runner:
         self.seen.append(seen)
         self.rows.append(report.row(seen, violations))
         verdict = "BROKEN" if violations else "held"
-        print(f"{attack.name}: {verdict}, p99 beside it "
+        print(f"{case.title}: {verdict}, p99 beside it "
               f"{seen.during.p99 * 1e3:.0f} ms, {seen.seconds:.0f} s", flush=True)
 
-    def _measure(self, scene, attack, seconds):
+    def _measure(self, scene, case, seconds):
         begin = time.monotonic()
         time.sleep(BEFORE_SECONDS)
         attacked = time.monotonic()
-        outcome = self._attack(scene.server, attack, seconds)
+        outcome = self._attack(scene.server, case, seconds)
         ended = time.monotonic()
         before = scene.watcher.extreme(min, begin, attacked)
         after, settle = scene.watcher.wait_until_back(before, SETTLE_SECONDS)
@@ -138,15 +151,16 @@ class Runner:
         answered = scene.bystander.wait_for_all(attacked, over, self.arguments.rate)
         during = scene.bystander.between(attacked, ended)
         later = scene.bystander.between(settled, over)
-        return Seen(attack, attacked, calls.Summary(scene.bystander.between(begin, attacked)),
+        return Seen(case, attacked, calls.Summary(scene.bystander.between(begin, attacked)),
                     calls.Summary(during), calls.Summary(later), during, later, before,
                     scene.watcher.extreme(max, attacked, settled), after, settle, outcome,
                     answered, scene.server.alive())
 
-    def _attack(self, server, attack, seconds):
+    def _attack(self, server, case, seconds):
         """What the attack's own process tells."""
-        command = [sys.executable, str(HERE / "one_attack.py"), attack.name, "--server",
-                   server.address, "--metrics", server.metrics, "--stubs", self.stubs,
+        attackers = access.save(self.folder / "attackers", server.attackers(case.by))
+        command = [sys.executable, str(HERE / "one_attack.py"), case.attack.name, "--access",
+                   attackers, "--metrics", server.metrics, "--stubs", self.stubs,
                    "--seconds", str(seconds), "--seed", str(self.arguments.seed)]
         try:
             done = subprocess.run(command, capture_output=True, text=True,
@@ -156,20 +170,20 @@ class Runner:
             return {"counts": {f"ended by force after {seconds + ATTACK_GRACE:.0f} s": 1},
                     "faults": []}
         except (IndexError, json.JSONDecodeError):
-            raise RuntimeError(f"{attack.name} said no outcome: {done.stderr[-2000:]}") from None
+            raise RuntimeError(f"{case.title} said no outcome: {done.stderr[-2000:]}") from None
 
-    def round(self, attacks, seconds, limit):
-        """All attacks once. What is left of the time beyond the least is shared evenly."""
+    def round(self, cases, seconds, limit):
+        """All of them once. What is left of the time beyond the least is shared evenly."""
         deadline = time.monotonic() + seconds
-        for i, attack in enumerate(attacks):
+        for i, case in enumerate(cases):
             if time.monotonic() > limit:
-                self._blame([f"{attack.name}: not begun within --limit="
+                self._blame([f"{case.title}: not begun within --limit="
                              f"{self.arguments.limit:.0f} seconds"])
                 continue
-            rest = attacks[i:]
-            least = sum(a.seconds + BEFORE_SECONDS + AFTER_SECONDS + 1 for a in rest)
+            rest = cases[i:]
+            least = sum(c.attack.seconds + BEFORE_SECONDS + AFTER_SECONDS + 1 for c in rest)
             more = max(0.0, deadline - time.monotonic() - least) / len(rest)
-            self.run(attack, attack.seconds + min(more, seconds / len(attacks)))
+            self.run(case, case.attack.seconds + min(more, seconds / len(cases)))
 
     def close(self):
         if self.scene is not None:
@@ -192,27 +206,53 @@ def parse_arguments():
     parser.add_argument("--limit", type=float, default=math.inf,
                         help="seconds after which no attack begins; one left out counts as broken")
     parser.add_argument("--only", default="", help="names, separated by commas")
+    parser.add_argument("--guarded", action="store_true", help="with --start-gemmd: with TLS, "
+                        "certificates of clients and tokens")
+    parser.add_argument("--by", default="", help="with --guarded: only attacks of these, "
+                        f"separated by commas, of {', '.join(BY)}")
     parser.add_argument("--rate", type=float, default=5, help="the bystander's products a second")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="where the figures go")
+    parser.add_argument("--report", help="a page of Markdown to write")
     parser.add_argument("--list", action="store_true", help="name the attacks")
     arguments = parser.parse_args()
     if not arguments.list and not arguments.start_gemmd and not (
             arguments.server and arguments.metrics and arguments.pid):
         parser.error("needs --start-gemmd, or --server, --metrics and --pid")
-    unknown = set(filter(None, arguments.only.split(","))) - set(catalogue.BY_NAME)
-    if unknown:
-        parser.error(f"--only is '{arguments.only}': there are {', '.join(catalogue.BY_NAME)}")
+    for option, text, known in (("--only", arguments.only, catalogue.BY_NAME),
+                                ("--by", arguments.by, BY)):
+        if set(filter(None, text.split(","))) - set(known):
+            parser.error(f"{option} is '{text}': there are {', '.join(known)}")
+    if (arguments.guarded or arguments.by) and not (arguments.start_gemmd and arguments.guarded):
+        parser.error("--guarded needs --start-gemmd, and --by needs --guarded")
     return arguments
+
+
+def chosen_cases(arguments):
+    """What is asked for, in the catalogue's order."""
+    only, by = (list(filter(None, text.split(","))) for text in (arguments.only, arguments.by))
+    attacks = [a for a in catalogue.ATTACKS if not only or a.name in only]
+    if not arguments.guarded:
+        return [Case(a) for a in attacks if not a.guarded_only]
+    return [Case(a, who) for a in attacks for who in a.by if not by or who in by]
+
+
+def describe(error):
+    """On one line."""
+    if isinstance(error, grpc.RpcError):
+        return f"{error.code().name}: {error.details()}"
+    return str(error)
 
 
 def write_json(path, runner):
     entries = []
     for seen in runner.seen:
+        by_kind = {kind: calls.Summary([c for c in seen.calls_during if c["kind"] == kind]).p99
+                   for kind in calls.KINDS}
         entries.append({
-            "attack": seen.attack.name, "seconds": seen.seconds, "calls": seen.during.count,
+            "attack": seen.case.title, "seconds": seen.seconds, "calls": seen.during.count,
             "p99_before": seen.before.p99, "p50_during": seen.during.p50,
-            "p99_during": seen.during.p99, "longest_during": seen.during.longest,
+            "p99_during": seen.during.p99, "p99_during_by_kind": by_kind, "longest_during": seen.during.longest,
             "held_before": seen.held_before, "peak": seen.peak, "held_after": seen.held_after,
             "settle_seconds": seen.settle_seconds, "outcome": seen.outcome})
     text = json.dumps({"attacks": entries, "violations": runner.violations}, indent=1,
@@ -224,10 +264,9 @@ def main():
     arguments = parse_arguments()
     if arguments.list:
         for attack in catalogue.ATTACKS:
-            print(f"{attack.name:18} {attack.subject}")
+            print(f"{attack.name:18} {', '.join(attack.by):24} {attack.subject}")
         return 0
-    chosen = [a for a in catalogue.ATTACKS
-              if not arguments.only or a.name in arguments.only.split(",")]
+    chosen = chosen_cases(arguments)
     stubs = wire.load_stubs(arguments.stubs)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
@@ -237,16 +276,13 @@ def main():
                 runner.round(chosen, arguments.seconds, begin + arguments.limit)
         except (RuntimeError, OSError, grpc.RpcError) as error:
             # What was measured until then is told all the same.
-            runner.violations.append(f"the rest was not run: {error}")
+            runner.violations.append(f"the rest was not run: {describe(error)}")
         finally:
             runner.close()
-    print("\n" + report.table(runner.rows) + "\n")
-    print("\n".join(report.attack_lines(runner.seen)))
-    worst = max((s.during.p99 for s in runner.seen if not math.isnan(s.during.p99)), default=0)
-    print(f"\n{len(runner.seen)} attacks in {time.monotonic() - begin:.0f} s, worst p99 beside one "
-          f"{worst * 1e3:.0f} ms, {len(runner.violations)} broken")
-    for text in runner.violations:
-        print(f"BROKEN: {text}")
+    text = report.whole(runner, time.monotonic() - begin)
+    print("\n" + text)
+    if arguments.report:
+        pathlib.Path(arguments.report).write_text(report.page(arguments, text), encoding="utf-8")
     if arguments.json:
         write_json(arguments.json, runner)
     return 1 if runner.violations else 0

@@ -6,6 +6,7 @@ import zlib
 import http2
 import wire
 from attack import Attack, in_threads
+from guard import STRANGER
 
 INFLATED = 512 << 20
 CALLS = 3
@@ -52,7 +53,7 @@ def inflate(target, outcome):
         while target.left() > 0:
             name = rng.choice(list(encoded))
             encoding = rng.choice([name, name, name, b"identity", b"br"])
-            connection = http2.Connection(target.server)
+            connection = http2.Connection(target.attacker())
             stream = connection.open(rng.choice(methods), [(b"grpc-encoding", encoding)])
             connection.write_slowly(stream, http2.message(encoded[name], compressed=True),
                                     target.until)
@@ -76,5 +77,6 @@ def _end(connection, stream):
 
 ATTACKS = [
     Attack("bombs", f"{CALLS} callers with compressed messages of {INFLATED >> 20} MiB", inflate,
-           seconds=5.0, peak_mib=96),
+           seconds=5.0, peak_mib=96,
+           by=(STRANGER, "benchmark")),
 ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Somebody else who uses the server meanwhile: small calls at a steady rate, every answer checked.
 
-  bystander.py --server HOST:PORT --metrics HOST:PORT --stubs FOLDER --rate N
+  bystander.py --access FILE --metrics HOST:PORT --stubs FOLDER --rate N
 
 A call begins when it is planned, however long those before it take, and its latency counts from
 there. Each ended call is a line of JSON on standard output: its kind, its begin on the clock of
@@ -27,6 +27,7 @@ import time
 import grpc
 import numpy as np
 
+import access
 import wire
 
 CALL_SECONDS = 20
@@ -37,10 +38,10 @@ SHARES = {"product": 1.0, "read": 1.0, "write": 0.5, "connect": 0.3, "scrape": 0
 
 
 class Bystander:
-    def __init__(self, server, metrics):
-        self.server, self.metrics = server, metrics
+    def __init__(self, own, metrics):
+        self.access, self.metrics = own, metrics
         self.pb = wire.messages()
-        self.channel = wire.channel(server)
+        self.channel = wire.channel(own)
         self.stub = wire.stub(self.channel)
         rng = np.random.default_rng(7)
         self.a, self.b = (rng.integers(-4, 5, (EXTENT, EXTENT)).astype("f4") for _ in range(2))
@@ -82,7 +83,7 @@ class Bystander:
         return ""
 
     def call_connect(self):
-        with wire.channel(self.server) as channel:
+        with wire.channel(self.access) as channel:
             # A refused connection is an answer, too: no waiting for a better one.
             info = wire.stub(channel).GetServerInfo(self.pb.GetServerInfoRequest(),
                                                     timeout=CALL_SECONDS)
@@ -136,13 +137,13 @@ def run(bystander, rate):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server", required=True)
+    parser.add_argument("--access", required=True, help="a file of access.save")
     parser.add_argument("--metrics", required=True)
     parser.add_argument("--stubs", default="")
     parser.add_argument("--rate", type=float, default=5, help="products a second")
     arguments = parser.parse_args()
     wire.load_stubs(arguments.stubs)
-    bystander = Bystander(arguments.server, arguments.metrics)
+    bystander = Bystander(access.load(arguments.access)[0], arguments.metrics)
     bystander.prepare()
     print(json.dumps({"kind": "ready"}), flush=True)
     run(bystander, arguments.rate)

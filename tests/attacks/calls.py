@@ -16,12 +16,12 @@ READY_SECONDS = 90
 
 
 class Bystander:
-    def __init__(self, server, stubs, rate):
+    def __init__(self, access_file, metrics, stubs, rate):
         self.calls = []
         self._ready = threading.Event()
         self._process = subprocess.Popen(
-            [sys.executable, str(_HERE / "bystander.py"), "--server", server.address, "--metrics",
-             server.metrics, "--stubs", stubs, "--rate", str(rate)],
+            [sys.executable, str(_HERE / "bystander.py"), "--access", access_file, "--metrics",
+             metrics, "--stubs", stubs, "--rate", str(rate)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()

@@ -6,9 +6,11 @@ import time
 import http2
 import sockets
 from attack import Attack, in_threads
+from guard import NOBODY, STRANGER
 
 DESCRIPTORS = 256
 CONNECTIONS = 700
+ALONE_SECONDS = 8.0
 CHURN_THREADS = 4
 CHURN_LIMIT = 1000  # connections a thread
 
@@ -67,9 +69,19 @@ def churn(target, outcome):
     in_threads(CHURN_THREADS, work, target, outcome)
 
 
+def alone(target, outcome):
+    """Nobody: what the served caller sees then."""
+    target.wait()
+    outcome.count("seconds", round(ALONE_SECONDS))
+
+
 ATTACKS = [
+    Attack("alone", "nobody attacks", alone, seconds=ALONE_SECONDS, by=(NOBODY,),
+           guarded_only=True),
     Attack("connections", f"{CONNECTIONS} connections a port at a server with {DESCRIPTORS} "
            "descriptors", beyond_descriptors, descriptors=DESCRIPTORS,
-           refused=frozenset({"connect", "scrape"})),
-    Attack("churn", f"{CHURN_THREADS} threads that connect and go", churn),
+           refused=frozenset({"connect", "scrape"}),
+           by=(STRANGER,)),
+    Attack("churn", f"{CHURN_THREADS} threads that connect and go", churn,
+           by=(STRANGER,)),
 ]

@@ -18,7 +18,7 @@ GROUPS = 200
 def _flood(target, outcome, streams, products):
     """Streams of headers alone, once; every job is ended by the server, or stays."""
     def work(target, outcome, _):
-        with wire.channel(target.server) as channel:
+        with wire.channel(target.attacker()) as channel:
             _one_stream(target, outcome, wire.stub(channel), products)
 
     in_threads(streams, work, target, outcome)
@@ -46,7 +46,7 @@ def small_jobs(target, outcome):
 
 def large_jobs(target, outcome):
     """Jobs that together need more than the device has."""
-    memory_bytes = wire.info(target.server).devices[0].memory_bytes
+    memory_bytes = wire.info(target.attacker()).devices[0].memory_bytes
     products = []
     for part, count in FILLING:
         extent = math.isqrt(memory_bytes // part // (3 * wire.F32_BYTES)) + 1
@@ -67,7 +67,7 @@ def _silent_uploads(target, outcome, headers, fill_range):
         else:
             over.wait()
 
-    with wire.channel(target.server) as channel:
+    with wire.channel(target.attacker()) as channel:
         server_stub = wire.stub(channel)
         calls = [server_stub.PutMatrix.future(requests(header)) for header in headers]
         outcome.count("calls", len(calls))
@@ -90,7 +90,7 @@ def _wait(call, target):
 
 def upload_headers(target, outcome):
     """Matrices that together fill the store, and no byte of them."""
-    store_bytes = wire.info(target.server).limits.store_bytes
+    store_bytes = wire.info(target.attacker()).limits.store_bytes
     headers = []
     for part, count in FILLING:
         extent = math.isqrt(store_bytes // part // wire.F32_BYTES) + 1
@@ -119,7 +119,7 @@ ATTACKS = [
            seconds=HOLDING_SECONDS),
     Attack("upload-headers", "PutMatrix headers for more than the store",
            upload_headers, refused=frozenset({"write"}), refused_seconds=GIVEN_UP_SECONDS,
-           seconds=HOLDING_SECONDS),
+           seconds=HOLDING_SECONDS, by=("matrices",)),
     Attack("upload-groups", f"{GROUPS} split uploads with one part of two", upload_groups,
-           seconds=HOLDING_SECONDS),
+           seconds=HOLDING_SECONDS, by=("matrices",)),
 ]

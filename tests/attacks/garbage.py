@@ -4,7 +4,9 @@ import time
 
 import http2
 import sockets
+from access import Access
 from attack import Attack, in_threads
+from guard import STRANGER
 
 THREADS = 3
 LIMIT = 3000  # connections a thread
@@ -51,8 +53,8 @@ def _random_frames(rng):
 
 def _broken_call(rng):
     """A call, some bits of it turned over."""
-    data = bytearray(http2.frame(http2.HEADERS, http2.END_HEADERS, 1,
-                                 http2.request_fields("MultiplyUnary"))
+    fields = http2.request_fields(Access(""), "MultiplyUnary")
+    data = bytearray(http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields)
                      + http2.frame(http2.DATA, http2.END_STREAM, 1,
                                    http2.message(rng.randbytes(rng.randrange(200)))))
     for _ in range(rng.randrange(4)):
@@ -105,7 +107,9 @@ def http_port(target, outcome):
 
 ATTACKS = [
     Attack("garbage-grpc", "random bytes, TLS, HTTP/1.1 and broken frames at the gRPC port",
-           grpc_port),
+           grpc_port,
+           by=(STRANGER,)),
     Attack("garbage-http", "random bytes, TLS, HTTP/2 and odd requests at the metrics port",
-           http_port),
+           http_port,
+           by=(STRANGER,)),
 ]

@@ -1,5 +1,6 @@
 """HTTP/2 by hand (RFC 9113), for what no gRPC library would send."""
 
+import ssl
 import struct
 import time
 
@@ -48,12 +49,13 @@ def field(name, value):
     return b"\0" + b"".join(_integer(len(text), 7) + text for text in (name, value))
 
 
-def request_fields(method, extra=()):
-    """The header block of a gRPC call."""
-    fields = [(b":method", b"POST"), (b":scheme", b"http"),
-              (b":path", ("/gemm.v1.GemmService/" + method).encode()),
-              (b":authority", b"localhost"), (b"content-type", b"application/grpc"),
-              (b"te", b"trailers"), *extra]
+def request_fields(access, method, extra=()):
+    """The header block of a gRPC call: a method of the contract, or the path of another one."""
+    path = method if method.startswith("/") else "/gemm.v1.GemmService/" + method
+    shown = [(key.encode(), value.encode()) for key, value in access.metadata()]
+    fields = [(b":method", b"POST"), (b":scheme", b"https" if access.ca else b"http"),
+              (b":path", path.encode()), (b":authority", b"localhost"),
+              (b"content-type", b"application/grpc"), (b"te", b"trailers"), *shown, *extra]
     return b"".join(field(name, value) for name, value in fields)
 
 
@@ -65,9 +67,11 @@ def message(data, compressed=False, length=None):
 class Connection:
     """A client's end. Nothing is read from the server unless asked for."""
 
-    def __init__(self, address, initial_window=65535, connection_window=65535, receive_bytes=0):
-        self.socket = sockets.connect(address, receive_bytes=receive_bytes)
+    def __init__(self, access, initial_window=65535, connection_window=65535, receive_bytes=0):
+        self.access = access
+        self.socket = sockets.open_to(access, receive_bytes=receive_bytes)
         self.next_stream = 1
+        self.broken = False  # whether bytes could not be sent
         self._received = b""
         self.socket.sendall(PREFACE + settings({INITIAL_WINDOW_SIZE: initial_window}))
         if connection_window > 65535:
@@ -78,13 +82,15 @@ class Connection:
 
     def send(self, data, seconds=5.0):
         """True where the server took all of it."""
-        return sockets.send_all(self.socket, data, seconds) == len(data)
+        taken = sockets.send_all(self.socket, data, seconds) == len(data)
+        self.broken = self.broken or not taken
+        return taken
 
     def open(self, method, extra=(), end=False):
         """Opens a call and returns its stream."""
         stream, self.next_stream = self.next_stream, self.next_stream + 2
         self.send(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream,
-                        request_fields(method, extra)))
+                        request_fields(self.access, method, extra)))
         return stream
 
     def write(self, stream, data, end=False):
@@ -147,8 +153,11 @@ class Connection:
             left = until - time.monotonic()
             if left <= 0 or not sockets.readable(self.socket, left):
                 return
+            self.socket.settimeout(max(left, 0.01))
             try:
                 piece = self.socket.recv(1 << 16)
+            except (TimeoutError, ssl.SSLWantReadError):
+                continue  # a record of TLS that is not whole, or has nothing for us
             except OSError:
                 return
             if not piece:

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Runs one attack in a process of its own, so that its end lets go of all it held.
 
-  one_attack.py NAME --server HOST:PORT --metrics HOST:PORT --stubs FOLDER --seconds N --seed N
+  one_attack.py NAME --access FILE --metrics HOST:PORT --stubs FOLDER --seconds N --seed N
 
-Prints one line of JSON: {"counts": {...}, "faults": [...]}. For servers on loopback alone.
+FILE, of access.save, has the server's address and what the attackers show there. Strangers first
+try every method: one that answers them is a fault. Prints one line of JSON:
+{"counts": {...}, "faults": [...]}. For servers on loopback alone.
 """
 
 import argparse
@@ -13,8 +15,10 @@ import os
 import sys
 import time
 
+import access
 import catalogue
 import sockets
+import strangers
 import wire
 from attack import Outcome, Target
 
@@ -31,18 +35,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=catalogue.BY_NAME)
-    parser.add_argument("--server", type=loopback, required=True)
+    parser.add_argument("--access", required=True)
     parser.add_argument("--metrics", type=loopback, required=True)
     parser.add_argument("--stubs", default="")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    attackers = access.load(arguments.access)
+    for attacker in attackers:
+        loopback(attacker.address)
     wire.load_stubs(arguments.stubs)
     sockets.raise_own_limit()
     outcome = Outcome()
-    target = Target(arguments.server, arguments.metrics, time.monotonic() + arguments.seconds,
-                    arguments.seed)
     try:
+        strangers.check_refused([a for a in attackers if a.stranger], outcome)
+        target = Target(attackers, arguments.metrics, time.monotonic() + arguments.seconds,
+                        arguments.seed)
         catalogue.BY_NAME[arguments.name].run(target, outcome)
     except Exception as error:  # noqa: BLE001  (what ends an attack is told, not raised)
         outcome.count(f"ended by {type(error).__name__}: {str(error)[:200]}")

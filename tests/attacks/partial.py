@@ -8,6 +8,7 @@ import http2
 import sockets
 import wire
 from attack import HOLDING_SECONDS, Attack, in_threads
+from guard import STRANGER
 
 SILENT_CONNECTIONS, SILENT_CALLS = 8, 900
 PARTIAL_CALLS = 40
@@ -19,7 +20,7 @@ def silent_calls(target, outcome):
     connections, methods = [], wire.methods()
     for i in range(SILENT_CONNECTIONS):
         with contextlib.suppress(OSError):
-            connection = http2.Connection(target.server)
+            connection = http2.Connection(target.attacker())
             connections.append(connection)
             for j in range(SILENT_CALLS):
                 if target.left() <= 0:
@@ -38,7 +39,7 @@ def partial_messages(target, outcome):
     data = struct.pack(">BI", 0, MESSAGE_BYTES) + bytes(MESSAGE_BYTES - 1)
 
     def work(target, outcome, worker):
-        connection = http2.Connection(target.server)
+        connection = http2.Connection(target.attacker())
         stream = connection.open(["MultiplyUnary", "Multiply", "PutMatrix"][worker % 3])
         sent = connection.write_slowly(stream, data, target.until, end=False)
         outcome.count("MiB sent", sent >> 20)
@@ -83,7 +84,7 @@ def bad_messages(target, outcome):
         rng = target.rng(worker)
         while target.left() > 0:
             try:
-                connection = http2.Connection(target.server)
+                connection = http2.Connection(target.attacker())
             except OSError:
                 outcome.count("connections refused")
                 time.sleep(0.1)
@@ -103,10 +104,11 @@ def bad_messages(target, outcome):
 ATTACKS = [
     Attack("silent-calls", f"{SILENT_CONNECTIONS * SILENT_CALLS:,} calls that send nothing",
            silent_calls,
-           seconds=HOLDING_SECONDS),
+           seconds=HOLDING_SECONDS, by=(STRANGER, "benchmark")),
     Attack("partial-messages", f"{PARTIAL_CALLS} messages of 16 MiB without their last byte",
            partial_messages,
-           seconds=HOLDING_SECONDS),
+           seconds=HOLDING_SECONDS, by=(STRANGER, "matrices")),
     Attack("bad-messages", "messages that do not parse, or lie about their length",
-           bad_messages),
+           bad_messages,
+           by=(STRANGER, "benchmark")),
 ]

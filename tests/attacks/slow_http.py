@@ -5,6 +5,7 @@ import time
 
 import sockets
 from attack import HOLDING_SECONDS, Attack, in_threads
+from guard import STRANGER
 
 IDLE = 100
 DRIPS = 40
@@ -94,9 +95,11 @@ def bodies(target, outcome):
 
 ATTACKS = [
     Attack("http-idle", f"{IDLE} silent connections to /metrics", idle,
-           seconds=HOLDING_SECONDS),
+           seconds=HOLDING_SECONDS, by=(STRANGER,)),
     Attack("http-drip", f"{DRIPS} headers byte by byte", drip,
-           seconds=HOLDING_SECONDS),
-    Attack("http-endless", "headers without end, 32 MiB each", endless, peak_mib=64),
-    Attack("http-bodies", "bodies announced and dripping, 200 requests in one go", bodies),
+           seconds=HOLDING_SECONDS, by=(STRANGER,)),
+    Attack("http-endless", "headers without end, 32 MiB each", endless, peak_mib=64,
+           by=(STRANGER,)),
+    Attack("http-bodies", "bodies announced and dripping, 200 requests in one go", bodies,
+           by=(STRANGER,)),
 ]

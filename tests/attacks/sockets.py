@@ -1,8 +1,9 @@
-"""Raw TCP connections to the server."""
+"""Connections to the server by hand, of TCP and of TLS."""
 
 import resource
 import select
 import socket
+import ssl
 import struct
 
 
@@ -27,6 +28,18 @@ def connect(address, timeout=5.0, receive_bytes=0):
     return s
 
 
+def open_to(access, timeout=5.0, receive_bytes=0):
+    """A connection as `access` has it: after the handshake, where that is TLS."""
+    s = connect(access.address, timeout, receive_bytes)
+    if not access.ca:
+        return s
+    try:
+        return access.tls_context().wrap_socket(s, server_hostname=access.address.split(":")[0])
+    except OSError:
+        s.close()
+        raise
+
+
 def reset(s):
     """Closes with a RST in place of a FIN."""
     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -40,16 +53,16 @@ def is_open(s):
         while True:
             if not s.recv(65536):
                 return False
-    except BlockingIOError:
+    except (BlockingIOError, ssl.SSLWantReadError):
         return True
     except OSError:
         return False
 
 
 def is_open_now(s):
-    """As is_open, but takes nothing that is still to be read."""
+    """As is_open, but takes nothing that is still to be read; of TLS not what is encrypted."""
     try:
-        return bool(s.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        return bool(socket.socket.recv(s, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
     except BlockingIOError:
         return True
     except OSError:
@@ -86,4 +99,9 @@ def send_all(s, data, seconds=2.0):
 
 
 def readable(s, seconds):
-    return bool(select.select([s], [], [], seconds)[0])
+    """Whether bytes have come; of TLS they may be none of the application's."""
+    if isinstance(s, ssl.SSLSocket) and s.pending():
+        return True
+    poll = select.poll()  # select knows no descriptors above 1023
+    poll.register(s, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))

@@ -68,13 +68,13 @@ def _start(server_stub, rng, timeout):
 
 def _storm(target, outcome, end, timeout):
     """Calls in each thread, ended by end(call, streams, rng)."""
-    with wire.channel(target.server) as channel:
+    with wire.channel(target.attacker()) as channel:
         wire.delete(wire.stub(channel), MATRIX)
         wire.put_generated(wire.stub(channel), MATRIX, 1024, 1024)
 
     def work(target, outcome, worker):
         rng = target.rng(worker)
-        with wire.channel(target.server) as channel:
+        with wire.channel(target.attacker()) as channel:
             server_stub = wire.stub(channel)
             while target.left() > 0:
                 calls = [_start(server_stub, rng, timeout(rng)) for _ in range(LIVE)]
@@ -83,7 +83,7 @@ def _storm(target, outcome, end, timeout):
                     end(call, streams, rng)
 
     in_threads(THREADS, work, target, outcome)
-    with wire.channel(target.server) as channel:
+    with wire.channel(target.attacker()) as channel:
         wire.delete(wire.stub(channel), MATRIX)
 
 
@@ -123,7 +123,9 @@ def deadlines(target, outcome):
 
 
 ATTACKS = [
-    Attack("cancels", f"{THREADS * LIVE} calls at a time, cancelled within 30 ms", cancels),
+    Attack("cancels", f"{THREADS * LIVE} calls at a time, cancelled within 30 ms", cancels,
+           by=("matrices",)),
     Attack("deadlines", f"{THREADS * LIVE} calls at a time with deadlines up to 30 ms",
-           deadlines),
+           deadlines,
+           by=("matrices",)),
 ]

@@ -21,7 +21,7 @@ MATRIX = "attacks/unread"
 
 def _large_matrix(target):
     """Keeps the matrix that is downloaded; what is left of it goes with the next attack."""
-    channel = wire.channel(target.server)
+    channel = wire.channel(target.attacker())
     server_stub = wire.stub(channel)
     wire.delete(server_stub, MATRIX)
     wire.put_generated(server_stub, MATRIX, DOWNLOAD_ROWS, 4096, seconds=60)
@@ -56,7 +56,7 @@ def one_stream(target, outcome):
             yield _result_8_mib(job + 1)
         over.wait()
 
-    with wire.channel(target.server) as channel:
+    with wire.channel(target.attacker()) as channel:
         call = wire.stub(channel).Multiply(requests())
         target.wait()
         _ends([call], outcome)
@@ -69,7 +69,7 @@ def _raw_calls(target, outcome, method, request, calls, per_connection, end=True
     connections = []
     for first in range(0, calls, per_connection):
         try:
-            connections.append(http2.Connection(target.server, **windows))
+            connections.append(http2.Connection(target.attacker(), **windows))
         except OSError:
             outcome.count("connections refused")
             continue
@@ -118,7 +118,7 @@ def unary(target, outcome):
 
 def benchmark(target, outcome):
     """A benchmark whose rows nobody reads, and others that are refused meanwhile."""
-    request = wire.small_benchmark(wire.info(target.server))
+    request = wire.small_benchmark(wire.info(target.attacker()))
     _raw_calls(target, outcome, "Benchmark", request.SerializeToString(), 8, 4, initial_window=0)
 
 
@@ -133,7 +133,7 @@ def shut_sockets(target, outcome):
                 ("ListKernels", b"", True)]
     connections = []
     for i in range(40):
-        connection = http2.Connection(target.server, http2.LARGEST_WINDOW, http2.LARGEST_WINDOW,
+        connection = http2.Connection(target.attacker(), http2.LARGEST_WINDOW, http2.LARGEST_WINDOW,
                                       receive_bytes=TINY_WINDOW)
         connections.append(connection)
         method, request, end = requests[i % len(requests)]
@@ -159,17 +159,17 @@ ATTACKS = [
            many_streams,
            seconds=HOLDING_SECONDS),
     Attack("unread-downloads", f"{DOWNLOADS} downloads of 137 MiB, none read", downloads,
-           seconds=HOLDING_SECONDS),
+           seconds=HOLDING_SECONDS, by=("matrices",)),
     Attack("unread-many", f"{MANY_DOWNLOADS} downloads behind shut windows", many_downloads,
-           seconds=HOLDING_SECONDS),
+           seconds=HOLDING_SECONDS, by=("matrices",)),
     # All products are computed, here and below, so the queue is long for a while.
     Attack("unread-unary", f"{UNARY_CALLS} unary products of 4 MiB behind shut windows", unary,
            refused=frozenset({"product"}), refused_seconds=GIVEN_UP_SECONDS,
            seconds=HOLDING_SECONDS),
     Attack("unread-benchmark", "a benchmark whose rows nobody reads", benchmark,
-           seconds=HOLDING_SECONDS),
+           seconds=HOLDING_SECONDS, by=("benchmark",)),
     Attack("unread-sockets", "160 calls and 1,600 scrapes into TCP buffers that fill",
            shut_sockets,
            refused=frozenset({"product"}), refused_seconds=GIVEN_UP_SECONDS,
-           seconds=HOLDING_SECONDS),
+           seconds=HOLDING_SECONDS, by=("matrices",)),
 ]

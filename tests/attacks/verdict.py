@@ -14,7 +14,7 @@ LONGEST_SECONDS = 6
 @dataclasses.dataclass
 class Seen:
     """What was measured of one attack."""
-    attack: object
+    case: object        # attack.Case
     begin: float        # of the attack, time.monotonic
     before: calls.Summary
     during: calls.Summary
@@ -34,8 +34,11 @@ class Seen:
         """Sentences; none where all held."""
         found = [*self._during(), *self._after(), *self._held()]
         found += [f"the server's answer: {fault}" for fault in self.outcome["faults"]]
-        name = self.attack.name
-        return [f"{name}: {text}" for text in found]
+        return [f"{self.case.title}: {text}" for text in found]
+
+    @property
+    def attack(self):
+        return self.case.attack
 
     def _during(self):
         if not self.alive:

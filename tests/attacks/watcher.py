@@ -19,8 +19,11 @@ ALLOWANCES = {"RSS MiB": 96, "descriptors": 8, "threads": 8 + 4 * (os.cpu_count(
 SCRAPE_SECONDS = 2
 
 
-def gauges(metrics):
-    """The families of GAUGES; nothing where the endpoint does not answer in time."""
+def series(metrics, kind=""):
+    """{series: value} of ours; nothing where the endpoint does not answer in time.
+
+    `kind`, such as "gauge": of families of that type alone.
+    """
     host, port = metrics.split(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=SCRAPE_SECONDS)
     try:
@@ -30,12 +33,19 @@ def gauges(metrics):
         return {}
     finally:
         connection.close()
+    lines = text.splitlines()
+    types = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE "))
+    samples = (line.rpartition(" ") for line in lines if line.startswith("gemmd_"))
+    return {name: float(value) for name, _, value in samples
+            if not kind or types.get(name.split("{")[0]) == kind}
+
+
+def gauges(metrics):
+    """The families of GAUGES, added up."""
     sums = {}
-    for line in text.splitlines():
-        if line.startswith("gemmd_"):
-            series, _, value = line.rpartition(" ")
-            family = series.split("{")[0]
-            sums[family] = sums.get(family, 0.0) + float(value)
+    for name, value in series(metrics).items():
+        family = name.split("{")[0]
+        sums[family] = sums.get(family, 0.0) + value
     return {name: sums[family] for name, family in GAUGES.items() if family in sums}
 
 

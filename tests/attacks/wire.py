@@ -1,6 +1,7 @@
 """The contract's messages, as small requests that the attacks are made of."""
 
 import importlib
+import itertools
 import pathlib
 import shutil
 import subprocess
@@ -40,14 +41,67 @@ def stub(channel):
     return importlib.import_module("gemm.v1.gemm_pb2_grpc").GemmServiceStub(channel)
 
 
-_channels = 0
+class _Showing:
+    """A method whose calls all show the same metadata."""
+
+    def __init__(self, method, metadata):
+        self._method, self._metadata = method, metadata
+
+    def __call__(self, request, timeout=None):
+        return self._method(request, timeout=timeout, metadata=self._metadata)
+
+    def future(self, request, timeout=None):
+        return self._method.future(request, timeout=timeout, metadata=self._metadata)
 
 
-def channel(address):
-    """A connection of its own: channels that differ in an argument share none."""
-    global _channels
-    _channels += 1
-    return grpc.insecure_channel(address, [*UNLIMITED, ("gemm.channel", _channels)])
+class Channel:
+    """A connection of its own, all of whose calls show what `access` has."""
+    _made = itertools.count()
+
+    def __init__(self, access):
+        # Channels that differ in an argument share no connection.
+        arguments = [*UNLIMITED, ("gemm.channel", next(Channel._made))]
+        self._metadata = access.metadata()
+        if access.ca:
+            paths = (access.ca, access.key, access.certificate)
+            credentials = grpc.ssl_channel_credentials(
+                *(pathlib.Path(path).read_bytes() if path else None for path in paths))
+            self._channel = grpc.secure_channel(access.address, credentials, arguments)
+        else:
+            self._channel = grpc.insecure_channel(access.address, arguments)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self._channel.close()
+
+    def _of(self, arity):
+        make = getattr(self._channel, arity)
+        return lambda *arguments, **named: _Showing(make(*arguments, **named), self._metadata)
+
+    @property
+    def unary_unary(self):
+        return self._of("unary_unary")
+
+    @property
+    def unary_stream(self):
+        return self._of("unary_stream")
+
+    @property
+    def stream_unary(self):
+        return self._of("stream_unary")
+
+    @property
+    def stream_stream(self):
+        return self._of("stream_stream")
+
+
+def channel(access):
+    return Channel(access)
 
 
 def shape(rows, cols):
@@ -80,9 +134,9 @@ def multiply_header(job_id, product):
     return pb.MultiplyRequest(header=pb.MultiplyHeader(job_id=job_id, product=product))
 
 
-def info(address):
+def info(access):
     """What the server says of itself."""
-    with channel(address) as own:
+    with channel(access) as own:
         return stub(own).GetServerInfo(messages().GetServerInfoRequest(), timeout=20)
 
 
@@ -106,9 +160,17 @@ def put_generated(server_stub, name, rows, cols, seconds=60):
 
 def delete(server_stub, name, seconds=20):
     """Deletes a matrix by name, whether there is one or not."""
-    pb = messages()
+    _delete(server_stub, messages().MatrixRef(name=name), seconds)
+
+
+def delete_id(server_stub, matrix_id, seconds=20):
+    """The same by its id."""
+    _delete(server_stub, messages().MatrixRef(id=matrix_id), seconds)
+
+
+def _delete(server_stub, reference, seconds):
     try:
-        server_stub.DeleteMatrix(pb.DeleteMatrixRequest(matrix=pb.MatrixRef(name=name)),
+        server_stub.DeleteMatrix(messages().DeleteMatrixRequest(matrix=reference),
                                  timeout=seconds)
     except grpc.RpcError as error:
         if error.code() != grpc.StatusCode.NOT_FOUND:

@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Kills clients at random points of their calls, and looks whether the server gives all back.
+
+  kills.py --start-gemmd build/host/server/gemmd --gemmctl build/host/client/ctl/gemmctl --kills 50
+
+The server has TLS and asks for tokens. Several clients work at a time, of gemmctl and of Python's
+grpcio: single products, streams, uploads, split uploads, downloads. Each gets SIGKILL at a random
+moment and another takes its place, while a bystander's calls are checked. After each leg every
+gauge of the server must be where it was before the first one: jobs, queue, admission, staging,
+device memory, store, matrices, connections, whatever /metrics has. Resident memory may rise by
+no more from leg to leg than the allocator keeps. Exit status 1 where one of these does not hold.
+"""
+
+import argparse
+import collections
+import functools
+import multiprocessing
+import os
+import pathlib
+import random
+import re
+import sys
+import tempfile
+import threading
+import time
+
+import attacks  # noqa: F401  (says which modules are missing)
+import calls
+import guard
+import kill_report
+import victims
+import warm
+import watcher
+import wire
+from access import save
+from server import Server
+
+AT_A_TIME = 6
+LONGEST_DELAY = 0.6       # of a kill, seconds after the client's calls began
+LONGEST_LIFE = 0.4        # of a gemmctl, which does not say when they begin
+BEGIN_SECONDS = 60
+SETTLE_SECONDS = 60
+# A matrix that expires within this time is waited for.
+SOON_SECONDS = 10
+RATE = 3                  # the bystander's products a second
+RSS_ALLOWANCE_MIB = 96
+DESCRIPTOR_ALLOWANCE = 8
+
+
+class Client:
+    """A process to kill: of victims.KINDS, or of gemmctl."""
+
+    def __init__(self, context, kind, access, seed):
+        self.begun = context.Event()
+        self.process = context.Process(target=victims.run, daemon=True,
+                                       args=(kind, access, seed, self.begun))
+        self.process.start()
+
+    def wait(self, rng):
+        """Until the random moment; False where it did not get to work."""
+        if not self.begun.wait(BEGIN_SECONDS):
+            return False
+        time.sleep(LONGEST_DELAY * rng.random()**2)
+        return True
+
+    def kill(self):
+        """False where it had ended before."""
+        alive = self.process.is_alive()
+        self.process.kill()
+        self.process.join()
+        return alive and self.process.exitcode == -9
+
+
+class Command:
+    def __init__(self, commands, kind):
+        self.process = commands.start(kind)
+
+    def wait(self, rng):
+        time.sleep(LONGEST_LIFE * rng.random())
+        return True
+
+    def kill(self):
+        self.process.kill()
+        return self.process.wait() == -9
+
+
+class Kills:
+    def __init__(self, server, commands, seed):
+        self.server, self.commands, self.seed = server, commands, seed
+        # Forked from a process that has loaded gRPC and not used it: a client in milliseconds.
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["victims"])
+        self._access = server.caller("matrices")
+        self._lock = threading.Lock()
+        self.kinds = [*victims.KINDS, *(commands.kinds if commands else ())]
+        self.killed, self.ended = collections.Counter(), collections.Counter()
+        self.violations = []
+
+    def _one(self, kind, rng):
+        """Starts a client and kills it; True where it was alive until then."""
+        if kind in victims.KINDS:
+            client = Client(self._context, kind, self._access, rng.getrandbits(32))
+        else:
+            client = Command(self.commands, kind)
+        worked = client.wait(rng)
+        killed = client.kill()
+        with self._lock:
+            if not worked:
+                self.violations.append(f"{kind}: no call begun within {BEGIN_SECONDS} s")
+            (self.killed if killed else self.ended)[kind] += 1
+        return killed
+
+    def leg(self, number, count):
+        """So many kills, AT_A_TIME clients at work."""
+        todo = iter(range(count))
+
+        def work(worker):
+            rng = random.Random(self.seed * 1_000_003 + number * 1009 + worker)
+            while True:
+                with self._lock:
+                    if next(todo, None) is None or self.violations:
+                        return
+                while not self._one(rng.choice(self.kinds), rng) and not self.violations:
+                    pass
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(AT_A_TIME)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def gauges(metrics):
+    """{series: value} of every gauge that is the server's own."""
+    return {name: value for name, value in watcher.series(metrics, "gauge").items()
+            if name.startswith("gemmd_")}
+
+
+def ended_calls(metrics):
+    """Calls that the server has ended, by status."""
+    ends = collections.Counter()
+    for name, value in watcher.series(metrics).items():
+        if name.startswith("gemmd_requests_total{"):
+            ends[re.search(r'outcome="(\w+)"', name)[1]] += int(value)
+    return ends
+
+
+def remove_left(operator):
+    """Deletes what a client left with a time to live of minutes, as a split product does.
+
+    How many those were, and the names of what has no time to live.
+    """
+    pb = wire.messages()
+    with wire.channel(operator) as channel:
+        stub = wire.stub(channel)
+        matrices = stub.ListMatrices(pb.ListMatricesRequest(every_owner=True), timeout=30).matrices
+        left = [m for m in matrices
+                if m.HasField("expires") and m.expires.seconds > time.time() + SOON_SECONDS]
+        for matrix in left:
+            wire.delete_id(stub, matrix.id)
+    return len(left), sorted(m.name or m.id for m in matrices if not m.HasField("expires"))
+
+
+def settle(server, start):
+    """Waits until every gauge is where it was: seconds, those that are not, what was removed."""
+    begin = time.monotonic()
+    removed, staying = 0, []
+    while True:
+        now = gauges(server.metrics)
+        off = {name: (value, now.get(name)) for name, value in start.items()
+               if now.get(name) != value}
+        off |= {name: (None, value) for name, value in now.items() if name not in start}
+        took = time.monotonic() - begin
+        if not off or took > SETTLE_SECONDS or not server.alive():
+            return took, off, removed, staying
+        count, staying = remove_left(server.caller("operator"))
+        removed += count
+        time.sleep(0.25)
+
+
+class Bystanders:
+    """One bystander a leg, and what all of them saw."""
+
+    def __init__(self, server, stubs, folder):
+        self._access = save(folder / "bystander", [server.caller("bystander")])
+        self._make = lambda: calls.Bystander(self._access, server.metrics, stubs, RATE)
+        self.calls = []
+
+    def beside(self, work):
+        one = self._make()
+        try:
+            work()
+        finally:
+            one.stop()
+            self.calls += one.calls
+
+    def violations(self):
+        for call in self.calls:
+            if call["wrong"]:
+                yield f"the bystander's {call['kind']}: {call['wrong']}"
+            elif call["status"] not in ("OK", "RESOURCE_EXHAUSTED"):
+                yield (f"the bystander's {call['kind']} ended with {call['status']}: "
+                       f"{call.get('text', '')[:160]}")
+        if not self.calls:
+            yield "the bystander made no call"
+
+
+def run(arguments, server, folder):
+    """A kill_report.Report."""
+    token = folder / "token"
+    token.write_text(server.guard.tokens["matrices"], encoding="ascii")
+    warm.up(server.caller("operator"))
+    with wire.channel(server.caller("matrices")) as channel:
+        wire.put_generated(wire.stub(channel), victims.DOWNLOADED, victims.DOWNLOADED_EXTENT,
+                           victims.DOWNLOADED_EXTENT)
+    commands = None
+    if arguments.gemmctl:
+        commands = victims.Commands(arguments.gemmctl, server.caller("matrices"), str(token), folder)
+    kills = Kills(server, commands, arguments.seed)
+    bystanders = Bystanders(server, arguments.stubs, folder)
+    bystanders.beside(lambda: time.sleep(2))
+    time.sleep(1)
+    start, ends = gauges(server.metrics), ended_calls(server.metrics)
+    legs = [kill_report.Leg(0, watcher.process(server.pid), 0.0, {}, 0)]
+    done = 0
+    while done < arguments.kills and not kills.violations:
+        count = min(arguments.leg, arguments.kills - done)
+        bystanders.beside(functools.partial(kills.leg, len(legs), count))
+        done += count
+        seconds, off, removed, staying = settle(server, start)
+        legs.append(kill_report.Leg(done, watcher.process(server.pid), seconds, off, removed))
+        print(f"{done} kills: {legs[-1].text()}", flush=True)
+        if off:
+            kills.violations.append(f"after {done} kills, not where they were {seconds:.0f} s "
+                                    f"later: {off}; matrices that stay: {staying}")
+    kills.violations += check_process(legs)
+    kills.violations += list(bystanders.violations())[:10]
+    return kill_report.Report(arguments, start, legs, kills, bystanders.calls,
+                              ended_calls(server.metrics) - ends)
+
+
+def check_process(legs):
+    """Memory and descriptors may not rise from the first leg to the last."""
+    first, last = legs[min(1, len(legs) - 1)].held, legs[-1].held
+    bounds = {"RSS MiB": RSS_ALLOWANCE_MIB, "descriptors": DESCRIPTOR_ALLOWANCE}
+    for measure, allowance in bounds.items():
+        if last.get(measure, float("inf")) > first.get(measure, 0) + allowance:
+            yield (f"{measure} after the last leg: {last.get(measure)}, at most {allowance} above "
+                   f"{first.get(measure)} of the first one allowed")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--start-gemmd", metavar="PATH", required=True)
+    parser.add_argument("--gemmctl", metavar="PATH", help="left out: clients in Python alone")
+    parser.add_argument("--devices", default="host")
+    parser.add_argument("--stubs", default="")
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--leg", type=int, default=100, help="kills between two looks")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--report", help="a page of Markdown to write")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    arguments.stubs = wire.load_stubs(arguments.stubs)
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="kills-") as name:
+        folder = pathlib.Path(name)
+        server = Server(arguments.start_gemmd, arguments.devices, folder / "gemmd.log",
+                        guard=guard.Guard(folder / "guard"), patient=True)
+        try:
+            report = run(arguments, server, folder)
+        finally:
+            code = server.stop()
+        if code != 0:
+            report.violations.append(f"exit code of the server after SIGTERM: {code}, 0 needed")
+        if report.violations:
+            print(f"the server's last lines:\n{server.log()}")
+    report.seconds = time.monotonic() - begin
+    print(report.text())
+    if arguments.report:
+        pathlib.Path(arguments.report).write_text(report.page(), encoding="utf-8")
+    sys.stdout.flush()
+    os._exit(1 if report.violations else 0)
+
+
+if __name__ == "__main__":
+    main()

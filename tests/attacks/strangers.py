@@ -1,0 +1,46 @@
+"""Whether the server refuses those whom it does not know, method by method."""
+
+import grpc
+
+import wire
+
+SECONDS = 20
+# Beside the contract's methods. Health/Check is for everybody.
+OTHER_PATHS = ["/grpc.health.v1.Health/Watch",
+               "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+               "/grpc.channelz.v1.Channelz/GetTopChannels", "/no.such.Service/Method"]
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+
+
+def status_of(channel, path, data=b"", seconds=SECONDS):
+    """The status of a call with one message, whatever the method's kind."""
+    call = channel.stream_stream(path)(iter([data]), timeout=seconds)
+    try:
+        next(call, None)  # a stream such as Watch's may last
+        if call.cancel():
+            return "OK"
+        return call.code().name
+    except grpc.RpcError as error:
+        return error.code().name
+
+
+def expected(access):
+    """What each call of a stranger must end with."""
+    return "UNAUTHENTICATED" if access.connects else "UNAVAILABLE"
+
+
+def check_refused(accesses, outcome):
+    """A fault for every call that is answered, or refused in another way than it must be."""
+    paths = [wire.SERVICE + method for method in wire.methods()] + OTHER_PATHS
+    for access in accesses:
+        wanted = expected(access)
+        with wire.channel(access) as channel:
+            for path in paths:
+                status = status_of(channel, path)
+                outcome.count(f"tried beforehand: {status}")
+                if status != wanted:
+                    outcome.fault(f"{path} {access.who}: {status}, {wanted} needed")
+            status = status_of(channel, HEALTH_CHECK)
+            wanted = "OK" if access.connects else "UNAVAILABLE"
+            if status != wanted:
+                outcome.fault(f"{HEALTH_CHECK} {access.who}: {status}, {wanted} needed")
