@@ -14,6 +14,7 @@ from access import Access  # noqa: E402
 
 START_SECONDS = 60
 STOP_SECONDS = 40
+LOG_LINES = 10
 # So many, where the limit on open descriptors leaves room for them.
 GUARDED_CONNECTIONS = 12_000
 FLAGS = ["--benchmark-limit=4s", "--drain-timeout=10s", "--log-level=warning"]
@@ -80,7 +81,7 @@ class Server:
     def log(self):
         """The last lines that it wrote."""
         text = pathlib.Path(self.log_path).read_text(encoding="utf-8", errors="replace")
-        return "\n".join(text.splitlines()[-5:])
+        return "\n".join(text.splitlines()[-LOG_LINES:])
 
     def stop(self):
         """Its exit code after SIGTERM; None where it had to be killed."""
