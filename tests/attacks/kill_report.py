@@ -9,11 +9,12 @@ import calls
 
 @dataclasses.dataclass
 class Leg:
-    kills: int      # until its end
-    held: dict      # of the process, by watcher.process
-    seconds: float  # until all gauges were back
-    off: dict       # those that were not
-    removed: int    # matrices with a time to live, deleted rather than waited for
+    kills: int            # until its end
+    held: dict            # of the process, by watcher.process
+    seconds: float = 0.0  # until all gauges were back
+    last: list = ()       # those that were the last
+    off: dict = ()        # those that were not
+    removed: int = 0      # matrices with a time to live, deleted rather than waited for
 
     def text(self):
         return (f"RSS {self.held.get('RSS MiB', 0):.0f} MiB, {self.held.get('descriptors')} "
@@ -23,7 +24,10 @@ class Leg:
     def row(self):
         return (f"| {self.kills} | {self.held.get('RSS MiB', 0):.0f} | "
                 f"{self.held.get('descriptors')} | {self.held.get('threads')} | "
-                f"{self.seconds:.1f} | {self.removed} | {len(self.off)} |")
+                f"{self.seconds:.1f} | {self._last()} | {self.removed} | {len(self.off)} |")
+
+    def _last(self):
+        return ", ".join(sorted({name.split("{")[0] for name in self.last})) or "-"
 
 
 class Report:
@@ -36,8 +40,8 @@ class Report:
     def text(self):
         """Tables and verdict."""
         lines = ["| kills so far | RSS, MiB | descriptors | threads | all gauges back after, s | "
-                 "matrices removed | gauges not back |",
-                 "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+                 "the last of them | matrices removed | gauges not back |",
+                 "| ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: |",
                  *(leg.row() for leg in self.legs), "",
                  "| client | killed | had ended before |", "| --- | ---: | ---: |"]
         for kind in self.kills.kinds:

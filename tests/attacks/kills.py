@@ -39,6 +39,8 @@ AT_A_TIME = 6
 LONGEST_DELAY = 0.6       # of a kill, seconds after the client's calls began
 LONGEST_LIFE = 0.4        # of a gemmctl, which does not say when they begin
 BEGIN_SECONDS = 60
+# A split upload of which some parts came waits so long for the others.
+TIMEOUTS = ["--upload-timeout=10s"]
 SETTLE_SECONDS = 60
 # A matrix that expires within this time is waited for.
 SOON_SECONDS = 10
@@ -162,9 +164,13 @@ def remove_left(operator):
 
 
 def settle(server, start):
-    """Waits until every gauge is where it was: seconds, those that are not, what was removed."""
+    """Waits until every gauge is where it was.
+
+    Seconds, the gauges that are not there, those that were the last, how many matrices were
+    removed, and those that stay.
+    """
     begin = time.monotonic()
-    removed, staying = 0, []
+    removed, staying, last = 0, [], {}
     while True:
         now = gauges(server.metrics)
         off = {name: (value, now.get(name)) for name, value in start.items()
@@ -172,7 +178,8 @@ def settle(server, start):
         off |= {name: (None, value) for name, value in now.items() if name not in start}
         took = time.monotonic() - begin
         if not off or took > SETTLE_SECONDS or not server.alive():
-            return took, off, removed, staying
+            return took, off, sorted(last), removed, staying
+        last = off
         count, staying = remove_left(server.caller("operator"))
         removed += count
         time.sleep(0.25)
@@ -221,14 +228,15 @@ def run(arguments, server, folder):
     bystanders.beside(lambda: time.sleep(2))
     time.sleep(1)
     start, ends = gauges(server.metrics), ended_calls(server.metrics)
-    legs = [kill_report.Leg(0, watcher.process(server.pid), 0.0, {}, 0)]
+    legs = [kill_report.Leg(0, watcher.process(server.pid))]
     done = 0
     while done < arguments.kills and not kills.violations:
         count = min(arguments.leg, arguments.kills - done)
         bystanders.beside(functools.partial(kills.leg, len(legs), count))
         done += count
-        seconds, off, removed, staying = settle(server, start)
-        legs.append(kill_report.Leg(done, watcher.process(server.pid), seconds, off, removed))
+        seconds, off, last, removed, staying = settle(server, start)
+        legs.append(kill_report.Leg(done, watcher.process(server.pid), seconds, last, off,
+                                    removed))
         print(f"{done} kills: {legs[-1].text()}", flush=True)
         if off:
             kills.violations.append(f"after {done} kills, not where they were {seconds:.0f} s "
@@ -270,7 +278,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         folder = pathlib.Path(name)
         server = Server(arguments.start_gemmd, arguments.devices, folder / "gemmd.log",
-                        guard=guard.Guard(folder / "guard"), patient=True)
+                        guard=guard.Guard(folder / "guard"), timeouts=TIMEOUTS)
         try:
             report = run(arguments, server, folder)
         finally:

@@ -103,11 +103,14 @@ class Stream:
         self._job += 1
         self._sent.append(wire.multiply_header(self._job, _product()))
         self._more.release()
-        for answer in self._answers:
-            if answer.HasField("error"):
-                return grpc_name(answer.error.code)
-            if answer.HasField("result"):
-                return "OK"
+        try:
+            for answer in self._answers:
+                if answer.HasField("error"):
+                    return grpc_name(answer.error.code)
+                if answer.HasField("result"):
+                    return "OK"
+        except grpc.RpcError as error:
+            return f"the stream's end with {error.code().name}: {error.details()}"
         return "the stream's end"
 
     def close(self):

@@ -14,6 +14,7 @@ from access import Access  # noqa: E402
 
 START_SECONDS = 60
 STOP_SECONDS = 40
+LOG_LINES = 10
 # So many, where the limit on open descriptors leaves room for them.
 GUARDED_CONNECTIONS = 12_000
 FLAGS = ["--benchmark-limit=4s", "--drain-timeout=10s", "--log-level=warning"]
@@ -23,10 +24,10 @@ SHORT_TIMEOUTS = ["--upload-timeout=2s", "--send-timeout=2s", "--payload-timeout
 HOST_FLAGS = ["--device-memory-bytes=1GiB", "--store-bytes=512MiB"]
 
 
-def flags(program, devices, patient):
+def flags(program, devices, timeouts):
     text = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
-    timeouts = [flag for flag in SHORT_TIMEOUTS if flag.split("=")[0] in text and not patient]
-    return FLAGS + timeouts + (HOST_FLAGS if devices.startswith("host") else [])
+    known = [flag for flag in timeouts if flag.split("=")[0] in text]
+    return FLAGS + known + (HOST_FLAGS if devices.startswith("host") else [])
 
 
 def _connections():
@@ -39,10 +40,11 @@ def _connections():
 class Server:
     """A gemmd on free loopback ports; `descriptors` bounds its own, where not 0.
 
-    With a guard.Guard it has TLS and asks who calls. A patient one has its default time-outs.
+    With a guard.Guard it has TLS and asks who calls.
     """
 
-    def __init__(self, program, devices, log_path, descriptors=0, guard=None, patient=False):
+    def __init__(self, program, devices, log_path, descriptors=0, guard=None,
+                 timeouts=SHORT_TIMEOUTS):
         self.address, self.metrics = with_server.free_addresses(2)
         self.log_path, self.guard = log_path, guard
         guarded = [] if guard is None else guard.flags()
@@ -56,7 +58,7 @@ class Server:
         with open(log_path, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [program, f"--devices={devices}", f"--address={self.address}",
-                 f"--metrics-address={self.metrics}", *flags(program, devices, patient),
+                 f"--metrics-address={self.metrics}", *flags(program, devices, timeouts),
                  *guarded],
                 stdout=log, stderr=log, preexec_fn=limit)
         self.pid = self.process.pid
@@ -79,7 +81,7 @@ class Server:
     def log(self):
         """The last lines that it wrote."""
         text = pathlib.Path(self.log_path).read_text(encoding="utf-8", errors="replace")
-        return "\n".join(text.splitlines()[-5:])
+        return "\n".join(text.splitlines()[-LOG_LINES:])
 
     def stop(self):
         """Its exit code after SIGTERM; None where it had to be killed."""
