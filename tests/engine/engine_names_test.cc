@@ -61,7 +61,7 @@ class EngineNamesTest : public EngineTest {
   }
   // Of W alone.
   void ExpectOneMatrix() {
-    ExpectNothingHeld(kSquareShape.pitched_bytes());
+    ExpectNothingHeld(Arena::kAlignment);
     EXPECT_EQ(engine_->Stats().matrices.used, 1);
   }
 
