@@ -105,6 +105,33 @@ absl::StatusOr<FetchedMatrix> Fetch(Connection& connection, const Resident& matr
   return fetched;
 }
 
+// In one RPC, which nothing can come between.
+absl::StatusOr<FetchedMatrix> FetchWhole(Connection& connection, const Resident& matrix,
+                                         const GetOptions& get, const CallOptions& options) {
+  FetchedMatrix fetched;
+  const std::optional<Shape> expected =
+      get.into ? std::optional<Shape>(get.into->shape) : matrix.shape;
+  const auto place = [&](const MatrixInfo& info) -> absl::StatusOr<std::byte*> {
+    const Shape shape = FromProto(info.shape());
+    if (expected && !(*expected == shape)) {
+      return absl::InvalidArgumentError(absl::StrCat("the shape given is ", ToString(*expected),
+                                                     "; the matrix is ", ToString(shape)));
+    }
+    if (get.into) return get.into->data;
+    absl::StatusOr<HostMatrix> memory = HostMatrix::Allocate(shape);
+    if (!memory.ok()) return memory.status();
+    fetched.matrix = *std::move(memory);
+    return fetched.matrix.data();
+  };
+  absl::StatusOr<MatrixInfo> info =
+      RunTask(connection, options, "GetMatrix", [&](const auto& task, auto then) {
+        DownloadWhole(task, ToProto(matrix), place, std::move(then));
+      });
+  if (!info.ok()) return info.status();
+  fetched.info = *std::move(info);
+  return fetched;
+}
+
 }  // namespace
 
 class Client::Impl {
@@ -171,19 +198,12 @@ absl::StatusOr<FetchedMatrix> Client::GetMatrix(const Resident& matrix, const Ge
   Connection& connection = *impl_->connection;
   CallOptions rest = options;
   const absl::Time deadline = connection.Deadline(options);
-  // A matrix that had the name may go before every stripe has taken hold of it.
-  constexpr int kAttempts = 2;
-  absl::Status gone;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const auto found = std::make_shared<std::atomic<bool>>(false);
-    absl::StatusOr<FetchedMatrix> fetched = Fetch(connection, matrix, get, rest, found);
-    if (matrix.name.empty() || !*found || !absl::IsNotFound(fetched.status())) return fetched;
-    gone = fetched.status();
-    rest.timeout = deadline - absl::Now();
-  }
-  return absl::AbortedError(absl::StrCat("matrix.name '", matrix.name,
-                                         "' was deleted or replaced while it was read, ", kAttempts,
-                                         " times in a row; try again: ", gone.message()));
+  const auto found = std::make_shared<std::atomic<bool>>(false);
+  absl::StatusOr<FetchedMatrix> fetched = Fetch(connection, matrix, get, options, found);
+  if (matrix.name.empty() || !*found || !absl::IsNotFound(fetched.status())) return fetched;
+  // The matrix that had the name has gone before every stripe had taken hold of it.
+  rest.timeout = deadline - absl::Now();
+  return FetchWhole(connection, matrix, get, rest);
 }
 
 absl::StatusOr<MatrixInfo> Client::StatMatrix(const Resident& matrix, const CallOptions& options) {

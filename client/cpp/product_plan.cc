@@ -236,6 +236,8 @@ v1::Keep ToProto(const Keep& keep) {
   proto.set_name(keep.name);
   if (keep.ttl != absl::InfiniteDuration()) *proto.mutable_ttl() = ToProto(keep.ttl);
   proto.set_shared(keep.shared);
+  proto.set_replace(keep.replace);
+  if (keep.if_version) proto.set_if_version(*keep.if_version);
   return proto;
 }
 
@@ -245,6 +247,8 @@ v1::MatrixRef ToProto(const Resident& resident) {
   if (!resident.name.empty()) proto.set_name(resident.name);
   proto.set_release(resident.release);
   proto.set_shared(resident.shared);
+  if (resident.version) proto.set_version(*resident.version);
+  if (resident.owner) proto.set_owner(*resident.owner);
   return proto;
 }
 

@@ -31,8 +31,12 @@ using OnFound = std::function<void(const std::string& id)>;
 // What the stripes of one upload have learnt. Shared by their RPCs.
 class UploadState {
  public:
-  UploadState(std::shared_ptr<Task> task, size_t stripes, ThenInfo then)
-      : task_(std::move(task)), then_(std::move(then)), join_(stripes, [this] { End(); }) {}
+  UploadState(std::shared_ptr<Task> task, const PutMatrixHeader& header, size_t stripes,
+              ThenInfo then)
+      : task_(std::move(task)),
+        replaces_(header.keep().replace()),
+        then_(std::move(then)),
+        join_(stripes, [this] { End(); }) {}
 
   void Landed(const PutMatrixResponse& response) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -48,7 +52,8 @@ class UploadState {
     }
     if (!task_->failed()) {
       then_(info_);
-    } else if (!info_.id().empty()) {
+    } else if (!info_.id().empty() && !replaces_) {
+      // A replacement that was done stays: the matrix before it is gone.
       ::gemm::v1::MatrixRef landed;
       landed.set_id(info_.id());
       task_->connection().DeleteInBackground(std::move(landed));
@@ -56,6 +61,7 @@ class UploadState {
   }
 
   const std::shared_ptr<Task> task_;
+  const bool replaces_;
   const ThenInfo then_;
   std::mutex mutex_;
   MatrixInfo info_;
@@ -157,6 +163,14 @@ class DownloadState {
   Join join_;
 };
 
+// A GetMatrix call's only message to send.
+std::function<bool(grpc::ByteBuffer*)> Only(const GetMatrixRequest& request) {
+  return [message = Serialize(request)](grpc::ByteBuffer* to) {
+    *to = message;
+    return false;
+  };
+}
+
 // What one GetMatrix call reads into.
 struct GetCall {
   RangeSink sink;
@@ -176,11 +190,7 @@ void GetStripe(const std::shared_ptr<Task>& task, const DownloadSpec& spec, cons
   }
   const auto get =
       std::make_shared<GetCall>(GetCall{.sink = RangeSink(spec.to, stripe.offset, stripe.length)});
-  RawCallSpec call{.method = kGetMatrix};
-  call.next = [message = Serialize(request)](grpc::ByteBuffer* to) {
-    *to = message;
-    return false;
-  };
+  RawCallSpec call{.method = kGetMatrix, .next = Only(request)};
   call.on_message = [task, state, get, on_found](const grpc::ByteBuffer& message) {
     GetMatrixResponse fields;
     const absl::StatusOr<Piece> piece = ParseGetMatrixResponse(message, &fields);
@@ -229,7 +239,7 @@ absl::Status RangeSink::CheckComplete() const {
 void Upload(const std::shared_ptr<Task>& task, const PutMatrixHeader& header,
             const MatrixView& view, const std::vector<Stripe>& stripes, ThenInfo then) {
   task->AddTotal(view.shape.bytes());
-  const auto state = std::make_shared<UploadState>(task, stripes.size(), std::move(then));
+  const auto state = std::make_shared<UploadState>(task, header, stripes.size(), std::move(then));
   const std::shared_ptr<const void> lease = task->Lease(view);
   PutMatrixHeader part = header;
   if (stripes.size() > 1) part.set_upload_id(NewTransferId());
@@ -247,7 +257,7 @@ void Upload(const std::shared_ptr<Task>& task, const PutMatrixHeader& header,
 
 void UploadGenerated(const std::shared_ptr<Task>& task, const PutMatrixHeader& header,
                      ThenInfo then) {
-  const auto state = std::make_shared<UploadState>(task, 1, std::move(then));
+  const auto state = std::make_shared<UploadState>(task, header, 1, std::move(then));
   PutStripe(task, task->connection().NextChannel(), header, nullptr, state);
 }
 
@@ -269,17 +279,49 @@ void Download(const std::shared_ptr<Task>& task, const DownloadSpec& spec, ThenI
   });
 }
 
+void DownloadWhole(const std::shared_ptr<Task>& task, const MatrixRef& matrix, Place place,
+                   ThenInfo then) {
+  struct Whole {
+    MatrixInfo info;
+    std::optional<RangeSink> sink;
+  };
+  const auto whole = std::make_shared<Whole>();
+  GetMatrixRequest request;
+  *request.mutable_matrix() = matrix;
+  RawCallSpec call{.method = kGetMatrix, .next = Only(request)};
+  call.on_message = [task, whole, place = std::move(place)](const grpc::ByteBuffer& message) {
+    GetMatrixResponse fields;
+    const absl::StatusOr<Piece> piece = ParseGetMatrixResponse(message, &fields);
+    if (!piece.ok()) return piece.status();
+    if (!whole->sink) {
+      whole->info = fields.matrix();
+      const absl::StatusOr<std::byte*> to = place(whole->info);
+      if (!to.ok()) return to.status();
+      const uint64_t bytes = FromProto(whole->info.shape()).bytes();
+      whole->sink.emplace(*to, 0, bytes);
+      task->AddTotal(bytes);
+    }
+    if (piece->bytes == 0) return absl::OkStatus();
+    task->AddDone(piece->bytes);
+    return whole->sink->Take(message, *piece);
+  };
+  call.on_done = [task, whole, then = std::move(then)](const absl::Status& status) {
+    if (!status.ok()) return;
+    if (!whole->sink) return task->Fail(absl::InternalError("the server sent no matrix"));
+    absl::Status complete = whole->sink->CheckComplete();
+    if (!complete.ok()) return task->Fail(std::move(complete));
+    then(whole->info);
+  };
+  task->Stream(task->connection().NextChannel(), std::move(call));
+}
+
 void Stat(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix, ThenInfo then) {
   GetMatrixRequest request;
   *request.mutable_matrix() = matrix;
   request.mutable_matrix()->set_release(false);
   request.mutable_range()->set_length(1);
   const auto info = std::make_shared<std::optional<MatrixInfo>>();
-  RawCallSpec call{.method = kGetMatrix};
-  call.next = [message = Serialize(request)](grpc::ByteBuffer* to) {
-    *to = message;
-    return false;
-  };
+  RawCallSpec call{.method = kGetMatrix, .next = Only(request)};
   call.on_message = [info](const grpc::ByteBuffer& message) {
     GetMatrixResponse fields;
     const absl::StatusOr<Piece> piece = ParseGetMatrixResponse(message, &fields);

@@ -66,8 +66,8 @@ class RangeSink {
 
 // Uploads the view with this header, which has shape and keep. Calls `then` once the
 // matrix is on the server's device. Where the task fails, `then` is not called and
-// nothing stays on the server. With more than one stripe it is a split upload, with
-// all stripes at once.
+// nothing stays on the server, unless it was to replace a matrix: that may have been done.
+// With more than one stripe it is a split upload, with all stripes at once.
 void Upload(const std::shared_ptr<Task>& task, const ::gemm::v1::PutMatrixHeader& header,
             const MatrixView& view, const std::vector<Stripe>& stripes,
             std::function<void(const ::gemm::v1::MatrixInfo&)> then);
@@ -92,6 +92,14 @@ struct DownloadSpec {
 // others use that.
 void Download(const std::shared_ptr<Task>& task, const DownloadSpec& spec,
               std::function<void(const ::gemm::v1::MatrixInfo&)> then);
+
+// Where the elements of a matrix go, once its shape is known.
+using Place = std::function<absl::StatusOr<std::byte*>(const ::gemm::v1::MatrixInfo&)>;
+
+// The same in one RPC, whatever the shape: so a name means one matrix, also where others
+// replace it all the time. `matrix.release` counts. An error of `place` fails the task.
+void DownloadWhole(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix,
+                   Place place, std::function<void(const ::gemm::v1::MatrixInfo&)> then);
 
 // The MatrixInfo of a resident matrix, from the first message of a GetMatrix call
 // for its first byte.

@@ -125,8 +125,18 @@ absl::StatusOr<client::Resident> ParseResident(absl::string_view text) {
   if (!by_id && !shared) absl::ConsumePrefix(&rest, "@");
   if (rest.empty()) return InvalidOperand(text, "the name or id of the resident matrix is empty");
   if (by_id) return client::Resident::ById(std::string(rest));
-  return shared ? client::Resident::BySharedName(std::string(rest))
-                : client::Resident::ByName(std::string(rest));
+  if (!shared) return client::Resident::ByName(std::string(rest));
+  // A name has no colon; a caller may have one.
+  const size_t colon = rest.rfind(':');
+  if (colon == absl::string_view::npos) {
+    return client::Resident::BySharedName(std::string(rest));
+  }
+  if (colon == 0 || colon + 1 == rest.size()) {
+    return InvalidOperand(text, "expected shared:NAME or shared:OWNER:NAME");
+  }
+  client::Resident resident = client::Resident::BySharedName(std::string(rest.substr(colon + 1)));
+  resident.owner = std::string(rest.substr(0, colon));
+  return resident;
 }
 
 absl::StatusOr<OperandSpec> ParseOperandSpec(absl::string_view text) {

@@ -13,7 +13,7 @@ namespace gemmd::ctl {
 
 // Its description in --help.
 inline constexpr const char* kOperandHelp =
-    "FILE.npy, @NAME, shared:NAME or id:ID of a resident matrix, or "
+    "FILE.npy, @NAME, shared:[OWNER:]NAME or id:ID of a resident matrix, or "
     "random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]] generated on the server, "
     "with the distribution uniform[,LOW,HIGH] or normal[,MEAN,STDDEV]";
 
@@ -26,7 +26,8 @@ using OperandSpec = std::variant<NpyFile, client::Resident, client::Generated>;
 // INVALID_ARGUMENT names the wrong word and what is allowed.
 absl::StatusOr<OperandSpec> ParseOperandSpec(absl::string_view text);
 
-// A resident matrix: "@NAME", "shared:NAME", "id:ID", or a bare NAME.
+// A resident matrix: "@NAME", "shared:NAME", "shared:OWNER:NAME" for that caller's alone,
+// "id:ID", or a bare NAME.
 absl::StatusOr<client::Resident> ParseResident(absl::string_view text);
 
 // Parse the contract's names; the error lists them.

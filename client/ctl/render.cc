@@ -121,7 +121,8 @@ Json ToJson(const client::MatrixInfo& info) {
                {"created", Rfc3339(FromProto(info.created()))},
                {"in_use", info.in_use()},
                {"owner", info.owner()},
-               {"shared", info.shared()}};
+               {"shared", info.shared()},
+               {"version", info.version()}};
   if (info.has_expires()) json["expires"] = Rfc3339(FromProto(info.expires()));
   return json;
 }
@@ -230,13 +231,15 @@ Table MatrixTable(const std::vector<client::MatrixInfo>& matrices) {
                {"SHAPE", Align::kLeft, Fit::kWrap},
                {"SIZE", Align::kRight},
                {"DEVICE"},
+               {"VERSION", Align::kRight, Fit::kDrop},
                {"CREATED", Align::kLeft, Fit::kDrop},
                {"EXPIRES", Align::kLeft, Fit::kWrap},
                {"USES", Align::kRight}});
   for (const client::MatrixInfo& info : matrices) {
     table.Add({info.id(), info.name(), client::ToString(client::FromProto(info.shape())),
                BytesText(static_cast<double>(info.bytes())), info.device(),
-               TimeText(FromProto(info.created())), ExpiryText(info), absl::StrCat(info.in_use())});
+               absl::StrCat(info.version()), TimeText(FromProto(info.created())), ExpiryText(info),
+               absl::StrCat(info.in_use())});
   }
   return table;
 }
@@ -248,6 +251,7 @@ Table MatrixSummary(const client::MatrixInfo& info) {
   summary.Add({"shape", client::ToString(client::FromProto(info.shape()))});
   summary.Add({"size", BytesText(static_cast<double>(info.bytes()))});
   summary.Add({"device", info.device()});
+  summary.Add({"version", absl::StrCat(info.version())});
   summary.Add({"expires", ExpiryText(info)});
   if (!info.owner().empty()) {
     summary.Add({"owner", absl::StrCat(info.owner(), info.shared() ? ", shared" : "")});

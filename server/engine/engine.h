@@ -34,11 +34,12 @@ class Engine {
   // needs. Errors:
   // - INVALID_ARGUMENT: the request is wrong on any server.
   // - NOT_FOUND: unknown matrix, kernel or family, or another caller's matrix.
-  // - PERMISSION_DENIED: a shared matrix to release that belongs to another caller.
+  // - PERMISSION_DENIED: a shared matrix to release or replace that belongs to another caller.
   // - FAILED_PRECONDITION: the devices of this server cannot run it.
   // - UNIMPLEMENTED: integer types, which no kernel takes.
   // - RESOURCE_EXHAUSTED: past a bound.
   // - ALREADY_EXISTS: another matrix has the name of the result to keep.
+  // - ABORTED: a matrix has another version than the one asked for.
   // - DEADLINE_EXCEEDED: the deadline has passed.
   // - UNAVAILABLE: the server is draining, or no device is healthy.
   virtual absl::StatusOr<std::shared_ptr<Job>> Admit(JobSpec spec,

@@ -3,6 +3,7 @@
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,10 +44,13 @@ absl::string_view CertificateName(const Peer& peer) {
   return one ? Property(peer, GRPC_X509_CN_PROPERTY_NAME) : "";
 }
 
+// What gRPC's threads get of the server's: what was written before is seen after.
+using HandedIdentity = std::atomic<const Identity*>;
+
 // Called by gRPC before each call, on the thread that received its headers.
 void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metadata, size_t count,
                grpc_process_auth_metadata_done_cb done, void* user_data) {
-  const auto& identity = *static_cast<const Identity*>(state);
+  const Identity& identity = *static_cast<const HandedIdentity*>(state)->load();
   Credentials credentials;
   if (!identity.options().tls.client_ca.empty()) {
     credentials.certificate_name = CertificateName(peer);
@@ -93,10 +97,10 @@ class CheckedCredentials final : public grpc::ServerCredentials {
  private:
   // Called by the server's builder.
   int AddPortToServer(const std::string& address, grpc_server* server) override {
+    checked_by_ = &identity_;
     grpc_server_credentials* const made = Make();
     grpc_server_credentials_set_auth_metadata_processor(
-        made,
-        {.process = &CheckCall, .destroy = nullptr, .state = const_cast<Identity*>(&identity_)});
+        made, {.process = &CheckCall, .destroy = nullptr, .state = &checked_by_});
     const int port = grpc_server_add_http2_port(server, address.c_str(), made);
     grpc_server_credentials_release(made);
     return port;
@@ -115,6 +119,7 @@ class CheckedCredentials final : public grpc::ServerCredentials {
   }
 
   const Identity& identity_;
+  HandedIdentity checked_by_ = nullptr;
   std::pair<const Identity*, uint64_t> fetched_;  // gRPC's, and the number it last got
 };
 

@@ -1,7 +1,5 @@
 // The client against the real server, on host devices.
 
-#include "server/server.h"
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,7 +15,7 @@
 #include "gemmd/client/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/engine/engine.h"
+#include "tests/client/server_fixture.h"
 
 namespace gemmd::client {
 namespace {
@@ -68,48 +66,6 @@ std::vector<double> Expected(const HostMatrix& a, const HostMatrix& b, const Sca
   }
   return values;
 }
-
-class ServerTest : public ::testing::Test {
- protected:
-  explicit ServerTest(std::string devices = "host") {
-    ServerOptions options;
-    options.engine.devices = std::move(devices);
-    options.engine.device_memory_bytes = 256 * gemmd::kMiB;
-    options.engine.staging_bytes = 16 * gemmd::kMiB;
-    options.address = "127.0.0.1:0";
-    options.metrics_address = "";
-    auto started = Server::Start(options);
-    EXPECT_TRUE(started.ok()) << started.status();
-    server_ = *std::move(started);
-    client_ = Connect();
-  }
-  ~ServerTest() override {
-    client_.reset();
-    if (server_ != nullptr) {
-      EXPECT_TRUE(server_->Stop(absl::Seconds(20)));
-    }
-  }
-
-  std::unique_ptr<Client> Connect() {
-    auto connected = Client::Connect({.address = server_->address(),
-                                      .channels = 3,
-                                      .chunk_bytes = 32 << 10,
-                                      .unary_threshold_bytes = 16 << 10,
-                                      .stripe_threshold_bytes = 256 << 10});
-    EXPECT_TRUE(connected.ok()) << connected.status();
-    return *std::move(connected);
-  }
-  // Waits for what runs in the background, then nothing may be left.
-  void ExpectNothingLeft() {
-    for (int i = 0; i < 500 && !client_->ListMatrices()->empty(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    EXPECT_THAT(*client_->ListMatrices(), SizeIs(0));
-  }
-
-  std::unique_ptr<Server> server_;
-  std::unique_ptr<Client> client_;
-};
 
 class TwoDevicesTest : public ServerTest {
  protected:
@@ -227,53 +183,6 @@ TEST_F(ServerTest, ResidentMatrices) {
   EXPECT_EQ(again->matrix.ToDoubles(), a.ToDoubles());
   EXPECT_TRUE(client_->DeleteMatrix(Resident::ByName("test/a")).ok());
   EXPECT_TRUE(absl::IsNotFound(client_->GetMatrix(Resident::ByName("test/a")).status()));
-  ExpectNothingLeft();
-}
-
-// A reader by name, while another hand deletes the matrix and puts the next one.
-TEST_F(ServerTest, AMatrixGotByNameIsOne) {
-  auto connected = Client::Connect({.address = server_->address(),
-                                    .channels = 32,
-                                    .chunk_bytes = 4 << 10,
-                                    .stripe_threshold_bytes = 4 << 10});
-  ASSERT_TRUE(connected.ok()) << connected.status();
-  const Shape shape{.rows = 256, .cols = 128};
-  std::atomic<bool> end = false;
-  std::thread writer([&] {
-    for (int version = 1; !end; ++version) {
-      HostMatrix matrix = *HostMatrix::Allocate(shape);
-      for (int64_t i = 0; i < shape.elements(); ++i) {
-        StoreElement(matrix.data(), i, shape.dtype, version);
-      }
-      const auto put = client_->PutMatrix(matrix.view(), {.keep = {.name = "changing"}});
-      ASSERT_TRUE(put.ok()) << put.status();
-      std::this_thread::sleep_for(std::chrono::milliseconds(version % 8));
-      ASSERT_TRUE(client_->DeleteMatrix(Resident::ByName("changing")).ok());
-    }
-  });
-  int whole = 0, torn = 0, refused = 0;
-  HostMatrix got = *HostMatrix::Allocate(shape);
-  for (int i = 0; i < 600; ++i) {
-    const auto fetched =
-        (*connected)->GetMatrix(Resident::ByName("changing"), {.into = got.mutable_view()});
-    if (!fetched.ok()) {
-      EXPECT_TRUE(absl::IsNotFound(fetched.status()) || absl::IsAborted(fetched.status()))
-          << fetched.status();
-      ++refused;
-      continue;
-    }
-    const double first = got.Get(0, 0);
-    bool same = true;
-    for (int64_t r = 0; r < shape.rows; ++r) {
-      for (int64_t c = 0; c < shape.cols; ++c) same = same && got.Get(r, c) == first;
-    }
-    ++(same ? whole : torn);
-  }
-  end = true;
-  writer.join();
-  EXPECT_EQ(torn, 0) << "beside " << whole << " whole and " << refused << " refused";
-  EXPECT_GT(whole, 0);
-  RecordProperty("whole", whole);
   ExpectNothingLeft();
 }
 

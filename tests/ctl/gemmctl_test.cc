@@ -133,6 +133,39 @@ TEST_F(GemmctlTest, KeepsResultsAndUsesThemByNameAndId) {
   EXPECT_EQ(GemmctlJson({"matrix", "list"})["matrices"].size(), 0);
 }
 
+TEST_F(GemmctlTest, ReplacesAndRemovesByVersion) {
+  const auto put = [](std::vector<std::string> more) {
+    std::vector<std::string> words = {"matrix", "put", "random:4x4:f32", "--name", "w"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const auto version_of = [](const auto& json) {
+    return std::to_string(json.template get<uint64_t>());
+  };
+  const std::string first =
+      version_of(GemmctlJson(put({"--replace", "--if-version", "0"}))["matrix"]["version"]);
+  EXPECT_THAT(Gemmctl(put({})).err, StartsWith("gemmctl: ALREADY_EXISTS: "));
+  const Ran stale = Gemmctl(put({"--replace", "--if-version", "7"}));
+  EXPECT_EQ(stale.exit_code, 1);
+  EXPECT_THAT(stale.err, AllOf(StartsWith("gemmctl: ABORTED: "), HasSubstr("is 7, but"),
+                               HasSubstr("version " + first)));
+  EXPECT_EQ(Gemmctl(put({"--if-version", "7"})).exit_code, 2) << "it needs --replace";
+  const std::string second =
+      version_of(GemmctlJson({"multiply", "@w", "@w", "--keep-name", "w", "--keep-replace",
+                              "--keep-if-version", first, "--no-stream"})["kept"]["version"]);
+  EXPECT_EQ(version_of(GemmctlJson({"matrix", "list"})["matrices"][0]["version"]), second);
+  const auto wide = StartShell("COLUMNS=200 exec \"$@\"", {"matrix", "list"})->Wait();
+  EXPECT_THAT(wide.out, AllOf(HasSubstr("VERSION"), HasSubstr(second)));
+  GemmctlJson({"matrix", "get", "@w", "-o", Path("w.npy")});
+
+  const Ran kept = Gemmctl({"matrix", "rm", "@w", "--if-version", first});
+  EXPECT_THAT(kept.err, AllOf(StartsWith("gemmctl: ABORTED: version is " + first),
+                              HasSubstr("has version " + second)));
+  EXPECT_EQ(Gemmctl({"matrix", "rm", "@w", "@v", "--if-version", second}).exit_code, 2);
+  GemmctlJson({"matrix", "rm", "@w", "--if-version", second});
+  EXPECT_EQ(GemmctlJson({"matrix", "list"})["matrices"].size(), 0);
+}
+
 TEST_F(GemmctlTest, UploadsFilesOfEveryTypeUnchanged) {
   for (const client::DataType type : {client::kF64, client::kF32, client::kF16, client::kBF16}) {
     const std::string name(client::Name(type));

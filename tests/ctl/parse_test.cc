@@ -76,6 +76,12 @@ TEST(OperandSpecTest, FilesAndResidentMatrices) {
   EXPECT_EQ(ParseResident("shared:w")->name, "w");
   EXPECT_TRUE(ParseResident("shared:w")->shared);
   EXPECT_FALSE(ParseResident("@w")->shared);
+  EXPECT_FALSE(ParseResident("shared:w")->owner.has_value());
+  EXPECT_EQ(ParseResident("shared:CN=a:b:dir/w")->name, "dir/w");
+  EXPECT_EQ(ParseResident("shared:CN=a:b:dir/w")->owner, "CN=a:b");
+  EXPECT_TRUE(ParseResident("shared:alice:w")->shared);
+  EXPECT_FALSE(ParseResident("shared::w").ok());
+  EXPECT_FALSE(ParseResident("shared:alice:").ok());
   EXPECT_THAT(Message(ParseOperandSpec("@").status()), HasSubstr("is empty"));
   EXPECT_THAT(Message(ParseOperandSpec("").status()), HasSubstr("FILE.npy"));
 }

@@ -36,7 +36,7 @@ class JobAdmissionTest : public ::testing::Test {
     StoreReservation room = *store().Reserve(device, shape.pitched_bytes(), {});
     return store()
         .Add(std::move(room), *fake_.core.AllocateMatrix(device, shape, Stay::kStaying))
-        .id;
+        ->id;
   }
   AdmittedJob Admit(JobSpec spec) {
     absl::StatusOr<AdmittedJob> job = AdmitJob(fake_.core, std::move(spec));

@@ -36,7 +36,12 @@ class StoreTest : public ::testing::Test {
   }
   // Adds a matrix, which the store counts as `bytes`, and returns its id.
   std::string Put(size_t device, uint64_t bytes, KeepSpec keep = {}) {
-    return store_.Add(Reserve(device, bytes, std::move(keep)), MemoryOn(device)).id;
+    return Add(Reserve(device, bytes, std::move(keep)), device).id;
+  }
+  MatrixRecord Add(StoreReservation room, size_t device = 0) {
+    absl::StatusOr<MatrixRecord> record = store_.Add(std::move(room), MemoryOn(device));
+    EXPECT_TRUE(record.ok()) << record.status();
+    return record.ok() ? *std::move(record) : MatrixRecord();
   }
   std::shared_ptr<MatrixMemory> MemoryOn(size_t device) {
     return devices_[device]->MakeMatrix(kShape);

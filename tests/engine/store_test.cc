@@ -71,7 +71,7 @@ TEST_F(StoreTest, ANameIsTakenByAReservationAndByAMatrix) {
     const absl::Status refused = store_.Reserve(1, 1, {.name = "x"}).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
     EXPECT_THAT(refused.message(), HasSubstr("\"x\""));
-    if (i == 0) store_.Add(std::move(room), MemoryOn(0));
+    if (i == 0) Add(std::move(room));
   }
   ASSERT_TRUE(store_.Delete({.name = "x"}).ok());
   EXPECT_TRUE(store_.Reserve(1, 1, {.name = "x"}).ok());
@@ -85,7 +85,7 @@ TEST_F(StoreTest, AnAddedMatrixIsFoundByItsIdAndItsName) {
   EXPECT_EQ(store_.Pin({.id = id}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store_.Pin({.name = "x"}).status().code(), absl::StatusCode::kNotFound);
   const std::shared_ptr<MatrixMemory> memory = MemoryOn(1);
-  const MatrixRecord record = store_.Add(std::move(room), memory);
+  const MatrixRecord record = *store_.Add(std::move(room), memory);
   EXPECT_EQ(record.id, id);
   EXPECT_EQ(record.name, "x");
   EXPECT_EQ(record.device, "fake:1");
@@ -152,7 +152,7 @@ TEST_F(StoreTest, ANameDeletedOnItsWayIsFreeAndTheMatrixIsDropped) {
   EXPECT_EQ(deleted->name, "x");
   const std::string second = Put(0, 10, {.name = "x"});
   const std::shared_ptr<MatrixMemory> memory = MemoryOn(0);
-  EXPECT_EQ(store_.Add(std::move(room), memory).id, id);
+  EXPECT_EQ(store_.Add(std::move(room), memory)->id, id);
   EXPECT_FALSE(IsThere(id));
   EXPECT_EQ(memory.use_count(), 1);
   EXPECT_EQ(store_.count(), 1);

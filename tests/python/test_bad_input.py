@@ -107,7 +107,7 @@ def test_handles_that_cannot_be_used(server, g):
     expired = g.put(B, ttl=0.05)
     deadline = threading.Event()
     deadline.wait(1.5)
-    with pytest.raises(gemmd.LostHandle, match="expired or was deleted"):
+    with pytest.raises(gemmd.LostHandle, match="expired, or was deleted or replaced"):
         A @ expired
     assert left_on(g) == (0, 0)
 

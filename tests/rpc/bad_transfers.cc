@@ -96,6 +96,21 @@ void AddUploadHeaders(std::vector<BadTransfer>& rows) {
   rows.push_back(Put("PutTakenName",
                      {PutHeader([](auto& h) { h.mutable_keep()->set_name("resident"); })},
                      StatusCode::ALREADY_EXISTS, {"resident"}));
+  rows.push_back(InvalidHeader("PutReplacesNoName",
+                               [](auto& h) { h.mutable_keep()->set_replace(true); },
+                               {"header.keep.replace", "without a name"}));
+  rows.push_back(InvalidHeader("PutIfVersionWithoutReplace",
+                               [](auto& h) {
+                                 h.mutable_keep()->set_name("resident");
+                                 h.mutable_keep()->set_if_version(0);
+                               },
+                               {"header.keep.if_version", "without replace"}));
+  rows.push_back(Put("PutReplacesAnotherVersion", {PutHeader([](auto& h) {
+                       h.mutable_keep()->set_name("resident");
+                       h.mutable_keep()->set_replace(true);
+                       h.mutable_keep()->set_if_version(7);
+                     })},
+                     StatusCode::ABORTED, {"keep.if_version is 7", "\"resident\" has version"}));
   rows.push_back(Put("PutPastTheStore", {PutHeader([](auto& h) {
                        h.mutable_shape()->set_rows(1024);
                        h.mutable_shape()->set_cols(1024);

@@ -128,6 +128,12 @@ std::vector<Place> Places() {
           [](v1::DeleteMatrixRequest& r, const std::string& n) {
             r.mutable_matrix()->set_name(n);
           }),
+      InUnary<v1::DeleteMatrixRequest, v1::DeleteMatrixResponse>(
+          "matrix.owner", &Stub::DeleteMatrix,
+          [](v1::DeleteMatrixRequest& r, const std::string& n) {
+            r.mutable_matrix()->set_name("x");
+            r.mutable_matrix()->set_owner(n);
+          }),
       InUnary<v1::ListMatricesRequest, v1::ListMatricesResponse>(
           "page_token", &Stub::ListMatrices,
           [](v1::ListMatricesRequest& r, const std::string& n) { r.set_page_token(n); }),

@@ -158,7 +158,7 @@ class CallersRpcTest : public RpcTest {
   }
 
   v1::MatrixInfo Put(const std::string& caller, const std::string& name, bool shared = false,
-                     StatusCode want = StatusCode::OK) {
+                     StatusCode want = StatusCode::OK, bool replace = false) {
     grpc::ClientContext context;
     context.AddMetadata("authorization", "Bearer " + caller + "-token");
     v1::PutMatrixResponse response;
@@ -169,6 +169,7 @@ class CallersRpcTest : public RpcTest {
     *header.mutable_generator() = Generated().generator();
     header.mutable_keep()->set_name(name);
     header.mutable_keep()->set_shared(shared);
+    header.mutable_keep()->set_replace(replace);
     call->Write(request);
     call->WritesDone();
     const grpc::Status status = call->Finish();
@@ -374,6 +375,46 @@ TEST_F(CallersRpcTest, SharedMatricesAreReadByAllAndDeletedByTheirOwner) {
   EXPECT_EQ(Call(path, multiply.SerializeAsString(), "bob-token"), StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(Delete("alice", ByName("w", true)), StatusCode::OK);
   EXPECT_EQ(Delete("alice", ByName("w")), StatusCode::OK);
+}
+
+TEST_F(CallersRpcTest, SharedMatricesAreReplacedByTheirOwnerAlone) {
+  Put("alice", "w", /*shared=*/true);
+  for (const char* other : {"bob", "root"}) {
+    Put(other, "w", /*shared=*/true, StatusCode::PERMISSION_DENIED, /*replace=*/true);
+  }
+  Put("alice", "w", /*shared=*/true, StatusCode::OK, /*replace=*/true);
+  Put("bob", "w", /*shared=*/false, StatusCode::OK, /*replace=*/true);
+  EXPECT_THAT(List("root", /*shared=*/true), ElementsAre("alice:w"));
+  EXPECT_EQ(Delete("alice", ByName("w", true)), StatusCode::OK);
+  EXPECT_EQ(Delete("bob", ByName("w")), StatusCode::OK);
+}
+
+// Whoever comes first has the shared name; a reader says whose it means.
+TEST_F(CallersRpcTest, AReaderOfASharedNameSaysWhoseItMeans) {
+  Put("bob", "base", /*shared=*/true);
+  v1::MatrixRef ref = ByName("base", true);
+  const auto read = [&] {
+    v1::GetMatrixRequest get;
+    *get.mutable_matrix() = ref;
+    const StatusCode got =
+        Call(absl::StrCat(kServicePath, "GetMatrix"), get.SerializeAsString(), "root-token");
+    v1::MultiplyUnaryRequest multiply;
+    *multiply.mutable_product() = WholeProduct();
+    *multiply.mutable_product()->mutable_b()->mutable_matrix() = ref;
+    const StatusCode used = Call(absl::StrCat(kServicePath, "MultiplyUnary"),
+                                 multiply.SerializeAsString(), "root-token");
+    EXPECT_EQ(got, used);
+    return got;
+  };
+  EXPECT_EQ(read(), StatusCode::OK);
+  ref.set_owner("bob");
+  EXPECT_EQ(read(), StatusCode::OK);
+  ref.set_owner("alice");
+  EXPECT_EQ(read(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Delete("bob", ref), StatusCode::NOT_FOUND);
+  ref.set_owner("");
+  EXPECT_EQ(read(), StatusCode::NOT_FOUND) << "the empty name is a caller's, too";
+  EXPECT_EQ(Delete("bob", ByName("base", true)), StatusCode::OK);
 }
 
 TEST_F(CallersRpcTest, KeepingAndReleasingInAProductNeedTheRoleMatrices) {

@@ -31,7 +31,8 @@ int Run(const Context& context, const GetCommandOptions& options) {
   if (!known.ok()) return Fail(context, known.status());
   client::CallOptions call = Call(context, TransferDeadline(static_cast<double>(known->bytes())));
   call.progress = [&](uint64_t done, uint64_t total) { bar.Update(done, total); };
-  const auto fetched = (*client)->GetMatrix(client::Resident::Of(*known), {}, call);
+  // By the name that was given: another matrix may have it by now.
+  const auto fetched = (*client)->GetMatrix(options.matrix, {}, call);
   if (!fetched.ok()) return Fail(context, fetched.status());
   const absl::Duration elapsed = absl::Now() - start;
   const absl::Status written = client::WriteNpy(options.output, fetched->matrix.view());
@@ -54,7 +55,8 @@ int Run(const Context& context, const GetCommandOptions& options) {
 void AddMatrixGet(CLI::App& matrix, Context& context) {
   const auto options = std::make_shared<GetCommandOptions>();
   CLI::App* command = matrix.add_subcommand("get", "Download a matrix into a .npy file");
-  AddParsed(*command, "MATRIX", options->matrix, ParseResident, "@NAME or id:ID")
+  AddParsed(*command, "MATRIX", options->matrix, ParseResident,
+            "@NAME, shared:[OWNER:]NAME or id:ID")
       ->required()
       ->type_name("");
   command->add_option("-o,--output", options->output, "The file to write")

@@ -79,6 +79,13 @@ void AddMatrixPut(CLI::App& matrix, Context& context) {
       ->type_name("NAME");
   command->add_flag("--shared", options->put.keep.shared,
                     "Every caller may read the matrix; its name is one of the shared ones");
+  command->add_flag("--replace", options->put.keep.replace,
+                    "Take the name from the matrix that has it, once this one is complete");
+  command
+      ->add_option("--if-version", options->put.keep.if_version,
+                   "Replace only this version of it; 0: only where there is none")
+      ->type_name("N")
+      ->needs("--replace");
   AddParsed(*command, "--ttl", options->put.keep.ttl, ParseDuration,
             "Remove the matrix this long after its last use. Default: never")
       ->type_name("DURATION");
@@ -92,6 +99,7 @@ void AddMatrixPut(CLI::App& matrix, Context& context) {
   command->footer(
       "Examples:\n"
       "  gemmctl matrix put weights.npy --name weights --ttl 1h\n"
+      "  gemmctl matrix put weights.npy --name weights --replace\n"
       "  gemmctl matrix put random:4096x4096:bf16:7:normal --name noise");
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };

@@ -1,7 +1,9 @@
 // gemmctl matrix rm: removes matrices from the server.
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/operand_spec.h"
@@ -11,13 +13,22 @@
 namespace gemmd::ctl {
 namespace {
 
+struct RmCommandOptions {
+  std::vector<client::Resident> matrices;
+  std::optional<uint64_t> if_version;
+};
+
 // Continues after a failure, and reports it at the end.
-int Run(const Context& context, const std::vector<client::Resident>& matrices) {
+int Run(const Context& context, const RmCommandOptions& options) {
+  if (options.if_version && options.matrices.size() > 1) {
+    return FailUsage(context, "matrix rm: --if-version is of one matrix; give one MATRIX");
+  }
   auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
   int exit_code = kExitOk;
   std::vector<client::MatrixInfo> removed;
-  for (const client::Resident& matrix : matrices) {
+  for (client::Resident matrix : options.matrices) {
+    matrix.version = options.if_version;
     auto info = (*client)->DeleteMatrix(matrix, Call(context));
     if (info.ok()) {
       removed.push_back(*std::move(info));
@@ -38,19 +49,24 @@ int Run(const Context& context, const std::vector<client::Resident>& matrices) {
 }  // namespace
 
 void AddMatrixRm(CLI::App& matrix, Context& context) {
-  const auto matrices = std::make_shared<std::vector<client::Resident>>();
+  const auto options = std::make_shared<RmCommandOptions>();
   CLI::App* command = matrix.add_subcommand("rm", "Remove matrices from the server");
-  AddParsedList(*command, "MATRIX", *matrices, ParseResident, "@NAME or id:ID, one or several")
+  AddParsedList(*command, "MATRIX", options->matrices, ParseResident,
+                "@NAME, shared:NAME or id:ID, one or several")
       ->required()
       ->type_name("")
       ->allow_extra_args(true);
+  command
+      ->add_option("--if-version", options->if_version,
+                   "Remove only this version, as `gemmctl matrix list` says it; of one MATRIX")
+      ->type_name("N");
   command->footer(
       "Jobs that are using a matrix can still finish when it is removed.\n"
       "\n"
       "Examples:\n"
       "  gemmctl matrix rm @weights @noise");
-  command->callback([&context, matrices] {
-    context.run = [&context, matrices] { return Run(context, *matrices); };
+  command->callback([&context, options] {
+    context.run = [&context, options] { return Run(context, *options); };
   });
 }
 

@@ -95,6 +95,21 @@ absl::StatusOr<Deadlines> DeadlinesOf(const Context& context, client::Client& cl
   return deadlines;
 }
 
+// Makes the product one of the matrices that the names mean now, as they are downloaded to
+// verify it. Where another hand replaces one, the server says so.
+absl::Status FixVersions(const Context& context, client::Client& client, client::Product& product) {
+  client::Operand* const operands[] = {&product.a, &product.b, product.c ? &*product.c : nullptr,
+                                       product.bias ? &*product.bias : nullptr};
+  for (client::Operand* operand : operands) {
+    auto* resident = operand == nullptr ? nullptr : std::get_if<client::Resident>(operand);
+    if (resident == nullptr) continue;
+    const auto info = client.StatMatrix(*resident, Call(context));
+    if (!info.ok()) return info.status();
+    resident->version = info->version();
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<HostOperands> OperandsOf(client::Client& client, const client::Product& product,
                                         const client::CallOptions& call) {
   HostOperands operands;
@@ -201,7 +216,7 @@ absl::StatusOr<client::ProductResult> Multiply(const Context& context, client::C
 int Run(const Context& context, const MultiplyOptions& options) {
   const std::string wrong = Contradiction(options);
   if (!wrong.empty()) return FailUsage(context, wrong);
-  const auto product = BuildProduct(options);
+  auto product = BuildProduct(options);
   if (!product.ok()) return Fail(context, product.status());
   const auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
@@ -211,6 +226,8 @@ int Run(const Context& context, const MultiplyOptions& options) {
   HostOperands operands;
   if (options.verify) {
     // Download them before the product, which may release them.
+    const absl::Status fixed = FixVersions(context, **client, *product);
+    if (!fixed.ok()) return Fail(context, fixed);
     auto loaded = OperandsOf(**client, *product, transfer);
     if (!loaded.ok()) return Fail(context, loaded.status());
     operands = *std::move(loaded);

@@ -98,6 +98,13 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
       .add_option("--keep-name", options.keep_as.name,
                   "Keep the result under a name: 1 to 128 of [A-Za-z0-9._/-], unique on the server")
       ->type_name("NAME");
+  command.add_flag("--keep-replace", options.keep_as.replace,
+                   "Take that name from the matrix that has it, once the result is complete");
+  command
+      .add_option("--keep-if-version", options.keep_as.if_version,
+                  "Replace only this version of it; 0: only where there is none")
+      ->type_name("N")
+      ->needs("--keep-replace");
   AddParsed(command, "--ttl", options.keep_as.ttl, ParseDuration,
             "Remove the kept result this long after its last use. Default: never")
       ->type_name("DURATION");
@@ -142,6 +149,9 @@ std::string Contradiction(const MultiplyOptions& options) {
   }
   if (options.no_stream && !options.output.empty()) {
     return "multiply: --no-stream leaves nothing to write to --output";
+  }
+  if (options.keep_as.replace && options.keep_as.name.empty()) {
+    return "multiply: --keep-replace needs --keep-name";
   }
   if (options.keep_as.ttl != absl::InfiniteDuration() && !options.keeps()) {
     return "multiply: --ttl needs --keep or --keep-name";

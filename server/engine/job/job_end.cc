@@ -129,10 +129,18 @@ void JobImpl::Complete(const DownloadTimes& times) {
     result.report = std::move(report_);
     listener = std::move(listener_);
   }
-  if (holdings->room) result.kept = core_.store->Add(std::move(holdings->room), holdings->result);
+  absl::Status outcome;
+  if (holdings->room) {
+    absl::StatusOr<MatrixRecord> kept =
+        core_.store->Add(std::move(holdings->room), holdings->result);
+    outcome = kept.status();
+    if (kept.ok()) result.kept = *std::move(kept);
+  }
   holdings.reset();  // whoever hears of the end finds nothing of the job left
-  if (core_.observer != nullptr) core_.observer->OnJobEnd(result.report, absl::OkStatus());
-  gate_.Close([listener = std::move(listener), result = std::move(result)]() mutable {
+  if (core_.observer != nullptr) core_.observer->OnJobEnd(result.report, outcome);
+  gate_.Close([listener = std::move(listener), result = std::move(result),
+               outcome = std::move(outcome)]() mutable {
+    if (!outcome.ok()) return listener->OnDone(std::move(outcome));
     listener->OnDone(std::move(result));
   });
 }

@@ -50,15 +50,19 @@ struct MatrixKey {
   std::string id;
   std::string name;
   std::string caller;
-  bool shared = false;     // the name is one of the shared names
-  bool any_owner = false;  // the caller may delete other callers' matrices
+  bool shared = false;               // the name is one of the shared names
+  bool any_owner = false;            // the caller may delete other callers' matrices
+  std::optional<uint64_t> version;   // only this version of it
+  std::optional<std::string> owner;  // only a matrix of this caller
 };
 
 struct KeepSpec {
   std::string name;  // may be empty
   std::optional<absl::Duration> ttl;
   std::string owner;
-  bool shared = false;  // every caller may read it, and its name is one of the shared names
+  bool shared = false;   // every caller may read it, and its name is one of the shared names
+  bool replace = false;  // takes the name from the matrix that has it
+  std::optional<uint64_t> if_version;  // only from this version of it; 0: from none
 };
 
 // Of a matrix's dense form.
@@ -77,6 +81,7 @@ struct MatrixRecord {
   int in_use = 0;
   std::string owner;
   bool shared = false;
+  uint64_t version = 0;  // 0: not complete
 };
 
 // Which matrices are listed: the caller's alone, or those that the flags name.

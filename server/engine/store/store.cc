@@ -18,8 +18,18 @@ std::string RandomPrefix() {
 }
 
 std::string Describe(const MatrixKey& key) {
-  return key.id.empty() ? absl::StrCat("name ", gemm::Quoted(key.name))
-                        : absl::StrCat("id ", gemm::Quoted(key.id));
+  return absl::StrCat(
+      key.id.empty() ? absl::StrCat("name ", gemm::Quoted(key.name))
+                     : absl::StrCat("id ", gemm::Quoted(key.id)),
+      key.owner.has_value() ? absl::StrCat(" and owner ", gemm::Quoted(*key.owner)) : "");
+}
+
+// No room, said so that whoever replaces a matrix knows why.
+absl::Status NoRoom(const KeepSpec& keep, absl::string_view why) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(why, keep.replace ? "; the matrix to replace keeps its room until the new one "
+                                       "is complete"
+                                     : ""));
 }
 
 absl::Status CheckMayDelete(const MatrixKey& key, absl::string_view owner) {
@@ -97,18 +107,15 @@ absl::StatusOr<StoreReservation> MatrixStore::Reserve(size_t device_index, uint6
   Dropped dropped;
   MutexLock lock(mutex_);
   if (count_ >= max_matrices_) {
-    return absl::ResourceExhaustedError(absl::StrCat("the store holds ", count_,
-                                                     " matrices, and its limit is ", max_matrices_,
-                                                     ": delete some or let them expire"));
+    return NoRoom(keep, absl::StrCat("the store holds ", count_, " matrices, and its limit is ",
+                                     max_matrices_, ": delete some or let them expire"));
   }
-  if (!keep.name.empty() && by_name_.count(NameOf(keep)) > 0) {
-    return absl::AlreadyExistsError(absl::StrCat("keep.name ", gemm::Quoted(keep.name),
-                                                 " names another matrix: delete that one first"));
-  }
-  absl::Status status = MakeRoom(device_index, bytes, dropped);
+  absl::Status status = CheckName(keep);
   if (!status.ok()) return status;
+  status = MakeRoom(device_index, bytes, dropped);
+  if (!status.ok()) return NoRoom(keep, status.message());
   std::string id = absl::StrFormat("%s%010x", id_prefix_, next_id_++);
-  if (!keep.name.empty()) {
+  if (ReservesName(keep)) {
     by_name_.emplace(NameOf(keep), Named{id, keep.owner, device_index, bytes});
   }
   ++count_;
@@ -150,7 +157,9 @@ void MatrixStore::Return(const StoreReservation& room, bool name_too) {
   if (it != by_name_.end() && it->second.id == room.id_) by_name_.erase(it);
 }
 
-MatrixRecord MatrixStore::Add(StoreReservation room, std::shared_ptr<MatrixMemory> memory) {
+absl::StatusOr<MatrixRecord> MatrixStore::Add(StoreReservation room,
+                                              std::shared_ptr<MatrixMemory> memory) {
+  Dropped dropped;
   auto matrix = std::make_shared<ResidentMatrix>();
   const absl::Time now = SteadyNow();
   matrix->record.id = room.id_;
@@ -167,8 +176,11 @@ MatrixRecord MatrixStore::Add(StoreReservation room, std::shared_ptr<MatrixMemor
   MatrixRecord record;
   {
     MutexLock lock(mutex_);
+    const bool deleted = deleted_early_.erase(matrix->record.id) > 0;
+    absl::Status status = deleted ? absl::OkStatus() : TakeName(*matrix, dropped);
+    if (!status.ok()) return status;
     record = RecordOf(*matrix);
-    if (deleted_early_.erase(record.id) > 0) return record;
+    if (deleted) return record;
     by_id_.emplace(record.id, matrix);
   }
   if (matrix->ttl.has_value()) ExpireAt(now + *matrix->ttl, record.id);
@@ -184,9 +196,15 @@ absl::StatusOr<MatrixStore::Matrices::iterator> MatrixStore::Find(const MatrixKe
   const auto it = by_id_.find(id);
   const bool seen = it != by_id_.end() && (it->second->record.shared || key.any_owner ||
                                            it->second->record.owner == key.caller);
-  if (!seen) {
-    return absl::NotFoundError(absl::StrCat("no matrix has ", Describe(key),
-                                            ": it was never put, was deleted, or has expired"));
+  if (!seen || key.owner.value_or(it->second->record.owner) != it->second->record.owner) {
+    return absl::NotFoundError(
+        absl::StrCat("no matrix has ", Describe(key),
+                     ": it was never put, was deleted or replaced, or has expired"));
+  }
+  const uint64_t version = it->second->record.version;
+  if (key.version.value_or(version) != version) {
+    return absl::AbortedError(absl::StrCat("version is ", *key.version, ", but the matrix with ",
+                                           Describe(key), " has version ", version));
   }
   return it;
 }
@@ -235,7 +253,10 @@ absl::StatusOr<MatrixRecord> MatrixStore::Delete(const MatrixKey& key) {
   const absl::StatusOr<Matrices::iterator> it = Find(key);
   if (!it.ok()) {
     const auto promised = key.id.empty() ? by_name_.find(NameOf(key)) : by_name_.end();
-    if (promised == by_name_.end()) return it.status();
+    const bool asked = promised != by_name_.end() && promised->second.version == 0 &&
+                       !key.version.has_value() &&
+                       key.owner.value_or(promised->second.owner) == promised->second.owner;
+    if (!asked) return it.status();
     absl::Status may = CheckMayDelete(key, promised->second.owner);
     if (!may.ok()) return may;
     MatrixRecord record;

@@ -26,8 +26,9 @@ namespace gemmd {
 class MatrixStore;
 
 // Room in the store for a matrix that is still being made: its bytes, its place in the
-// count, its id and its name; for a replica only the bytes. Returns all of it on
-// destruction, unless the matrix was added. Empty when moved from.
+// count, its id, and its name unless that is to be taken from another matrix; for a
+// replica only the bytes. Returns all of it on destruction, unless the matrix was added.
+// Empty when moved from.
 class StoreReservation {
  public:
   StoreReservation() = default;
@@ -126,16 +127,20 @@ class MatrixStore {
   MatrixStore(size_t device_count, uint64_t quota_bytes, int max_matrices, Timer& timer);
   ~MatrixStore();
 
-  // RESOURCE_EXHAUSTED past the quota or the count. ALREADY_EXISTS if another matrix of
-  // the owner, or another shared one, has the name or has reserved it. Drops idle replicas of the
-  // device if there is no room, the least recently used first.
+  // RESOURCE_EXHAUSTED past the quota or the count; a replacement needs room beside the
+  // matrix that it replaces. Drops idle replicas of the device if there is no room, the
+  // least recently used first. Where the name is taken, by a matrix or a reservation:
+  // ALREADY_EXISTS without `replace`, PERMISSION_DENIED where it is another caller's,
+  // ABORTED where `if_version` does not allow it.
   absl::StatusOr<StoreReservation> Reserve(size_t device_index, uint64_t bytes,
                                            const KeepSpec& keep);
   // Adds the matrix, unless it was deleted meanwhile. From here on requests can refer to
-  // it.
-  MatrixRecord Add(StoreReservation room, std::shared_ptr<MatrixMemory> memory);
+  // it. One that is to replace another takes its name in the same step; if that is not
+  // allowed any more, the errors are Reserve's and nothing is added.
+  absl::StatusOr<MatrixRecord> Add(StoreReservation room, std::shared_ptr<MatrixMemory> memory);
 
-  // NOT_FOUND for a matrix that does not exist, was deleted, or is another caller's alone.
+  // NOT_FOUND for a matrix that does not exist, was deleted, is another caller's alone, or
+  // is not of the owner that the key names. ABORTED for another version than the key's.
   // PERMISSION_DENIED for one that is `to_release` and shared by another caller.
   absl::StatusOr<MatrixPin> Pin(const MatrixKey& key, bool to_release = false);
   // Deletes a matrix. If the name is only reserved by a matrix that is still being made,
@@ -190,11 +195,13 @@ class MatrixStore {
 
     friend auto operator<=>(const NameKey&, const NameKey&) = default;
   };
+  // Who has a name: a matrix, or a reservation for one.
   struct Named {
     std::string id;
     std::string owner;
     size_t device_index = 0;
     uint64_t bytes = 0;
+    uint64_t version = 0;  // 0: a reservation
   };
   struct DeviceShare {
     uint64_t used_bytes = 0;
@@ -209,7 +216,15 @@ class MatrixStore {
   static NameKey NameOf(const MatrixKey& key) {
     return {key.shared, key.shared ? "" : key.caller, key.name};
   }
-  // The matrix, if the caller may see it.
+  // Whether the name is taken when the room is: else when the matrix is complete.
+  static bool ReservesName(const KeepSpec& keep);
+  // Whether a matrix may be kept so, as far as its name goes. Errors as of Reserve.
+  absl::Status CheckName(const KeepSpec& keep) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives the matrix a version, and the name that it was reserved for. The matrix that it
+  // replaces is erased. Errors as of Add.
+  absl::Status TakeName(ResidentMatrix& matrix, Dropped& dropped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The matrix, if the caller may see it and it is the one that the key asks for.
   absl::StatusOr<Matrices::iterator> Find(const MatrixKey& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Dropped Erase(Matrices::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -234,11 +249,12 @@ class MatrixStore {
 
   mutable Mutex mutex_;
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t last_version_ ABSL_GUARDED_BY(mutex_) = 0;
   int count_ ABSL_GUARDED_BY(mutex_) = 0;  // resident, reserved, or deleted in use
   std::vector<DeviceShare> shares_ ABSL_GUARDED_BY(mutex_);  // by device
   uint64_t next_idle_ ABSL_GUARDED_BY(mutex_) = 1;
   Matrices by_id_ ABSL_GUARDED_BY(mutex_);
-  std::map<NameKey, Named> by_name_ ABSL_GUARDED_BY(mutex_);     // reserved ones too
+  std::map<NameKey, Named> by_name_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> deleted_early_ ABSL_GUARDED_BY(mutex_);  // ids of reservations
   std::map<std::string, Timer::Id> expiries_ ABSL_GUARDED_BY(mutex_);
 };

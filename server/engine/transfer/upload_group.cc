@@ -14,7 +14,8 @@ namespace gemmd {
 namespace {
 
 bool SameKeep(const KeepSpec& x, const KeepSpec& y) {
-  return x.name == y.name && x.ttl == y.ttl && x.shared == y.shared;
+  return x.name == y.name && x.ttl == y.ttl && x.shared == y.shared && x.replace == y.replace &&
+         x.if_version == y.if_version;
 }
 
 // The device that the caller named. Else the healthy ones, those with the most room
@@ -149,7 +150,9 @@ absl::StatusOr<UploadResult> UploadGroup::Land(ByteSpan range) {
     memory = std::move(memory_);
   }
   core_.uploads->Remove(key_, this);
-  result.matrix = core_.store->Add(std::move(room), std::move(memory));
+  absl::StatusOr<MatrixRecord> added = core_.store->Add(std::move(room), std::move(memory));
+  if (!added.ok()) return added.status();
+  result.matrix = *std::move(added);
   return result;
 }
 

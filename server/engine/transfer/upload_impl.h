@@ -44,8 +44,8 @@ class UploadGroup {
   // one joined.
   absl::Status AddMember(std::weak_ptr<UploadImpl> member);
 
-  // Called when a range is on the device. The last range adds the matrix to the store.
-  // ABORTED if another call has failed.
+  // Called when a range is on the device. The last range adds the matrix to the store;
+  // errors as of MatrixStore::Add. ABORTED if another call has failed.
   absl::StatusOr<UploadResult> Land(ByteSpan range);
   // Release the memory and end the calls. Fail: one call has failed with `why`, and the
   // others end with ABORTED. Expire: all end with `why`.

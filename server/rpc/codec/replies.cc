@@ -45,6 +45,7 @@ void Fill(const MatrixRecord& matrix, v1::MatrixInfo& out) {
   out.set_in_use(matrix.in_use);
   out.set_owner(matrix.owner);
   out.set_shared(matrix.shared);
+  out.set_version(matrix.version);
 }
 
 void Fill(const JobReport& report, v1::ProductReport& out) {

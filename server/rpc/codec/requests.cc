@@ -64,6 +64,14 @@ absl::StatusOr<KeepSpec> ParseKeep(const v1::Keep& keep, const Caller& caller,
     if (!ttl.ok()) return ttl.status();
     spec.ttl = *ttl;
   }
+  spec.replace = keep.replace();
+  if (spec.replace && spec.name.empty()) {
+    return FieldError(Sub(field, "replace"), "set without a name; only a name can be replaced");
+  }
+  if (keep.has_if_version()) spec.if_version = keep.if_version();
+  if (spec.if_version.has_value() && !spec.replace) {
+    return FieldError(Sub(field, "if_version"), "set without replace, which it is a condition of");
+  }
   return spec;
 }
 
@@ -327,12 +335,16 @@ absl::StatusOr<MatrixKey> ParseKey(const v1::MatrixRef& ref, const Caller& calle
                                    absl::string_view field) {
   absl::Status status = CheckOptionalName(ref.id(), Sub(field, "id"));
   if (status.ok()) status = CheckOptionalName(ref.name(), Sub(field, "name"));
+  if (status.ok()) status = CheckOptionalName(ref.owner(), Sub(field, "owner"));
   if (!status.ok()) return status;
-  if (!ref.id().empty()) return MatrixKey{.id = ref.id(), .caller = caller.name};
-  if (!ref.name().empty()) {
-    return MatrixKey{.name = ref.name(), .caller = caller.name, .shared = ref.shared()};
+  if (ref.id().empty() && ref.name().empty()) {
+    return FieldError(field, "neither id nor name is set; give one");
   }
-  return FieldError(field, "neither id nor name is set; give one");
+  MatrixKey key{.id = ref.id(), .name = ref.name(), .caller = caller.name};
+  key.shared = ref.id().empty() && ref.shared();
+  if (ref.has_version()) key.version = ref.version();
+  if (ref.has_owner()) key.owner = ref.owner();
+  return key;
 }
 
 absl::StatusOr<ProductRequest> ParseProduct(v1::Product& product, const Caller& caller,

@@ -15,8 +15,8 @@
 #include "absl/time/time.h"
 #include "grpc/grpc.h"
 #include "grpcpp/server_context.h"
-#include "server/rpc/context/service_context.h"
 #include "server/base/serving_clock.h"
+#include "server/rpc/context/service_context.h"
 
 namespace gemmd {
 

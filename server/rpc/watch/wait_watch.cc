@@ -5,10 +5,10 @@
 
 #include "grpcpp/alarm.h"
 #include "server/base/clock.h"
+#include "server/base/serving_clock.h"
 #include "server/base/thread_name.h"
 #include "server/rpc/watch/call_guard.h"
 #include "server/rpc/watch/live_calls.h"
-#include "server/base/serving_clock.h"
 
 namespace gemmd {
 namespace {

@@ -155,6 +155,10 @@ class Handle:
         return self._blocking.name
 
     @property
+    def version(self) -> int:
+        return self._blocking.version
+
+    @property
     def freed(self) -> bool:
         return self._blocking.freed
 

@@ -12,10 +12,11 @@ from . import bench, errors, multiply, product, records, transfer
 from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
-from .handle import Handle, TransposedHandle
+from .handle import Handle, TransposedHandle, explain_not_found
 from .interrupt import Hold
 from .janitor import Janitor, by_id, by_name
-from .operands import Shape, take
+from .keeping import KeepAs
+from .operands import take
 from .options import Options
 from .pipeline import Pipeline
 from .progress import Meter
@@ -135,7 +136,7 @@ class Client:
             try:
                 return multiply.fetch(self, call, plan)
             except errors.NotFound as error:
-                raise self._explain_not_found(call, error, plan.handles) from None
+                raise explain_not_found(call, error, plan.handles) from None
 
     def keep(
         self,
@@ -144,13 +145,16 @@ class Client:
         *,
         name: str | None = None,
         ttl: float | None = None,
+        replace: bool = False,
+        if_version: int | None = None,
         timeout: float | None = None,
         cancel: Canceller | None = None,
         **options: Any,
     ) -> Handle:
         """The product of `matmul`, left on the server: a handle with a `.report`.
 
-        `name` and `ttl` are as for `put`; the other options are matmul's, without `out`.
+        `name`, `ttl`, `replace` and `if_version` are as for `put`; the matrix that is replaced
+        may be an operand. The other options are matmul's, without `out`.
         """
         if "out" in options:
             raise errors.InvalidArgument(
@@ -158,15 +162,16 @@ class Client:
             )
         with Call(self._connection, "keep", timeout, cancel) as call:
             plan = product.make(self, a, b, product.Options(**options))
+            keep_as = KeepAs(name, ttl, replace, if_version)
             with Unseen(self, name) as kept:
 
                 def run() -> multiply.Kept:
-                    return multiply.keep(self, call, plan, kept.new_name(), ttl)
+                    return multiply.keep(self, call, plan, keep_as.proto(kept.new_name()))
 
                 try:
                     done = call.tried(run, repeatable=name is None)
                 except errors.NotFound as error:
-                    raise self._explain_not_found(call, error, plan.handles) from None
+                    raise explain_not_found(call, error, plan.handles) from None
                 handle = self._handle(done.info, name)
                 kept.known()
             handle.report = done.report
@@ -191,22 +196,30 @@ class Client:
         *,
         name: str | None = None,
         ttl: float | None = None,
+        replace: bool = False,
+        if_version: int | None = None,
         device: str = "",
         timeout: float | None = None,
         cancel: Canceller | None = None,
     ) -> Handle:
         """Uploads a matrix and keeps it on the server.
 
-        name: 1 to 128 characters of [A-Za-z0-9._/-], of no other matrix.
+        name: 1 to 128 characters of [A-Za-z0-9._/-], of no other matrix unless `replace`.
         ttl: the matrix is deleted this many seconds after its last use.
+        replace: the matrix takes the name from the one that has it, in one step, and that one
+            is deleted. Where this fails, the old one stays; after Cancelled, DeadlineExceeded
+            or Unavailable it may have been replaced.
+        if_version: with `replace`, only where the name's matrix has this version
+            (`Handle.version`), or for 0 where there is none; otherwise Aborted.
         device: such as "cuda:0"; left out: the one with the most room.
         """
         source = take(matrix, "matrix")
         header = pb.PutMatrixHeader(shape=source.shape.to_proto(), device=device)
+        keep_as = KeepAs(name, ttl, replace, if_version)
         with Call(self._connection, "put", timeout, cancel) as call, Unseen(self, name) as kept:
 
             def run() -> pb.MatrixInfo:
-                header.keep.CopyFrom(multiply.keep_proto(kept.new_name(), ttl))
+                header.keep.CopyFrom(keep_as.proto(kept.new_name()))
                 with Meter("put", source.nbytes, self._connection.options.progress) as meter:
                     return transfer.Upload(call, header, source, meter).wait()
 
@@ -223,38 +236,46 @@ class Client:
         distribution: str = "uniform",
         name: str | None = None,
         ttl: float | None = None,
+        replace: bool = False,
+        if_version: int | None = None,
         device: str = "",
         timeout: float | None = None,
     ) -> Handle:
         """A matrix that the server generates: uniform on [0, 1), or "normal" N(0, 1).
 
-        The same seed gives the same elements on every device.
+        The same seed gives the same elements on every device. The other options are as for `put`.
         """
-        from . import dtypes
-
-        if distribution not in ("uniform", "normal"):
-            raise errors.InvalidArgument(
-                f"distribution is {distribution!r}; it must be uniform or normal"
-            )
-        rows, cols = shape
-        size = Shape(rows, cols, dtypes.parse(dtype, "dtype"))
-        header = pb.PutMatrixHeader(shape=size.to_proto(), device=device)
-        header.generator.seed = seed
-        getattr(header.generator, distribution).SetInParent()
+        header = transfer.generated(shape, dtype, seed, distribution, device)
+        keep_as = KeepAs(name, ttl, replace, if_version)
         with Call(self._connection, "random", timeout) as call, Unseen(self, name) as kept:
 
             def run() -> pb.MatrixInfo:
-                header.keep.CopyFrom(multiply.keep_proto(kept.new_name(), ttl))
+                header.keep.CopyFrom(keep_as.proto(kept.new_name()))
                 return transfer.generate(call, header)
 
             handle = self._handle(call.tried(run, repeatable=name is None), name)
             kept.known()
             return handle
 
-    def matrix(self, name: str, *, timeout: float | None = None) -> Handle:
-        """A handle of a matrix that is on the server already. Its end deletes nothing."""
+    def matrix(
+        self,
+        name: str,
+        *,
+        shared: bool = False,
+        owner: str | None = None,
+        timeout: float | None = None,
+    ) -> Handle:
+        """A handle of a matrix that is on the server already. Its end deletes nothing.
+
+        The handle is of the version that has the name now. shared: the name is one of the
+        shared names. owner: NotFound where the matrix is another caller's.
+        """
+        ref = by_name(name)
+        ref.shared = shared
+        if owner is not None:
+            ref.owner = owner
         with Call(self._connection, "matrix", timeout) as call:
-            info = call.tried(lambda: transfer.describe(call, by_name(name)))
+            info = call.tried(lambda: transfer.describe(call, ref))
             return Handle(self, info, name, owned=False)
 
     def matrices(self, prefix: str = "", *, timeout: float | None = None) -> Table[records.Matrix]:
@@ -263,10 +284,17 @@ class Client:
             self._janitor.flush(call)
             return Table(records.Matrix, map(records.matrix, self._pages(call, prefix)))
 
-    def delete(self, name: str, *, timeout: float | None = None) -> None:
-        """Deletes a resident matrix by its name. NotFound where there is none."""
+    def delete(
+        self, name: str, *, if_version: int | None = None, timeout: float | None = None
+    ) -> None:
+        """Deletes a resident matrix by its name. NotFound where there is none.
+
+        if_version: only this version of it; Aborted where it has another.
+        """
         with Call(self._connection, "delete", timeout) as call:
             request = pb.DeleteMatrixRequest(matrix=by_name(name))
+            if if_version is not None:
+                request.matrix.version = if_version
             call.unary(self._connection.stubs().delete, request)
 
     def _pages(self, call: Call, prefix: str) -> Iterator[pb.MatrixInfo]:
@@ -344,7 +372,7 @@ class Client:
             try:
                 call.tried(run)
             except errors.NotFound as error:
-                raise self._explain_not_found(call, error, [handle]) from None
+                raise explain_not_found(call, error, [handle]) from None
         return target.finish(None)
 
     def _free(self, handle: Handle) -> None:
@@ -355,18 +383,6 @@ class Client:
             except errors.NotFound:
                 pass
             handle._freed = True
-
-    def _explain_not_found(
-        self, call: Call, error: errors.NotFound, handles: Sequence[Handle]
-    ) -> errors.GemmdError:
-        named = [handle for handle in handles if handle.id in str(error)]
-        if not named:
-            return error
-        try:
-            call.ask_server()
-        except errors.GemmdError:
-            return error
-        return named[0]._explain(error)
 
 
 _open: weakref.WeakSet[Client] = weakref.WeakSet()

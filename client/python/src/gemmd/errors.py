@@ -103,7 +103,7 @@ class Cancelled(GemmdError):
 
 
 class Aborted(GemmdError):
-    """Another part of the same transfer failed, or a name came to mean another matrix."""
+    """Another part of the same transfer failed, or a matrix has another version than asked for."""
 
     code = "ABORTED"
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import dtypes
+from .call import Call
 from .contract import pb
 from .errors import GemmdError, HandleError, LostHandle, NotFound
 from .janitor import by_id
@@ -37,6 +39,8 @@ class Handle:
         #: The name that the caller gave; None where there is none.
         self.name = name
         self.device: str = info.device
+        #: Of the matrices that have had a name, the later one has the higher version.
+        self.version: int = info.version
         #: Whether the end of this handle deletes the matrix.
         self.owned = owned
         #: Which kernel made it and how long that took, where it is the result of a product.
@@ -106,7 +110,7 @@ class Handle:
                 "and its matrices are gone; put the matrix again"
             )
         return LostHandle(
-            f"{self._called()} is gone: it expired or was deleted by another: {error}"
+            f"{self._called()} is gone: it expired, or was deleted or replaced by another: {error}"
         )
 
     def __matmul__(self, other: Any) -> Any:
@@ -156,8 +160,8 @@ class Handle:
 
     def _repr_html_(self) -> str:
         rows = [
-            ("name", self.name or ""), ("id", self.id), ("shape", str(self._matrix)),
-            ("bytes", self.nbytes), ("state", self._state()),
+            ("name", self.name or ""), ("id", self.id), ("version", self.version),
+            ("shape", str(self._matrix)), ("bytes", self.nbytes), ("state", self._state()),
         ]  # fmt: skip
         return html_table(("", "matrix"), rows)
 
@@ -188,6 +192,18 @@ class TransposedHandle:
 
     def __repr__(self) -> str:
         return f"{self._handle!r}.T"
+
+
+def explain_not_found(call: Call, error: NotFound, handles: Sequence[Handle]) -> GemmdError:
+    """The server's error, or what became of the handle that it names."""
+    named = [handle for handle in handles if handle.id in str(error)]
+    if not named:
+        return error
+    try:
+        call.ask_server()
+    except GemmdError:
+        return error
+    return named[0]._explain(error)
 
 
 def operate(left: Any, right: Any) -> Any:

@@ -12,6 +12,7 @@ from . import errors, transfer, wire
 from .call import Call
 from .contract import MESSAGE_OVERHEAD_BYTES, pb
 from .janitor import by_id, by_name
+from .keeping import KeepAs
 from .operands import Buffer, HostMatrix, Shape
 from .product import ROLES, Plan
 from .progress import Meter
@@ -31,15 +32,6 @@ class Kept:
     def __init__(self, info: pb.MatrixInfo, report: Report) -> None:
         self.info = info
         self.report = report
-
-
-def keep_proto(name: str, ttl: float | None) -> pb.Keep:
-    keep = pb.Keep(name=name)
-    if ttl is not None:
-        if not ttl > 0:
-            raise errors.InvalidArgument(f"ttl is {ttl}; it must be above 0 seconds", field="ttl")
-        keep.ttl.FromMicroseconds(round(ttl * 1e6))
-    return keep
 
 
 def fits_one_message(call: Call, plan: Plan, result_bytes: int) -> bool:
@@ -63,9 +55,9 @@ def fetch(client: Client, call: Call, plan: Plan) -> Any:
     return target.finish(report)
 
 
-def keep(client: Client, call: Call, plan: Plan, name: str, ttl: float | None) -> Kept:
-    """Runs a product whose result stays on the server under `name`."""
-    plan.proto.result.keep.CopyFrom(keep_proto(name, ttl))
+def keep(client: Client, call: Call, plan: Plan, keep_as: pb.Keep) -> Kept:
+    """Runs a product whose result stays on the server."""
+    plan.proto.result.keep.CopyFrom(keep_as)
     if fits_one_message(call, plan, 0):
         return _keep_unary(call, plan.with_data())
     total = plan.payload_bytes
@@ -127,7 +119,7 @@ class _Temporaries:
     def new(self) -> pb.Keep:
         name = f"{self._folder}/{len(self._names)}"
         self._names.append(name)
-        return keep_proto(name, self._ttl)
+        return KeepAs(ttl=self._ttl).proto(name)
 
     def released(self, count: int) -> None:
         """The first `count` were deleted by the job that took them."""

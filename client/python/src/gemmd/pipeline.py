@@ -18,6 +18,7 @@ import grpc
 from . import errors, multiply, product, wire
 from .call import Call, passes
 from .contract import pb
+from .handle import explain_not_found
 from .interrupt import Hold
 from .product import ROLES, Plan
 from .report import Report
@@ -404,7 +405,7 @@ class Pipeline:
             self._send()
             return
         if job is not None and isinstance(error, errors.NotFound):
-            error = self._client._explain_not_found(self._call, error, job.plan.handles)
+            error = explain_not_found(self._call, error, job.plan.handles)
         self._fail(refusal.job_id, error)
 
     def _succeed(self, result: pb.MultiplyResult) -> None:

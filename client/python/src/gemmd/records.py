@@ -128,6 +128,7 @@ class Matrix(Record):
     in_use: int
     owner: str
     shared: bool
+    version: int
 
 
 def _moment(timestamp: Any) -> datetime:
@@ -208,6 +209,7 @@ def matrix(proto: pb.MatrixInfo) -> Matrix:
         in_use=proto.in_use,
         owner=proto.owner,
         shared=proto.shared,
+        version=proto.version,
     )
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import grpc
 
-from . import wire
+from . import dtypes, wire
 from .call import Call, first_error
 from .contract import pb
-from .errors import GemmdError, Internal
-from .operands import HostMatrix
+from .errors import GemmdError, Internal, InvalidArgument
+from .operands import HostMatrix, Shape
 from .progress import Meter
 from .stripes import Stripe, new_id, plan
 
@@ -74,6 +74,20 @@ class Upload:
         if whole is None:
             raise Internal("the server did not say that the upload is complete")
         return whole
+
+
+def generated(
+    shape: tuple[int, int], dtype: Any, seed: int, distribution: str, device: str
+) -> pb.PutMatrixHeader:
+    """The header of a matrix that the server makes, but for how it is kept."""
+    if distribution not in ("uniform", "normal"):
+        raise InvalidArgument(f"distribution is {distribution!r}; it must be uniform or normal")
+    rows, cols = shape
+    size = Shape(rows, cols, dtypes.parse(dtype, "dtype"))
+    header = pb.PutMatrixHeader(shape=size.to_proto(), device=device)
+    header.generator.seed = seed
+    getattr(header.generator, distribution).SetInParent()
+    return header
 
 
 def generate(call: Call, header: pb.PutMatrixHeader) -> pb.MatrixInfo:

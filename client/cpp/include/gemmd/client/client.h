@@ -103,7 +103,7 @@ class Client {
   std::future<absl::StatusOr<ProductResult>> MultiplyFuture(Product product,
                                                             CallOptions options = {});
 
-  // Uploads a matrix and keeps it on the server.
+  // Uploads a matrix and keeps it on the server. `put.keep.replace` replaces a named one.
   absl::StatusOr<MatrixInfo> PutMatrix(const MatrixView& matrix, const PutOptions& put = {},
                                        const CallOptions& options = {});
 
@@ -113,7 +113,7 @@ class Client {
 
   // Downloads a resident matrix; with `matrix.release` also deletes it. All bytes
   // are of one matrix. If the name comes to mean another matrix during the download,
-  // the download is repeated once; if that happens again: ABORTED.
+  // the download is repeated in one call, which nothing can come between.
   absl::StatusOr<FetchedMatrix> GetMatrix(const Resident& matrix, const GetOptions& get = {},
                                           const CallOptions& options = {});
 
@@ -129,7 +129,8 @@ class Client {
   absl::StatusOr<std::vector<MatrixInfo>> ListMatrices(const ListOptions& list,
                                                        const CallOptions& options = {});
 
-  // Deletes a resident matrix. NOT_FOUND where there is none.
+  // Deletes a resident matrix. NOT_FOUND where there is none. With `matrix.version` only
+  // that version: ABORTED for another.
   absl::StatusOr<MatrixInfo> DeleteMatrix(const Resident& matrix, const CallOptions& options = {});
 
   // The kernels of the catalogue; with `family`, only those of that family.

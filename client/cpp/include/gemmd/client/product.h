@@ -28,6 +28,11 @@ struct Resident {
   std::optional<Shape> shape = {};
   // The name is one of the shared names, not of the caller's own. Means nothing with an id.
   bool shared = false;
+  // Optional. The matrix must have this version (MatrixInfo.version): ABORTED for another.
+  std::optional<uint64_t> version = {};
+  // Optional. The matrix must belong to this caller: NOT_FOUND for another's. A shared name
+  // belongs to whoever puts it first.
+  std::optional<std::string> owner = {};
 
   static Resident ById(std::string id) { return {.id = std::move(id), .name = ""}; }
   static Resident ByName(std::string name) { return {.id = "", .name = std::move(name)}; }
@@ -80,6 +85,14 @@ struct Keep {
   absl::Duration ttl = absl::InfiniteDuration();
   // Every caller may read the matrix; its owner and administrators may delete it.
   bool shared = false;
+  // Once complete, the matrix takes the name from the one that has it, in one step, and that
+  // one is deleted. Until then, and if the call fails on the server, the old one stays. A
+  // call that failed here alone (CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE) may have
+  // replaced it.
+  bool replace = false;
+  // Only with `replace`, and only if the name's matrix has this version; 0: if there is
+  // none. Otherwise ABORTED.
+  std::optional<uint64_t> if_version = {};
 };
 
 // Where a result goes: at least one of fetch and keep.
