@@ -4,7 +4,7 @@
 
 #include <cstring>
 #include <memory>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "tests/engine/engine_fixture.h"
@@ -15,17 +15,17 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-constexpr int64_t kSide = 8;
-const Shape kSquareShape{kSide, kSide, gemm::DType::kF32};
-
 class EngineNamesTest : public EngineTest {
  protected:
+  static constexpr int64_t kSide = 8;
+  static constexpr Shape kShape{kSide, kSide, gemm::DType::kF32};
+
   EngineNamesTest() { Make(); }
 
   // Every element of W is `value`.
   MatrixRecord PutW(float value, bool replace = false) {
-    const absl::StatusOr<UploadResult> put = Put(
-        kSquareShape, std::vector<float>(kSide * kSide, value), {.name = "W", .replace = replace});
+    const absl::StatusOr<UploadResult> put =
+        Put(kShape, std::vector<float>(kSide * kSide, value), {.name = "W", .replace = replace});
     EXPECT_TRUE(put.ok()) << put.status();
     return put.ok() ? put->matrix : MatrixRecord();
   }
@@ -148,7 +148,7 @@ TEST_F(EngineNamesTest, AnOperandMayAskForAVersionAndAnOwner) {
 TEST_F(EngineNamesTest, AnUploadThatIsCancelledLeavesTheOldOne) {
   PutW(1);
   UploadSpec spec;
-  spec.shape = kSquareShape;
+  spec.shape = kShape;
   spec.keep = {.name = "W", .replace = true};
   UploadRecorder recorder;
   auto upload = engine_->BeginUpload(spec, recorder.done());
