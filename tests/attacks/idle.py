@@ -10,7 +10,7 @@ from attack import Attack, in_threads
 from guard import STRANGER
 
 CONNECTIONS = 10_000
-THREADS = 4
+THREADS = 16  # a handshake waits for the server most of its time
 # What is left for the others: of the server's connections, and of our descriptors.
 FREE_CONNECTIONS, FREE_DESCRIPTORS = 200, 100
 SECONDS = 60.0       # at most
