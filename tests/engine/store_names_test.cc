@@ -153,7 +153,8 @@ TEST_F(StoreNamesTest, AConditionIsCheckedWhenTheReplacementBegins) {
   EXPECT_THAT(none.message(),
               AllOf(HasSubstr("keep.if_version is 7"), HasSubstr("no matrix has the name \"y\"")));
   EXPECT_EQ(Named(), old.id);
-  EXPECT_EQ(PutRecord(Replacing(old.version)).id, Named());
+  const MatrixRecord added = PutRecord(Replacing(old.version));
+  EXPECT_EQ(Named(), added.id);
 }
 
 TEST_F(StoreNamesTest, AConditionIsCheckedAgainWhenTheReplacementIsAdded) {
@@ -179,7 +180,8 @@ TEST_F(StoreNamesTest, FromNoneTheNameIsTakenAtOnceAndGivenBack) {
   EXPECT_THAT(second.message(), HasSubstr("is putting a matrix of the name \"x\""));
   EXPECT_EQ(Refused(Replacing(3)).code(), absl::StatusCode::kAborted);
   room = StoreReservation();
-  EXPECT_EQ(PutRecord(Replacing(0)).id, Named());
+  const MatrixRecord added = PutRecord(Replacing(0));
+  EXPECT_EQ(Named(), added.id);
 }
 
 TEST_F(StoreNamesTest, AMatrixStillBeingPutLosesItsNameToAReplacement) {

@@ -64,7 +64,8 @@ TEST_F(UploadNamesTest, ReplaceWithTheirLastRange) {
   EXPECT_EQ(Named(), last->matrix.id);
   EXPECT_GT(last->matrix.version, old.version);
   ExpectOneMatrix();
-  EXPECT_EQ(PutWhole(/*replace=*/true).id, Named());
+  const MatrixRecord whole = PutWhole(/*replace=*/true);
+  EXPECT_EQ(Named(), whole.id);
   ExpectOneMatrix();
 }
 
