@@ -193,6 +193,7 @@ class MatrixStore {
     std::string owner;  // empty for a shared name
     std::string name;
 
+    // NOLINTNEXTLINE(modernize-use-nullptr)
     friend auto operator<=>(const NameKey&, const NameKey&) = default;
   };
   // Who has a name: a matrix, or a reservation for one.

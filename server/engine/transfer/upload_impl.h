@@ -27,6 +27,7 @@ struct UploadKey {
   std::string upload_id;
   uint64_t whole = 0;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const UploadKey&, const UploadKey&) = default;
 };
 
