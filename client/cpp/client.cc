@@ -10,6 +10,7 @@
 #include "client/cpp/connection.h"
 #include "client/cpp/multiply.h"
 #include "client/cpp/product_plan.h"
+#include "client/cpp/run_task.h"
 #include "client/cpp/stripes.h"
 #include "client/cpp/transfer.h"
 
@@ -24,24 +25,6 @@ v1::PutMatrixHeader PutHeader(const Shape& shape, const PutOptions& put) {
   *header.mutable_keep() = ToProto(put.keep);
   header.set_device(put.device);
   return header;
-}
-
-// Runs `start(task, then)` as a task and waits for its end. `then` takes the
-// answer that it ended with.
-template <typename Answer = MatrixInfo, typename Start>
-absl::StatusOr<Answer> RunTask(Connection& connection, const CallOptions& options, const char* what,
-                               Start start) {
-  // Shared: the task may still be inside it when this function has returned.
-  const auto ended = std::make_shared<std::promise<absl::Status>>();
-  Answer answer;
-  const auto task = Task::Begin(connection, options, what, [ended](absl::Status status) {
-    ended->set_value(std::move(status));
-  });
-  start(task, [&answer](const Answer& got) { answer = got; });
-  task->Drop();
-  absl::Status status = ended->get_future().get();
-  if (!status.ok()) return status;
-  return answer;
 }
 
 absl::Status CheckKey(const Resident& matrix) {
@@ -132,6 +115,18 @@ absl::StatusOr<FetchedMatrix> FetchWhole(Connection& connection, const Resident&
   return fetched;
 }
 
+// A unary call that changes nothing. `method` is one of the generated stub.
+template <typename Request, typename Response>
+absl::Status Query(Connection& connection,
+                   grpc::Status (v1::GemmService::Stub::*method)(grpc::ClientContext*,
+                                                                 const Request&, Response*),
+                   const char* what, const CallOptions& options, const Request& request,
+                   Response* response) {
+  return Tried(connection, options, what, Repeated::kSame, [&](const CallOptions& rest) {
+    return connection.Call(method, what, rest, request, response);
+  });
+}
+
 }  // namespace
 
 class Client::Impl {
@@ -176,20 +171,27 @@ absl::StatusOr<MatrixInfo> Client::PutMatrix(const MatrixView& matrix, const Put
                                              const CallOptions& options) {
   if (absl::Status status = CheckView(matrix, "matrix"); !status.ok()) return status;
   Connection& connection = *impl_->connection;
-  return RunTask(connection, options, "PutMatrix", [&](const auto& task, auto then) {
-    Upload(task, PutHeader(matrix.shape, put), matrix, StripesFor(connection, matrix.shape.bytes()),
-           std::move(then));
-  });
+  const auto attempt = [&](const CallOptions& rest) {
+    return RunTask(connection, rest, "PutMatrix", [&](const auto& task, auto then) {
+      Upload(task, PutHeader(matrix.shape, put), matrix,
+             StripesFor(connection, matrix.shape.bytes()), std::move(then));
+    });
+  };
+  return Tried(connection, options, "PutMatrix", Repeated::kDifferent, attempt);
 }
 
 absl::StatusOr<MatrixInfo> Client::PutGenerated(const Generated& matrix, const PutOptions& put,
                                                 const CallOptions& options) {
   if (absl::Status status = CheckShape(matrix.shape, "matrix.shape"); !status.ok()) return status;
-  return RunTask(*impl_->connection, options, "PutMatrix", [&](const auto& task, auto then) {
-    v1::PutMatrixHeader header = PutHeader(matrix.shape, put);
-    *header.mutable_generator() = ToProto(matrix);
-    UploadGenerated(task, header, std::move(then));
-  });
+  Connection& connection = *impl_->connection;
+  const auto attempt = [&](const CallOptions& rest) {
+    return RunTask(connection, rest, "PutMatrix", [&](const auto& task, auto then) {
+      v1::PutMatrixHeader header = PutHeader(matrix.shape, put);
+      *header.mutable_generator() = ToProto(matrix);
+      UploadGenerated(task, header, std::move(then));
+    });
+  };
+  return Tried(connection, options, "PutMatrix", Repeated::kDifferent, attempt);
 }
 
 absl::StatusOr<FetchedMatrix> Client::GetMatrix(const Resident& matrix, const GetOptions& get,
@@ -199,16 +201,22 @@ absl::StatusOr<FetchedMatrix> Client::GetMatrix(const Resident& matrix, const Ge
   CallOptions rest = options;
   const absl::Time deadline = connection.Deadline(options);
   const auto found = std::make_shared<std::atomic<bool>>(false);
-  absl::StatusOr<FetchedMatrix> fetched = Fetch(connection, matrix, get, options, found);
+  const Repeated repeated = matrix.release ? Repeated::kDifferent : Repeated::kSame;
+  absl::StatusOr<FetchedMatrix> fetched =
+      Tried(connection, options, "GetMatrix", repeated,
+            [&](const CallOptions& now) { return Fetch(connection, matrix, get, now, found); });
   if (matrix.name.empty() || !*found || !absl::IsNotFound(fetched.status())) return fetched;
   // The matrix that had the name has gone before every stripe had taken hold of it.
   rest.timeout = deadline - absl::Now();
-  return FetchWhole(connection, matrix, get, rest);
+  return Tried(connection, rest, "GetMatrix", repeated,
+               [&](const CallOptions& now) { return FetchWhole(connection, matrix, get, now); });
 }
 
 absl::StatusOr<MatrixInfo> Client::StatMatrix(const Resident& matrix, const CallOptions& options) {
   if (absl::Status status = CheckKey(matrix); !status.ok()) return status;
-  return StatOf(*impl_->connection, matrix, options);
+  Connection& connection = *impl_->connection;
+  return Tried(connection, options, "GetMatrix", Repeated::kSame,
+               [&](const CallOptions& rest) { return StatOf(connection, matrix, rest); });
 }
 
 absl::StatusOr<std::vector<MatrixInfo>> Client::ListMatrices(absl::string_view name_prefix,
@@ -229,8 +237,8 @@ absl::StatusOr<std::vector<MatrixInfo>> Client::ListMatrices(const ListOptions& 
     CallOptions rest = options;
     rest.timeout = deadline - absl::Now();
     v1::ListMatricesResponse page;
-    absl::Status status =
-        connection.Call(&v1::GemmService::Stub::ListMatrices, "ListMatrices", rest, request, &page);
+    absl::Status status = Query(connection, &v1::GemmService::Stub::ListMatrices, "ListMatrices",
+                                rest, request, &page);
     if (!status.ok()) return status;
     for (MatrixInfo& info : *page.mutable_matrices()) matrices.push_back(std::move(info));
     request.set_page_token(page.next_page_token());
@@ -245,8 +253,12 @@ absl::StatusOr<MatrixInfo> Client::DeleteMatrix(const Resident& matrix,
   *request.mutable_matrix() = ToProto(matrix);
   request.mutable_matrix()->set_release(false);
   v1::DeleteMatrixResponse response;
-  absl::Status status = impl_->connection->Call(&v1::GemmService::Stub::DeleteMatrix,
-                                                "DeleteMatrix", options, request, &response);
+  Connection& connection = *impl_->connection;
+  absl::Status status = Tried(connection, options, "DeleteMatrix", Repeated::kDifferent,
+                              [&](const CallOptions& rest) {
+                                return connection.Call(&v1::GemmService::Stub::DeleteMatrix,
+                                                       "DeleteMatrix", rest, request, &response);
+                              });
   if (!status.ok()) return status;
   return response.matrix();
 }
@@ -256,8 +268,8 @@ absl::StatusOr<std::vector<KernelInfo>> Client::ListKernels(absl::string_view fa
   v1::ListKernelsRequest request;
   request.set_family(std::string(family));
   v1::ListKernelsResponse response;
-  absl::Status status = impl_->connection->Call(&v1::GemmService::Stub::ListKernels, "ListKernels",
-                                                options, request, &response);
+  absl::Status status = Query(*impl_->connection, &v1::GemmService::Stub::ListKernels,
+                              "ListKernels", options, request, &response);
   if (!status.ok()) return status;
   return std::vector<KernelInfo>(response.kernels().begin(), response.kernels().end());
 }
@@ -273,9 +285,8 @@ absl::StatusOr<BenchmarkEnd> Client::Benchmark(const BenchmarkRequest& request,
 
 absl::StatusOr<ServerInfo> Client::GetServerInfo(const CallOptions& options) {
   ServerInfo info;
-  absl::Status status =
-      impl_->connection->Call(&v1::GemmService::Stub::GetServerInfo, "GetServerInfo", options,
-                              v1::GetServerInfoRequest(), &info);
+  absl::Status status = Query(*impl_->connection, &v1::GemmService::Stub::GetServerInfo,
+                              "GetServerInfo", options, v1::GetServerInfoRequest(), &info);
   if (!status.ok()) return status;
   return info;
 }

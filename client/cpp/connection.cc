@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -68,7 +69,12 @@ absl::Status CheckOptions(const ClientOptions& options) {
         CheckPositive("connect_timeout", options.connect_timeout),
         CheckMilliseconds("keepalive_interval", options.keepalive_interval),
         CheckMilliseconds("keepalive_timeout", options.keepalive_timeout),
-        CheckPositive("transfer_ttl", options.transfer_ttl)}) {
+        CheckPositive("transfer_ttl", options.transfer_ttl),
+        CheckRange("retry.attempts", options.retry.attempts, 1, 100),
+        CheckPositive("retry.first_wait", options.retry.first_wait),
+        CheckPositive("retry.longest_wait", options.retry.longest_wait),
+        CheckRange("retry.budget", options.retry.budget, 0.0, 1e6),
+        CheckRange("retry.budget_per_call", options.retry.budget_per_call, 0.0, 1e6)}) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -220,16 +226,22 @@ absl::Status Connection::OpenChannels() {
 
 Connection::~Connection() {
   std::unique_lock<std::mutex> lock(mutex_);
+  closing_ = true;
   std::vector<std::weak_ptr<Task>> tasks;
   for (const auto& [pointer, task] : tasks_) tasks.push_back(task);
   lock.unlock();
   for (const auto& weak : tasks) {
     if (const auto task = weak.lock()) {
-      task->Fail(absl::CancelledError("the client was destroyed"));
+      task->Fail(absl::CancelledError(kDestroyed));
     }
   }
   lock.lock();
   idle_.wait(lock, [this] { return tasks_.empty(); });
+}
+
+bool Connection::closing() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return closing_;
 }
 
 void Connection::Add(const std::shared_ptr<Task>& task) {
@@ -278,8 +290,12 @@ absl::Time Connection::Deadline(const CallOptions& options) const {
 
 absl::Status Connection::Explain(const absl::Status& status, const char* what,
                                  absl::Duration timeout, bool cancelled_here) const {
-  const auto gone = [this](absl::string_view why) {
-    return absl::UnavailableError(absl::StrCat(options_.address, ": ", why));
+  const auto gone = [&](absl::string_view why) {
+    absl::Status made = absl::UnavailableError(absl::StrCat(options_.address, ": ", why));
+    status.ForEachPayload([&made](absl::string_view url, const absl::Cord& payload) {
+      made.SetPayload(url, payload);
+    });
+    return made;
   };
   switch (status.code()) {
     case absl::StatusCode::kDeadlineExceeded:

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "client/cpp/canceller_state.h"
 #include "client/cpp/raw_call.h"
+#include "client/cpp/retries.h"
 #include "client/cpp/task.h"
 #include "gemm/v1/gemm.grpc.pb.h"
 #include "gemm/v1/gemm.pb.h"
@@ -38,6 +39,9 @@ class Connection {
   const ServerInfo& server() const { return server_; }
 
   int channels() const { return static_cast<int>(channels_.size()); }
+  // What all calls together have for further attempts.
+  RetryBudget& retry_budget() { return retry_budget_; }
+
   // Calls take turns on the channels.
   int NextChannel();
   grpc::GenericStub& generic(int channel) { return *channels_[channel].generic; }
@@ -79,13 +83,17 @@ class Connection {
     std::unique_ptr<::gemm::v1::GemmService::Stub> stub;
   };
 
-  explicit Connection(ClientOptions options) : options_(std::move(options)) {}
+  explicit Connection(ClientOptions options)
+      : options_(std::move(options)), retry_budget_(options_.retry) {}
   absl::Status OpenChannels();
   absl::Status LearnToken();
   void Add(const std::shared_ptr<Task>& task);
+  // Whether the destructor has begun: it has cancelled the tasks of then, and waits.
+  bool closing();
   void Remove(Task* task);
 
   const ClientOptions options_;
+  RetryBudget retry_budget_;
   std::string authorization_;  // "Bearer ..."; empty: none
   ServerInfo server_;
   std::vector<Channel> channels_;
@@ -95,6 +103,7 @@ class Connection {
   std::mutex mutex_;
   std::condition_variable idle_;
   std::map<Task*, std::weak_ptr<Task>> tasks_;  // under mutex_
+  bool closing_ = false;                        // under mutex_
 };
 
 template <typename Request, typename Response>

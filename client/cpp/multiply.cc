@@ -1,15 +1,16 @@
 #include "client/cpp/multiply.h"
 
 #include <algorithm>
-#include <cstring>
-#include <deque>
 #include <future>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/product_messages.h"
 #include "client/cpp/result_place.h"
+#include "client/cpp/retries.h"
+#include "client/cpp/run_task.h"
 #include "client/cpp/stripes.h"
 #include "client/cpp/task.h"
 #include "client/cpp/transfer.h"
@@ -27,6 +28,26 @@ using ::gemm::v1::MultiplyResponse;
 using ::gemm::v1::MultiplyResult;
 using ::gemm::v1::MultiplyUnaryRequest;
 using ::gemm::v1::MultiplyUnaryResponse;
+
+void StartAttempt(Connection& connection, std::shared_ptr<const Product> product,
+                  const CallOptions& options, std::shared_ptr<Retries> retries, MultiplyDone done);
+
+bool Releases(const std::optional<Operand>& operand) {
+  const auto* resident = operand ? std::get_if<Resident>(&*operand) : nullptr;
+  return resident != nullptr && resident->release;
+}
+
+// What the library itself keeps has a name of its own for each attempt.
+Repeated RepeatedRun(const Product& product) {
+  const bool same = !product.result.keep && !Releases(product.a) && !Releases(product.b) &&
+                    !Releases(product.c) && !Releases(product.bias);
+  return same ? Repeated::kSame : Repeated::kDifferent;
+}
+
+std::shared_ptr<Retries> RetriesFor(Connection& connection, const Product& product) {
+  return std::make_shared<Retries>(connection.options().retry, connection.retry_budget(),
+                                   RepeatedRun(product));
+}
 
 constexpr char kMultiply[] = "/gemm.v1.GemmService/Multiply";
 
@@ -48,35 +69,16 @@ PlanLimits LimitsOf(const Connection& connection) {
           .devices = connection.server().devices_size()};
 }
 
-// The request of a product that goes as one message: the elements are in it.
-MultiplyUnaryRequest UnaryRequest(const ProductPlan& plan) {
-  MultiplyUnaryRequest request;
-  *request.mutable_product() = plan.product;
-  for (const SentOperand& sent : plan.sent) {
-    if (sent.striped) continue;
-    MutableOperand(*request.mutable_product(), sent.role)
-        ->set_data(sent.view.data, sent.view.shape.bytes());
-  }
-  return request;
-}
-
-absl::Status TakeUnaryResponse(MultiplyUnaryResponse& response, ResultPlace& place,
-                               ProductResult& result) {
-  result.report = std::move(*response.mutable_report());
-  if (response.has_kept()) result.kept = std::move(*response.mutable_kept());
-  if (!place.wanted()) return absl::OkStatus();
-  return place.PutAll(FromProto(result.report.result_shape()), response.data());
-}
-
 // One product under way. Its task holds it; the RPCs' callbacks share it.
 class MultiplyOp : public std::enable_shared_from_this<MultiplyOp> {
  public:
   MultiplyOp(Connection& connection, ProductPlan plan, std::shared_ptr<const Product> product,
-             const CallOptions& options, MultiplyDone done)
+             const CallOptions& options, std::shared_ptr<Retries> retries, MultiplyDone done)
       : connection_(connection),
         plan_(std::move(plan)),
         product_(std::move(product)),
         options_(options),
+        retries_(std::move(retries)),
         done_(std::move(done)),
         place_(plan_, &result_.matrix) {}
 
@@ -95,6 +97,7 @@ class MultiplyOp : public std::enable_shared_from_this<MultiplyOp> {
   // The job has ended well; its result may still have to be fetched.
   void JobDone();
   void Finish(const absl::Status& status);
+  void TryAgain(absl::Duration wait, const MultiplyDone& done);
   // What the library keeps for this product goes under a name of its own.
   ::gemm::v1::Keep KeepForTransfer();
   // Deletes what a failed product may have left on the server.
@@ -104,58 +107,20 @@ class MultiplyOp : public std::enable_shared_from_this<MultiplyOp> {
   ProductPlan plan_;
   const std::shared_ptr<const Product> product_;
   const CallOptions options_;
+  const std::shared_ptr<Retries> retries_;  // of all attempts at this product
   MultiplyDone done_;
-  const absl::Time begun_ = absl::Now();
   std::shared_ptr<Task> task_;
 
   ProductResult result_;
   ResultPlace place_;
   bool job_done_ = false;  // reactions of the product's RPC alone
+  bool ran_ = false;       // written before the download begins, read at the task's end
   // Names of what the library keeps on the server for this product. Names, as an
   // id may never come to be known: a call can end well on the server just as its
   // caller gives up.
   const std::string folder_ = NewTransferId();
   std::mutex mutex_;
   std::vector<std::string> kept_names_;  // under mutex_
-};
-
-// The messages of a product's stream: its header, then the chunks of each
-// operand in turn.
-class StreamSource {
- public:
-  StreamSource(const ProductPlan& plan, Task& task) {
-    MultiplyRequest first;
-    first.mutable_header()->set_job_id(kJobId);
-    *first.mutable_header()->mutable_product() = plan.product;
-    for (const SentOperand& sent : plan.sent) {
-      if (sent.striped) continue;
-      MutableOperand(*first.mutable_header()->mutable_product(), sent.role)->mutable_payload();
-      operands_.push_back(
-          {sent.role, ChunkSource(sent.view.data, task.Lease(sent.view), 0, sent.view.shape.bytes(),
-                                  task.connection().chunk_bytes())});
-      task.AddTotal(sent.view.shape.bytes());
-    }
-    header_ = Serialize(first);
-  }
-
-  // Whether another message follows.
-  bool Next(Task& task, grpc::ByteBuffer* message) {
-    if (!std::exchange(header_sent_, true)) {
-      *message = std::exchange(header_, grpc::ByteBuffer());
-      return !operands_.empty();
-    }
-    auto& [role, source] = operands_.front();
-    const ChunkSource::Chunk chunk = source.Next();
-    *message = OperandChunkMessage(role, chunk.offset, chunk.payload);
-    task.AddDone(chunk.payload.size());
-    if (source.done()) operands_.pop_front();
-    return !operands_.empty();
-  }
-
- private:
-  bool header_sent_ = false;
-  grpc::ByteBuffer header_;
-  std::deque<std::pair<::gemm::v1::OperandRole, ChunkSource>> operands_;
 };
 
 void MultiplyOp::Start() {
@@ -280,11 +245,7 @@ absl::Status MultiplyOp::TakeStreamMessage(const grpc::ByteBuffer& message) {
     task_->AddDone((*piece)->bytes);
     return place_.Put(message, **piece);
   }
-  if (other.has_error()) {
-    const auto code = static_cast<absl::StatusCode>(other.error().code());
-    return absl::Status(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
-                        other.error().message());
-  }
+  if (other.has_error()) return FromJobError(other.error());
   if (!other.has_result()) return absl::OkStatus();
   MultiplyResult& result = *other.mutable_result();
   result_.report = std::move(*result.mutable_report());
@@ -294,6 +255,7 @@ absl::Status MultiplyOp::TakeStreamMessage(const grpc::ByteBuffer& message) {
 }
 
 void MultiplyOp::JobDone() {
+  ran_ = true;
   {
     // The job has released its operands; of its result the name is the last one.
     std::lock_guard<std::mutex> lock(mutex_);
@@ -322,19 +284,39 @@ void MultiplyOp::Finish(const absl::Status& status) {
   if (status.ok()) {
     result_.bytes_sent = plan_.payload_bytes;
     result_.bytes_received = plan_.fetch ? place_.bytes() : 0;
-    result_.elapsed = absl::Now() - begun_;
+    result_.elapsed = absl::Now() - retries_->begun();
     return done(std::move(result_));
   }
   CleanUp();
+  // What the job has released or kept is not there, or there already, for another attempt.
+  if (ran_ && RepeatedRun(*product_) == Repeated::kDifferent) return done(status);
   // The store may be full where the job itself would fit.
   if (absl::IsResourceExhausted(status) && plan_.transport == Transport::kStriped &&
       options_.transport == Transport::kAuto) {
     CallOptions again = options_;
     again.timeout = task_->deadline() - absl::Now();
     again.transport = Transport::kStream;
-    return StartMultiply(connection_, product_, again, done);
+    return StartAttempt(connection_, product_, again, retries_, done);
   }
+  if (const auto wait = retries_->Next(status, task_->deadline())) return TryAgain(*wait, done);
   done(status);
+}
+
+// Everything that this attempt kept on the server has a name of its own, and is deleted.
+void MultiplyOp::TryAgain(absl::Duration wait, const MultiplyDone& done) {
+  CallOptions rest = options_;
+  const absl::Time deadline = task_->deadline();
+  rest.timeout = deadline - absl::Now();
+  const auto waiting =
+      Task::Begin(connection_, rest, "Multiply",
+                  [self = shared_from_this(), rest, deadline, done](const absl::Status& status) {
+                    if (!status.ok()) return done(status);
+                    CallOptions again = rest;
+                    again.timeout = deadline - absl::Now();
+                    StartAttempt(self->connection_, self->product_, again, self->retries_, done);
+                  });
+  waiting->Wait(wait);
+  waiting->Drop();
 }
 
 ::gemm::v1::Keep MultiplyOp::KeepForTransfer() {
@@ -360,43 +342,59 @@ void MultiplyOp::CleanUp() {
   }
 }
 
+void StartAttempt(Connection& connection, std::shared_ptr<const Product> product,
+                  const CallOptions& options, std::shared_ptr<Retries> retries, MultiplyDone done) {
+  absl::StatusOr<ProductPlan> plan = PlanProduct(*product, options.transport, LimitsOf(connection));
+  if (!plan.ok()) return done(plan.status());
+  std::make_shared<MultiplyOp>(connection, *std::move(plan), std::move(product), options,
+                               std::move(retries), std::move(done))
+      ->Start();
+}
+
+// A small product, on the caller's own thread.
+absl::StatusOr<ProductResult> OneMessage(Connection& connection, const ProductPlan& plan,
+                                         const CallOptions& options) {
+  ProductResult result;
+  MultiplyUnaryResponse response;
+  absl::Status status = connection.Call(&GemmService::Stub::MultiplyUnary, "Multiply", options,
+                                        UnaryRequest(plan), &response);
+  if (!status.ok()) return status;
+  ResultPlace place(plan, &result.matrix);
+  status = TakeUnaryResponse(response, place, result);
+  if (!status.ok()) return status;
+  result.bytes_sent = plan.payload_bytes;
+  result.bytes_received = place.bytes();
+  return result;
+}
+
 }  // namespace
 
 void StartMultiply(Connection& connection, std::shared_ptr<const Product> product,
                    const CallOptions& options, MultiplyDone done) {
-  absl::StatusOr<ProductPlan> plan = PlanProduct(*product, options.transport, LimitsOf(connection));
-  if (!plan.ok()) return done(plan.status());
-  std::make_shared<MultiplyOp>(connection, *std::move(plan), std::move(product), options,
-                               std::move(done))
-      ->Start();
+  std::shared_ptr<Retries> retries = RetriesFor(connection, *product);
+  StartAttempt(connection, std::move(product), options, std::move(retries), std::move(done));
 }
 
 absl::StatusOr<ProductResult> BlockingMultiply(Connection& connection, const Product& product,
                                                const CallOptions& options) {
-  const absl::Time begun = absl::Now();
   absl::StatusOr<ProductPlan> plan = PlanProduct(product, options.transport, LimitsOf(connection));
   if (!plan.ok()) return plan.status();
-  if (plan->transport != Transport::kUnary) {
-    // Shared: the task may still be inside it when this function has returned.
-    const auto promise = std::make_shared<std::promise<absl::StatusOr<ProductResult>>>();
-    std::make_shared<MultiplyOp>(
-        connection, *std::move(plan), std::make_shared<const Product>(product), options,
-        [promise](absl::StatusOr<ProductResult> result) { promise->set_value(std::move(result)); })
-        ->Start();
-    return promise->get_future().get();
+  if (plan->transport == Transport::kUnary) {
+    const absl::Time begun = absl::Now();
+    absl::StatusOr<ProductResult> result =
+        Tried(connection, options, "Multiply", RepeatedRun(product),
+              [&](const CallOptions& rest) { return OneMessage(connection, *plan, rest); });
+    if (result.ok()) result->elapsed = absl::Now() - begun;
+    return result;
   }
-  ProductResult result;
-  MultiplyUnaryResponse response;
-  absl::Status status = connection.Call(&GemmService::Stub::MultiplyUnary, "Multiply", options,
-                                        UnaryRequest(*plan), &response);
-  if (!status.ok()) return status;
-  ResultPlace place(*plan, &result.matrix);
-  status = TakeUnaryResponse(response, place, result);
-  if (!status.ok()) return status;
-  result.bytes_sent = plan->payload_bytes;
-  result.bytes_received = place.bytes();
-  result.elapsed = absl::Now() - begun;
-  return result;
+  // Shared: the task may still be inside it when this function has returned.
+  const auto promise = std::make_shared<std::promise<absl::StatusOr<ProductResult>>>();
+  std::make_shared<MultiplyOp>(
+      connection, *std::move(plan), std::make_shared<const Product>(product), options,
+      RetriesFor(connection, product),
+      [promise](absl::StatusOr<ProductResult> result) { promise->set_value(std::move(result)); })
+      ->Start();
+  return promise->get_future().get();
 }
 
 }  // namespace gemmd::client

@@ -79,6 +79,7 @@ absl::Status AddScalars(const Product& product, v1::Product& proto) {
   if (product.output_dtype) proto.set_output_dtype(*product.output_dtype);
   proto.set_output_layout(product.output_layout);
   proto.set_compute(product.compute);
+  proto.set_verify(product.verify);
   if (product.server_timeout != absl::InfiniteDuration()) {
     *proto.mutable_timeout() = ToProto(product.server_timeout);
   }

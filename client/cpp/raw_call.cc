@@ -53,9 +53,4 @@ void RawCall::OnDone(const grpc::Status& status) {
   done(error_.ok() ? FromGrpc(status) : error_);
 }
 
-absl::Status FromGrpc(const grpc::Status& status) {
-  // The canonical codes are the same numbers in both.
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
-
 }  // namespace gemmd::client

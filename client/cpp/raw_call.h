@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "client/cpp/retries.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -57,8 +58,5 @@ class RawCall : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuff
   absl::Status error_;             // of on_message; reactions to reads, then OnDone
   std::shared_ptr<RawCall> self_;  // until OnDone
 };
-
-// The same code and message.
-absl::Status FromGrpc(const grpc::Status& status);
 
 }  // namespace gemmd::client

@@ -139,6 +139,37 @@ void Task::Stream(int channel, RawCallSpec spec) {
   call->Start(connection_.generic(channel));
 }
 
+void Task::Wait(absl::Duration time) {
+  if (connection_.closing()) return Fail(absl::CancelledError(kDestroyed));
+  // The alarm goes when it has rung, on gRPC's thread, which may be now.
+  struct Ringing {
+    std::mutex mutex;
+    std::unique_ptr<grpc::Alarm> alarm;
+  };
+  const auto ringing = std::make_shared<Ringing>();
+  Hold();
+  {
+    std::lock_guard<std::mutex> lock(ringing->mutex);
+    ringing->alarm = std::make_unique<grpc::Alarm>();
+    ringing->alarm->Set(absl::ToChronoTime(absl::Now() + time),
+                        [self = shared_from_this(), ringing](bool) {
+                          std::unique_ptr<grpc::Alarm> rung;
+                          {
+                            std::lock_guard<std::mutex> ending(ringing->mutex);
+                            rung.swap(ringing->alarm);
+                          }
+                          self->Drop();
+                        });
+  }
+  // Not forgotten before the task's end: it refers to nothing that lives.
+  OnFailure([weak = std::weak_ptr<Ringing>(ringing)] {
+    const auto live = weak.lock();
+    if (live == nullptr) return;
+    std::lock_guard<std::mutex> lock(live->mutex);
+    if (live->alarm != nullptr) live->alarm->Cancel();
+  });
+}
+
 std::shared_ptr<const void> Task::Lease(const MatrixView& view) {
   if (view.owner != nullptr) return view.owner;
   Hold();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cpp/canceller_state.h"
 #include "client/cpp/raw_call.h"
@@ -21,6 +22,9 @@
 namespace gemmd::client {
 
 class Connection;
+
+// The message of calls that a client's destructor has ended.
+inline constexpr absl::string_view kDestroyed = "the client was destroyed";
 
 // Calls `then` when Done is called for the `count`-th time. Thread-safe.
 class Join {
@@ -69,6 +73,9 @@ class Task : public std::enable_shared_from_this<Task> {
   // fails. The task is held until then.
   template <typename Response, typename Start>
   void Unary(Start start, std::function<void(absl::Status, Response&)> done);
+
+  // Holds the task for this time, or until it fails.
+  void Wait(absl::Duration time);
 
   // Keeps the view's memory alive: its owner, or a hold on this task.
   std::shared_ptr<const void> Lease(const MatrixView& view);

@@ -40,13 +40,19 @@ class UploadState {
 
   void Landed(const PutMatrixResponse& response) {
     std::lock_guard<std::mutex> lock(mutex_);
-    info_ = response.matrix();
+    // The complete answer alone has the version. Of several connections it may not come last.
+    if (!complete_) info_ = response.matrix();
     complete_ = complete_ || response.complete();
   }
   void Done() { join_.Done(); }
 
  private:
   void End() {
+    if (!task_->failed() && complete_ && info_.version() == 0) {
+      // The server dropped it. Nothing is left to clean up.
+      return task_->Fail(absl::AbortedError(absl::StrCat(
+          "the matrix with id '", info_.id(), "' was deleted or replaced before it was complete")));
+    }
     if (!task_->failed() && !complete_) {
       task_->Fail(absl::InternalError("the server did not say that the upload is complete"));
     }

@@ -29,6 +29,20 @@ constexpr std::pair<ComputeMode, absl::string_view> kComputeModes[] = {
     {kComputeTF32, "tf32"},       {kComputeF16, "f16"},
 };
 
+constexpr std::pair<Verify, absl::string_view> kVerify[] = {
+    {kVerifyOff, "off"},
+    {kVerifySampled, "sampled"},
+    {kVerifyAlways, "always"},
+};
+constexpr std::pair<CheckResult, absl::string_view> kCheckResults[] = {
+    {::gemm::v1::CHECK_RESULT_UNSPECIFIED, "not checked"},
+    {::gemm::v1::CHECK_RESULT_PASSED, "passed"},
+    {::gemm::v1::CHECK_RESULT_PARTIAL, "partial"},
+    {::gemm::v1::CHECK_RESULT_UNUSUAL, "unusual"},
+    {::gemm::v1::CHECK_RESULT_SUSPECT, "suspect"},
+    {::gemm::v1::CHECK_RESULT_WRONG, "wrong"},
+};
+
 template <typename E>
 absl::string_view NameIn(Names<E> names, E value) {
   for (const auto& [candidate, name] : names) {
@@ -72,6 +86,8 @@ absl::string_view Name(Activation activation) {
   return NameIn<Activation>(kActivations, activation);
 }
 absl::string_view Name(ComputeMode compute) { return NameIn<ComputeMode>(kComputeModes, compute); }
+absl::string_view Name(Verify verify) { return NameIn<Verify>(kVerify, verify); }
+absl::string_view Name(CheckResult result) { return NameIn<CheckResult>(kCheckResults, result); }
 
 std::optional<DataType> ParseDataType(absl::string_view name) {
   return FindIn<DataType>(kDataTypes, name);
@@ -83,5 +99,7 @@ std::optional<Activation> ParseActivation(absl::string_view name) {
 std::optional<ComputeMode> ParseComputeMode(absl::string_view name) {
   return FindIn<ComputeMode>(kComputeModes, name);
 }
+
+std::optional<Verify> ParseVerify(absl::string_view name) { return FindIn<Verify>(kVerify, name); }
 
 }  // namespace gemmd::client

@@ -176,10 +176,10 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
     return code == 0 ? kExitOk : kExitUsage;
   }
   if (!context.run) return FailUsage(context, SubcommandWanted(app));
-  if (const absl::Status status =
-          ChooseServer(app.count("--address") > 0, &Variable, context.global);
-      !status.ok()) {
-    return FailUsage(context, std::string(status.message()));
+  context.server_choice = ChooseServer(app.count("--address") > 0, &Variable, context.global);
+  const bool needs_a_server = !app.got_subcommand("token") && !app.got_subcommand("version");
+  if (needs_a_server && !context.server_choice.ok()) {
+    return FailUsage(context, std::string(context.server_choice.message()));
   }
   return context.run();
 }

@@ -8,10 +8,12 @@ namespace gemmd::ctl {
 
 std::string ClientVersion() { return GEMMCTL_VERSION; }
 
-absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context) {
+absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context,
+                                                        const client::RetryOptions& retry) {
   client::ClientOptions options;
   options.address = context.global.address;
   options.channels = context.global.channels;
+  options.retry = retry;
   const ServerSettings& server = context.global.server;
   if (UsesTls(server)) {
     options.tls = client::TlsOptions{.root_certificates_file = server.ca,

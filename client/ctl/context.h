@@ -42,6 +42,8 @@ struct Context {
   bool err_is_terminal = false;
   // The most columns of a table's line on `out`; 0: no bound.
   size_t width = 0;
+  // Why no server could be chosen. Only commands that need none run then.
+  absl::Status server_choice;
   // As typed; recorded with results so that they can be reproduced.
   std::string command_line;
   // Runs the chosen subcommand, after the command line was parsed.
@@ -51,8 +53,9 @@ struct Context {
 // The version of this program, such as "1.2.3".
 std::string ClientVersion();
 
-// Connects with the global options.
-absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context);
+// Connects with the global options. `retry`: when the client's calls are tried again.
+absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context,
+                                                        const client::RetryOptions& retry = {});
 
 // Options of one call, with the global deadline, or with `deadline` where none was
 // given.

@@ -118,6 +118,10 @@ absl::StatusOr<client::ComputeMode> ParseComputeName(absl::string_view text) {
   return Named(text, client::ParseComputeMode(text), "a compute mode", client::kComputeF16);
 }
 
+absl::StatusOr<client::Verify> ParseVerifyName(absl::string_view text) {
+  return Named(text, client::ParseVerify(text), "a kind of check", client::kVerifyAlways);
+}
+
 absl::StatusOr<client::Resident> ParseResident(absl::string_view text) {
   absl::string_view rest = text;
   const bool by_id = absl::ConsumePrefix(&rest, kIdPrefix);

@@ -35,5 +35,6 @@ absl::StatusOr<client::DataType> ParseDataTypeName(absl::string_view text);
 absl::StatusOr<client::Layout> ParseLayoutName(absl::string_view text);
 absl::StatusOr<client::Activation> ParseActivationName(absl::string_view text);
 absl::StatusOr<client::ComputeMode> ParseComputeName(absl::string_view text);
+absl::StatusOr<client::Verify> ParseVerifyName(absl::string_view text);
 
 }  // namespace gemmd::ctl

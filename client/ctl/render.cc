@@ -36,6 +36,30 @@ std::string OperandText(::gemm::v1::OperandRole role) {
       absl::StripPrefix(::gemm::v1::OperandRole_Name(role), "OPERAND_ROLE_"));
 }
 
+// "passed, 0.12 of the bound", with all that an operator would want to know.
+std::string CheckText(const ::gemm::v1::ResultCheck& check) {
+  if (check.result() == ::gemm::v1::CHECK_RESULT_UNSPECIFIED) {
+    return absl::StrCat("not checked: ", check.not_checked());
+  }
+  std::string text =
+      absl::StrCat(NameOf(check.result()), ", ", NumberText(check.of_bound()), " of the bound");
+  if (check.before_activation()) absl::StrAppend(&text, ", before the activation");
+  if (check.uncovered_rows() > 0) {
+    absl::StrAppend(&text, ", ", check.uncovered_rows(), " rows not covered");
+  }
+  if (!check.failed_kernel().empty()) {
+    absl::StrAppend(&text, "; the product of ", check.failed_kernel(), " was replaced");
+  }
+  return text;
+}
+
+Json CheckJson(const ::gemm::v1::ResultCheck& check) {
+  return {
+      {"result", NameOf(check.result())},         {"of_bound", check.of_bound()},
+      {"uncovered_rows", check.uncovered_rows()}, {"before_activation", check.before_activation()},
+      {"failed_kernel", check.failed_kernel()},   {"not_checked", check.not_checked()}};
+}
+
 Json DeviceJson(const gemm::v1::DeviceInfo& device) {
   Json json = {{"name", device.name()},
                {"model", device.model()},
@@ -94,21 +118,26 @@ Json ToJson(const client::ProductReport& report) {
                       {"reused", copy.reused()},
                       {"peer_to_peer", copy.peer_to_peer()}});
   }
-  return {{"kernel", report.kernel()},
-          {"reason", report.reason()},
-          {"params", params},
-          {"device", report.device()},
-          {"m", report.m()},
-          {"n", report.n()},
-          {"k", report.k()},
-          {"result", ToJson(client::FromProto(report.result_shape()))},
-          {"compute", NameOf(report.compute())},
-          {"phase_seconds", phases},
-          {"transpose_seconds", absl::ToDoubleSeconds(FromProto(report.phases().transpose()))},
-          {"copies", copies},
-          {"device_to_device_seconds",
-           absl::ToDoubleSeconds(FromProto(report.phases().device_to_device()))},
-          {"tflops", report.tflops()}};
+  Json json = {{"kernel", report.kernel()},
+               {"reason", report.reason()},
+               {"params", params},
+               {"device", report.device()},
+               {"m", report.m()},
+               {"n", report.n()},
+               {"k", report.k()},
+               {"result", ToJson(client::FromProto(report.result_shape()))},
+               {"compute", NameOf(report.compute())},
+               {"phase_seconds", phases},
+               {"transpose_seconds", absl::ToDoubleSeconds(FromProto(report.phases().transpose()))},
+               {"copies", copies},
+               {"device_to_device_seconds",
+                absl::ToDoubleSeconds(FromProto(report.phases().device_to_device()))},
+               {"tflops", report.tflops()}};
+  if (report.has_check()) {
+    json["check"] = CheckJson(report.check());
+    json["check_seconds"] = absl::ToDoubleSeconds(FromProto(report.phases().check()));
+  }
+  return json;
 }
 
 Json ToJson(const client::MatrixInfo& info) {
@@ -222,24 +251,37 @@ void AddReport(Table& summary, const client::ProductReport& report) {
   if (report.phases().has_device_to_device()) {
     summary.Add({"d2d ms", MillisecondsText(FromProto(report.phases().device_to_device()))});
   }
+  if (report.has_check()) summary.Add({"check", CheckText(report.check())});
+  if (report.phases().has_check()) {
+    summary.Add({"check ms", MillisecondsText(FromProto(report.phases().check()))});
+  }
   summary.Add({"TFLOPS", NumberText(report.tflops())});
 }
 
-Table MatrixTable(const std::vector<client::MatrixInfo>& matrices) {
-  Table table({{"ID"},
-               {"NAME", Align::kLeft, Fit::kWrap},
-               {"SHAPE", Align::kLeft, Fit::kWrap},
-               {"SIZE", Align::kRight},
-               {"DEVICE"},
-               {"VERSION", Align::kRight, Fit::kDrop},
-               {"CREATED", Align::kLeft, Fit::kDrop},
-               {"EXPIRES", Align::kLeft, Fit::kWrap},
-               {"USES", Align::kRight}});
+Table MatrixTable(const std::vector<client::MatrixInfo>& matrices, bool owners) {
+  std::vector<Table::Column> columns = {{"ID"},
+                                        {"NAME", Align::kLeft, Fit::kWrap},
+                                        {"SHAPE", Align::kLeft, Fit::kWrap},
+                                        {"SIZE", Align::kRight},
+                                        {"DEVICE"},
+                                        {"VERSION", Align::kRight, Fit::kDrop},
+                                        {"CREATED", Align::kLeft, Fit::kDrop},
+                                        {"EXPIRES", Align::kLeft, Fit::kWrap},
+                                        {"USES", Align::kRight}};
+  if (owners) columns.push_back({"OWNER", Align::kLeft, Fit::kWrap});
+  Table table(std::move(columns));
   for (const client::MatrixInfo& info : matrices) {
-    table.Add({info.id(), info.name(), client::ToString(client::FromProto(info.shape())),
-               BytesText(static_cast<double>(info.bytes())), info.device(),
-               absl::StrCat(info.version()), TimeText(FromProto(info.created())), ExpiryText(info),
-               absl::StrCat(info.in_use())});
+    std::vector<std::string> row = {info.id(),
+                                    info.name(),
+                                    client::ToString(client::FromProto(info.shape())),
+                                    BytesText(static_cast<double>(info.bytes())),
+                                    info.device(),
+                                    absl::StrCat(info.version()),
+                                    TimeText(FromProto(info.created())),
+                                    ExpiryText(info),
+                                    absl::StrCat(info.in_use())};
+    if (owners) row.push_back(absl::StrCat(info.owner(), info.shared() ? ", shared" : ""));
+    table.Add(std::move(row));
   }
   return table;
 }

@@ -29,7 +29,8 @@ Json ToJson(const client::ServerInfo& info);
 void AddReport(Table& summary, const client::ProductReport& report);
 
 // A table of resident matrices, and of one of them.
-Table MatrixTable(const std::vector<client::MatrixInfo>& matrices);
+// `owners`: also whose each is, where they may be several callers'.
+Table MatrixTable(const std::vector<client::MatrixInfo>& matrices, bool owners = false);
 Table MatrixSummary(const client::MatrixInfo& info);
 
 absl::Duration FromProto(const google::protobuf::Duration& duration);

@@ -70,11 +70,16 @@ absl::Status ChooseServer(bool address_given, const Environment& environment,
         "--address and --context both name a server; allowed: one of them");
   }
   if (!context_given) TakeVariables(environment, global);
+  const bool from_variable = !context_given && !global.context.empty();
   // An address that is named here is not shown the credentials of another server.
   const bool elsewhere =
       address_given || (global.context.empty() && !AddressFromEnvironment(environment).empty());
   if (!elsewhere) {
-    if (absl::Status status = ReadConfiguration(environment, global); !status.ok()) return status;
+    const absl::Status status = ReadConfiguration(environment, global);
+    if (!status.ok() && from_variable) {
+      return absl::InvalidArgumentError(absl::StrCat("GEMMCTL_CONTEXT: ", status.message()));
+    }
+    if (!status.ok()) return status;
   }
   if (!global.server.server_name.empty() && !UsesTls(global.server)) {
     return absl::InvalidArgumentError(

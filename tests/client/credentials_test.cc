@@ -116,7 +116,8 @@ class CredentialsServerTest : public testing::Test {
     WriteFileAtOnce(TempPath("ca"), ca_.certificate());
     WriteFileAtOnce(TempPath("crt"), issued.certificate);
     WriteFileAtOnce(TempPath("key"), issued.key);
-    WriteFileAtOnce(TempPath("callers"), Line("alice", "call,matrices") + Line("carol", "call"));
+    WriteFileAtOnce(TempPath("callers"), Line("alice", "call,matrices") + Line("carol", "call") +
+                                             Line("dave", "matrices"));
     auto server = Server::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -139,7 +140,7 @@ class CredentialsServerTest : public testing::Test {
                                    .tls = TlsOptions{.root_certificates_file = TempPath("ca")},
                                    .token_file = TempPath("token")});
     EXPECT_TRUE(client.ok()) << client.status();
-    return *std::move(client);
+    return client.ok() ? *std::move(client) : nullptr;
   }
 
   // Large enough that a client splits it.
@@ -160,6 +161,18 @@ TEST_F(CredentialsServerTest, EveryKindOfCallShowsTheToken) {
   const auto product = MultiplyLarge(*alice);
   EXPECT_TRUE(product.ok()) << product.status();
   EXPECT_THAT(*alice->ListMatrices(), SizeIs(0));
+  const Generated noise = {.shape = {.rows = 8, .cols = 8, .dtype = kF32}};
+  ASSERT_TRUE(alice->PutGenerated(noise, {.keep = {.name = "w"}}).ok());
+  EXPECT_TRUE(alice->StatMatrix(Resident::ByName("w")).ok());
+  EXPECT_TRUE(alice->Multiply({.a = Resident::ByName("w"), .b = noise}).ok()) << "in one message";
+  EXPECT_TRUE(alice->DeleteMatrix(Resident::ByName("w")).ok());
+}
+
+TEST_F(CredentialsServerTest, ACallerNeedsNoRoleButThatOfItsCalls) {
+  const auto dave = Connect("dave");
+  ASSERT_NE(dave, nullptr);
+  EXPECT_THAT(*dave->ListMatrices(), SizeIs(0));
+  EXPECT_TRUE(absl::IsPermissionDenied(MultiplyLarge(*dave).status()));
 }
 
 TEST_F(CredentialsServerTest, AClientWithoutTlsIsToldWhatMayBeMissing) {

@@ -96,6 +96,7 @@ FakeServer::MatrixPtr FakeServer::Make(const v1::MatrixShape& shape, const v1::K
   auto matrix = std::make_shared<Matrix>();
   std::lock_guard<std::mutex> lock(mutex_);
   matrix->info.set_id("m" + std::to_string(++last_id_));
+  matrix->info.set_version(last_id_);
   matrix->info.set_name(keep.name());
   *matrix->info.mutable_shape() = shape;
   matrix->info.set_bytes(FromProto(shape).bytes());
@@ -272,12 +273,30 @@ grpc::Status FakeServer::PutMatrix(grpc::ServerContext* context,
     return grpc::Status::CANCELLED;
   }
   if (header.has_generator()) received = matrix->elements.size();
-  std::lock_guard<std::mutex> lock(mutex_);
-  matrix->received += received;
+  bool complete = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    matrix->received += received;
+    complete = matrix->received == matrix->elements.size() && !faults_.never_complete;
+  }
+  if (faults_.complete_first && !complete) AwaitComplete(*matrix, context);
   *response->mutable_matrix() = matrix->info;
-  response->set_complete(matrix->received == matrix->elements.size() && !faults_.never_complete);
+  if (!complete || faults_.dropped) response->mutable_matrix()->clear_version();
+  response->set_complete(complete);
   response->set_bytes_received(received);
   return grpc::Status::OK;
+}
+
+void FakeServer::AwaitComplete(const Matrix& matrix, grpc::ServerContext* context) {
+  const auto complete = [&] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return matrix.received == matrix.elements.size();
+  };
+  while (!complete() && !context->IsCancelled()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  // Time for the complete answer to arrive on its own connection.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
 }
 
 grpc::Status FakeServer::GetMatrix(grpc::ServerContext* context,

@@ -29,6 +29,10 @@ struct Faults {
   std::atomic<bool> no_result{false};
   // Uploads are never complete.
   std::atomic<bool> never_complete{false};
+  // Stripes of uploads that do not complete their matrix are answered after the one that does.
+  std::atomic<bool> complete_first{false};
+  // Uploads are complete, and their matrix was dropped meanwhile.
+  std::atomic<bool> dropped{false};
   // Products end with this JobError.
   std::atomic<int> job_error{0};
   // Changes what the server says of itself.
@@ -70,6 +74,7 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   MatrixPtr Make(const gemm::v1::MatrixShape& shape, const gemm::v1::Keep& keep);
   // The matrix of an upload's first stripe, for all of its stripes.
   MatrixPtr Upload(const gemm::v1::PutMatrixHeader& header);
+  void AwaitComplete(const Matrix& matrix, grpc::ServerContext* context);
   void Forget(const std::string& id);
   grpc::Status Resolve(const gemm::v1::Operand& operand, std::string* elements,
                        gemm::v1::MatrixShape* shape);

@@ -138,6 +138,18 @@ TEST_F(ServerTest, WholeContractInOneProduct) {
   }
 }
 
+TEST_F(ServerTest, AProductIsCheckedWhereItIsAskedFor) {
+  const HostMatrix a = Filled({.rows = 30, .cols = 40}, 1);
+  const HostMatrix b = Filled({.rows = 40, .cols = 50}, 2);
+  for (const Transport transport : {Transport::kUnary, Transport::kStream, Transport::kStriped}) {
+    const auto result = client_->Multiply({.a = a.view(), .b = b.view(), .verify = kVerifyAlways},
+                                          {.transport = transport});
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(Name(result->report.check().result()), "passed");
+    EXPECT_EQ(result->matrix.ToDoubles(), Expected(a, b));
+  }
+}
+
 TEST_F(ServerTest, LargeProductIsStripedAndLeavesNothing) {
   const HostMatrix a = Filled({.rows = 601, .cols = 400}, 1);
   const HostMatrix b = Filled({.rows = 400, .cols = 555}, 2);

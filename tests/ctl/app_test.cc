@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Said {
@@ -54,6 +56,30 @@ TEST(AppTest, EverySubcommandHasExamples) {
     EXPECT_THAT(said.out, HasSubstr("Example")) << words[0];
     EXPECT_THAT(said.out, HasSubstr(std::string("  gemmctl "))) << words[0];
   }
+}
+
+TEST(AppTest, AWrongContextStopsOnlyWhatNeedsAServer) {
+  ASSERT_EQ(setenv("GEMMCTL_CONTEXT", "nope", 1), 0);
+  const Said token = Say({"token", "zoe"});
+  EXPECT_EQ(token.exit_code, kExitOk) << token.err;
+  const Said version = Say({"version"});
+  EXPECT_EQ(version.exit_code, kExitOk) << version.err;
+  EXPECT_THAT(version.out, HasSubstr("GEMMCTL_CONTEXT"));
+  const Said info = Say({"info"});
+  EXPECT_EQ(info.exit_code, kExitUsage);
+  EXPECT_THAT(info.err, HasSubstr("GEMMCTL_CONTEXT"));
+  ASSERT_EQ(unsetenv("GEMMCTL_CONTEXT"), 0);
+}
+
+TEST(AppTest, ATokensLineIsOneThatTheServerTakes) {
+  for (const char* roles : {"cal,matrix", "all,call", "call,", "", "Call"}) {
+    const Said said = Say({"token", "zoe", "--roles", roles});
+    EXPECT_EQ(said.exit_code, kExitUsage) << roles;
+    EXPECT_THAT(said.err, Not(HasSubstr("sha256:"))) << roles;
+  }
+  EXPECT_EQ(Say({"token", "zoe,amy"}).exit_code, kExitUsage);
+  EXPECT_THAT(Say({"token", "zoe", "--roles", "call,metrics"}).err,
+              HasSubstr("zoe call,metrics sha256:"));
 }
 
 TEST(AppTest, UsageErrorsExitWithTwoAndNameTheWord) {

@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST_F(GemmctlTest, MultipliesFiles) {
@@ -78,6 +79,8 @@ TEST_F(GemmctlTest, TakesEveryOptionOfAProduct) {
                                  "f32",
                                  "--family",
                                  "host",
+                                 "--check",
+                                 "always",
                                  "--timeout",
                                  "30s",
                                  "--deadline",
@@ -94,7 +97,21 @@ TEST_F(GemmctlTest, TakesEveryOptionOfAProduct) {
   EXPECT_EQ(shape.layout, client::kColumnMajor);
   EXPECT_EQ(json["report"]["result"]["layout"], "column");
   EXPECT_EQ(json["report"]["compute"], "f32");
+  EXPECT_EQ(json["report"]["check"]["result"], "passed");
+  EXPECT_EQ(json["report"]["check"]["before_activation"], true);
+  EXPECT_GT(json["report"]["check_seconds"], 0);
   EXPECT_EQ(json["verification"]["right"], true);
+}
+
+TEST_F(GemmctlTest, ShowsTheServersCheck) {
+  const Ran ran =
+      Gemmctl({"multiply", "random:20x30:f32:1", "random:30x20:f32:2", "--check", "always"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("of the bound"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("verified")));
+  const Ran wrong = Gemmctl({"multiply", "a.npy", "b.npy", "--check", "yes"});
+  EXPECT_NE(wrong.exit_code, 0);
+  EXPECT_THAT(wrong.err, HasSubstr("off, sampled, always"));
 }
 
 TEST_F(GemmctlTest, KeepsResultsAndUsesThemByNameAndId) {

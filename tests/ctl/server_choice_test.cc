@@ -137,6 +137,10 @@ TEST_F(ServerChoiceTest, WhatNamesTwoServersOrNoneIsRefused) {
   EXPECT_THAT(Choose(/*address_given=*/true).message(), HasSubstr("--address and --context"));
   global_ = {.context = "moon"};
   EXPECT_THAT(Choose().message(), HasSubstr("no context [moon]"));
+  global_ = {};
+  variables_["GEMMCTL_CONTEXT"] = "moon";
+  EXPECT_THAT(Choose().message(),
+              AllOf(HasSubstr("GEMMCTL_CONTEXT: "), HasSubstr("no context [moon]")));
   variables_.clear();
   global_ = {.context = "lab"};
   EXPECT_THAT(Choose().message(), AllOf(HasSubstr("'lab'"), HasSubstr("GEMMCTL_CONFIG")));

@@ -66,7 +66,8 @@ int ExitCodeOf(const LoadResult& result) {
 
 int Run(const Context& context, LoadOptions& options) {
   ApplyDefaults(options);
-  const auto client = Connect(context);
+  // What a request costs, and which fail, is what is asked.
+  const auto client = Connect(context, {.attempts = 1});
   if (!client.ok()) return Fail(context, client.status());
   const auto workload = Workload::Prepare(**client, options);
   if (!workload.ok()) return Fail(context, workload.status());
@@ -116,7 +117,8 @@ void AddLoadTest(CLI::App& app, Context& context) {
       "Closed loop: --concurrency requests are always under way, so a slow server gets fewer.\n"
       "Open loop: --rate requests are due each second, as from independent users. Where a "
       "request has to wait, the wait is part of its latency.\n"
-      "If any request fails, the exit status is 1. Ctrl-C ends the test early and prints its "
+      "If any request fails, the exit status is 1; none is tried again. Ctrl-C ends the test early "
+      "and prints its "
       "table.\n"
       "\n"
       "Examples:\n"

@@ -20,7 +20,8 @@ int Run(const Context& context, const client::ListOptions& list) {
     for (const auto& info : *matrices) json.push_back(ToJson(info));
     PrintJson(context, {{"matrices", json}});
   } else {
-    MatrixTable(*matrices).Print(context.out, context.width);
+    MatrixTable(*matrices, /*owners=*/list.shared || list.every_owner)
+        .Print(context.out, context.width);
   }
   return kExitOk;
 }

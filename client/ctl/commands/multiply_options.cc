@@ -96,7 +96,7 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
   command.add_flag("--keep", options.keep, "Keep the result on the server, with only an id");
   command
       .add_option("--keep-name", options.keep_as.name,
-                  "Keep the result under a name: 1 to 128 of [A-Za-z0-9._/-], unique on the server")
+                  "Keep the result under a name: 1 to 128 of [A-Za-z0-9._/-], unique among yours")
       ->type_name("NAME");
   command.add_flag("--keep-replace", options.keep_as.replace,
                    "Take that name from the matrix that has it, once the result is complete");
@@ -124,8 +124,12 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
                   "channels)")
       ->transform(CLI::CheckedTransformer(kTransports).description(""))
       ->type_name("HOW");
+  AddParsed(command, "--check", options.product.verify, ParseVerifyName,
+            "The server checks the product on its device before it sends it: off, sampled or "
+            "always. Default: by the server's policy")
+      ->type_name("WHEN");
   command.add_flag("--verify", options.verify,
-                   "Check elements of the result against a product in double precision");
+                   "Check elements of the result here, against a product in double precision");
   command
       .add_option("--verify-samples", options.verify_samples,
                   "The most elements to check; a smaller result is checked in full")

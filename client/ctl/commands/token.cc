@@ -2,13 +2,18 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "client/ctl/commands/commands.h"
 #include "nlohmann/json.hpp"
 
@@ -57,12 +62,25 @@ int Run(const Context& context, const TokenOptions& options) {
   return kExitOk;
 }
 
-std::string CheckWord(const std::string& word) {
-  const bool plain = !word.empty() && word.size() <= 128 &&
-                     word.find_first_not_of(
+// Narrower than what the server takes, so that a line needs no thought of its form.
+std::string CheckName(const std::string& name) {
+  const bool plain = !name.empty() && name.size() <= 128 &&
+                     name.find_first_not_of(
                          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                         "0123456789._@-,") == std::string::npos;
+                         "0123456789._@-") == std::string::npos;
   return plain ? "" : "must be 1 to 128 of [A-Za-z0-9._@-]";
+}
+
+// As the server: a line with another role makes it refuse the whole file.
+std::string CheckRoles(const std::string& roles) {
+  constexpr absl::string_view kRoles[] = {"call", "matrices", "benchmark", "metrics", "admin"};
+  if (roles == "all") return "";
+  for (const absl::string_view role : absl::StrSplit(roles, ',')) {
+    if (std::find(std::begin(kRoles), std::end(kRoles), role) != std::end(kRoles)) continue;
+    return absl::StrCat("'", role, "' is no role; allowed: all, or of ",
+                        absl::StrJoin(kRoles, ", "), ", joined with commas");
+  }
+  return "";
 }
 
 }  // namespace
@@ -73,12 +91,12 @@ void AddToken(CLI::App& app, Context& context) {
       app.add_subcommand("token", "Make a token for a caller; asks no server, and keeps nothing");
   command->add_option("NAME", options->name, "The caller's name on the server")
       ->required()
-      ->check(&CheckWord)
+      ->check(&CheckName)
       ->type_name("");
   command
       ->add_option("--roles", options->roles,
                    "Of call, matrices, benchmark, metrics and admin, joined with commas; or all")
-      ->check(&CheckWord)
+      ->check(&CheckRoles)
       ->type_name("ROLES")
       ->capture_default_str();
   command->footer(

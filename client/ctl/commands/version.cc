@@ -1,4 +1,7 @@
 // gemmctl version: the version of this program and, if it answers, of the server.
+#include <memory>
+#include <string>
+
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
@@ -14,7 +17,9 @@ constexpr absl::Duration kPatience = absl::Seconds(2);
 
 int Run(Context& context) {
   if (!context.global.deadline.has_value()) context.global.deadline = kPatience;
-  const auto client = Connect(context);
+  const auto client = context.server_choice.ok()
+                          ? Connect(context)
+                          : absl::StatusOr<std::unique_ptr<client::Client>>(context.server_choice);
   Json json = {{"client", ClientVersion()}};
   Table summary = SummaryTable();
   summary.Add({"client", ClientVersion()});
@@ -25,7 +30,9 @@ int Run(Context& context) {
                                         context.global.address)});
   } else {
     json["server"] = nullptr;
-    summary.Add({"server", absl::StrCat("none answers at ", context.global.address)});
+    summary.Add({"server", context.server_choice.ok()
+                               ? absl::StrCat("none answers at ", context.global.address)
+                               : std::string(context.server_choice.message())});
   }
   if (context.global.json) {
     PrintJson(context, json);

@@ -22,7 +22,8 @@
 // Errors are canonical codes. Errors of the server are passed on unchanged. Errors
 // of the library (a bad shape, a certificate file) name the field, the value and
 // the bound. UNAVAILABLE: the server could not be reached or went away; the call
-// may or may not have run.
+// may or may not have run. Where that is safe, a call that fails for the server's load or
+// absence is tried again first: gemmd/client/retry.h.
 #pragma once
 
 #include <functional>
@@ -38,6 +39,7 @@
 #include "gemmd/client/matrix.h"
 #include "gemmd/client/options.h"
 #include "gemmd/client/product.h"
+#include "gemmd/client/retry.h"
 #include "gemmd/client/types.h"
 
 namespace gemmd::client {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "gemmd/client/retry.h"
 
 namespace gemmd::client {
 
@@ -56,6 +57,10 @@ struct ClientOptions {
   // For calls without a timeout of their own. The server does not bound the time of
   // a product, so a service should set one.
   absl::Duration default_timeout = absl::InfiniteDuration();
+
+  // When a call is tried again. On by default: what is tried again does the same when it runs
+  // twice, or was refused, and the budget bounds what that adds to a server's load.
+  RetryOptions retry = {};
 
   // How long Connect waits for the server to answer.
   absl::Duration connect_timeout = absl::Seconds(10);

@@ -127,6 +127,8 @@ struct Product {
   Layout output_layout = kRowMajor;
   ComputeMode compute = kDefaultCompute;
   KernelChoice kernel;
+  // At least as strict as this, and as the server's policy: see ProductReport::check.
+  Verify verify = kVerifyByPolicy;
   ResultTo result;
   // The server ends the job this long after its header has arrived. Infinite: only
   // the deadline of the call applies.

@@ -48,21 +48,34 @@ inline constexpr ComputeMode kComputeF32 = ::gemm::v1::COMPUTE_MODE_F32;
 inline constexpr ComputeMode kComputeTF32 = ::gemm::v1::COMPUTE_MODE_TF32;
 inline constexpr ComputeMode kComputeF16 = ::gemm::v1::COMPUTE_MODE_F16;
 
+// Whether the server checks a product before it delivers it (ProductReport::check).
+using Verify = ::gemm::v1::Verify;
+inline constexpr Verify kVerifyByPolicy = ::gemm::v1::VERIFY_UNSPECIFIED;
+inline constexpr Verify kVerifyOff = ::gemm::v1::VERIFY_OFF;  // the same
+inline constexpr Verify kVerifySampled = ::gemm::v1::VERIFY_SAMPLED;
+inline constexpr Verify kVerifyAlways = ::gemm::v1::VERIFY_ALWAYS;
+
+using CheckResult = ::gemm::v1::CheckResult;
+
 // Bytes of one element; 0 for a type that is not in the contract.
 size_t SizeOf(DataType type);
 
 // Lower-case names: "f64", "f32", "f16", "bf16", "e4m3", "e5m2", "s8", "s32";
 // "row", "column"; "none", "relu", "gelu", "leaky_relu"; "default", "f64",
-// "f32", "tf32", "f16". "?" for a value that is not in the contract.
+// "f32", "tf32", "f16"; "off", "sampled", "always"; "not checked", "passed", "partial",
+// "unusual", "suspect", "wrong". "?" for a value that is not in the contract.
 absl::string_view Name(DataType type);
 absl::string_view Name(Layout layout);
 absl::string_view Name(Activation activation);
 absl::string_view Name(ComputeMode compute);
+absl::string_view Name(Verify verify);
+absl::string_view Name(CheckResult result);
 
-// The inverse of Name; accepts exactly those names.
+// The inverse of Name; accepts exactly those names. A result is only read.
 std::optional<DataType> ParseDataType(absl::string_view name);
 std::optional<Layout> ParseLayout(absl::string_view name);
 std::optional<Activation> ParseActivation(absl::string_view name);
 std::optional<ComputeMode> ParseComputeMode(absl::string_view name);
+std::optional<Verify> ParseVerify(absl::string_view name);
 
 }  // namespace gemmd::client
