@@ -111,7 +111,7 @@ def test_every_call_shows_the_token(guarded):
         for size in (5, 30, 150):  # one message, a stream, over all channels
             a = A[:size, :size]
             np.testing.assert_allclose(g.matmul(a, a.T), a @ a.T)
-        with g.put(A, name="w") as w:
+        with g.put(A) as w:
             assert [matrix.owner for matrix in g.matrices()] == ["operator"]
             np.testing.assert_array_equal(w.numpy(), A)
             np.testing.assert_allclose(g.keep(w, A.T).numpy(), A @ A.T)
@@ -152,6 +152,8 @@ def test_a_token_comes_from_a_file_or_from_the_environment(guarded, tmp_path, mo
     assert caller() == "other"
     assert caller(token_file=files["operator"]) == "operator"
     assert caller(token=TOKENS["worker"]) == "worker"
+    with pytest.raises(gemmd.Unauthenticated):
+        caller(token="")
 
 
 def test_a_caller_who_may_keep_nothing_still_multiplies(guarded):
@@ -167,14 +169,34 @@ def test_matrices_are_their_callers_own(guarded):
     with (
         gemmd.connect(guarded.address, token=TOKENS["operator"]) as g,
         gemmd.connect(guarded.address, token=TOKENS["other"]) as other,
-        g.put(A, name="w"),
-        other.put(A[:5], name="w") as own,
     ):
+        g.put(A, name="w")
+        own = other.put(A[:5], name="w")
         assert other.matrix("w").shape == own.shape
         assert [matrix.rows for matrix in other.matrices()] == [5]
         own.free()
         with pytest.raises(gemmd.NotFound):
             other.matrix("w")
+        g.delete("w")
+
+
+def test_who_may_only_call_multiplies_with_a_shared_matrix(guarded):
+    with (
+        gemmd.connect(guarded.address, token=TOKENS["operator"]) as g,
+        gemmd.connect(guarded.address, token=TOKENS["worker"]) as worker,
+    ):
+        g.put(A, name="base", shared=True)
+        with pytest.raises(gemmd.PermissionDenied, match="matrices"):
+            worker.matrix("base", shared=True)
+        options = {"shared": True, "shape": A.shape, "dtype": "f64"}
+        w = worker.matrix("base", owner="operator", **options)
+        np.testing.assert_allclose(A.T @ w, A.T @ A)
+        with worker.pipeline() as p:
+            np.testing.assert_allclose(p.matmul(A.T, w).result(60), A.T @ A)
+        with pytest.raises(gemmd.NotFound):
+            worker.matmul(A.T, worker.matrix("base", owner="other", **options))
+        g.delete("base", shared=True)
+        assert left_on(g) == (0, 0)
 
 
 def test_tls_needs_the_ca_and_the_name_of_the_server(tls, ours, theirs):
@@ -208,7 +230,6 @@ def test_options_that_cannot_be_are_named(tmp_path):
         ({"token_file": tmp_path / "empty"}, "token_file is .*empty"),
         ({"token": "a", "token_file": "b"}, "at most one"),
         ({"token": "two words"}, "token has a token of 9 characters"),
-        ({"token": ""}, "token has a token of 0 characters"),
         ({"token": "x" * 1025}, "1 to 1024"),
         ({"server_name": "x"}, "server_name is given without TLS"),
     ):

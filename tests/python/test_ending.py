@@ -88,7 +88,7 @@ def test_a_server_killed_in_mid_transfer(own_server):
 
 def test_a_bound_that_passes_is_waited_for_and_another_is_not():
     busy = Server("--max-jobs=1", "--max-job-bytes=64MiB")
-    patient = gemmd.Retry(attempts=200, first_seconds=0.05, longest_seconds=0.2)
+    patient = gemmd.Retry(attempts=200, first_seconds=0.05, longest_seconds=0.2, budget=200)
     hasty = gemmd.Retry(attempts=1)
     try:
         with (
@@ -134,7 +134,7 @@ def test_handles_of_a_former_life_say_so(own_server):
 
 
 def test_a_restarted_server_is_found_again_without_an_error(own_server):
-    retry = gemmd.Retry(attempts=30, first_seconds=0.2, longest_seconds=1)
+    retry = gemmd.Retry(attempts=100, first_seconds=0.2, longest_seconds=1, budget=100)
     with gemmd.connect(own_server.address, retry=retry) as client:
         own_server.kill()
         timer = threading.Timer(0.5, own_server.start)

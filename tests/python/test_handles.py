@@ -27,6 +27,8 @@ def test_a_handle_is_an_operand_on_either_side(g, matrix):
         out = np.zeros((60, 50), np.float32, order="F")
         w.numpy(out)
         np.testing.assert_array_equal(out, matrix)
+    assert not w.freed
+    w.free()
     assert w.freed and left_on(g) == (0, 0)
 
 
@@ -40,6 +42,7 @@ def test_two_handles_give_a_handle(g, matrix):
         expected = np.maximum(matrix @ matrix.T @ matrix, 0)
         np.testing.assert_allclose(kept.numpy(), expected, rtol=1e-3, atol=1e-3)
         assert [m.name for m in g.matrices("chain")] == ["chain"]
+        kept.free()
         del product, kept
     gc.collect()
     assert left_on(g) == (0, 0)
@@ -52,8 +55,10 @@ def test_del_and_the_clients_end_free(server, g, matrix):
         del w
         assert len(client.matrices()) == 0
         held = [client.put(matrix) for _ in range(5)]
-        left = client.put(matrix, name="stays").detach()
-    assert [m.name for m in g.matrices()] == ["stays"]
+        left = client.put(matrix).detach()
+        client.put(matrix, name="stays")
+    assert sorted(m.name for m in g.matrices() if m.id != left.id) == ["stays"]
+    g.delete(next(m.name for m in g.matrices() if m.id == left.id))
     assert held[0].freed and not left.freed
     with g.matrix("stays") as again:
         np.testing.assert_array_equal(again.numpy(), matrix)

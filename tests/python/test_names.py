@@ -1,12 +1,15 @@
 """Names that pass from one matrix to the next, and versions."""
 
 import asyncio
+import gc
 import threading
+import time
 
 import gemmd
 import numpy as np
 import pytest
 from gemmd import aio
+from gemmd.progress import Meter
 
 from conftest import left_on
 
@@ -52,6 +55,7 @@ def test_a_kept_product_replaces_its_own_operand(client, request):
 def test_wrong_options_are_named_before_anything_is_sent(g):
     for wrong, field in (
         ({"replace": True}, "replace"),
+        ({"shared": True}, "shared"),
         ({"name": "w", "if_version": 3}, "if_version"),
         ({"name": "w", "replace": True, "if_version": -1}, "if_version"),
     ):
@@ -67,31 +71,138 @@ def test_wrong_options_are_named_before_anything_is_sent(g):
 
 
 def test_a_failed_replacement_leaves_the_old_one(small):
-    with small.put(of(1), name="w"):
-        cancel = gemmd.Canceller()
-        cancel.cancel()
-        with pytest.raises(gemmd.Cancelled):
-            small.put(of(2), name="w", replace=True, cancel=cancel)
-        np.testing.assert_array_equal(small.matrix("w").numpy(), of(1))
+    small.put(of(1), name="w")
+    cancel = gemmd.Canceller()
+    cancel.cancel()
+    with pytest.raises(gemmd.Cancelled):
+        small.put(of(2), name="w", replace=True, cancel=cancel)
+    np.testing.assert_array_equal(small.matrix("w").numpy(), of(1))
+    small.delete("w")
     assert left_on(small) == (0, 0)
 
 
 def test_a_name_may_be_asked_for_by_owner(g):
-    with g.put(of(1), name="w"):
-        g.matrix("w", owner="")  # the caller's name on a server that asks nobody
-        with pytest.raises(gemmd.NotFound, match='owner "alice"'):
-            g.matrix("w", owner="alice")
-        with pytest.raises(gemmd.NotFound):
-            g.matrix("w", shared=True)
+    w = g.put(of(1), name="w")
+    g.matrix("w", owner="")  # the caller's name on a server that asks nobody
+    with pytest.raises(gemmd.NotFound, match='owner "alice"'):
+        g.matrix("w", owner="alice")
+    with pytest.raises(gemmd.NotFound):
+        g.matrix("w", shared=True)
+    assert g.matrix("w", version=w.version).id == w.id
+    with pytest.raises(gemmd.Aborted, match=f"has version {w.version}"):
+        g.matrix("w", version=w.version + 1)
+    w.free()
+
+
+@pytest.mark.parametrize("way", ["put", "random", "keep"])
+def test_a_matrix_with_a_name_outlives_its_handle_and_its_client(server, g, way):
+    options = {"name": "w", "replace": True}
+    calls = {
+        "put": lambda client: client.put(of(1), **options),
+        "random": lambda client: client.random((60, 50), **options),
+        "keep": lambda client: client.keep(of(1).T, of(1), **options),
+    }
+    with gemmd.connect(server.address) as client:
+        client.put(of(0), name="w")
+        calls[way](client)  # its handle is garbage at once
+        gc.collect()
+        assert [m.name for m in client.matrices()] == ["w"]  # after what is to be deleted
+        with calls[way](client) as w:
+            pass
+        assert [m.version for m in client.matrices()] == [w.version]
+        last = calls[way](client)
+    assert [m.version for m in g.matrices()] == [last.version]
+    g.delete("w")
+    assert left_on(g) == (0, 0)
+
+
+def test_shared_names_are_names_of_their_own(g):
+    private = g.put(of(1), name="w")
+    shared = g.put(of(2), name="w", shared=True)
+    assert [m.id for m in g.matrices("w")] == [private.id]
+    assert [(m.id, m.shared) for m in g.matrices("w", shared=True)] == [(shared.id, True)]
+    np.testing.assert_array_equal(g.matrix("w", shared=True).numpy(), of(2))
+    kept = g.keep(of(2).T, shared, name="w", shared=True, replace=True, if_version=shared.version)
+    assert g.random((4, 4), name="r", shared=True).shape == (4, 4)
+    with pytest.raises(gemmd.Aborted, match="version"):
+        g.delete("w", shared=True, if_version=shared.version)
+    g.delete("w", shared=True, if_version=kept.version)
+    g.delete("r", shared=True)
+    assert not g.matrices(shared=True)
+    np.testing.assert_array_equal(g.matrix("w").numpy(), of(1))
+    private.free()
+    assert left_on(g) == (0, 0)
+
+
+@pytest.mark.parametrize("client", ["g", "small"])
+def test_a_handle_whose_shape_is_given_follows_its_name(client, request):
+    g = request.getfixturevalue(client)
+    g.put(of(1), name="w")
+    w = g.matrix("w", shape=(60, 50), dtype="f32")
+    assert (w.id, w.version, w.owned, w.shape) == ("", 0, False, (60, 50))
+    x = of(1).T.copy()
+    for value in (1, 3):
+        g.put(of(value), name="w", replace=True)
+        np.testing.assert_array_equal(x @ w, x @ of(value))
+        np.testing.assert_array_equal(w.numpy(), of(value))
+    with pytest.raises(gemmd.InvalidArgument, match="shape"):
+        g.matmul(np.ones((4, 61), "f4"), g.matrix("w", shape=(61, 50), dtype="f32"))
+    for size, dtype in (((50, 60), "f32"), ((60, 25), "f64")):  # as many bytes
+        with pytest.raises(gemmd.InvalidArgument, match="shape: 'w' is 60x50 f32"):
+            g.matrix("w", shape=size, dtype=dtype).numpy()
+    w.free()
+    with pytest.raises(gemmd.NotFound):
+        g.matmul(x, g.matrix("w", shape=(60, 50), dtype="f32"))
+    for wrong, field in (({"shape": (1, 1)}, "dtype"), ({"dtype": "f32"}, "shape")):
+        with pytest.raises(gemmd.InvalidArgument, match=f"without {field}"):
+            g.matrix("w", **wrong)
+    assert left_on(g) == (0, 0)
+
+
+def test_a_matrix_that_was_replaced_before_it_was_complete_is_an_error(server, g):
+    """One put is held after its header, until its name was taken by another."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Held(Meter):
+        def add(self, nbytes):
+            begun.set()
+            assert go_on.wait(60)
+
+    ended = []
+
+    def put():
+        try:
+            ended.append(held.put(of(1), name="w"))
+        except gemmd.GemmdError as error:
+            ended.append(error)
+
+    with gemmd.connect(server.address, chunk_bytes=4096) as held:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("gemmd.client.Meter", Held)
+            writer = threading.Thread(target=put)
+            writer.start()
+            assert begun.wait(60)
+            patch.undo()
+            deadline = time.monotonic() + 60
+            while not ended and time.monotonic() < deadline:  # its header may be on its way
+                try:
+                    g.delete("w")
+                    break
+                except gemmd.NotFound:
+                    time.sleep(0.01)
+            go_on.set()
+            writer.join(60)
+    assert isinstance(ended[0], gemmd.Aborted) and "before it was complete" in str(ended[0])
+    assert left_on(g) == (0, 0)
 
 
 def test_readers_of_a_name_find_the_old_one_or_the_new_one(g):
-    g.put(of(0), name="w").detach()
+    g.put(of(0), name="w")
     done = threading.Event()
 
     def write():
         for value in range(1, 100):
-            g.put(of(value), name="w", replace=True).detach()
+            g.put(of(value), name="w", replace=True)
         done.set()
 
     writer = threading.Thread(target=write)

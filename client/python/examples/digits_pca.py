@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     digits = np.load(DIGITS / "digits.npy")
     mean = digits.mean(axis=0, dtype=float)
-    with gemmd.connect(args.address) as g, g.put(digits, name="digits", ttl=600) as images:
+    with gemmd.connect(args.address) as g, g.put(digits) as images:
         axes, variances = principal_axes(g, images, mean)
         axes = np.ascontiguousarray(axes[:, :AXES], np.float32)
         # Centring is the bias of the product: (X - mean) W = X W - mean W.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -11,14 +10,12 @@ from typing import Any, TypeVar
 
 import grpc
 
-from . import errors, interrupt
+from . import errors, interrupt, retries
 from .connection import Connection
 from .contract import pb
 
 Answer = TypeVar("Answer")
 
-# What the server says where a bound may pass by itself.
-_PASSES = ("try again", "device memory:")
 _NO_TEXT = {"Deadline Exceeded", "CANCELLED", "Cancelled", "Locally cancelled by application!"}
 
 
@@ -191,25 +188,31 @@ class Call:
                 silence = options.keepalive_seconds + options.keepalive_timeout
                 details = f"nothing came for {silence:g} s: the server or the network is gone"
             details = f"{connection.address}: {details}"
-        return errors.make(code, details)
+        made = errors.make(code, details)
+        made.retry_after = retries.after_metadata(_trailing(error))
+        return made
 
     def tried(self, attempt: Callable[[], Answer], *, repeatable: bool = True) -> Answer:
         """The answer of `attempt`, which is repeated with backoff where that is safe."""
-        retry = self.connection.options.retry
-        delay = retry.first_seconds
-        for number in range(1, retry.attempts + 1):
+        budget = self.connection.budget
+        budget.on_call()
+        made = 0
+        while True:
+            made += 1
             try:
                 return attempt()
-            except errors.Unavailable:
-                if number == retry.attempts or not repeatable:
+            except (errors.Unavailable, errors.ResourceExhausted) as error:
+                gone = isinstance(error, errors.Unavailable) and repeatable
+                if not gone and not retries.refused(error):
                     raise
-            except errors.ResourceExhausted as error:
-                if number == retry.attempts or not passes(error):
+                wait = retries.wait(self.connection.options.retry, made, error)
+                if wait is None or not self._time_for(wait) or not budget.take():
                     raise
             self.drop()
-            self._sleep(delay * random.uniform(0.75, 1.25))
-            delay = min(delay * 2, retry.longest_seconds)
-        raise AssertionError("the last attempt returns or raises")
+            self._sleep(wait)
+
+    def _time_for(self, seconds: float) -> bool:
+        return self._deadline is None or time.monotonic() + seconds < self._deadline
 
     def _sleep(self, seconds: float) -> None:
         left = self.left()
@@ -228,10 +231,10 @@ class Call:
         return info  # type: ignore[no-any-return]
 
 
-def passes(error: errors.GemmdError) -> bool:
-    """Whether the server refused a call for a bound that may pass by itself."""
-    words = str(error)
-    return isinstance(error, errors.ResourceExhausted) and any(w in words for w in _PASSES)
+def _trailing(error: grpc.RpcError) -> Any:
+    """Of an error of grpcio's, or of this package's."""
+    read = getattr(error, "trailing_metadata", None)
+    return read() if read is not None else None
 
 
 def first_error(found: Iterable[errors.GemmdError]) -> errors.GemmdError:

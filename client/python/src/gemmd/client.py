@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -14,13 +14,12 @@ from .connection import Connection
 from .contract import pb
 from .handle import Handle, TransposedHandle, explain_not_found
 from .interrupt import Hold
-from .janitor import Janitor, by_id, by_name
+from .janitor import Janitor, by_name
 from .keeping import KeepAs
 from .operands import take
 from .options import Options
 from .pipeline import Pipeline
 from .progress import Meter
-from .results import Target, check_out
 from .tables import Table
 from .unseen import Unseen
 
@@ -28,8 +27,8 @@ from .unseen import Unseen
 class Client:
     """Matrix products on one server. Thread-safe; any number of calls at once.
 
-    Made by `gemmd.connect`. `close()`, or the end of a `with` block, deletes the matrices of
-    all handles and ends the calls under way.
+    Made by `gemmd.connect`. `close()`, or the end of a `with` block, deletes the matrices
+    without a name that it has handles of, and ends the calls under way.
     """
 
     def __init__(self, address: str, options: Options) -> None:
@@ -68,7 +67,7 @@ class Client:
             janitor.stop(wait=False)
 
     def close(self) -> None:
-        """Deletes the matrices of all handles, ends the calls under way, and disconnects."""
+        """Deletes the matrices without a name, ends the calls under way, and disconnects."""
         connection = self._connection
         if connection.closed or connection.forked:
             return
@@ -77,7 +76,7 @@ class Client:
                 if handle.owned and not handle._freed:
                     handle._freed = True
                     self._janitor.start()
-                    self._janitor.delete(by_id(handle.id))
+                    self._janitor.delete(handle._ref)
             self._janitor.stop()
             connection.close()
 
@@ -104,6 +103,7 @@ class Client:
         kernel: str | None = None,
         family: str | None = None,
         params: Mapping[str, int] | None = None,
+        verify: str | None = None,
         timeout: float | None = None,
         cancel: Canceller | None = None,
     ) -> Any:
@@ -123,13 +123,15 @@ class Client:
         compute: "f64", "f32", "tf32" or "f16": the arithmetic.
         kernel, family, params: a kernel of `kernels()`, or the best of a family; launch
             parameters only with a kernel. Left out: the server chooses.
+        verify: "off", "sampled" or "always": whether the server checks the product before it
+            sends it. The server's policy counts where it is stricter. See `.report.check`.
         timeout: seconds until DeadlineExceeded.
 
         Errors are GemmdErrors, which name the operand or the option.
         """
         options = product.Options(
             out, c, bias, alpha, beta, transpose_a, transpose_b, activation, leaky_slope,
-            scale_a, scale_b, dtype, compute, kernel, family, params,
+            scale_a, scale_b, dtype, compute, kernel, family, params, verify,
         )  # fmt: skip
         with Call(self._connection, "matmul", timeout, cancel) as call:
             plan = product.make(self, a, b, options)
@@ -147,14 +149,15 @@ class Client:
         ttl: float | None = None,
         replace: bool = False,
         if_version: int | None = None,
+        shared: bool = False,
         timeout: float | None = None,
         cancel: Canceller | None = None,
         **options: Any,
     ) -> Handle:
         """The product of `matmul`, left on the server: a handle with a `.report`.
 
-        `name`, `ttl`, `replace` and `if_version` are as for `put`; the matrix that is replaced
-        may be an operand. The other options are matmul's, without `out`.
+        `name`, `ttl`, `replace`, `if_version` and `shared` are as for `put`; the matrix that is
+        replaced may be an operand. The other options are matmul's, without `out`.
         """
         if "out" in options:
             raise errors.InvalidArgument(
@@ -162,7 +165,7 @@ class Client:
             )
         with Call(self._connection, "keep", timeout, cancel) as call:
             plan = product.make(self, a, b, product.Options(**options))
-            keep_as = KeepAs(name, ttl, replace, if_version)
+            keep_as = KeepAs(name, ttl, replace, if_version, shared)
             with Unseen(self, name) as kept:
 
                 def run() -> multiply.Kept:
@@ -198,11 +201,15 @@ class Client:
         ttl: float | None = None,
         replace: bool = False,
         if_version: int | None = None,
+        shared: bool = False,
         device: str = "",
         timeout: float | None = None,
         cancel: Canceller | None = None,
     ) -> Handle:
         """Uploads a matrix and keeps it on the server.
+
+        With a name it stays there, whatever becomes of the handle, until it is deleted or
+        replaced, or its ttl ends it. Without one it ends with the handle.
 
         name: 1 to 128 characters of [A-Za-z0-9._/-], of no other matrix unless `replace`.
         ttl: the matrix is deleted this many seconds after its last use.
@@ -211,11 +218,14 @@ class Client:
             or Unavailable it may have been replaced.
         if_version: with `replace`, only where the name's matrix has this version
             (`Handle.version`), or for 0 where there is none; otherwise Aborted.
+        shared: every caller may read it, and its name is one of the shared names.
         device: such as "cuda:0"; left out: the one with the most room.
+
+        Aborted where the matrix was deleted or replaced before it was complete.
         """
         source = take(matrix, "matrix")
         header = pb.PutMatrixHeader(shape=source.shape.to_proto(), device=device)
-        keep_as = KeepAs(name, ttl, replace, if_version)
+        keep_as = KeepAs(name, ttl, replace, if_version, shared)
         with Call(self._connection, "put", timeout, cancel) as call, Unseen(self, name) as kept:
 
             def run() -> pb.MatrixInfo:
@@ -238,6 +248,7 @@ class Client:
         ttl: float | None = None,
         replace: bool = False,
         if_version: int | None = None,
+        shared: bool = False,
         device: str = "",
         timeout: float | None = None,
     ) -> Handle:
@@ -246,7 +257,7 @@ class Client:
         The same seed gives the same elements on every device. The other options are as for `put`.
         """
         header = transfer.generated(shape, dtype, seed, distribution, device)
-        keep_as = KeepAs(name, ttl, replace, if_version)
+        keep_as = KeepAs(name, ttl, replace, if_version, shared)
         with Call(self._connection, "random", timeout) as call, Unseen(self, name) as kept:
 
             def run() -> pb.MatrixInfo:
@@ -263,48 +274,58 @@ class Client:
         *,
         shared: bool = False,
         owner: str | None = None,
+        version: int | None = None,
+        shape: tuple[int, int] | None = None,
+        dtype: Any = None,
         timeout: float | None = None,
     ) -> Handle:
         """A handle of a matrix that is on the server already. Its end deletes nothing.
 
-        The handle is of the version that has the name now. shared: the name is one of the
-        shared names. owner: NotFound where the matrix is another caller's.
+        The handle is of the version that has the name now.
+
+        shared: the name is one of the shared names.
+        owner: NotFound where the matrix is another caller's.
+        version: Aborted where the name's matrix has another version.
+        shape, dtype: given both, the server is not asked, which needs the role matrices: with
+            the role call alone, multiply with a handle made so. It means the matrix that has
+            the name at each product, which must be row-major and of this shape and type.
         """
-        ref = by_name(name)
-        ref.shared = shared
-        if owner is not None:
-            ref.owner = owner
+        ref = by_name(name, shared=shared, owner=owner, version=version)
+        if shape is not None or dtype is not None:
+            return Handle(self, transfer.described(shape, dtype), name, ref)
         with Call(self._connection, "matrix", timeout) as call:
             info = call.tried(lambda: transfer.describe(call, ref))
-            return Handle(self, info, name, owned=False)
+            return Handle(self, info, name)
 
-    def matrices(self, prefix: str = "", *, timeout: float | None = None) -> Table[records.Matrix]:
-        """The resident matrices whose name has this prefix, that are this caller's own, by id."""
+    def matrices(
+        self, prefix: str = "", *, shared: bool = False, timeout: float | None = None
+    ) -> Table[records.Matrix]:
+        """The resident matrices whose name has this prefix, by id.
+
+        Those that are this caller's alone; with `shared` the shared ones of all callers.
+        """
+        request = pb.ListMatricesRequest(name_prefix=prefix, shared=shared)
         with Call(self._connection, "matrices", timeout) as call:
             self._janitor.flush(call)
-            return Table(records.Matrix, map(records.matrix, self._pages(call, prefix)))
+            return Table(records.Matrix, map(records.matrix, transfer.listed(call, request)))
 
     def delete(
-        self, name: str, *, if_version: int | None = None, timeout: float | None = None
+        self,
+        name: str,
+        *,
+        shared: bool = False,
+        if_version: int | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Deletes a resident matrix by its name. NotFound where there is none.
 
+        shared: the name is one of the shared names.
         if_version: only this version of it; Aborted where it has another.
         """
         with Call(self._connection, "delete", timeout) as call:
-            request = pb.DeleteMatrixRequest(matrix=by_name(name))
-            if if_version is not None:
-                request.matrix.version = if_version
+            ref = by_name(name, shared=shared, version=if_version)
+            request = pb.DeleteMatrixRequest(matrix=ref)
             call.unary(self._connection.stubs().delete, request)
-
-    def _pages(self, call: Call, prefix: str) -> Iterator[pb.MatrixInfo]:
-        request = pb.ListMatricesRequest(name_prefix=prefix)
-        while True:
-            page = call.tried(lambda: call.unary(self._connection.stubs().list, request))
-            yield from page.matrices
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
 
     # The server.
 
@@ -354,35 +375,13 @@ class Client:
     # For handles.
 
     def _handle(self, info: pb.MatrixInfo, name: str | None) -> Handle:
-        handle = Handle(self, info, name, owned=True)
+        if info.version == 0:
+            raise errors.Aborted(
+                f"matrix '{name or info.id}' was deleted or replaced before it was complete"
+            )
+        handle = Handle(self, info, name)
         self._handles.add(handle)
         return handle
-
-    def _fetch(self, handle: Handle, kind: str, out: Any, timeout: float | None) -> Any:
-        handle._check(self)
-        if out is not None:
-            check_out(out)
-        target = Target(handle._matrix, kind, out)
-        with Call(self._connection, kind, timeout) as call:
-
-            def run() -> None:
-                with Meter("get", handle.nbytes, self._connection.options.progress) as meter:
-                    transfer.download(call, by_id(handle.id), target.memory, meter)
-
-            try:
-                call.tried(run)
-            except errors.NotFound as error:
-                raise explain_not_found(call, error, [handle]) from None
-        return target.finish(None)
-
-    def _free(self, handle: Handle) -> None:
-        with Call(self._connection, "free", self._connection.options.connect_timeout) as call:
-            request = pb.DeleteMatrixRequest(matrix=by_id(handle.id))
-            try:
-                call.tried(lambda: call.unary(self._connection.stubs().delete, request))
-            except errors.NotFound:
-                pass
-            handle._freed = True
 
 
 _open: weakref.WeakSet[Client] = weakref.WeakSet()

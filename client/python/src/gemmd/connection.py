@@ -16,6 +16,7 @@ from . import credentials
 from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
 from .errors import ClientClosed
 from .options import Options
+from .retries import Budget
 from .stream import Stream, open_stream
 from .unary import Unary
 
@@ -131,6 +132,7 @@ class Connection:
         self.address = address
         self.options = options
         self.closed = False
+        self.budget = Budget(options.retry.budget, options.retry.budget_per_call)
         self.forked = False
         metadata = credentials.of_calls(address, options)
         self._channels = _open(address, options)

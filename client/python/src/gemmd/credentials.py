@@ -80,7 +80,7 @@ def of_calls(
 ) -> Metadata:
     """The metadata of every call: the token, where there is one."""
     name, token = _token(options, environment)
-    if token is None:
+    if token is None or (name == "token" and token == ""):
         return ()
     graphic = all("!" <= character <= "~" for character in token)
     if not graphic or not 1 <= len(token) <= _MOST_TOKEN_BYTES:

@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from . import dtypes
+from . import dtypes, transfer
 from .call import Call
 from .contract import pb
-from .errors import GemmdError, HandleError, LostHandle, NotFound
+from .errors import GemmdError, HandleError, InvalidArgument, LostHandle, NotFound
 from .janitor import by_id
 from .operands import Shape
+from .progress import Meter
 from .report import Report
+from .results import Target, check_out
 from .tables import html_table
 
 if TYPE_CHECKING:
     from .client import Client
+
+
+def _text(shape: Shape) -> str:
+    order = "" if shape.layout == pb.LAYOUT_ROW_MAJOR else ", column-major"
+    return f"{shape.rows}x{shape.cols} {dtypes.short_name(shape.dtype)}{order}"
 
 
 class Handle:
@@ -24,25 +31,31 @@ class Handle:
 
     `x @ w`, `w @ x` and `client.matmul(x, w)` multiply with it without sending it again.
     `x @ w` gives an array of x's kind; `v @ w` of two handles gives a handle.
-    The matrix is deleted by `free()`, at the end of a `with` block, when the handle is
-    garbage, or when its client is closed; not where `owned` is False.
+    A matrix without a name ends with its handle: at the end of a `with` block, when the handle
+    is garbage, or when its client is closed. A matrix with a name stays, as others may use it,
+    until `free()`, `Client.delete`, its `ttl` or a replacement deletes it.
     """
 
     # numpy leaves `array @ handle` to this class.
     __array_ufunc__ = None
 
-    def __init__(self, client: Client, info: pb.MatrixInfo, name: str | None, owned: bool) -> None:
+    def __init__(self, client: Client, info: pb.MatrixInfo, name: str | None,
+                 ref: pb.MatrixRef | None = None) -> None:  # fmt: skip
+        """`ref`: by what the server is asked for it, where that is not the id."""
         self._client = client
         self._life = client._connection.life
         self._matrix = Shape.of(info.shape)
+        self._ref = ref or by_id(info.id)
+        #: "" where the server was not asked for it: see `Client.matrix`.
         self.id: str = info.id
         #: The name that the caller gave; None where there is none.
         self.name = name
         self.device: str = info.device
         #: Of the matrices that have had a name, the later one has the higher version.
+        #: 0 where the server was not asked for it.
         self.version: int = info.version
-        #: Whether the end of this handle deletes the matrix.
-        self.owned = owned
+        #: Whether the end of this handle deletes the matrix: where it has no name.
+        self.owned = name is None
         #: Which kernel made it and how long that took, where it is the result of a product.
         self.report: Report | None = None
         self._freed = False
@@ -72,20 +85,66 @@ class Handle:
 
     def numpy(self, out: Any = None, *, timeout: float | None = None) -> Any:
         """The elements as a numpy array, or in `out`."""
-        return self._client._fetch(self, "numpy", out, timeout)
+        return self._fetch("numpy", out, timeout)
 
     def torch(self, out: Any = None, *, timeout: float | None = None) -> Any:
         """The elements as a torch tensor, or in `out`."""
-        return self._client._fetch(self, "torch", out, timeout)
+        return self._fetch("torch", out, timeout)
+
+    def _fetch(self, kind: str, out: Any, timeout: float | None) -> Any:
+        self._check(self._client)
+        if out is not None:
+            check_out(out)
+        target = Target(self._matrix, kind, out)
+        connection = self._client._connection
+        with Call(connection, kind, timeout) as call:
+
+            def run() -> None:
+                with Meter("get", self.nbytes, connection.options.progress) as meter:
+                    transfer.download(call, self._one(call), target.memory, meter)
+
+            try:
+                call.tried(run)
+            except NotFound as error:
+                raise explain_not_found(call, error, [self]) from None
+        return target.finish(None)
+
+    def _one(self, call: Call) -> pb.MatrixRef:
+        """One matrix, by its id: a name may come to mean another one during a download."""
+        if self.id:
+            return self._ref
+        info = transfer.describe(call, self._ref)
+        found = Shape.of(info.shape)
+        if found != self._matrix:
+            raise InvalidArgument(
+                f"shape: {self.name!r} is {_text(found)} on the server, but the handle was made "
+                f"for {_text(self._matrix)}",
+                field="shape",
+            )
+        return by_id(info.id)
 
     def free(self) -> None:
         """Deletes the matrix on the server. A matrix that is gone already is no error."""
         if self._freed:
             return
-        self._client._free(self)
+        connection = self._client._connection
+        with Call(connection, "free", connection.options.connect_timeout) as call:
+            request = pb.DeleteMatrixRequest(matrix=self._ref)
+            try:
+                call.tried(
+                    lambda: call.unary(connection.stubs().delete, request),
+                    # A name may mean another matrix by then.
+                    repeatable=bool(self.id),
+                )
+            except NotFound:
+                pass
+            self._freed = True
 
     def detach(self) -> Handle:
-        """Leaves the matrix on the server when this handle ends. Returns the handle."""
+        """Leaves a matrix without a name on the server when this handle ends, too.
+
+        Returns the handle.
+        """
         self.owned = False
         return self
 
@@ -110,7 +169,7 @@ class Handle:
                 "and its matrices are gone; put the matrix again"
             )
         return LostHandle(
-            f"{self._called()} is gone: it expired, or was deleted or replaced by another: {error}"
+            f"{self._called()} is gone: it expired, or was deleted or replaced: {error}"
         )
 
     def __matmul__(self, other: Any) -> Any:
@@ -144,12 +203,12 @@ class Handle:
             self.free()
         else:  # an error of this must not hide the one that is on its way
             self._freed = True
-            self._client._janitor.delete(by_id(self.id))
+            self._client._janitor.delete(self._ref)
 
     def __del__(self) -> None:
         # Anything may be half torn down here: nothing but a note for the janitor.
         if getattr(self, "owned", False) and not self._freed:
-            self._client._janitor.delete(by_id(self.id))
+            self._client._janitor.delete(self._ref)
 
     def _state(self) -> str:
         return "freed" if self._freed else f"on {self.device}"
@@ -196,7 +255,7 @@ class TransposedHandle:
 
 def explain_not_found(call: Call, error: NotFound, handles: Sequence[Handle]) -> GemmdError:
     """The server's error, or what became of the handle that it names."""
-    named = [handle for handle in handles if handle.id in str(error)]
+    named = [handle for handle in handles if handle.id and handle.id in str(error)]
     if not named:
         return error
     try:

@@ -24,8 +24,11 @@ def by_id(matrix_id: str) -> pb.MatrixRef:
     return pb.MatrixRef(id=matrix_id)
 
 
-def by_name(name: str) -> pb.MatrixRef:
-    return pb.MatrixRef(name=name)
+def by_name(
+    name: str, *, shared: bool = False, owner: str | None = None, version: int | None = None
+) -> pb.MatrixRef:
+    """owner, version: None for any."""
+    return pb.MatrixRef(name=name, shared=shared, owner=owner, version=version)
 
 
 class Janitor:

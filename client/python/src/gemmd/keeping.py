@@ -16,15 +16,14 @@ class KeepAs(NamedTuple):
     ttl: float | None = None
     replace: bool = False
     if_version: int | None = None
+    shared: bool = False
 
     def proto(self, name: str) -> pb.Keep:
         """Under `name`. InvalidArgument names the option that cannot be."""
-        keep = pb.Keep(name=name, replace=self.replace)
-        if self.replace and self.name is None:
-            raise InvalidArgument(
-                "replace is set without a name; only a named matrix can be replaced",
-                field="replace",
-            )
+        keep = pb.Keep(name=name, replace=self.replace, shared=self.shared)
+        for field in ("replace", "shared"):
+            if getattr(self, field) and self.name is None:
+                raise InvalidArgument(f"{field} is set without a name; give name", field=field)
         if self.if_version is not None:
             if not self.replace or not 0 <= self.if_version < 1 << 64:
                 raise InvalidArgument(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from . import errors, transfer, wire
+from . import errors, retries, transfer, wire
 from .call import Call
 from .contract import MESSAGE_OVERHEAD_BYTES, pb
 from .janitor import by_id, by_name
@@ -261,7 +261,7 @@ def _run_stream(
                 meter.add(sink.take(response))
             elif response.HasField("error"):
                 rpc.cancel()
-                raise errors.from_number(response.error.code, response.error.message)
+                raise retries.of_job(response.error)
             elif response.HasField("result"):
                 return response.result
     except grpc.RpcError as error:

@@ -17,12 +17,22 @@ class Retry:
     """When a call is tried again, and when it gives up.
 
     UNAVAILABLE is tried again where the call leaves nothing behind under a name of the
-    caller's; RESOURCE_EXHAUSTED where the server says that it may pass. The wait doubles.
+    caller's; RESOURCE_EXHAUSTED where the server says when to try again, as it has then done
+    nothing. The wait is what the server says and, on top, a random time of up to
+    `first_seconds`, twice as much before the third attempt, and so on up to
+    `longest_seconds`. An error whose server wants a longer wait than that is raised.
     """
 
+    #: The first one included. 1: no call is tried again.
     attempts: int = 5
     first_seconds: float = 0.1
     longest_seconds: float = 2.0
+    #: What all calls of a client may add to the load of a server in trouble: a call pays in
+    #: `budget_per_call`, a further attempt takes 1, and at most `budget` is saved up, which
+    #: is also what a client begins with. A pipeline has a budget of its own: two attempts for
+    #: each product of its window, and one for each that has ended well.
+    budget: float = 20.0
+    budget_per_call: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,7 @@ class Options:
     server_name: str | None = None
     #: The bearer token that the server knows this client by, or the file that has it. Left
     #: out: that of GEMMD_TOKEN_FILE, else GEMMD_TOKEN, in the environment.
+    #: token="": none, whatever the environment has.
     token: str | None = field(default=None, repr=False)
     token_file: Path = None
     #: A token is sent without TLS to this machine alone, unless this is set.
@@ -84,5 +95,13 @@ class Options:
             value = getattr(self, name)
             if not least <= value <= most:
                 raise InvalidArgument(f"{name} is {value}; it must be {least} to {most}")
-        if self.retry.attempts < 1:
-            raise InvalidArgument(f"retry.attempts is {self.retry.attempts}; it must be at least 1")
+        for name, bound in (
+            ("attempts", 1),
+            ("first_seconds", 0),
+            ("longest_seconds", 0),
+            ("budget", 0),
+            ("budget_per_call", 0),
+        ):
+            value = getattr(self.retry, name)
+            if not value >= bound:
+                raise InvalidArgument(f"retry.{name} is {value}; it must be at least {bound}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import queue
-import random
 import threading
 import time
 from collections import deque
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from . import errors, multiply, product, wire
-from .call import Call, passes
+from . import errors, multiply, product, retries, wire
+from .call import Call
 from .contract import pb
 from .handle import explain_not_found
 from .interrupt import Hold
@@ -121,6 +120,7 @@ class Pipeline:
         # A token for each product that may yet be under way.
         self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._bunch = max(1, int(window * _BUNCH))
+        self._budget = retries.Budget(2 * window, 1)
         self._give_room(window)
         self._send_lock = threading.Lock()  # guards the next three; taken before _lock
         self._leaving = False  # a message is under way, or the stream's last one was sent
@@ -128,6 +128,9 @@ class Pipeline:
         self._fault: errors.GemmdError | None = None  # no message could be made
         self._lock = threading.Lock()  # guards what follows
         self._todo: deque[_Job] = deque()
+        # As many at a time as the server took lately: fewer after a refusal, more after
+        # products that ended well.
+        self._window = self._allowed = float(window)
         self._alarm = False  # a timer will call _send
         self._ids = itertools.count(1)
         self._jobs: dict[int, _Job] = {}
@@ -315,7 +318,7 @@ class Pipeline:
         """Not before its time, where it was refused. Those behind it wait too: the server is
         at its bound."""
         with self._lock:
-            if not self._todo:
+            if not self._todo or self._under_way() >= self._allowed:
                 return None
             wait = self._todo[0].not_before - time.monotonic()
             if wait <= 0:
@@ -326,6 +329,9 @@ class Pipeline:
                 timer.daemon = True
                 timer.start()
             return None
+
+    def _under_way(self) -> int:
+        return len(self._jobs) - len(self._todo)
 
     def _wake(self) -> None:
         with self._lock:
@@ -388,18 +394,20 @@ class Pipeline:
             self._succeed(response.result)
         elif response.HasField("error"):
             self._refused(response.error)
-        if self._closed:
-            self._send()  # it may have been the last one
+        if self._closed or self._todo:
+            self._send()  # it may have been the last one, or there is room for the next
 
     def _refused(self, refusal: pb.JobError) -> None:
-        error = errors.from_number(refusal.code, refusal.message)
+        error = retries.of_job(refusal)
         job = self._jobs.get(refusal.job_id)
-        retry = self._client._connection.options.retry
-        if job is not None and passes(error) and job.tries < retry.attempts:
-            wait = min(retry.first_seconds * 2 ** (job.tries - 1), retry.longest_seconds)
+        wait = None
+        if job is not None and retries.refused(error):
+            wait = retries.wait(self._client._connection.options.retry, job.tries, error)
+        if job is not None and wait is not None and self._budget.take():
             with self._lock:
+                self._allowed = max(1.0, self._under_way() - 1)
                 del self._jobs[job.job_id]
-                job.again(next(self._ids), wait * random.uniform(0.75, 1.25))
+                job.again(next(self._ids), wait)
                 self._jobs[job.job_id] = job
                 self._todo.append(job)
             self._send()
@@ -420,6 +428,9 @@ class Pipeline:
             job.future.set_exception(error)
         else:
             job.future.set_result(array)
+            self._budget.on_call()
+            with self._lock:
+                self._allowed = min(self._window, self._allowed + 0.2 / self._allowed)
         self._end(result.job_id)
 
     def _fail(self, job_id: int, error: errors.GemmdError) -> None:

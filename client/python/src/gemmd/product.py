@@ -37,6 +37,11 @@ _COMPUTE = {
     "tf32": pb.COMPUTE_MODE_TF32,
     "f16": pb.COMPUTE_MODE_F16,
 }
+_VERIFY = {
+    "off": pb.VERIFY_OFF,
+    "sampled": pb.VERIFY_SAMPLED,
+    "always": pb.VERIFY_ALWAYS,
+}
 _FP8 = (pb.DATA_TYPE_F8E4M3, pb.DATA_TYPE_F8E5M2)
 
 
@@ -60,6 +65,7 @@ class Options:
     kernel: str | None = None
     family: str | None = None
     params: Mapping[str, int] | None = None
+    verify: str | None = None
 
 
 @dataclass
@@ -132,7 +138,9 @@ class _Builder:
         handle = value.T if transposed else value
         if isinstance(handle, Handle):
             handle._check(self.client)
-            getattr(self.proto, name).matrix.id = handle.id
+            getattr(self.proto, name).matrix.CopyFrom(handle._ref)
+            if not handle.id:  # its shape is the caller's word: the server is to check it
+                handle._matrix.write(getattr(self.proto, name).shape)
             self.handles.append(handle)
             return handle._matrix, transposed
         matrix = operands.take(value, name, layout=layout, bias=name == "bias")
@@ -153,6 +161,8 @@ class _Builder:
             proto.activation = _choice(options.activation, _ACTIVATIONS, "activation")
         if options.compute is not None:
             proto.compute = _choice(options.compute, _COMPUTE, "compute")
+        if options.verify is not None:
+            proto.verify = _choice(options.verify, _VERIFY, "verify")
         self._kernel(options)
 
     def _kernel(self, options: Options) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from . import dtypes
@@ -12,6 +13,24 @@ from .tables import html_table
 def seconds(duration: Any) -> float:
     """A google.protobuf.Duration in seconds."""
     return float(duration.seconds) + float(duration.nanos) * 1e-9
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the server's check of a product found."""
+
+    #: "passed", "partial", "unusual", "suspect" or "wrong", as in the contract; "not_checked".
+    result: str
+    #: The largest residual of a row, as a multiple of its bound: at most 1 where it passed.
+    of_bound: float
+    #: Rows that the check says nothing about.
+    uncovered_rows: int
+    #: The product was checked before its activation was applied.
+    before_activation: bool
+    #: The kernel whose product was replaced by another's.
+    failed_kernel: str
+    #: Why there was no check.
+    not_checked: str
 
 
 class Report:
@@ -74,6 +93,22 @@ class Report:
         return {field.name: seconds(value) for field, value in times.ListFields()}
 
     @property
+    def check(self) -> Check | None:
+        """What the server's check of the product found; None where it was not to be checked."""
+        if not self._proto.HasField("check"):
+            return None
+        check = self._proto.check
+        name = pb.CheckResult.Name(check.result).removeprefix("CHECK_RESULT_").lower()
+        return Check(
+            "not_checked" if name == "unspecified" else name,
+            check.of_bound,
+            check.uncovered_rows,
+            check.before_activation,
+            check.failed_kernel,
+            check.not_checked,
+        )
+
+    @property
     def copies(self) -> int:
         """How many resident operands lay on another device."""
         return len(self._proto.copies)
@@ -88,6 +123,8 @@ class Report:
             ("TFLOPS", f"{self.tflops:.4g}"),
         ]
         rows += [(f"{name}", f"{value * 1e3:.3f} ms") for name, value in self.phases.items()]
+        if (check := self.check) is not None:
+            rows.append(("check", check.not_checked or f"{check.result}, {check.of_bound:.2g}"))
         if self.params:
             rows.append(("params", " ".join(f"{k}={v}" for k, v in sorted(self.params.items()))))
         return rows

@@ -48,10 +48,12 @@ class Stream(Protocol):
 class Ended(grpc.RpcError):
     """The status of a stream that did not end well."""
 
-    def __init__(self, number: int, details: str) -> None:
-        super().__init__(details)
-        self._number = number
-        self._details = details
+    def __init__(self, status: Any) -> None:
+        """`status`: cygrpc's operation that has received it."""
+        super().__init__(status.details() or "")
+        self._number = status.code()
+        self._details = status.details() or ""
+        self._trailing = status.trailing_metadata()
 
     def code(self) -> grpc.StatusCode:
         for code in grpc.StatusCode:
@@ -61,6 +63,9 @@ class Ended(grpc.RpcError):
 
     def details(self) -> str:
         return self._details
+
+    def trailing_metadata(self) -> Any:
+        return self._trailing
 
 
 class _OwnQueue:
@@ -128,7 +133,7 @@ class _OwnQueue:
         if failure is not None:
             raise failure
         if status.code() != cygrpc.StatusCode.ok:
-            raise Ended(status.code(), status.details() or "")
+            raise Ended(status)
 
 
 class _OfGrpcio:

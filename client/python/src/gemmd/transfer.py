@@ -158,6 +158,25 @@ def _in_threads(call: Call, one: Any, stripes: Sequence[Stripe]) -> None:
         raise
 
 
+def listed(call: Call, request: pb.ListMatricesRequest) -> Iterator[pb.MatrixInfo]:
+    """All pages of the answer."""
+    while True:
+        page = call.tried(lambda: call.unary(call.connection.stubs().list, request))
+        yield from page.matrices
+        if not page.next_page_token:
+            return
+        request.page_token = page.next_page_token
+
+
+def described(shape: tuple[int, int] | None, dtype: Any) -> pb.MatrixInfo:
+    """The MatrixInfo of a row-major matrix that the server is not asked for."""
+    if shape is None or dtype is None:
+        given, other = ("dtype", "shape") if shape is None else ("shape", "dtype")
+        raise InvalidArgument(f"{given} is given without {other}; give both", field=given)
+    size = Shape(*shape, dtypes.parse(dtype, "dtype"))
+    return pb.MatrixInfo(shape=size.to_proto())
+
+
 def describe(call: Call, ref: pb.MatrixRef) -> pb.MatrixInfo:
     """The MatrixInfo of one resident matrix, from a GetMatrix call for its first byte."""
     request = pb.GetMatrixRequest(matrix=ref)

@@ -56,7 +56,7 @@ class Unary:
             raise
         status = operations[-1]
         if status.code() != cygrpc.StatusCode.ok:
-            raise Ended(status.code(), status.details() or "")
+            raise Ended(status)
         return self._parse(operations[-2].message())
 
     def future(self, request: bytes, timeout: float | None = None) -> Any:

@@ -1,0 +1,126 @@
+"""When calls are tried again: what the server says, the waits, and the budget."""
+
+import time
+
+import gemmd
+import numpy as np
+import pytest
+from gemmd import errors, retries
+from gemmd.contract import pb
+
+from conftest import Server
+
+A = np.random.default_rng(2).standard_normal((40, 30))
+BIG = np.ones((1500, 1500))
+SLOW = {"kernel": "host_reference"}  # seconds for BIG
+
+
+def details(*delays):
+    """The metadata of a status with a RetryInfo for each delay."""
+    status = pb.StatusDetails(code=8, message="not now")
+    other = status.details.add(type_url="type.googleapis.com/google.rpc.QuotaFailure")
+    other.value = pb.QuotaFailure(violations=[{"subject": "server"}]).SerializeToString()
+    for seconds in delays:
+        info = pb.RetryInfo()
+        info.retry_delay.FromNanoseconds(int(seconds * 1e9))
+        status.details.add(
+            type_url="type.googleapis.com/google.rpc.RetryInfo", value=info.SerializeToString()
+        )
+    return [("other", "x"), ("grpc-status-details-bin", status.SerializeToString())]
+
+
+def refusal(seconds):
+    error = errors.ResourceExhausted("not now")
+    error.retry_after = seconds
+    return error
+
+
+def test_the_delay_is_read_from_the_status():
+    assert retries.after_metadata(details(1.5)) == 1.5
+    assert retries.after_metadata(details()) is None
+    assert retries.after_metadata(None) is None
+    assert retries.after_metadata([("grpc-status-details-bin", b"\xff\xff")]) is None
+
+
+def test_a_wait_is_what_the_server_says_and_a_random_part_of_a_bound_that_doubles():
+    retry = gemmd.Retry(first_seconds=0.1, longest_seconds=1, attempts=10)
+    for made, bound in ((1, 0.1), (2, 0.2), (3, 0.4), (5, 1.0), (9, 1.0)):
+        waits = [retries.wait(retry, made, refusal(0.5)) for _ in range(500)]
+        assert min(waits) >= 0.5
+        assert max(waits) <= 0.5 + bound
+        assert min(waits) < 0.5 + 0.1 * bound, "full jitter"
+        assert max(waits) > 0.5 + 0.9 * bound
+    assert retries.wait(retry, 10, refusal(0.5)) is None
+    assert retries.wait(retry, 1, refusal(1.5)) is None, "longer than longest_seconds"
+
+
+def test_a_budget_ends_and_calls_pay_into_it():
+    budget = retries.Budget(2, 0.5)
+    assert [budget.take() for _ in range(3)] == [True, True, False]
+    budget.on_call()
+    assert not budget.take()
+    budget.on_call()
+    assert budget.take()
+    for _ in range(100):
+        budget.on_call()
+    assert [budget.take() for _ in range(3)] == [True, True, False]
+
+
+@pytest.mark.parametrize("option", ["attempts", "first_seconds", "longest_seconds", "budget"])
+def test_options_are_checked(option):
+    with pytest.raises(gemmd.InvalidArgument, match=rf"retry\.{option} is -1"):
+        gemmd.connect("127.0.0.1:1", retry=gemmd.Retry(**{option: -1}))
+
+
+@pytest.fixture
+def busy():
+    """A server that takes one job at a time."""
+    running = Server("--max-jobs=1")
+    yield running
+    running.kill()
+
+
+def test_a_refusal_says_when_to_try_again(busy):
+    once = gemmd.Retry(attempts=1)
+    with (
+        gemmd.connect(busy.address) as client,
+        gemmd.connect(busy.address, retry=once) as other,
+        client.pipeline() as p,
+    ):
+        first = p.matmul(BIG, BIG, **SLOW)
+        with pytest.raises(gemmd.ResourceExhausted) as unary:
+            while not first.done():
+                other.matmul(A, A.T)
+        assert unary.value.retry_after == pytest.approx(0.1)
+        with pytest.raises(gemmd.ResourceExhausted) as streamed:
+            while not first.done():
+                other.matmul(BIG[:700], BIG[:, :700])
+        assert streamed.value.retry_after == pytest.approx(0.1)
+        first.result()
+
+
+def test_a_call_without_a_budget_is_not_tried_again(busy):
+    poor = gemmd.Retry(attempts=1000, budget=3, budget_per_call=0)
+    with (
+        gemmd.connect(busy.address) as client,
+        gemmd.connect(busy.address, retry=poor) as other,
+        client.pipeline() as p,
+    ):
+        first = p.matmul(BIG, BIG, **SLOW)
+        with pytest.raises(gemmd.ResourceExhausted):
+            while not first.done():
+                other.matmul(A, A.T)
+        begun = time.monotonic()
+        with pytest.raises(gemmd.ResourceExhausted):
+            while not first.done():
+                other.matmul(A, A.T)
+        assert time.monotonic() - begun < 5, "nothing is left of the budget"
+        first.result()
+
+
+def test_a_pipeline_wider_than_the_server_ends_well(busy):
+    retry = gemmd.Retry(attempts=100, first_seconds=0.01, longest_seconds=0.5)
+    with gemmd.connect(busy.address, retry=retry) as client, client.pipeline(window=16) as p:
+        futures = [p.matmul(A, A.T) for _ in range(64)]
+        for future in futures:
+            np.testing.assert_allclose(future.result(120), A @ A.T)
