@@ -31,7 +31,7 @@ build     configures and builds everything, warnings are errors
 unit      every test of the build
 install   installs the libraries of that build, and builds and runs projects that use them
 client    builds the Python package, and tests its wheel against a server of that build
-attacks   hostile clients against a server of that build, others being served meanwhile
+attacks   hostile clients against a server of that build, others being served meanwhile; a proxy in front
 image     builds the host image and runs it; the GPU image where its inputs changed
 fuzz      the fuzz targets over their corpus
 tsan      engine and rpc tests under the thread sanitizer
@@ -214,11 +214,14 @@ stage_image() {
 # What strangers do to a server with TLS and callers, as far as a plain server has no such
 # attack, or one that costs more with TLS. All of them: attacks.py --guarded.
 STRANGERS=tls-unfinished,tls-hellos,tls-records,tls-certificates,wrong-tokens,health-checks
+STRANGERS+=,silent-health-checks
 STRANGERS+=,partial-messages,rapid-reset,frames,idle
 
 stage_attacks() {
   local folder="build/$PRESET" failed=0
   local gemmd=(--devices host --start-gemmd "$folder/server/gemmd")
+  check "the proxy's configuration, run" /usr/bin/python3 tests/deploy/envoy_test.py \
+    --gemmd "$folder/server/gemmd" --envoy .venv/bin/envoy || failed=1
   check "attacks" /usr/bin/python3 tests/attacks/attacks.py "${gemmd[@]}" --seconds 270 || failed=1
   check "attacks of strangers" /usr/bin/python3 tests/attacks/attacks.py "${gemmd[@]}" --guarded \
     --by stranger,forged --only "$STRANGERS" --seconds 60 || failed=1

@@ -46,23 +46,27 @@ openssl x509 -req -in "$WORK/tls.csr" -CA "$WORK/ca.crt" -CAkey "$WORK/ca.key" -
   -days 365 -out "$WORK/tls.crt" \
   -extfile <(printf 'subjectAltName=DNS:localhost,DNS:gemmd,IP:127.0.0.1\n') 2>/dev/null
 
-mkdir -p "$OUT/gemmd/tls" "$OUT/prometheus"
-install -m 644 "$WORK/ca.crt" "$OUT/ca.crt"
-install -m 644 "$WORK/tls.crt" "$OUT/gemmd/tls/tls.crt"
-install -m 600 "$WORK/tls.key" "$OUT/gemmd/tls/tls.key"
+# Beside it, and renamed when all is there: a failure on the way leaves nothing.
+NEW="$OUT.new.$$"
+trap 'rm -rf "$WORK" "$NEW"' EXIT
+mkdir -p "$NEW/gemmd/tls" "$NEW/prometheus"
+install -m 644 "$WORK/ca.crt" "$NEW/ca.crt"
+install -m 644 "$WORK/tls.crt" "$NEW/gemmd/tls/tls.crt"
+install -m 600 "$WORK/tls.key" "$NEW/gemmd/tls/tls.key"
 {
-  new_token "$OUT/operator.token" operator all
-  new_token "$OUT/prometheus/token" prometheus metrics
-} >"$OUT/gemmd/callers"
+  new_token "$NEW/operator.token" operator all
+  new_token "$NEW/prometheus/token" prometheus metrics
+} >"$NEW/gemmd/callers"
 # The users in the containers: 10001 of gemmd, 65534 of Prometheus.
 if [[ "$(id -u)" == 0 ]]; then
-  chmod 755 "$OUT"
-  chown -R 10001:10001 "$OUT/gemmd"
-  chown -R 65534:65534 "$OUT/prometheus"
+  chmod 755 "$NEW"
+  chown -R 10001:10001 "$NEW/gemmd"
+  chown -R 65534:65534 "$NEW/prometheus"
 else
-  chmod 755 "$OUT" "$OUT/gemmd" "$OUT/gemmd/tls" "$OUT/prometheus"
-  chmod 644 "$OUT/gemmd/tls/tls.key" "$OUT/gemmd/callers" "$OUT/prometheus/token"
+  chmod 755 "$NEW" "$NEW/gemmd" "$NEW/gemmd/tls" "$NEW/prometheus"
+  chmod 644 "$NEW/gemmd/tls/tls.key" "$NEW/gemmd/callers" "$NEW/prometheus/token"
   say "not run as root: every user of this machine can read the key and the scraper's token"
 fi
+mv -T "$NEW" "$OUT"
 say "made $OUT; try:"
 say "  gemmctl --address localhost:50051 --ca $OUT/ca.crt --token-file $OUT/operator.token info"
