@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -45,30 +46,39 @@ bool IsLoopback(const Address& address) {
 absl::StatusOr<std::vector<std::string>> CheckExposure(const Listens& listens,
                                                        const Identity& identity) {
   std::vector<std::string> open;
+  std::vector<std::string> forbidden;
+  const auto add = [&](Insecure kind, std::string sentence) {
+    const bool allowed = listens.insecure == kind || listens.insecure == Insecure::kAll;
+    if (!allowed) forbidden.push_back(sentence);
+    open.push_back(std::move(sentence));
+  };
   if (const std::optional<std::string> wide = WideOne(listens.address); wide.has_value()) {
     const std::string where = absl::StrCat("--address: '", *wide, "' ");
     if (!identity.has_tls()) {
-      open.push_back(absl::StrCat(where,
-                                  "is reached from other machines without TLS "
-                                  "(--tls-certificate, --tls-key)"));
+      add(Insecure::kPlaintext,
+          absl::StrCat(where,
+                       "is reached from other machines without TLS (--tls-certificate, "
+                       "--tls-key; or --insecure=plaintext)"));
     }
     if (!identity.asks()) {
-      open.push_back(absl::StrCat(where,
-                                  "is reached from other machines by anybody, with every "
-                                  "role (--callers-file or --tls-client-ca)"));
+      add(Insecure::kAnonymous,
+          absl::StrCat(where,
+                       "is reached from other machines by anybody, with every role "
+                       "(--callers-file or --tls-client-ca; or --insecure=anonymous)"));
     }
   }
   if (ListensWide(ParseTcpAddress(listens.metrics_address)) &&
       identity.options().callers_file.empty()) {
-    open.push_back(absl::StrCat("--metrics-address: '", listens.metrics_address,
-                                "' is read from other machines by anybody (--callers-file, with a "
-                                "token that has the role metrics)"));
+    add(Insecure::kAnonymous,
+        absl::StrCat("--metrics-address: '", listens.metrics_address,
+                     "' is read from other machines by anybody (--callers-file, with a token that "
+                     "has the role metrics; or --insecure=anonymous)"));
   }
-  if (open.empty() || listens.insecure) return open;
+  if (forbidden.empty()) return open;
   return absl::InvalidArgumentError(
-      absl::StrCat(absl::StrJoin(open, "; "),
-                   "; allowed: an address of this machine alone, such as 127.0.0.1:50051, what "
-                   "stands in parentheses, or --insecure=true"));
+      absl::StrCat(absl::StrJoin(forbidden, "; "),
+                   "; allowed: an address of this machine alone, such as 127.0.0.1:50051, or what "
+                   "stands in parentheses (both: --insecure=all)"));
 }
 
 bool ScrapesNeedToken(const Listens& listens, const Identity& identity) {

@@ -1,6 +1,7 @@
 // Keeps a server from serving strangers by mistake.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,18 @@
 
 namespace gemmd {
 
+// What --insecure allows beyond this machine.
+enum class Insecure : uint8_t {
+  kNone,
+  kPlaintext,  // connections without TLS
+  kAnonymous,  // callers that nobody asks who they are
+  kAll,
+};
+
 struct Listens {
   std::string address;          // --address: one or more, with commas between them
   std::string metrics_address;  // --metrics-address
-  bool insecure = false;        // --insecure
+  Insecure insecure = Insecure::kNone;
 };
 
 // Whether only this machine reaches the address: a Unix socket, localhost, 127.0.0.0/8
@@ -22,7 +31,8 @@ bool IsLoopback(const Address& address);
 
 // What is open to the network without protection, a sentence each; nothing where all is
 // well. Each of several addresses counts: connections of all are served alike. INVALID_ARGUMENT for
-// such things without --insecure. Addresses that do not parse are left to those who listen on them.
+// such things that --insecure does not allow. Addresses that do not parse are left to those who
+// listen on them.
 absl::StatusOr<std::vector<std::string>> CheckExposure(const Listens& listens,
                                                        const Identity& identity);
 

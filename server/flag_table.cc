@@ -1,131 +1,25 @@
 #include "server/flag_table.h"
 
-#include <limits>
-#include <optional>
-#include <utility>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "server/engine/device/device_kinds.h"
-#include "server/flag_values.h"
+#include "server/flag_rows.h"
 #include "server/net/address.h"
 
 namespace gemmd {
 namespace {
 
-// What all rows have, of every kind.
-struct About {
-  std::string name;
-  std::string group;
-  std::string help;
-};
-
-absl::Status NotAllowed(absl::string_view text, absl::string_view allowed) {
-  return absl::InvalidArgumentError(absl::StrCat("'", text, "'; allowed: ", allowed));
-}
-
-// A flag whose text is parsed by `parse` into a value of [min, max]. `field` returns
-// the field of Flags for it, `format` its text.
-template <typename Value, typename Field, typename Parse, typename Format>
-FlagRow Ranged(About about, std::string kind, std::string allowed, Field field, Parse parse,
-               Format format, Value min, Value max) {
-  return FlagRow{
-      .name = std::move(about.name),
-      .group = std::move(about.group),
-      .kind = std::move(kind),
-      .help = std::move(about.help),
-      .allowed = allowed,
-      .set = [=](absl::string_view text, Flags& flags) -> absl::Status {
-        const auto value = parse(text);
-        if (!value.has_value() || *value < min || *value > max) return NotAllowed(text, allowed);
-        auto& place = field(flags);
-        place = static_cast<std::decay_t<decltype(place)>>(*value);
-        return absl::OkStatus();
-      },
-      .get = [=](const Flags& flags) { return format(field(const_cast<Flags&>(flags))); },
-  };
-}
-
-template <typename Field>
-FlagRow Size(About about, Field field, size_t min, size_t max) {
-  return Ranged<size_t>(std::move(about), "SIZE",
-                        absl::StrCat("a size from ", FormatSize(min), " to ", FormatSize(max),
-                                     ", such as 512KiB, 256MiB or 2GiB"),
-                        field, &ParseSize, &FormatSize, min, max);
-}
-
-template <typename Field>
-FlagRow Count(About about, Field field, int min, int max) {
-  return Ranged<int64_t>(
-      std::move(about), "N", absl::StrCat("a whole number from ", min, " to ", max), field,
-      &ParseInteger, [](int value) { return absl::StrCat(value); }, min, max);
-}
-
-template <typename Field>
-FlagRow Duration(About about, Field field, absl::Duration min, absl::Duration max) {
-  return Ranged<absl::Duration>(
-      std::move(about), "TIME",
-      absl::StrCat("a duration from ", absl::FormatDuration(min), " to ", absl::FormatDuration(max),
-                   ", such as 200us, 30s or 5m"),
-      field, &ParseDurationText, &absl::FormatDuration, min, max);
-}
-
-// Why a text is not allowed.
-using CheckText = absl::Status (*)(absl::string_view text);
-
-template <typename Field>
-FlagRow Text(About about, std::string kind, std::string allowed, Field field,
-             CheckText check = nullptr) {
-  return FlagRow{
-      .name = std::move(about.name),
-      .group = std::move(about.group),
-      .kind = std::move(kind),
-      .help = std::move(about.help),
-      .allowed = allowed,
-      .set = [=](absl::string_view text, Flags& flags) -> absl::Status {
-        if (const absl::Status status = check == nullptr ? absl::OkStatus() : check(text);
-            !status.ok()) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("'", text, "': ", status.message(), "; allowed: ", allowed));
-        }
-        field(flags) = std::string(text);
-        return absl::OkStatus();
-      },
-      .get = [=](const Flags& flags) { return field(const_cast<Flags&>(flags)); },
-  };
-}
-
-template <typename Value>
-using Names = std::vector<std::pair<std::string, Value>>;
-
-template <typename Value, typename Field>
-FlagRow Choice(About about, Names<Value> names, Field field) {
-  const std::string allowed =
-      absl::StrJoin(names, ", ", [](std::string* out, const auto& name) { *out += name.first; });
-  return FlagRow{
-      .name = std::move(about.name),
-      .group = std::move(about.group),
-      .kind = "NAME",
-      .help = std::move(about.help),
-      .allowed = allowed,
-      .set = [=](absl::string_view text, Flags& flags) -> absl::Status {
-        for (const auto& [name, value] : names) {
-          if (name != text) continue;
-          field(flags) = value;
-          return absl::OkStatus();
-        }
-        return NotAllowed(text, allowed);
-      },
-      .get = [=](const Flags& flags) -> std::string {
-        for (const auto& [name, value] : names) {
-          if (field(const_cast<Flags&>(flags)) == value) return name;
-        }
-        return "";
-      },
-  };
-}
+using flag_rows::Access;
+using flag_rows::Choice;
+using flag_rows::Count;
+using flag_rows::Duration;
+using flag_rows::File;
+using flag_rows::Share;
+using flag_rows::Size;
+using flag_rows::Text;
 
 constexpr size_t kTiB = size_t{1} << 40;
+// gRPC takes milliseconds of 31 bits, and adds two such times up.
+constexpr absl::Duration kLongestConnection = absl::Hours(24 * 10);
 
 // Returns a field of Flags.
 // NOLINTBEGIN(bugprone-macro-parentheses): `path` is no expression of its own
@@ -157,12 +51,6 @@ void AddListening(std::vector<FlagRow>& rows) {
                       GEMMD_FIELD(server.rpc.max_message_bytes), 64 * kKiB, kGiB / 2));
   rows.push_back(Count({"max-jobs-per-stream", group, "Live jobs on one Multiply stream."},
                        GEMMD_FIELD(server.rpc.max_jobs_per_stream), 1, 1'000'000));
-  rows.push_back(Count({"max-connections", group,
-                        "Open connections; one above this is closed at once. 0: as many as the "
-                        "limit on open descriptors allows, at most 8192."},
-                       GEMMD_FIELD(server.max_connections), 0, 1'000'000));
-  rows.push_back(Count({"max-streams-per-connection", group, "Live calls on one connection."},
-                       GEMMD_FIELD(server.max_streams_per_connection), 1, 1'000'000));
   rows.push_back(Count({"rpc-cpus", group,
                         "CPUs that gRPC's threads share, next to the one that the server starts "
                         "on. Few CPUs keep their caches warm, for low latency of small calls; more "
@@ -184,29 +72,37 @@ void AddListening(std::vector<FlagRow>& rows) {
                GEMMD_FIELD(server.rpc.payload_timeout), absl::Milliseconds(100), absl::Hours(24)));
 }
 
-// A file, or nothing.
-template <typename Field>
-FlagRow File(About about, Field field) {
-  return Text(std::move(about), "PATH", "nothing, or the path of a file", field);
-}
-
-// Who may use a service.
-template <typename Field>
-FlagRow Access(About about, Field field) {
-  const std::string allowed = "call, matrices, benchmark, metrics, admin, anyone, off";
-  return FlagRow{
-      .name = std::move(about.name),
-      .group = std::move(about.group),
-      .kind = "WHO",
-      .help = std::move(about.help),
-      .allowed = allowed,
-      .set = [=](absl::string_view text, Flags& flags) -> absl::Status {
-        const absl::StatusOr<MethodRule> rule = ParseMethodRule(text);
-        if (!rule.ok()) return NotAllowed(text, allowed);
-        field(flags) = *rule;
-        return absl::OkStatus();
-      },
-      .get = [=](const Flags& flags) { return ToString(field(const_cast<Flags&>(flags))); }};
+void AddConnections(std::vector<FlagRow>& rows) {
+  const std::string group = "Connections";
+  rows.push_back(Count({"max-connections", group,
+                        "Open connections; one above this is closed at once. 0: as many as the "
+                        "limit on open descriptors allows, at most 8192."},
+                       GEMMD_FIELD(server.max_connections), 0, 1'000'000));
+  rows.push_back(Count({"max-handshakes", group,
+                        "Connections in their TLS handshake; one above this is closed at once. A "
+                        "handshake may take 10s."},
+                       GEMMD_FIELD(server.connections.handshakes), 1, 1'000'000));
+  rows.push_back(Count({"max-streams-per-connection", group, "Live calls on one connection."},
+                       GEMMD_FIELD(server.connections.streams), 1, 1'000'000));
+  rows.push_back(Size({"max-header-bytes", group,
+                       "The metadata of one call, as HTTP/2 counts it: names, values, and 32 bytes "
+                       "for each entry. A call with more is RESOURCE_EXHAUSTED."},
+                      GEMMD_FIELD(server.connections.header_bytes), kKiB, kMiB));
+  rows.push_back(Duration({"max-connection-idle", group,
+                           "A connection without a call is closed after this time. 0: never."},
+                          GEMMD_FIELD(server.connections.idle), absl::ZeroDuration(),
+                          kLongestConnection));
+  rows.push_back(Duration(
+      {"max-connection-age", group,
+       "A connection of this age, give or take a tenth, gets no new calls: clients open "
+       "another one by themselves. A Multiply stream of this age takes no new jobs, and "
+       "ends with UNAVAILABLE when those it has have ended. 0: never."},
+      GEMMD_FIELD(server.rpc.max_connection_age), absl::ZeroDuration(), kLongestConnection));
+  rows.push_back(Duration({"max-connection-age-grace", group,
+                           "How much longer than --max-connection-age a call may last after its "
+                           "connection has reached that age. Then the connection is closed."},
+                          GEMMD_FIELD(server.connections.age_grace), absl::ZeroDuration(),
+                          kLongestConnection));
 }
 
 void AddTls(std::vector<FlagRow>& rows) {
@@ -237,13 +133,27 @@ void AddCallers(std::vector<FlagRow>& rows) {
                        "changes, and at SIGHUP. Empty, and no --tls-client-ca: everybody has every "
                        "role."},
                       GEMMD_FIELD(server.identity.callers_file)));
-  rows.push_back(Choice<bool>({"insecure", group,
-                               "Serve other machines without TLS, or without asking who calls. "
-                               "Whoever reaches the port may then read, or do, anything."},
-                              {{"false", false}, {"true", true}}, GEMMD_FIELD(server.insecure)));
+  rows.push_back(File(
+      {"quotas-file", group,
+       "What each caller may have: lines of NAME, role:ROLE or *, then words such as jobs=100, "
+       "admitted-bytes=8GiB, matrices=1000, store-bytes=4GiB, streams=64, bytes-per-second=200MiB, "
+       "weight=2. Read again when it changes, and at SIGHUP. Empty: no bounds but those of all "
+       "callers together."},
+      GEMMD_FIELD(server.identity.quotas_file)));
+  rows.push_back(Choice<Insecure>(
+      {"insecure", group,
+       "Serve other machines all the same: plaintext, without TLS, so that whoever is on the way "
+       "may read everything; anonymous, without asking who calls, so that whoever reaches the port "
+       "may do everything; all, both."},
+      {{"none", Insecure::kNone},
+       {"plaintext", Insecure::kPlaintext},
+       {"anonymous", Insecure::kAnonymous},
+       {"all", Insecure::kAll}},
+      GEMMD_FIELD(server.insecure)));
   rows.push_back(Access({"health-access", group,
-                         "Who may use grpc.health.v1. 'anyone' is for Check; Watch, which lasts, "
-                         "takes a known caller then."},
+                         "Who may use grpc.health.v1. 'anyone' is for Check, which a stranger may "
+                         "then leave open without its message; Watch takes a known caller. Probes "
+                         "without a token may use /readyz."},
                         GEMMD_FIELD(server.identity.services.health)));
   rows.push_back(Access({"reflection-access", group, "Who may use gRPC's server reflection."},
                         GEMMD_FIELD(server.identity.services.reflection)));
@@ -264,6 +174,18 @@ void AddDevices(std::vector<FlagRow>& rows) {
                       GEMMD_FIELD(server.engine.device_memory_bytes), 0, kTiB));
   rows.push_back(Count({"streams-per-device", group, "Jobs that run at the same time on a device."},
                        GEMMD_FIELD(server.engine.streams_per_device), 1, kMaxStreamsPerDevice));
+  rows.push_back(
+      Count({"quick-streams", group,
+             "Further jobs at the same time on a device: products up to about 256x256x256 "
+             "that take less than 2ms, so that they need not wait for large ones. Host "
+             "devices alone have them. 0: they wait like the others."},
+            GEMMD_FIELD(server.engine.quick_streams), 0, kMaxStreamsPerDevice));
+  rows.push_back(Duration(
+      {"job-timeout", group,
+       "A device is given up as lost when a job's work on it has not ended after this long and "
+       "the time that the slowest kernel needs for the largest product under way on each stream: "
+       "1s for 100 MFLOP. Host devices alone can be given up. 0: never."},
+      GEMMD_FIELD(server.engine.job_timeout), absl::ZeroDuration(), absl::Hours(24)));
   rows.push_back(Choice<bool>(
       {"warm-up", group,
        "Whether cuBLAS loads its kernels at start. Otherwise the first product that needs one "
@@ -296,14 +218,31 @@ void AddAdmission(std::vector<FlagRow>& rows) {
                       GEMMD_FIELD(server.engine.max_admitted_bytes), 1, 64 * kTiB));
   rows.push_back(Count({"max-jobs", group, "Jobs between their header and their last result byte."},
                        GEMMD_FIELD(server.engine.max_jobs), 1, 10'000'000));
-  rows.push_back(Count({"max-queued-jobs", group, "Jobs that are ready and wait for a stream."},
+  rows.push_back(Count({"max-queued-jobs", group,
+                        "Jobs that are ready and wait for a stream. The last sixteenth of the "
+                        "places is for callers with fewer than that waiting on a device."},
                        GEMMD_FIELD(server.engine.max_queued_jobs), 0, 10'000'000));
   rows.push_back(Duration({"max-queue-wait", group,
-                           "The longest wait for a stream, estimated from the number of jobs ahead "
-                           "and the rate at which recent ones began. As many jobs as a device has "
-                           "streams may wait in any case."},
+                           "The longest wait for a stream, estimated from the device time of the "
+                           "jobs ahead and the rate at which recent ones began. As many jobs as a "
+                           "device has streams may wait in any case."},
                           GEMMD_FIELD(server.engine.max_queue_wait), absl::Milliseconds(1),
                           absl::Hours(24 * 365)));
+}
+
+void AddChecks(std::vector<FlagRow>& rows) {
+  const std::string group = "Checked results (docs/operations.md)";
+  rows.push_back(Choice<Verify>(
+      {"verify", group,
+       "Which products are checked on their device before they are delivered; a request may ask "
+       "for more. A product that fails is computed again by another kernel. Each check reads the "
+       "operands and the result once more. Host devices alone check products."},
+      {{"off", Verify::kOff}, {"sampled", Verify::kSampled}, {"always", Verify::kAlways}},
+      GEMMD_FIELD(server.engine.verify)));
+  rows.push_back(Share({"verify-sample-rate", group,
+                        "The share of the products that 'sampled' checks, of the policy or of a "
+                        "request, drawn at random."},
+                       GEMMD_FIELD(server.engine.verify_sample_rate)));
 }
 
 void AddStore(std::vector<FlagRow>& rows) {
@@ -331,10 +270,17 @@ void AddBenchmarks(std::vector<FlagRow>& rows) {
 
 void AddProcess(std::vector<FlagRow>& rows) {
   const std::string group = "Process";
+  rows.push_back(
+      Duration({"drain-delay", group,
+                "After SIGTERM or SIGINT: how long calls are still served, while /readyz "
+                "and grpc.health.v1 already say no, so that load balancers look "
+                "elsewhere. A second signal ends the process at once."},
+               GEMMD_FIELD(drain_delay), absl::ZeroDuration(), absl::Hours(1)));
   rows.push_back(Duration({"drain-timeout", group,
-                           "After SIGTERM or SIGINT: how long jobs may run before they are "
-                           "cancelled. If a kernel still runs after that, the process ends anyway, "
-                           "with exit code 71. A second signal ends the process at once."},
+                           "How long the end takes after --drain-delay. New calls are refused, and "
+                           "jobs run on; those left 4s before that time are cancelled, those left "
+                           "at half of it where it is less than 8s. If a kernel still runs after "
+                           "that, the process ends anyway, with exit code 71."},
                           GEMMD_FIELD(drain_timeout), absl::ZeroDuration(), absl::Hours(24)));
   rows.push_back(Choice<LogFormat>({"log-format", group, "Log lines for people, or for programs."},
                                    {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
@@ -356,10 +302,12 @@ const std::vector<FlagRow>& FlagTable() {
   static const std::vector<FlagRow>* const kTable = [] {
     auto* rows = new std::vector<FlagRow>;
     AddListening(*rows);
+    AddConnections(*rows);
     AddTls(*rows);
     AddCallers(*rows);
     AddDevices(*rows);
     AddAdmission(*rows);
+    AddChecks(*rows);
     AddStore(*rows);
     AddBenchmarks(*rows);
     AddProcess(*rows);

@@ -15,6 +15,7 @@ namespace gemmd {
 struct Flags {
   ServerOptions server;
   LogOptions log;
+  absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
 };
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/transports.h"
 
 namespace gemmd {
 namespace {
@@ -31,7 +32,7 @@ bool IsTcp(const UniqueFd& connection) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
-    absl::string_view flag, absl::Span<const Address> addresses, int max_connections,
+    absl::string_view flag, absl::Span<const Address> addresses, AcceptorLimits limits,
     absl::Duration user_timeout) {
   std::vector<Listening> all;
   for (const Address& address : addresses) {
@@ -39,15 +40,14 @@ absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     if (!listening.ok()) return listening.status();
     all.push_back(*std::move(listening));
   }
-  return std::unique_ptr<GrpcListener>(
-      new GrpcListener(std::move(all), max_connections, user_timeout));
+  return std::unique_ptr<GrpcListener>(new GrpcListener(std::move(all), limits, user_timeout));
 }
 
-GrpcListener::GrpcListener(std::vector<Listening> listening, int max_connections,
+GrpcListener::GrpcListener(std::vector<Listening> listening, AcceptorLimits limits,
                            absl::Duration user_timeout)
     : listening_(std::move(listening)),
       user_timeout_(user_timeout),
-      acceptor_(Numbers(listening_), max_connections) {}
+      acceptor_(Numbers(listening_), limits) {}
 
 std::string GrpcListener::text() const {
   return absl::StrJoin(listening_, ",", [](std::string* out, const Listening& one) {
@@ -63,7 +63,8 @@ void GrpcListener::AddTo(grpc::ServerBuilder& builder,
 }
 
 void GrpcListener::Start() {
-  acceptor_.Start([this](UniqueFd connection) { Take(std::move(connection)); });
+  acceptor_.Start([this](UniqueFd connection) { Take(std::move(connection)); },
+                  [server = NewestServer()] { return CountTransports(server); });
 }
 
 void GrpcListener::Take(UniqueFd connection) {

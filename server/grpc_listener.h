@@ -25,17 +25,21 @@ namespace gemmd {
 class GrpcListener {
  public:
   // From here on the system accepts connections on all of the addresses, of which there is
-  // at least one; they wait. `flag` and errors as in Listen. `max_connections` bounds the
-  // connections of all addresses together. `user_timeout`: a connection is closed when sent data is
-  // not acknowledged for this long (TCP_USER_TIMEOUT).
+  // at least one; they wait. `flag` and errors as in Listen. `limits` are of the connections of
+  // all addresses together. `user_timeout`: a connection is closed when sent data is not
+  // acknowledged for this long (TCP_USER_TIMEOUT).
   static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(absl::string_view flag,
                                                             absl::Span<const Address> addresses,
-                                                            int max_connections,
+                                                            AcceptorLimits limits,
                                                             absl::Duration user_timeout);
 
   void AddTo(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials);
+  // The server was started just now, and no other one since.
   void Start();
   void Stop() { acceptor_.Stop(); }
+  // Ends every open connection, also one that takes nothing: gRPC closes such a one only when
+  // its last write has ended.
+  void ShutDownConnections() { acceptor_.ShutDownConnections(); }
 
   // The first, with the actual port.
   const Address& address() const { return listening_.front().address; }
@@ -47,7 +51,8 @@ class GrpcListener {
   int64_t Refused() const { return acceptor_.Refused(); }
 
  private:
-  GrpcListener(std::vector<Listening> listening, int max_connections, absl::Duration user_timeout);
+  GrpcListener(std::vector<Listening> listening, AcceptorLimits limits,
+               absl::Duration user_timeout);
 
   void Take(UniqueFd connection);
 

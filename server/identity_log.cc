@@ -2,6 +2,7 @@
 
 #include "absl/time/time.h"
 #include "gemm/quote.h"
+#include "server/identity/file_permissions.h"
 #include "server/logging.h"
 
 namespace gemmd {
@@ -11,12 +12,19 @@ std::string ExpiryText(const Identity& identity) {
   return absl::FormatTime(identity.tls().material->expires, absl::UTCTimeZone());
 }
 
+void LogPermissions(const Identity& identity) {
+  for (const std::string& sentence : PermissionsTooWide(identity.options())) {
+    Log(LogLevel::kWarning, "a file is open to other users", {{"what", sentence}});
+  }
+}
+
 }  // namespace
 
 void LogIdentity(const Identity& identity, const std::vector<std::string>& open) {
   for (const std::string& sentence : open) {
     Log(LogLevel::kWarning, "open to the network, as --insecure allows", {{"what", sentence}});
   }
+  LogPermissions(identity);
   if (identity.has_tls()) {
     Log(LogLevel::kInfo, "TLS",
         {{"certificate_expires", ExpiryText(identity)},
@@ -25,14 +33,20 @@ void LogIdentity(const Identity& identity, const std::vector<std::string>& open)
   if (!identity.options().callers_file.empty()) {
     Log(LogLevel::kInfo, "callers", {{"credentials", identity.callers()->size()}});
   }
+  if (!identity.options().quotas_file.empty()) {
+    Log(LogLevel::kInfo, "quotas", {{"lines", identity.quotas()->size()}});
+  }
 }
 
 void LogReload(const Identity& identity, const Reload& reload) {
+  LogPermissions(identity);
   if (!reload.status.ok()) {
     Log(LogLevel::kError, "files not taken; what was read before stays in force",
         {{"what", reload.what}, {"reason", reload.status.message()}});
   } else if (reload.what == "tls") {
     Log(LogLevel::kInfo, "TLS files read again", {{"certificate_expires", ExpiryText(identity)}});
+  } else if (reload.what == "quotas") {
+    Log(LogLevel::kInfo, "quotas file read again", {{"lines", identity.quotas()->size()}});
   } else {
     Log(LogLevel::kInfo, "callers file read again", {{"credentials", identity.callers()->size()}});
   }

@@ -3,6 +3,32 @@
 #include "server/logging.h"
 
 namespace gemmd {
+namespace {
+
+// Products that another kernel had to compute again.
+void LogCheck(const JobReport& report, const absl::Status& outcome) {
+  const CheckReport& check = report.check;
+  if (check.failed_kernel.empty()) return;
+  const bool wrong = check.result == CheckResult::kWrong || check.result == CheckResult::kLost;
+  const char* const message = check.result == CheckResult::kLost
+                                  ? "two kernels gave a wrong product"
+                              : wrong ? "a kernel gave a wrong product; another's was delivered"
+                              : check.result == CheckResult::kSuspect
+                                  ? "a product was unlikely; another kernel's was delivered"
+                                  : "two kernels gave an unlikely product: unusual operands";
+  Log(wrong ? LogLevel::kError : LogLevel::kWarning, message,
+      {{"kernel", check.failed_kernel},
+       {"delivered", check.result == CheckResult::kLost ? "none" : report.kernel},
+       {"device", report.device},
+       {"m", report.m},
+       {"n", report.n},
+       {"k", report.k},
+       {"type", gemm::Name(report.types.a)},
+       {"of_bound", check.of_bound},
+       {"error", outcome.message()}});
+}
+
+}  // namespace
 
 void JobLog::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
   if (LogEnabled(LogLevel::kDebug)) {
@@ -22,8 +48,10 @@ void JobLog::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
          {"receive_seconds", absl::ToDoubleSeconds(phases.receive)},
          {"queue_seconds", absl::ToDoubleSeconds(phases.queue)},
          {"kernel_seconds", absl::ToDoubleSeconds(phases.kernel)},
+         {"check", Name(report.check.result)},
          {"total_seconds", absl::ToDoubleSeconds(phases.total)}});
   }
+  LogCheck(report, outcome);
   next_.OnJobEnd(report, outcome);
 }
 
@@ -37,6 +65,15 @@ void JobLog::OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
          {"seconds", absl::ToDoubleSeconds(elapsed)}});
   }
   next_.OnTransferEnd(upload, bytes, elapsed, outcome);
+}
+
+void JobLog::OnDeviceLost(const DeviceLoss& loss) {
+  Log(LogLevel::kError, "device lost",
+      {{"device", loss.device},
+       {"reason", loss.why.message()},
+       {"matrices_lost", loss.matrices_lost},
+       {"matrices_moved", loss.matrices_moved}});
+  next_.OnDeviceLost(loss);
 }
 
 }  // namespace gemmd

@@ -1,4 +1,4 @@
-// Logs each job and transfer at debug level, before it is counted.
+// Logs each job and transfer at debug level before it is counted, and a lost device.
 #pragma once
 
 #include "server/engine/core/report.h"
@@ -13,6 +13,8 @@ class JobLog final : public EngineObserver {
   void OnJobEnd(const JobReport& report, const absl::Status& outcome) override;
   void OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
                      const absl::Status& outcome) override;
+  // At level error.
+  void OnDeviceLost(const DeviceLoss& loss) override;
 
  private:
   EngineObserver& next_;

@@ -1,6 +1,7 @@
 #include "server/logging.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,8 @@
 #include "absl/time/time.h"
 #include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
+#include "server/base/clock.h"
+#include "server/line_limit.h"
 #include "spdlog/formatter.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -95,11 +98,22 @@ class LineFormatter final : public spdlog::formatter {
   const LogFormat format_;
 };
 
+// gRPC has a line for each handshake that fails: strangers make as many as they like.
+constexpr LineLimitOptions kGrpcLines = {.lines = 100, .period = absl::Minutes(1)};
+
 void LogGrpc(gpr_log_func_args* args) {
   const LogLevel level = args->severity == GPR_LOG_SEVERITY_ERROR  ? LogLevel::kWarning
                          : args->severity == GPR_LOG_SEVERITY_INFO ? LogLevel::kInfo
                                                                    : LogLevel::kDebug;
-  Log(level, args->message, {{"source", "grpc"}});
+  if (!LogEnabled(level)) return;
+  static auto* const limit = new LineLimit(kGrpcLines);  // gRPC's threads outlive main
+  const std::optional<int64_t> left_out = limit->Take(SteadyNow());
+  if (!left_out.has_value()) return;
+  if (*left_out == 0) {
+    Log(level, args->message, {{"source", "grpc"}});
+  } else {
+    Log(level, args->message, {{"source", "grpc"}, {"left_out", *left_out}});
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -64,11 +65,15 @@ void CatchSignals() {
 // A log whose reader has gone costs its lines, not the jobs.
 void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
 
-// The signal that came within the health period, or 0.
-int AwaitSignal() {
+// The signal that came within the health period, or until then where that is sooner; or 0.
+int AwaitSignal(absl::Time until = absl::InfiniteFuture()) {
+  const absl::Duration wait =
+      std::clamp(until - SteadyNow(), absl::ZeroDuration(), absl::Milliseconds(kHealthPeriodMs));
   pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
   char number = 0;
-  if (poll(&readable, 1, kHealthPeriodMs) == 1 && read(signal_pipe[0], &number, 1) != 1) number = 0;
+  const int milliseconds =
+      static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
+  if (poll(&readable, 1, milliseconds) == 1 && read(signal_pipe[0], &number, 1) != 1) number = 0;
   return number;
 }
 
@@ -109,6 +114,17 @@ absl::Status WaitForTheEnd(Server& server) {
   }
 }
 
+// Goes on serving, as a server that balancers leave. Not OK where it no longer can.
+absl::Status LeaveRotation(Server& server, absl::Duration delay) {
+  server.LeaveRotation();
+  const absl::Time end = SteadyNow() + delay;
+  while (SteadyNow() < end) {
+    if (AwaitSignal(end) == SIGHUP) server.ReloadIdentity();
+    if (absl::Status health = server.CheckHealth(); !health.ok()) return health;
+  }
+  return absl::OkStatus();
+}
+
 int Serve(const Flags& flags) {
   CatchSignals();
   IgnoreBrokenPipes();
@@ -116,7 +132,8 @@ int Serve(const Flags& flags) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(flags.server);
   if (!server.ok()) return Refuse(server.status());
   LogStart(**server);
-  const absl::Status health = WaitForTheEnd(**server);
+  absl::Status health = WaitForTheEnd(**server);
+  if (health.ok()) health = LeaveRotation(**server, flags.drain_delay);
   if (!health.ok()) {
     Log(LogLevel::kError, "the server is of no more use", {{"reason", health.message()}});
   }
@@ -129,7 +146,10 @@ int Serve(const Flags& flags) {
   bound.Arm(idle ? kTeardownGrace : absl::ZeroDuration(), "device work that cannot be broken off");
   server->reset();
   bound.Disarm();
-  Log(LogLevel::kInfo, "stopped", {{"all_jobs_ended", all_ended}});
+  const bool work_left = Engine::LeftWorkBehind();
+  Log(LogLevel::kInfo, "stopped", {{"all_jobs_ended", all_ended}, {"work_left", work_left}});
+  // Exit handlers of the driver may wait for the kernel that hangs.
+  if (work_left) std::_Exit(health.ok() ? kExitWorkLeft : kExitUnusable);
   return health.ok() ? kExitOk : kExitUnusable;
 }
 

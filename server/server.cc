@@ -1,7 +1,7 @@
 #include "server/server.h"
 
 #include <algorithm>
-#include <atomic>
+#include <future>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -26,8 +26,10 @@
 #include "server/logging.h"
 #include "server/net/address.h"
 #include "server/net/descriptors.h"
+#include "server/readiness.h"
 #include "server/rpc/context/method.h"
 #include "server/rpc/service.h"
+#include "server/rpc/watch/caller_traffic.h"
 #include "server/rpc/watch/live_calls.h"
 #include "server/rpc/watch/wait_watch.h"
 #include "server/telemetry/http_endpoint.h"
@@ -39,21 +41,15 @@ namespace {
 
 constexpr char kServiceName[] = "gemm.v1.GemmService";
 
-// Calls that are told to end get this long to do so, and the transport as long
-// to let go of what it sends.
+constexpr char kDraining[] = "draining";
+
+// Of the time to stop in: calls that are told to end get this much to do so, and gRPC as much
+// to let its connections go. Then, in the worst case, result bytes as much to leave the transport.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 
-// A client that does not answer for this long is gone.
-constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
 constexpr absl::Duration kRefusalLogPeriod = absl::Seconds(10);
 // How often the files of callers and TLS are looked at.
 constexpr absl::Duration kReloadPeriod = absl::Seconds(1);
-
-// What gRPC itself refuses. Up to there a message over the limit gets an answer
-// that says what to do instead.
-int TransportMessageLimit(const RpcLimits& limits) {
-  return static_cast<int>(std::min<size_t>(2 * limits.max_message_bytes + 64 * kKiB, INT32_MAX));
-}
 
 MetricsOptions DescribeForMetrics(absl::Time started) {
   const BuildInfo& build = ThisBuild();
@@ -63,16 +59,6 @@ MetricsOptions DescribeForMetrics(absl::Time started) {
           .catalogue = gemm::Catalogue(),
           .methods = MethodNames(),
           .started = started};
-}
-
-// gRPC inflates a message before it looks at its length: kilobytes would become
-// gigabytes. A call with a compressed message is UNIMPLEMENTED, and gRPC tells
-// clients what it takes (grpc-accept-encoding).
-void TakeNoCompressedMessages(grpc::ServerBuilder& builder) {
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  // A message may arrive before its call has been refused.
-  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
 void LogStall(const Stall& stall) {
@@ -85,14 +71,6 @@ void LogStall(const Stall& stall) {
        {"peer", stall.peer},
        {"jobs", stall.jobs},
        {"seconds", absl::ToDoubleSeconds(stall.waited)}});
-}
-
-// How long the peer's TCP may leave bytes unacknowledged, or a ping unanswered, until
-// the connection is given up. A connection that takes nothing keeps the blocks of its
-// last writes even of cancelled calls, so it must not outlive those by long.
-int ConnectionPatienceMs(const RpcLimits& limits) {
-  return static_cast<int>(absl::ToInt64Milliseconds(
-      std::clamp(limits.send_timeout, absl::Seconds(1), absl::Seconds(20))));
 }
 
 void LogRpc(const RpcEnd& end) {
@@ -139,6 +117,7 @@ class ServerImpl final : public Server {
         ServiceContext{.engine = *engine_,
                        .benchmarks = *benchmarks_,
                        .live_calls = live_calls_,
+                       .traffic = traffic_,
                        .identity = *identity_,
                        .limits = options.rpc,
                        .version = build.version,
@@ -172,7 +151,7 @@ class ServerImpl final : public Server {
   absl::Status CheckHealth() override {
     absl::Status health = engine_->Health();
     if (health.ok()) health = listener_->Health();
-    if (!health.ok()) Serving(false);
+    if (!health.ok()) readiness_.Withdraw(health.message());
     LogRefusedConnections();
     if (const absl::Time now = SteadyNow(); now - files_checked_ >= kReloadPeriod) {
       files_checked_ = now;
@@ -183,19 +162,20 @@ class ServerImpl final : public Server {
 
   void ReloadIdentity() override { ReportReloads(identity_->ReloadChanged(/*all=*/true)); }
 
+  void LeaveRotation() override { readiness_.Withdraw(kDraining); }
+
   bool Stop(absl::Duration timeout) override {
-    const absl::Time deadline = SteadyNow() + timeout;
-    Serving(false);
+    const absl::Time jobs_end = SteadyNow() + std::max(timeout - 2 * kGrace, timeout / 2);
+    LeaveRotation();
     engine_->StopAdmitting();
     live_calls_.Drain();
-    const bool all_ended = engine_->Drain(deadline);
+    const bool all_ended = engine_->Drain(jobs_end);
     // gRPC's own shutdown waits for calls, and for good for one that nobody
     // ends: so they have been ended, and those whose client does not read are
-    // cancelled by the deadline here.
-    live_calls_.WaitUntilNone(SteadyNow() + kGrace);
+    // cancelled by it at once.
+    const bool none_left = live_calls_.WaitUntilNone(SteadyNow() + kGrace);
     listener_->Stop();
-    grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kGrace));
-    grpc_->Wait();
+    ShutDownGrpc(none_left ? kGrace / 4 : absl::ZeroDuration(), kGrace / 2);
     live_calls_.WaitUntilNone(absl::InfiniteFuture());
     grpc_.reset();
     WaitForTransport();
@@ -216,6 +196,7 @@ class ServerImpl final : public Server {
     if (!open.ok()) return open.status();
     LogIdentity(*identity_, *open);
     if (!options.identity.callers_file.empty()) metrics_.OnIdentity("callers", true);
+    if (!options.identity.quotas_file.empty()) metrics_.OnIdentity("quotas", true);
     if (identity_->has_tls()) {
       metrics_.OnIdentity("tls", true);
       metrics_.OnTlsCertificate(identity_->tls().material->expires);
@@ -233,19 +214,13 @@ class ServerImpl final : public Server {
 
   HttpPages Pages(const ServerOptions& options) {
     HttpPages pages = {.metrics = [this] { return metrics_.Scrape(); },
-                       .ready = [this] { return Readiness(); }};
+                       .ready = [this] { return readiness_.Get(); }};
     if (ScrapesNeedToken(ListensOf(options), *identity_)) {
       pages.may_scrape = [this](std::optional<absl::string_view> authorization) {
         return identity_->CheckScrape(authorization);
       };
     }
     return pages;
-  }
-
-  // OK while calls are served; else why not.
-  absl::Status Readiness() const {
-    if (!serving_) return absl::UnavailableError("starting, draining, or no longer able to serve");
-    return engine_->Health();
   }
 
   // The bound on connections, from the flag and the limit on descriptors.
@@ -259,6 +234,13 @@ class ServerImpl final : public Server {
         descriptors, " open descriptors leaves room; raise that (ulimit -n)"));
   }
 
+  AcceptorLimits LimitsOf(const ServerOptions& options, int max_connections) const {
+    return {.connections = max_connections,
+            .handshakes = identity_->has_tls() ? options.connections.handshakes : 0,
+            // gRPC lets each live up to a tenth longer.
+            .age = options.rpc.max_connection_age * 1.1};
+  }
+
   absl::Status Listen(const ServerOptions& options) {
     const absl::StatusOr<std::vector<Address>> addresses = ParseAddresses(options.address);
     if (!addresses.ok()) {
@@ -269,8 +251,8 @@ class ServerImpl final : public Server {
     const absl::StatusOr<int> max_connections = MaxConnections(options.max_connections);
     if (!max_connections.ok()) return max_connections.status();
     absl::StatusOr<std::unique_ptr<GrpcListener>> listener =
-        GrpcListener::Open("--address", *addresses, *max_connections,
-                           absl::Milliseconds(ConnectionPatienceMs(options.rpc)));
+        GrpcListener::Open("--address", *addresses, LimitsOf(options, *max_connections),
+                           ConnectionPatience(options.rpc));
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
     metrics_.AttachListener("grpc", [this] { return listener_->Stats(); });
@@ -287,23 +269,11 @@ class ServerImpl final : public Server {
     credentials_ = MakeServerCredentials(*identity_);
     listener_->AddTo(builder, credentials_);
     builder.RegisterService(service_.get());
-    builder.SetMaxReceiveMessageSize(TransportMessageLimit(options.rpc));
-    builder.SetMaxSendMessageSize(-1);
-    TakeNoCompressedMessages(builder);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams_per_connection);
-    // A client that is gone without a word is noticed, and its jobs cancelled.
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-    // With it gRPC sets TCP_USER_TIMEOUT.
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, ConnectionPatienceMs(options.rpc));
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    // A connection that does not speak HTTP/2 holds its place no longer than this.
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                               static_cast<int>(absl::ToInt64Milliseconds(kHandshakeTimeout)));
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+    SetArguments(builder, options.rpc, options.connections);
     grpc_ = builder.BuildAndStart();
     if (grpc_ == nullptr) return absl::UnavailableError("gRPC cannot start; its log says why");
     listener_->Start();
-    Serving(true);
+    readiness_.Begin(grpc_->GetHealthCheckService(), {"", kServiceName});
     return absl::OkStatus();
   }
 
@@ -313,19 +283,29 @@ class ServerImpl final : public Server {
     if (now - refusal_logged_ < kRefusalLogPeriod) return;
     if (listener_->Refused() == refused_connections_) return;
     const ConnectionStats stats = listener_->Stats();
-    Log(LogLevel::kWarning, "connections refused: --max-connections is reached",
-        {{"refused", stats.refused - refused_connections_},
+    const int64_t refused = stats.refused + stats.refused_handshakes;
+    Log(LogLevel::kWarning, "connections refused: --max-connections or --max-handshakes is reached",
+        {{"refused", refused - refused_connections_},
          {"open", stats.open},
-         {"limit", stats.limit}});
-    refused_connections_ = stats.refused;
+         {"limit", stats.limit},
+         {"handshaking", stats.handshaking},
+         {"handshake_limit", stats.handshake_limit}});
+    refused_connections_ = refused;
     refusal_logged_ = now;
   }
 
-  void Serving(bool serving) {
-    serving_ = serving;
-    grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
-    health->SetServingStatus("", serving);
-    health->SetServingStatus(kServiceName, serving);
+  // Tells every client to go, gives calls that are left `for_calls`, and then cancels them. A
+  // connection whose peer takes nothing would hold gRPC until its TCP gives up, 20 s: so what
+  // is still open after `for_connections` is cut.
+  void ShutDownGrpc(absl::Duration for_calls, absl::Duration for_connections) {
+    const absl::Time cut_at = absl::Now() + for_connections;
+    const std::future<void> down = std::async(std::launch::async, [this, for_calls] {
+      grpc_->Shutdown(absl::ToChronoTime(absl::Now() + for_calls));
+      grpc_->Wait();
+    });
+    if (down.wait_until(absl::ToChronoTime(cut_at)) == std::future_status::ready) return;
+    Log(LogLevel::kWarning, "connections cut whose clients take nothing");
+    listener_->ShutDownConnections();
   }
 
   // Result bytes that the transport had queued refer to the engine's memory.
@@ -348,11 +328,12 @@ class ServerImpl final : public Server {
   JobLog observer_;
   std::unique_ptr<Identity> identity_;
   absl::Time files_checked_ = SteadyNow();
-  std::atomic<bool> serving_{false};
+  Readiness readiness_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Benchmarks> benchmarks_;
   std::unique_ptr<HttpEndpoint> endpoint_;
   LiveCalls live_calls_;
+  CallerTraffic traffic_{[this](absl::string_view bound) { metrics_.OnCallerBound(bound); }};
   std::unique_ptr<ServiceContext> context_;
   std::unique_ptr<GemmService> service_;
   std::unique_ptr<GrpcListener> listener_;

@@ -9,6 +9,8 @@
 #include "absl/time/time.h"
 #include "server/benchmark/benchmarks.h"
 #include "server/engine/bounds/options.h"
+#include "server/exposure.h"
+#include "server/grpc_arguments.h"
 #include "server/identity/identity.h"
 #include "server/rpc/context/service_context.h"
 
@@ -24,7 +26,7 @@ struct ServerOptions {
   RpcLimits rpc;
   IdentityOptions identity;
   // Serve other machines without TLS, or whoever calls.
-  bool insecure = false;
+  Insecure insecure = Insecure::kNone;
   BenchmarkLimits benchmark;
   // Where gRPC listens: "host:port" or "unix:path", or several with commas between them.
   // Port 0: any free one.
@@ -34,7 +36,7 @@ struct ServerOptions {
   // The most open connections. 0: as many as the limit on open descriptors allows, at
   // most kMostConnections.
   int max_connections = 0;
-  int max_streams_per_connection = 1024;
+  ConnectionLimits connections;
   // The number of CPUs that gRPC's threads share. 0: all.
   int rpc_cpus = 6;
 };
@@ -59,15 +61,21 @@ class Server {
   // OK, or why the server can no longer serve: no device is left, or connections are no
   // longer accepted. The health service reports the same from then on. Call this
   // regularly: it also logs events that belong to no call, and once a second reads
-  // certificates and the callers file again where they have changed.
+  // certificates and the files of callers and quotas again where they have changed.
   virtual absl::Status CheckHealth() = 0;
 
-  // Reads certificates and the callers file again. On the thread of CheckHealth.
+  // Reads certificates and the files of callers and quotas again. On the thread of CheckHealth.
   virtual void ReloadIdentity() = 0;
 
-  // Reports NOT_SERVING, refuses new work, waits up to `timeout` for running work,
-  // cancels the rest, ends every call and closes the port. Returns whether nothing had
-  // to be cancelled. Call once.
+  // Reports NOT_SERVING, and goes on serving: so that balancers look elsewhere before
+  // calls are refused.
+  virtual void LeaveRotation() = 0;
+
+  // Reports NOT_SERVING, refuses new calls with UNAVAILABLE, waits for running work, cancels
+  // the rest, ends every call and connection and closes the port. The last 4 s of `timeout`, or
+  // half of it where it is shorter than 8 s, are for the end of what was cancelled. It takes no
+  // longer, also with clients that read nothing, but those 4 s. Returns whether nothing had to be
+  // cancelled. Call once.
   virtual bool Stop(absl::Duration timeout) = 0;
 };
 

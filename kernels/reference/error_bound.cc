@@ -10,11 +10,6 @@
 namespace gemm {
 namespace {
 
-// Standard deviations that a sum of independent terms of either sign is given. One
-// goes beyond with probability 2 exp(-lambda^2 / 2), 3e-8 (Hoeffding, 1963). An error goes
-// beyond its bound only where partial sums do and the roundings all point one way.
-constexpr double kLambda = 6;
-
 // Steps beyond k: tensor cores align the products of a step to the largest
 // before they add, which for a small k costs a little more than k roundings.
 constexpr double kExtraSteps = 4;
@@ -35,11 +30,6 @@ constexpr double kGeluRoundings = 8;
 // The largest slope of GELU, at sqrt 2.
 constexpr double kGeluLipschitz = 1.13;
 
-// The accumulator's type.
-DType AccumulatorType(Compute compute) {
-  return compute == Compute::kF16 ? DType::kF16 : ScalarType(compute);
-}
-
 // Tensor cores truncate what they add in f32, and round to nearest what they add in f16
 // (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ
 // Computer Science 7:e330, 2021, section 4).
@@ -52,28 +42,6 @@ bool Truncates(const Types& types) {
 double AccumulationUnit(const Types& types) {
   const double u = UnitRoundoff(AccumulatorType(types.compute));
   return Truncates(types) ? 2 * u : u;
-}
-
-// The largest absolute error of rounding to a number that is not normal, where
-// hardware may flush it to zero. f16 arithmetic keeps subnormals everywhere.
-double UnderflowUnit(DType type) {
-  switch (type) {
-    case DType::kF64:
-      return std::numeric_limits<double>::min();
-    case DType::kF32:
-    case DType::kBF16:
-      return std::numeric_limits<float>::min();
-    case DType::kF16:
-      return 0x1p-24;
-    case DType::kE4M3:
-      return 0x1p-9;
-    case DType::kE5M2:
-      return 0x1p-16;
-    case DType::kS8:
-    case DType::kS32:
-      return 0.5;
-  }
-  return 0;
 }
 
 // A value and how far a right kernel may be from it, so far.
@@ -143,6 +111,30 @@ double MultiplicationBound(const Types& types, int64_t k) {
 }
 
 }  // namespace
+
+DType AccumulatorType(Compute compute) {
+  return compute == Compute::kF16 ? DType::kF16 : ScalarType(compute);
+}
+
+double UnderflowUnit(DType type) {
+  switch (type) {
+    case DType::kF64:
+      return std::numeric_limits<double>::min();
+    case DType::kF32:
+    case DType::kBF16:
+      return std::numeric_limits<float>::min();
+    case DType::kF16:
+      return 0x1p-24;
+    case DType::kE4M3:
+      return 0x1p-9;
+    case DType::kE5M2:
+      return 0x1p-16;
+    case DType::kS8:
+    case DType::kS32:
+      return 0.5;
+  }
+  return 0;
+}
 
 double LargestFinite(DType type) {
   switch (type) {

@@ -43,6 +43,18 @@ namespace gemm {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// Standard deviations that a sum of independent terms of either sign is given. One
+// goes beyond with probability 2 exp(-lambda^2 / 2), 3e-8 (Hoeffding, 1963). An error goes
+// beyond its bound only where partial sums do and the roundings all point one way.
+inline constexpr double kLambda = 6;
+
+// The accumulator's type.
+DType AccumulatorType(Compute compute);
+
+// The largest absolute error of rounding to a number that is not normal, where
+// hardware may flush it to zero. f16 arithmetic keeps subnormals everywhere.
+double UnderflowUnit(DType type);
+
 // The terms of an element of D, in double precision.
 struct ElementTerms {
   double dot = 0;             // sum of a b over k

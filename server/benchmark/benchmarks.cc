@@ -9,6 +9,7 @@
 #include "kernels/bench/measure/benchmark.h"
 #include "server/base/clock.h"
 #include "server/benchmark/bounded_backend.h"
+#include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
 namespace {
@@ -59,7 +60,8 @@ absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
         "this server takes no benchmarks: its flag --benchmark-limit is 0");
   }
   if (spec.budget.value_or(limits_.time) > limits_.time) {
-    return absl::ResourceExhaustedError(
+    return BoundError(
+        {.bound = "benchmark-limit"},
         absl::StrCat("budget: ", absl::FormatDuration(*spec.budget), "; this server takes up to ",
                      absl::FormatDuration(limits_.time), " (its flag --benchmark-limit)"));
   }
@@ -93,7 +95,8 @@ absl::StatusOr<size_t> Benchmarks::FindDevice(const std::string& name) const {
 absl::Status Benchmarks::Enter() {
   MutexLock lock(mutex_);
   if (running_) {
-    return absl::ResourceExhaustedError(
+    return BoundError(
+        {.bound = "benchmarks", .retry_after = absl::Seconds(1)},
         "a benchmark runs already, and a server takes one at a time: try again later");
   }
   running_ = true;

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "server/base/clock.h"
 #include "server/engine/core/core.h"
+#include "server/engine/core/device_losses.h"
 #include "server/engine/device/device_kinds.h"
 #include "server/engine/job/job_admission.h"
 #include "server/engine/job/job_impl.h"
@@ -47,6 +49,18 @@ class EngineImpl final : public Engine {
   EngineCore core_;
 };
 
+// Devices on which work still runs that nothing can stop: it uses their memory until the
+// process ends. Never destroyed.
+struct LeftBehind {
+  Mutex mutex;
+  std::vector<std::unique_ptr<Device>> devices ABSL_GUARDED_BY(mutex);
+};
+
+LeftBehind& DevicesLeftBehind() {
+  static LeftBehind* const left = new LeftBehind;
+  return *left;
+}
+
 // All devices at the same time.
 void WarmUpAll(const std::vector<std::unique_ptr<Device>>& devices) {
   std::vector<std::future<int>> products;
@@ -82,12 +96,15 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
   for (const auto& device : core_.devices) {
     core_.schedulers.push_back(
         std::make_unique<Scheduler>(*device, *core_.queue_limit, filled.max_queue_wait));
+    core_.costs.push_back(std::make_unique<CostModel>(device->info().caps.target));
   }
   core_.timer = std::make_unique<Timer>();
   core_.store = std::make_unique<MatrixStore>(core_.devices.size(), filled.store_bytes,
                                               filled.max_matrices, *core_.timer);
+  core_.losses = std::make_shared<DeviceLosses>(core_);
   core_.uploads = std::make_shared<UploadGroups>(core_);
   core_.workers = std::make_unique<Workers>("copy", filled.copy_threads);
+  core_.losses->Watch();
 }
 
 EngineImpl::~EngineImpl() {
@@ -97,6 +114,16 @@ EngineImpl::~EngineImpl() {
   // Nothing more is scheduled; what still runs lets go of the devices' blocks.
   core_.answers->Stop();
   core_.timer->Stop();
+  for (std::unique_ptr<Device>& device : core_.devices) {
+    if (device->Health().ok()) continue;
+    AwaitCallbacks(*device);
+    // What does not hang ends at once; a stream may yet have to see that it has.
+    for (int i = 0; i < 1000 && !device->Idle(); ++i) absl::SleepFor(absl::Milliseconds(1));
+    if (device->Idle()) continue;
+    LeftBehind& left = DevicesLeftBehind();
+    MutexLock lock(left.mutex);
+    left.devices.push_back(std::move(device));
+  }
 }
 
 absl::StatusOr<std::shared_ptr<Job>> EngineImpl::Admit(JobSpec spec,
@@ -165,10 +192,12 @@ EngineStats EngineImpl::Stats() const {
                        static_cast<int64_t>(core_.store->quota_bytes())};
     one.replicas = core_.store->replica_stats(i);
     one.queued_jobs = core_.schedulers[i]->queued();
+    one.waiting_flows = core_.schedulers[i]->waiting_flows();
     one.queue_wait_seconds = absl::ToDoubleSeconds(core_.schedulers[i]->estimated_wait());
     one.jobs_begun = core_.schedulers[i]->begun();
     one.driver_allocations = device.driver_allocations();
     one.health = device.Health();
+    one.loss = core_.losses->stats(i);
     stats.devices.push_back(std::move(one));
   }
   return stats;
@@ -191,12 +220,24 @@ bool EngineImpl::Drain(absl::Time deadline) {
 
 }  // namespace
 
+bool Engine::LeftWorkBehind() {
+  LeftBehind& left = DevicesLeftBehind();
+  MutexLock lock(left.mutex);
+  return !left.devices.empty();
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options,
                                                        EngineObserver* observer) {
   absl::Status status = CheckOptions(options);
   if (!status.ok()) return status;
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> devices = CreateDevices(options);
   if (!devices.ok()) return devices.status();
+  for (const std::unique_ptr<Device>& device : *devices) {
+    if (options.verify == Verify::kOff || device->info().checks_products) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--verify is ", options.verify == Verify::kAlways ? "always" : "sampled", ", but device ",
+        device->info().name, " checks no products: only host devices do"));
+  }
   if (options.warm_up) WarmUpAll(*devices);
   return std::make_unique<EngineImpl>(options, observer, *std::move(devices));
 }

@@ -34,14 +34,16 @@ class Engine {
   // needs. Errors:
   // - INVALID_ARGUMENT: the request is wrong on any server.
   // - NOT_FOUND: unknown matrix, kernel or family, or another caller's matrix.
+  // - DATA_LOSS: a matrix whose only copy was on a device that is lost.
   // - PERMISSION_DENIED: a shared matrix to release or replace that belongs to another caller.
   // - FAILED_PRECONDITION: the devices of this server cannot run it.
   // - UNIMPLEMENTED: integer types, which no kernel takes.
-  // - RESOURCE_EXHAUSTED: past a bound.
+  // - RESOURCE_EXHAUSTED: past a bound, or the queue is too long for the deadline.
   // - ALREADY_EXISTS: another matrix has the name of the result to keep.
   // - ABORTED: a matrix has another version than the one asked for.
-  // - DEADLINE_EXCEEDED: the deadline has passed.
-  // - UNAVAILABLE: the server is draining, or no device is healthy.
+  // - DEADLINE_EXCEEDED: the deadline has passed, or is too near for the job by itself.
+  // - UNAVAILABLE: the server is draining, no device is healthy, or the one that holds an
+  //   operand was lost just now.
   virtual absl::StatusOr<std::shared_ptr<Job>> Admit(JobSpec spec,
                                                      std::shared_ptr<JobListener> listener) = 0;
 
@@ -57,6 +59,11 @@ class Engine {
   virtual EngineStats Stats() const = 0;
   // Whether results wait because other receivers hold the staging memory of a device.
   virtual bool ResultStagingIsScarce() const = 0;
+
+  // Whether an engine that was destroyed has left devices behind on which work still runs
+  // that nothing can stop. The process must then end without exit handlers: those of the
+  // driver may wait for that work.
+  static bool LeftWorkBehind();
 
   // OK while any device is healthy.
   virtual absl::Status Health() const = 0;

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/identity/lines.h"
 
 namespace gemmd {
 namespace {
@@ -20,15 +20,6 @@ uint64_t Prefix(const TokenHash& hash) {
   uint64_t prefix = 0;
   std::memcpy(&prefix, hash.data(), sizeof(prefix));
   return prefix;
-}
-
-// Without the comment, which begins at the line's start or after white space: a
-// credential may have a # in it.
-absl::string_view WithoutComment(absl::string_view line) {
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '#' && (i == 0 || absl::ascii_isspace(line[i - 1]))) return line.substr(0, i);
-  }
-  return line;
 }
 
 }  // namespace
@@ -44,32 +35,18 @@ absl::Status CheckCallerName(absl::string_view name) {
 }
 
 absl::StatusOr<Callers> Callers::Parse(absl::string_view text) {
-  if (text.size() > kMaxCallersFileBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(text.size(), " bytes; allowed: up to ", kMaxCallersFileBytes));
-  }
   Callers callers;
-  size_t number = 0;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    ++number;
-    line = absl::StripAsciiWhitespace(WithoutComment(line));
-    if (line.empty()) continue;
-    absl::Status status = callers.size_ < kMaxCallerLines
-                              ? callers.AddLine(line)
-                              : absl::InvalidArgumentError(
-                                    absl::StrCat("more than ", kMaxCallerLines, " credentials"));
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", status.message()));
-    }
-    ++callers.size_;
-  }
+  absl::Status status = ForEachLine(text, "credentials", [&callers](absl::string_view line) {
+    absl::Status added = callers.AddLine(line);
+    if (added.ok()) ++callers.size_;
+    return added;
+  });
+  if (!status.ok()) return status;
   // A file that somebody still writes may be cut anywhere.
   if (callers.size_ == 0) {
     return absl::InvalidArgumentError(absl::StrCat("no credential in it; ", kLineForm));
   }
-  if (!absl::EndsWith(text, "\n")) {
-    return absl::InvalidArgumentError("the last line has no end; allowed: a newline behind it");
-  }
+  if (status = CheckLastLine(text); !status.ok()) return status;
   return callers;
 }
 

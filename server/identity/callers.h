@@ -15,8 +15,6 @@
 
 namespace gemmd {
 
-inline constexpr size_t kMaxCallerLines = 10'000;
-inline constexpr size_t kMaxCallersFileBytes = 4 << 20;
 inline constexpr size_t kMaxCallerNameBytes = 128;
 
 // One for each version of the callers file; never changes.

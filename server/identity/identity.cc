@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "gemm/quote.h"
+#include "server/identity/lines.h"
 
 namespace gemmd {
 namespace {
@@ -63,6 +64,7 @@ Identity::Identity(IdentityOptions options, std::function<void(const Refusal&)> 
       asks_(!options_.callers_file.empty() || !options_.tls.client_ca.empty()),
       anonymous_(std::make_shared<Caller>(Caller{.name = "", .roles = RoleSet::All()})) {
   callers_ = std::make_shared<Callers>(Callers::AnyCertificate());
+  quotas_ = std::make_shared<Quotas>();
 }
 
 absl::StatusOr<CallerPtr> Identity::Identify(const Credentials& credentials) const {
@@ -99,9 +101,10 @@ absl::StatusOr<CallerPtr> Identity::CallerWithRole(CallerRole role, absl::string
 
 absl::StatusOr<CallerPtr> Identity::CallerOfMethod(absl::string_view method,
                                                    const Credentials& credentials) const {
-  const std::optional<CallerRole> role = RoleForMethod(method);
-  absl::StatusOr<CallerPtr> caller =
-      role.has_value() ? CallerWithRole(*role, method, credentials) : NoRule(method);
+  const MethodRule rule = RuleForMethod(method);
+  absl::StatusOr<CallerPtr> caller = NoRule(method);
+  if (rule.who == MethodRule::Who::kRole) caller = CallerWithRole(rule.role, method, credentials);
+  if (rule.who == MethodRule::Who::kCallers) caller = Identify(credentials);
   if (!caller.ok()) on_refused_({.method = method, .code = caller.status().code()});
   return caller;
 }
@@ -154,11 +157,15 @@ void Identity::ReloadIfNew(Watched<kFiles>& watched, bool all, const Look& look,
 
 std::vector<Reload> Identity::ReloadChanged(bool all) {
   std::vector<Reload> reloads;
-  if (!options_.callers_file.empty()) {
+  const auto reload_file = [&](auto& watched, absl::string_view flag, const std::string& path,
+                               auto place) {
+    if (path.empty()) return;
     ReloadIfNew(
-        watched_callers_, all, [this] { return CallersVersions(); },
-        [this](const auto& seen) { return ReadCallers(seen); }, reloads);
-  }
+        watched, all, [&path] { return std::array{VersionOf(path)}; },
+        [&](const auto& seen) { return ReadParsed(flag, path, seen[0], place); }, reloads);
+  };
+  reload_file(watched_callers_, "--callers-file", options_.callers_file, &Identity::callers_);
+  reload_file(watched_quotas_, "--quotas-file", options_.quotas_file, &Identity::quotas_);
   if (has_tls()) {
     ReloadIfNew(
         watched_tls_, all, [this] { return TlsVersions(); },
@@ -167,22 +174,23 @@ std::vector<Reload> Identity::ReloadChanged(bool all) {
   return reloads;
 }
 
-absl::Status Identity::ReadCallers(const std::array<FileVersion, 1>& seen) {
-  const absl::StatusOr<std::string> text =
-      ReadWholeFile(options_.callers_file, kMaxCallersFileBytes);
+template <typename Parsed>
+absl::Status Identity::ReadParsed(absl::string_view flag, const std::string& path,
+                                  const FileVersion& seen,
+                                  std::shared_ptr<const Parsed> Identity::*place) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kMaxFileBytes);
   if (!text.ok()) {
-    return absl::Status(text.status().code(),
-                        absl::StrCat("--callers-file: ", text.status().message()));
+    return absl::Status(text.status().code(), absl::StrCat(flag, ": ", text.status().message()));
   }
-  if (CallersVersions() != seen) return ChangedMeanwhile("--callers-file");
-  absl::StatusOr<Callers> read = Callers::Parse(*text);
+  if (VersionOf(path) != seen) return ChangedMeanwhile(flag);
+  absl::StatusOr<Parsed> read = Parsed::Parse(*text);
   if (!read.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--callers-file: '", options_.callers_file, "': ", read.status().message()));
+        absl::StrCat(flag, ": '", path, "': ", read.status().message()));
   }
-  auto made = std::make_shared<const Callers>(*std::move(read));
+  auto made = std::make_shared<const Parsed>(*std::move(read));
   MutexLock lock(mutex_);
-  callers_.swap(made);
+  (this->*place).swap(made);
   return absl::OkStatus();
 }
 
@@ -198,10 +206,6 @@ absl::Status Identity::ReadTls(const std::array<FileVersion, 3>& seen) {
   return absl::OkStatus();
 }
 
-std::array<FileVersion, 1> Identity::CallersVersions() const {
-  return {VersionOf(options_.callers_file)};
-}
-
 std::array<FileVersion, 3> Identity::TlsVersions() const {
   return {VersionOf(options_.tls.certificate), VersionOf(options_.tls.key),
           VersionOf(options_.tls.client_ca)};
@@ -215,6 +219,11 @@ Identity::NumberedTls Identity::tls() const {
 std::shared_ptr<const Callers> Identity::callers() const {
   MutexLock lock(mutex_);
   return callers_;
+}
+
+std::shared_ptr<const Quotas> Identity::quotas() const {
+  MutexLock lock(mutex_);
+  return quotas_;
 }
 
 }  // namespace gemmd

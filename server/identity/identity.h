@@ -1,4 +1,4 @@
-// Who calls, and whether that caller may: asked before every call.
+// Who calls, whether that caller may, and how much: asked before every call.
 #pragma once
 
 #include <array>
@@ -16,6 +16,7 @@
 #include "server/identity/caller.h"
 #include "server/identity/callers.h"
 #include "server/identity/method_rules.h"
+#include "server/identity/quotas.h"
 #include "server/identity/tls_files.h"
 #include "server/identity/watched_file.h"
 
@@ -23,6 +24,7 @@ namespace gemmd {
 
 struct IdentityOptions {
   std::string callers_file;  // empty: none
+  std::string quotas_file;   // empty: none
   TlsPaths tls;
   // Whether a client without a certificate is refused its connection. Else a token may
   // stand in for it. Means nothing without tls.client_ca.
@@ -46,7 +48,7 @@ struct Refusal {
 
 // A file, or files that belong together, that were read again.
 struct Reload {
-  absl::string_view what;  // "callers" or "tls"
+  absl::string_view what;  // "callers", "quotas" or "tls"
   absl::Status status;     // not OK: what was read before stays in force
 };
 
@@ -76,6 +78,9 @@ class Identity {
   // Whether /metrics may be read with this header. The same codes.
   absl::Status CheckScrape(std::optional<absl::string_view> authorization) const;
 
+  // What this caller may have at most, as the quotas file says now. Never null.
+  CallerQuotaPtr QuotaOf(const Caller& caller) const { return quotas()->Of(caller); }
+
   // Reads the files that have changed since they were last read, or that could not be, or
   // all of them. One thread at a time.
   std::vector<Reload> ReloadChanged(bool all = false);
@@ -87,6 +92,7 @@ class Identity {
   };
   NumberedTls tls() const;
   std::shared_ptr<const Callers> callers() const;
+  std::shared_ptr<const Quotas> quotas() const;
 
  private:
   Identity(IdentityOptions options, std::function<void(const Refusal&)> on_refused);
@@ -103,12 +109,14 @@ class Identity {
   template <size_t kFiles, typename Look, typename Read>
   static void ReloadIfNew(Watched<kFiles>& watched, bool all, const Look& look, const Read& read,
                           std::vector<Reload>& reloads);
-  // UNAVAILABLE also where a file is no longer the one that was seen.
-  absl::Status ReadCallers(const std::array<FileVersion, 1>& seen);
+  // Reads the file of a flag by `Parsed::Parse` into `place`. UNAVAILABLE also where a file is
+  // no longer the one that was seen.
+  template <typename Parsed>
+  absl::Status ReadParsed(absl::string_view flag, const std::string& path, const FileVersion& seen,
+                          std::shared_ptr<const Parsed> Identity::*place);
   absl::Status ReadTls(const std::array<FileVersion, 3>& seen);
   absl::StatusOr<CallerPtr> CallerWithRole(CallerRole role, absl::string_view what,
                                            const Credentials& credentials) const;
-  std::array<FileVersion, 1> CallersVersions() const;
   std::array<FileVersion, 3> TlsVersions() const;
 
   const IdentityOptions options_;
@@ -117,10 +125,12 @@ class Identity {
   const CallerPtr anonymous_;
 
   Watched<1> watched_callers_{.what = "callers", .seen = {}, .status = {}};
+  Watched<1> watched_quotas_{.what = "quotas", .seen = {}, .status = {}};
   Watched<3> watched_tls_{.what = "tls", .seen = {}, .status = {}};
 
   mutable Mutex mutex_;
   std::shared_ptr<const Callers> callers_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const Quotas> quotas_ ABSL_GUARDED_BY(mutex_);
   NumberedTls tls_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -10,17 +10,25 @@ namespace {
 
 struct MethodRow {
   absl::string_view method;
-  CallerRole role;
+  MethodRule rule;
 };
 
+constexpr MethodRule Needs(CallerRole role) {
+  return {.who = MethodRule::Who::kRole, .role = role};
+}
+
 // Every method of the contract. What a call may do to which matrix is decided where
-// the matrix is known.
+// the matrix is known. Each client begins with GetServerInfo, whatever its role is for.
 constexpr MethodRow kMethods[] = {
-    {"Multiply", CallerRole::kCall},         {"MultiplyUnary", CallerRole::kCall},
-    {"PutMatrix", CallerRole::kMatrices},    {"GetMatrix", CallerRole::kMatrices},
-    {"ListMatrices", CallerRole::kMatrices}, {"DeleteMatrix", CallerRole::kMatrices},
-    {"ListKernels", CallerRole::kCall},      {"GetServerInfo", CallerRole::kCall},
-    {"Benchmark", CallerRole::kBenchmark},
+    {"Multiply", Needs(CallerRole::kCall)},
+    {"MultiplyUnary", Needs(CallerRole::kCall)},
+    {"PutMatrix", Needs(CallerRole::kMatrices)},
+    {"GetMatrix", Needs(CallerRole::kMatrices)},
+    {"ListMatrices", Needs(CallerRole::kMatrices)},
+    {"DeleteMatrix", Needs(CallerRole::kMatrices)},
+    {"ListKernels", Needs(CallerRole::kCall)},
+    {"GetServerInfo", {.who = MethodRule::Who::kCallers}},
+    {"Benchmark", Needs(CallerRole::kBenchmark)},
 };
 
 // A stream of Watch lasts as long as its client likes and takes some 20 KB: one of a stranger
@@ -58,19 +66,15 @@ std::string ToString(const MethodRule& rule) {
   return std::string(Name(rule.role));
 }
 
-std::optional<CallerRole> RoleForMethod(absl::string_view method) {
+MethodRule RuleForMethod(absl::string_view method) {
   for (const MethodRow& row : kMethods) {
-    if (row.method == method) return row.role;
+    if (row.method == method) return row.rule;
   }
-  return std::nullopt;
+  return {.who = MethodRule::Who::kNobody};
 }
 
 MethodRule RuleForPath(absl::string_view path, const ServiceRules& services) {
-  if (absl::ConsumePrefix(&path, "/gemm.v1.GemmService/")) {
-    const std::optional<CallerRole> role = RoleForMethod(path);
-    if (!role.has_value()) return {.who = MethodRule::Who::kNobody};
-    return {.who = MethodRule::Who::kRole, .role = *role};
-  }
+  if (absl::ConsumePrefix(&path, "/gemm.v1.GemmService/")) return RuleForMethod(path);
   if (absl::ConsumePrefix(&path, "/grpc.health.v1.Health/")) {
     return HealthRule(path, services.health);
   }

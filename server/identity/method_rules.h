@@ -1,7 +1,7 @@
 // Which role a method needs.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -32,13 +32,13 @@ std::string ToString(const MethodRule& rule);
 // The rules of gRPC's own services, which the operator sets.
 struct ServiceRules {
   // Where it is kAnyone that is for Check alone: Watch takes whoever the server knows.
-  MethodRule health = {.who = MethodRule::Who::kAnyone};
+  MethodRule health = {.who = MethodRule::Who::kRole, .role = CallerRole::kCall};
   MethodRule reflection = {.who = MethodRule::Who::kRole, .role = CallerRole::kCall};
   MethodRule channelz = {.who = MethodRule::Who::kRole, .role = CallerRole::kAdmin};
 };
 
-// The role for a method of gemm.v1.GemmService; nullopt where no row names it.
-std::optional<CallerRole> RoleForMethod(absl::string_view method);
+// The rule for a method of gemm.v1.GemmService, such as "Multiply": kNobody where no row names it.
+MethodRule RuleForMethod(absl::string_view method);
 
 // The rule for "/package.Service/Method". A service that the server does not have:
 // kCallers, and gRPC answers UNIMPLEMENTED.

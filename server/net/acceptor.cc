@@ -22,6 +22,9 @@ constexpr absl::Duration kPause = absl::Milliseconds(50);
 // With no room left, those that have ended are looked for this often at most: a
 // flood of connections is refused, and costs no more than that.
 constexpr std::chrono::milliseconds kCountPeriod{10};
+// Counting handshakes takes milliseconds where there are thousands of connections: it gets
+// at most one part in so many of the thread's time.
+constexpr int kCountShare = 20;
 // Then Stop is looked for, and the other sockets.
 constexpr int kAcceptedInARow = 64;
 
@@ -52,15 +55,20 @@ bool IsWant(int error) {
 
 }  // namespace
 
-Acceptor::Acceptor(std::vector<int> fds, int max_connections)
-    : fds_(std::move(fds)), stop_(eventfd(0, EFD_CLOEXEC)) {
-  stats_.limit = max_connections;
+Acceptor::Acceptor(std::vector<int> fds, AcceptorLimits limits)
+    : fds_(std::move(fds)), limits_(limits), stop_(eventfd(0, EFD_CLOEXEC)) {
+  stats_.limit = limits.connections;
+  stats_.handshake_limit = limits.handshakes;
 }
 
 Acceptor::~Acceptor() { Stop(); }
 
-void Acceptor::Start(Take take) {
+void Acceptor::Start(Take take, CountEstablished count_established) {
   take_ = std::move(take);
+  {
+    MutexLock lock(mutex_);
+    count_established_ = std::move(count_established);
+  }
   if (!stop_) return Fail(absl::UnavailableError("there is no descriptor left for an eventfd"));
   thread_ = std::thread([this] {
     SetThreadName("accept");
@@ -100,9 +108,10 @@ absl::Duration Acceptor::AcceptSome(int fd) {
     if (connection) {
       // Closed at once where there is no room: its client hears so, and tries
       // again later, which one that waits in the backlog would not.
-      if (HasRoom()) {
+      if (HasRoom() && HasRoomForHandshake()) {
         {
           MutexLock lock(mutex_);
+          ++stats_.accepted;
           given_.Add(connection.get());
         }
         take_(std::move(connection));
@@ -132,8 +141,31 @@ bool Acceptor::HasRoom() {
     counted_ = now;
   }
   const bool room = given_.size() < limit;
-  ++(room ? stats_.accepted : stats_.refused);
+  if (!room) ++stats_.refused;
   return room;
+}
+
+bool Acceptor::HasRoomForHandshake() {
+  if (limits_.handshakes == 0) return true;
+  const auto now = std::chrono::steady_clock::now();
+  if (handshakes_ >= limits_.handshakes && now >= count_handshakes_at_) {
+    handshakes_ = Stats().handshaking;
+    const auto end = std::chrono::steady_clock::now();
+    count_handshakes_at_ = end + std::max<std::chrono::steady_clock::duration>(
+                                     kCountPeriod, kCountShare * (end - now));
+  }
+  if (handshakes_ < limits_.handshakes) {
+    ++handshakes_;
+    return true;
+  }
+  MutexLock lock(mutex_);
+  ++stats_.refused_handshakes;
+  return false;
+}
+
+void Acceptor::ShutDownConnections() {
+  MutexLock lock(mutex_);
+  given_.ShutDownAll();
 }
 
 void Acceptor::Fail(absl::Status status) {
@@ -148,13 +180,26 @@ absl::Status Acceptor::Health() const {
 
 int64_t Acceptor::Refused() const {
   MutexLock lock(mutex_);
-  return stats_.refused;
+  return stats_.refused + stats_.refused_handshakes;
 }
 
 ConnectionStats Acceptor::Stats() const {
+  CountEstablished count_established;
+  {
+    MutexLock lock(mutex_);
+    count_established = count_established_;
+  }
+  // First: a connection that ends its handshake in between counts as in it.
+  const int64_t established = count_established == nullptr ? -1 : count_established();
   MutexLock lock(mutex_);
   ConnectionStats stats = stats_;
   stats.open = static_cast<int64_t>(given_.CountOpen());
+  if (established >= 0) stats.handshaking = std::max<int64_t>(stats.open - established, 0);
+  if (limits_.age > absl::ZeroDuration()) {
+    const auto now = GivenSockets::Clock::now();
+    stats.leaving =
+        static_cast<int64_t>(given_.AddedBefore(now - absl::ToChronoNanoseconds(limits_.age)));
+  }
   return stats;
 }
 

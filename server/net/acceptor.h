@@ -21,6 +21,19 @@ struct ConnectionStats {
   int64_t accepted = 0;
   int64_t refused = 0;   // closed at once, for want of room below the limit
   int64_t failures = 0;  // of accept(2), such as for want of descriptors
+  // Of those that are open: in their handshake, and older than AcceptorLimits::age.
+  int64_t handshaking = 0;
+  int64_t leaving = 0;
+  int64_t handshake_limit = 0;     // 0: none
+  int64_t refused_handshakes = 0;  // closed at once, for want of room below that limit
+};
+
+struct AcceptorLimits {
+  int connections = 1;
+  // The most connections in their handshake. 0: any number.
+  int handshakes = 0;
+  // From this age on, a connection counts as leaving. 0: never.
+  absl::Duration age;
 };
 
 // Accepts connections from Start to Stop, on its own thread. After an error of one
@@ -31,14 +44,18 @@ class Acceptor {
   // Takes ownership of each connection, a non-blocking socket. Called on the acceptor's
   // thread.
   using Take = std::function<void(UniqueFd connection)>;
+  // The number of open connections whose handshake has ended, as far as whoever took
+  // them knows. Called from any thread.
+  using CountEstablished = std::function<int64_t()>;
 
   // `fds` are listening, non-blocking, and outlive this object.
-  Acceptor(std::vector<int> fds, int max_connections);
+  Acceptor(std::vector<int> fds, AcceptorLimits limits);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  void Start(Take take);
+  // Without `count_established` no connection counts as in its handshake.
+  void Start(Take take, CountEstablished count_established = nullptr);
   // Afterwards `take` is no longer called or running. May be called twice.
   void Stop();
 
@@ -46,7 +63,9 @@ class Acceptor {
   absl::Status Health() const;
   // Checks every open connection, so it is for metrics, not for the path of a call.
   ConnectionStats Stats() const;
-  int64_t Refused() const;
+  int64_t Refused() const;  // for either limit
+  // Ends every open connection. Whoever took them sees that.
+  void ShutDownConnections();
 
  private:
   void Run();
@@ -54,15 +73,22 @@ class Acceptor {
   // the next attempt.
   absl::Duration AcceptSome(int fd);
   bool HasRoom();
+  bool HasRoomForHandshake();
   void Fail(absl::Status status);
 
   const std::vector<int> fds_;
+  const AcceptorLimits limits_;
   const UniqueFd stop_;  // an eventfd that becomes readable when this is to stop
   Take take_;
+  // Of the acceptor's thread: the handshakes at the last count plus those that began
+  // since, and when they may be counted again.
+  int64_t handshakes_ = 0;
+  std::chrono::steady_clock::time_point count_handshakes_at_;
   std::thread thread_;
 
   mutable Mutex mutex_;
   mutable GivenSockets given_ ABSL_GUARDED_BY(mutex_);
+  CountEstablished count_established_ ABSL_GUARDED_BY(mutex_);
   ConnectionStats stats_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point counted_ ABSL_GUARDED_BY(mutex_);
   absl::Status health_ ABSL_GUARDED_BY(mutex_);

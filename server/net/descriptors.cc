@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+
+#include "server/net/listen_socket.h"
 
 namespace gemmd {
 namespace {
@@ -42,14 +45,29 @@ int ConnectionsFor(int descriptors) {
   return std::max(1, descriptors - std::clamp(descriptors / 4, 128, 1024));
 }
 
-void GivenSockets::Add(int fd) { inodes_[fd] = InodeOf(fd); }
+void GivenSockets::Add(int fd) { sockets_[fd] = {.inode = InodeOf(fd), .added = Clock::now()}; }
 
 size_t GivenSockets::CountOpen() {
-  for (auto it = inodes_.begin(); it != inodes_.end();) {
+  for (auto it = sockets_.begin(); it != sockets_.end();) {
     const uint64_t inode = InodeOf(it->first);
-    it = inode != 0 && inode == it->second ? std::next(it) : inodes_.erase(it);
+    it = inode != 0 && inode == it->second.inode ? std::next(it) : sockets_.erase(it);
   }
-  return inodes_.size();
+  return sockets_.size();
+}
+
+size_t GivenSockets::AddedBefore(Clock::time_point time) const {
+  return static_cast<size_t>(
+      std::count_if(sockets_.begin(), sockets_.end(),
+                    [time](const auto& socket) { return socket.second.added < time; }));
+}
+
+void GivenSockets::ShutDownAll() {
+  for (const auto& [fd, given] : sockets_) {
+    // A descriptor of its own: the owner may close the other at any time, and the number
+    // then stands for something else.
+    const UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (own && InodeOf(own.get()) == given.inode) shutdown(own.get(), SHUT_RDWR);
+  }
 }
 
 }  // namespace gemmd

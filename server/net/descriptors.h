@@ -2,6 +2,7 @@
 // others are still open.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
@@ -25,15 +26,26 @@ int ConnectionsFor(int descriptors);
 // distinguishes it from a later one with the same number. Not thread-safe.
 class GivenSockets {
  public:
+  using Clock = std::chrono::steady_clock;
+
   // `fd` is open.
   void Add(int fd);
   // Returns how many are open, and forgets the others.
   size_t CountOpen();
+  // How many of the last count were added before `time`.
+  size_t AddedBefore(Clock::time_point time) const;
   // The last count plus those added since.
-  size_t size() const { return inodes_.size(); }
+  size_t size() const { return sockets_.size(); }
+  // Ends the connections of those that are open. Their owner sees that, and closes them.
+  void ShutDownAll();
 
  private:
-  std::unordered_map<int, uint64_t> inodes_;  // by descriptor
+  struct Given {
+    uint64_t inode = 0;
+    Clock::time_point added;
+  };
+
+  std::unordered_map<int, Given> sockets_;  // by descriptor
 };
 
 }  // namespace gemmd

@@ -1,8 +1,24 @@
 #include "server/telemetry/connection_gauges.h"
 
+#include <algorithm>
+
 #include "server/telemetry/samples.h"
 
 namespace gemmd {
+namespace {
+
+// The open connections of a listener, by what they do.
+void AddStates(prometheus::MetricFamily& states, const ConnectionStats& stats,
+               const std::string& listener) {
+  const auto add = [&](const char* state, int64_t count) {
+    AddSample(states, static_cast<double>(count), {{"listener", listener}, {"state", state}});
+  };
+  add("handshaking", stats.handshaking);
+  add("leaving", stats.leaving);
+  add("serving", std::max<int64_t>(stats.open - stats.handshaking - stats.leaving, 0));
+}
+
+}  // namespace
 
 void ConnectionGauges::Attach(std::string listener, Read read) {
   MutexLock lock(mutex_);
@@ -23,6 +39,16 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
   prometheus::MetricFamily refused =
       CounterSamples("gemmd_connections_refused_total",
                      "Connections closed at once because the limit was reached.");
+  prometheus::MetricFamily states = GaugeSamples(
+      "gemmd_connections_by_state",
+      "Open connections: in their TLS handshake, serving, or leaving since they are older than "
+      "--max-connection-age.");
+  prometheus::MetricFamily handshake_limit =
+      GaugeSamples("gemmd_handshakes_limit",
+                   "Limit: connections in their TLS handshake (--max-handshakes); 0: none.");
+  prometheus::MetricFamily refused_handshakes =
+      CounterSamples("gemmd_handshakes_refused_total",
+                     "Connections closed at once because too many were in their handshake.");
   prometheus::MetricFamily failures =
       CounterSamples("gemmd_accept_failures_total",
                      "Failures of accept, as when descriptors run out; accept is retried.");
@@ -35,9 +61,18 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
     AddSample(accepted, static_cast<double>(stats.accepted), labels);
     AddSample(refused, static_cast<double>(stats.refused), labels);
     AddSample(failures, static_cast<double>(stats.failures), labels);
+    AddStates(states, stats, listener);
+    AddSample(handshake_limit, static_cast<double>(stats.handshake_limit), labels);
+    AddSample(refused_handshakes, static_cast<double>(stats.refused_handshakes), labels);
   }
   if (listeners_.empty()) return {};
-  return {std::move(open), std::move(limit), std::move(accepted), std::move(refused),
+  return {std::move(open),
+          std::move(limit),
+          std::move(accepted),
+          std::move(refused),
+          std::move(states),
+          std::move(handshake_limit),
+          std::move(refused_handshakes),
           std::move(failures)};
 }
 

@@ -89,9 +89,13 @@ void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
                            std::vector<prometheus::MetricFamily>& families) {
   auto queued = GaugeSamples("gemmd_device_queue_depth",
                              "Jobs ready to run that wait for a stream of this device.");
+  auto flows = GaugeSamples("gemmd_device_waiting_flows",
+                            "Callers with jobs that wait for a stream of this device; connections "
+                            "where the server asks nobody.");
   auto wait = GaugeSamples("gemmd_queue_wait_estimate_seconds",
-                           "Estimated wait of a new job for a stream of this device; above "
-                           "--max-queue-wait, jobs are refused.");
+                           "Estimated time until all jobs that wait for a stream of this device "
+                           "have begun. A job that would wait longer than --max-queue-wait for its "
+                           "own turn is refused.");
   auto allocations = CounterSamples(
       "gemmd_driver_allocations_total",
       "Driver allocations, frees and pinnings on this device; constant once the server is warm.");
@@ -99,14 +103,36 @@ void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
   for (const DeviceStats& device : devices) {
     const prometheus::Labels labels{{"device", device.name}};
     AddSample(queued, static_cast<double>(device.queued_jobs), labels);
+    AddSample(flows, static_cast<double>(device.waiting_flows), labels);
     AddSample(wait, device.queue_wait_seconds, labels);
     AddSample(allocations, static_cast<double>(device.driver_allocations), labels);
     AddSample(healthy, device.health.ok() ? 1 : 0, labels);
   }
   families.push_back(std::move(queued));
+  families.push_back(std::move(flows));
   families.push_back(std::move(wait));
   families.push_back(std::move(allocations));
   families.push_back(std::move(healthy));
+}
+
+void AddLossSamples(const std::vector<DeviceStats>& devices,
+                    std::vector<prometheus::MetricFamily>& families) {
+  auto hangs = CounterSamples("gemmd_device_hangs_total",
+                              "1 once work on the device did not end within --job-timeout, for "
+                              "which the device was given up.");
+  auto lost = CounterSamples("gemmd_matrices_lost_total",
+                             "Resident matrices whose only copy was on the device when it was "
+                             "lost.");
+  auto moved = CounterSamples("gemmd_matrices_moved_total",
+                              "Resident matrices of the lost device whose replica on another "
+                              "device took their place.");
+  for (const DeviceStats& device : devices) {
+    const prometheus::Labels labels{{"device", device.name}};
+    AddSample(hangs, static_cast<double>(device.loss.hangs), labels);
+    AddSample(lost, static_cast<double>(device.loss.matrices_lost), labels);
+    AddSample(moved, static_cast<double>(device.loss.matrices_moved), labels);
+  }
+  for (auto* family : {&hangs, &lost, &moved}) families.push_back(std::move(*family));
 }
 
 void AddReplicaSamples(const std::vector<DeviceStats>& devices,
@@ -150,6 +176,7 @@ std::vector<prometheus::MetricFamily> Samples(const EngineStats& stats) {
   AddBoundedDeviceSamples(stats.devices, families);
   AddOtherDeviceSamples(stats.devices, families);
   AddReplicaSamples(stats.devices, families);
+  AddLossSamples(stats.devices, families);
   return families;
 }
 

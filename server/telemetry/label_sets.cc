@@ -22,6 +22,20 @@ size_t LabelSet::IndexOf(absl::string_view value) const {
   return found == index_.end() ? fallback() : found->second;
 }
 
+size_t CallerLabels::IndexOf(absl::string_view caller) {
+  MutexLock lock(mutex_);
+  if (const auto found = index_.find(caller); found != index_.end()) return found->second;
+  if (names_.size() == kMostNames) return kMostNames;
+  names_.emplace_back(caller);
+  index_.emplace(names_.back(), names_.size() - 1);
+  return names_.size() - 1;
+}
+
+std::string CallerLabels::operator[](size_t index) const {
+  MutexLock lock(mutex_);
+  return index == kMostNames ? "other callers" : names_[index];
+}
+
 LabelSet DTypeLabels() {
   std::vector<std::string> names;
   names.reserve(gemm::kDTypeCount);

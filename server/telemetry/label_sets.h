@@ -1,5 +1,5 @@
 // The values that labels may have. All are known when the server starts, so a request
-// cannot add time series.
+// cannot add time series; of the names of callers, there is a bound.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/base/mutex.h"
 
 namespace gemmd {
 
@@ -27,6 +28,22 @@ class LabelSet {
  private:
   std::vector<std::string> values_;
   absl::flat_hash_map<std::string, size_t> index_;
+};
+
+// Callers by their names, in the order in which they first come. The first kMostNames have
+// an index of their own; all that come later share one. Thread-safe.
+class CallerLabels {
+ public:
+  static constexpr size_t kMostNames = 64;
+  static constexpr size_t size() { return kMostNames + 1; }
+  size_t IndexOf(absl::string_view caller);
+  // "other callers" for the shared one: no caller's name has a space.
+  std::string operator[](size_t index) const;
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, size_t> index_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Element types by gemm::DType, and "none".

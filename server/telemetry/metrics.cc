@@ -2,6 +2,7 @@
 
 #include <array>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 #include "prometheus/text_serializer.h"
+#include "server/engine/bounds/bound_error.h"
 #include "server/telemetry/buckets.h"
 #include "server/telemetry/engine_gauges.h"
 #include "server/telemetry/indexed_family.h"
@@ -66,6 +68,11 @@ struct Metrics::Families {
   const LabelSet dtypes = DTypeLabels();
   const LabelSet methods;
   const LabelSet outcomes = OutcomeLabels();
+  const LabelSet files{{"callers", "quotas"}, "tls"};
+  const LabelSet quota_keys{
+      {"jobs", "admitted-bytes", "matrices", "store-bytes", "streams", "bytes-per-second"},
+      "other"};
+  CallerLabels callers;
 
   prometheus::Registry registry;
   EngineGauges engine;
@@ -105,9 +112,26 @@ struct Metrics::Families {
   IndexedFamily<Counter> kernel_seconds =
       Counters(registry, "gemmd_kernel_seconds_total", "Time that products spent in kernels.",
                kernels.size(), by_kernel);
+  IndexedFamily<Counter> caller_seconds = Counters(
+      registry, "gemmd_caller_device_seconds_total",
+      "Device time of each caller's products: the time in which a device was busy, divided "
+      "among the jobs that ran together. One label for all but the first 64 callers.",
+      CallerLabels::size(), [this](size_t i) -> Labels {
+        return {{"caller", callers[i]}};
+      });
   IndexedFamily<Counter> payload_bytes = Counters(
       registry, "gemmd_payload_bytes_total",
       "Operand bytes received and result bytes sent by products.", kDirectionCount, by_direction);
+
+  // Few, and by device, which is not known yet: so by their labels.
+  prometheus::Family<Counter>& checks =
+      prometheus::BuildCounter()
+          .Name("gemmd_result_checks_total")
+          .Help(
+              "Products that were checked, by what the check found (passed, partial, unusual, "
+              "suspect, wrong, lost), or that were to be and could not (skipped). The kernel is "
+              "the one whose product failed, where one did.")
+          .Register(registry);
 
   IndexedFamily<Counter> transfers =
       Counters(registry, "gemmd_matrix_transfers_total",
@@ -151,16 +175,24 @@ struct Metrics::Families {
                outcomes.size(), by_outcome);
   IndexedFamily<Counter> reloads = Counters(
       registry, "gemmd_identity_reloads_total",
-      "Certificates (tls) or the callers file read again because they changed; those "
-      "with taken=\"false\" were wrong, and what was read before stays in force.",
-      4, [](size_t i) -> Labels {
-        return {{"what", i < 2 ? "callers" : "tls"}, {"taken", i % 2 == 0 ? "false" : "true"}};
+      "Certificates (tls), or the files of callers or quotas, read again because they changed; "
+      "those with taken=\"false\" were wrong, and what was read before stays in force.",
+      2 * files.size(), [this](size_t i) -> Labels {
+        return {{"what", files[i / 2]}, {"taken", i % 2 == 0 ? "false" : "true"}};
       });
+  IndexedFamily<Counter> caller_bounds =
+      Counters(registry, "gemmd_caller_bounds_total",
+               "Requests refused because their caller had reached a bound of the quotas file; for "
+               "bytes-per-second, how often a call had to wait.",
+               quota_keys.size(), [this](size_t i) -> Labels {
+                 return {{"bound", quota_keys[i]}};
+               });
   prometheus::Family<prometheus::Gauge>& identity_current =
       prometheus::BuildGauge()
           .Name("gemmd_identity_current")
           .Help(
-              "1 where the files of certificates (tls) or callers are in force as they were last "
+              "1 where the files of certificates (tls), callers or quotas are in force as they "
+              "were last "
               "seen; 0 where they were wrong or could not be read, and older ones are.")
           .Register(registry);
   prometheus::Family<prometheus::Gauge>& certificate =
@@ -194,6 +226,7 @@ Metrics::Metrics(const MetricsOptions& options) : families_(std::make_unique<Fam
 Metrics::~Metrics() = default;
 
 void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
+  CountCallerBound(outcome);
   Families& f = *families_;
   const size_t kernel = f.kernels.IndexOf(report.kernel);
   // A job that ended before a kernel was chosen may not have had types either.
@@ -214,6 +247,11 @@ void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
     f.kernel_seconds[kernel].Increment(absl::ToDoubleSeconds(report.phases.kernel));
     if (const double tflops = report.tflops(); tflops > 0) f.tflops[kernel].Observe(tflops);
   }
+  if (report.device_time > absl::ZeroDuration()) {
+    f.caller_seconds[f.callers.IndexOf(report.caller)].Increment(
+        absl::ToDoubleSeconds(report.device_time));
+  }
+  CountCheck(report);
   const auto add_bytes = [&f](Direction direction, uint64_t bytes) {
     if (bytes > 0) {
       f.payload_bytes[static_cast<size_t>(direction)].Increment(static_cast<double>(bytes));
@@ -223,8 +261,28 @@ void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
   add_bytes(Direction::kOut, report.bytes_out);
 }
 
+void Metrics::CountCallerBound(const absl::Status& outcome) {
+  if (outcome.ok()) return;
+  const std::optional<ReachedBound> reached = ReachedBoundOf(outcome);
+  if (reached.has_value() && reached->caller.has_value()) OnCallerBound(reached->bound);
+}
+
+void Metrics::CountCheck(const JobReport& report) {
+  const CheckReport& check = report.check;
+  const bool skipped = check.result == CheckResult::kNone;
+  if (skipped && check.why_not.empty()) return;
+  Families& f = *families_;
+  const std::string& kernel = check.failed_kernel.empty() ? report.kernel : check.failed_kernel;
+  f.checks
+      .Add({{"kernel", f.kernels[f.kernels.IndexOf(kernel)]},
+            {"device", report.device},
+            {"result", skipped ? "skipped" : std::string(Name(check.result))}})
+      .Increment();
+}
+
 void Metrics::OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
                             const absl::Status& outcome) {
+  CountCallerBound(outcome);
   Families& f = *families_;
   const auto direction = static_cast<size_t>(upload ? Direction::kIn : Direction::kOut);
   f.transfers[direction * f.outcomes.size() + OutcomeIndex(outcome.code())].Increment();
@@ -250,8 +308,12 @@ void Metrics::OnRefusedCall(absl::StatusCode code) {
   families_->refused[OutcomeIndex(code)].Increment();
 }
 
+void Metrics::OnCallerBound(absl::string_view bound) {
+  families_->caller_bounds[families_->quota_keys.IndexOf(bound)].Increment();
+}
+
 void Metrics::OnReload(absl::string_view what, bool taken) {
-  families_->reloads[(what == "tls" ? 2 : 0) + (taken ? 1 : 0)].Increment();
+  families_->reloads[2 * families_->files.IndexOf(what) + (taken ? 1 : 0)].Increment();
   OnIdentity(what, taken);
 }
 

@@ -29,8 +29,8 @@ struct MetricsOptions {
 };
 
 // Every metric family of the server. Thread-safe, and lock-free except for
-// prometheus-cpp's own histograms. Must outlive the engine and the RPCs that report to
-// it.
+// prometheus-cpp's own histograms and for the names of callers. Must outlive the engine and
+// the RPCs that report to it.
 class Metrics : public EngineObserver {
  public:
   explicit Metrics(const MetricsOptions& options);
@@ -51,7 +51,9 @@ class Metrics : public EngineObserver {
 
   // A call, or a scrape, was refused for who made it.
   void OnRefusedCall(absl::StatusCode code);
-  // Files were read again: "callers" or "tls".
+  // A caller has reached a bound of the quotas file: its key, such as "jobs".
+  void OnCallerBound(absl::string_view bound);
+  // Files were read again: "callers", "quotas" or "tls".
   void OnReload(absl::string_view what, bool taken);
   // Whether these files are in force as they were last seen. OnReload says so, too.
   void OnIdentity(absl::string_view what, bool current);
@@ -72,7 +74,11 @@ class Metrics : public EngineObserver {
   std::string Scrape() const;
 
  private:
+  void CountCheck(const JobReport& report);
+
   struct Families;
+  // Of a refusal, whose bound it was.
+  void CountCallerBound(const absl::Status& outcome);
   const std::unique_ptr<Families> families_;
 };
 

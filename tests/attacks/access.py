@@ -15,7 +15,7 @@ class Access:
     certificate: str = ""    # the client's, a file in PEM; empty: none is shown
     key: str = ""
     authorization: str = ""  # the metadata of this name; empty: none is shown
-    # Whether the server must refuse each call but Health/Check,
+    # Whether the server must refuse each call,
     stranger: bool = False
     # and whether it must let a connection be at all.
     connects: bool = True

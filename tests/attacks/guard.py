@@ -23,7 +23,7 @@ def caller_line(name, roles, token):
 
 
 class Guard:
-    """TLS with certificates of clients where they like, and tokens."""
+    """A server with TLS and tokens, whose clients may show certificates."""
 
     def __init__(self, folder):
         folder = pathlib.Path(folder)

@@ -11,8 +11,9 @@ from guard import STRANGER
 
 CONNECTIONS = 10_000
 THREADS = 16  # a handshake waits for the server most of its time
-# What is left for the others: of the server's connections, and of our descriptors.
+# Connections and descriptors that the attack leaves free: the bystander needs some.
 FREE_CONNECTIONS, FREE_DESCRIPTORS = 200, 100
+LEAST_OPENED = 0.5   # of the connections that the limits allow; with fewer it is no attack
 SECONDS = 60.0       # at most
 OPENING = 0.85       # of that time, at most
 HOLDING_SECONDS = 5  # once they are open
@@ -41,12 +42,15 @@ def idle(target, outcome):
 
     in_threads(THREADS, work, target, outcome)
     outcome.count("connections opened", len(crowd))
+    if len(crowd) < LEAST_OPENED * count or not count:
+        outcome.fault(f"connections opened: {len(crowd)}, at least {LEAST_OPENED:.0%} of the "
+                      f"{count} that the limits on descriptors allow needed")
     time.sleep(min(HOLDING_SECONDS, target.left()))
     outcome.count("connections ended by the server",
                   sum(not sockets.is_open(c.socket) for c in crowd))
 
 
 ATTACKS = [
-    Attack("idle", f"{CONNECTIONS:,} connections that do nothing after their handshakes", idle,
+    Attack("idle", f"up to {CONNECTIONS:,} connections that do nothing after their handshakes", idle,
            by=(STRANGER,), guarded_only=True, seconds=SECONDS),
 ]

@@ -44,6 +44,10 @@ TIMEOUTS = ["--upload-timeout=10s"]
 SETTLE_SECONDS = 60
 # A matrix that expires within this time is waited for.
 SOON_SECONDS = 10
+# What a killed client may leave with a time to live of minutes: operands and result of a split
+# product; operands of a load test, and the results that it keeps.
+STRIPED = "gemmctl multiply, striped"
+MAY_LEAVE = {STRIPED: 3, "gemmctl loadtest, resident and kept": 16}
 RATE = 3                  # the bystander's products a second
 RSS_ALLOWANCE_MIB = 96
 DESCRIPTOR_ALLOWANCE = 8
@@ -163,6 +167,21 @@ def remove_left(operator):
     return len(left), sorted(m.name or m.id for m in matrices if not m.HasField("expires"))
 
 
+def check_removed(kills, removed):
+    """A sentence where more was left than killed clients can leave."""
+    most = sum(kills.killed[kind] * count for kind, count in MAY_LEAVE.items())
+    if removed > most:
+        yield f"matrices left with a time to live: {removed}, at most {most} allowed"
+
+
+def check_striped(server, commands):
+    """A sentence where a split product that is not killed fails, or leaves a matrix."""
+    code = commands.start(STRIPED).wait()
+    left, _ = remove_left(server.caller("operator"))
+    if code != 0 or left:
+        yield f"{STRIPED}, not killed: exit code {code}, {left} matrices left; 0 of both needed"
+
+
 def settle(server, start):
     """Waits until every gauge is where it was.
 
@@ -224,6 +243,8 @@ def run(arguments, server, folder):
     if arguments.gemmctl:
         commands = victims.Commands(arguments.gemmctl, server.caller("matrices"), str(token), folder)
     kills = Kills(server, commands, arguments.seed)
+    if commands:
+        kills.violations += check_striped(server, commands)
     bystanders = Bystanders(server, arguments.stubs, folder)
     bystanders.beside(lambda: time.sleep(2))
     time.sleep(1)
@@ -242,6 +263,7 @@ def run(arguments, server, folder):
             kills.violations.append(f"after {done} kills, not where they were {seconds:.0f} s "
                                     f"later: {off}; matrices that stay: {staying}")
     kills.violations += check_process(legs)
+    kills.violations += check_removed(kills, sum(leg.removed for leg in legs))
     kills.violations += list(bystanders.violations())[:10]
     return kill_report.Report(arguments, start, legs, kills, bystanders.calls,
                               ended_calls(server.metrics) - ends)

@@ -137,7 +137,8 @@ class Files:
             ("a token twice", "callers", texts["callers"] + caller_line("x", "all", version.token)),
             ("no callers", "callers", None),
         ])
-        for each in NAMES:
+        # The wrong one first: the server may look between two, and must find nothing to take.
+        for each in sorted(NAMES, key=lambda each: each != name):
             given = text if each == name else texts[each]
             if given is None:
                 (self.live / each).unlink()

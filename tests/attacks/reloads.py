@@ -34,6 +34,7 @@ import wire
 from server import Server
 
 IN_FORCE_SECONDS = 30  # the server looks once a second
+TWO_CALLS_SECONDS = 2 * reload_callers.CALL_SECONDS
 WRONG_FIRST = 0.25     # of the replacements
 TOLD = 0.85            # by SIGHUP
 EARLIER_TOKENS = 3     # that are tried again after each replacement
@@ -171,8 +172,8 @@ class Reloads:
         return self._state(version) == {"certificate": True, "caller": "OK", "visitor": True,
                                         "not current": []}
 
-    def _wait(self, holds):
-        deadline = time.monotonic() + IN_FORCE_SECONDS
+    def _wait(self, holds, seconds=IN_FORCE_SECONDS):
+        deadline = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > deadline:
                 return False
@@ -182,8 +183,9 @@ class Reloads:
     def _wait_for_callers(self):
         """Until everybody has begun and ended a call since now."""
         before = [caller.calls for caller in self.callers]
-        if not self._wait(lambda: all(c.calls > b + 1 for c, b in zip(self.callers, before))):
-            self._blame(f"a caller made no 2 calls within {IN_FORCE_SECONDS} s")
+        if not self._wait(lambda: all(c.calls > b + 1 for c, b in zip(self.callers, before)),
+                          TWO_CALLS_SECONDS):
+            self._blame(f"a caller made no 2 calls within {TWO_CALLS_SECONDS} s")
 
 
 def certificate_of(version):

@@ -10,13 +10,14 @@ import http2
 import sockets
 from attack import Attack, in_threads
 from guard import FORGED, STRANGER
-from tls_handshakes import client_hello
+from tls_handshakes import BOUND_SECONDS, SLACK_SECONDS, check_ended, client_hello
 
 THREADS = 3
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
 LARGEST_RECORD = 16384
 ENDLESS_BYTES = 4 << 20  # of a message that the server is to refuse long before
 RENEGOTIATORS = 6
+HELD = 200  # connections that the server did not end at once, and must end later
 
 
 def record(kind, payload, length=None, version=0x0303):
@@ -54,12 +55,16 @@ def openings(hello):
     }
 
 
-def _send_opening(target, outcome, data, what):
+def _send_opening(target, outcome, data, what, held):
     s = sockets.connect(target.server, timeout=2)
     sent = sockets.send_all(s, data, 1)
     _, ended = sockets.received(s, 0.3)
-    outcome.count(f"{what}: ended" if ended or sent < len(data) else f"{what}: left open")
-    s.close()
+    ended = ended or sent < len(data)
+    outcome.count(f"{what}: ended" if ended else f"{what}: left open")
+    if ended or len(held) >= HELD:
+        s.close()
+    else:
+        held.append(s)
 
 
 def _break_session(target, outcome, rng):
@@ -77,6 +82,7 @@ def _break_session(target, outcome, rng):
 
 def records(target, outcome):
     made = list(openings(client_hello(target.attacker())).items())
+    held = []
 
     def work(target, outcome, worker):
         rng = target.rng(worker)
@@ -88,11 +94,14 @@ def records(target, outcome):
                     _break_session(target, outcome, rng)
                 else:
                     what, data = made[(worker + i) % len(made)]
-                    _send_opening(target, outcome, data, what)
+                    _send_opening(target, outcome, data, what, held)
             except OSError as error:
                 outcome.count(f"ended with {type(error).__name__}")
 
     in_threads(THREADS, work, target, outcome)
+    check_ended(outcome, "left open", held, time.monotonic() + BOUND_SECONDS + SLACK_SECONDS)
+    for s in held:
+        s.close()
 
 
 def renegotiate(target, outcome):

@@ -1,4 +1,4 @@
-"""Calls in numbers, of those whom the server refuses; and those that it answers everybody."""
+"""Calls in numbers, of those whom the server refuses; and calls of health."""
 
 import time
 
@@ -13,6 +13,7 @@ THREADS = 3
 BATCH = 40
 CALLS = 20_000  # a connection, at most
 WATCHES, WATCH_CONNECTIONS = 900, 8
+ANSWER_SECONDS = 10  # in which calls that were sent must be refused
 WATCH = "/grpc.health.v1.Health/Watch"
 
 
@@ -84,8 +85,44 @@ def wrong_tokens(target, outcome):
 
 
 def health_checks(target, outcome):
-    """Check, which everybody may call."""
-    _flood(target, outcome, lambda rng: (strangers.HEALTH_CHECK, b"", ()), served=True)
+    """Check, which is for known callers alone."""
+    known = not target.attackers[0].stranger
+    _flood(target, outcome, lambda rng: (strangers.HEALTH_CHECK, b"", ()), served=known)
+
+
+def silent_health_checks(target, outcome):
+    """Calls of Check whose message never comes.
+
+    A stranger's are refused at their headers. A known caller's may last: gRPC's own service has
+    no bound on that time, so the bounds are the streams of a connection and the memory.
+    """
+    connections = []
+    for _ in range(WATCH_CONNECTIONS):
+        connection = http2.Connection(target.attacker())
+        connections.append(connection)
+        opened = 0
+        while opened < WATCHES and target.left() > 0:
+            connection.open(strangers.HEALTH_CHECK)
+            opened += 1
+        outcome.count("calls", opened)
+        if connection.access.stranger:
+            _check_refused(connection, outcome, opened)
+    target.wait()
+    for connection in connections:
+        connection.close()
+
+
+def _check_refused(connection, outcome, opened):
+    """A fault where calls are not ended, without a message of theirs."""
+    ended = 0
+    for kind, flags, _, _ in connection.frames(ANSWER_SECONDS if opened else 0):
+        ended += kind == http2.HEADERS and bool(flags & http2.END_STREAM)
+        if ended == opened:
+            break
+    outcome.count("calls ended", ended)
+    if ended < opened:
+        outcome.fault(f"calls without a message {connection.access.who}: {ended} of {opened} "
+                      f"ended within {ANSWER_SECONDS} s, all needed")
 
 
 def refused_watches(target, outcome):
@@ -109,6 +146,8 @@ def watches(target, outcome):
             outcome.count("streams")
     for connection in connections:
         _count_answers(connection, outcome, served=True)
+    if not outcome.counts["calls answered"]:
+        outcome.fault("streams of Watch that were answered: 0, at least 1 needed")
     target.wait()
     outcome.count("connections ended by the server",
                   sum(not sockets.is_open(c.socket) for c in connections))
@@ -120,9 +159,12 @@ ATTACKS = [
     Attack("wrong-tokens", f"{THREADS} connections full of calls with wrong tokens", wrong_tokens,
            by=(STRANGER,), guarded_only=True),
     Attack("health-checks", f"{THREADS} connections full of Health/Check", health_checks,
-           by=(STRANGER,), guarded_only=True),
+           by=(STRANGER, "call"), guarded_only=True),
+    Attack("silent-health-checks", f"{WATCHES * WATCH_CONNECTIONS:,} calls of Health/Check without "
+           "their message", silent_health_checks, by=(STRANGER, "call"), guarded_only=True,
+           seconds=HOLDING_SECONDS, peak_mib=256),
     Attack("refused-watches", f"{THREADS} connections full of Health/Watch", refused_watches,
            by=(STRANGER,), guarded_only=True),
     Attack("watches", f"{WATCHES * WATCH_CONNECTIONS:,} streams of Health/Watch", watches,
-           by=("call",), guarded_only=True, seconds=HOLDING_SECONDS),
+           by=("call",), guarded_only=True, seconds=HOLDING_SECONDS, peak_mib=256),
 ]

@@ -30,6 +30,25 @@ class TestClock {
   static inline std::atomic<int64_t> now_ = 0;
 };
 
+// SteadyNow() goes on as it does, and the test sets it forward. A thread that waits by it
+// notices when it wakes. One at a time, made before the threads that read the clock.
+class JumpClock {
+ public:
+  JumpClock() {
+    ahead_ = 0;
+    steady_clock_source = &Read;
+  }
+  ~JumpClock() { steady_clock_source = &SystemSteadyNow; }
+  JumpClock(const JumpClock&) = delete;
+  JumpClock& operator=(const JumpClock&) = delete;
+
+  void Jump(absl::Duration time) { ahead_ += absl::ToInt64Nanoseconds(time); }
+
+ private:
+  static absl::Time Read() { return SystemSteadyNow() + absl::Nanoseconds(ahead_.load()); }
+  static inline std::atomic<int64_t> ahead_ = 0;
+};
+
 // Returns once the timer has run everything that is due.
 inline void RunDue(Timer& timer) {
   // The thread sleeps by the machine's clock: a function that is long due wakes it.

@@ -121,7 +121,7 @@ The contract, [gemm.proto](../{CONTRACT}), has the messages, their fields and th
 
 ## Metrics
 
-Labels have fixed sets of values: no text of a request makes a series.
+Labels have fixed sets of values: no text of a request makes a series. Only `caller` has names of the callers file or of certificates, the first 64 that come.
 
 {families}
 """

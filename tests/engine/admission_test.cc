@@ -144,6 +144,7 @@ class Work final : public Cancellable {
     admission_.Unregister(id);
   }
   absl::string_view Where() override { return "at work"; }
+  bool Needs(const Device&) override { return false; }
 
   std::vector<absl::Status> cancelled;
   uint64_t id = 0;

@@ -23,6 +23,7 @@ class Guarded final : public Cancellable {
     guard.End(core_);
   }
   absl::string_view Where() override { return "in the queue"; }
+  bool Needs(const Device&) override { return false; }
 
   DeadlineGuard guard;
   std::vector<absl::Status> cancelled;

@@ -25,6 +25,7 @@ inline EngineOptions SmallOptions() {
   options.staging_bytes = 4 * kMiB;
   options.staging_block_bytes = 128 * kKiB;
   options.streams_per_device = 2;
+  options.quick_streams = 0;  // a job that waits does so for one of the two
   options.copy_threads = 2;
   options.max_queue_wait = absl::Hours(1);  // no test but its own depends on speed
   return options;

@@ -109,6 +109,26 @@ TEST_F(EngineNamesTest, AProductThatFailsLeavesTheOldOne) {
   EXPECT_EQ(engine_->DeleteMatrix({.name = "W"})->version, old.version);
 }
 
+TEST_F(EngineNamesTest, AReleasedOperandThatIsReplacedStaysUntilThen) {
+  const MatrixRecord old = PutW(1);
+  JobSpec spec = Update(old.version);
+  std::get<FromResident>(spec.b.source).release = true;
+  std::shared_ptr<Job> job = Begin(spec);
+  ASSERT_NE(job, nullptr);
+  EXPECT_THAT(GetW(), Each(1)) << "while the product is computed";
+  job->EndOfPayload();
+  EXPECT_FALSE(recorder_->Wait().ok());
+  EXPECT_THAT(GetW(), Each(1)) << "the product failed";
+
+  job = Begin(spec);
+  ASSERT_NE(job, nullptr);
+  SendA(*job, 2);
+  const absl::StatusOr<JobResult> result = recorder_->Wait();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(GetW(), Each(2 * kSide));
+  ExpectOneMatrix();
+}
+
 TEST_F(EngineNamesTest, AProductEndsWithAnErrorWhereTheVersionChangedMeanwhile) {
   const MatrixRecord old = PutW(1);
   for (const bool streams : {true, false}) {

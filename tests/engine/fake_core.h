@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/engine/core/core.h"
+#include "server/engine/core/device_losses.h"
 #include "server/engine/transfer/upload_impl.h"
 #include "tests/engine/fake_device.h"
 
@@ -25,10 +26,12 @@ struct FakeCore {
       core.devices.push_back(std::make_unique<FakeDevice>(device));
       core.schedulers.push_back(std::make_unique<Scheduler>(*core.devices.back(), *core.queue_limit,
                                                             options.max_queue_wait));
+      core.costs.push_back(std::make_unique<CostModel>(core.devices.back()->info().caps.target));
     }
     core.timer = std::make_unique<Timer>();
     core.store = std::make_unique<MatrixStore>(core.devices.size(), options.store_bytes,
                                                options.max_matrices, *core.timer);
+    core.losses = std::make_shared<DeviceLosses>(core);
     core.uploads = std::make_shared<UploadGroups>(core);
     core.workers = std::make_unique<Workers>("copy", 0);
     core.answers->Stop();

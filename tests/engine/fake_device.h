@@ -70,6 +70,7 @@ class FakeDevice final : public Device {
   struct Options {
     std::string name = "fake:0";
     int streams = 1;
+    int quick_streams = 0;
     size_t memory_bytes = 64 * kKiB;
     size_t block_bytes = 64;
     size_t blocks = 32;  // of each direction
@@ -90,11 +91,15 @@ class FakeDevice final : public Device {
     for (int i = 0; i < options.streams; ++i) {
       compute_streams_.push_back(std::make_unique<FakeStream>());
     }
+    for (int i = 0; i < options.quick_streams; ++i) {
+      quick_streams_.push_back(std::make_unique<FakeStream>());
+    }
   }
 
   FakeStream& uploads() { return static_cast<FakeStream&>(*upload_stream_); }
   FakeStream& downloads() { return static_cast<FakeStream&>(*download_stream_); }
   FakeStream& compute(size_t i) { return static_cast<FakeStream&>(*compute_streams_[i]); }
+  FakeStream& quick(size_t i) { return static_cast<FakeStream&>(*quick_streams_[i]); }
 
   absl::Status health;
   bool more_completions = false;
@@ -121,6 +126,8 @@ class FakeDevice final : public Device {
     function();
   }
   absl::Status Health() const override { return health; }
+  void Lose(absl::string_view why) override { health = absl::UnavailableError(why); }
+  bool Idle() override { return true; }
   int64_t driver_allocations() const override { return 0; }
   bool HasMoreCompletions() override { return more_completions; }
 

@@ -218,7 +218,7 @@ class Busy final : public Runnable {
 // What the first device was asked for is given back before the next is asked.
 TEST_F(JobAdmissionTest, AJobThatTheFirstDeviceHasNoRoomForGoesToTheNext) {
   const auto busy = std::make_shared<Busy>();
-  ASSERT_TRUE(fake_.core.schedulers[1]->Submit(busy).ok());
+  ASSERT_TRUE(fake_.core.schedulers[1]->Submit(busy, {}).ok());
   const DeviceBuffer taken = *fake_.device(0).memory().Allocate(20 * kKiB);
   JobSpec large = Product();
   large.a.shape = large.b.shape = Shape{68, 68, gemm::DType::kF32};

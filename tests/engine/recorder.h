@@ -1,6 +1,7 @@
 // Listeners that remember what they were told, for tests.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -40,7 +41,9 @@ class JobRecorder : public JobListener {
   absl::StatusOr<JobResult> Wait(absl::Duration timeout = absl::Seconds(30)) {
     const absl::Time deadline = absl::Now() + timeout;
     MutexLock lock(mutex_);
-    while (!done_.has_value() && absl::Now() < deadline) changed_.WaitUntil(mutex_, deadline);
+    while (!done_.has_value() && absl::Now() < deadline) {
+      changed_.WaitFor(mutex_, std::min(deadline - absl::Now(), absl::Hours(1)));
+    }
     if (!done_.has_value()) return absl::DeadlineExceededError("the test waited in vain");
     return *done_;
   }
@@ -118,7 +121,9 @@ class UploadRecorder {
   absl::StatusOr<UploadResult> Wait(absl::Duration timeout = absl::InfiniteDuration()) {
     const absl::Time deadline = absl::Now() + timeout;
     MutexLock lock(mutex_);
-    while (!result_.has_value() && absl::Now() < deadline) changed_.WaitUntil(mutex_, deadline);
+    while (!result_.has_value() && absl::Now() < deadline) {
+      changed_.WaitFor(mutex_, std::min(deadline - absl::Now(), absl::Hours(1)));
+    }
     if (!result_.has_value()) return absl::DeadlineExceededError("the test waited in vain");
     return *result_;
   }

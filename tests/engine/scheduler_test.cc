@@ -20,10 +20,12 @@ using ::testing::HasSubstr;
 
 class QueuePaceTest : public ::testing::Test {
  protected:
+  static constexpr absl::Duration kCost = absl::Milliseconds(1);
+
   // A turn `time` after the last one.
-  void TurnAfter(absl::Duration time) {
+  void TurnAfter(absl::Duration time, absl::Duration cost = kCost) {
     now_ += time;
-    pace_.OnTurn(now_);
+    pace_.OnTurn(now_, cost);
   }
 
   absl::Time now_ = absl::UnixEpoch();
@@ -31,15 +33,24 @@ class QueuePaceTest : public ::testing::Test {
 };
 
 TEST_F(QueuePaceTest, KnowsNothingBeforeTheSecondTurn) {
-  EXPECT_EQ(pace_.TimeFor(100), absl::ZeroDuration());
+  EXPECT_EQ(pace_.TimeFor(100 * kCost), absl::ZeroDuration());
   TurnAfter(absl::Milliseconds(10));
-  EXPECT_EQ(pace_.TimeFor(100), absl::ZeroDuration());
+  EXPECT_EQ(pace_.TimeFor(100 * kCost), absl::ZeroDuration());
+  EXPECT_EQ(pace_.between_turns(), absl::ZeroDuration());
 }
 
 TEST_F(QueuePaceTest, IsTheMeanTimeBetweenTurns) {
   TurnAfter(absl::Milliseconds(0));
   for (const int time : {10, 20, 30}) TurnAfter(absl::Milliseconds(time));
-  EXPECT_EQ(pace_.TimeFor(5), absl::Milliseconds(100));
+  EXPECT_EQ(pace_.TimeFor(5 * kCost), absl::Milliseconds(100));
+  EXPECT_EQ(pace_.between_turns(), absl::Milliseconds(20));
+}
+
+TEST_F(QueuePaceTest, ExpensiveJobsTakeTheirPartOfTheTime) {
+  TurnAfter(absl::Milliseconds(0));
+  TurnAfter(absl::Milliseconds(10), 1 * kCost);
+  TurnAfter(absl::Milliseconds(10), 9 * kCost);
+  EXPECT_EQ(pace_.TimeFor(10 * kCost), absl::Milliseconds(20));
 }
 
 TEST_F(QueuePaceTest, LeavesOutTheTimeInWhichNobodyWaited) {
@@ -48,14 +59,14 @@ TEST_F(QueuePaceTest, LeavesOutTheTimeInWhichNobodyWaited) {
   pace_.OnIdle();
   TurnAfter(absl::Seconds(60));
   TurnAfter(absl::Milliseconds(10));
-  EXPECT_EQ(pace_.TimeFor(1), absl::Milliseconds(10));
+  EXPECT_EQ(pace_.TimeFor(kCost), absl::Milliseconds(10));
 }
 
 TEST_F(QueuePaceTest, FollowsALoadThatChanges) {
   TurnAfter(absl::Milliseconds(0));
   for (int i = 0; i < 1000; ++i) TurnAfter(absl::Milliseconds(1));
   for (int i = 0; i < 1000; ++i) TurnAfter(absl::Milliseconds(100));
-  EXPECT_GT(pace_.TimeFor(1), absl::Milliseconds(99));
+  EXPECT_GT(pace_.TimeFor(kCost), absl::Milliseconds(99));
 }
 
 // Writes down what it is asked, and keeps its stream until it is told.
@@ -89,9 +100,9 @@ class SchedulerTest : public ::testing::Test {
     return std::make_shared<TestJob>(name, events_);
   }
   // Submits a job that must be taken.
-  std::shared_ptr<TestJob> Submit(const std::string& name) {
+  std::shared_ptr<TestJob> Submit(const std::string& name, const StreamClaim& claim = {}) {
     std::shared_ptr<TestJob> job = NewJob(name);
-    const absl::Status status = scheduler_.Submit(job);
+    const absl::Status status = scheduler_.Submit(job, claim);
     EXPECT_TRUE(status.ok()) << status;
     return job;
   }
@@ -186,17 +197,17 @@ TEST_F(SchedulerTest, TheQueuesOfAllDevicesShareOneLimit) {
   for (int i = 0; i < 2 + kMaxQueued - 1; ++i) jobs.push_back(Submit("x"));
   for (int i = 0; i < 2; ++i) {
     jobs.push_back(NewJob("x"));
-    ASSERT_TRUE(other.Submit(jobs.back()).ok());
+    ASSERT_TRUE(other.Submit(jobs.back(), {}).ok());
   }
   for (Scheduler* full : {&scheduler_, &other}) {
-    const absl::Status refused = full->Submit(NewJob("y"));
+    const absl::Status refused = full->Submit(NewJob("y"), {});
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_THAT(refused.message(),
                 AllOf(HasSubstr("5 jobs wait"), HasSubstr("--max-queued-jobs"), HasSubstr("is 5")));
   }
   EXPECT_EQ(limit_.gauge().used, kMaxQueued);
   jobs[0]->lease.Reset();
-  EXPECT_TRUE(scheduler_.Submit(NewJob("z")).ok()) << "one has left the queue";
+  EXPECT_TRUE(scheduler_.Submit(NewJob("z"), {}).ok()) << "one has left the queue";
   for (const auto& job : jobs) scheduler_.Withdraw(job.get());
   for (const auto& job : jobs) other.Withdraw(job.get());
   for (const auto& job : jobs) job->lease.Reset();
@@ -232,20 +243,21 @@ TEST_F(SchedulerWaitTest, WithAFreeStreamThereIsNoWait) {
   SetPace(absl::Hours(1));
   running_.back()->lease.Reset();
   EXPECT_EQ(scheduler_.estimated_wait(), absl::ZeroDuration());
-  EXPECT_TRUE(scheduler_.CheckWait().ok());
+  EXPECT_TRUE(scheduler_.CheckWait({}).ok());
 }
 
 TEST_F(SchedulerWaitTest, AJobIsTakenUpToTheLongestWaitAndNotBeyond) {
   SetPace(absl::Milliseconds(250));
   for (int i = 0; i < 4; ++i) {
-    EXPECT_TRUE(scheduler_.CheckWait().ok()) << i;
+    EXPECT_TRUE(scheduler_.CheckWait({}).ok()) << i;
     running_.push_back(Submit("x"));  // the fourth waits for one second
   }
-  for (const absl::Status& refused : {scheduler_.CheckWait(), scheduler_.Submit(NewJob("y"))}) {
+  for (const absl::Status& refused :
+       {scheduler_.CheckWait({}), scheduler_.Submit(NewJob("y"), {})}) {
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_THAT(refused.message(),
-                AllOf(HasSubstr("about 1.25s"), HasSubstr("fake:0"), HasSubstr("4 are before it"),
-                      HasSubstr("every 250ms"), HasSubstr("(--max-queue-wait) is 1s")));
+    EXPECT_THAT(refused.message(), AllOf(HasSubstr("about 1.25s"), HasSubstr("fake:0"),
+                                         HasSubstr("(4 jobs wait, 4 of them this caller's)"),
+                                         HasSubstr("(--max-queue-wait) is 1s")));
   }
   EXPECT_EQ(scheduler_.queued(), 4) << "a refused job waits";
   EXPECT_EQ(limit_.gauge().used, 4);
@@ -264,21 +276,31 @@ TEST_F(SchedulerWaitTest, TheTimeInWhichNobodyWaitedIsNotItsPace) {
 TEST_F(SchedulerWaitTest, AsManyAsThereAreStreamsMayAlwaysWait) {
   SetPace(absl::Hours(1));
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(scheduler_.CheckWait().ok()) << i;
+    EXPECT_TRUE(scheduler_.CheckWait({}).ok()) << i;
     running_.push_back(Submit("x"));
   }
-  EXPECT_EQ(scheduler_.CheckWait().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(scheduler_.CheckWait({}).code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(QueueLimit, HandsOutItsPlacesAndNotOneMore) {
   QueueLimit limit(2);
-  EXPECT_TRUE(limit.TryTake());
-  EXPECT_TRUE(limit.TryTake());
-  EXPECT_FALSE(limit.TryTake());
+  EXPECT_TRUE(limit.TryTake(0));
+  EXPECT_TRUE(limit.TryTake(0));
+  EXPECT_FALSE(limit.TryTake(0));
   EXPECT_EQ(limit.gauge().used, 2);
   EXPECT_EQ(limit.gauge().limit, 2);
   limit.Return();
-  EXPECT_TRUE(limit.TryTake());
+  EXPECT_TRUE(limit.TryTake(0));
+}
+
+TEST(QueueLimit, LeavesTheLastSixteenthToThoseWithLittle) {
+  QueueLimit limit(32);
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(limit.TryTake(i)) << i;
+  EXPECT_FALSE(limit.TryTake(30));
+  EXPECT_FALSE(limit.TryTake(2));
+  EXPECT_TRUE(limit.TryTake(1));
+  EXPECT_TRUE(limit.TryTake(0));
+  EXPECT_FALSE(limit.TryTake(0)) << "the limit is the limit";
 }
 
 }  // namespace

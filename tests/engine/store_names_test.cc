@@ -193,7 +193,7 @@ TEST_F(StoreNamesTest, AMatrixStillBeingPutLosesItsNameToAReplacement) {
     if (added) {
       const MatrixRecord dropped = Add(std::move(plain));
       EXPECT_EQ(dropped.id, plain_id);
-      EXPECT_EQ(dropped.version, 0u) << "it was never to be had";
+      EXPECT_EQ(dropped.version, 0u) << "no request could refer to it";
     }
     plain = StoreReservation();
     EXPECT_FALSE(IsThere(plain_id));
@@ -206,6 +206,16 @@ TEST_F(StoreNamesTest, AMatrixStillBeingPutLosesItsNameToAReplacement) {
   StoreReservation room = Reserve(0, 1, Replacing());
   Add(std::move(plain));
   const std::string id = Add(std::move(room)).id;
+  EXPECT_EQ(Named(), id);
+  EXPECT_EQ(store_.count(), 1);
+}
+
+TEST_F(StoreNamesTest, AFirstMatrixThatWasOvertakenIsNotReportedAsPut) {
+  StoreReservation first = Reserve(0, 1, Replacing(/*if_version=*/0));
+  const std::string id = PutRecord(Replacing()).id;
+  const absl::Status overtaken = AddRefused(std::move(first));
+  EXPECT_EQ(overtaken.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(overtaken.message(), HasSubstr("keep.if_version is 0, but another matrix took"));
   EXPECT_EQ(Named(), id);
   EXPECT_EQ(store_.count(), 1);
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "server/identity/callers.h"
+#include "server/identity/lines.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     return 0;
   }
-  Require(callers->size() <= gemmd::kMaxCallerLines);
+  Require(callers->size() <= gemmd::kMaxFileLines);
   // Every credential has a line of its own.
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   Require(callers->size() <= lines.size());

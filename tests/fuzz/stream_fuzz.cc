@@ -25,6 +25,7 @@
 #include "grpcpp/server_builder.h"
 #include "server/engine/engine.h"
 #include "server/rpc/service.h"
+#include "server/rpc/watch/caller_traffic.h"
 #include "server/rpc/watch/live_calls.h"
 
 namespace {
@@ -45,9 +46,9 @@ class Target {
     if (!engine.ok()) Die(engine.status().ToString());
     engine_ = *std::move(engine);
     benchmarks_ = std::make_unique<gemmd::Benchmarks>(*engine_, gemmd::BenchmarkLimits{}, nullptr);
-    context_.reset(new gemmd::ServiceContext{*engine_, *benchmarks_, live_calls_, *identity_,
-                                             gemmd::RpcLimits{}, "fuzz", "", absl::Now(),
-                                             [](const gemmd::RpcEnd&) {}});
+    context_.reset(new gemmd::ServiceContext{*engine_, *benchmarks_, live_calls_, traffic_,
+                                             *identity_, gemmd::RpcLimits{}, "fuzz", "",
+                                             absl::Now(), [](const gemmd::RpcEnd&) {}});
     service_ = std::make_unique<gemmd::GemmService>(*context_);
     grpc::ServerBuilder builder;
     builder.RegisterService(service_.get());
@@ -111,6 +112,7 @@ class Target {
 
   std::unique_ptr<gemmd::Engine> engine_;
   gemmd::LiveCalls live_calls_;
+  gemmd::CallerTraffic traffic_{[](absl::string_view) {}};
   std::unique_ptr<gemmd::Identity> identity_ = *gemmd::Identity::Create({}, nullptr);
   std::unique_ptr<gemmd::Benchmarks> benchmarks_;
   std::unique_ptr<gemmd::ServiceContext> context_;

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/identity/certificate_subject.h"
+#include "server/identity/lines.h"
 
 namespace gemmd {
 namespace {
@@ -161,12 +162,12 @@ TEST(Callers, ACommentBeginsAtTheLineOrAfterWhiteSpace) {
 }
 
 TEST(Callers, TheFileIsBounded) {
-  EXPECT_THAT(RefusalOf(std::string(kMaxCallersFileBytes + 1, '\n')), HasSubstr("allowed: up to"));
+  EXPECT_THAT(RefusalOf(std::string(kMaxFileBytes + 1, '\n')), HasSubstr("allowed: up to"));
   std::string lines;
-  for (size_t i = 0; i <= kMaxCallerLines; ++i) {
+  for (size_t i = 0; i <= kMaxFileLines; ++i) {
     absl::StrAppend(&lines, "c call certificate:", i, "\n");
   }
-  EXPECT_THAT(RefusalOf(lines), HasSubstr(absl::StrCat("more than ", kMaxCallerLines)));
+  EXPECT_THAT(RefusalOf(lines), HasSubstr(absl::StrCat("more than ", kMaxFileLines)));
 }
 
 }  // namespace

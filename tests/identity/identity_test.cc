@@ -2,6 +2,7 @@
 #include "server/identity/identity.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <map>
@@ -12,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/exposure.h"
+#include "server/identity/file_permissions.h"
 #include "server/rpc/context/method.h"
 #include "tests/identity/certificates.h"
 
@@ -32,19 +34,19 @@ constexpr char kMultiply[] = "/gemm.v1.GemmService/Multiply";
 
 class IdentityTest : public testing::Test {
  protected:
-  std::string Path(const std::string &name) {
+  std::string Path(const std::string& name) {
     return absl::StrCat(testing::TempDir(), "/identity_test.",
                         testing::UnitTest::GetInstance()->current_test_info()->name(), ".", name);
   }
 
-  std::string Write(const std::string &name, absl::string_view text) {
+  std::string Write(const std::string& name, absl::string_view text) {
     WriteFileAtOnce(Path(name), text);
     return Path(name);
   }
 
   absl::StatusOr<std::unique_ptr<Identity>> Make(IdentityOptions options) {
     return Identity::Create(std::move(options),
-                            [this](const Refusal &refusal) { refused_.push_back(refusal.code); });
+                            [this](const Refusal& refusal) { refused_.push_back(refusal.code); });
   }
 
   std::vector<absl::StatusCode> refused_;
@@ -53,38 +55,39 @@ class IdentityTest : public testing::Test {
 TEST_F(IdentityTest, WithoutOptionsEverybodyMayDoEverything) {
   const auto identity = *Make({});
   EXPECT_FALSE(identity->asks());
-  for (const std::string &method : MethodNames()) {
+  for (const std::string& method : MethodNames()) {
     EXPECT_TRUE(identity->Check("/gemm.v1.GemmService/" + method, {}).ok()) << method;
   }
   EXPECT_EQ((*identity->Identify({.authorization = "Bearer whatever"}))->name, "");
   EXPECT_THAT(refused_, IsEmpty());
 }
 
-TEST_F(IdentityTest, EveryMethodOfTheContractHasARole) {
-  for (const std::string &method : MethodNames()) {
-    EXPECT_TRUE(RoleForMethod(method).has_value())
+TEST_F(IdentityTest, EveryMethodOfTheContractHasARule) {
+  for (const std::string& method : MethodNames()) {
+    EXPECT_NE(RuleForMethod(method).who, MethodRule::Who::kNobody)
         << method << " has no row in server/identity/method_rules.cc: who may call it?";
   }
 }
 
 TEST_F(IdentityTest, EveryMethodTakesItsOwnRoleAndNoOther) {
-  const std::map<std::string, CallerRole> wanted = {
+  // Without one: any will do.
+  const std::map<std::string, std::optional<CallerRole>> wanted = {
       {"Multiply", CallerRole::kCall},         {"MultiplyUnary", CallerRole::kCall},
       {"PutMatrix", CallerRole::kMatrices},    {"GetMatrix", CallerRole::kMatrices},
       {"ListMatrices", CallerRole::kMatrices}, {"DeleteMatrix", CallerRole::kMatrices},
-      {"ListKernels", CallerRole::kCall},      {"GetServerInfo", CallerRole::kCall},
+      {"ListKernels", CallerRole::kCall},      {"GetServerInfo", std::nullopt},
       {"Benchmark", CallerRole::kBenchmark}};
   std::string lines;
   for (const CallerRole role : kCallerRoles) {
     absl::StrAppend(&lines, Name(role), " ", Name(role), " certificate:", Name(role), "\n");
   }
   const auto identity = *Make({.callers_file = Write("callers", lines)});
-  for (const std::string &method : MethodNames()) {
+  for (const std::string& method : MethodNames()) {
     ASSERT_EQ(wanted.count(method), 1) << method;
     for (const CallerRole role : kCallerRoles) {
       const Credentials shown = {.certificate_name = Name(role)};
-      const auto code =
-          wanted.at(method) == role ? absl::StatusCode::kOk : absl::StatusCode::kPermissionDenied;
+      const bool may = wanted.at(method).value_or(role) == role;
+      const auto code = may ? absl::StatusCode::kOk : absl::StatusCode::kPermissionDenied;
       EXPECT_EQ(identity->Check("/gemm.v1.GemmService/" + method, shown).code(), code)
           << method << " for " << Name(role);
       EXPECT_EQ(identity->CallerOfMethod(method, shown).status().code(), code)
@@ -93,7 +96,7 @@ TEST_F(IdentityTest, EveryMethodTakesItsOwnRoleAndNoOther) {
   }
 }
 
-TEST_F(IdentityTest, AMethodWithoutARoleIsRefusedToAll) {
+TEST_F(IdentityTest, AMethodWithoutARuleIsRefusedToAll) {
   const auto identity = *Make({});
   EXPECT_EQ(identity->Check("/gemm.v1.GemmService/Forgotten", {}).code(),
             absl::StatusCode::kPermissionDenied);
@@ -101,7 +104,7 @@ TEST_F(IdentityTest, AMethodWithoutARoleIsRefusedToAll) {
 
 TEST_F(IdentityTest, ATokenIsOfTheFormBearer) {
   const auto identity = *Make({.callers_file = Write("callers", kAliceLine)});
-  for (const char *good : {"Bearer s3cret", "bearer s3cret"}) {
+  for (const char* good : {"Bearer s3cret", "bearer s3cret"}) {
     EXPECT_TRUE(identity->Check(kMultiply, {.authorization = good}).ok()) << good;
   }
   const std::vector<std::string> wrong = {"",
@@ -113,7 +116,7 @@ TEST_F(IdentityTest, ATokenIsOfTheFormBearer) {
                                           "Basic s3cret",
                                           "Bearer other",
                                           "Bearer " + std::string(1025, 's')};
-  for (const std::string &bad : wrong) {
+  for (const std::string& bad : wrong) {
     EXPECT_EQ(identity->Check(kMultiply, {.authorization = bad}).code(),
               absl::StatusCode::kUnauthenticated)
         << bad;
@@ -143,7 +146,7 @@ TEST_F(IdentityTest, RefusalsNameTheRoleAndNoSecret) {
 
 TEST_F(IdentityTest, ServicesOfGrpcFollowTheirRules) {
   IdentityOptions options = {.callers_file = Write("callers", kAliceLine)};
-  const auto code = [](const Identity &identity, absl::string_view path,
+  const auto code = [](const Identity& identity, absl::string_view path,
                        std::optional<absl::string_view> authorization = std::nullopt) {
     return identity.Check(path, {.authorization = authorization}).code();
   };
@@ -152,7 +155,9 @@ TEST_F(IdentityTest, ServicesOfGrpcFollowTheirRules) {
   constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
   constexpr char kChannelz[] = "/grpc.channelz.v1.Channelz/GetServers";
   const auto defaults = *Make(options);
-  EXPECT_EQ(code(*defaults, kHealth), absl::StatusCode::kOk);
+  EXPECT_EQ(code(*defaults, kHealth), absl::StatusCode::kUnauthenticated)
+      << "a stranger may hold the call open without its message";
+  EXPECT_EQ(code(*defaults, kHealth, "Bearer s3cret"), absl::StatusCode::kOk);
   EXPECT_EQ(code(*defaults, kWatch), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(code(*defaults, kWatch, "Bearer s3cret"), absl::StatusCode::kOk);
   EXPECT_EQ(code(**Make({}), kWatch), absl::StatusCode::kOk) << "where nobody is asked";
@@ -161,11 +166,12 @@ TEST_F(IdentityTest, ServicesOfGrpcFollowTheirRules) {
   EXPECT_EQ(code(*defaults, kChannelz, "Bearer s3cret"), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(code(*defaults, "/other.Service/Method"), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(code(*defaults, "/other.Service/Method", "Bearer s3cret"), absl::StatusCode::kOk);
-  options.services = {.health = *ParseMethodRule("call"),
+  EXPECT_EQ(code(**Make({}), kHealth), absl::StatusCode::kOk) << "where nobody is asked";
+  options.services = {.health = *ParseMethodRule("anyone"),
                       .reflection = *ParseMethodRule("off"),
                       .channelz = *ParseMethodRule("anyone")};
   const auto set = *Make(options);
-  EXPECT_EQ(code(*set, kHealth), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(code(*set, kHealth), absl::StatusCode::kOk);
   EXPECT_EQ(code(*set, kWatch), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(code(*set, kReflection, "Bearer s3cret"), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(code(*set, kChannelz), absl::StatusCode::kOk);
@@ -231,7 +237,7 @@ TEST_F(IdentityTest, AFileThatIsWrittenInPlaceIsTakenWhole) {
   const std::string next = absl::StrCat(kAliceLine, "b all certificate:b.example\n");
   for (const size_t size : {size_t{0}, size_t{20}, next.size() - 8, next.size() - 1}) {
     std::ofstream(file, std::ios::trunc) << next.substr(0, size);
-    for (const Reload &reload : identity->ReloadChanged()) EXPECT_FALSE(reload.status.ok()) << size;
+    for (const Reload& reload : identity->ReloadChanged()) EXPECT_FALSE(reload.status.ok()) << size;
     EXPECT_TRUE(identity->Check(kMultiply, {.authorization = "Bearer s3cret"}).ok()) << size;
   }
   std::ofstream(file, std::ios::trunc) << next;
@@ -273,8 +279,8 @@ TEST_F(IdentityTest, TlsFilesThatGrpcWouldRefuseAreNotTaken) {
                           .key = Write("key", good.key),
                           .client_ca = Write("ca", ca.certificate())};
   const auto identity = *Make({.tls = paths});
-  const auto reload = [&](const std::string &certificate, const std::string &key,
-                          const std::string &client_ca) {
+  const auto reload = [&](const std::string& certificate, const std::string& key,
+                          const std::string& client_ca) {
     WriteFileAtOnce(paths.certificate, certificate);
     WriteFileAtOnce(paths.key, key);
     WriteFileAtOnce(paths.client_ca, client_ca);
@@ -316,17 +322,27 @@ TEST_F(IdentityTest, WrongFilesAreRefusedAtTheStart) {
 
 TEST_F(IdentityTest, ListeningWideNeedsTlsAndCallersOrTheFlag) {
   const auto open = *Make({});
-  for (const char *own : {"127.0.0.1:1", "127.9.9.9:1", "localhost:1", "[::1]:1", "[0:0::1]:1",
+  for (const char* own : {"127.0.0.1:1", "127.9.9.9:1", "localhost:1", "[::1]:1", "[0:0::1]:1",
                           "unix:/x", "127.0.0.1:1,unix:/x,[::1]:1"}) {
     EXPECT_THAT(*CheckExposure({.address = own}, *open), IsEmpty()) << own;
   }
-  for (const char *wide :
+  for (const char* wide :
        {"0.0.0.0:1", "[::]:1", "192.0.2.1:1", "gemmd.example:1", "127.example:1",
         "127.0.0.1:1,0.0.0.0:1", "unix:/x,192.0.2.1:1", "192.0.2.1:1,127.0.0.1:1,unix:/x"}) {
     EXPECT_EQ(CheckExposure({.address = wide}, *open).status().code(),
               absl::StatusCode::kInvalidArgument)
         << wide;
-    EXPECT_THAT(*CheckExposure({.address = wide, .insecure = true}, *open), SizeIs(2)) << wide;
+    EXPECT_THAT(*CheckExposure({.address = wide, .insecure = Insecure::kAll}, *open), SizeIs(2))
+        << wide;
+    // What is allowed of two things does not allow the other one.
+    EXPECT_THAT(CheckExposure({.address = wide, .insecure = Insecure::kPlaintext}, *open)
+                    .status()
+                    .message(),
+                AllOf(HasSubstr("by anybody"), Not(HasSubstr("without TLS"))));
+    EXPECT_THAT(CheckExposure({.address = wide, .insecure = Insecure::kAnonymous}, *open)
+                    .status()
+                    .message(),
+                AllOf(HasSubstr("without TLS"), Not(HasSubstr("by anybody"))));
   }
   EXPECT_FALSE(CheckExposure({.address = "unix:/x", .metrics_address = "0.0.0.0:1"}, *open).ok());
 
@@ -336,6 +352,9 @@ TEST_F(IdentityTest, ListeningWideNeedsTlsAndCallersOrTheFlag) {
   const Listens everywhere = {.address = "0.0.0.0:1", .metrics_address = "0.0.0.0:2"};
   EXPECT_THAT(CheckExposure(everywhere, **Make(options)).status().message(),
               HasSubstr("without TLS"));
+  Listens behind_proxy = everywhere;
+  behind_proxy.insecure = Insecure::kPlaintext;
+  EXPECT_THAT(*CheckExposure(behind_proxy, **Make(options)), SizeIs(1));
   options.tls = {.certificate = Write("certificate", good.certificate),
                  .key = Write("key", good.key)};
   const auto closed = *Make(options);
@@ -343,6 +362,29 @@ TEST_F(IdentityTest, ListeningWideNeedsTlsAndCallersOrTheFlag) {
   EXPECT_TRUE(ScrapesNeedToken(everywhere, *closed));
   EXPECT_FALSE(
       ScrapesNeedToken({.address = "0.0.0.0:1", .metrics_address = "127.0.0.1:2"}, *closed));
+}
+
+TEST_F(IdentityTest, SaysWhichFilesOthersMayChangeOrRead) {
+  const TestCa ca;
+  const KeyedCertificate good = ca.Issue({.common_name = "s"});
+  const IdentityOptions options = {.callers_file = Write("callers", kAliceLine),
+                                   .tls = {.certificate = Write("certificate", good.certificate),
+                                           .key = Write("key", good.key)}};
+  const auto set = [](const std::string& path, mode_t mode) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0) << path;
+  };
+  set(options.tls.certificate, 0644);
+  set(options.tls.key, 0640);
+  set(options.callers_file, 0644);
+  EXPECT_THAT(PermissionsTooWide(options), IsEmpty());
+  set(options.tls.key, 0644);
+  set(options.callers_file, 0620);
+  const std::vector<std::string> sentences = PermissionsTooWide(options);
+  ASSERT_THAT(sentences, SizeIs(2));
+  EXPECT_THAT(sentences[0],
+              AllOf(HasSubstr("--callers-file"), HasSubstr("0620"), HasSubstr("wanted: 0600")));
+  EXPECT_THAT(sentences[1],
+              AllOf(HasSubstr("--tls-key"), HasSubstr("0644"), HasSubstr("wanted: 0640")));
 }
 
 }  // namespace

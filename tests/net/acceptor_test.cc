@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -29,16 +30,17 @@ bool Eventually(const std::function<bool()>& condition) {
 // Keeps what it is given.
 class AcceptorTest : public ::testing::Test {
  protected:
-  void Start(int max_connections) {
+  void Start(AcceptorLimits limits) {
     auto listening = Listen("--address", {.host = "127.0.0.1"});
     ASSERT_TRUE(listening.ok()) << listening.status();
     listening_ = *std::move(listening);
-    acceptor_ =
-        std::make_unique<Acceptor>(std::vector<int>{listening_.fds.front().get()}, max_connections);
-    acceptor_->Start([this](UniqueFd connection) {
-      MutexLock lock(mutex_);
-      taken_.push_back(std::move(connection));
-    });
+    acceptor_ = std::make_unique<Acceptor>(std::vector<int>{listening_.fds.front().get()}, limits);
+    acceptor_->Start(
+        [this](UniqueFd connection) {
+          MutexLock lock(mutex_);
+          taken_.push_back(std::move(connection));
+        },
+        [this] { return established_.load(); });
   }
   ~AcceptorTest() override {
     if (acceptor_ != nullptr) acceptor_->Stop();
@@ -56,12 +58,13 @@ class AcceptorTest : public ::testing::Test {
 
   Mutex mutex_;
   std::vector<UniqueFd> taken_;
+  std::atomic<int64_t> established_{0};
   Listening listening_;
   std::unique_ptr<Acceptor> acceptor_;
 };
 
 TEST_F(AcceptorTest, OneMoreThanTheBoundIsClosedAtOnceAndPlacesComeBack) {
-  Start(2);
+  Start({.connections = 2});
   const UniqueFd first = ConnectTo(port());
   const UniqueFd second = ConnectTo(port());
   ASSERT_TRUE(Eventually([this] { return Taken() == 2; }));
@@ -79,8 +82,58 @@ TEST_F(AcceptorTest, OneMoreThanTheBoundIsClosedAtOnceAndPlacesComeBack) {
   EXPECT_TRUE(Eventually([this] { return Taken() == 1; }));
 }
 
+TEST_F(AcceptorTest, OneMoreHandshakeThanTheBoundIsClosedAtOnceUntilOneEnds) {
+  Start({.connections = 10, .handshakes = 2});
+  const UniqueFd first = ConnectTo(port());
+  const UniqueFd second = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 2; }));
+  EXPECT_TRUE(ClosedByPeer(ConnectTo(port())));
+  ConnectionStats stats = acceptor_->Stats();
+  EXPECT_EQ(stats.open, 2);
+  EXPECT_EQ(stats.handshaking, 2);
+  EXPECT_EQ(stats.handshake_limit, 2);
+  EXPECT_EQ(stats.accepted, 2);
+  EXPECT_EQ(stats.refused, 0);
+  EXPECT_EQ(stats.refused_handshakes, 1);
+
+  established_ = 1;
+  std::vector<UniqueFd> more;
+  EXPECT_TRUE(Eventually([&] {
+    more.push_back(ConnectTo(port()));
+    return Taken() == 3;
+  }));
+  EXPECT_EQ(acceptor_->Stats().handshaking, 2);
+}
+
+TEST_F(AcceptorTest, OldConnectionsCountAsLeaving) {
+  Start({.connections = 2, .age = absl::Milliseconds(1)});
+  const UniqueFd first = ConnectTo(port());
+  EXPECT_TRUE(Eventually([this] { return acceptor_->Stats().leaving == 1; }));
+  CloseTaken();
+  EXPECT_EQ(acceptor_->Stats().leaving, 0);
+}
+
+TEST_F(AcceptorTest, EndsTheConnectionsOfOthersButNoOtherDescriptor) {
+  Start({.connections = 3});
+  const UniqueFd first = ConnectTo(port());
+  const UniqueFd second = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 2; }));
+  // The first one's number becomes that of another socket.
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  const UniqueFd here(pair[0]);
+  const UniqueFd there(pair[1]);
+  {
+    MutexLock lock(mutex_);
+    ASSERT_GE(dup2(there.get(), taken_.front().get()), 0);
+  }
+  acceptor_->ShutDownConnections();
+  EXPECT_TRUE(ClosedByPeer(second));
+  EXPECT_FALSE(ClosedByPeer(here, absl::ZeroDuration()));
+}
+
 TEST_F(AcceptorTest, ADescriptorWithTheNumberOfAClosedConnectionIsNoConnection) {
-  Start(2);
+  Start({.connections = 2});
   const UniqueFd first = ConnectTo(port());
   ASSERT_TRUE(Eventually([this] { return Taken() == 1; }));
   const int number = [this] {
@@ -94,7 +147,7 @@ TEST_F(AcceptorTest, ADescriptorWithTheNumberOfAClosedConnectionIsNoConnection) 
 }
 
 TEST_F(AcceptorTest, WantOfDescriptorsIsNotTheEnd) {
-  Start(1000);
+  Start({.connections = 1000});
   const UniqueFd before = ConnectTo(port());
   ASSERT_TRUE(Eventually([this] { return Taken() == 1; }));
   const UniqueFd waiting(socket(AF_INET, SOCK_STREAM, 0));
@@ -115,7 +168,7 @@ TEST_F(AcceptorTest, WantOfDescriptorsIsNotTheEnd) {
 }
 
 TEST_F(AcceptorTest, AListeningSocketThatIsNoMoreIsTold) {
-  Start(2);
+  Start({.connections = 2});
   EXPECT_TRUE(acceptor_->Health().ok());
   shutdown(listening_.fds.front().get(), SHUT_RDWR);
   EXPECT_TRUE(Eventually([this] { return !acceptor_->Health().ok(); }));

@@ -115,6 +115,9 @@ void AddEnums(std::vector<BadJob>& jobs) {
   jobs.push_back(Invalid("UnknownComputeMode",
                          [](auto& p, auto&) { p.set_compute(static_cast<v1::ComputeMode>(12)); },
                          {"product.compute: 12", "COMPUTE_MODE_TF32"}));
+  jobs.push_back(Invalid("UnknownVerify",
+                         [](auto& p, auto&) { p.set_verify(static_cast<v1::Verify>(4)); },
+                         {"product.verify: 4", "VERIFY_ALWAYS"}));
 }
 
 void AddEpilogues(std::vector<BadJob>& jobs) {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "gemm/v1/gemm.grpc.pb.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
@@ -22,6 +22,7 @@
 #include "tests/net/loopback.h"
 #include "tests/rpc/gemmd_process.h"
 #include "tests/rpc/host_matrix.h"
+#include "tests/rpc/server_metric.h"
 
 namespace gemmd {
 namespace {
@@ -47,17 +48,6 @@ grpc::Status MultiplyOnce(v1::GemmService::Stub& stub, bool wait = true) {
   *request.mutable_product()->mutable_b() = GeneratedOperand({4, 4, gemm::DType::kF32}, 2);
   v1::MultiplyUnaryResponse response;
   return stub.MultiplyUnary(&context, request, &response);
-}
-
-// The value of a series in /metrics; -1 where it is not there.
-double Metric(const ServingAt& server, const std::string& series) {
-  const std::string text = HttpGet(server.metrics, "/metrics");
-  const size_t at = text.find("\n" + series + " ");
-  double value = -1;
-  if (at == std::string::npos) return value;
-  const size_t begin = at + series.size() + 2;
-  if (!absl::SimpleAtod(text.substr(begin, text.find('\n', begin) - begin), &value)) return -1;
-  return value;
 }
 
 std::vector<std::string> With(std::vector<std::string> more) {
@@ -162,7 +152,7 @@ TEST(Connections, SeveralAddressesServeAtOnce) {
 
 TEST(Connections, OneAddressThatCannotBeHadIsAnError) {
   const std::string path = testing::TempDir() + "/gemmd-one-of-two.sock";
-  GemmdProcess process(With({"--insecure=true", "--address=unix:" + path + ",192.0.2.1:50051"}));
+  GemmdProcess process(With({"--insecure=all", "--address=unix:" + path + ",192.0.2.1:50051"}));
   EXPECT_THAT(process.ReadAll(), HasSubstr("192.0.2.1:50051"));
   EXPECT_EQ(process.ExitCode(), kExitFailure);
   struct stat file {};

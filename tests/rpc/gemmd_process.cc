@@ -18,10 +18,10 @@ std::vector<std::string> HostServerFlags() {
 }
 
 GemmdProcess::GemmdProcess(std::vector<std::string> arguments,
-                           const std::function<void()>& in_child) {
+                           const std::function<void()>& in_child, const std::string& program) {
   int ends[2];
   if (pipe(ends) != 0) std::abort();
-  arguments.insert(arguments.begin(), GEMMD_BINARY);
+  arguments.insert(arguments.begin(), program.empty() ? GEMMD_BINARY : program);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

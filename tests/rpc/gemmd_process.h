@@ -21,9 +21,11 @@ struct ServingAt {
 // The program, with both outputs in one pipe. Killed where it still runs.
 class GemmdProcess {
  public:
-  // `in_child` runs after the fork: async-signal-safe calls only.
+  // `in_child` runs after the fork: async-signal-safe calls only. `program`: another one
+  // than the server's.
   explicit GemmdProcess(std::vector<std::string> arguments,
-                        const std::function<void()>& in_child = nullptr);
+                        const std::function<void()>& in_child = nullptr,
+                        const std::string& program = "");
   ~GemmdProcess();
   GemmdProcess(const GemmdProcess&) = delete;
   GemmdProcess& operator=(const GemmdProcess&) = delete;

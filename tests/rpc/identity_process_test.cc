@@ -102,12 +102,13 @@ TEST(IdentityProcess, LogsNoSecret) {
 TEST(IdentityProcess, DoesNotListenWideByMistake) {
   GemmdProcess process({"--devices=host", "--address=0.0.0.0:0", "--metrics-address="});
   EXPECT_EQ(process.ExitCode(), kExitUsage);
-  EXPECT_THAT(process.ReadAll(), AllOf(HasSubstr("without TLS"), HasSubstr("--insecure=true")));
+  EXPECT_THAT(process.ReadAll(),
+              AllOf(HasSubstr("without TLS"), HasSubstr("--insecure=plaintext")));
 }
 
 TEST(IdentityProcess, WarnsWhereItListensWideAsTold) {
   std::vector<std::string> flags = HostServerFlags();
-  flags.insert(flags.end(), {"--address=0.0.0.0:0", "--insecure=true"});
+  flags.insert(flags.end(), {"--address=0.0.0.0:0", "--insecure=all"});
   GemmdProcess process(flags);
   EXPECT_TRUE(AwaitLine(process, "open to the network"));
   EXPECT_NE(process.AwaitServing().address, "");

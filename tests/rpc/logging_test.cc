@@ -1,17 +1,23 @@
 // Log lines: what programs and people read.
 #include "server/logging.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
+#include "grpc/support/log.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "server/line_limit.h"
 
 namespace gemmd {
 namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Optional;
 using ::testing::internal::CaptureStderr;
 using ::testing::internal::GetCapturedStderr;
 
@@ -54,6 +60,31 @@ TEST(Logging, LinesBelowTheLevelAreNotWritten) {
   const std::string text = GetCapturedStderr();
   EXPECT_THAT(text, HasSubstr("loud"));
   EXPECT_EQ(text.find("quiet"), std::string::npos);
+}
+
+TEST(Logging, LinesOfGrpcAreBounded) {
+  SetUpLogging({.format = LogFormat::kText, .level = LogLevel::kWarning});
+  CaptureStderr();
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+  for (int i = 0; i < 1000; ++i) gpr_log(GPR_ERROR, "a handshake failed");
+  Log(LogLevel::kWarning, "another line");
+  const std::string text = GetCapturedStderr();
+  EXPECT_GT(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 500);
+  EXPECT_THAT(text, HasSubstr("another line")) << "others are not bounded";
+}
+
+TEST(LineLimit, SaysHowManyLinesWereLeftOut) {
+  LineLimit limit({.lines = 2, .period = absl::Seconds(10)});
+  const absl::Time begin = absl::UnixEpoch();
+  EXPECT_THAT(limit.Take(begin), Optional(0));
+  EXPECT_THAT(limit.Take(begin), Optional(0));
+  EXPECT_EQ(limit.Take(begin), std::nullopt);
+  EXPECT_EQ(limit.Take(begin + absl::Seconds(9)), std::nullopt);
+  EXPECT_THAT(limit.Take(begin + absl::Seconds(10)), Optional(2));
+  EXPECT_THAT(limit.Take(begin + absl::Seconds(19)), Optional(0));
+  EXPECT_EQ(limit.Take(begin + absl::Seconds(19)), std::nullopt);
+  EXPECT_THAT(limit.Take(begin + absl::Seconds(30)), Optional(1));
 }
 
 }  // namespace

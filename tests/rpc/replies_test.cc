@@ -18,5 +18,35 @@ TEST(KernelReply, SaysWhetherResultsAreTheSame) {
   }
 }
 
+TEST(ReportReply, HasTheCheckOnlyWhereOneWasWanted) {
+  JobReport report;
+  gemm::v1::ProductReport unchecked;
+  Fill(report, unchecked);
+  EXPECT_FALSE(unchecked.has_check());
+  EXPECT_FALSE(unchecked.phases().has_check());
+
+  report.check = {.result = CheckResult::kSuspect,
+                  .of_bound = 0.25,
+                  .uncovered_rows = 3,
+                  .before_activation = true,
+                  .failed_kernel = "sgemm"};
+  report.phases.check = absl::Microseconds(40);
+  gemm::v1::ProductReport checked;
+  Fill(report, checked);
+  EXPECT_EQ(checked.check().result(), gemm::v1::CHECK_RESULT_SUSPECT);
+  EXPECT_EQ(checked.check().of_bound(), 0.25);
+  EXPECT_EQ(checked.check().uncovered_rows(), 3);
+  EXPECT_TRUE(checked.check().before_activation());
+  EXPECT_EQ(checked.check().failed_kernel(), "sgemm");
+  EXPECT_EQ(checked.phases().check().nanos(), 40'000);
+
+  report.check = {.why_not = "alpha is 0"};
+  gemm::v1::ProductReport skipped;
+  Fill(report, skipped);
+  EXPECT_EQ(skipped.check().result(), gemm::v1::CHECK_RESULT_UNSPECIFIED);
+  EXPECT_EQ(skipped.check().not_checked(), "alpha is 0");
+  EXPECT_FALSE(skipped.phases().has_check());
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -19,6 +19,7 @@ ServerOptions SmallServer() {
   options.engine.staging_bytes = 2 * kMiB;
   options.engine.staging_block_bytes = 128 * kKiB;
   options.engine.streams_per_device = 2;
+  options.engine.quick_streams = 0;  // a job that waits does so for one of the two
   options.engine.copy_threads = 2;
   options.engine.max_queue_wait = absl::Hours(1);  // no test but its own depends on speed
   options.rpc.max_message_bytes = kMiB;

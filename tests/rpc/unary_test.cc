@@ -69,6 +69,47 @@ TEST_F(UnaryTest, EverySource) {
   ExpectHolds(before);
 }
 
+TEST_F(UnaryTest, AProductIsCheckedWhereTheRequestAsksForIt) {
+  v1::Product product = DataProduct();
+  ExpectRight(product);
+  EXPECT_FALSE(response_.report().has_check());
+  product.set_verify(v1::VERIFY_ALWAYS);
+  ExpectRight(product);
+  const v1::ResultCheck& check = response_.report().check();
+  EXPECT_EQ(check.result(), v1::CHECK_RESULT_PASSED);
+  EXPECT_GT(check.of_bound(), 0);
+  EXPECT_LE(check.of_bound(), 1);
+  EXPECT_TRUE(response_.report().phases().has_check());
+  product.set_activation(v1::ACTIVATION_GELU);
+  ExpectRight(product);
+  EXPECT_TRUE(response_.report().check().before_activation());
+  ExpectHolds(before_);
+}
+
+class UnaryAlwaysCheckedTest : public UnaryTest {
+ protected:
+  UnaryAlwaysCheckedTest() : UnaryTest(AlwaysChecked()) {}
+  static ServerOptions AlwaysChecked() {
+    ServerOptions options = SmallServer();
+    options.engine.verify = Verify::kAlways;
+    return options;
+  }
+};
+
+TEST_F(UnaryAlwaysCheckedTest, ThePolicyCountsWhereItIsStricter) {
+  v1::Product product = DataProduct();
+  for (const v1::Verify verify : {v1::VERIFY_UNSPECIFIED, v1::VERIFY_OFF, v1::VERIFY_SAMPLED}) {
+    product.set_verify(verify);
+    ExpectRight(product);
+    EXPECT_EQ(response_.report().check().result(), v1::CHECK_RESULT_PASSED);
+  }
+  product.set_alpha(0);
+  const grpc::Status status = Call(product);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response_.report().check().result(), v1::CHECK_RESULT_UNSPECIFIED);
+  EXPECT_THAT(response_.report().check().not_checked(), HasSubstr("alpha is 0"));
+}
+
 class UnaryDevicesTest : public RpcTest {
  protected:
   UnaryDevicesTest() : RpcTest(TwoDevices()) {}

@@ -8,7 +8,9 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace gemmd::soak {
 namespace {
@@ -31,6 +33,12 @@ void SetDuration(absl::Duration from, google::protobuf::Duration* to) {
 
 absl::Status FromGrpc(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+// Whether a job's deadline passed, or was too near for the queue: a server refuses such jobs.
+bool RanOutOfTime(int code, absl::string_view message) {
+  return code == grpc::DEADLINE_EXCEEDED ||
+         (code == grpc::RESOURCE_EXHAUSTED && absl::StrContains(message, "its deadline is in"));
 }
 
 // One Multiply stream: a writer (the caller's thread) and a reader.
@@ -267,7 +275,7 @@ class Session {
     const auto code = static_cast<absl::StatusCode>(error.code());
     if (code == absl::StatusCode::kCancelled && (job->may_be_cancelled || doomed_)) {
       ++counts_.cancelled;
-    } else if (code == absl::StatusCode::kDeadlineExceeded && (job->may_time_out || doomed_)) {
+    } else if (RanOutOfTime(error.code(), error.message()) && (job->may_time_out || doomed_)) {
       ++counts_.deadline_exceeded;
     } else {
       Unexpected(
@@ -312,7 +320,7 @@ void RunUnary(pb::GemmService::Stub& stub, const LoadedProblem& loaded, bool hur
   }
   pb::MultiplyUnaryResponse response;
   const grpc::Status status = stub.MultiplyUnary(&context, request, &response);
-  if (hurried && status.error_code() == grpc::DEADLINE_EXCEEDED) {
+  if (hurried && RanOutOfTime(status.error_code(), status.error_message())) {
     ++counts.deadline_exceeded;
     return;
   }

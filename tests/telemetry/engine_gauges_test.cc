@@ -26,10 +26,13 @@ EngineStats TwoDevices() {
                                         .reused = 35,
                                         .dropped = 36},
                            .queued_jobs = 21,
+                           .waiting_flows = 23,
                            .queue_wait_seconds = 1.5,
                            .driver_allocations = 22,
                            .health = absl::OkStatus()});
-  stats.devices.push_back({.name = "cuda:1", .health = absl::UnavailableError("fell off the bus")});
+  stats.devices.push_back({.name = "cuda:1",
+                           .health = absl::UnavailableError("fell off the bus"),
+                           .loss = {.hangs = 1, .matrices_lost = 41, .matrices_moved = 42}});
   return stats;
 }
 
@@ -59,6 +62,7 @@ TEST(EngineGaugesTest, ShowsEveryBoundedQuantityBesideItsBound) {
   EXPECT_EQ(scrape.at(R"(gemmd_store_bytes{device="cuda:0"})"), 19);
   EXPECT_EQ(scrape.at(R"(gemmd_store_bytes_limit{device="cuda:0"})"), double{1 << 30} * 80);
   EXPECT_EQ(scrape.at(R"(gemmd_device_queue_depth{device="cuda:0"})"), 21);
+  EXPECT_EQ(scrape.at(R"(gemmd_device_waiting_flows{device="cuda:0"})"), 23);
   EXPECT_EQ(scrape.at(R"(gemmd_queue_wait_estimate_seconds{device="cuda:0"})"), 1.5);
   EXPECT_EQ(scrape.at(R"(gemmd_driver_allocations_total{device="cuda:0"})"), 22);
   EXPECT_EQ(scrape.types.at("gemmd_driver_allocations_total"), "counter");
@@ -78,6 +82,10 @@ TEST(EngineGaugesTest, ALostDeviceIsUnhealthyAndTheOthersAreNot) {
   const ParsedScrape scrape = ParseScrape(metrics.Scrape());
   EXPECT_EQ(scrape.at(R"(gemmd_device_healthy{device="cuda:0"})"), 1);
   EXPECT_EQ(scrape.at(R"(gemmd_device_healthy{device="cuda:1"})"), 0);
+  EXPECT_EQ(scrape.at(R"(gemmd_device_hangs_total{device="cuda:0"})"), 0);
+  EXPECT_EQ(scrape.at(R"(gemmd_device_hangs_total{device="cuda:1"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_matrices_lost_total{device="cuda:1"})"), 41);
+  EXPECT_EQ(scrape.at(R"(gemmd_matrices_moved_total{device="cuda:1"})"), 42);
   metrics.Detach();
 }
 

@@ -76,18 +76,71 @@ TEST_F(MetricsTest, ARefusedJobHasNoKernelAndNoType) {
   EXPECT_FALSE(scrape.samples.contains(R"(gemmd_flop_total{kernel="none"})"));
 }
 
+TEST_F(MetricsTest, CountsChecksByKernelDeviceAndResult) {
+  JobReport report = FinishedJob();
+  report.device = "cuda:1";
+  metrics_.OnJobEnd(report, absl::OkStatus());  // not checked: not counted
+  report.check.result = CheckResult::kPassed;
+  metrics_.OnJobEnd(report, absl::OkStatus());
+  report.check = {.result = CheckResult::kWrong, .failed_kernel = "slow"};
+  metrics_.OnJobEnd(report, absl::OkStatus());
+  report.check.result = CheckResult::kLost;
+  metrics_.OnJobEnd(report, absl::DataLossError("wrong twice"));
+  report.check = {.why_not = "alpha is 0"};
+  metrics_.OnJobEnd(report, absl::OkStatus());
+  const ParsedScrape scrape = Scrape();
+  const std::string checks = R"(gemmd_result_checks_total{device="cuda:1",kernel=)";
+  EXPECT_EQ(scrape.at(checks + R"("fast_f32",result="passed"})"), 1);
+  EXPECT_EQ(scrape.at(checks + R"("slow",result="wrong"})"), 1);
+  EXPECT_EQ(scrape.at(checks + R"("slow",result="lost"})"), 1);
+  EXPECT_EQ(scrape.at(checks + R"("fast_f32",result="skipped"})"), 1);
+  EXPECT_EQ(scrape.LabelValues("gemmd_result_checks_total", "result").size(), 4u);
+}
+
 TEST_F(MetricsTest, TextFromRequestsMakesNoSeries) {
   JobReport odd = FinishedJob();
   for (int i = 0; i < 100; ++i) {
     odd.kernel = "made_up_" + std::to_string(i);
+    odd.check = {.result = CheckResult::kWrong, .failed_kernel = odd.kernel};
     metrics_.OnJobEnd(odd, absl::OkStatus());
     metrics_.OnRpcEnd("Method" + std::to_string(i), absl::StatusCode::kUnimplemented,
                       absl::Milliseconds(1));
   }
   const ParsedScrape scrape = Scrape();
   EXPECT_THAT(scrape.LabelValues("gemmd_jobs_total", "kernel"), ElementsAre("none"));
+  EXPECT_THAT(scrape.LabelValues("gemmd_result_checks_total", "kernel"), ElementsAre("none"));
   EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="none",outcome="OK"})"), 100);
   EXPECT_EQ(scrape.at(R"(gemmd_requests_total{method="other",outcome="UNIMPLEMENTED"})"), 100);
+}
+
+TEST_F(MetricsTest, DeviceTimeIsCountedByCaller) {
+  JobReport job = FinishedJob();
+  job.device_time = absl::Milliseconds(2);
+  metrics_.OnJobEnd(job, absl::OkStatus());
+  job.caller = "alice";
+  metrics_.OnJobEnd(job, absl::OkStatus());
+  metrics_.OnJobEnd(job, absl::OkStatus());
+  job.device_time = absl::ZeroDuration();
+  job.caller = "bob";  // refused
+  metrics_.OnJobEnd(job, absl::ResourceExhaustedError("full"));
+  const ParsedScrape scrape = Scrape();
+  EXPECT_THAT(scrape.LabelValues("gemmd_caller_device_seconds_total", "caller"),
+              UnorderedElementsAre("", "alice"));
+  EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_caller_device_seconds_total{caller=""})"), 0.002);
+  EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_caller_device_seconds_total{caller="alice"})"), 0.004);
+}
+
+TEST_F(MetricsTest, ManyCallersShareOneSeries) {
+  JobReport job = FinishedJob();
+  job.device_time = absl::Seconds(1);
+  for (int i = 0; i < 1000; ++i) {
+    job.caller = "caller" + std::to_string(i);
+    metrics_.OnJobEnd(job, absl::OkStatus());
+  }
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.LabelValues("gemmd_caller_device_seconds_total", "caller").size(), 65u);
+  EXPECT_EQ(scrape.at(R"(gemmd_caller_device_seconds_total{caller="caller63"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_caller_device_seconds_total{caller="other callers"})"), 1000 - 64);
 }
 
 TEST_F(MetricsTest, JobDurationsAreHistogramsInSecondsByOutcome) {

@@ -59,11 +59,13 @@ std::string SortLabels(absl::string_view labels) {
 }
 
 void ParseSample(const std::string& line, ParsedScrape& scrape) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::ByChar(' '));
+  // Label values may have spaces.
+  const size_t space = line.rfind(' ');
   double value = 0;
-  ASSERT_TRUE(parts.size() == 2 && absl::SimpleAtod(parts[1], &value)) << "malformed: " << line;
+  ASSERT_TRUE(space != std::string::npos && absl::SimpleAtod(line.substr(space + 1), &value))
+      << "malformed: " << line;
   const std::pair<absl::string_view, absl::string_view> series_parts =
-      absl::StrSplit(parts[0], absl::MaxSplits('{', 1));
+      absl::StrSplit(absl::string_view(line).substr(0, space), absl::MaxSplits('{', 1));
   std::string series(series_parts.first);
   ASSERT_TRUE(IsName(series)) << "malformed: " << line;
   const std::string family = FamilyOf(scrape, series);

@@ -22,6 +22,98 @@ std::vector<gemmd::wire::Endpoint> Endpoints(const std::vector<std::string>& wor
   return endpoints;
 }
 
+// How a caller of `options` is given on the command line.
+void AddCaller(CLI::App& command, gemmd::wire::CallerOptions& options) {
+  command.add_option("--server", options.server, "address of gemmd")->required();
+  command.add_option("--ca", options.ca, "its CA, in PEM; left out: no TLS");
+}
+
+// The options that all loads of a device have.
+template <typename Options>
+void AddLoad(CLI::App& command, Options& options) {
+  command.add_option("--seconds", options.seconds, "time of each measurement")
+      ->check(CLI::Range(0.1, 1e5))
+      ->capture_default_str();
+  command.add_flag("--keep", options.keep_result, "large results stay on the device");
+  command.add_option("--json", options.json, "write the results here");
+  command.add_flag("--check", options.check, "fail where a bound is missed");
+}
+
+void AddFairness(CLI::App& app, gemmd::wire::FairnessOptions& options, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "fairness",
+      "Small products beside another caller's large ones. Needs a server with --max-queue-wait=1h "
+      "and room for the jobs: --max-queued-jobs, --device-memory-bytes");
+  AddCaller(*command, options.large);
+  command->add_option("--large-token-file", options.large.token_file, "who sends the large ones");
+  command->add_option("--small-token-file", options.small.token_file, "who sends the small ones");
+  command->add_option("--in-flight", options.in_flight, "large products at the same time")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--large-extent", options.large_extent)->capture_default_str();
+  command->add_option("--small-extent", options.small_extent)->capture_default_str();
+  command->add_option("--rounds", options.rounds, "of the four measurements, in turns")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  AddLoad(*command, options);
+  command->callback([&] {
+    options.small.server = options.large.server;
+    options.small.ca = options.large.ca;
+    exit_code = gemmd::wire::BenchFairness(options);
+  });
+}
+
+struct SharesWords {
+  gemmd::wire::CallerOptions caller;
+  std::vector<std::string> tokens;  // WEIGHT=FILE
+  int callers = 0;                  // without tokens: connections of weight 1
+};
+
+void AddShares(CLI::App& app, gemmd::wire::SharesOptions& options, SharesWords& words,
+               int& exit_code) {
+  CLI::App* command = app.add_subcommand("shares", "What callers get done beside each other");
+  AddCaller(*command, words.caller);
+  command->add_option("--token", words.tokens,
+                      "WEIGHT=FILE: a caller's token, and the weight that the server gives it; "
+                      "may be repeated");
+  command->add_option("--callers", words.callers, "without tokens: as many connections");
+  command->add_option("--in-flight", options.in_flight, "products of each at the same time")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--extent", options.extent)->capture_default_str();
+  AddLoad(*command, options);
+  command->callback([&] {
+    for (const std::string& word : words.tokens) {
+      gemmd::wire::WeightedCaller caller{.caller = words.caller, .weight = std::stod(word)};
+      caller.caller.token_file = word.substr(word.find('=') + 1);
+      options.callers.push_back(caller);
+    }
+    options.callers.resize(options.callers.size() + static_cast<size_t>(words.callers),
+                           {.caller = words.caller});
+    exit_code = gemmd::wire::BenchShares(options);
+  });
+}
+
+void AddOverload(CLI::App& app, gemmd::wire::OverloadOptions& options, int& exit_code) {
+  CLI::App* command = app.add_subcommand("overload", "More products than the server can make");
+  AddCaller(*command, options.caller);
+  command->add_option("--token-file", options.caller.token_file, "the token of the caller");
+  command->add_option("--pid", options.pid, "process of the server, for its memory");
+  command->add_option("--factor", options.factor, "of the peak")->capture_default_str();
+  command->add_option("--deadline", options.deadline_seconds, "seconds that each call has")
+      ->check(CLI::Range(1e-3, 1e4))
+      ->capture_default_str();
+  command->add_option("--peak-seconds", options.peak_seconds, "how long the peak is looked for")
+      ->check(CLI::Range(0.1, 1e4))
+      ->capture_default_str();
+  command->add_option("--peak-in-flight", options.peak_in_flight)
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--extent", options.extent)->capture_default_str();
+  AddLoad(*command, options);
+  command->callback([&] { exit_code = gemmd::wire::BenchOverload(options); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -101,6 +193,14 @@ int main(int argc, char** argv) {
   secure->add_option("--bytes", security.bytes, "size of the matrix")->capture_default_str();
   secure->add_option("--json", security.json, "write the results here");
   secure->callback([&] { exit_code = gemmd::wire::BenchSecurity(security); });
+
+  gemmd::wire::FairnessOptions fairness;
+  AddFairness(app, fairness, exit_code);
+  gemmd::wire::SharesOptions shares;
+  SharesWords share_words;
+  AddShares(app, shares, share_words, exit_code);
+  gemmd::wire::OverloadOptions overload;
+  AddOverload(app, overload, exit_code);
 
   CLI11_PARSE(app, argc, argv);
   return exit_code;

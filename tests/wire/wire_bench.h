@@ -57,4 +57,59 @@ struct SecurityOptions {
 // 64^3 products in one message, and PutMatrix on one connection.
 int BenchSecurity(const SecurityOptions& options);
 
+// Who calls, and where.
+struct CallerOptions {
+  std::string server;
+  std::string ca;          // empty: no TLS
+  std::string token_file;  // with a CA; empty: none
+};
+
+struct FairnessOptions {
+  CallerOptions large;
+  CallerOptions small;
+  int in_flight = 1000;
+  int64_t large_extent = 512;
+  int64_t small_extent = 64;
+  bool keep_result = false;  // results of the large ones stay on the device
+  double seconds = 10;       // of each measurement
+  int rounds = 3;
+  std::string json;
+  bool check = false;
+};
+// Small products, one at a time, alone and beside large ones of another caller.
+int BenchFairness(const FairnessOptions& options);
+
+struct WeightedCaller {
+  CallerOptions caller;
+  double weight = 1;  // that the server gives it
+};
+struct SharesOptions {
+  std::vector<WeightedCaller> callers;
+  int in_flight = 64;  // of each
+  int64_t extent = 512;
+  bool keep_result = false;
+  double seconds = 10;
+  std::string json;
+  bool check = false;
+};
+// What each of several callers gets done beside the others.
+int BenchShares(const SharesOptions& options);
+
+struct OverloadOptions {
+  CallerOptions caller;
+  int pid = 0;  // of the server, for its memory; 0: not looked at
+  double factor = 3;
+  double seconds = 300;
+  double deadline_seconds = 0.5;  // of each call
+  double peak_seconds = 10;
+  int peak_in_flight = 16;
+  int most_under_way = 20'000;
+  int64_t extent = 512;
+  bool keep_result = false;
+  std::string json;
+  bool check = false;
+};
+// Finds the most products a second, and then asks for `factor` times as many.
+int BenchOverload(const OverloadOptions& options);
+
 }  // namespace gemmd::wire

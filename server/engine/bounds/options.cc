@@ -39,19 +39,32 @@ absl::Status CheckOptions(const EngineOptions& options) {
   status.Update(CheckAtLeast("max-matrices", options.max_matrices, 1));
   status.Update(CheckPositive("max-queue-wait", options.max_queue_wait));
   status.Update(CheckPositive("upload-timeout", options.upload_timeout));
+  if (options.job_timeout < absl::ZeroDuration()) {
+    status.Update(absl::InvalidArgumentError(absl::StrCat("--job-timeout is ",
+                                                          absl::FormatDuration(options.job_timeout),
+                                                          ", but must not be negative")));
+  }
   if (options.completion_spin < absl::ZeroDuration()) {
     status.Update(absl::InvalidArgumentError(
         absl::StrCat("--completion-spin is ", absl::FormatDuration(options.completion_spin),
                      ", but must not be negative")));
   }
+  if (!(options.verify_sample_rate >= 0 && options.verify_sample_rate <= 1)) {
+    status.Update(absl::InvalidArgumentError(absl::StrCat(
+        "--verify-sample-rate is ", options.verify_sample_rate, ", but must be 0 to 1")));
+  }
   return status;
 }
 
 absl::Status CheckStreams(const EngineOptions& options) {
-  const int streams = options.streams_per_device;
-  if (streams >= 1 && streams <= kMaxStreamsPerDevice) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--streams-per-device is ", streams,
-                                                 ", but must be 1 to ", kMaxStreamsPerDevice));
+  const auto check = [](absl::string_view option, int streams, int least) {
+    if (streams >= least && streams <= kMaxStreamsPerDevice) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("--", option, " is ", streams, ", but must be ",
+                                                   least, " to ", kMaxStreamsPerDevice));
+  };
+  absl::Status status = check("streams-per-device", options.streams_per_device, 1);
+  status.Update(check("quick-streams", options.quick_streams, 0));
+  return status;
 }
 
 int DefaultCopyThreads() {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/base/bytes.h"
+#include "server/engine/bounds/verify.h"
 
 namespace gemmd {
 
@@ -30,6 +31,9 @@ struct EngineOptions {
   size_t device_memory_bytes = 0;
   // Streams that run jobs, for each device; at most kMaxStreamsPerDevice.
   int streams_per_device = 4;
+  // Further streams of each device that run quick jobs alone (core/cost_model.h); at most
+  // kMaxStreamsPerDevice. 0: none, and quick jobs wait like the others.
+  int quick_streams = 2;
   // Pinned staging memory for each device and direction, and its block size, which is at
   // least kMinStagingBlockBytes.
   size_t staging_bytes = 256 * kMiB;
@@ -43,6 +47,11 @@ struct EngineOptions {
   // How long the completion thread polls without sleeping after work last ended.
   absl::Duration completion_spin = absl::Milliseconds(1);
 
+  // Which products are checked; a request may ask for more (job/result_check.h). And the share
+  // of the products that are, of those that are to be sampled.
+  Verify verify = Verify::kOff;
+  double verify_sample_rate = 0.01;
+
   // Admission. A job counts from its header to its end.
   size_t max_job_bytes = 16 * kGiB;       // device bytes of one job
   size_t max_admitted_bytes = 64 * kGiB;  // device bytes of all jobs
@@ -50,6 +59,10 @@ struct EngineOptions {
   int max_queued_jobs = 1024;             // jobs ready to run and waiting for a stream
   // The longest estimated wait of a job for a stream.
   absl::Duration max_queue_wait = absl::Seconds(1);
+
+  // A device is given up when a job's work on it has not ended after this long and the time
+  // of the slowest kernel (core/hang_guard.h). 0: never.
+  absl::Duration job_timeout = absl::Minutes(2);
 
   // The store. 0 bytes: half of each device's memory.
   size_t store_bytes = 0;  // resident matrices, for each device
@@ -61,7 +74,7 @@ struct EngineOptions {
 // OK, or INVALID_ARGUMENT, which names the option's flag, its value and what is allowed.
 absl::Status CheckOptions(const EngineOptions& options);
 
-// The check of streams_per_device alone, for code that makes a device without an engine.
+// The check of both kinds of streams alone, for code that makes a device without an engine.
 absl::Status CheckStreams(const EngineOptions& options);
 
 // The number of threads for copy_threads = 0.

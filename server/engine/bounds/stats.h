@@ -25,6 +25,13 @@ struct ReplicaStats {
   int64_t dropped = 0;  // to make room
 };
 
+// What the loss of a device has cost. All zero while it is healthy.
+struct DeviceLossStats {
+  int64_t hangs = 0;           // 1: work on it did not end within --job-timeout
+  int64_t matrices_lost = 0;   // resident matrices that had no copy elsewhere
+  int64_t matrices_moved = 0;  // those whose replica on another device took their place
+};
+
 struct DeviceStats {
   std::string name;
   Gauge memory_bytes;  // device memory in use
@@ -34,10 +41,12 @@ struct DeviceStats {
   Gauge store_bytes;  // resident matrices, and replicas of them
   ReplicaStats replicas;
   int64_t queued_jobs = 0;        // ready, waiting for a stream of this device
-  double queue_wait_seconds = 0;  // the estimated wait of a new job
+  int64_t waiting_flows = 0;      // whose they are: callers, or connections without
+  double queue_wait_seconds = 0;  // until all of them have begun, and one more could
   int64_t jobs_begun = 0;         // jobs and PutMatrix generators given a stream since the start
   int64_t driver_allocations = 0;
   absl::Status health;
+  DeviceLossStats loss;
 };
 
 struct EngineStats {

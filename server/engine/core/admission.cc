@@ -1,9 +1,8 @@
 #include "server/engine/core/admission.h"
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
+#include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
 
@@ -13,11 +12,12 @@ AdmissionTicket& AdmissionTicket::operator=(AdmissionTicket&& other) noexcept {
   admission_ = std::exchange(other.admission_, nullptr);
   jobs_ = other.jobs_;
   bytes_ = other.bytes_;
+  caller_ = std::move(other.caller_);
   return *this;
 }
 
 void AdmissionTicket::Reset() {
-  if (Admission* admission = std::exchange(admission_, nullptr)) admission->Return(jobs_, bytes_);
+  if (Admission* admission = std::exchange(admission_, nullptr)) admission->Return(*this);
 }
 
 Admission::Admission(const EngineOptions& options)
@@ -25,24 +25,15 @@ Admission::Admission(const EngineOptions& options)
       max_admitted_bytes_(options.max_admitted_bytes),
       max_jobs_(options.max_jobs) {}
 
-absl::StatusOr<AdmissionTicket> Admission::AdmitJob(uint64_t bytes) {
+absl::StatusOr<AdmissionTicket> Admission::AdmitJob(uint64_t bytes, const CallerQuotaPtr& quota) {
   if (bytes > max_job_bytes_) {
-    return absl::ResourceExhaustedError(
+    return BoundError(
+        {.bound = "max-job-bytes"},
         absl::StrCat("the job needs ", bytes, " bytes of device memory, but one job may take ",
                      max_job_bytes_, " (--max-job-bytes): split the product"));
   }
   MutexLock lock(mutex_);
-  if (closed_) return absl::UnavailableError("the server is draining: call another one");
-  if (jobs_ >= max_jobs_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the server has ", jobs_, " jobs, its limit (--max-jobs): try again when some have ended"));
-  }
-  if (bytes > max_admitted_bytes_ - bytes_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the job needs ", bytes, " bytes of device memory and other jobs have ",
-                     bytes_, " of at most ", max_admitted_bytes_,
-                     " (--max-admitted-bytes): try again when some have ended"));
-  }
+  if (absl::Status status = CheckJob(bytes, quota); !status.ok()) return status;
   ++jobs_;
   ++tickets_;
   bytes_ += bytes;
@@ -50,7 +41,37 @@ absl::StatusOr<AdmissionTicket> Admission::AdmitJob(uint64_t bytes) {
   ticket.admission_ = this;
   ticket.jobs_ = 1;
   ticket.bytes_ = bytes;
+  if (quota != nullptr) ticket.caller_ = quota->caller;
+  callers_.Add(ticket.caller_, bytes);
   return ticket;
+}
+
+absl::Status Admission::CheckJob(uint64_t bytes, const CallerQuotaPtr& quota) const {
+  if (closed_) return absl::UnavailableError("the server is draining: call another one");
+  if (quota != nullptr) {
+    absl::Status status =
+        callers_.Check(quota->caller, {.count_bound = "jobs",
+                                       .bytes_bound = "admitted-bytes",
+                                       .most = quota->jobs,
+                                       .most_bytes = quota->admitted_bytes,
+                                       .bytes = bytes,
+                                       .passes = true,
+                                       .what_to_do = "try again when some jobs have ended"});
+    if (!status.ok()) return status;
+  }
+  if (jobs_ >= max_jobs_) {
+    return BoundError(
+        {.bound = "max-jobs", .retry_after = kRetrySoon},
+        absl::StrCat("the server has ", jobs_,
+                     " jobs, its limit (--max-jobs): try again when some have ended"));
+  }
+  if (bytes <= max_admitted_bytes_ - bytes_) return absl::OkStatus();
+  return BoundError(
+      {.bound = "max-admitted-bytes",
+       .retry_after = bytes <= max_admitted_bytes_ ? std::optional(kRetrySoon) : std::nullopt},
+      absl::StrCat("the job needs ", bytes, " bytes of device memory and other jobs have ", bytes_,
+                   " of at most ", max_admitted_bytes_,
+                   " (--max-admitted-bytes): try again when some have ended"));
 }
 
 absl::StatusOr<AdmissionTicket> Admission::AdmitTransfer() {
@@ -62,10 +83,11 @@ absl::StatusOr<AdmissionTicket> Admission::AdmitTransfer() {
   return ticket;
 }
 
-void Admission::Return(int jobs, uint64_t bytes) {
+void Admission::Return(const AdmissionTicket& ticket) {
   MutexLock lock(mutex_);
-  jobs_ -= jobs;
-  bytes_ -= bytes;
+  jobs_ -= ticket.jobs_;
+  bytes_ -= ticket.bytes_;
+  if (ticket.jobs_ > 0) callers_.Remove(ticket.caller_, ticket.bytes_);
   if (--tickets_ == 0) idle_.NotifyAll();
 }
 
@@ -91,15 +113,28 @@ bool Admission::WaitIdle(absl::Time deadline) {
   return tickets_ == 0;
 }
 
-void Admission::CancelAll(const absl::Status& why) {
+std::vector<std::shared_ptr<Cancellable>> Admission::Running() {
   std::vector<std::shared_ptr<Cancellable>> running;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [id, weak] : running_) {
-      if (std::shared_ptr<Cancellable> strong = weak.lock()) running.push_back(std::move(strong));
-    }
+  MutexLock lock(mutex_);
+  for (const auto& [id, weak] : running_) {
+    if (std::shared_ptr<Cancellable> strong = weak.lock()) running.push_back(std::move(strong));
   }
-  for (const std::shared_ptr<Cancellable>& one : running) one->Cancel(why);
+  return running;
+}
+
+void Admission::CancelAll(const absl::Status& why) {
+  for (const std::shared_ptr<Cancellable>& one : Running()) one->Cancel(why);
+}
+
+void Admission::CancelOn(const Device& device, const absl::Status& why) {
+  for (const std::shared_ptr<Cancellable>& one : Running()) {
+    if (one->Needs(device)) one->Cancel(why);
+  }
+}
+
+CallerShare Admission::share_of(absl::string_view caller) const {
+  MutexLock lock(mutex_);
+  return callers_.of(caller);
 }
 
 Gauge Admission::jobs() const {

@@ -4,15 +4,19 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
+#include "server/engine/bounds/caller_ledger.h"
 #include "server/engine/bounds/options.h"
 #include "server/engine/bounds/stats.h"
+#include "server/engine/device/device.h"
 
 namespace gemmd {
 
@@ -32,6 +36,7 @@ class AdmissionTicket {
   Admission* admission_ = nullptr;
   int jobs_ = 0;
   uint64_t bytes_ = 0;
+  std::string caller_;  // of a job
 };
 
 // Work for a caller that can be ended early.
@@ -41,6 +46,8 @@ class Cancellable {
   virtual void Cancel(absl::Status why) = 0;
   // Its current step, for the error of a passed deadline: "in the queue".
   virtual absl::string_view Where() = 0;
+  // Whether it cannot end well without this device.
+  virtual bool Needs(const Device& device) = 0;
 };
 
 // Thread-safe. Must outlive its tickets.
@@ -48,9 +55,9 @@ class Admission {
  public:
   explicit Admission(const EngineOptions& options);
 
-  // Admits a job that needs `bytes` of device memory. RESOURCE_EXHAUSTED past a bound,
-  // UNAVAILABLE once closed.
-  absl::StatusOr<AdmissionTicket> AdmitJob(uint64_t bytes);
+  // Admits a job that needs `bytes` of device memory. RESOURCE_EXHAUSTED past a bound, its
+  // caller's or everybody's; UNAVAILABLE once closed.
+  absl::StatusOr<AdmissionTicket> AdmitJob(uint64_t bytes, const CallerQuotaPtr& quota = nullptr);
   // Admits a matrix transfer. The store or its matrix bounds it, so it only counts as
   // under way. UNAVAILABLE once closed.
   absl::StatusOr<AdmissionTicket> AdmitTransfer();
@@ -63,13 +70,20 @@ class Admission {
   // Waits until every ticket was returned; false at `deadline`.
   bool WaitIdle(absl::Time deadline);
   void CancelAll(const absl::Status& why);
+  // Cancels what needs the device.
+  void CancelOn(const Device& device, const absl::Status& why);
 
+  // Jobs and admitted bytes of one caller.
+  CallerShare share_of(absl::string_view caller) const;
   Gauge jobs() const;
   Gauge admitted_bytes() const;
 
  private:
   friend class AdmissionTicket;
-  void Return(int jobs, uint64_t bytes);
+  void Return(const AdmissionTicket& ticket);
+  absl::Status CheckJob(uint64_t bytes, const CallerQuotaPtr& quota) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::shared_ptr<Cancellable>> Running();
 
   const uint64_t max_job_bytes_;
   const uint64_t max_admitted_bytes_;
@@ -80,6 +94,7 @@ class Admission {
   int jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   int tickets_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  CallerLedger callers_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, std::weak_ptr<Cancellable>> running_ ABSL_GUARDED_BY(mutex_);
 };

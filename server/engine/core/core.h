@@ -9,6 +9,7 @@
 #include "server/base/workers.h"
 #include "server/engine/bounds/options.h"
 #include "server/engine/core/admission.h"
+#include "server/engine/core/cost_model.h"
 #include "server/engine/core/report.h"
 #include "server/engine/core/scheduler.h"
 #include "server/engine/device/device.h"
@@ -17,6 +18,7 @@
 
 namespace gemmd {
 
+class DeviceLosses;
 class UploadGroups;
 
 // Members are destroyed in reverse order, once nothing is under way and the timer and the
@@ -29,9 +31,12 @@ struct EngineCore {
   std::unique_ptr<QueueLimit> queue_limit;
   // Tells listeners of results and ends, while a device's thread has other work.
   std::unique_ptr<Workers> answers;
-  std::vector<std::unique_ptr<Scheduler>> schedulers;  // by device
-  std::vector<std::unique_ptr<Device>> devices;
+  // A hang guard, which uses both, may lie in the devices' callbacks.
   std::unique_ptr<Timer> timer;
+  std::shared_ptr<DeviceLosses> losses;
+  std::vector<std::unique_ptr<Scheduler>> schedulers;  // by device
+  std::vector<std::unique_ptr<CostModel>> costs;       // by device
+  std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<MatrixStore> store;
   std::shared_ptr<UploadGroups> uploads;
   std::unique_ptr<Workers> workers;  // copy payload

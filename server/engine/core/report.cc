@@ -16,4 +16,24 @@ absl::string_view Name(Role role) {
   return "?";
 }
 
+absl::string_view Name(CheckResult result) {
+  switch (result) {
+    case CheckResult::kNone:
+      return "none";
+    case CheckResult::kPassed:
+      return "passed";
+    case CheckResult::kPartial:
+      return "partial";
+    case CheckResult::kUnusual:
+      return "unusual";
+    case CheckResult::kSuspect:
+      return "suspect";
+    case CheckResult::kWrong:
+      return "wrong";
+    case CheckResult::kLost:
+      return "lost";
+  }
+  return "?";
+}
+
 }  // namespace gemmd

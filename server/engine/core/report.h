@@ -35,9 +35,35 @@ struct PhaseDurations {
   absl::Duration host_to_device;
   absl::Duration kernel;
   absl::Duration transpose;  // part of `kernel`
+  absl::Duration check;      // of the product
   absl::Duration device_to_host;
   absl::Duration send;
   absl::Duration total;
+};
+
+// What the check of a product found (job/result_check.h).
+enum class CheckResult : uint8_t {
+  kNone,     // there was none
+  kPassed,   // within the likely bound
+  kPartial,  // the same, but some rows are not covered: NaN or infinities
+  kUnusual,  // two kernels are beyond the likely bound and within the possible one
+  kSuspect,  // beyond the likely bound; the product of another kernel is within it
+  kWrong,    // beyond the possible bound; the product of another kernel was delivered
+  kLost,     // so was that of another kernel: the job failed
+};
+inline constexpr int kCheckResultCount = 7;
+absl::string_view Name(CheckResult result);  // "passed", "suspect"
+
+struct CheckReport {
+  CheckResult result = CheckResult::kNone;
+  std::string why_not;  // there was none, though it was to be
+  // The largest residual of a row of the product that was delivered, as a multiple of its
+  // likely bound.
+  double of_bound = 0;
+  int64_t uncovered_rows = 0;
+  // The accumulators were checked, and the epilogue was a pass after that.
+  bool before_activation = false;
+  std::string failed_kernel;  // whose product was replaced
 };
 
 struct JobReport {
@@ -45,11 +71,14 @@ struct JobReport {
   std::string reason;
   std::map<std::string, int64_t> params;
   std::string device;
+  std::string caller;          // empty where the server asks nobody
+  absl::Duration device_time;  // the job's part of the time in which the device was busy
   // From the caller's point of view: D is m x n in the requested layout.
   int64_t m = 0, n = 0, k = 0;
   gemm::Types types{};
   bool column_major = false;
   std::vector<OperandCopy> copies;
+  CheckReport check;
   PhaseDurations phases;
   uint64_t bytes_in = 0;   // payload received
   uint64_t bytes_out = 0;  // payload sent
@@ -59,6 +88,14 @@ struct JobReport {
     const double seconds = absl::ToDoubleSeconds(phases.kernel);
     return seconds > 0 ? flops / seconds / 1e12 : 0;
   }
+};
+
+// A device that was lost, and what became of its resident matrices.
+struct DeviceLoss {
+  std::string device;
+  absl::Status why;  // UNAVAILABLE
+  int64_t matrices_lost = 0;
+  int64_t matrices_moved = 0;
 };
 
 // Receives everything that metrics count. Called from any thread, with no lock held. Must
@@ -71,6 +108,8 @@ class EngineObserver {
   // Called for every matrix transfer outside a job. `upload`: PutMatrix, else GetMatrix.
   virtual void OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
                              const absl::Status& outcome) = 0;
+  // Called once for a device that is lost. Its jobs end after that.
+  virtual void OnDeviceLost(const DeviceLoss& /*loss*/) {}
 };
 
 }  // namespace gemmd

@@ -1,20 +1,25 @@
 #include "server/engine/core/scheduler.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
+#include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
 namespace {
 
 // To three digits or so, for a sentence.
-absl::Duration Rounded(absl::Duration time) {
+std::string Rounded(absl::Duration time) {
   const absl::Duration unit = time >= absl::Seconds(1)        ? absl::Milliseconds(10)
                               : time >= absl::Milliseconds(1) ? absl::Microseconds(10)
                                                               : absl::Nanoseconds(10);
-  return absl::Trunc(time, unit);
+  return absl::FormatDuration(absl::Trunc(time, unit));
 }
+
+// An estimate of the queue is exceeded by this much now and then.
+constexpr double kMargin = 1.25;
 
 }  // namespace
 
@@ -23,17 +28,20 @@ StreamLease& StreamLease::operator=(StreamLease&& other) noexcept {
   Reset();
   scheduler_ = std::exchange(other.scheduler_, nullptr);
   stream_ = std::exchange(other.stream_, nullptr);
+  runs_ = other.runs_;
+  begun_ = other.begun_;
   return *this;
 }
 
-void StreamLease::Reset() {
-  Stream* stream = std::exchange(stream_, nullptr);
-  if (stream != nullptr) scheduler_->Release(stream);
+absl::Duration StreamLease::Reset() {
+  if (stream_ == nullptr) return absl::ZeroDuration();
+  return scheduler_->Release(*this);
 }
 
-bool QueueLimit::TryTake() {
+bool QueueLimit::TryTake(int held) {
   MutexLock lock(mutex_);
-  if (used_ >= limit_) return false;
+  const int reserved = held >= reserve() ? reserve() : 0;
+  if (used_ >= limit_ - reserved) return false;
   ++used_;
   return true;
 }
@@ -48,110 +56,169 @@ Gauge QueueLimit::gauge() const {
   return {used_, limit_};
 }
 
-void QueuePace::OnTurn(absl::Time now) {
+void QueuePace::OnTurn(absl::Time now, absl::Duration cost) {
   // As many as smooth out a mix of jobs and still follow the load.
   constexpr int kTurns = 64;
   if (last_turn_.has_value()) {
     turns_ = std::min(turns_ + 1, kTurns);
-    mean_ += (now - *last_turn_ - mean_) / turns_;
+    mean_time_ += (now - *last_turn_ - mean_time_) / turns_;
+    mean_cost_ += (cost - mean_cost_) / turns_;
   }
   last_turn_ = now;
 }
 
-Scheduler::Scheduler(Device& device, QueueLimit& limit, absl::Duration max_wait)
-    : device_(device),
-      stream_count_(static_cast<int>(device.compute_streams().size())),
-      limit_(limit),
-      max_wait_(max_wait) {
-  for (const std::unique_ptr<Stream>& stream : device.compute_streams()) {
-    free_.push_back(stream.get());
-  }
+absl::Duration QueuePace::TimeFor(absl::Duration cost) const {
+  if (turns_ == 0) return absl::ZeroDuration();
+  return mean_time_ * absl::FDivDuration(cost, mean_cost_);
 }
 
-absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job) {
-  Stream* stream = nullptr;
+Scheduler::Scheduler(Device& device, QueueLimit& limit, absl::Duration max_wait)
+    : device_(device), limit_(limit), max_wait_(max_wait) {
+  MutexLock lock(mutex_);
+  for (const auto& stream : device.compute_streams()) any_.free.push_back(stream.get());
+  for (const auto& stream : device.quick_streams()) quick_.free.push_back(stream.get());
+  for (Lane* lane : {&any_, &quick_}) lane->streams = static_cast<int>(lane->free.size());
+}
+
+StreamLease Scheduler::Lease(Stream* stream, FairQueue::Which runs) {
+  device_time_.JobBegins(SteadyNow());
+  ++begun_;
+  StreamLease lease;
+  lease.scheduler_ = this;
+  lease.stream_ = stream;
+  lease.runs_ = runs;
+  lease.begun_ = device_time_.passed();
+  return lease;
+}
+
+StreamLease Scheduler::LeaseFree(const JobCost& cost) {
+  for (const FairQueue::Which runs : {FairQueue::Which::kQuick, FairQueue::Which::kAny}) {
+    std::vector<Stream*>& free = LaneOf(runs).free;
+    if (free.empty() || (runs == FairQueue::Which::kQuick && !cost.quick())) continue;
+    Stream* const stream = free.back();
+    free.pop_back();
+    return Lease(stream, runs);
+  }
+  return {};
+}
+
+absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job, const StreamClaim& claim) {
+  StreamLease lease;
   {
     MutexLock lock(mutex_);
-    if (!free_.empty()) {
-      stream = free_.back();
-      free_.pop_back();
-      ++begun_;
-    } else if (absl::Status status = CheckWaitLocked(); !status.ok()) {
-      return status;
-    } else if (limit_.TryTake()) {
-      waiting_.push_back(std::move(job));
+    if (absl::Status status = CheckWaitLocked(claim); !status.ok()) return status;
+    lease = LeaseFree(claim.cost);
+    if (lease.stream_ == nullptr) {
+      if (!limit_.TryTake(queue_.size_of(claim.flow))) return Full(claim.flow);
+      queue_.Add(std::move(job), claim, SteadyNow());
       return absl::OkStatus();
-    } else {
-      const Gauge queue = limit_.gauge();
-      return absl::ResourceExhaustedError(
-          absl::StrCat(queue.used, " jobs wait for a stream, the limit (--max-queued-jobs) is ",
-                       queue.limit, ": try again later"));
     }
   }
-  StreamLease lease(this, stream);
   job->Prepare();
   device_.Execute(
       [job = std::move(job), lease = std::move(lease)]() mutable { job->Run(std::move(lease)); });
   return absl::OkStatus();
 }
 
-absl::Duration Scheduler::WaitOfNext() const {
-  return free_.empty() ? pace_.TimeFor(waiting_.size() + 1) : absl::ZeroDuration();
+absl::Status Scheduler::Full(absl::string_view flow) const {
+  const Gauge queue = limit_.gauge();
+  return BoundError(
+      {.bound = "max-queued-jobs", .retry_after = kRetrySoon},
+      absl::StrCat(queue.used, " jobs wait for a stream, ", queue_.size_of(flow),
+                   " of them this caller's on ", device_.info().name,
+                   "; the limit (--max-queued-jobs) is ", queue.limit,
+                   queue.used < queue.limit ? absl::StrCat(", the last ", limit_.reserve(),
+                                                           " for callers with fewer than that")
+                                            : "",
+                   ": try again later"));
 }
 
-absl::Status Scheduler::CheckWaitLocked() const {
-  const absl::Duration wait = WaitOfNext();
-  if (wait <= max_wait_ || waiting_.size() < static_cast<size_t>(stream_count_))
-    return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the job would wait about ", absl::FormatDuration(Rounded(wait)), " for a stream of ",
-      device_.info().name, " (", waiting_.size(), " are before it, one begins every ",
-      absl::FormatDuration(Rounded(pace_.mean())), "), the limit (--max-queue-wait) is ",
-      absl::FormatDuration(max_wait_), ": try again later"));
+absl::Duration Scheduler::WaitOf(const StreamClaim& claim) const {
+  const bool quick = claim.cost.quick() && quick_.streams > 0;
+  if (!any_.free.empty() || (quick && !quick_.free.empty())) return absl::ZeroDuration();
+  const QueuePace& pace = quick ? quick_.pace : any_.pace;
+  const auto which = quick ? FairQueue::Which::kQuick : FairQueue::Which::kAny;
+  return pace.TimeFor(queue_.Ahead(claim, which, SteadyNow())) + pace.between_turns();
 }
 
-absl::Status Scheduler::CheckWait() const {
+absl::Status Scheduler::CheckWaitLocked(const StreamClaim& claim) const {
+  const absl::Duration left = claim.deadline - SteadyNow();
+  const absl::Duration takes = claim.cost.measured ? claim.cost.device_time : absl::ZeroDuration();
+  if (takes > left) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the job would take about ", Rounded(takes), " on ", device_.info().name,
+                     ", as such jobs lately did, but its deadline is in ", Rounded(left),
+                     ": allow it more time"));
+  }
+  // As many as there are streams may wait, so that a wrong estimate is put right.
+  if (queue_.size() < any_.streams + quick_.streams) return absl::OkStatus();
+  const absl::Duration wait = WaitOf(claim);
+  const bool in_time = wait * kMargin + takes <= left;
+  if (wait <= max_wait_ && in_time) return absl::OkStatus();
+  std::string why = absl::StrCat("the job would wait about ", Rounded(wait), " for a stream of ",
+                                 device_.info().name, " (", queue_.size(), " jobs wait, ",
+                                 queue_.size_of(claim.flow), " of them this caller's");
+  if (wait > max_wait_) {
+    absl::StrAppend(&why, "), the limit (--max-queue-wait) is ", absl::FormatDuration(max_wait_),
+                    ": try again later");
+  } else {
+    absl::StrAppend(&why, ") and then take ", Rounded(takes), ", but its deadline is in ",
+                    Rounded(left), ": allow it more time, or try again later");
+  }
+  return BoundError({.bound = wait > max_wait_ ? "max-queue-wait" : "deadline",
+                     .retry_after = std::max(kRetrySoon, wait - max_wait_)},
+                    why);
+}
+
+absl::Status Scheduler::CheckWait(const StreamClaim& claim) const {
   MutexLock lock(mutex_);
-  return CheckWaitLocked();
+  return CheckWaitLocked(claim);
 }
 
 absl::Duration Scheduler::estimated_wait() const {
   MutexLock lock(mutex_);
-  return WaitOfNext();
+  if (!any_.free.empty()) return absl::ZeroDuration();
+  return any_.pace.TimeFor(queue_.cost()) + any_.pace.between_turns();
 }
 
 void Scheduler::Withdraw(const Runnable* job) {
   std::shared_ptr<Runnable> withdrawn;  // outlives the lock
   MutexLock lock(mutex_);
-  const auto it = std::find_if(waiting_.begin(), waiting_.end(),
-                               [&](const auto& waiting) { return waiting.get() == job; });
-  if (it == waiting_.end()) return;
-  withdrawn = std::move(*it);
-  waiting_.erase(it);
-  limit_.Return();
+  withdrawn = queue_.Remove(job);
+  if (withdrawn != nullptr) limit_.Return();
 }
 
-void Scheduler::Release(Stream* stream) {
+absl::Duration Scheduler::Release(StreamLease& lease) {
+  Stream* const stream = std::exchange(lease.stream_, nullptr);
   std::shared_ptr<Runnable> next;
+  StreamLease passed_on;
+  absl::Duration took;
   {
     MutexLock lock(mutex_);
-    if (waiting_.empty()) {
-      free_.push_back(stream);
-      pace_.OnIdle();
-    } else {
-      pace_.OnTurn(SteadyNow());
-      next = std::move(waiting_.front());
-      waiting_.pop_front();
-      limit_.Return();
-      ++begun_;
+    const absl::Time now = SteadyNow();
+    device_time_.JobEnds(now);
+    took = device_time_.passed() - lease.begun_;
+    Lane& lane = LaneOf(lease.runs_);
+    std::optional<FairQueue::Taken> taken = queue_.Take(lease.runs_);
+    if (!taken.has_value()) {
+      lane.free.push_back(stream);
+      lane.pace.OnIdle();
+      return took;
     }
+    lane.pace.OnTurn(now, taken->cost);
+    limit_.Return();
+    next = std::move(taken->job);
+    passed_on = Lease(stream, lease.runs_);
   }
-  if (next != nullptr) next->Run(StreamLease(this, stream));
+  next->Run(std::move(passed_on));
+  return took;
 }
 
 Gauge Scheduler::streams() const {
   MutexLock lock(mutex_);
-  return {stream_count_ - static_cast<int>(free_.size()), stream_count_};
+  const auto free = static_cast<int>(any_.free.size() + quick_.free.size());
+  const int all = any_.streams + quick_.streams;
+  return {all - free, all};
 }
 
 int64_t Scheduler::begun() const {
@@ -161,7 +228,12 @@ int64_t Scheduler::begun() const {
 
 int Scheduler::queued() const {
   MutexLock lock(mutex_);
-  return static_cast<int>(waiting_.size());
+  return queue_.size();
+}
+
+int Scheduler::waiting_flows() const {
+  MutexLock lock(mutex_);
+  return queue_.flows();
 }
 
 }  // namespace gemmd

@@ -1,17 +1,18 @@
-// Assigns the pooled compute streams of one device to ready jobs, in order.
+// Assigns the pooled compute streams of one device to ready jobs, by fair queueing.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
 #include "server/engine/bounds/stats.h"
+#include "server/engine/core/fair_queue.h"
 #include "server/engine/device/device.h"
 
 namespace gemmd {
@@ -28,13 +29,15 @@ class StreamLease {
   ~StreamLease() { Reset(); }
   Stream& operator*() const { return *stream_; }
   Stream* operator->() const { return stream_; }
-  void Reset();
+  // Returns the device time that the lease took (DeviceTime).
+  absl::Duration Reset();
 
  private:
   friend class Scheduler;
-  StreamLease(Scheduler* scheduler, Stream* stream) : scheduler_(scheduler), stream_(stream) {}
   Scheduler* scheduler_ = nullptr;
   Stream* stream_ = nullptr;
+  FairQueue::Which runs_ = FairQueue::Which::kAny;  // the jobs that the stream is for
+  absl::Duration begun_;                            // in device time
 };
 
 // A job that waits for a stream.
@@ -52,9 +55,12 @@ class Runnable {
 class QueueLimit {
  public:
   explicit QueueLimit(int limit) : limit_(limit) {}
-  bool TryTake();
+  // For a flow that has `held` places already: the last sixteenth of the places is for
+  // flows with fewer than that, so that no flow takes all of them.
+  bool TryTake(int held);
   void Return();
   Gauge gauge() const;
+  int reserve() const { return limit_ / 16; }
 
  private:
   const int limit_;
@@ -62,26 +68,49 @@ class QueueLimit {
   int used_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// How fast a device's queue moves: the mean time between the turns of two jobs, over the
-// last turns taken while jobs waited. Guarded by its owner's lock.
+// The time in which a device ran jobs, divided among those that ran together: that of all
+// jobs adds up to the time in which the device was not idle. Guarded by its owner's lock.
+class DeviceTime {
+ public:
+  void JobBegins(absl::Time now) { Pass(now), ++running_; }
+  void JobEnds(absl::Time now) { Pass(now), --running_; }
+  // What a job has had that runs since the start.
+  absl::Duration passed() const { return passed_; }
+
+ private:
+  void Pass(absl::Time now) {
+    if (running_ > 0) passed_ += (now - last_) / running_;
+    last_ = now;
+  }
+
+  int running_ = 0;
+  absl::Time last_;
+  absl::Duration passed_;
+};
+
+// How fast the streams of a device take jobs from the queue, over the last turns taken
+// while jobs waited. Guarded by its owner's lock.
 class QueuePace {
  public:
-  // A waiting job was given a stream.
-  void OnTurn(absl::Time now);
+  // A waiting job, of this estimated cost, was given a stream.
+  void OnTurn(absl::Time now, absl::Duration cost);
   // No job waits, so the time to the next turn says nothing about the device.
   void OnIdle() { last_turn_.reset(); }
-  // The estimated wait of the last of `jobs` waiting jobs. Zero before anything was
-  // measured.
-  absl::Duration TimeFor(size_t jobs) const { return mean_ * static_cast<double>(jobs); }
-  absl::Duration mean() const { return mean_; }
+  // How long the device will take for jobs of this estimated cost together. Zero before
+  // anything was measured.
+  absl::Duration TimeFor(absl::Duration cost) const;
+  // The mean time between the turns of two jobs.
+  absl::Duration between_turns() const { return mean_time_; }
 
  private:
   std::optional<absl::Time> last_turn_;
-  absl::Duration mean_;
-  int turns_ = 0;  // that the mean is over
+  absl::Duration mean_time_;
+  absl::Duration mean_cost_;
+  int turns_ = 0;  // that the means are over
 };
 
-// Thread-safe. Must outlive its leases.
+// Quick jobs (JobCost) may use any stream. The device's quick streams are for them alone, so
+// that they need not wait for the end of a large job. Thread-safe. Must outlive its leases.
 class Scheduler {
  public:
   // A job is refused if its estimated wait is longer than `max_wait`. As many jobs as
@@ -89,36 +118,57 @@ class Scheduler {
   Scheduler(Device& device, QueueLimit& limit, absl::Duration max_wait);
 
   // Runs `job` at once if a stream is free (through Device::Execute), else when its turn
-  // comes. RESOURCE_EXHAUSTED if the queue is full, or the estimated wait is too long.
-  absl::Status Submit(std::shared_ptr<Runnable> job);
+  // comes.
+  // - RESOURCE_EXHAUSTED: the queue is full, or the estimated wait is too long: for
+  //   `max_wait`, or for the job to end by its deadline.
+  // - DEADLINE_EXCEEDED: the job would not end by its deadline without any wait.
+  absl::Status Submit(std::shared_ptr<Runnable> job, const StreamClaim& claim);
   // Removes a waiting job from the queue. Does nothing if it has run.
   void Withdraw(const Runnable* job);
 
-  // RESOURCE_EXHAUSTED if Submit would now refuse a job for its wait. Called at the
-  // header, so that no payload is sent in vain.
-  absl::Status CheckWait() const;
+  // The status of Submit for what it knows of times. Called at the header, so that no
+  // payload is sent in vain.
+  absl::Status CheckWait(const StreamClaim& claim) const;
 
+  // Of both kinds.
   Gauge streams() const;
   int queued() const;
+  // The number of flows with waiting jobs.
+  int waiting_flows() const;
   // The number of jobs that were given a stream so far.
   int64_t begun() const;
-  // The estimated wait of a new job.
+  // Until all jobs that wait now have begun, and one more could.
   absl::Duration estimated_wait() const;
 
  private:
   friend class StreamLease;
-  void Release(Stream* stream);
-  absl::Duration WaitOfNext() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The streams for the same jobs.
+  struct Lane {
+    std::vector<Stream*> free;
+    QueuePace pace;
+    int streams = 0;
+  };
+
+  absl::Duration Release(StreamLease& lease);
+  StreamLease Lease(Stream* stream, FairQueue::Which runs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Empty where no stream is free for the job.
+  StreamLease LeaseFree(const JobCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Lane& LaneOf(FairQueue::Which runs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return runs == FairQueue::Which::kQuick ? quick_ : any_;
+  }
+  absl::Duration WaitOf(const StreamClaim& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckWaitLocked(const StreamClaim& claim) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Full(absl::string_view flow) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Device& device_;
-  const int stream_count_;
   QueueLimit& limit_;
   const absl::Duration max_wait_;
   mutable Mutex mutex_;
-  std::vector<Stream*> free_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::shared_ptr<Runnable>> waiting_ ABSL_GUARDED_BY(mutex_);
-  QueuePace pace_ ABSL_GUARDED_BY(mutex_);
+  Lane any_ ABSL_GUARDED_BY(mutex_);
+  Lane quick_ ABSL_GUARDED_BY(mutex_);
+  FairQueue queue_ ABSL_GUARDED_BY(mutex_);
+  DeviceTime device_time_ ABSL_GUARDED_BY(mutex_);
   int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

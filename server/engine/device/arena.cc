@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
 namespace {
@@ -77,9 +78,10 @@ absl::StatusOr<DeviceBuffer> Arena::Allocate(size_t bytes, Stay stay) {
     }
   }
   const size_t largest = free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
-  return absl::ResourceExhaustedError(absl::StrCat("device memory: ", bytes, " bytes asked for, ",
-                                                   capacity_ - used_, " of ", capacity_, " free, ",
-                                                   largest, " in one piece"));
+  return BoundError({.bound = "device-memory-bytes",
+                     .retry_after = bytes <= capacity_ ? std::optional(kRetrySoon) : std::nullopt},
+                    absl::StrCat("device memory: ", bytes, " bytes asked for, ", capacity_ - used_,
+                                 " of ", capacity_, " free, ", largest, " in one piece"));
 }
 
 void Arena::Free(std::byte* data, size_t bytes) {

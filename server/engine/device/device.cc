@@ -1,9 +1,41 @@
 #include "server/engine/device/device.h"
 
+#include <utility>
+
+#include "server/base/mutex.h"
+
 namespace gemmd {
 
 absl::Status Stream::CopyFrom(const Device& device, const std::byte*, std::byte*, size_t) {
   return absl::InternalError("this device cannot copy straight from " + device.info().name);
+}
+
+void AwaitCallbacks(Device& device) {
+  Mutex mutex;
+  CondVar changed;
+  size_t pending = 2 + device.compute_streams().size() + device.quick_streams().size();
+  const auto await = [&](Stream& stream) {
+    stream.Notify([&](absl::Status) {
+      MutexLock lock(mutex);
+      if (--pending == 0) changed.NotifyOne();
+    });
+  };
+  await(device.upload_stream());
+  await(device.download_stream());
+  for (const std::unique_ptr<Stream>& stream : device.compute_streams()) await(*stream);
+  for (const std::unique_ptr<Stream>& stream : device.quick_streams()) await(*stream);
+  MutexLock lock(mutex);
+  while (pending > 0) changed.Wait(mutex);
+}
+
+void Device::Lose(absl::string_view) {}
+
+absl::Status Stream::Check(const gemm::Check&) {
+  return absl::UnimplementedError("this device checks no products");
+}
+
+absl::Status Stream::Finish(const gemm::Problem&, const gemm::Operands&, void*) {
+  return absl::UnimplementedError("this device has no epilogue of its own");
 }
 
 }  // namespace gemmd

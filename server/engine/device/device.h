@@ -14,8 +14,10 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "gemm/check.h"
 #include "gemm/generate.h"
 #include "gemm/kernel.h"
 #include "server/engine/bounds/options.h"
@@ -75,6 +77,13 @@ class Stream {
   virtual absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                               const gemm::Operands& operands, gemm::Workspace workspace,
                               const gemm::LaunchParams& params, Event* transposed) = 0;
+  // Enqueues the check of a product that was launched on this stream. check_outcome() has what
+  // it found once Notify's callback is called for work after it, until the next check.
+  virtual absl::Status Check(const gemm::Check& check);
+  virtual gemm::CheckOutcome check_outcome() const { return {}; }
+  // Enqueues the epilogue over accumulators that a product has left (gemm/check.h).
+  virtual absl::Status Finish(const gemm::Problem& problem, const gemm::Operands& operands,
+                              void* accumulators);
   virtual absl::Status Record(Event& event) = 0;
   // Later work on this stream waits for `event`, which may be recorded on any stream.
   virtual absl::Status Wait(const Event& event) = 0;
@@ -91,7 +100,9 @@ struct DeviceInfoRecord {
   std::string name;   // "cuda:0", "host:1"
   std::string model;  // as the driver names it
   gemm::DeviceCaps caps;
-  size_t memory_bytes = 0;  // the arena's
+  size_t memory_bytes = 0;       // the arena's
+  bool checks_products = false;  // Stream::Check and Stream::Finish
+  bool can_be_given_up = false;  // Device::Lose
 };
 
 // Thread-safe. Must be destroyed only when no work is left on it.
@@ -108,6 +119,9 @@ class Device {
   Stream& download_stream() { return *download_stream_; }
   // The pool that the scheduler assigns, one job at a time on each.
   absl::Span<const std::unique_ptr<Stream>> compute_streams() { return compute_streams_; }
+  // More of them, for quick jobs alone (core/cost_model.h). A device that has priorities
+  // runs their work before that of the other streams. May be empty.
+  absl::Span<const std::unique_ptr<Stream>> quick_streams() { return quick_streams_; }
 
   // Events are pooled: no more are created once the pool is as large as the load needs.
   virtual EventPtr AcquireEvent() = 0;
@@ -125,6 +139,13 @@ class Device {
 
   // OK, or UNAVAILABLE with the error that lost the device. A lost device stays lost.
   virtual absl::Status Health() const = 0;
+  // Gives the device up, as an error does that loses it: for work that does not end, which
+  // nothing can stop. Only where info().can_be_given_up. Every callback, pending or later, gets the
+  // status of Health(), also while the work before it runs. That work may go on to use the device's
+  // memory, so a lost device must not be destroyed before it is Idle.
+  virtual void Lose(absl::string_view why);
+  // Whether nothing that was enqueued runs, or may still run.
+  virtual bool Idle() { return true; }
 
   // Driver allocations, frees and pinnings by this process on this device so far.
   // Constant once the server is warm.
@@ -145,7 +166,11 @@ class Device {
   std::unique_ptr<Stream> upload_stream_;
   std::unique_ptr<Stream> download_stream_;
   std::vector<std::unique_ptr<Stream>> compute_streams_;
+  std::vector<std::unique_ptr<Stream>> quick_streams_;
 };
+
+// Waits until all callbacks that the device's streams have by now have run.
+void AwaitCallbacks(Device& device);
 
 inline void EventRecycler::operator()(Event* event) const { device->RecycleEvent(event); }
 

@@ -1,5 +1,6 @@
 #include "server/engine/device/device_kinds.h"
 
+#include <iterator>
 #include <utility>
 
 #include "server/engine/device/host/host_device.h"
@@ -23,19 +24,27 @@ constexpr DeviceKind kKinds[] = {
      .share = ShareHostCores},
 };
 
+// And those that were added.
+std::vector<DeviceKind>& Kinds() {
+  static auto* const kinds = new std::vector<DeviceKind>(std::begin(kKinds), std::end(kKinds));
+  return *kinds;
+}
+
 }  // namespace
 
-absl::Span<const DeviceKind> DeviceKinds() { return kKinds; }
+absl::Span<const DeviceKind> DeviceKinds() { return Kinds(); }
+
+void AddDeviceKind(const DeviceKind& kind) { Kinds().push_back(kind); }
 
 int DeviceCount(absl::string_view kind) {
-  for (const DeviceKind& one : kKinds) {
+  for (const DeviceKind& one : Kinds()) {
     if (one.name == kind && one.count != nullptr) return one.count();
   }
   return 0;
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> CreateDevices(const EngineOptions& options) {
-  absl::StatusOr<DeviceSpec> spec = ParseDeviceSpec(options.devices, kKinds);
+  absl::StatusOr<DeviceSpec> spec = ParseDeviceSpec(options.devices, Kinds());
   if (!spec.ok()) return spec.status();
   if (absl::Status status = CheckDeviceOptions(options); !status.ok()) return status;
   std::vector<std::unique_ptr<Device>> devices;

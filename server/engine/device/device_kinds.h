@@ -32,6 +32,10 @@ struct DeviceKind {
 // In the order in which auto looks for one that is present. The last is made.
 absl::Span<const DeviceKind> DeviceKinds();
 
+// Adds a kind after the others, before anything asks for kinds: tests have devices of their
+// own, which fail on purpose.
+void AddDeviceKind(const DeviceKind& kind);
+
 // Devices of the kind on this machine: 0 for a kind that the build has not.
 int DeviceCount(absl::string_view kind);
 

@@ -17,6 +17,8 @@
 #include "absl/time/time.h"
 #include "gemm/generate.h"
 #include "gemm/problem.h"
+#include "server/engine/bounds/caller_quota.h"
+#include "server/engine/bounds/verify.h"
 #include "server/engine/core/report.h"
 #include "server/engine/device/staging.h"
 #include "server/engine/store/matrix.h"
@@ -64,6 +66,7 @@ struct JobSpec {
   bool output_column_major = false;
   std::optional<gemm::Compute> compute;  // by A's type where left out
   KernelRequest kernel;
+  Verify verify = Verify::kOff;  // at least this, and at least what the engine's options say
   bool stream_result = true;
   // Checks the result's shape before anything is reserved; an error refuses the job.
   // Empty: no check.
@@ -71,6 +74,10 @@ struct JobSpec {
   std::optional<KeepSpec> keep_result;
   ReceiverId receiver = kPromptReceiver;  // whose share of staging the result waits in
   absl::Time deadline = absl::InfiniteFuture();
+  CallerQuotaPtr quota;  // of the caller
+  // Whose turn it takes in the queue (core/fair_queue.h): the caller's name, or where the
+  // server asks nobody, the client's connection.
+  std::string flow;
 };
 
 // The result of a job that succeeded.

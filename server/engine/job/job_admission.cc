@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gemm/scalars.h"
 #include "server/base/clock.h"
 #include "server/engine/transfer/replica_copy.h"
 
@@ -124,10 +125,15 @@ absl::Status HoldReplicas(EngineCore& core, size_t device_index, JobHoldings& ho
     if (!input.pin || input.pin.memory()->device == device) continue;
     absl::StatusOr<ReplicaPin> replica = PinReplica(core, input.pin, device_index);
     if (!replica.ok()) {
-      return absl::Status(
+      absl::Status refused(
           replica.status().code(),
           absl::StrCat(Name(role), ": its copy from ", input.pin.memory()->device->info().name,
                        " to ", device->info().name, ": ", replica.status().message()));
+      replica.status().ForEachPayload(
+          [&refused](absl::string_view type, const absl::Cord& details) {
+            refused.SetPayload(type, details);
+          });
+      return refused;
     }
     input.replica = *std::move(replica);
     input.memory = input.replica.replica()->memory();
@@ -135,10 +141,11 @@ absl::Status HoldReplicas(EngineCore& core, size_t device_index, JobHoldings& ho
   return absl::OkStatus();
 }
 
-// In place where C is the job's own: D then takes its memory.
-bool ResultReplacesC(const JobHoldings& holdings) {
-  const JobInput& c = holdings.inputs[static_cast<size_t>(Role::kC)];
-  return c.payload || c.generator.has_value();
+// In place where C is the job's own: D then takes its memory. Not where the product is checked,
+// against C as it was, or may be computed again.
+bool ResultReplacesC(const AdmittedJob& job) {
+  const JobInput& c = (*job.holdings)[Role::kC];
+  return (c.payload || c.generator.has_value()) && !job.check.plan.has_value();
 }
 
 // Where the result is kept its memory stays, so what it replaces does.
@@ -170,7 +177,7 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
   absl::Status status = HoldReplicas(core, job.device_index, holdings);
   if (status.ok()) status = AllocateInputs(core, shapes, job);
   if (!status.ok()) return status;
-  if (ResultReplacesC(holdings)) {
+  if (ResultReplacesC(job)) {
     holdings.result = holdings[Role::kC].memory;
   } else {
     absl::StatusOr<std::shared_ptr<MatrixMemory>> result =
@@ -185,9 +192,16 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
     if (!workspace.ok()) return workspace.status();
     holdings.workspace = *std::move(workspace);
   }
+  if (job.check.plan.has_value()) {
+    absl::StatusOr<DeviceBuffer> memory =
+        core.Allocate(job.device_index, job.check.plan->bytes(), Stay::kPassing);
+    if (!memory.ok()) return memory.status();
+    holdings.check_memory = *std::move(memory);
+    holdings.check_end = device.AcquireEvent();
+  }
   if (job.spec.keep_result.has_value()) {
     absl::StatusOr<StoreReservation> room = core.store->Reserve(
-        job.device_index, job.plan.result.pitched_bytes(), *job.spec.keep_result);
+        job.device_index, job.plan.result.pitched_bytes(), *job.spec.keep_result, job.spec.quota);
     if (!room.ok()) return room.status();
     holdings.room = *std::move(room);
   }
@@ -196,6 +210,22 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
   holdings.kernel_begin = device.AcquireEvent();
   holdings.kernel_end = device.AcquireEvent();
   return absl::OkStatus();
+}
+
+// What the job asks of its device.
+JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t workspace_bytes) {
+  const gemm::Problem& problem = job.plan.problem;
+  JobWork work{.kernel = job.pick.kernel,
+               .types = problem.types,
+               .flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem),
+               .generates = HasGenerator(*job.holdings),
+               .checked = job.check.plan.has_value()};
+  uint64_t bytes = workspace_bytes + job.plan.result.pitched_bytes();
+  for (const std::optional<Shape>& shape : shapes.by_role) {
+    if (shape.has_value()) bytes += shape->pitched_bytes();
+  }
+  work.bytes = static_cast<double>(bytes);
+  return work;
 }
 
 // Picks the kernel on one device and reserves everything there.
@@ -210,17 +240,32 @@ absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t devic
   problem.types.compute = pick->compute;
   job.pick = *std::move(pick);
   const auto workspace = job.pick.kernel->workspace_bytes;
-  const uint64_t workspace_bytes = workspace == nullptr ? 0 : workspace(problem);
+  uint64_t workspace_bytes = workspace == nullptr ? 0 : workspace(problem);
+  absl::StatusOr<CheckDecision> check = PlanCheck(job.check_wish, job.spec.kernel, problem,
+                                                  job.pick, core.devices[device_index]->info());
+  if (!check.ok()) return check.status();
+  job.check = *std::move(check);
+  uint64_t bytes = 0;
+  if (const std::optional<CheckPlan>& plan = job.check.plan; plan.has_value()) {
+    job.pick = plan->first;
+    workspace_bytes = plan->workspace_bytes;
+    bytes += plan->bytes();
+  }
 
-  uint64_t bytes = workspace_bytes;
-  if (!ResultReplacesC(*job.holdings)) bytes += job.plan.result.pitched_bytes();
+  bytes += workspace_bytes;
+  if (!ResultReplacesC(job)) bytes += job.plan.result.pitched_bytes();
   for (const Role role : kRoles) {
     const JobInput& input = (*job.holdings)[role];
     if (input.payload || input.generator.has_value()) bytes += shapes[role]->pitched_bytes();
   }
-  absl::Status wait = core.schedulers[device_index]->CheckWait();
+  job.work = WorkOf(job, shapes, workspace_bytes);
+  job.claim = {.flow = job.spec.flow,
+               .weight = job.spec.quota == nullptr ? 1 : job.spec.quota->weight,
+               .cost = core.costs[device_index]->Estimate(job.work),
+               .deadline = job.spec.deadline};
+  absl::Status wait = core.schedulers[device_index]->CheckWait(job.claim);
   if (!wait.ok()) return wait;
-  absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitJob(bytes);
+  absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitJob(bytes, job.spec.quota);
   if (!ticket.ok()) return ticket.status();
   job.holdings->ticket = *std::move(ticket);
   return Allocate(core, shapes, job, workspace_bytes);
@@ -238,8 +283,18 @@ void Unreserve(JobHoldings& holdings) {
   }
   holdings.result.reset();
   holdings.workspace.Reset();
+  holdings.check_memory.Reset();
   holdings.room = StoreReservation();
   holdings.ticket.Reset();
+}
+
+// Whether the job's result takes the name of this operand, and deletes it with that.
+bool IsToBeReplaced(const JobSpec& spec, const MatrixPin& operand) {
+  if (!spec.keep_result.has_value() || !spec.keep_result->replace) return false;
+  const KeepSpec& keep = *spec.keep_result;
+  const MatrixRecord& record = operand.matrix().record;
+  return !keep.name.empty() && record.name == keep.name && record.shared == keep.shared &&
+         record.owner == keep.owner;
 }
 
 }  // namespace
@@ -249,7 +304,9 @@ void ReleaseResidents(EngineCore& core, const JobSpec& spec, JobHoldings& holdin
     const OperandSpec* operand = SpecOf(spec, role);
     if (operand == nullptr) continue;
     const auto* resident = std::get_if<FromResident>(&operand->source);
-    if (resident != nullptr && resident->release) core.store->Forget(holdings[role].pin);
+    if (resident == nullptr || !resident->release) continue;
+    const MatrixPin& pin = holdings[role].pin;
+    if (!IsToBeReplaced(spec, pin)) core.store->Forget(pin);
   }
 }
 
@@ -279,6 +336,7 @@ absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
   }
   job.plan = *plan;
   job.spec = std::move(spec);
+  job.check_wish = WishFor(job.spec.verify, core.options);
 
   absl::StatusOr<std::vector<size_t>> candidates = Candidates(core, *job.holdings);
   if (!candidates.ok()) return candidates.status();

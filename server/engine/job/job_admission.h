@@ -11,6 +11,7 @@
 #include "server/engine/job/dispatcher.h"
 #include "server/engine/job/job.h"
 #include "server/engine/job/plan.h"
+#include "server/engine/job/result_check.h"
 #include "server/engine/store/matrix_memory.h"
 #include "server/engine/store/store.h"
 
@@ -32,10 +33,12 @@ struct JobHoldings {
   std::array<JobInput, kRoleCount> inputs;
   std::shared_ptr<MatrixMemory> result;
   DeviceBuffer workspace;
-  StoreReservation room;  // for a result that is kept
+  DeviceBuffer check_memory;  // of a checked product: CheckPlan::bytes
+  StoreReservation room;      // for a result that is kept
   // For generated operands, and where the kernel may transpose, the first and the second.
   EventPtr upload_begin, transposed;
   EventPtr kernel_begin, kernel_end;
+  EventPtr check_end;  // where the product is checked
 
   JobInput& operator[](Role role) { return inputs[static_cast<size_t>(role)]; }
 };
@@ -44,7 +47,11 @@ struct AdmittedJob {
   JobSpec spec;
   Plan plan;
   KernelPick pick;
+  CheckWish check_wish;
+  CheckDecision check;
   size_t device_index = 0;
+  JobWork work;
+  StreamClaim claim;
   uint64_t payload_bytes = 0;  // that Append will bring
   std::shared_ptr<JobHoldings> holdings;
 };
@@ -53,6 +60,7 @@ struct AdmittedJob {
 absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec);
 
 // Deletes the resident operands that the job is to release; `holdings` still pins them.
+// The one that the result is to replace keeps its name until then.
 void ReleaseResidents(EngineCore& core, const JobSpec& spec, JobHoldings& holdings);
 
 }  // namespace gemmd

@@ -16,6 +16,10 @@ void JobImpl::OnComputed(absl::Status status, Computed computed) {
   JobHoldings& holdings = *computed.holdings;
   {
     MutexLock lock(mutex_);
+    // What was computed twice says nothing of such jobs.
+    if (report_.check.failed_kernel.empty()) {
+      core_.costs[admitted_.device_index]->Observe(admitted_.work, computed.device_time);
+    }
     if (holdings_ == nullptr) return;
     PhaseDurations& phases = report_.phases;
     phases.host_to_device = UploadTime(holdings);
@@ -23,10 +27,14 @@ void JobImpl::OnComputed(absl::Status status, Computed computed) {
     if (holdings.transposed != nullptr) {
       phases.transpose = device().Elapsed(*holdings.kernel_begin, *holdings.transposed);
     }
+    if (holdings.check_end != nullptr) {
+      phases.check = device().Elapsed(*holdings.kernel_end, *holdings.check_end);
+    }
     // Without a product there is no speed to speak of.
     const gemm::Problem& problem = admitted_.plan.problem;
     report_.flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem);
     report_.bytes_in = admitted_.payload_bytes;
+    report_.device_time = computed.device_time;
     where_ = "while the result was sent";
     for (const auto& upload : uploads_) {
       if (upload != nullptr) upload->Abort();  // lets go of its operand
@@ -35,6 +43,7 @@ void JobImpl::OnComputed(absl::Status status, Computed computed) {
   // The operands have served; a resident one may be deleted for good by now.
   for (JobInput& input : holdings.inputs) input = JobInput();
   holdings.workspace.Reset();
+  holdings.check_memory.Reset();
   if (!admitted_.spec.stream_result) {
     computed.Release();
     return Complete(DownloadTimes());

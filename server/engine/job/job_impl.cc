@@ -28,6 +28,8 @@ JobReport InitialReport(const EngineCore& core, const AdmittedJob& job) {
   report.k = job.plan.k;
   report.types = job.plan.problem.types;
   report.column_major = job.plan.result.column_major;
+  if (job.spec.quota != nullptr) report.caller = job.spec.quota->caller;
+  report.check.why_not = job.check.why_not;
   for (const Role role : kRoles) {
     const JobInput& input = (*job.holdings)[role];
     if (!input.replica) continue;
@@ -71,6 +73,8 @@ absl::string_view JobImpl::Where() {
 
 void JobImpl::Start() {
   deadline_guard_.Begin(core_, weak_from_this(), admitted_.spec.deadline);
+  // Lost before the job was registered: nobody else ends it.
+  if (absl::Status health = device().Health(); !health.ok()) return Fail(std::move(health));
   AwaitReplicas();
   if (admitted_.payload_bytes == 0) return Arrived();
   if (!has_small_payload()) StartUploads();
@@ -200,8 +204,11 @@ void JobImpl::Ready() {
     if (holdings_ == nullptr) return;
     ready_ = SteadyNow();
     where_ = "in the queue";
+    // The estimate of the header's time may be old by now.
+    admitted_.claim.cost = core_.costs[admitted_.device_index]->Estimate(admitted_.work);
   }
-  absl::Status status = core_.schedulers[admitted_.device_index]->Submit(shared_from_this());
+  absl::Status status =
+      core_.schedulers[admitted_.device_index]->Submit(shared_from_this(), admitted_.claim);
   if (!status.ok()) return Fail(std::move(status));
   OnAccepted();
 }
@@ -264,43 +271,63 @@ void JobImpl::Launch(StreamLease lease) {
   if (now >= admitted_.spec.deadline) {
     return Fail(absl::DeadlineExceededError("the job's deadline passed before its launch"));
   }
-  std::shared_ptr<JobHoldings> holdings;
-  JobPayload payload;
+  Launched launched;
   {
     // All of it at once: a job that is cancelled meanwhile lets go of its own.
     MutexLock lock(mutex_);
     if (holdings_ == nullptr) return;
     ReleaseOperands();
     launched_ = true;
-    holdings = holdings_;
-    payload.uploads = uploads_;
-    payload.block = small_payload_.TakeBlock();
+    launched.holdings = holdings_;
+    launched.payload.uploads = uploads_;
+    launched.payload.block = small_payload_.TakeBlock();
     report_.phases.queue = now - ready_;
     where_ = "while it ran";
   }
-  Stream& stream = *lease;
-  absl::Status status = EnqueueInputs(stream, *holdings, payload);
-  if (status.ok()) status = EnqueueKernel(stream, *holdings);
-  StagingBlock result_block;
-  if (status.ok() && admitted_.spec.stream_result && has_small_result()) {
-    result_block = device().download_staging().TryAcquire(admitted_.spec.receiver);
+  launched.guard = HangGuard(core_, admitted_.device_index, WorkOf(admitted_.plan.problem));
+  absl::Status status = EnqueueInputs(*lease, *launched.holdings, launched.payload);
+  launched.lease = std::move(lease);
+  EnqueueProduct(std::move(launched), std::move(status));
+}
+
+void JobImpl::EnqueueProduct(Launched launched, absl::Status enqueued) {
+  Stream& stream = *launched.lease;
+  JobHoldings& holdings = *launched.holdings;
+  const bool again = launched.first.has_value();
+  const KernelPick& pick = again ? admitted_.check.plan->second : admitted_.pick;
+  if (enqueued.ok()) enqueued = EnqueueKernel(stream, holdings, pick);
+  StagingBlock& block = launched.result_block;
+  if (enqueued.ok() && admitted_.spec.stream_result && has_small_result() && !block) {
+    block = device().download_staging().TryAcquire(admitted_.spec.receiver);
   }
-  if (result_block) {
-    status = stream.Download(holdings->result->pitched(), 0, holdings->result->shape.dense_bytes(),
-                             result_block.data());
+  if (enqueued.ok() && block) {
+    enqueued = stream.Download(holdings.result->pitched(), 0, holdings.result->shape.dense_bytes(),
+                               block.data());
   }
-  const Event* last = result_block ? nullptr : holdings->kernel_end.get();
-  if (!status.ok()) last = nullptr;
-  Computed computed{.holdings = std::move(holdings), .result_block = std::move(result_block)};
+  const Event* last = holdings.check_end ? holdings.check_end.get() : holdings.kernel_end.get();
+  if (block || !enqueued.ok()) last = nullptr;
   stream.Notify(
-      [self = shared_from_this(), lease = std::move(lease), payload = std::move(payload),
-       computed = std::move(computed), enqueued = std::move(status)](absl::Status status) mutable {
+      [self = shared_from_this(), launched = std::move(launched),
+       enqueued = std::move(enqueued)](absl::Status status) mutable {
         status.Update(enqueued);
-        payload = JobPayload();
-        lease.Reset();  // the next job starts while this one's result is sent
-        self->HandOver(std::move(status), std::move(computed));
+        self->Judged(std::move(launched), std::move(status));
       },
       last);
+}
+
+void JobImpl::Judged(Launched launched, absl::Status status) {
+  launched.guard.End();
+  launched.payload = JobPayload();
+  if (!TakeCheck(launched, status)) {
+    launched.holdings->transposed.reset();  // the first kernel's
+    launched.guard = HangGuard(core_, admitted_.device_index, WorkOf(admitted_.plan.problem));
+    return EnqueueProduct(std::move(launched), absl::OkStatus());
+  }
+  Computed computed{.holdings = std::move(launched.holdings),
+                    .result_block = std::move(launched.result_block)};
+  // The next job starts while this one's result is sent.
+  computed.device_time = launched.lease.Reset();
+  HandOver(std::move(status), std::move(computed));
 }
 
 // Telling the caller, with a write to a socket, takes longer than the device's thread needs
@@ -335,18 +362,19 @@ absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
   return absl::OkStatus();
 }
 
-absl::Status JobImpl::EnqueueKernel(Stream& stream, JobHoldings& holdings) {
+absl::Status JobImpl::EnqueueKernel(Stream& stream, JobHoldings& holdings, const KernelPick& pick) {
   const Plan& plan = admitted_.plan;
   const std::shared_ptr<MatrixMemory>& bias = holdings[Role::kBias].memory;
   const gemm::Operands operands =
       BindOperands(plan, MemoryOf(holdings[Role::kA].memory), MemoryOf(holdings[Role::kB].memory),
                    MemoryOf(holdings[Role::kC].memory),
                    bias == nullptr ? nullptr : bias->buffer.data(), MemoryOf(holdings.result));
-  const gemm::Workspace workspace{holdings.workspace.data(), holdings.workspace.bytes()};
   absl::Status status = stream.Record(*holdings.kernel_begin);
   if (!status.ok()) return status;
-  status = stream.Launch(*admitted_.pick.kernel, plan.problem, operands, workspace,
-                         admitted_.pick.params, holdings.transposed.get());
+  if (admitted_.check.plan.has_value()) return EnqueueChecked(stream, holdings, pick, operands);
+  const gemm::Workspace workspace{holdings.workspace.data(), holdings.workspace.bytes()};
+  status = stream.Launch(*pick.kernel, plan.problem, operands, workspace, pick.params,
+                         holdings.transposed.get());
   if (!status.ok()) return status;
   return stream.Record(*holdings.kernel_end);
 }

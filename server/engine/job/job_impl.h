@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "server/base/mutex.h"
 #include "server/engine/core/core.h"
 #include "server/engine/core/deadline_guard.h"
+#include "server/engine/core/hang_guard.h"
 #include "server/engine/job/job.h"
 #include "server/engine/job/job_admission.h"
 #include "server/engine/job/small_payload.h"
@@ -31,11 +33,23 @@ struct JobPayload {
 struct Computed {
   std::shared_ptr<JobHoldings> holdings;
   StagingBlock result_block;  // with a small result, copied; else empty
+  absl::Duration device_time;
 
   void Release() {
     result_block.Reset();
     holdings.reset();
   }
+};
+
+// A product on a stream, until its end is known.
+struct Launched {
+  StreamLease lease;
+  JobPayload payload;
+  std::shared_ptr<JobHoldings> holdings;
+  StagingBlock result_block;  // as that of Computed
+  // What the check of a first product found that had to be computed again.
+  std::optional<gemm::CheckOutcome> first;
+  HangGuard guard;  // of what is enqueued
 };
 
 // The steps of a job:
@@ -48,7 +62,8 @@ struct Computed {
 //               to release are released
 //   Run      -> the job has a stream; a small job's bytes go into a staging block
 //   Launch   -> uploads, generators, kernel, and a small result's download are enqueued
-//               at once
+//               at once, and the check of the product where there is one
+//   Judged   -> a product that fails its check is launched again, by another kernel
 //   Computed -> a large result is downloaded block by block (ResultDownload)
 //   Complete -> or, from any of these, Fail.
 //
@@ -68,6 +83,7 @@ class JobImpl final : public Job,
   void EndOfPayload() override;
   void Cancel(absl::Status why) override;
   absl::string_view Where() override;
+  bool Needs(const Device& needed) override { return &needed == &device(); }
   void Prepare() override;
   void Run(StreamLease stream) override;
 
@@ -91,7 +107,15 @@ class JobImpl final : public Job,
 
   void Launch(StreamLease lease);
   absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);
-  absl::Status EnqueueKernel(Stream& stream, JobHoldings& holdings);
+  // The product and all that follows it, and then goes on with Judged. `enqueued`: so far.
+  void EnqueueProduct(Launched launched, absl::Status enqueued);
+  absl::Status EnqueueKernel(Stream& stream, JobHoldings& holdings, const KernelPick& pick);
+  absl::Status EnqueueChecked(Stream& stream, JobHoldings& holdings, const KernelPick& pick,
+                              const gemm::Operands& operands);
+  void Judged(Launched launched, absl::Status status);
+  // False where the product has to be computed again; else the check's report is complete, and
+  // `status` an error where the product is lost.
+  bool TakeCheck(Launched& launched, absl::Status& status);
   // Goes on with OnComputed: on this thread, which is the device's, where that has nothing
   // else to do.
   void HandOver(absl::Status status, Computed computed);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "gemm/quote.h"
 #include "server/base/clock.h"
+#include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
 namespace {
@@ -25,11 +26,12 @@ std::string Describe(const MatrixKey& key) {
 }
 
 // No room, said so that whoever replaces a matrix knows why.
-absl::Status NoRoom(const KeepSpec& keep, absl::string_view why) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat(why, keep.replace ? "; the matrix to replace keeps its room until the new one "
-                                       "is complete"
-                                     : ""));
+absl::Status NoRoom(const KeepSpec& keep, const absl::Status& why) {
+  if (!keep.replace) return why;
+  return BoundError(*ReachedBoundOf(why),
+                    absl::StrCat(why.message(),
+                                 "; the matrix to replace keeps its room until the "
+                                 "new one is complete"));
 }
 
 absl::Status CheckMayDelete(const MatrixKey& key, absl::string_view owner) {
@@ -37,6 +39,18 @@ absl::Status CheckMayDelete(const MatrixKey& key, absl::string_view owner) {
   return absl::PermissionDeniedError(absl::StrCat("the shared matrix with ", Describe(key),
                                                   " belongs to ", gemm::Quoted(owner),
                                                   ": its owner and administrators may delete it"));
+}
+
+absl::Status CheckOwner(const CallerLedger& owners, const CallerQuotaPtr& quota,
+                        absl::string_view owner, uint64_t bytes) {
+  if (quota == nullptr) return absl::OkStatus();
+  return owners.Check(owner, {.count_bound = "matrices",
+                              .bytes_bound = "store-bytes",
+                              .most = quota->matrices,
+                              .most_bytes = quota->store_bytes,
+                              .bytes = bytes,
+                              .passes = false,
+                              .what_to_do = "delete some matrices or let them expire"});
 }
 
 }  // namespace
@@ -53,7 +67,7 @@ StoreReservation& StoreReservation::operator=(StoreReservation&& other) noexcept
 }
 
 void StoreReservation::Reset() {
-  if (MatrixStore* store = std::exchange(store_, nullptr)) store->Return(*this, /*name_too=*/true);
+  if (MatrixStore* store = std::exchange(store_, nullptr)) store->Return(*this);
 }
 
 MatrixPin& MatrixPin::operator=(MatrixPin&& other) noexcept {
@@ -103,22 +117,30 @@ MatrixStore::~MatrixStore() {
 }
 
 absl::StatusOr<StoreReservation> MatrixStore::Reserve(size_t device_index, uint64_t bytes,
-                                                      const KeepSpec& keep) {
+                                                      const KeepSpec& keep,
+                                                      const CallerQuotaPtr& quota) {
   Dropped dropped;
   MutexLock lock(mutex_);
+  if (const absl::Status status = CheckOwner(owners_, quota, keep.owner, bytes); !status.ok()) {
+    return NoRoom(keep, status);
+  }
   if (count_ >= max_matrices_) {
-    return NoRoom(keep, absl::StrCat("the store holds ", count_, " matrices, and its limit is ",
-                                     max_matrices_, ": delete some or let them expire"));
+    return NoRoom(
+        keep, BoundError({.bound = "max-matrices"},
+                         absl::StrCat("the store holds ", count_, " matrices, and its limit is ",
+                                      max_matrices_, ": delete some or let them expire")));
   }
   absl::Status status = CheckName(keep);
   if (!status.ok()) return status;
   status = MakeRoom(device_index, bytes, dropped);
-  if (!status.ok()) return NoRoom(keep, status.message());
+  if (!status.ok()) return NoRoom(keep, status);
   std::string id = absl::StrFormat("%s%010x", id_prefix_, next_id_++);
   if (ReservesName(keep)) {
     by_name_.emplace(NameOf(keep), Named{id, keep.owner, device_index, bytes});
+    ForgetLost(NameOf(keep));
   }
   ++count_;
+  owners_.Add(keep.owner, bytes);
   shares_[device_index].used_bytes += bytes;
   StoreReservation room;
   room.store_ = this;
@@ -133,7 +155,8 @@ absl::Status MatrixStore::MakeRoom(size_t device_index, uint64_t bytes, Dropped&
   DeviceShare& share = shares_[device_index];
   const uint64_t lasting = share.used_bytes - share.idle_bytes;
   if (bytes > quota_bytes_ || lasting > quota_bytes_ - bytes) {
-    return absl::ResourceExhaustedError(
+    return BoundError(
+        {.bound = "store-bytes"},
         absl::StrCat("the matrix needs ", bytes, " bytes of the store, which holds ", lasting,
                      " of at most ", quota_bytes_, " bytes: delete some matrices"));
   }
@@ -141,7 +164,7 @@ absl::Status MatrixStore::MakeRoom(size_t device_index, uint64_t bytes, Dropped&
   return absl::OkStatus();
 }
 
-void MatrixStore::Return(const StoreReservation& room, bool name_too) {
+void MatrixStore::Return(const StoreReservation& room) {
   MutexLock lock(mutex_);
   DeviceShare& share = shares_[room.device_index_];
   share.used_bytes -= room.bytes_;
@@ -150,8 +173,9 @@ void MatrixStore::Return(const StoreReservation& room, bool name_too) {
     return;
   }
   --count_;
+  owners_.Remove(room.keep_.owner, room.bytes_);
   deleted_early_.erase(room.id_);
-  if (!name_too || room.keep_.name.empty()) return;
+  if (room.keep_.name.empty()) return;
   // A deleted matrix's name may have gone to another one since.
   const auto it = by_name_.find(NameOf(room.keep_));
   if (it != by_name_.end() && it->second.id == room.id_) by_name_.erase(it);
@@ -176,8 +200,15 @@ absl::StatusOr<MatrixRecord> MatrixStore::Add(StoreReservation room,
   MatrixRecord record;
   {
     MutexLock lock(mutex_);
-    const bool deleted = deleted_early_.erase(matrix->record.id) > 0;
-    absl::Status status = deleted ? absl::OkStatus() : TakeName(*matrix, dropped);
+    const auto early = deleted_early_.extract(matrix->record.id);
+    const bool deleted = !early.empty();
+    // Before the name is taken: the matrix that had it may lie elsewhere, and stays.
+    if (const Device& device = *matrix->memory->device;
+        !deleted && (shares_[matrix->room.device_index_].lost || !device.Health().ok())) {
+      return absl::UnavailableError(absl::StrCat("device ", device.info().name, " is lost"));
+    }
+    absl::Status status =
+        deleted ? CheckOvertaken(matrix->room.keep_, early.mapped()) : TakeName(*matrix, dropped);
     if (!status.ok()) return status;
     record = RecordOf(*matrix);
     if (deleted) return record;
@@ -197,6 +228,7 @@ absl::StatusOr<MatrixStore::Matrices::iterator> MatrixStore::Find(const MatrixKe
   const bool seen = it != by_id_.end() && (it->second->record.shared || key.any_owner ||
                                            it->second->record.owner == key.caller);
   if (!seen || key.owner.value_or(it->second->record.owner) != it->second->record.owner) {
+    if (absl::Status lost = CheckLost(key); !lost.ok()) return lost;
     return absl::NotFoundError(
         absl::StrCat("no matrix has ", Describe(key),
                      ": it was never put, was deleted or replaced, or has expired"));
@@ -252,20 +284,27 @@ absl::StatusOr<MatrixRecord> MatrixStore::Delete(const MatrixKey& key) {
   MutexLock lock(mutex_);
   const absl::StatusOr<Matrices::iterator> it = Find(key);
   if (!it.ok()) {
-    const auto promised = key.id.empty() ? by_name_.find(NameOf(key)) : by_name_.end();
-    const bool asked = promised != by_name_.end() && promised->second.version == 0 &&
+    if (const MatrixRecord* lost = FindLost(key); lost != nullptr) {
+      MatrixRecord record = *lost;
+      absl::Status may = CheckMayDelete(key, record.owner);
+      if (!may.ok()) return may;
+      ForgetLost(record);
+      return record;
+    }
+    const auto reserved = key.id.empty() ? by_name_.find(NameOf(key)) : by_name_.end();
+    const bool asked = reserved != by_name_.end() && reserved->second.version == 0 &&
                        !key.version.has_value() &&
-                       key.owner.value_or(promised->second.owner) == promised->second.owner;
+                       key.owner.value_or(reserved->second.owner) == reserved->second.owner;
     if (!asked) return it.status();
-    absl::Status may = CheckMayDelete(key, promised->second.owner);
+    absl::Status may = CheckMayDelete(key, reserved->second.owner);
     if (!may.ok()) return may;
     MatrixRecord record;
     record.name = key.name;
-    record.id = promised->second.id;
-    record.owner = promised->second.owner;
+    record.id = reserved->second.id;
+    record.owner = reserved->second.owner;
     record.shared = key.shared;
-    deleted_early_.insert(promised->second.id);
-    by_name_.erase(promised);
+    deleted_early_.emplace(reserved->second.id, /*replaced=*/false);
+    by_name_.erase(reserved);
     return record;
   }
   MatrixRecord record = RecordOf(*(*it)->second);
@@ -336,6 +375,11 @@ void MatrixStore::OnExpiry(const std::string& id) {
     again = due;
   }
   ExpireAt(again, id);
+}
+
+CallerShare MatrixStore::share_of(absl::string_view owner) const {
+  MutexLock lock(mutex_);
+  return owners_.of(owner);
 }
 
 int MatrixStore::count() const {

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
 #include "server/base/timer.h"
+#include "server/engine/bounds/caller_ledger.h"
 #include "server/engine/bounds/stats.h"
 #include "server/engine/store/matrix.h"
 #include "server/engine/store/matrix_memory.h"
@@ -26,7 +26,7 @@ namespace gemmd {
 class MatrixStore;
 
 // Room in the store for a matrix that is still being made: its bytes, its place in the
-// count, its id, and its name unless that is to be taken from another matrix; for a
+// count, its id, and its name, but where it is to replace whichever matrix has that; for a
 // replica only the bytes. Returns all of it on destruction, unless the matrix was added.
 // Empty when moved from.
 class StoreReservation {
@@ -120,6 +120,12 @@ class ReplicaPin {
   bool reused_ = false;
 };
 
+// What became of the matrices of a device that was lost.
+struct StoreLoss {
+  int64_t lost = 0;
+  int64_t moved = 0;  // their replica took their place
+};
+
 // Thread-safe. Must outlive its reservations and pins.
 class MatrixStore {
  public:
@@ -132,8 +138,10 @@ class MatrixStore {
   // least recently used first. Where the name is taken, by a matrix or a reservation:
   // ALREADY_EXISTS without `replace`, PERMISSION_DENIED where it is another caller's,
   // ABORTED where `if_version` does not allow it.
+  // `quota`: the owner's bounds, which replicas do not count towards; null: none.
   absl::StatusOr<StoreReservation> Reserve(size_t device_index, uint64_t bytes,
-                                           const KeepSpec& keep);
+                                           const KeepSpec& keep,
+                                           const CallerQuotaPtr& quota = nullptr);
   // Adds the matrix, unless it was deleted meanwhile. From here on requests can refer to
   // it. One that is to replace another takes its name in the same step; if that is not
   // allowed any more, the errors are Reserve's and nothing is added.
@@ -141,6 +149,7 @@ class MatrixStore {
 
   // NOT_FOUND for a matrix that does not exist, was deleted, is another caller's alone, or
   // is not of the owner that the key names. ABORTED for another version than the key's.
+  // DATA_LOSS for one that went with its device.
   // PERMISSION_DENIED for one that is `to_release` and shared by another caller.
   absl::StatusOr<MatrixPin> Pin(const MatrixKey& key, bool to_release = false);
   // Deletes a matrix. If the name is only reserved by a matrix that is still being made,
@@ -150,6 +159,11 @@ class MatrixStore {
   // Deletes the matrix of `pin`. Does nothing if it was deleted before.
   void Forget(const MatrixPin& pin);
   MatrixPage List(const MatrixQuery& query);
+
+  // The device is lost: its matrices move to the place of a complete replica where they
+  // have one. The others are lost, which Pin says of them until they are deleted or another
+  // one takes the name (of as many as max_matrices). Replicas on the device are dropped.
+  StoreLoss LoseDevice(size_t device_index);
 
   // The replica of the matrix on the device; empty if there is no usable one.
   ReplicaPin PinReplica(const MatrixPin& pin, size_t device_index);
@@ -168,6 +182,8 @@ class MatrixStore {
   std::optional<size_t> DeviceOfFolder(const KeepSpec& keep) const;
 
   MatrixRecord Record(const MatrixPin& pin) const;
+  // Matrices and their bytes of one owner.
+  CallerShare share_of(absl::string_view owner) const;
   int count() const;
   uint64_t used_bytes(size_t device_index) const;
   // The part of used_bytes that idle replicas take, which are dropped if room is needed.
@@ -209,6 +225,7 @@ class MatrixStore {
     uint64_t idle_bytes = 0;                   // of used_bytes
     std::map<uint64_t, ResidentMatrix*> idle;  // with an idle replica here, oldest first
     ReplicaStats replicas;
+    bool lost = false;
   };
 
   static NameKey NameOf(const KeepSpec& keep) {
@@ -228,7 +245,19 @@ class MatrixStore {
   // The matrix, if the caller may see it and it is the one that the key asks for.
   absl::StatusOr<Matrices::iterator> Find(const MatrixKey& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ABORTED where a matrix that was to be the first of its name was replaced before it was
+  // added, else OK.
+  static absl::Status CheckOvertaken(const KeepSpec& keep, bool replaced);
   Dropped Erase(Matrices::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The matrix that went with its device, if the caller may see it; else null.
+  const MatrixRecord* FindLost(const MatrixKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // DATA_LOSS of such a matrix, else OK.
+  absl::Status CheckLost(const MatrixKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RememberLost(const ResidentMatrix& matrix) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetLost(const NameKey& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetLost(const MatrixRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Puts the replica into the place of its matrix; false where it has no complete one.
+  bool MoveToReplica(Matrices::iterator it, Dropped& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes room for `bytes` in the quota, or returns why it cannot.
   absl::Status MakeRoom(size_t device_index, uint64_t bytes, Dropped& dropped)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -239,7 +268,7 @@ class MatrixStore {
   void UnpinReplica(ResidentMatrix& matrix, const std::shared_ptr<ResidentReplica>& held);
   MatrixRecord RecordOf(const ResidentMatrix& matrix) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unpin(ResidentMatrix& matrix);
-  void Return(const StoreReservation& room, bool name_too);
+  void Return(const StoreReservation& room);
   void ExpireAt(absl::Time at, std::string id);
   void OnExpiry(const std::string& id);
 
@@ -253,11 +282,15 @@ class MatrixStore {
   uint64_t last_version_ ABSL_GUARDED_BY(mutex_) = 0;
   int count_ ABSL_GUARDED_BY(mutex_) = 0;  // resident, reserved, or deleted in use
   std::vector<DeviceShare> shares_ ABSL_GUARDED_BY(mutex_);  // by device
+  CallerLedger owners_ ABSL_GUARDED_BY(mutex_);              // of what count_ counts
   uint64_t next_idle_ ABSL_GUARDED_BY(mutex_) = 1;
   Matrices by_id_ ABSL_GUARDED_BY(mutex_);
   std::map<NameKey, Named> by_name_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> deleted_early_ ABSL_GUARDED_BY(mutex_);  // ids of reservations
+  // Reservations whose name went before they were added, by id: whether to a replacement.
+  std::map<std::string, bool> deleted_early_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Timer::Id> expiries_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, MatrixRecord> lost_ ABSL_GUARDED_BY(mutex_);   // with their device, by id
+  std::map<NameKey, std::string> lost_names_ ABSL_GUARDED_BY(mutex_);  // their ids
 };
 
 }  // namespace gemmd

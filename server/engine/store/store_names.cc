@@ -48,6 +48,12 @@ absl::Status MatrixStore::CheckName(const KeepSpec& keep) const {
       keep, absl::StrCat("the matrix with name ", name, " has version ", current.version));
 }
 
+absl::Status MatrixStore::CheckOvertaken(const KeepSpec& keep, bool replaced) {
+  if (!replaced || !keep.if_version.has_value()) return absl::OkStatus();
+  return VersionError(keep, absl::StrCat("another matrix took the name ", gemm::Quoted(keep.name),
+                                         " before this one was complete"));
+}
+
 absl::Status MatrixStore::TakeName(ResidentMatrix& matrix, Dropped& dropped) {
   const KeepSpec& keep = matrix.room.keep_;
   const std::string& id = matrix.record.id;
@@ -60,7 +66,7 @@ absl::Status MatrixStore::TakeName(ResidentMatrix& matrix, Dropped& dropped) {
     if (const auto old = by_id_.find(named->second.id); old != by_id_.end()) {
       dropped = Erase(old);
     } else {
-      deleted_early_.insert(named->second.id);
+      deleted_early_.emplace(named->second.id, /*replaced=*/true);
     }
   }
   // By the wall clock, so that a version of before a restart is not given again.
@@ -70,6 +76,7 @@ absl::Status MatrixStore::TakeName(ResidentMatrix& matrix, Dropped& dropped) {
   if (!keep.name.empty()) {
     by_name_[key] =
         Named{id, keep.owner, matrix.room.device_index_, matrix.room.bytes_, last_version_};
+    ForgetLost(key);
   }
   return absl::OkStatus();
 }

@@ -87,7 +87,9 @@ void MatrixStore::UnpinReplica(ResidentMatrix& matrix,
     if (--held->in_use > 0) return;
     const auto it = matrix.replicas.find(held->device_index);
     const bool listed = it != matrix.replicas.end() && it->second == held;
-    const bool resident = by_id_.count(matrix.record.id) > 0;
+    const auto found = by_id_.find(matrix.record.id);
+    // Not where its replica has taken its place.
+    const bool resident = found != by_id_.end() && found->second.get() == &matrix;
     if (listed && resident && held->replica->complete()) {
       DeviceShare& share = shares_[held->device_index];
       held->idle_since = next_idle_++;

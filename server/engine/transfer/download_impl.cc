@@ -44,6 +44,7 @@ DownloadImpl::DownloadImpl(EngineCore& core, const DownloadSpec& spec, ByteSpan 
                            AdmissionTicket ticket, MatrixPin pin,
                            std::shared_ptr<DownloadListener> listener)
     : core_(core),
+      device_(*pin.memory()->device),
       range_(range),
       receiver_(spec.receiver),
       deadline_(spec.deadline),
@@ -57,6 +58,8 @@ DownloadImpl::DownloadImpl(EngineCore& core, const DownloadSpec& spec, ByteSpan 
 
 void DownloadImpl::Start() {
   deadline_guard_.Begin(core_, weak_from_this(), deadline_);
+  // Lost before the download was registered: nobody else ends it.
+  if (absl::Status health = device_.Health(); !health.ok()) return End(health);
   std::shared_ptr<ResultDownload> download;
   {
     MutexLock lock(mutex_);

@@ -29,11 +29,13 @@ class DownloadImpl final : public Download,
   void Start() override;
   void Cancel(absl::Status why) override;
   absl::string_view Where() override { return "in transfer"; }
+  bool Needs(const Device& device) override { return &device == &device_; }
 
  private:
   void End(const absl::Status& status);
 
   EngineCore& core_;
+  const Device& device_;
   const ByteSpan range_;
   const ReceiverId receiver_;
   const absl::Time deadline_;

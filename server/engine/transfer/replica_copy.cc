@@ -132,11 +132,14 @@ void ReplicaCopy::End(const absl::Status& status) {
   std::shared_ptr<AdmissionTicket> ticket;
   std::shared_ptr<ResultDownload> download;
   std::vector<absl::AnyInvocable<void(absl::Status)>> waiting;
+  absl::Status outcome;
   {
     MutexLock lock(mutex_);
     if (state_ == State::kComplete || state_ == State::kFailed) return;
-    state_ = status.ok() ? State::kComplete : State::kFailed;
-    failure_ = status;
+    // What came from a device that is lost by now is not trusted.
+    outcome = status.ok() ? from_->device->Health() : status;
+    state_ = outcome.ok() ? State::kComplete : State::kFailed;
+    failure_ = outcome;
     from = std::move(from_);
     ticket = std::move(ticket_);
     download = std::move(download_);
@@ -145,7 +148,7 @@ void ReplicaCopy::End(const absl::Status& status) {
   if (download != nullptr) download->Abort();
   download.reset();
   from.reset();
-  for (absl::AnyInvocable<void(absl::Status)>& done : waiting) done(status);
+  for (absl::AnyInvocable<void(absl::Status)>& done : waiting) done(outcome);
 }
 
 bool ReplicaCopy::complete() const {

@@ -1,7 +1,9 @@
 // The specification of an upload into the store, and the handle to one call of it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -11,6 +13,7 @@
 #include "absl/strings/cord.h"
 #include "absl/time/time.h"
 #include "gemm/generate.h"
+#include "server/engine/bounds/caller_quota.h"
 #include "server/engine/store/matrix.h"
 
 namespace gemmd {
@@ -23,6 +26,11 @@ struct UploadSpec {
   std::string upload_id;                         // empty: this call brings everything
   std::optional<ByteSpan> range;                 // only with upload_id
   absl::Time deadline = absl::InfiniteFuture();
+  CallerQuotaPtr quota;  // of the caller
+  std::string flow;      // as in JobSpec: a generator waits for a stream
+  // Whether the server itself takes no more bytes of the call for now, so that their delay is
+  // not the client's. Null: it never does.
+  std::shared_ptr<const std::atomic<bool>> held_back;
 };
 
 struct UploadResult {

@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<size_t>> ChooseDevices(const EngineCore& core, const 
 absl::StatusOr<std::shared_ptr<UploadGroup>> MakeGroupOn(EngineCore& core, const UploadSpec& spec,
                                                          const UploadKey& key, size_t device) {
   absl::StatusOr<StoreReservation> room =
-      core.store->Reserve(device, spec.shape.pitched_bytes(), spec.keep);
+      core.store->Reserve(device, spec.shape.pitched_bytes(), spec.keep, spec.quota);
   if (!room.ok()) return room.status();
   absl::StatusOr<std::shared_ptr<MatrixMemory>> memory =
       core.AllocateMatrix(device, spec.shape, Stay::kStaying);
@@ -190,8 +190,13 @@ void UploadGroup::Consumed(uint64_t bytes) {
 }
 
 absl::Time UploadGroup::idle_since() {
+  std::vector<std::shared_ptr<UploadImpl>> members;  // outlive the lock
   MutexLock lock(mutex_);
-  return unconsumed_bytes_ > 0 ? ServingClock::Now() : last_activity_;
+  for (const std::weak_ptr<UploadImpl>& weak : members_) members.push_back(weak.lock());
+  const bool held_back = std::any_of(members.begin(), members.end(), [](const auto& member) {
+    return member != nullptr && member->held_back();
+  });
+  return unconsumed_bytes_ > 0 || held_back ? ServingClock::Now() : last_activity_;
 }
 
 std::shared_ptr<MatrixMemory> UploadGroup::memory() {

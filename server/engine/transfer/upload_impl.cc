@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
+#include "server/engine/core/hang_guard.h"
 
 namespace gemmd {
 namespace {
@@ -62,7 +63,12 @@ UploadImpl::UploadImpl(EngineCore& core, UploadSpec spec, ByteSpan range, Admiss
       spec_(std::move(spec)),
       range_(range),
       arrived_(SteadyNow()),
-      device_index_(group->device_index()) {
+      device_index_(group->device_index()),
+      work_({.types = {.a = spec_.shape.type,
+                       .b = spec_.shape.type,
+                       .d = spec_.shape.type,
+                       .compute = gemm::Compute::kF32},
+             .bytes = static_cast<double>(spec_.shape.pitched_bytes())}) {
   MutexLock lock(mutex_);
   ticket_ = std::move(ticket);
   group_ = std::move(group);
@@ -71,8 +77,14 @@ UploadImpl::UploadImpl(EngineCore& core, UploadSpec spec, ByteSpan range, Admiss
 
 void UploadImpl::Start() {
   deadline_guard_.Begin(core_, weak_from_this(), spec_.deadline);
+  // Lost before the upload was registered: nobody else ends it.
+  if (absl::Status health = device().Health(); !health.ok()) return Cancel(std::move(health));
   if (spec_.generator.has_value()) {
-    absl::Status status = core_.schedulers[device_index_]->Submit(shared_from_this());
+    const StreamClaim claim{.flow = spec_.flow,
+                            .weight = spec_.quota == nullptr ? 1 : spec_.quota->weight,
+                            .cost = core_.costs[device_index_]->Estimate(work_),
+                            .deadline = spec_.deadline};
+    absl::Status status = core_.schedulers[device_index_]->Submit(shared_from_this(), claim);
     if (!status.ok()) Cancel(std::move(status));
     return;
   }
@@ -102,12 +114,16 @@ void UploadImpl::Run(StreamLease lease) {
   std::shared_ptr<MatrixMemory> memory = Target();
   if (memory == nullptr) return;  // ended while it waited
   Stream& stream = *lease;
+  HangGuard guard(core_, device_index_, WorkOf(spec_.shape));
   absl::Status enqueued = stream.Generate(*spec_.generator, memory->generator_target());
   stream.Notify([self = shared_from_this(), memory = std::move(memory), lease = std::move(lease),
+                 guard = std::move(guard),
                  enqueued = std::move(enqueued)](absl::Status status) mutable {
+    guard.End();
     status.Update(enqueued);
     memory.reset();
-    lease.Reset();
+    const absl::Duration device_time = lease.Reset();
+    if (status.ok()) self->core_.costs[self->device_index_]->Observe(self->work_, device_time);
     self->OnLanded(status);
   });
 }

@@ -57,7 +57,7 @@ class UploadGroup {
   void Received(uint64_t bytes);
   void Consumed(uint64_t bytes);
   // Since when the server has waited for the clients' next byte. Now, if the server has
-  // yet to take received bytes.
+  // yet to take received bytes, or holds a call back.
   absl::Time idle_since();
   std::shared_ptr<MatrixMemory> memory();
   size_t device_index() const { return device_index_; }
@@ -124,9 +124,13 @@ class UploadImpl final : public Upload,
   void EndOfPayload() override;
   void Cancel(absl::Status why) override;
   absl::string_view Where() override { return "in transfer"; }
+  bool Needs(const Device& device) override { return &device == &this->device(); }
   void Run(StreamLease stream) override;
+  // As UploadSpec has it.
+  bool held_back() const { return spec_.held_back != nullptr && *spec_.held_back; }
 
  private:
+  Device& device() const { return *core_.devices[device_index_]; }
   // The target memory; null once the call or its group has ended.
   std::shared_ptr<MatrixMemory> Target();
   void OnCopied();
@@ -139,6 +143,7 @@ class UploadImpl final : public Upload,
   const ByteSpan range_;
   const absl::Time arrived_;
   const size_t device_index_;
+  const JobWork work_;  // of its generator
   DeadlineGuard deadline_guard_;
 
   Mutex mutex_;

@@ -61,6 +61,7 @@ void BenchmarkCall::CancelWork(const absl::Status& why) {
 }
 
 void BenchmarkCall::BeginDrain() {
+  CallLife::BeginDrain();
   Stop(absl::UnavailableError("the server is draining: it takes no new work"));
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gemm/v1/gemm.pb.h"
 #include "server/base/clock.h"
+#include "server/engine/bounds/bound_error.h"
 #include "server/rpc/codec/replies.h"
 #include "server/rpc/codec/requests.h"
 #include "server/rpc/codec/vocabulary.h"
@@ -15,6 +16,21 @@
 namespace gemmd {
 
 namespace v1 = gemm::v1;
+
+namespace {
+
+v1::JobError ErrorOf(uint64_t job_id, const absl::Status& status) {
+  v1::JobError error;
+  error.set_job_id(job_id);
+  error.set_code(status.raw_code());
+  error.set_message(MessageOf(status));
+  const ErrorDetails details = DetailsOf(status);
+  if (details.retry_info.has_value()) *error.mutable_retry_info() = *details.retry_info;
+  if (details.quota_failure.has_value()) *error.mutable_quota_failure() = *details.quota_failure;
+  return error;
+}
+
+}  // namespace
 
 class MultiplyCall::JobRelay final : public JobListener {
  public:
@@ -50,9 +66,20 @@ void MultiplyCall::OnCancelled() {
 }
 
 void MultiplyCall::BeginDrain() {
+  TakeNoMoreJobs(
+      absl::UnavailableError("the server is draining; open the stream again elsewhere or later"));
+}
+
+void MultiplyCall::GrowOld() {
+  TakeNoMoreJobs(absl::UnavailableError(absl::StrCat(
+      "the stream is older than ", absl::FormatDuration(service_.limits.max_connection_age),
+      " (the server's flag --max-connection-age); open another one")));
+}
+
+void MultiplyCall::TakeNoMoreJobs(absl::Status why) {
   {
     MutexLock lock(mutex_);
-    draining_ = true;
+    leaving_.Update(std::move(why));
   }
   Advance();
 }
@@ -94,14 +121,10 @@ bool MultiplyCall::WantsRead() const {
 
 std::optional<absl::Status> MultiplyCall::Outcome() const {
   if (outcome_.has_value()) return outcome_;  // it did not begin
-  if ((input_open_ && !draining_) || !jobs_.empty()) return std::nullopt;
+  if ((input_open_ && leaving_.ok()) || !jobs_.empty()) return std::nullopt;
   if (!stopped_.ok()) return WhyEnded();
   if (!input_error_.ok()) return input_error_;
-  if (input_open_) {
-    return absl::UnavailableError(
-        "the server is draining; open the stream again elsewhere or later");
-  }
-  return absl::OkStatus();
+  return input_open_ ? leaving_ : absl::OkStatus();
 }
 
 std::vector<std::shared_ptr<Job>> MultiplyCall::StartedJobs() const {
@@ -167,7 +190,8 @@ absl::Status MultiplyCall::Reserve(uint64_t job_id) {
   }
   const size_t limit = static_cast<size_t>(service_.limits.max_jobs_per_stream);
   if (jobs_.size() >= limit) {
-    return absl::ResourceExhaustedError(
+    return BoundError(
+        {.bound = "max-jobs-per-stream", .retry_after = kRetrySoon},
         absl::StrCat("header.job_id: job ", job_id, " would be the stream's ", jobs_.size() + 1,
                      "th alive; this server takes up to ", limit,
                      " (its flag --max-jobs-per-stream): wait for results or use another stream"));
@@ -177,6 +201,10 @@ absl::Status MultiplyCall::Reserve(uint64_t job_id) {
 }
 
 absl::Status MultiplyCall::Open(v1::MultiplyHeader& header) {
+  {
+    MutexLock lock(mutex_);
+    if (!leaving_.ok()) return leaving_;
+  }
   if (!header.has_product()) return FieldError("header.product", "not set");
   const absl::StatusOr<CallerPtr> caller = CallerNow();
   if (!caller.ok()) return caller.status();
@@ -185,6 +213,8 @@ absl::Status MultiplyCall::Open(v1::MultiplyHeader& header) {
                    CallDeadline(*context_));
   if (!request.ok()) return request.status();
   request->spec.receiver = receiver_;
+  request->spec.quota = QuotaNow(**caller);
+  request->spec.flow = FlowOf(**caller);
   absl::StatusOr<std::shared_ptr<Job>> job = service_.engine.Admit(
       std::move(request->spec), std::make_shared<JobRelay>(Self<MultiplyCall>(), header.job_id()));
   if (!job.ok()) return job.status();
@@ -256,7 +286,16 @@ void MultiplyCall::Consumed(size_t bytes) {
 
 void MultiplyCall::CountUnconsumed(int64_t bytes) {
   unconsumed_bytes_ += bytes;
-  payload_clock_.Set(unconsumed_bytes_ >= service_.limits.read_window_bytes);
+  SetPayloadClock();
+}
+
+void MultiplyCall::OnHeldBack(bool held_back) {
+  held_back_ = held_back;
+  SetPayloadClock();
+}
+
+void MultiplyCall::SetPayloadClock() {
+  payload_clock_.Set(held_back_ || unconsumed_bytes_ >= service_.limits.read_window_bytes);
 }
 
 void MultiplyCall::OnResult(uint64_t job_id, ResultPiece piece) {
@@ -271,10 +310,7 @@ void MultiplyCall::OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result) 
     Fill(result->report, *out.mutable_report());
     if (result->kept.has_value()) Fill(*result->kept, *out.mutable_kept());
   } else {
-    v1::JobError& error = *response.mutable_error();
-    error.set_job_id(job_id);
-    error.set_code(result.status().raw_code());
-    error.set_message(MessageOf(result.status()));
+    *response.mutable_error() = ErrorOf(job_id, result.status());
   }
   grpc::ByteBuffer message = Serialize(response);
   std::shared_ptr<Job> job;  // destroyed unlocked
@@ -291,10 +327,7 @@ void MultiplyCall::OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result) 
 
 void MultiplyCall::SendError(uint64_t job_id, const absl::Status& status) {
   v1::MultiplyResponse response;
-  v1::JobError& error = *response.mutable_error();
-  error.set_job_id(job_id);
-  error.set_code(status.raw_code());
-  error.set_message(MessageOf(status));
+  *response.mutable_error() = ErrorOf(job_id, status);
   Send(Serialize(response));
 }
 

@@ -53,7 +53,11 @@ class MultiplyCall final : public BidiStreamingCall {
   void OnMessage(grpc::ByteBuffer& message) override;
   void OnInputEnd() override { EndInput(absl::OkStatus()); }
   void OnCancelled() override;
+  void OnHeldBack(bool held_back) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckPayload(const Patience& patience) override;
+  void GrowOld() override;
+  // Ends the stream when the jobs that it has have ended.
+  void TakeNoMoreJobs(absl::Status why);
 
   std::vector<std::shared_ptr<Job>> StartedJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The jobs for which nothing has arrived for `payload_timeout`.
@@ -77,6 +81,7 @@ class MultiplyCall final : public BidiStreamingCall {
               size_t held_bytes);
   void Consumed(size_t bytes);
   void CountUnconsumed(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetPayloadClock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void OnResult(uint64_t job_id, ResultPiece piece);
   void OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result);
@@ -89,8 +94,9 @@ class MultiplyCall final : public BidiStreamingCall {
   std::unordered_map<uint64_t, LiveJob> jobs_ ABSL_GUARDED_BY(mutex_);  // not yet ended
   RecentIds ended_ ABSL_GUARDED_BY(mutex_){kRememberedIds};
   size_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool held_back_ ABSL_GUARDED_BY(mutex_) = false;
   bool input_open_ ABSL_GUARDED_BY(mutex_) = true;
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status leaving_ ABSL_GUARDED_BY(mutex_);  // why it takes no new jobs
   absl::Status input_error_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -32,21 +32,25 @@ MultiplyUnaryCall* MultiplyUnaryCall::Begin(ServiceContext& service,
                                             const v1::MultiplyUnaryRequest* request,
                                             v1::MultiplyUnaryResponse* response) {
   auto product = std::make_shared<MultiplyUnaryCall>(service, call, response);
-  product->GoLive([&] {
-    // The message is gRPC's, for this call alone, and not looked at again: its
-    // elements can be moved, not copied.
-    return product->Start(const_cast<v1::MultiplyUnaryRequest&>(*request));
+  // The message is gRPC's, for this call alone, and not looked at again: its elements can be
+  // moved, not copied. gRPC keeps it as long as the call.
+  const size_t bytes = request->ByteSizeLong();
+  product->GoLiveAtItsRate(bytes, [raw = product.get(), request, bytes] {
+    return raw->Start(const_cast<v1::MultiplyUnaryRequest&>(*request), bytes);
   });
   return product.get();
 }
 
-absl::Status MultiplyUnaryCall::Start(v1::MultiplyUnaryRequest& request) {
-  absl::Status status = CheckMessageBytes("request", request.ByteSizeLong(), service_.limits);
+absl::Status MultiplyUnaryCall::Start(v1::MultiplyUnaryRequest& request, size_t bytes) {
+  absl::Status status = CheckMessageBytes("request", bytes, service_.limits);
   if (!status.ok()) return status;
+  Charge(bytes);
   if (!request.has_product()) return FieldError("product", "not set");
   absl::StatusOr<ProductRequest> product = ParseProduct(
       *request.mutable_product(), caller(), PayloadRule::kRefused, began_, CallDeadline(*context_));
   if (!product.ok()) return product.status();
+  product->spec.quota = QuotaNow(caller());
+  product->spec.flow = FlowOf(caller());
   if (product->spec.stream_result) {
     product->spec.check_result = [this](const Shape& result) {
       absl::Status status = CheckResultBytes(result.dense_bytes(), service_.limits);
@@ -92,6 +96,7 @@ void MultiplyUnaryCall::OnDone(absl::StatusOr<JobResult> result) {
     Fill(result->report, *response_->mutable_report());
     if (result->kept.has_value()) Fill(*result->kept, *response_->mutable_kept());
   }
+  Charge(response_->data().size());
   std::shared_ptr<Job> job;  // destroyed unlocked
   {
     MutexLock lock(mutex_);

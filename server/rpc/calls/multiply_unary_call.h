@@ -32,8 +32,8 @@ class MultiplyUnaryCall final : public UnaryCall, public JobListener {
  private:
   void OnCancelled() override;
 
-  // Moves the operands' elements out of the request.
-  absl::Status Start(gemm::v1::MultiplyUnaryRequest& request);
+  // Moves the operands' elements out of the request, which has so many bytes.
+  absl::Status Start(gemm::v1::MultiplyUnaryRequest& request, size_t bytes);
 
   gemm::v1::MultiplyUnaryResponse* const response_;  // written before outcome_
 

@@ -31,6 +31,7 @@ void PutMatrixCall::OnMessage(grpc::ByteBuffer& message) {
     last_message_ = payload_clock_.Elapsed();
   }
   absl::Status status = Handle(message);
+  *held_back_ = false;
   if (!status.ok()) Fail(std::move(status));
 }
 
@@ -40,6 +41,7 @@ void PutMatrixCall::OnInputEnd() {
     last_message_ = payload_clock_.Elapsed();
     input_open_ = false;
   }
+  *held_back_ = false;
   absl::Status status = HandleEnd();
   if (!status.ok()) Fail(std::move(status));
 }
@@ -108,6 +110,9 @@ absl::Status PutMatrixCall::HandleHeader(const v1::PutMatrixHeader& header) {
   if (!caller.ok()) return caller.status();
   absl::StatusOr<UploadSpec> spec = ParseUpload(header, **caller, CallDeadline(*context_));
   if (!spec.ok()) return spec.status();
+  spec->quota = QuotaNow(**caller);
+  spec->held_back = held_back_;
+  spec->flow = FlowOf(**caller);
   if (spec->generator.has_value()) {
     to_generate_ = *std::move(spec);
     return absl::OkStatus();
@@ -159,8 +164,13 @@ absl::Status PutMatrixCall::HandleEnd() {
   if (context_->IsCancelled()) return absl::OkStatus();
   if (messages_ == 0) return FieldError("header", "the stream ended without one");
   if (to_generate_.has_value()) {
-    // The header may be long ago.
-    if (const auto caller = CallerNow(); !caller.ok()) return caller.status();
+    // The header may be long ago, and the token be another caller's since.
+    const absl::StatusOr<CallerPtr> caller = CallerNow();
+    if (!caller.ok()) return caller.status();
+    if ((*caller)->name != to_generate_->keep.owner) {
+      return absl::UnauthenticatedError(
+          "the credentials are those of another caller since the header came: begin anew");
+    }
     return BeginUpload(*std::exchange(to_generate_, std::nullopt));
   }
   std::shared_ptr<Upload> upload;
@@ -225,7 +235,18 @@ void PutMatrixCall::Consumed(size_t bytes) {
 
 void PutMatrixCall::CountUnconsumed(int64_t bytes) {
   unconsumed_bytes_ += bytes;
-  payload_clock_.Set(unconsumed_bytes_ >= service_.limits.read_window_bytes);
+  SetPayloadClock();
+}
+
+void PutMatrixCall::OnHeldBack(bool held_back) {
+  // Not reset where the call goes on: the bytes that were held back have yet to come.
+  if (held_back) *held_back_ = true;
+  now_held_back_ = held_back;
+  SetPayloadClock();
+}
+
+void PutMatrixCall::SetPayloadClock() {
+  payload_clock_.Set(now_held_back_ || unconsumed_bytes_ >= service_.limits.read_window_bytes);
 }
 
 }  // namespace gemmd

@@ -1,6 +1,7 @@
 // One PutMatrix call.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ class PutMatrixCall final : public ClientStreamingCall {
   void OnMessage(grpc::ByteBuffer& message) override;
   void OnInputEnd() override;
   void OnCancelled() override;
+  void OnHeldBack(bool held_back) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckPayload(const Patience& patience) override;
 
   absl::Status Handle(grpc::ByteBuffer& incoming);
@@ -49,6 +51,7 @@ class PutMatrixCall final : public ClientStreamingCall {
   void OnUploadDone(absl::StatusOr<UploadResult> result);
   void Consumed(size_t bytes);
   void CountUnconsumed(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetPayloadClock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::ByteBuffer* const response_;  // written before outcome_ is OK
 
@@ -58,10 +61,14 @@ class PutMatrixCall final : public ClientStreamingCall {
   // leaves no matrix behind.
   std::optional<UploadSpec> to_generate_;
 
+  // From when the server reads no more of the call until its next message is there: the
+  // engine sees it, too.
+  const std::shared_ptr<std::atomic<bool>> held_back_ = std::make_shared<std::atomic<bool>>(false);
   PayloadClock payload_clock_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_message_ ABSL_GUARDED_BY(mutex_);     // by payload_clock_: when it came
   std::shared_ptr<Upload> upload_ ABSL_GUARDED_BY(mutex_);  // once started
   size_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool now_held_back_ ABSL_GUARDED_BY(mutex_) = false;
   bool began_upload_ ABSL_GUARDED_BY(mutex_) = false;
   bool input_open_ ABSL_GUARDED_BY(mutex_) = true;
 };

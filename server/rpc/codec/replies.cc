@@ -48,6 +48,19 @@ void Fill(const MatrixRecord& matrix, v1::MatrixInfo& out) {
   out.set_version(matrix.version);
 }
 
+namespace {
+
+void Fill(const CheckReport& check, v1::ResultCheck& out) {
+  out.set_result(ToProto(check.result));
+  out.set_of_bound(check.of_bound);
+  out.set_uncovered_rows(check.uncovered_rows);
+  out.set_before_activation(check.before_activation);
+  out.set_failed_kernel(check.failed_kernel);
+  out.set_not_checked(check.why_not);
+}
+
+}  // namespace
+
 void Fill(const JobReport& report, v1::ProductReport& out) {
   out.set_kernel(report.kernel);
   out.set_reason(report.reason);
@@ -72,6 +85,12 @@ void Fill(const JobReport& report, v1::ProductReport& out) {
   Fill(phases.total, *times.mutable_total());
   if (!report.copies.empty()) {
     Fill(phases.device_to_device, *times.mutable_device_to_device());
+  }
+  if (report.check.result != CheckResult::kNone) {
+    Fill(phases.check, *times.mutable_check());
+  }
+  if (report.check.result != CheckResult::kNone || !report.check.why_not.empty()) {
+    Fill(report.check, *out.mutable_check());
   }
   out.set_tflops(report.tflops());
   for (const OperandCopy& copy : report.copies) {

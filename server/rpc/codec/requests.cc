@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <variant>
 
@@ -211,6 +212,9 @@ class ProductParser {
     const auto compute = ParseComputeMode(product_.compute(), "product.compute");
     if (!compute.ok()) return compute.status();
     spec.compute = *compute;
+    const auto verify = ParseVerify(product_.verify(), "product.verify");
+    if (!verify.ok()) return verify.status();
+    spec.verify = *verify;
     return Kernel();
   }
 

@@ -44,6 +44,20 @@ constexpr Pair<v1::Layout, bool> kLayouts[] = {
     {v1::LAYOUT_ROW_MAJOR, false},
     {v1::LAYOUT_COLUMN_MAJOR, true},
 };
+constexpr Pair<v1::Verify, Verify> kVerify[] = {
+    {v1::VERIFY_UNSPECIFIED, Verify::kOff},
+    {v1::VERIFY_OFF, Verify::kOff},
+    {v1::VERIFY_SAMPLED, Verify::kSampled},
+    {v1::VERIFY_ALWAYS, Verify::kAlways},
+};
+// A lost product has no report.
+constexpr Pair<v1::CheckResult, CheckResult> kCheckResults[] = {
+    {v1::CHECK_RESULT_PASSED, CheckResult::kPassed},
+    {v1::CHECK_RESULT_PARTIAL, CheckResult::kPartial},
+    {v1::CHECK_RESULT_UNUSUAL, CheckResult::kUnusual},
+    {v1::CHECK_RESULT_SUSPECT, CheckResult::kSuspect},
+    {v1::CHECK_RESULT_WRONG, CheckResult::kWrong},
+};
 constexpr Pair<v1::OperandRole, Role> kProtoRoles[] = {
     {v1::OPERAND_ROLE_A, Role::kA},
     {v1::OPERAND_ROLE_B, Role::kB},
@@ -92,6 +106,7 @@ v1::Layout ToProtoLayout(bool column_major) {
   return column_major ? v1::LAYOUT_COLUMN_MAJOR : v1::LAYOUT_ROW_MAJOR;
 }
 v1::OperandRole ToProto(Role role) { return FindProto(kProtoRoles, role); }
+v1::CheckResult ToProto(CheckResult result) { return FindProto(kCheckResults, result); }
 
 absl::StatusOr<gemm::DType> ParseDataType(int value, absl::string_view field) {
   return Find(kTypes, value, field);
@@ -108,6 +123,9 @@ absl::StatusOr<gemm::Activation> ParseActivation(int value, absl::string_view fi
 }
 absl::StatusOr<bool> ParseColumnMajor(int layout, absl::string_view field) {
   return Find(kLayouts, layout, field);
+}
+absl::StatusOr<Verify> ParseVerify(int value, absl::string_view field) {
+  return Find(kVerify, value, field);
 }
 absl::StatusOr<Role> ParseRole(int value, absl::string_view field) {
   return Find(kProtoRoles, value, field);

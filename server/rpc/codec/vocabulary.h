@@ -16,6 +16,7 @@ gemm::v1::DataType ToProto(gemm::DType type);
 gemm::v1::ComputeMode ToProto(gemm::Compute compute);
 gemm::v1::Layout ToProtoLayout(bool column_major);
 gemm::v1::OperandRole ToProto(Role role);
+gemm::v1::CheckResult ToProto(CheckResult result);
 
 // INVALID_ARGUMENT names `field`, the number given and the allowed names. Unspecified is
 // an error for a required type, and nullopt or the contract's default elsewhere.
@@ -25,6 +26,7 @@ absl::StatusOr<std::optional<gemm::DType>> ParseOptionalDataType(int value,
 absl::StatusOr<std::optional<gemm::Compute>> ParseComputeMode(int value, absl::string_view field);
 absl::StatusOr<gemm::Activation> ParseActivation(int value, absl::string_view field);
 absl::StatusOr<bool> ParseColumnMajor(int layout, absl::string_view field);
+absl::StatusOr<Verify> ParseVerify(int value, absl::string_view field);
 absl::StatusOr<Role> ParseRole(int value, absl::string_view field);
 
 }  // namespace gemmd

@@ -11,12 +11,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/benchmark/benchmarks.h"
+#include "server/engine/bounds/bound_error.h"
 #include "server/engine/bounds/options.h"
 #include "server/engine/engine.h"
 #include "server/identity/identity.h"
 
 namespace gemmd {
 
+class CallerTraffic;
 class LiveCalls;
 
 struct RpcLimits {
@@ -31,6 +33,8 @@ struct RpcLimits {
   // A job or an upload ends when its next byte does not arrive for this long while the
   // server reads the call.
   absl::Duration payload_timeout = absl::Seconds(60);
+  // A connection of this age gets no new calls, and a Multiply stream no new jobs. 0: never.
+  absl::Duration max_connection_age = absl::Hours(24);
 };
 
 // One finished call.
@@ -56,6 +60,7 @@ struct ServiceContext {
   Engine& engine;
   Benchmarks& benchmarks;
   LiveCalls& live_calls;
+  CallerTraffic& traffic;
   const Identity& identity;
   RpcLimits limits;
   std::string version;
@@ -70,9 +75,9 @@ struct ServiceContext {
 inline absl::Status CheckMessageBytes(absl::string_view what, size_t bytes,
                                       const RpcLimits& limits) {
   if (bytes <= limits.max_message_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(what, ": a message of ", bytes, " bytes; this server takes up to ",
-                   limits.max_message_bytes, " (its flag --max-message-bytes)"));
+  return BoundError({.bound = "max-message-bytes"},
+                    absl::StrCat(what, ": a message of ", bytes, " bytes; this server takes up to ",
+                                 limits.max_message_bytes, " (its flag --max-message-bytes)"));
 }
 
 }  // namespace gemmd

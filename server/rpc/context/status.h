@@ -1,11 +1,13 @@
 // Converts statuses between the engine and gRPC.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "gemm/v1/gemm.pb.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 
@@ -14,7 +16,14 @@ namespace gemmd {
 // The message as it is sent: printable ASCII, at most 1.5 KiB.
 std::string MessageOf(const absl::Status& status);
 
-// The same code, with MessageOf(status).
+// What a status says beside its message: see StatusDetails of the contract.
+struct ErrorDetails {
+  std::optional<gemm::v1::RetryInfo> retry_info;
+  std::optional<gemm::v1::QuotaFailure> quota_failure;
+};
+ErrorDetails DetailsOf(const absl::Status& status);
+
+// The same code, with MessageOf(status) and DetailsOf(status).
 grpc::Status ToGrpc(const absl::Status& status);
 
 // INVALID_ARGUMENT: "<field>: <what>".

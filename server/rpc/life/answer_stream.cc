@@ -4,7 +4,9 @@ namespace gemmd {
 
 AnswerStream* AnswerStream::Begin(const std::shared_ptr<AnswerStream>& call,
                                   const grpc::ByteBuffer& request) {
-  call->GoLive([&] { return call->Start(request); });
+  // gRPC keeps the request as long as the call.
+  call->GoLiveAtItsRate(request.Length(),
+                        [raw = call.get(), &request] { return raw->Start(request); });
   return call.get();
 }
 

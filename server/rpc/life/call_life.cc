@@ -1,22 +1,129 @@
 #include "server/rpc/life/call_life.h"
 
 #include <deque>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "server/engine/bounds/bound_error.h"
+#include "server/engine/bounds/caller_ledger.h"
 #include "server/rpc/context/status.h"
 
 namespace gemmd {
+namespace {
+
+constexpr char kDrainingMessage[] = "the server is draining: call another one, or later";
+
+}  // namespace
 
 void CallLife::GoLive(absl::FunctionRef<absl::Status()> start) {
   // Whoever calls back later sees what the constructors wrote.
   Enter();
-  service_.live_calls.Add(shared_from_this());
-  absl::Status status = identified_.ok() ? start() : identified_.status();
+  const bool draining = service_.live_calls.Add(shared_from_this());
+  absl::Status status = draining ? absl::UnavailableError(kDrainingMessage) : CountCall();
+  if (status.ok()) status = start();
   if (!status.ok()) {
     MutexLock lock(mutex_);
     outcome_ = std::move(status);
   }
   Leave();
+}
+
+void CallLife::GoLiveAtItsRate(uint64_t request_bytes, std::function<absl::Status()> start) {
+  GoLive([this, request_bytes, &start] {
+    {
+      MutexLock lock(mutex_);
+      if (!RateAllows()) return WaitToStart(request_bytes, std::move(start));
+    }
+    return start();
+  });
+}
+
+absl::Status CallLife::WaitToStart(uint64_t request_bytes, std::function<absl::Status()> start) {
+  if (traffic_.MayWait(request_bytes)) {
+    start_ = std::move(start);
+    return absl::OkStatus();
+  }
+  const std::string& caller = (*identified_)->name;
+  return BoundError({.bound = "bytes-per-second",
+                     .caller = caller,
+                     .retry_after = traffic_.ready_at() - SteadyNow()},
+                    absl::StrCat("bytes-per-second: ", CallerHas(caller),
+                                 " moved more than it may (--quotas-file), and requests of a "
+                                 "second's worth wait already: try again later"));
+}
+
+absl::Status CallLife::CountCall() {
+  if (!identified_.ok()) return identified_.status();
+  absl::StatusOr<TrafficShare> share =
+      service_.traffic.Begin(service_.identity.QuotaOf(**identified_));
+  if (!share.ok()) return share.status();
+  MutexLock lock(mutex_);
+  traffic_ = *std::move(share);
+  return absl::OkStatus();
+}
+
+CallerQuotaPtr CallLife::QuotaNow(const Caller& caller) {
+  CallerQuotaPtr quota = service_.identity.QuotaOf(caller);
+  MutexLock lock(mutex_);
+  traffic_.Use(quota);
+  return quota;
+}
+
+void CallLife::Charge(uint64_t bytes) {
+  MutexLock lock(mutex_);
+  traffic_.Charge(bytes);
+}
+
+bool CallLife::RateAllows() {
+  const absl::Time at = traffic_.ready_at();
+  const bool allows = at <= SteadyNow();
+  OnHeldBack(!allows);
+  if (allows) waits_for_rate_ = false;
+  if (!allows && !std::exchange(waits_for_rate_, true)) service_.traffic.OnReachedRate();
+  if (!allows && !std::exchange(waking_, true)) {
+    // Not later: what waits is forgotten soon after the call has ended.
+    constexpr absl::Duration kLongest = absl::Seconds(1);
+    service_.traffic.timer().Schedule(std::min(at, SteadyNow() + kLongest),
+                                      [weak = weak_from_this()] {
+                                        if (const auto live = weak.lock())
+                                          static_cast<CallLife&>(*live).OnWake();
+                                      });
+  }
+  return allows;
+}
+
+void CallLife::OnWake() {
+  std::function<absl::Status()> start;
+  {
+    MutexLock lock(mutex_);
+    ++busy_;
+    waking_ = false;
+    if (start_ != nullptr && RateAllows()) {
+      start.swap(start_);
+      traffic_.StopWaiting();
+    }
+  }
+  if (start != nullptr) {
+    absl::Status status = start();
+    MutexLock lock(mutex_);
+    if (!status.ok()) outcome_ = std::move(status);
+  }
+  Leave();
+}
+
+void CallLife::DropStart(const absl::Status& why) {
+  if (start_ == nullptr) return;
+  start_ = nullptr;
+  outcome_ = why;
+}
+
+void CallLife::BeginDrain() {
+  {
+    MutexLock lock(mutex_);
+    DropStart(absl::UnavailableError("the server is draining: call another one"));
+  }
+  Advance();
 }
 
 void CallLife::Enter() {
@@ -33,7 +140,11 @@ void CallLife::Leave() {
 }
 
 void CallLife::ReadEnds(bool ok) {
-  Enter();
+  {
+    MutexLock lock(mutex_);
+    ++busy_;
+    if (ok) traffic_.Charge(incoming_.Length());
+  }
   if (ok) {
     OnMessage(incoming_);
   } else {
@@ -54,6 +165,7 @@ void CallLife::WriteEnds() {
     MutexLock lock(mutex_);
     ++busy_;
     outbox_.OnWritten(written);
+    traffic_.Charge(written.Length());
     guard_.SendEnds();
   }
   written.Clear();
@@ -68,6 +180,7 @@ void CallLife::Cancelled() {
     ++busy_;
     stopped_.Update(WhyEnded());
     unsent = outbox_.TakeAll();
+    DropStart(stopped_);
   }
   unsent.clear();
   OnCancelled();
@@ -80,6 +193,7 @@ void CallLife::Ended() {
     MutexLock lock(mutex_);
     code = final_code_;
     guard_.CallIsDone();
+    traffic_.Reset();
   }
   ReportEnd(code);
   service_.live_calls.Remove(this);
@@ -98,6 +212,8 @@ void CallLife::ReportEnd(absl::StatusCode code) {
 
 void CallLife::CheckWaits(const Patience& patience) {
   CheckPayload(patience);
+  const absl::Duration age = service_.limits.max_connection_age;
+  if (age > absl::ZeroDuration() && SteadyNow() - began_ >= age) GrowOld();
   const CallEnding ending = [&] {
     MutexLock lock(mutex_);
     return guard_.CheckSend(patience);
@@ -147,7 +263,7 @@ bool CallLife::Decide(Step& step) {
   }
   step.write = outbox_.Next();
   if (step.write != nullptr) guard_.SendBegins();
-  step.read = !reading_ && stopped_.ok() && WantsRead();
+  step.read = !reading_ && stopped_.ok() && WantsRead() && RateAllows();
   if (step.read) reading_ = true;
   if (!step.read && step.write == nullptr) return false;
   ++busy_;

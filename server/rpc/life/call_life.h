@@ -1,8 +1,10 @@
 // The life of a call: its reads, its writes and its one end. The base of all calls.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -17,6 +19,7 @@
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/life/outbox.h"
 #include "server/rpc/watch/call_guard.h"
+#include "server/rpc/watch/caller_traffic.h"
 #include "server/rpc/watch/live_calls.h"
 
 namespace gemmd {
@@ -29,6 +32,7 @@ namespace gemmd {
 // - One end: the call finishes with Outcome() once that is known, all messages are
 //   written, and no function below is running. It is reported to the service once.
 // - The client is watched: see CallGuard.
+// - The caller's bounds on open calls and on bytes a second hold: see CallerTraffic.
 //
 // The lock is never held around a call into gRPC or the engine. Either may call back into
 // this object on the same thread, as when the transport releases a result piece and that
@@ -41,8 +45,9 @@ class CallLife : public LiveCall {
  public:
   // Ends the call when its client stalls it.
   void CheckWaits(const Patience& patience) final;
-  // Does nothing: the engine's own drain ends the work, and so the call.
-  void BeginDrain() override {}
+  // Ends a call that has yet to start. Of others the engine's own drain ends the work, and so
+  // the call.
+  void BeginDrain() override;
 
  protected:
   // `method` lives as long as the process.
@@ -55,8 +60,15 @@ class CallLife : public LiveCall {
 
   // Makes the call live, runs `start`, and takes the first steps. An error of `start`
   // is the call's outcome. Called once, before gRPC gets the reactor. `start` does not run
-  // for a caller who has become unknown since the call was let through: UNAUTHENTICATED.
+  // while the server drains, UNAVAILABLE, nor for a caller who has become unknown since the
+  // call was let through, UNAUTHENTICATED, or who has as many calls open as it may,
+  // RESOURCE_EXHAUSTED.
   void GoLive(absl::FunctionRef<absl::Status()> start = absl::OkStatus);
+  // The same, where `start` begins work: it runs once the caller has made up for what it has
+  // moved. It does not run in a call that has ended before. `request_bytes` of a request that
+  // the call holds meanwhile: RESOURCE_EXHAUSTED where those of the caller's calls come to too
+  // much.
+  void GoLiveAtItsRate(uint64_t request_bytes, std::function<absl::Status()> start);
 
   // What a call answers, under the lock.
   //
@@ -77,8 +89,13 @@ class CallLife : public LiveCall {
   virtual void OnWritten() {}
   // The call is cancelled: by the client, its deadline or its guard. Ends its work soon.
   virtual void OnCancelled() {}
+  // The server itself reads no more of the call for now, or goes on. Under the lock.
+  virtual void OnHeldBack(bool /*held_back*/) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
   // Ends what the client has promised and not sent in time.
   virtual void CheckPayload(const Patience& /*patience*/) {}
+  // The call is as old as a connection may get (--max-connection-age). Accepts no new work,
+  // and ends the call when the work under way has ended. Called again and again.
+  virtual void GrowOld() {}
 
   // Takes all steps that are due. Call it after a change to what Outcome or WantsRead
   // answer.
@@ -112,6 +129,16 @@ class CallLife : public LiveCall {
   absl::StatusOr<CallerPtr> CallerNow() const {
     return CallerOf(service_.identity, *context_, method_);
   }
+  // What the caller may have, by what the quotas file says now. Holds for what the call moves
+  // from here on.
+  CallerQuotaPtr QuotaNow(const Caller& caller);
+  // Counts bytes towards the caller's rate that no stream moves: of a unary call's messages.
+  void Charge(uint64_t bytes);
+  // Whose turn the call's work takes (JobSpec::flow): the caller's, or the connection's where
+  // the server asks nobody, so that one client does not wait for all that another one sent.
+  std::string FlowOf(const Caller& caller) const {
+    return caller.name.empty() ? context_->peer() : caller.name;
+  }
 
   ServiceContext& service_;
   grpc::CallbackServerContext* const context_;
@@ -140,6 +167,16 @@ class CallLife : public LiveCall {
   virtual void GrpcWrite(const grpc::ByteBuffer* /*message*/) {}
   virtual GrpcFinish FinishFunction() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
+  // Whether the caller's rate allows more now. If not, this is asked again when it does.
+  bool RateAllows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnWake();
+  // Takes the call's place among its caller's.
+  absl::Status CountCall();
+  // Has the start wait, or says why it may not.
+  absl::Status WaitToStart(uint64_t request_bytes, std::function<absl::Status()> start)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives up a start that waits for the caller's rate, with `why`.
+  void DropStart(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Decide(Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enter();
   void Leave();
@@ -147,6 +184,10 @@ class CallLife : public LiveCall {
   const absl::string_view method_;
   grpc::ByteBuffer incoming_;  // the read under way, or the message being handled
   CallGuard guard_ ABSL_GUARDED_BY(mutex_);
+  TrafficShare traffic_ ABSL_GUARDED_BY(mutex_);
+  std::function<absl::Status()> start_ ABSL_GUARDED_BY(mutex_);  // while it waits
+  bool waits_for_rate_ ABSL_GUARDED_BY(mutex_) = false;
+  bool waking_ ABSL_GUARDED_BY(mutex_) = false;  // OnWake will be called
   int busy_ ABSL_GUARDED_BY(mutex_) = 0;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

@@ -6,7 +6,7 @@
 
 namespace gemmd {
 
-void LiveCalls::Add(std::shared_ptr<LiveCall> call) {
+bool LiveCalls::Add(std::shared_ptr<LiveCall> call) {
   LiveCall* const raw = call.get();
   bool draining;
   {
@@ -15,6 +15,7 @@ void LiveCalls::Add(std::shared_ptr<LiveCall> call) {
     draining = draining_;
   }
   if (draining) raw->BeginDrain();
+  return draining;
 }
 
 void LiveCalls::Remove(LiveCall* call) {

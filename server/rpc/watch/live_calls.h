@@ -37,8 +37,8 @@ class LiveCall : public std::enable_shared_from_this<LiveCall> {
 // Owns the calls from Add to Remove. Thread-safe.
 class LiveCalls {
  public:
-  // Tells the call to drain if the server is already draining.
-  void Add(std::shared_ptr<LiveCall> call);
+  // Tells the call to drain if the server is already draining; returns whether it is.
+  bool Add(std::shared_ptr<LiveCall> call);
   // Called once gRPC is done with the call. Destroys it, unless someone else holds it.
   void Remove(LiveCall* call);
 

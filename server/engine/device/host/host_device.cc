@@ -33,7 +33,8 @@ std::string ProcessorName() {
 
 absl::StatusOr<std::unique_ptr<Device>> HostDevice::Create(int index,
                                                            const EngineOptions& options) {
-  std::unique_ptr<HostDevice> device(new HostDevice);
+  const std::string name = absl::StrCat("host:", index);
+  std::unique_ptr<HostDevice> device(new HostDevice(name));
   const size_t memory_bytes =
       options.device_memory_bytes != 0 ? options.device_memory_bytes : kDefaultMemoryBytes;
   const size_t block_bytes = options.staging_block_bytes;
@@ -48,20 +49,25 @@ absl::StatusOr<std::unique_ptr<Device>> HostDevice::Create(int index,
     *pool = std::make_unique<StagingPool>(*staging, block_bytes, blocks);
   }
 
-  const std::string name = absl::StrCat("host:", index);
   device->info_ = {.name = name,
                    .model = ProcessorName(),
                    .caps = {.target = gemm::Target::kHost},
-                   .memory_bytes = device->memory_->capacity()};
+                   .memory_bytes = device->memory_->capacity(),
+                   .checks_products = true,
+                   .can_be_given_up = true};
   device->completions_ = std::make_unique<CompletionQueue>(absl::StrCat(name, "-done"));
   CompletionQueue& completions = *device->completions_;
-  device->upload_stream_ = std::make_unique<HostStream>(absl::StrCat(name, "-up"),
-                                                        HostStream::Use::kCopies, completions);
-  device->download_stream_ = std::make_unique<HostStream>(absl::StrCat(name, "-down"),
-                                                          HostStream::Use::kCopies, completions);
+  const auto stream = [&](const std::string& suffix, HostStream::Use use) {
+    return std::make_unique<HostStream>(name + suffix, use, completions, device->health_);
+  };
+  device->upload_stream_ = stream("-up", HostStream::Use::kCopies);
+  device->download_stream_ = stream("-down", HostStream::Use::kCopies);
   for (int i = 0; i < options.streams_per_device; ++i) {
-    device->compute_streams_.push_back(std::make_unique<HostStream>(
-        absl::StrCat(name, "-", i), HostStream::Use::kCompute, completions));
+    device->compute_streams_.push_back(stream(absl::StrCat("-", i), HostStream::Use::kCompute));
+  }
+  // The host has no priorities: the kernel of Linux shares its cores among the threads.
+  for (int i = 0; i < options.quick_streams; ++i) {
+    device->quick_streams_.push_back(stream(absl::StrCat("-q", i), HostStream::Use::kCompute));
   }
   return device;
 }
@@ -70,6 +76,7 @@ HostDevice::~HostDevice() {
   // Streams before the completion thread they post to, and both before the
   // memory they work on. A stream that waits for another's event gets it: each
   // runs its queue down before its thread ends.
+  quick_streams_.clear();
   compute_streams_.clear();
   upload_stream_.reset();
   download_stream_.reset();
@@ -81,6 +88,24 @@ absl::StatusOr<std::byte*> HostDevice::Map(size_t bytes) {
   if (!mapping.ok()) return mapping.status();
   mappings_.push_back(*std::move(mapping));
   return mappings_.back().data();
+}
+
+void HostDevice::Lose(absl::string_view why) {
+  health_.Lose(why).IgnoreError();
+  const auto tell = [](Stream& stream) { static_cast<HostStream&>(stream).TellOfLoss(); };
+  tell(*upload_stream_);
+  tell(*download_stream_);
+  for (const std::unique_ptr<Stream>& stream : compute_streams_) tell(*stream);
+  for (const std::unique_ptr<Stream>& stream : quick_streams_) tell(*stream);
+}
+
+bool HostDevice::Idle() {
+  const auto idle = [](const std::unique_ptr<Stream>& stream) {
+    return static_cast<HostStream&>(*stream).Idle();
+  };
+  return idle(upload_stream_) && idle(download_stream_) &&
+         std::all_of(compute_streams_.begin(), compute_streams_.end(), idle) &&
+         std::all_of(quick_streams_.begin(), quick_streams_.end(), idle);
 }
 
 EventPtr HostDevice::AcquireEvent() {

@@ -3,12 +3,15 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/base/mutex.h"
 #include "server/engine/device/completion_queue.h"
 #include "server/engine/device/device.h"
+#include "server/engine/device/device_health.h"
 #include "server/engine/device/host/host_memory.h"
 #include "server/engine/device/host/host_stream.h"
 
@@ -25,15 +28,18 @@ class HostDevice final : public Device {
   EventPtr AcquireEvent() override;
   absl::Duration Elapsed(const Event& from, const Event& to) override;
   bool HasMoreCompletions() override { return completions_->HasMore(); }
-  absl::Status Health() const override { return absl::OkStatus(); }
+  absl::Status Health() const override { return health_.status(); }
+  void Lose(absl::string_view why) override;
+  bool Idle() override;
   // The number of mappings made at start.
   int64_t driver_allocations() const override { return static_cast<int64_t>(mappings_.size()); }
 
  private:
-  HostDevice() = default;
+  explicit HostDevice(std::string name) : health_(std::move(name)) {}
   void RecycleEvent(Event* event) override;
   absl::StatusOr<std::byte*> Map(size_t bytes);
 
+  DeviceHealth health_;
   std::vector<HostMapping> mappings_;
   std::unique_ptr<CompletionQueue> completions_;
   Mutex mutex_;

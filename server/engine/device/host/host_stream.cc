@@ -30,6 +30,7 @@ void HostMark::Reach() {
 
 void HostMark::AwaitReached() {
   MutexLock lock(mutex_);
+  awaited_ = true;
   while (!reached_) changed_.Wait(mutex_);
 }
 
@@ -38,13 +39,19 @@ bool HostMark::reached() const {
   return reached_;
 }
 
+bool HostMark::awaited() const {
+  MutexLock lock(mutex_);
+  return awaited_;
+}
+
 HostMark::Clock::time_point HostMark::time() const {
   MutexLock lock(mutex_);
   return time_;
 }
 
-HostStream::HostStream(const std::string& thread_name, Use use, CompletionQueue& completions)
-    : use_(use), completions_(completions), thread_([this, thread_name] {
+HostStream::HostStream(const std::string& thread_name, Use use, CompletionQueue& completions,
+                       const DeviceHealth& health)
+    : use_(use), completions_(completions), health_(health), thread_([this, thread_name] {
         SetThreadName(thread_name);
         Run();
       }) {}
@@ -59,6 +66,12 @@ HostStream::~HostStream() {
 }
 
 void HostStream::Enqueue(Work work) {
+  EnqueueAlways([this, work = std::move(work)]() mutable {
+    if (!health_.lost()) work();
+  });
+}
+
+void HostStream::EnqueueAlways(Work work) {
   {
     MutexLock lock(mutex_);
     work_.push_back(std::move(work));
@@ -71,10 +84,12 @@ void HostStream::Run() {
     Work work;
     {
       MutexLock lock(mutex_);
+      running_ = false;
       while (work_.empty() && !stopping_) changed_.Wait(mutex_);
       if (work_.empty()) return;
       work = std::move(work_.front());
       work_.pop_front();
+      running_ = true;
     }
     work();
   }
@@ -82,6 +97,7 @@ void HostStream::Run() {
 
 absl::Status HostStream::Upload(const std::byte* staging, const Pitched& to, size_t offset,
                                 size_t bytes) {
+  if (absl::Status status = Begin(); !status.ok()) return status;
   if (absl::Status status = CheckRange(to, offset, bytes); !status.ok()) return status;
   Enqueue([=] {
     for (const CopyRect& rect : PlanCopy(to, offset, bytes)) {
@@ -94,6 +110,7 @@ absl::Status HostStream::Upload(const std::byte* staging, const Pitched& to, siz
 
 absl::Status HostStream::Download(const Pitched& from, size_t offset, size_t bytes,
                                   std::byte* staging) {
+  if (absl::Status status = Begin(); !status.ok()) return status;
   if (absl::Status status = CheckRange(from, offset, bytes); !status.ok()) return status;
   Enqueue([=] {
     for (const CopyRect& rect : PlanCopy(from, offset, bytes)) {
@@ -111,6 +128,7 @@ absl::Status HostStream::CheckComputes() const {
 
 absl::Status HostStream::Generate(const gemm::GeneratorSpec& spec,
                                   const gemm::GeneratorTarget& target) {
+  if (absl::Status status = Begin(); !status.ok()) return status;
   if (absl::Status status = CheckComputes(); !status.ok()) return status;
   if (absl::Status status = gemm::CheckGenerated(target.type); !status.ok()) return status;
   Enqueue([this, spec, target] { Remember(gemm::GenerateHost(spec, target)); });
@@ -120,6 +138,7 @@ absl::Status HostStream::Generate(const gemm::GeneratorSpec& spec,
 absl::Status HostStream::Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                                 const gemm::Operands& operands, gemm::Workspace workspace,
                                 const gemm::LaunchParams& params, Event*) {
+  if (absl::Status status = Begin(); !status.ok()) return status;
   if (absl::Status status = CheckComputes(); !status.ok()) return status;
   if (kernel.target != gemm::Target::kHost) {
     return absl::InvalidArgumentError(
@@ -133,14 +152,32 @@ absl::Status HostStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
   return absl::OkStatus();
 }
 
+absl::Status HostStream::Check(const gemm::Check& check) {
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
+  Enqueue([this, check] { outcome_ = gemm::CheckHost(check); });
+  return absl::OkStatus();
+}
+
+absl::Status HostStream::Finish(const gemm::Problem& problem, const gemm::Operands& operands,
+                                void* accumulators) {
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
+  Enqueue([this, problem, operands, accumulators] {
+    Remember(gemm::FinishHost(problem, operands, accumulators));
+  });
+  return absl::OkStatus();
+}
+
 absl::Status HostStream::Record(Event& event) {
+  if (absl::Status status = Begin(); !status.ok()) return status;
   auto mark = std::make_shared<HostMark>();
   static_cast<HostEvent&>(event).set_mark(mark);
-  Enqueue([mark = std::move(mark)] { mark->Reach(); });
+  // Also of a lost device: a stream may wait for it.
+  EnqueueAlways([mark = std::move(mark)] { mark->Reach(); });
   return absl::OkStatus();
 }
 
 absl::Status HostStream::Wait(const Event& event) {
+  if (absl::Status status = Begin(); !status.ok()) return status;
   // The mark was enqueued before this call, on a stream that waits only for
   // marks enqueued earlier still: no cycle.
   if (auto mark = static_cast<const HostEvent&>(event).mark(); mark != nullptr) {
@@ -150,9 +187,34 @@ absl::Status HostStream::Wait(const Event& event) {
 }
 
 void HostStream::Notify(CompletionCallback done, const Event*) {
-  Enqueue([this, done = std::move(done)]() mutable {
-    completions_.Post(std::move(done), std::exchange(first_error_, absl::OkStatus()));
-  });
+  {
+    MutexLock lock(mutex_);
+    notices_.push_back(std::move(done));
+    work_.push_back([this] { EndNotice(); });
+  }
+  changed_.NotifyOne();
+  if (health_.lost()) TellOfLoss();
+}
+
+void HostStream::EndNotice() {
+  absl::Status status = std::exchange(first_error_, absl::OkStatus());
+  MutexLock lock(mutex_);
+  // With the lock: a notice that came after the loss is not to be told of success.
+  if (health_.lost()) status = health_.status();
+  if (notices_.empty()) return;  // told of the loss
+  completions_.Post(std::move(notices_.front()), std::move(status));
+  notices_.pop_front();
+}
+
+void HostStream::TellOfLoss() {
+  MutexLock lock(mutex_);
+  for (CompletionCallback& done : notices_) completions_.Post(std::move(done), health_.status());
+  notices_.clear();
+}
+
+bool HostStream::Idle() {
+  MutexLock lock(mutex_);
+  return work_.empty() && !running_;
 }
 
 }  // namespace gemmd

@@ -1,4 +1,5 @@
-// A stream of the host device: a thread that runs enqueued work in order.
+// A stream of the host device: a thread that runs enqueued work in order. Of a lost device
+// it runs none any more, but for what it has begun.
 #pragma once
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include "server/base/mutex.h"
 #include "server/engine/device/completion_queue.h"
 #include "server/engine/device/device.h"
+#include "server/engine/device/device_health.h"
 
 namespace gemmd {
 
@@ -24,6 +26,8 @@ class HostMark {
   void Reach();
   void AwaitReached();
   bool reached() const;
+  // Whether a stream stands still for it, or has stood.
+  bool awaited() const;
   // When the stream reached it. Undefined before.
   Clock::time_point time() const;
 
@@ -31,6 +35,7 @@ class HostMark {
   mutable Mutex mutex_;
   CondVar changed_;
   bool reached_ ABSL_GUARDED_BY(mutex_) = false;
+  bool awaited_ ABSL_GUARDED_BY(mutex_) = false;
   Clock::time_point time_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -58,8 +63,9 @@ class HostStream final : public Stream {
   // What a stream is for: see Stream.
   enum class Use : uint8_t { kCopies, kCompute };
 
-  // `completions` must outlive the stream.
-  HostStream(const std::string& thread_name, Use use, CompletionQueue& completions);
+  // `completions` and `health`, the device's, must outlive the stream.
+  HostStream(const std::string& thread_name, Use use, CompletionQueue& completions,
+             const DeviceHealth& health);
   // Runs all enqueued work, then ends the thread.
   ~HostStream() override;
 
@@ -72,25 +78,47 @@ class HostStream final : public Stream {
   absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                       const gemm::Operands& operands, gemm::Workspace workspace,
                       const gemm::LaunchParams& params, Event* transposed) override;
+  absl::Status Check(const gemm::Check& check) override;
+  gemm::CheckOutcome check_outcome() const override { return outcome_; }
+  absl::Status Finish(const gemm::Problem& problem, const gemm::Operands& operands,
+                      void* accumulators) override;
   absl::Status Record(Event& event) override;
   absl::Status Wait(const Event& event) override;
   void Notify(CompletionCallback done, const Event* last) override;
 
+  // Has all callbacks called that are pending. The device is lost.
+  void TellOfLoss();
+  // Whether all that was enqueued has ended.
+  bool Idle();
+
  private:
   using Work = absl::AnyInvocable<void()>;
 
+  // OK where the device takes work: else what Health() says.
+  absl::Status Begin() const { return health_.status(); }
+  // Runs `work` in its turn, unless the device is lost by then.
   void Enqueue(Work work);
+  void EnqueueAlways(Work work);
   void Run();
+  // The work before the oldest notice has ended, on the stream's thread.
+  void EndNotice();
   absl::Status CheckComputes() const;
   // Called on the stream's thread.
   void Remember(absl::Status status) { first_error_.Update(std::move(status)); }
 
   const Use use_;
   CompletionQueue& completions_;
+  const DeviceHealth& health_;
   absl::Status first_error_;  // since the last Notify; the stream's thread alone
+  // Written by the stream's thread; read in callbacks of Notify, which are posted after it.
+  gemm::CheckOutcome outcome_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<Work> work_ ABSL_GUARDED_BY(mutex_);
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  // Callbacks of Notify that were not posted yet, the oldest first. Posted under the lock,
+  // so that they stay in order.
+  std::deque<CompletionCallback> notices_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the above
 };

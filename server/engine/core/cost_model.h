@@ -1,0 +1,88 @@
+// How long jobs keep a device busy: estimated from those that ran before.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "gemm/kernel.h"
+#include "gemm/problem.h"
+#include "server/base/mutex.h"
+
+namespace gemmd {
+
+// What a job asks a device to do.
+struct JobWork {
+  const gemm::Kernel* kernel = nullptr;  // null: no product, a matrix is generated
+  gemm::Types types{};
+  double flops = 0;
+  double bytes = 0;        // of the operands and the result
+  bool generates = false;  // operands of a product
+  bool checked = false;    // the product is checked on the device
+};
+
+// Jobs of band 0 are quick: they are too small to fill a GPU, and they end soon. Above, a
+// band has the products of up to twice the extents of the band before.
+inline constexpr int kQuickBand = 0;
+inline constexpr int kLastBand = 8;
+
+struct JobCost {
+  // How long the job would keep the device busy by itself, at least 1 us.
+  absl::Duration device_time = absl::Microseconds(1);
+  bool measured = false;  // lately, on jobs like this one; else a guess
+  int band = 1;
+
+  bool quick() const { return band == kQuickBand; }
+};
+
+// The estimates of one device. A guess from the device's rates is multiplied by what was
+// measured for it: a moving average over the jobs with the same kernel and types, and
+// about the same operations and bytes. Thread-safe.
+//
+// The table has a fixed size. Jobs of different kinds whose slots are the same push each
+// other out, and are guessed again.
+class CostModel {
+ public:
+  explicit CostModel(gemm::Target target);
+
+  JobCost Estimate(const JobWork& work) const;
+  // A job that succeeded has kept the device busy for this long.
+  void Observe(const JobWork& work, absl::Duration device_time);
+
+  static constexpr size_t kSlots = 4096;
+  // An estimate that is older is not `measured`: it may be wrong by now, and is never
+  // known to be if it keeps all such jobs out.
+  static constexpr absl::Duration kLately = absl::Seconds(10);
+
+ private:
+  struct Key {
+    const gemm::Kernel* kernel = nullptr;
+    uint32_t types = 0;
+    int16_t flops_log = 0;
+    int16_t bytes_log = 0;
+    bool generates = false;
+    bool checked = false;
+
+    friend bool operator==(const Key&, const Key&) = default;
+    template <typename H>
+    friend H AbslHashValue(H hash, const Key& key) {
+      return H::combine(std::move(hash), key.kernel, key.types, key.flops_log, key.bytes_log,
+                        key.generates, key.checked);
+    }
+  };
+  struct Slot {
+    Key key;
+    int samples = 0;
+    double ratio = 1;  // measured time to the guess
+    absl::Time last;
+  };
+
+  static Key KeyOf(const JobWork& work);
+  double GuessSeconds(const JobWork& work) const;
+
+  const gemm::Target target_;
+  mutable Mutex mutex_;
+  std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gemmd

@@ -1,0 +1,113 @@
+// The jobs that wait for a stream of one device, and whose turn it is: deficit round robin
+// over callers (M. Shreedhar and G. Varghese, "Efficient Fair Queueing Using Deficit Round
+// Robin", 1996), with device time in place of bytes.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/engine/core/cost_model.h"
+
+namespace gemmd {
+
+class Runnable;
+
+// What a job asks of the streams of a device.
+struct StreamClaim {
+  std::string flow;   // whose turn the job takes
+  double weight = 1;  // of the flow; at least kLeastWeight, at most kMostWeight
+  JobCost cost;
+  absl::Time deadline = absl::InfiniteFuture();
+};
+inline constexpr double kLeastWeight = 1e-3;
+inline constexpr double kMostWeight = 1e3;
+
+// The turns. Each flow with waiting jobs has credit, of device time. When no flow can pay
+// for its next job, each gets a quantum times its weight, as often as it takes until one
+// can; of those that can, the one that was served longest ago is next, and pays. So flows
+// that wait get device time by their weights, whatever their jobs cost. Credit is lost when a
+// flow has no job left.
+//
+// Within a flow, jobs are in the order of their arrival, but a band (JobCost) counts as
+// kHeadStart earlier than the one above it: a quick job does not wait for the large ones
+// that came just before, and a large one waits for none that comes
+// kLastBand * kHeadStart after it, or later.
+//
+// Guarded by its owner's lock. The number of waiting jobs bounds everything that it keeps.
+class FairQueue {
+ public:
+  enum class Which { kAny, kQuick };
+  struct Taken {
+    std::shared_ptr<Runnable> job;
+    absl::Duration cost;
+  };
+
+  static constexpr absl::Duration kHeadStart = absl::Milliseconds(250);
+  // Far below the cost of most jobs: a flow that has just come waits for no more of it.
+  static constexpr absl::Duration kQuantum = absl::Microseconds(10);
+  // A quick job may be taken before its flow can pay for it. That much is remembered.
+  static constexpr absl::Duration kMostDebt = absl::Milliseconds(100);
+
+  // `job` is not in the queue.
+  void Add(std::shared_ptr<Runnable> job, const StreamClaim& claim, absl::Time now);
+  // The next job, of the quick ones alone for kQuick. nullopt: there is none.
+  std::optional<Taken> Take(Which which);
+  // Null where the job is not in the queue.
+  std::shared_ptr<Runnable> Remove(const Runnable* job);
+
+  // About the device time of the jobs that would run before a new one. For kQuick, on
+  // streams that run quick jobs alone.
+  absl::Duration Ahead(const StreamClaim& claim, Which which, absl::Time now) const;
+
+  int size() const { return static_cast<int>(places_.size()); }
+  // The device time of all jobs.
+  absl::Duration cost() const { return cost_; }
+  int size_of(absl::string_view flow) const;
+  int flows() const { return static_cast<int>(ring_.size()); }
+
+ private:
+  struct Waiting {
+    std::shared_ptr<Runnable> job;
+    absl::Duration cost;
+    absl::Time arrived;
+  };
+  struct Band {
+    std::list<Waiting> jobs;  // never empty
+    absl::Duration cost;      // of all of them
+  };
+  using Bands = std::map<int, Band>;
+  struct Flow {
+    std::string name;
+    double weight = 1;
+    absl::Duration credit;
+    absl::Duration cost;  // of all its jobs
+    int jobs = 0;
+    Bands bands;  // those with jobs
+  };
+  using Ring = std::list<Flow>;
+  struct Place {
+    Ring::iterator flow;
+    int band = 0;
+    std::list<Waiting>::iterator job;
+  };
+
+  // The band whose first job is next; end() where there is none.
+  static Bands::iterator Next(Flow& flow, Which which);
+  // How many quanta the flow lacks for a job.
+  static double RoundsFor(const Flow& flow, absl::Duration cost);
+  std::shared_ptr<Runnable> Extract(const Place& place);
+
+  Ring ring_;  // the flow that was served longest ago first
+  absl::flat_hash_map<std::string, Ring::iterator> flows_;
+  absl::flat_hash_map<const Runnable*, Place> places_;
+  absl::Duration cost_;
+};
+
+}  // namespace gemmd

@@ -1,0 +1,32 @@
+#include "server/readiness.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+
+namespace gemmd {
+
+void Readiness::Begin(grpc::HealthCheckServiceInterface* health,
+                      std::vector<std::string> services) {
+  MutexLock lock(mutex_);
+  health_ = health;
+  services_ = std::move(services);
+  reasons_.clear();
+  for (const std::string& service : services_) health_->SetServingStatus(service, true);
+}
+
+void Readiness::Withdraw(absl::string_view reason) {
+  MutexLock lock(mutex_);
+  if (std::find(reasons_.begin(), reasons_.end(), reason) != reasons_.end()) return;
+  reasons_.emplace_back(reason);
+  for (const std::string& service : services_) health_->SetServingStatus(service, false);
+}
+
+absl::Status Readiness::Get() const {
+  MutexLock lock(mutex_);
+  if (reasons_.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrJoin(reasons_, "; "));
+}
+
+}  // namespace gemmd

@@ -1,0 +1,90 @@
+// What each caller has open, and how fast it moves bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/base/mutex.h"
+#include "server/base/timer.h"
+#include "server/engine/bounds/caller_quota.h"
+
+namespace gemmd {
+
+class CallerTraffic;
+
+// One open call of a caller, which counts until this is destroyed. Guarded by the call's own
+// lock. Empty when moved from.
+class TrafficShare {
+ public:
+  TrafficShare() = default;
+  TrafficShare(TrafficShare&& other) noexcept { *this = std::move(other); }
+  TrafficShare& operator=(TrafficShare&& other) noexcept;
+  ~TrafficShare() { Reset(); }
+  void Reset();
+
+  // From now on this quota holds for what the call moves.
+  void Use(CallerQuotaPtr quota) { quota_ = std::move(quota); }
+  // The call has received or sent so many bytes.
+  void Charge(uint64_t bytes);
+  // When the caller has made up for what it has moved, with all of its calls: in the past
+  // where it may go on now.
+  absl::Time ready_at() const;
+  // Whether the call may wait for that with a request of so many bytes, which it holds
+  // meanwhile: those of all calls that wait come to no more than the caller may move in a
+  // second. They count until StopWaiting.
+  bool MayWait(uint64_t bytes);
+  void StopWaiting();
+
+ private:
+  friend class CallerTraffic;
+  struct Account;
+  CallerTraffic* traffic_ = nullptr;
+  std::shared_ptr<Account> account_;
+  CallerQuotaPtr quota_;
+  uint64_t waiting_bytes_ = 0;
+};
+
+// A caller may move its bytes a second on average, and what it did not use of the last second
+// on top. Whoever has moved more makes up for it: its calls begin no work and are not read
+// until then. What is to be sent is never held back, as it holds memory that others need; it
+// counts, so that the caller's next request waits. Thread-safe. Must outlive its shares.
+class CallerTraffic {
+ public:
+  // `on_reached` is called when a call is refused, or has to wait: with the bound's name, from
+  // any thread. It must be quick.
+  explicit CallerTraffic(std::function<void(absl::string_view bound)> on_reached)
+      : on_reached_(std::move(on_reached)) {}
+
+  // RESOURCE_EXHAUSTED where the caller has as many calls open as it may.
+  absl::StatusOr<TrafficShare> Begin(const CallerQuotaPtr& quota);
+
+  // A call has to wait because of its caller's rate.
+  void OnReachedRate() { on_reached_("bytes-per-second"); }
+
+  // For what waits.
+  Timer& timer() { return timer_; }
+  // The callers of which something is known: those with calls, and those that have yet to
+  // make up for theirs.
+  size_t callers() const;
+
+ private:
+  friend class TrafficShare;
+  using Account = TrafficShare::Account;
+
+  void DropIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::function<void(absl::string_view)> on_reached_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Account>, std::less<>> accounts_ ABSL_GUARDED_BY(mutex_);
+  size_t drop_at_ ABSL_GUARDED_BY(mutex_) = 64;  // entries, from which idle ones are looked for
+  Timer timer_;
+};
+
+}  // namespace gemmd

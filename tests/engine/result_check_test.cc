@@ -1,0 +1,305 @@
+// Checked products: what the engine makes of right, unlikely and wrong ones.
+#include "server/engine/job/result_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gemm/catalogue.h"
+#include "server/base/clock.h"
+#include "server/engine/core/cost_model.h"
+#include "server/engine/core/device_losses.h"
+#include "server/engine/job/job_impl.h"
+#include "tests/engine/fake_core.h"
+#include "tests/engine/recorder.h"
+#include "tests/engine/spoiling_device.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kFirst[] = "host_openblas";
+constexpr char kSecond[] = "host_reference";
+
+// Remembers the report of the last job.
+class LastJob final : public EngineObserver {
+ public:
+  void OnJobEnd(const JobReport& report, const absl::Status&) override {
+    MutexLock lock(mutex_);
+    report_ = report;
+  }
+  void OnTransferEnd(bool, uint64_t, absl::Duration, const absl::Status&) override {}
+  JobReport report() {
+    MutexLock lock(mutex_);
+    return report_;
+  }
+
+ private:
+  Mutex mutex_;
+  JobReport report_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ResultCheckTest : public ::testing::Test {
+ protected:
+  // Products of all 0.5 of 4 columns: each element is k / 4, exactly.
+  static constexpr int64_t kRows = 6, kColumns = 4, kDepth = 4096;
+  static constexpr double kRight = kDepth / 4;
+  // Between the likely bound of such a product and the possible one, and beyond both.
+  static constexpr double kUnlikely = kRight + 0.5, kWrong = kRight + 64;
+
+  static JobSpec Product() {
+    const FromGenerator half{{.low_or_mean = 0.5, .high_or_stddev = 0.5}};
+    JobSpec spec;
+    spec.a = {Shape{kRows, kDepth, gemm::DType::kF32}, half};
+    spec.b = {Shape{kDepth, kColumns, gemm::DType::kF32}, half};
+    spec.verify = Verify::kAlways;
+    return spec;
+  }
+
+  void Make(EngineOptions options = FakeCore::DefaultOptions()) {
+    fake_ = std::make_unique<FakeCore>(options, 0);
+    EngineCore& core = fake_->core;
+    core.devices.push_back(
+        std::make_unique<SpoilingDevice>([this](absl::string_view kernel) -> std::optional<double> {
+          const auto found = wrong_.find(std::string(kernel));
+          if (found == wrong_.end()) return std::nullopt;
+          return found->second;
+        }));
+    core.schedulers.push_back(std::make_unique<Scheduler>(*core.devices.back(), *core.queue_limit,
+                                                          options.max_queue_wait));
+    core.costs.push_back(std::make_unique<CostModel>(gemm::Target::kHost));
+    core.losses = std::make_shared<DeviceLosses>(core);
+    core.store =
+        std::make_unique<MatrixStore>(1, options.store_bytes, options.max_matrices, *core.timer);
+    core.observer = &last_;
+  }
+
+  absl::StatusOr<JobResult> Run(JobSpec spec) {
+    if (fake_ == nullptr) Make();
+    absl::StatusOr<AdmittedJob> admitted = AdmitJob(fake_->core, std::move(spec));
+    if (!admitted.ok()) return admitted.status();
+    recorder_ = std::make_shared<JobRecorder>();
+    auto job = std::make_shared<JobImpl>(fake_->core, *std::move(admitted), recorder_, SteadyNow());
+    job->Start();
+    absl::StatusOr<JobResult> result = recorder_->Wait(absl::Minutes(5));
+    EXPECT_FALSE(recorder_->misused());
+    return result;
+  }
+
+  float ResultAt(size_t index) {
+    float value;
+    std::memcpy(&value, recorder_->bytes().data() + index * sizeof(value), sizeof(value));
+    return value;
+  }
+
+  std::map<std::string, double> wrong_;  // by kernel
+  LastJob last_;
+  std::unique_ptr<FakeCore> fake_;
+  std::shared_ptr<JobRecorder> recorder_;
+};
+
+// A device that checks no products, as GPUs are.
+TEST(PlanCheckTest, ADeviceWithoutChecks) {
+  const gemm::Problem problem{.m = 2, .n = 2, .k = 2};
+  const DeviceInfoRecord device{.name = "cuda:0", .caps = {.target = gemm::Target::kHost}};
+  CheckWish wish{.wanted = true};
+  const auto skipped = PlanCheck(wish, {}, problem, {}, device);
+  ASSERT_TRUE(skipped.ok()) << skipped.status();
+  EXPECT_FALSE(skipped->plan.has_value());
+  EXPECT_THAT(skipped->why_not, HasSubstr("cuda:0 checks no products"));
+  wish.by_request = true;
+  const absl::Status refused = PlanCheck(wish, {}, problem, {}, device).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("verify is always, but device cuda:0"));
+}
+
+TEST_F(ResultCheckTest, ARightProductPasses) {
+  const auto result = Run(Product());
+  ASSERT_TRUE(result.ok()) << result.status();
+  const CheckReport& check = result->report.check;
+  EXPECT_EQ(check.result, CheckResult::kPassed);
+  EXPECT_LE(check.of_bound, 1);
+  EXPECT_EQ(check.failed_kernel, "");
+  EXPECT_EQ(result->report.kernel, kFirst);
+  EXPECT_GT(result->report.phases.check, absl::ZeroDuration());
+  EXPECT_EQ(ResultAt(0), kRight);
+}
+
+TEST_F(ResultCheckTest, NothingIsCheckedUnlessAskedFor) {
+  JobSpec spec = Product();
+  spec.verify = Verify::kOff;
+  wrong_[kFirst] = kWrong;
+  const auto result = Run(spec);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.check.result, CheckResult::kNone);
+  EXPECT_EQ(result->report.phases.check, absl::ZeroDuration());
+  EXPECT_EQ(ResultAt(0), kWrong);
+}
+
+TEST_F(ResultCheckTest, AWrongProductIsReplacedByAnotherKernels) {
+  wrong_[kFirst] = kWrong;
+  const auto result = Run(Product());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.check.result, CheckResult::kWrong);
+  EXPECT_EQ(result->report.check.failed_kernel, kFirst);
+  EXPECT_LE(result->report.check.of_bound, 1);
+  EXPECT_EQ(result->report.kernel, kSecond);
+  EXPECT_THAT(result->report.reason, HasSubstr("failed its check"));
+  EXPECT_EQ(ResultAt(0), kRight);
+}
+
+TEST_F(ResultCheckTest, AnUnlikelyProductIsReplacedToo) {
+  wrong_[kFirst] = kUnlikely;
+  const auto result = Run(Product());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.check.result, CheckResult::kSuspect);
+  EXPECT_EQ(ResultAt(0), kRight);
+}
+
+TEST_F(ResultCheckTest, TwoUnlikelyProductsAreOfUnusualOperands) {
+  wrong_ = {{kFirst, kUnlikely}, {kSecond, kUnlikely}};
+  const auto result = Run(Product());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.check.result, CheckResult::kUnusual);
+  EXPECT_GT(result->report.check.of_bound, 1);
+  EXPECT_EQ(ResultAt(0), kUnlikely);
+}
+
+TEST_F(ResultCheckTest, TwoWrongProductsFailTheJob) {
+  wrong_ = {{kFirst, kWrong}, {kSecond, kWrong}};
+  const auto result = Run(Product());
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(result.status().message()),
+              AllOf(HasSubstr("failed its check twice on host:0"), HasSubstr(kFirst),
+                    HasSubstr(kSecond), HasSubstr("row 0")));
+  EXPECT_TRUE(recorder_->bytes().empty());
+  EXPECT_EQ(last_.report().check.result, CheckResult::kLost);
+  EXPECT_EQ(last_.report().check.failed_kernel, kFirst);
+}
+
+TEST_F(ResultCheckTest, AProductThatIsKeptIsCheckedAsWell) {
+  wrong_ = {{kFirst, kWrong}, {kSecond, kWrong}};
+  JobSpec spec = Product();
+  spec.stream_result = false;
+  spec.keep_result = KeepSpec{};
+  EXPECT_EQ(Run(spec).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(fake_->core.store->count(), 0);
+  wrong_.erase(kSecond);
+  const auto result = Run(spec);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->kept.has_value());
+  EXPECT_EQ(result->report.check.result, CheckResult::kWrong);
+}
+
+TEST_F(ResultCheckTest, EverythingIsGivenBack) {
+  for (const bool lost : {false, true}) {
+    wrong_[kFirst] = kWrong;
+    if (lost) wrong_[kSecond] = kWrong;
+    EXPECT_EQ(Run(Product()).ok(), !lost);
+    // The completion thread lets go of the stream right after the job's end.
+    fake_->core.admission->WaitIdle(absl::InfiniteFuture());
+    EXPECT_EQ(fake_->core.devices[0]->memory().used(), 0u);
+    EXPECT_EQ(fake_->core.admission->admitted_bytes().used, 0);
+  }
+}
+
+TEST_F(ResultCheckTest, WithAnActivationTheAccumulatorsAreChecked) {
+  for (const gemm::Activation activation :
+       {gemm::Activation::kRelu, gemm::Activation::kGelu, gemm::Activation::kLeakyRelu}) {
+    JobSpec spec = Product();
+    spec.activation = activation;
+    spec.alpha = -1;
+    spec.leaky_slope = 0.5;
+    wrong_ = {};
+    auto result = Run(spec);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->report.check.result, CheckResult::kPassed);
+    EXPECT_TRUE(result->report.check.before_activation);
+    EXPECT_EQ(ResultAt(0), activation == gemm::Activation::kLeakyRelu ? -kRight / 2 : 0);
+    // What a relu would hide is seen.
+    wrong_[kFirst] = kWrong;
+    result = Run(spec);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->report.check.result, CheckResult::kWrong);
+    EXPECT_EQ(ResultAt(0), activation == gemm::Activation::kLeakyRelu ? -kRight / 2 : 0);
+  }
+}
+
+TEST_F(ResultCheckTest, TheJobsOwnCIsReadAgainByTheSecondKernel) {
+  JobSpec spec = Product();
+  spec.beta = 2;
+  spec.c = {Shape{kRows, kColumns, gemm::DType::kF32},
+            FromGenerator{{.low_or_mean = 8, .high_or_stddev = 8}}};
+  wrong_[kFirst] = kWrong;
+  const auto result = Run(spec);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.check.result, CheckResult::kWrong);
+  for (size_t i = 0; i < kRows * kColumns; ++i) EXPECT_EQ(ResultAt(i), kRight + 16) << i;
+}
+
+TEST_F(ResultCheckTest, WithoutAProductThereIsNothingToCheck) {
+  JobSpec spec = Product();
+  spec.alpha = 0;
+  const auto result = Run(spec);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.check.result, CheckResult::kNone);
+  EXPECT_THAT(result->report.check.why_not, HasSubstr("alpha is 0"));
+}
+
+TEST_F(ResultCheckTest, TheMemoryOfACheckCountsAtAdmission) {
+  Make();
+  JobSpec spec = Product();
+  const auto checked = AdmitJob(fake_->core, spec);
+  spec.verify = Verify::kOff;
+  const auto unchecked = AdmitJob(fake_->core, spec);
+  ASSERT_TRUE(checked.ok() && unchecked.ok());
+  const size_t bytes = checked->check.plan->bytes();
+  EXPECT_GE(bytes, gemm::CheckScratchBytes(checked->plan.problem));
+  EXPECT_GE(checked->holdings->check_memory.bytes(), bytes);
+  EXPECT_FALSE(unchecked->check.plan.has_value());
+  EXPECT_EQ(unchecked->holdings->check_memory.data(), nullptr);
+}
+
+TEST_F(ResultCheckTest, TheStricterOfRequestAndPolicyCounts) {
+  EngineOptions policy;
+  policy.verify_sample_rate = 0;
+  const auto wanted = [&](Verify request, Verify server) {
+    policy.verify = server;
+    return WishFor(request, policy).wanted;
+  };
+  EXPECT_FALSE(wanted(Verify::kOff, Verify::kOff));
+  EXPECT_TRUE(wanted(Verify::kOff, Verify::kAlways));
+  EXPECT_TRUE(wanted(Verify::kAlways, Verify::kOff));
+  EXPECT_TRUE(wanted(Verify::kSampled, Verify::kAlways));
+  EXPECT_TRUE(wanted(Verify::kAlways, Verify::kSampled));
+  EXPECT_FALSE(wanted(Verify::kSampled, Verify::kOff));  // at a rate of 0
+  policy.verify_sample_rate = 1;
+  EXPECT_TRUE(wanted(Verify::kSampled, Verify::kOff));
+  EXPECT_TRUE(wanted(Verify::kOff, Verify::kSampled));
+}
+
+TEST_F(ResultCheckTest, ASampleIsTheShareThatTheRateSays) {
+  EngineOptions policy;
+  policy.verify = Verify::kSampled;
+  policy.verify_sample_rate = 0.25;
+  int wanted = 0;
+  for (int i = 0; i < 4000; ++i) wanted += WishFor(Verify::kOff, policy).wanted ? 1 : 0;
+  EXPECT_GT(wanted, 800);  // 1000, and seven standard deviations either way
+  EXPECT_LT(wanted, 1200);
+}
+
+TEST_F(ResultCheckTest, SeedsDiffer) {
+  EngineOptions policy;
+  EXPECT_NE(WishFor(Verify::kAlways, policy).seed, WishFor(Verify::kAlways, policy).seed);
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,261 @@
+// Whose turn it is on the streams of a device, and what is refused for its deadline: on a
+// clock that moves as the jobs take time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/engine/core/scheduler.h"
+#include "tests/base/test_clock.h"
+#include "tests/engine/fake_device.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kLargeTime = absl::Milliseconds(13);
+constexpr absl::Duration kSmallTime = absl::Microseconds(50);
+
+class FairnessTest : public ::testing::Test {
+ protected:
+  // A job that runs until the test ends it.
+  class TimedJob final : public Runnable {
+   public:
+    TimedJob(FairnessTest& test, std::string caller, absl::Duration cost)
+        : caller(std::move(caller)), left(cost), test_(test) {}
+    void Run(StreamLease stream) override {
+      lease = std::move(stream);
+      test_.running_.push_back(this);
+      test_.begun_.push_back(caller);
+    }
+
+    const std::string caller;
+    absl::Duration left;  // of its device time
+    StreamLease lease;
+
+   private:
+    FairnessTest& test_;
+  };
+
+  explicit FairnessTest(int streams = 1, int quick_streams = 0)
+      : device_({.streams = streams, .quick_streams = quick_streams}) {}
+
+  // A lease that goes gives its stream to a job that waits.
+  ~FairnessTest() override {
+    for (const auto& job : jobs_) scheduler_.Withdraw(job.get());
+  }
+
+  static StreamClaim Claim(const std::string& caller, absl::Duration cost, double weight = 1,
+                           int band = 1) {
+    return {.flow = caller, .weight = weight, .cost = {.device_time = cost, .band = band}};
+  }
+  absl::Status Submit(const StreamClaim& claim) {
+    auto job = std::make_shared<TimedJob>(*this, claim.flow, claim.cost.device_time);
+    jobs_.push_back(job);
+    return scheduler_.Submit(job, claim);
+  }
+  // The oldest running job ends, after `time`.
+  void EndOne(absl::Duration time) {
+    clock_.Advance(time);
+    TimedJob* const job = running_.front();
+    running_.pop_front();
+    device_time_[job->caller] += job->lease.Reset();
+  }
+  // The jobs that run share the device until the first of them ends. Its caller.
+  std::string RunOne() {
+    const auto next =
+        std::min_element(running_.begin(), running_.end(),
+                         [](const TimedJob* x, const TimedJob* y) { return x->left < y->left; });
+    const absl::Duration left = (*next)->left;
+    for (TimedJob* job : running_) job->left -= left;
+    std::swap(*next, running_.front());
+    const std::string caller = running_.front()->caller;
+    EndOne(left * static_cast<int64_t>(running_.size()));
+    return caller;
+  }
+  std::vector<std::string> TakeBegun() { return std::exchange(begun_, {}); }
+
+  TestClock clock_;
+  FakeDevice device_;
+  QueueLimit limit_{100'000};
+  Scheduler scheduler_{device_, limit_, absl::Hours(1)};
+  std::vector<std::shared_ptr<TimedJob>> jobs_;
+  std::deque<TimedJob*> running_;
+  std::vector<std::string> begun_;                     // the callers, in order
+  std::map<std::string, absl::Duration> device_time_;  // of what has ended
+};
+
+TEST_F(FairnessTest, BesideAThousandLargeJobsASmallOneWaitsForOne) {
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(Submit(Claim("large", kLargeTime)).ok());
+  TakeBegun();
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(Submit(Claim("small", kSmallTime)).ok());
+    EndOne(kLargeTime);
+    EXPECT_EQ(TakeBegun(), std::vector<std::string>{"small"}) << i;
+    EndOne(kSmallTime);
+    EXPECT_EQ(TakeBegun(), std::vector<std::string>{"large"}) << i;
+  }
+}
+
+class QuickStreamTest : public FairnessTest {
+ protected:
+  QuickStreamTest() : FairnessTest(/*streams=*/2, /*quick_streams=*/1) {}
+};
+
+TEST_F(QuickStreamTest, AQuickJobBeginsAtOnceBesideLargeOnes) {
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(Submit(Claim("large", kLargeTime)).ok());
+  EXPECT_EQ(TakeBegun().size(), 2u) << "none of them on the quick stream";
+  const StreamClaim quick = Claim("large", kSmallTime, 1, kQuickBand);
+  ASSERT_TRUE(Submit(quick).ok());
+  EXPECT_EQ(running_.size(), 3u);
+  EXPECT_EQ(&*running_.back()->lease, &device_.quick(0));
+  ASSERT_TRUE(Submit(quick).ok());
+  EXPECT_EQ(running_.size(), 3u) << "the second waits";
+  EXPECT_EQ(scheduler_.streams().used, 3);
+  EXPECT_EQ(scheduler_.streams().limit, 3);
+  std::swap(running_.front(), running_.back());
+  EndOne(kSmallTime);
+  EXPECT_EQ(&*running_.back()->lease, &device_.quick(0)) << "and is next on the quick stream";
+  std::swap(running_.front(), running_.back());
+  EndOne(kSmallTime);
+  EXPECT_EQ(running_.size(), 2u) << "which large jobs leave free";
+}
+
+TEST_F(QuickStreamTest, AQuickJobTakesAnyFreeStream) {
+  const StreamClaim quick = Claim("a", kSmallTime, 1, kQuickBand);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Submit(quick).ok());
+  EXPECT_EQ(running_.size(), 3u);
+  ASSERT_TRUE(Submit(quick).ok());
+  EXPECT_EQ(running_.size(), 3u);
+  std::swap(running_.front(), running_.back());
+  EndOne(kSmallTime);
+  EXPECT_EQ(running_.size(), 3u) << "whichever ends";
+}
+
+TEST_F(QuickStreamTest, LargeJobsAheadAreNoWaitForAQuickOne) {
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Submit(Claim("large", kLargeTime)).ok());
+  for (int i = 0; i < 20; ++i) EndOne(kLargeTime / 2);
+  StreamClaim quick = Claim("large", kSmallTime, 1, kQuickBand);
+  quick.deadline = SteadyNow() + absl::Milliseconds(5);
+  ASSERT_TRUE(Submit(quick).ok());
+  EXPECT_TRUE(scheduler_.CheckWait(quick).ok()) << "while the quick stream is in use, too";
+}
+
+class SharesTest : public FairnessTest {
+ protected:
+  SharesTest() : FairnessTest(/*streams=*/4) {}
+};
+
+TEST_F(SharesTest, FourCallersGetDeviceTimeByTheirWeights) {
+  struct Caller {
+    double weight;
+    absl::Duration cost;
+  };
+  const std::map<std::string, Caller> callers = {{"a", {1, absl::Microseconds(700)}},
+                                                 {"b", {1, absl::Milliseconds(5)}},
+                                                 {"c", {2, absl::Milliseconds(2)}},
+                                                 {"d", {4, absl::Milliseconds(1)}}};
+  const auto submit = [&](const std::string& name) {
+    const Caller& caller = callers.at(name);
+    ASSERT_TRUE(Submit(Claim(name, caller.cost, caller.weight)).ok());
+  };
+  for (const auto& [name, caller] : callers) {
+    for (int i = 0; i < 20; ++i) submit(name);
+  }
+  // Each caller always has as many jobs.
+  const absl::Time begin = SteadyNow();
+  while (SteadyNow() - begin < absl::Seconds(10)) submit(RunOne());
+  for (const auto& [name, caller] : callers) {
+    const double share = absl::FDivDuration(device_time_[name], SteadyNow() - begin);
+    EXPECT_NEAR(share, caller.weight / 8, 0.05 * caller.weight / 8) << name;
+  }
+}
+
+TEST_F(SharesTest, DeviceTimeIsDividedAmongThoseThatRunTogether) {
+  for (const char* caller : {"a", "b"}) ASSERT_TRUE(Submit(Claim(caller, kLargeTime)).ok());
+  EndOne(absl::Milliseconds(10));
+  EndOne(absl::Milliseconds(3));
+  EXPECT_EQ(device_time_["a"], absl::Milliseconds(5));
+  EXPECT_EQ(device_time_["b"], absl::Milliseconds(8));
+  clock_.Advance(absl::Hours(1));  // idle
+  ASSERT_TRUE(Submit(Claim("c", kLargeTime)).ok());
+  EndOne(absl::Milliseconds(2));
+  EXPECT_EQ(device_time_["c"], absl::Milliseconds(2));
+}
+
+class DeadlineTest : public FairnessTest {
+ protected:
+  static constexpr absl::Duration kTime = absl::Milliseconds(10);
+
+  // One job runs, and `count` wait; as many have run before, so the pace is known.
+  void Fill(int count) {
+    for (int i = 0; i < 2 * count + 1; ++i) ASSERT_TRUE(Submit(Claim("a", kTime)).ok());
+    for (int i = 0; i < count; ++i) EndOne(kTime);
+    ASSERT_EQ(scheduler_.queued(), count);
+  }
+  StreamClaim Until(const std::string& caller, absl::Duration left) {
+    StreamClaim claim = Claim(caller, kTime);
+    claim.cost.measured = true;
+    claim.deadline = SteadyNow() + left;
+    return claim;
+  }
+  // What both ways to ask say.
+  absl::Status Refusal(const StreamClaim& claim) {
+    const absl::Status status = scheduler_.CheckWait(claim);
+    EXPECT_EQ(Submit(claim), status);
+    return status;
+  }
+};
+
+TEST_F(DeadlineTest, AJobThatIsLongerThanItsTimeIsRefusedOnAnIdleDevice) {
+  const absl::Status refused = Refusal(Until("a", kTime - absl::Milliseconds(1)));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(refused.message(),
+              AllOf(HasSubstr("about 10ms on fake:0"), HasSubstr("its deadline is in 9ms")));
+  EXPECT_TRUE(Submit(Until("a", kTime)).ok());
+}
+
+TEST_F(DeadlineTest, AGuessIsNoReasonToRefuse) {
+  StreamClaim claim = Until("a", kTime / 2);
+  claim.cost.measured = false;
+  EXPECT_TRUE(Submit(claim).ok());
+}
+
+TEST_F(DeadlineTest, AJobThatTheQueueMakesLateIsRefused) {
+  // It would begin after 110 ms, or a quarter more of that, and take 10.
+  Fill(10);
+  EXPECT_TRUE(scheduler_.CheckWait(Until("a", absl::Milliseconds(148))).ok());
+  const absl::Status refused = Refusal(Until("a", absl::Milliseconds(147)));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(),
+              AllOf(HasSubstr("about 110ms for a stream of fake:0"),
+                    HasSubstr("(10 jobs wait, 10 of them this caller's)"),
+                    HasSubstr("then take 10ms"), HasSubstr("its deadline is in 147ms")));
+  EXPECT_EQ(scheduler_.queued(), 10);
+}
+
+TEST_F(DeadlineTest, AnotherCallersQueueMakesNobodyLate) {
+  Fill(10);
+  // One of the other's jobs, that runs, and one more of them.
+  EXPECT_TRUE(Submit(Until("b", absl::Milliseconds(60))).ok());
+  EndOne(kTime);
+  EndOne(kTime);
+  EXPECT_EQ(begun_.back(), "b");
+}
+
+TEST_F(DeadlineTest, AWithdrawnJobMakesNobodyLate) {
+  Fill(10);
+  for (const auto& job : jobs_) scheduler_.Withdraw(job.get());
+  EXPECT_TRUE(Submit(Until("a", absl::Milliseconds(40))).ok());
+}
+
+}  // namespace
+}  // namespace gemmd

@@ -1,0 +1,184 @@
+// The program's orderly end: readiness first, then refusals, then exit 0 in time.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "server/flags.h"
+#include "tests/net/loopback.h"
+#include "tests/rpc/gemmd_process.h"
+#include "tests/rpc/host_matrix.h"
+#include "tests/rpc/raw_client.h"
+#include "tests/rpc/raw_http2.h"
+#include "tests/rpc/server_metric.h"
+#include "tests/rpc/stream_client.h"
+
+namespace gemmd {
+namespace {
+
+namespace v1 = gemm::v1;
+using grpc::StatusCode;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class DrainProcess : public testing::Test {
+ protected:
+  void Start(std::vector<std::string> more) {
+    std::vector<std::string> flags = HostServerFlags();
+    flags.insert(flags.end(), more.begin(), more.end());
+    process_ = std::make_unique<GemmdProcess>(flags);
+    server_ = process_->AwaitServing();
+    channel_ = grpc::CreateChannel(server_.address, grpc::InsecureChannelCredentials());
+    stub_ = v1::GemmService::NewStub(channel_);
+  }
+
+  Serving Health(const std::string& service) {
+    std::string answer;
+    const grpc::Status status =
+        CallUnary(channel_, "/grpc.health.v1.Health/Check", HealthRequest(service), answer);
+    return status.ok() ? ParseHealth(answer) : Serving::kUnknown;
+  }
+
+  grpc::Status Multiply() {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+    v1::MultiplyUnaryRequest request;
+    *request.mutable_product()->mutable_a() = GeneratedOperand({4, 4, gemm::DType::kF32}, 1);
+    *request.mutable_product()->mutable_b() = GeneratedOperand({4, 4, gemm::DType::kF32}, 2);
+    v1::MultiplyUnaryResponse response;
+    return stub_->MultiplyUnary(&context, request, &response);
+  }
+
+  grpc::Status ListKernels() {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+    v1::ListKernelsResponse response;
+    return stub_->ListKernels(&context, {}, &response);
+  }
+
+  // Keeps a matrix of `bytes` on the server.
+  std::string Keep(int64_t bytes) {
+    grpc::ClientContext context;
+    v1::PutMatrixResponse response;
+    auto call = stub_->PutMatrix(&context, &response);
+    const HostMatrix matrix = RandomMatrix({bytes / 4096, 1024, gemm::DType::kF32}, 1);
+    v1::PutMatrixRequest request;
+    *request.mutable_header()->mutable_shape() = ProtoShape(matrix.shape);
+    call->Write(request);
+    constexpr size_t kChunk = 1 << 20;
+    for (size_t offset = 0; offset < matrix.bytes.size(); offset += kChunk) {
+      request.mutable_chunk()->set_offset(offset);
+      request.mutable_chunk()->set_data(matrix.bytes.substr(offset, kChunk));
+      call->Write(request);
+    }
+    call->WritesDone();
+    EXPECT_TRUE(call->Finish().ok());
+    return response.matrix().id();
+  }
+
+  std::unique_ptr<GemmdProcess> process_;
+  ServingAt server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::GemmService::Stub> stub_;
+};
+
+TEST_F(DrainProcess, ReadyAndHealthyUntilASignal) {
+  Start({});
+  EXPECT_THAT(HttpGet(server_.metrics, "/readyz"), AllOf(HasSubstr(" 200 "), HasSubstr("ready")));
+  EXPECT_THAT(HttpGet(server_.metrics, "/livez"), HasSubstr(" 200 "));
+  EXPECT_EQ(Health(""), Serving::kServing);
+  EXPECT_EQ(Health("gemm.v1.GemmService"), Serving::kServing);
+  EXPECT_EQ(Health("gemm.v1.NoService"), Serving::kUnknown) << "NOT_FOUND";
+}
+
+// The delay never passes here: a second signal ends it.
+TEST_F(DrainProcess, InItsDelayItServesAndSaysThatItIsNotReady) {
+  Start({"--drain-delay=1h"});
+  StreamClient before(*stub_);
+  before.Cancel(99);
+  EXPECT_EQ(before.Wait(99).code(), StatusCode::NOT_FOUND);
+  process_->Signal(SIGTERM);
+  EXPECT_TRUE(
+      Eventually([this] { return absl::StrContains(HttpGet(server_.metrics, "/readyz"), "503"); }));
+  EXPECT_THAT(HttpGet(server_.metrics, "/readyz"), HasSubstr("not ready: draining"));
+  EXPECT_THAT(HttpGet(server_.metrics, "/livez"), HasSubstr(" 200 "));
+  EXPECT_EQ(Health(""), Serving::kNotServing);
+  EXPECT_EQ(Health("gemm.v1.GemmService"), Serving::kNotServing);
+  // Also on a connection of its own.
+  EXPECT_TRUE(Multiply().ok());
+  EXPECT_GE(ConnectTo(server_.address).get(), 0);
+  v1::Product product;
+  *product.mutable_a() = GeneratedOperand({4, 4, gemm::DType::kF32}, 1);
+  *product.mutable_b() = GeneratedOperand({4, 4, gemm::DType::kF32}, 2);
+  before.Header(1, product);
+  EXPECT_TRUE(before.Wait(1).result.has_value());
+  process_->Signal(SIGTERM);
+  EXPECT_TRUE(WIFSIGNALED(process_->Wait()));
+}
+
+TEST_F(DrainProcess, AfterItsDelayItEndsByItself) {
+  Start({"--drain-delay=100ms"});
+  process_->Signal(SIGTERM);
+  EXPECT_EQ(process_->ExitCode(), kExitOk);
+  EXPECT_THAT(process_->ReadAll(), AllOf(HasSubstr("draining"), HasSubstr("\"msg\":\"stopped\"")));
+}
+
+TEST_F(DrainProcess, NewCallsOfEveryKindAreRefusedAndWhatRunsEnds) {
+  Start({"--drain-timeout=5m"});
+  const HostMatrix matrix = RandomMatrix({8, 8, gemm::DType::kF32}, 1);
+  v1::Product product;
+  *product.mutable_a() = PayloadOperand(matrix);
+  *product.mutable_b() = PayloadOperand(matrix);
+  StreamClient stream(*stub_);
+  stream.Header(1, product);
+  stream.Cancel(99);
+  EXPECT_EQ(stream.Wait(99).code(), StatusCode::NOT_FOUND);
+  process_->Signal(SIGTERM);
+  EXPECT_TRUE(Eventually([this] { return !Multiply().ok(); }));
+  for (const grpc::Status& status : {Multiply(), ListKernels()}) {
+    EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
+    EXPECT_THAT(status.error_message(), StartsWith("the server is draining"));
+  }
+  stream.Header(2, product);
+  EXPECT_EQ(stream.Wait(2).code(), StatusCode::UNAVAILABLE);
+  stream.Payload(1, v1::OPERAND_ROLE_A, matrix);
+  stream.Payload(1, v1::OPERAND_ROLE_B, matrix);
+  EXPECT_TRUE(stream.Wait(1).result.has_value());
+  EXPECT_EQ(stream.Finish().error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(process_->ExitCode(), kExitOk);
+}
+
+// 71 would be the code of a process that had to break off.
+TEST_F(DrainProcess, ClientsThatReadNothingDoNotHoldIt) {
+  Start({"--drain-timeout=4s", "--device-memory-bytes=128MiB", "--staging-bytes=16MiB"});
+  const std::string id = Keep(32 << 20);
+  int port = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(server_.address.substr(server_.address.rfind(':') + 1), &port));
+  v1::GetMatrixRequest request;
+  request.mutable_matrix()->set_id(id);
+  // One offers no room to HTTP/2, the other never reads its socket.
+  RawHttp2 no_window(port, 0);
+  RawHttp2 no_reads(port, kLargestWindow);
+  for (RawHttp2* const peer : {&no_window, &no_reads}) {
+    peer->Call(1, "/gemm.v1.GemmService/GetMatrix", request.SerializeAsString(), true);
+  }
+  EXPECT_TRUE(Eventually([this] {
+    return Metric(server_, "gemmd_staging_bytes{device=\"host:0\",direction=\"out\"}") > 0;
+  }));
+  process_->Signal(SIGTERM);
+  EXPECT_EQ(process_->ExitCode(), kExitOk);
+  EXPECT_THAT(process_->ReadAll(), HasSubstr("\"msg\":\"stopped\""));
+}
+
+}  // namespace
+}  // namespace gemmd
