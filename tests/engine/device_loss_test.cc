@@ -4,7 +4,6 @@
 #include <string>
 
 #include "gemm/problem.h"
-#include "server/engine/core/hang_guard.h"
 #include "tests/engine/fault_fixture.h"
 
 namespace gemmd {
@@ -27,14 +26,6 @@ class DeviceLossTest : public FaultTest {
     ASSERT_NO_FATAL_FAILURE(Await([&] { return StatsOf(i).loss.matrices_lost == lost; }));
   }
 };
-
-TEST(HangLimit, GrowsWithTheWorkAndDependsOnTheKindOfDevice) {
-  const absl::Duration flag = absl::Seconds(7);
-  EXPECT_EQ(HangLimit(flag, gemm::Target::kHost, 4, 0), flag);
-  EXPECT_EQ(HangLimit(flag, gemm::Target::kHost, 1, 5e8), flag + absl::Seconds(5));
-  EXPECT_EQ(HangLimit(flag, gemm::Target::kHost, 4, 5e8), flag + absl::Seconds(20));
-  EXPECT_EQ(HangLimit(flag, gemm::Target::kCuda, 1, 5e10), flag + absl::Seconds(5));
-}
 
 TEST_F(DeviceLossTest, AKernelThatHangsEndsItsJobAndTheErrorSaysWhy) {
   Make(TwoFaultyDevices());
@@ -89,12 +80,12 @@ TEST_F(DeviceLossTest, AHangIsNoticedAfterItsJobWasCancelled) {
 // A small job behind a large one is not what hangs.
 TEST_F(DeviceLossTest, AJobGetsTheTimeOfTheLargestThatIsUnderWay) {
   EngineOptions options = TwoFaultyDevices();
-  options.streams_per_device = 2;
+  options.streams_per_device = 8;
   options.device_memory_bytes = 64 * kMiB;
   options.job_timeout = absl::Minutes(1);
   Make(options);
   const std::string a = PutWhole(kSize, kSize, 1, 0), b = PutWhole(kSize, kSize, 2, 0);
-  // Twice 2e9 operations at 1e8 a second: 40 s more.
+  // Eight times 2e9 operations at 1e8 a second: 160 s more.
   const std::string large = PutWhole(1000, 1000, 1, 0);
   device(0).Inject({Fault::kHung, Operation::kLaunch, 0});
   device(0).Inject({Fault::kHung, Operation::kLaunch, 0});
@@ -104,8 +95,10 @@ TEST_F(DeviceLossTest, AJobGetsTheTimeOfTheLargestThatIsUnderWay) {
   Attempt first = Begin(spec, unknown);
   Attempt second = BeginProduct(a, b);
   ASSERT_NO_FATAL_FAILURE(Await([&] { return device(0).struck() == 2; }));
-  clock_.Jump(absl::Seconds(70));
-  absl::SleepFor(absl::Milliseconds(300));  // several looks at the devices
+  for (int i = 0; i < 2; ++i) {
+    clock_.Jump(absl::Seconds(70));
+    absl::SleepFor(absl::Milliseconds(300));  // several looks at the devices
+  }
   EXPECT_TRUE(StatsOf(0).health.ok());
   device(0).Release();
   EXPECT_TRUE(End(first).ok());
@@ -120,8 +113,10 @@ TEST_F(DeviceLossTest, WithoutJobTimeoutNothingIsGivenUp) {
   device(0).Inject({Fault::kHung, Operation::kLaunch});
   Attempt slow = BeginProduct(a, b);
   ASSERT_NO_FATAL_FAILURE(Await([&] { return device(0).hung(); }));
-  LetHangsTimeOut();
-  absl::SleepFor(absl::Milliseconds(300));  // several looks at the devices
+  for (int i = 0; i < 2; ++i) {
+    clock_.Jump(absl::Hours(3));
+    absl::SleepFor(absl::Milliseconds(300));  // several looks at the devices
+  }
   EXPECT_TRUE(StatsOf(0).health.ok());
   device(0).Release();
   EXPECT_TRUE(End(slow).ok());

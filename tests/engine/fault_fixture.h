@@ -63,8 +63,18 @@ class FaultTest : public EngineTest {
   static std::string Name(size_t i) { return "host:" + std::to_string(i); }
   DeviceStats StatsOf(size_t i) { return engine_->Stats().devices[i]; }
 
-  // What hangs has hung for longer than --job-timeout and any product's own time.
-  void LetHangsTimeOut() { clock_.Jump(absl::Hours(3)); }
+  // What hangs on device 0 has hung for longer than --job-timeout and any product's own time.
+  // Waits until the device is lost for it, whose guard has a short time more by then.
+  void LetHangsTimeOut() {
+    clock_.Jump(absl::Hours(3));
+    Await([&] {
+      if (!StatsOf(0).health.ok()) return true;
+      // Twice the time that is left, once the timer's thread has begun it.
+      clock_.Jump(absl::Seconds(10));
+      absl::SleepFor(absl::Milliseconds(10));
+      return false;
+    });
+  }
 
   // A matrix of small whole numbers: every product of a few hundred is exact in f32.
   static const std::vector<float>& Whole(int64_t rows, int64_t cols, uint32_t seed) {

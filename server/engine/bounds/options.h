@@ -61,7 +61,7 @@ struct EngineOptions {
   absl::Duration max_queue_wait = absl::Seconds(1);
 
   // A device is given up when a job's work on it has not ended after this long and the time
-  // of the slowest kernel (core/hang_guard.h). 0: never.
+  // of the slowest kernel (core/hang_limit.h). 0: never.
   absl::Duration job_timeout = absl::Minutes(2);
 
   // The store. 0 bytes: half of each device's memory.

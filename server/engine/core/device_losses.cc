@@ -1,7 +1,11 @@
 #include "server/engine/core/device_losses.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
+#include "server/engine/core/hang_limit.h"
 
 namespace gemmd {
 namespace {
@@ -34,26 +38,49 @@ void DeviceLosses::Look() {
   }
 }
 
-double DeviceLosses::BeginWork(size_t device_index, double work) {
-  MutexLock lock(mutex_);
-  under_way_[device_index].insert(work);
-  return *under_way_[device_index].rbegin();
+void DeviceLosses::Arm(size_t device_index, uint64_t ticket, Work& work, absl::Duration time) {
+  work.due = core_.timer->Schedule(SteadyNow() + time,
+                                   [this, device_index, ticket] { OnLate(device_index, ticket); });
 }
 
-void DeviceLosses::EndWork(size_t device_index, double work) {
-  MutexLock lock(mutex_);
-  std::multiset<double>& under_way = under_way_[device_index];
-  under_way.erase(under_way.find(work));
-}
-
-void DeviceLosses::OnHang(size_t device_index, absl::Duration limit) {
+uint64_t DeviceLosses::BeginWork(size_t device_index, double work) {
   Device& device = *core_.devices[device_index];
-  if (device.Health().ok()) {
+  const size_t streams = device.compute_streams().size() + device.quick_streams().size();
+  MutexLock lock(mutex_);
+  std::map<uint64_t, Work>& under_way = under_way_[device_index];
+  double most_work = work;
+  for (const auto& [ticket, other] : under_way) most_work = std::max(most_work, other.operations);
+  const uint64_t ticket = ++last_ticket_;
+  Work& begun = under_way[ticket];
+  begun.operations = work;
+  begun.limit = HangLimit(core_.options.job_timeout, device.info().caps.target,
+                          static_cast<int>(streams), most_work);
+  Arm(device_index, ticket, begun, begun.limit);
+  return ticket;
+}
+
+void DeviceLosses::EndWork(size_t device_index, uint64_t ticket) {
+  MutexLock lock(mutex_);
+  const auto ended = under_way_[device_index].extract(ticket);
+  if (!ended.empty()) core_.timer->Cancel(ended.mapped().due);
+}
+
+void DeviceLosses::OnLate(size_t device_index, uint64_t ticket) {
+  {
     MutexLock lock(mutex_);
-    ++stats_[device_index].hangs;
+    const auto it = under_way_[device_index].find(ticket);
+    if (it == under_way_[device_index].end()) return;
+    Work& work = it->second;
+    const absl::Duration grace = HangGrace(work.limit);
+    if (!std::exchange(work.late, true)) return Arm(device_index, ticket, work, grace);
+    Device& device = *core_.devices[device_index];
+    if (device.Health().ok()) ++stats_[device_index].hangs;
+    // With the lock: the work does not end between the look at it and the loss.
+    device.Lose(absl::StrCat("work on it did not end within ",
+                             absl::FormatDuration(work.limit + grace),
+                             ", which is --job-timeout, the time of the slowest kernel and ",
+                             absl::FormatDuration(grace), " more"));
   }
-  device.Lose(absl::StrCat("work on it did not end within ", absl::FormatDuration(limit),
-                           ", which is --job-timeout and the time of the slowest kernel"));
   Look();
 }
 

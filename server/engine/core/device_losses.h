@@ -3,12 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
+#include "server/base/timer.h"
 #include "server/engine/bounds/stats.h"
 #include "server/engine/core/core.h"
 
@@ -27,21 +28,35 @@ class DeviceLosses {
   void Watch();
   // Deals with devices that were lost since the last call.
   void Look();
-  // What is under way on a device, for the hang guard. BeginWork returns the most of it.
-  double BeginWork(size_t device_index, double work);
-  void EndWork(size_t device_index, double work);
-  // Work on the device has not ended within `limit`: gives the device up.
-  void OnHang(size_t device_index, absl::Duration limit);
+  // Work of so many operations begins on a device: unless it ends within HangLimit and
+  // HangGrace (core/hang_limit.h), the device is given up. Returns the ticket for EndWork.
+  uint64_t BeginWork(size_t device_index, double work);
+  void EndWork(size_t device_index, uint64_t ticket);
+  // The timer's function. The first call of a ticket gives the work its grace, the second one
+  // gives the device up. Does nothing where the work has ended meanwhile.
+  void OnLate(size_t device_index, uint64_t ticket);
 
   DeviceLossStats stats(size_t device_index) const;
 
  private:
+  // What a hang guard stands for.
+  struct Work {
+    double operations = 0;
+    absl::Duration limit;
+    Timer::Id due;  // OnLate
+    bool late = false;
+  };
+
+  void Arm(size_t device_index, uint64_t ticket, Work& work, absl::Duration time)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deal(size_t device_index, const absl::Status& why);
 
   EngineCore& core_;
   mutable Mutex mutex_;
-  std::vector<DeviceLossStats> stats_ ABSL_GUARDED_BY(mutex_);            // by device
-  std::vector<std::multiset<double>> under_way_ ABSL_GUARDED_BY(mutex_);  // by device
+  std::vector<DeviceLossStats> stats_ ABSL_GUARDED_BY(mutex_);  // by device
+  // By device and ticket.
+  std::vector<std::map<uint64_t, Work>> under_way_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<bool> dealt_with_ ABSL_GUARDED_BY(mutex_);
 };
 

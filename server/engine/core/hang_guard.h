@@ -2,26 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
-#include "absl/time/time.h"
-#include "gemm/kernel.h"
-#include "gemm/problem.h"
-#include "server/base/timer.h"
 #include "server/engine/core/core.h"
-#include "server/engine/store/matrix.h"
+#include "server/engine/core/hang_limit.h"
 
 namespace gemmd {
-
-// What a launch has to do, in operations: those of the product, and some for each element,
-// which may be generated.
-double WorkOf(const gemm::Problem& problem);
-double WorkOf(const Shape& generated);
-
-// How long work may take before it counts as hung: --job-timeout, and what the slowest
-// kernel of such a device needs where each of its streams has as much to do. `most_work` is
-// the most of what is under way on the device, since that may stand before it.
-absl::Duration HangLimit(absl::Duration job_timeout, gemm::Target target, int streams,
-                         double most_work);
 
 // Nothing can stop a kernel. So when it does not end in time its device is given up
 // (Device::Lose), which ends all that waits for the device. The guarded time is from the
@@ -41,8 +28,7 @@ class HangGuard {
  private:
   EngineCore* core_ = nullptr;  // null: guards nothing
   size_t device_index_ = 0;
-  double work_ = 0;
-  Timer::Id due_;
+  uint64_t ticket_ = 0;  // DeviceLosses::BeginWork
 };
 
 }  // namespace gemmd

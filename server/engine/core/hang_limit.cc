@@ -1,0 +1,33 @@
+#include "server/engine/core/hang_limit.h"
+
+#include <algorithm>
+
+namespace gemmd {
+namespace {
+
+// Below what every kernel of the kind reaches, on a busy machine, too.
+constexpr double kSlowestCuda = 1e10;  // operations a second
+constexpr double kSlowestHost = 1e8;
+constexpr double kOfAnElement = 10;  // operations to generate it, and to move it
+
+}  // namespace
+
+double WorkOf(const gemm::Problem& problem) {
+  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n),
+             k = static_cast<double>(problem.k);
+  return gemm::Flops(problem) + kOfAnElement * (m * k + k * n + m * n);
+}
+
+double WorkOf(const Shape& generated) {
+  return kOfAnElement * static_cast<double>(generated.rows) * static_cast<double>(generated.cols);
+}
+
+absl::Duration HangLimit(absl::Duration job_timeout, gemm::Target target, int streams,
+                         double most_work) {
+  const double slowest = target == gemm::Target::kCuda ? kSlowestCuda : kSlowestHost;
+  return job_timeout + absl::Seconds(streams * most_work / slowest);
+}
+
+absl::Duration HangGrace(absl::Duration limit) { return std::min(limit, absl::Seconds(5)); }
+
+}  // namespace gemmd

@@ -1,0 +1,27 @@
+// How long work on a device may take before it counts as hung.
+#pragma once
+
+#include "absl/time/time.h"
+#include "gemm/kernel.h"
+#include "gemm/problem.h"
+#include "server/engine/store/matrix.h"
+
+namespace gemmd {
+
+// What a launch has to do, in operations: those of the product, and some for each element,
+// which may be generated.
+double WorkOf(const gemm::Problem& problem);
+double WorkOf(const Shape& generated);
+
+// How long work may take before it counts as hung: --job-timeout, and what the slowest
+// kernel of such a device needs where each of its streams, quick ones too, has as much to do.
+// `most_work` is the most of what is under way on the device, since that may stand before it.
+absl::Duration HangLimit(absl::Duration job_timeout, gemm::Target target, int streams,
+                         double most_work);
+
+// How long work has after its limit, before its device is lost: 5 s, or the limit where that
+// is shorter. The limit counts time in which the process stood still, after which the timer
+// and the end of the work are both due.
+absl::Duration HangGrace(absl::Duration limit);
+
+}  // namespace gemmd
