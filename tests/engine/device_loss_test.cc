@@ -105,6 +105,31 @@ TEST_F(DeviceLossTest, AJobGetsTheTimeOfTheLargestThatIsUnderWay) {
   EXPECT_TRUE(End(second).ok());
 }
 
+TEST_F(DeviceLossTest, AJobOnAQuickStreamEndsToo) {
+  EngineOptions options = TwoFaultyDevices();
+  options.quick_streams = 1;
+  Make(options);
+  const std::string a = PutWhole(kSize, kSize, 1, 0), b = PutWhole(kSize, kSize, 2, 0);
+  // Too large for the quick stream. It keeps the other one.
+  const std::string large = PutWhole(300, 300, 1, 0);
+  device(0).Inject({Fault::kHung, Operation::kLaunch});
+  device(0).Inject({Fault::kHung, Operation::kLaunch});
+  static const std::vector<float> unknown;
+  JobSpec spec;
+  spec.a = spec.b = Resident(large);
+  Attempt slow = Begin(spec, unknown);
+  ASSERT_NO_FATAL_FAILURE(Await([&] { return device(0).struck() == 1; }));
+  Attempt quick = BeginProduct(a, b);
+  ASSERT_NO_FATAL_FAILURE(Await([&] { return device(0).struck() == 2; }));
+  device(0).Break();
+  for (Attempt* attempt : {&slow, &quick}) {
+    const absl::Status status = End(*attempt);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("device host:0 is lost"));
+  }
+  ExpectAllBack();
+}
+
 TEST_F(DeviceLossTest, WithoutJobTimeoutNothingIsGivenUp) {
   EngineOptions options = TwoFaultyDevices();
   options.job_timeout = absl::ZeroDuration();

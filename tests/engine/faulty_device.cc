@@ -147,6 +147,9 @@ FaultyDevice::FaultyDevice(std::unique_ptr<Device> inner) : inner_(std::move(inn
   for (const std::unique_ptr<Stream>& stream : inner_->compute_streams()) {
     compute_streams_.push_back(std::make_unique<FaultyStream>(*this, *stream));
   }
+  for (const std::unique_ptr<Stream>& stream : inner_->quick_streams()) {
+    quick_streams_.push_back(std::make_unique<FaultyStream>(*this, *stream));
+  }
 }
 
 FaultyDevice::~FaultyDevice() {

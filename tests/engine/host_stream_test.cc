@@ -1,0 +1,94 @@
+// What a stream of the host device tells of work when the device is lost.
+#include "server/engine/device/host/host_stream.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "server/base/mutex.h"
+#include "server/engine/device/completion_queue.h"
+#include "server/engine/device/device_health.h"
+
+namespace gemmd {
+namespace {
+
+class HostStreamTest : public ::testing::Test {
+ protected:
+  // A notice, and what it was told.
+  using Notice = std::pair<int, absl::StatusCode>;
+
+  void Notify(int number) {
+    const auto note = [this, number](const absl::Status& status) {
+      MutexLock lock(mutex_);
+      told_.emplace_back(number, status.code());
+      changed_.NotifyAll();
+    };
+    stream_->Notify(note, nullptr);
+  }
+  std::vector<Notice> AwaitTold(size_t count) {
+    MutexLock lock(mutex_);
+    while (told_.size() < count) changed_.Wait(mutex_);
+    return told_;
+  }
+  // The stream stands still until the mark is reached.
+  std::shared_ptr<HostMark> StandStill() {
+    auto mark = std::make_shared<HostMark>();
+    HostEvent event;
+    event.set_mark(mark);
+    EXPECT_TRUE(stream_->Wait(event).ok());
+    while (!mark->awaited()) absl::SleepFor(absl::Microseconds(100));
+    return mark;
+  }
+  static std::vector<Notice> Numbered(int begin, int end, absl::StatusCode code) {
+    std::vector<Notice> notices;
+    for (int i = begin; i < end; ++i) notices.emplace_back(i, code);
+    return notices;
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Notice> told_ ABSL_GUARDED_BY(mutex_);
+  DeviceHealth health_{"host:0"};
+  std::optional<CompletionQueue> completions_{std::in_place, "test-done"};
+  std::optional<HostStream> stream_{std::in_place, "test", HostStream::Use::kCompute, *completions_,
+                                    health_};
+};
+
+TEST_F(HostStreamTest, NoticesAreToldInTheirOrder) {
+  for (int i = 0; i < 100; ++i) Notify(i);
+  EXPECT_EQ(AwaitTold(100), Numbered(0, 100, absl::StatusCode::kOk));
+}
+
+// The loss is recorded, and the stream gets to the notice before anybody tells it.
+TEST_F(HostStreamTest, WorkThatEndsAfterTheLossIsNoSuccess) {
+  const std::shared_ptr<HostMark> mark = StandStill();
+  Notify(0);
+  health_.Lose("by the test").IgnoreError();
+  mark->Reach();
+  EXPECT_EQ(AwaitTold(1), Numbered(0, 1, absl::StatusCode::kUnavailable));
+}
+
+TEST_F(HostStreamTest, NoticesAfterTheLossAreToldOfItOnceAndUnderWorkThatRunsOn) {
+  constexpr int kEach = 100;
+  const std::shared_ptr<HostMark> mark = StandStill();
+  for (int i = 0; i < kEach; ++i) Notify(i);
+  health_.Lose("by the test").IgnoreError();
+  stream_->TellOfLoss();
+  for (int i = kEach; i < 2 * kEach; ++i) Notify(i);
+  AwaitTold(2 * kEach);
+  // The stream goes on, with the turns of those that were told, beside new ones.
+  mark->Reach();
+  for (int i = 2 * kEach; i < 3 * kEach; ++i) Notify(i);
+  stream_.reset();
+  completions_.reset();
+  EXPECT_EQ(AwaitTold(0), Numbered(0, 3 * kEach, absl::StatusCode::kUnavailable));
+}
+
+}  // namespace
+}  // namespace gemmd
