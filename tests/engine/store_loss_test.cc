@@ -71,6 +71,45 @@ TEST_F(StoreLossTest, ANameThatIsUsedAgainMeansTheNewMatrix) {
   EXPECT_TRUE(absl::IsNotFound(Find({.id = lost}))) << "replaced";
 }
 
+TEST_F(StoreLossTest, APutThatFailsLeavesTheNameToWhatWasLost) {
+  const std::string lost = Put(0, 10, {.name = "x"});
+  store_.LoseDevice(0);
+  {
+    const StoreReservation room = Reserve(1, 10, {.name = "x"});
+    EXPECT_TRUE(absl::IsDataLoss(Find({.name = "x"}))) << "not put again yet";
+  }
+  EXPECT_TRUE(absl::IsDataLoss(Find({.name = "x"})));
+  EXPECT_TRUE(absl::IsDataLoss(Find({.id = lost})));
+}
+
+TEST_F(StoreLossTest, ADeletedNameIsFreeOfWhatWasLostAndOfWhatIsBeingPut) {
+  const std::string lost = Put(0, 10, {.name = "x"});
+  store_.LoseDevice(0);
+  StoreReservation room = Reserve(1, 10, {.name = "x"});
+  const std::string id = room.id();
+  const absl::StatusOr<MatrixRecord> deleted = store_.Delete({.name = "x"});
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(deleted->id, id);
+  EXPECT_TRUE(absl::IsNotFound(Find({.name = "x"})));
+  EXPECT_TRUE(absl::IsNotFound(Find({.id = lost})));
+  Add(std::move(room), 1);
+  EXPECT_FALSE(IsThere(id)) << "it was deleted before it was complete";
+  EXPECT_EQ(store_.count(), 0);
+}
+
+TEST_F(StoreLossTest, ALostMatrixIsDeletedInTheVersionThatWasAskedForAlone) {
+  const MatrixRecord record = Add(Reserve(0, 10, {.name = "x"}));
+  store_.LoseDevice(0);
+  for (const MatrixKey& key : {MatrixKey{.name = "x", .version = record.version + 1},
+                               MatrixKey{.id = record.id, .version = record.version + 1}}) {
+    const absl::Status refused = store_.Delete(key).status();
+    EXPECT_TRUE(absl::IsAborted(refused)) << refused;
+    EXPECT_TRUE(absl::IsDataLoss(Find({.name = "x"})));
+  }
+  EXPECT_TRUE(store_.Delete({.name = "x", .version = record.version}).ok());
+  EXPECT_TRUE(absl::IsNotFound(Find({.name = "x"})));
+}
+
 TEST_F(StoreLossTest, AsManyAreRememberedAsThereMayBeMatrices) {
   std::vector<std::string> ids;
   for (int i = 0; i < kMaxMatrices; ++i) ids.push_back(Put(0, 10));

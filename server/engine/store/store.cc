@@ -34,6 +34,12 @@ absl::Status NoRoom(const KeepSpec& keep, const absl::Status& why) {
                                  "new one is complete"));
 }
 
+absl::Status CheckVersion(const MatrixKey& key, uint64_t version) {
+  if (key.version.value_or(version) == version) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("version is ", *key.version, ", but the matrix with ",
+                                         Describe(key), " has version ", version));
+}
+
 absl::Status CheckMayDelete(const MatrixKey& key, absl::string_view owner) {
   if (key.any_owner || owner == key.caller) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat("the shared matrix with ", Describe(key),
@@ -137,7 +143,6 @@ absl::StatusOr<StoreReservation> MatrixStore::Reserve(size_t device_index, uint6
   std::string id = absl::StrFormat("%s%010x", id_prefix_, next_id_++);
   if (ReservesName(keep)) {
     by_name_.emplace(NameOf(keep), Named{id, keep.owner, device_index, bytes});
-    ForgetLost(NameOf(keep));
   }
   ++count_;
   owners_.Add(keep.owner, bytes);
@@ -233,11 +238,8 @@ absl::StatusOr<MatrixStore::Matrices::iterator> MatrixStore::Find(const MatrixKe
         absl::StrCat("no matrix has ", Describe(key),
                      ": it was never put, was deleted or replaced, or has expired"));
   }
-  const uint64_t version = it->second->record.version;
-  if (key.version.value_or(version) != version) {
-    return absl::AbortedError(absl::StrCat("version is ", *key.version, ", but the matrix with ",
-                                           Describe(key), " has version ", version));
-  }
+  absl::Status version = CheckVersion(key, it->second->record.version);
+  if (!version.ok()) return version;
   return it;
 }
 
@@ -279,25 +281,31 @@ MatrixStore::Dropped MatrixStore::Erase(Matrices::iterator it) {
   return dropped;
 }
 
+absl::StatusOr<MatrixRecord> MatrixStore::DeleteLost(const MatrixKey& key,
+                                                     const MatrixRecord& lost) {
+  MatrixRecord record = lost;  // outlives the entry
+  absl::Status may = CheckMayDelete(key, record.owner);
+  if (may.ok()) may = CheckVersion(key, record.version);
+  if (!may.ok()) return may;
+  ForgetLost(record);
+  return record;
+}
+
 absl::StatusOr<MatrixRecord> MatrixStore::Delete(const MatrixKey& key) {
   Dropped dropped;
   MutexLock lock(mutex_);
   const absl::StatusOr<Matrices::iterator> it = Find(key);
   if (!it.ok()) {
-    if (const MatrixRecord* lost = FindLost(key); lost != nullptr) {
-      MatrixRecord record = *lost;
-      absl::Status may = CheckMayDelete(key, record.owner);
-      if (!may.ok()) return may;
-      ForgetLost(record);
-      return record;
-    }
+    const MatrixRecord* const lost = FindLost(key);
     const auto reserved = key.id.empty() ? by_name_.find(NameOf(key)) : by_name_.end();
     const bool asked = reserved != by_name_.end() && reserved->second.version == 0 &&
                        !key.version.has_value() &&
                        key.owner.value_or(reserved->second.owner) == reserved->second.owner;
-    if (!asked) return it.status();
+    if (!asked) return lost != nullptr ? DeleteLost(key, *lost) : it.status();
     absl::Status may = CheckMayDelete(key, reserved->second.owner);
     if (!may.ok()) return may;
+    // The name is free of both.
+    if (lost != nullptr && CheckMayDelete(key, lost->owner).ok()) ForgetLost(*lost);
     MatrixRecord record;
     record.name = key.name;
     record.id = reserved->second.id;

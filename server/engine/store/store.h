@@ -154,7 +154,8 @@ class MatrixStore {
   absl::StatusOr<MatrixPin> Pin(const MatrixKey& key, bool to_release = false);
   // Deletes a matrix. If the name is only reserved by a matrix that is still being made,
   // frees the name; that matrix is dropped when it is added, and the record has only its
-  // id and name. Errors as of a matrix to release.
+  // id and name. A matrix that went with its device is forgotten. Errors as of a matrix to
+  // release.
   absl::StatusOr<MatrixRecord> Delete(const MatrixKey& key);
   // Deletes the matrix of `pin`. Does nothing if it was deleted before.
   void Forget(const MatrixPin& pin);
@@ -253,6 +254,8 @@ class MatrixStore {
   const MatrixRecord* FindLost(const MatrixKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // DATA_LOSS of such a matrix, else OK.
   absl::Status CheckLost(const MatrixKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<MatrixRecord> DeleteLost(const MatrixKey& key, const MatrixRecord& lost)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RememberLost(const ResidentMatrix& matrix) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetLost(const NameKey& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetLost(const MatrixRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
