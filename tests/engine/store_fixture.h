@@ -1,4 +1,4 @@
-// A store of two devices under a test's clock.
+// A store of three devices under a test's clock.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,11 +16,12 @@ namespace gemmd {
 
 class StoreTest : public ::testing::Test {
  protected:
+  static constexpr int kDevices = 3;
   static constexpr uint64_t kQuota = 1000;
   static constexpr int kMaxMatrices = 4;
 
   StoreTest() {
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < kDevices; ++i) {
       FakeDevice::Options options;
       options.name = "fake:" + std::to_string(i);
       devices_.push_back(std::make_unique<FakeDevice>(options));
@@ -62,7 +63,7 @@ class StoreTest : public ::testing::Test {
   TestClock clock_;
   std::vector<std::unique_ptr<FakeDevice>> devices_;
   Timer timer_;
-  MatrixStore store_{2, kQuota, kMaxMatrices, timer_};
+  MatrixStore store_{kDevices, kQuota, kMaxMatrices, timer_};
 };
 
 }  // namespace gemmd

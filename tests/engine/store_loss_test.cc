@@ -163,6 +163,85 @@ TEST_F(StoreLossTest, AMovedMatrixGivesEverythingBackWhenItIsDeleted) {
   EXPECT_EQ(store_.replica_stats(0).bytes + store_.replica_stats(1).bytes, 0);
 }
 
+// Of a matrix on device 0 with replicas on 1 and 2, one of which takes its place.
+class StoreMoveTest : public StoreLossTest {
+ protected:
+  void LoseFirst() {
+    const StoreLoss loss = store_.LoseDevice(0);
+    EXPECT_EQ(loss.moved, 1);
+    EXPECT_EQ(loss.lost, 0);
+    now_ = Pin(id_).memory()->device == devices_[1].get() ? 1 : 2;
+    other_ = 3 - now_;
+  }
+  void ExpectNothingHeld() {
+    for (size_t i = 0; i < kDevices; ++i) {
+      EXPECT_EQ(store_.used_bytes(i), 0u) << i;
+      EXPECT_EQ(store_.idle_replica_bytes(i), 0u) << i;
+      EXPECT_EQ(store_.replica_stats(i).bytes, 0) << i;
+      EXPECT_EQ(devices_[i]->memory().used(), 0u) << i;
+    }
+    EXPECT_EQ(store_.count(), 0);
+  }
+
+  const std::string id_ = Put(0, 10, {.name = "x"});
+  size_t now_ = 0, other_ = 0;
+};
+
+TEST_F(StoreMoveTest, TheOtherReplicaStays) {
+  for (const size_t device : {1, 2}) AddReplica(Pin(id_), device);
+  LoseFirst();
+  EXPECT_TRUE(store_.HasReplica(Pin(id_), other_));
+  EXPECT_EQ(store_.idle_replica_bytes(now_), 0u);
+  EXPECT_EQ(store_.idle_replica_bytes(other_), 10u);
+  { EXPECT_TRUE(store_.PinReplica(Pin(id_), other_)); }
+  EXPECT_EQ(store_.idle_replica_bytes(other_), 10u) << "idle again";
+  EXPECT_TRUE(store_.DropIdleReplica(other_));
+  EXPECT_FALSE(store_.HasReplica(Pin(id_), other_));
+  EXPECT_EQ(store_.used_bytes(other_), 0u);
+  EXPECT_EQ(store_.used_bytes(now_), 10u);
+  ASSERT_TRUE(store_.Delete({.id = id_}).ok());
+  ExpectNothingHeld();
+}
+
+TEST_F(StoreMoveTest, TheOtherReplicaTakesItsPlaceInTurn) {
+  for (const size_t device : {1, 2}) AddReplica(Pin(id_), device);
+  LoseFirst();
+  EXPECT_EQ(store_.LoseDevice(now_).moved, 1);
+  EXPECT_EQ(Pin(id_).memory()->device, devices_[other_].get());
+  EXPECT_EQ(store_.LoseDevice(other_).lost, 1);
+  ExpectNothingHeld();
+}
+
+TEST_F(StoreMoveTest, AReplicaInUseStaysAndIsIdleAfterwards) {
+  MatrixPin old = Pin(id_);
+  std::vector<ReplicaPin> used;
+  for (const size_t device : {1, 2}) used.push_back(AddReplica(old, device));
+  LoseFirst();
+  EXPECT_EQ(store_.idle_replica_bytes(other_), 0u) << "a job reads it";
+  used.clear();
+  old = MatrixPin();
+  EXPECT_EQ(store_.used_bytes(0), 0u);
+  EXPECT_EQ(store_.idle_replica_bytes(now_), 0u);
+  EXPECT_EQ(store_.idle_replica_bytes(other_), 10u);
+  EXPECT_TRUE(store_.HasReplica(Pin(id_), other_));
+  ASSERT_TRUE(store_.Delete({.name = "x"}).ok());
+  ExpectNothingHeld();
+}
+
+TEST_F(StoreMoveTest, AReplicaThatIsNotCompleteGoes) {
+  MatrixPin old = Pin(id_);
+  ReplicaPin under_way = AddReplica(old, 1, /*complete=*/false);
+  AddReplica(old, 2);
+  LoseFirst();
+  EXPECT_EQ(now_, 2u);
+  EXPECT_FALSE(store_.HasReplica(Pin(id_), 1));
+  under_way = ReplicaPin();
+  old = MatrixPin();
+  EXPECT_EQ(store_.used_bytes(1), 0u);
+  ASSERT_TRUE(store_.Delete({.id = id_}).ok());
+  ExpectNothingHeld();
+}
+
 TEST_F(StoreLossTest, AnIncompleteReplicaSavesNothing) {
   const std::string id = Put(0, 10);
   const MatrixPin pin = Pin(id);

@@ -162,8 +162,9 @@ class MatrixStore {
   MatrixPage List(const MatrixQuery& query);
 
   // The device is lost: its matrices move to the place of a complete replica where they
-  // have one. The others are lost, which Pin says of them until they are deleted or another
-  // one takes the name (of as many as max_matrices). Replicas on the device are dropped.
+  // have one, and keep the replicas on further devices. The others are lost, which Pin says of them
+  // until they are deleted or another one takes the name (of as many as max_matrices). Replicas on
+  // the device are dropped.
   StoreLoss LoseDevice(size_t device_index);
 
   // The replica of the matrix on the device; empty if there is no usable one.
@@ -259,7 +260,10 @@ class MatrixStore {
   void RememberLost(const ResidentMatrix& matrix) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetLost(const NameKey& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetLost(const MatrixRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Puts the replica into the place of its matrix; false where it has no complete one.
+  // Whether the replica is complete, on a device that is not lost.
+  bool IsGood(const ResidentReplica& replica) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Puts a good replica into the place of its matrix, which keeps the other good ones; false
+  // where there is none.
   bool MoveToReplica(Matrices::iterator it, Dropped& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes room for `bytes` in the quota, or returns why it cannot.
   absl::Status MakeRoom(size_t device_index, uint64_t bytes, Dropped& dropped)

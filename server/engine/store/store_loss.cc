@@ -36,16 +36,18 @@ StoreLoss MatrixStore::LoseDevice(size_t device_index) {
   return loss;
 }
 
+bool MatrixStore::IsGood(const ResidentReplica& replica) const {
+  return replica.replica->complete() && !shares_[replica.device_index].lost &&
+         replica.replica->memory()->device->Health().ok();
+}
+
 // The matrix gets a new ResidentMatrix, since pins read the memory of the old one without
-// the lock. They keep that, which nobody finds any more.
+// the lock. They keep that, which nobody finds any more. Other good replicas are the new one's.
 bool MatrixStore::MoveToReplica(Matrices::iterator it, Dropped& dropped) {
   const std::shared_ptr<ResidentMatrix> old = it->second;
   std::shared_ptr<ResidentReplica> replica;
   for (const auto& [device_index, one] : old->replicas) {
-    if (one->replica->complete() && !shares_[device_index].lost &&
-        one->replica->memory()->device->Health().ok()) {
-      replica = one;
-    }
+    if (IsGood(*one)) replica = one;
   }
   if (replica == nullptr) return false;
   const size_t device_index = replica->device_index;
@@ -59,8 +61,13 @@ bool MatrixStore::MoveToReplica(Matrices::iterator it, Dropped& dropped) {
   // Whoever holds the old one uses it now, and does not tell the new one of its end.
   matrix->last_used = old->in_use > 0 ? SteadyNow() : old->last_used;
   for (auto& [other_index, other] : old->replicas) {
-    EndIdleness(*other);
-    dropped.replicas.push_back(std::move(other));
+    if (other != replica && IsGood(*other)) {
+      if (other->idle_since != 0) shares_[other_index].idle[other->idle_since] = matrix.get();
+      matrix->replicas.emplace(other_index, std::move(other));
+    } else {
+      EndIdleness(*other);
+      dropped.replicas.push_back(std::move(other));
+    }
   }
   old->replicas.clear();
 

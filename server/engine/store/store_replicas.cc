@@ -14,6 +14,12 @@ absl::string_view FolderOf(absl::string_view name) {
   return slash == absl::string_view::npos ? absl::string_view() : name.substr(0, slash + 1);
 }
 
+// Under the store's lock.
+bool Lists(const ResidentMatrix& matrix, const ResidentReplica& replica) {
+  const auto it = matrix.replicas.find(replica.device_index);
+  return it != matrix.replicas.end() && it->second.get() == &replica;
+}
+
 }  // namespace
 
 ReplicaPin MatrixStore::FindReplica(const MatrixPin& pin, size_t device_index, Dropped& dropped) {
@@ -85,21 +91,21 @@ void MatrixStore::UnpinReplica(ResidentMatrix& matrix,
   {
     MutexLock lock(mutex_);
     if (--held->in_use > 0) return;
-    const auto it = matrix.replicas.find(held->device_index);
-    const bool listed = it != matrix.replicas.end() && it->second == held;
     const auto found = by_id_.find(matrix.record.id);
-    // Not where its replica has taken its place.
-    const bool resident = found != by_id_.end() && found->second.get() == &matrix;
-    if (listed && resident && held->replica->complete()) {
+    ResidentMatrix* const resident = found != by_id_.end() ? found->second.get() : nullptr;
+    // Where another replica took the place of `matrix`, this one went along.
+    const bool stays = resident != nullptr && Lists(*resident, *held);
+    if (stays && held->replica->complete()) {
       DeviceShare& share = shares_[held->device_index];
       held->idle_since = next_idle_++;
-      share.idle.emplace(held->idle_since, &matrix);
+      share.idle.emplace(held->idle_since, resident);
       share.idle_bytes += held->bytes;
       return;
     }
-    if (listed) {
+    if (ResidentMatrix& owner = stays ? *resident : matrix; Lists(owner, *held)) {
+      const auto it = owner.replicas.find(held->device_index);
       dropped.replicas.push_back(std::move(it->second));
-      matrix.replicas.erase(it);
+      owner.replicas.erase(it);
     }
   }
   held->replica->Abort();
