@@ -40,8 +40,11 @@ TEST_F(CostModelTest, GuessesByOperationsAndBytesBeforeAnythingRan) {
 }
 
 TEST_F(CostModelTest, KnowsWhatWasMeasured) {
-  model_.Observe(Cube(512), absl::Milliseconds(13));
-  EXPECT_NEAR(Milliseconds(Cube(512)), 13, 1e-6);
+  for (int i = 0; i < CostModel::kSamplesToRefuse; ++i) {
+    EXPECT_FALSE(model_.Estimate(Cube(512)).measured) << i << " jobs are no reason to refuse one";
+    model_.Observe(Cube(512), absl::Milliseconds(13));
+    EXPECT_NEAR(Milliseconds(Cube(512)), 13, 1e-6) << "the best guess from the first on";
+  }
   EXPECT_TRUE(model_.Estimate(Cube(512)).measured);
 }
 
@@ -91,8 +94,10 @@ TEST_F(CostModelTest, OneStrayTimeMovesItLittle) {
 }
 
 TEST_F(CostModelTest, AnOldMeasurementIsNoReasonToRefuse) {
-  model_.Observe(Cube(512), absl::Milliseconds(13));
-  clock_.Advance(CostModel::kLately + absl::Nanoseconds(1));
+  ObserveMany(Cube(512), absl::Milliseconds(13));
+  clock_.Advance(CostModel::kLately);
+  EXPECT_TRUE(model_.Estimate(Cube(512)).measured);
+  clock_.Advance(absl::Nanoseconds(1));
   EXPECT_FALSE(model_.Estimate(Cube(512)).measured);
   EXPECT_NEAR(Milliseconds(Cube(512)), 13, 1e-6) << "it is still the best guess";
 }

@@ -56,10 +56,42 @@ TEST_F(QueuePaceTest, ExpensiveJobsTakeTheirPartOfTheTime) {
 TEST_F(QueuePaceTest, LeavesOutTheTimeInWhichNobodyWaited) {
   TurnAfter(absl::Milliseconds(0));
   TurnAfter(absl::Milliseconds(10));
-  pace_.OnIdle();
+  pace_.OnIdle(now_);
   TurnAfter(absl::Seconds(60));
   TurnAfter(absl::Milliseconds(10));
   EXPECT_EQ(pace_.TimeFor(kCost), absl::Milliseconds(10));
+}
+
+TEST_F(QueuePaceTest, IsForgottenAfterAQuietTime) {
+  TurnAfter(absl::Milliseconds(0));
+  TurnAfter(absl::Seconds(10));
+  pace_.OnIdle(now_);
+  now_ += QueuePace::kQuiet / 2;
+  pace_.OnIdle(now_);  // another stream: as quiet as before
+  now_ += QueuePace::kQuiet / 2;
+  pace_.OnWait(now_);
+  EXPECT_EQ(pace_.TimeFor(kCost), absl::Seconds(10)) << "not longer than that";
+  pace_.OnIdle(now_);
+  now_ += QueuePace::kQuiet / 2;
+  pace_.OnIdle(now_);
+  now_ += QueuePace::kQuiet / 2 + absl::Nanoseconds(1);
+  pace_.OnWait(now_);
+  EXPECT_EQ(pace_.TimeFor(kCost), absl::ZeroDuration());
+  EXPECT_EQ(pace_.between_turns(), absl::ZeroDuration());
+  TurnAfter(absl::Milliseconds(0));
+  TurnAfter(absl::Milliseconds(5));
+  EXPECT_EQ(pace_.TimeFor(kCost), absl::Milliseconds(5)) << "of these turns alone";
+}
+
+// Jobs that take long leave time between the turns, and no quiet.
+TEST_F(QueuePaceTest, IsKeptWhileJobsWait) {
+  TurnAfter(absl::Milliseconds(0));
+  TurnAfter(absl::Minutes(1));
+  pace_.OnIdle(now_);
+  pace_.OnWait(now_);
+  now_ += 2 * QueuePace::kQuiet;
+  pace_.OnWait(now_);
+  EXPECT_EQ(pace_.TimeFor(kCost), absl::Minutes(1));
 }
 
 TEST_F(QueuePaceTest, FollowsALoadThatChanges) {
@@ -228,6 +260,17 @@ class SchedulerWaitTest : public SchedulerTest {
     ASSERT_EQ(scheduler_.streams().used, 2);
   }
 
+  // Whether a job is taken that would wait for hours by the pace of before: the device was
+  // idle for so long, then two jobs began and two wait.
+  absl::Status CheckAfterQuiet(absl::Duration time) {
+    SetPace(absl::Hours(1));
+    for (const auto& job : running_) job->lease.Reset();
+    clock_.Advance(time);
+    for (int i = 0; i < 4; ++i) running_.push_back(Submit("x"));
+    EXPECT_EQ(scheduler_.queued(), 2);
+    return scheduler_.CheckWait({});
+  }
+
   std::vector<std::shared_ptr<TestJob>> running_;
 };
 
@@ -266,11 +309,19 @@ TEST_F(SchedulerWaitTest, AJobIsTakenUpToTheLongestWaitAndNotBeyond) {
 TEST_F(SchedulerWaitTest, TheTimeInWhichNobodyWaitedIsNotItsPace) {
   SetPace(absl::Milliseconds(100));
   running_[3]->lease.Reset();  // nobody waits
-  clock_.Advance(absl::Hours(1));
+  clock_.Advance(QueuePace::kQuiet);
   running_.push_back(Submit("x"));
   running_.push_back(Submit("x"));
   running_[4]->lease.Reset();  // the first turn since then
   EXPECT_EQ(scheduler_.estimated_wait(), absl::Milliseconds(100));
+}
+
+TEST_F(SchedulerWaitTest, APaceOfBeforeAQuietTimeIsNoReasonToRefuse) {
+  EXPECT_TRUE(CheckAfterQuiet(QueuePace::kQuiet + absl::Nanoseconds(1)).ok());
+}
+
+TEST_F(SchedulerWaitTest, APaceOutlivesAShortQuiet) {
+  EXPECT_EQ(CheckAfterQuiet(QueuePace::kQuiet).code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(SchedulerWaitTest, AsManyAsThereAreStreamsMayAlwaysWait) {

@@ -81,7 +81,7 @@ JobCost CostModel::Estimate(const JobWork& work) const {
     const Slot& slot = slots_[absl::HashOf(key) % kSlots];
     if (slot.samples > 0 && slot.key == key) {
       seconds *= slot.ratio;
-      cost.measured = now - slot.last <= kLately;
+      cost.measured = slot.samples >= kSamplesToRefuse && now - slot.last <= kLately;
     }
   }
   cost.device_time = std::max(absl::Seconds(seconds), absl::Microseconds(1));

@@ -29,7 +29,7 @@ inline constexpr int kLastBand = 8;
 struct JobCost {
   // How long the job would keep the device busy by itself, at least 1 us.
   absl::Duration device_time = absl::Microseconds(1);
-  bool measured = false;  // lately, on jobs like this one; else a guess
+  bool measured = false;  // lately, on several jobs like this one: it may refuse one
   int band = 1;
 
   bool quick() const { return band == kQuickBand; }
@@ -53,6 +53,9 @@ class CostModel {
   // An estimate that is older is not `measured`: it may be wrong by now, and is never
   // known to be if it keeps all such jobs out.
   static constexpr absl::Duration kLately = absl::Seconds(10);
+  // Nor is one over fewer jobs: a single one may have waited for a processor, or been the
+  // first of its kernel.
+  static constexpr int kSamplesToRefuse = 4;
 
  private:
   struct Key {

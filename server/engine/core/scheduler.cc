@@ -56,6 +56,17 @@ Gauge QueueLimit::gauge() const {
   return {used_, limit_};
 }
 
+void QueuePace::OnWait(absl::Time now) {
+  if (!idle_since_.has_value()) return;
+  if (now - *idle_since_ > kQuiet) *this = QueuePace();
+  idle_since_.reset();
+}
+
+void QueuePace::OnIdle(absl::Time now) {
+  last_turn_.reset();
+  if (!idle_since_.has_value()) idle_since_ = now;
+}
+
 void QueuePace::OnTurn(absl::Time now, absl::Duration cost) {
   // As many as smooth out a mix of jobs and still follow the load.
   constexpr int kTurns = 64;
@@ -110,7 +121,10 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job, const StreamClaim&
     lease = LeaseFree(claim.cost);
     if (lease.stream_ == nullptr) {
       if (!limit_.TryTake(queue_.size_of(claim.flow))) return Full(claim.flow);
-      queue_.Add(std::move(job), claim, SteadyNow());
+      const absl::Time now = SteadyNow();
+      queue_.Add(std::move(job), claim, now);
+      any_.pace.OnWait(now);
+      if (claim.cost.quick()) quick_.pace.OnWait(now);
       return absl::OkStatus();
     }
   }
@@ -202,7 +216,7 @@ absl::Duration Scheduler::Release(StreamLease& lease) {
     std::optional<FairQueue::Taken> taken = queue_.Take(lease.runs_);
     if (!taken.has_value()) {
       lane.free.push_back(stream);
-      lane.pace.OnIdle();
+      lane.pace.OnIdle(now);
       return took;
     }
     lane.pace.OnTurn(now, taken->cost);

@@ -92,10 +92,16 @@ class DeviceTime {
 // while jobs waited. Guarded by its owner's lock.
 class QueuePace {
  public:
+  // A pace from before a longer time in which no job waited is forgotten: it may be wrong by
+  // now, and is never known to be if it keeps all jobs out.
+  static constexpr absl::Duration kQuiet = absl::Seconds(10);
+
+  // A job begins to wait.
+  void OnWait(absl::Time now);
   // A waiting job, of this estimated cost, was given a stream.
   void OnTurn(absl::Time now, absl::Duration cost);
   // No job waits, so the time to the next turn says nothing about the device.
-  void OnIdle() { last_turn_.reset(); }
+  void OnIdle(absl::Time now);
   // How long the device will take for jobs of this estimated cost together. Zero before
   // anything was measured.
   absl::Duration TimeFor(absl::Duration cost) const;
@@ -104,6 +110,7 @@ class QueuePace {
 
  private:
   std::optional<absl::Time> last_turn_;
+  std::optional<absl::Time> idle_since_;
   absl::Duration mean_time_;
   absl::Duration mean_cost_;
   int turns_ = 0;  // that the means are over
