@@ -170,10 +170,11 @@ class ServerImpl final : public Server {
     engine_->StopAdmitting();
     live_calls_.Drain();
     const bool all_ended = engine_->Drain(jobs_end);
-    // gRPC's own shutdown waits for calls, and for good for one that nobody
-    // ends: so they have been ended, and those whose client does not read are
-    // cancelled by it at once.
-    const bool none_left = live_calls_.WaitUntilNone(SteadyNow() + kGrace);
+    // gRPC's own shutdown waits for calls, and for good for one that nobody ends: so they have
+    // been ended. An answer outlives its job, and its client may read it for as long as jobs may
+    // run. Calls that are left then, as of clients that do not read, gRPC cancels at once.
+    const absl::Time answers_end = std::max(SteadyNow(), jobs_end) + kGrace;
+    const bool none_left = live_calls_.WaitUntilNone(answers_end);
     listener_->Stop();
     ShutDownGrpc(none_left ? kGrace / 4 : absl::ZeroDuration(), kGrace / 2);
     live_calls_.WaitUntilNone(absl::InfiniteFuture());

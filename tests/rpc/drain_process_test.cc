@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -40,6 +41,12 @@ class DrainProcess : public testing::Test {
     server_ = process_->AwaitServing();
     channel_ = grpc::CreateChannel(server_.address, grpc::InsecureChannelCredentials());
     stub_ = v1::GemmService::NewStub(channel_);
+  }
+
+  int Port() const {
+    int port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(server_.address.substr(server_.address.rfind(':') + 1), &port));
+    return port;
   }
 
   Serving Health(const std::string& service) {
@@ -158,17 +165,38 @@ TEST_F(DrainProcess, NewCallsOfEveryKindAreRefusedAndWhatRunsEnds) {
   EXPECT_EQ(process_->ExitCode(), kExitOk);
 }
 
+// The answer is taken later than the grace for cancelled calls, 2 s, after its job has ended.
+TEST_F(DrainProcess, AnAnswerMayBeReadForAsLongAsJobsMayRun) {
+  Start({"--drain-timeout=5m", "--send-timeout=5m"});
+  v1::MultiplyUnaryRequest request;
+  v1::Product& product = *request.mutable_product();
+  *product.mutable_a() = GeneratedOperand({64, 64, gemm::DType::kF32}, 1);
+  *product.mutable_b() = GeneratedOperand({64, 64, gemm::DType::kF32}, 2);
+  product.mutable_kernel()->set_name("host_reference");
+  RawHttp2 slow(Port(), 0);
+  slow.Call(1, "/gemm.v1.GemmService/MultiplyUnary", request.SerializeAsString(), true);
+  EXPECT_TRUE(Eventually([this] {
+    return Metric(server_,
+                  "gemmd_jobs_total{dtype=\"f32\",kernel=\"host_reference\",outcome=\"OK\"}") == 1;
+  }));
+  process_->Signal(SIGTERM);
+  EXPECT_TRUE(Eventually([this] { return !ListKernels().ok(); }));
+  absl::SleepFor(absl::Seconds(4));
+  slow.Grant(1, 1 << 20);
+  // As HTTP/2 has it: the value's length, then OK.
+  EXPECT_TRUE(slow.Await(absl::StrCat("grpc-status\x01", "0"), 60));
+  EXPECT_EQ(process_->ExitCode(), kExitOk);
+}
+
 // 71 would be the code of a process that had to break off.
 TEST_F(DrainProcess, ClientsThatReadNothingDoNotHoldIt) {
   Start({"--drain-timeout=4s", "--device-memory-bytes=128MiB", "--staging-bytes=16MiB"});
   const std::string id = Keep(32 << 20);
-  int port = 0;
-  ASSERT_TRUE(absl::SimpleAtoi(server_.address.substr(server_.address.rfind(':') + 1), &port));
   v1::GetMatrixRequest request;
   request.mutable_matrix()->set_id(id);
   // One offers no room to HTTP/2, the other never reads its socket.
-  RawHttp2 no_window(port, 0);
-  RawHttp2 no_reads(port, kLargestWindow);
+  RawHttp2 no_window(Port(), 0);
+  RawHttp2 no_reads(Port(), kLargestWindow);
   for (RawHttp2* const peer : {&no_window, &no_reads}) {
     peer->Call(1, "/gemm.v1.GemmService/GetMatrix", request.SerializeAsString(), true);
   }

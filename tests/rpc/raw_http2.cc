@@ -94,6 +94,10 @@ void RawHttp2::Call(uint32_t stream, const std::string& path, const std::string&
              '\0' + BigEndian(static_cast<uint32_t>(message.size()), 4) + message));
 }
 
+void RawHttp2::Grant(uint32_t stream, uint32_t bytes) {
+  Send(Frame(kWindowUpdate, 0, stream, BigEndian(bytes, 4)));
+}
+
 bool RawHttp2::Await(const std::string& text, double seconds) {
   return ReceiveUntil(socket_, text, seconds).find(text) != std::string::npos;
 }

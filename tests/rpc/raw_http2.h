@@ -21,6 +21,9 @@ class RawHttp2 {
   // the client's side where `half_close`.
   void Call(uint32_t stream, const std::string& path, const std::string& message, bool half_close);
 
+  // The stream's answer may take `bytes` more.
+  void Grant(uint32_t stream, uint32_t bytes);
+
   // Reads, and answers nothing, until `text` has come; false where it has not within
   // `seconds` of silence.
   bool Await(const std::string& text, double seconds);
