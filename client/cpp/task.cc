@@ -91,9 +91,11 @@ void Task::Fail(absl::Status why) {
   for (auto& [id, cancel] : cancels) cancel();
 }
 
-bool Task::failed() const {
+bool Task::failed() const { return !status().ok(); }
+
+absl::Status Task::status() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return !status_.ok();
+  return status_;
 }
 
 uint64_t Task::OnFailure(std::function<void()> cancel) {

@@ -63,6 +63,8 @@ class Task : public std::enable_shared_from_this<Task> {
   // the status of the stripe that failed replaces it.
   void Fail(absl::Status why);
   bool failed() const;
+  // What it has failed with so far, for the library alone: users get Explain's. OK: not failed.
+  absl::Status status() const;
 
   // Starts a streaming RPC. Its failure fails the task. on_done is called in any
   // case. The task is held until then.

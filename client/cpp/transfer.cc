@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/connection.h"
+#include "client/cpp/upload_ending.h"
 
 namespace gemmd::client {
 namespace {
@@ -18,10 +19,8 @@ using ::gemm::v1::GetMatrixResponse;
 using ::gemm::v1::MatrixInfo;
 using ::gemm::v1::MatrixRef;
 using ::gemm::v1::PutMatrixHeader;
-using ::gemm::v1::PutMatrixRequest;
 using ::gemm::v1::PutMatrixResponse;
 
-constexpr char kPutMatrix[] = "/gemm.v1.GemmService/PutMatrix";
 constexpr char kGetMatrix[] = "/gemm.v1.GemmService/GetMatrix";
 
 using ThenInfo = std::function<void(const MatrixInfo&)>;
@@ -44,7 +43,17 @@ class UploadState {
     if (!complete_) info_ = response.matrix();
     complete_ = complete_ || response.complete();
   }
-  void Done() { join_.Done(); }
+  // The stripe with this header has ended.
+  void Done(const PutMatrixHeader& stripe, const absl::Status& status) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const bool refused = absl::IsResourceExhausted(status);
+      may_be_held_ = may_be_held_ || !refused;
+      // Rather one that the server surely has nothing of.
+      if (refused || (!status.ok() && !missing_)) missing_ = stripe;
+    }
+    join_.Done();
+  }
 
  private:
   void End() {
@@ -56,14 +65,16 @@ class UploadState {
     if (!task_->failed() && !complete_) {
       task_->Fail(absl::InternalError("the server did not say that the upload is complete"));
     }
-    if (!task_->failed()) {
-      then_(info_);
-    } else if (!info_.id().empty() && !replaces_) {
-      // A replacement that was done stays: the matrix before it is gone.
-      ::gemm::v1::MatrixRef landed;
+    if (!task_->failed()) return then_(info_);
+    // A replacement that was done stays: the matrix before it is gone.
+    if (!info_.id().empty() && !replaces_) {
+      MatrixRef landed;
       landed.set_id(info_.id());
       task_->connection().DeleteInBackground(std::move(landed));
     }
+    const bool split = missing_ && !missing_->upload_id().empty();
+    const bool refused = absl::IsResourceExhausted(task_->status());
+    if (split && may_be_held_ && refused) EndUpload(task_, *missing_);
   }
 
   const std::shared_ptr<Task> task_;
@@ -72,17 +83,17 @@ class UploadState {
   std::mutex mutex_;
   MatrixInfo info_;
   bool complete_ = false;
+  bool may_be_held_ = false;                // a stripe may have come to the server
+  std::optional<PutMatrixHeader> missing_;  // of a stripe that has not landed
   Join join_;
 };
 
 // One PutMatrix call: the header, then the chunks of `source` if there are any.
 void PutStripe(const std::shared_ptr<Task>& task, int channel, const PutMatrixHeader& header,
                std::shared_ptr<ChunkSource> source, const std::shared_ptr<UploadState>& state) {
-  PutMatrixRequest first;
-  *first.mutable_header() = header;
   RawCallSpec call{.method = kPutMatrix};
-  call.next = [task, source = std::move(source),
-               head = std::make_optional(Serialize(first))](grpc::ByteBuffer* message) mutable {
+  call.next = [task, source = std::move(source), head = std::make_optional(UploadMessage(header))](
+                  grpc::ByteBuffer* message) mutable {
     if (head) {
       *message = *std::exchange(head, std::nullopt);
     } else {
@@ -99,7 +110,7 @@ void PutStripe(const std::shared_ptr<Task>& task, int channel, const PutMatrixHe
     if (status.ok()) state->Landed(response);
     return status;
   };
-  call.on_done = [state](const absl::Status&) { state->Done(); };
+  call.on_done = [state, header](const absl::Status& status) { state->Done(header, status); };
   task->Stream(channel, std::move(call));
 }
 

@@ -168,6 +168,7 @@ grpc::Status FakeServer::RunJob(v1::Product product, std::map<int, std::string> 
   if (product.result().has_keep()) {
     const MatrixPtr matrix = Make(report->result_shape(), product.result().keep());
     matrix->elements = *elements;
+    matrix->received = elements->size();
     *kept = matrix->info;
   }
   return grpc::Status::OK;
@@ -272,6 +273,11 @@ grpc::Status FakeServer::PutMatrix(grpc::ServerContext* context,
     Forget(matrix->info.id());
     return grpc::Status::CANCELLED;
   }
+  if (header.has_range() && received < header.range().length()) {
+    // One call that fails ends the upload.
+    Forget(matrix->info.id());
+    return {grpc::StatusCode::INVALID_ARGUMENT, "the stream ended before the range was complete"};
+  }
   if (header.has_generator()) received = matrix->elements.size();
   bool complete = false;
   {
@@ -284,15 +290,17 @@ grpc::Status FakeServer::PutMatrix(grpc::ServerContext* context,
   if (!complete || faults_.dropped) response->mutable_matrix()->clear_version();
   response->set_complete(complete);
   response->set_bytes_received(received);
+  ++landed_;
   return grpc::Status::OK;
 }
 
+bool FakeServer::Complete(const Matrix& matrix) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return matrix.received == matrix.elements.size();
+}
+
 void FakeServer::AwaitComplete(const Matrix& matrix, grpc::ServerContext* context) {
-  const auto complete = [&] {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return matrix.received == matrix.elements.size();
-  };
-  while (!complete() && !context->IsCancelled()) {
+  while (!Complete(matrix) && !context->IsCancelled()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   // Time for the complete answer to arrive on its own connection.
@@ -345,7 +353,9 @@ grpc::Status FakeServer::DeleteMatrix(grpc::ServerContext* context,
                                       v1::DeleteMatrixResponse* response) {
   if (auto status = Begin("DeleteMatrix", context); !status.ok()) return status;
   const MatrixPtr matrix = Find(request->matrix());
-  if (matrix == nullptr) return {grpc::StatusCode::NOT_FOUND, "no such matrix"};
+  if (matrix == nullptr || (request->matrix().has_id() && !Complete(*matrix))) {
+    return {grpc::StatusCode::NOT_FOUND, "no such matrix"};
+  }
   *response->mutable_matrix() = matrix->info;
   Forget(matrix->info.id());
   return grpc::Status::OK;

@@ -56,7 +56,9 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   int calls(const std::string& method);
   // The devices that uploads asked for.
   std::set<std::string> upload_devices();
-  // Resident matrices, complete or not.
+  // Uploads that ended well, each stripe for itself.
+  int landed() const { return landed_; }
+  // Resident matrices, complete or not. An incomplete one cannot be deleted by its id.
   size_t matrices();
   // Waits up to five seconds until so many matrices are left.
   bool MatricesBecome(size_t count);
@@ -74,6 +76,8 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   MatrixPtr Make(const gemm::v1::MatrixShape& shape, const gemm::v1::Keep& keep);
   // The matrix of an upload's first stripe, for all of its stripes.
   MatrixPtr Upload(const gemm::v1::PutMatrixHeader& header);
+  // Whether all bytes of it have come.
+  bool Complete(const Matrix& matrix);
   void AwaitComplete(const Matrix& matrix, grpc::ServerContext* context);
   void Forget(const std::string& id);
   grpc::Status Resolve(const gemm::v1::Operand& operand, std::string* elements,
@@ -113,6 +117,7 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   std::map<std::string, MatrixPtr> uploads_;   // by upload id; they may be forgotten
   int last_id_ = 0;
   std::atomic<int> wrong_ids_{0};
+  std::atomic<int> landed_{0};
 };
 
 }  // namespace gemmd::client

@@ -1,6 +1,7 @@
 // Which calls are tried again, when, and how often.
 #include "client/cpp/retries.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -221,6 +222,41 @@ TEST_F(RetriedCallsTest, QueriesAndTransfersAreTriedAgain) {
   EXPECT_TRUE(client_->GetServerInfo().ok());
   Refuse("DeleteMatrix", 2);
   EXPECT_TRUE(client_->DeleteMatrix(Resident::ByName("a")).ok());
+}
+
+// The other stripes have landed by then: no call that is cancelled ends the upload.
+TEST_F(RetriedCallsTest, OfASplitUploadThatIsRefusedInPartNothingStays) {
+  const HostMatrix a = Square(160);
+  std::atomic<int> begun{0};
+  server_.faults().refuse = [&](const std::string& method) {
+    if (method != "PutMatrix" || begun++ != 0) return grpc::Status::OK;
+    while (server_.landed() < 2) absl::SleepFor(absl::Milliseconds(1));
+    return refusal_;
+  };
+  const auto put = client_->PutMatrix(a.view(), {.keep = {.name = "a"}});
+  ASSERT_TRUE(put.ok()) << put.status();
+  EXPECT_EQ(begun, 3 + 1 + 3) << "the end of the first attempt, and the second one";
+  EXPECT_TRUE(server_.MatricesBecome(1)) << "of the first attempt nothing is left";
+  EXPECT_EQ(client_->GetMatrix(Resident::ByName("a"))->matrix.ToDoubles(), a.ToDoubles());
+}
+
+// Its end counts as an open call, too.
+TEST_F(RetriedCallsTest, TheEndOfASplitUploadIsTriedAgain) {
+  client_ = Connect({.attempts = 1});
+  const HostMatrix a = Square(160);
+  std::atomic<int> begun{0};
+  server_.faults().refuse = [&](const std::string& method) {
+    if (method != "PutMatrix") return grpc::Status::OK;
+    const int call = begun++;
+    if (call == 0) {
+      while (server_.landed() < 2) absl::SleepFor(absl::Milliseconds(1));
+    }
+    return call == 0 || (call >= 3 && call < 6) ? refusal_ : grpc::Status::OK;
+  };
+  const auto put = client_->PutMatrix(a.view(), {.keep = {.name = "a"}});
+  EXPECT_TRUE(absl::IsResourceExhausted(put.status())) << put.status();
+  EXPECT_EQ(begun, 3 + 4);
+  EXPECT_EQ(server_.matrices(), 0u) << "before the call has returned";
 }
 
 TEST_F(RetriedCallsTest, WhatMayHaveRunIsNotRunTwiceWhereThatIsNotTheSame) {

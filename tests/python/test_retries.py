@@ -1,14 +1,17 @@
 """When calls are tried again: what the server says, the waits, and the budget."""
 
+import dataclasses
+import threading
 import time
 
 import gemmd
+import grpc
 import numpy as np
 import pytest
 from gemmd import errors, retries
 from gemmd.contract import pb
 
-from conftest import Server
+from conftest import SMALL, Server
 
 A = np.random.default_rng(2).standard_normal((40, 30))
 BIG = np.ones((1500, 1500))
@@ -124,3 +127,116 @@ def test_a_pipeline_wider_than_the_server_ends_well(busy):
         futures = [p.matmul(A, A.T) for _ in range(64)]
         for future in futures:
             np.testing.assert_allclose(future.result(120), A @ A.T)
+
+
+class Refused(grpc.RpcError):
+    """A PutMatrix call that the server refuses, once the calls of `after` have ended."""
+
+    def __init__(self, after=()):
+        super().__init__("refused")
+        self.after = after
+
+    def result(self):
+        for rpc in self.after:
+            rpc.result()
+        raise self
+
+    def code(self):
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    def details(self):
+        return "streams: no more"
+
+    def trailing_metadata(self):
+        return details(0.01)
+
+    def add_done_callback(self, callback):
+        if not self.after:
+            callback(self)
+
+    def cancel(self):
+        return False
+
+
+class Stalled:
+    """A PutMatrix call that ends when it is cancelled."""
+
+    def __init__(self):
+        self.cancelled = threading.Event()
+
+    def result(self):
+        assert self.cancelled.wait(60), "nobody has cancelled it"
+        raise grpc.FutureCancelledError
+
+    def code(self):
+        return grpc.StatusCode.CANCELLED
+
+    def add_done_callback(self, callback):
+        pass
+
+    def cancel(self):
+        self.cancelled.set()
+        return True
+
+
+class Puts:
+    """PutMatrix of all channels: `instead(number)` may take the place of a call."""
+
+    def __init__(self, client, instead):
+        connection = client._connection
+        self.rpcs = []
+        self._instead = instead
+        connection._all = [
+            dataclasses.replace(stubs, put=self._method(stubs.put)) for stubs in connection._all
+        ]
+
+    def _method(self, real):
+        puts = self
+
+        class Method:
+            def future(self, messages, timeout=None):
+                rpc = puts._instead(len(puts.rpcs)) or real.future(messages, timeout=timeout)
+                puts.rpcs.append(rpc)
+                return rpc
+
+        return Method()
+
+
+class Later:
+    """The RPC of a number, which is yet to be begun."""
+
+    def __init__(self, puts, number):
+        self.puts = puts
+        self.number = number
+
+    def result(self):
+        return self.puts.rpcs[self.number].result()
+
+
+STRIPED = np.arange(4096.0).reshape(64, 64)  # three stripes
+
+
+def test_of_a_split_upload_that_is_refused_in_part_nothing_stays(server):
+    retry = gemmd.Retry(attempts=2, first_seconds=0.01)
+    landed = []
+    with gemmd.connect(server.address, retry=retry, **SMALL) as client:
+        puts = Puts(client, lambda number: Refused(landed) if number == 0 else None)
+        # The two others of the first attempt.
+        landed.append(Later(puts, 1))
+        landed.append(Later(puts, 2))
+        kept = client.put(STRIPED, name="refused-in-part")
+        try:
+            np.testing.assert_array_equal(kept.numpy(), STRIPED)
+            assert len(puts.rpcs) == 3 + 1 + 3, "the end of the first attempt, and the second"
+        finally:
+            client.delete("refused-in-part")
+
+
+def test_a_stripe_that_is_refused_ends_the_others(server):
+    once = gemmd.Retry(attempts=1)
+    stalled = [Stalled(), Stalled()]
+    with gemmd.connect(server.address, retry=once, **SMALL) as client:
+        Puts(client, {0: stalled[0], 1: Refused(), 2: stalled[1]}.get)
+        with pytest.raises(gemmd.ResourceExhausted, match="streams: no more"):
+            client.put(STRIPED)
+    assert all(rpc.cancelled.is_set() for rpc in stalled)

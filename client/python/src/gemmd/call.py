@@ -209,12 +209,13 @@ class Call:
                 if wait is None or not self._time_for(wait) or not budget.take():
                     raise
             self.drop()
-            self._sleep(wait)
+            self.sleep(wait)
 
     def _time_for(self, seconds: float) -> bool:
         return self._deadline is None or time.monotonic() + seconds < self._deadline
 
-    def _sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
+        """Waits, but not beyond the deadline. Cancelled where the caller cancels."""
         left = self.left()
         end = time.monotonic() + (seconds if left is None else min(seconds, left))
         while (wait := end - time.monotonic()) > 0:
@@ -240,10 +241,10 @@ def _trailing(error: grpc.RpcError) -> Any:
 def first_error(found: Iterable[errors.GemmdError]) -> errors.GemmdError:
     """Of the failures of one transfer, the one that caused the others.
 
-    The server ends a stripe with ABORTED when another one has failed.
+    The server ends a stripe with ABORTED when another one has failed, and here it is cancelled.
     """
     listed = list(found)
     for error in listed:
-        if not isinstance(error, errors.Aborted):
+        if not isinstance(error, errors.Aborted | errors.Cancelled):
             return error
     return listed[0]

@@ -231,7 +231,7 @@ class Client:
             def run() -> pb.MatrixInfo:
                 header.keep.CopyFrom(keep_as.proto(kept.new_name()))
                 with Meter("put", source.nbytes, self._connection.options.progress) as meter:
-                    return transfer.Upload(call, header, source, meter).wait()
+                    return transfer.finished([transfer.Upload(call, header, source, meter)])[0]
 
             handle = self._handle(call.tried(run, repeatable=name is None), name)
             kept.known()

@@ -183,9 +183,10 @@ def _upload_large(
             header = pb.PutMatrixHeader(shape=matrix.shape.to_proto(), device=device)
             header.keep.CopyFrom(temporaries.new())
             uploads.append((name, transfer.Upload(call, header, matrix, meter)))
-    for name, upload in uploads:
+    infos = transfer.finished([upload for _, upload in uploads])
+    for (name, _), info in zip(uploads, infos):
         ref = plan.operand(name).matrix
-        ref.id = upload.wait().id
+        ref.id = info.id
         ref.release = True
     return [(name, matrix) for name, matrix in plan.sent if name not in names]
 

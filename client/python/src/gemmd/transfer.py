@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,10 +12,16 @@ import grpc
 from . import dtypes, wire
 from .call import Call, first_error
 from .contract import pb
-from .errors import GemmdError, Internal, InvalidArgument
+from .errors import DeadlineExceeded, GemmdError, Internal, InvalidArgument, ResourceExhausted
 from .operands import HostMatrix, Shape
 from .progress import Meter
 from .stripes import Stripe, new_id, plan
+
+# Of a stripe that did not fail by itself.
+_NO_FAILURE = (grpc.StatusCode.OK, grpc.StatusCode.ABORTED, grpc.StatusCode.CANCELLED)
+# For the call that ends an upload.
+_END_ATTEMPTS = 5
+_END_SECONDS = 10.0
 
 
 def stripes_for(call: Call, nbytes: int) -> list[Stripe]:
@@ -37,7 +44,7 @@ def _put_messages(
 
 
 class Upload:
-    """A matrix on its way to the server: all stripes at once."""
+    """A matrix on its way to the server: all stripes at once. Waited for by `finished`."""
 
     def __init__(
         self, call: Call, header: pb.PutMatrixHeader, matrix: HostMatrix, meter: Meter
@@ -45,7 +52,8 @@ class Upload:
         self._call = call
         stripes = stripes_for(call, matrix.nbytes)
         upload_id = new_id() if len(stripes) > 1 else ""
-        self._rpcs = []
+        #: The header of each stripe, and its RPC.
+        self._parts: list[tuple[pb.PutMatrixHeader, Any]] = []
         for stripe in stripes:
             part = pb.PutMatrixHeader()
             part.CopyFrom(header)
@@ -55,25 +63,86 @@ class Upload:
                 part.range.length = stripe.end - stripe.start
             messages = _put_messages(part, matrix, stripe, call.connection.chunk_bytes, meter)
             method = call.connection.stubs(stripe.channel).put
-            self._rpcs.append(call.track(method.future(messages, timeout=call.left())))
+            rpc = call.track(method.future(messages, timeout=call.left()))
+            self._parts.append((part, rpc))
+        for _, rpc in self._parts:
+            rpc.add_done_callback(self._ended)
+
+    def _ended(self, rpc: Any) -> None:
+        """One stripe has. Where it failed by itself, the others are of no use."""
+        if rpc.code() not in _NO_FAILURE:
+            for _, other in self._parts:
+                other.cancel()
+
+    def _outcome(self, rpc: Any) -> pb.PutMatrixResponse | GemmdError:
+        try:
+            response: pb.PutMatrixResponse = rpc.result()
+        except (grpc.RpcError, grpc.FutureCancelledError) as error:
+            return self._call.explain(error)
+        return response
 
     def wait(self) -> pb.MatrixInfo:
         """The matrix, once all of it is on the server's device."""
         failures: list[GemmdError] = []
         whole: pb.MatrixInfo | None = None
-        for rpc in self._rpcs:
-            try:
-                response = rpc.result()
-            except (grpc.RpcError, grpc.FutureCancelledError) as error:
-                failures.append(self._call.explain(error))
-                continue
-            if response.complete:
-                whole = response.matrix
+        for _, rpc in self._parts:
+            outcome = self._outcome(rpc)
+            if isinstance(outcome, GemmdError):
+                failures.append(outcome)
+            elif outcome.complete:
+                whole = outcome.matrix
         if failures:
             raise first_error(failures)
         if whole is None:
             raise Internal("the server did not say that the upload is complete")
         return whole
+
+    def give_up(self) -> None:
+        """Ends a split upload of which a stripe was refused, or cancelled on its way.
+
+        Such a stripe ends nothing on the server: those that have landed would keep the matrix's
+        name and bytes until --upload-timeout. So one more call for it sends no byte: it fails,
+        and the upload with it. Then a further attempt finds the name free.
+        """
+        refused: list[pb.PutMatrixHeader] = []
+        failed: list[pb.PutMatrixHeader] = []
+        for part, rpc in self._parts:
+            rpc.cancel()
+            outcome = self._outcome(rpc)
+            if isinstance(outcome, ResourceExhausted):
+                refused.append(part)
+            elif isinstance(outcome, GemmdError):
+                failed.append(part)
+        missing = refused + failed
+        if missing and missing[0].upload_id and len(refused) < len(self._parts):
+            self._end_with(missing[0])
+
+    def _end_with(self, part: pb.PutMatrixHeader) -> None:
+        message = pb.PutMatrixRequest(header=part).SerializeToString()
+        call = self._call
+        wait = 0.0
+        for made in range(_END_ATTEMPTS):
+            call.sleep(wait)
+            left = call.left()
+            timeout = _END_SECONDS if left is None else min(left, _END_SECONDS)
+            put = call.connection.stubs().put
+            outcome = self._outcome(call.track(put.future(iter((message,)), timeout=timeout)))
+            if not isinstance(outcome, ResourceExhausted) or outcome.retry_after is None:
+                return
+            # Stripes that have just ended may still count towards the caller's open calls.
+            wait = min(outcome.retry_after * 2**made, _END_SECONDS)
+
+
+def finished(uploads: Sequence[Upload]) -> list[pb.MatrixInfo]:
+    """The matrices of one call's uploads, in order. Where the server refuses one of them, nothing
+    of the others that is incomplete stays."""
+    try:
+        return [upload.wait() for upload in uploads]
+    except ResourceExhausted:
+        with contextlib.suppress(DeadlineExceeded):
+            for upload in uploads:
+                upload.give_up()
+        raise
 
 
 def generated(
