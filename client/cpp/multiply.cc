@@ -290,9 +290,10 @@ void MultiplyOp::Finish(const absl::Status& status) {
   CleanUp();
   // What the job has released or kept is not there, or there already, for another attempt.
   if (ran_ && RepeatedRun(*product_) == Repeated::kDifferent) return done(status);
-  // The store may be full where the job itself would fit.
-  if (absl::IsResourceExhausted(status) && plan_.transport == Transport::kStriped &&
-      options_.transport == Transport::kAuto) {
+  // The store may be full where the job itself would fit. What the server wants to be asked again
+  // is a retry like any other, within the budget.
+  if (absl::IsResourceExhausted(status) && !RetryDelay(status).has_value() &&
+      plan_.transport == Transport::kStriped && options_.transport == Transport::kAuto) {
     CallOptions again = options_;
     again.timeout = task_->deadline() - absl::Now();
     again.transport = Transport::kStream;

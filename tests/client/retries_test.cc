@@ -259,6 +259,17 @@ TEST_F(RetriedCallsTest, TheEndOfASplitUploadIsTriedAgain) {
   EXPECT_EQ(server_.matrices(), 0u) << "before the call has returned";
 }
 
+TEST_F(RetriedCallsTest, AStripedProductThatIsToBeTriedAgainIsNotStreamed) {
+  const auto poor = Connect({.attempts = 100, .budget = 2, .budget_per_call = 0});
+  Refuse("PutMatrix", 1000);
+  EXPECT_TRUE(absl::IsResourceExhausted(poor->Multiply(Squares(160)).status()));
+  EXPECT_EQ(server_.calls("Multiply"), 0);
+  Refuse("PutMatrix", 1);
+  const auto rich = Connect({})->Multiply(Squares(160));
+  ASSERT_TRUE(rich.ok()) << rich.status();
+  EXPECT_EQ(rich->transport, Transport::kStriped);
+}
+
 TEST_F(RetriedCallsTest, WhatMayHaveRunIsNotRunTwiceWhereThatIsNotTheSame) {
   const HostMatrix a = Square(8);
   ASSERT_TRUE(client_->PutMatrix(a.view(), {.keep = {.name = "a"}}).ok());

@@ -240,3 +240,12 @@ def test_a_stripe_that_is_refused_ends_the_others(server):
         with pytest.raises(gemmd.ResourceExhausted, match="streams: no more"):
             client.put(STRIPED)
     assert all(rpc.cancelled.is_set() for rpc in stalled)
+
+
+def test_a_striped_product_that_is_to_be_tried_again_is_not_streamed(server):
+    retry = gemmd.Retry(attempts=3, first_seconds=0.01)
+    with gemmd.connect(server.address, retry=retry, **SMALL) as client:
+        puts = Puts(client, lambda _: Refused())
+        with pytest.raises(gemmd.ResourceExhausted, match="streams: no more"):
+            client.matmul(STRIPED, STRIPED)
+        assert len(puts.rpcs) == 3 * 6, "two operands of three stripes, three times"

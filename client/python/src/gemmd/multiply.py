@@ -137,7 +137,9 @@ def _large(client: Client, call: Call, plan: Plan, target: Target) -> Report:
         try:
             with _Temporaries(client, call) as temporaries:
                 return _striped(call, plan, target, temporaries, meter, striped_result)
-        except errors.ResourceExhausted:
+        except errors.ResourceExhausted as refusal:
+            if retries.refused(refusal):
+                raise  # a retry like any other, within the budget
             # The store may be full where the job itself would fit.
             for name, matrix in plan.sent:
                 matrix.shape.write(plan.operand(name).shape)
