@@ -43,6 +43,10 @@ class RateTest : public HasTestClock, public CallLifeTest {
   ~RateTest() override { traffic_.timer().Stop(); }
 
   std::shared_ptr<TestCall> NewCall() { return std::make_shared<TestCall>(*rated_, &context_); }
+  void Install(const std::string& quotas) {
+    std::ofstream(path_) << quotas;
+    bounded_->ReloadChanged(/*all=*/true);
+  }
   void Pass(absl::Duration time) {
     clock.Advance(time);
     RunDue(traffic_.timer());
@@ -121,8 +125,7 @@ TEST_F(RateTest, AStartThatWaitsEndsWithItsCallAndWithTheServer) {
 }
 
 TEST_F(RateTest, RequestsThatWaitAreBoundedToASecondsWorth) {
-  std::ofstream(path_) << "* bytes-per-second=64KiB\n";
-  bounded_->ReloadChanged(/*all=*/true);
+  Install("* bytes-per-second=64KiB\n");
   call_->GoLive();
   call_->Charge(3 * kRate);
   int started = 0;
@@ -151,6 +154,67 @@ TEST_F(RateTest, RequestsThatWaitAreBoundedToASecondsWorth) {
   const auto fifth = NewCall();
   fifth->GoLiveAtItsRate(kRate, start);
   EXPECT_THAT(fifth->finished, IsEmpty());
+}
+
+TEST_F(RateTest, AnotherQuotasFileReachesCallsThatWait) {
+  Install("* bytes-per-second=64KiB\n");
+  call_->GoLive();
+  call_->Charge(1000 * kRate);
+  call_->WantReads(true);
+  int started = 0;
+  const auto next = NewCall();
+  next->GoLiveAtItsRate(0, [&started] {
+    ++started;
+    return absl::OkStatus();
+  });
+  Pass(absl::Seconds(2));
+  EXPECT_EQ(call_->reads, 0);
+  EXPECT_EQ(started, 0);
+  Install("* bytes-per-second=64MiB\n");
+  Pass(absl::Seconds(1));  // they ask again
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(call_->reads, 1);
+  EXPECT_EQ(started, 1);
+}
+
+TEST_F(RateTest, TheRequestOfACallThatIsRefusedCounts) {
+  Install("* bytes-per-second=64KiB\n");
+  call_->GoLive();
+  call_->Charge(2 * kRate);
+  int started = 0;
+  const auto start = [&started] {
+    ++started;
+    return absl::OkStatus();
+  };
+  const auto first = NewCall();
+  first->GoLiveAtItsRate(kRate, start);
+  const auto second = NewCall();
+  second->GoLiveAtItsRate(5 * kRate, start);
+  EXPECT_EQ(second->finished.size(), 1u);
+  Pass(absl::Seconds(2));
+  EXPECT_EQ(started, 0) << "a second for call_, and five for the second one";
+  Pass(absl::Seconds(5));
+  EXPECT_EQ(started, 1);
+  call_->WantReads(true);
+  EXPECT_EQ(call_->reads, 1) << "the first one's request has counted once";
+}
+
+TEST_F(RateTest, ARefusalNeverAsksToTryAgainAtOnce) {
+  Install("* bytes-per-second=64KiB\n");
+  call_->GoLive();
+  call_->Charge(kRate + 1);  // made up for in a moment
+  const auto start = [] { return absl::OkStatus(); };
+  const auto first = NewCall();
+  first->GoLiveAtItsRate(kRate, start);
+  const auto second = NewCall();
+  second->GoLiveAtItsRate(1, start);
+  ASSERT_EQ(second->finished.size(), 1u);
+  gemm::v1::StatusDetails details;
+  ASSERT_TRUE(details.ParseFromString(second->finished[0].error_details()));
+  gemm::v1::RetryInfo retry;
+  ASSERT_TRUE(retry.ParseFromString(details.details(0).value()));
+  EXPECT_EQ(retry.retry_delay().seconds(), 0);
+  EXPECT_EQ(retry.retry_delay().nanos(), 100'000'000);
 }
 
 TEST_F(RateTest, OneCallMoreThanAllowedIsRefused) {

@@ -109,6 +109,29 @@ TEST_F(CallerTrafficTest, AnotherQuotaHoldsFromThenOn) {
   EXPECT_TRUE(Ready(share));
 }
 
+TEST_F(CallerTrafficTest, AnotherRateHoldsForWhatIsOwedToo) {
+  TrafficShare first = Begin(Quota({.caller = "alice", .bytes_per_second = 1000}));
+  const TrafficShare second = Begin(Quota({.caller = "alice", .bytes_per_second = 1000}));
+  first.Charge(101'000);
+  clock_.Advance(absl::Seconds(50));
+  EXPECT_FALSE(Ready(second)) << "for 50 s more";
+  first.Use(Quota({.caller = "alice", .bytes_per_second = 10'000}));
+  clock_.Advance(absl::Milliseconds(4999));
+  EXPECT_FALSE(Ready(second));
+  clock_.Advance(absl::Milliseconds(2));
+  EXPECT_TRUE(Ready(first));
+  EXPECT_TRUE(Ready(second)) << "of the same caller";
+}
+
+TEST_F(CallerTrafficTest, TheRequestOfACallThatIsRefusedCounts) {
+  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 1, .bytes_per_second = 1000});
+  const TrafficShare only = Begin(alice);
+  EXPECT_FALSE(traffic_.Begin(alice, 1000).ok());
+  EXPECT_TRUE(Ready(only));
+  EXPECT_FALSE(traffic_.Begin(alice, 1).ok());
+  EXPECT_FALSE(Ready(only));
+}
+
 TEST_F(CallerTrafficTest, CallersWhoOweNothingAreForgotten) {
   Begin(Quota({.caller = "owes", .bytes_per_second = 1000})).Charge(1'000'000);
   const TrafficShare open = Begin(Quota({.caller = "open"}));

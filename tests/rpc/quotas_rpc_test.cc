@@ -1,12 +1,16 @@
 // The quotas file through the wire: whoever reaches a bound is refused with details that say
 // which and when to try again, and nobody else is hurt.
+#include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/identity/token_hash.h"
@@ -100,17 +104,31 @@ class QuotasRpcTest : public RpcTest {
   }
 
   grpc::Status PutSquare(const std::string& caller, const std::string& name) {
+    return PutDrawn(caller, name, {kSquare, kSquare, gemm::DType::kF32});
+  }
+  grpc::Status PutDrawn(const std::string& caller, const std::string& name, const Shape& shape) {
     grpc::ClientContext context;
     Show(context, caller);
     v1::PutMatrixResponse response;
     auto call = stub_->PutMatrix(&context, &response);
     v1::PutMatrixRequest request;
     v1::PutMatrixHeader& header = *request.mutable_header();
-    *header.mutable_shape() = ProtoShape({kSquare, kSquare, gemm::DType::kF32});
+    *header.mutable_shape() = ProtoShape(shape);
     header.mutable_generator()->mutable_uniform();
     header.mutable_keep()->set_name(name);
     call->Write(request);
     call->WritesDone();
+    return call->Finish();
+  }
+  grpc::Status GetNamed(const std::string& caller, const std::string& name) {
+    grpc::ClientContext context;
+    Show(context, caller);
+    v1::GetMatrixRequest request;
+    request.mutable_matrix()->set_name(name);
+    auto call = stub_->GetMatrix(&context, request);
+    v1::GetMatrixResponse response;
+    while (call->Read(&response)) {
+    }
     return call->Finish();
   }
   void DeleteNamed(const std::string& caller, const std::string& name) {
@@ -133,6 +151,10 @@ class QuotasRpcTest : public RpcTest {
 
   void Install(const std::string& quotas) {
     WriteFileAtOnce(PathOf("quotas"), quotas);
+    server_->ReloadIdentity();
+  }
+  void InstallCallers(const std::string& lines) {
+    WriteFileAtOnce(PathOf("callers"), lines);
     server_->ReloadIdentity();
   }
   std::string Metrics() { return HttpGet(server_->metrics_address(), "/metrics"); }
@@ -335,21 +357,43 @@ TEST_F(HeldBackTest, AJobIsSlowedDownAndNotEnded) {
 // What it has received counts, and the next request waits for that.
 TEST_F(HeldBackTest, ADownloadLeavesAtOnceAndTheNextRequestWaits) {
   EXPECT_TRUE(PutSquare("alice", "m").ok());
-  const auto get = [this] {
-    grpc::ClientContext context;
-    Show(context, "alice");
-    v1::GetMatrixRequest request;
-    request.mutable_matrix()->set_name("m");
-    auto call = stub_->GetMatrix(&context, request);
-    v1::GetMatrixResponse response;
-    while (call->Read(&response)) {
-    }
-    return call->Finish();
-  };
   const absl::Time begun = absl::Now();
   // 16 KiB each: four are saved up, and each of the others takes a quarter of a second.
-  for (int i = 0; i < 12; ++i) EXPECT_TRUE(get().ok());
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(GetNamed("alice", "m").ok());
   EXPECT_GT(absl::Now() - begun, absl::Milliseconds(1500));
+  DeleteNamed("alice", "m");
+}
+
+// It would wait for two minutes.
+TEST_F(QuotasRpcTest, ACallThatWaitsBeginsNothingForATokenThatIsGone) {
+  Install("alice bytes-per-second=64KiB\n");
+  EXPECT_TRUE(PutDrawn("alice", "m", {2048, 1024, gemm::DType::kF32}).ok());
+  EXPECT_TRUE(GetNamed("alice", "m").ok());
+  const std::string line = CallerLine("alice");
+  int waits = 0;
+  // The token is nobody's, then another caller's.
+  for (const std::string& now : {CallerLine("bob"), "zoe" + line.substr(line.find(' '))}) {
+    auto call = std::async(std::launch::async, [this] {
+      grpc::ClientContext context;
+      Show(context, "alice");
+      context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+      v1::MultiplyUnaryRequest request;
+      *request.mutable_product()->mutable_a() = GeneratedOperand({4, 4, gemm::DType::kF32}, 1);
+      *request.mutable_product()->mutable_b() = GeneratedOperand({4, 4, gemm::DType::kF32}, 2);
+      v1::MultiplyUnaryResponse response;
+      return stub_->MultiplyUnary(&context, request, &response);
+    });
+    const std::string waiting =
+        absl::StrCat("gemmd_caller_bounds_total{bound=\"bytes-per-second\"} ", ++waits);
+    const absl::Time deadline = absl::Now() + absl::Minutes(1);
+    while (!absl::StrContains(Metrics(), waiting) && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    EXPECT_THAT(Metrics(), HasSubstr(waiting));
+    InstallCallers(now);
+    EXPECT_EQ(call.get().error_code(), StatusCode::UNAUTHENTICATED);
+    InstallCallers(line);
+  }
   DeleteNamed("alice", "m");
 }
 

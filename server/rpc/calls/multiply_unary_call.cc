@@ -44,7 +44,6 @@ MultiplyUnaryCall* MultiplyUnaryCall::Begin(ServiceContext& service,
 absl::Status MultiplyUnaryCall::Start(v1::MultiplyUnaryRequest& request, size_t bytes) {
   absl::Status status = CheckMessageBytes("request", bytes, service_.limits);
   if (!status.ok()) return status;
-  Charge(bytes);
   if (!request.has_product()) return FieldError("product", "not set");
   absl::StatusOr<ProductRequest> product = ParseProduct(
       *request.mutable_product(), caller(), PayloadRule::kRefused, began_, CallDeadline(*context_));

@@ -1,5 +1,6 @@
 #include "server/rpc/life/call_life.h"
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <utility>
@@ -30,24 +31,30 @@ void CallLife::GoLive(absl::FunctionRef<absl::Status()> start) {
 }
 
 void CallLife::GoLiveAtItsRate(uint64_t request_bytes, std::function<absl::Status()> start) {
-  GoLive([this, request_bytes, &start] {
+  {
+    MutexLock lock(mutex_);
+    request_bytes_ = request_bytes;
+  }
+  GoLive([this, &start] {
     {
       MutexLock lock(mutex_);
-      if (!RateAllows()) return WaitToStart(request_bytes, std::move(start));
+      if (!RateAllows()) return WaitToStart(std::move(start));
+      traffic_.Charge(request_bytes_);
     }
     return start();
   });
 }
 
-absl::Status CallLife::WaitToStart(uint64_t request_bytes, std::function<absl::Status()> start) {
-  if (traffic_.MayWait(request_bytes)) {
+absl::Status CallLife::WaitToStart(std::function<absl::Status()> start) {
+  if (traffic_.MayWait(request_bytes_)) {
     start_ = std::move(start);
     return absl::OkStatus();
   }
+  traffic_.Charge(request_bytes_);
   const std::string& caller = (*identified_)->name;
   return BoundError({.bound = "bytes-per-second",
                      .caller = caller,
-                     .retry_after = traffic_.ready_at() - SteadyNow()},
+                     .retry_after = std::max(traffic_.ready_at() - SteadyNow(), kRetrySoon)},
                     absl::StrCat("bytes-per-second: ", CallerHas(caller),
                                  " moved more than it may (--quotas-file), and requests of a "
                                  "second's worth wait already: try again later"));
@@ -55,8 +62,13 @@ absl::Status CallLife::WaitToStart(uint64_t request_bytes, std::function<absl::S
 
 absl::Status CallLife::CountCall() {
   if (!identified_.ok()) return identified_.status();
+  uint64_t request_bytes;
+  {
+    MutexLock lock(mutex_);
+    request_bytes = request_bytes_;
+  }
   absl::StatusOr<TrafficShare> share =
-      service_.traffic.Begin(service_.identity.QuotaOf(**identified_));
+      service_.traffic.Begin(service_.identity.QuotaOf(**identified_), request_bytes);
   if (!share.ok()) return share.status();
   MutexLock lock(mutex_);
   traffic_ = *std::move(share);
@@ -94,14 +106,23 @@ bool CallLife::RateAllows() {
 }
 
 void CallLife::OnWake() {
+  {
+    MutexLock lock(mutex_);
+    waking_ = false;
+    if (finished_) return;
+    ++busy_;  // gRPC keeps the context until then
+  }
+  absl::StatusOr<CallerPtr> now = CallerAtWake();
+  if (now.ok()) QuotaNow(**now);
   std::function<absl::Status()> start;
   {
     MutexLock lock(mutex_);
-    ++busy_;
-    waking_ = false;
+    if (!now.ok()) DropStart(now.status());
     if (start_ != nullptr && RateAllows()) {
+      identified_ = std::move(now);
       start.swap(start_);
       traffic_.StopWaiting();
+      traffic_.Charge(request_bytes_);
     }
   }
   if (start != nullptr) {
@@ -112,9 +133,17 @@ void CallLife::OnWake() {
   Leave();
 }
 
+absl::StatusOr<CallerPtr> CallLife::CallerAtWake() const {
+  absl::StatusOr<CallerPtr> now = CallerNow();
+  if (!now.ok() || (*now)->name == (*identified_)->name) return now;
+  return absl::UnauthenticatedError(
+      "the credentials are those of another caller since the call came: begin anew");
+}
+
 void CallLife::DropStart(const absl::Status& why) {
   if (start_ == nullptr) return;
   start_ = nullptr;
+  traffic_.Charge(request_bytes_);
   outcome_ = why;
 }
 

@@ -1,6 +1,7 @@
 // The life of a call: its reads, its writes and its one end. The base of all calls.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -65,9 +66,10 @@ class CallLife : public LiveCall {
   // RESOURCE_EXHAUSTED.
   void GoLive(absl::FunctionRef<absl::Status()> start = absl::OkStatus);
   // The same, where `start` begins work: it runs once the caller has made up for what it has
-  // moved. It does not run in a call that has ended before. `request_bytes` of a request that
-  // the call holds meanwhile: RESOURCE_EXHAUSTED where those of the caller's calls come to too
-  // much.
+  // moved. It does not run in a call that has ended before, nor for a caller who has become
+  // unknown, or has lost the method's role, while the call waited. `request_bytes` of a request
+  // that the call holds meanwhile: RESOURCE_EXHAUSTED where those of the caller's calls come to
+  // too much. They count towards the caller's rate once, also where the call is refused.
   void GoLiveAtItsRate(uint64_t request_bytes, std::function<absl::Status()> start);
 
   // What a call answers, under the lock.
@@ -121,7 +123,7 @@ class CallLife : public LiveCall {
   void Cancelled();
   void Ended();
 
-  // Who began the call. Not for calls that GoLive has ended.
+  // Who began the call, as of when its work began. Not for calls that GoLive has ended.
   const Caller& caller() const { return **identified_; }
   // Who calls, by what the callers file says now. Asked before each job and each upload, so that
   // a call that is open begins none for a token that is gone, or that has lost the method's role.
@@ -132,7 +134,7 @@ class CallLife : public LiveCall {
   // What the caller may have, by what the quotas file says now. Holds for what the call moves
   // from here on.
   CallerQuotaPtr QuotaNow(const Caller& caller);
-  // Counts bytes towards the caller's rate that no stream moves: of a unary call's messages.
+  // Counts bytes towards the caller's rate that no stream moves: of a unary call's answer.
   void Charge(uint64_t bytes);
   // Whose turn the call's work takes (JobSpec::flow): the caller's, or the connection's where
   // the server asks nobody, so that one client does not wait for all that another one sent.
@@ -152,7 +154,8 @@ class CallLife : public LiveCall {
   std::optional<absl::Status> outcome_ ABSL_GUARDED_BY(mutex_);
 
  private:
-  const absl::StatusOr<CallerPtr> identified_;
+  // Written again by OnWake alone, before the work begins.
+  absl::StatusOr<CallerPtr> identified_;
 
   struct Step {
     bool read = false;
@@ -170,10 +173,12 @@ class CallLife : public LiveCall {
   // Whether the caller's rate allows more now. If not, this is asked again when it does.
   bool RateAllows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnWake();
+  // Who calls now: still the same caller. UNAUTHENTICATED, PERMISSION_DENIED.
+  absl::StatusOr<CallerPtr> CallerAtWake() const;
   // Takes the call's place among its caller's.
   absl::Status CountCall();
   // Has the start wait, or says why it may not.
-  absl::Status WaitToStart(uint64_t request_bytes, std::function<absl::Status()> start)
+  absl::Status WaitToStart(std::function<absl::Status()> start)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up a start that waits for the caller's rate, with `why`.
   void DropStart(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -186,6 +191,7 @@ class CallLife : public LiveCall {
   CallGuard guard_ ABSL_GUARDED_BY(mutex_);
   TrafficShare traffic_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status()> start_ ABSL_GUARDED_BY(mutex_);  // while it waits
+  uint64_t request_bytes_ ABSL_GUARDED_BY(mutex_) = 0;           // of the call's one request
   bool waits_for_rate_ ABSL_GUARDED_BY(mutex_) = false;
   bool waking_ ABSL_GUARDED_BY(mutex_) = false;  // OnWake will be called
   int busy_ ABSL_GUARDED_BY(mutex_) = 0;

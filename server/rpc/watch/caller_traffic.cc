@@ -1,6 +1,7 @@
 #include "server/rpc/watch/caller_traffic.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,13 +17,40 @@ constexpr absl::Duration kBurst = absl::Seconds(1);
 
 }  // namespace
 
-// The rate as a time (the generic cell rate algorithm): each byte moves `paid_until` on by the
-// time that it may take.
+// The rate as a bucket that leaks (the generic cell rate algorithm). It holds bytes, not time, so
+// that another rate also holds for what is owed.
 struct TrafficShare::Account {
   Mutex mutex;
   int64_t calls ABSL_GUARDED_BY(mutex) = 0;
-  absl::Time paid_until ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+  int64_t rate ABSL_GUARDED_BY(mutex) = kNoBound;  // bytes a second, by the latest quota
+  // Bytes, at the time `as_of`. Below 0: what is saved up.
+  double owed ABSL_GUARDED_BY(mutex) = -std::numeric_limits<double>::infinity();
+  absl::Time as_of ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
   uint64_t waiting_bytes ABSL_GUARDED_BY(mutex) = 0;
+
+  void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const absl::Time now = SteadyNow();
+    const auto bytes_per_second = static_cast<double>(rate);
+    const double saved_up = -absl::ToDoubleSeconds(kBurst) * bytes_per_second;
+    owed = std::max(owed - absl::ToDoubleSeconds(now - as_of) * bytes_per_second, saved_up);
+    // Without a bound nothing counts.
+    if (rate == kNoBound) owed = -std::numeric_limits<double>::infinity();
+    as_of = now;
+  }
+  void SetRate(int64_t bytes_per_second) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (rate == bytes_per_second) return;
+    Settle();
+    rate = bytes_per_second;
+  }
+  void Charge(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Settle();
+    owed += static_cast<double>(bytes);
+  }
+  // Whether nothing is owed, and nothing more can be saved up.
+  bool Full() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Settle();
+    return owed <= -absl::ToDoubleSeconds(kBurst) * static_cast<double>(rate);
+  }
 };
 
 TrafficShare& TrafficShare::operator=(TrafficShare&& other) noexcept {
@@ -30,7 +58,6 @@ TrafficShare& TrafficShare::operator=(TrafficShare&& other) noexcept {
   Reset();
   traffic_ = std::exchange(other.traffic_, nullptr);
   account_ = std::move(other.account_);
-  quota_ = std::move(other.quota_);
   waiting_bytes_ = std::exchange(other.waiting_bytes_, 0);
   return *this;
 }
@@ -44,29 +71,30 @@ void TrafficShare::Reset() {
   --account->calls;
 }
 
-void TrafficShare::Charge(uint64_t bytes) {
-  if (account_ == nullptr || quota_ == nullptr || quota_->bytes_per_second == kNoBound) return;
-  const absl::Duration time =
-      absl::Seconds(static_cast<double>(bytes) / static_cast<double>(quota_->bytes_per_second));
-  const absl::Time now = SteadyNow();
+void TrafficShare::Use(const CallerQuotaPtr& quota) {
+  if (account_ == nullptr) return;
   MutexLock lock(account_->mutex);
-  account_->paid_until = std::max(account_->paid_until, now - kBurst) + time;
+  account_->SetRate(quota->bytes_per_second);
+}
+
+void TrafficShare::Charge(uint64_t bytes) {
+  if (account_ == nullptr) return;
+  MutexLock lock(account_->mutex);
+  account_->Charge(bytes);
 }
 
 absl::Time TrafficShare::ready_at() const {
-  if (account_ == nullptr || quota_ == nullptr || quota_->bytes_per_second == kNoBound) {
-    return absl::InfinitePast();
-  }
+  if (account_ == nullptr) return absl::InfinitePast();
   MutexLock lock(account_->mutex);
-  return account_->paid_until;
+  if (account_->owed <= 0) return absl::InfinitePast();
+  return account_->as_of + absl::Seconds(account_->owed / static_cast<double>(account_->rate));
 }
 
 bool TrafficShare::MayWait(uint64_t bytes) {
-  if (account_ == nullptr || quota_ == nullptr) return true;
+  if (account_ == nullptr) return true;
   MutexLock lock(account_->mutex);
   const uint64_t waiting = account_->waiting_bytes;
-  if (waiting > 0 && waiting + bytes > static_cast<uint64_t>(quota_->bytes_per_second))
-    return false;
+  if (waiting > 0 && waiting + bytes > static_cast<uint64_t>(account_->rate)) return false;
   account_->waiting_bytes += bytes;
   waiting_bytes_ += bytes;
   return true;
@@ -78,7 +106,8 @@ void TrafficShare::StopWaiting() {
   account_->waiting_bytes -= std::exchange(waiting_bytes_, 0);
 }
 
-absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota) {
+absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
+                                                  uint64_t request_bytes) {
   TrafficShare share;
   {
     MutexLock lock(mutex_);
@@ -86,13 +115,14 @@ absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota) {
     std::shared_ptr<Account>& account = accounts_[quota->caller];
     if (account == nullptr) account = std::make_shared<Account>();
     MutexLock account_lock(account->mutex);
+    account->SetRate(quota->bytes_per_second);
     if (account->calls < quota->streams) {
       ++account->calls;
       share.traffic_ = this;
       share.account_ = account;
-      share.quota_ = quota;
       return share;
     }
+    account->Charge(request_bytes);
   }
   on_reached_("streams");
   return BoundError(
@@ -109,11 +139,10 @@ size_t CallerTraffic::callers() const {
 // Now and then: so the map is at most twice as large as it needs to be.
 void CallerTraffic::DropIdle() {
   if (accounts_.size() < drop_at_) return;
-  const absl::Time now = SteadyNow();
   for (auto it = accounts_.begin(); it != accounts_.end();) {
     Account& account = *it->second;
     account.mutex.Lock();
-    const bool idle = account.calls == 0 && account.paid_until <= now - kBurst;
+    const bool idle = account.calls == 0 && account.Full();
     account.mutex.Unlock();
     it = idle ? accounts_.erase(it) : std::next(it);
   }

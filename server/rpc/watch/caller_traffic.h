@@ -29,8 +29,9 @@ class TrafficShare {
   ~TrafficShare() { Reset(); }
   void Reset();
 
-  // From now on this quota holds for what the call moves.
-  void Use(CallerQuotaPtr quota) { quota_ = std::move(quota); }
+  // From now on this quota of the caller holds: for what its calls move, and for what it has
+  // yet to make up for.
+  void Use(const CallerQuotaPtr& quota);
   // The call has received or sent so many bytes.
   void Charge(uint64_t bytes);
   // When the caller has made up for what it has moved, with all of its calls: in the past
@@ -47,7 +48,6 @@ class TrafficShare {
   struct Account;
   CallerTraffic* traffic_ = nullptr;
   std::shared_ptr<Account> account_;
-  CallerQuotaPtr quota_;
   uint64_t waiting_bytes_ = 0;
 };
 
@@ -62,8 +62,9 @@ class CallerTraffic {
   explicit CallerTraffic(std::function<void(absl::string_view bound)> on_reached)
       : on_reached_(std::move(on_reached)) {}
 
-  // RESOURCE_EXHAUSTED where the caller has as many calls open as it may.
-  absl::StatusOr<TrafficShare> Begin(const CallerQuotaPtr& quota);
+  // RESOURCE_EXHAUSTED where the caller has as many calls open as it may. The call's
+  // `request_bytes`, which have come already, then count all the same.
+  absl::StatusOr<TrafficShare> Begin(const CallerQuotaPtr& quota, uint64_t request_bytes = 0);
 
   // A call has to wait because of its caller's rate.
   void OnReachedRate() { on_reached_("bytes-per-second"); }
