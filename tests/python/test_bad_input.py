@@ -153,3 +153,15 @@ def test_after_a_fork_the_client_says_so(server, g):
     assert os.waitpid(child, 0)[1] == 0
     assert "before this process was forked" in said
     np.testing.assert_allclose(g.matmul(A, B), A @ B)
+
+
+@pytest.mark.parametrize("number, code, kind", [
+    (14, "UNAVAILABLE", gemmd.Unavailable),
+    (15, "DATA_LOSS", gemmd.DataLoss),
+    (16, "UNAUTHENTICATED", gemmd.Unauthenticated),
+])  # fmt: skip
+def test_a_jobs_error_has_the_class_of_its_code(number, code, kind):
+    error = gemmd.errors.from_number(number, "the device is lost")
+    assert type(error) is kind
+    assert error.code == code
+    assert str(error) == "the device is lost"

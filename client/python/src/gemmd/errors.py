@@ -93,8 +93,15 @@ class DeadlineExceeded(GemmdError, TimeoutError):
     code = "DEADLINE_EXCEEDED"
 
 
+class DataLoss(GemmdError):
+    """The matrix went with its device, or a product failed its check twice."""
+
+    code = "DATA_LOSS"
+
+
 class Unavailable(GemmdError, ConnectionError):
-    """The server could not be reached or went away; the call may or may not have run."""
+    """The server could not be reached or went away, or it lost the device; the call may or may
+    not have run."""
 
     code = "UNAVAILABLE"
 
@@ -147,6 +154,7 @@ _BY_CODE: dict[str, type[GemmdError]] = {
         PermissionDenied,
         ResourceExhausted,
         DeadlineExceeded,
+        DataLoss,
         Unavailable,
         Cancelled,
         Aborted,

@@ -21,9 +21,10 @@
 //
 // Errors are canonical codes. Errors of the server are passed on unchanged. Errors
 // of the library (a bad shape, a certificate file) name the field, the value and
-// the bound. UNAVAILABLE: the server could not be reached or went away; the call
-// may or may not have run. Where that is safe, a call that fails for the server's load or
-// absence is tried again first: gemmd/client/retry.h.
+// the bound. UNAVAILABLE: the server could not be reached or went away, or it lost the
+// device; the call may or may not have run. Where that is safe, a call that fails for the
+// server's load or absence is tried again first: gemmd/client/retry.h. DATA_LOSS: the matrix
+// went with its device, or a product failed its check twice (Product::verify).
 #pragma once
 
 #include <functional>
