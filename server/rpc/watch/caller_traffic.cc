@@ -1,6 +1,7 @@
 #include "server/rpc/watch/caller_traffic.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <utility>
 
@@ -27,6 +28,8 @@ struct TrafficShare::Account {
   double owed ABSL_GUARDED_BY(mutex) = -std::numeric_limits<double>::infinity();
   absl::Time as_of ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
   uint64_t waiting_bytes ABSL_GUARDED_BY(mutex) = 0;
+  // Whether `rate` is a bound, for those who need no lock where it is none. Written under the lock.
+  std::atomic<bool> bounded = false;
 
   void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const absl::Time now = SteadyNow();
@@ -41,6 +44,7 @@ struct TrafficShare::Account {
     if (rate == bytes_per_second) return;
     Settle();
     rate = bytes_per_second;
+    bounded = rate != kNoBound;
   }
   void Charge(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Settle();
@@ -78,13 +82,13 @@ void TrafficShare::Use(const CallerQuotaPtr& quota) {
 }
 
 void TrafficShare::Charge(uint64_t bytes) {
-  if (account_ == nullptr) return;
+  if (account_ == nullptr || !account_->bounded) return;
   MutexLock lock(account_->mutex);
   account_->Charge(bytes);
 }
 
 absl::Time TrafficShare::ready_at() const {
-  if (account_ == nullptr) return absl::InfinitePast();
+  if (account_ == nullptr || !account_->bounded) return absl::InfinitePast();
   MutexLock lock(account_->mutex);
   if (account_->owed <= 0) return absl::InfinitePast();
   return account_->as_of + absl::Seconds(account_->owed / static_cast<double>(account_->rate));
