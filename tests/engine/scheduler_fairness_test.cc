@@ -105,6 +105,20 @@ TEST_F(FairnessTest, BesideAThousandLargeJobsASmallOneWaitsForOne) {
   }
 }
 
+// The first estimates of a kernel may be far off: what was paid too much comes back.
+TEST_F(FairnessTest, SharesHoldThoughTheEstimatesOfOneAreThirtyTimesTooLong) {
+  const auto submit = [&](const std::string& caller, absl::Duration estimate) {
+    auto job = std::make_shared<TimedJob>(*this, caller, kLargeTime);
+    jobs_.push_back(job);
+    ASSERT_TRUE(scheduler_.Submit(job, Claim(caller, estimate)).ok());
+  };
+  for (int i = 0; i < 500; ++i) submit("early", 30 * kLargeTime);
+  for (int i = 0; i < 500; ++i) submit("late", kLargeTime);
+  for (int i = 0; i < 600; ++i) EndOne(kLargeTime);
+  // One job's estimate is what "late" may have had in advance.
+  EXPECT_NEAR(absl::FDivDuration(device_time_["early"], kLargeTime), 300, 31);
+}
+
 class QuickStreamTest : public FairnessTest {
  protected:
   QuickStreamTest() : FairnessTest(/*streams=*/2, /*quick_streams=*/1) {}

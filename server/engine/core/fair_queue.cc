@@ -62,13 +62,19 @@ std::optional<FairQueue::Taken> FairQueue::Take(Which which) {
     for (Flow& flow : ring_) flow.credit += kQuantum * (rounds * flow.weight);
   }
   const auto band = Next(*next, which);
-  Taken taken{.cost = band->second.jobs.front().cost};
-  next->credit = std::max(next->credit - taken.cost, -kMostDebt);
+  Taken taken{.cost = band->second.jobs.front().cost, .flow = next->name};
+  // A debt that Settle left may be larger.
+  next->credit = std::max(next->credit - taken.cost, std::min(next->credit, -kMostDebt));
   ring_.splice(ring_.end(), ring_, next);
   const auto place = places_.find(band->second.jobs.front().job.get());
   taken.job = Extract(place->second);
   places_.erase(place);
   return taken;
+}
+
+void FairQueue::Settle(absl::string_view flow, absl::Duration cost, absl::Duration took) {
+  const auto entry = flows_.find(flow);
+  if (entry != flows_.end()) entry->second->credit += cost - took;
 }
 
 std::shared_ptr<Runnable> FairQueue::Remove(const Runnable* job) {

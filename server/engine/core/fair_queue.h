@@ -31,9 +31,10 @@ inline constexpr double kMostWeight = 1e3;
 
 // The turns. Each flow with waiting jobs has credit, of device time. When no flow can pay
 // for its next job, each gets a quantum times its weight, as often as it takes until one
-// can; of those that can, the one that was served longest ago is next, and pays. So flows
-// that wait get device time by their weights, whatever their jobs cost. Credit is lost when a
-// flow has no job left.
+// can; of those that can, the one that was served longest ago is next, and pays. What it paid
+// too much or too little, by an estimate, is settled when the job has ended. So flows that wait
+// get device time by their weights, whatever their jobs cost. Credit is lost when a flow has no
+// job left.
 //
 // Within a flow, jobs are in the order of their arrival, but a band (JobCost) counts as
 // kHeadStart earlier than the one above it: a quick job does not wait for the large ones
@@ -47,6 +48,7 @@ class FairQueue {
   struct Taken {
     std::shared_ptr<Runnable> job;
     absl::Duration cost;
+    std::string flow;
   };
 
   static constexpr absl::Duration kHeadStart = absl::Milliseconds(250);
@@ -59,6 +61,8 @@ class FairQueue {
   void Add(std::shared_ptr<Runnable> job, const StreamClaim& claim, absl::Time now);
   // The next job, of the quick ones alone for kQuick. nullopt: there is none.
   std::optional<Taken> Take(Which which);
+  // A job for which `flow` paid `cost` has taken `took`. Nothing where the flow has no job left.
+  void Settle(absl::string_view flow, absl::Duration cost, absl::Duration took);
   // Null where the job is not in the queue.
   std::shared_ptr<Runnable> Remove(const Runnable* job);
 

@@ -30,6 +30,8 @@ StreamLease& StreamLease::operator=(StreamLease&& other) noexcept {
   stream_ = std::exchange(other.stream_, nullptr);
   runs_ = other.runs_;
   begun_ = other.begun_;
+  flow_ = std::move(other.flow_);
+  paid_ = other.paid_;
   return *this;
 }
 
@@ -212,6 +214,7 @@ absl::Duration Scheduler::Release(StreamLease& lease) {
     const absl::Time now = SteadyNow();
     device_time_.JobEnds(now);
     took = device_time_.passed() - lease.begun_;
+    if (lease.paid_ > absl::ZeroDuration()) queue_.Settle(lease.flow_, lease.paid_, took);
     Lane& lane = LaneOf(lease.runs_);
     std::optional<FairQueue::Taken> taken = queue_.Take(lease.runs_);
     if (!taken.has_value()) {
@@ -223,6 +226,8 @@ absl::Duration Scheduler::Release(StreamLease& lease) {
     limit_.Return();
     next = std::move(taken->job);
     passed_on = Lease(stream, lease.runs_);
+    passed_on.flow_ = std::move(taken->flow);
+    passed_on.paid_ = taken->cost;
   }
   next->Run(std::move(passed_on));
   return took;

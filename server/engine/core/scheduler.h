@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,8 @@ class StreamLease {
   Stream* stream_ = nullptr;
   FairQueue::Which runs_ = FairQueue::Which::kAny;  // the jobs that the stream is for
   absl::Duration begun_;                            // in device time
+  std::string flow_;                                // that paid for the job,
+  absl::Duration paid_;                             // and how much; 0: none waited
 };
 
 // A job that waits for a stream.
