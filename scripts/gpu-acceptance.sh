@@ -11,14 +11,16 @@
 #       .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder, which is what
 #       travels. The bundle must have been made with the programs wire_bench and soak,
 #       and with those that the pieces are to run: the GoogleTest programs of
-#       kernels-test and device-test, gemm_bench for suites.
+#       kernels-test and device-test, gpu_fault_process_test and gemmd_faulty for faults,
+#       gpu_check_test for checks, gemm_bench for suites.
 # run   runs pieces, one after the other, each within its time, and writes
 #       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
 #       last lines are a table; the exit code is 0 where every piece passed.
 #       `wire` measures another gemmd (--before) in turn with the bundle's, `latency`
 #       after it.
 #
-# Pieces: kernels-test device-test conformance wire latency soak attacks suites python
+# Pieces: kernels-test device-test faults checks fairness conformance wire latency soak
+# attacks suites python
 #
 # python needs torch there. Its sentence transformer needs --sentences, a file that
 # client/python/examples/minilm.py writes; without it that part is left out.
@@ -37,8 +39,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-PIECES=(kernels-test device-test conformance wire latency soak attacks suites python)
-declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [conformance]=280 [wire]=400
+PIECES=(kernels-test device-test faults checks fairness conformance wire latency soak attacks suites python)
+declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=180 [fairness]=200 [conformance]=280 [wire]=400
   [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
 
 # What `suites` measures: a name, and the arguments of gemm_bench. The last three
@@ -87,7 +89,7 @@ pack() {
   protoc -I "$ROOT/proto" --python_out="$stubs" --grpc_out="$stubs" \
     --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" gemm/v1/gemm.proto
   cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_server.py \
-    "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
+    "$ROOT"/tests/wire/check_cost.py "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
   mkdir "$BUNDLE/python/attacks"
   cp "$ROOT"/tests/attacks/*.py "$BUNDLE/python/attacks/"
   pack_allocators
@@ -223,6 +225,44 @@ baseline="wire_bench serve-baseline --listen {beside1}"
 # The checks are the host's work: it takes all of its cores.
 run_kernels-test() { gtests "$(nproc)" '*kernels_test'; }
 run_device-test() { gtests 1 '*device_test' 'engine*_test'; }
+run_faults() { FAULTY_GEMMD="$BUNDLE/bin/gemmd_faulty" gtests 1 gpu_fault_process_test; }
+# That the check finds what it must, and what it costs.
+run_checks() {
+  local failed=0
+  gtests 1 gpu_check_test || failed=1
+  with_server checks -- python3 "$BUNDLE/python/check_cost.py" --gemmctl "$BUNDLE/bin/gemmctl" \
+    --address '{address}' --json "$OUT_DIR/.checks.json" || failed=1
+  return $failed
+}
+# One with large products beside one with small ones; then four callers with weights.
+run_fairness() {
+  local failed=0 callers="$OUT_DIR/.callers" tokens=() i=0 weight
+  local room=(--flag=--max-queue-wait=1h --flag=--max-queued-jobs=8192 --flag=--max-jobs=8192)
+  with_server fairness "${room[@]}" -- "$BUNDLE/bin/wire_bench" fairness --server '{address}' \
+    --check --json "$OUT_DIR/.fairness.json" || failed=1
+  if [[ $DEVICES == cuda* ]]; then
+    echo "beside 64 products of 8192 cubed, results kept:"
+    with_server fairness "${room[@]}" -- "$BUNDLE/bin/wire_bench" fairness --server '{address}' \
+      --large-extent 8192 --in-flight 64 --keep --rounds 2 --seconds 5 \
+      --json "$OUT_DIR/.fairness-8192.json" || failed=1
+  fi
+  rm -rf "$callers"
+  (umask 077 && mkdir "$callers")
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=gemmd \
+    -addext subjectAltName=IP:127.0.0.1 -keyout "$callers/tls.key" -out "$callers/tls.crt" 2>/dev/null
+  for weight in 1 1 2 4; do
+    "$BUNDLE/bin/gemmctl" token "caller$i" >"$callers/$i.token" 2>>"$callers/callers"
+    echo "caller$i weight=$weight" >>"$callers/quotas"
+    tokens+=(--token "$weight=$callers/$((i++)).token")
+  done
+  with_server shares "${room[@]}" "--flag=--callers-file=$callers/callers" \
+    "--flag=--quotas-file=$callers/quotas" "--flag=--tls-certificate=$callers/tls.crt" \
+    "--flag=--tls-key=$callers/tls.key" -- "$BUNDLE/bin/wire_bench" shares --server '{address}' \
+    --ca "$callers/tls.crt" "${tokens[@]}" --extent "$([[ $DEVICES == cuda* ]] && echo 2048 || echo 512)" \
+    --keep --check --json "$OUT_DIR/.shares.json" || failed=1
+  rm -rf "$callers"
+  return $failed
+}
 run_conformance() {
   local flags=()
   [[ $DEVICES == cuda* ]] || flags=(--quick)
