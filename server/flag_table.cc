@@ -177,14 +177,14 @@ void AddDevices(std::vector<FlagRow>& rows) {
   rows.push_back(
       Count({"quick-streams", group,
              "Further jobs at the same time on a device: products up to about 256x256x256 "
-             "that take less than 2ms, so that they need not wait for large ones. Host "
-             "devices alone have them. 0: they wait like the others."},
+             "that take less than 2ms, so that they need not wait for large ones. On a GPU "
+             "they have priority. 0: they wait like the others."},
             GEMMD_FIELD(server.engine.quick_streams), 0, kMaxStreamsPerDevice));
   rows.push_back(Duration(
       {"job-timeout", group,
        "A device is given up as lost when a job's work on it has not ended after this long and "
        "the time that the slowest kernel needs for the largest product under way on each stream: "
-       "1s for 100 MFLOP. Host devices alone can be given up. 0: never."},
+       "1s for 10 GFLOP on a GPU, for 100 MFLOP on a host device. 0: never."},
       GEMMD_FIELD(server.engine.job_timeout), absl::ZeroDuration(), absl::Hours(24)));
   rows.push_back(Choice<bool>(
       {"warm-up", group,
@@ -236,7 +236,7 @@ void AddChecks(std::vector<FlagRow>& rows) {
       {"verify", group,
        "Which products are checked on their device before they are delivered; a request may ask "
        "for more. A product that fails is computed again by another kernel. Each check reads the "
-       "operands and the result once more. Host devices alone check products."},
+       "operands and the result once more."},
       {{"off", Verify::kOff}, {"sampled", Verify::kSampled}, {"always", Verify::kAlways}},
       GEMMD_FIELD(server.engine.verify)));
   rows.push_back(Share({"verify-sample-rate", group,

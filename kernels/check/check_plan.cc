@@ -86,7 +86,8 @@ size_t LayOut(const Problem& problem, void* scratch, CheckMemory* memory) {
   cutter.Cut(problem.m, to.d);
   cutter.Cut(problem.m, to.c);
   cutter.Cut(1, to.bias);
-  cutter.Cut(1, to.outcome);
+  cutter.Cut(1, to.b_norm_sum);
+  cutter.Cut(kMaxOutcomes, to.outcomes);
   return cutter.bytes();
 }
 

@@ -31,6 +31,8 @@ RowRule MakeRowRule(const Problem& problem, uint64_t seed);
 // which takes so many of its elements at least; there are at most so many.
 inline constexpr int64_t kMinSplit = 128;
 inline constexpr int kMaxSplits = 32;
+// Parts of the rows, each of which a block judges.
+inline constexpr int kMaxOutcomes = 256;
 constexpr int SplitsFor(int64_t length) {
   const int64_t splits = length / kMinSplit;
   return static_cast<int>(splits < 1 ? 1 : splits > kMaxSplits ? kMaxSplits : splits);
@@ -49,7 +51,9 @@ struct CheckMemory {
   LineSums* d;        // m
   LineSums* c;        // m
   LineSums* bias;     // 1
-  CheckOutcome* outcome;
+  // On a GPU alone: the sum of b_norms, and the outcomes of parts of the rows.
+  double* b_norm_sum;
+  CheckOutcome* outcomes;
 
   Weights signs() const { return {r, zeros, ones}; }
   Weights products() const { return {y, y_low, b_norms}; }

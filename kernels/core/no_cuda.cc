@@ -1,4 +1,5 @@
 // What the CUDA sources define, for a build without them.
+#include "gemm/check.h"
 #include "gemm/generate.h"
 #include "gemm/libraries.h"
 #include "kernels/core/without_product.h"
@@ -15,6 +16,10 @@ absl::Status NoCuda() {
 absl::Status GenerateCuda(const GeneratorSpec&, const GeneratorTarget&, CUstream_st*) {
   return NoCuda();
 }
+
+absl::Status CheckCuda(const Check&, CheckOutcome*, CUstream_st*) { return NoCuda(); }
+
+absl::Status FinishCuda(const Problem&, const Operands&, void*, CUstream_st*) { return NoCuda(); }
 
 absl::Status ApplyWithoutProduct(const Problem&, const Operands&, CUstream_st*) { return NoCuda(); }
 

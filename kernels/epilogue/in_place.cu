@@ -122,9 +122,12 @@ AccumulatorProduct MakeAccumulatorProduct(const Problem& problem, const Operands
 
 absl::Status FinishFromAccumulators(const Problem& problem, const Operands& operands,
                                     const AccumulatorProduct& accumulators, CUstream_st* stream) {
-  // With f16 accumulators D is f16, too.
+  // With f16 or f64 accumulators D has their type.
   if (AccumulatorType(problem) == DType::kF16) {
     return Finish<DType::kF16, DType::kF16>(problem, operands, accumulators, stream);
+  }
+  if (AccumulatorType(problem) == DType::kF64) {
+    return Finish<DType::kF64, DType::kF64>(problem, operands, accumulators, stream);
   }
   switch (problem.types.d) {
     case DType::kF16:

@@ -18,6 +18,7 @@ constexpr bool HasBiasOrActivation(const Problem& problem) {
 
 // The type of accumulators in scratch memory.
 constexpr DType AccumulatorType(const Problem& problem) {
+  if (problem.types.compute == Compute::kF64) return DType::kF64;
   return problem.types.compute == Compute::kF16 ? DType::kF16 : DType::kF32;
 }
 
@@ -57,7 +58,7 @@ AccumulatorProduct MakeAccumulatorProduct(const Problem& problem, const Operands
                                           const Workspace& scratch);
 
 // Enqueues D = act(alpha * S + beta * C + bias) over the accumulators S, which may have
-// more columns than D. D is f16, bf16 or f32.
+// more columns than D. D is f16, bf16, f32 or f64.
 absl::Status FinishFromAccumulators(const Problem& problem, const Operands& operands,
                                     const AccumulatorProduct& accumulators, CUstream_st* stream);
 

@@ -232,12 +232,6 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& opti
   if (!status.ok()) return status;
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> devices = CreateDevices(options);
   if (!devices.ok()) return devices.status();
-  for (const std::unique_ptr<Device>& device : *devices) {
-    if (options.verify == Verify::kOff || device->info().checks_products) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "--verify is ", options.verify == Verify::kAlways ? "always" : "sampled", ", but device ",
-        device->info().name, " checks no products: only host devices do"));
-  }
   if (options.warm_up) WarmUpAll(*devices);
   return std::make_unique<EngineImpl>(options, observer, *std::move(devices));
 }

@@ -42,6 +42,7 @@ struct FakeCore {
   static EngineOptions DefaultOptions() {
     EngineOptions options;
     options.store_bytes = 32 * kKiB;
+    options.job_timeout = absl::ZeroDuration();  // no test's clock loses a device by the way
     return options;
   }
 

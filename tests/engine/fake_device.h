@@ -55,6 +55,9 @@ class FakeStream final : public Stream {
                       gemm::Workspace, const gemm::LaunchParams&, Event*) override {
     return error;
   }
+  absl::Status Check(const gemm::Check&) override { return error; }
+  gemm::CheckOutcome check_outcome() const override { return {}; }
+  absl::Status Finish(const gemm::Problem&, const gemm::Operands&, void*) override { return error; }
   absl::Status Record(Event&) override { return error; }
   absl::Status Wait(const Event&) override { return error; }
   void Notify(absl::AnyInvocable<void(absl::Status)> done, const Event*) override {
@@ -74,7 +77,6 @@ class FakeDevice final : public Device {
     size_t memory_bytes = 64 * kKiB;
     size_t block_bytes = 64;
     size_t blocks = 32;  // of each direction
-    bool can_be_given_up = false;
   };
 
   FakeDevice() : FakeDevice(Options()) {}
@@ -82,7 +84,6 @@ class FakeDevice final : public Device {
       : bytes_(options.memory_bytes), staging_(2 * options.block_bytes * options.blocks) {
     info_.name = options.name;
     info_.memory_bytes = options.memory_bytes;
-    info_.can_be_given_up = options.can_be_given_up;
     memory_ = std::make_unique<Arena>(bytes_.data(), bytes_.size());
     upload_staging_ =
         std::make_unique<StagingPool>(staging_.data(), options.block_bytes, options.blocks);

@@ -10,6 +10,10 @@
 #include "server/base/clock.h"
 #include "server/engine/device/device_kinds.h"
 #include "server/engine/device/host/host_device.h"
+#if GEMM_HAS_CUDA
+#include "server/engine/device/cuda/cuda_device.h"
+#include "tests/engine/broken_kernels.h"
+#endif
 
 namespace gemmd {
 
@@ -290,16 +294,24 @@ Value ValueOf(const FaultNames<Value>& names, absl::string_view text) {
   std::abort();
 }
 
+// The kernel that is launched for a fault of this name; null for one that is no kernel.
+const gemm::Kernel* BrokenKernel([[maybe_unused]] absl::string_view fault) {
+#if GEMM_HAS_CUDA
+  if (fault == "illegal") return &IllegalKernel();
+  if (fault == "endless") return &EndlessKernel();
+#endif
+  return nullptr;
+}
+
 // What GEMMD_FAULTS says of one device.
 void InjectFromEnvironment(FaultyDevice& device) {
   static const FaultNames<Operation> operations = {{"upload", Operation::kUpload},
                                                    {"download", Operation::kDownload},
                                                    {"generate", Operation::kGenerate},
                                                    {"launch", Operation::kLaunch}};
-  static const FaultNames<Fault> faults = {{"slow", Fault::kSlow},
-                                           {"refused", Fault::kRefused},
-                                           {"sticky", Fault::kSticky},
-                                           {"hung", Fault::kHung}};
+  static const FaultNames<Fault> faults = {
+      {"slow", Fault::kSlow}, {"refused", Fault::kRefused},     {"sticky", Fault::kSticky},
+      {"hung", Fault::kHung}, {"illegal", Fault::kOtherKernel}, {"endless", Fault::kOtherKernel}};
   const char* const text = std::getenv("GEMMD_FAULTS");
   for (const absl::string_view one :
        absl::StrSplit(text == nullptr ? "" : text, ';', absl::SkipEmpty())) {
@@ -309,6 +321,7 @@ void InjectFromEnvironment(FaultyDevice& device) {
     if (words[0] != device.info().name) continue;
     injection.operation = ValueOf(operations, words[1]);
     injection.fault = ValueOf(faults, words[2]);
+    injection.kernel = BrokenKernel(words[2]);
     device.Inject(injection);
   }
 }
@@ -330,6 +343,12 @@ void AddFaultyDeviceKinds() {
                  .max_made = 8,
                  .create = CreateFaulty<HostDevice::Create>,
                  .share = ShareHostCores});
+#if GEMM_HAS_CUDA
+  AddDeviceKind({.name = "faulty-cuda",
+                 .title = "faulty CUDA",
+                 .count = CudaDeviceCount,
+                 .create = CreateFaulty<CudaDevice::Create>});
+#endif
 }
 
 }  // namespace gemmd

@@ -109,9 +109,10 @@ class FaultyDevice final : public Device {
   Timer timer_;  // of what is slow; last, so that it stops first
 };
 
-// A kind of device for --devices: "faulty:2" is of host devices, named host:0 and so on. Each
-// has the injections of the environment variable GEMMD_FAULTS, such as "host:0 launch hung 3;host:1
-// upload refused 0".
+// Kinds of device for --devices: "faulty:2" is of host devices, named host:0 and so on, and
+// "faulty-cuda:0" of GPUs, named cuda:0. Each has the injections of the environment variable
+// GEMMD_FAULTS, such as "host:0 launch hung 3;host:1 upload refused 0". On a GPU a launch can be
+// "illegal" or "endless" (broken_kernels.h), of f32 products; slow and hung are of host devices.
 void AddFaultyDeviceKinds();
 
 }  // namespace gemmd

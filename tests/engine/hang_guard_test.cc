@@ -50,7 +50,6 @@ class HangGuardTest : public ::testing::Test {
     FakeDevice::Options options;
     options.streams = kStreams;
     options.quick_streams = kQuickStreams;
-    options.can_be_given_up = true;
     return options;
   }
 

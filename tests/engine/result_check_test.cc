@@ -106,21 +106,6 @@ class ResultCheckTest : public ::testing::Test {
   std::shared_ptr<JobRecorder> recorder_;
 };
 
-// A device that checks no products, as GPUs are.
-TEST(PlanCheckTest, ADeviceWithoutChecks) {
-  const gemm::Problem problem{.m = 2, .n = 2, .k = 2};
-  const DeviceInfoRecord device{.name = "cuda:0", .caps = {.target = gemm::Target::kHost}};
-  CheckWish wish{.wanted = true};
-  const auto skipped = PlanCheck(wish, {}, problem, {}, device);
-  ASSERT_TRUE(skipped.ok()) << skipped.status();
-  EXPECT_FALSE(skipped->plan.has_value());
-  EXPECT_THAT(skipped->why_not, HasSubstr("cuda:0 checks no products"));
-  wish.by_request = true;
-  const absl::Status refused = PlanCheck(wish, {}, problem, {}, device).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_THAT(refused.message(), HasSubstr("verify is always, but device cuda:0"));
-}
-
 TEST_F(ResultCheckTest, ARightProductPasses) {
   const auto result = Run(Product());
   ASSERT_TRUE(result.ok()) << result.status();

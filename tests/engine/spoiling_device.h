@@ -67,10 +67,7 @@ class SpoilingDevice final : public Device {
  public:
   explicit SpoilingDevice(Spoil spoil)
       : spoil_(std::move(spoil)), memory_bytes_(kMemory + kAlign), staging_bytes_(4 * kStaging) {
-    info_ = {.name = "host:0",
-             .caps = {.target = gemm::Target::kHost},
-             .memory_bytes = kMemory,
-             .checks_products = true};
+    info_ = {.name = "host:0", .caps = {.target = gemm::Target::kHost}, .memory_bytes = kMemory};
     const auto begin = reinterpret_cast<uintptr_t>(memory_bytes_.data());
     memory_ =
         std::make_unique<Arena>(memory_bytes_.data() + (kAlign - begin % kAlign) % kAlign, kMemory);
@@ -94,6 +91,8 @@ class SpoilingDevice final : public Device {
   EventPtr AcquireEvent() override { return EventPtr(new HostEvent, EventRecycler{this}); }
   absl::Duration Elapsed(const Event&, const Event&) override { return absl::Milliseconds(1); }
   absl::Status Health() const override { return absl::OkStatus(); }
+  void Lose(absl::string_view) override {}
+  bool Idle() override { return true; }
   int64_t driver_allocations() const override { return 0; }
   bool HasMoreCompletions() override { return false; }
 

@@ -26,6 +26,8 @@
 #include "absl/status/status.h"
 #include "gemm/problem.h"
 
+struct CUstream_st;  // cudaStream_t is CUstream_st*
+
 namespace gemm {
 
 // What a check has found.
@@ -66,6 +68,11 @@ struct RowResidual {
 // Checks in host memory before it returns. `rows`, where given, has room for m residuals.
 CheckOutcome CheckHost(const Check& check, RowResidual* rows = nullptr);
 
+// Enqueues a check of a product in device memory. `outcome` is in pinned host memory: it has what
+// was found once the stream gets there. Every row of the matrices and of the bias starts on a
+// 16-byte boundary. INTERNAL where CUDA refuses.
+absl::Status CheckCuda(const Check& check, CheckOutcome* outcome, CUstream_st* stream);
+
 // With an activation, what is checked is op(A) op(B) alone, computed into memory of its own in
 // the type of the accumulators; the epilogue is a pass after it. These are the problem of such
 // a product, the bytes of its result, and the pass.
@@ -76,5 +83,8 @@ Operands AccumulatorOperands(const Problem& problem, const Operands& operands, v
 
 // D = act(alpha S + beta C + bias), from the accumulators S.
 absl::Status FinishHost(const Problem& problem, const Operands& operands, const void* accumulators);
+// The same, enqueued.
+absl::Status FinishCuda(const Problem& problem, const Operands& operands, void* accumulators,
+                        CUstream_st* stream);
 
 }  // namespace gemm

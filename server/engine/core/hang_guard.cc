@@ -9,7 +9,6 @@ namespace gemmd {
 HangGuard::HangGuard(EngineCore& core, size_t device_index, double work)
     : device_index_(device_index) {
   if (core.options.job_timeout == absl::ZeroDuration()) return;
-  if (!core.devices[device_index]->info().can_be_given_up) return;
   core_ = &core;
   ticket_ = core.losses->BeginWork(device_index, work);
 }

@@ -28,14 +28,4 @@ void AwaitCallbacks(Device& device) {
   while (pending > 0) changed.Wait(mutex);
 }
 
-void Device::Lose(absl::string_view) {}
-
-absl::Status Stream::Check(const gemm::Check&) {
-  return absl::UnimplementedError("this device checks no products");
-}
-
-absl::Status Stream::Finish(const gemm::Problem&, const gemm::Operands&, void*) {
-  return absl::UnimplementedError("this device has no epilogue of its own");
-}
-
 }  // namespace gemmd

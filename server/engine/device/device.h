@@ -79,11 +79,11 @@ class Stream {
                               const gemm::LaunchParams& params, Event* transposed) = 0;
   // Enqueues the check of a product that was launched on this stream. check_outcome() has what
   // it found once Notify's callback is called for work after it, until the next check.
-  virtual absl::Status Check(const gemm::Check& check);
-  virtual gemm::CheckOutcome check_outcome() const { return {}; }
+  virtual absl::Status Check(const gemm::Check& check) = 0;
+  virtual gemm::CheckOutcome check_outcome() const = 0;
   // Enqueues the epilogue over accumulators that a product has left (gemm/check.h).
   virtual absl::Status Finish(const gemm::Problem& problem, const gemm::Operands& operands,
-                              void* accumulators);
+                              void* accumulators) = 0;
   virtual absl::Status Record(Event& event) = 0;
   // Later work on this stream waits for `event`, which may be recorded on any stream.
   virtual absl::Status Wait(const Event& event) = 0;
@@ -100,9 +100,7 @@ struct DeviceInfoRecord {
   std::string name;   // "cuda:0", "host:1"
   std::string model;  // as the driver names it
   gemm::DeviceCaps caps;
-  size_t memory_bytes = 0;       // the arena's
-  bool checks_products = false;  // Stream::Check and Stream::Finish
-  bool can_be_given_up = false;  // Device::Lose
+  size_t memory_bytes = 0;  // the arena's
 };
 
 // Thread-safe. Must be destroyed only when no work is left on it.
@@ -140,12 +138,12 @@ class Device {
   // OK, or UNAVAILABLE with the error that lost the device. A lost device stays lost.
   virtual absl::Status Health() const = 0;
   // Gives the device up, as an error does that loses it: for work that does not end, which
-  // nothing can stop. Only where info().can_be_given_up. Every callback, pending or later, gets the
-  // status of Health(), also while the work before it runs. That work may go on to use the device's
-  // memory, so a lost device must not be destroyed before it is Idle.
-  virtual void Lose(absl::string_view why);
+  // nothing can stop. Every callback, pending or later, gets the status of Health(), also while the
+  // work before it runs. That work may go on to use the device's memory, so a lost device must not
+  // be destroyed before it is Idle.
+  virtual void Lose(absl::string_view why) = 0;
   // Whether nothing that was enqueued runs, or may still run.
-  virtual bool Idle() { return true; }
+  virtual bool Idle() = 0;
 
   // Driver allocations, frees and pinnings by this process on this device so far.
   // Constant once the server is warm.

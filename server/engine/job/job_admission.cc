@@ -241,8 +241,8 @@ absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t devic
   job.pick = *std::move(pick);
   const auto workspace = job.pick.kernel->workspace_bytes;
   uint64_t workspace_bytes = workspace == nullptr ? 0 : workspace(problem);
-  absl::StatusOr<CheckDecision> check = PlanCheck(job.check_wish, job.spec.kernel, problem,
-                                                  job.pick, core.devices[device_index]->info());
+  absl::StatusOr<CheckDecision> check = PlanCheck(
+      job.check_wish, job.spec.kernel, problem, job.pick, core.devices[device_index]->info().caps);
   if (!check.ok()) return check.status();
   job.check = *std::move(check);
   uint64_t bytes = 0;

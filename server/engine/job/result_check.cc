@@ -75,13 +75,9 @@ CheckWish WishFor(Verify request, const EngineOptions& policy) {
 
 absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelRequest& request,
                                         const gemm::Problem& given, const KernelPick& pick,
-                                        const DeviceInfoRecord& device) {
+                                        const gemm::DeviceCaps& device) {
   CheckDecision decision;
   if (!wish.wanted) return decision;
-  if (!device.checks_products) {
-    return Unchecked(wish, absl::StrCat("device ", device.name, " checks no products"),
-                     "leave verify out");
-  }
   const gemm::Problem problem = gemm::RoundScalars(given);
   if (problem.alpha == 0) {
     decision.why_not = "alpha is 0: there is no product to check";
@@ -93,7 +89,7 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
     plan.problem = gemm::AccumulatorProblem(problem);
     plan.accumulator_bytes = gemm::AccumulatorMatrixBytes(problem);
     absl::StatusOr<KernelPick> first =
-        PickKernel(request, plan.problem.types, /*compute_given=*/true, device.caps);
+        PickKernel(request, plan.problem.types, /*compute_given=*/true, device);
     if (!first.ok()) {
       return Unchecked(
           wish,
@@ -103,7 +99,7 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
     }
     plan.first = *std::move(first);
   }
-  plan.second = AnotherKernel(plan.first, plan.problem.types, device.caps);
+  plan.second = AnotherKernel(plan.first, plan.problem.types, device);
   // The arrays of the scratch follow the accumulators.
   constexpr size_t kAlignment = 256;
   plan.accumulator_bytes = (plan.accumulator_bytes + kAlignment - 1) / kAlignment * kAlignment;

@@ -48,15 +48,15 @@ struct CheckPlan {
 
 // How a wished check of `problem`, which `pick` would compute, can take place on a device.
 // `plan` is empty where it cannot, and `why_not` says why: without a product there is nothing
-// to check. FAILED_PRECONDITION where the request asks for it and the device checks no products,
-// or the kernel that it names cannot leave the accumulators.
+// to check. FAILED_PRECONDITION where the request asks for it and the kernel that it names cannot
+// leave the accumulators.
 struct CheckDecision {
   std::optional<CheckPlan> plan;
   std::string why_not;
 };
 absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelRequest& request,
                                         const gemm::Problem& problem, const KernelPick& pick,
-                                        const DeviceInfoRecord& device);
+                                        const gemm::DeviceCaps& device);
 
 // What two checks say of a product; only the first where that was likely. DATA_LOSS where the
 // second product is wrong, too.

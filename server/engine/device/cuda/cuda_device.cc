@@ -1,6 +1,8 @@
 // Builds a CUDA device and takes it down in order.
 #include "server/engine/device/cuda/cuda_device.h"
 
+#include <algorithm>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +37,7 @@ CudaDevice::~CudaDevice() {
   // The poller first: it runs pending work down, and its callbacks may still
   // use the streams. Then the streams, before the memory they work on.
   poller_.reset();
+  quick_streams_.clear();
   compute_streams_.clear();
   upload_stream_.reset();
   download_stream_.reset();
@@ -59,23 +62,35 @@ absl::Status CudaDevice::Describe() {
 
 absl::Status CudaDevice::CreateStreams(const EngineOptions& options) {
   constexpr int kTransferStreams = 2;
-  poller_ = std::make_unique<CompletionPoller>(absl::StrCat(info_.name, "-done"),
-                                               kTransferStreams + options.streams_per_device,
-                                               options.completion_spin, probe_);
-  const CudaStreamContext context{
-      .device = index_, .health = &health_, .marks = &marks_, .poller = poller_.get()};
+  poller_ = std::make_unique<CompletionPoller>(
+      absl::StrCat(info_.name, "-done"),
+      kTransferStreams + options.streams_per_device + options.quick_streams,
+      options.completion_spin, probe_);
+  const size_t outcomes = options.streams_per_device + options.quick_streams;
+  absl::StatusOr<std::byte*> pinned =
+      cuda_memory_.AllocatePinned(outcomes * sizeof(gemm::CheckOutcome));
+  if (!pinned.ok()) return pinned.status();
+  free_outcomes_ = new (*pinned) gemm::CheckOutcome[outcomes];
   int channel = 0;
   for (auto* transfer : {&upload_stream_, &download_stream_}) {
     absl::StatusOr<std::unique_ptr<CudaStream>> stream =
-        CudaStream::Create(context, channel++, /*with_libraries=*/false);
+        CudaStream::Create(Context(), channel++, CudaStreamUse::kCopies, nullptr);
     if (!stream.ok()) return stream.status();
     *transfer = *std::move(stream);
   }
-  for (int i = 0; i < options.streams_per_device; ++i) {
+  absl::Status status = AddComputeStreams(options.streams_per_device, CudaStreamUse::kCompute,
+                                          channel, compute_streams_);
+  if (!status.ok()) return status;
+  return AddComputeStreams(options.quick_streams, CudaStreamUse::kQuick, channel, quick_streams_);
+}
+
+absl::Status CudaDevice::AddComputeStreams(int count, CudaStreamUse use, int& channel,
+                                           std::vector<std::unique_ptr<Stream>>& streams) {
+  for (int i = 0; i < count; ++i) {
     absl::StatusOr<std::unique_ptr<CudaStream>> stream =
-        CudaStream::Create(context, channel++, /*with_libraries=*/true);
+        CudaStream::Create(Context(), channel++, use, free_outcomes_++);
     if (!stream.ok()) return stream.status();
-    compute_streams_.push_back(*std::move(stream));
+    streams.push_back(*std::move(stream));
   }
   return absl::OkStatus();
 }
@@ -101,6 +116,19 @@ absl::Status CudaDevice::TakeMemory(const EngineOptions& options) {
     *pool = std::make_unique<StagingPool>(*staging, options.staging_block_bytes, blocks);
   }
   return absl::OkStatus();
+}
+
+CudaStreamContext CudaDevice::Context() {
+  return {.device = index_, .health = &health_, .marks = &marks_, .poller = poller_.get()};
+}
+
+bool CudaDevice::Idle() {
+  const auto idle = [](const std::unique_ptr<Stream>& stream) {
+    return static_cast<CudaStream&>(*stream).Idle();
+  };
+  return idle(upload_stream_) && idle(download_stream_) &&
+         std::all_of(compute_streams_.begin(), compute_streams_.end(), idle) &&
+         std::all_of(quick_streams_.begin(), quick_streams_.end(), idle);
 }
 
 bool CudaDevice::CanCopyFrom(const Device& other) {
@@ -158,10 +186,11 @@ absl::Duration CudaDevice::Elapsed(const Event& from, const Event& to) {
 }
 
 absl::StatusOr<bool> CudaDevice::Probe::Reached(void* mark) {
+  if (device_.health_.lost()) return device_.health_.status();
   UseCudaDevice(device_.index_);
   const cudaError_t result = cudaEventQuery(static_cast<cudaEvent_t>(mark));
   if (result == cudaSuccess) return true;
-  if (result == cudaErrorNotReady && !device_.health_.lost()) return false;
+  if (result == cudaErrorNotReady) return false;
   // What was waited for cannot be known any more, whatever the error.
   return device_.health_.Lose(result);
 }

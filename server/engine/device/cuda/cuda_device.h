@@ -36,6 +36,9 @@ class CudaDevice final : public Device {
   }
   bool HasMoreCompletions() override { return poller_->HasMore(); }
   absl::Status Health() const override { return health_.status(); }
+  // The completion thread tells all that waits, on its next look.
+  void Lose(absl::string_view why) override { health_.Lose(why).IgnoreError(); }
+  bool Idle() override;
   int64_t driver_allocations() const override { return cuda_memory_.driver_allocations(); }
 
  private:
@@ -52,7 +55,11 @@ class CudaDevice final : public Device {
 
   explicit CudaDevice(int index);
   absl::Status Describe();
+  CudaStreamContext Context();
   absl::Status CreateStreams(const EngineOptions& options);
+  // Adds `count` streams to `streams`, on the channels from `channel` on.
+  absl::Status AddComputeStreams(int count, CudaStreamUse use, int& channel,
+                                 std::vector<std::unique_ptr<Stream>>& streams);
   absl::Status TakeMemory(const EngineOptions& options);
   void RecycleEvent(Event* event) override;
 
@@ -62,6 +69,7 @@ class CudaDevice final : public Device {
   CudaEventPool marks_;
   CudaEventPool timed_events_;
   Probe probe_{*this};
+  gemm::CheckOutcome* free_outcomes_ = nullptr;  // pinned; for the streams still to be created
   std::unique_ptr<CompletionPoller> poller_;
   Mutex mutex_;
   std::vector<std::unique_ptr<CudaEvent>> events_ ABSL_GUARDED_BY(mutex_);  // recycled

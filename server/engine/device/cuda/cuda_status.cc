@@ -53,28 +53,12 @@ bool LosesDevice(cudaError_t error) {
   return std::find(kLosingErrors.begin(), kLosingErrors.end(), error) != kLosingErrors.end();
 }
 
-absl::Status CudaHealth::status() const {
-  if (!lost()) return absl::OkStatus();
-  MutexLock lock(mutex_);
-  return status_;
-}
-
 absl::Status CudaHealth::Check(cudaError_t result, absl::string_view call) {
   if (result == cudaSuccess) return absl::OkStatus();
   // Kernels look at the last error after a launch: leave them none of ours.
   cudaGetLastError();
   if (lost() || LosesDevice(result)) return Lose(result);
   return absl::InternalError(absl::StrCat(device_, ": ", call, ": ", CudaErrorText(result)));
-}
-
-absl::Status CudaHealth::Lose(cudaError_t error) {
-  MutexLock lock(mutex_);
-  if (status_.ok()) {
-    status_ = absl::UnavailableError(
-        absl::StrCat("device ", device_, " is lost: ", CudaErrorText(error)));
-    lost_.store(true, std::memory_order_release);
-  }
-  return status_;
 }
 
 }  // namespace gemmd

@@ -3,12 +3,11 @@
 
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "server/base/mutex.h"
+#include "server/engine/device/device_health.h"
 
 namespace gemmd {
 
@@ -23,27 +22,17 @@ std::string CudaErrorText(cudaError_t error);
 // call has returned `error`.
 bool LosesDevice(cudaError_t error);
 
-// The health of one device. Once lost it stays lost. Thread-safe.
-class CudaHealth {
+// The health of one device, which errors of CUDA end. Thread-safe.
+class CudaHealth : public DeviceHealth {
  public:
-  // `device`: "cuda:0".
-  explicit CudaHealth(std::string device) : device_(std::move(device)) {}
-
-  bool lost() const { return lost_.load(std::memory_order_acquire); }
-  // OK, or UNAVAILABLE with the error that lost the device.
-  absl::Status status() const;
+  using DeviceHealth::DeviceHealth;
+  using DeviceHealth::Lose;
 
   // The result of `call` as a status. An error that does not lose the device: INTERNAL.
   // Any other records the loss and returns status().
   absl::Status Check(cudaError_t result, absl::string_view call);
   // Records the loss of the device by `error` and returns status().
-  absl::Status Lose(cudaError_t error);
-
- private:
-  const std::string device_;
-  std::atomic<bool> lost_{false};
-  mutable Mutex mutex_;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  absl::Status Lose(cudaError_t error) { return Lose(CudaErrorText(error)); }
 };
 
 }  // namespace gemmd

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "gemm/check.h"
 #include "gemm/run.h"
 #include "server/engine/device/copy_plan.h"
 #include "server/engine/device/cuda/cuda_device.h"
@@ -17,17 +18,31 @@ cudaError_t Copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
   return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, rect.width, rect.height, kind, stream);
 }
 
+// Of the current device: a lower number goes first.
+cudaError_t PriorityOf(CudaStreamUse use, int* priority) {
+  int least = 0, greatest = 0;
+  const cudaError_t result = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+  *priority = use == CudaStreamUse::kQuick ? greatest : least;
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaStream>> CudaStream::Create(const CudaStreamContext& context,
-                                                               int channel, bool with_libraries) {
+                                                               int channel, CudaStreamUse use,
+                                                               gemm::CheckOutcome* outcome) {
   UseCudaDevice(context.device);
-  cudaStream_t handle = nullptr;
-  absl::Status status = context.health->Check(
-      cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  int priority = 0;
+  absl::Status status =
+      context.health->Check(PriorityOf(use, &priority), "cudaDeviceGetStreamPriorityRange");
   if (!status.ok()) return status;
-  std::unique_ptr<CudaStream> stream(new CudaStream(context, channel, handle));
-  if (with_libraries) {
+  cudaStream_t handle = nullptr;
+  status =
+      context.health->Check(cudaStreamCreateWithPriority(&handle, cudaStreamNonBlocking, priority),
+                            "cudaStreamCreateWithPriority");
+  if (!status.ok()) return status;
+  std::unique_ptr<CudaStream> stream(new CudaStream(context, channel, handle, outcome));
+  if (use != CudaStreamUse::kCopies) {
     absl::StatusOr<std::shared_ptr<gemm::Libraries>> libraries = gemm::CreateLibraries(handle);
     if (!libraries.ok()) return libraries.status();
     stream->libraries_ = *std::move(libraries);
@@ -134,6 +149,19 @@ absl::Status CudaStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
   return status;
 }
 
+absl::Status CudaStream::Check(const gemm::Check& check) {
+  if (absl::Status status = Begin(); !status.ok()) return status;
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
+  return FromKernels(gemm::CheckCuda(check, outcome_, stream_));
+}
+
+absl::Status CudaStream::Finish(const gemm::Problem& problem, const gemm::Operands& operands,
+                                void* accumulators) {
+  if (absl::Status status = Begin(); !status.ok()) return status;
+  if (absl::Status status = CheckComputes(); !status.ok()) return status;
+  return FromKernels(gemm::FinishCuda(problem, operands, accumulators, stream_));
+}
+
 absl::Status CudaStream::Record(Event& event) {
   if (absl::Status status = Begin(); !status.ok()) return status;
   CudaEvent& cuda_event = static_cast<CudaEvent&>(event);
@@ -167,6 +195,14 @@ void CudaStream::Notify(CompletionCallback done, const Event* last) {
   if (status.ok()) return context_.poller->Post(channel_, *mark, std::move(done));
   context_.marks->Recycle(*mark);
   context_.poller->PostEnded(channel_, std::move(status), std::move(done));
+}
+
+bool CudaStream::Idle() const {
+  UseCudaDevice(context_.device);
+  const cudaError_t result = cudaStreamQuery(stream_);
+  if (result == cudaSuccess) return true;
+  cudaGetLastError();
+  return result != cudaErrorNotReady;  // after an error nothing runs any more
 }
 
 }  // namespace gemmd

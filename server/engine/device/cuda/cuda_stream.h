@@ -24,12 +24,19 @@ struct CudaStreamContext {
   CompletionPoller* poller = nullptr;
 };
 
+enum class CudaStreamUse : uint8_t {
+  kCopies,
+  kCompute,
+  kQuick,  // computes, before the blocks of other streams that wait for an SM
+};
+
 class CudaStream final : public Stream {
  public:
-  // `channel`: this stream's channel of the poller. `with_libraries`: it can launch
-  // kernels.
+  // `channel`: this stream's channel of the poller. `outcome`: pinned memory for what its checks
+  // find; null for a stream that only copies.
   static absl::StatusOr<std::unique_ptr<CudaStream>> Create(const CudaStreamContext& context,
-                                                            int channel, bool with_libraries);
+                                                            int channel, CudaStreamUse use,
+                                                            gemm::CheckOutcome* outcome);
   // Waits for the work enqueued so far.
   ~CudaStream() override;
 
@@ -44,13 +51,21 @@ class CudaStream final : public Stream {
   absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                       const gemm::Operands& operands, gemm::Workspace workspace,
                       const gemm::LaunchParams& params, Event* transposed) override;
+  absl::Status Check(const gemm::Check& check) override;
+  gemm::CheckOutcome check_outcome() const override { return *outcome_; }
+  absl::Status Finish(const gemm::Problem& problem, const gemm::Operands& operands,
+                      void* accumulators) override;
   absl::Status Record(Event& event) override;
   absl::Status Wait(const Event& event) override;
   void Notify(CompletionCallback done, const Event* last) override;
 
+  // Whether all that was enqueued has ended. Also of a lost device.
+  bool Idle() const;
+
  private:
-  CudaStream(const CudaStreamContext& context, int channel, cudaStream_t stream)
-      : context_(context), channel_(channel), stream_(stream) {}
+  CudaStream(const CudaStreamContext& context, int channel, cudaStream_t stream,
+             gemm::CheckOutcome* outcome)
+      : context_(context), channel_(channel), stream_(stream), outcome_(outcome) {}
 
   // Makes the device current; UNAVAILABLE where it is lost.
   absl::Status Begin() const;
@@ -61,6 +76,7 @@ class CudaStream final : public Stream {
   const CudaStreamContext context_;
   const int channel_;
   const cudaStream_t stream_;
+  gemm::CheckOutcome* const outcome_;
   std::shared_ptr<gemm::Libraries> libraries_;
   // Held so that marks reach the poller in the order in which they were recorded.
   Mutex notify_mutex_;

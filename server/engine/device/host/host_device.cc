@@ -52,9 +52,7 @@ absl::StatusOr<std::unique_ptr<Device>> HostDevice::Create(int index,
   device->info_ = {.name = name,
                    .model = ProcessorName(),
                    .caps = {.target = gemm::Target::kHost},
-                   .memory_bytes = device->memory_->capacity(),
-                   .checks_products = true,
-                   .can_be_given_up = true};
+                   .memory_bytes = device->memory_->capacity()};
   device->completions_ = std::make_unique<CompletionQueue>(absl::StrCat(name, "-done"));
   CompletionQueue& completions = *device->completions_;
   const auto stream = [&](const std::string& suffix, HostStream::Use use) {

@@ -1,0 +1,69 @@
+// The program when it loses GPUs: to a kernel that writes where no memory is, and to one that
+// does not end.
+#include <signal.h>
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/engine/device/device_kinds.h"
+#include "server/flags.h"
+#include "tests/rpc/faulty_server.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class GpuFaultProcess : public ::testing::Test {
+ protected:
+  static void NeedGpus(int count) {
+    if (DeviceCount("cuda") < count) GTEST_SKIP() << "skipped: fewer CUDA devices than " << count;
+  }
+};
+
+TEST_F(GpuFaultProcess, AnIllegalAccessEndsTheProcessOfTheLastGpu) {
+  NeedGpus(1);
+  if (IsSkipped()) return;
+  FaultyServer server("faulty-cuda:0", "cuda:0 launch illegal 2");
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(server.Multiply().result.has_value());
+  EXPECT_EQ(server.Multiply().code(), kUnavailable);
+  const std::string output = server.process().ReadAll();
+  EXPECT_EQ(server.process().ExitCode(), kExitUnusable);
+  EXPECT_THAT(output, AllOf(HasSubstr("device lost"), HasSubstr("cudaErrorIllegalAddress"),
+                            HasSubstr(R"("work_left":false)")));
+}
+
+TEST_F(GpuFaultProcess, AKernelThatDoesNotEndEndsTheProcessOfTheLastGpu) {
+  NeedGpus(1);
+  if (IsSkipped()) return;
+  FaultyServer server("faulty-cuda:0", "cuda:0 launch endless 2");
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(server.Multiply().result.has_value());
+  EXPECT_EQ(server.Multiply().code(), kUnavailable);
+  const std::string output = server.process().ReadAll();
+  EXPECT_EQ(server.process().ExitCode(), kExitUnusable);
+  EXPECT_THAT(output, AllOf(HasSubstr("device lost"), HasSubstr("--job-timeout"),
+                            HasSubstr(R"("work_left":true)")));
+}
+
+TEST_F(GpuFaultProcess, TheOtherGpuGoesOn) {
+  NeedGpus(2);
+  if (IsSkipped()) return;
+  for (const std::string fault : {"illegal", "endless"}) {
+    FaultyServer server("faulty-cuda:0,1", "cuda:0 launch " + fault + " 0");
+    EXPECT_EQ(server.Multiply().code(), kUnavailable) << fault;
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(server.Multiply().result.has_value()) << fault;
+    EXPECT_THAT(server.Page("/readyz"), HasSubstr("200"));
+    EXPECT_THAT(server.Page("/metrics"),
+                AllOf(HasSubstr("gemmd_device_healthy{device=\"cuda:0\"} 0"),
+                      HasSubstr("gemmd_device_healthy{device=\"cuda:1\"} 1"),
+                      HasSubstr("gemmd_jobs_in_flight 0")));
+    server.process().Signal(SIGTERM);
+    server.process().ReadAll();
+    EXPECT_EQ(server.process().ExitCode(), fault == "endless" ? kExitWorkLeft : 0) << fault;
+  }
+}
+
+}  // namespace
+}  // namespace gemmd
