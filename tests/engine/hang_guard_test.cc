@@ -156,15 +156,5 @@ TEST_F(HangGuardTest, WithoutJobTimeoutNothingIsGuarded) {
   EXPECT_TRUE(fake.device().Health().ok());
 }
 
-TEST_F(HangGuardTest, ADeviceThatCannotBeGivenUpIsNotGuarded) {
-  FakeCore fake(Options());
-  const HangGuard guard(fake.core, 0, 0);
-  for (int i = 0; i < 2; ++i) {
-    clock_.Advance(absl::Hours(24));
-    RunDue(*fake.core.timer);
-  }
-  EXPECT_TRUE(fake.device().Health().ok());
-}
-
 }  // namespace
 }  // namespace gemmd
