@@ -12,15 +12,15 @@
 #       travels. The bundle must have been made with the programs wire_bench and soak,
 #       and with those that the pieces are to run: the GoogleTest programs of
 #       kernels-test and device-test, gpu_fault_process_test and gemmd_faulty for faults,
-#       gpu_check_test for checks, gemm_bench for suites.
+#       gpu_check_test and check_trial for checks, gemm_bench for suites.
 # run   runs pieces, one after the other, each within its time, and writes
 #       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
 #       last lines are a table; the exit code is 0 where every piece passed.
 #       `wire` measures another gemmd (--before) in turn with the bundle's, `latency`
 #       after it.
 #
-# Pieces: kernels-test device-test faults checks fairness conformance wire latency soak
-# attacks suites python
+# Pieces: kernels-test device-test faults checks fairness overload security conformance wire
+# latency strangers soak attacks suites python
 #
 # python needs torch there. Its sentence transformer needs --sentences, a file that
 # client/python/examples/minilm.py writes; without it that part is left out.
@@ -39,8 +39,10 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-PIECES=(kernels-test device-test faults checks fairness conformance wire latency soak attacks suites python)
-declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=180 [fairness]=200 [conformance]=280 [wire]=400
+PIECES=(kernels-test device-test faults checks fairness overload security conformance wire latency
+  strangers soak attacks suites python)
+declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=300 [fairness]=200
+  [overload]=400 [security]=120 [conformance]=280 [wire]=400 [strangers]=570
   [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
 
 # What `suites` measures: a name, and the arguments of gemm_bench. The last three
@@ -224,44 +226,77 @@ baseline="wire_bench serve-baseline --listen {beside1}"
 
 # The checks are the host's work: it takes all of its cores.
 run_kernels-test() { gtests "$(nproc)" '*kernels_test'; }
-run_device-test() { gtests 1 '*device_test' 'engine*_test'; }
+run_device-test() { gtests 1 '*device_test'; }
 run_faults() { FAULTY_GEMMD="$BUNDLE/bin/gemmd_faulty" gtests 1 gpu_fault_process_test; }
 # That the check finds what it must, and what it costs.
 run_checks() {
   local failed=0
   gtests 1 gpu_check_test || failed=1
+  "$BUNDLE/bin/check_trial" --flips 10000 --clean 1000000 --threads "$(nproc)" \
+    --out "$OUT_DIR/result-checks.md" || failed=1
   with_server checks -- python3 "$BUNDLE/python/check_cost.py" --gemmctl "$BUNDLE/bin/gemmctl" \
     --address '{address}' --json "$OUT_DIR/.checks.json" || failed=1
   return $failed
 }
+# make_callers FOLDER WEIGHT...: a certificate for 127.0.0.1, and a caller of each weight: NUMBER.token,
+# callers and quotas. The words in CALLERS_FLAGS are for a server that wants them.
+make_callers() {
+  local folder="$1" number=0 weight
+  shift
+  rm -rf "$folder"
+  (umask 077 && mkdir "$folder")
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=gemmd \
+    -addext subjectAltName=IP:127.0.0.1 -keyout "$folder/tls.key" -out "$folder/tls.crt" \
+    2>/dev/null
+  for weight in "$@"; do
+    "$BUNDLE/bin/gemmctl" token "caller$number" >"$folder/$number.token" 2>>"$folder/callers"
+    echo "caller$number weight=$weight" >>"$folder/quotas"
+    number=$((number + 1))
+  done
+  TLS_FLAGS=("--tls-certificate=$folder/tls.crt" "--tls-key=$folder/tls.key")
+  CALLERS_FLAGS=("${TLS_FLAGS[@]}" "--callers-file=$folder/callers" "--quotas-file=$folder/quotas")
+}
 # One with large products beside one with small ones; then four callers with weights.
 run_fairness() {
-  local failed=0 callers="$OUT_DIR/.callers" tokens=() i=0 weight
+  local failed=0 extent=512 callers="$OUT_DIR/.callers"
   local room=(--flag=--max-queue-wait=1h --flag=--max-queued-jobs=8192 --flag=--max-jobs=8192)
   with_server fairness "${room[@]}" -- "$BUNDLE/bin/wire_bench" fairness --server '{address}' \
     --check --json "$OUT_DIR/.fairness.json" || failed=1
   if [[ $DEVICES == cuda* ]]; then
+    extent=2048
     echo "beside 64 products of 8192 cubed, results kept:"
     with_server fairness "${room[@]}" -- "$BUNDLE/bin/wire_bench" fairness --server '{address}' \
       --large-extent 8192 --in-flight 64 --keep --rounds 2 --seconds 5 \
       --json "$OUT_DIR/.fairness-8192.json" || failed=1
   fi
-  rm -rf "$callers"
-  (umask 077 && mkdir "$callers")
-  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=gemmd \
-    -addext subjectAltName=IP:127.0.0.1 -keyout "$callers/tls.key" -out "$callers/tls.crt" 2>/dev/null
-  for weight in 1 1 2 4; do
-    "$BUNDLE/bin/gemmctl" token "caller$i" >"$callers/$i.token" 2>>"$callers/callers"
-    echo "caller$i weight=$weight" >>"$callers/quotas"
-    tokens+=(--token "$weight=$callers/$((i++)).token")
-  done
-  with_server shares "${room[@]}" "--flag=--callers-file=$callers/callers" \
-    "--flag=--quotas-file=$callers/quotas" "--flag=--tls-certificate=$callers/tls.crt" \
-    "--flag=--tls-key=$callers/tls.key" -- "$BUNDLE/bin/wire_bench" shares --server '{address}' \
-    --ca "$callers/tls.crt" "${tokens[@]}" --extent "$([[ $DEVICES == cuda* ]] && echo 2048 || echo 512)" \
-    --keep --check --json "$OUT_DIR/.shares.json" || failed=1
+  make_callers "$callers" 1 1 2 4
+  with_server shares "${room[@]}" "${CALLERS_FLAGS[@]/#/--flag=}" -- "$BUNDLE/bin/wire_bench" \
+    shares --server '{address}' --ca "$callers/tls.crt" --token "1=$callers/0.token" \
+    --token "1=$callers/1.token" --token "2=$callers/2.token" --token "4=$callers/3.token" \
+    --extent "$extent" --keep --check --json "$OUT_DIR/.shares.json" || failed=1
   rm -rf "$callers"
   return $failed
+}
+# The same calls without TLS, with TLS, and with TLS and tokens, in turns.
+run_security() {
+  local callers="$OUT_DIR/.callers" failed=0
+  make_callers "$callers" 1
+  local server="$BUNDLE/bin/gemmd --devices=$DEVICES --metrics-address= --device-memory-bytes=16GiB"
+  with_server security --flag=--device-memory-bytes=16GiB \
+    --beside "$server --address={beside1} ${TLS_FLAGS[*]}" \
+    --beside "$server --address={beside2} ${CALLERS_FLAGS[*]}" -- "$BUNDLE/bin/wire_bench" security \
+    --plain '{address}' --tls '{beside1}' --tokens '{beside2}' --ca "$callers/tls.crt" \
+    --token-file "$callers/0.token" --json "$OUT_DIR/.security.json" || failed=1
+  rm -rf "$callers"
+  return $failed
+}
+# Three times as many products as the device can make, for five minutes. Results stay there:
+# the device is what is short, not the wire.
+run_overload() {
+  local extent=512
+  [[ $DEVICES == cuda* ]] && extent=2048
+  with_server overload -- "$BUNDLE/bin/wire_bench" overload --server '{address}' --pid '{pid}' \
+    --extent "$extent" --keep --check --json "$OUT_DIR/.overload.json"
 }
 run_conformance() {
   local flags=()
@@ -312,6 +347,12 @@ run_attacks() {
   python3 "$BUNDLE/python/attacks/attacks.py" --start-gemmd "$BUNDLE/bin/gemmd" \
     --devices "$DEVICES" --stubs "$BUNDLE/python/stubs" --rounds 2 --seconds 240 --limit 490 \
     --rate 20 --json "$OUT_DIR/.attacks.json"
+}
+# A server with TLS and callers.
+run_strangers() {
+  python3 "$BUNDLE/python/attacks/attacks.py" --start-gemmd "$BUNDLE/bin/gemmd" \
+    --devices "$DEVICES" --stubs "$BUNDLE/python/stubs" --guarded --seconds 400 --limit 520 \
+    --rate 20 --report "$OUT_DIR/attacks-strangers.md"
 }
 # Host devices have a store of 1 GiB.
 run_python() {

@@ -1,12 +1,13 @@
 // Writes docs/results/result-checks.md: which flipped bits of a result the check catches, how
 // large a change it takes, and whether right products ever fail.
 //
-//   check_trial --flips 10000 --clean 1000000 --out docs/results/result-checks.md
+//   check_trial --flips 10000 --clean 1000000 --threads 16 --out docs/results/result-checks.md
 //
 // Exit code 1 where a flip above the row's tolerance was missed, or a right product failed.
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <future>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -18,6 +19,14 @@
 
 namespace gemm::testing {
 namespace {
+
+struct TrialOptions {
+  int64_t flips = 10'000;
+  int64_t clean = 1'000'000;
+  int64_t threads = 1;
+  uint64_t seed = 1;
+  std::string out;
+};
 
 struct Parts {
   int mantissa;
@@ -54,11 +63,12 @@ double Quantile(std::vector<double> values, double at) {
   return values[static_cast<size_t>(at * static_cast<double>(values.size() - 1))];
 }
 
-std::string Page(const FlipTrial& flips, const CleanTrial& clean, uint64_t seed) {
+std::string Page(const FlipTrial& flips, const CleanTrial& clean, const TrialOptions& options) {
   std::string page = absl::StrCat(
       "# Checked results: what the check catches\n\n"
       "Written by `check_trial --flips ",
-      flips.flips, " --clean ", clean.products, " --seed ", seed,
+      flips.flips, " --clean ", clean.products, " --threads ", options.threads, " --seed ",
+      options.seed,
       "` (tests/kernels/check_trial_main.cc). Products of 1 to 130 rows and columns and sums "
       "of 1 to 700 terms, of ten combinations of types, with alpha, beta, bias, transposes and "
       "padded rows; elements uniform, positive, normal, constant, sparse, or over eight powers of "
@@ -105,17 +115,33 @@ std::string Page(const FlipTrial& flips, const CleanTrial& clean, uint64_t seed)
 
 }  // namespace
 
-struct TrialOptions {
-  int64_t flips = 10'000;
-  int64_t clean = 1'000'000;
-  uint64_t seed = 1;
-  std::string out;
-};
+// Each thread draws its own products.
+CleanTrial TryCleanInThreads(const TrialOptions& options) {
+  std::vector<std::future<CleanTrial>> parts;
+  for (int64_t i = 0; i < options.threads; ++i) {
+    const int64_t products =
+        options.clean * (i + 1) / options.threads - options.clean * i / options.threads;
+    const uint64_t seed = options.seed + 1 + static_cast<uint64_t>(i);
+    parts.push_back(std::async(std::launch::async, [=] { return TryClean(products, seed); }));
+  }
+  CleanTrial all;
+  for (std::future<CleanTrial>& part : parts) {
+    const CleanTrial one = part.get();
+    all.products += one.products;
+    all.beyond_likely += one.beyond_likely;
+    all.beyond_possible += one.beyond_possible;
+    all.with_uncovered_rows += one.with_uncovered_rows;
+    all.largest_of_likely = std::max(all.largest_of_likely, one.largest_of_likely);
+    all.largest_of_possible = std::max(all.largest_of_possible, one.largest_of_possible);
+    if (all.first_beyond.empty()) all.first_beyond = one.first_beyond;
+  }
+  return all;
+}
 
 int RunTrial(const TrialOptions& options) {
   const FlipTrial flips = TryFlips(options.flips, options.seed);
-  const CleanTrial clean = TryClean(options.clean, options.seed + 1);
-  const std::string page = Page(flips, clean, options.seed);
+  const CleanTrial clean = TryCleanInThreads(options);
+  const std::string page = Page(flips, clean, options);
   if (options.out.empty()) {
     std::cout << page;
   } else if (std::ofstream file(options.out); !(file << page) || !file.flush()) {
@@ -134,6 +160,8 @@ int main(int argc, char** argv) {
   CLI::App app("Tries the check of results on flipped bits and on right products");
   app.add_option("--flips", options.flips, "Flipped bits");
   app.add_option("--clean", options.clean, "Right products");
+  app.add_option("--threads", options.threads, "That try right products, each with its own")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--seed", options.seed, "Of both");
   app.add_option("--out", options.out, "The file. Default: standard output");
   CLI11_PARSE(app, argc, argv);
