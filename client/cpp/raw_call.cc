@@ -18,6 +18,22 @@ void RawCall::Start(grpc::GenericStub& stub) {
   StartRead(&incoming_);
   Write();
   StartCall();
+  std::unique_lock<std::mutex> lock(mutex_);
+  started_ = true;
+  const bool cancelled = cancelled_;
+  lock.unlock();
+  if (cancelled) context_.TryCancel();
+}
+
+// gRPC 1.51 may lose the end of a call that is cancelled while it starts: neither the
+// cancellation nor its deadline ends it then.
+void RawCall::Cancel() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    cancelled_ = true;
+    if (!started_) return;
+  }
+  context_.TryCancel();
 }
 
 void RawCall::Write() {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
@@ -40,7 +41,7 @@ class RawCall : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuff
   static std::shared_ptr<RawCall> Create(RawCallSpec spec);
   // Once.
   void Start(grpc::GenericStub& stub);
-  void Cancel() { context_.TryCancel(); }
+  void Cancel();
 
  private:
   explicit RawCall(RawCallSpec spec) : spec_(std::move(spec)) {}
@@ -57,6 +58,10 @@ class RawCall : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuff
   bool more_to_write_ = true;      // reactions to writes alone
   absl::Status error_;             // of on_message; reactions to reads, then OnDone
   std::shared_ptr<RawCall> self_;  // until OnDone
+
+  std::mutex mutex_;  // guards what follows
+  bool started_ = false;
+  bool cancelled_ = false;
 };
 
 }  // namespace gemmd::client
