@@ -97,7 +97,7 @@ class MultiplyOp : public std::enable_shared_from_this<MultiplyOp> {
   // The job has ended well; its result may still have to be fetched.
   void JobDone();
   void Finish(const absl::Status& status);
-  void TryAgain(absl::Duration wait, const MultiplyDone& done);
+  void TryAgain(CallOptions rest, absl::Duration wait, const MultiplyDone& done);
   // What the library keeps for this product goes under a name of its own.
   ::gemm::v1::Keep KeepForTransfer();
   // Deletes what a failed product may have left on the server.
@@ -290,22 +290,25 @@ void MultiplyOp::Finish(const absl::Status& status) {
   CleanUp();
   // What the job has released or kept is not there, or there already, for another attempt.
   if (ran_ && RepeatedRun(*product_) == Repeated::kDifferent) return done(status);
-  // The store may be full where the job itself would fit. What the server wants to be asked again
-  // is a retry like any other, within the budget.
-  if (absl::IsResourceExhausted(status) && !RetryDelay(status).has_value() &&
-      plan_.transport == Transport::kStriped && options_.transport == Transport::kAuto) {
-    CallOptions again = options_;
-    again.timeout = task_->deadline() - absl::Now();
+  // The store may be full, or the caller's open calls too many, where the job itself would fit: it
+  // goes as one stream then.
+  CallOptions again = options_;
+  if (absl::IsResourceExhausted(status) && plan_.transport == Transport::kStriped &&
+      options_.transport == Transport::kAuto) {
     again.transport = Transport::kStream;
-    return StartAttempt(connection_, product_, again, retries_, done);
+    if (!RetryDelay(status).has_value()) {
+      again.timeout = task_->deadline() - absl::Now();
+      return StartAttempt(connection_, product_, again, retries_, done);
+    }
   }
-  if (const auto wait = retries_->Next(status, task_->deadline())) return TryAgain(*wait, done);
+  if (const auto wait = retries_->Next(status, task_->deadline())) {
+    return TryAgain(again, *wait, done);
+  }
   done(status);
 }
 
 // Everything that this attempt kept on the server has a name of its own, and is deleted.
-void MultiplyOp::TryAgain(absl::Duration wait, const MultiplyDone& done) {
-  CallOptions rest = options_;
+void MultiplyOp::TryAgain(CallOptions rest, absl::Duration wait, const MultiplyDone& done) {
   const absl::Time deadline = task_->deadline();
   rest.timeout = deadline - absl::Now();
   const auto waiting =

@@ -134,17 +134,26 @@ def _large(client: Client, call: Call, plan: Plan, target: Target) -> Report:
         striped_result = _stripes(call) and plan.shape.nbytes >= _threshold(call)
         if not striped and not striped_result:
             return _stream(call, plan, plan.sent, target, meter)
+        if plan.one_stream:
+            return _one_stream(call, plan, target, meter)
         try:
             with _Temporaries(client, call) as temporaries:
                 return _striped(call, plan, target, temporaries, meter, striped_result)
         except errors.ResourceExhausted as refusal:
+            # The store may be full, or the caller's open calls too many, where the job itself
+            # would fit.
+            plan.one_stream = True
             if retries.refused(refusal):
-                raise  # a retry like any other, within the budget
-            # The store may be full where the job itself would fit.
-            for name, matrix in plan.sent:
-                matrix.shape.write(plan.operand(name).shape)
-            plan.proto.ClearField("result")
-            return _stream(call, plan, plan.sent, target, meter)
+                raise  # to be tried again, within the budget
+            return _one_stream(call, plan, target, meter)
+
+
+def _one_stream(call: Call, plan: Plan, target: Target, meter: Meter) -> Report:
+    """After an attempt over all channels."""
+    for name, matrix in plan.sent:
+        matrix.shape.write(plan.operand(name).shape)
+    plan.proto.ClearField("result")
+    return _stream(call, plan, plan.sent, target, meter)
 
 
 def _stripes(call: Call) -> bool:

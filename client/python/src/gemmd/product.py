@@ -82,6 +82,8 @@ class Plan:
     #: "numpy" or "torch", and the torch device where it is not the host.
     kind: str = "numpy"
     device: Any = None
+    #: An attempt over all channels was refused.
+    one_stream: bool = False
     payload_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
