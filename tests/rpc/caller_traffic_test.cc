@@ -68,6 +68,25 @@ TEST_F(CallerTrafficTest, ACallMayGoOnAtOnceWithinItsRate) {
   EXPECT_TRUE(Ready(share));
 }
 
+// As of two tokens of one caller, with roles that have quotas of their own.
+TEST_F(CallerTrafficTest, ACredentialWithoutARateForgivesNothing) {
+  TrafficShare owes = Begin(Quota({.caller = "alice", .bytes_per_second = 1000}));
+  owes.Charge(60'000);
+  TrafficShare free = Begin(Quota({.caller = "alice"}));
+  EXPECT_TRUE(Ready(free));
+  free.Charge(1'000'000);
+  EXPECT_FALSE(Ready(owes));
+  owes.Use(Quota({.caller = "bob"}));
+  EXPECT_FALSE(Ready(owes)) << "a quota of another caller";
+  clock_.Advance(absl::Seconds(58));
+  EXPECT_FALSE(Ready(owes));
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_TRUE(Ready(owes)) << "what the other moved does not count";
+  owes.Charge(60'000);
+  owes.Use(Quota({.caller = "alice"}));
+  EXPECT_TRUE(Ready(owes)) << "where its own quota has no rate any more";
+}
+
 TEST_F(CallerTrafficTest, NoMoreThanASecondIsSavedUp) {
   TrafficShare share = Begin(Quota({.caller = "alice", .bytes_per_second = 1000}));
   share.Charge(1);

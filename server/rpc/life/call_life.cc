@@ -46,6 +46,7 @@ void CallLife::GoLiveAtItsRate(uint64_t request_bytes, std::function<absl::Statu
 }
 
 absl::Status CallLife::WaitToStart(std::function<absl::Status()> start) {
+  if (draining_) return absl::UnavailableError(kDrainingMessage);
   if (traffic_.MayWait(request_bytes_)) {
     start_ = std::move(start);
     return absl::OkStatus();
@@ -133,7 +134,12 @@ void CallLife::OnWake() {
   Leave();
 }
 
-absl::StatusOr<CallerPtr> CallLife::CallerAtWake() const {
+absl::StatusOr<CallerPtr> CallLife::CallerAtWake() {
+  {
+    // A call that has begun asks where it begins more work.
+    MutexLock lock(mutex_);
+    if (start_ == nullptr) return identified_;
+  }
   absl::StatusOr<CallerPtr> now = CallerNow();
   if (!now.ok() || (*now)->name == (*identified_)->name) return now;
   return absl::UnauthenticatedError(
@@ -150,6 +156,7 @@ void CallLife::DropStart(const absl::Status& why) {
 void CallLife::BeginDrain() {
   {
     MutexLock lock(mutex_);
+    draining_ = true;
     DropStart(absl::UnavailableError("the server is draining: call another one"));
   }
   Advance();

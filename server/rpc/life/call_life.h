@@ -174,7 +174,7 @@ class CallLife : public LiveCall {
   bool RateAllows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnWake();
   // Who calls now: still the same caller. UNAUTHENTICATED, PERMISSION_DENIED.
-  absl::StatusOr<CallerPtr> CallerAtWake() const;
+  absl::StatusOr<CallerPtr> CallerAtWake();
   // Takes the call's place among its caller's.
   absl::Status CountCall();
   // Has the start wait, or says why it may not.
@@ -193,7 +193,8 @@ class CallLife : public LiveCall {
   std::function<absl::Status()> start_ ABSL_GUARDED_BY(mutex_);  // while it waits
   uint64_t request_bytes_ ABSL_GUARDED_BY(mutex_) = 0;           // of the call's one request
   bool waits_for_rate_ ABSL_GUARDED_BY(mutex_) = false;
-  bool waking_ ABSL_GUARDED_BY(mutex_) = false;  // OnWake will be called
+  bool waking_ ABSL_GUARDED_BY(mutex_) = false;    // OnWake will be called
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;  // nothing more begins to wait
   int busy_ ABSL_GUARDED_BY(mutex_) = 0;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,7 +1,6 @@
 #include "server/rpc/watch/caller_traffic.h"
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <utility>
 
@@ -20,31 +19,35 @@ constexpr absl::Duration kBurst = absl::Seconds(1);
 
 // The rate as a bucket that leaks (the generic cell rate algorithm). It holds bytes, not time, so
 // that another rate also holds for what is owed.
+//
+// One caller may have credentials with quotas of their own. Those without a rate neither count nor
+// wait, and leave the account to the others.
 struct TrafficShare::Account {
+  explicit Account(std::string caller) : caller(std::move(caller)) {}
+
+  const std::string caller;
   Mutex mutex;
   int64_t calls ABSL_GUARDED_BY(mutex) = 0;
-  int64_t rate ABSL_GUARDED_BY(mutex) = kNoBound;  // bytes a second, by the latest quota
+  int64_t rate ABSL_GUARDED_BY(mutex) =
+      kNoBound;  // bytes a second, by the latest quota that has one
   // Bytes, at the time `as_of`. Below 0: what is saved up.
   double owed ABSL_GUARDED_BY(mutex) = -std::numeric_limits<double>::infinity();
   absl::Time as_of ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
   uint64_t waiting_bytes ABSL_GUARDED_BY(mutex) = 0;
-  // Whether `rate` is a bound, for those who need no lock where it is none. Written under the lock.
-  std::atomic<bool> bounded = false;
 
   void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const absl::Time now = SteadyNow();
     const auto bytes_per_second = static_cast<double>(rate);
     const double saved_up = -absl::ToDoubleSeconds(kBurst) * bytes_per_second;
     owed = std::max(owed - absl::ToDoubleSeconds(now - as_of) * bytes_per_second, saved_up);
-    // Without a bound nothing counts.
+    // No quota had a rate yet.
     if (rate == kNoBound) owed = -std::numeric_limits<double>::infinity();
     as_of = now;
   }
   void SetRate(int64_t bytes_per_second) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (rate == bytes_per_second) return;
+    if (bytes_per_second == kNoBound || rate == bytes_per_second) return;
     Settle();
     rate = bytes_per_second;
-    bounded = rate != kNoBound;
   }
   void Charge(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Settle();
@@ -62,6 +65,7 @@ TrafficShare& TrafficShare::operator=(TrafficShare&& other) noexcept {
   Reset();
   traffic_ = std::exchange(other.traffic_, nullptr);
   account_ = std::move(other.account_);
+  bounded_ = other.bounded_;
   waiting_bytes_ = std::exchange(other.waiting_bytes_, 0);
   return *this;
 }
@@ -76,19 +80,21 @@ void TrafficShare::Reset() {
 }
 
 void TrafficShare::Use(const CallerQuotaPtr& quota) {
-  if (account_ == nullptr) return;
+  if (account_ == nullptr || quota->caller != account_->caller) return;
+  bounded_ = quota->bytes_per_second != kNoBound;
+  if (!bounded_) return;
   MutexLock lock(account_->mutex);
   account_->SetRate(quota->bytes_per_second);
 }
 
 void TrafficShare::Charge(uint64_t bytes) {
-  if (account_ == nullptr || !account_->bounded) return;
+  if (account_ == nullptr || !bounded_) return;
   MutexLock lock(account_->mutex);
   account_->Charge(bytes);
 }
 
 absl::Time TrafficShare::ready_at() const {
-  if (account_ == nullptr || !account_->bounded) return absl::InfinitePast();
+  if (account_ == nullptr || !bounded_) return absl::InfinitePast();
   MutexLock lock(account_->mutex);
   if (account_->owed <= 0) return absl::InfinitePast();
   return account_->as_of + absl::Seconds(account_->owed / static_cast<double>(account_->rate));
@@ -117,16 +123,17 @@ absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
     MutexLock lock(mutex_);
     DropIdle();
     std::shared_ptr<Account>& account = accounts_[quota->caller];
-    if (account == nullptr) account = std::make_shared<Account>();
+    if (account == nullptr) account = std::make_shared<Account>(quota->caller);
     MutexLock account_lock(account->mutex);
     account->SetRate(quota->bytes_per_second);
     if (account->calls < quota->streams) {
       ++account->calls;
       share.traffic_ = this;
       share.account_ = account;
+      share.bounded_ = quota->bytes_per_second != kNoBound;
       return share;
     }
-    account->Charge(request_bytes);
+    if (quota->bytes_per_second != kNoBound) account->Charge(request_bytes);
   }
   on_reached_("streams");
   return BoundError(

@@ -29,8 +29,8 @@ class TrafficShare {
   ~TrafficShare() { Reset(); }
   void Reset();
 
-  // From now on this quota of the caller holds: for what its calls move, and for what it has
-  // yet to make up for.
+  // From now on this quota of the caller holds: for this call, and, where it has a rate, for
+  // what the caller has yet to make up for. A quota of another caller changes nothing.
   void Use(const CallerQuotaPtr& quota);
   // The call has received or sent so many bytes.
   void Charge(uint64_t bytes);
@@ -48,6 +48,7 @@ class TrafficShare {
   struct Account;
   CallerTraffic* traffic_ = nullptr;
   std::shared_ptr<Account> account_;
+  bool bounded_ = false;  // the call's quota has a rate
   uint64_t waiting_bytes_ = 0;
 };
 
