@@ -219,10 +219,7 @@ void FaultRounds::Round(uint32_t seed) {
     // The stream may yet have to get there.
     ASSERT_NO_FATAL_FAILURE(Await([&] { return device(0).hung() || !StatsOf(0).health.ok(); }));
     // The clock is of both devices: what device 1 works on is not to seem to hang.
-    const absl::Time patience = absl::Now() + absl::Seconds(5);
-    while (StatsOf(1).streams.used > 0 && absl::Now() < patience) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+    ASSERT_NO_FATAL_FAILURE(Await([&] { return StatsOf(1).streams.used == 0; }));
     LetHangsTimeOut();
   }
   for (Subject& subject : subjects) ExpectAllowed(subject);

@@ -322,6 +322,10 @@ void InjectFromEnvironment(FaultyDevice& device) {
     injection.operation = ValueOf(operations, words[1]);
     injection.fault = ValueOf(faults, words[2]);
     injection.kernel = BrokenKernel(words[2]);
+    const bool other = injection.fault == Fault::kOtherKernel;
+    if (other && (injection.kernel == nullptr || injection.operation != Operation::kLaunch)) {
+      std::abort();
+    }
     device.Inject(injection);
   }
 }

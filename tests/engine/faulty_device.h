@@ -1,4 +1,4 @@
-// A host device on which things go wrong when the test says so.
+// A device on which things go wrong when the test says so.
 #pragma once
 
 #include <atomic>
@@ -43,8 +43,8 @@ struct Injection {
   const gemm::Kernel* kernel = nullptr;
 };
 
-// A device whose streams do what those of `inner` do, but for what was injected. kSlow, kHung and
-// kWrongBit need an inner host device. Thread-safe.
+// A device whose streams do what those of `inner` do, but for what was injected. kSlow, kSticky,
+// kHung and kWrongBit need an inner host device. Thread-safe.
 class FaultyDevice final : public Device {
  public:
   explicit FaultyDevice(std::unique_ptr<Device> inner);
@@ -112,7 +112,7 @@ class FaultyDevice final : public Device {
 // Kinds of device for --devices: "faulty:2" is of host devices, named host:0 and so on, and
 // "faulty-cuda:0" of GPUs, named cuda:0. Each has the injections of the environment variable
 // GEMMD_FAULTS, such as "host:0 launch hung 3;host:1 upload refused 0". On a GPU a launch can be
-// "illegal" or "endless" (broken_kernels.h), of f32 products; slow and hung are of host devices.
+// "illegal" or "endless" (broken_kernels.h), of f32 products, and anything can be refused.
 void AddFaultyDeviceKinds();
 
 }  // namespace gemmd

@@ -103,6 +103,7 @@ TEST_F(HangGuardTest, ManyThatAreLateAreOneHang) {
 TEST_F(HangGuardTest, WorkThatEndsAsItsTimeIsOverLosesNothing) {
   for (const int calls_before_the_end : {0, 1}) {
     const uint64_t ticket = losses().BeginWork(0, 0);
+    clock_.Advance(LimitOf(0));
     for (int i = 0; i < calls_before_the_end; ++i) losses().OnLate(0, ticket);
     losses().EndWork(0, ticket);
     for (int i = 0; i < 2; ++i) losses().OnLate(0, ticket);
@@ -126,6 +127,20 @@ TEST_F(HangGuardTest, QuickStreamsMayHaveAsMuchToDoAsTheOthers) {
 TEST_F(HangGuardTest, WorkHasTheTimeOfTheLargestThatIsUnderWay) {
   std::optional<HangGuard> large(std::in_place, fake_.core, 0, kLarge);
   const HangGuard small(fake_.core, 0, 0);
+  PassTime(LimitOf(0));
+  PassTime(HangGrace(LimitOf(0)));
+  EXPECT_FALSE(lost());
+  large.reset();
+  PassTime(LimitOf(kLarge));
+  EXPECT_FALSE(lost());
+  PassTime(HangGrace(LimitOf(kLarge)));
+  EXPECT_TRUE(lost()) << "the small one has had its time";
+}
+
+// Nor is a small job whose second kernel stands behind a large one that came later.
+TEST_F(HangGuardTest, WorkGetsMoreTimeWhereLargerWorkBeginsAfterIt) {
+  const HangGuard small(fake_.core, 0, 0);
+  std::optional<HangGuard> large(std::in_place, fake_.core, 0, kLarge);
   PassTime(LimitOf(0));
   PassTime(HangGrace(LimitOf(0)));
   EXPECT_FALSE(lost());

@@ -38,24 +38,31 @@ void DeviceLosses::Look() {
   }
 }
 
-void DeviceLosses::Arm(size_t device_index, uint64_t ticket, Work& work, absl::Duration time) {
-  work.due = core_.timer->Schedule(SteadyNow() + time,
-                                   [this, device_index, ticket] { OnLate(device_index, ticket); });
+void DeviceLosses::Arm(size_t device_index, uint64_t ticket, Work& work, absl::Time at) {
+  work.due =
+      core_.timer->Schedule(at, [this, device_index, ticket] { OnLate(device_index, ticket); });
 }
 
-uint64_t DeviceLosses::BeginWork(size_t device_index, double work) {
+absl::Duration DeviceLosses::LimitOf(size_t device_index, const Work& work) const {
   Device& device = *core_.devices[device_index];
   const size_t streams = device.compute_streams().size() + device.quick_streams().size();
+  return HangLimit(core_.options.job_timeout, device.info().caps.target, static_cast<int>(streams),
+                   work.most);
+}
+
+uint64_t DeviceLosses::BeginWork(size_t device_index, double operations) {
   MutexLock lock(mutex_);
   std::map<uint64_t, Work>& under_way = under_way_[device_index];
-  double most_work = work;
-  for (const auto& [ticket, other] : under_way) most_work = std::max(most_work, other.operations);
+  double most = operations;
+  for (auto& [ticket, other] : under_way) {
+    most = std::max(most, other.operations);
+    // What is left of the other may come to stand behind this.
+    other.most = std::max(other.most, operations);
+  }
   const uint64_t ticket = ++last_ticket_;
-  Work& begun = under_way[ticket];
-  begun.operations = work;
-  begun.limit = HangLimit(core_.options.job_timeout, device.info().caps.target,
-                          static_cast<int>(streams), most_work);
-  Arm(device_index, ticket, begun, begun.limit);
+  Work& work = under_way[ticket];
+  work = {.operations = operations, .most = most, .begun = SteadyNow()};
+  Arm(device_index, ticket, work, work.begun + LimitOf(device_index, work));
   return ticket;
 }
 
@@ -71,13 +78,19 @@ void DeviceLosses::OnLate(size_t device_index, uint64_t ticket) {
     const auto it = under_way_[device_index].find(ticket);
     if (it == under_way_[device_index].end()) return;
     Work& work = it->second;
-    const absl::Duration grace = HangGrace(work.limit);
-    if (!std::exchange(work.late, true)) return Arm(device_index, ticket, work, grace);
+    const absl::Duration limit = LimitOf(device_index, work);
+    // Larger work has begun meanwhile.
+    if (const absl::Time due = work.begun + limit; !work.late && SteadyNow() < due) {
+      return Arm(device_index, ticket, work, due);
+    }
+    const absl::Duration grace = HangGrace(limit);
+    if (!std::exchange(work.late, true)) {
+      return Arm(device_index, ticket, work, SteadyNow() + grace);
+    }
     Device& device = *core_.devices[device_index];
     if (device.Health().ok()) ++stats_[device_index].hangs;
     // With the lock: the work does not end between the look at it and the loss.
-    device.Lose(absl::StrCat("work on it did not end within ",
-                             absl::FormatDuration(work.limit + grace),
+    device.Lose(absl::StrCat("work on it did not end within ", absl::FormatDuration(limit + grace),
                              ", which is --job-timeout, the time of the slowest kernel and ",
                              absl::FormatDuration(grace), " more"));
   }

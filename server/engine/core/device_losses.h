@@ -42,13 +42,16 @@ class DeviceLosses {
   // What a hang guard stands for.
   struct Work {
     double operations = 0;
-    absl::Duration limit;
+    double most = 0;  // operations of the largest that was under way beside it
+    absl::Time begun;
     Timer::Id due;  // OnLate
     bool late = false;
   };
 
-  void Arm(size_t device_index, uint64_t ticket, Work& work, absl::Duration time)
+  // OnLate at that time.
+  void Arm(size_t device_index, uint64_t ticket, Work& work, absl::Time at)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration LimitOf(size_t device_index, const Work& work) const;
   void Deal(size_t device_index, const absl::Status& why);
 
   EngineCore& core_;

@@ -16,8 +16,7 @@ namespace gemmd {
 class HangGuard {
  public:
   HangGuard() = default;
-  // Guards nothing where --job-timeout is 0, or where the device cannot be given up. `core` must
-  // outlive this.
+  // Guards nothing where --job-timeout is 0. `core` must outlive this.
   HangGuard(EngineCore& core, size_t device_index, double work);
   HangGuard(HangGuard&& other) noexcept { *this = std::move(other); }
   HangGuard& operator=(HangGuard&& other) noexcept;
