@@ -119,6 +119,29 @@ TEST_F(FairnessTest, SharesHoldThoughTheEstimatesOfOneAreThirtyTimesTooLong) {
   EXPECT_NEAR(absl::FDivDuration(device_time_["early"], kLargeTime), 300, 31);
 }
 
+class FourStreamsTest : public FairnessTest {
+ protected:
+  FourStreamsTest() : FairnessTest(/*streams=*/4) {}
+};
+
+// A caller that paid thirty times too much while it was alone has not saved up for later.
+TEST_F(FourStreamsTest, WhoComesAfterDearJobsOfAnotherDoesNotWaitForAllThatWasPaidTooMuch) {
+  const auto submit = [&](const std::string& caller, absl::Duration estimate) {
+    auto job = std::make_shared<TimedJob>(*this, caller, kLargeTime);
+    jobs_.push_back(job);
+    ASSERT_TRUE(scheduler_.Submit(job, Claim(caller, estimate)).ok());
+  };
+  for (int i = 0; i < 40; ++i) submit("early", 30 * kLargeTime);
+  for (int i = 0; i < 200; ++i) submit("early", kLargeTime);
+  for (int i = 0; i < 40; ++i) RunOne();
+  for (int i = 0; i < 200; ++i) submit("late", kLargeTime);
+  TakeBegun();
+  for (int i = 0; i < 40; ++i) RunOne();
+  const std::vector<std::string> begun = TakeBegun();
+  // What is kept, 100 ms, is eight of these jobs.
+  EXPECT_GE(std::count(begun.begin(), begun.end(), "late"), 20 - 8);
+}
+
 class QuickStreamTest : public FairnessTest {
  protected:
   QuickStreamTest() : FairnessTest(/*streams=*/2, /*quick_streams=*/1) {}

@@ -50,6 +50,9 @@ std::optional<FairQueue::Taken> FairQueue::Take(Which which) {
   for (auto flow = ring_.begin(); flow != ring_.end(); ++flow) {
     const auto band = Next(*flow, which);
     if (band == flow->bands.end()) continue;
+    if (which == Which::kAny) {
+      flow->credit = std::min(flow->credit, band->second.jobs.front().cost + kMostSaved);
+    }
     const double lacking = RoundsFor(*flow, band->second.jobs.front().cost);
     if (next != ring_.end() && lacking >= rounds) continue;
     next = flow;
@@ -72,9 +75,19 @@ std::optional<FairQueue::Taken> FairQueue::Take(Which which) {
   return taken;
 }
 
-void FairQueue::Settle(absl::string_view flow, absl::Duration cost, absl::Duration took) {
+void FairQueue::Settle(absl::string_view flow, Which which, absl::Duration cost,
+                       absl::Duration took) {
   const auto entry = flows_.find(flow);
-  if (entry != flows_.end()) entry->second->credit += cost - took;
+  if (entry == flows_.end()) return;
+  absl::Duration& credit = entry->second->credit;
+  const absl::Duration settled = credit + cost - took;
+  // Of quick jobs no more debt is remembered than Take does.
+  credit = which == Which::kAny ? settled : std::max(settled, std::min(credit, -kMostDebt));
+}
+
+bool FairQueue::quick_waits() const {
+  return std::any_of(ring_.begin(), ring_.end(),
+                     [](const Flow& flow) { return flow.bands.contains(kQuickBand); });
 }
 
 std::shared_ptr<Runnable> FairQueue::Remove(const Runnable* job) {

@@ -34,7 +34,7 @@ inline constexpr double kMostWeight = 1e3;
 // can; of those that can, the one that was served longest ago is next, and pays. What it paid
 // too much or too little, by an estimate, is settled when the job has ended. So flows that wait
 // get device time by their weights, whatever their jobs cost. Credit is lost when a flow has no
-// job left.
+// job left, but for what those of its jobs that still run have paid.
 //
 // Within a flow, jobs are in the order of their arrival, but a band (JobCost) counts as
 // kHeadStart earlier than the one above it: a quick job does not wait for the large ones
@@ -56,13 +56,17 @@ class FairQueue {
   static constexpr absl::Duration kQuantum = absl::Microseconds(10);
   // A quick job may be taken before its flow can pay for it. That much is remembered.
   static constexpr absl::Duration kMostDebt = absl::Milliseconds(100);
+  // And that much more than its next job costs is kept of what a flow has paid too much, so that
+  // one that has just come does not wait for all of it to be used up.
+  static constexpr absl::Duration kMostSaved = absl::Milliseconds(100);
 
   // `job` is not in the queue.
   void Add(std::shared_ptr<Runnable> job, const StreamClaim& claim, absl::Time now);
   // The next job, of the quick ones alone for kQuick. nullopt: there is none.
   std::optional<Taken> Take(Which which);
-  // A job for which `flow` paid `cost` has taken `took`. Nothing where the flow has no job left.
-  void Settle(absl::string_view flow, absl::Duration cost, absl::Duration took);
+  // A job that Take(which) gave, for `cost`, has taken `took`. Nothing where its flow has no
+  // job left.
+  void Settle(absl::string_view flow, Which which, absl::Duration cost, absl::Duration took);
   // Null where the job is not in the queue.
   std::shared_ptr<Runnable> Remove(const Runnable* job);
 
@@ -70,6 +74,7 @@ class FairQueue {
   // streams that run quick jobs alone.
   absl::Duration Ahead(const StreamClaim& claim, Which which, absl::Time now) const;
 
+  bool quick_waits() const;
   int size() const { return static_cast<int>(places_.size()); }
   // The device time of all jobs.
   absl::Duration cost() const { return cost_; }

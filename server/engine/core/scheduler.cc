@@ -201,7 +201,10 @@ void Scheduler::Withdraw(const Runnable* job) {
   std::shared_ptr<Runnable> withdrawn;  // outlives the lock
   MutexLock lock(mutex_);
   withdrawn = queue_.Remove(job);
-  if (withdrawn != nullptr) limit_.Return();
+  if (withdrawn == nullptr) return;
+  limit_.Return();
+  if (queue_.size() == 0) any_.pace.OnIdle(SteadyNow());
+  if (!queue_.quick_waits()) quick_.pace.OnIdle(SteadyNow());
 }
 
 absl::Duration Scheduler::Release(StreamLease& lease) {
@@ -214,7 +217,8 @@ absl::Duration Scheduler::Release(StreamLease& lease) {
     const absl::Time now = SteadyNow();
     device_time_.JobEnds(now);
     took = device_time_.passed() - lease.begun_;
-    if (lease.paid_ > absl::ZeroDuration()) queue_.Settle(lease.flow_, lease.paid_, took);
+    if (lease.paid_ > absl::ZeroDuration())
+      queue_.Settle(lease.flow_, lease.runs_, lease.paid_, took);
     Lane& lane = LaneOf(lease.runs_);
     std::optional<FairQueue::Taken> taken = queue_.Take(lease.runs_);
     if (!taken.has_value()) {
