@@ -1,5 +1,6 @@
-// A check on the GPU: each matrix is read once, by as many blocks as fill the GPU; the rows are
-// judged by the same functions as on the host.
+// A check on the GPU: each matrix is read once, and the rows are judged by the same functions as
+// on the host. A line along a row of the memory is one block's, so few and long lines, as of a
+// product with a handful of rows, do not fill the GPU.
 #include <algorithm>
 #include <cmath>
 

@@ -51,13 +51,20 @@ def test_no_server_is_one_clear_error():
     assert time.monotonic() - begun < 15
 
 
+def kill_at_work(server, watcher):
+    while watcher.info().jobs == 0:
+        time.sleep(0.001)
+    server.kill()
+
+
 def test_a_server_that_dies_in_mid_call(own_server):
     client = gemmd.connect(own_server.address, retry=gemmd.Retry(attempts=1))
-    timer = threading.Timer(0.5, own_server.kill)
-    timer.start()
-    with pytest.raises(gemmd.Unavailable, match=own_server.address):
-        client.matmul(BIG, BIG, **SLOW)
-    timer.join()
+    with gemmd.connect(own_server.address) as watcher:
+        killer = threading.Thread(target=kill_at_work, args=(own_server, watcher))
+        killer.start()
+        with pytest.raises(gemmd.Unavailable, match=own_server.address):
+            client.matmul(BIG, BIG, **SLOW)
+        killer.join()
     with pytest.raises(gemmd.Unavailable):
         client.put(A)
     own_server.start()
