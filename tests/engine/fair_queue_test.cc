@@ -175,6 +175,20 @@ TEST_F(FairQueueTest, AFloodOfQuickJobsStarvesNoLargeOneOfTheirCaller) {
   }
 }
 
+// However much longer than estimated they take.
+TEST_F(FairQueueTest, QuickJobsTakenInAdvanceLeaveADebtThatIsBounded) {
+  AddMany("a", 1, kLarge);
+  for (int i = 0; i < 400; ++i) {
+    Add("quick", Claim("a", kSmall, kQuickBand));
+    ASSERT_EQ(Take(Which::kQuick), "quick");
+    queue_.Settle("a", Which::kQuick, kSmall, 100 * kSmall);
+  }
+  AddMany("b", 100, kLarge);
+  int before = 0;
+  while (Take() != "a") ++before;
+  EXPECT_LE(before, std::ceil(absl::FDivDuration(FairQueue::kMostDebt + kLarge, kLarge)));
+}
+
 TEST_F(FairQueueTest, AStreamForQuickJobsTakesThoseAlone) {
   EXPECT_EQ(Take(Which::kQuick), "");
   Add("large", Claim("a", kLarge));

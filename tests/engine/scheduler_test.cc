@@ -215,6 +215,21 @@ TEST_F(SchedulerTest, AWithdrawnJobNeverRunsAndLeavesItsPlace) {
   EXPECT_THAT(TakeEvents(), ElementsAre("run d"));
 }
 
+TEST_F(SchedulerTest, AQueueThatIsEmptiedByWithdrawalsIsIdle) {
+  const StreamClaim claim{.cost = {.device_time = absl::Milliseconds(1)}};
+  const auto a = Submit("a", claim);
+  const auto b = Submit("b", claim);
+  const auto c = Submit("c", claim);
+  const auto d = Submit("d", claim);
+  a->lease.Reset();  // the turn of c
+  scheduler_.Withdraw(d.get());
+  clock_.Advance(absl::Minutes(1));
+  const auto e = Submit("e", claim);
+  const auto f = Submit("f", claim);
+  c->lease.Reset();  // the turn of e
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::ZeroDuration()) << "nobody waited for a minute";
+}
+
 TEST_F(SchedulerTest, WithdrawingAJobThatRanDoesNothing) {
   const auto a = Submit("a");
   scheduler_.Withdraw(a.get());
