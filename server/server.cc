@@ -29,8 +29,11 @@
 #include "server/readiness.h"
 #include "server/rpc/context/method.h"
 #include "server/rpc/service.h"
+#include "server/rpc/watch/call_counting.h"
 #include "server/rpc/watch/caller_traffic.h"
+#include "server/rpc/watch/drop_connection.h"
 #include "server/rpc/watch/live_calls.h"
+#include "server/rpc/watch/unfinished_calls.h"
 #include "server/rpc/watch/wait_watch.h"
 #include "server/telemetry/http_endpoint.h"
 #include "server/telemetry/metrics.h"
@@ -46,6 +49,9 @@ constexpr char kDraining[] = "draining";
 // Of the time to stop in: calls that are told to end get this much to do so, and gRPC as much
 // to let its connections go. Then, in the worst case, result bytes as much to leave the transport.
 constexpr absl::Duration kGrace = absl::Seconds(2);
+
+// A client may have reset as many calls as it has open several times over, and the server be busy.
+constexpr int64_t kUnfinishedCallsPerStream = 4;
 
 constexpr absl::Duration kRefusalLogPeriod = absl::Seconds(10);
 // How often the files of callers and TLS are looked at.
@@ -130,7 +136,9 @@ class ServerImpl final : public Server {
                            },
                        .on_stall =
                            [this](const Stall& stall) {
-                             if (!stall.drop_connection) {
+                             if (stall.drop_connection) {
+                               metrics_.OnDroppedConnection("unread");
+                             } else {
                                metrics_.OnStall(stall.method, stall.on == StalledOn::kPayload,
                                                 std::max<size_t>(stall.jobs, 1));
                              }
@@ -267,15 +275,28 @@ class ServerImpl final : public Server {
     grpc::channelz::experimental::InitChannelzService();
     KeepGrpc();
     grpc::ServerBuilder builder;
-    credentials_ = MakeServerCredentials(*identity_);
+    unfinished_calls_ =
+        std::make_unique<UnfinishedCalls>(kUnfinishedCallsPerStream * options.connections.streams,
+                                          [this](const std::string& peer) { DropFlood(peer); });
+    credentials_ = MakeServerCredentials(*identity_, [this](uint64_t connection) {
+      return CountAtHeaders(*unfinished_calls_, connection);
+    });
     listener_->AddTo(builder, credentials_);
     builder.RegisterService(service_.get());
     SetArguments(builder, options.rpc, options.connections);
+    CountEnds(*unfinished_calls_, builder);
     grpc_ = builder.BuildAndStart();
     if (grpc_ == nullptr) return absl::UnavailableError("gRPC cannot start; its log says why");
     listener_->Start();
     readiness_.Begin(grpc_->GetHealthCheckService(), {"", kServiceName});
     return absl::OkStatus();
+  }
+
+  void DropFlood(const std::string& peer) {
+    if (!DropConnection(peer)) return;
+    metrics_.OnDroppedConnection("resets");
+    Log(LogLevel::kWarning, "dropped a connection that resets its calls faster than they end",
+        {{"peer", peer}});
   }
 
   // One line for many: a client that is refused comes again, and again.
@@ -339,6 +360,7 @@ class ServerImpl final : public Server {
   std::unique_ptr<GemmService> service_;
   std::unique_ptr<GrpcListener> listener_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;
+  std::unique_ptr<UnfinishedCalls> unfinished_calls_;
   std::unique_ptr<grpc::Server> grpc_;
   int64_t refused_connections_ = 0;  // of which the log has told
   absl::Time refusal_logged_ = absl::InfinitePast();

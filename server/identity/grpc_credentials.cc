@@ -10,6 +10,7 @@
 
 #include "gemm/quote.h"
 #include "server/identity/certificate_subject.h"
+#include "server/identity/connection_number.h"
 
 namespace gemmd {
 namespace {
@@ -44,13 +45,19 @@ absl::string_view CertificateName(const Peer& peer) {
   return one ? Property(peer, GRPC_X509_CN_PROPERTY_NAME) : "";
 }
 
+struct Checks {
+  const Identity& identity;
+  const ConnectionCheck of_connection;
+};
+
 // What gRPC's threads get of the server's: what was written before is seen after.
-using HandedIdentity = std::atomic<const Identity*>;
+using HandedChecks = std::atomic<const Checks*>;
 
 // Called by gRPC before each call, on the thread that received its headers.
 void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metadata, size_t count,
                grpc_process_auth_metadata_done_cb done, void* user_data) {
-  const Identity& identity = *static_cast<const HandedIdentity*>(state)->load();
+  const auto& [identity, of_connection] = *static_cast<const HandedChecks*>(state)->load();
+  const uint64_t connection = NumberConnection(peer);
   Credentials credentials;
   if (!identity.options().tls.client_ca.empty()) {
     credentials.certificate_name = CertificateName(peer);
@@ -61,7 +68,8 @@ void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metada
     if (key == kPath) path = View(metadata[i].value);
     if (key == kAuthorization) credentials.authorization = View(metadata[i].value);
   }
-  const absl::Status status = identity.Check(path, credentials);
+  absl::Status status = identity.Check(path, credentials);
+  if (status.ok()) status = of_connection(connection);
   // The numbers are the same in both.
   done(user_data, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.raw_code()),
        status.ok() ? nullptr : gemm::Printable(status.message(), kMaxRefusalBytes).c_str());
@@ -88,8 +96,8 @@ grpc_ssl_certificate_config_reload_status FetchTls(void* state,
 // certificates change without the experimental provider; its C interface takes both.
 class CheckedCredentials final : public grpc::ServerCredentials {
  public:
-  explicit CheckedCredentials(const Identity& identity)
-      : identity_(identity), fetched_(&identity, 0) {}
+  CheckedCredentials(const Identity& identity, ConnectionCheck check)
+      : identity_(identity), checks_{identity, std::move(check)}, fetched_(&identity, 0) {}
 
   // Never called: the check is there already.
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
@@ -97,7 +105,7 @@ class CheckedCredentials final : public grpc::ServerCredentials {
  private:
   // Called by the server's builder.
   int AddPortToServer(const std::string& address, grpc_server* server) override {
-    checked_by_ = &identity_;
+    checked_by_ = &checks_;
     grpc_server_credentials* const made = Make();
     grpc_server_credentials_set_auth_metadata_processor(
         made, {.process = &CheckCall, .destroy = nullptr, .state = &checked_by_});
@@ -119,14 +127,16 @@ class CheckedCredentials final : public grpc::ServerCredentials {
   }
 
   const Identity& identity_;
-  HandedIdentity checked_by_ = nullptr;
+  const Checks checks_;
+  HandedChecks checked_by_ = nullptr;
   std::pair<const Identity*, uint64_t> fetched_;  // gRPC's, and the number it last got
 };
 
 }  // namespace
 
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Identity& identity) {
-  return std::make_shared<CheckedCredentials>(identity);
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Identity& identity,
+                                                               ConnectionCheck check) {
+  return std::make_shared<CheckedCredentials>(identity, std::move(check));
 }
 
 absl::StatusOr<CallerPtr> CallerOf(const Identity& identity,

@@ -69,6 +69,7 @@ struct Metrics::Families {
   const LabelSet methods;
   const LabelSet outcomes = OutcomeLabels();
   const LabelSet files{{"callers", "quotas"}, "tls"};
+  const LabelSet drop_reasons{{"unread", "resets"}, "other"};
   const LabelSet quota_keys{
       {"jobs", "admitted-bytes", "matrices", "store-bytes", "streams", "bytes-per-second"},
       "other"};
@@ -167,6 +168,13 @@ struct Metrics::Families {
                  Labels labels = by_direction(i % kDirectionCount);
                  labels.emplace("method", methods[i / kDirectionCount]);
                  return labels;
+               });
+  IndexedFamily<Counter> dropped_connections =
+      Counters(registry, "gemmd_connections_dropped_total",
+               "Connections closed because their client read nothing of what was sent (unread), or "
+               "reset calls faster than they could end (resets).",
+               drop_reasons.size(), [this](size_t i) -> Labels {
+                 return {{"reason", drop_reasons[i]}};
                });
   IndexedFamily<Counter> refused =
       Counters(registry, "gemmd_refused_calls_total",
@@ -302,6 +310,10 @@ void Metrics::OnStall(absl::string_view method, bool payload, size_t count) {
   const auto direction = static_cast<size_t>(payload ? Direction::kIn : Direction::kOut);
   f.stalls[f.methods.IndexOf(method) * kDirectionCount + direction].Increment(
       static_cast<double>(count));
+}
+
+void Metrics::OnDroppedConnection(absl::string_view reason) {
+  families_->dropped_connections[families_->drop_reasons.IndexOf(reason)].Increment();
 }
 
 void Metrics::OnRefusedCall(absl::StatusCode code) {

@@ -49,6 +49,10 @@ class Metrics : public EngineObserver {
   // sent no payload (`payload`) or read no answer in time.
   void OnStall(absl::string_view method, bool payload, size_t count);
 
+  // A connection was closed because its client read nothing ("unread"), or reset its calls
+  // faster than they could end ("resets").
+  void OnDroppedConnection(absl::string_view reason);
+
   // A call, or a scrape, was refused for who made it.
   void OnRefusedCall(absl::StatusCode code);
   // A caller has reached a bound of the quotas file: its key, such as "jobs".

@@ -10,8 +10,8 @@ from guard import STRANGER
 RESETS = 20000    # a connection, at most
 FRAMES = 100000   # of a flood, at most
 BATCH = 200
-# gRPC 1.51 makes a call of each stream that is reset, and keeps a header block that does not
-# end, however long it is. What it holds while the attack lasts is bounded by the attack alone.
+# gRPC 1.51 makes a call of each stream that is reset, as far as it has read, and keeps a header
+# block that does not end, however long it is: that is bounded by the attack alone.
 PEAK_MIB = 1024
 
 

@@ -22,6 +22,7 @@
 #include "tests/net/loopback.h"
 #include "tests/rpc/gemmd_process.h"
 #include "tests/rpc/host_matrix.h"
+#include "tests/rpc/raw_http2.h"
 #include "tests/rpc/server_metric.h"
 
 namespace gemmd {
@@ -89,6 +90,43 @@ TEST(Connections, FarMoreThanDescriptorsThenService) {
   EXPECT_EQ(Metric(server, "gemmd_accept_failures_total{listener=\"grpc\"}"), 0);
   process.Signal(SIGTERM);
   EXPECT_EQ(process.ExitCode(), kExitOk);
+}
+
+// Live calls are bounded by HTTP/2; one that is reset is not live, but not over either. The bound
+// on those is four times as large.
+TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {
+  GemmdProcess process(With({"--max-streams-per-connection=1"}));
+  const ServingAt server = process.AwaitServing();
+  const std::vector<std::string> parts = absl::StrSplit(server.address, ':');
+  double dropped = 0;
+  for (const std::string path : {"/gemm.v1.GemmService/MultiplyUnary",
+                                 "/gemm.v1.GemmService/Multiply", "/grpc.health.v1.Health/Check"}) {
+    RawHttp2 flood(std::stoi(parts.back()), kLargestWindow);
+    constexpr int kBatch = 1000;
+    bool closed = false;
+    for (int i = 0; i < 20 && !closed; ++i) {
+      flood.CallAndReset(1 + 2 * kBatch * i, kBatch, path);
+      closed = flood.AwaitEnd(0.5);
+    }
+    EXPECT_TRUE(closed) << path;
+    ++dropped;  // and counted just after
+    EXPECT_TRUE(Eventually([&] {
+      return Metric(server, "gemmd_connections_dropped_total{reason=\"resets\"}") == dropped;
+    })) << path;
+  }
+  const grpc::Status after = MultiplyOnce(*NewStub(server.address));
+  EXPECT_TRUE(after.ok()) << after.error_message();
+}
+
+// As many as HTTP/2 lets through, again and again, are nobody's flood.
+TEST(Connections, OneThatResetsWhatItMayHaveOpenStays) {
+  GemmdProcess process(With({"--max-streams-per-connection=1024"}));
+  const ServingAt server = process.AwaitServing();
+  const std::vector<std::string> parts = absl::StrSplit(server.address, ':');
+  RawHttp2 client(std::stoi(parts.back()), kLargestWindow);
+  client.CallAndReset(1, 1024, "/gemm.v1.GemmService/MultiplyUnary");
+  client.CallAndReset(2049, 1024, "/gemm.v1.GemmService/Multiply");
+  EXPECT_FALSE(client.AwaitEnd(1));
 }
 
 TEST(Connections, TheSoftLimitOnDescriptorsIsRaised) {

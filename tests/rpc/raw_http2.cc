@@ -6,14 +6,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 namespace gemmd {
 namespace {
 
-enum FrameType : uint8_t { kData = 0, kHeaders = 1, kSettings = 4, kWindowUpdate = 8 };
+enum FrameType : uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4, kWindowUpdate = 8 };
 constexpr uint8_t kEndStream = 1;
 constexpr uint8_t kEndHeaders = 4;
+constexpr uint32_t kCancel = 8;             // the reason of a reset
 constexpr uint16_t kInitialWindowSize = 4;  // the setting
 constexpr int kReceiveBuffer = 64 * 1024;   // of the socket
 
@@ -94,12 +96,29 @@ void RawHttp2::Call(uint32_t stream, const std::string& path, const std::string&
              '\0' + BigEndian(static_cast<uint32_t>(message.size()), 4) + message));
 }
 
+void RawHttp2::CallAndReset(uint32_t first, int calls, const std::string& path) {
+  const std::string headers = RequestHeaders(path);
+  std::string bytes;
+  for (uint32_t i = 0; i < static_cast<uint32_t>(calls); ++i) {
+    bytes += Frame(kHeaders, kEndHeaders, first + 2 * i, headers);
+    bytes += Frame(kReset, 0, first + 2 * i, BigEndian(kCancel, 4));
+  }
+  Send(bytes);
+}
+
 void RawHttp2::Grant(uint32_t stream, uint32_t bytes) {
   Send(Frame(kWindowUpdate, 0, stream, BigEndian(bytes, 4)));
 }
 
 bool RawHttp2::Await(const std::string& text, double seconds) {
   return ReceiveUntil(socket_, text, seconds).find(text) != std::string::npos;
+}
+
+bool RawHttp2::AwaitEnd(double seconds) {
+  ReceiveUntil(socket_, "", seconds);
+  char byte;
+  const ssize_t got = recv(socket_, &byte, 1, MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN);
 }
 
 void RawHttp2::Sip(double seconds) {

@@ -21,12 +21,18 @@ class RawHttp2 {
   // the client's side where `half_close`.
   void Call(uint32_t stream, const std::string& path, const std::string& message, bool half_close);
 
+  // Opens calls of `path` and resets each at once, all in one piece. Streams `first`, `first` + 2
+  // and so on.
+  void CallAndReset(uint32_t first, int calls, const std::string& path);
+
   // The stream's answer may take `bytes` more.
   void Grant(uint32_t stream, uint32_t bytes);
 
   // Reads, and answers nothing, until `text` has come; false where it has not within
   // `seconds` of silence.
   bool Await(const std::string& text, double seconds);
+  // Reads until the server closes; false where it is silent for `seconds` instead.
+  bool AwaitEnd(double seconds);
   // Reads 80 KB a second for `seconds`: TCP goes on, and little else.
   void Sip(double seconds);
 

@@ -220,6 +220,15 @@ TEST_F(MetricsTest, CountsStallsByMethodAndDirection) {
   EXPECT_EQ(scrape.at(R"(gemmd_stalls_total{direction="out",method="MultiplyUnary"})"), 1);
 }
 
+TEST_F(MetricsTest, CountsDroppedConnectionsByReason) {
+  metrics_.OnDroppedConnection("resets");
+  metrics_.OnDroppedConnection("resets");
+  metrics_.OnDroppedConnection("unread");
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_connections_dropped_total{reason="resets"})"), 2);
+  EXPECT_EQ(scrape.at(R"(gemmd_connections_dropped_total{reason="unread"})"), 1);
+}
+
 TEST_F(MetricsTest, BuildInfoNamesTheBuild) {
   EXPECT_EQ(Scrape().at(R"(gemmd_build_info{commit="abc123",cuda="none",version="1.2.3"})"), 1);
 }

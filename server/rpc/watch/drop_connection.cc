@@ -38,6 +38,13 @@ std::optional<std::string> PeerOf(int fd) {
   return absl::StrCat("ipv6:%5B", text.data(), "%5D:", ntohs(v6.sin6_port));
 }
 
+// What has come is read after a shutdown, too: the system discards it instead.
+void DiscardInput(int fd) {
+  constexpr size_t kAtOnce = 1 << 20;
+  while (recv(fd, nullptr, kAtOnce, MSG_TRUNC | MSG_DONTWAIT) > 0) {
+  }
+}
+
 }  // namespace
 
 bool DropConnection(const std::string& peer) {
@@ -53,6 +60,7 @@ bool DropConnection(const std::string& peer) {
     const int fd = dup(number);
     if (fd < 0) continue;
     if (PeerOf(fd) == peer) dropped = shutdown(fd, SHUT_RDWR) == 0;
+    if (dropped) DiscardInput(fd);
     close(fd);
     if (dropped) break;
   }

@@ -1,0 +1,69 @@
+#include "server/rpc/watch/unfinished_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/base/clock.h"
+
+namespace gemmd {
+namespace {
+
+constexpr absl::Duration kForgetAfter = absl::Minutes(10);
+
+}  // namespace
+
+bool UnfinishedCalls::Begin(uint64_t connection) {
+  const absl::Time now = SteadyNow();
+  std::string report;
+  {
+    MutexLock lock(mutex_);
+    Connection& its = connections_[connection];
+    its.last_begin = now;
+    if (its.calls < most_) {
+      ++its.calls;
+      if (connections_.size() > forget_at_) ForgetOld(now);
+      return true;
+    }
+    its.exceeded = true;
+    report = ToReport(its);
+  }
+  if (!report.empty()) on_excess_(report);
+  return false;
+}
+
+void UnfinishedCalls::LearnPeer(uint64_t connection, const std::string& peer) {
+  std::string report;
+  {
+    MutexLock lock(mutex_);
+    const auto found = connections_.find(connection);
+    if (found == connections_.end() || !found->second.peer.empty()) return;
+    found->second.peer = peer;
+    report = ToReport(found->second);
+  }
+  if (!report.empty()) on_excess_(report);
+}
+
+void UnfinishedCalls::End(uint64_t connection) {
+  MutexLock lock(mutex_);
+  const auto found = connections_.find(connection);
+  if (found != connections_.end() && --found->second.calls <= 0) connections_.erase(found);
+}
+
+size_t UnfinishedCalls::connections() const {
+  MutexLock lock(mutex_);
+  return connections_.size();
+}
+
+std::string UnfinishedCalls::ToReport(Connection& connection) {
+  if (!connection.exceeded || connection.peer.empty()) return "";
+  return std::exchange(connection.reported, true) ? "" : connection.peer;
+}
+
+void UnfinishedCalls::ForgetOld(absl::Time now) {
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    it = now - it->second.last_begin > kForgetAfter ? connections_.erase(it) : std::next(it);
+  }
+  forget_at_ = std::max<size_t>(1024, 2 * connections_.size());
+}
+
+}  // namespace gemmd
