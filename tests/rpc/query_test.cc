@@ -114,6 +114,34 @@ TEST_F(QueryTest, ChannelzKnowsTheServer) {
   EXPECT_EQ(response[0], 0x0a);
 }
 
+ServerOptions FewStreams() {
+  ServerOptions options = SmallServer();
+  options.connections.streams = 8;
+  return options;
+}
+
+class FewStreamsTest : public RpcTest {
+ protected:
+  FewStreamsTest() : RpcTest(FewStreams()) {}
+};
+
+// One that is not over for the server counts, up to four times the streams. Of every kind of
+// service: with callbacks of ours, with gRPC's, and with threads that block.
+TEST_F(FewStreamsTest, CallsThatAreOverCountNoLonger) {
+  std::string response;
+  for (int i = 0; i < 5 * 8; ++i) {
+    v1::GetServerInfoResponse info;
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub_->GetServerInfo(&context, {}, &info).ok()) << i;
+    ASSERT_TRUE(
+        CallUnary(channel_, "/grpc.health.v1.Health/Check", HealthRequest(""), response).ok())
+        << i;
+    RawCall reflection(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
+    reflection.WritesDone();
+    ASSERT_TRUE(reflection.Finish().ok()) << i;
+  }
+}
+
 TEST_F(QueryTest, ASecondServerOnThePortIsRefused) {
   ServerOptions options = SmallServer();
   options.address = server_->address();

@@ -61,8 +61,34 @@ class CountedContexts final : public grpc::ContextAllocator {
   UnfinishedCalls& calls_;
 };
 
-// gRPC asks for a call's interceptor when the call is handed over. There never is one: it would
-// cost each operation of the call a turn through gRPC's queue.
+// The same for a call of a service that blocks a thread, such as reflection: its context is
+// gRPC's own, and does not know the call yet when gRPC makes this.
+class BlockingCall final : public grpc::experimental::Interceptor {
+ public:
+  BlockingCall(UnfinishedCalls& calls, grpc::ServerContextBase& context)
+      : calls_(calls), context_(context) {}
+  ~BlockingCall() override {
+    const Step step;
+    if (connection_ != 0) calls_.End(connection_);
+  }
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* operation) override {
+    if (connection_ == 0) {
+      const Step step;
+      connection_ = ConnectionOf(context_.c_call());
+      calls_.LearnPeer(connection_, context_.peer());
+    }
+    operation->Proceed();
+  }
+
+ private:
+  UnfinishedCalls& calls_;
+  grpc::ServerContextBase& context_;
+  uint64_t connection_ = 0;
+};
+
+// gRPC asks for a call's interceptor when the call is handed over. Calls with callbacks get none:
+// it would cost each of their operations a turn through gRPC's queue.
 class AtHandover final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   explicit AtHandover(UnfinishedCalls& calls) : calls_(calls) {}
@@ -71,13 +97,9 @@ class AtHandover final : public grpc::experimental::ServerInterceptorFactoryInte
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* call) override {
     const Step step;
-    grpc::ServerContextBase* const context = call->server_context();
-    if (auto* counted = dynamic_cast<CountedContext*>(context)) {
-      counted->Begin();
-    } else {
-      // Of a service that blocks a thread, such as reflection: threads bound these.
-      calls_.End(ConnectionOf(context->c_call()));
-    }
+    auto* const counted = dynamic_cast<CountedContext*>(call->server_context());
+    if (counted == nullptr) return new BlockingCall(calls_, *call->server_context());
+    counted->Begin();
     return nullptr;
   }
 
