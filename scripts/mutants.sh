@@ -15,7 +15,7 @@
 #   command: in place of both, a command that should fail
 #   gpu:     yes where the tests need a GPU
 # Builds and tests in build/mutants/tree, a worktree of HEAD, and changes nothing outside. What
-# should notice a defect is run without it, too: it has to pass. Verdicts are kept by commit, in
+# should notice a defect is run once without any: it has to pass. Verdicts are kept by commit, in
 # build/mutants/verdicts: a run that was stopped goes on where it was. The exit status is 0 where
 # every defect was noticed. It takes long, and is run by hand.
 
@@ -53,11 +53,36 @@ header() { sed -n "1,/^\$/s/^$2: *//p" "$ROOT/tests/mutants/$1.patch" | head -n 
 
 needs_gpu() { [[ "$(header "$1" gpu)" == yes ]]; }
 
+# configure: the tree's build, once for a commit.
+configure() {
+  [[ ! -e $VERDICTS/configured-$PRESET ]] || return 0
+  (cd "$TREE" && cmake --preset "$PRESET") >"$LOG" 2>&1 || die "no build: see $LOG"
+  : >"$VERDICTS/configured-$PRESET"
+}
+
+build() { cmake --build "$TREE/build/$PRESET" --target "$@" -j "$(build_jobs)" >"$LOG" 2>&1; }
+
+# run_tests REGEX: 0 where all passed, 1 where some failed, 2 where some did not run.
+run_tests() {
+  local limit=120
+  [[ $GPU == no ]] || limit=900
+  if ctest --test-dir "$TREE/build/$PRESET" -R "$1" --no-tests=error --timeout "$limit" >"$LOG" 2>&1; then
+    ! grep -q 'did not run' "$LOG" && grep -q '100% tests passed' "$LOG" || return 2
+    return 0
+  fi
+  [[ -n "$(failed_tests)" ]] || return 2
+  return 1
+}
+
+failed_tests() {
+  sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/\1/p' "$LOG"
+}
+
 # ask NAME: runs what should notice it, in the tree as it is. What it says in one line, and 0
 # where nothing was noticed, 1 where something was, 2 where that cannot be told.
 ask() {
-  local command target tests limit=120 failed status=0
-  command="$(header "$1" command)" target="$(header "$1" target)" tests="$(header "$1" tests)"
+  local command failed status=0
+  command="$(header "$1" command)"
   if [[ -n $command ]]; then
     (cd "$TREE" && bash -c "$command") >"$LOG" 2>&1 || status=$?
     case $status in
@@ -67,36 +92,48 @@ ask() {
     esac
     return 0
   fi
-  if [[ ! -e $VERDICTS/configured-$PRESET ]]; then
-    (cd "$TREE" && cmake --preset "$PRESET" >"$LOG" 2>&1) || { echo "no build: see $LOG"; return 2; }
-    : >"$VERDICTS/configured-$PRESET"
-  fi
-  if ! cmake --build "$TREE/build/$PRESET" --target "$target" -j "$(build_jobs)" >"$LOG" 2>&1; then
-    echo "the compiler"
-    return 1
-  fi
-  [[ $GPU == no ]] || limit=900
-  if ctest --test-dir "$TREE/build/$PRESET" -R "$tests" --no-tests=error --timeout "$limit" >"$LOG" 2>&1; then
-    if grep -q '100% tests passed' "$LOG" && ! grep -q 'did not run' "$LOG"; then echo "nobody"; return 0; fi
-    echo "tests were skipped"
-    return 2
-  fi
-  mapfile -t failed < <(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/\1/p' "$LOG")
-  if ((${#failed[@]} == 0)); then echo "no tests"; return 2; fi
-  echo -n "\`${failed[0]}\`"
-  ((${#failed[@]} == 1)) || printf ' and %d more' $((${#failed[@]} - 1))
-  echo
-  return 1
+  build "$(header "$1" target)" || { echo "the compiler"; return 1; }
+  run_tests "$(header "$1" tests)" || status=$?
+  case $status in
+    0) echo "nobody" ;;
+    2) echo "tests were skipped, or there are none" ;;
+    *)
+      mapfile -t failed < <(failed_tests)
+      echo -n "\`${failed[0]}\`"
+      ((${#failed[@]} == 1)) || printf ' and %d more' $((${#failed[@]} - 1))
+      echo
+      ;;
+  esac
+  return "$status"
 }
 
-# passes_without NAME: what should notice it passes without any defect. Asked once of the same.
+# ask_clean NAME...: what should notice any of these, without a defect: builds all of it, and keeps
+# the tests that failed.
+ask_clean() {
+  local name targets=() tests=()
+  for name in "$@"; do
+    [[ -n "$(header "$name" target)" ]] || continue
+    targets+=("$(header "$name" target)") tests+=("$(header "$name" tests)")
+  done
+  ((${#targets[@]})) || return 0
+  say "without a defect: ${#targets[@]} times what should notice one"
+  configure
+  mapfile -t targets < <(printf '%s\n' "${targets[@]}" | sort -u)
+  build "${targets[@]}" || die "no build: see $LOG"
+  run_tests "$(IFS='|'; echo "${tests[*]}")" || true
+  failed_tests >"$VERDICTS/clean-$PRESET"
+}
+
+# passes_without NAME: what should notice it passes without any defect.
 passes_without() {
-  local key said status=0
-  key="$(printf '%s' "$(header "$1" command)$(header "$1" target) $(header "$1" tests)" | sha256sum | cut -c1-16)"
-  [[ ! -e $VERDICTS/clean-$PRESET-$key ]] || return 0
+  local said status=0
+  if [[ -z "$(header "$1" command)" ]]; then
+    said="$(grep -E -m 1 "$(header "$1" tests)" "$VERDICTS/clean-$PRESET")" || return 0
+    echo "without the defect: $said failed"
+    return 1
+  fi
   said="$(ask "$1")" || status=$?
   ((status == 0)) || { echo "without the defect: $said"; return 1; }
-  : >"$VERDICTS/clean-$PRESET-$key"
 }
 
 # judge NAME: writes the verdict, "noticed by ..." or "not noticed" or why it is not known.
@@ -104,6 +141,7 @@ judge() {
   local said status=0 started=$SECONDS
   if ! said="$(passes_without "$1")"; then
     echo "not judged: $said" >"$VERDICTS/$1"
+    say "$1: $(cat "$VERDICTS/$1")"
     return
   fi
   git -C "$TREE" apply "$ROOT/tests/mutants/$1.patch" || die "$1 does not apply to HEAD: make it anew"
@@ -160,12 +198,17 @@ git -C "$TREE" checkout --quiet --force --detach "$COMMIT"
 mkdir -p "$VERDICTS"
 trap 'git -C "$TREE" checkout --quiet --force .' EXIT
 
-survivors=0
+todo=()
 for name in "${NAMES[@]}"; do
   [[ -f tests/mutants/$name.patch ]] || die "there is no tests/mutants/$name.patch"
   [[ "$(needs_gpu "$name" && echo yes || echo no)" == "$GPU" ]] || continue
-  [[ -f $VERDICTS/$name ]] || judge "$name"
-  grep -q '^noticed' "$VERDICTS/$name" || survivors=$((survivors + 1))
+  [[ -f $VERDICTS/$name ]] || todo+=("$name")
 done
+ask_clean "${todo[@]}"
+for name in "${todo[@]}"; do judge "$name"; done
 table "$GPU"
+survivors=0
+for name in "${NAMES[@]}"; do
+  [[ ! -f $VERDICTS/$name ]] || grep -q '^noticed' "$VERDICTS/$name" || survivors=$((survivors + 1))
+done
 ((survivors == 0)) || die "$survivors were not noticed, or not judged"
