@@ -3,9 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -88,6 +92,30 @@ TEST_F(HostStreamTest, NoticesAfterTheLossAreToldOfItOnceAndUnderWorkThatRunsOn)
   stream_.reset();
   completions_.reset();
   EXPECT_EQ(AwaitTold(0), Numbered(0, 3 * kEach, absl::StatusCode::kUnavailable));
+}
+
+// Of a thread of this process; nullopt where none has the name.
+std::optional<int> NicenessOf(const std::string& thread_name) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(entry.path() / "comm"), name);
+    if (name != thread_name) continue;
+    return getpriority(PRIO_PROCESS, static_cast<id_t>(std::stoi(entry.path().filename())));
+  }
+  return std::nullopt;
+}
+
+TEST_F(HostStreamTest, OnlyLargeProductsLeaveTheCoresToOthers) {
+  const int own = getpriority(PRIO_PROCESS, 0);
+  for (const auto& [use, added] : {std::pair(HostStream::Use::kCompute, 10),
+                                   {HostStream::Use::kQuick, 0},
+                                   {HostStream::Use::kCopies, 0}}) {
+    stream_.emplace("nice", use, *completions_, health_);
+    told_.clear();
+    Notify(1);
+    AwaitTold(1);  // so it runs
+    EXPECT_EQ(NicenessOf("nice"), own + added) << static_cast<int>(use);
+  }
 }
 
 }  // namespace

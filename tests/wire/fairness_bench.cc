@@ -120,9 +120,13 @@ class Fairness {
 
   absl::Status SmallFor(double seconds, Samples& samples) {
     const auto begin = FairClock::now();
-    while (SecondsFrom(begin) < seconds) {
+    for (int calls = 1; SecondsFrom(begin) < seconds; ++calls) {
       const absl::Status status = TimeCall(small_, small_request_, samples);
       if (!status.ok()) return status;
+      if (options_.small_rate > 0) {
+        std::this_thread::sleep_until(begin +
+                                      std::chrono::duration<double>(calls / options_.small_rate));
+      }
     }
     return absl::OkStatus();
   }

@@ -52,6 +52,9 @@ void AddFairness(CLI::App& app, gemmd::wire::FairnessOptions& options, int& exit
       ->capture_default_str();
   command->add_option("--large-extent", options.large_extent)->capture_default_str();
   command->add_option("--small-extent", options.small_extent)->capture_default_str();
+  command->add_option("--small-rate", options.small_rate,
+                      "small products a second, at most: on few cores they cost client and server "
+                      "what the large ones would use. 0: one after the other");
   command->add_option("--rounds", options.rounds, "of the four measurements, in turns")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -70,6 +70,7 @@ struct FairnessOptions {
   int in_flight = 1000;
   int64_t large_extent = 512;
   int64_t small_extent = 64;
+  double small_rate = 0;     // small ones a second, at most; 0: as many as there can be
   bool keep_result = false;  // results of the large ones stay on the device
   double seconds = 10;       // of each measurement
   int rounds = 3;

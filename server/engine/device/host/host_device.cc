@@ -63,9 +63,8 @@ absl::StatusOr<std::unique_ptr<Device>> HostDevice::Create(int index,
   for (int i = 0; i < options.streams_per_device; ++i) {
     device->compute_streams_.push_back(stream(absl::StrCat("-", i), HostStream::Use::kCompute));
   }
-  // The host has no priorities: the kernel of Linux shares its cores among the threads.
   for (int i = 0; i < options.quick_streams; ++i) {
-    device->quick_streams_.push_back(stream(absl::StrCat("-q", i), HostStream::Use::kCompute));
+    device->quick_streams_.push_back(stream(absl::StrCat("-q", i), HostStream::Use::kQuick));
   }
   return device;
 }

@@ -1,6 +1,8 @@
 // Every call becomes a closure on the stream's thread.
 #include "server/engine/device/host/host_stream.h"
 
+#include <sys/resource.h>
+
 #include <cstring>
 #include <utility>
 
@@ -17,6 +19,14 @@ void CopyLines(std::byte* to, size_t to_pitch, const std::byte* from, size_t fro
   for (size_t line = 0; line < rect.height; ++line) {
     std::memcpy(to + line * to_pitch, from + line * from_pitch, rect.width);
   }
+}
+
+// Has the calling thread leave the cores to others that want them: quick products, and whatever
+// moves bytes and answers. Nobody may be refused this; where it fails, all are alike.
+void YieldToOthers() {
+  constexpr int kNicer = 10;
+  const int own = getpriority(PRIO_PROCESS, 0);  // 0: of the thread, in Linux
+  setpriority(PRIO_PROCESS, 0, own + kNicer);
 }
 
 }  // namespace
@@ -53,6 +63,7 @@ HostStream::HostStream(const std::string& thread_name, Use use, CompletionQueue&
                        const DeviceHealth& health)
     : use_(use), completions_(completions), health_(health), thread_([this, thread_name] {
         SetThreadName(thread_name);
+        if (use_ == Use::kCompute) YieldToOthers();
         Run();
       }) {}
 
@@ -122,7 +133,7 @@ absl::Status HostStream::Download(const Pitched& from, size_t offset, size_t byt
 }
 
 absl::Status HostStream::CheckComputes() const {
-  if (use_ == Use::kCompute) return absl::OkStatus();
+  if (use_ != Use::kCopies) return absl::OkStatus();
   return absl::InternalError("a shared stream only copies: its errors would have no owner");
 }
 

@@ -61,7 +61,11 @@ class HostEvent final : public Event {
 class HostStream final : public Stream {
  public:
   // What a stream is for: see Stream.
-  enum class Use : uint8_t { kCopies, kCompute };
+  enum class Use : uint8_t {
+    kCopies,
+    kCompute,  // at a niceness of 10
+    kQuick,    // computes, before threads of kCompute that want the same core
+  };
 
   // `completions` and `health`, the device's, must outlive the stream.
   HostStream(const std::string& thread_name, Use use, CompletionQueue& completions,
