@@ -29,6 +29,7 @@
 #include "server/readiness.h"
 #include "server/rpc/context/method.h"
 #include "server/rpc/service.h"
+#include "server/rpc/watch/answer_backlog.h"
 #include "server/rpc/watch/call_counting.h"
 #include "server/rpc/watch/caller_traffic.h"
 #include "server/rpc/watch/drop_connection.h"
@@ -124,6 +125,7 @@ class ServerImpl final : public Server {
                        .benchmarks = *benchmarks_,
                        .live_calls = live_calls_,
                        .traffic = traffic_,
+                       .answers = answers_,
                        .identity = *identity_,
                        .limits = options.rpc,
                        .version = build.version,
@@ -356,6 +358,7 @@ class ServerImpl final : public Server {
   std::unique_ptr<HttpEndpoint> endpoint_;
   LiveCalls live_calls_;
   CallerTraffic traffic_{[this](absl::string_view bound) { metrics_.OnCallerBound(bound); }};
+  AnswerBacklog answers_;
   std::unique_ptr<ServiceContext> context_;
   std::unique_ptr<GemmService> service_;
   std::unique_ptr<GrpcListener> listener_;

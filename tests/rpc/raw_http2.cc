@@ -33,7 +33,7 @@ std::string Frame(FrameType type, uint8_t flags, uint32_t stream, const std::str
 // A literal of HPACK, neither indexed nor compressed.
 std::string Literal(const std::string& text) { return static_cast<char>(text.size()) + text; }
 
-std::string RequestHeaders(const std::string& path) {
+std::string RequestHeaders(const std::string& path, const std::string& timeout = "") {
   std::string block;
   block += '\x83';                                                    // :method POST
   block += '\x86';                                                    // :scheme http
@@ -41,6 +41,7 @@ std::string RequestHeaders(const std::string& path) {
   block += '\x01' + Literal("localhost");                             // :authority
   block += std::string("\x0f\x10", 2) + Literal("application/grpc");  // content-type
   block += '\0' + Literal("te") + Literal("trailers");
+  if (!timeout.empty()) block += '\0' + Literal("grpc-timeout") + Literal(timeout);
   return block;
 }
 
@@ -90,8 +91,8 @@ RawHttp2::RawHttp2(int port, uint32_t stream_window) {
 RawHttp2::~RawHttp2() { close(socket_); }
 
 void RawHttp2::Call(uint32_t stream, const std::string& path, const std::string& message,
-                    bool half_close) {
-  Send(Frame(kHeaders, kEndHeaders, stream, RequestHeaders(path)));
+                    bool half_close, const std::string& timeout) {
+  Send(Frame(kHeaders, kEndHeaders, stream, RequestHeaders(path, timeout)));
   Send(Frame(kData, half_close ? kEndStream : 0, stream,
              '\0' + BigEndian(static_cast<uint32_t>(message.size()), 4) + message));
 }

@@ -18,8 +18,10 @@ class RawHttp2 {
   RawHttp2(const RawHttp2&) = delete;
 
   // A call of "/gemm.v1.GemmService/Multiply" and the like with one message. Ends
-  // the client's side where `half_close`.
-  void Call(uint32_t stream, const std::string& path, const std::string& message, bool half_close);
+  // the client's side where `half_close`. `timeout` as on the wire, "500m" for half a second; none
+  // where it is empty.
+  void Call(uint32_t stream, const std::string& path, const std::string& message, bool half_close,
+            const std::string& timeout = "");
 
   // Opens calls of `path` and resets each at once, all in one piece. Streams `first`, `first` + 2
   // and so on.

@@ -186,6 +186,25 @@ TEST_F(ImpatientServerTest, ADownloadThatIsNeverReadEnds) {
   Delete(id);
 }
 
+// A connection that takes half a MiB in a tenth of a second, and is asked for more.
+TEST_F(SlowClientTest, AProductWhoseAnswerWouldComeTooLateIsRefused) {
+  constexpr char kUnary[] = "/gemm.v1.GemmService/MultiplyUnary";
+  v1::MultiplyUnaryRequest request;
+  *request.mutable_product() = DrawnProduct(362);  // a result of 512 KiB
+  const std::string message = request.SerializeAsString();
+  RawHttp2 client(server_->port(), 0);
+  constexpr uint32_t kCalls = 20, kTaken = 8;
+  for (uint32_t i = 0; i < kCalls; ++i) client.Call(1 + 2 * i, kUnary, message, true);
+  ExpectHolds(before_);  // all are made, and wait
+  for (uint32_t i = 0; i < kTaken; ++i) {
+    absl::SleepFor(absl::Milliseconds(100));
+    client.Grant(1 + 2 * i, kMiB);
+    client.Await("grpc-status", 0.01);
+  }
+  client.Call(1 + 2 * kCalls, kUnary, message, true, "2S");
+  EXPECT_TRUE(client.Await("of answers wait for this connection", 10));
+}
+
 ServerOptions PressedServer() {
   ServerOptions options = ImpatientServer();
   options.rpc.send_timeout = absl::Seconds(16);

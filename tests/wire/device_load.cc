@@ -41,10 +41,12 @@ absl::StatusOr<WireCaller> ConnectCaller(const CallerOptions& options) {
 
 absl::StatusOr<std::unique_ptr<ResidentProduct>> ResidentProduct::Put(WireCaller& caller,
                                                                       int64_t extent,
-                                                                      bool keep_result) {
+                                                                      bool keep_result,
+                                                                      int64_t inner) {
+  if (inner == 0) inner = extent;
   auto resident = std::unique_ptr<ResidentProduct>(new ResidentProduct(caller));
   const auto side = static_cast<double>(extent);
-  resident->flops_ = 2 * side * side * side;
+  resident->flops_ = 2 * side * side * static_cast<double>(inner);
   gemm::v1::Product& product = resident->product_;
   for (gemm::v1::Operand* operand : {product.mutable_a(), product.mutable_b()}) {
     grpc::ClientContext context;
@@ -52,8 +54,9 @@ absl::StatusOr<std::unique_ptr<ResidentProduct>> ResidentProduct::Put(WireCaller
     const auto writer = caller.stub->PutMatrix(&context, &response);
     gemm::v1::PutMatrixRequest request;
     gemm::v1::PutMatrixHeader* header = request.mutable_header();
-    header->mutable_shape()->set_rows(extent);
-    header->mutable_shape()->set_cols(extent);
+    const bool first = resident->ids_.empty();
+    header->mutable_shape()->set_rows(first ? extent : inner);
+    header->mutable_shape()->set_cols(first ? inner : extent);
     header->mutable_shape()->set_dtype(gemm::v1::DATA_TYPE_F32);
     header->mutable_generator()->set_seed(resident->ids_.size() + 1);
     header->mutable_generator()->mutable_uniform();

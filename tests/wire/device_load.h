@@ -28,8 +28,9 @@ absl::StatusOr<WireCaller> ConnectCaller(const CallerOptions& options);
 // A cube of f32 whose operands are two resident matrices, which live as long as this.
 class ResidentProduct {
  public:
+  // extent x inner by inner x extent; `inner` 0: a cube.
   static absl::StatusOr<std::unique_ptr<ResidentProduct>> Put(WireCaller& caller, int64_t extent,
-                                                              bool keep_result);
+                                                              bool keep_result, int64_t inner = 0);
   ~ResidentProduct();
   ResidentProduct(const ResidentProduct&) = delete;
   ResidentProduct& operator=(const ResidentProduct&) = delete;

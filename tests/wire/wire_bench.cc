@@ -113,6 +113,9 @@ void AddOverload(CLI::App& app, gemmd::wire::OverloadOptions& options, int& exit
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command->add_option("--extent", options.extent)->capture_default_str();
+  command->add_option("--inner", options.inner,
+                      "the inner extent: small, and the answers take longer than the products. "
+                      "0: as --extent");
   AddLoad(*command, options);
   command->callback([&] { exit_code = gemmd::wire::BenchOverload(options); });
 }

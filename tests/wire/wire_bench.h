@@ -106,6 +106,7 @@ struct OverloadOptions {
   int peak_in_flight = 16;
   int most_under_way = 20'000;
   int64_t extent = 512;
+  int64_t inner = 0;  // of the product; 0: extent
   bool keep_result = false;
   std::string json;
   bool check = false;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/identity/connection_number.h"
 #include "server/rpc/codec/replies.h"
 #include "server/rpc/codec/requests.h"
 #include "server/rpc/context/status.h"
@@ -51,11 +52,7 @@ absl::Status MultiplyUnaryCall::Start(v1::MultiplyUnaryRequest& request, size_t 
   product->spec.quota = QuotaNow(caller());
   product->spec.flow = FlowOf(caller());
   if (product->spec.stream_result) {
-    product->spec.check_result = [this](const Shape& result) {
-      absl::Status status = CheckResultBytes(result.dense_bytes(), service_.limits);
-      if (status.ok()) response_->mutable_data()->reserve(result.dense_bytes());
-      return status;
-    };
+    product->spec.check_result = [this](const Shape& result) { return CheckResult(result); };
   }
   absl::StatusOr<std::shared_ptr<Job>> job =
       service_.engine.Admit(std::move(product->spec), Self<MultiplyUnaryCall>());
@@ -71,6 +68,17 @@ absl::Status MultiplyUnaryCall::Start(v1::MultiplyUnaryRequest& request, size_t 
   for (auto& [role, data] : product->inline_data) {
     (*job)->Append(role, 0, std::move(data), []() {});
   }
+  return absl::OkStatus();
+}
+
+absl::Status MultiplyUnaryCall::CheckResult(const Shape& result) {
+  const uint64_t bytes = result.dense_bytes();
+  if (absl::Status status = CheckResultBytes(bytes, service_.limits); !status.ok()) return status;
+  absl::StatusOr<AnswerBacklog::Place> place =
+      service_.answers.Admit(ConnectionOf(context_->c_call()), bytes, CallDeadline(*context_));
+  if (!place.ok()) return place.status();
+  answer_ = *std::move(place);
+  response_->mutable_data()->reserve(bytes);
   return absl::OkStatus();
 }
 
@@ -94,6 +102,7 @@ void MultiplyUnaryCall::OnDone(absl::StatusOr<JobResult> result) {
   if (result.ok()) {
     Fill(result->report, *response_->mutable_report());
     if (result->kept.has_value()) Fill(*result->kept, *response_->mutable_kept());
+    answer_.Hand();
   }
   Charge(response_->data().size());
   std::shared_ptr<Job> job;  // destroyed unlocked

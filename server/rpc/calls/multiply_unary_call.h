@@ -10,6 +10,7 @@
 #include "server/rpc/context/method.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/life/reactors.h"
+#include "server/rpc/watch/answer_backlog.h"
 
 namespace gemmd {
 
@@ -30,13 +31,19 @@ class MultiplyUnaryCall final : public UnaryCall, public JobListener {
   void OnDone(absl::StatusOr<JobResult> result) override;
 
  private:
+  void OnTaken() override { answer_.Take(); }
   void OnCancelled() override;
+
+  // Whether the result fits one message, and its connection can take it in time.
+  absl::Status CheckResult(const Shape& result);
 
   // Moves the operands' elements out of the request, which has so many bytes.
   absl::Status Start(gemm::v1::MultiplyUnaryRequest& request, size_t bytes);
 
   gemm::v1::MultiplyUnaryResponse* const response_;  // written before outcome_
 
+  // Taken before the job begins, handed over when it has ended.
+  AnswerBacklog::Place answer_;
   std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);  // from its start to its end
 };
 

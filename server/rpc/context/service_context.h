@@ -18,6 +18,7 @@
 
 namespace gemmd {
 
+class AnswerBacklog;
 class CallerTraffic;
 class LiveCalls;
 
@@ -61,6 +62,7 @@ struct ServiceContext {
   Benchmarks& benchmarks;
   LiveCalls& live_calls;
   CallerTraffic& traffic;
+  AnswerBacklog& answers;
   const Identity& identity;
   RpcLimits limits;
   std::string version;

@@ -1,0 +1,95 @@
+#include "server/rpc/watch/answer_backlog.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/bytes.h"
+#include "server/base/clock.h"
+#include "server/engine/bounds/bound_error.h"
+
+namespace gemmd {
+namespace {
+
+// With less than this in its hands gRPC may be waiting for answers, not for the client.
+constexpr uint64_t kBusyBytes = kMiB;
+constexpr double kKeep = 0.95;  // of the past, at each answer
+constexpr double kEnough = 4;   // answers, for a guess
+// A connection that has nothing to take keeps its rate for the next time, until there are many.
+constexpr size_t kMostIdle = 4096;
+
+}  // namespace
+
+AnswerBacklog::Place& AnswerBacklog::Place::operator=(Place&& other) noexcept {
+  if (this == &other) return *this;
+  Leave(/*taken=*/false);
+  backlog_ = std::exchange(other.backlog_, nullptr);
+  connection_ = other.connection_;
+  bytes_ = other.bytes_;
+  handed_ = other.handed_;
+  return *this;
+}
+
+void AnswerBacklog::Place::Hand() {
+  if (backlog_ == nullptr || std::exchange(handed_, true)) return;
+  backlog_->Hand(connection_, bytes_);
+}
+
+void AnswerBacklog::Place::Leave(bool taken) {
+  AnswerBacklog* const backlog = std::exchange(backlog_, nullptr);
+  if (backlog != nullptr) backlog->Leave(connection_, bytes_, handed_, taken);
+}
+
+absl::Duration AnswerBacklog::Connection::TimeOf(uint64_t bytes) const {
+  if (answers < kEnough || taken_bytes <= 0) return absl::ZeroDuration();
+  return absl::Seconds(static_cast<double>(bytes) * taken_seconds / taken_bytes);
+}
+
+absl::StatusOr<AnswerBacklog::Place> AnswerBacklog::Admit(uint64_t connection, uint64_t bytes,
+                                                          absl::Time deadline) {
+  const absl::Duration left = deadline - SteadyNow();
+  MutexLock lock(mutex_);
+  if (connections_.size() > kMostIdle) {
+    std::erase_if(connections_, [](const auto& entry) { return entry.second.places == 0; });
+  }
+  Connection& its = connections_[connection];
+  const absl::Duration wait = its.TimeOf(its.promised_bytes + bytes);
+  if (its.promised_bytes >= kBusyBytes && wait > left / 4) {
+    return BoundError(
+        {.bound = "deadline", .retry_after = std::max(wait - left / 4, kRetrySoon)},
+        absl::StrCat("deadline: ", its.promised_bytes,
+                     " bytes of answers wait for this connection, "
+                     "which takes them in about ",
+                     absl::FormatDuration(wait), "; the call has ", absl::FormatDuration(left),
+                     " left: try again later, or on another connection"));
+  }
+  its.promised_bytes += bytes;
+  ++its.places;
+  return Place(*this, connection, bytes);
+}
+
+void AnswerBacklog::Hand(uint64_t connection, uint64_t bytes) {
+  const absl::Time now = SteadyNow();
+  MutexLock lock(mutex_);
+  Connection& its = connections_[connection];
+  if (its.handed_bytes == 0) its.since = now;
+  its.handed_bytes += bytes;
+}
+
+void AnswerBacklog::Leave(uint64_t connection, uint64_t bytes, bool handed, bool taken) {
+  const absl::Time now = SteadyNow();
+  MutexLock lock(mutex_);
+  Connection& its = connections_[connection];
+  its.promised_bytes -= bytes;
+  --its.places;
+  if (!handed) return;
+  if (taken && its.handed_bytes >= kBusyBytes) {
+    its.taken_bytes = kKeep * its.taken_bytes + static_cast<double>(bytes);
+    its.taken_seconds = kKeep * its.taken_seconds + absl::ToDoubleSeconds(now - its.since);
+    its.answers = kKeep * its.answers + 1;
+  }
+  its.handed_bytes -= bytes;
+  its.since = now;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,136 @@
+// Which answers of unary products a connection may still have.
+#include "server/rpc/watch/answer_backlog.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/base/bytes.h"
+#include "server/base/clock.h"
+#include "server/engine/bounds/bound_error.h"
+#include "tests/base/test_clock.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kConnection = 7;
+constexpr uint64_t kOther = 8;
+
+class AnswerBacklogTest : public testing::Test {
+ protected:
+  absl::StatusOr<AnswerBacklog::Place> Admit(absl::Duration left, uint64_t bytes = kMiB,
+                                             uint64_t connection = kConnection) {
+    return backlog_.Admit(connection, bytes, SteadyNow() + left);
+  }
+
+  // Answers of 1 MiB with gRPC, none of them taken yet.
+  std::vector<AnswerBacklog::Place> Handed(int count, uint64_t bytes = kMiB) {
+    std::vector<AnswerBacklog::Place> places;
+    for (int i = 0; i < count; ++i) {
+      absl::StatusOr<AnswerBacklog::Place> place = Admit(absl::InfiniteDuration(), bytes);
+      EXPECT_TRUE(place.ok()) << place.status();
+      places.push_back(*std::move(place));
+      places.back().Hand();
+    }
+    return places;
+  }
+
+  // A connection that takes 100 MiB a second.
+  void LearnRate() {
+    for (AnswerBacklog::Place& place : Handed(10)) {
+      clock_.Advance(absl::Milliseconds(10));
+      place.Take();
+    }
+  }
+
+  TestClock clock_;
+  AnswerBacklog backlog_;
+};
+
+TEST_F(AnswerBacklogTest, NothingIsRefusedBeforeTheRateIsKnown) {
+  const std::vector<AnswerBacklog::Place> waiting = Handed(1000);
+  EXPECT_TRUE(Admit(absl::Milliseconds(1)).ok());
+}
+
+TEST_F(AnswerBacklogTest, AnAnswerThatComesInAQuarterOfTheTimeIsTaken) {
+  LearnRate();
+  const std::vector<AnswerBacklog::Place> waiting = Handed(20);  // 210 ms with one more
+  EXPECT_TRUE(Admit(absl::Milliseconds(844)).ok());
+  EXPECT_FALSE(Admit(absl::Milliseconds(836)).ok());
+  EXPECT_TRUE(Admit(absl::InfiniteDuration()).ok());
+  EXPECT_TRUE(Admit(absl::Milliseconds(1), kMiB, kOther).ok());
+}
+
+TEST_F(AnswerBacklogTest, ARefusalSaysWhenToTryAgain) {
+  LearnRate();
+  const std::vector<AnswerBacklog::Place> waiting = Handed(99);
+  const absl::Status refused = Admit(absl::Seconds(2)).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("103809024 bytes of answers wait for this connection"));
+  const std::optional<ReachedBound> reached = ReachedBoundOf(refused);
+  ASSERT_TRUE(reached.has_value());
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(*reached->retry_after), 500, 5);
+}
+
+TEST_F(AnswerBacklogTest, APlaceThatIsGivenUpTakesNoTime) {
+  LearnRate();
+  {
+    const std::vector<AnswerBacklog::Place> waiting = Handed(99);
+    EXPECT_FALSE(Admit(absl::Seconds(1)).ok());
+  }
+  EXPECT_TRUE(Admit(absl::Seconds(1)).ok());
+}
+
+// What is promised waits, too, whether or not its product is made.
+TEST_F(AnswerBacklogTest, PromisedAnswersCount) {
+  LearnRate();
+  std::vector<AnswerBacklog::Place> promised;
+  for (int i = 0; i < 200; ++i) {
+    absl::StatusOr<AnswerBacklog::Place> place = Admit(absl::Seconds(1));
+    if (!place.ok()) break;
+    promised.push_back(*std::move(place));
+  }
+  EXPECT_EQ(promised.size(), 25);
+}
+
+// With little in its hands gRPC waits for answers, and not for the client.
+TEST_F(AnswerBacklogTest, SmallAnswersOneAtATimeTellNoRate) {
+  for (int i = 0; i < 100; ++i) {
+    std::vector<AnswerBacklog::Place> one = Handed(1, kKiB);
+    clock_.Advance(absl::Milliseconds(10));
+    one.front().Take();
+  }
+  const std::vector<AnswerBacklog::Place> waiting = Handed(1000);
+  EXPECT_TRUE(Admit(absl::Milliseconds(1)).ok());
+}
+
+TEST_F(AnswerBacklogTest, AnswersThatWereNotTakenTellNoRate) {
+  for (int i = 0; i < 10; ++i) {
+    const std::vector<AnswerBacklog::Place> dropped = Handed(4);
+    clock_.Advance(absl::Seconds(1));
+  }
+  const std::vector<AnswerBacklog::Place> waiting = Handed(1000);
+  EXPECT_TRUE(Admit(absl::Milliseconds(1)).ok());
+}
+
+TEST_F(AnswerBacklogTest, TheRateFollowsTheConnection) {
+  LearnRate();
+  for (int i = 0; i < 10; ++i) {  // then ten times as fast
+    for (AnswerBacklog::Place& place : Handed(10)) {
+      clock_.Advance(absl::Milliseconds(1));
+      place.Take();
+    }
+  }
+  const std::vector<AnswerBacklog::Place> waiting = Handed(99);
+  EXPECT_TRUE(Admit(absl::Milliseconds(500)).ok());
+  EXPECT_FALSE(Admit(absl::Milliseconds(350)).ok());
+}
+
+}  // namespace
+}  // namespace gemmd
