@@ -18,13 +18,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint64_t kConnection = 7;
-constexpr uint64_t kOther = 8;
+constexpr uint64_t kBusyConnection = 7;
+constexpr uint64_t kFreeConnection = 8;
 
 class AnswerBacklogTest : public testing::Test {
  protected:
   absl::StatusOr<AnswerBacklog::Place> Admit(absl::Duration left, uint64_t bytes = kMiB,
-                                             uint64_t connection = kConnection) {
+                                             uint64_t connection = kBusyConnection) {
     return backlog_.Admit(connection, bytes, SteadyNow() + left);
   }
 
@@ -63,7 +63,7 @@ TEST_F(AnswerBacklogTest, AnAnswerThatComesInAQuarterOfTheTimeIsTaken) {
   EXPECT_TRUE(Admit(absl::Milliseconds(844)).ok());
   EXPECT_FALSE(Admit(absl::Milliseconds(836)).ok());
   EXPECT_TRUE(Admit(absl::InfiniteDuration()).ok());
-  EXPECT_TRUE(Admit(absl::Milliseconds(1), kMiB, kOther).ok());
+  EXPECT_TRUE(Admit(absl::Milliseconds(1), kMiB, kFreeConnection).ok());
 }
 
 TEST_F(AnswerBacklogTest, ARefusalSaysWhenToTryAgain) {

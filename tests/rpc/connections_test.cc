@@ -99,10 +99,10 @@ TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {
   const ServingAt server = process.AwaitServing();
   const std::vector<std::string> parts = absl::StrSplit(server.address, ':');
   double dropped = 0;
-  for (const std::string path :
-       {"/gemm.v1.GemmService/MultiplyUnary", "/gemm.v1.GemmService/Multiply",
-        "/grpc.health.v1.Health/Check",
-        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}) {
+  for (const std::string path : {"/gemm.v1.GemmService/MultiplyUnary",
+                                 "/gemm.v1.GemmService/Multiply", "/grpc.health.v1.Health/Check",
+                                 "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                                 "/no.such.Service/Method"}) {
     RawHttp2 flood(std::stoi(parts.back()), kLargestWindow);
     constexpr int kBatch = 1000;
     bool closed = false;

@@ -126,7 +126,7 @@ class FewStreamsTest : public RpcTest {
 };
 
 // One that is not over for the server counts, up to four times the streams. Of every kind of
-// service: with callbacks of ours, with gRPC's, and with threads that block.
+// service: with callbacks of ours, with gRPC's, with threads that block, and of none.
 TEST_F(FewStreamsTest, CallsThatAreOverCountNoLonger) {
   std::string response;
   for (int i = 0; i < 5 * 8; ++i) {
@@ -139,6 +139,9 @@ TEST_F(FewStreamsTest, CallsThatAreOverCountNoLonger) {
     RawCall reflection(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
     reflection.WritesDone();
     ASSERT_TRUE(reflection.Finish().ok()) << i;
+    ASSERT_EQ(CallUnary(channel_, "/no.such.Service/Method", "", response).error_code(),
+              grpc::StatusCode::UNIMPLEMENTED)
+        << i;
   }
 }
 

@@ -15,8 +15,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kOne = 1;
-constexpr uint64_t kOther = 2;
+constexpr uint64_t kFlooded = 1;
+constexpr uint64_t kQuiet = 2;
 
 class UnfinishedCallsTest : public testing::Test {
  protected:
@@ -26,40 +26,40 @@ class UnfinishedCallsTest : public testing::Test {
 };
 
 TEST_F(UnfinishedCallsTest, OneAboveTheBoundIsRefusedUntilOneHasEnded) {
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls_.Begin(kOne));
-  EXPECT_FALSE(calls_.Begin(kOne));
-  EXPECT_TRUE(calls_.Begin(kOther));
-  calls_.End(kOne);
-  EXPECT_TRUE(calls_.Begin(kOne));
-  EXPECT_FALSE(calls_.Begin(kOne));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls_.Begin(kFlooded));
+  EXPECT_FALSE(calls_.Begin(kFlooded));
+  EXPECT_TRUE(calls_.Begin(kQuiet));
+  calls_.End(kFlooded);
+  EXPECT_TRUE(calls_.Begin(kFlooded));
+  EXPECT_FALSE(calls_.Begin(kFlooded));
 }
 
 TEST_F(UnfinishedCallsTest, TheExcessIsReportedOnce) {
-  EXPECT_TRUE(calls_.Begin(kOne));
-  calls_.LearnPeer(kOne, "ipv4:10.0.0.1:1");
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(calls_.Begin(kOne));
+  EXPECT_TRUE(calls_.Begin(kFlooded));
+  calls_.LearnPeer(kFlooded, "ipv4:10.0.0.1:1");
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(calls_.Begin(kFlooded));
   EXPECT_THAT(reported_, IsEmpty());
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(calls_.Begin(kOne));
-  calls_.LearnPeer(kOne, "ipv4:10.0.0.1:1");
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(calls_.Begin(kFlooded));
+  calls_.LearnPeer(kFlooded, "ipv4:10.0.0.1:1");
   EXPECT_THAT(reported_, ElementsAre("ipv4:10.0.0.1:1"));
 }
 
 // Headers come on one thread, calls are handed over on another one, later.
 TEST_F(UnfinishedCallsTest, TheExcessIsReportedWhenThePeerIsKnown) {
-  for (int i = 0; i < 5; ++i) calls_.Begin(kOne);
+  for (int i = 0; i < 5; ++i) calls_.Begin(kFlooded);
   EXPECT_THAT(reported_, IsEmpty());
-  calls_.LearnPeer(kOther, "ipv4:10.0.0.2:1");
-  calls_.LearnPeer(kOne, "ipv4:10.0.0.1:1");
+  calls_.LearnPeer(kQuiet, "ipv4:10.0.0.2:1");
+  calls_.LearnPeer(kFlooded, "ipv4:10.0.0.1:1");
   EXPECT_THAT(reported_, ElementsAre("ipv4:10.0.0.1:1"));
 }
 
 TEST_F(UnfinishedCallsTest, AConnectionWithoutCallsIsForgotten) {
-  for (int i = 0; i < 3; ++i) calls_.Begin(kOne);
-  for (int i = 0; i < 2; ++i) calls_.End(kOne);
+  for (int i = 0; i < 3; ++i) calls_.Begin(kFlooded);
+  for (int i = 0; i < 2; ++i) calls_.End(kFlooded);
   EXPECT_EQ(calls_.connections(), 1);
-  calls_.End(kOne);
+  calls_.End(kFlooded);
   EXPECT_EQ(calls_.connections(), 0);
-  calls_.End(kOne);  // of a call that is not known
+  calls_.End(kFlooded);  // of a call that is not known
   EXPECT_EQ(calls_.connections(), 0);
 }
 

@@ -54,20 +54,22 @@ class CountedContexts final : public grpc::ContextAllocator {
   }
   void Release(grpc::CallbackServerContext* context) override {
     const Step step;
-    delete static_cast<CountedContext*>(context);
+    // Of a method that no service has, the context is gRPC's own, and comes here all the same.
+    delete dynamic_cast<CountedContext*>(context);
   }
 
  private:
   UnfinishedCalls& calls_;
 };
 
-// The same for a call of a service that blocks a thread, such as reflection: its context is
-// gRPC's own, and does not know the call yet when gRPC makes this.
-class BlockingCall final : public grpc::experimental::Interceptor {
+// The same for a call whose context is gRPC's own: of a service that blocks a thread, such as
+// reflection, or of a method that no service has. The context may not know the call yet when gRPC
+// makes this.
+class OtherCall final : public grpc::experimental::Interceptor {
  public:
-  BlockingCall(UnfinishedCalls& calls, grpc::ServerContextBase& context)
+  OtherCall(UnfinishedCalls& calls, grpc::ServerContextBase& context)
       : calls_(calls), context_(context) {}
-  ~BlockingCall() override {
+  ~OtherCall() override {
     const Step step;
     if (connection_ != 0) calls_.End(connection_);
   }
@@ -87,8 +89,8 @@ class BlockingCall final : public grpc::experimental::Interceptor {
   uint64_t connection_ = 0;
 };
 
-// gRPC asks for a call's interceptor when the call is handed over. Calls with callbacks get none:
-// it would cost each of their operations a turn through gRPC's queue.
+// gRPC asks for a call's interceptor when the call is handed over. Calls whose
+// context counts get none: it would cost each of their operations a turn through gRPC's queue.
 class AtHandover final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   explicit AtHandover(UnfinishedCalls& calls) : calls_(calls) {}
@@ -98,7 +100,7 @@ class AtHandover final : public grpc::experimental::ServerInterceptorFactoryInte
       grpc::experimental::ServerRpcInfo* call) override {
     const Step step;
     auto* const counted = dynamic_cast<CountedContext*>(call->server_context());
-    if (counted == nullptr) return new BlockingCall(calls_, *call->server_context());
+    if (counted == nullptr) return new OtherCall(calls_, *call->server_context());
     counted->Begin();
     return nullptr;
   }
