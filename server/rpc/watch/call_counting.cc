@@ -118,6 +118,7 @@ absl::Status CountAtHeaders(UnfinishedCalls& calls, uint64_t connection) {
 }
 
 void CountEnds(UnfinishedCalls& calls, grpc::ServerBuilder& builder) {
+  const Step step;
   builder.SetContextAllocator(std::make_unique<CountedContexts>(calls));
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
   factories.push_back(std::make_unique<AtHandover>(calls));
