@@ -44,6 +44,27 @@ TEST_F(UnfinishedCallsTest, TheExcessIsReportedOnce) {
   EXPECT_THAT(reported_, ElementsAre("ipv4:10.0.0.1:1"));
 }
 
+// gRPC reads on for a while after the connection was closed, and its calls end meanwhile.
+TEST_F(UnfinishedCallsTest, TheExcessIsReportedOnceThoughItsCallsEnd) {
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 4; ++i) calls_.Begin(kFlooded);
+    calls_.LearnPeer(kFlooded, "ipv4:10.0.0.1:1");
+    for (int i = 0; i < 3; ++i) calls_.End(kFlooded);
+  }
+  EXPECT_THAT(reported_, ElementsAre("ipv4:10.0.0.1:1"));
+}
+
+TEST_F(UnfinishedCallsTest, ClosedConnectionsAreForgottenInTime) {
+  for (uint64_t connection = 0; connection < 1024; ++connection) {
+    for (int i = 0; i < 4; ++i) calls_.Begin(connection);
+    for (int i = 0; i < 3; ++i) calls_.End(connection);
+  }
+  EXPECT_EQ(calls_.connections(), 1024);
+  clock_.Advance(absl::Minutes(2));
+  calls_.Begin(2000);
+  EXPECT_EQ(calls_.connections(), 1);
+}
+
 // Headers come on one thread, calls are handed over on another one, later.
 TEST_F(UnfinishedCallsTest, TheExcessIsReportedWhenThePeerIsKnown) {
   for (int i = 0; i < 5; ++i) calls_.Begin(kFlooded);

@@ -8,7 +8,9 @@
 namespace gemmd {
 namespace {
 
+// After the last call of a connection. What a closed one had sent is read within seconds.
 constexpr absl::Duration kForgetAfter = absl::Minutes(10);
+constexpr absl::Duration kForgetClosedAfter = absl::Minutes(1);
 
 }  // namespace
 
@@ -46,7 +48,10 @@ void UnfinishedCalls::LearnPeer(uint64_t connection, const std::string& peer) {
 void UnfinishedCalls::End(uint64_t connection) {
   MutexLock lock(mutex_);
   const auto found = connections_.find(connection);
-  if (found != connections_.end() && --found->second.calls <= 0) connections_.erase(found);
+  if (found == connections_.end()) return;
+  Connection& its = found->second;
+  its.calls = std::max<int64_t>(0, its.calls - 1);
+  if (its.calls == 0 && !its.exceeded) connections_.erase(found);
 }
 
 size_t UnfinishedCalls::connections() const {
@@ -61,7 +66,9 @@ std::string UnfinishedCalls::ToReport(Connection& connection) {
 
 void UnfinishedCalls::ForgetOld(absl::Time now) {
   for (auto it = connections_.begin(); it != connections_.end();) {
-    it = now - it->second.last_begin > kForgetAfter ? connections_.erase(it) : std::next(it);
+    const Connection& its = it->second;
+    const absl::Duration after = its.exceeded ? kForgetClosedAfter : kForgetAfter;
+    it = now - its.last_begin > after ? connections_.erase(it) : std::next(it);
   }
   forget_at_ = std::max<size_t>(1024, 2 * connections_.size());
 }

@@ -47,8 +47,9 @@ class UnfinishedCalls {
     absl::Time last_begin;
   };
 
-  // gRPC tells of no end where it drops a call before it is handed over, as without an authority:
-  // such connections are forgotten when no call has come for long.
+  // gRPC tells of no end where it drops a call before it is handed over, as without an authority;
+  // and a connection that was above its bound stays known, since gRPC still reads what it sent and
+  // would have it reported again. Such connections are forgotten when no call has come for long.
   void ForgetOld(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The peer, where its excess is to be reported now; empty where not.
   static std::string ToReport(Connection& connection);
