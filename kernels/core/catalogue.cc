@@ -19,7 +19,7 @@ constexpr RowsFn kTables[] = {
     SimtRows,        SimtSlicedKRows, SimtSgemmRows,     SimtBlockRows,   SimtHgemmRows,
     WmmaStepRows,    WmmaStageRows,   WmmaLargeTileRows, WmmaTf32Rows,    MmaStageRows,
     MmaDsmemRows,    MmaX2Rows,       GroupedF16Rows,    GroupedBF16Rows, GroupedE4M3Rows,
-    GroupedE5M2Rows, CublasRows,      CublasLtRows,
+    GroupedE5M2Rows, HopperF16Rows,   HopperBF16Rows,    CublasRows,      CublasLtRows,
 #endif
 };
 

@@ -24,6 +24,8 @@ absl::Span<const Kernel> GroupedF16Rows();     // grouped/f16_rows.cu
 absl::Span<const Kernel> GroupedBF16Rows();    // grouped/bf16_rows.cu
 absl::Span<const Kernel> GroupedE4M3Rows();    // grouped/e4m3_rows.cu
 absl::Span<const Kernel> GroupedE5M2Rows();    // grouped/e5m2_rows.cu
+absl::Span<const Kernel> HopperF16Rows();      // hopper/f16_rows.cu
+absl::Span<const Kernel> HopperBF16Rows();     // hopper/bf16_rows.cu
 absl::Span<const Kernel> CublasRows();         // blas/cublas.cc
 absl::Span<const Kernel> CublasLtRows();       // blas/cublas_lt.cc
 

@@ -150,4 +150,22 @@ Epilogue<kD> MakeEpilogue(const Problem& problem, const Operands& operands) {
   };
 }
 
+// The same epilogue for elements of another type.
+template <DType kTo, DType kFrom>
+__device__ __forceinline__ Epilogue<kTo> Retyped(const Epilogue<kFrom>& from) {
+  using Type = typename Epilogue<kTo>::Type;
+  return {
+      .d = reinterpret_cast<Type*>(from.d),
+      .ldd = from.ldd,
+      .c = reinterpret_cast<const Type*>(from.c),
+      .ldc = from.ldc,
+      .bias = reinterpret_cast<const Type*>(from.bias),
+      .alpha = from.alpha,
+      .beta = from.beta,
+      .leaky_slope = from.leaky_slope,
+      .bias_axis = from.bias_axis,
+      .activation = from.activation,
+  };
+}
+
 }  // namespace gemm

@@ -92,6 +92,10 @@ __device__ __forceinline__ void WgmmaPin(float (&acc)[kCount]) {
   GEMM_REGISTERS_32                                                                       \
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52," \
   "%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define GEMM_REGISTERS_96                                                                     \
+  GEMM_REGISTERS_64                                                                           \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85," \
+  "%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define GEMM_REGISTERS_128                                                                      \
   GEMM_REGISTERS_64                                                                             \
   ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,"   \
@@ -105,6 +109,7 @@ __device__ __forceinline__ void WgmmaPin(float (&acc)[kCount]) {
       GEMM_ACCUMULATORS_4(i + 12)
 #define GEMM_ACCUMULATORS_32(i) GEMM_ACCUMULATORS_16(i), GEMM_ACCUMULATORS_16(i + 16)
 #define GEMM_ACCUMULATORS_64(i) GEMM_ACCUMULATORS_32(i), GEMM_ACCUMULATORS_32(i + 32)
+#define GEMM_ACCUMULATORS_96(i) GEMM_ACCUMULATORS_64(i), GEMM_ACCUMULATORS_32(i + 64)
 #define GEMM_ACCUMULATORS_128(i) GEMM_ACCUMULATORS_64(i), GEMM_ACCUMULATORS_64(i + 64)
 
 // One instruction with `count` accumulators a thread. `A`, `B` and `C` are the names of the
@@ -125,23 +130,34 @@ __device__ __forceinline__ void WgmmaPin(float (&acc)[kCount]) {
     GEMM_WGMMA("m64n64" k, types, transposes, 32, "%32", "%33", "%34", "l"(a));      \
   } else if constexpr (kCount == 64) {                                               \
     GEMM_WGMMA("m64n128" k, types, transposes, 64, "%64", "%65", "%66", "l"(a));     \
+  } else if constexpr (kCount == 96) {                                               \
+    GEMM_WGMMA("m64n192" k, types, transposes, 96, "%96", "%97", "%98", "l"(a));     \
   } else {                                                                           \
     static_assert(kCount == 128);                                                    \
     GEMM_WGMMA("m64n256" k, types, transposes, 128, "%128", "%129", "%130", "l"(a)); \
   }
 
+// Every layout of 16-bit operands.
+#define GEMM_WGMMA_LAYOUTS(types)         \
+  if constexpr (kMnMajorA && kMnMajorB) { \
+    GEMM_WGMMA_OF("k16", types, ", 1, 1") \
+  } else if constexpr (kMnMajorA) {       \
+    GEMM_WGMMA_OF("k16", types, ", 1, 0") \
+  } else if constexpr (kMnMajorB) {       \
+    GEMM_WGMMA_OF("k16", types, ", 0, 1") \
+  } else {                                \
+    GEMM_WGMMA_OF("k16", types, ", 0, 0") \
+  }
+
 // Starts acc = A B + (add ? acc : 0) over 32 bytes of k. A has 64 rows, B has kN = 2 kCount
-// columns. A is K-major; B is K-major or, where kMnMajorB, MN-major.
-template <DType kA, DType kB, bool kMnMajorB, int kCount>
+// columns. Each is K-major or, where kMnMajorA or kMnMajorB, MN-major.
+template <DType kA, DType kB, bool kMnMajorB, bool kMnMajorA = false, int kCount>
 __device__ __forceinline__ void Wgmma(float (&acc)[kCount], uint64_t a, uint64_t b, bool add) {
-  if constexpr (kA == DType::kF16 && kMnMajorB) {
-    GEMM_WGMMA_OF("k16", "f16.f16", ", 0, 1")
-  } else if constexpr (kA == DType::kF16) {
-    GEMM_WGMMA_OF("k16", "f16.f16", ", 0, 0")
-  } else if constexpr (kA == DType::kBF16 && kMnMajorB) {
-    GEMM_WGMMA_OF("k16", "bf16.bf16", ", 0, 1")
+  static_assert(SizeOf(kA) == 2 || !(kMnMajorA || kMnMajorB));
+  if constexpr (kA == DType::kF16) {
+    GEMM_WGMMA_LAYOUTS("f16.f16")
   } else if constexpr (kA == DType::kBF16) {
-    GEMM_WGMMA_OF("k16", "bf16.bf16", ", 0, 0")
+    GEMM_WGMMA_LAYOUTS("bf16.bf16")
   } else if constexpr (kA == DType::kE4M3 && kB == DType::kE4M3) {
     GEMM_WGMMA_OF("k32", "e4m3.e4m3", "")
   } else if constexpr (kA == DType::kE4M3) {
@@ -153,14 +169,17 @@ __device__ __forceinline__ void Wgmma(float (&acc)[kCount], uint64_t a, uint64_t
   }
 }
 
+#undef GEMM_WGMMA_LAYOUTS
 #undef GEMM_WGMMA_OF
 #undef GEMM_WGMMA
 #undef GEMM_ACCUMULATORS_128
+#undef GEMM_ACCUMULATORS_96
 #undef GEMM_ACCUMULATORS_64
 #undef GEMM_ACCUMULATORS_32
 #undef GEMM_ACCUMULATORS_16
 #undef GEMM_ACCUMULATORS_4
 #undef GEMM_REGISTERS_128
+#undef GEMM_REGISTERS_96
 #undef GEMM_REGISTERS_64
 #undef GEMM_REGISTERS_32
 #undef GEMM_REGISTERS_16

@@ -168,15 +168,24 @@ def read_rows(kernel_symbols, objects):
     return rows
 
 
+def largest_usage(row):
+    """By architecture, the (registers, static shared memory) of the row's kernels: the most of any.
+    Rows that read every layout have a kernel for each."""
+    usage = {}
+    for function in row["functions"]:
+        found = (function.usage["REG"], function.usage["SHARED"])
+        usage[function.architecture] = max(found, usage.get(function.architecture, found))
+    return usage
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", required=True, metavar="KERNEL_SYMBOLS", help="that program")
     parser.add_argument("objects", nargs="+", help="object files or archives with device code")
     arguments = parser.parse_args()
     for row in read_rows(arguments.rows, arguments.objects):
-        for function in row["functions"]:
-            usage = function.usage
-            print(row["name"], function.architecture, usage["REG"], usage["SHARED"])
+        for architecture, (registers, shared) in largest_usage(row).items():
+            print(row["name"], architecture, registers, shared)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from machine_code import ToolsMissing, read_rows
+from machine_code import ToolsMissing, largest_usage, read_rows
 
 SKIPPED = 77
 ROWS = []
@@ -51,6 +51,11 @@ def is_multiplication(opcode, operands):
 def is_async(name):
     """Rows whose names or families promise cp.async."""
     return re.search(r"_async|_stage\d", name) or name.startswith("grouped_")
+
+
+def is_hopper(name):
+    """Rows that promise TMA and wgmma."""
+    return name.startswith("hopper_")
 
 
 class NamesInMachineCode(unittest.TestCase):
@@ -121,10 +126,9 @@ class NamesInMachineCode(unittest.TestCase):
             name, architecture, registers, shared = line.split()
             recorded[name, int(architecture)] = (int(registers), int(shared))
         found = {
-            (row["name"], function.architecture): (function.usage["REG"], function.usage["SHARED"])
+            (row["name"], 90): usage[90]
             for row in ROWS
-            for function in row["functions"]
-            if function.architecture == 90
+            if 90 in (usage := largest_usage(row))
         }
         if not found:
             self.skipTest("no code for sm_90")
@@ -175,6 +179,50 @@ class NamesInMachineCode(unittest.TestCase):
             return "" if function.opcodes(wanted) else f"no {wanted}"
 
         self.check(lambda name: name.startswith("grouped_"), wrong)
+
+    def test_hopper_rows_copy_by_tma_and_multiply_by_wgmma(self):
+        """TMA to shared memory and back, to other blocks too where those share a tile."""
+
+        def wrong(row, function):
+            if function.architecture != 90:
+                return ""
+            for wanted in (r"HGMMA", r"UTMALDG", r"UTMASTG", r"STSM"):
+                if not function.opcodes(wanted):
+                    return f"no {wanted}"
+            if found := function.opcodes(r"LDGSTS|LDSM|[HI]MMA"):
+                return f"{set(found)}"
+            shares = bool(re.search(r"_[mn]\d", row["name"]))
+            multicasts = [o for o in function.opcodes("UTMALDG") if "MULTICAST" in o]
+            if shares != bool(multicasts):
+                return f"{len(multicasts)} copies to other blocks"
+            return ""
+
+        self.check(is_hopper, wrong)
+
+    def test_hopper_rows_have_a_kernel_for_each_layout(self):
+        """Instructions that read op(A) or op(B) as stored across k are marked so."""
+        for row in filter(lambda row: is_hopper(row["name"]), ROWS):
+            functions = [f for f in row["functions"] if f.architecture == 90]
+            layouts = set()
+            for function in functions:
+                operands = [o for opcode, o in function.instructions if opcode.startswith("HGMMA")]
+                layouts.add(("tnspA" in operands[0], "tnspB" in operands[0]))
+            with self.subTest(row["name"]):
+                self.assertEqual(len(layouts), 4 if functions else 0)
+
+    def test_hopper_rows_have_no_memory_barrier_between_products(self):
+        """One in each turn of the loop made rows whose blocks share a tile half as fast."""
+
+        def wrong(_, function):
+            names = [opcode for opcode, _ in function.instructions]
+            products = [i for i, name in enumerate(names) if name.startswith("HGMMA")]
+            if not products:
+                return "" if function.architecture != 90 else "no products"
+            between = names[products[0] : products[-1]]
+            found = [name for name in between if re.match(r"MEMBAR.*GPU", name)]
+            return f"{len(found)}" if found else ""
+
+        self.check(is_hopper, wrong)
 
     def test_vector_rows_load_vectors(self):
         """All loads of the operands: those up to the last barrier. Behind it is the epilogue."""

@@ -1,0 +1,27 @@
+// The layout of a box in shared memory, as TMA writes and reads it.
+#pragma once
+
+#include "kernels/numeric/host_device.h"
+
+namespace gemm {
+
+inline constexpr int kBoxRowBytes = 128;
+
+// The offset of 16-byte chunk `chunk` of row `row`, from the box's begin, a multiple of 1024.
+GEMM_HOST_DEVICE constexpr int ChunkOfBox(int row, int chunk) {
+  return row * kBoxRowBytes + (chunk ^ row % 8) * 16;
+}
+
+// Where a lane of warp `warp` of a warpgroup puts its accumulators (wgmma.cuh), in a box of 64
+// rows. As 16-bit elements: the row of four 8 x 8 matrices whose address the lane gives to
+// stmatrix, for 16 columns from 16 `pair` on.
+GEMM_HOST_DEVICE constexpr int MatrixRowOfBox(int warp, int lane, int pair) {
+  return ChunkOfBox(warp * 16 + lane % 16, pair * 2 + lane / 16);
+}
+
+// As floats: the two of columns from 8 `j` on, in the upper or lower 8 of the warp's rows.
+GEMM_HOST_DEVICE constexpr int PairOfBox(int warp, int lane, int half, int j) {
+  return ChunkOfBox(warp * 16 + half * 8 + lane / 4, 2 * j + lane % 4 / 2) + lane % 2 * 8;
+}
+
+}  // namespace gemm

@@ -1,0 +1,147 @@
+// The Hopper kernel. One warpgroup loads tiles by TMA, the others multiply them by wgmma, and
+// store. Between them is a ring of stages with barriers that count bytes. Blocks stay, and take
+// one tile of D after the other: the loads of the next one start while this one is stored.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/hopper/arguments.h"
+#include "kernels/hopper/cluster_sum.cuh"
+#include "kernels/hopper/config.h"
+#include "kernels/hopper/multiply.cuh"
+#include "kernels/hopper/pipeline.cuh"
+#include "kernels/hopper/producer.cuh"
+#include "kernels/hopper/schedule.cuh"
+#include "kernels/hopper/store.cuh"
+#include "kernels/ptx/grid_dependency.cuh"
+
+namespace gemm {
+
+#if GEMM_HAS_WGMMA
+
+// Registers of a thread that loads, and of one that multiplies, where there are two warpgroups
+// of the latter: what 168 for each thread come to.
+inline constexpr int kLoadingRegisters = 40;
+inline constexpr int kMultiplyingRegisters = 232;
+
+// Barriers of a block: 1 and 2 are those of the warpgroups that multiply.
+inline constexpr int kAllConsumers = 4;
+inline constexpr int kAllThreads = 5;
+
+// By a warpgroup that multiplies.
+template <class Variant, bool kTransA, bool kTransB>
+__device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArguments& arguments,
+                                        const Epilogue<DType::kF32>& epilogue, DType output,
+                                        const HopperShared<Variant>& shared,
+                                        HopperTiles<Variant> tiles) {
+  constexpr HopperConfig kConfig = Variant::kConfig;
+  using Product = HopperProduct<Variant, kTransA, kTransB>;
+  // The shuffle tells the compiler that it is the same in a warp.
+  const int consumer = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0) - 1;
+  const WarpgroupThread thread{.index = static_cast<int>(threadIdx.x) % 128,
+                               .barrier = 1 + consumer};
+  const int first_block = kConfig.ping_pong() ? 0 : consumer * Product::kBlocksM;
+  const int first_sharer = tiles.part() * kConfig.sharers();
+  StoreBoxes<kConfig.boxes> boxes(shared.boxes(consumer), thread);
+  HopperPlace<kConfig.stages> place;
+  const auto store = [&](const auto& accumulators, const BoxOfD& at) {
+    if (!arguments.only_scales) {
+      StoreAnyEpilogue<kConfig.operand>(accumulators, boxes, epilogue, output, at, arguments.m,
+                                        arguments.n, thread);
+      return;
+    }
+    VisitHopperOutput<kConfig.operand>(output, [&]<DType kD>() {
+      if (epilogue.alpha == 1) {
+        StoreScaled<kD, true>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), at, thread);
+      } else {
+        StoreScaled<kD, false>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), at, thread);
+      }
+    });
+  };
+  HopperTurns turns(shared.turns(), consumer);
+  // In ping-pong a tile is this warpgroup's, the next one the other's.
+  const auto skip_tile = [&] {
+    place.Skip(arguments.k_tiles);
+    tiles.Next();
+  };
+  if (kConfig.ping_pong() && consumer == 1) skip_tile();
+  while (tiles.more()) {
+    const TileCoord tile = tiles.tile();
+    Product product;
+    if constexpr (kConfig.ping_pong()) turns.Await();
+    product.Start(shared, place, tiles.end_k() - tiles.first_k(), first_block, first_sharer);
+    if constexpr (kConfig.ping_pong()) turns.Pass();
+    product.Finish(first_sharer);
+    BoxOfD at{tile.m * kConfig.tile_m + first_block * 64, tile.n * kConfig.tile_n};
+    if constexpr (kConfig.split > 1) {
+      using Sum = ClusterSum<Variant, Product::kBlocksM, kConfig.tile_n>;
+      const int among = static_cast<int>(threadIdx.x) - 128;
+      // Not before all of this block have left its stages.
+      ptx::AwaitBarrier<Sum::kThreads>(kAllConsumers);
+      Sum::Write(product.accumulators, shared.begin, among, tiles.part());
+      ptx::ClusterBarrier();
+      Sum sum;
+      sum.Add(product.accumulators, shared.begin, among, tiles.part(), tiles.sharer());
+      at.column += tiles.part() * Sum::kPartN;
+      store(sum.sums, at);
+    } else {
+      store(product.accumulators, at);
+    }
+    tiles.Next();
+    if (kConfig.ping_pong()) skip_tile();
+  }
+  boxes.Finish();
+}
+
+#endif  // GEMM_HAS_WGMMA
+
+// `Variant` has a constexpr HopperConfig kConfig. The epilogue's element type is `output`.
+template <class Variant, bool kTransA, bool kTransB>
+__global__ __launch_bounds__(Variant::kConfig.threads(),
+                             1) void HopperKernel(const __grid_constant__ HopperMaps maps,
+                                                  const HopperArguments arguments,
+                                                  const Epilogue<DType::kF32> epilogue,
+                                                  DType output) {
+#if GEMM_HAS_WGMMA
+  constexpr HopperConfig kConfig = Variant::kConfig;
+  extern __shared__ __align__(1024) std::byte shared_memory[];
+  const HopperShared<Variant> shared{
+      static_cast<uint32_t>(__cvta_generic_to_shared(shared_memory))};
+  const uint32_t block = kConfig.cluster() > 1 ? ptx::BlockOfCluster() : 0;
+  const bool loads = threadIdx.x < ptx::kWarpgroupThreads;
+  if (threadIdx.x == 0) {
+    ptx::PrefetchTensorMap(&maps.a);
+    ptx::PrefetchTensorMap(&maps.b);
+    shared.InitBarriers();
+  }
+  __syncwarp();
+  // Nobody arrives at barriers that are not there. Who made them need not wait, but for those of
+  // other blocks.
+  if constexpr (kConfig.sharers() > 1) {
+    ptx::ClusterBarrier();
+  } else if (loads) {
+    ptx::ArriveAtBarrier<kConfig.threads()>(kAllThreads);
+  } else {
+    ptx::AwaitBarrier<kConfig.threads()>(kAllThreads);
+  }
+  ptx::AwaitKernelBefore();
+  HopperTiles<Variant> tiles(arguments, block);
+  if (loads) {
+    if constexpr (kConfig.consumers == 2) ptx::KeepRegisters<kLoadingRegisters>();
+    if (threadIdx.x == 0) {
+      Produce<Variant, kTransA, kTransB>(maps, shared, tiles);
+      // What is left is to multiply the last stages and to store.
+      ptx::AllowNextKernel();
+    }
+    __syncwarp();
+    if constexpr (kConfig.split > 1) ptx::ClusterBarrier();  // the one before the sum
+  } else {
+    if constexpr (kConfig.consumers == 2) ptx::TakeRegisters<kMultiplyingRegisters>();
+    Consume<Variant, kTransA, kTransB>(maps, arguments, epilogue, output, shared, tiles);
+  }
+  // Others may still arrive here, or read.
+  if constexpr (kConfig.cluster() > 1) ptx::ClusterBarrier();
+#endif
+}
+
+}  // namespace gemm

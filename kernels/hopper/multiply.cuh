@@ -1,0 +1,120 @@
+// A warpgroup's products: it multiplies stages as they become full.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/hopper/pipeline.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/warpgroup.cuh"
+#include "kernels/ptx/wgmma.cuh"
+
+#if GEMM_HAS_WGMMA
+
+namespace gemm {
+
+// How wgmma reads a tile of `lines` lines and one panel of k, as HopperLoad left it.
+template <bool kAlongK>
+struct HopperOperand {
+  static constexpr int kSpan = HopperConfig::kPanelBytes;
+  static constexpr int kStepBytes = 32;                // of k in one instruction
+  static constexpr int kSteps = kSpan / kStepBytes;    // in a stage
+  static constexpr int kBoxBytes = kSpan / 2 * kSpan;  // of 64 lines, where not along k
+  static constexpr uint64_t kLayout =
+      ptx::WgmmaLayout{
+          .span = kSpan, .group_stride = 8 * kSpan, .panel_stride = kAlongK ? 0 : kBoxBytes}
+          .bits();
+  // Bytes from one step over k to the next, and from 64 lines to the next 64.
+  static constexpr int kAdvance = kAlongK ? kStepBytes : kStepBytes / 2 * kSpan;
+  static constexpr int kBlockBytes = kAlongK ? 64 * kSpan : kBoxBytes;
+};
+
+template <class Variant, bool kTransA, bool kTransB>
+class HopperProduct {
+  static constexpr HopperConfig kConfig = Variant::kConfig;
+  using OperandA = HopperOperand<!kTransA>;
+  using OperandB = HopperOperand<kTransB>;
+
+ public:
+  static constexpr int kBlocksM = kConfig.blocks_m();
+  static constexpr int kTileN = kConfig.tile_n;
+
+  // Those of 64 rows and kTileN columns each lie as wgmma.cuh says.
+  float accumulators[kBlocksM][kTileN / 2];
+
+  // Accumulates the stages from `place` on, `k_tiles` of them, and moves `place` behind them.
+  // `first_block`: of 64 rows of the tile, for this warpgroup. The last products are under way
+  // when it returns.
+  __device__ __forceinline__ void Start(const HopperShared<Variant>& shared,
+                                        HopperPlace<kConfig.stages>& place, int k_tiles,
+                                        int first_block, int first_sharer) {
+    if (kConfig.split > 1 && k_tiles == 0) Clear();
+    multiplied_ = 0;
+    for (int k = 0; k < k_tiles; ++k) {
+      ptx::WaitForPhase(shared.full(place.stage), place.parity);
+      Multiply(shared.tile_a(place.stage) + first_block * OperandA::kBlockBytes,
+               shared.tile_b(place.stage), k > 0);
+      if (k > 0) Free(first_sharer);
+      multiplied_ = shared.free(place.stage);
+      place.Next();
+    }
+  }
+
+  // No product is under way when it returns, and the stages are free.
+  __device__ __forceinline__ void Finish(int first_sharer) {
+    ptx::WgmmaWait<0>();
+    Pin();
+    if (multiplied_ != 0) Free(first_sharer);
+  }
+
+ private:
+  __device__ void Pin() {
+#pragma unroll
+    for (int block = 0; block < kBlocksM; ++block) ptx::WgmmaPin(accumulators[block]);
+  }
+
+  __device__ void Clear() {
+#pragma unroll
+    for (int block = 0; block < kBlocksM; ++block) {
+#pragma unroll
+      for (int x = 0; x < kTileN / 2; ++x) accumulators[block][x] = 0;
+    }
+  }
+
+  // Starts the products of a stage, and waits for those of the stage before. `add`: not the first.
+  __device__ __forceinline__ void Multiply(uint32_t tile_a, uint32_t tile_b, bool add) {
+    const uint64_t a = ptx::WgmmaMatrix(OperandA::kLayout, tile_a);
+    const uint64_t b = ptx::WgmmaMatrix(OperandB::kLayout, tile_b);
+    Pin();
+    ptx::WgmmaFence();
+#pragma unroll
+    for (int step = 0; step < OperandA::kSteps; ++step) {
+#pragma unroll
+      for (int block = 0; block < kBlocksM; ++block) {
+        const int offset_a = block * OperandA::kBlockBytes + step * OperandA::kAdvance;
+        ptx::Wgmma<kConfig.operand, kConfig.operand, !kTransB, kTransA>(
+            accumulators[block], a + offset_a / 16, b + step * OperandB::kAdvance / 16,
+            step > 0 || add);
+      }
+    }
+    ptx::WgmmaCommit();
+    Pin();
+    ptx::WgmmaWait<1>();
+  }
+
+  // A warp leaves the stage, in each block that loads a part of it.
+  __device__ void Free(int first_sharer) const {
+    constexpr int kSharers = kConfig.sharers();
+    const uint32_t lane = threadIdx.x % 32;
+    if constexpr (kSharers > 1) {
+      if (lane < kSharers) ptx::ArriveAt(multiplied_, first_sharer + lane);
+    } else {
+      if (lane == 0) ptx::Arrive(multiplied_);
+    }
+  }
+
+  uint32_t multiplied_ = 0;  // `free` of the last stage that was read; 0: none
+};
+
+}  // namespace gemm
+
+#endif  // GEMM_HAS_WGMMA

@@ -1,0 +1,40 @@
+// The name of a Hopper variant, and what it is in a line, follow from its configuration.
+#pragma once
+
+#include "absl/strings/string_view.h"
+#include "kernels/core/fixed_text.h"
+#include "kernels/hopper/config.h"
+
+namespace gemm {
+
+// "hopper_f16_128x256x64_s4_coop2_m2": the operands' type, the block's tile, its stages, its
+// schedule with the warpgroups that multiply, and its cluster: along m, n or k.
+constexpr NameText HopperName(absl::string_view type, const HopperConfig& config) {
+  NameText name;
+  name.Add("hopper_", type, "_", config.tile_m, "x", config.tile_n, "x", config.tile_k());
+  name.Add("_s", config.stages);
+  name.Add(config.ping_pong() ? "_pingpong" : "_coop", config.consumers);
+  if (config.cluster_m > 1) name.Add("_m", config.cluster_m);
+  if (config.cluster_n > 1) name.Add("_n", config.cluster_n);
+  if (config.split > 1) name.Add("_k", config.split);
+  if (config.boxes != 2) name.Add("_b", config.boxes);
+  return name;
+}
+
+constexpr SummaryText HopperSummary(const HopperConfig& config) {
+  SummaryText summary;
+  summary.Add("TMA, wgmma, ");
+  if (config.ping_pong()) {
+    summary.Add("two warpgroups that multiply and store in turns");
+  } else if (config.consumers == 1) {
+    summary.Add("one warpgroup that multiplies");
+  } else {
+    summary.Add(config.consumers, " warpgroups that multiply together");
+  }
+  if (config.cluster_m > 1) summary.Add("; ", config.cluster_m, " blocks share B");
+  if (config.cluster_n > 1) summary.Add("; ", config.cluster_n, " blocks share A");
+  if (config.split > 1) summary.Add("; ", config.split, " blocks share k");
+  return summary;
+}
+
+}  // namespace gemm

@@ -1,0 +1,177 @@
+// Makes rows of the catalogue from a table of Hopper variants.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/cuda_status.h"
+#include "kernels/core/resident_blocks.h"
+#include "kernels/core/rows.h"
+#include "kernels/core/shared_memory.h"
+#include "kernels/core/tile_grid.h"
+#include "kernels/hopper/kernel.cuh"
+#include "kernels/hopper/name.h"
+#include "kernels/hopper/tensor_map.h"
+#include "kernels/hopper/tile_group.h"
+
+namespace gemm {
+
+// A variant as a type: nvcc cannot name kernels by records of a namespace. `Table`
+// has a constexpr array kConfigs, whose operands are of the type that kType names.
+template <class Table, size_t kIndex>
+struct HopperVariant {
+  static constexpr HopperConfig kConfig = Table::kConfigs[kIndex];
+  static constexpr NameText kName = HopperName(Table::kType, kConfig);
+  static constexpr SummaryText kSummary = HopperSummary(kConfig);
+  static_assert(kConfig.valid());
+};
+
+inline constexpr ParamSpec kHopperParams[] = {
+    {"group_m", "rows of clusters of a group, whose tiles run column by column", 1, 1024,
+     kOwnChoice}};
+
+// The output types are those of VisitHopperOutput.
+template <DType kOperand>
+inline constexpr Types kHopperTypes[] = {{kOperand, kOperand, kOperand, Compute::kF32},
+                                         {kOperand, kOperand, DType::kF32, Compute::kF32}};
+
+// The launch, but for the kernel's layout.
+struct HopperLaunch {
+  HopperMaps maps;
+  HopperArguments arguments;
+  unsigned blocks = 0;
+};
+
+// A matrix as it is stored, in boxes of 64 rows of k, or of `lines` lines along k.
+inline absl::StatusOr<CUtensorMap> DescribeOperand(const void* data, DType type, int64_t lines,
+                                                   int64_t k, bool along_k, int64_t ld,
+                                                   int box_lines) {
+  const int64_t rows = along_k ? lines : k, columns = along_k ? k : lines;
+  const int64_t size = static_cast<int64_t>(SizeOf(type));
+  return DescribeToTma({.data = data,
+                        .type = type,
+                        .rows = rows,
+                        .columns = columns,
+                        .pitch = rows == 1 ? PitchBytes(columns, type) : ld * size,
+                        .box_rows = along_k ? box_lines : 128 / static_cast<int>(size)});
+}
+
+inline bool OnlyScales(const Problem& p) {
+  return p.beta == 0 && p.bias == BiasAxis::kNone && p.activation == Activation::kNone;
+}
+
+template <class Variant>
+absl::StatusOr<HopperLaunch> PlanHopper(const Launch& launch, int running) {
+  constexpr HopperConfig kConfig = Variant::kConfig;
+  const Problem& p = launch.problem;
+  const Operands& o = launch.operands;
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
+  if (p.m > kMost || p.n > kMost || p.k > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat("m, n and k are ", p.m, ", ", p.n, " and ", p.k,
+                                                   "; this kernel takes up to ", kMost, " each"));
+  }
+  const absl::StatusOr<TileGrid> grid =
+      MakeTileGrid(p, kConfig.tile_m * kConfig.cluster_m, kConfig.tile_n * kConfig.cluster_n);
+  if (!grid.ok()) return grid.status();
+  const auto a = DescribeOperand(o.a, p.types.a, p.m, p.k, !p.trans_a, o.lda,
+                                 kConfig.tile_m / kConfig.cluster_n);
+  if (!a.ok()) return a.status();
+  const auto b = DescribeOperand(o.b, p.types.b, p.n, p.k, p.trans_b, o.ldb,
+                                 kConfig.tile_n / kConfig.cluster_m);
+  if (!b.ok()) return b.status();
+  const auto d =
+      DescribeOperand(o.d, p.types.d, p.m, p.n, /*along_k=*/true, o.ldd, HopperConfig::kBoxRows);
+  if (!d.ok()) return d.status();
+  const int64_t clusters = int64_t{grid->tiles_m} * grid->tiles_n;
+  // Blocks that share k do not stay: they compute one tile.
+  const int64_t launched = kConfig.split > 1 ? clusters : std::min<int64_t>(clusters, running);
+  const int64_t blocks = launched * kConfig.cluster();
+  if (blocks > std::numeric_limits<int32_t>::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("m x n is ", p.m, " x ", p.n, ", more tiles than one launch takes"));
+  }
+  const int group = launch.params[0] == kOwnChoice
+                        ? HopperGroup(kConfig, grid->tiles_m, running)
+                        : std::min(static_cast<int>(launch.params[0]), grid->tiles_m);
+  return HopperLaunch{
+      .maps = {.a = *a, .b = *b, .d = *d},
+      .arguments = {.m = static_cast<int>(p.m),
+                    .n = static_cast<int>(p.n),
+                    .k_tiles = static_cast<int>((p.k + kConfig.tile_k() - 1) / kConfig.tile_k()),
+                    .clusters_m = grid->tiles_m,
+                    .clusters_n = grid->tiles_n,
+                    .group = group,
+                    .only_scales =
+                        OnlyScales(p) && p.n * static_cast<int64_t>(SizeOf(p.types.d)) % 16 == 0},
+      .blocks = static_cast<unsigned>(blocks),
+  };
+}
+
+template <class Variant, bool kTransA, bool kTransB>
+absl::Status LaunchHopperLayout(const Launch& launch) {
+  constexpr HopperConfig kConfig = Variant::kConfig;
+  constexpr auto* kKernel = &HopperKernel<Variant, kTransA, kTransB>;
+  const absl::Status allowed = AllowSharedMemory<kKernel>(kConfig.shared_bytes());
+  if (!allowed.ok()) return allowed;
+  const absl::StatusOr<int> running =
+      ResidentClusters<kKernel>(kConfig.cluster(), kConfig.threads(), kConfig.shared_bytes());
+  if (!running.ok()) return running.status();
+  const absl::StatusOr<HopperLaunch> plan = PlanHopper<Variant>(launch, *running);
+  if (!plan.ok()) return plan.status();
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {static_cast<unsigned>(kConfig.cluster()), 1, 1};
+  // This kernel prepares its barriers while the one before it ends: AwaitKernelBefore.
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = {plan->blocks, 1, 1};
+  config.blockDim = {static_cast<unsigned>(kConfig.threads()), 1, 1};
+  config.dynamicSmemBytes = static_cast<size_t>(kConfig.shared_bytes());
+  config.stream = launch.stream;
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  return CudaStatus(cudaLaunchKernelEx(&config, kKernel, plan->maps, plan->arguments,
+                                       MakeEpilogue<DType::kF32>(launch.problem, launch.operands),
+                                       launch.problem.types.d),
+                    "launch of a Hopper kernel");
+}
+
+template <class Variant>
+absl::Status LaunchHopper(const Launch& launch) {
+  const Problem& p = launch.problem;
+  if (p.trans_a) {
+    return p.trans_b ? LaunchHopperLayout<Variant, true, true>(launch)
+                     : LaunchHopperLayout<Variant, true, false>(launch);
+  }
+  return p.trans_b ? LaunchHopperLayout<Variant, false, true>(launch)
+                   : LaunchHopperLayout<Variant, false, false>(launch);
+}
+
+template <class Table>
+constexpr auto MakeHopperRows() {
+  return MakeRows<std::size(Table::kConfigs)>([](auto index) {
+    using Variant = HopperVariant<Table, index>;
+    constexpr HopperConfig kConfig = Variant::kConfig;
+    return Kernel{
+        .name = Variant::kName.view(),
+        .family = "hopper",
+        .summary = Variant::kSummary.view(),
+        .capability = {.min = 90, .max = 90},
+        .types = kHopperTypes<kConfig.operand>,
+        .tile_m = kConfig.tile_m,
+        .tile_n = kConfig.tile_n,
+        .tile_k = kConfig.tile_k(),
+        .stages = kConfig.stages,
+        .threads = kConfig.threads(),
+        .shared_memory_bytes = static_cast<size_t>(kConfig.shared_bytes()),
+        .params = kHopperParams,
+        .auto_rank = 60,
+        .launch = LaunchHopper<Variant>,
+    };
+  });
+}
+
+}  // namespace gemm

@@ -1,0 +1,58 @@
+// Which tiles a block computes, in which order.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/tile_order.h"
+#include "kernels/hopper/arguments.h"
+#include "kernels/hopper/config.h"
+
+namespace gemm {
+
+// A block's tiles. Clusters take tiles in L2-grouped order, each the one that is a grid's
+// clusters behind its last.
+template <class Variant>
+class HopperTiles {
+  static constexpr HopperConfig kConfig = Variant::kConfig;
+
+ public:
+  __device__ HopperTiles(const HopperArguments& arguments, uint32_t block_of_cluster)
+      : arguments_(arguments),
+        sharer_(static_cast<int>(block_of_cluster) % kConfig.sharers()),
+        part_(static_cast<int>(block_of_cluster) / kConfig.sharers()),
+        index_(static_cast<int>(blockIdx.x) / kConfig.cluster()) {}
+
+  __device__ bool more() const { return index_ < arguments_.clusters_m * arguments_.clusters_n; }
+  __device__ void Next() { index_ += static_cast<int>(gridDim.x) / kConfig.cluster(); }
+
+  // The tile, in tiles.
+  __device__ TileCoord tile() const {
+    TileCoord tile =
+        GroupedTile(index_, arguments_.clusters_m, arguments_.clusters_n, arguments_.group);
+    tile.m = tile.m * kConfig.cluster_m + (kConfig.cluster_m > 1 ? sharer_ : 0);
+    tile.n = tile.n * kConfig.cluster_n + (kConfig.cluster_n > 1 ? sharer_ : 0);
+    return tile;
+  }
+
+  // The block's index among those that load a tile together, and among those that share k.
+  __device__ int sharer() const { return sharer_; }
+  __device__ int part() const { return part_; }
+
+  // Its part of k, in tiles of k.
+  __device__ int first_k() const { return kConfig.split > 1 ? BeginOf(part_) : 0; }
+  __device__ int end_k() const {
+    return kConfig.split > 1 ? BeginOf(part_ + 1) : arguments_.k_tiles;
+  }
+
+ private:
+  __device__ int BeginOf(int part) const {
+    return static_cast<int>(int64_t{arguments_.k_tiles} * part / kConfig.split);
+  }
+
+  const HopperArguments& arguments_;
+  const int sharer_;
+  const int part_;
+  int index_;
+};
+
+}  // namespace gemm

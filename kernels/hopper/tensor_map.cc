@@ -1,0 +1,64 @@
+#include "kernels/hopper/tensor_map.h"
+
+#include <cuda_runtime_api.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace gemm {
+namespace {
+
+using Encode = decltype(&cuTensorMapEncodeTiled);
+
+// The driver's function, without linking to the driver: programs start where there is none.
+Encode FindEncode() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  constexpr unsigned kVersion = 12000;  // of CUDA, which brought it
+  const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                             kVersion, cudaEnableDefault, &found);
+  if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) return nullptr;
+  return reinterpret_cast<Encode>(function);
+}
+
+CUtensorMapDataType TmaType(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::kF16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::kBF16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    default:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<CUtensorMap> DescribeToTma(const TiledMatrix& matrix) {
+  static const Encode encode = FindEncode();
+  if (encode == nullptr) {
+    return absl::FailedPreconditionError("the driver has no cuTensorMapEncodeTiled");
+  }
+  constexpr cuuint32_t kBoxRowBytes = 128;
+  const cuuint64_t size[] = {static_cast<cuuint64_t>(matrix.columns),
+                             static_cast<cuuint64_t>(matrix.rows)};
+  const cuuint64_t pitch[] = {static_cast<cuuint64_t>(matrix.pitch)};
+  const cuuint32_t box[] = {kBoxRowBytes / static_cast<cuuint32_t>(SizeOf(matrix.type)),
+                            static_cast<cuuint32_t>(matrix.box_rows)};
+  const cuuint32_t every[] = {1, 1};
+  CUtensorMap map;
+  const CUresult result =
+      encode(&map, TmaType(matrix.type), /*tensorRank=*/2, const_cast<void*>(matrix.data), size,
+             pitch, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    return absl::InternalError(absl::StrCat("cuTensorMapEncodeTiled of ", matrix.rows, " x ",
+                                            matrix.columns, " elements in rows of ", matrix.pitch,
+                                            " bytes: error ", static_cast<int>(result)));
+  }
+  return map;
+}
+
+}  // namespace gemm

@@ -1,0 +1,112 @@
+// The Hopper kernels: what follows from their configurations, and the boxes in shared memory
+// through which D leaves.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "kernels/core/tile_order.h"
+#include "kernels/hopper/box.h"
+#include "kernels/hopper/configs.h"
+#include "kernels/hopper/name.h"
+#include "kernels/hopper/tile_group.h"
+#include "tests/kernels/bank_conflicts.h"
+
+namespace gemm {
+namespace {
+
+using testing::BankConflicts;
+
+constexpr int kWarps = 4, kLanes = 32, kBoxRows = HopperConfig::kBoxRows;
+
+TEST(HopperConfig, EveryRowIsValid) {
+  for (const HopperConfig& config : Hopper16BitConfigs(DType::kF16)) {
+    EXPECT_TRUE(config.valid()) << HopperName("f16", config).view();
+  }
+}
+
+TEST(HopperConfig, WhatDoesNotFitIsNotValid) {
+  const HopperConfig fits{.tile_m = 128, .tile_n = 256, .stages = 4};
+  ASSERT_TRUE(fits.valid());
+  HopperConfig config = fits;
+  config.stages = 5;  // more shared memory than a block has
+  EXPECT_FALSE(config.valid());
+  config = fits;
+  config.tile_m = 64;  // two warpgroups, 64 rows
+  EXPECT_FALSE(config.valid());
+  config = {.tile_m = 64, .tile_n = 64, .stages = 4, .consumers = 1, .cluster_m = 2};
+  EXPECT_FALSE(config.valid());  // half a box of B for each block
+  config = {.tile_m = 128, .tile_n = 64, .stages = 4, .split = 2};
+  EXPECT_FALSE(config.valid());  // half a box of D for each block
+  config = {.tile_m = 128, .tile_n = 128, .stages = 4, .cluster_m = 2, .cluster_n = 2};
+  EXPECT_FALSE(config.valid());
+}
+
+TEST(HopperName, FollowsFromTheConfiguration) {
+  const HopperConfig shares{.tile_m = 128, .tile_n = 256, .stages = 3, .cluster_m = 2, .boxes = 4};
+  EXPECT_EQ(HopperName("f16", shares).view(), "hopper_f16_128x256x64_s3_coop2_m2_b4");
+  EXPECT_EQ(HopperSummary(shares).view(),
+            "TMA, wgmma, 2 warpgroups that multiply together; 2 blocks share B");
+  const HopperConfig turns{.tile_m = 128,
+                           .tile_n = 128,
+                           .stages = 6,
+                           .schedule = HopperSchedule::kPingPong,
+                           .cluster_n = 2};
+  EXPECT_EQ(HopperName("bf16", turns).view(), "hopper_bf16_128x128x64_s6_pingpong2_n2");
+  const HopperConfig split{.tile_m = 128, .tile_n = 128, .stages = 6, .split = 2};
+  EXPECT_EQ(HopperName("f16", split).view(), "hopper_f16_128x128x64_s6_coop2_k2");
+}
+
+// 132 blocks at a time: 11 by 12 tiles that are square, more rows where they are wide.
+TEST(HopperGroup, CoversAsManyRowsAsColumns) {
+  const HopperConfig square{.tile_m = 128, .tile_n = 128};
+  const HopperConfig wide{.tile_m = 128, .tile_n = 256};
+  EXPECT_EQ(HopperGroup(square, 1100, 132), 11);
+  EXPECT_EQ(HopperGroup(wide, 1600, 132), 16);
+  EXPECT_EQ(HopperGroup(square, 12, 132), 6);  // two of 6, not 11 and 1
+  EXPECT_EQ(HopperGroup(square, 1, 132), 1);
+  EXPECT_EQ(HopperGroup(square, 7, 1), 1);
+}
+
+TEST(HopperBox, EachChunkHasItsPlace) {
+  std::set<int> offsets;
+  for (int row = 0; row < kBoxRows; ++row) {
+    for (int chunk = 0; chunk < 8; ++chunk) offsets.insert(ChunkOfBox(row, chunk));
+  }
+  EXPECT_EQ(offsets.size(), kBoxRows * 8u);
+  EXPECT_EQ(*offsets.rbegin(), HopperConfig::kBoxBytes - 16);
+}
+
+// Rows of 16 bytes, of which stmatrix writes eight at a time.
+TEST(HopperBox, MatricesFillItWithoutConflicts) {
+  std::set<int> all;
+  for (int warp = 0; warp < kWarps; ++warp) {
+    for (int pair = 0; pair < 4; ++pair) {
+      std::vector<int> offsets;
+      for (int lane = 0; lane < kLanes; ++lane) {
+        offsets.push_back(MatrixRowOfBox(warp, lane, pair));
+      }
+      EXPECT_EQ(BankConflicts(offsets, 16), 0) << "warp " << warp << ", pair " << pair;
+      all.insert(offsets.begin(), offsets.end());
+    }
+  }
+  EXPECT_EQ(all.size(), HopperConfig::kBoxBytes / 16u);
+}
+
+TEST(HopperBox, PairsFillItWithoutConflicts) {
+  std::set<int> all;
+  for (int warp = 0; warp < kWarps; ++warp) {
+    for (int step = 0; step < 8; ++step) {
+      std::vector<int> offsets;
+      for (int lane = 0; lane < kLanes; ++lane) {
+        offsets.push_back(PairOfBox(warp, lane, step / 4, step % 4));
+      }
+      EXPECT_EQ(BankConflicts(offsets, 8), 0) << "warp " << warp << ", step " << step;
+      all.insert(offsets.begin(), offsets.end());
+    }
+  }
+  EXPECT_EQ(all.size(), HopperConfig::kBoxBytes / 8u);
+}
+
+}  // namespace
+}  // namespace gemm
