@@ -132,5 +132,27 @@ TEST_F(AnswerBacklogTest, TheRateFollowsTheConnection) {
   EXPECT_FALSE(Admit(absl::Milliseconds(350)).ok());
 }
 
+TEST_F(AnswerBacklogTest, ARateHoldsForTenSeconds) {
+  LearnRate();
+  const std::vector<AnswerBacklog::Place> waiting = Handed(99);
+  clock_.Advance(absl::Seconds(10));
+  EXPECT_FALSE(Admit(absl::Milliseconds(1)).ok());
+  clock_.Advance(absl::Milliseconds(1));
+  EXPECT_TRUE(Admit(absl::Milliseconds(1)).ok());
+}
+
+// Nor does an old rate come back with the next answer.
+TEST_F(AnswerBacklogTest, ASlowSpellIsForgotten) {
+  for (AnswerBacklog::Place& place : Handed(20)) {
+    clock_.Advance(absl::Seconds(1));
+    place.Take();
+  }
+  clock_.Advance(absl::Seconds(11));
+  LearnRate();
+  const std::vector<AnswerBacklog::Place> waiting = Handed(9);  // 100 ms with one more
+  EXPECT_TRUE(Admit(absl::Milliseconds(420)).ok());
+  EXPECT_FALSE(Admit(absl::Milliseconds(380)).ok());
+}
+
 }  // namespace
 }  // namespace gemmd

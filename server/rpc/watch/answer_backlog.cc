@@ -13,8 +13,9 @@ namespace {
 
 // With less than this in its hands gRPC may be waiting for answers, not for the client.
 constexpr uint64_t kBusyBytes = kMiB;
-constexpr double kKeep = 0.95;  // of the past, at each answer
-constexpr double kEnough = 4;   // answers, for a guess
+constexpr double kKeep = 0.95;                         // of the past, at each answer
+constexpr double kEnough = 4;                          // answers, for a guess
+constexpr absl::Duration kLately = absl::Seconds(10);  // what was measured before tells nothing
 // A connection that has nothing to take keeps its rate for the next time, until there are many.
 constexpr size_t kMostIdle = 4096;
 
@@ -40,20 +41,31 @@ void AnswerBacklog::Place::Leave(bool taken) {
   if (backlog != nullptr) backlog->Leave(connection_, bytes_, handed_, taken);
 }
 
-absl::Duration AnswerBacklog::Connection::TimeOf(uint64_t bytes) const {
-  if (answers < kEnough || taken_bytes <= 0) return absl::ZeroDuration();
+absl::Duration AnswerBacklog::Connection::TimeOf(uint64_t bytes, absl::Time now) const {
+  if (answers < kEnough || taken_bytes <= 0 || now - measured > kLately) {
+    return absl::ZeroDuration();
+  }
   return absl::Seconds(static_cast<double>(bytes) * taken_seconds / taken_bytes);
+}
+
+void AnswerBacklog::Connection::Measure(uint64_t bytes, absl::Duration took, absl::Time now) {
+  const double keep = now - measured > kLately ? 0 : kKeep;
+  taken_bytes = keep * taken_bytes + static_cast<double>(bytes);
+  taken_seconds = keep * taken_seconds + absl::ToDoubleSeconds(took);
+  answers = keep * answers + 1;
+  measured = now;
 }
 
 absl::StatusOr<AnswerBacklog::Place> AnswerBacklog::Admit(uint64_t connection, uint64_t bytes,
                                                           absl::Time deadline) {
-  const absl::Duration left = deadline - SteadyNow();
+  const absl::Time now = SteadyNow();
+  const absl::Duration left = deadline - now;
   MutexLock lock(mutex_);
   if (connections_.size() > kMostIdle) {
     std::erase_if(connections_, [](const auto& entry) { return entry.second.places == 0; });
   }
   Connection& its = connections_[connection];
-  const absl::Duration wait = its.TimeOf(its.promised_bytes + bytes);
+  const absl::Duration wait = its.TimeOf(its.promised_bytes + bytes, now);
   if (its.promised_bytes >= kBusyBytes && wait > left / 4) {
     return BoundError(
         {.bound = "deadline", .retry_after = std::max(wait - left / 4, kRetrySoon)},
@@ -83,11 +95,7 @@ void AnswerBacklog::Leave(uint64_t connection, uint64_t bytes, bool handed, bool
   its.promised_bytes -= bytes;
   --its.places;
   if (!handed) return;
-  if (taken && its.handed_bytes >= kBusyBytes) {
-    its.taken_bytes = kKeep * its.taken_bytes + static_cast<double>(bytes);
-    its.taken_seconds = kKeep * its.taken_seconds + absl::ToDoubleSeconds(now - its.since);
-    its.answers = kKeep * its.answers + 1;
-  }
+  if (taken && its.handed_bytes >= kBusyBytes) its.Measure(bytes, now - its.since, now);
   its.handed_bytes -= bytes;
   its.since = now;
 }

@@ -63,9 +63,11 @@ class AnswerBacklog {
     double taken_bytes = 0;
     double taken_seconds = 0;
     double answers = 0;
+    absl::Time measured = absl::InfinitePast();  // the last of them
 
-    // How long `bytes` take; zero where that is not known.
-    absl::Duration TimeOf(uint64_t bytes) const;
+    void Measure(uint64_t bytes, absl::Duration took, absl::Time now);
+    // How long `bytes` take; zero where that is not known, or no longer.
+    absl::Duration TimeOf(uint64_t bytes, absl::Time now) const;
   };
 
   void Hand(uint64_t connection, uint64_t bytes);
