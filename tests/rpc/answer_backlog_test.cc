@@ -154,5 +154,32 @@ TEST_F(AnswerBacklogTest, ASlowSpellIsForgotten) {
   EXPECT_FALSE(Admit(absl::Milliseconds(380)).ok());
 }
 
+// One user's answer is not read, another one's are, on the same connection.
+TEST_F(AnswerBacklogTest, TimeBeforeAnAnswerIsNotItsOwnBesideAStalledOne) {
+  const std::vector<AnswerBacklog::Place> stalled = Handed(1, 2 * kMiB);
+  for (int i = 0; i < 20; ++i) {
+    clock_.Advance(absl::Seconds(1));
+    absl::StatusOr<AnswerBacklog::Place> small = Admit(absl::Seconds(1), 64 * kKiB);
+    ASSERT_TRUE(small.ok()) << i << ": " << small.status();
+    small->Hand();
+    clock_.Advance(absl::Milliseconds(1));
+    small->Take();
+  }
+}
+
+TEST_F(AnswerBacklogTest, TimeBeforeALargeAnswerIsNotItsOwnBesideASmallStalledOne) {
+  const std::vector<AnswerBacklog::Place> stalled = Handed(1, 512 * kKiB);
+  for (int i = 0; i < 20; ++i) {
+    clock_.Advance(absl::Seconds(5));
+    absl::StatusOr<AnswerBacklog::Place> large = Admit(absl::Seconds(1), kMiB);
+    ASSERT_TRUE(large.ok()) << i << ": " << large.status();
+    large->Hand();
+    const absl::StatusOr<AnswerBacklog::Place> next = Admit(absl::Seconds(1), kMiB);
+    ASSERT_TRUE(next.ok()) << i << ": " << next.status();
+    clock_.Advance(absl::Milliseconds(1));
+    large->Take();
+  }
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -27,18 +27,19 @@ AnswerBacklog::Place& AnswerBacklog::Place::operator=(Place&& other) noexcept {
   backlog_ = std::exchange(other.backlog_, nullptr);
   connection_ = other.connection_;
   bytes_ = other.bytes_;
-  handed_ = other.handed_;
+  handed_at_ = other.handed_at_;
   return *this;
 }
 
 void AnswerBacklog::Place::Hand() {
-  if (backlog_ == nullptr || std::exchange(handed_, true)) return;
+  if (backlog_ == nullptr || handed_at_.has_value()) return;
+  handed_at_ = SteadyNow();
   backlog_->Hand(connection_, bytes_);
 }
 
 void AnswerBacklog::Place::Leave(bool taken) {
   AnswerBacklog* const backlog = std::exchange(backlog_, nullptr);
-  if (backlog != nullptr) backlog->Leave(connection_, bytes_, handed_, taken);
+  if (backlog != nullptr) backlog->Leave(connection_, bytes_, handed_at_, taken);
 }
 
 absl::Duration AnswerBacklog::Connection::TimeOf(uint64_t bytes, absl::Time now) const {
@@ -81,21 +82,21 @@ absl::StatusOr<AnswerBacklog::Place> AnswerBacklog::Admit(uint64_t connection, u
 }
 
 void AnswerBacklog::Hand(uint64_t connection, uint64_t bytes) {
-  const absl::Time now = SteadyNow();
   MutexLock lock(mutex_);
-  Connection& its = connections_[connection];
-  if (its.handed_bytes == 0) its.since = now;
-  its.handed_bytes += bytes;
+  connections_[connection].handed_bytes += bytes;
 }
 
-void AnswerBacklog::Leave(uint64_t connection, uint64_t bytes, bool handed, bool taken) {
+void AnswerBacklog::Leave(uint64_t connection, uint64_t bytes, std::optional<absl::Time> handed_at,
+                          bool taken) {
   const absl::Time now = SteadyNow();
   MutexLock lock(mutex_);
   Connection& its = connections_[connection];
   its.promised_bytes -= bytes;
   --its.places;
-  if (!handed) return;
-  if (taken && its.handed_bytes >= kBusyBytes) its.Measure(bytes, now - its.since, now);
+  if (!handed_at.has_value()) return;
+  if (taken && its.handed_bytes >= kBusyBytes) {
+    its.Measure(bytes, now - std::max(its.since, *handed_at), now);
+  }
   its.handed_bytes -= bytes;
   its.since = now;
 }

@@ -42,7 +42,7 @@ class AnswerBacklog {
     AnswerBacklog* backlog_ = nullptr;
     uint64_t connection_ = 0;
     uint64_t bytes_ = 0;
-    bool handed_ = false;
+    std::optional<absl::Time> handed_at_;
   };
 
   AnswerBacklog() = default;
@@ -58,7 +58,7 @@ class AnswerBacklog {
     uint64_t promised_bytes = 0;  // of all places
     uint64_t handed_bytes = 0;
     int64_t places = 0;
-    absl::Time since;  // when gRPC had nothing, or the last answer was taken
+    absl::Time since = absl::InfinitePast();  // when the last of gRPC's answers left
     // Of the last answers that were taken while others waited; older ones count less and less.
     double taken_bytes = 0;
     double taken_seconds = 0;
@@ -71,7 +71,7 @@ class AnswerBacklog {
   };
 
   void Hand(uint64_t connection, uint64_t bytes);
-  void Leave(uint64_t connection, uint64_t bytes, bool handed, bool taken);
+  void Leave(uint64_t connection, uint64_t bytes, std::optional<absl::Time> handed_at, bool taken);
 
   Mutex mutex_;
   std::unordered_map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);
