@@ -87,6 +87,14 @@ TEST_F(AnswerBacklogTest, APlaceThatIsGivenUpTakesNoTime) {
   EXPECT_TRUE(Admit(absl::Seconds(1)).ok());
 }
 
+TEST_F(AnswerBacklogTest, WhatHasNoTimeLeftIsTooLate) {
+  LearnRate();
+  const std::vector<AnswerBacklog::Place> waiting = Handed(20);
+  EXPECT_EQ(Admit(absl::Milliseconds(1)).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Admit(absl::ZeroDuration()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Admit(-absl::Seconds(1)).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
 // What is promised waits, too, whether or not its product is made.
 TEST_F(AnswerBacklogTest, PromisedAnswersCount) {
   LearnRate();

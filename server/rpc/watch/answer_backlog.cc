@@ -61,6 +61,9 @@ absl::StatusOr<AnswerBacklog::Place> AnswerBacklog::Admit(uint64_t connection, u
                                                           absl::Time deadline) {
   const absl::Time now = SteadyNow();
   const absl::Duration left = deadline - now;
+  if (left <= absl::ZeroDuration()) {
+    return absl::DeadlineExceededError("the deadline passed before the product began");
+  }
   MutexLock lock(mutex_);
   if (connections_.size() > kMostIdle) {
     std::erase_if(connections_, [](const auto& entry) { return entry.second.places == 0; });

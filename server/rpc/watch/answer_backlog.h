@@ -50,7 +50,7 @@ class AnswerBacklog {
 
   // A place for an answer of `bytes`. RESOURCE_EXHAUSTED, with when to try again, where those
   // before it and it would take more than a quarter of the time until `deadline`: the product needs
-  // some, too, and the rate is a guess.
+  // some, too, and the rate is a guess. DEADLINE_EXCEEDED where that has passed.
   absl::StatusOr<Place> Admit(uint64_t connection, uint64_t bytes, absl::Time deadline);
 
  private:
