@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -38,6 +39,15 @@ std::optional<std::string> PeerOf(int fd) {
   return absl::StrCat("ipv6:%5B", text.data(), "%5D:", ntohs(v6.sin6_port));
 }
 
+// Of several calls that are to drop their connection the first one does: gRPC keeps its socket for
+// a while after.
+bool IsOpen(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  return info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT;
+}
+
 // What has come is read after a shutdown, too: the system discards it instead.
 void DiscardInput(int fd) {
   constexpr size_t kAtOnce = 1 << 20;
@@ -59,7 +69,7 @@ bool DropConnection(const std::string& peer) {
     // then stands for something else.
     const int fd = dup(number);
     if (fd < 0) continue;
-    if (PeerOf(fd) == peer) dropped = shutdown(fd, SHUT_RDWR) == 0;
+    if (PeerOf(fd) == peer && IsOpen(fd)) dropped = shutdown(fd, SHUT_RDWR) == 0;
     if (dropped) DiscardInput(fd);
     close(fd);
     if (dropped) break;
