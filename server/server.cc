@@ -353,12 +353,12 @@ class ServerImpl final : public Server {
   std::unique_ptr<Identity> identity_;
   absl::Time files_checked_ = SteadyNow();
   Readiness readiness_;
+  AnswerBacklog answers_;  // before the engine: a job that ends with it gives its place back
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Benchmarks> benchmarks_;
   std::unique_ptr<HttpEndpoint> endpoint_;
   LiveCalls live_calls_;
   CallerTraffic traffic_{[this](absl::string_view bound) { metrics_.OnCallerBound(bound); }};
-  AnswerBacklog answers_;
   std::unique_ptr<ServiceContext> context_;
   std::unique_ptr<GemmService> service_;
   std::unique_ptr<GrpcListener> listener_;
