@@ -53,6 +53,9 @@ constexpr absl::Duration kGrace = absl::Seconds(2);
 
 // A client may have reset as many calls as it has open several times over, and the server be busy.
 constexpr int64_t kUnfinishedCallsPerStream = 4;
+// With few streams a client whose calls come one after the other may have more than that: gRPC
+// tells of their ends on threads that are behind now and then.
+constexpr int64_t kLeastUnfinishedCalls = 256;
 
 constexpr absl::Duration kRefusalLogPeriod = absl::Seconds(10);
 // How often the files of callers and TLS are looked at.
@@ -277,9 +280,10 @@ class ServerImpl final : public Server {
     grpc::channelz::experimental::InitChannelzService();
     KeepGrpc();
     grpc::ServerBuilder builder;
-    unfinished_calls_ =
-        std::make_unique<UnfinishedCalls>(kUnfinishedCallsPerStream * options.connections.streams,
-                                          [this](const std::string& peer) { DropFlood(peer); });
+    const int64_t most_unfinished =
+        std::max(kUnfinishedCallsPerStream * options.connections.streams, kLeastUnfinishedCalls);
+    unfinished_calls_ = std::make_unique<UnfinishedCalls>(
+        most_unfinished, [this](const std::string& peer) { DropFlood(peer); });
     credentials_ = MakeServerCredentials(*identity_, [this](uint64_t connection) {
       return CountAtHeaders(*unfinished_calls_, connection);
     });

@@ -93,7 +93,7 @@ TEST(Connections, FarMoreThanDescriptorsThenService) {
 }
 
 // Live calls are bounded by HTTP/2; one that is reset is not live, but not over either. The bound
-// on those is four times as large.
+// on those is four times as large, and at least 256.
 TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {
   GemmdProcess process(With({"--max-streams-per-connection=1"}));
   const ServingAt server = process.AwaitServing();
@@ -120,6 +120,15 @@ TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {
   }
   const grpc::Status after = MultiplyOnce(*NewStub(server.address));
   EXPECT_TRUE(after.ok()) << after.error_message();
+}
+
+TEST(Connections, AFewThatAreResetAreNoFloodWhereFewMayBeOpen) {
+  GemmdProcess process(With({"--max-streams-per-connection=1"}));
+  const ServingAt server = process.AwaitServing();
+  const std::vector<std::string> parts = absl::StrSplit(server.address, ':');
+  RawHttp2 client(std::stoi(parts.back()), kLargestWindow);
+  client.CallAndReset(1, 200, "/gemm.v1.GemmService/Multiply");
+  EXPECT_FALSE(client.AwaitEnd(1));
 }
 
 // As many as HTTP/2 lets through, again and again, are nobody's flood.
