@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "tests/base/test_clock.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/rpc/test_server.h"
 
@@ -117,10 +118,15 @@ TEST_F(QueryTest, ChannelzKnowsTheServer) {
 ServerOptions FewStreams() {
   ServerOptions options = SmallServer();
   options.connections.streams = 8;
+  options.rpc.max_message_bytes = 128 * kKiB;
   return options;
 }
 
-class FewStreamsTest : public RpcTest {
+struct WithJumpClock {
+  JumpClock clock_;  // before the server
+};
+
+class FewStreamsTest : protected WithJumpClock, public RpcTest {
  protected:
   FewStreamsTest() : RpcTest(FewStreams()) {}
 };
@@ -142,6 +148,21 @@ TEST_F(FewStreamsTest, CallsThatAreOverCountNoLonger) {
     ASSERT_EQ(CallUnary(channel_, "/no.such.Service/Method", "", response).error_code(),
               grpc::StatusCode::UNIMPLEMENTED)
         << i;
+  }
+}
+
+// gRPC refuses a message above its limit itself, and tells nobody that the call is over.
+TEST_F(FewStreamsTest, MessagesThatAreTooLongAreForgotten) {
+  v1::MultiplyUnaryRequest request;
+  request.mutable_product()->mutable_a()->set_data(std::string(kMiB, '1'));
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 150; ++i) {
+      grpc::ClientContext context;
+      v1::MultiplyUnaryResponse response;
+      const grpc::Status status = stub_->MultiplyUnary(&context, request, &response);
+      ASSERT_THAT(status.error_message(), HasSubstr("larger than max")) << round << ", " << i;
+    }
+    clock_.Jump(absl::Minutes(2));
   }
 }
 

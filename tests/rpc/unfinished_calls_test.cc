@@ -20,14 +20,24 @@ constexpr uint64_t kQuiet = 2;
 
 class UnfinishedCallsTest : public testing::Test {
  protected:
+  // Calls that begin, and are handed over; how many might.
+  int BeginAndHandOver(uint64_t connection, int calls) {
+    int begun = 0;
+    for (int i = 0; i < calls; ++i) {
+      if (!calls_.Begin(connection)) continue;
+      calls_.HandOver(connection, "ipv4:10.0.0.1:1");
+      ++begun;
+    }
+    return begun;
+  }
+
   TestClock clock_;
   std::vector<std::string> reported_;
   UnfinishedCalls calls_{3, [this](const std::string& peer) { reported_.push_back(peer); }};
 };
 
 TEST_F(UnfinishedCallsTest, OneAboveTheBoundIsRefusedUntilOneHasEnded) {
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls_.Begin(kFlooded));
-  EXPECT_FALSE(calls_.Begin(kFlooded));
+  EXPECT_EQ(BeginAndHandOver(kFlooded, 4), 3);
   EXPECT_TRUE(calls_.Begin(kQuiet));
   calls_.End(kFlooded);
   EXPECT_TRUE(calls_.Begin(kFlooded));
@@ -36,19 +46,18 @@ TEST_F(UnfinishedCallsTest, OneAboveTheBoundIsRefusedUntilOneHasEnded) {
 
 TEST_F(UnfinishedCallsTest, TheExcessIsReportedOnce) {
   EXPECT_TRUE(calls_.Begin(kFlooded));
-  calls_.LearnPeer(kFlooded, "ipv4:10.0.0.1:1");
+  calls_.HandOver(kFlooded, "ipv4:10.0.0.1:1");
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(calls_.Begin(kFlooded));
   EXPECT_THAT(reported_, IsEmpty());
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(calls_.Begin(kFlooded));
-  calls_.LearnPeer(kFlooded, "ipv4:10.0.0.1:1");
+  calls_.HandOver(kFlooded, "ipv4:10.0.0.1:1");
   EXPECT_THAT(reported_, ElementsAre("ipv4:10.0.0.1:1"));
 }
 
 // gRPC reads on for a while after the connection was closed, and its calls end meanwhile.
 TEST_F(UnfinishedCallsTest, TheExcessIsReportedOnceThoughItsCallsEnd) {
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 4; ++i) calls_.Begin(kFlooded);
-    calls_.LearnPeer(kFlooded, "ipv4:10.0.0.1:1");
+    EXPECT_EQ(BeginAndHandOver(kFlooded, 4), 3);
     for (int i = 0; i < 3; ++i) calls_.End(kFlooded);
   }
   EXPECT_THAT(reported_, ElementsAre("ipv4:10.0.0.1:1"));
@@ -56,7 +65,7 @@ TEST_F(UnfinishedCallsTest, TheExcessIsReportedOnceThoughItsCallsEnd) {
 
 TEST_F(UnfinishedCallsTest, ClosedConnectionsAreForgottenInTime) {
   for (uint64_t connection = 0; connection < 1024; ++connection) {
-    for (int i = 0; i < 4; ++i) calls_.Begin(connection);
+    BeginAndHandOver(connection, 4);
     for (int i = 0; i < 3; ++i) calls_.End(connection);
   }
   EXPECT_EQ(calls_.connections(), 1024);
@@ -69,13 +78,13 @@ TEST_F(UnfinishedCallsTest, ClosedConnectionsAreForgottenInTime) {
 TEST_F(UnfinishedCallsTest, TheExcessIsReportedWhenThePeerIsKnown) {
   for (int i = 0; i < 5; ++i) calls_.Begin(kFlooded);
   EXPECT_THAT(reported_, IsEmpty());
-  calls_.LearnPeer(kQuiet, "ipv4:10.0.0.2:1");
-  calls_.LearnPeer(kFlooded, "ipv4:10.0.0.1:1");
+  calls_.HandOver(kQuiet, "ipv4:10.0.0.2:1");
+  calls_.HandOver(kFlooded, "ipv4:10.0.0.1:1");
   EXPECT_THAT(reported_, ElementsAre("ipv4:10.0.0.1:1"));
 }
 
 TEST_F(UnfinishedCallsTest, AConnectionWithoutCallsIsForgotten) {
-  for (int i = 0; i < 3; ++i) calls_.Begin(kFlooded);
+  EXPECT_EQ(BeginAndHandOver(kFlooded, 3), 3);
   for (int i = 0; i < 2; ++i) calls_.End(kFlooded);
   EXPECT_EQ(calls_.connections(), 1);
   calls_.End(kFlooded);
@@ -93,6 +102,44 @@ TEST_F(UnfinishedCallsTest, ConnectionsWhoseCallsNeverEndAreForgottenInTime) {
   for (uint64_t connection = 3000; connection < 4100; ++connection) calls_.Begin(connection);
   EXPECT_LE(calls_.connections(), 1200);
   EXPECT_GE(calls_.connections(), 1100);
+}
+
+// gRPC tells of no end of a call that it drops before it is handed over.
+TEST_F(UnfinishedCallsTest, DroppedCallsAreForgottenOnABusyConnection) {
+  for (int minute = 0; minute < 20; ++minute) {
+    EXPECT_TRUE(calls_.Begin(kFlooded)) << minute;  // dropped
+    for (int i = 0; i < 6; ++i) {                   // served, meanwhile
+      EXPECT_EQ(BeginAndHandOver(kFlooded, 1), 1) << minute;
+      calls_.End(kFlooded);
+      clock_.Advance(absl::Seconds(10));
+    }
+  }
+  EXPECT_THAT(reported_, IsEmpty());
+}
+
+TEST_F(UnfinishedCallsTest, DroppedCallsCountForAMinute) {
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls_.Begin(kFlooded));
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_FALSE(calls_.Begin(kFlooded));
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_TRUE(calls_.Begin(kFlooded));
+}
+
+TEST_F(UnfinishedCallsTest, CallsThatAreHandedOverCountUntilTheyEnd) {
+  EXPECT_EQ(BeginAndHandOver(kFlooded, 3), 3);
+  clock_.Advance(absl::Hours(1));
+  EXPECT_FALSE(calls_.Begin(kFlooded));
+  calls_.End(kFlooded);
+  EXPECT_TRUE(calls_.Begin(kFlooded));
+}
+
+// Handed over after it was taken for dropped.
+TEST_F(UnfinishedCallsTest, ALateHandOverCounts) {
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls_.Begin(kFlooded));
+  clock_.Advance(absl::Minutes(5));
+  EXPECT_TRUE(calls_.Begin(kFlooded));
+  for (int i = 0; i < 4; ++i) calls_.HandOver(kFlooded, "ipv4:10.0.0.1:1");
+  EXPECT_FALSE(calls_.Begin(kFlooded));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class CountedContext final : public grpc::CallbackServerContext {
 
   void Begin() {
     connection_ = ConnectionOf(c_call());
-    calls_.LearnPeer(connection_, peer());
+    calls_.HandOver(connection_, peer());
   }
 
  private:
@@ -78,7 +78,7 @@ class OtherCall final : public grpc::experimental::Interceptor {
     if (connection_ == 0) {
       const Step step;
       connection_ = ConnectionOf(context_.c_call());
-      calls_.LearnPeer(connection_, context_.peer());
+      calls_.HandOver(connection_, context_.peer());
     }
     operation->Proceed();
   }

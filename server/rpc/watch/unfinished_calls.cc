@@ -11,6 +11,8 @@ namespace {
 // After the last call of a connection. What a closed one had sent is read within seconds.
 constexpr absl::Duration kForgetAfter = absl::Minutes(10);
 constexpr absl::Duration kForgetClosedAfter = absl::Minutes(1);
+// A call that was not handed over by then was dropped.
+constexpr absl::Duration kDroppedAfter = absl::Minutes(1);
 
 }  // namespace
 
@@ -20,9 +22,10 @@ bool UnfinishedCalls::Begin(uint64_t connection) {
   {
     MutexLock lock(mutex_);
     Connection& its = connections_[connection];
-    its.last_begin = now;
-    if (its.calls < most_) {
-      ++its.calls;
+    its.last_call = now;
+    ForgetDropped(its, now);
+    if (its.calls() < most_) {
+      ++its.begun;
       if (connections_.size() > forget_at_) ForgetOld(now);
       return true;
     }
@@ -33,14 +36,19 @@ bool UnfinishedCalls::Begin(uint64_t connection) {
   return false;
 }
 
-void UnfinishedCalls::LearnPeer(uint64_t connection, const std::string& peer) {
+void UnfinishedCalls::HandOver(uint64_t connection, const std::string& peer) {
+  const absl::Time now = SteadyNow();
   std::string report;
   {
     MutexLock lock(mutex_);
-    const auto found = connections_.find(connection);
-    if (found == connections_.end() || !found->second.peer.empty()) return;
-    found->second.peer = peer;
-    report = ToReport(found->second);
+    Connection& its = connections_[connection];
+    its.last_call = now;
+    // The latest first: what was dropped is left with those before, and forgotten with them.
+    int64_t& begun = its.begun > 0 ? its.begun : its.begun_before;
+    begun = std::max<int64_t>(0, begun - 1);
+    ++its.handed_over;
+    if (its.peer.empty()) its.peer = peer;
+    report = ToReport(its);
   }
   if (!report.empty()) on_excess_(report);
 }
@@ -50,13 +58,21 @@ void UnfinishedCalls::End(uint64_t connection) {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   Connection& its = found->second;
-  its.calls = std::max<int64_t>(0, its.calls - 1);
-  if (its.calls == 0 && !its.exceeded) connections_.erase(found);
+  its.handed_over = std::max<int64_t>(0, its.handed_over - 1);
+  if (its.calls() == 0 && !its.exceeded) connections_.erase(found);
 }
 
 size_t UnfinishedCalls::connections() const {
   MutexLock lock(mutex_);
   return connections_.size();
+}
+
+void UnfinishedCalls::ForgetDropped(Connection& connection, absl::Time now) {
+  const absl::Duration period = now - connection.period_began;
+  if (period < kDroppedAfter) return;
+  connection.begun_before = period < 2 * kDroppedAfter ? connection.begun : 0;
+  connection.begun = 0;
+  connection.period_began = now;
 }
 
 std::string UnfinishedCalls::ToReport(Connection& connection) {
@@ -68,7 +84,7 @@ void UnfinishedCalls::ForgetOld(absl::Time now) {
   for (auto it = connections_.begin(); it != connections_.end();) {
     const Connection& its = it->second;
     const absl::Duration after = its.exceeded ? kForgetClosedAfter : kForgetAfter;
-    it = now - its.last_begin > after ? connections_.erase(it) : std::next(it);
+    it = now - its.last_call > after ? connections_.erase(it) : std::next(it);
   }
   forget_at_ = std::max<size_t>(1024, 2 * connections_.size());
 }

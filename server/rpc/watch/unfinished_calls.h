@@ -31,25 +31,34 @@ class UnfinishedCalls {
   // A call's headers have come. False where its connection has too many: it is refused then,
   // and does not count.
   bool Begin(uint64_t connection);
-  // The call is handed over, and knows its peer.
-  void LearnPeer(uint64_t connection, const std::string& peer);
-  // gRPC is done with a call that began.
+  // A call that began is handed over, and knows its peer.
+  void HandOver(uint64_t connection, const std::string& peer);
+  // gRPC is done with a call that was handed over.
   void End(uint64_t connection);
 
   size_t connections() const;
 
  private:
   struct Connection {
-    int64_t calls = 0;
-    std::string peer;  // empty: not known yet
+    // Whose headers have come, and that are not handed over yet: in this period, and in the one
+    // before.
+    int64_t begun = 0;
+    int64_t begun_before = 0;
+    absl::Time period_began = absl::InfinitePast();
+    int64_t handed_over = 0;  // and not over
+    std::string peer;         // empty: not known yet
     bool exceeded = false;
     bool reported = false;
-    absl::Time last_begin;
+    absl::Time last_call;
+
+    int64_t calls() const { return begun + begun_before + handed_over; }
   };
 
-  // gRPC tells of no end where it drops a call before it is handed over, as without an authority;
-  // and a connection that was above its bound stays known, since gRPC still reads what it sent and
-  // would have it reported again. Such connections are forgotten when no call has come for long.
+  // gRPC tells of no end where it drops a call before it is handed over, as for a message above its
+  // limit. Such calls are forgotten after a minute or two.
+  static void ForgetDropped(Connection& connection, absl::Time now);
+  // And their connections when no call has come for long; also those that were above their bound:
+  // gRPC still reads what they sent, and would have them reported again.
   void ForgetOld(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The peer, where its excess is to be reported now; empty where not.
   static std::string ToReport(Connection& connection);
