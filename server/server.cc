@@ -299,9 +299,12 @@ class ServerImpl final : public Server {
   }
 
   void DropFlood(const std::string& peer) {
-    if (!DropConnection(peer)) return;
-    metrics_.OnDroppedConnection("resets");
-    Log(LogLevel::kWarning, "dropped a connection that resets its calls faster than they end",
+    const bool dropped = DropConnection(peer);
+    if (dropped) metrics_.OnDroppedConnection("resets");
+    Log(LogLevel::kWarning,
+        dropped ? "dropped a connection that resets its calls faster than they end"
+                : "refused calls of a connection that resets them faster than they end, and cannot "
+                  "be closed",
         {{"peer", peer}});
   }
 

@@ -122,6 +122,21 @@ TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {
   EXPECT_TRUE(after.ok()) << after.error_message();
 }
 
+// It has no address to be found by: it is refused, and the log says so.
+TEST(Connections, AFloodOnAUnixSocketIsLogged) {
+  const std::string path = testing::TempDir() + "/gemmd-flood.sock";
+  GemmdProcess process(With({"--max-streams-per-connection=1", "--address=unix:" + path}));
+  process.AwaitServing();
+  RawHttp2 flood(path, kLargestWindow);
+  for (int i = 0; i < 20; ++i) {
+    flood.CallAndReset(1 + 2000 * i, 1000, "/gemm.v1.GemmService/Multiply");
+  }
+  EXPECT_FALSE(flood.AwaitEnd(0.5));
+  process.Signal(SIGTERM);
+  EXPECT_THAT(process.ReadAll(), HasSubstr("cannot be closed"));
+  EXPECT_EQ(process.ExitCode(), kExitOk);
+}
+
 TEST(Connections, AFewThatAreResetAreNoFloodWhereFewMayBeOpen) {
   GemmdProcess process(With({"--max-streams-per-connection=1"}));
   const ServingAt server = process.AwaitServing();

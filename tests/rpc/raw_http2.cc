@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -83,6 +84,21 @@ RawHttp2::RawHttp2(int port, uint32_t stream_window) {
   // Before it connects: the window that TCP offers follows from it.
   setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &kReceiveBuffer, sizeof(kReceiveBuffer));
   Connect(socket_, port);
+  Greet(stream_window);
+}
+
+RawHttp2::RawHttp2(const std::string& path, uint32_t stream_window) {
+  socket_ = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  if (connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    std::abort();
+  }
+  Greet(stream_window);
+}
+
+void RawHttp2::Greet(uint32_t stream_window) {
   Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   Send(Frame(kSettings, 0, 0, BigEndian(kInitialWindowSize, 2) + BigEndian(stream_window, 4)));
   Send(Frame(kWindowUpdate, 0, 0, BigEndian(kLargestWindow - 65535, 4)));

@@ -14,6 +14,8 @@ class RawHttp2 {
   // Connects to 127.0.0.1 and sends the preface. `stream_window` is what each stream's
   // answer may take at first; the connection's own window is as large as can be.
   RawHttp2(int port, uint32_t stream_window);
+  // The same, to a Unix socket.
+  RawHttp2(const std::string& path, uint32_t stream_window);
   ~RawHttp2();
   RawHttp2(const RawHttp2&) = delete;
 
@@ -39,6 +41,7 @@ class RawHttp2 {
   void Sip(double seconds);
 
  private:
+  void Greet(uint32_t stream_window);
   void Send(const std::string& bytes);
 
   int socket_ = -1;
