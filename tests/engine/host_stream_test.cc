@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -113,8 +114,9 @@ TEST_F(HostStreamTest, OnlyLargeProductsLeaveTheCoresToOthers) {
     stream_.emplace("nice", use, *completions_, health_);
     told_.clear();
     Notify(1);
-    AwaitTold(1);  // so it runs
-    EXPECT_EQ(NicenessOf("nice"), own + added) << static_cast<int>(use);
+    AwaitTold(1);                      // so it runs
+    constexpr int kMostNiceness = 19;  // more is cut
+    EXPECT_EQ(NicenessOf("nice"), std::min(kMostNiceness, own + added)) << static_cast<int>(use);
   }
 }
 
