@@ -152,8 +152,15 @@ TEST(Connections, OneThatResetsWhatItMayHaveOpenStays) {
   const ServingAt server = process.AwaitServing();
   const std::vector<std::string> parts = absl::StrSplit(server.address, ':');
   RawHttp2 client(std::stoi(parts.back()), kLargestWindow);
-  client.CallAndReset(1, 1024, "/gemm.v1.GemmService/MultiplyUnary");
-  client.CallAndReset(2049, 1024, "/gemm.v1.GemmService/Multiply");
+  // More than the bound in all, each round after the calls of those before have ended.
+  constexpr int kRounds = 6, kCalls = 1024;
+  for (int round = 0; round < kRounds; ++round) {
+    client.CallAndReset(1 + 2 * kCalls * round, kCalls, "/gemm.v1.GemmService/Multiply");
+    const auto ended = [&] {
+      return Metric(server, "gemmd_request_duration_seconds_count{method=\"Multiply\"}");
+    };
+    ASSERT_TRUE(Eventually([&] { return ended() >= kCalls * (round + 1); })) << round;
+  }
   EXPECT_FALSE(client.AwaitEnd(1));
 }
 
