@@ -1,4 +1,4 @@
-// The table of the cuBLASLt family: the heuristic's choice for each problem, with
+// The table of the cuBLASLt family: one of the heuristic's answers for each problem, with
 // the bias in its epilogue where that is right.
 #include "kernels/blas/lt_fp8.h"
 #include "kernels/blas/lt_product.h"
@@ -9,6 +9,16 @@
 namespace gemm {
 namespace {
 
+// By default the heuristic's first answer, as before there was a choice.
+constexpr ParamSpec kLtParams[] = {
+    {.name = "algorithm",
+     .summary = "which of the algorithms that cuBLASLt proposes, its favourite first; beyond the "
+                "last: the last",
+     .min = 0,
+     .max = kMaxLtAlgorithms - 1,
+     .default_value = 0},
+};
+
 constexpr Kernel CublasLtRow(absl::string_view name, absl::string_view summary,
                              absl::Span<const Types> types, Capability capability) {
   return {
@@ -17,6 +27,7 @@ constexpr Kernel CublasLtRow(absl::string_view name, absl::string_view summary,
       .summary = summary,
       .capability = capability,
       .types = types,
+      .params = kLtParams,
       .auto_rank = 90,
       .workspace_bytes = AccumulatorScratchBytes,
       .launch = LaunchLt,

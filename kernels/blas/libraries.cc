@@ -50,10 +50,12 @@ absl::StatusOr<std::shared_ptr<Libraries>> Libraries::Create(CUstream_st* stream
   return libraries;
 }
 
-absl::StatusOr<LtPlan*> Libraries::PlanFor(const Problem& problem, const Operands& operands) {
-  const LtPlanKey key = LtPlanKey::Of(problem, operands);
+absl::StatusOr<LtPlan*> Libraries::PlanFor(const Problem& problem, const Operands& operands,
+                                           int64_t algorithm) {
+  const LtPlanKey key = LtPlanKey::Of(problem, operands, algorithm);
   if (LtPlan* known = plans_.Find(key)) return known;
-  absl::StatusOr<LtPlan> made = MakeLtPlan(cublas_lt(), problem, operands, kWorkspaceBytes);
+  absl::StatusOr<LtPlan> made =
+      MakeLtPlan(cublas_lt(), problem, operands, kWorkspaceBytes, algorithm);
   if (!made.ok()) return made.status();
   return &plans_.Insert(key, *made);
 }

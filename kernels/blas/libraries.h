@@ -27,8 +27,10 @@ class Libraries {
   cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
   Workspace workspace() const;
 
-  // The plan for a problem, from the cache or new.
-  absl::StatusOr<LtPlan*> PlanFor(const Problem& problem, const Operands& operands);
+  // The plan for a problem with this one of cuBLASLt's algorithms (lt_plan.h), from the
+  // cache or new.
+  absl::StatusOr<LtPlan*> PlanFor(const Problem& problem, const Operands& operands,
+                                  int64_t algorithm);
 
  private:
   Libraries() : plans_(kMaxPlans) {}

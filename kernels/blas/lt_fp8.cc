@@ -80,7 +80,7 @@ absl::Status LaunchPaddedN(const Launch& launch) {
   const AccumulatorProduct accumulators =
       MakeAccumulatorProduct(padded, launch.operands, launch.workspace);
   const absl::StatusOr<LtPlan*> plan =
-      launch.libraries->PlanFor(accumulators.problem, accumulators.operands);
+      launch.libraries->PlanFor(accumulators.problem, accumulators.operands, AlgorithmOf(launch));
   if (!plan.ok()) return plan.status();
   const absl::Status status =
       RunLtPlan(launch, accumulators.problem, accumulators.operands, **plan);

@@ -177,7 +177,7 @@ absl::StatusOr<std::vector<LtPlan>> PlansWith(std::optional<cublasLtEpilogue_t> 
 
 }  // namespace
 
-LtPlanKey LtPlanKey::Of(const Problem& p, const Operands& o) {
+LtPlanKey LtPlanKey::Of(const Problem& p, const Operands& o, int64_t algorithm) {
   return {
       .m = p.m,
       .n = p.n,
@@ -194,6 +194,7 @@ LtPlanKey LtPlanKey::Of(const Problem& p, const Operands& o) {
       .trans_b = p.trans_b,
       .bias = p.bias,
       .activation = p.activation,
+      .algorithm = algorithm,
   };
 }
 
@@ -209,10 +210,12 @@ absl::StatusOr<std::vector<LtPlan>> MakeLtPlans(cublasLtHandle_t handle, const P
 }
 
 absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
-                                  const Operands& operands, size_t workspace_bytes) {
-  const auto plans = MakeLtPlans(handle, problem, operands, workspace_bytes, 1);
+                                  const Operands& operands, size_t workspace_bytes,
+                                  int64_t algorithm) {
+  const auto plans =
+      MakeLtPlans(handle, problem, operands, workspace_bytes, static_cast<int>(algorithm) + 1);
   if (!plans.ok()) return plans.status();
-  return plans->front();
+  return plans->back();
 }
 
 absl::Status SetBias(LtPlan& plan, const void* bias) {

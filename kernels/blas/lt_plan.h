@@ -19,6 +19,9 @@ namespace gemm {
 // multiple of this constant no such algorithm is chosen.
 inline constexpr int64_t kLargestTileK = 128;
 
+// Of the heuristic's answers, as many can be chosen.
+inline constexpr int kMaxLtAlgorithms = 8;
+
 // All that the choice depends on.
 struct LtPlanKey {
   int64_t m, n, k;
@@ -28,8 +31,9 @@ struct LtPlanKey {
   bool trans_a, trans_b;
   BiasAxis bias;
   Activation activation;
+  int64_t algorithm;  // its place among the heuristic's answers
 
-  static LtPlanKey Of(const Problem& problem, const Operands& operands);
+  static LtPlanKey Of(const Problem& problem, const Operands& operands, int64_t algorithm);
 
   // The check takes the 0 that the compiler compares with for a pointer.
   // NOLINTNEXTLINE(modernize-use-nullptr)
@@ -51,9 +55,10 @@ absl::StatusOr<std::vector<LtPlan>> MakeLtPlans(cublasLtHandle_t handle, const P
                                                 const Operands& operands, size_t workspace_bytes,
                                                 int count);
 
-// The first of those.
+// The one of those at `algorithm`, which counts from 0; the last where there are fewer.
 absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
-                                  const Operands& operands, size_t workspace_bytes);
+                                  const Operands& operands, size_t workspace_bytes,
+                                  int64_t algorithm);
 
 // Makes a plan with a fused bias read this launch's vector.
 absl::Status SetBias(LtPlan& plan, const void* bias);

@@ -11,7 +11,7 @@ absl::Status LaunchThroughAccumulators(const Launch& launch) {
   const AccumulatorProduct accumulators =
       MakeAccumulatorProduct(launch.problem, launch.operands, launch.workspace);
   const absl::StatusOr<LtPlan*> plan =
-      launch.libraries->PlanFor(accumulators.problem, accumulators.operands);
+      launch.libraries->PlanFor(accumulators.problem, accumulators.operands, AlgorithmOf(launch));
   if (!plan.ok()) return plan.status();
   const absl::Status status =
       RunLtPlan(launch, accumulators.problem, accumulators.operands, **plan);
@@ -41,7 +41,7 @@ absl::Status LaunchLt(const Launch& launch) {
   const Problem& p = launch.problem;
   const Operands& o = launch.operands;
   if (NeedsAccumulatorScratch(p)) return LaunchThroughAccumulators(launch);
-  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(p, o);
+  const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(p, o, AlgorithmOf(launch));
   if (!plan.ok()) return plan.status();
   const absl::Status status = RunLtPlan(launch, p, o, **plan);
   if (!status.ok() || (*plan)->fused_epilogue || !HasBiasOrActivation(p)) return status;

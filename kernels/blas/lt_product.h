@@ -12,7 +12,10 @@ namespace gemm {
 absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Operands& operands,
                        LtPlan& plan);
 
-// The launch of a row: the heuristic's first choice that is right (lt_plan.h), with bias
+// Which of the heuristic's answers a row is to take: its only launch parameter.
+inline int64_t AlgorithmOf(const Launch& launch) { return launch.params[0]; }
+
+// The launch of a row: that answer of the heuristic's (lt_plan.h), with bias
 // and activation fused or in a pass of their own. Needs AccumulatorScratchBytes.
 absl::Status LaunchLt(const Launch& launch);
 

@@ -1,15 +1,13 @@
 // Timed by events in a CUDA graph.
 #include "kernels/bench/backend/cuda_backend.h"
 
-#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "gemm/libraries.h"
+#include "gemm/machine.h"
 #include "kernels/blas/lt_algorithms.h"
 #include "kernels/core/cuda_status.h"
 
@@ -27,18 +25,6 @@ struct DestroyGraph {
 // "13.0" for 13000, as CUDA counts.
 std::string CudaVersion(int version) {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
-}
-
-// "580.159.04"; empty where the kernel module does not say.
-std::string DriverVersion() {
-  std::ifstream file("/proc/driver/nvidia/version");
-  std::string line;
-  std::getline(file, line);
-  std::istringstream words(line);
-  for (std::string word; words >> word;) {
-    if (word.find_first_not_of("0123456789.") == word.npos) return word;
-  }
-  return "";
 }
 
 class CudaBackend : public Backend {
@@ -59,6 +45,9 @@ class CudaBackend : public Backend {
     status.Update(CudaStatus(cudaEventCreate(&backend->end_), "cudaEventCreate"));
     status.Update(CudaStatus(cudaMallocHost(&backend->pinned_, kPinnedBytes), "cudaMallocHost"));
     if (!status.ok()) return status;
+    absl::StatusOr<Machine> machine = CudaMachine(ordinal);
+    if (!machine.ok()) return machine.status();
+    backend->machine_ = *std::move(machine);
     auto libraries = CreateLibraries(backend->stream_);
     if (!libraries.ok()) return libraries.status();
     backend->libraries_ = *std::move(libraries);
@@ -78,15 +67,13 @@ class CudaBackend : public Backend {
   }
 
   Metadata metadata() const override {
-    int runtime = 0, driver = 0;
-    cudaRuntimeGetVersion(&runtime);
+    int driver = 0;
     cudaDriverGetVersion(&driver);
-    const size_t blas = cublasLtGetVersion();
     return {{"device", properties_.name},
             {"multiprocessors", absl::StrCat(properties_.multiProcessorCount)},
-            {"driver", absl::StrCat(DriverVersion(), " (CUDA ", CudaVersion(driver), ")")},
-            {"CUDA", CudaVersion(runtime)},
-            {"cuBLAS", absl::StrCat(blas / 10000, ".", blas / 100 % 100, ".", blas % 100)}};
+            {"driver", absl::StrCat(machine_.driver, " (CUDA ", CudaVersion(driver), ")")},
+            {"CUDA", machine_.cuda},
+            {"cuBLAS", machine_.library}};
   }
 
   size_t cache_bytes() const override { return static_cast<size_t>(properties_.l2CacheSize); }
@@ -202,6 +189,7 @@ class CudaBackend : public Backend {
   }
 
   cudaDeviceProp properties_{};
+  Machine machine_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr;
   cudaEvent_t end_ = nullptr;

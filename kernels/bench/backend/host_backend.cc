@@ -6,11 +6,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "gemm/machine.h"
 #include "kernels/bench/backend/backend.h"
 
 namespace gemm::bench {
@@ -20,24 +19,12 @@ constexpr size_t kHostAlignment = 256;
 // Where the system does not say.
 constexpr size_t kUsualCacheBytes = size_t{32} << 20;
 
-std::string CpuName() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.rfind("model name", 0) != 0) continue;
-    const size_t colon = line.find(':');
-    if (colon != line.npos) {
-      return std::string(absl::StripAsciiWhitespace(absl::string_view(line).substr(colon + 1)));
-    }
-  }
-  return "unknown CPU";
-}
-
 class HostBackend : public Backend {
  public:
   DeviceCaps caps() const override { return {Target::kHost, 0}; }
 
   Metadata metadata() const override {
-    return {{"device", CpuName()},
+    return {{"device", HostMachine().device},
             {"threads", absl::StrCat(openblas_get_num_threads(), " of OpenBLAS, on ",
                                      std::thread::hardware_concurrency(), " CPUs")}};
   }

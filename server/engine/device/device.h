@@ -20,6 +20,7 @@
 #include "gemm/check.h"
 #include "gemm/generate.h"
 #include "gemm/kernel.h"
+#include "gemm/machine.h"
 #include "server/engine/bounds/options.h"
 #include "server/engine/device/arena.h"
 #include "server/engine/device/staging.h"
@@ -97,8 +98,9 @@ class Stream {
 };
 
 struct DeviceInfoRecord {
-  std::string name;   // "cuda:0", "host:1"
-  std::string model;  // as the driver names it
+  std::string name;       // "cuda:0", "host:1"
+  std::string model;      // as the driver names it
+  gemm::Machine machine;  // what its measured times depend on
   gemm::DeviceCaps caps;
   size_t memory_bytes = 0;  // the arena's
 };

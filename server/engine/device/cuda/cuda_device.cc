@@ -55,6 +55,9 @@ absl::Status CudaDevice::Describe() {
   if (!status.ok()) return status;
   info_.name = absl::StrCat("cuda:", index_);
   info_.model = properties.name;
+  absl::StatusOr<gemm::Machine> machine = gemm::CudaMachine(index_);
+  if (!machine.ok()) return machine.status();
+  info_.machine = *std::move(machine);
   info_.caps = {.target = gemm::Target::kCuda,
                 .capability = properties.major * 10 + properties.minor};
   return absl::OkStatus();

@@ -4,30 +4,17 @@
 #include <cblas.h>
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "gemm/machine.h"
 
 namespace gemmd {
 namespace {
 
 constexpr size_t kDefaultMemoryBytes = 2 * kGiB;
-
-// The processor as Linux names it.
-std::string ProcessorName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("model name", 0) != 0) continue;
-    if (const size_t colon = line.find(':'); colon != std::string::npos) {
-      return std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)));
-    }
-  }
-  return "host";
-}
 
 }  // namespace
 
@@ -49,8 +36,10 @@ absl::StatusOr<std::unique_ptr<Device>> HostDevice::Create(int index,
     *pool = std::make_unique<StagingPool>(*staging, block_bytes, blocks);
   }
 
+  const gemm::Machine machine = gemm::HostMachine();
   device->info_ = {.name = name,
-                   .model = ProcessorName(),
+                   .model = machine.device,
+                   .machine = machine,
                    .caps = {.target = gemm::Target::kHost},
                    .memory_bytes = device->memory_->capacity()};
   device->completions_ = std::make_unique<CompletionQueue>(absl::StrCat(name, "-done"));
