@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/str_join.h"
 #include "server/base/clock.h"
 #include "server/engine/engine.h"
 #include "server/exit_bound.h"
@@ -83,6 +84,21 @@ int Refuse(const absl::Status& status) {
   return usage ? kExitUsage : kExitFailure;
 }
 
+// What the devices can use of --tuning-tables; nothing where there is none.
+void LogTuning(const TuningLoad& tuning) {
+  if (tuning.entries == 0) return;
+  Log(LogLevel::kInfo, "tuning tables",
+      {{"entries", tuning.entries},
+       {"used", tuning.used},
+       {"of_other_versions", tuning.other_versions}});
+  if (tuning.skipped.empty()) return;
+  constexpr size_t kShown = 8;
+  const auto end = tuning.skipped.begin() + std::min(kShown, tuning.skipped.size());
+  Log(LogLevel::kWarning, "kernels of the tuning tables that this server cannot run are skipped",
+      {{"count", tuning.skipped.size()},
+       {"kernels", absl::StrJoin(tuning.skipped.begin(), end, ", ")}});
+}
+
 void LogStart(Server& server) {
   const BuildInfo& build = ThisBuild();
   for (const auto& device : server.engine().devices()) {
@@ -90,6 +106,7 @@ void LogStart(Server& server) {
     Log(LogLevel::kInfo, "device",
         {{"name", info.name}, {"model", info.model}, {"memory", FormatSize(info.memory_bytes)}});
   }
+  LogTuning(server.engine().tuning());
   Log(LogLevel::kInfo, "serving",
       {{"address", server.address()},
        {"metrics", server.metrics_address()},

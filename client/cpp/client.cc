@@ -274,6 +274,15 @@ absl::StatusOr<std::vector<KernelInfo>> Client::ListKernels(absl::string_view fa
   return std::vector<KernelInfo>(response.kernels().begin(), response.kernels().end());
 }
 
+absl::StatusOr<RankKernelsResponse> Client::RankKernels(const RankKernelsRequest& request,
+                                                        const CallOptions& options) {
+  RankKernelsResponse response;
+  absl::Status status = Query(*impl_->connection, &v1::GemmService::Stub::RankKernels,
+                              "RankKernels", options, request, &response);
+  if (!status.ok()) return status;
+  return response;
+}
+
 absl::StatusOr<BenchmarkEnd> Client::Benchmark(const BenchmarkRequest& request,
                                                const BenchmarkCallback& on_message,
                                                const CallOptions& options) {

@@ -133,6 +133,7 @@ absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, s
                                      .budget = spec.budget.value_or(limits_.time)};
   listener.OnOutline({.device = info.name,
                       .metadata = backend.metadata(),
+                      .machine = info.machine,
                       .vendor = VendorOf(backend.caps()),
                       .shapes = plan.shapes,
                       .candidates = plan.candidates.size(),

@@ -48,6 +48,7 @@ struct BenchmarkSpec {
 struct BenchmarkOutline {
   std::string device;
   gemm::bench::Metadata metadata;
+  gemm::Machine machine;
   std::string vendor;  // whom kernels are compared with
   std::vector<gemm::bench::Shape> shapes;
   size_t candidates = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "server/base/clock.h"
 #include "server/engine/core/core.h"
 #include "server/engine/core/device_losses.h"
+#include "server/engine/core/tuning_files.h"
 #include "server/engine/device/device_kinds.h"
 #include "server/engine/job/job_admission.h"
 #include "server/engine/job/job_impl.h"
@@ -22,11 +24,14 @@ namespace {
 class EngineImpl final : public Engine {
  public:
   EngineImpl(const EngineOptions& options, EngineObserver* observer,
-             std::vector<std::unique_ptr<Device>> devices);
+             std::vector<std::unique_ptr<Device>> devices, const gemm::TuningTable& tuning);
   ~EngineImpl() override;
 
   absl::StatusOr<std::shared_ptr<Job>> Admit(JobSpec spec,
                                              std::shared_ptr<JobListener> listener) override;
+  absl::StatusOr<KernelRanking> RankKernels(const RankingQuestion& question) const override {
+    return gemmd::RankKernels(core_, question);
+  }
   absl::StatusOr<std::shared_ptr<Upload>> BeginUpload(UploadSpec spec, UploadDone done) override;
   absl::StatusOr<std::shared_ptr<Download>> BeginDownload(
       DownloadSpec spec, std::shared_ptr<DownloadListener> listener) override;
@@ -37,6 +42,7 @@ class EngineImpl final : public Engine {
   absl::Span<const std::unique_ptr<Device>> devices() const override { return core_.devices; }
   const EngineOptions& options() const override { return core_.options; }
   EngineStats Stats() const override;
+  const TuningLoad& tuning() const override { return core_.tuning; }
   bool ResultStagingIsScarce() const override {
     return std::any_of(core_.devices.begin(), core_.devices.end(),
                        [](const auto& device) { return device->download_staging().scarce(); });
@@ -79,8 +85,25 @@ size_t DefaultStoreBytes(const std::vector<std::unique_ptr<Device>>& devices) {
   return smallest / 2;
 }
 
+// What each device can use of a table.
+void Tune(const gemm::TuningTable& table, EngineCore& core) {
+  core.tuning.entries = table.size();
+  if (table.size() == 0) return;
+  std::set<std::string> skipped;
+  for (const auto& device : core.devices) {
+    const DeviceInfoRecord& info = device->info();
+    core.tuned.push_back(std::make_unique<const TunedKernels>(table, info.machine, info.caps));
+    const TunedKernels& tuned = *core.tuned.back();
+    core.tuning.used = std::max(core.tuning.used, tuned.size());
+    core.tuning.other_versions = std::max(core.tuning.other_versions, tuned.of_other_versions());
+    skipped.insert(tuned.skipped().begin(), tuned.skipped().end());
+  }
+  core.tuning.skipped.assign(skipped.begin(), skipped.end());
+}
+
 EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
-                       std::vector<std::unique_ptr<Device>> devices) {
+                       std::vector<std::unique_ptr<Device>> devices,
+                       const gemm::TuningTable& tuning) {
   EngineOptions& filled = core_.options;
   filled = options;
   if (filled.copy_threads == 0) filled.copy_threads = DefaultCopyThreads();
@@ -98,6 +121,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
         std::make_unique<Scheduler>(*device, *core_.queue_limit, filled.max_queue_wait));
     core_.costs.push_back(std::make_unique<CostModel>(device->info().caps.target));
   }
+  Tune(tuning, core_);
   core_.timer = std::make_unique<Timer>();
   core_.store = std::make_unique<MatrixStore>(core_.devices.size(), filled.store_bytes,
                                               filled.max_matrices, *core_.timer);
@@ -230,10 +254,12 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& opti
                                                        EngineObserver* observer) {
   absl::Status status = CheckOptions(options);
   if (!status.ok()) return status;
+  const absl::StatusOr<gemm::TuningTable> tuning = ReadTuningTables(options.tuning_tables);
+  if (!tuning.ok()) return tuning.status();
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> devices = CreateDevices(options);
   if (!devices.ok()) return devices.status();
   if (options.warm_up) WarmUpAll(*devices);
-  return std::make_unique<EngineImpl>(options, observer, *std::move(devices));
+  return std::make_unique<EngineImpl>(options, observer, *std::move(devices), *tuning);
 }
 
 }  // namespace gemmd

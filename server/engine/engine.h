@@ -14,6 +14,7 @@
 #include "server/engine/core/report.h"
 #include "server/engine/device/device.h"
 #include "server/engine/job/job.h"
+#include "server/engine/job/ranking.h"
 #include "server/engine/store/matrix.h"
 #include "server/engine/transfer/download.h"
 #include "server/engine/transfer/upload.h"
@@ -47,6 +48,10 @@ class Engine {
   virtual absl::StatusOr<std::shared_ptr<Job>> Admit(JobSpec spec,
                                                      std::shared_ptr<JobListener> listener) = 0;
 
+  // Which kernels take a product, and which of them a job without a choice of its own gets.
+  // Errors as of Admit, for the device, the types and the family.
+  virtual absl::StatusOr<KernelRanking> RankKernels(const RankingQuestion& question) const = 0;
+
   virtual absl::StatusOr<std::shared_ptr<Upload>> BeginUpload(UploadSpec spec, UploadDone done) = 0;
   virtual absl::StatusOr<std::shared_ptr<Download>> BeginDownload(
       DownloadSpec spec, std::shared_ptr<DownloadListener> listener) = 0;
@@ -57,6 +62,8 @@ class Engine {
   virtual absl::Span<const std::unique_ptr<Device>> devices() const = 0;
   virtual const EngineOptions& options() const = 0;  // with the zeros filled in
   virtual EngineStats Stats() const = 0;
+  // What became of --tuning-tables.
+  virtual const TuningLoad& tuning() const = 0;
   // Whether results wait because other receivers hold the staging memory of a device.
   virtual bool ResultStagingIsScarce() const = 0;
 

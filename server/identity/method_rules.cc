@@ -27,6 +27,7 @@ constexpr MethodRow kMethods[] = {
     {"ListMatrices", Needs(CallerRole::kMatrices)},
     {"DeleteMatrix", Needs(CallerRole::kMatrices)},
     {"ListKernels", Needs(CallerRole::kCall)},
+    {"RankKernels", Needs(CallerRole::kCall)},
     {"GetServerInfo", {.who = MethodRule::Who::kCallers}},
     {"Benchmark", Needs(CallerRole::kBenchmark)},
 };

@@ -11,6 +11,7 @@
 #include "server/rpc/calls/multiply_call.h"
 #include "server/rpc/calls/multiply_unary_call.h"
 #include "server/rpc/calls/put_matrix_call.h"
+#include "server/rpc/calls/rank_kernels_call.h"
 #include "server/rpc/life/query_call.h"
 
 namespace gemmd {
@@ -54,6 +55,12 @@ grpc::ServerUnaryReactor* GemmService::ListKernels(grpc::CallbackServerContext* 
                                                    const v1::ListKernelsRequest* request,
                                                    v1::ListKernelsResponse* response) {
   return Answer(context(), call, &gemmd::ListKernels, *request, *response);
+}
+
+grpc::ServerUnaryReactor* GemmService::RankKernels(grpc::CallbackServerContext* call,
+                                                   const v1::RankKernelsRequest* request,
+                                                   v1::RankKernelsResponse* response) {
+  return Answer(context(), call, &gemmd::RankKernels, *request, *response);
 }
 
 grpc::ServerUnaryReactor* GemmService::GetServerInfo(grpc::CallbackServerContext* call,

@@ -16,9 +16,10 @@ using GemmServiceMethods = gemm::v1::GemmService::WithRawCallbackMethod_Multiply
                 gemm::v1::GemmService::WithCallbackMethod_ListMatrices<
                     gemm::v1::GemmService::WithCallbackMethod_DeleteMatrix<
                         gemm::v1::GemmService::WithCallbackMethod_ListKernels<
-                            gemm::v1::GemmService::WithCallbackMethod_GetServerInfo<
-                                gemm::v1::GemmService::WithRawCallbackMethod_Benchmark<
-                                    gemm::v1::GemmService::Service>>>>>>>>>;
+                            gemm::v1::GemmService::WithCallbackMethod_RankKernels<
+                                gemm::v1::GemmService::WithCallbackMethod_GetServerInfo<
+                                    gemm::v1::GemmService::WithRawCallbackMethod_Benchmark<
+                                        gemm::v1::GemmService::Service>>>>>>>>>>;
 
 // `context` must outlive the server that this is registered with.
 class GemmService final : public GemmServiceMethods {
@@ -43,6 +44,9 @@ class GemmService final : public GemmServiceMethods {
   grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* call,
                                         const gemm::v1::ListKernelsRequest* request,
                                         gemm::v1::ListKernelsResponse* response) override;
+  grpc::ServerUnaryReactor* RankKernels(grpc::CallbackServerContext* call,
+                                        const gemm::v1::RankKernelsRequest* request,
+                                        gemm::v1::RankKernelsResponse* response) override;
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* call,
                                           const gemm::v1::GetServerInfoRequest* request,
                                           gemm::v1::GetServerInfoResponse* response) override;

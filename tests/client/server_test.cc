@@ -84,6 +84,23 @@ TEST_F(ServerTest, TellsOfItself) {
   EXPECT_LE(family->size(), kernels->size());
 }
 
+TEST_F(ServerTest, RanksTheKernelsOfAProduct) {
+  RankKernelsRequest request;
+  request.mutable_size()->set_m(8);
+  request.mutable_size()->set_n(9);
+  request.mutable_size()->set_k(10);
+  request.mutable_types()->set_a(kF64);
+  const auto ranking = client_->RankKernels(request);
+  ASSERT_TRUE(ranking.ok()) << ranking.status();
+  ASSERT_FALSE(ranking->kernels().empty());
+  const HostMatrix a = Filled({.rows = 8, .cols = 10, .dtype = kF64}, 1);
+  const HostMatrix b = Filled({.rows = 10, .cols = 9, .dtype = kF64}, 2);
+  const auto product = client_->Multiply({.a = a.view(), .b = b.view()});
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(product->report.kernel(), ranking->kernels(0).name());
+  EXPECT_EQ(product->report.rule(), ranking->rule());
+}
+
 TEST_F(ServerTest, EveryTransportTypeAndLayout) {
   for (const DataType dtype : {kF64, kF32, kF16, kBF16}) {
     for (const Layout layout : {kRowMajor, kColumnMajor}) {

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 import client as wire
-from cases import record
+from cases import COMBINATIONS, record
 from client import pb
 from elements import WIRE, from_wire, generate, ordered_bits, round_to, to_double, to_wire
 
@@ -137,6 +137,29 @@ def one_stream(tally, server, rng, count):
                 tally.failures.append(f"job {i + 1}: {answer.error.code} {answer.error.message}")
         elif not np.array_equal(from_wire(answer.data, *want.shape, "f32", "row"), want):
             tally.failures.append(f"job {i + 1}: the product is wrong")
+
+
+def ranking(tally, server, rng, count):
+    """A product without a kernel of its own gets the first of the ranking, by the same rule."""
+    for _ in range(count):
+        combination = rng.choice(COMBINATIONS)
+        m, n, k = (rng.randint(1, 64) for _ in range(3))
+        ranked = server.rank(m, n, k, combination)
+        product = pb.Product(output_dtype=wire.TYPES[combination[2]],
+                             compute=wire.COMPUTES[combination[3]])
+        for operand, rows, cols, dtype in ((product.a, m, k, combination[0]),
+                                           (product.b, k, n, combination[1])):
+            operand.shape.rows, operand.shape.cols = rows, cols
+            operand.shape.dtype = wire.TYPES[dtype]
+            operand.generator.uniform.SetInParent()
+        report = server.stub.MultiplyUnary(pb.MultiplyUnaryRequest(product=product),
+                                           timeout=wire.CALL_SECONDS).report
+        tally.cases += 1
+        tally.exact += 1
+        names = [kernel.name for kernel in ranked.kernels]
+        if report.kernel != names[0] or report.rule != ranked.rule or len(set(names)) < len(names):
+            tally.failures.append(f"{m}x{n}x{k} {combination}: {report.kernel} by {report.rule}, "
+                                  f"but ranked by {ranked.rule}: {', '.join(names)}")
 
 
 def nothing_left(tally, server, matrices_before):

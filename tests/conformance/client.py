@@ -56,6 +56,13 @@ class Client:
     def kernels(self):
         return self.stub.ListKernels(pb.ListKernelsRequest(), timeout=CALL_SECONDS).kernels
 
+    def rank(self, m, n, k, combination):
+        """The kernels for a product of these types of A, B and D, and this compute mode."""
+        a, b, d, compute = combination
+        types = pb.KernelTypes(a=TYPES[a], b=TYPES[b], output=TYPES[d], compute=COMPUTES[compute])
+        request = pb.RankKernelsRequest(size=pb.ProductSize(m=m, n=n, k=k), types=types)
+        return self.stub.RankKernels(request, timeout=CALL_SECONDS)
+
     def put(self, elements, dtype, layout, name="", ways=1, rng=random, device=""):
         """Uploads a 2-D array, split over `ways` calls on as many channels."""
         header = pb.PutMatrixHeader(shape=shape_of(elements, dtype, layout), device=device,

@@ -67,6 +67,7 @@ def groups(quick, rng, run, server):
             [(9, 12, 7)] if quick else [(33, 24, 17), (129, 77, 65)]))),
         ("generator", lambda tally: checks.generator(tally, server, rng)),
         ("transfers", lambda tally: checks.transfers(tally, server, rng, quick)),
+        ("ranking", lambda tally: checks.ranking(tally, server, rng, 20 if quick else 100)),
         ("one-stream", lambda tally: checks.one_stream(tally, server, rng, 60 if quick else 300)),
     ]
 

@@ -75,8 +75,8 @@ TEST_F(IdentityTest, EveryMethodTakesItsOwnRoleAndNoOther) {
       {"Multiply", CallerRole::kCall},         {"MultiplyUnary", CallerRole::kCall},
       {"PutMatrix", CallerRole::kMatrices},    {"GetMatrix", CallerRole::kMatrices},
       {"ListMatrices", CallerRole::kMatrices}, {"DeleteMatrix", CallerRole::kMatrices},
-      {"ListKernels", CallerRole::kCall},      {"GetServerInfo", std::nullopt},
-      {"Benchmark", CallerRole::kBenchmark}};
+      {"ListKernels", CallerRole::kCall},      {"RankKernels", CallerRole::kCall},
+      {"GetServerInfo", std::nullopt},         {"Benchmark", CallerRole::kBenchmark}};
   std::string lines;
   for (const CallerRole role : kCallerRoles) {
     absl::StrAppend(&lines, Name(role), " ", Name(role), " certificate:", Name(role), "\n");

@@ -140,6 +140,12 @@ std::vector<Place> Places() {
       InUnary<v1::ListKernelsRequest, v1::ListKernelsResponse>(
           "family", &Stub::ListKernels,
           [](v1::ListKernelsRequest& r, const std::string& n) { r.set_family(n); }),
+      InUnary<v1::RankKernelsRequest, v1::RankKernelsResponse>(
+          "device", &Stub::RankKernels,
+          [](v1::RankKernelsRequest& r, const std::string& n) { r.set_device(n); }),
+      InUnary<v1::RankKernelsRequest, v1::RankKernelsResponse>(
+          "family", &Stub::RankKernels,
+          [](v1::RankKernelsRequest& r, const std::string& n) { r.set_family(n); }),
       InBenchmark("device", [](v1::BenchmarkRequest& r, const std::string& n) { r.set_device(n); }),
       InBenchmark("suite", [](v1::BenchmarkRequest& r, const std::string& n) { r.set_suite(n); }),
       InBenchmark("kernels[0]",

@@ -19,6 +19,9 @@ class FakeEngine : public Engine {
   absl::StatusOr<std::shared_ptr<Job>> Admit(JobSpec, std::shared_ptr<JobListener>) override {
     return Unused();
   }
+  absl::StatusOr<KernelRanking> RankKernels(const RankingQuestion&) const override {
+    return Unused();
+  }
   absl::StatusOr<std::shared_ptr<Upload>> BeginUpload(UploadSpec, UploadDone) override {
     return Unused();
   }
@@ -30,6 +33,7 @@ class FakeEngine : public Engine {
   absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery&) override { return Unused(); }
   absl::Span<const std::unique_ptr<Device>> devices() const override { return {}; }
   const EngineOptions& options() const override { return options_; }
+  const TuningLoad& tuning() const override { return tuning_; }
   absl::Status Health() const override { return absl::OkStatus(); }
   void StopAdmitting() override {}
   bool Drain(absl::Time) override { return true; }
@@ -39,6 +43,7 @@ class FakeEngine : public Engine {
 
   const EngineStats stats_;
   const EngineOptions options_;
+  const TuningLoad tuning_;
 };
 
 }  // namespace gemmd

@@ -47,6 +47,10 @@ struct EngineOptions {
   // How long the completion thread polls without sleeping after work last ended.
   absl::Duration completion_spin = absl::Milliseconds(1);
 
+  // Files of tuning tables (gemm/tuning.h), with commas between them. A later file's entry
+  // counts. Empty: kernels are chosen by rank alone.
+  std::string tuning_tables;
+
   // Which products are checked; a request may ask for more (job/result_check.h). And the share
   // of the products that are, of those that are to be sampled.
   Verify verify = Verify::kOff;

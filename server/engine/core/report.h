@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,9 +67,30 @@ struct CheckReport {
   std::string failed_kernel;  // whose product was replaced
 };
 
+// Why a kernel was chosen.
+enum class ChoiceRule : uint8_t {
+  kNone,        // none was
+  kRequest,     // the request names it
+  kRank,        // the catalogue's ranking
+  kTableExact,  // the tuning table, which has the shape
+  kTableNear,   // the tuning table, by the nearest shape that it has
+  kCheck,       // another kernel's product failed its check
+};
+
+// The entry of the tuning table that a choice is from. The shape is that of the row-major
+// product: where the result is column-major, m and n have changed places.
+struct TunedFrom {
+  int64_t m = 0, n = 0, k = 0;
+  double seconds = 0;           // of one launch, as measured
+  bool other_versions = false;  // with another driver, CUDA or library
+  bool other_epilogue = false;  // without the beta, bias or activation of the product
+};
+
 struct JobReport {
   std::string kernel;  // empty where the job ended before one was chosen
   std::string reason;
+  ChoiceRule rule = ChoiceRule::kNone;
+  std::optional<TunedFrom> tuned;  // where the rule is a table's
   std::map<std::string, int64_t> params;
   std::string device;
   std::string caller;          // empty where the server asks nobody
@@ -88,6 +110,14 @@ struct JobReport {
     const double seconds = absl::ToDoubleSeconds(phases.kernel);
     return seconds > 0 ? flops / seconds / 1e12 : 0;
   }
+};
+
+// What became of the tuning tables that an engine read.
+struct TuningLoad {
+  size_t entries = 0;                // of all machines
+  size_t used = 0;                   // by the device that uses the most
+  size_t other_versions = 0;         // of those: measured with another driver, CUDA or library
+  std::vector<std::string> skipped;  // kernels, by name, that cannot be used here
 };
 
 // A device that was lost, and what became of its resident matrices.

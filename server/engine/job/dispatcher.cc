@@ -56,17 +56,23 @@ std::optional<gemm::Types> TypesFor(const gemm::Kernel& kernel, const gemm::Type
   return *other;
 }
 
-absl::StatusOr<KernelPick> Finish(const gemm::Kernel& kernel, const gemm::Types& types,
-                                  const KernelRequest& request, std::string reason) {
-  absl::StatusOr<gemm::LaunchParams> params = gemm::ResolveParams(kernel, request.params);
-  if (!params.ok()) return params.status();
+KernelPick PickOf(const gemm::Kernel& kernel, const gemm::LaunchParams& params,
+                  gemm::Compute compute) {
   KernelPick pick;
   pick.kernel = &kernel;
-  pick.params = *params;
-  for (size_t i = 0; i < kernel.params.size(); ++i) {
-    pick.named_params[std::string(kernel.params[i].name)] = (*params)[i];
-  }
-  pick.compute = types.compute;
+  pick.params = params;
+  pick.named_params = NamedParams(kernel, params);
+  pick.compute = compute;
+  return pick;
+}
+
+absl::StatusOr<KernelPick> Finish(const gemm::Kernel& kernel, const gemm::Types& types,
+                                  const KernelRequest& request, ChoiceRule rule,
+                                  std::string reason) {
+  absl::StatusOr<gemm::LaunchParams> params = gemm::ResolveParams(kernel, request.params);
+  if (!params.ok()) return params.status();
+  KernelPick pick = PickOf(kernel, *params, types.compute);
+  pick.rule = rule;
   pick.reason = std::move(reason);
   return pick;
 }
@@ -93,15 +99,47 @@ absl::StatusOr<KernelPick> PickByName(const KernelRequest& request, const gemm::
   absl::Status refused = gemm::CheckDevice(kernel, device);
   if (refused.ok() && !taken.has_value()) refused = gemm::CheckTypes(kernel, types);
   if (refused.ok()) {
-    absl::StatusOr<KernelPick> pick = Finish(kernel, *taken, request, "chosen by name");
+    absl::StatusOr<KernelPick> pick =
+        Finish(kernel, *taken, request, ChoiceRule::kRequest, "chosen by name");
     if (pick.ok()) return pick;
     refused = pick.status();
   }
   return WithNearest(refused, kernel, request, types, compute_given, device);
 }
 
-absl::StatusOr<KernelPick> PickBest(const KernelRequest& request, const gemm::Types& types,
-                                    const gemm::DeviceCaps& device) {
+// "auto: fastest of the measured for 4096x4096x512, the nearest shape in the tuning table".
+std::string TunedReason(const TunedFrom& from, bool exact) {
+  return absl::StrCat("auto: fastest of the measured for ", from.m, "x", from.n, "x", from.k,
+                      exact ? "" : ", the nearest shape in the tuning table",
+                      from.other_versions ? "; with another driver or library" : "",
+                      from.other_epilogue ? "; without the epilogue" : "");
+}
+
+// The table's choice, where it has one that the request and the site allow.
+std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Problem& problem,
+                                    const PickSite& site) {
+  if (site.tuned == nullptr) return std::nullopt;
+  const auto match = site.tuned->Find(problem, [&](const TunedRow& row) {
+    if (!request.family.empty() && row.kernel->family != request.family) return false;
+    return row.kernel->workspace_bytes == nullptr ||
+           row.kernel->workspace_bytes(problem) <= site.max_workspace_bytes;
+  });
+  if (!match.has_value()) return std::nullopt;
+  const TunedRow& row = *match->row;
+  KernelPick pick = PickOf(*row.kernel, row.params, problem.types.compute);
+  pick.rule = match->exact ? ChoiceRule::kTableExact : ChoiceRule::kTableNear;
+  pick.tuned = TunedFrom{.m = row.m,
+                         .n = row.n,
+                         .k = row.k,
+                         .seconds = row.seconds,
+                         .other_versions = row.other_versions,
+                         .other_epilogue = match->other_epilogue};
+  pick.reason = TunedReason(*pick.tuned, match->exact);
+  return pick;
+}
+
+// Checks what a request may say that leaves the choice open.
+absl::Status CheckOpenChoice(const KernelRequest& request) {
   if (!request.params.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("kernel.params has ", gemm::Quoted(request.params.begin()->first),
@@ -114,12 +152,17 @@ absl::StatusOr<KernelPick> PickBest(const KernelRequest& request, const gemm::Ty
                                             ", but the families are ",
                                             absl::StrJoin(families, ", ")));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::Types& types,
+                                      const gemm::DeviceCaps& device) {
   const gemm::Kernel* best = nullptr;
   int eligible = 0;
   const gemm::Kernel* elsewhere = nullptr;  // takes the types, but not on this device
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (!request.family.empty() && kernel->family != request.family) continue;
-    if (!gemm::Takes(*kernel, types)) continue;
+    if (!gemm::Takes(*kernel, types) || !kernel->deterministic) continue;
     if (!gemm::RunsOn(*kernel, device)) {
       elsewhere = kernel;
       continue;
@@ -132,18 +175,34 @@ absl::StatusOr<KernelPick> PickBest(const KernelRequest& request, const gemm::Ty
                                 : gemm::CheckDevice(*elsewhere, device);
   }
   const std::string of = request.family.empty() ? "" : absl::StrCat(" of family ", request.family);
-  return Finish(*best, types, request,
+  return Finish(*best, types, request, ChoiceRule::kRank,
                 absl::StrCat("auto: ranked first of ", eligible, " eligible kernels", of));
 }
 
 }  // namespace
 
+absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
+                                      bool compute_given, const PickSite& site) {
+  if (!request.name.empty() && request.name != "auto") {
+    return PickByName(request, problem.types, compute_given, site.device);
+  }
+  if (const absl::Status status = CheckOpenChoice(request); !status.ok()) return status;
+  if (std::optional<KernelPick> tuned = PickTuned(request, problem, site)) return *std::move(tuned);
+  return PickByRank(request, problem.types, site.device);
+}
+
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
                                       bool compute_given, const gemm::DeviceCaps& device) {
-  if (!request.name.empty() && request.name != "auto") {
-    return PickByName(request, types, compute_given, device);
+  return PickKernel(request, {.types = types}, compute_given, {.device = device});
+}
+
+std::map<std::string, int64_t> NamedParams(const gemm::Kernel& kernel,
+                                           const gemm::LaunchParams& params) {
+  std::map<std::string, int64_t> named;
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    named[std::string(kernel.params[i].name)] = params[i];
   }
-  return PickBest(request, types, device);
+  return named;
 }
 
 }  // namespace gemmd

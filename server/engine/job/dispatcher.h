@@ -1,12 +1,16 @@
 // Picks the kernel for a problem on a device.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "gemm/kernel.h"
+#include "server/engine/core/report.h"
+#include "server/engine/core/tuned_kernels.h"
 #include "server/engine/job/job.h"
 
 namespace gemmd {
@@ -16,18 +20,39 @@ struct KernelPick {
   gemm::LaunchParams params{};
   std::map<std::string, int64_t> named_params;  // as they are used, defaults included
   std::string reason;
+  ChoiceRule rule = ChoiceRule::kNone;
+  std::optional<TunedFrom> tuned;  // where the rule is a table's
   gemm::Compute compute = gemm::Compute::kF32;
 };
 
-// If `compute_given` is false, `types.compute` is the default for the types, and a kernel
-// chosen by name may use its own. Errors:
+// What a pick depends on beside the request.
+struct PickSite {
+  gemm::DeviceCaps device;
+  const TunedKernels* tuned = nullptr;  // may be null: by rank alone
+  // A table's kernel that needs more scratch memory is passed over.
+  size_t max_workspace_bytes = std::numeric_limits<size_t>::max();
+};
+
+// Where the request names no kernel: the tuning table's for the problem, else the
+// deterministic one that takes the types and has the highest auto_rank. Never one of other
+// types or another compute mode than the problem's. Where it names one, and `compute_given`
+// is false, `problem.types.compute` is the default for the types, and the kernel may use its
+// own. Errors:
 // - NOT_FOUND: unknown kernel or family.
 // - FAILED_PRECONDITION: this device cannot run it.
 // - UNIMPLEMENTED: integer types, which no kernel takes.
 // - INVALID_ARGUMENT: other types that no kernel takes, types that the named kernel does
 //   not take, or wrong launch parameters.
 // Where a named kernel cannot do it, the error names the closest kernel that can.
+absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
+                                      bool compute_given, const PickSite& site);
+
+// The same without a table, which depends on the types alone.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
                                       bool compute_given, const gemm::DeviceCaps& device);
+
+// `params` by name.
+std::map<std::string, int64_t> NamedParams(const gemm::Kernel& kernel,
+                                           const gemm::LaunchParams& params);
 
 }  // namespace gemmd

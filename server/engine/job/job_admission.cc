@@ -228,14 +228,28 @@ JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t wor
   return work;
 }
 
+// Device memory for the job's operands and its result, without what lies there already.
+uint64_t MatrixBytes(const OperandShapes& shapes, AdmittedJob& job) {
+  uint64_t bytes = ResultReplacesC(job) ? 0 : job.plan.result.pitched_bytes();
+  for (const Role role : kRoles) {
+    const JobInput& input = (*job.holdings)[role];
+    if (input.payload || input.generator.has_value()) bytes += shapes[role]->pitched_bytes();
+  }
+  return bytes;
+}
+
 // Picks the kernel on one device and reserves everything there.
 absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t device_index,
                      AdmittedJob& job) {
   job.device_index = device_index;
   gemm::Problem& problem = job.plan.problem;
+  uint64_t bytes = MatrixBytes(shapes, job);
+  const size_t max_job_bytes = core.options.max_job_bytes;
   absl::StatusOr<KernelPick> pick =
-      PickKernel(job.spec.kernel, problem.types, job.spec.compute.has_value(),
-                 core.devices[device_index]->info().caps);
+      PickKernel(job.spec.kernel, problem, job.spec.compute.has_value(),
+                 {.device = core.devices[device_index]->info().caps,
+                  .tuned = core.tuned_for(device_index),
+                  .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, bytes)});
   if (!pick.ok()) return pick.status();
   problem.types.compute = pick->compute;
   job.pick = *std::move(pick);
@@ -245,19 +259,12 @@ absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t devic
       job.check_wish, job.spec.kernel, problem, job.pick, core.devices[device_index]->info().caps);
   if (!check.ok()) return check.status();
   job.check = *std::move(check);
-  uint64_t bytes = 0;
   if (const std::optional<CheckPlan>& plan = job.check.plan; plan.has_value()) {
     job.pick = plan->first;
     workspace_bytes = plan->workspace_bytes;
     bytes += plan->bytes();
   }
-
   bytes += workspace_bytes;
-  if (!ResultReplacesC(job)) bytes += job.plan.result.pitched_bytes();
-  for (const Role role : kRoles) {
-    const JobInput& input = (*job.holdings)[role];
-    if (input.payload || input.generator.has_value()) bytes += shapes[role]->pitched_bytes();
-  }
   job.work = WorkOf(job, shapes, workspace_bytes);
   job.claim = {.flow = job.spec.flow,
                .weight = job.spec.quota == nullptr ? 1 : job.spec.quota->weight,

@@ -54,6 +54,8 @@ bool JobImpl::TakeCheck(Launched& launched, absl::Status& status) {
   }
   report_.kernel = std::string(plan->second.kernel->name);
   report_.reason = plan->second.reason;
+  report_.rule = plan->second.rule;
+  report_.tuned = plan->second.tuned;
   report_.params = plan->second.named_params;
   return true;
 }

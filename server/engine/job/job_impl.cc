@@ -21,6 +21,8 @@ JobReport InitialReport(const EngineCore& core, const AdmittedJob& job) {
   JobReport report;
   report.kernel = std::string(job.pick.kernel->name);
   report.reason = job.pick.reason;
+  report.rule = job.pick.rule;
+  report.tuned = job.pick.tuned;
   report.params = job.pick.named_params;
   report.device = core.devices[job.device_index]->info().name;
   report.m = job.plan.m;

@@ -42,15 +42,6 @@ absl::Status CheckBias(const Plan& plan, const std::optional<Shape>& bias) {
   return absl::OkStatus();
 }
 
-// No kernel writes fp8.
-gemm::DType DefaultOutput(gemm::DType type) {
-  return type == gemm::DType::kE4M3 || type == gemm::DType::kE5M2 ? gemm::DType::kF16 : type;
-}
-
-gemm::Compute DefaultCompute(gemm::DType type) {
-  return type == gemm::DType::kF64 ? gemm::Compute::kF64 : gemm::Compute::kF32;
-}
-
 // The scales are part of alpha from here on.
 absl::Status SetScalars(const JobSpec& spec, gemm::Problem& p) {
   p.alpha = spec.alpha * spec.scale_a * spec.scale_b;
@@ -65,6 +56,14 @@ absl::Status SetScalars(const JobSpec& spec, gemm::Problem& p) {
 }
 
 }  // namespace
+
+gemm::DType DefaultOutput(gemm::DType a) {
+  return a == gemm::DType::kE4M3 || a == gemm::DType::kE5M2 ? gemm::DType::kF16 : a;
+}
+
+gemm::Compute DefaultCompute(gemm::DType a) {
+  return a == gemm::DType::kF64 ? gemm::Compute::kF64 : gemm::Compute::kF32;
+}
 
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) {
   const Shape& a = *shapes[Role::kA];

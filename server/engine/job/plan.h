@@ -33,6 +33,11 @@ struct Plan {
   int64_t m = 0, n = 0, k = 0;
 };
 
+// What a product of an A of this type has where the caller leaves it open. No kernel writes
+// fp8.
+gemm::DType DefaultOutput(gemm::DType a);
+gemm::Compute DefaultCompute(gemm::DType a);
+
 // INVALID_ARGUMENT names the operand and the two sizes that differ.
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes);
 

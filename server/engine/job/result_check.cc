@@ -45,6 +45,7 @@ KernelPick AnotherKernel(const KernelPick& first, const gemm::Types& types,
       PickKernel({.name = std::string(best->name)}, types, /*compute_given=*/true, device);
   if (!pick.ok()) return first;
   pick->reason = absl::StrCat("the product of ", first.kernel->name, " failed its check");
+  pick->rule = ChoiceRule::kCheck;
   return *std::move(pick);
 }
 

@@ -52,16 +52,6 @@ absl::Status CheckDimension(int64_t value, absl::string_view field) {
   return FieldError(field, absl::StrCat(value, "; it must be 1 to ", kMaxDimension));
 }
 
-absl::StatusOr<bench::Shape> ParseProductSize(const v1::ProductSize& size,
-                                              const std::string& field) {
-  const bench::Shape shape = {size.m(), size.n(), size.k()};
-  absl::Status status = CheckDimension(shape.m, absl::StrCat(field, ".m"));
-  if (status.ok()) status = CheckDimension(shape.n, absl::StrCat(field, ".n"));
-  if (status.ok()) status = CheckDimension(shape.k, absl::StrCat(field, ".k"));
-  if (!status.ok()) return status;
-  return shape;
-}
-
 absl::StatusOr<bench::TypesPattern> ParseTypes(const v1::KernelTypes& types,
                                                const std::string& field) {
   const auto a = ParseOptionalDataType(types.a(), absl::StrCat(field, ".a"));
@@ -196,13 +186,6 @@ class BenchmarkParser {
   BenchmarkSpec spec_;
 };
 
-void Fill(const gemm::Types& types, v1::KernelTypes& out) {
-  out.set_a(ToProto(types.a));
-  out.set_b(ToProto(types.b));
-  out.set_output(ToProto(types.d));
-  out.set_compute(ToProto(types.compute));
-}
-
 void FillMeasurement(const bench::Row& row, v1::BenchmarkMeasurement& out) {
   out.set_median_seconds(row.seconds);
   out.set_fastest_seconds(row.fastest_seconds);
@@ -219,6 +202,16 @@ void FillMeasurement(const bench::Row& row, v1::BenchmarkMeasurement& out) {
 }
 
 }  // namespace
+
+absl::StatusOr<bench::Shape> ParseProductSize(const v1::ProductSize& size,
+                                              const std::string& field) {
+  const bench::Shape shape = {size.m(), size.n(), size.k()};
+  absl::Status status = CheckDimension(shape.m, absl::StrCat(field, ".m"));
+  if (status.ok()) status = CheckDimension(shape.n, absl::StrCat(field, ".n"));
+  if (status.ok()) status = CheckDimension(shape.k, absl::StrCat(field, ".k"));
+  if (!status.ok()) return status;
+  return shape;
+}
 
 absl::StatusOr<BenchmarkSpec> ParseBenchmark(const v1::BenchmarkRequest& request) {
   return BenchmarkParser(request).Parse();
@@ -239,6 +232,7 @@ void Fill(const BenchmarkOutline& outline, v1::BenchmarkHeader& out) {
     size.set_k(shape.k);
   }
   out.set_candidates(static_cast<int32_t>(outline.candidates));
+  Fill(outline.machine, *out.mutable_machine());
   Fill(outline.budget, *out.mutable_budget());
 }
 

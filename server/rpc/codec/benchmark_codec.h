@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -10,6 +11,11 @@
 #include "server/benchmark/benchmarks.h"
 
 namespace gemmd {
+
+// The sizes of a product. INVALID_ARGUMENT names the dimension of `field`, its value and the
+// bound.
+absl::StatusOr<gemm::bench::Shape> ParseProductSize(const gemm::v1::ProductSize& size,
+                                                    const std::string& field);
 
 // INVALID_ARGUMENT names the field, the value and the bound. Unknown suite: NOT_FOUND.
 absl::StatusOr<BenchmarkSpec> ParseBenchmark(const gemm::v1::BenchmarkRequest& request);

@@ -64,6 +64,8 @@ void Fill(const CheckReport& check, v1::ResultCheck& out) {
 void Fill(const JobReport& report, v1::ProductReport& out) {
   out.set_kernel(report.kernel);
   out.set_reason(report.reason);
+  out.set_rule(ToProto(report.rule));
+  if (report.tuned.has_value()) Fill(*report.tuned, *out.mutable_tuned_from());
   out.mutable_params()->insert(report.params.begin(), report.params.end());
   out.set_device(report.device);
   out.set_m(report.m);
@@ -103,16 +105,35 @@ void Fill(const JobReport& report, v1::ProductReport& out) {
   }
 }
 
+void Fill(const gemm::Types& types, v1::KernelTypes& out) {
+  out.set_a(ToProto(types.a));
+  out.set_b(ToProto(types.b));
+  out.set_output(ToProto(types.d));
+  out.set_compute(ToProto(types.compute));
+}
+
+void Fill(const gemm::Machine& machine, v1::MachineInfo& out) {
+  out.set_device(machine.device);
+  out.set_driver(machine.driver);
+  out.set_cuda(machine.cuda);
+  out.set_library(machine.library);
+}
+
+void Fill(const TunedFrom& from, v1::TunedFrom& out) {
+  out.mutable_size()->set_m(from.m);
+  out.mutable_size()->set_n(from.n);
+  out.mutable_size()->set_k(from.k);
+  out.set_seconds(from.seconds);
+  out.set_other_versions(from.other_versions);
+  out.set_other_epilogue(from.other_epilogue);
+}
+
 void Fill(const gemm::Kernel& kernel, v1::KernelInfo& out) {
   out.set_name(std::string(kernel.name));
   out.set_family(std::string(kernel.family));
   out.set_summary(std::string(kernel.summary));
   for (const gemm::Types& types : kernel.types) {
-    v1::KernelTypes& row = *out.add_types();
-    row.set_a(ToProto(types.a));
-    row.set_b(ToProto(types.b));
-    row.set_output(ToProto(types.d));
-    row.set_compute(ToProto(types.compute));
+    Fill(types, *out.add_types());
   }
   for (const gemm::ParamSpec& param : kernel.params) {
     v1::KernelParam& row = *out.add_params();

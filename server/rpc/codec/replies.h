@@ -16,6 +16,9 @@ void Fill(const JobReport& report, gemm::v1::ProductReport& out);
 // Fills all fields except the devices that run the kernel.
 void Fill(const gemm::Kernel& kernel, gemm::v1::KernelInfo& out);
 void Fill(const Device& device, const DeviceStats& stats, gemm::v1::DeviceInfo& out);
+void Fill(const gemm::Types& types, gemm::v1::KernelTypes& out);
+void Fill(const gemm::Machine& machine, gemm::v1::MachineInfo& out);
+void Fill(const TunedFrom& from, gemm::v1::TunedFrom& out);
 void Fill(const EngineStats& stats, gemm::v1::Load& out);
 
 // Truncates to whole nanoseconds.

@@ -58,6 +58,14 @@ constexpr Pair<v1::CheckResult, CheckResult> kCheckResults[] = {
     {v1::CHECK_RESULT_SUSPECT, CheckResult::kSuspect},
     {v1::CHECK_RESULT_WRONG, CheckResult::kWrong},
 };
+constexpr Pair<v1::ChoiceRule, ChoiceRule> kChoiceRules[] = {
+    {v1::CHOICE_RULE_UNSPECIFIED, ChoiceRule::kNone},
+    {v1::CHOICE_RULE_REQUEST, ChoiceRule::kRequest},
+    {v1::CHOICE_RULE_RANK, ChoiceRule::kRank},
+    {v1::CHOICE_RULE_TABLE_EXACT, ChoiceRule::kTableExact},
+    {v1::CHOICE_RULE_TABLE_NEAR, ChoiceRule::kTableNear},
+    {v1::CHOICE_RULE_CHECK, ChoiceRule::kCheck},
+};
 constexpr Pair<v1::OperandRole, Role> kProtoRoles[] = {
     {v1::OPERAND_ROLE_A, Role::kA},
     {v1::OPERAND_ROLE_B, Role::kB},
@@ -107,6 +115,7 @@ v1::Layout ToProtoLayout(bool column_major) {
 }
 v1::OperandRole ToProto(Role role) { return FindProto(kProtoRoles, role); }
 v1::CheckResult ToProto(CheckResult result) { return FindProto(kCheckResults, result); }
+v1::ChoiceRule ToProto(ChoiceRule rule) { return FindProto(kChoiceRules, rule); }
 
 absl::StatusOr<gemm::DType> ParseDataType(int value, absl::string_view field) {
   return Find(kTypes, value, field);

@@ -17,6 +17,7 @@ gemm::v1::ComputeMode ToProto(gemm::Compute compute);
 gemm::v1::Layout ToProtoLayout(bool column_major);
 gemm::v1::OperandRole ToProto(Role role);
 gemm::v1::CheckResult ToProto(CheckResult result);
+gemm::v1::ChoiceRule ToProto(ChoiceRule rule);
 
 // INVALID_ARGUMENT names `field`, the number given and the allowed names. Unspecified is
 // an error for a required type, and nullopt or the contract's default elsewhere.

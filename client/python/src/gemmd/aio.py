@@ -23,7 +23,7 @@ from .client import Client as BlockingClient
 from .handle import Handle as BlockingHandle
 from .handle import TransposedHandle
 from .pipeline import Pipeline as BlockingPipeline
-from .records import Info, Kernel, Matrix
+from .records import Info, Kernel, Matrix, RankedKernel
 from .report import Report
 from .tables import Table
 
@@ -119,6 +119,10 @@ class Client:
     async def kernels(self, family: str = "", **options: Any) -> Table[Kernel]:
         """As `gemmd.Client.kernels`."""
         return await self._run(self._blocking.kernels, family, **options)
+
+    async def explain(self, m: int, n: int, k: int, **options: Any) -> Table[RankedKernel]:
+        """As `gemmd.Client.explain`."""
+        return await self._run(self._blocking.explain, m, n, k, **options)
 
     async def bench(self, *args: Any, **options: Any) -> Benchmark:
         """As `gemmd.Client.bench`."""

@@ -68,7 +68,7 @@ class Benchmark:
         return facts + self.rows._repr_html_()
 
 
-def _types(text: str) -> pb.KernelTypes:
+def types_of(text: str) -> pb.KernelTypes:
     """ "f16", or "A:B:D:mode" where a part may be empty: any."""
     parts = text.split(":")
     if len(parts) not in (1, 4):
@@ -104,7 +104,7 @@ def request(
     for shape in shapes:
         m, n, k = (shape, shape, shape) if isinstance(shape, int) else shape
         message.shapes.add(m=m, n=n, k=k)
-    message.types.extend(map(_types, types))
+    message.types.extend(map(types_of, types))
     if iterations is not None:
         message.iterations = iterations
     if warmup is not None:

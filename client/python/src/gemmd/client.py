@@ -342,6 +342,38 @@ class Client:
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.Kernel, map(records.kernel, response.kernels))
 
+    def explain(
+        self,
+        m: int,
+        n: int,
+        k: int,
+        *,
+        types: str = "f32",
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        epilogue: bool = False,
+        family: str = "",
+        device: str = "",
+        timeout: float | None = None,
+    ) -> Table[records.RankedKernel]:
+        """The kernels that take a product: first the one that the server picks, and why.
+
+        types: of A, B and the result, and the compute mode: f16 or f16:f16:f16:f32.
+        epilogue: the product has a beta, a bias or an activation.
+        """
+        request = pb.RankKernelsRequest(
+            device=device,
+            size=pb.ProductSize(m=m, n=n, k=k),
+            types=bench.types_of(types),
+            layout=pb.OperandTransposes(transpose_a=transpose_a, transpose_b=transpose_b),
+            epilogue=epilogue,
+            family=family,
+        )
+        with Call(self._connection, "explain", timeout) as call:
+            method = self._connection.stubs().rank
+            response = call.tried(lambda: call.unary(method, request))
+            return Table(records.RankedKernel, map(records.ranked_kernel, response.kernels))
+
     def bench(
         self,
         shapes: Sequence[int | tuple[int, int, int]] = (),

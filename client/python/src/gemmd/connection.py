@@ -38,6 +38,7 @@ class Stubs:
     list: Any
     delete: Any
     kernels: Any
+    rank: Any
     info: Any
     benchmark: Any
 
@@ -73,6 +74,7 @@ def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
         list=unary("ListMatrices", pb.ListMatricesRequest, pb.ListMatricesResponse),
         delete=unary("DeleteMatrix", pb.DeleteMatrixRequest, pb.DeleteMatrixResponse),
         kernels=unary("ListKernels", pb.ListKernelsRequest, pb.ListKernelsResponse),
+        rank=unary("RankKernels", pb.RankKernelsRequest, pb.RankKernelsResponse),
         info=unary("GetServerInfo", pb.GetServerInfoRequest, pb.GetServerInfoResponse),
         benchmark=channel.unary_stream(
             SERVICE + "Benchmark",

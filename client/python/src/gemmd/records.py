@@ -112,6 +112,22 @@ class Kernel(Record):
 
 
 @dataclass(frozen=True)
+class RankedKernel(Record):
+    """A kernel that takes a product, as the server ranks it."""
+
+    name: str
+    family: str
+    #: As it would be launched.
+    params: dict[str, int]
+    #: Why it is the server's choice, or its rank.
+    reason: str
+    #: The measured time of one launch, where the choice is from the server's tuning table.
+    seconds: float | None
+    workspace_bytes: int
+    deterministic: bool
+
+
+@dataclass(frozen=True)
 class Matrix(Record):
     """A resident matrix."""
 
@@ -190,6 +206,18 @@ def kernel(proto: pb.KernelInfo) -> Kernel:
         deterministic=proto.deterministic,
         devices=tuple(proto.devices),
         unavailable_reason=proto.unavailable_reason,
+    )
+
+
+def ranked_kernel(proto: pb.RankedKernel) -> RankedKernel:
+    return RankedKernel(
+        name=proto.name,
+        family=proto.family,
+        params=dict(proto.params),
+        reason=proto.reason,
+        seconds=proto.tuned_from.seconds if proto.HasField("tuned_from") else None,
+        workspace_bytes=proto.workspace_bytes,
+        deterministic=proto.deterministic,
     )
 
 

@@ -140,6 +140,10 @@ class Client {
   absl::StatusOr<std::vector<KernelInfo>> ListKernels(absl::string_view family = "",
                                                       const CallOptions& options = {});
 
+  // The kernels that take a product, first the one that the server picks for it, and why.
+  absl::StatusOr<RankKernelsResponse> RankKernels(const RankKernelsRequest& request,
+                                                  const CallOptions& options = {});
+
   // Measures kernels on a device of the server (see Benchmark in the contract), and
   // blocks until the end. `on_message` gets the header, then rows and progress. It is
   // called from a thread of the library, one call at a time and none after this

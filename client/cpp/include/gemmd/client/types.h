@@ -18,6 +18,8 @@ using ::gemm::v1::GetServerInfoResponse;
 using ::gemm::v1::KernelInfo;
 using ::gemm::v1::MatrixInfo;
 using ::gemm::v1::ProductReport;
+using ::gemm::v1::RankKernelsRequest;
+using ::gemm::v1::RankKernelsResponse;
 using ServerInfo = GetServerInfoResponse;
 
 using DataType = ::gemm::v1::DataType;

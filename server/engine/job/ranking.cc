@@ -1,0 +1,91 @@
+#include "server/engine/job/ranking.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gemm/catalogue.h"
+#include "gemm/quote.h"
+#include "server/engine/core/core.h"
+#include "server/engine/job/dispatcher.h"
+#include "server/engine/job/plan.h"
+
+namespace gemmd {
+namespace {
+
+uint64_t WorkspaceFor(const gemm::Kernel& kernel, const gemm::Problem& problem) {
+  return kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+}
+
+absl::StatusOr<size_t> IndexOfDevice(const EngineCore& core, const std::string& name) {
+  if (name.empty()) return 0;
+  for (size_t i = 0; i < core.devices.size(); ++i) {
+    if (core.devices[i]->info().name == name) return i;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("device is ", gemm::Quoted(name), ", but this server has ",
+                   absl::StrJoin(core.devices, ", ", [](std::string* out, const auto& device) {
+                     absl::StrAppend(out, device->info().name);
+                   })));
+}
+
+// The epilogue is a beta: only its class matters.
+gemm::Problem ProblemOf(const RankingQuestion& q) {
+  return {.m = q.m,
+          .n = q.n,
+          .k = q.k,
+          .types = {q.a, q.b, q.output.value_or(DefaultOutput(q.a)),
+                    q.compute.value_or(DefaultCompute(q.a))},
+          .trans_a = q.trans_a,
+          .trans_b = q.trans_b,
+          .beta = q.epilogue ? 1.0 : 0.0};
+}
+
+RankedKernel Ranked(const gemm::Kernel& kernel, const gemm::Problem& problem) {
+  RankedKernel ranked;
+  ranked.kernel = &kernel;
+  // Defaults are always in range.
+  ranked.params = NamedParams(kernel, *gemm::ResolveParams(kernel, {}));
+  ranked.workspace_bytes = WorkspaceFor(kernel, problem);
+  ranked.reason = kernel.deterministic ? absl::StrCat("rank ", kernel.auto_rank)
+                                       : "not deterministic: only by name";
+  return ranked;
+}
+
+}  // namespace
+
+absl::StatusOr<KernelRanking> RankKernels(const EngineCore& core, const RankingQuestion& question) {
+  const absl::StatusOr<size_t> index = IndexOfDevice(core, question.device);
+  if (!index.ok()) return index.status();
+  const DeviceInfoRecord& info = core.devices[*index]->info();
+  const gemm::Problem problem = ProblemOf(question);
+  const PickSite site{.device = info.caps,
+                      .tuned = core.tuned_for(*index),
+                      .max_workspace_bytes = core.options.max_job_bytes};
+  absl::StatusOr<KernelPick> pick =
+      PickKernel({.family = question.family}, problem, /*compute_given=*/true, site);
+  if (!pick.ok()) return pick.status();
+  KernelRanking ranking{
+      .device = info.name, .machine = info.machine, .types = problem.types, .rule = pick->rule};
+  for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+    if (!question.family.empty() && kernel->family != question.family) continue;
+    if (!gemm::Takes(*kernel, problem.types) || !gemm::RunsOn(*kernel, info.caps)) continue;
+    ranking.kernels.push_back(Ranked(*kernel, problem));
+    if (kernel != pick->kernel) continue;
+    ranking.kernels.back().params = std::move(pick->named_params);
+    ranking.kernels.back().tuned = pick->tuned;
+    ranking.kernels.back().reason = std::move(pick->reason);
+  }
+  const auto standing = [&pick](const RankedKernel& one) {
+    return std::tuple(one.kernel != pick->kernel, !one.kernel->deterministic,
+                      -one.kernel->auto_rank);
+  };
+  std::stable_sort(
+      ranking.kernels.begin(), ranking.kernels.end(),
+      [&](const RankedKernel& x, const RankedKernel& y) { return standing(x) < standing(y); });
+  return ranking;
+}
+
+}  // namespace gemmd

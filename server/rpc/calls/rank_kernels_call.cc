@@ -1,0 +1,81 @@
+#include "server/rpc/calls/rank_kernels_call.h"
+
+#include <string>
+#include <utility>
+
+#include "server/rpc/codec/benchmark_codec.h"
+#include "server/rpc/codec/replies.h"
+#include "server/rpc/codec/vocabulary.h"
+#include "server/rpc/context/status.h"
+
+namespace gemmd {
+namespace {
+
+namespace v1 = gemm::v1;
+
+absl::Status ParseRankedTypes(const v1::KernelTypes& types, RankingQuestion& question) {
+  const auto a = ParseDataType(types.a(), "types.a");
+  if (!a.ok()) return a.status();
+  const auto b = ParseOptionalDataType(types.b(), "types.b");
+  if (!b.ok()) return b.status();
+  const auto output = ParseOptionalDataType(types.output(), "types.output");
+  if (!output.ok()) return output.status();
+  const auto compute = ParseComputeMode(types.compute(), "types.compute");
+  if (!compute.ok()) return compute.status();
+  question.a = *a;
+  question.b = b->value_or(*a);
+  question.output = *output;
+  question.compute = *compute;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RankingQuestion> ParseQuestion(const v1::RankKernelsRequest& request) {
+  RankingQuestion question;
+  for (const auto& [name, field] :
+       {std::pair(&request.device(), "device"), std::pair(&request.family(), "family")}) {
+    if (name->empty()) continue;
+    if (absl::Status status = CheckNameBytes(*name, field); !status.ok()) return status;
+  }
+  question.device = request.device();
+  question.family = request.family();
+  const auto size = ParseProductSize(request.size(), "size");
+  if (!size.ok()) return size.status();
+  question.m = size->m;
+  question.n = size->n;
+  question.k = size->k;
+  if (absl::Status status = ParseRankedTypes(request.types(), question); !status.ok()) {
+    return status;
+  }
+  question.trans_a = request.layout().transpose_a();
+  question.trans_b = request.layout().transpose_b();
+  question.epilogue = request.epilogue();
+  return question;
+}
+
+void FillRanked(const RankedKernel& ranked, v1::RankedKernel& out) {
+  out.set_name(std::string(ranked.kernel->name));
+  out.set_family(std::string(ranked.kernel->family));
+  out.mutable_params()->insert(ranked.params.begin(), ranked.params.end());
+  out.set_workspace_bytes(ranked.workspace_bytes);
+  out.set_deterministic(ranked.kernel->deterministic);
+  out.set_reason(ranked.reason);
+  if (ranked.tuned.has_value()) Fill(*ranked.tuned, *out.mutable_tuned_from());
+}
+
+}  // namespace
+
+absl::Status RankKernels(ServiceContext& context, const Caller& /*caller*/,
+                         const v1::RankKernelsRequest& request, v1::RankKernelsResponse& response) {
+  const absl::StatusOr<RankingQuestion> question = ParseQuestion(request);
+  if (!question.ok()) return question.status();
+  const absl::StatusOr<KernelRanking> ranking = context.engine.RankKernels(*question);
+  if (!ranking.ok()) return ranking.status();
+  response.set_device(ranking->device);
+  Fill(ranking->machine, *response.mutable_machine());
+  Fill(ranking->types, *response.mutable_types());
+  response.set_rule(ToProto(ranking->rule));
+  for (const RankedKernel& kernel : ranking->kernels) FillRanked(kernel, *response.add_kernels());
+  return absl::OkStatus();
+}
+
+}  // namespace gemmd
