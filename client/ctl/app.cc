@@ -163,6 +163,8 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
   AddKernels(app, context);
   AddInfo(app, context);
   AddBench(app, context);
+  AddExplain(app, context);
+  AddTune(app, context);
   AddLoadTest(app, context);
   AddToken(app, context);
   AddVersion(app, context);

@@ -26,16 +26,6 @@ client::ComputeMode ToProto(const std::optional<gemm::Compute>& compute) {
   return client::ParseComputeMode(gemm::Name(*compute)).value_or(v1::COMPUTE_MODE_UNSPECIFIED);
 }
 
-absl::StatusOr<gemm::Types> FromProto(const v1::KernelTypes& types) {
-  const auto a = gemm::ParseDType(client::Name(types.a()));
-  const auto b = gemm::ParseDType(client::Name(types.b()));
-  const auto d = gemm::ParseDType(client::Name(types.output()));
-  const auto compute = gemm::ParseCompute(client::Name(types.compute()));
-  if (a && b && d && compute) return gemm::Types{*a, *b, *d, *compute};
-  return absl::InternalError(absl::StrCat(
-      "the server measured types that this gemmctl does not know: ", types.ShortDebugString()));
-}
-
 v1::Generator ToProto(const gemm::GeneratorSpec& inputs) {
   v1::Generator generator;
   generator.set_seed(inputs.seed);
@@ -53,11 +43,7 @@ void FillSelection(const bench::Selection& selection, client::BenchmarkRequest& 
   request.mutable_kernels()->Assign(selection.kernels.begin(), selection.kernels.end());
   request.mutable_families()->Assign(selection.families.begin(), selection.families.end());
   for (const bench::TypesPattern& pattern : selection.types) {
-    v1::KernelTypes& types = *request.add_types();
-    types.set_a(ToProto(pattern.a));
-    types.set_b(ToProto(pattern.b));
-    types.set_output(ToProto(pattern.d));
-    types.set_compute(ToProto(pattern.compute));
+    Fill(pattern, *request.add_types());
   }
   if (selection.layout) {
     request.mutable_layout()->set_transpose_a(selection.layout->trans_a);
@@ -108,6 +94,23 @@ void TakeMeasurement(const v1::BenchmarkMeasurement& from, bench::Row& row) {
 }
 
 }  // namespace
+
+absl::StatusOr<gemm::Types> FromProto(const v1::KernelTypes& types) {
+  const auto a = gemm::ParseDType(client::Name(types.a()));
+  const auto b = gemm::ParseDType(client::Name(types.b()));
+  const auto d = gemm::ParseDType(client::Name(types.output()));
+  const auto compute = gemm::ParseCompute(client::Name(types.compute()));
+  if (a && b && d && compute) return gemm::Types{*a, *b, *d, *compute};
+  return absl::InternalError(absl::StrCat(
+      "the server speaks of types that this gemmctl does not know: ", types.ShortDebugString()));
+}
+
+void Fill(const bench::TypesPattern& pattern, v1::KernelTypes& out) {
+  out.set_a(ToProto(pattern.a));
+  out.set_b(ToProto(pattern.b));
+  out.set_output(ToProto(pattern.d));
+  out.set_compute(ToProto(pattern.compute));
+}
 
 client::BenchmarkRequest ToRequest(const bench::BenchmarkOptions& options,
                                    const std::string& device) {

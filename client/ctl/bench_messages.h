@@ -17,6 +17,11 @@ namespace gemmd::ctl {
 client::BenchmarkRequest ToRequest(const gemm::bench::BenchmarkOptions& options,
                                    const std::string& device);
 
+// INTERNAL for types that this program does not know.
+absl::StatusOr<gemm::Types> FromProto(const ::gemm::v1::KernelTypes& types);
+// What the pattern leaves open is unspecified.
+void Fill(const gemm::bench::TypesPattern& pattern, ::gemm::v1::KernelTypes& out);
+
 // Metadata of the device, then of the server.
 gemm::bench::Metadata MetadataOf(const ::gemm::v1::BenchmarkHeader& header);
 

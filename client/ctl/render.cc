@@ -133,11 +133,21 @@ Json ToJson(const client::ProductReport& report) {
                {"device_to_device_seconds",
                 absl::ToDoubleSeconds(FromProto(report.phases().device_to_device()))},
                {"tflops", report.tflops()}};
+  if (report.has_tuned_from()) json["tuned_from"] = ToJson(report.tuned_from());
   if (report.has_check()) {
     json["check"] = CheckJson(report.check());
     json["check_seconds"] = absl::ToDoubleSeconds(FromProto(report.phases().check()));
   }
   return json;
+}
+
+Json ToJson(const ::gemm::v1::TunedFrom& from) {
+  return {{"m", from.size().m()},
+          {"n", from.size().n()},
+          {"k", from.size().k()},
+          {"seconds", from.seconds()},
+          {"other_versions", from.other_versions()},
+          {"other_epilogue", from.other_epilogue()}};
 }
 
 Json ToJson(const client::MatrixInfo& info) {

@@ -21,6 +21,7 @@ PhaseDurations PhasesOf(const client::ProductReport& report);
 
 Json ToJson(const client::Shape& shape);
 Json ToJson(const client::ProductReport& report);
+Json ToJson(const ::gemm::v1::TunedFrom& from);
 Json ToJson(const client::MatrixInfo& info);
 Json ToJson(const client::KernelInfo& kernel);
 Json ToJson(const client::ServerInfo& info);

@@ -272,6 +272,8 @@ TEST_F(GemmctlTest, EveryTableAndHelpFitsTheTerminal) {
       {"multiply", "--help"},
       {"bench", "--help"},
       {"loadtest", "--help"},
+      {"explain", "--help"},
+      {"tune", "--help"},
       {"kernels", "--help"},
       {"kernels"},
       {"kernels", "host"},
@@ -282,6 +284,8 @@ TEST_F(GemmctlTest, EveryTableAndHelpFitsTheTerminal) {
       {"multiply", "@" + name, "@" + name, "--verify"},
       {"bench", "--list-suites"},
       {"bench", "--shape", "8,24x16x8", "--family", "host", "--iterations", "2"},
+      {"explain", "-m", "4096", "-n", "4096", "-k", "512"},
+      {"tune", "--shapes", "8,24x16x8", "--rounds", "1", "-o", Path("width.tune")},
       {"loadtest", "--requests", "2", "--warmup", "0", "--shape", "8x8x8"},
   };
   for (const size_t width : {80, 120}) {

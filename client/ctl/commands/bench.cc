@@ -1,11 +1,7 @@
 // gemmctl bench: measures kernels on the server's device. gemm_bench does the same
 // on this machine.
-#include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/ctl/bench_messages.h"
+#include "client/ctl/cancel_on_signal.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/render.h"
-#include "client/ctl/stop_on_signal.h"
 #include "kernels/bench/options.h"
 #include "kernels/bench/report/live_report.h"
 #include "kernels/bench/report/report_files.h"
@@ -32,36 +28,6 @@ constexpr const char* kStandardOutput = "-";
 struct BenchCommand {
   std::string device;
   bench::BenchmarkOptions options;
-};
-
-// Cancels once a signal was received, as long as this object lives.
-class CancelOnSignal {
- public:
-  explicit CancelOnSignal(client::Canceller canceller)
-      : thread_([this, canceller = std::move(canceller)] { Watch(canceller); }) {}
-  ~CancelOnSignal() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-
- private:
-  void Watch(const client::Canceller& canceller) {
-    constexpr std::chrono::milliseconds kPoll{20};
-    std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, kPoll, [this] { return done_; })) {
-      if (StopOnSignal::stopped()) return canceller.Cancel();
-    }
-  }
-
-  const StopOnSignal signals_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;
-  std::thread thread_;  // uses what is above it
 };
 
 // Shows the messages of the server.

@@ -16,6 +16,8 @@ void AddMatrix(CLI::App& app, Context& context);
 void AddKernels(CLI::App& app, Context& context);
 void AddInfo(CLI::App& app, Context& context);
 void AddBench(CLI::App& app, Context& context);
+void AddExplain(CLI::App& app, Context& context);
+void AddTune(CLI::App& app, Context& context);
 void AddLoadTest(CLI::App& app, Context& context);
 void AddToken(CLI::App& app, Context& context);
 void AddVersion(CLI::App& app, Context& context);

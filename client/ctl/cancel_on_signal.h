@@ -1,0 +1,47 @@
+// Ctrl-C as the cancellation of a call.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "client/ctl/stop_on_signal.h"
+#include "gemmd/client/options.h"
+
+namespace gemmd::ctl {
+
+// Cancels once a signal was received, as long as this object lives.
+class CancelOnSignal {
+ public:
+  explicit CancelOnSignal(client::Canceller canceller)
+      : thread_([this, canceller = std::move(canceller)] { Watch(canceller); }) {}
+  ~CancelOnSignal() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+  CancelOnSignal(const CancelOnSignal&) = delete;
+  CancelOnSignal& operator=(const CancelOnSignal&) = delete;
+
+ private:
+  void Watch(const client::Canceller& canceller) {
+    constexpr std::chrono::milliseconds kPoll{20};
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, kPoll, [this] { return done_; })) {
+      if (StopOnSignal::stopped()) return canceller.Cancel();
+    }
+  }
+
+  const StopOnSignal signals_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;  // uses what is above it
+};
+
+}  // namespace gemmd::ctl

@@ -1,0 +1,173 @@
+// gemmctl tune: measures kernels on the server and writes a tuning table.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/format.h"
+#include "client/ctl/table.h"
+#include "client/ctl/tune/session.h"
+#include "client/ctl/tune/tune_options.h"
+#include "files/output_file.h"
+#include "kernels/bench/spec/types_pattern.h"
+#include "nlohmann/json.hpp"
+
+namespace gemmd::ctl {
+namespace {
+
+namespace bench = gemm::bench;
+
+// The table that the file has; an empty one where there is no file.
+absl::StatusOr<gemm::TuningTable> ReadTable(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error) return gemm::TuningTable();
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || file.bad()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be read"));
+  }
+  return gemm::ParseTuningTable(text, path);
+}
+
+// What comes from the server is read as a table before it is written as one.
+absl::Status WriteTable(const std::string& path, const gemm::TuningTable& table) {
+  const std::string text = gemm::FormatTuningTable(table);
+  if (const auto read = gemm::ParseTuningTable(text, "what the server sent"); !read.ok()) {
+    return absl::InternalError(std::string(read.status().message()));
+  }
+  return files::WriteFile(path, text);
+}
+
+std::string LayoutText(const gemm::TunedProduct& product) {
+  return std::string(bench::LayoutName({product.trans_a, product.trans_b}));
+}
+
+std::string ShapeText(const gemm::TunedProduct& product) {
+  return bench::ShapeName({product.m, product.n, product.k});
+}
+
+std::string ParamsText(const gemm::TunedChoice& choice) {
+  return absl::StrJoin(choice.params, " ", absl::PairFormatter("="));
+}
+
+void PrintEntries(const Context& context, const gemm::TuningTable& table) {
+  Table out({{"SHAPE"},
+             {"TYPES"},
+             {"LAYOUT"},
+             {"TIME", Align::kRight},
+             {"TFLOPS", Align::kRight, Fit::kDrop},
+             {"KERNEL", Align::kLeft, Fit::kWrap},
+             {"PARAMS", Align::kLeft, Fit::kWrap}});
+  for (const auto& [machine, products] : table.entries()) {
+    for (const auto& [product, choice] : products) {
+      const double flops = bench::Flops({product.m, product.n, product.k});
+      out.Add({ShapeText(product), bench::TypesName(product.types()), LayoutText(product),
+               DurationText(absl::Seconds(choice.seconds)),
+               NumberText(flops / choice.seconds / 1e12), choice.kernel, ParamsText(choice)});
+    }
+  }
+  out.Print(context.out, context.width);
+}
+
+Json EntriesJson(const gemm::TuningTable& table) {
+  Json entries = Json::array();
+  for (const auto& [machine, products] : table.entries()) {
+    for (const auto& [product, choice] : products) {
+      entries.push_back({{"device", machine.device},
+                         {"driver", machine.driver},
+                         {"cuda", machine.cuda},
+                         {"library", machine.library},
+                         {"types", bench::TypesName(product.types())},
+                         {"layout", LayoutText(product)},
+                         {"epilogue", gemm::Name(product.epilogue)},
+                         {"m", product.m},
+                         {"n", product.n},
+                         {"k", product.k},
+                         {"seconds", choice.seconds},
+                         {"kernel", choice.kernel},
+                         {"params", choice.params}});
+    }
+  }
+  return entries;
+}
+
+// What the measurements are worth, on stderr.
+void Remark(const Context& context, const TuningSession& session) {
+  if (session.concurrent_jobs() > 0) {
+    context.err << "gemmctl: " << session.concurrent_jobs()
+                << " jobs ran on the device meanwhile and disturbed the measurements\n";
+  }
+  if (!session.wrong().empty()) {
+    context.err << "gemmctl: verification failed, so they are not in the table: "
+                << absl::StrJoin(session.wrong(), ", ") << '\n';
+  }
+}
+
+int Run(const Context& context, TuneOptions& options) {
+  if (options.shapes.empty()) {
+    return FailUsage(context, "tune needs --shapes, --shapes-file or --suite");
+  }
+  if (options.selection.types.empty()) {
+    options.selection.types = *bench::ParseTypesPatterns("f32:f32:f32:f32");
+  }
+  absl::StatusOr<gemm::TuningTable> table = ReadTable(options.output);
+  if (!table.ok()) return Fail(context, table.status());
+  const auto client = Connect(context);
+  if (!client.ok()) return Fail(context, client.status());
+  TuningSession session(context, **client, options);
+  absl::Status status = session.Run();
+  // Also what a run that ended early has measured.
+  if (session.table().size() > 0) {
+    status.Update(table->Merge(session.table()));
+    status.Update(WriteTable(options.output, *table));
+  }
+  if (context.global.json) {
+    PrintJson(context, {{"table", options.output}, {"entries", EntriesJson(session.table())}});
+  } else if (session.table().size() > 0) {
+    PrintEntries(context, session.table());
+    context.out << '\n';
+    Table summary = SummaryTable();
+    summary.Add({"table", options.output});
+    summary.Add({"entries", absl::StrCat(table->size(), ", ", session.table().size(),
+                                         " of them from this run")});
+    summary.Print(context.out, context.width);
+  }
+  Remark(context, session);
+  if (!status.ok()) return Fail(context, status);
+  return session.wrong().empty() ? kExitOk : kExitWrongProduct;
+}
+
+}  // namespace
+
+void AddTune(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<TuneOptions>();
+  CLI::App* command = app.add_subcommand(
+      "tune", "Measure which kernel is the fastest for each shape, and write a tuning table");
+  DeclareTuneOptions(*command, *options);
+  command->footer(
+      "A server that is started with --tuning-tables=FILE takes the table's kernel for a product "
+      "of a shape that it has, or of one near it, where the caller leaves the choice open. gemmctl "
+      "explain shows what it takes. The table is text: a line for each product, under the device, "
+      "driver and library that it was measured with.\n"
+      "On each shape all kernels that are deterministic and take the types run in turns, on "
+      "operands that are generated on the device, and every result is checked. Launch parameters "
+      "of up to 16 values, such as the algorithm of cuBLASLt, are tried with each value. Products "
+      "are measured without beta, bias or activation. A server runs one benchmark at a time, and "
+      "jobs of other clients disturb it. Ctrl-C ends early and keeps the shapes that are "
+      "complete. With a wrong result the exit status is 3.\n"
+      "\n"
+      "Examples:\n"
+      "  gemmctl tune --shapes 512,1024x64x4096 -o host.tune\n"
+      "  gemmctl tune --suite hgemm-125 --types f16:f16:f16:f32 --layouts nn,nt -o h200.tune\n"
+      "  gemmctl tune --shapes-file model.txt --types bf16 --family cublaslt,mma -o model.tune");
+  command->callback([&context, options] {
+    context.run = [&context, options] { return Run(context, *options); };
+  });
+}
+
+}  // namespace gemmd::ctl

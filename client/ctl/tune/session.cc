@@ -1,0 +1,204 @@
+#include "client/ctl/tune/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/ctl/bench_messages.h"
+#include "client/ctl/cancel_on_signal.h"
+#include "client/ctl/catalogue.h"
+#include "client/ctl/render.h"
+
+namespace gemmd::ctl {
+namespace {
+
+namespace bench = gemm::bench;
+namespace v1 = ::gemm::v1;
+
+// Every value of a parameter that has so few is a candidate. The others keep their defaults.
+constexpr int64_t kMostValues = 16;
+
+bool IsSelected(const client::KernelInfo& kernel, const TuneOptions& options) {
+  const auto& families = options.selection.families;
+  if (!families.empty() &&
+      std::find(families.begin(), families.end(), kernel.family()) == families.end()) {
+    return false;
+  }
+  const auto& devices = kernel.devices();
+  if (options.device.empty()
+          ? devices.empty()
+          : std::find(devices.begin(), devices.end(), options.device) == devices.end()) {
+    return false;
+  }
+  return kernel.deterministic();
+}
+
+// Whether the kernel takes types of the selection.
+bool TakesTypes(const client::KernelInfo& kernel, const bench::Selection& selection) {
+  for (const auto& row : kernel.types()) {
+    const auto types = FromProto(row);
+    if (!types.ok()) continue;  // newer than this program
+    for (const bench::TypesPattern& pattern : selection.types) {
+      if (pattern.Matches(*types)) return true;
+    }
+  }
+  return false;
+}
+
+std::map<std::string, std::vector<int64_t>> ValuesToTry(
+    const std::map<std::string, client::KernelInfo>& kernels, const std::set<std::string>& names) {
+  std::map<std::string, std::vector<int64_t>> values;
+  for (const std::string& name : names) {
+    for (const v1::KernelParam& param : kernels.at(name).params()) {
+      if (param.max() - param.min() >= kMostValues) continue;
+      std::vector<int64_t>& all = values[param.name()];
+      if (!all.empty()) continue;
+      for (int64_t value = param.min(); value <= param.max(); ++value) all.push_back(value);
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+TuningSession::TuningSession(const Context& context, client::Client& client,
+                             const TuneOptions& options)
+    : context_(context),
+      client_(client),
+      options_(options),
+      progress_(context.err, context.err_is_terminal),
+      began_(absl::Now()) {}
+
+absl::Status TuningSession::SelectKernels() {
+  const auto listed = client_.ListKernels("", Call(context_));
+  if (!listed.ok()) return listed.status();
+  Kernels named;
+  if (options_.selection.kernels.empty()) named = *listed;
+  for (const std::string& pattern : options_.selection.kernels) {
+    const Kernels fitting = KernelsNamed(*listed, pattern);
+    named.insert(named.end(), fitting.begin(), fitting.end());
+  }
+  for (client::KernelInfo& kernel : named) {
+    if (!IsSelected(kernel, options_) || !TakesTypes(kernel, options_.selection)) continue;
+    std::string name = kernel.name();
+    kernels_.insert_or_assign(std::move(name), std::move(kernel));
+  }
+  if (!kernels_.empty()) return absl::OkStatus();
+  return absl::NotFoundError(
+      "no deterministic kernel of the selection takes the types on a device of the server; see "
+      "gemmctl kernels --available");
+}
+
+absl::Status TuningSession::Run() {
+  if (absl::Status status = SelectKernels(); !status.ok()) return status;
+  for (const bench::Layout& layout : options_.layouts) {
+    for (const bench::Shape& shape : options_.shapes) {
+      const absl::Status status = TuneShape(shape, layout);
+      if (!status.ok()) {
+        progress_.Erase();
+        return status;
+      }
+      ++done_;
+    }
+  }
+  progress_.Erase();
+  return absl::OkStatus();
+}
+
+absl::Status TuningSession::TuneShape(const bench::Shape& shape, const bench::Layout& layout) {
+  TuningRounds rounds;
+  std::set<std::string> left;
+  for (const auto& [name, kernel] : kernels_) left.insert(name);
+  for (round_ = 1; round_ <= options_.rounds && !left.empty(); ++round_) {
+    if (absl::Status status = MeasureRound(shape, layout, left, rounds); !status.ok()) {
+      return status;
+    }
+    rounds.EndRound();
+    left = rounds.Finalists(kFinalistFactor);
+  }
+  wrong_.insert(rounds.wrong().begin(), rounds.wrong().end());
+  for (auto& [product, choice] : rounds.Fastest()) {
+    if (absl::Status status = table_.Put(*machine_, product, choice); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TuningSession::MeasureRound(const bench::Shape& shape, const bench::Layout& layout,
+                                         const std::set<std::string>& kernels,
+                                         TuningRounds& rounds) {
+  Show(shape, "starts");
+  bench::BenchmarkOptions measured;
+  measured.shapes = {shape};
+  measured.selection = options_.selection;
+  // At first all of the selection: their names may be more than a request takes.
+  if (round_ > 1) {
+    measured.selection.families.clear();
+    measured.selection.kernels.assign(kernels.begin(), kernels.end());
+  }
+  measured.selection.layout = layout;
+  measured.selection.params = ValuesToTry(kernels_, kernels);
+  measured.rules.iterations = options_.iterations;
+  measured.rules.baselines = false;
+  measured.budget = options_.budget;
+  const auto& limits = client_.server().limits();
+  client::CallOptions call = Call(context_, BenchmarkDeadline(FromProto(limits.benchmark_limit())));
+  call.canceller.emplace();
+  const client::Canceller& canceller = *call.canceller;
+  const CancelOnSignal signals(canceller);
+  absl::Status failed;
+  const auto end = client_.Benchmark(
+      ToRequest(measured, options_.device),
+      [&](const client::BenchmarkResponse& response) {
+        if (!failed.ok()) return;
+        failed = Take(response, rounds);
+        if (!failed.ok()) canceller.Cancel();
+      },
+      call);
+  if (!failed.ok()) return failed;
+  if (!end.ok()) return end.status();
+  concurrent_jobs_ += end->concurrent_jobs();
+  return absl::OkStatus();
+}
+
+absl::Status TuningSession::Take(const client::BenchmarkResponse& response, TuningRounds& rounds) {
+  if (response.has_header()) {
+    header_ = response.header();
+    const v1::MachineInfo& from = header_.machine();
+    if (from.device().empty()) {
+      return absl::FailedPreconditionError(
+          "the server does not say what its times depend on: it is older than gemmctl tune");
+    }
+    machine_ = {.device = from.device(),
+                .driver = from.driver(),
+                .cuda = from.cuda(),
+                .library = from.library()};
+  } else if (response.has_progress()) {
+    const auto progress = FromProto(response.progress(), header_);
+    if (!progress.ok()) return progress.status();
+    Show(progress->at, progress->step);
+  } else if (response.has_rows()) {
+    const auto rows = FromProto(response.rows(), header_);
+    if (!rows.ok()) return rows.status();
+    for (const bench::Row& row : *rows) {
+      if (kernels_.count(row.kernel) > 0) rounds.Add(row);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void TuningSession::Show(const bench::Shape& shape, const std::string& step) {
+  if (options_.quiet) return;
+  const size_t shapes = options_.shapes.size() * options_.layouts.size();
+  const absl::Duration elapsed = absl::Now() - began_;
+  const auto done = static_cast<double>(done_);
+  progress_.Update({.shape = done_,
+                    .shapes = shapes,
+                    .at = shape,
+                    .step = absl::StrCat("round ", round_, "/", options_.rounds, " ", step),
+                    .elapsed = elapsed,
+                    .left = done_ == 0 ? absl::InfiniteDuration()
+                                       : elapsed * ((static_cast<double>(shapes) - done) / done)});
+}
+
+}  // namespace gemmd::ctl

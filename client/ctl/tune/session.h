@@ -1,0 +1,62 @@
+// Measures kernels on a server, shape by shape, for a tuning table.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/ctl/context.h"
+#include "client/ctl/tune/rounds.h"
+#include "client/ctl/tune/tune_options.h"
+#include "gemm/machine.h"
+#include "gemm/tuning.h"
+#include "kernels/bench/report/progress_report.h"
+
+namespace gemmd::ctl {
+
+// Kernels come within this factor of the fastest to be measured again.
+inline constexpr double kFinalistFactor = 1.25;
+
+class TuningSession {
+ public:
+  // All outlive the session.
+  TuningSession(const Context& context, client::Client& client, const TuneOptions& options);
+
+  // Measures every shape in every layout. After an error, and after Ctrl-C (CANCELLED), table()
+  // has the shapes that were complete.
+  absl::Status Run();
+
+  const gemm::TuningTable& table() const { return table_; }
+  const std::set<std::string>& wrong() const { return wrong_; }
+  int64_t concurrent_jobs() const { return concurrent_jobs_; }
+
+ private:
+  // Which kernels may be chosen, and which values of their parameters are tried.
+  absl::Status SelectKernels();
+  absl::Status TuneShape(const gemm::bench::Shape& shape, const gemm::bench::Layout& layout);
+  absl::Status MeasureRound(const gemm::bench::Shape& shape, const gemm::bench::Layout& layout,
+                            const std::set<std::string>& kernels, TuningRounds& rounds);
+  absl::Status Take(const client::BenchmarkResponse& response, TuningRounds& rounds);
+  void Show(const gemm::bench::Shape& shape, const std::string& step);
+
+  const Context& context_;
+  client::Client& client_;
+  const TuneOptions& options_;
+  gemm::bench::ProgressReport progress_;
+  const absl::Time began_;
+  std::map<std::string, client::KernelInfo> kernels_;
+  ::gemm::v1::BenchmarkHeader header_;
+  std::optional<gemm::Machine> machine_;
+  size_t done_ = 0;  // shapes, in all layouts
+  int round_ = 0;
+  gemm::TuningTable table_;
+  std::set<std::string> wrong_;
+  int64_t concurrent_jobs_ = 0;
+};
+
+}  // namespace gemmd::ctl

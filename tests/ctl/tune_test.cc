@@ -1,0 +1,90 @@
+// gemmctl tune and gemmctl explain against a real server.
+#include <fstream>
+#include <iterator>
+
+#include "tests/ctl/gemmctl_fixture.h"
+
+namespace gemmd::ctl {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class TuneTest : public GemmctlTest {
+ protected:
+  std::string Read(const std::string& name) {
+    std::ifstream file(Path(name));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void Write(const std::string& name, const std::string& content) {
+    std::ofstream(Path(name)) << content;
+  }
+};
+
+TEST_F(TuneTest, WritesATableAndAddsToIt) {
+  const Ran first = Gemmctl({"tune", "--shapes", "24x16x8", "--layouts", "nn,tn", "--rounds", "2",
+                             "--iterations", "2", "-o", Path("a.tune")});
+  EXPECT_EQ(first.exit_code, 0) << first.out << first.err;
+  EXPECT_THAT(first.out,
+              AllOf(HasSubstr("SHAPE"), HasSubstr("24x16x8"), HasSubstr("f32:f32:f32:f32"),
+                    HasSubstr("a.tune"), HasSubstr("2, 2 of them from this run")));
+  const std::string table = Read("a.tune");
+  EXPECT_THAT(table, StartsWith("gemmd tuning table 1\n"));
+  for (const char* const layout : {"nn", "tn"}) {
+    EXPECT_THAT(table, HasSubstr(std::string("types=f32:f32:f32:f32 layout=") + layout +
+                                 " epilogue=plain shape=24x16x8 seconds="));
+  }
+  Write("shapes.txt", "# of a model\n24x16x8 40\n");
+  const auto json = GemmctlJson({"tune", "--shapes-file", Path("shapes.txt"), "--rounds", "1",
+                                 "--kernel", "host_reference", "-o", Path("a.tune")});
+  ASSERT_EQ(json["entries"].size(), 2u);
+  EXPECT_EQ(json["entries"][0]["kernel"], "host_reference");
+  EXPECT_GT(json["entries"][0]["seconds"], 0);
+  const std::string merged = Read("a.tune");
+  EXPECT_THAT(merged, ContainsRegex("layout=nn epilogue=plain shape=24x16x8 "
+                                    "seconds=[^ ]* kernel=host_reference\n"));
+  EXPECT_THAT(merged, AllOf(HasSubstr("shape=40x40x40"), HasSubstr("layout=tn")));
+}
+
+TEST_F(TuneTest, TakesOnlyWhatItCanUse) {
+  EXPECT_EQ(Gemmctl({"tune", "-o", Path("x.tune")}).exit_code, 2);
+  EXPECT_EQ(Gemmctl({"tune", "--shapes", "8"}).exit_code, 2);
+  const Ran shape = Gemmctl({"tune", "--shapes", "8x8", "-o", Path("x.tune")});
+  EXPECT_EQ(shape.exit_code, 2);
+  EXPECT_THAT(shape.err, HasSubstr("8x8"));
+  const Ran none =
+      Gemmctl({"tune", "--shapes", "8", "--types", "s8", "-o", Path("x.tune"), "--quiet"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, HasSubstr("NOT_FOUND"));
+  Write("broken.tune", "gemmd tuning table 1\nhello\n");
+  const Ran broken = Gemmctl({"tune", "--shapes", "8", "-o", Path("broken.tune")});
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_THAT(broken.err, HasSubstr("broken.tune line 2: "));
+  EXPECT_EQ(Read("broken.tune"), "gemmd tuning table 1\nhello\n");
+  EXPECT_EQ(Read("x.tune"), "");
+}
+
+TEST_F(TuneTest, ExplainsTheChoice) {
+  const Ran ran = Gemmctl({"explain", "-m", "64", "-n", "32", "-k", "16"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out,
+              AllOf(HasSubstr("64 x 32 x 16  f32:f32:f32:f32  nn"), HasSubstr("host:0, "),
+                    ContainsRegex("auto takes +host_openblas"), ContainsRegex("by +rank"),
+                    HasSubstr("ranked first of 2 eligible kernels"), HasSubstr("host_reference")));
+  const Ran first = Gemmctl({"explain", "-m", "64", "-n", "32", "-k", "16", "--top", "1"});
+  EXPECT_THAT(first.out, AllOf(HasSubstr("and 1 more"), Not(HasSubstr("host_reference"))));
+  const auto json =
+      GemmctlJson({"explain", "-m", "1", "-n", "2", "-k", "3", "--types", "f16", "--layout", "nt"});
+  EXPECT_EQ(json["types"], "f16:f16:f16:f32");
+  EXPECT_EQ(json["rule"], "rank");
+  EXPECT_EQ(json["kernels"].size(), 2u);
+  EXPECT_EQ(Gemmctl({"explain", "-m", "1", "-n", "2"}).exit_code, 2);
+  EXPECT_EQ(Gemmctl({"explain", "-m", "1", "-n", "2", "-k", "3", "--types", "f16,f32"}).exit_code,
+            2);
+}
+
+}  // namespace
+}  // namespace gemmd::ctl
