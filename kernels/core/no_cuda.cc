@@ -2,6 +2,7 @@
 #include "gemm/check.h"
 #include "gemm/generate.h"
 #include "gemm/libraries.h"
+#include "gemm/machine.h"
 #include "kernels/core/without_product.h"
 
 namespace gemm {
@@ -22,6 +23,8 @@ absl::Status CheckCuda(const Check&, CheckOutcome*, CUstream_st*) { return NoCud
 absl::Status FinishCuda(const Problem&, const Operands&, void*, CUstream_st*) { return NoCuda(); }
 
 absl::Status ApplyWithoutProduct(const Problem&, const Operands&, CUstream_st*) { return NoCuda(); }
+
+absl::StatusOr<Machine> CudaMachine(int) { return NoCuda(); }
 
 absl::StatusOr<std::shared_ptr<Libraries>> CreateLibraries(CUstream_st*) { return NoCuda(); }
 

@@ -102,6 +102,11 @@ void Remark(const Context& context, const TuningSession& session) {
     context.err << "gemmctl: " << session.concurrent_jobs()
                 << " jobs ran on the device meanwhile and disturbed the measurements\n";
   }
+  if (!session.unmeasured().empty()) {
+    context.err << "gemmctl: not measured within the server's time and memory, so not in the "
+                   "table: "
+                << absl::StrJoin(session.unmeasured(), ", ") << '\n';
+  }
   if (!session.wrong().empty()) {
     context.err << "gemmctl: verification failed, so they are not in the table: "
                 << absl::StrJoin(session.wrong(), ", ") << '\n';

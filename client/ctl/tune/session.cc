@@ -118,7 +118,11 @@ absl::Status TuningSession::TuneShape(const bench::Shape& shape, const bench::La
     left = rounds.Finalists(kFinalistFactor);
   }
   wrong_.insert(rounds.wrong().begin(), rounds.wrong().end());
-  for (auto& [product, choice] : rounds.Fastest()) {
+  const TuningRounds::Best best = rounds.Fastest();
+  if (best.empty()) {
+    unmeasured_.push_back(absl::StrCat(bench::ShapeName(shape), " ", bench::LayoutName(layout)));
+  }
+  for (const auto& [product, choice] : best) {
     if (absl::Status status = table_.Put(*machine_, product, choice); !status.ok()) return status;
   }
   return absl::OkStatus();

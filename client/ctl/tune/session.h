@@ -33,6 +33,8 @@ class TuningSession {
 
   const gemm::TuningTable& table() const { return table_; }
   const std::set<std::string>& wrong() const { return wrong_; }
+  // Shapes without an entry, as text, since no kernel was measured in every round.
+  const std::vector<std::string>& unmeasured() const { return unmeasured_; }
   int64_t concurrent_jobs() const { return concurrent_jobs_; }
 
  private:
@@ -56,6 +58,7 @@ class TuningSession {
   int round_ = 0;
   gemm::TuningTable table_;
   std::set<std::string> wrong_;
+  std::vector<std::string> unmeasured_;
   int64_t concurrent_jobs_ = 0;
 };
 

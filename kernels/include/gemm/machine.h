@@ -24,7 +24,7 @@ struct Machine {
 // The processor as Linux names it, "host" where it does not, and the version of OpenBLAS.
 Machine HostMachine();
 
-// CUDA device `ordinal`. UNAVAILABLE where there is none. Only in builds with CUDA.
+// CUDA device `ordinal`. UNAVAILABLE where there is none, or in a build without CUDA.
 absl::StatusOr<Machine> CudaMachine(int ordinal);
 
 }  // namespace gemm
