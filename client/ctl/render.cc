@@ -120,6 +120,7 @@ Json ToJson(const client::ProductReport& report) {
   }
   Json json = {{"kernel", report.kernel()},
                {"reason", report.reason()},
+               {"rule", RuleText(report.rule())},
                {"params", params},
                {"device", report.device()},
                {"m", report.m()},
@@ -232,6 +233,25 @@ Json ToJson(const client::ServerInfo& info) {
            {{"name", info.caller().name()},
             {"roles", std::vector<std::string>(info.caller().roles().begin(),
                                                info.caller().roles().end())}}}};
+}
+
+std::string RuleText(::gemm::v1::ChoiceRule rule) {
+  switch (rule) {
+    case ::gemm::v1::CHOICE_RULE_UNSPECIFIED:
+      return "none";
+    case ::gemm::v1::CHOICE_RULE_REQUEST:
+      return "request";
+    case ::gemm::v1::CHOICE_RULE_RANK:
+      return "rank";
+    case ::gemm::v1::CHOICE_RULE_TABLE_EXACT:
+      return "table exact";
+    case ::gemm::v1::CHOICE_RULE_TABLE_NEAR:
+      return "table near";
+    case ::gemm::v1::CHOICE_RULE_CHECK:
+      return "check";
+    default:
+      return absl::StrCat("rule ", static_cast<int>(rule));  // newer than this program
+  }
 }
 
 void AddReport(Table& summary, const client::ProductReport& report) {

@@ -26,6 +26,9 @@ Json ToJson(const client::MatrixInfo& info);
 Json ToJson(const client::KernelInfo& kernel);
 Json ToJson(const client::ServerInfo& info);
 
+// "request", "rank", "table exact", "table near", "check"; "none" where no kernel was chosen.
+std::string RuleText(::gemm::v1::ChoiceRule rule);
+
 // Adds rows about a product: kernel, reason, shape, phases, TFLOPS.
 void AddReport(Table& summary, const client::ProductReport& report);
 

@@ -56,6 +56,11 @@ def requests():
             shapes=[pb.ProductSize(m=8, n=8, k=8)], iterations=1, **fields), \
             pb.BenchmarkResponse, "unary_stream"
 
+    def ranking(**fields):
+        return "RankKernels", pb.RankKernelsRequest(
+            size=pb.ProductSize(m=8, n=8, k=8), types=pb.KernelTypes(a=pb.DATA_TYPE_F32),
+            **fields), pb.RankKernelsResponse, "unary_unary"
+
     parameter = _product(name="host_openblas")
     parameter.kernel.params[name] = 1
     return {
@@ -82,10 +87,8 @@ def requests():
                        pb.ListMatricesResponse, "unary_unary"),
         "listed family": ("ListKernels", pb.ListKernelsRequest(family=name),
                           pb.ListKernelsResponse, "unary_unary"),
-        "ranked device": ("RankKernels", pb.RankKernelsRequest(device=name),
-                          pb.RankKernelsResponse, "unary_unary"),
-        "ranked family": ("RankKernels", pb.RankKernelsRequest(family=name),
-                          pb.RankKernelsResponse, "unary_unary"),
+        "ranked device": ranking(device=name),
+        "ranked family": ranking(family=name),
         "benchmark device": benchmark(device=name),
         "benchmark suite": benchmark(suite=name),
         "benchmark kernel": benchmark(kernels=[name]),

@@ -1,7 +1,12 @@
 // gemmctl tune and gemmctl explain against a real server.
+#include <signal.h>
+
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/ctl/gemmctl_fixture.h"
 
 namespace gemmd::ctl {
@@ -65,6 +70,40 @@ TEST_F(TuneTest, TakesOnlyWhatItCanUse) {
   EXPECT_THAT(broken.err, HasSubstr("broken.tune line 2: "));
   EXPECT_EQ(Read("broken.tune"), "gemmd tuning table 1\nhello\n");
   EXPECT_EQ(Read("x.tune"), "");
+}
+
+// From the measurement to the product: a server takes what its table says, and explains it.
+TEST_F(TuneTest, AServerWithTheTableTakesItsKernel) {
+  const Ran tuned = Gemmctl({"tune", "--shapes", "24x16x8", "--rounds", "1", "--kernel",
+                             "host_reference", "-o", Path("t.tune")});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  const std::string address = "unix:" + Path("tuned.sock");
+  Process server({GEMMD_PROGRAM, "--devices=host", "--address=" + address,
+                  "--metrics-address=", "--tuning-tables=" + Path("t.tune")},
+                 Path("tuned"));
+  const absl::Time limit = absl::Now() + absl::Seconds(60);
+  while (!std::filesystem::exists(Path("tuned.sock"))) {
+    ASSERT_FALSE(server.Ended()) << server.Wait().err;
+    ASSERT_LT(absl::Now(), limit) << server.ErrSoFar();
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  const Ran exact = Gemmctl({"--address", address, "explain", "-m", "24", "-n", "16", "-k", "8"});
+  EXPECT_THAT(exact.out, AllOf(ContainsRegex("auto takes +host_reference"),
+                               ContainsRegex("by +table exact"), ContainsRegex("[0-9] [mun]*s")));
+  const auto near = GemmctlJson(
+      {"--address", address, "explain", "-m", "25", "-n", "16", "-k", "8", "--epilogue"});
+  EXPECT_EQ(near["rule"], "table near");
+  EXPECT_EQ(near["kernels"][0]["tuned_from"]["m"], 24);
+  EXPECT_EQ(near["kernels"][0]["tuned_from"]["other_epilogue"], true);
+  const auto product = GemmctlJson(
+      {"--address", address, "multiply", "random:24x8:f32", "random:8x16:f32", "--verify"});
+  EXPECT_THAT(product.dump(), AllOf(HasSubstr("\"kernel\":\"host_reference\""),
+                                    HasSubstr("\"rule\":\"table exact\""),
+                                    HasSubstr("fastest of the measured for 24x16x8")));
+  server.Signal(SIGTERM);
+  const Ran ended = server.Wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out + ended.err, HasSubstr("tuning tables"));
 }
 
 TEST_F(TuneTest, ExplainsTheChoice) {

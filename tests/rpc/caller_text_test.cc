@@ -78,6 +78,19 @@ Place InUnary(const char* field,
           }};
 }
 
+Place InRanking(const char* field,
+                const std::function<void(v1::RankKernelsRequest&, const std::string&)>& set) {
+  return InUnary<v1::RankKernelsRequest, v1::RankKernelsResponse>(
+      field, &v1::GemmService::Stub::RankKernels,
+      [set](v1::RankKernelsRequest& request, const std::string& name) {
+        request.mutable_size()->set_m(8);
+        request.mutable_size()->set_n(8);
+        request.mutable_size()->set_k(8);
+        request.mutable_types()->set_a(v1::DATA_TYPE_F32);
+        set(request, name);
+      });
+}
+
 Place InBenchmark(const char* field,
                   const std::function<void(v1::BenchmarkRequest&, const std::string&)>& set) {
   return {field, [set](v1::GemmService::Stub& stub, const std::string& name) {
@@ -140,12 +153,8 @@ std::vector<Place> Places() {
       InUnary<v1::ListKernelsRequest, v1::ListKernelsResponse>(
           "family", &Stub::ListKernels,
           [](v1::ListKernelsRequest& r, const std::string& n) { r.set_family(n); }),
-      InUnary<v1::RankKernelsRequest, v1::RankKernelsResponse>(
-          "device", &Stub::RankKernels,
-          [](v1::RankKernelsRequest& r, const std::string& n) { r.set_device(n); }),
-      InUnary<v1::RankKernelsRequest, v1::RankKernelsResponse>(
-          "family", &Stub::RankKernels,
-          [](v1::RankKernelsRequest& r, const std::string& n) { r.set_family(n); }),
+      InRanking("device", [](v1::RankKernelsRequest& r, const std::string& n) { r.set_device(n); }),
+      InRanking("family", [](v1::RankKernelsRequest& r, const std::string& n) { r.set_family(n); }),
       InBenchmark("device", [](v1::BenchmarkRequest& r, const std::string& n) { r.set_device(n); }),
       InBenchmark("suite", [](v1::BenchmarkRequest& r, const std::string& n) { r.set_suite(n); }),
       InBenchmark("kernels[0]",

@@ -34,19 +34,6 @@ struct ExplainOptions {
   int top = 10;  // 0: all
 };
 
-std::string RuleText(v1::ChoiceRule rule) {
-  switch (rule) {
-    case v1::CHOICE_RULE_RANK:
-      return "rank";
-    case v1::CHOICE_RULE_TABLE_EXACT:
-      return "table exact";
-    case v1::CHOICE_RULE_TABLE_NEAR:
-      return "table near";
-    default:
-      return absl::StrCat("rule ", static_cast<int>(rule));
-  }
-}
-
 // A launch parameter at its default may be the kernel's own choice.
 std::string ParamsText(const v1::RankedKernel& kernel) {
   std::string text;

@@ -87,8 +87,8 @@ struct Kernel {
   size_t shared_memory_bytes = 0;
   absl::Span<const ParamSpec> params;
   bool deterministic = true;
-  // If the caller leaves the choice open, the eligible kernel with the highest rank
-  // runs.
+  // Where the caller leaves the choice open and no tuning table has one, the deterministic
+  // kernel with the highest rank runs.
   int auto_rank = 0;
 
   // Scratch bytes for a problem of one of `types`. Null: none.
