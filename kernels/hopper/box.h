@@ -19,7 +19,8 @@ GEMM_HOST_DEVICE constexpr int MatrixRowOfBox(int warp, int lane, int pair) {
   return ChunkOfBox(warp * 16 + lane % 16, pair * 2 + lane / 16);
 }
 
-// As floats: the two of columns from 8 `j` on, in the upper or lower 8 of the warp's rows.
+// As floats: the two of columns from 8 `j` on, in the upper or lower 8 of the warp's rows. Half a
+// warp takes two passes, not one.
 GEMM_HOST_DEVICE constexpr int PairOfBox(int warp, int lane, int half, int j) {
   return ChunkOfBox(warp * 16 + half * 8 + lane / 4, 2 * j + lane % 4 / 2) + lane % 2 * 8;
 }

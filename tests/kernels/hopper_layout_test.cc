@@ -93,7 +93,9 @@ TEST(HopperBox, MatricesFillItWithoutConflicts) {
   EXPECT_EQ(all.size(), HopperConfig::kBoxBytes / 16u);
 }
 
-TEST(HopperBox, PairsFillItWithoutConflicts) {
+// Each of the two halves of a warp takes two passes: neighbouring rows of an even and an odd
+// index have their chunks in the same banks.
+TEST(HopperBox, PairsFillItInTwoPasses) {
   std::set<int> all;
   for (int warp = 0; warp < kWarps; ++warp) {
     for (int step = 0; step < 8; ++step) {
@@ -101,7 +103,7 @@ TEST(HopperBox, PairsFillItWithoutConflicts) {
       for (int lane = 0; lane < kLanes; ++lane) {
         offsets.push_back(PairOfBox(warp, lane, step / 4, step % 4));
       }
-      EXPECT_EQ(BankConflicts(offsets, 8), 0) << "warp " << warp << ", step " << step;
+      EXPECT_EQ(BankConflicts(offsets, 8), 2) << "warp " << warp << ", step " << step;
       all.insert(offsets.begin(), offsets.end());
     }
   }
