@@ -17,7 +17,7 @@ namespace {
 
 using testing::BankConflicts;
 
-constexpr int kWarps = 4, kLanes = 32, kBoxRows = HopperConfig::kBoxRows;
+constexpr int kWarpsOfGroup = 4, kLanesOfWarp = 32, kRowsOfBox = HopperConfig::kBoxRows;
 
 TEST(HopperConfig, EveryRowIsValid) {
   for (const HopperConfig& config : Hopper16BitConfigs(DType::kF16)) {
@@ -70,20 +70,20 @@ TEST(HopperGroup, CoversAsManyRowsAsColumns) {
 
 TEST(HopperBox, EachChunkHasItsPlace) {
   std::set<int> offsets;
-  for (int row = 0; row < kBoxRows; ++row) {
+  for (int row = 0; row < kRowsOfBox; ++row) {
     for (int chunk = 0; chunk < 8; ++chunk) offsets.insert(ChunkOfBox(row, chunk));
   }
-  EXPECT_EQ(offsets.size(), kBoxRows * 8u);
+  EXPECT_EQ(offsets.size(), kRowsOfBox * 8u);
   EXPECT_EQ(*offsets.rbegin(), HopperConfig::kBoxBytes - 16);
 }
 
 // Rows of 16 bytes, of which stmatrix writes eight at a time.
 TEST(HopperBox, MatricesFillItWithoutConflicts) {
   std::set<int> all;
-  for (int warp = 0; warp < kWarps; ++warp) {
+  for (int warp = 0; warp < kWarpsOfGroup; ++warp) {
     for (int pair = 0; pair < 4; ++pair) {
       std::vector<int> offsets;
-      for (int lane = 0; lane < kLanes; ++lane) {
+      for (int lane = 0; lane < kLanesOfWarp; ++lane) {
         offsets.push_back(MatrixRowOfBox(warp, lane, pair));
       }
       EXPECT_EQ(BankConflicts(offsets, 16), 0) << "warp " << warp << ", pair " << pair;
@@ -97,10 +97,10 @@ TEST(HopperBox, MatricesFillItWithoutConflicts) {
 // index have their chunks in the same banks.
 TEST(HopperBox, PairsFillItInTwoPasses) {
   std::set<int> all;
-  for (int warp = 0; warp < kWarps; ++warp) {
+  for (int warp = 0; warp < kWarpsOfGroup; ++warp) {
     for (int step = 0; step < 8; ++step) {
       std::vector<int> offsets;
-      for (int lane = 0; lane < kLanes; ++lane) {
+      for (int lane = 0; lane < kLanesOfWarp; ++lane) {
         offsets.push_back(PairOfBox(warp, lane, step / 4, step % 4));
       }
       EXPECT_EQ(BankConflicts(offsets, 8), 2) << "warp " << warp << ", step " << step;

@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "gemm/catalogue.h"
 
 namespace gemm {
 namespace {
@@ -155,6 +158,27 @@ TEST(EpilogueClassOf, IsFullWithAnythingAfterTheProduct) {
   EXPECT_EQ(EpilogueClassOf({.beta = 1}), EpilogueClass::kFull);
   EXPECT_EQ(EpilogueClassOf({.bias = BiasAxis::kRows}), EpilogueClass::kFull);
   EXPECT_EQ(EpilogueClassOf({.activation = Activation::kRelu}), EpilogueClass::kFull);
+}
+
+// With CUDA in the build, every kernel of the table is one of the catalogue's, and takes the
+// product and the parameters.
+TEST(TuningTable, TheShippedOneFitsTheCatalogue) {
+  std::ifstream file(GEMM_SHIPPED_TABLE);
+  std::stringstream text;
+  text << file.rdbuf();
+  const auto table = ParseTuningTable(text.str(), "shipped");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->size(), 250u);
+#if GEMM_HAS_CUDA
+  for (const auto& [machine, products] : table->entries()) {
+    for (const auto& [product, choice] : products) {
+      const auto kernel = FindKernel(choice.kernel);
+      ASSERT_TRUE(kernel.ok()) << kernel.status();
+      EXPECT_TRUE(Takes(**kernel, product.types())) << choice.kernel;
+      EXPECT_TRUE(ResolveParams(**kernel, choice.params).ok()) << choice.kernel;
+    }
+  }
+#endif
 }
 
 }  // namespace
