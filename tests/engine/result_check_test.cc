@@ -253,6 +253,22 @@ TEST_F(ResultCheckTest, TheMemoryOfACheckCountsAtAdmission) {
   EXPECT_EQ(unchecked->holdings->check_memory.data(), nullptr);
 }
 
+// A checked result does not replace C, which a second try may need.
+TEST_F(ResultCheckTest, AllTheMemoryOfACheckedJobCountsAtAdmission) {
+  Make();
+  JobSpec spec = Product();
+  spec.beta = 1;
+  const Shape shape_of_c{kRows, kColumns, gemm::DType::kF32};
+  spec.c = {shape_of_c, FromGenerator{{.low_or_mean = 0.5, .high_or_stddev = 0.5}}};
+  const uint64_t operands = spec.a.shape->pitched_bytes() + spec.b.shape->pitched_bytes();
+  const auto checked = AdmitJob(fake_->core, spec);
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  ASSERT_TRUE(checked->check.plan.has_value());
+  const CheckPlan& plan = *checked->check.plan;
+  EXPECT_EQ(static_cast<uint64_t>(fake_->core.admission->admitted_bytes().used),
+            operands + 2 * shape_of_c.pitched_bytes() + plan.workspace_bytes + plan.bytes());
+}
+
 TEST_F(ResultCheckTest, TheStricterOfRequestAndPolicyCounts) {
   EngineOptions policy;
   policy.verify_sample_rate = 0;

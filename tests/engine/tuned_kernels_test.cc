@@ -201,5 +201,32 @@ TEST(PickKernel, WithoutATableTheRankDecides) {
   EXPECT_FALSE(pick->tuned.has_value());
 }
 
+#if GEMM_HAS_CUDA
+// What a launch parameter means may depend on all of these.
+TEST(TunedKernels, ParametersAreThoseOfTheVeryProductAlone) {
+  const gemm::Types f16{DType::kF16, DType::kF16, DType::kF16, Compute::kF32};
+  const gemm::DeviceCaps h200{gemm::Target::kCuda, 90};
+  gemm::Problem measured = Sized(64, 64, 64), before = Sized(2048, 64, 64);
+  measured.types = before.types = f16;
+  gemm::TuningTable table;
+  const gemm::TunedChoice sixth{"cublaslt_f16", {{"algorithm", 5}}, 1};
+  ASSERT_TRUE(table.Put(kHere, gemm::TunedProduct::Of(measured), sixth).ok());
+  ASSERT_TRUE(table.Put(kBefore, gemm::TunedProduct::Of(before), sixth).ok());
+  const TunedKernels tuned(table, kHere, h200);
+  const auto algorithm = [&](const gemm::Problem& problem) {
+    const auto pick = PickKernel({}, problem, true, {.device = h200, .tuned = &tuned});
+    EXPECT_TRUE(pick.ok() && pick->tuned.has_value());
+    return pick->named_params.at("algorithm");
+  };
+  EXPECT_EQ(algorithm(measured), 5);
+  EXPECT_EQ(algorithm(before), 0);
+  gemm::Problem near = measured, full = measured;
+  near.m = 66;
+  full.beta = 1;
+  EXPECT_EQ(algorithm(near), 0);
+  EXPECT_EQ(algorithm(full), 0);
+}
+#endif
+
 }  // namespace
 }  // namespace gemmd

@@ -42,8 +42,8 @@ class TunedKernels {
                const gemm::DeviceCaps& caps);
 
   // The row for a product: of its own epilogue class, else of the plain one. Within a class,
-  // a row of its shape, else the nearest within kNearestOctaves. At the same distance, a row
-  // of this device's versions comes first. Rows that are not `legal` are passed over.
+  // a row of its shape, else the nearest within kNearestOctaves. Of several rows of one shape,
+  // that of this device's versions comes first. Rows that are not `legal` are passed over.
   // Takes less than a microsecond for a shape of the table, else time in proportion to the
   // rows of the types and layout whose m is near, up to some tens of microseconds.
   std::optional<TunedMatch> Find(const gemm::Problem& problem,

@@ -25,7 +25,7 @@ absl::StatusOr<std::string> ReadTable(const std::string& path) {
   std::string text(gemm::kMaxTuningBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   // A folder can be opened, but fails here.
-  if (file.bad() || errno != 0) return cannot_read();
+  if (file.bad()) return cannot_read();
   text.resize(static_cast<size_t>(file.gcount()));
   return text;
 }

@@ -126,7 +126,12 @@ std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Pr
   });
   if (!match.has_value()) return std::nullopt;
   const TunedRow& row = *match->row;
-  KernelPick pick = PickOf(*row.kernel, row.params, problem.types.compute);
+  // What a parameter means may depend on the shape, the epilogue and the library: an algorithm of
+  // cuBLASLt is a place in a list that is made for each.
+  const bool measured = match->exact && !match->other_epilogue && !row.other_versions;
+  KernelPick pick =
+      PickOf(*row.kernel, measured ? row.params : *gemm::ResolveParams(*row.kernel, {}),
+             problem.types.compute);
   pick.rule = match->exact ? ChoiceRule::kTableExact : ChoiceRule::kTableNear;
   pick.tuned = TunedFrom{.m = row.m,
                          .n = row.n,

@@ -228,7 +228,8 @@ JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t wor
   return work;
 }
 
-// Device memory for the job's operands and its result, without what lies there already.
+// Device memory for the job's operands and its result, without what lies there already. A result
+// that is to be checked does not replace C: after the check is planned it may be more than before.
 uint64_t MatrixBytes(const OperandShapes& shapes, AdmittedJob& job) {
   uint64_t bytes = ResultReplacesC(job) ? 0 : job.plan.result.pitched_bytes();
   for (const Role role : kRoles) {
@@ -243,13 +244,14 @@ absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t devic
                      AdmittedJob& job) {
   job.device_index = device_index;
   gemm::Problem& problem = job.plan.problem;
-  uint64_t bytes = MatrixBytes(shapes, job);
+  job.check = {};  // of the device tried before
+  const uint64_t unchecked_bytes = MatrixBytes(shapes, job);
   const size_t max_job_bytes = core.options.max_job_bytes;
   absl::StatusOr<KernelPick> pick =
       PickKernel(job.spec.kernel, problem, job.spec.compute.has_value(),
                  {.device = core.devices[device_index]->info().caps,
                   .tuned = core.tuned_for(device_index),
-                  .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, bytes)});
+                  .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, unchecked_bytes)});
   if (!pick.ok()) return pick.status();
   problem.types.compute = pick->compute;
   job.pick = *std::move(pick);
@@ -259,6 +261,7 @@ absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t devic
       job.check_wish, job.spec.kernel, problem, job.pick, core.devices[device_index]->info().caps);
   if (!check.ok()) return check.status();
   job.check = *std::move(check);
+  uint64_t bytes = MatrixBytes(shapes, job);
   if (const std::optional<CheckPlan>& plan = job.check.plan; plan.has_value()) {
     job.pick = plan->first;
     workspace_bytes = plan->workspace_bytes;
