@@ -206,8 +206,9 @@ class TableReader {
     }
     if (absl::ConsumePrefix(&line, "machine ")) {
       absl::StatusOr<Machine> machine = ParseMachine(line);
-      if (machine.ok()) machine_ = *std::move(machine);
-      return machine.status();
+      if (!machine.ok()) return machine.status();
+      machine_ = *std::move(machine);
+      return absl::OkStatus();
     }
     absl::StatusOr<ProductLine> product = ParseProduct(line);
     if (!product.ok()) return product.status();

@@ -41,6 +41,8 @@ class TuningRounds {
   struct Candidate {
     std::string kernel;
     std::string params;
+    // The check takes the 0 that the compiler compares with for a pointer.
+    // NOLINTNEXTLINE(modernize-use-nullptr)
     friend auto operator<=>(const Candidate&, const Candidate&) = default;
   };
 
