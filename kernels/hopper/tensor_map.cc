@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/hopper/box.h"
 
 namespace gemm {
 namespace {
@@ -41,11 +42,10 @@ absl::StatusOr<CUtensorMap> DescribeToTma(const TiledMatrix& matrix) {
   if (encode == nullptr) {
     return absl::FailedPreconditionError("the driver has no cuTensorMapEncodeTiled");
   }
-  constexpr cuuint32_t kBoxRowBytes = 128;
   const cuuint64_t size[] = {static_cast<cuuint64_t>(matrix.columns),
                              static_cast<cuuint64_t>(matrix.rows)};
   const cuuint64_t pitch[] = {static_cast<cuuint64_t>(matrix.pitch)};
-  const cuuint32_t box[] = {kBoxRowBytes / static_cast<cuuint32_t>(SizeOf(matrix.type)),
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(kBoxRowBytes / SizeOf(matrix.type)),
                             static_cast<cuuint32_t>(matrix.box_rows)};
   const cuuint32_t every[] = {1, 1};
   CUtensorMap map;

@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-#include "kernels/core/tile_order.h"
 #include "kernels/hopper/box.h"
 #include "kernels/hopper/configs.h"
 #include "kernels/hopper/name.h"

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/ctl/bench_messages.h"
-#include "client/ctl/cancel_on_signal.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/render.h"
+#include "client/ctl/run_benchmark.h"
 #include "kernels/bench/options.h"
 #include "kernels/bench/report/live_report.h"
 #include "kernels/bench/report/report_files.h"
@@ -86,21 +86,9 @@ class Receiver {
 
 absl::Status Measure(const Context& context, client::Client& client, const BenchCommand& command,
                      Receiver& receiver) {
-  const auto& limits = client.server().limits();
-  client::CallOptions call = Call(context, BenchmarkDeadline(FromProto(limits.benchmark_limit())));
-  call.canceller.emplace();
-  const client::Canceller& canceller = *call.canceller;
-  const CancelOnSignal signals(canceller);
-  absl::Status failed;
-  const auto end = client.Benchmark(
-      ToRequest(command.options, command.device),
-      [&](const client::BenchmarkResponse& response) {
-        if (!failed.ok()) return;
-        failed = receiver.Take(response);
-        if (!failed.ok()) canceller.Cancel();
-      },
-      call);
-  if (!failed.ok()) return failed;
+  const auto end = RunBenchmark(
+      context, client, command.options, command.device,
+      [&](const client::BenchmarkResponse& response) { return receiver.Take(response); });
   if (!end.ok()) return end.status();
   if (end->concurrent_jobs() > 0) {
     receiver.report().AddMetadata("disturbed by", absl::StrCat(end->concurrent_jobs(), " jobs"));

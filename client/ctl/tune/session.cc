@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/ctl/bench_messages.h"
-#include "client/ctl/cancel_on_signal.h"
 #include "client/ctl/catalogue.h"
 #include "client/ctl/render.h"
+#include "client/ctl/run_benchmark.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -145,21 +145,9 @@ absl::Status TuningSession::MeasureRound(const bench::Shape& shape, const bench:
   measured.rules.iterations = options_.iterations;
   measured.rules.baselines = false;
   measured.budget = options_.budget;
-  const auto& limits = client_.server().limits();
-  client::CallOptions call = Call(context_, BenchmarkDeadline(FromProto(limits.benchmark_limit())));
-  call.canceller.emplace();
-  const client::Canceller& canceller = *call.canceller;
-  const CancelOnSignal signals(canceller);
-  absl::Status failed;
-  const auto end = client_.Benchmark(
-      ToRequest(measured, options_.device),
-      [&](const client::BenchmarkResponse& response) {
-        if (!failed.ok()) return;
-        failed = Take(response, rounds);
-        if (!failed.ok()) canceller.Cancel();
-      },
-      call);
-  if (!failed.ok()) return failed;
+  const auto end = RunBenchmark(
+      context_, client_, measured, options_.device,
+      [&](const client::BenchmarkResponse& response) { return Take(response, rounds); });
   if (!end.ok()) return end.status();
   concurrent_jobs_ += end->concurrent_jobs();
   return absl::OkStatus();

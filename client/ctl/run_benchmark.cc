@@ -1,5 +1,4 @@
-// Ctrl-C as the cancellation of a call.
-#pragma once
+#include "client/ctl/run_benchmark.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -7,10 +6,14 @@
 #include <thread>
 #include <utility>
 
+#include "client/ctl/bench_messages.h"
+#include "client/ctl/deadline.h"
+#include "client/ctl/render.h"
 #include "client/ctl/stop_on_signal.h"
 #include "gemmd/client/options.h"
 
 namespace gemmd::ctl {
+namespace {
 
 // Cancels once a signal was received, as long as this object lives.
 class CancelOnSignal {
@@ -43,5 +46,29 @@ class CancelOnSignal {
   bool done_ = false;
   std::thread thread_;  // uses what is above it
 };
+
+}  // namespace
+
+absl::StatusOr<client::BenchmarkEnd> RunBenchmark(
+    const Context& context, client::Client& client, const gemm::bench::BenchmarkOptions& options,
+    const std::string& device,
+    const std::function<absl::Status(const client::BenchmarkResponse&)>& take) {
+  const auto& limits = client.server().limits();
+  client::CallOptions call = Call(context, BenchmarkDeadline(FromProto(limits.benchmark_limit())));
+  call.canceller.emplace();
+  const client::Canceller& canceller = *call.canceller;
+  const CancelOnSignal signals(canceller);
+  absl::Status failed;
+  auto end = client.Benchmark(
+      ToRequest(options, device),
+      [&](const client::BenchmarkResponse& response) {
+        if (!failed.ok()) return;
+        failed = take(response);
+        if (!failed.ok()) canceller.Cancel();
+      },
+      call);
+  if (!failed.ok()) return failed;
+  return end;
+}
 
 }  // namespace gemmd::ctl
