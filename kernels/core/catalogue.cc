@@ -16,10 +16,11 @@ using RowsFn = absl::Span<const Kernel> (*)();
 constexpr RowsFn kTables[] = {
     HostRows,
 #if GEMM_HAS_CUDA
-    SimtRows,        SimtSlicedKRows, SimtSgemmRows,     SimtBlockRows,   SimtHgemmRows,
-    WmmaStepRows,    WmmaStageRows,   WmmaLargeTileRows, WmmaTf32Rows,    MmaStageRows,
-    MmaDsmemRows,    MmaX2Rows,       GroupedF16Rows,    GroupedBF16Rows, GroupedE4M3Rows,
-    GroupedE5M2Rows, HopperF16Rows,   HopperBF16Rows,    CublasRows,      CublasLtRows,
+    SimtRows,        SimtSlicedKRows, SimtSgemmRows,     SimtBlockRows,      SimtHgemmRows,
+    WmmaStepRows,    WmmaStageRows,   WmmaLargeTileRows, WmmaTf32Rows,       MmaStageRows,
+    MmaDsmemRows,    MmaX2Rows,       GroupedF16Rows,    GroupedBF16Rows,    GroupedE4M3Rows,
+    GroupedE5M2Rows, HopperF16Rows,   HopperBF16Rows,    HopperF16Acc16Rows, HopperTF32Rows,
+    HopperE4M3Rows,  HopperE5M2Rows,  CublasRows,        CublasLtRows,
 #endif
 };
 

@@ -19,10 +19,23 @@ GEMM_HOST_DEVICE constexpr int MatrixRowOfBox(int warp, int lane, int pair) {
   return ChunkOfBox(warp * 16 + lane % 16, pair * 2 + lane / 16);
 }
 
+// The same for the transpose, in a box whose rows are the accumulators' columns: for stmatrix that
+// transposes.
+GEMM_HOST_DEVICE constexpr int TransposedRowOfBox(int warp, int lane, int pair) {
+  return ChunkOfBox(pair * 16 + lane / 16 * 8 + lane % 8, warp * 2 + lane / 8 % 2);
+}
+
 // As floats: the two of columns from 8 `j` on, in the upper or lower 8 of the warp's rows. Half a
 // warp takes two passes, not one.
 GEMM_HOST_DEVICE constexpr int PairOfBox(int warp, int lane, int half, int j) {
   return ChunkOfBox(warp * 16 + half * 8 + lane / 4, 2 * j + lane % 4 / 2) + lane % 2 * 8;
+}
+
+// The transpose as floats, 32 columns of two warps: the first of a pair from column 8 `j` on, in
+// the upper or lower 8 of the warp's rows. The second one is a row below.
+GEMM_HOST_DEVICE constexpr int TransposedOfBox(int warp, int lane, int half, int j, int second) {
+  const int column = warp % 2 * 16 + half * 8 + lane / 4;
+  return ChunkOfBox(8 * j + lane % 4 * 2 + second, column / 4) + column % 4 * 4;
 }
 
 }  // namespace gemm

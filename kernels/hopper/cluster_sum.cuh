@@ -10,11 +10,12 @@
 
 namespace gemm {
 
-// A block adds up the columns of its part: `sums` holds them, as `accumulators` holds all.
+// Each of the first blocks, or the first one alone, adds up some of the columns: `sums` holds
+// them, as `accumulators` holds all.
 template <class Variant, int kBlocksM, int kTileN>
 struct ClusterSum {
   static constexpr HopperConfig kConfig = Variant::kConfig;
-  static constexpr int kPartN = kTileN / kConfig.split;
+  static constexpr int kPartN = kTileN / kConfig.adders();
   static constexpr int kThreads = kConfig.consumers * ptx::kWarpgroupThreads;
   static constexpr int kQuads = kTileN / 8;  // of a thread, in a block of 64 rows
   static constexpr int kPartQuads = kPartN / 8;
@@ -54,7 +55,7 @@ struct ClusterSum {
       for (int x = 0; x < kPartN / 2; ++x) {
         sums[block][x] = accumulators[block][x];
 #pragma unroll
-        for (int part = 1; part < kConfig.split; ++part) {
+        for (int part = 1; part < kConfig.adders(); ++part) {
           if (part == own) sums[block][x] = accumulators[block][part * kPartN / 2 + x];
         }
       }

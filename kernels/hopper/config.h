@@ -12,7 +12,8 @@ enum class HopperSchedule {
 };
 
 struct HopperConfig {
-  DType operand = DType::kF16;  // of A and B
+  DType operand = DType::kF16;  // of A and B; kF32: rounded to TF32
+  DType accumulator = DType::kF32;
   int tile_m = 128, tile_n = 256;
   int stages = 4;
   int consumers = 2;  // warpgroups that multiply
@@ -23,18 +24,32 @@ struct HopperConfig {
   int cluster_n = 1;
   // So many of them share a tile of D: each multiplies a part of k.
   int split = 1;
-  // D leaves through so many boxes of 64 rows a warpgroup.
+  // D leaves through so many boxes a warpgroup.
   int boxes = 2;
+  // The transpose of D is multiplied: the tile's rows are columns of D, its columns are rows of
+  // D. So a tile of D may have few rows: wgmma takes 64 rows, but any 8 columns.
+  bool swap = false;
+  // So many blocks on a multiprocessor, where their shared memory and registers leave room.
+  int blocks_per_sm = 1;
 
   static constexpr int kPanelBytes = 128;  // of k in a stage
   constexpr int element_bytes() const { return static_cast<int>(SizeOf(operand)); }
   constexpr int tile_k() const { return kPanelBytes / element_bytes(); }
+  // wgmma reads other operands along k alone.
+  constexpr bool along_k_only() const { return element_bytes() != 2; }
+  // The tensor cores keep about 14 bits of sums of fp8 products. So those of a stage are
+  // added to the accumulators in f32, by so many columns at a time.
+  constexpr bool promotes() const { return element_bytes() == 1; }
+  static constexpr int kPartN = 128;
+  constexpr int part_n() const { return tile_n < kPartN ? tile_n : kPartN; }
   // Blocks that load a tile together.
   constexpr int sharers() const { return cluster_m * cluster_n; }
   constexpr int cluster() const { return sharers() * split; }
   constexpr bool ping_pong() const { return schedule == HopperSchedule::kPingPong; }
 
   // Warpgroup 0 loads.
+  // A thread that loads gives registers to those that multiply.
+  constexpr bool moves_registers() const { return consumers == 2 && blocks_per_sm == 1; }
   constexpr int threads() const { return (1 + consumers) * 128; }
   // Of the tile, in blocks of 64 rows, for each warpgroup that multiplies it.
   constexpr int blocks_m() const { return tile_m / 64 / (ping_pong() ? 1 : consumers); }
@@ -42,9 +57,18 @@ struct HopperConfig {
   constexpr int tile_a_bytes() const { return tile_m * kPanelBytes; }
   constexpr int tile_b_bytes() const { return tile_n * kPanelBytes; }
   constexpr int stage_bytes() const { return tile_a_bytes() + tile_b_bytes(); }
-  static constexpr int kBoxRows = 64;
-  static constexpr int kBoxBytes = kBoxRows * kPanelBytes;
-  constexpr int store_bytes() const { return consumers * boxes * kBoxBytes; }
+  // The tile of D.
+  constexpr int d_tile_m() const { return swap ? tile_n : tile_m; }
+  constexpr int d_tile_n() const { return swap ? tile_m : tile_n; }
+  // A box of D has so many rows of 128 bytes.
+  constexpr int box_rows() const {
+    if (!swap || tile_n % 64 == 0) return 64;
+    return tile_n % 32 == 0 ? 32 : 16;
+  }
+  constexpr int box_bytes() const { return box_rows() * kPanelBytes; }
+  constexpr int store_bytes() const { return consumers * boxes * box_bytes(); }
+  // Blocks that add up a tile of D that is split: each some columns, or the first one all.
+  constexpr int adders() const { return swap ? 1 : split; }
   constexpr int barrier_bytes() const { return (2 * stages + 2) * 8; }
   constexpr int shared_bytes() const {
     return stages * stage_bytes() + store_bytes() + barrier_bytes();
@@ -53,12 +77,18 @@ struct HopperConfig {
   constexpr bool valid() const {
     const bool one_direction = cluster_m == 1 || cluster_n == 1;
     const bool whole_rows = tile_m % (64 * (ping_pong() ? 1 : consumers)) == 0;
-    const bool whole_boxes = tile_m / 64 % cluster_n == 0 && tile_n / 64 % cluster_m == 0;
+    const bool whole_boxes = tile_m / 64 % cluster_n == 0 &&
+                             (swap ? tile_n % (8 * cluster_m) : tile_n / 64 % cluster_m) == 0;
+    const bool whole_tile = tile_n % (swap ? 16 : 64) == 0;
     // A block of a split stores whole boxes, and the stages hold its accumulators.
-    const bool whole_parts = split == 1 || (tile_n / split % 64 == 0 && !ping_pong() &&
-                                            tile_m * tile_n * 4 <= stages * stage_bytes());
-    return one_direction && cluster() <= 8 && whole_rows && whole_boxes && whole_parts &&
-           tile_m <= 256 && tile_n <= 256 && shared_bytes() <= kMostSharedBytes;
+    const bool whole_parts =
+        split == 1 || (tile_n / adders() % (swap ? 16 : 64) == 0 && !ping_pong() &&
+                       tile_m * tile_n * 4 <= stages * stage_bytes());
+    const bool whole_sums = accumulator == DType::kF32 || (operand == DType::kF16 && split == 1);
+    const bool whole_promotions = !promotes() || tile_n % part_n() == 0;
+    return one_direction && whole_tile && whole_sums && whole_promotions && cluster() <= 8 &&
+           whole_rows && whole_boxes && whole_parts && tile_m <= 256 && tile_n <= 256 &&
+           shared_bytes() <= kMostSharedBytes;
   }
   static constexpr int kMostSharedBytes = 227 * 1024;  // of a block, on sm_90
 };

@@ -25,15 +25,94 @@ inline constexpr HopperConfig kHopper16BitConfigs[] = {
     {.tile_m = 64, .tile_n = 256, .stages = 4, .schedule = kPingPong},
     {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1},
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
+    // Tiles of D of 160 rows.
+    {.tile_m = 128,
+     .tile_n = 160,
+     .stages = 5,
+     .schedule = kPingPong,
+     .cluster_m = 2,
+     .boxes = 4,
+     .swap = true},
+    {.tile_m = 128,
+     .tile_n = 160,
+     .stages = 5,
+     .schedule = kPingPong,
+     .cluster_n = 2,
+     .boxes = 4,
+     .swap = true},
+    // Tiles of D of few rows.
+    {.tile_m = 64, .tile_n = 16, .stages = 10, .consumers = 1, .swap = true},
+    {.tile_m = 64, .tile_n = 16, .stages = 10, .consumers = 1, .split = 2, .swap = true},
+    {.tile_m = 64, .tile_n = 16, .stages = 10, .consumers = 1, .split = 4, .swap = true},
+    {.tile_m = 64, .tile_n = 16, .stages = 4, .consumers = 1, .swap = true},
+    {.tile_m = 128, .tile_n = 16, .stages = 6, .swap = true},
+    {.tile_m = 64, .tile_n = 32, .stages = 8, .consumers = 1, .swap = true},
+    {.tile_m = 64, .tile_n = 32, .stages = 8, .consumers = 1, .split = 2, .swap = true},
+    {.tile_m = 64, .tile_n = 32, .stages = 5, .consumers = 1, .swap = true},
+    {.tile_m = 64, .tile_n = 64, .stages = 6, .consumers = 1, .swap = true, .blocks_per_sm = 2},
+    {.tile_m = 64,
+     .tile_n = 64,
+     .stages = 6,
+     .consumers = 1,
+     .split = 2,
+     .swap = true,
+     .blocks_per_sm = 2},
+    {.tile_m = 128, .tile_n = 64, .stages = 6, .swap = true},
+    {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1, .swap = true},
+    {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1, .split = 2, .swap = true},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .swap = true},
 };
 
-constexpr auto Hopper16BitConfigs(DType operand) {
-  std::array<HopperConfig, std::size(kHopper16BitConfigs)> configs;
-  for (size_t i = 0; i < configs.size(); ++i) {
-    configs[i] = kHopper16BitConfigs[i];
+// For f16 accumulated in f16: accumulators take half the registers.
+inline constexpr HopperConfig kHopperF16Acc16Configs[] = {
+    {.tile_m = 128, .tile_n = 256, .stages = 4, .schedule = kPingPong},
+    {.tile_m = 256, .tile_n = 128, .stages = 4, .schedule = kPingPong},
+    {.tile_m = 128, .tile_n = 192, .stages = 4, .schedule = kPingPong},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong, .cluster_n = 2},
+    {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1},
+    {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
+};
+
+// For TF32.
+inline constexpr HopperConfig kHopperTf32Configs[] = {
+    {.tile_m = 128, .tile_n = 256, .stages = 4},
+    {.tile_m = 256, .tile_n = 128, .stages = 4},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .split = 2},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong, .cluster_m = 2},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong, .cluster_n = 2},
+    {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1},
+    {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
+};
+
+// For fp8. While a warpgroup adds a part, another one multiplies: so they cooperate.
+inline constexpr HopperConfig kHopper8BitConfigs[] = {
+    {.tile_m = 128, .tile_n = 256, .stages = 4},
+    {.tile_m = 128, .tile_n = 256, .stages = 4, .cluster_m = 2},
+    {.tile_m = 128, .tile_n = 128, .stages = 6},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .split = 2},
+    {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1},
+    {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
+};
+
+template <size_t kCount>
+constexpr auto WithTypes(const HopperConfig (&table)[kCount], DType operand,
+                         DType accumulator = DType::kF32) {
+  std::array<HopperConfig, kCount> configs;
+  for (size_t i = 0; i < kCount; ++i) {
+    configs[i] = table[i];
     configs[i].operand = operand;
+    configs[i].accumulator = accumulator;
   }
   return configs;
+}
+
+constexpr auto Hopper16BitConfigs(DType operand) { return WithTypes(kHopper16BitConfigs, operand); }
+constexpr auto Hopper8BitConfigs(DType operand) { return WithTypes(kHopper8BitConfigs, operand); }
+constexpr auto HopperTf32Configs() { return WithTypes(kHopperTf32Configs, DType::kF32); }
+constexpr auto HopperF16Acc16Configs() {
+  return WithTypes(kHopperF16Acc16Configs, DType::kF16, DType::kF16);
 }
 
 }  // namespace gemm

@@ -42,19 +42,21 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArgu
                                .barrier = 1 + consumer};
   const int first_block = kConfig.ping_pong() ? 0 : consumer * Product::kBlocksM;
   const int first_sharer = tiles.part() * kConfig.sharers();
-  StoreBoxes<kConfig.boxes> boxes(shared.boxes(consumer), thread);
+  StoreBoxes<Variant> boxes(shared.boxes(consumer), thread);
   HopperPlace<kConfig.stages> place;
   const auto store = [&](const auto& accumulators, const BoxOfD& at) {
     if (!arguments.only_scales) {
-      StoreAnyEpilogue<kConfig.operand>(accumulators, boxes, epilogue, output, at, arguments.m,
-                                        arguments.n, thread);
+      StoreAnyEpilogue<Variant>(accumulators, boxes, epilogue, output, at, arguments.m, arguments.n,
+                                thread);
       return;
     }
-    VisitHopperOutput<kConfig.operand>(output, [&]<DType kD>() {
+    VisitHopperOutput<Variant>(output, [&]<DType kD>() {
       if (epilogue.alpha == 1) {
-        StoreScaled<kD, true>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), at, thread);
+        StoreScaled<Variant, kD, true>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), at,
+                                       thread);
       } else {
-        StoreScaled<kD, false>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), at, thread);
+        StoreScaled<Variant, kD, false>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), at,
+                                        thread);
       }
     });
   };
@@ -72,7 +74,8 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArgu
     product.Start(shared, place, tiles.end_k() - tiles.first_k(), first_block, first_sharer);
     if constexpr (kConfig.ping_pong()) turns.Pass();
     product.Finish(first_sharer);
-    BoxOfD at{tile.m * kConfig.tile_m + first_block * 64, tile.n * kConfig.tile_n};
+    const int row = tile.m * kConfig.tile_m + first_block * 64, column = tile.n * kConfig.tile_n;
+    BoxOfD at = kConfig.swap ? BoxOfD{column, row} : BoxOfD{row, column};
     if constexpr (kConfig.split > 1) {
       using Sum = ClusterSum<Variant, Product::kBlocksM, kConfig.tile_n>;
       const int among = static_cast<int>(threadIdx.x) - 128;
@@ -80,10 +83,12 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArgu
       ptx::AwaitBarrier<Sum::kThreads>(kAllConsumers);
       Sum::Write(product.accumulators, shared.begin, among, tiles.part());
       ptx::ClusterBarrier();
-      Sum sum;
-      sum.Add(product.accumulators, shared.begin, among, tiles.part(), tiles.sharer());
-      at.column += tiles.part() * Sum::kPartN;
-      store(sum.sums, at);
+      if (tiles.part() < kConfig.adders()) {
+        Sum sum;
+        sum.Add(product.accumulators, shared.begin, among, tiles.part(), tiles.sharer());
+        at.column += tiles.part() * Sum::kPartN;
+        store(sum.sums, at);
+      }
     } else {
       store(product.accumulators, at);
     }
@@ -97,11 +102,12 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArgu
 
 // `Variant` has a constexpr HopperConfig kConfig. The epilogue's element type is `output`.
 template <class Variant, bool kTransA, bool kTransB>
-__global__ __launch_bounds__(Variant::kConfig.threads(),
-                             1) void HopperKernel(const __grid_constant__ HopperMaps maps,
-                                                  const HopperArguments arguments,
-                                                  const Epilogue<DType::kF32> epilogue,
-                                                  DType output) {
+__global__ __launch_bounds__(
+    Variant::kConfig.threads(),
+    Variant::kConfig.blocks_per_sm) void HopperKernel(const __grid_constant__ HopperMaps maps,
+                                                      const HopperArguments arguments,
+                                                      const Epilogue<DType::kF32> epilogue,
+                                                      DType output) {
 #if GEMM_HAS_WGMMA
   constexpr HopperConfig kConfig = Variant::kConfig;
   extern __shared__ __align__(1024) std::byte shared_memory[];
@@ -127,7 +133,7 @@ __global__ __launch_bounds__(Variant::kConfig.threads(),
   ptx::AwaitKernelBefore();
   HopperTiles<Variant> tiles(arguments, block);
   if (loads) {
-    if constexpr (kConfig.consumers == 2) ptx::KeepRegisters<kLoadingRegisters>();
+    if constexpr (kConfig.moves_registers()) ptx::KeepRegisters<kLoadingRegisters>();
     if (threadIdx.x == 0) {
       Produce<Variant, kTransA, kTransB>(maps, shared, tiles);
       // What is left is to multiply the last stages and to store.
@@ -136,7 +142,7 @@ __global__ __launch_bounds__(Variant::kConfig.threads(),
     __syncwarp();
     if constexpr (kConfig.split > 1) ptx::ClusterBarrier();  // the one before the sum
   } else {
-    if constexpr (kConfig.consumers == 2) ptx::TakeRegisters<kMultiplyingRegisters>();
+    if constexpr (kConfig.moves_registers()) ptx::TakeRegisters<kMultiplyingRegisters>();
     Consume<Variant, kTransA, kTransB>(maps, arguments, epilogue, output, shared, tiles);
   }
   // Others may still arrive here, or read.

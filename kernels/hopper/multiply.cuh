@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/hopper/accumulators.cuh"
 #include "kernels/hopper/pipeline.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/warpgroup.cuh"
@@ -39,7 +40,9 @@ class HopperProduct {
   static constexpr int kTileN = kConfig.tile_n;
 
   // Those of 64 rows and kTileN columns each lie as wgmma.cuh says.
-  float accumulators[kBlocksM][kTileN / 2];
+  using Register = AccumulatorRegister<kConfig.accumulator>;
+  static constexpr int kRegisters = kTileN / 4 * kPairRegisters<Register>;
+  Register accumulators[kBlocksM][kRegisters];
 
   // Accumulates the stages from `place` on, `k_tiles` of them, and moves `place` behind them.
   // `first_block`: of 64 rows of the tile, for this warpgroup. The last products are under way
@@ -47,20 +50,28 @@ class HopperProduct {
   __device__ __forceinline__ void Start(const HopperShared<Variant>& shared,
                                         HopperPlace<kConfig.stages>& place, int k_tiles,
                                         int first_block, int first_sharer) {
-    if (kConfig.split > 1 && k_tiles == 0) Clear();
+    if (kConfig.promotes() || (kConfig.split > 1 && k_tiles == 0)) Clear();
     multiplied_ = 0;
     for (int k = 0; k < k_tiles; ++k) {
       ptx::WaitForPhase(shared.full(place.stage), place.parity);
-      Multiply(shared.tile_a(place.stage) + first_block * OperandA::kBlockBytes,
-               shared.tile_b(place.stage), k > 0);
-      if (k > 0) Free(first_sharer);
-      multiplied_ = shared.free(place.stage);
+      const uint32_t tile_a = shared.tile_a(place.stage) + first_block * OperandA::kBlockBytes;
+      const uint32_t tile_b = shared.tile_b(place.stage);
+      if constexpr (kConfig.promotes()) {
+        MultiplyInParts(tile_a, tile_b);
+        multiplied_ = shared.free(place.stage);
+        Free(first_sharer);
+      } else {
+        Multiply(tile_a, tile_b, k > 0);
+        if (k > 0) Free(first_sharer);
+        multiplied_ = shared.free(place.stage);
+      }
       place.Next();
     }
   }
 
   // No product is under way when it returns, and the stages are free.
   __device__ __forceinline__ void Finish(int first_sharer) {
+    if constexpr (kConfig.promotes()) return;
     ptx::WgmmaWait<0>();
     Pin();
     if (multiplied_ != 0) Free(first_sharer);
@@ -76,7 +87,7 @@ class HopperProduct {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) {
 #pragma unroll
-      for (int x = 0; x < kTileN / 2; ++x) accumulators[block][x] = 0;
+      for (int x = 0; x < kRegisters; ++x) accumulators[block][x] = 0;
     }
   }
 
@@ -99,6 +110,35 @@ class HopperProduct {
     ptx::WgmmaCommit();
     Pin();
     ptx::WgmmaWait<1>();
+  }
+
+  // Multiplies a stage in parts, and adds them up.
+  __device__ __forceinline__ void MultiplyInParts(uint32_t tile_a, uint32_t tile_b) {
+    constexpr int kPartN = kConfig.part_n();
+    const uint64_t a = ptx::WgmmaMatrix(OperandA::kLayout, tile_a);
+    const uint64_t b = ptx::WgmmaMatrix(OperandB::kLayout, tile_b);
+#pragma unroll
+    for (int block = 0; block < kBlocksM; ++block) {
+#pragma unroll
+      for (int first = 0; first < kTileN; first += kPartN) {
+        const int offset_a = block * OperandA::kBlockBytes, offset_b = first * OperandB::kSpan;
+        float part[kPartN / 2];
+        ptx::WgmmaPin(part);
+        ptx::WgmmaFence();
+#pragma unroll
+        for (int step = 0; step < OperandA::kSteps; ++step) {
+          ptx::Wgmma<kConfig.operand, kConfig.operand, false>(
+              part, a + (offset_a + step * OperandA::kAdvance) / 16,
+              b + (offset_b + step * OperandB::kAdvance) / 16, step > 0);
+        }
+        ptx::WgmmaCommit();
+        ptx::WgmmaWait<0>();
+        ptx::WgmmaPin(part);
+        float* const sums = &accumulators[block][first / 2];
+#pragma unroll
+        for (int x = 0; x < kPartN / 2; ++x) sums[x] += part[x];
+      }
+    }
   }
 
   // A warp leaves the stage, in each block that loads a part of it.

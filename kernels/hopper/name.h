@@ -11,12 +11,14 @@ namespace gemm {
 // schedule with the warpgroups that multiply, and its cluster: along m, n or k.
 constexpr NameText HopperName(absl::string_view type, const HopperConfig& config) {
   NameText name;
-  name.Add("hopper_", type, "_", config.tile_m, "x", config.tile_n, "x", config.tile_k());
+  name.Add("hopper_", type, "_", config.d_tile_m(), "x", config.d_tile_n(), "x", config.tile_k());
   name.Add("_s", config.stages);
   name.Add(config.ping_pong() ? "_pingpong" : "_coop", config.consumers);
-  if (config.cluster_m > 1) name.Add("_m", config.cluster_m);
-  if (config.cluster_n > 1) name.Add("_n", config.cluster_n);
+  if (config.cluster_m > 1) name.Add(config.swap ? "_n" : "_m", config.cluster_m);
+  if (config.cluster_n > 1) name.Add(config.swap ? "_m" : "_n", config.cluster_n);
   if (config.split > 1) name.Add("_k", config.split);
+  if (config.swap) name.Add("_swap");
+  if (config.blocks_per_sm > 1) name.Add("_x", config.blocks_per_sm);
   if (config.boxes != 2) name.Add("_b", config.boxes);
   return name;
 }
@@ -31,9 +33,14 @@ constexpr SummaryText HopperSummary(const HopperConfig& config) {
   } else {
     summary.Add(config.consumers, " warpgroups that multiply together");
   }
-  if (config.cluster_m > 1) summary.Add("; ", config.cluster_m, " blocks share B");
-  if (config.cluster_n > 1) summary.Add("; ", config.cluster_n, " blocks share A");
+  const int share_a = config.swap ? config.cluster_m : config.cluster_n;
+  const int share_b = config.swap ? config.cluster_n : config.cluster_m;
+  if (share_b > 1) summary.Add("; ", share_b, " blocks share B");
+  if (share_a > 1) summary.Add("; ", share_a, " blocks share A");
   if (config.split > 1) summary.Add("; ", config.split, " blocks share k");
+  if (config.swap) summary.Add("; multiplies D transposed");
+  if (config.blocks_per_sm > 1)
+    summary.Add("; ", config.blocks_per_sm, " blocks an SM");
   return summary;
 }
 

@@ -20,7 +20,7 @@ struct HopperShared {
   __device__ uint32_t tile_b(int stage) const { return tile_a(stage) + kConfig.tile_a_bytes(); }
   __device__ uint32_t boxes(int consumer) const {
     return begin + kConfig.stages * kConfig.stage_bytes() +
-           consumer * kConfig.boxes * kConfig.kBoxBytes;
+           consumer * kConfig.boxes * kConfig.box_bytes();
   }
   __device__ uint32_t full(int stage) const {
     return boxes(kConfig.consumers) + stage * ptx::kBarrierBytes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/cuda_status.h"
@@ -15,6 +16,7 @@
 #include "kernels/hopper/name.h"
 #include "kernels/hopper/tensor_map.h"
 #include "kernels/hopper/tile_group.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 
@@ -34,8 +36,25 @@ inline constexpr ParamSpec kHopperParams[] = {
 
 // The output types are those of VisitHopperOutput.
 template <DType kOperand>
-inline constexpr Types kHopperTypes[] = {{kOperand, kOperand, kOperand, Compute::kF32},
-                                         {kOperand, kOperand, DType::kF32, Compute::kF32}};
+inline constexpr Types kHopper16BitTypes[] = {{kOperand, kOperand, kOperand, Compute::kF32},
+                                              {kOperand, kOperand, DType::kF32, Compute::kF32}};
+template <DType kOperand>
+inline constexpr Types kHopperFp8Types[] = {{kOperand, kOperand, DType::kF16, Compute::kF32},
+                                            {kOperand, kOperand, DType::kBF16, Compute::kF32},
+                                            {kOperand, kOperand, DType::kF32, Compute::kF32}};
+inline constexpr Types kHopperTf32Types[] = {
+    {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32}};
+inline constexpr Types kHopperF16Acc16Types[] = {
+    {DType::kF16, DType::kF16, DType::kF16, Compute::kF16}};
+
+template <class Variant>
+constexpr absl::Span<const Types> HopperTypes() {
+  constexpr DType kOperand = Variant::kConfig.operand;
+  if (Variant::kConfig.accumulator == DType::kF16) return kHopperF16Acc16Types;
+  if (kOperand == DType::kF32) return kHopperTf32Types;
+  if (SizeOf(kOperand) == 1) return kHopperFp8Types<kOperand>;
+  return kHopper16BitTypes<kOperand>;
+}
 
 // The launch, but for the kernel's layout.
 struct HopperLaunch {
@@ -45,9 +64,9 @@ struct HopperLaunch {
 };
 
 // A matrix as it is stored, in boxes of 64 rows of k, or of `lines` lines along k.
-inline absl::StatusOr<CUtensorMap> DescribeOperand(const void* data, DType type, int64_t lines,
-                                                   int64_t k, bool along_k, int64_t ld,
-                                                   int box_lines) {
+inline absl::StatusOr<CUtensorMap> DescribeOperand(const void* data, DType type, Compute compute,
+                                                   int64_t lines, int64_t k, bool along_k,
+                                                   int64_t ld, int box_lines) {
   const int64_t rows = along_k ? lines : k, columns = along_k ? k : lines;
   const int64_t size = static_cast<int64_t>(SizeOf(type));
   return DescribeToTma({.data = data,
@@ -55,7 +74,19 @@ inline absl::StatusOr<CUtensorMap> DescribeOperand(const void* data, DType type,
                         .rows = rows,
                         .columns = columns,
                         .pitch = rows == 1 ? PitchBytes(columns, type) : ld * size,
-                        .box_rows = along_k ? box_lines : 128 / static_cast<int>(size)});
+                        .box_rows = along_k ? box_lines : 128 / static_cast<int>(size),
+                        .compute = compute});
+}
+
+// op(B)^T op(A)^T, whose columns are the rows of D.
+inline TransposedProduct TransposeOfD(const TransposedProduct& product) {
+  TransposedProduct swapped = product;
+  std::swap(swapped.problem.m, swapped.problem.n);
+  swapped.problem.trans_a = !product.problem.trans_b;
+  swapped.problem.trans_b = !product.problem.trans_a;
+  std::swap(swapped.operands.a, swapped.operands.b);
+  std::swap(swapped.operands.lda, swapped.operands.ldb);
+  return swapped;
 }
 
 inline bool OnlyScales(const Problem& p) {
@@ -63,10 +94,12 @@ inline bool OnlyScales(const Problem& p) {
 }
 
 template <class Variant>
-absl::StatusOr<HopperLaunch> PlanHopper(const Launch& launch, int running) {
+absl::StatusOr<HopperLaunch> PlanHopper(const TransposedProduct& product, int group_m,
+                                        int running) {
   constexpr HopperConfig kConfig = Variant::kConfig;
-  const Problem& p = launch.problem;
-  const Operands& o = launch.operands;
+  const TransposedProduct multiplied = kConfig.swap ? TransposeOfD(product) : product;
+  const Problem& p = multiplied.problem;
+  const Operands& o = multiplied.operands;
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
   if (p.m > kMost || p.n > kMost || p.k > kMost) {
     return absl::InvalidArgumentError(absl::StrCat("m, n and k are ", p.m, ", ", p.n, " and ", p.k,
@@ -75,14 +108,15 @@ absl::StatusOr<HopperLaunch> PlanHopper(const Launch& launch, int running) {
   const absl::StatusOr<TileGrid> grid =
       MakeTileGrid(p, kConfig.tile_m * kConfig.cluster_m, kConfig.tile_n * kConfig.cluster_n);
   if (!grid.ok()) return grid.status();
-  const auto a = DescribeOperand(o.a, p.types.a, p.m, p.k, !p.trans_a, o.lda,
+  const auto a = DescribeOperand(o.a, p.types.a, p.types.compute, p.m, p.k, !p.trans_a, o.lda,
                                  kConfig.tile_m / kConfig.cluster_n);
   if (!a.ok()) return a.status();
-  const auto b = DescribeOperand(o.b, p.types.b, p.n, p.k, p.trans_b, o.ldb,
+  const auto b = DescribeOperand(o.b, p.types.b, p.types.compute, p.n, p.k, p.trans_b, o.ldb,
                                  kConfig.tile_n / kConfig.cluster_m);
   if (!b.ok()) return b.status();
-  const auto d =
-      DescribeOperand(o.d, p.types.d, p.m, p.n, /*along_k=*/true, o.ldd, HopperConfig::kBoxRows);
+  const int64_t d_m = product.problem.m, d_n = product.problem.n;
+  const auto d = DescribeOperand(o.d, p.types.d, Compute::kF32, d_m, d_n, /*along_k=*/true, o.ldd,
+                                 kConfig.box_rows());
   if (!d.ok()) return d.status();
   const int64_t clusters = int64_t{grid->tiles_m} * grid->tiles_n;
   // Blocks that share k do not stay: they compute one tile.
@@ -92,25 +126,24 @@ absl::StatusOr<HopperLaunch> PlanHopper(const Launch& launch, int running) {
     return absl::InvalidArgumentError(
         absl::StrCat("m x n is ", p.m, " x ", p.n, ", more tiles than one launch takes"));
   }
-  const int group = launch.params[0] == kOwnChoice
-                        ? HopperGroup(kConfig, grid->tiles_m, running)
-                        : std::min(static_cast<int>(launch.params[0]), grid->tiles_m);
+  const int group = group_m == kOwnChoice ? HopperGroup(kConfig, grid->tiles_m, running)
+                                          : std::min(group_m, grid->tiles_m);
   return HopperLaunch{
       .maps = {.a = *a, .b = *b, .d = *d},
-      .arguments = {.m = static_cast<int>(p.m),
-                    .n = static_cast<int>(p.n),
+      .arguments = {.m = static_cast<int>(d_m),
+                    .n = static_cast<int>(d_n),
                     .k_tiles = static_cast<int>((p.k + kConfig.tile_k() - 1) / kConfig.tile_k()),
                     .clusters_m = grid->tiles_m,
                     .clusters_n = grid->tiles_n,
                     .group = group,
                     .only_scales =
-                        OnlyScales(p) && p.n * static_cast<int64_t>(SizeOf(p.types.d)) % 16 == 0},
+                        OnlyScales(p) && d_n * static_cast<int64_t>(SizeOf(p.types.d)) % 16 == 0},
       .blocks = static_cast<unsigned>(blocks),
   };
 }
 
 template <class Variant, bool kTransA, bool kTransB>
-absl::Status LaunchHopperLayout(const Launch& launch) {
+absl::Status LaunchHopperLayout(const TransposedProduct& product, const Launch& launch) {
   constexpr HopperConfig kConfig = Variant::kConfig;
   constexpr auto* kKernel = &HopperKernel<Variant, kTransA, kTransB>;
   const absl::Status allowed = AllowSharedMemory<kKernel>(kConfig.shared_bytes());
@@ -118,7 +151,8 @@ absl::Status LaunchHopperLayout(const Launch& launch) {
   const absl::StatusOr<int> running =
       ResidentClusters<kKernel>(kConfig.cluster(), kConfig.threads(), kConfig.shared_bytes());
   if (!running.ok()) return running.status();
-  const absl::StatusOr<HopperLaunch> plan = PlanHopper<Variant>(launch, *running);
+  const absl::StatusOr<HopperLaunch> plan =
+      PlanHopper<Variant>(product, static_cast<int>(launch.params[0]), *running);
   if (!plan.ok()) return plan.status();
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
@@ -134,20 +168,45 @@ absl::Status LaunchHopperLayout(const Launch& launch) {
   config.attrs = attributes;
   config.numAttrs = 2;
   return CudaStatus(cudaLaunchKernelEx(&config, kKernel, plan->maps, plan->arguments,
-                                       MakeEpilogue<DType::kF32>(launch.problem, launch.operands),
-                                       launch.problem.types.d),
+                                       MakeEpilogue<DType::kF32>(product.problem, product.operands),
+                                       product.problem.types.d),
                     "launch of a Hopper kernel");
+}
+
+// The layouts that a variant's kernels read: others are transposed first. wgmma takes operands
+// that are not 16 bits wide along k alone, and fewer than 64 lines along k alone.
+template <class Variant>
+LoadLayout HopperLayout(const Problem& p) {
+  constexpr HopperConfig kConfig = Variant::kConfig;
+  if (kConfig.along_k_only()) return {.trans_a = false, .trans_b = true};
+  return {.trans_a = !kConfig.swap && p.trans_a, .trans_b = p.trans_b};
+}
+
+template <class Variant>
+size_t HopperScratchBytes(const Problem& p) {
+  return TransposeScratchBytes(p, HopperLayout<Variant>(p));
 }
 
 template <class Variant>
 absl::Status LaunchHopper(const Launch& launch) {
-  const Problem& p = launch.problem;
-  if (p.trans_a) {
-    return p.trans_b ? LaunchHopperLayout<Variant, true, true>(launch)
-                     : LaunchHopperLayout<Variant, true, false>(launch);
+  constexpr HopperConfig kConfig = Variant::kConfig;
+  const absl::StatusOr<TransposedProduct> transposed =
+      TransposeOperands(launch, HopperLayout<Variant>(launch.problem));
+  if (!transposed.ok()) return transposed.status();
+  const Problem& p = transposed->problem;
+  // The operands that are multiplied are B and A where D's transpose is.
+  if constexpr (kConfig.along_k_only()) {
+    return LaunchHopperLayout<Variant, false, true>(*transposed, launch);
+  } else if constexpr (kConfig.swap) {
+    return p.trans_b ? LaunchHopperLayout<Variant, false, true>(*transposed, launch)
+                     : LaunchHopperLayout<Variant, true, true>(*transposed, launch);
+  } else if (p.trans_a) {
+    return p.trans_b ? LaunchHopperLayout<Variant, true, true>(*transposed, launch)
+                     : LaunchHopperLayout<Variant, true, false>(*transposed, launch);
+  } else {
+    return p.trans_b ? LaunchHopperLayout<Variant, false, true>(*transposed, launch)
+                     : LaunchHopperLayout<Variant, false, false>(*transposed, launch);
   }
-  return p.trans_b ? LaunchHopperLayout<Variant, false, true>(launch)
-                   : LaunchHopperLayout<Variant, false, false>(launch);
 }
 
 template <class Table>
@@ -160,15 +219,17 @@ constexpr auto MakeHopperRows() {
         .family = "hopper",
         .summary = Variant::kSummary.view(),
         .capability = {.min = 90, .max = 90},
-        .types = kHopperTypes<kConfig.operand>,
-        .tile_m = kConfig.tile_m,
-        .tile_n = kConfig.tile_n,
+        .types = HopperTypes<Variant>(),
+        .tile_m = kConfig.d_tile_m(),
+        .tile_n = kConfig.d_tile_n(),
         .tile_k = kConfig.tile_k(),
         .stages = kConfig.stages,
         .threads = kConfig.threads(),
         .shared_memory_bytes = static_cast<size_t>(kConfig.shared_bytes()),
         .params = kHopperParams,
         .auto_rank = 60,
+        .workspace_bytes =
+            kConfig.along_k_only() || kConfig.swap ? HopperScratchBytes<Variant> : nullptr,
         .launch = LaunchHopper<Variant>,
     };
   });

@@ -83,81 +83,110 @@ __device__ __forceinline__ void WgmmaPin(float (&acc)[kCount]) {
 #pragma unroll
   for (int x = 0; x < kCount; ++x) asm volatile("" : "+f"(acc[x])::"memory");
 }
+template <int kCount>
+__device__ __forceinline__ void WgmmaPin(uint32_t (&acc)[kCount]) {
+#pragma unroll
+  for (int x = 0; x < kCount; ++x) asm volatile("" : "+r"(acc[x])::"memory");
+}
 
 // The names of the first registers of an asm statement.
-#define GEMM_REGISTERS_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define GEMM_REGISTERS_8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define GEMM_REGISTERS_16 GEMM_REGISTERS_8 ",%8,%9,%10,%11,%12,%13,%14,%15"
 #define GEMM_REGISTERS_32 \
   GEMM_REGISTERS_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define GEMM_REGISTERS_64                                                                 \
-  GEMM_REGISTERS_32                                                                       \
-  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52," \
-  "%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define GEMM_REGISTERS_96                                                                     \
-  GEMM_REGISTERS_64                                                                           \
-  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85," \
-  "%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
-#define GEMM_REGISTERS_128                                                                      \
-  GEMM_REGISTERS_64                                                                             \
-  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,"   \
-  "%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106," \
-  "%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,"  \
-  "%125,%126,%127"
-// And what they hold.
-#define GEMM_ACCUMULATORS_4(i) "+f"(acc[i]), "+f"(acc[i + 1]), "+f"(acc[i + 2]), "+f"(acc[i + 3])
-#define GEMM_ACCUMULATORS_16(i)                                                   \
-  GEMM_ACCUMULATORS_4(i), GEMM_ACCUMULATORS_4(i + 4), GEMM_ACCUMULATORS_4(i + 8), \
-      GEMM_ACCUMULATORS_4(i + 12)
-#define GEMM_ACCUMULATORS_32(i) GEMM_ACCUMULATORS_16(i), GEMM_ACCUMULATORS_16(i + 16)
-#define GEMM_ACCUMULATORS_64(i) GEMM_ACCUMULATORS_32(i), GEMM_ACCUMULATORS_32(i + 32)
-#define GEMM_ACCUMULATORS_96(i) GEMM_ACCUMULATORS_64(i), GEMM_ACCUMULATORS_32(i + 64)
-#define GEMM_ACCUMULATORS_128(i) GEMM_ACCUMULATORS_64(i), GEMM_ACCUMULATORS_64(i + 64)
+#define GEMM_REGISTERS_48 \
+  GEMM_REGISTERS_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define GEMM_REGISTERS_64 \
+  GEMM_REGISTERS_48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define GEMM_REGISTERS_80 \
+  GEMM_REGISTERS_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define GEMM_REGISTERS_96 \
+  GEMM_REGISTERS_80 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define GEMM_REGISTERS_128                                                             \
+  GEMM_REGISTERS_96                                                                    \
+  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112," \
+  "%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+// And what they hold. `r` is their constraint.
+#define GEMM_ACCUMULATORS_4(r, i) r(acc[i]), r(acc[i + 1]), r(acc[i + 2]), r(acc[i + 3])
+#define GEMM_ACCUMULATORS_8(r, i) GEMM_ACCUMULATORS_4(r, i), GEMM_ACCUMULATORS_4(r, i + 4)
+#define GEMM_ACCUMULATORS_16(r, i) GEMM_ACCUMULATORS_8(r, i), GEMM_ACCUMULATORS_8(r, i + 8)
+#define GEMM_ACCUMULATORS_32(r, i) GEMM_ACCUMULATORS_16(r, i), GEMM_ACCUMULATORS_16(r, i + 16)
+#define GEMM_ACCUMULATORS_48(r, i) GEMM_ACCUMULATORS_32(r, i), GEMM_ACCUMULATORS_16(r, i + 32)
+#define GEMM_ACCUMULATORS_64(r, i) GEMM_ACCUMULATORS_32(r, i), GEMM_ACCUMULATORS_32(r, i + 32)
+#define GEMM_ACCUMULATORS_80(r, i) GEMM_ACCUMULATORS_64(r, i), GEMM_ACCUMULATORS_16(r, i + 64)
+#define GEMM_ACCUMULATORS_96(r, i) GEMM_ACCUMULATORS_64(r, i), GEMM_ACCUMULATORS_32(r, i + 64)
+#define GEMM_ACCUMULATORS_128(r, i) GEMM_ACCUMULATORS_64(r, i), GEMM_ACCUMULATORS_64(r, i + 64)
 
-// One instruction with `count` accumulators a thread. `A`, `B` and `C` are the names of the
+// One instruction with `count` registers of accumulators. `A`, `B` and `C` are the names of the
 // operands behind them.
-#define GEMM_WGMMA(shape, types, transposes, count, A, B, C, ...)                              \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " C                                       \
-               ", 0;\n"                                                                        \
-               "wgmma.mma_async.sync.aligned." shape ".f32." types " {" GEMM_REGISTERS_##count \
-               "}, " A ", " B ", add, 1, 1" transposes ";\n}"                                  \
-               : GEMM_ACCUMULATORS_##count(0)                                                  \
-               : __VA_ARGS__, "l"(b), "r"(static_cast<int>(add)))
+#define GEMM_WGMMA(shape, types, transposes, r, count, A, B, C)                        \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " C                               \
+               ", 0;\n"                                                                \
+               "wgmma.mma_async.sync.aligned." shape types " {" GEMM_REGISTERS_##count \
+               "}, " A ", " B ", add, 1, 1" transposes ";\n}"                          \
+               : GEMM_ACCUMULATORS_##count(r, 0)                                       \
+               : "l"(a), "l"(b), "r"(static_cast<int>(add)))
 
-// Every width for one pair of types.
-#define GEMM_WGMMA_OF(k, types, transposes)                                          \
-  if constexpr (kCount == 16) {                                                      \
-    GEMM_WGMMA("m64n32" k, types, transposes, 16, "%16", "%17", "%18", "l"(a));      \
-  } else if constexpr (kCount == 32) {                                               \
-    GEMM_WGMMA("m64n64" k, types, transposes, 32, "%32", "%33", "%34", "l"(a));      \
-  } else if constexpr (kCount == 64) {                                               \
-    GEMM_WGMMA("m64n128" k, types, transposes, 64, "%64", "%65", "%66", "l"(a));     \
-  } else if constexpr (kCount == 96) {                                               \
-    GEMM_WGMMA("m64n192" k, types, transposes, 96, "%96", "%97", "%98", "l"(a));     \
-  } else {                                                                           \
-    static_assert(kCount == 128);                                                    \
-    GEMM_WGMMA("m64n256" k, types, transposes, 128, "%128", "%129", "%130", "l"(a)); \
+// Every width for one pair of types, with f32 accumulators.
+#define GEMM_WGMMA_OF(k, types, transposes)                                                \
+  if constexpr (kCount == 8) {                                                             \
+    GEMM_WGMMA("m64n16" k, ".f32." types, transposes, "+f", 8, "%8", "%9", "%10");         \
+  } else if constexpr (kCount == 16) {                                                     \
+    GEMM_WGMMA("m64n32" k, ".f32." types, transposes, "+f", 16, "%16", "%17", "%18");      \
+  } else if constexpr (kCount == 32) {                                                     \
+    GEMM_WGMMA("m64n64" k, ".f32." types, transposes, "+f", 32, "%32", "%33", "%34");      \
+  } else if constexpr (kCount == 64) {                                                     \
+    GEMM_WGMMA("m64n128" k, ".f32." types, transposes, "+f", 64, "%64", "%65", "%66");     \
+  } else if constexpr (kCount == 80) {                                                     \
+    GEMM_WGMMA("m64n160" k, ".f32." types, transposes, "+f", 80, "%80", "%81", "%82");     \
+  } else if constexpr (kCount == 96) {                                                     \
+    GEMM_WGMMA("m64n192" k, ".f32." types, transposes, "+f", 96, "%96", "%97", "%98");     \
+  } else {                                                                                 \
+    static_assert(kCount == 128);                                                          \
+    GEMM_WGMMA("m64n256" k, ".f32." types, transposes, "+f", 128, "%128", "%129", "%130"); \
   }
 
-// Every layout of 16-bit operands.
-#define GEMM_WGMMA_LAYOUTS(types)         \
+// The same with f16 accumulators.
+#define GEMM_WGMMA_F16_OF(transposes)                                                    \
+  if constexpr (kCount == 16) {                                                          \
+    GEMM_WGMMA("m64n64k16", ".f16.f16.f16", transposes, "+r", 16, "%16", "%17", "%18");  \
+  } else if constexpr (kCount == 32) {                                                   \
+    GEMM_WGMMA("m64n128k16", ".f16.f16.f16", transposes, "+r", 32, "%32", "%33", "%34"); \
+  } else if constexpr (kCount == 48) {                                                   \
+    GEMM_WGMMA("m64n192k16", ".f16.f16.f16", transposes, "+r", 48, "%48", "%49", "%50"); \
+  } else {                                                                               \
+    static_assert(kCount == 64);                                                         \
+    GEMM_WGMMA("m64n256k16", ".f16.f16.f16", transposes, "+r", 64, "%64", "%65", "%66"); \
+  }
+
+// Every layout of 16-bit operands. `OF(transposes)` is one of them.
+#define GEMM_WGMMA_LAYOUTS(OF)            \
   if constexpr (kMnMajorA && kMnMajorB) { \
-    GEMM_WGMMA_OF("k16", types, ", 1, 1") \
+    OF(", 1, 1")                          \
   } else if constexpr (kMnMajorA) {       \
-    GEMM_WGMMA_OF("k16", types, ", 1, 0") \
+    OF(", 1, 0")                          \
   } else if constexpr (kMnMajorB) {       \
-    GEMM_WGMMA_OF("k16", types, ", 0, 1") \
+    OF(", 0, 1")                          \
   } else {                                \
-    GEMM_WGMMA_OF("k16", types, ", 0, 0") \
+    OF(", 0, 0")                          \
   }
 
 // Starts acc = A B + (add ? acc : 0) over 32 bytes of k. A has 64 rows, B has kN = 2 kCount
-// columns. Each is K-major or, where kMnMajorA or kMnMajorB, MN-major.
+// columns. Each is K-major or, where kMnMajorA or kMnMajorB, MN-major. Operands of type kF32 are
+// TF32 numbers.
 template <DType kA, DType kB, bool kMnMajorB, bool kMnMajorA = false, int kCount>
 __device__ __forceinline__ void Wgmma(float (&acc)[kCount], uint64_t a, uint64_t b, bool add) {
   static_assert(SizeOf(kA) == 2 || !(kMnMajorA || kMnMajorB));
   if constexpr (kA == DType::kF16) {
-    GEMM_WGMMA_LAYOUTS("f16.f16")
+#define GEMM_WGMMA_F16(transposes) GEMM_WGMMA_OF("k16", "f16.f16", transposes)
+    GEMM_WGMMA_LAYOUTS(GEMM_WGMMA_F16)
+#undef GEMM_WGMMA_F16
   } else if constexpr (kA == DType::kBF16) {
-    GEMM_WGMMA_LAYOUTS("bf16.bf16")
+#define GEMM_WGMMA_BF16(transposes) GEMM_WGMMA_OF("k16", "bf16.bf16", transposes)
+    GEMM_WGMMA_LAYOUTS(GEMM_WGMMA_BF16)
+#undef GEMM_WGMMA_BF16
+  } else if constexpr (kA == DType::kF32) {
+    GEMM_WGMMA_OF("k8", "tf32.tf32", "")
   } else if constexpr (kA == DType::kE4M3 && kB == DType::kE4M3) {
     GEMM_WGMMA_OF("k32", "e4m3.e4m3", "")
   } else if constexpr (kA == DType::kE4M3) {
@@ -169,20 +198,35 @@ __device__ __forceinline__ void Wgmma(float (&acc)[kCount], uint64_t a, uint64_t
   }
 }
 
+// The same with f16 accumulators, two in a register: where a lane's float accumulators of a row
+// would be acc[x] and acc[x + 1], for an even x, both are in acc[x / 2]. B has 4 kCount columns.
+template <DType kA, DType kB, bool kMnMajorB, bool kMnMajorA = false, int kCount>
+__device__ __forceinline__ void Wgmma(uint32_t (&acc)[kCount], uint64_t a, uint64_t b, bool add) {
+  static_assert(kA == DType::kF16 && kB == DType::kF16);
+  GEMM_WGMMA_LAYOUTS(GEMM_WGMMA_F16_OF)
+}
+
 #undef GEMM_WGMMA_LAYOUTS
+#undef GEMM_WGMMA_F16_OF
 #undef GEMM_WGMMA_OF
 #undef GEMM_WGMMA
 #undef GEMM_ACCUMULATORS_128
 #undef GEMM_ACCUMULATORS_96
+#undef GEMM_ACCUMULATORS_80
 #undef GEMM_ACCUMULATORS_64
+#undef GEMM_ACCUMULATORS_48
 #undef GEMM_ACCUMULATORS_32
 #undef GEMM_ACCUMULATORS_16
+#undef GEMM_ACCUMULATORS_8
 #undef GEMM_ACCUMULATORS_4
 #undef GEMM_REGISTERS_128
 #undef GEMM_REGISTERS_96
+#undef GEMM_REGISTERS_80
 #undef GEMM_REGISTERS_64
+#undef GEMM_REGISTERS_48
 #undef GEMM_REGISTERS_32
 #undef GEMM_REGISTERS_16
+#undef GEMM_REGISTERS_8
 
 #endif  // GEMM_HAS_WGMMA
 

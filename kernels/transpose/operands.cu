@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "kernels/core/cuda_status.h"
 #include "kernels/transpose/operands.h"
 
@@ -105,6 +107,12 @@ size_t TransposeScratchBytes(const Problem& problem, const LoadLayout& layout) {
 absl::StatusOr<TransposedProduct> TransposeOperands(const Launch& launch,
                                                     const LoadLayout& layout) {
   TransposedProduct transposed{launch.problem, launch.operands};
+  if (const size_t bytes = TransposeScratchBytes(launch.problem, layout);
+      bytes > launch.workspace.bytes) {
+    return absl::InternalError(absl::StrCat("the transposed operands have ", bytes,
+                                            " bytes, the scratch memory for them ",
+                                            launch.workspace.bytes));
+  }
   auto* scratch = static_cast<std::byte*>(launch.workspace.data);
   const auto transpose = [&](const Matrix& x, const void*& data, int64_t& ld) {
     const absl::Status status = Transpose(x, scratch, launch.stream);

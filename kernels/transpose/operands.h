@@ -32,7 +32,8 @@ struct TransposedProduct {
 };
 
 // Enqueues the transposes that are needed, into the launch's workspace, and then
-// records `launch.transposed`. Enqueues nothing where none is needed.
+// records `launch.transposed`. Enqueues nothing where none is needed. INTERNAL where the
+// workspace is too small for them.
 absl::StatusOr<TransposedProduct> TransposeOperands(const Launch& launch, const LoadLayout& layout);
 
 }  // namespace gemm

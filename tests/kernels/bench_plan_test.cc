@@ -29,6 +29,8 @@ TEST(Suites, HaveTheShapesTheirNamesSay) {
   EXPECT_EQ(shapes("hgemm-27").size(), 27u);
   EXPECT_EQ(shapes("hgemm-125").size(), 125u);
   EXPECT_EQ(shapes("triton-31").size(), 31u);
+  EXPECT_EQ(shapes("skinny-72").size(), 72u);
+  EXPECT_EQ(shapes("small-125").size(), 125u);
   EXPECT_EQ(shapes("hgemm-125").back(), (Shape{16384, 16384, 8192}));
   EXPECT_EQ(shapes("article").back(), (Shape{4096, 4096, 4096}));
   EXPECT_THAT(Message(FindSuite("sgemm").status()), HasSubstr("there are sgemm-8, hgemm-27"));

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+
 namespace gemm {
 namespace {
 
@@ -40,6 +42,35 @@ TEST(Catalogue, NamesAreUniqueAndRowsComplete) {
   }
   EXPECT_TRUE(names.count("host_openblas"));
   EXPECT_TRUE(names.count("host_reference"));
+}
+
+// wgmma reads 8-bit operands and TF32 along k alone. A row that multiplies D transposed reads few
+// lines of A, which have to lie along k, too.
+TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {
+  int rows = 0;
+  for (const Kernel* kernel : Catalogue()) {
+    if (kernel->family != "hopper") continue;
+    ++rows;
+    const Types& types = kernel->types.front();
+    const bool swap = absl::StrContains(kernel->name, "_swap");
+    const bool along_k = SizeOf(types.a) != 2;
+    for (const int transposes : {0, 1, 2, 3}) {
+      const Problem problem = {.m = 48,
+                               .n = 80,
+                               .k = 112,
+                               .types = types,
+                               .trans_a = transposes % 2 == 1,
+                               .trans_b = transposes / 2 == 1};
+      size_t lines = 0;  // of 112 elements, which end on 256 bytes
+      if (problem.trans_a && (swap || along_k)) lines += 48;
+      if (!problem.trans_b && along_k) lines += 80;
+      const size_t bytes =
+          kernel->workspace_bytes == nullptr ? 0 : kernel->workspace_bytes(problem);
+      EXPECT_EQ(bytes, lines * 112 * SizeOf(types.a))
+          << kernel->name << ", transposes " << transposes;
+    }
+  }
+  if (rows == 0) GTEST_SKIP() << "skipped: built without CUDA";
 }
 
 TEST(Catalogue, FamiliesAreThoseOfTheRowsInOrder) {

@@ -58,6 +58,19 @@ class GpuKernel : public GpuTest, public ::testing::WithParamInterface<const Ker
     EXPECT_EQ(CheckOnGpu(kernel(), product, params), "");
   }
 
+  // The same bits every time.
+  void CheckBits(const ProductCase& product, const LaunchParams& params, int runs) {
+    const ProductData fresh(product);
+    ProductData first = fresh;
+    ASSERT_EQ(RunOnGpu(kernel(), first, params, 0), absl::OkStatus());
+    for (int run = 1; run < runs; ++run) {
+      ProductData again = fresh;
+      ASSERT_EQ(RunOnGpu(kernel(), again, params, 0), absl::OkStatus());
+      ASSERT_EQ(again.d.bytes(), first.d.bytes())
+          << "run " << run << " of " << product << Describe(kernel(), params);
+    }
+  }
+
   // With random parameters, layouts and epilogue.
   void CheckShape(int64_t m, int64_t n, int64_t k, std::mt19937_64& random) {
     const ProductCase product = RandomCase(NextTypes(), m, n, k, random);
@@ -144,10 +157,34 @@ TEST_P(GpuKernel, WholeRunsBesideATile) {
   }
 }
 
+// More tiles than run at a time, on every GPU that runs the Hopper rows: their blocks stay, and
+// take one tile after the other. Rows of D are whole runs, and are not.
+TEST_P(GpuKernel, TilesInTurns) {
+  if (kernel().family != "hopper") GTEST_SKIP() << "skipped: a block has one tile";
+  uint64_t seed = 1;
+  for (const Types& types : kernel().types) {
+    for (const int transposes : {0, 1, 2, 3}) {
+      ProductCase product;
+      product.problem = {.m = 2056,
+                         .n = transposes == 3 ? 4101 : 4104,
+                         .k = 456,
+                         .types = types,
+                         .trans_a = transposes % 2 == 1,
+                         .trans_b = transposes / 2 == 1,
+                         .alpha = seed % 2 == 0 ? 0.5 : 1};
+      product.elements = Elements::kExact;
+      product.seed = seed++;
+      Check(product, Defaults(kernel()));
+    }
+  }
+}
+
 TEST_P(GpuKernel, EveryLaunchParameter) {
   if (kernel().params.empty()) GTEST_SKIP() << "skipped: no launch parameters";
   // Wider, taller and smaller than a band of tiles may be.
-  constexpr int64_t kShapes[][3] = {{300, 2500, 40}, {2500, 300, 40}, {1100, 1300, 70}, {9, 9, 9}};
+  // The last one is deep, so that a library has algorithms that split k.
+  constexpr int64_t kShapes[][3] = {
+      {300, 2500, 40}, {2500, 300, 40}, {1100, 1300, 70}, {9, 9, 9}, {64, 64, 8192}};
   std::mt19937_64 random(16);
   for (size_t i = 0; i < kernel().params.size(); ++i) {
     for (const int64_t value : TestedValues(kernel().params[i])) {
@@ -205,17 +242,13 @@ TEST_P(GpuKernel, SameBitsEveryTime) {
   constexpr int64_t kShapes[][3] = {{300, 200, 100}, {64, 64, 8192}, {1021, 1019, 1013}};
   std::mt19937_64 random(13);
   for (const auto& [m, n, k] : kShapes) {
-    const ProductCase product = RandomCase(NextTypes(), m, n, k, random);
-    const LaunchParams params = RandomParams(kernel(), random);
-    const ProductData fresh(product);
-    ProductData first = fresh;
-    ASSERT_EQ(RunOnGpu(kernel(), first, params, 0), absl::OkStatus());
-    for (int run = 1; run < 20; ++run) {
-      ProductData again = fresh;
-      ASSERT_EQ(RunOnGpu(kernel(), again, params, 0), absl::OkStatus());
-      ASSERT_EQ(again.d.bytes(), first.d.bytes())
-          << "run " << run << " of " << product << Describe(kernel(), params);
-    }
+    CheckBits(RandomCase(NextTypes(), m, n, k, random), RandomParams(kernel(), random), 20);
+  }
+  if (kernel().family != "hopper") return;
+  for (const Types& types : kernel().types) {  // tiles in turns, through TMA
+    ProductCase product;
+    product.problem = {.m = 2056, .n = 4104, .k = 456, .types = types};
+    CheckBits(product, Defaults(kernel()), 6);
   }
 }
 

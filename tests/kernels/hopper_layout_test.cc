@@ -16,11 +16,35 @@ namespace {
 
 using testing::BankConflicts;
 
-constexpr int kWarpsOfGroup = 4, kLanesOfWarp = 32, kRowsOfBox = HopperConfig::kBoxRows;
+constexpr int kWarpsOfGroup = 4, kLanesOfWarp = 32, kRowsOfBox = HopperConfig{}.box_rows();
+
+std::vector<HopperConfig> EveryConfig() {
+  std::vector<HopperConfig> all;
+  const auto add = [&](const auto& configs) {
+    all.insert(all.end(), configs.begin(), configs.end());
+  };
+  add(Hopper16BitConfigs(DType::kF16));
+  add(HopperF16Acc16Configs());
+  add(HopperTf32Configs());
+  add(Hopper8BitConfigs(DType::kE4M3));
+  return all;
+}
 
 TEST(HopperConfig, EveryRowIsValid) {
-  for (const HopperConfig& config : Hopper16BitConfigs(DType::kF16)) {
-    EXPECT_TRUE(config.valid()) << HopperName("f16", config).view();
+  for (const HopperConfig& config : EveryConfig()) {
+    EXPECT_TRUE(config.valid()) << HopperName(Name(config.operand), config).view();
+  }
+}
+
+// Boxes and tiles begin where TMA and wgmma count rows of a box from.
+TEST(HopperConfig, TilesAndBoxesBeginOnRowsOfASwizzle) {
+  constexpr int kSwizzleBytes = 1024;
+  for (const HopperConfig& config : EveryConfig()) {
+    SCOPED_TRACE(HopperName(Name(config.operand), config).view());
+    EXPECT_EQ(config.tile_a_bytes() % kSwizzleBytes, 0);
+    EXPECT_EQ(config.stage_bytes() % kSwizzleBytes, 0);
+    EXPECT_EQ(config.box_bytes() % kSwizzleBytes, 0);
+    EXPECT_EQ(config.d_tile_m() % config.box_rows(), 0);
   }
 }
 
@@ -39,6 +63,14 @@ TEST(HopperConfig, WhatDoesNotFitIsNotValid) {
   EXPECT_FALSE(config.valid());  // half a box of D for each block
   config = {.tile_m = 128, .tile_n = 128, .stages = 4, .cluster_m = 2, .cluster_n = 2};
   EXPECT_FALSE(config.valid());
+  config = {.tile_m = 128, .tile_n = 160, .stages = 4};
+  EXPECT_FALSE(config.valid());  // boxes of 64 columns
+  config.swap = true;
+  EXPECT_TRUE(config.valid());
+  config.accumulator = DType::kF16;
+  EXPECT_TRUE(config.valid());
+  config.operand = DType::kBF16;  // wgmma has no sums of bf16 in f16
+  EXPECT_FALSE(config.valid());
 }
 
 TEST(HopperName, FollowsFromTheConfiguration) {
@@ -54,6 +86,21 @@ TEST(HopperName, FollowsFromTheConfiguration) {
   EXPECT_EQ(HopperName("bf16", turns).view(), "hopper_bf16_128x128x64_s6_pingpong2_n2");
   const HopperConfig split{.tile_m = 128, .tile_n = 128, .stages = 6, .split = 2};
   EXPECT_EQ(HopperName("f16", split).view(), "hopper_f16_128x128x64_s6_coop2_k2");
+  const HopperConfig swap{.tile_m = 64,
+                          .tile_n = 16,
+                          .stages = 10,
+                          .consumers = 1,
+                          .cluster_m = 2,
+                          .split = 2,
+                          .swap = true};
+  EXPECT_EQ(HopperName("f16", swap).view(), "hopper_f16_16x64x64_s10_coop1_n2_k2_swap");
+  EXPECT_EQ(HopperSummary(swap).view(),
+            "TMA, wgmma, one warpgroup that multiplies; 2 blocks share A; 2 blocks share k; "
+            "multiplies D transposed");
+  const HopperConfig fp8{.operand = DType::kE4M3, .tile_m = 128, .tile_n = 256, .stages = 4};
+  EXPECT_EQ(HopperName("e4m3", fp8).view(), "hopper_e4m3_128x256x128_s4_coop2");
+  const HopperConfig tf32{.operand = DType::kF32, .tile_m = 128, .tile_n = 256, .stages = 4};
+  EXPECT_EQ(HopperName("tf32", tf32).view(), "hopper_tf32_128x256x32_s4_coop2");
 }
 
 // 132 blocks at a time: 11 by 12 tiles that are square, more rows where they are wide.
@@ -73,7 +120,7 @@ TEST(HopperBox, EachChunkHasItsPlace) {
     for (int chunk = 0; chunk < 8; ++chunk) offsets.insert(ChunkOfBox(row, chunk));
   }
   EXPECT_EQ(offsets.size(), kRowsOfBox * 8u);
-  EXPECT_EQ(*offsets.rbegin(), HopperConfig::kBoxBytes - 16);
+  EXPECT_EQ(*offsets.rbegin(), HopperConfig{}.box_bytes() - 16);
 }
 
 // Rows of 16 bytes, of which stmatrix writes eight at a time.
@@ -89,7 +136,50 @@ TEST(HopperBox, MatricesFillItWithoutConflicts) {
       all.insert(offsets.begin(), offsets.end());
     }
   }
-  EXPECT_EQ(all.size(), HopperConfig::kBoxBytes / 16u);
+  EXPECT_EQ(all.size(), HopperConfig{}.box_bytes() / 16u);
+}
+
+// The transpose: a box of 32 rows, 64 columns.
+TEST(HopperBox, TransposedMatricesFillItWithoutConflicts) {
+  std::set<int> all;
+  for (int warp = 0; warp < kWarpsOfGroup; ++warp) {
+    for (int pair = 0; pair < 2; ++pair) {
+      std::vector<int> offsets;
+      for (int lane = 0; lane < kLanesOfWarp; ++lane) {
+        offsets.push_back(TransposedRowOfBox(warp, lane, pair));
+      }
+      EXPECT_EQ(BankConflicts(offsets, 16), 0) << "warp " << warp << ", pair " << pair;
+      all.insert(offsets.begin(), offsets.end());
+    }
+  }
+  EXPECT_EQ(all.size(), 32u * 8);
+  EXPECT_EQ(*all.rbegin(), 32 * kBoxRowBytes - 16);
+}
+
+// Matrix x of a lane's words has columns from 16 warp + 8 (x % 2) on, rows from 16 pair + 8 (x /
+// 2).
+TEST(HopperBox, TransposedMatricesAreWhereTheirAccumulatorsBelong) {
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    const int lane = matrix * 8 + 3, warp = 2, pair = 1;
+    EXPECT_EQ(TransposedRowOfBox(warp, lane, pair),
+              ChunkOfBox(16 * pair + 8 * (matrix / 2) + 3, 2 * warp + matrix % 2));
+  }
+}
+
+// A box of 32 rows and 32 columns of floats, by two warps.
+TEST(HopperBox, TransposedFloatsFillItWithoutConflicts) {
+  std::set<int> all;
+  for (int warp = 0; warp < 2; ++warp) {
+    for (int step = 0; step < 16; ++step) {
+      std::vector<int> offsets;
+      for (int lane = 0; lane < kLanesOfWarp; ++lane) {
+        offsets.push_back(TransposedOfBox(warp, lane, step % 2, step / 4, step / 2 % 2));
+      }
+      EXPECT_EQ(BankConflicts(offsets, 4), 0) << "warp " << warp << ", step " << step;
+      all.insert(offsets.begin(), offsets.end());
+    }
+  }
+  EXPECT_EQ(all.size(), 32u * 32);
 }
 
 // Each of the two halves of a warp takes two passes: neighbouring rows of an even and an odd
@@ -106,7 +196,7 @@ TEST(HopperBox, PairsFillItInTwoPasses) {
       all.insert(offsets.begin(), offsets.end());
     }
   }
-  EXPECT_EQ(all.size(), HopperConfig::kBoxBytes / 8u);
+  EXPECT_EQ(all.size(), HopperConfig{}.box_bytes() / 8u);
 }
 
 }  // namespace

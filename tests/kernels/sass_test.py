@@ -53,6 +53,13 @@ def is_async(name):
     return re.search(r"_async|_stage\d", name) or name.startswith("grouped_")
 
 
+def layouts_read(name):
+    """Layouts that a Hopper row reads as they are; it transposes others first."""
+    if re.search("tf32|e4m3|e5m2", name):
+        return 1
+    return 2 if "_swap" in name else 4
+
+
 def reads_other_blocks(name):
     """Rows whose blocks share k read each other's shared memory, by loads that look generic."""
     return re.search(r"^hopper_.*_k\d", name)
@@ -191,9 +198,18 @@ class NamesInMachineCode(unittest.TestCase):
         def wrong(row, function):
             if function.architecture != 90:
                 return ""
-            for wanted in (r"HGMMA", r"UTMALDG", r"UTMASTG", r"STSM"):
-                if not function.opcodes(wanted):
-                    return f"no {wanted}"
+            eight_bit = re.search("e4m3|e5m2", row["name"])
+            wanted = [r"QGMMA" if eight_bit else r"HGMMA", r"UTMALDG", r"UTMASTG"]
+            if "tf32" not in row["name"]:  # D has no 16-bit elements
+                wanted.append(r"STSM")
+            for one in wanted:
+                if not function.opcodes(one):
+                    return f"no {one}"
+            products = function.opcodes(r"[HQ]GMMA")
+            types = {"_f16_": "F32", "bf16": "F32.BF16", "f16acc16": "F16", "tf32": "F32.TF32"}
+            for name, type_ in types.items():
+                if name in row["name"] and not all(f".{type_}" in o for o in products):
+                    return f"{set(products)}"
             if found := function.opcodes(r"LDGSTS|LDSM|[HI]MMA"):
                 return f"{set(found)}"
             shares = bool(re.search(r"_[mn]\d", row["name"]))
@@ -210,17 +226,18 @@ class NamesInMachineCode(unittest.TestCase):
             functions = [f for f in row["functions"] if f.architecture == 90]
             layouts = set()
             for function in functions:
-                operands = [o for opcode, o in function.instructions if opcode.startswith("HGMMA")]
+                operands = [o for opcode, o in function.instructions if "GMMA" in opcode]
                 layouts.add(("tnspA" in operands[0], "tnspB" in operands[0]))
+            wanted = layouts_read(row["name"]) if functions else 0
             with self.subTest(row["name"]):
-                self.assertEqual(len(layouts), 4 if functions else 0)
+                self.assertEqual(len(layouts), wanted)
 
     def test_hopper_rows_have_no_memory_barrier_between_products(self):
         """One in each turn of the loop made rows whose blocks share a tile half as fast."""
 
         def wrong(_, function):
             names = [opcode for opcode, _ in function.instructions]
-            products = [i for i, name in enumerate(names) if name.startswith("HGMMA")]
+            products = [i for i, name in enumerate(names) if "GMMA" in name]
             if not products:
                 return "" if function.architecture != 90 else "no products"
             between = names[products[0] : products[-1]]

@@ -28,6 +28,7 @@ std::vector<Shape> Cubes(int64_t first, int64_t last, int64_t step) {
 
 std::vector<Suite> MakeSuites() {
   const Dims large = {4096, 8192, 16384};
+  const Dims small = {64, 128, 256, 512, 1024};
   const Dims wide = {1024, 2048, 4096, 8192, 16384};
   return {
       {"sgemm-8", "M, N in 2048, 4096; K in 512, 1024",
@@ -37,6 +38,9 @@ std::vector<Suite> MakeSuites() {
       {"hgemm-125", "M, N in 1024 to 16384, K in 512 to 8192, by powers of two",
        Grid(wide, wide, {512, 1024, 2048, 4096, 8192})},
       {"triton-31", "cubes of 256 to 4096 in steps of 128", Cubes(256, 4096, 128)},
+      {"skinny-72", "M in 1 to 128, by powers of two; N, K in 4096, 8192, 14336",
+       Grid({1, 2, 4, 8, 16, 32, 64, 128}, {4096, 8192, 14336}, {4096, 8192, 14336})},
+      {"small-125", "M, N, K in 64 to 1024, by powers of two", Grid(small, small, small)},
       {"article", "cubes of 1024 to 4096 in steps of 512", Cubes(1024, 4096, 512)},
       {"odd",
        "primes, vectors and sizes one beside those of tiles",

@@ -1,0 +1,97 @@
+// Writes accumulators to a box of D in shared memory.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/epilogue/epilogue.cuh"
+#include "kernels/hopper/accumulators.cuh"
+#include "kernels/hopper/box.h"
+#include "kernels/hopper/store_boxes.cuh"
+#include "kernels/ptx/warpgroup.cuh"
+
+namespace gemm {
+
+template <DType kD>
+__device__ __forceinline__ uint32_t RoundedPair(const float* accumulators, int x) {
+  using Element = DeviceElement<kD>;
+  const float2 pair = AccumulatorPair(accumulators, x);
+  const typename Element::Type rounded[2] = {Element::Store(pair.x), Element::Store(pair.y)};
+  uint32_t word;
+  memcpy(&word, rounded, sizeof(word));
+  return word;
+}
+template <DType kD>
+__device__ __forceinline__ uint32_t RoundedPair(const uint32_t* accumulators, int x) {
+  static_assert(kD == DType::kF16);
+  return accumulators[x];
+}
+
+// Writes so many columns of accumulators, times alpha, to a box of 16-bit elements: 64, or with
+// kSwap those that are the rows of a box.
+template <DType kD, bool kOne, bool kSwap, int kColumns, class Register>
+__device__ __forceinline__ void WriteScaled16(const Register* accumulators, uint32_t box,
+                                              const Epilogue<kD>& epilogue,
+                                              const WarpgroupThread& thread) {
+#pragma unroll
+  for (int pair = 0; pair < kColumns / 16; ++pair) {  // of 8 columns each
+    const Register* const acc = accumulators + pair * 4 * kPairRegisters<Register>;
+    uint32_t words[4];
+#pragma unroll
+    for (int x = 0; x < 4; ++x) {
+      if constexpr (kOne) {
+        words[x] = RoundedPair<kD>(acc, x);
+      } else {
+        const float2 two = AccumulatorPair(acc, x);
+        words[x] = epilogue.ScaledPair(two.x, two.y);
+      }
+    }
+    if constexpr (kSwap) {
+      ptx::StMatrixX4Transposed(box + TransposedRowOfBox(thread.warp(), thread.lane(), pair),
+                                words);
+    } else {
+      ptx::StMatrixX4(box + MatrixRowOfBox(thread.warp(), thread.lane(), pair), words);
+    }
+  }
+}
+
+// Writes 32 columns of accumulators, times `scale`, to a box of floats.
+template <class Register>
+__device__ __forceinline__ void WriteFloats(const Register* accumulators, uint32_t box, float scale,
+                                            const WarpgroupThread& thread) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float2 pair = AccumulatorPair(accumulators, 2 * j + half);
+      const uint32_t to = box + PairOfBox(thread.warp(), thread.lane(), half, j);
+      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(pair.x * scale),
+                   "f"(pair.y * scale)
+                   : "memory");
+    }
+  }
+}
+
+// Writes the transpose of kColumns columns to the box of those floats that are columns from
+// 32 `across` on: by half of the warps.
+template <int kColumns>
+__device__ __forceinline__ void WriteFloatsTransposed(const float* accumulators, uint32_t box,
+                                                      int across, float scale,
+                                                      const WarpgroupThread& thread) {
+  if (thread.warp() / 2 != across) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int j = 0; j < kColumns / 8; ++j) {
+      const float2 pair = AccumulatorPair(accumulators, 2 * j + half);
+#pragma unroll
+      for (int second = 0; second < 2; ++second) {
+        const uint32_t to = box + TransposedOfBox(thread.warp(), thread.lane(), half, j, second);
+        asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"((second ? pair.y : pair.x) * scale)
+                     : "memory");
+      }
+    }
+  }
+}
+
+}  // namespace gemm
