@@ -29,6 +29,7 @@ constexpr Kernel CublasLtRow(absl::string_view name, absl::string_view summary,
       .types = types,
       .params = kLtParams,
       .auto_rank = 90,
+      .batches = true,
       .workspace_bytes = AccumulatorScratchBytes,
       .launch = LaunchLt,
   };
@@ -37,6 +38,7 @@ constexpr Kernel CublasLtRow(absl::string_view name, absl::string_view summary,
 constexpr Kernel Fp8Row(absl::string_view name, absl::string_view summary,
                         absl::Span<const Types> types) {
   Kernel row = CublasLtRow(name, summary, types, {.min = 89});
+  row.batches = false;  // its padded copies are of one product
   row.workspace_bytes = LtFp8WorkspaceBytes;
   row.launch = LaunchLtFp8;
   return row;

@@ -1,6 +1,7 @@
 #include "kernels/blas/lt_plan.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/blas/vocabulary.h"
@@ -175,6 +176,40 @@ absl::StatusOr<std::vector<LtPlan>> PlansWith(std::optional<cublasLtEpilogue_t> 
   return plans;
 }
 
+// The strides of a batch, for every call of it.
+absl::Status SetStrides(const Problem& problem, const Operands& operands, LtPlan& plan) {
+  Calls calls;
+  for (const auto& [layout, stride] :
+       {std::pair{&plan.a, operands.stride_b},
+        {&plan.b, operands.stride_a},
+        {&plan.c, problem.beta == 0 ? operands.stride_d : operands.stride_c},
+        {&plan.d, operands.stride_d}}) {
+    calls.Add(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                               &stride, sizeof(stride)),
+              "cublasLtMatrixLayoutSetAttribute");
+  }
+  if (plan.fused_epilogue && problem.bias != BiasAxis::kNone) {
+    SetProduct(calls, plan, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, operands.stride_bias);
+  }
+  return calls.status();
+}
+
+// A batch needs more workspace where k is split, and an algorithm may take none: then fewer
+// products go into a call, at last one.
+absl::Status TakeBatch(cublasLtHandle_t handle, const Problem& problem, const Operands& operands,
+                       size_t workspace_bytes, LtPlan& plan) {
+  absl::Status status = SetStrides(problem, operands, plan);
+  for (int64_t batch = problem.batch; status.ok() && batch > 1; batch = (batch + 1) / 2) {
+    status = SetBatch(plan, batch);
+    if (!status.ok()) return status;
+    cublasLtMatmulHeuristicResult_t result{};
+    const cublasStatus_t taken = cublasLtMatmulAlgoCheck(
+        handle, &plan.product, &plan.a, &plan.b, &plan.c, &plan.d, &plan.algorithm, &result);
+    if (taken == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes) return status;
+  }
+  return status.ok() ? SetBatch(plan, 1) : status;
+}
+
 }  // namespace
 
 LtPlanKey LtPlanKey::Of(const Problem& p, const Operands& o, int64_t algorithm) {
@@ -194,6 +229,12 @@ LtPlanKey LtPlanKey::Of(const Problem& p, const Operands& o, int64_t algorithm) 
       .trans_b = p.trans_b,
       .bias = p.bias,
       .activation = p.activation,
+      .batch = p.batch,
+      .stride_a = o.stride_a,
+      .stride_b = o.stride_b,
+      .stride_c = p.beta == 0 ? o.stride_d : o.stride_c,
+      .stride_bias = o.stride_bias,
+      .stride_d = o.stride_d,
       .algorithm = algorithm,
   };
 }
@@ -215,12 +256,28 @@ absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& proble
   const auto plans =
       MakeLtPlans(handle, problem, operands, workspace_bytes, static_cast<int>(algorithm) + 1);
   if (!plans.ok()) return plans.status();
-  return plans->back();
+  LtPlan plan = plans->back();
+  if (problem.batch == 1) return plan;
+  const absl::Status status = TakeBatch(handle, problem, operands, workspace_bytes, plan);
+  if (!status.ok()) return status;
+  return plan;
 }
 
 absl::Status SetBias(LtPlan& plan, const void* bias) {
   Calls calls;
   SetProduct(calls, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  return calls.status();
+}
+
+absl::Status SetBatch(LtPlan& plan, int64_t batch) {
+  const auto count = static_cast<int32_t>(batch);
+  Calls calls;
+  for (cublasLtMatrixLayoutOpaque_t* layout : {&plan.a, &plan.b, &plan.c, &plan.d}) {
+    calls.Add(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                               sizeof(count)),
+              "cublasLtMatrixLayoutSetAttribute");
+  }
+  plan.batch = batch;
   return calls.status();
 }
 

@@ -31,6 +31,8 @@ struct LtPlanKey {
   bool trans_a, trans_b;
   BiasAxis bias;
   Activation activation;
+  int64_t batch;
+  int64_t stride_a, stride_b, stride_c, stride_bias, stride_d;
   int64_t algorithm;  // its place among the heuristic's answers
 
   static LtPlanKey Of(const Problem& problem, const Operands& operands, int64_t algorithm);
@@ -47,20 +49,27 @@ struct LtPlan {
   cublasLtMatmulAlgo_t algorithm;
   // Whether the algorithm applies bias and activation itself.
   bool fused_epilogue = false;
+  // How many products one call takes: a batch goes in as many calls as that needs.
+  int64_t batch = 1;
 };
 
-// At most `count` plans in the heuristic's order. UNIMPLEMENTED where cuBLASLt has no
-// algorithm for the problem.
+// At most `count` plans in the heuristic's order, for one product of the problem. UNIMPLEMENTED
+// where cuBLASLt has no algorithm for it.
 absl::StatusOr<std::vector<LtPlan>> MakeLtPlans(cublasLtHandle_t handle, const Problem& problem,
                                                 const Operands& operands, size_t workspace_bytes,
                                                 int count);
 
-// The one of those at `algorithm`, which counts from 0; the last where there are fewer.
+// The one of those at `algorithm`, which counts from 0; the last where there are fewer. A batch
+// gets the algorithm of the product alone, and so its bits, and takes as many products in a call
+// as the algorithm does with that workspace.
 absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
                                   const Operands& operands, size_t workspace_bytes,
                                   int64_t algorithm);
 
 // Makes a plan with a fused bias read this launch's vector.
 absl::Status SetBias(LtPlan& plan, const void* bias);
+
+// Makes a plan take this many products in a call, of the strides that it has.
+absl::Status SetBatch(LtPlan& plan, int64_t batch);
 
 }  // namespace gemm

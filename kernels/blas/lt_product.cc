@@ -7,6 +7,23 @@
 namespace gemm {
 namespace {
 
+// The products of one call, of which the first has `operands`.
+absl::Status OneCall(const Launch& launch, const Problem& problem, const Operands& operands,
+                     LtPlan& plan) {
+  const Scalars scalars = MakeScalars(problem);
+  if (plan.fused_epilogue && problem.bias != BiasAxis::kNone) {
+    const absl::Status status = SetBias(plan, operands.bias);
+    if (!status.ok()) return status;
+  }
+  const Workspace workspace = launch.libraries->workspace();
+  return CublasStatus(
+      cublasLtMatmul(launch.libraries->cublas_lt(), &plan.product, scalars.alpha, operands.b,
+                     &plan.a, operands.a, &plan.b, scalars.beta,
+                     problem.beta == 0 ? operands.d : operands.c, &plan.c, operands.d, &plan.d,
+                     &plan.algorithm, workspace.data, workspace.bytes, launch.stream),
+      "cublasLtMatmul");
+}
+
 absl::Status LaunchThroughAccumulators(const Launch& launch) {
   const AccumulatorProduct accumulators =
       MakeAccumulatorProduct(launch.problem, launch.operands, launch.workspace);
@@ -23,18 +40,20 @@ absl::Status LaunchThroughAccumulators(const Launch& launch) {
 
 absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Operands& operands,
                        LtPlan& plan) {
-  const Scalars scalars = MakeScalars(problem);
-  if (plan.fused_epilogue && problem.bias != BiasAxis::kNone) {
-    const absl::Status status = SetBias(plan, operands.bias);
+  for (int64_t first = 0; first < problem.batch; first += plan.batch) {
+    const Operands from = OperandsFrom(problem, operands, first);
+    const int64_t left = problem.batch - first;
+    absl::Status status;
+    if (left >= plan.batch) {
+      status = OneCall(launch, problem, from, plan);
+    } else {
+      LtPlan rest = plan;
+      status = SetBatch(rest, left);
+      if (status.ok()) status = OneCall(launch, problem, from, rest);
+    }
     if (!status.ok()) return status;
   }
-  const Workspace workspace = launch.libraries->workspace();
-  return CublasStatus(
-      cublasLtMatmul(launch.libraries->cublas_lt(), &plan.product, scalars.alpha, operands.b,
-                     &plan.a, operands.a, &plan.b, scalars.beta,
-                     problem.beta == 0 ? operands.d : operands.c, &plan.c, operands.d, &plan.d,
-                     &plan.algorithm, workspace.data, workspace.bytes, launch.stream),
-      "cublasLtMatmul");
+  return absl::OkStatus();
 }
 
 absl::Status LaunchLt(const Launch& launch) {

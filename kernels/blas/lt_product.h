@@ -7,7 +7,7 @@
 
 namespace gemm {
 
-// Enqueues the product, and the epilogue as far as the plan fuses it. Problem and operands
+// Enqueues the products, and the epilogue as far as the plan fuses it. Problem and operands
 // have the shape and types of the plan; they may differ from the launch's.
 absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Operands& operands,
                        LtPlan& plan);

@@ -60,4 +60,10 @@ absl::Status CheckTypes(const Kernel& kernel, const Types& types) {
       ")"));
 }
 
+absl::Status CheckBatch(const Kernel& kernel, int64_t batch) {
+  if (batch == 1 || kernel.batches) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("batch_count is ", batch, ", but kernel ",
+                                                 kernel.name, " takes one product at a time"));
+}
+
 }  // namespace gemm

@@ -1,18 +1,16 @@
 #include "gemm/run.h"
 
+#include <utility>
+
 #include "gemm/scalars.h"
 #include "kernels/core/without_product.h"
 
 namespace gemm {
+namespace {
 
-absl::Status RunProduct(const Kernel& kernel, const Launch& launch) {
-  if (absl::Status status = CheckScalars(launch.problem); !status.ok()) return status;
-  const Problem problem = RoundScalars(launch.problem);
-  Operands operands = launch.operands;
-  if (problem.beta == 0) {
-    operands.c = nullptr;
-    operands.ldc = 0;
-  }
+// `problem` has its scalars rounded, and `operands` no C where beta is 0.
+absl::Status RunRounded(const Kernel& kernel, const Problem& problem, const Operands& operands,
+                        const Launch& launch) {
   if (problem.alpha == 0) {
     return kernel.target == Target::kHost ? ApplyWithoutProductOnHost(problem, operands)
                                           : ApplyWithoutProduct(problem, operands, launch.stream);
@@ -24,6 +22,27 @@ absl::Status RunProduct(const Kernel& kernel, const Launch& launch) {
                         .stream = launch.stream,
                         .libraries = launch.libraries,
                         .transposed = launch.transposed});
+}
+
+}  // namespace
+
+absl::Status RunProduct(const Kernel& kernel, const Launch& launch) {
+  if (absl::Status status = CheckScalars(launch.problem); !status.ok()) return status;
+  if (absl::Status status = CheckBatch(kernel, launch.problem.batch); !status.ok()) return status;
+  Problem problem = RoundScalars(launch.problem);
+  Operands operands = launch.operands;
+  if (problem.beta == 0) {
+    operands.c = nullptr;
+    operands.ldc = 0;
+    operands.stride_c = 0;
+  }
+  if (kernel.target != Target::kHost) return RunRounded(kernel, problem, operands, launch);
+  const int64_t products = std::exchange(problem.batch, 1);
+  for (int64_t i = 0; i < products; ++i) {
+    const Operands one = OperandsFrom(problem, operands, i);
+    if (absl::Status status = RunRounded(kernel, problem, one, launch); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gemm

@@ -13,8 +13,30 @@ constexpr int kThreads = 256;
 // Enough blocks to fill any GPU; larger matrices are strided over.
 constexpr int64_t kMaxBlocks = 65536;
 
+// Elements from one product of a batch to the next. A grid has its products in y.
+struct BatchStrides {
+  int64_t c, bias, d;
+};
+
+BatchStrides StridesOf(const Operands& operands) {
+  return {operands.stride_c, operands.stride_bias, operands.stride_d};
+}
+
+// The epilogue of this block's product. What it does not have keeps its null pointer: the stride
+// is 0.
 template <DType kD>
-__global__ void InPlaceKernel(const Epilogue<kD> epilogue, int64_t m, int64_t n) {
+__device__ Epilogue<kD> OfProduct(Epilogue<kD> epilogue, const BatchStrides& strides) {
+  const int64_t product = blockIdx.y;
+  epilogue.c += product * strides.c;
+  epilogue.bias += product * strides.bias;
+  epilogue.d += product * strides.d;
+  return epilogue;
+}
+
+template <DType kD>
+__global__ void InPlaceKernel(const Epilogue<kD> first, const BatchStrides strides, int64_t m,
+                              int64_t n) {
+  const Epilogue<kD> epilogue = OfProduct(first, strides);
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
        e += step) {
@@ -24,9 +46,11 @@ __global__ void InPlaceKernel(const Epilogue<kD> epilogue, int64_t m, int64_t n)
 }
 
 template <DType kD, DType kAccumulator>
-__global__ void AccumulatorsKernel(const Epilogue<kD> epilogue,
+__global__ void AccumulatorsKernel(const Epilogue<kD> first, const BatchStrides strides,
                                    const typename DeviceElement<kAccumulator>::Type* accumulators,
-                                   int64_t ld, int64_t m, int64_t n) {
+                                   int64_t stride, int64_t ld, int64_t m, int64_t n) {
+  const Epilogue<kD> epilogue = OfProduct(first, strides);
+  accumulators += blockIdx.y * stride;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
        e += step) {
@@ -36,7 +60,9 @@ __global__ void AccumulatorsKernel(const Epilogue<kD> epilogue,
 }
 
 template <DType kD>
-__global__ void WithoutProductKernel(const Epilogue<kD> epilogue, int64_t m, int64_t n) {
+__global__ void WithoutProductKernel(const Epilogue<kD> first, const BatchStrides strides,
+                                     int64_t m, int64_t n) {
+  const Epilogue<kD> epilogue = OfProduct(first, strides);
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
        e += step) {
@@ -44,9 +70,10 @@ __global__ void WithoutProductKernel(const Epilogue<kD> epilogue, int64_t m, int
   }
 }
 
-unsigned BlocksFor(const Problem& problem) {
-  return static_cast<unsigned>(
-      std::min((problem.m * problem.n + kThreads - 1) / kThreads, kMaxBlocks));
+dim3 BlocksFor(const Problem& problem) {
+  return {static_cast<unsigned>(
+              std::min((problem.m * problem.n + kThreads - 1) / kThreads, kMaxBlocks)),
+          static_cast<unsigned>(problem.batch)};
 }
 
 template <DType kD, DType kAccumulator = DType::kF32>
@@ -54,7 +81,8 @@ absl::Status Finish(const Problem& problem, const Operands& operands,
                     const AccumulatorProduct& accumulators, cudaStream_t stream) {
   using Accumulator = typename DeviceElement<kAccumulator>::Type;
   AccumulatorsKernel<kD, kAccumulator><<<BlocksFor(problem), kThreads, 0, stream>>>(
-      MakeEpilogue<kD>(problem, operands), static_cast<const Accumulator*>(accumulators.operands.d),
+      MakeEpilogue<kD>(problem, operands), StridesOf(operands),
+      static_cast<const Accumulator*>(accumulators.operands.d), accumulators.operands.stride_d,
       accumulators.operands.ldd, problem.m, problem.n);
   return CudaStatus(cudaGetLastError(), "launch of the pass over the accumulators");
 }
@@ -64,14 +92,14 @@ absl::Status Apply(Problem problem, const Operands& operands, cudaStream_t strea
   problem.alpha = 1;
   problem.beta = 0;
   InPlaceKernel<kD><<<BlocksFor(problem), kThreads, 0, stream>>>(
-      MakeEpilogue<kD>(problem, operands), problem.m, problem.n);
+      MakeEpilogue<kD>(problem, operands), StridesOf(operands), problem.m, problem.n);
   return CudaStatus(cudaGetLastError(), "launch of the bias and activation pass");
 }
 
 template <DType kD>
 absl::Status WithoutProduct(const Problem& problem, const Operands& operands, cudaStream_t stream) {
   WithoutProductKernel<kD><<<BlocksFor(problem), kThreads, 0, stream>>>(
-      MakeEpilogue<kD>(problem, operands), problem.m, problem.n);
+      MakeEpilogue<kD>(problem, operands), StridesOf(operands), problem.m, problem.n);
   return CudaStatus(cudaGetLastError(), "launch of the epilogue without a product");
 }
 
@@ -100,7 +128,7 @@ size_t AccumulatorScratchBytes(const Problem& problem) {
 }
 
 size_t AccumulatorBytes(const Problem& problem) {
-  return static_cast<size_t>(problem.m) *
+  return static_cast<size_t>(problem.batch) * static_cast<size_t>(problem.m) *
          static_cast<size_t>(PitchBytes(problem.n, AccumulatorType(problem)));
 }
 
@@ -117,6 +145,9 @@ AccumulatorProduct MakeAccumulatorProduct(const Problem& problem, const Operands
   accumulators.operands.bias = nullptr;
   accumulators.operands.d = scratch.data;
   accumulators.operands.ldd = PitchBytes(problem.n, type) / static_cast<int64_t>(SizeOf(type));
+  accumulators.operands.stride_c = 0;
+  accumulators.operands.stride_bias = 0;
+  accumulators.operands.stride_d = problem.m * accumulators.operands.ldd;
   return accumulators;
 }
 

@@ -44,7 +44,7 @@ constexpr bool NeedsAccumulatorScratch(const Problem& problem) {
   }
 }
 
-// Bytes of the accumulators in scratch memory.
+// Bytes of the accumulators in scratch memory, of all products of a batch.
 size_t AccumulatorBytes(const Problem& problem);
 // The same; 0 where none are needed.
 size_t AccumulatorScratchBytes(const Problem& problem);

@@ -42,7 +42,7 @@ def record(m, n, k, combination, seed, **fields):
                 layout_d="row", alpha=1.0, beta=0.0, scale_a=1.0, scale_b=1.0, bias=False, activation="none", slope=0.01,
                 source_a="payload", source_b="payload", source_c="payload",
                 source_bias="payload", result="stream", unary=False, kernel="", exact=False,
-                special="", seed=seed)
+                special="", batch=1, shared=(), seed=seed)
     base.update(fields)
     return base
 
@@ -61,13 +61,15 @@ def describe(p):
     parts += ["exact"] if p["exact"] else []
     parts += [f"special={p['special']}"] if p["special"] else []
     parts += [f"kernel={p['kernel']}"] if p["kernel"] else []
+    parts += [f"batch={p['batch']} shared={','.join(p['shared'])}"] if p["batch"] > 1 else []
     return " ".join(parts) + f" seed={p['seed']}"
 
 
 def vary(p, rng):
     """Draws every choice of `p` that is not its shape or its types."""
     p["exact"] = rng.random() < 0.4
-    p["unary"] = rng.random() < 0.25 and p["m"] * p["n"] + p["k"] * (p["m"] + p["n"]) < 200_000
+    elements = p["batch"] * (p["m"] * p["n"] + p["k"] * (p["m"] + p["n"]))
+    p["unary"] = rng.random() < 0.25 and elements < 200_000
     sources = UNARY_SOURCES if p["unary"] else STREAM_SOURCES
     if p["exact"]:
         sources = [s for s in sources if s != "generated"]
@@ -91,6 +93,27 @@ def vary(p, rng):
     return p
 
 
+def layout_of(p, role):
+    return {"a": p["layout_a"], "b": p["layout_b"], "bias": "row"}.get(role, p["layout_d"])
+
+
+def stacked(p, role, shape):
+    """The shape of what all products of a batch have: one matrix after the other in its lines."""
+    if role in p["shared"]:
+        return shape
+    rows, cols = shape
+    return (rows * p["batch"], cols) if layout_of(p, role) == "row" else (rows, cols * p["batch"])
+
+
+def of_product(p, role, elements, i):
+    """The part of a stacked matrix that product `i` has."""
+    if role in p["shared"]:
+        return elements
+    axis = 0 if layout_of(p, role) == "row" else 1
+    size = elements.shape[axis] // p["batch"]
+    return elements.take(range(i * size, (i + 1) * size), axis=axis)
+
+
 def draw(p):
     """The operands of a record: {role: (elements as stored, generator arguments or None)}."""
     rng = np.random.default_rng(p["seed"])
@@ -101,6 +124,7 @@ def draw(p):
         shapes["c"] = (p["m"], p["n"])
     if p["bias"]:
         shapes["bias"] = (1, p["n"])
+    shapes = {role: stacked(p, role, shape) for role, shape in shapes.items()}
     operands = {}
     for role, shape in shapes.items():
         if p["source_" + role] == "generated":
@@ -242,3 +266,18 @@ def kernels_by_name(rng, rows, shapes):
         p = vary(record(*shape, combination, rng.getrandbits(32)), rng)
         p["kernel"] = name
         yield p
+
+
+def batches(rng, rows, quick):
+    """Batches for every (kernel name or "", combination) that takes them: few products of any
+    shape, and many tiny ones."""
+    limit = 20 if quick else 150
+    for name, combination in rows:
+        for count, extent in ((1, limit), (2, limit), (3, limit), (17, limit // 2), (1000, 5),
+                              (65535, 2)):
+            shape = [rng.randint(1, extent) for _ in range(3)]
+            p = record(*shape, combination, rng.getrandbits(32), batch=count)
+            p = vary(p, rng)
+            present = ["a", "b"] + (["c"] if p["beta"] else []) + (["bias"] if p["bias"] else [])
+            p.update(kernel=name, shared=tuple(r for r in present if rng.random() < 0.3))
+            yield p

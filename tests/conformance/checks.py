@@ -29,6 +29,13 @@ def named_kernels(server):
     return rows
 
 
+def batched_kernels(server):
+    """Those of them that take batches, by name, and by the server's choice ("")."""
+    takers = {kernel.name for kernel in server.kernels() if kernel.batches}
+    rows = [(name, types) for name, types in named_kernels(server) if name in takers]
+    return [("", types) for types in dict.fromkeys(types for _, types in rows)] + rows
+
+
 def generator(tally, server, rng):
     """Generated matrices: uniform bit for bit, normal within one unit in the last place.
 

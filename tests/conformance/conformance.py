@@ -65,6 +65,8 @@ def groups(quick, rng, run, server):
         ("special-values", of(cases.special_values(
             rng, checks.named_kernels(server),
             [(9, 12, 7)] if quick else [(33, 24, 17), (129, 77, 65)]))),
+        ("batches", lambda tally: run.run_batches(
+            tally, cases.batches(rng, checks.batched_kernels(server), quick))),
         ("generator", lambda tally: checks.generator(tally, server, rng)),
         ("transfers", lambda tally: checks.transfers(tally, server, rng, quick)),
         ("ranking", lambda tally: checks.ranking(tally, server, rng, 20 if quick else 100)),

@@ -7,12 +7,14 @@ import numpy as np
 
 import client as wire
 import oracle
-from cases import describe, draw
+from cases import describe, draw, of_product
 from client import pb
 from elements import from_wire, round_to, to_double, to_wire
 
 BATCH_JOBS = 24
 BATCH_BYTES = 256 << 20
+# Of the products of a batch, at most about so many are compared and run alone.
+PRODUCTS = 24
 
 
 @dataclasses.dataclass
@@ -41,18 +43,27 @@ class Runner:
         # The resident operands of a product must lie on one device.
         self._devices = [d.name for d in client.info().devices]
         self._to_delete = []
+        self._alone = False
 
     def run(self, tally, cases):
         """Runs all `cases`, batch by batch, and adds them to `tally`."""
         batch, size = [], 0
         for p in cases:
             batch.append((p, draw(p)))
-            size += sum(e.nbytes for e, _ in batch[-1][1].values()) + 8 * p["m"] * p["n"]
+            size += sum(e.nbytes for e, _ in batch[-1][1].values())
+            size += 8 * p["m"] * p["n"] * p["batch"]
             if len(batch) == BATCH_JOBS or size > BATCH_BYTES:
                 self._run_batch(tally, batch)
                 batch, size = [], 0
         if batch:
             self._run_batch(tally, batch)
+        return tally
+
+    def run_batches(self, tally, cases):
+        """As `run`; and each product of a batch must have the bits that it has alone."""
+        self._alone = True
+        self.run(tally, cases)
+        self._alone = False
         return tally
 
     def _run_batch(self, tally, batch):
@@ -66,7 +77,7 @@ class Runner:
                 answers[i] = self._client.multiply_unary(jobs[i][0])
         for i, (p, operands) in enumerate(batch):
             tally.cases += 1
-            tally.elements += p["m"] * p["n"]
+            tally.elements += p["m"] * p["n"] * p["batch"]
             tally.exact += p["exact"]
             fault = self._check(tally, p, operands, answers[i])
             if fault:
@@ -87,6 +98,9 @@ class Runner:
             product.leaky_slope = p["slope"]
         if p["kernel"]:
             product.kernel.name = p["kernel"]
+        if p["batch"] > 1 or self._alone:
+            product.batch_count = p["batch"]
+        product.shared_operands.extend(wire.ROLES[role] for role in p["shared"])
         if p["result"] == "both" or (p["result"] == "stream" and self._rng.random() < 0.5):
             product.result.stream = True  # Left out, a result that is not kept is streamed too.
         if p["result"] != "stream":
@@ -142,6 +156,8 @@ class Runner:
         tally.kernels[report.kernel] += 1
         if (report.m, report.n, report.k) != (p["m"], p["n"], p["k"]) or not report.kernel:
             return f"the report says {report.m}x{report.n}x{report.k}, kernel '{report.kernel}'"
+        if report.batch_count != p["batch"]:
+            return f"the report says a batch of {report.batch_count}"
         if p["kernel"] and report.kernel != p["kernel"]:
             return f"kernel {report.kernel} ran"
         results = [answer.data] if p["result"] != "keep" else []
@@ -153,6 +169,10 @@ class Runner:
             return "a result was kept that nobody asked to keep"
         for data in results:
             fault = self._compare(tally, p, operands, data)
+            if fault:
+                return fault
+        if self._alone:
+            fault = self._differs_alone(p, operands, report, results[0])
             if fault:
                 return fault
         return "" if p["result"] != "keep" or not answer.data else "a kept result was streamed too"
@@ -169,16 +189,50 @@ class Runner:
             data += self._client.get(pb.MatrixRef(id=kept.id, release=True))[1]
         return data
 
+    def _differs_alone(self, p, operands, report, data):
+        """Runs products of a batch by themselves, as the report says that they ran."""
+        part = len(data) // p["batch"]
+        for i in compared(p["batch"]):
+            one = dict(p, batch=1, shared=(), result="stream", kernel=report.kernel,
+                       **{f"source_{role}": "data" for role in operands})
+            product, _ = self._product(one, {role: (of_product(p, role, elements, i), None)
+                                             for role, (elements, _) in operands.items()})
+            for name, value in report.params.items():
+                if value >= 0:  # not the kernel's own choice
+                    product.kernel.params[name] = value
+            answer = self._client.multiply_unary(product)
+            if answer.error is not None:
+                return f"product {i} alone: error {answer.error.code}: {answer.error.message}"
+            if answer.data != data[i * part:(i + 1) * part]:
+                return f"product {i} has other bits than alone, with {report.kernel}"
+        return ""
+
     def _compare(self, tally, p, operands, data):
+        rows, cols = p["m"], p["n"]
+        if p["layout_d"] == "row":
+            rows *= p["batch"]
+        else:
+            cols *= p["batch"]
         try:
-            elements = from_wire(data, p["m"], p["n"], p["d_type"], p["layout_d"])
+            elements = from_wire(data, rows, cols, p["d_type"], p["layout_d"])
         except ValueError as error:
             return str(error)
-        got = to_double(elements, p["d_type"])
-        a, b = operands["a"][0], operands["b"][0]
+        for i in compared(p["batch"]):
+            def part(role, stack, product=i):
+                return of_product(p, role, stack, product)
+
+            inputs = {role: part(role, stack) for role, (stack, _) in operands.items()}
+            fault = self._compare_one(tally, p, inputs, part("d", elements))
+            if fault:
+                return fault if p["batch"] == 1 else f"product {i}: {fault}"
+        return ""
+
+    def _compare_one(self, tally, p, operands, elements):
+        """One product against the oracle."""
+        got = to_double(np.ascontiguousarray(elements), p["d_type"])
+        a, b = operands["a"], operands["b"]
         inputs = (a.T if p["trans_a"] else a, b.T if p["trans_b"] else b,
-                  operands["c"][0] if "c" in operands else None,
-                  operands["bias"][0] if "bias" in operands else None)
+                  operands.get("c"), operands.get("bias"))
         if p["exact"]:
             want = to_double(round_to(oracle.exact(p, *inputs), p["d_type"]), p["d_type"])
             wrong = np.flatnonzero(~((got == want) | (np.isnan(got) & np.isnan(want))))
@@ -196,6 +250,12 @@ class Runner:
             return (f"D[{i},{j}] is {got[i, j]!r}, not {float(value[i, j])!r} "
                     f"within {float(tolerance[i, j]):.3g}")
         return ""
+
+
+def compared(count):
+    """The products of a batch that are looked at: all of a small one, else some, the first and
+    the last among them."""
+    return sorted({*range(0, count, max(1, count // PRODUCTS)), count - 1})
 
 
 def inversions(finished):

@@ -71,6 +71,21 @@ TEST_F(CostModelTest, KernelsTypesAndGeneratorsAreToldApart) {
   }
 }
 
+TEST_F(CostModelTest, ABatchPaysForEachOfItsProducts) {
+  const JobWork one = Cube(8);
+  JobWork batch = one;
+  batch.products = 10'000;
+  batch.flops *= 10'000;
+  batch.bytes *= 10'000;
+  EXPECT_GT(Milliseconds(batch), 100 * Milliseconds(one));
+  EXPECT_FALSE(model_.Estimate(batch).quick());
+  JobWork whole = batch;  // as many operations and bytes in one product
+  whole.products = 1;
+  EXPECT_GT(Milliseconds(batch), Milliseconds(whole));
+  ObserveMany(batch, absl::Milliseconds(500));
+  EXPECT_LT(Milliseconds(whole), 100) << "they are measured apart";
+}
+
 TEST_F(CostModelTest, FollowsADeviceThatBecomesSlower) {
   ObserveMany(Cube(512), absl::Milliseconds(10));
   ObserveMany(Cube(512), absl::Milliseconds(30));

@@ -50,6 +50,17 @@ TEST(PickKernel, AParameterThatNoKernelOfTheDeviceHasNamesNone) {
   EXPECT_THAT(std::string(pick.status().message()), EndsWith("got \"swizzle\""));
 }
 
+gemm::Problem Batch(const gemm::Types& types) {
+  return {.m = 8, .n = 8, .k = 8, .types = types, .batch = 3};
+}
+
+TEST(PickKernel, OnTheHostEveryKernelTakesBatches) {
+  for (const char* name : {"", "host_openblas", "host_reference"}) {
+    const auto pick = PickKernel({.name = name}, Batch(kSingle), true, {.device = kHost});
+    EXPECT_TRUE(pick.ok()) << pick.status();
+  }
+}
+
 class PickCudaKernel : public ::testing::Test {
   void SetUp() override {
     if (!BuiltWithCuda()) GTEST_SKIP() << "this build has no CUDA kernels";
@@ -62,6 +73,36 @@ TEST_F(PickCudaKernel, OnTheHostNamesAHostKernel) {
   EXPECT_THAT(std::string(pick.status().message()),
               EndsWith("needs a CUDA device; this is a host device; the nearest kernel that can "
                        "is host_openblas"));
+}
+
+TEST_F(PickCudaKernel, ABatchGoesToTheFirstThatTakesOne) {
+  for (const gemm::Types& types : {kSingle, kHalf, kBrain}) {
+    const auto pick = PickKernel({}, Batch(types), true, {.device = kHopper});
+    ASSERT_TRUE(pick.ok()) << pick.status();
+    EXPECT_TRUE(pick->kernel->batches) << pick->kernel->name;
+  }
+}
+
+TEST_F(PickCudaKernel, ARowWithoutBatchesIsRefusedWithOneThatHasThem) {
+  const auto pick = PickKernel({.name = "cublas_f32"}, Batch(kSingle), true, {.device = kHopper});
+  EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
+  EXPECT_THAT(std::string(pick.status().message()),
+              HasSubstr("batch_count is 3, but kernel cublas_f32 takes one product at a time; the "
+                        "nearest kernel that can is cublaslt_f32"));
+  EXPECT_TRUE(PickKernel({.name = "cublas_f32"}, kSingle, true, kHopper).ok());
+}
+
+TEST_F(PickCudaKernel, WhereNoKernelOfTheTypesTakesBatchesTheBatchIsNamed) {
+  const auto of_family =
+      PickKernel({.family = "cublas"}, Batch(kSingle), true, {.device = kHopper});
+  EXPECT_TRUE(absl::IsInvalidArgument(of_family.status())) << NameOf(of_family);
+  EXPECT_THAT(std::string(of_family.status().message()),
+              HasSubstr("batch_count is 3, but no kernel of this device of family \"cublas\" "
+                        "takes batches of a=f32"));
+  constexpr gemm::Types kFp8{DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32};
+  const auto of_types = PickKernel({}, Batch(kFp8), true, {.device = kHopper});
+  EXPECT_TRUE(absl::IsInvalidArgument(of_types.status())) << NameOf(of_types);
+  EXPECT_TRUE(PickKernel({}, kFp8, true, kHopper).ok());
 }
 
 TEST_F(PickCudaKernel, TypesThatItDoesNotTakeNameOneThatTakesThem) {

@@ -49,6 +49,53 @@ INSTANTIATE_TEST_SUITE_P(Shapes, EngineProductTest,
                                            std::array<int64_t, 4>{700, 600, 500, 1000000},
                                            std::array<int64_t, 4>{20000, 3, 5, 65536}));
 
+// Every product of a batch has the bits of a job of its own.
+TEST_F(EngineTest, ABatchIsItsProductsOneByOne) {
+  Make();
+  const int64_t m = 7, n = 5, k = 3, batch = 17;
+  const std::vector<float> a = RandomFloats(batch * m * k, 1), b = RandomFloats(k * n, 2),
+                           bias = RandomFloats(batch * n, 3);
+  const auto product = [&](int64_t count) {
+    JobSpec spec = Product(count * m, n, k);
+    spec.batch = count;
+    spec.shared[static_cast<size_t>(Role::kB)] = true;
+    spec.bias = OperandSpec{Shape{count, n, gemm::DType::kF32}, FromPayload{}};
+    spec.activation = gemm::Activation::kGelu;
+    return spec;
+  };
+  // Products [first, first + count) as one job.
+  const auto run = [&](int64_t first, int64_t count) {
+    auto recorder = std::make_shared<JobRecorder>();
+    auto job = engine_->Admit(product(count), recorder);
+    EXPECT_TRUE(job.ok()) << job.status();
+    if (!job.ok()) return std::vector<std::byte>();
+    const auto part = [=](const std::vector<float>& all, int64_t size) {
+      return std::vector<float>(all.begin() + first * size, all.begin() + (first + count) * size);
+    };
+    (*job)->Start();
+    Send(**job, Role::kA, part(a, m * k), 100);
+    Send(**job, Role::kB, b, 100);
+    Send(**job, Role::kBias, part(bias, n), 100);
+    const absl::StatusOr<JobResult> result = recorder->Wait();
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (result.ok()) {
+      EXPECT_EQ(result->report.batch, count);
+      EXPECT_EQ(result->report.m, m);
+      EXPECT_EQ(result->report.flops, 2.0 * count * m * n * k);
+    }
+    return recorder->bytes();
+  };
+  const std::vector<std::byte> together = run(0, batch);
+  std::vector<std::byte> alone;
+  for (int64_t i = 0; i < batch; ++i) {
+    const std::vector<std::byte> one = run(i, 1);
+    alone.insert(alone.end(), one.begin(), one.end());
+  }
+  EXPECT_EQ(alone.size(), batch * m * n * sizeof(float));
+  EXPECT_EQ(together, alone);
+  ExpectNothingHeld();
+}
+
 TEST_F(EngineTest, ColumnMajorResultTransposesBiasAndC) {
   Make();
   const int64_t m = 3, n = 2, k = 4;

@@ -94,6 +94,37 @@ TEST_F(JobAdmissionTest, TheResultTakesThePlaceOfTheJobsOwnC) {
   EXPECT_EQ((*job.holdings)[Role::kC].memory, job.holdings->result);
 }
 
+TEST_F(JobAdmissionTest, ABatchTakesTheMemoryAndTheTimeOfAllItsProducts) {
+  JobSpec spec = Product();
+  spec.a.shape->rows = 5 * 16;
+  spec.batch = 5;
+  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  const absl::Duration of_one = Admit(Product()).claim.cost.device_time;
+  {
+    const AdmittedJob job = Admit(spec);
+    EXPECT_EQ(used(job.device_index), 11 * kBytes) << "five of A and of the result, one of B";
+    EXPECT_EQ(fake_.core.admission->admitted_bytes().used, static_cast<int64_t>(11 * kBytes));
+    EXPECT_EQ(job.payload_bytes, 6 * kBytes);
+    EXPECT_EQ(job.work.products, 5);
+    EXPECT_EQ(job.work.flops, 5 * 2.0 * 16 * 16 * 16);
+    EXPECT_GT(job.claim.cost.device_time, of_one);
+  }
+  spec.a.shape->rows = 60 * 16;  // beyond --max-job-bytes
+  spec.batch = 60;
+  EXPECT_EQ(Refuse(spec).code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(JobAdmissionTest, AResultDoesNotTakeThePlaceOfASharedC) {
+  JobSpec spec = Product();
+  spec.beta = 1;
+  spec.c = {kSquare, FromPayload{}};
+  spec.shared = {true, true, true, false};
+  spec.batch = 2;
+  const AdmittedJob job = Admit(spec);
+  EXPECT_NE((*job.holdings)[Role::kC].memory, job.holdings->result);
+  EXPECT_EQ(used(job.device_index), 5 * kBytes);
+}
+
 TEST_F(JobAdmissionTest, AResidentCIsNotOverwritten) {
   const std::string id = Put(0);
   JobSpec spec = Product();

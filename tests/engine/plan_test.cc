@@ -116,6 +116,67 @@ TEST_P(PlanOrders, GiveTheProductThatTheCallerMeans) {
   }
 }
 
+// As what one product has is laid out, in the lines of one matrix: each product of a batch reads
+// and writes its own part, in every order.
+TEST_P(PlanOrders, GiveEveryProductOfABatch) {
+  constexpr int64_t kM = 3, kN = 4, kK = 5, kBatch = 3;
+  const Case c = Of(GetParam());
+  const auto shape = [](int64_t rows, int64_t cols, bool turned, bool columns) {
+    return turned ? Shape{cols, rows, kF32, columns} : Shape{rows, cols, kF32, columns};
+  };
+  const Shape one_a = shape(kM, kK, c.transpose_a, c.a_columns);
+  const Shape one_b = shape(kK, kN, c.transpose_b, c.b_columns);
+  const Shape one_d{kM, kN, kF32, c.d_columns};
+  const auto stacked = [](Shape one) {
+    (one.column_major ? one.cols : one.rows) *= kBatch;
+    return one;
+  };
+  Stored a = Fill(stacked(one_a), 1), b = Fill(stacked(one_b), 2), added = Fill(stacked(one_d), 3);
+  Stored bias = Fill({kBatch, kN, kF32}, 4);
+  Stored d = Fill(added.shape, -1000);
+  JobSpec spec;
+  spec.transpose_a = c.transpose_a;
+  spec.transpose_b = c.transpose_b;
+  spec.output_column_major = c.d_columns;
+  spec.beta = 7;
+  OperandShapes shapes;
+  shapes[Role::kA] = a.shape;
+  shapes[Role::kB] = b.shape;
+  shapes[Role::kC] = added.shape;
+  shapes[Role::kBias] = bias.shape;
+  spec.batch = kBatch;
+  const absl::StatusOr<Plan> plan = MakePlan(spec, shapes);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->result, d.shape);
+  const gemm::Operands operands =
+      BindOperands(*plan, a.memory(), b.memory(), added.memory(), bias.values.data(), d.memory());
+  for (int64_t i = 0; i < kBatch; ++i) {
+    Multiply(plan->problem, gemm::OperandsFrom(plan->problem, operands, i));
+  }
+
+  // The same products, each planned alone on its part.
+  spec.batch = 1;
+  shapes[Role::kA] = one_a;
+  shapes[Role::kB] = one_b;
+  shapes[Role::kC] = one_d;
+  shapes[Role::kBias] = Shape{1, kN, kF32};
+  const absl::StatusOr<Plan> alone = MakePlan(spec, shapes);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  const auto part = [](const Stored& all, const Shape& one, int64_t i) {
+    const auto begin = all.values.begin() + i * one.rows * one.cols;
+    return Stored{one, {begin, begin + one.rows * one.cols}};
+  };
+  for (int64_t i = 0; i < kBatch; ++i) {
+    Stored result = part(d, one_d, i);
+    const std::vector<float> in_the_batch = result.values;
+    const Stored one_bias = part(bias, *shapes[Role::kBias], i);
+    const Stored a_i = part(a, one_a, i), b_i = part(b, one_b, i), c_i = part(added, one_d, i);
+    Multiply(alone->problem, BindOperands(*alone, a_i.memory(), b_i.memory(), c_i.memory(),
+                                          one_bias.values.data(), result.memory()));
+    EXPECT_EQ(in_the_batch, result.values) << "product " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PlanOrders, ::testing::Range(0, 32));
 
 class PlanTest : public ::testing::Test {
@@ -237,6 +298,94 @@ TEST_F(PlanTest, AResultThatIsTooLargeIsRefused) {
   shapes_[Role::kA] = Shape{kHuge, 1, kF32};
   shapes_[Role::kB] = Shape{1, kHuge, kF32};
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("the result"), HasSubstr("2^60")));
+}
+
+TEST_F(PlanTest, ABatchStacksWhatItDoesNotShare) {
+  spec_.batch = 3;
+  spec_.beta = 1;
+  spec_.shared[static_cast<size_t>(Role::kB)] = true;
+  shapes_[Role::kA] = Shape{9, 5, kF32};
+  shapes_[Role::kC] = Shape{9, 4, kF32};
+  shapes_[Role::kBias] = Shape{3, 4, kF32};
+  Plan plan = Make();
+  EXPECT_EQ(plan.problem.batch, 3);
+  EXPECT_EQ(plan.problem.m, 3);
+  EXPECT_EQ(plan.problem.k, 5);
+  EXPECT_EQ(plan.result, (Shape{9, 4, kF32}));
+  EXPECT_TRUE(plan.Shares(Role::kB));
+  EXPECT_FALSE(plan.Shares(Role::kA));
+
+  spec_.output_column_major = true;
+  shapes_[Role::kC] = Shape{3, 12, kF32, /*column_major=*/true};
+  plan = Make();
+  EXPECT_EQ(plan.result, (Shape{3, 12, kF32, /*column_major=*/true}));
+
+  spec_.shared[static_cast<size_t>(Role::kC)] = true;
+  shapes_[Role::kC] = Shape{3, 4, kF32, /*column_major=*/true};
+  spec_.shared[static_cast<size_t>(Role::kBias)] = true;
+  shapes_[Role::kBias] = Shape{1, 4, kF32};
+  EXPECT_EQ(Make().result, plan.result);
+}
+
+TEST_F(PlanTest, ABatchOfOneSharesNothing) {
+  spec_.shared = {true, true, false, false};
+  const Plan plan = Make();
+  EXPECT_FALSE(plan.Shares(Role::kA));
+  const float data[1] = {};
+  const gemm::Operands operands = BindOperands(plan, {data, 8}, {data, 4}, {}, data, {data, 4});
+  EXPECT_EQ(operands.stride_a, 0);
+  EXPECT_EQ(operands.stride_d, 0) << "one plan of cuBLASLt whatever the strides";
+}
+
+TEST_F(PlanTest, ABatchBeyondItsBoundsIsNamed) {
+  for (const int64_t batch : {int64_t{0}, int64_t{-1}, int64_t{65536}}) {
+    spec_.batch = batch;
+    EXPECT_THAT(Refusal(), HasSubstr("batch_count is " + std::to_string(batch) +
+                                     ", but must be from 1 to 65535"));
+  }
+}
+
+TEST_F(PlanTest, MatricesThatDoNotFitTheBatchAreNamed) {
+  spec_.batch = 3;
+  shapes_[Role::kA] = Shape{10, 5, kF32};
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("a is 10x5 f32 row-major"), HasSubstr("batch_count 3"),
+                               HasSubstr("10 rows must be a multiple")));
+  shapes_[Role::kA] = Shape{5, 10, kF32, /*column_major=*/true};
+  EXPECT_THAT(Refusal(), HasSubstr("10 columns must be a multiple"));
+  shapes_[Role::kA] = Shape{9, 5, kF32};
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("b is 5x4"), HasSubstr("shared_operands")));
+  shapes_[Role::kB] = Shape{15, 4, kF32};
+
+  spec_.beta = 1;
+  shapes_[Role::kC] = Shape{3, 4, kF32};
+  EXPECT_THAT(Refusal(), HasSubstr("c is 3x4 f32 row-major, but must be as the result: 9x4"));
+  spec_.shared[static_cast<size_t>(Role::kC)] = true;
+  shapes_[Role::kC] = Shape{9, 4, kF32};
+  EXPECT_THAT(Refusal(), HasSubstr("as the result of each product: 3x4"));
+  shapes_[Role::kC] = Shape{3, 4, kF32};
+
+  for (const Shape& wrong : {Shape{1, 4, kF32}, Shape{3, 5, kF32}, Shape{9, 4, kF32}}) {
+    shapes_[Role::kBias] = wrong;
+    EXPECT_THAT(Refusal(), AllOf(HasSubstr("bias is " + ToString(wrong)), HasSubstr("3x4 f32"),
+                                 HasSubstr("a row for each product")));
+  }
+  shapes_[Role::kBias] = Shape{3, 4, kF32, /*column_major=*/true};
+  EXPECT_THAT(Refusal(), HasSubstr("row-major"));
+  spec_.shared[static_cast<size_t>(Role::kBias)] = true;
+  EXPECT_THAT(Refusal(), HasSubstr("1x4 f32"));
+  shapes_[Role::kBias].reset();
+  EXPECT_THAT(Refusal(), HasSubstr("shared_operands names bias, but the product has no bias"));
+}
+
+TEST_F(PlanTest, ABatchWhoseResultIsTooLargeIsRefused) {
+  spec_.batch = gemm::kMaxBatch;
+  spec_.shared = {true, true, false, false};
+  // Each: 2^58 bytes. All: more. And more lines than an int64 counts.
+  for (const int64_t rows : {int64_t{1} << 54, int64_t{1} << 56}) {
+    shapes_[Role::kA] = Shape{rows - 1, 1, kF32};
+    shapes_[Role::kB] = Shape{1, 1, kF32};
+    EXPECT_THAT(Refusal(), AllOf(HasSubstr("the result"), HasSubstr("2^60")));
+  }
 }
 
 TEST(BindOperands, WithoutCAndBiasThereAreNone) {

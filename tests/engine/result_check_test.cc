@@ -239,6 +239,23 @@ TEST_F(ResultCheckTest, WithoutAProductThereIsNothingToCheck) {
   EXPECT_THAT(result->report.check.why_not, HasSubstr("alpha is 0"));
 }
 
+TEST_F(ResultCheckTest, ABatchIsRefusedWhereItsRequestAsksForACheck) {
+  JobSpec spec = Product();
+  spec.batch = kRows;
+  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  const auto refused = Run(spec);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr("verify is always"), HasSubstr("products of a batch"),
+                    HasSubstr("batch_count is " + std::to_string(kRows))));
+
+  const auto decision =
+      PlanCheck({.wanted = true}, {}, {.m = 1, .n = 1, .k = 1, .batch = 2}, {}, gemm::DeviceCaps());
+  ASSERT_TRUE(decision.ok()) << "the server's policy refuses nothing";
+  EXPECT_FALSE(decision->plan.has_value());
+  EXPECT_THAT(decision->why_not, HasSubstr("batch_count is 2"));
+}
+
 TEST_F(ResultCheckTest, TheMemoryOfACheckCountsAtAdmission) {
   Make();
   JobSpec spec = Product();

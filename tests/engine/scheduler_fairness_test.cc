@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/engine/core/cost_model.h"
 #include "server/engine/core/scheduler.h"
 #include "tests/base/test_clock.h"
 #include "tests/engine/fake_device.h"
@@ -103,6 +104,31 @@ TEST_F(FairnessTest, BesideAThousandLargeJobsASmallOneWaitsForOne) {
     EndOne(kSmallTime);
     EXPECT_EQ(TakeBegun(), std::vector<std::string>{"large"}) << i;
   }
+}
+
+// A batch is one job that pays for all of its products: a thousand small ones of a batch do not
+// stand before one of another caller more than once.
+TEST_F(FairnessTest, BesideHugeBatchesSmallProductsWaitForOneAndThenGetAsMuchTime) {
+  const CostModel costs(gemm::Target::kHost);
+  const auto cost = [&costs](int64_t products) {
+    const auto count = static_cast<double>(products);
+    return costs.Estimate(
+        {.flops = count * 2 * 16 * 16 * 16, .bytes = count * 3 * 1024, .products = products});
+  };
+  const JobCost huge = cost(65'535), small = cost(1);
+  ASSERT_GT(huge.device_time, 1000 * small.device_time);
+  const auto claim = [](const std::string& caller, const JobCost& of) {
+    return StreamClaim{.flow = caller, .weight = 1, .cost = {.device_time = of.device_time}};
+  };
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Submit(claim("batches", huge)).ok());
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(Submit(claim("small", small)).ok());
+  TakeBegun();
+  EndOne(huge.device_time);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(TakeBegun(), std::vector<std::string>{"small"}) << i;
+    EndOne(small.device_time);
+  }
+  EXPECT_EQ(TakeBegun(), std::vector<std::string>{"batches"});
 }
 
 // The first estimates of a kernel may be far off: what was paid too much comes back.

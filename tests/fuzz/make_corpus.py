@@ -99,6 +99,23 @@ MULTIPLY = {
     "resident": [
         header(9, a=pb.Operand(matrix=pb.MatrixRef(name="kept", release=True)), b=payload(2, 2))
     ],
+    "batch": [
+        header(
+            11,
+            a=payload(6, 3),
+            b=generated(3, 2),
+            bias=generated(3, 2),
+            batch_count=3,
+            shared_operands=[B],
+        ),
+        chunk(11, A, 0, bytes(72)),
+    ],
+    "batch_that_does_not_fit": [
+        header(12, a=generated(7, 3), b=generated(3, 2), batch_count=2, shared_operands=[B, B])
+    ],
+    "largest_batch": [
+        header(13, a=generated(65535, 1), b=generated(1, 1), batch_count=65535, shared_operands=[B])
+    ],
     "inline_data": [
         header(10, a=pb.Operand(shape=shape(1, 1), data=b"abcd"), b=generated(1, 1), result=KEEP)
     ],

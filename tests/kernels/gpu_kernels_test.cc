@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/kernels/batch_case.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/product_case.h"
 
@@ -249,6 +250,40 @@ TEST_P(GpuKernel, SameBitsEveryTime) {
     ProductCase product;
     product.problem = {.m = 2056, .n = 4104, .k = 456, .types = types};
     CheckBits(product, Defaults(kernel()), 6);
+  }
+}
+
+TEST_P(GpuKernel, ProductsOfABatchAreThoseAlone) {
+  if (!kernel().batches) GTEST_SKIP() << "skipped: it takes no batches";
+  std::mt19937_64 random(19);
+  const auto check = [&](const ProductCase& batch) {
+    const LaunchParams params = RandomParams(kernel(), random);
+    const Runner run = [&params](const Kernel& row, ProductData& data) {
+      return RunOnGpu(row, data, params, 16);
+    };
+    EXPECT_EQ(CheckBatchOf(kernel(), batch, run, 8), "") << Describe(kernel(), params);
+  };
+  std::uniform_int_distribution<int64_t> dim(1, 200);
+  for (const int64_t products : {2, 3, 17, 100}) {
+    for (int round = 0; round < 6; ++round) {
+      check(RandomBatch(NextTypes(), dim(random), dim(random), dim(random), products, random));
+    }
+  }
+  // Few tiles and a long k: alone, k is split, for which a batch needs more workspace.
+  check(RandomBatch(NextTypes(), 64, 64, 8192, 40, random));
+  check(RandomBatch(NextTypes(), 16, 24, 4096, 200, random));
+  check(RandomBatch(NextTypes(), 64, 64, 64, 1000, random));
+  check(RandomBatch(NextTypes(), 3, 1, 2, 1000, random));
+  check(RandomBatch(NextTypes(), 1, 2, 1, kMaxBatch, random));
+  for (const double alpha : {0.0, 1.0}) {
+    for (const BiasAxis bias : {BiasAxis::kColumns, BiasAxis::kRows}) {
+      ProductCase epilogue = RandomBatch(NextTypes(), 33, 47, 20, 50, random);
+      epilogue.problem.alpha = alpha;
+      epilogue.problem.beta = 0.5;
+      epilogue.problem.bias = bias;
+      epilogue.problem.activation = Activation::kGelu;
+      check(epilogue);
+    }
   }
 }
 

@@ -4,6 +4,8 @@
 #include <random>
 #include <thread>
 
+#include "gemm/run.h"
+#include "tests/kernels/batch_case.h"
 #include "tests/kernels/product_case.h"
 #include "tests/kernels/special_values.h"
 
@@ -120,6 +122,24 @@ TEST_P(HostKernel, SameBitsEveryTime) {
   }
 }
 
+TEST_P(HostKernel, ProductsOfABatchAreThoseAlone) {
+  std::mt19937_64 random(14);
+  const Types& types = GetParam().types;
+  const auto check = [&](const ProductCase& batch) {
+    EXPECT_EQ(CheckBatchOf(*GetParam().kernel, batch, RunOnHost), "");
+  };
+  for (const int64_t products : {2, 3, 17}) {
+    for (int round = 0; round < 4; ++round) check(RandomBatch(types, 9, 13, 5, products, random));
+  }
+  check(RandomBatch(types, 3, 1, 2, 1000, random));
+  check(RandomBatch(types, 1, 2, 1, kMaxBatch, random));
+  ProductCase nothing = RandomBatch(types, 5, 6, 7, 3, random);
+  nothing.problem.alpha = 0;
+  nothing.problem.beta = 0.5;
+  nothing.c_is_d = false;
+  check(nothing);
+}
+
 INSTANTIATE_TEST_SUITE_P(Rows, HostKernel, ::testing::ValuesIn(HostRows()), RowName);
 
 TEST(HostKernels, RunConcurrently) {
@@ -145,6 +165,18 @@ TEST(HostKernels, LargerThanTheOpenblasBlock) {
   const Types types{DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32};
   const ProductCase product = RandomCase(types, 1030, 1027, 1029, random);
   EXPECT_EQ(CheckProduct(kernel, product, RunOnHost, 500), "");
+}
+
+TEST(HostKernels, ABatchOfAKernelThatTakesNoneIsAnError) {
+  Kernel single = **FindKernel("host_reference");
+  single.batches = false;
+  ProductCase product;
+  product.problem = {.m = 2, .n = 2, .k = 2, .batch = 3};
+  ProductData data(product);
+  const absl::Status status = RunOnHost(single, data);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()),
+            "batch_count is 3, but kernel host_reference takes one product at a time");
 }
 
 TEST(HostKernels, DimensionBeyondOpenblasIsAnError) {

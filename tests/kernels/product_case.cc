@@ -16,10 +16,16 @@ T Pick(const T (&choices)[kCount], std::mt19937_64& random) {
   return choices[std::uniform_int_distribution<size_t>(0, kCount - 1)(random)];
 }
 
-// The stored shape of an operand.
-GuardedMatrix Stored(int64_t rows, int64_t cols, bool transposed, DType type, int64_t extra) {
-  return transposed ? GuardedMatrix(cols, rows, type, extra)
-                    : GuardedMatrix(rows, cols, type, extra);
+// `count` operands in their stored shape.
+GuardedMatrix Stored(int64_t count, int64_t rows, int64_t cols, bool transposed, DType type,
+                     int64_t extra) {
+  return transposed ? GuardedMatrix(count * cols, rows, type, extra)
+                    : GuardedMatrix(count * rows, cols, type, extra);
+}
+
+// Matrices of a batch.
+int64_t Count(const ProductCase& product, bool shared) {
+  return shared ? 1 : product.problem.batch;
 }
 
 int64_t BiasLength(const Problem& p) { return p.bias == BiasAxis::kRows ? p.m : p.n; }
@@ -64,6 +70,10 @@ void GuardedMatrix::PoisonGuards() {
     const std::byte* row = elements.data() + kBand + i * pitch_;
     std::copy_n(row, static_cast<size_t>(cols_) * SizeOf(type_), Row(i));
   }
+}
+
+void GuardedMatrix::CopyRows(const GuardedMatrix& from, int64_t first) {
+  std::copy_n(from.bytes_.data() + kBand + first * pitch_, rows_ * pitch_, Row(0));
 }
 
 bool GuardedMatrix::GuardIntact() const {
@@ -128,13 +138,16 @@ ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k,
 
 ProductData::ProductData(const ProductCase& product)
     : product(product),
-      a(Stored(product.problem.m, product.problem.k, product.problem.trans_a,
-               product.problem.types.a, product.extra_pitch_bytes)),
-      b(Stored(product.problem.k, product.problem.n, product.problem.trans_b,
-               product.problem.types.b, product.extra_pitch_bytes)),
-      c(product.problem.m, product.problem.n, product.problem.types.d, product.extra_pitch_bytes),
-      bias(1, BiasLength(product.problem), product.problem.types.d, 0),
-      d(product.problem.m, product.problem.n, product.problem.types.d, product.extra_pitch_bytes) {
+      a(Stored(Count(product, product.shared.a), product.problem.m, product.problem.k,
+               product.problem.trans_a, product.problem.types.a, product.extra_pitch_bytes)),
+      b(Stored(Count(product, product.shared.b), product.problem.k, product.problem.n,
+               product.problem.trans_b, product.problem.types.b, product.extra_pitch_bytes)),
+      c(Count(product, product.shared.c) * product.problem.m, product.problem.n,
+        product.problem.types.d, product.extra_pitch_bytes),
+      bias(Count(product, product.shared.bias), BiasLength(product.problem),
+           product.problem.types.d, 0),
+      d(product.problem.batch * product.problem.m, product.problem.n, product.problem.types.d,
+        product.extra_pitch_bytes) {
   if (product.elements == Elements::kExact) {
     a.FillIntegers(product.seed, 1);
     b.FillIntegers(product.seed + 1, 1);
@@ -154,6 +167,8 @@ ProductData::ProductData(const ProductCase& product)
 }
 
 Operands ProductData::ForReference() const {
+  const Problem& p = product.problem;
+  const SharedMatrices& shared = product.shared;
   return {
       .a = a.data(),
       .lda = a.ld(),
@@ -164,6 +179,11 @@ Operands ProductData::ForReference() const {
       .bias = reads_bias() ? bias.data() : nullptr,
       .d = const_cast<void*>(d.data()),
       .ldd = d.ld(),
+      .stride_a = shared.a ? 0 : (p.trans_a ? p.k : p.m) * a.ld(),
+      .stride_b = shared.b ? 0 : (p.trans_b ? p.n : p.k) * b.ld(),
+      .stride_c = shared.c || !reads_c() ? 0 : p.m * c.ld(),
+      .stride_bias = shared.bias || !reads_bias() ? 0 : bias.ld(),
+      .stride_d = p.m * d.ld(),
   };
 }
 

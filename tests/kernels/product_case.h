@@ -49,6 +49,8 @@ class GuardedMatrix {
   void Set(int64_t i, int64_t j, double value) { StoreElement(data(), i * ld() + j, type_, value); }
   int64_t rows() const { return rows_; }
   int64_t cols() const { return cols_; }
+  // The rows of another matrix, of the same width, type and pitch, from `first` on.
+  void CopyRows(const GuardedMatrix& from, int64_t first);
   bool GuardIntact() const;
   double At(int64_t i, int64_t j) const { return LoadElement(data(), i * ld() + j, type_); }
 
@@ -62,6 +64,11 @@ class GuardedMatrix {
   std::vector<std::byte> bytes_;
 };
 
+// The matrices of a batch of which there is one for all products.
+struct SharedMatrices {
+  bool a = false, b = false, c = false, bias = false;
+};
+
 // What varies from product to product.
 struct ProductCase {
   Problem problem;
@@ -70,6 +77,7 @@ struct ProductCase {
   uint64_t seed = 1;
   // kDrawn: uniform in [-1, 1). kExact: -1, 0 and 1, in C and the bias up to 4.
   Elements elements = Elements::kDrawn;
+  SharedMatrices shared;  // of a batch
 };
 std::ostream& operator<<(std::ostream& out, const ProductCase& product);
 
@@ -85,7 +93,8 @@ ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k, std::
 // has all, by eight standard deviations.
 inline constexpr int64_t kLargestExactK = 140'000;
 
-// The operands of a case, and D, poisoned or, where C is D, C's elements.
+// The operands of a case, those of a batch one after the other, and D, poisoned or, where C is
+// D, C's elements.
 struct ProductData {
   explicit ProductData(const ProductCase& product);
 

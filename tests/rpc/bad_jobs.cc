@@ -16,22 +16,13 @@ using grpc::StatusCode;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-using Change = std::function<void(v1::Product& product, const World& world)>;
-
 // The good product with one thing changed.
-BadJob Header(std::string name, Change change, StatusCode code, std::vector<std::string> sentence) {
-  const auto send = [change = std::move(change)](StreamClient& stream, const World& world) {
-    v1::Product product = world.good;
-    change(product, world);
-    stream.Header(kBadJob, product);
-    // As a client does that does not wait for an answer.
-    stream.Payload(kBadJob, v1::OPERAND_ROLE_A, world.operands.a);
-    stream.Payload(kBadJob, v1::OPERAND_ROLE_B, world.operands.b);
-  };
-  return {std::move(name), send, code, std::move(sentence)};
+BadJob Header(std::string name, ProductChange change, StatusCode code,
+              std::vector<std::string> sentence) {
+  return BadProduct(std::move(name), std::move(change), code, std::move(sentence));
 }
 
-BadJob Invalid(std::string name, Change change, std::vector<std::string> sentence) {
+BadJob Invalid(std::string name, ProductChange change, std::vector<std::string> sentence) {
   return Header(std::move(name), std::move(change), StatusCode::INVALID_ARGUMENT,
                 std::move(sentence));
 }
@@ -407,6 +398,19 @@ void AddPayloads(std::vector<BadJob>& jobs) {
 
 }  // namespace
 
+BadJob BadProduct(std::string name, ProductChange change, StatusCode code,
+                  std::vector<std::string> sentence) {
+  const auto send = [change = std::move(change)](StreamClient& stream, const World& world) {
+    v1::Product product = world.good;
+    change(product, world);
+    stream.Header(kBadJob, product);
+    // As a client does that does not wait for an answer.
+    stream.Payload(kBadJob, v1::OPERAND_ROLE_A, world.operands.a);
+    stream.Payload(kBadJob, v1::OPERAND_ROLE_B, world.operands.b);
+  };
+  return {std::move(name), send, code, std::move(sentence)};
+}
+
 ServerOptions BoundedServer() {
   ServerOptions options = SmallServer();
   options.engine.max_job_bytes = 16 * kMiB;
@@ -418,6 +422,7 @@ const std::vector<BadJob>& BadJobs() {
   static const std::vector<BadJob>* const kJobs = [] {
     auto* jobs = new std::vector<BadJob>;
     AddShapes(*jobs);
+    AddBatches(*jobs);
     AddEnums(*jobs);
     AddEpilogues(*jobs);
     AddKernels(*jobs);

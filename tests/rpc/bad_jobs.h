@@ -37,6 +37,15 @@ inline std::ostream& operator<<(std::ostream& out, const BadJob& bad) { return o
 
 inline constexpr uint64_t kBadJob = 7;
 
+using ProductChange = std::function<void(gemm::v1::Product& product, const World& world)>;
+
+// The good product with one thing changed.
+BadJob BadProduct(std::string name, ProductChange change, grpc::StatusCode code,
+                  std::vector<std::string> sentence);
+
+// Adds those whose batch is wrong.
+void AddBatches(std::vector<BadJob>& jobs);
+
 const std::vector<BadJob>& BadJobs();
 
 }  // namespace gemmd

@@ -18,6 +18,34 @@ TEST(KernelReply, SaysWhetherResultsAreTheSame) {
   }
 }
 
+TEST(KernelReply, SaysWhetherItTakesBatches) {
+  for (const bool batches : {true, false}) {
+    gemm::v1::KernelInfo info;
+    info.set_batches(!batches);
+    Fill(gemm::Kernel{.name = "sgemm", .batches = batches}, info);
+    EXPECT_EQ(info.batches(), batches);
+  }
+}
+
+TEST(ReportReply, TheResultOfABatchIsStackedAndItsProductsAreNot) {
+  JobReport report;
+  report.m = 3;
+  report.n = 4;
+  report.k = 5;
+  report.batch = 7;
+  gemm::v1::ProductReport rows;
+  Fill(report, rows);
+  EXPECT_EQ(rows.batch_count(), 7);
+  EXPECT_EQ(rows.m(), 3);
+  EXPECT_EQ(rows.result_shape().rows(), 21);
+  EXPECT_EQ(rows.result_shape().cols(), 4);
+  report.column_major = true;
+  gemm::v1::ProductReport columns;
+  Fill(report, columns);
+  EXPECT_EQ(columns.result_shape().rows(), 3);
+  EXPECT_EQ(columns.result_shape().cols(), 28);
+}
+
 TEST(ReportReply, HasTheCheckOnlyWhereOneWasWanted) {
   JobReport report;
   gemm::v1::ProductReport unchecked;

@@ -57,6 +57,18 @@ TEST_F(MetricsTest, CountsJobsByKernelTypeAndOutcome) {
   EXPECT_EQ(scrape.types.at("gemmd_jobs_total"), "counter");
 }
 
+TEST_F(MetricsTest, CountsTheProductsOfBatchesApartFromJobs) {
+  JobReport batch = FinishedJob();
+  batch.batch = 1000;
+  metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
+  metrics_.OnJobEnd(batch, absl::OkStatus());
+  metrics_.OnJobEnd(batch, absl::CancelledError("gone"));
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_products_total{kernel="fast_f32"})"), 1001);
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="fast_f32",outcome="OK"})"), 2);
+  EXPECT_EQ(scrape.types.at("gemmd_products_total"), "counter");
+}
+
 TEST_F(MetricsTest, TellsWhetherABenchmarkRuns) {
   EXPECT_EQ(Scrape().at("gemmd_benchmark_running"), 0);
   metrics_.OnBenchmark(true);

@@ -90,6 +90,9 @@ struct Kernel {
   // Where the caller leaves the choice open and no tuning table has one, the deterministic
   // kernel with the highest rank runs.
   int auto_rank = 0;
+  // Takes Problem::batch above 1. Each product of a batch has the bits that the kernel gives it
+  // alone.
+  bool batches = false;
 
   // Scratch bytes for a problem of one of `types`. Null: none.
   size_t (*workspace_bytes)(const Problem&) = nullptr;
@@ -109,5 +112,8 @@ absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device);
 
 // OK, or INVALID_ARGUMENT that lists the combinations `kernel` takes.
 absl::Status CheckTypes(const Kernel& kernel, const Types& types);
+
+// OK, or INVALID_ARGUMENT where `batch` is above 1 and `kernel` takes single products alone.
+absl::Status CheckBatch(const Kernel& kernel, int64_t batch);
 
 }  // namespace gemm

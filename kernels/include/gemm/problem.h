@@ -42,10 +42,20 @@ struct Problem {
   BiasAxis bias = BiasAxis::kNone;
   Activation activation = Activation::kNone;
   double leaky_slope = 0.01;
+  // Products of this shape, types and scalars in one launch, 1 to kMaxBatch. Each has operands
+  // of its own, or shares them: see Operands.
+  int64_t batch = 1;
 };
 
-// Device (or host) memory of a product. Leading dimensions are in elements. Every row
-// starts on a 16-byte boundary. C may be D; nothing else overlaps.
+// The largest batch. A CUDA grid has as many blocks in its second and third dimensions.
+inline constexpr int64_t kMaxBatch = 65535;
+
+// Device (or host) memory of a product. Leading dimensions and strides are in elements. Every
+// row starts on a 16-byte boundary. C may be D; nothing else overlaps.
+//
+// In a batch the pointers are those of the first product. A stride leads from one product's
+// matrix to the next one's. 0: all products read the same one; never so for D, nor for a C
+// that is D. A batch of one has no use for strides.
 struct Operands {
   const void* a = nullptr;
   int64_t lda = 0;
@@ -56,11 +66,32 @@ struct Operands {
   const void* bias = nullptr;  // null where bias is kNone
   void* d = nullptr;
   int64_t ldd = 0;
+  int64_t stride_a = 0;
+  int64_t stride_b = 0;
+  int64_t stride_c = 0;
+  int64_t stride_bias = 0;
+  int64_t stride_d = 0;
 };
 
-// 2 m n k.
+// The operands of the products of a batch from `first` on, which counts from 0.
+inline Operands OperandsFrom(const Problem& problem, const Operands& operands, int64_t first) {
+  const auto moved = [first](const void* data, int64_t stride, DType type) -> const void* {
+    if (data == nullptr) return nullptr;
+    return static_cast<const char*>(data) + first * stride * static_cast<int64_t>(SizeOf(type));
+  };
+  Operands from = operands;
+  from.a = moved(operands.a, operands.stride_a, problem.types.a);
+  from.b = moved(operands.b, operands.stride_b, problem.types.b);
+  from.c = moved(operands.c, operands.stride_c, problem.types.d);
+  from.bias = moved(operands.bias, operands.stride_bias, problem.types.d);
+  from.d = const_cast<void*>(moved(operands.d, operands.stride_d, problem.types.d));
+  return from;
+}
+
+// 2 m n k, of each product of a batch.
 constexpr double Flops(const Problem& p) {
-  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+         static_cast<double>(p.batch);
 }
 
 inline constexpr size_t kRowAlignment = 16;

@@ -9,7 +9,8 @@ namespace gemm {
 // Runs `kernel` as Kernel::launch does, and keeps the promises of gemm/scalars.h: it
 // checks and rounds the scalars, and computes D without the kernel where alpha is 0. The
 // kernel gets an alpha that is not 0, scalars that its arithmetic represents exactly, and
-// no C where beta is 0.
+// no C where beta is 0. A batch is INVALID_ARGUMENT where the kernel takes none. A kernel of the
+// host gets its products one after another.
 absl::Status RunProduct(const Kernel& kernel, const Launch& launch);
 
 }  // namespace gemm

@@ -21,10 +21,11 @@ constexpr absl::Duration kQuickTime = absl::Milliseconds(2);
 struct Rates {
   double flops_per_second;
   double bytes_per_second;
-  double seconds;  // of any job
+  double seconds;             // of any job
+  double seconds_of_product;  // of each one of a batch
 };
-constexpr Rates kHostRates = {2e10, 5e9, 20e-6};
-constexpr Rates kCudaRates = {5e13, 1e12, 10e-6};
+constexpr Rates kHostRates = {2e10, 5e9, 20e-6, 3e-7};
+constexpr Rates kCudaRates = {5e13, 1e12, 10e-6, 2e-8};
 
 // The average follows the last jobs, about so many: fewer where they were shorter. A job
 // beside larger ones often seems longer than it is, since its blocks wait for theirs.
@@ -62,13 +63,15 @@ CostModel::Key CostModel::KeyOf(const JobWork& work) {
           .types = types,
           .flops_log = Log2(work.flops),
           .bytes_log = Log2(work.bytes),
+          .products_log = Log2(static_cast<double>(work.products)),
           .generates = work.generates,
           .checked = work.checked};
 }
 
 double CostModel::GuessSeconds(const JobWork& work) const {
   const Rates& rates = target_ == gemm::Target::kCuda ? kCudaRates : kHostRates;
-  return rates.seconds + work.flops / rates.flops_per_second + work.bytes / rates.bytes_per_second;
+  return rates.seconds + work.flops / rates.flops_per_second + work.bytes / rates.bytes_per_second +
+         static_cast<double>(work.products - 1) * rates.seconds_of_product;
 }
 
 JobCost CostModel::Estimate(const JobWork& work) const {

@@ -17,6 +17,7 @@ struct JobWork {
   gemm::Types types{};
   double flops = 0;
   double bytes = 0;        // of the operands and the result
+  int64_t products = 1;    // of a batch
   bool generates = false;  // operands of a product
   bool checked = false;    // the product is checked on the device
 };
@@ -37,7 +38,7 @@ struct JobCost {
 
 // The estimates of one device. A guess from the device's rates is multiplied by what was
 // measured for it: a moving average over the jobs with the same kernel and types, and
-// about the same operations and bytes. Thread-safe.
+// about the same operations, bytes and products. Thread-safe.
 //
 // The table has a fixed size. Jobs of different kinds whose slots are the same push each
 // other out, and are guessed again.
@@ -63,6 +64,7 @@ class CostModel {
     uint32_t types = 0;
     int16_t flops_log = 0;
     int16_t bytes_log = 0;
+    int16_t products_log = 0;
     bool generates = false;
     bool checked = false;
 
@@ -70,7 +72,7 @@ class CostModel {
     template <typename H>
     friend H AbslHashValue(H hash, const Key& key) {
       return H::combine(std::move(hash), key.kernel, key.types, key.flops_log, key.bytes_log,
-                        key.generates, key.checked);
+                        key.products_log, key.generates, key.checked);
     }
   };
   struct Slot {

@@ -15,7 +15,8 @@ constexpr double kOfAnElement = 10;  // operations to generate it, and to move i
 double WorkOf(const gemm::Problem& problem) {
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n),
              k = static_cast<double>(problem.k);
-  return gemm::Flops(problem) + kOfAnElement * (m * k + k * n + m * n);
+  return gemm::Flops(problem) +
+         static_cast<double>(problem.batch) * kOfAnElement * (m * k + k * n + m * n);
 }
 
 double WorkOf(const Shape& generated) {

@@ -8,7 +8,7 @@
 
 namespace gemmd {
 
-// What a launch has to do, in operations: those of the product, and some for each element,
+// What a launch has to do, in operations: those of its products, and some for each element,
 // which may be generated.
 double WorkOf(const gemm::Problem& problem);
 double WorkOf(const Shape& generated);

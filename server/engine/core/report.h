@@ -95,8 +95,9 @@ struct JobReport {
   std::string device;
   std::string caller;          // empty where the server asks nobody
   absl::Duration device_time;  // the job's part of the time in which the device was busy
-  // From the caller's point of view: D is m x n in the requested layout.
+  // From the caller's point of view: the D of each product is m x n in the requested layout.
   int64_t m = 0, n = 0, k = 0;
+  int64_t batch = 1;  // products
   gemm::Types types{};
   bool column_major = false;
   std::vector<OperandCopy> copies;
@@ -104,7 +105,7 @@ struct JobReport {
   PhaseDurations phases;
   uint64_t bytes_in = 0;   // payload received
   uint64_t bytes_out = 0;  // payload sent
-  double flops = 0;        // 2 m n k; 0 where no product was made
+  double flops = 0;        // 2 m n k of each product; 0 where none was made
 
   double tflops() const {
     const double seconds = absl::ToDoubleSeconds(phases.kernel);

@@ -43,6 +43,14 @@ absl::Status NoKernelFor(const gemm::Types& types, absl::string_view family) {
       who, " takes ", Describe(types), "; ListKernels gives the combinations that are taken"));
 }
 
+// Kernels of the catalogue, or of the family, take the types here, but none of them batches.
+absl::Status NoBatchesOf(const gemm::Types& types, absl::string_view family, int64_t batch) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "batch_count is ", batch, ", but no kernel of this device",
+      family.empty() ? "" : absl::StrCat(" of family ", gemm::Quoted(family)), " takes batches of ",
+      Describe(types), "; send single products, or take another kernel or other types"));
+}
+
 // The types the kernel is to run with: the ones asked for, or, where the caller
 // left the compute mode open, the kernel's own mode for that storage.
 std::optional<gemm::Types> TypesFor(const gemm::Kernel& kernel, const gemm::Types& types,
@@ -79,10 +87,12 @@ absl::StatusOr<KernelPick> Finish(const gemm::Kernel& kernel, const gemm::Types&
 
 // `why` the kernel cannot do what the request asks, with the nearest that can.
 absl::Status WithNearest(const absl::Status& why, const gemm::Kernel& kernel,
-                         const KernelRequest& request, const gemm::Types& types, bool compute_given,
-                         const gemm::DeviceCaps& device) {
+                         const KernelRequest& request, const gemm::Problem& problem,
+                         bool compute_given, const gemm::DeviceCaps& device) {
   const gemm::Kernel* const nearest = gemm::NearestKernel(kernel, [&](const gemm::Kernel& other) {
-    return gemm::RunsOn(other, device) && TypesFor(other, types, compute_given).has_value() &&
+    return gemm::RunsOn(other, device) &&
+           TypesFor(other, problem.types, compute_given).has_value() &&
+           gemm::CheckBatch(other, problem.batch).ok() &&
            gemm::ResolveParams(other, request.params).ok();
   });
   if (nearest == nullptr) return why;
@@ -90,21 +100,22 @@ absl::Status WithNearest(const absl::Status& why, const gemm::Kernel& kernel,
       why.code(), absl::StrCat(why.message(), "; the nearest kernel that can is ", nearest->name));
 }
 
-absl::StatusOr<KernelPick> PickByName(const KernelRequest& request, const gemm::Types& types,
+absl::StatusOr<KernelPick> PickByName(const KernelRequest& request, const gemm::Problem& problem,
                                       bool compute_given, const gemm::DeviceCaps& device) {
   const absl::StatusOr<const gemm::Kernel*> found = gemm::FindKernel(request.name);
   if (!found.ok()) return found.status();
   const gemm::Kernel& kernel = **found;
-  const std::optional<gemm::Types> taken = TypesFor(kernel, types, compute_given);
+  const std::optional<gemm::Types> taken = TypesFor(kernel, problem.types, compute_given);
   absl::Status refused = gemm::CheckDevice(kernel, device);
-  if (refused.ok() && !taken.has_value()) refused = gemm::CheckTypes(kernel, types);
+  if (refused.ok() && !taken.has_value()) refused = gemm::CheckTypes(kernel, problem.types);
+  if (refused.ok()) refused = gemm::CheckBatch(kernel, problem.batch);
   if (refused.ok()) {
     absl::StatusOr<KernelPick> pick =
         Finish(kernel, *taken, request, ChoiceRule::kRequest, "chosen by name");
     if (pick.ok()) return pick;
     refused = pick.status();
   }
-  return WithNearest(refused, kernel, request, types, compute_given, device);
+  return WithNearest(refused, kernel, request, problem, compute_given, device);
 }
 
 // "auto: fastest of the measured for 4096x4096x512, the nearest shape in the tuning table".
@@ -118,7 +129,8 @@ std::string TunedReason(const TunedFrom& from, bool exact) {
 // The table's choice, where it has one that the request and the site allow.
 std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Problem& problem,
                                     const PickSite& site) {
-  if (site.tuned == nullptr) return std::nullopt;
+  // Single products were measured.
+  if (site.tuned == nullptr || problem.batch > 1) return std::nullopt;
   const auto match = site.tuned->Find(problem, [&](const TunedRow& row) {
     if (!request.family.empty() && row.kernel->family != request.family) return false;
     return row.kernel->workspace_bytes == nullptr ||
@@ -160,11 +172,13 @@ absl::Status CheckOpenChoice(const KernelRequest& request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::Types& types,
+absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::Problem& problem,
                                       const gemm::DeviceCaps& device) {
+  const gemm::Types& types = problem.types;
   const gemm::Kernel* best = nullptr;
   int eligible = 0;
   const gemm::Kernel* elsewhere = nullptr;  // takes the types, but not on this device
+  bool single_only = false;                 // one takes them on this device, but no batch
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (!request.family.empty() && kernel->family != request.family) continue;
     if (!gemm::Takes(*kernel, types) || !kernel->deterministic) continue;
@@ -172,9 +186,14 @@ absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::
       elsewhere = kernel;
       continue;
     }
+    if (!gemm::CheckBatch(*kernel, problem.batch).ok()) {
+      single_only = true;
+      continue;
+    }
     ++eligible;
     if (best == nullptr || kernel->auto_rank > best->auto_rank) best = kernel;
   }
+  if (best == nullptr && single_only) return NoBatchesOf(types, request.family, problem.batch);
   if (best == nullptr) {
     return elsewhere == nullptr ? NoKernelFor(types, request.family)
                                 : gemm::CheckDevice(*elsewhere, device);
@@ -189,11 +208,11 @@ absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
                                       bool compute_given, const PickSite& site) {
   if (!request.name.empty() && request.name != "auto") {
-    return PickByName(request, problem.types, compute_given, site.device);
+    return PickByName(request, problem, compute_given, site.device);
   }
   if (const absl::Status status = CheckOpenChoice(request); !status.ok()) return status;
   if (std::optional<KernelPick> tuned = PickTuned(request, problem, site)) return *std::move(tuned);
-  return PickByRank(request, problem.types, site.device);
+  return PickByRank(request, problem, site.device);
 }
 
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,

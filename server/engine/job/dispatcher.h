@@ -34,7 +34,8 @@ struct PickSite {
 };
 
 // Where the request names no kernel: the tuning table's for the problem, else the
-// deterministic one that takes the types and has the highest auto_rank. Never one of other
+// deterministic one that takes the types and has the highest auto_rank. A batch is in no table,
+// and goes to kernels that take one. Never one of other
 // types or another compute mode than the problem's. Where it names one, and `compute_given`
 // is false, `problem.types.compute` is the default for the types, and the kernel may use its
 // own. Errors:
@@ -42,7 +43,7 @@ struct PickSite {
 // - FAILED_PRECONDITION: this device cannot run it.
 // - UNIMPLEMENTED: integer types, which no kernel takes.
 // - INVALID_ARGUMENT: other types that no kernel takes, types that the named kernel does
-//   not take, or wrong launch parameters.
+//   not take, a batch where it takes none, or wrong launch parameters.
 // Where a named kernel cannot do it, the error names the closest kernel that can.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
                                       bool compute_given, const PickSite& site);

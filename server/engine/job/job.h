@@ -1,6 +1,7 @@
 // The specification of a product, and the handle to one under way.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -49,11 +50,18 @@ struct KernelRequest {
   std::map<std::string, int64_t> params;
 };
 
+// Which operands of a batch all of its products share.
+using SharedOperands = std::array<bool, kRoleCount>;
+
 struct JobSpec {
   OperandSpec a;
   OperandSpec b;
   std::optional<OperandSpec> c;
   std::optional<OperandSpec> bias;
+  // Products of one shape. Each matrix holds those of all of them, one after the other in its
+  // lines, but for the operands that they share.
+  int64_t batch = 1;
+  SharedOperands shared{};
   bool transpose_a = false;
   bool transpose_b = false;
   double alpha = 1;

@@ -142,10 +142,11 @@ absl::Status HoldReplicas(EngineCore& core, size_t device_index, JobHoldings& ho
 }
 
 // In place where C is the job's own: D then takes its memory. Not where the product is checked,
-// against C as it was, or may be computed again.
+// against C as it was, or may be computed again; nor where products of a batch share C.
 bool ResultReplacesC(const AdmittedJob& job) {
   const JobInput& c = (*job.holdings)[Role::kC];
-  return (c.payload || c.generator.has_value()) && !job.check.plan.has_value();
+  return (c.payload || c.generator.has_value()) && !job.check.plan.has_value() &&
+         !job.plan.Shares(Role::kC);
 }
 
 // Where the result is kept its memory stays, so what it replaces does.
@@ -218,6 +219,7 @@ JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t wor
   JobWork work{.kernel = job.pick.kernel,
                .types = problem.types,
                .flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem),
+               .products = problem.batch,
                .generates = HasGenerator(*job.holdings),
                .checked = job.check.plan.has_value()};
   uint64_t bytes = workspace_bytes + job.plan.result.pitched_bytes();

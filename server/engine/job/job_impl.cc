@@ -28,6 +28,7 @@ JobReport InitialReport(const EngineCore& core, const AdmittedJob& job) {
   report.m = job.plan.m;
   report.n = job.plan.n;
   report.k = job.plan.k;
+  report.batch = job.plan.problem.batch;
   report.types = job.plan.problem.types;
   report.column_major = job.plan.result.column_major;
   if (job.spec.quota != nullptr) report.caller = job.spec.quota->caller;

@@ -1,6 +1,7 @@
 #include "server/engine/job/plan.h"
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,49 @@ absl::Status Mismatch(absl::string_view field, const Shape& shape, absl::string_
       absl::StrCat(field, " is ", ToString(shape), ", but must be ", must));
 }
 
+absl::Status CheckBatch(const JobSpec& spec, const OperandShapes& shapes) {
+  if (spec.batch < 1 || spec.batch > gemm::kMaxBatch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch_count is ", spec.batch, ", but must be from 1 to ", gemm::kMaxBatch));
+  }
+  for (const Role role : kRoles) {
+    if (!spec.shared[static_cast<size_t>(role)] || shapes[role].has_value()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("shared_operands names ", Name(role),
+                                                   ", but the product has no ", Name(role)));
+  }
+  return absl::OkStatus();
+}
+
+int64_t& LinesOf(Shape& shape) { return shape.column_major ? shape.cols : shape.rows; }
+
+// The operand of one product: its part of the matrix, or all of it where the products share it.
+absl::StatusOr<Shape> OfOneProduct(const JobSpec& spec, const OperandShapes& shapes, Role role) {
+  Shape shape = *shapes[role];
+  if (spec.shared[static_cast<size_t>(role)]) return shape;
+  if (shape.lines() % spec.batch != 0) {
+    const absl::string_view lines = shape.column_major ? "columns" : "rows";
+    return Mismatch(
+        Name(role), shape,
+        absl::StrCat("one matrix for each product: with batch_count ", spec.batch, " its ",
+                     shape.lines(), " ", lines, " must be a multiple of that, unless ",
+                     "shared_operands names it"));
+  }
+  LinesOf(shape) /= spec.batch;
+  return shape;
+}
+
+// The matrix of as many products as the batch has, of which each has one like this.
+absl::StatusOr<Shape> OfAllProducts(const JobSpec& spec, Shape shape, absl::string_view field) {
+  if (shape.lines() > std::numeric_limits<int64_t>::max() / spec.batch) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is ", spec.batch, " matrices of ",
+                                                   ToString(shape),
+                                                   ", but must be smaller than 2^60 bytes"));
+  }
+  LinesOf(shape) *= spec.batch;
+  if (absl::Status status = CheckShape(shape, field); !status.ok()) return status;
+  return shape;
+}
+
 absl::Status CheckC(const JobSpec& spec, const Plan& plan, const std::optional<Shape>& c) {
   if (!c.has_value()) {
     if (spec.beta == 0) return absl::OkStatus();
@@ -23,20 +67,26 @@ absl::Status CheckC(const JobSpec& spec, const Plan& plan, const std::optional<S
   if (spec.beta == 0) {
     return absl::InvalidArgumentError("c is given, but beta is 0: set beta, or leave c out");
   }
-  if (!(*c == plan.result)) {
-    return Mismatch("c", *c, absl::StrCat("as the result: ", ToString(plan.result)));
+  const Shape one{plan.m, plan.n, plan.result.type, plan.result.column_major};
+  const bool shares = plan.Shares(Role::kC);
+  if (const Shape& must = shares ? one : plan.result; !(*c == must)) {
+    return Mismatch("c", *c,
+                    absl::StrCat(shares ? "as the result of each product: " : "as the result: ",
+                                 ToString(must)));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckBias(const Plan& plan, const std::optional<Shape>& bias) {
   if (!bias.has_value()) return absl::OkStatus();
-  if (bias->rows != 1 || bias->cols != plan.n || bias->type != plan.result.type) {
+  const int64_t rows = plan.Shares(Role::kBias) ? 1 : plan.problem.batch;
+  if (bias->rows != rows || bias->cols != plan.n || bias->type != plan.result.type) {
     return Mismatch("bias", *bias,
-                    absl::StrCat("1x", plan.n, " ", gemm::Name(plan.result.type),
-                                 ", one element a column of the result"));
+                    absl::StrCat(rows, "x", plan.n, " ", gemm::Name(plan.result.type),
+                                 ", one element a column of the result",
+                                 rows > 1 ? " and a row for each product" : ""));
   }
-  if (bias->lines() != 1) {
+  if (bias->lines() != rows) {
     return Mismatch("bias", *bias, "row-major, so that its elements are contiguous");
   }
   return absl::OkStatus();
@@ -55,6 +105,23 @@ absl::Status SetScalars(const JobSpec& spec, gemm::Problem& p) {
   return gemm::CheckScalars(p);
 }
 
+// The matrices of a batch lie one after the other.
+void SetStrides(const Plan& plan, gemm::Operands& o) {
+  const gemm::Problem& p = plan.problem;
+  if (p.batch == 1) return;
+  const auto stride = [&plan](Role role, int64_t elements) {
+    return plan.Shares(role) ? 0 : elements;
+  };
+  o.stride_a = stride(plan.swapped ? Role::kB : Role::kA, (p.trans_a ? p.k : p.m) * o.lda);
+  o.stride_b = stride(plan.swapped ? Role::kA : Role::kB, (p.trans_b ? p.n : p.k) * o.ldb);
+  o.stride_d = p.m * o.ldd;
+  if (o.c != nullptr) o.stride_c = stride(Role::kC, p.m * o.ldc);
+  if (o.bias != nullptr) {
+    o.stride_bias = stride(Role::kBias, gemm::PitchBytes(plan.n, p.types.d) /
+                                            static_cast<int64_t>(gemm::SizeOf(p.types.d)));
+  }
+}
+
 }  // namespace
 
 gemm::DType DefaultOutput(gemm::DType a) {
@@ -66,12 +133,19 @@ gemm::Compute DefaultCompute(gemm::DType a) {
 }
 
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) {
-  const Shape& a = *shapes[Role::kA];
-  const Shape& b = *shapes[Role::kB];
+  absl::Status status = CheckBatch(spec, shapes);
+  if (!status.ok()) return status;
+  const absl::StatusOr<Shape> one_a = OfOneProduct(spec, shapes, Role::kA);
+  if (!one_a.ok()) return one_a.status();
+  const absl::StatusOr<Shape> one_b = OfOneProduct(spec, shapes, Role::kB);
+  if (!one_b.ok()) return one_b.status();
+  const Shape &a = *one_a, &b = *one_b;
   Plan plan;
+  plan.shared = spec.shared;
   gemm::Problem& p = plan.problem;
+  p.batch = spec.batch;
   p.types.compute = spec.compute.value_or(DefaultCompute(a.type));
-  absl::Status status = SetScalars(spec, p);
+  status = SetScalars(spec, p);
   if (!status.ok()) return status;
   plan.m = spec.transpose_a ? a.cols : a.rows;
   plan.k = spec.transpose_a ? a.rows : a.cols;
@@ -84,8 +158,10 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   }
   plan.result = Shape{plan.m, plan.n, spec.output_type.value_or(DefaultOutput(a.type)),
                       spec.output_column_major};
-  status = CheckShape(plan.result, "the result");
-  if (status.ok()) status = CheckC(spec, plan, shapes[Role::kC]);
+  absl::StatusOr<Shape> result = OfAllProducts(spec, plan.result, "the result");
+  if (!result.ok()) return result.status();
+  plan.result = *result;
+  status = CheckC(spec, plan, shapes[Role::kC]);
   if (status.ok()) status = CheckBias(plan, shapes[Role::kBias]);
   if (!status.ok()) return status;
 
@@ -121,6 +197,7 @@ gemm::Operands BindOperands(const Plan& plan, const OperandMemory& a, const Oper
   operands.bias = bias;
   operands.d = const_cast<void*>(d.data);
   operands.ldd = d.leading_dimension;
+  SetStrides(plan, operands);
   return operands;
 }
 

@@ -28,9 +28,13 @@ struct Plan {
   gemm::Problem problem;
   // A column-major result is computed transposed: the kernel's A is the job's B.
   bool swapped = false;
-  Shape result;
-  // As the caller sees the product.
+  Shape result;  // of all products of a batch
+  // As the caller sees each product.
   int64_t m = 0, n = 0, k = 0;
+  SharedOperands shared{};
+
+  // Whether several products read this operand.
+  bool Shares(Role role) const { return problem.batch > 1 && shared[static_cast<size_t>(role)]; }
 };
 
 // What a product of an A of this type has where the caller leaves it open. No kernel writes
@@ -38,7 +42,7 @@ struct Plan {
 gemm::DType DefaultOutput(gemm::DType a);
 gemm::Compute DefaultCompute(gemm::DType a);
 
-// INVALID_ARGUMENT names the operand and the two sizes that differ.
+// INVALID_ARGUMENT names the operand and the two sizes that differ, or the batch and its bound.
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes);
 
 // The kernel's operands, from the memory of each role. `c.data` may be null.

@@ -84,6 +84,12 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
     decision.why_not = "alpha is 0: there is no product to check";
     return decision;
   }
+  if (problem.batch > 1) {
+    return Unchecked(wish,
+                     absl::StrCat("the products of a batch are not checked (batch_count is ",
+                                  problem.batch, ")"),
+                     "send single products, or leave verify out");
+  }
   CheckPlan plan{.problem = problem, .first = pick, .seed = wish.seed};
   plan.accumulators = problem.activation != gemm::Activation::kNone;
   if (plan.accumulators) {

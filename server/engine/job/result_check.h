@@ -48,8 +48,8 @@ struct CheckPlan {
 
 // How a wished check of `problem`, which `pick` would compute, can take place on a device.
 // `plan` is empty where it cannot, and `why_not` says why: without a product there is nothing
-// to check. FAILED_PRECONDITION where the request asks for it and the kernel that it names cannot
-// leave the accumulators.
+// to check, and a batch is not checked. FAILED_PRECONDITION where the request asks for it and the
+// kernel that it names cannot leave the accumulators, or where the product is a batch.
 struct CheckDecision {
   std::optional<CheckPlan> plan;
   std::string why_not;

@@ -91,6 +91,7 @@ class ProductParser {
 
   absl::StatusOr<ProductRequest> Parse() {
     absl::Status status = Operands();
+    if (status.ok()) status = Batch();
     if (status.ok()) status = Scalars();
     if (status.ok()) status = Result();
     if (!status.ok()) return status;
@@ -176,6 +177,20 @@ class ProductParser {
     if (status.ok() && product_.has_bias())
       status = Operand(*product_.mutable_bias(), Role::kBias, spec.bias);
     return status;
+  }
+
+  absl::Status Batch() {
+    JobSpec& spec = request_.spec;
+    if (product_.has_batch_count()) spec.batch = product_.batch_count();
+    constexpr absl::string_view kField = "product.shared_operands";
+    for (const int named : product_.shared_operands()) {
+      const absl::StatusOr<Role> role = ParseRole(named, kField);
+      if (!role.ok()) return role.status();
+      bool& shared = spec.shared[static_cast<size_t>(*role)];
+      if (shared) return FieldError(kField, absl::StrCat(Name(*role), " is named twice"));
+      shared = true;
+    }
+    return absl::OkStatus();
   }
 
   static absl::Status Scale(bool given, double scale, absl::string_view field, double& out) {
