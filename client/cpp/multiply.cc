@@ -66,6 +66,7 @@ PlanLimits LimitsOf(const Connection& connection) {
           .client_message_bytes = options.max_message_bytes,
           .channels = connection.channels(),
           .may_keep = MayKeep(connection.server()),
+          .max_batch_count = connection.server().limits().max_batch_count(),
           .devices = connection.server().devices_size()};
 }
 

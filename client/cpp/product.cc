@@ -1,5 +1,6 @@
 #include "gemmd/client/product.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,22 +26,56 @@ absl::Status CheckSame(absl::string_view field, const Shape& shape, const Shape&
       absl::StrCat(field, " is ", ToString(shape), "; it must be ", ToString(result)));
 }
 
-// c and bias against the result.
-absl::Status CheckAddends(const Product& product, const Shape& result) {
+int64_t& LinesOf(Shape& shape) { return shape.layout == kColumnMajor ? shape.cols : shape.rows; }
+
+// One product's part of an operand.
+absl::StatusOr<Shape> OfOneProduct(const Product& product, Shape shape, bool shared,
+                                   absl::string_view field) {
+  if (shared) return shape;
+  int64_t& lines = LinesOf(shape);
+  if (lines % product.batch_count != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is ", ToString(shape), "; with batch_count ", product.batch_count,
+                     " its ", shape.layout == kColumnMajor ? "columns" : "rows",
+                     " must be a multiple of that, unless it is shared"));
+  }
+  lines /= product.batch_count;
+  return shape;
+}
+
+// The matrix of as many products as the batch has.
+absl::StatusOr<Shape> OfAllProducts(const Product& product, Shape shape, absl::string_view field) {
+  int64_t& lines = LinesOf(shape);
+  if (lines > std::numeric_limits<int64_t>::max() / product.batch_count) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is ", product.batch_count,
+                                                   " matrices of ", ToString(shape),
+                                                   "; it must be smaller than 2^60 bytes"));
+  }
+  lines *= product.batch_count;
+  if (absl::Status status = CheckShape(shape, field); !status.ok()) return status;
+  return shape;
+}
+
+// c and bias against the result, of one product and of all.
+absl::Status CheckAddends(const Product& product, const Shape& one, const Shape& result) {
   if (product.c) {
     absl::StatusOr<std::optional<Shape>> c = KnownShape(*product.c, "c.shape");
     if (!c.ok()) return c.status();
     if (*c) {
-      if (absl::Status status = CheckSame("c.shape", **c, result); !status.ok()) return status;
+      const Shape& expected = product.shared.c ? one : result;
+      if (absl::Status status = CheckSame("c.shape", **c, expected); !status.ok()) return status;
     }
   }
   if (product.bias) {
     absl::StatusOr<std::optional<Shape>> bias = KnownShape(*product.bias, "bias.shape");
     if (!bias.ok()) return bias.status();
     if (*bias) {
-      // One line: either layout says the same.
-      const Shape expected{
-          .rows = 1, .cols = result.cols, .dtype = result.dtype, .layout = (*bias)->layout};
+      const int64_t rows = product.shared.bias ? 1 : product.batch_count;
+      // Of one line either layout says the same.
+      const Shape expected{.rows = rows,
+                           .cols = one.cols,
+                           .dtype = one.dtype,
+                           .layout = rows == 1 ? (*bias)->layout : kRowMajor};
       return CheckSame("bias.shape", **bias, expected);
     }
   }
@@ -61,22 +96,30 @@ absl::StatusOr<std::optional<Shape>> ResultShape(const Product& product) {
   if (!known_a.ok()) return known_a.status();
   absl::StatusOr<std::optional<Shape>> known_b = KnownShape(product.b, "b.shape");
   if (!known_b.ok()) return known_b.status();
+  if (product.batch_count < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch_count is ", product.batch_count, "; it must be at least 1"));
+  }
   if (!*known_a || !*known_b) return std::optional<Shape>();
-  const Shape& a = **known_a;
-  const Shape& b = **known_b;
+  const absl::StatusOr<Shape> one_a = OfOneProduct(product, **known_a, product.shared.a, "a.shape");
+  if (!one_a.ok()) return one_a.status();
+  const absl::StatusOr<Shape> one_b = OfOneProduct(product, **known_b, product.shared.b, "b.shape");
+  if (!one_b.ok()) return one_b.status();
+  const Shape &a = *one_a, &b = *one_b;
   const int64_t inner_a = product.transpose_a ? a.rows : a.cols;
   const int64_t inner_b = product.transpose_b ? b.cols : b.rows;
   if (inner_a != inner_b) {
     return absl::InvalidArgumentError(absl::StrCat("op(a) has ", inner_a, " columns and op(b) has ",
                                                    inner_b, " rows; they must be the same"));
   }
-  const Shape result{.rows = product.transpose_a ? a.cols : a.rows,
-                     .cols = product.transpose_b ? b.rows : b.cols,
-                     .dtype = product.output_dtype.value_or(DefaultOutput(a.dtype)),
-                     .layout = product.output_layout};
-  if (absl::Status status = CheckShape(result, "the result's shape"); !status.ok()) return status;
-  if (absl::Status status = CheckAddends(product, result); !status.ok()) return status;
-  return std::optional<Shape>(result);
+  const Shape one{.rows = product.transpose_a ? a.cols : a.rows,
+                  .cols = product.transpose_b ? b.rows : b.cols,
+                  .dtype = product.output_dtype.value_or(DefaultOutput(a.dtype)),
+                  .layout = product.output_layout};
+  const absl::StatusOr<Shape> result = OfAllProducts(product, one, "the result's shape");
+  if (!result.ok()) return result.status();
+  if (absl::Status status = CheckAddends(product, one, *result); !status.ok()) return status;
+  return std::optional<Shape>(*result);
 }
 
 }  // namespace gemmd::client

@@ -86,6 +86,29 @@ absl::Status AddScalars(const Product& product, v1::Product& proto) {
   return AddKernel(product.kernel, proto);
 }
 
+absl::Status AddBatch(const Product& product, const PlanLimits& limits, v1::Product& proto) {
+  if (product.batch_count != 1) {
+    // A server that does not know batches would take it for a single product.
+    if (limits.max_batch_count == 0) {
+      return absl::UnimplementedError(absl::StrCat("batch_count is ", product.batch_count,
+                                                   ", but the server takes no batches"));
+    }
+    if (product.batch_count < 1 || product.batch_count > limits.max_batch_count) {
+      return absl::InvalidArgumentError(absl::StrCat("batch_count is ", product.batch_count,
+                                                     "; it must be from 1 to ",
+                                                     limits.max_batch_count));
+    }
+    proto.set_batch_count(product.batch_count);
+  }
+  for (const auto& [shared, role] : {std::pair{product.shared.a, v1::OPERAND_ROLE_A},
+                                     {product.shared.b, v1::OPERAND_ROLE_B},
+                                     {product.shared.c, v1::OPERAND_ROLE_C},
+                                     {product.shared.bias, v1::OPERAND_ROLE_BIAS}}) {
+    if (shared) proto.add_shared_operands(role);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddResult(const Product& product, ProductPlan& plan) {
   const ResultTo& result = product.result;
   if (!result.fetch && !result.keep) {
@@ -197,8 +220,8 @@ absl::Status ChooseTransport(Transport wanted, const PlanLimits& limits, Product
 absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transport,
                                         const PlanLimits& limits) {
   ProductPlan plan;
-  for (absl::Status status :
-       {AddOperands(product, plan), AddScalars(product, plan.product), AddResult(product, plan)}) {
+  for (absl::Status status : {AddOperands(product, plan), AddScalars(product, plan.product),
+                              AddBatch(product, limits, plan.product), AddResult(product, plan)}) {
     if (!status.ok()) return status;
   }
   absl::Status status = ChooseTransport(transport, limits, plan);

@@ -217,6 +217,7 @@ void PrintKernel(std::ostream& out, const client::KernelInfo& kernel, size_t wid
   summary.Add({"results", kernel.deterministic()
                               ? "the same bits from run to run"
                               : "may differ in their last bits from run to run"});
+  summary.Add({"batches", kernel.batches() ? "yes" : "no: one product at a time"});
   for (const auto& param : kernel.params()) {
     summary.Add({absl::StrCat("param ", param.name()),
                  absl::StrCat(param.min(), " to ", param.max(), ", default ", param.default_value(),

@@ -126,6 +126,7 @@ Json ToJson(const client::ProductReport& report) {
                {"m", report.m()},
                {"n", report.n()},
                {"k", report.k()},
+               {"batch_count", report.batch_count()},
                {"result", ToJson(client::FromProto(report.result_shape()))},
                {"compute", NameOf(report.compute())},
                {"phase_seconds", phases},
@@ -197,6 +198,7 @@ Json ToJson(const client::KernelInfo& kernel) {
                {"threads", kernel.threads()},
                {"shared_memory_bytes", kernel.shared_memory_bytes()},
                {"deterministic", kernel.deterministic()},
+               {"batches", kernel.batches()},
                {"devices", devices}};
   if (kernel.devices().empty()) json["unavailable_reason"] = kernel.unavailable_reason();
   return json;
@@ -221,7 +223,8 @@ Json ToJson(const client::ServerInfo& info) {
             {"max_matrices", limits.max_matrices()},
             {"chunk_bytes", limits.chunk_bytes()},
             {"benchmark_seconds", absl::ToDoubleSeconds(FromProto(limits.benchmark_limit()))},
-            {"benchmark_memory_bytes", limits.benchmark_memory_bytes()}}},
+            {"benchmark_memory_bytes", limits.benchmark_memory_bytes()},
+            {"max_batch_count", limits.max_batch_count()}}},
           {"load",
            {{"jobs", load.jobs()},
             {"queued", load.queued()},
@@ -260,6 +263,7 @@ void AddReport(Table& summary, const client::ProductReport& report) {
   summary.Add({"reason", report.reason()});
   summary.Add({"device", report.device()});
   summary.Add({"m x n x k", absl::StrCat(report.m(), " x ", report.n(), " x ", report.k())});
+  if (report.batch_count() > 1) summary.Add({"products", absl::StrCat(report.batch_count())});
   summary.Add({"result", client::ToString(client::FromProto(report.result_shape()))});
   summary.Add({"compute", NameOf(report.compute())});
   const PhaseDurations durations = PhasesOf(report);

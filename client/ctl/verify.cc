@@ -1,5 +1,6 @@
 #include "client/ctl/verify.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -109,13 +110,11 @@ gemm::GeneratorSpec SpecOf(const client::Generated& generated) {
           .high_or_stddev = uniform.high};
 }
 
-}  // namespace
-
-absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
-                                             const HostOperands& operands,
-                                             client::ComputeMode compute,
-                                             const client::MatrixView& result, int64_t max_samples,
-                                             uint64_t seed) {
+// Checks a single product.
+absl::StatusOr<gemm::Agreement> CheckOne(const client::Product& product,
+                                         const HostOperands& operands, client::ComputeMode compute,
+                                         const client::MatrixView& result, int64_t max_samples,
+                                         uint64_t seed) {
   const client::Shape& shape = result.shape;
   Factor left = FactorOf(operands.a, product.transpose_a);
   Factor right = FactorOf(operands.b, product.transpose_b);
@@ -166,6 +165,58 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
       gemm::CompareWithReference(problem, memory, operands.known, max_samples, seed);
   if (swapped) std::swap(agreement.worst_row, agreement.worst_col);
   return agreement;
+}
+
+// What product `i` of a batch has of a matrix.
+client::MatrixView PartOf(client::MatrixView matrix, const client::Product& batch, bool shared,
+                          int64_t i) {
+  if (shared || matrix.data == nullptr) return matrix;
+  client::Shape& shape = matrix.shape;
+  (shape.layout == client::kColumnMajor ? shape.cols : shape.rows) /= batch.batch_count;
+  matrix.data += i * static_cast<int64_t>(shape.bytes());
+  return matrix;
+}
+
+// Adds what was found of product `i`, whose result is `part` of the whole one.
+void Add(const gemm::Agreement& found, int64_t i, const client::Shape& part, gemm::Agreement& sum) {
+  sum.checked += found.checked;
+  sum.resolution = std::max(sum.resolution, found.resolution);
+  sum.worst_absolute_error = std::max(sum.worst_absolute_error, found.worst_absolute_error);
+  if (!(found.worst_ratio > sum.worst_ratio)) return;
+  const bool column_major = part.layout == client::kColumnMajor;
+  sum.worst_ratio = found.worst_ratio;
+  sum.worst_row = found.worst_row + (column_major ? 0 : i * part.rows);
+  sum.worst_col = found.worst_col + (column_major ? i * part.cols : 0);
+}
+
+}  // namespace
+
+absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
+                                             const HostOperands& operands,
+                                             client::ComputeMode compute,
+                                             const client::MatrixView& result, int64_t max_samples,
+                                             uint64_t seed) {
+  const int64_t batch = product.batch_count;
+  // Of each product its corners are looked at in any case.
+  constexpr int64_t kSamplesOfAProduct = 8;
+  const int64_t products = std::min(batch, std::max<int64_t>(2, max_samples / kSamplesOfAProduct));
+  gemm::Agreement sum;
+  for (int64_t n = 0; n < products; ++n) {
+    const int64_t i = products == 1 ? 0 : n * (batch - 1) / (products - 1);
+    const client::SharedOperands& shared = product.shared;
+    const HostOperands part{.known = operands.known,
+                            .a = PartOf(operands.a, product, shared.a, i),
+                            .b = PartOf(operands.b, product, shared.b, i),
+                            .c = PartOf(operands.c, product, shared.c, i),
+                            .bias = PartOf(operands.bias, product, shared.bias, i)};
+    const client::MatrixView part_of_result = PartOf(result, product, false, i);
+    const auto found =
+        CheckOne(product, part, compute, part_of_result,
+                 std::max<int64_t>(1, max_samples / products), seed + static_cast<uint64_t>(n));
+    if (!found.ok()) return found.status();
+    Add(*found, i, part_of_result.shape, sum);
+  }
+  return sum;
 }
 
 std::string Explain(const gemm::Agreement& agreement) {

@@ -55,6 +55,15 @@ absl::Status Run(const std::string& address) {
   auto generated = (*client)->Multiply({.a = drawn, .b = drawn, .kernel = {.family = "host"}});
   if (!generated.ok()) return generated.status();
   Print("drawn on the server", *generated);
+
+  // A batch: a hundred products of 8 x 4 by 4 x 6, whose matrices are stacked, with one B for
+  // all.
+  const gemmd::client::Generated left{.shape = {.rows = 800, .cols = 4}, .seed = 1};
+  const gemmd::client::Generated right{.shape = {.rows = 4, .cols = 6}, .seed = 2};
+  auto batch =
+      (*client)->Multiply({.a = left, .b = right, .batch_count = 100, .shared = {.b = true}});
+  if (!batch.ok()) return batch.status();
+  Print("a batch of 100", *batch);  // batch->matrix has 800 rows, 8 of each product
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 namespace gemmd::client {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr PlanLimits kLimits{.chunk_bytes = 1 << 10,
@@ -19,6 +20,7 @@ constexpr PlanLimits kLimits{.chunk_bytes = 1 << 10,
                              .server_message_bytes = 4 << 20,
                              .client_message_bytes = 4 << 20,
                              .channels = 4,
+                             .max_batch_count = 65535,
                              .devices = 1};
 
 // Never read: a plan looks at shapes alone.
@@ -178,6 +180,56 @@ TEST(ProductPlan, TransposesCount) {
                                     .transpose_b = true,
                                     .output_layout = kColumnMajor})),
             "5x7 f32 column-major");
+}
+
+TEST(ProductPlan, ABatchHasAResultForEachProduct) {
+  const ProductPlan rows = Plan({.a = View(12, 5),
+                                 .b = View(5, 2),
+                                 .bias = View(4, 2),
+                                 .batch_count = 4,
+                                 .shared = {.b = true}});
+  EXPECT_EQ(rows.result_shape, (Shape{.rows = 12, .cols = 2, .dtype = kF32}));
+  EXPECT_EQ(rows.product.batch_count(), 4);
+  ASSERT_EQ(rows.product.shared_operands_size(), 1);
+  EXPECT_EQ(rows.product.shared_operands(0), ::gemm::v1::OPERAND_ROLE_B);
+
+  MatrixView columns = View(3, 20);
+  columns.shape.layout = kColumnMajor;
+  const ProductPlan sideways =
+      Plan({.a = columns, .b = View(20, 2), .batch_count = 4, .output_layout = kColumnMajor});
+  EXPECT_EQ(sideways.result_shape,
+            (Shape{.rows = 3, .cols = 8, .dtype = kF32, .layout = kColumnMajor}));
+
+  EXPECT_FALSE(Plan({.a = View(2, 2), .b = View(2, 2)}).product.has_batch_count());
+}
+
+TEST(ProductPlan, ABatchThatDoesNotFitIsRefused) {
+  const auto batch = [](int32_t count, MatrixView a) {
+    return Product{.a = a, .b = View(5, 2), .batch_count = count, .shared = {.b = true}};
+  };
+  EXPECT_THAT(Refusal(batch(4, View(10, 5))),
+              AllOf(HasSubstr("a.shape is 10x5"), HasSubstr("batch_count 4")));
+  EXPECT_THAT(Refusal(batch(0, View(10, 5))), HasSubstr("batch_count is 0"));
+  EXPECT_THAT(Refusal(batch(65536, View(65536, 5))), HasSubstr("from 1 to 65535"));
+  Product stacked = batch(2, View(10, 5));
+  stacked.bias = View(1, 2);
+  EXPECT_THAT(Refusal(stacked), HasSubstr("bias.shape is 1x2"));
+  stacked.shared.bias = true;
+  Plan(stacked);
+  stacked.c = View(5, 2);
+  EXPECT_THAT(Refusal(stacked), HasSubstr("c.shape is 5x2"));
+  stacked.shared.c = true;
+  Plan(stacked);
+}
+
+// It would leave the field out and multiply the stacked matrices.
+TEST(ProductPlan, AServerWithoutBatchesGetsNone) {
+  PlanLimits old = kLimits;
+  old.max_batch_count = 0;
+  const Product batch{.a = View(10, 5), .b = View(5, 2), .batch_count = 2, .shared = {.b = true}};
+  const auto plan = PlanProduct(batch, Transport::kAuto, old);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("batch_count is 2"));
 }
 
 }  // namespace

@@ -127,6 +127,45 @@ TEST_F(ServerTest, EveryTransportTypeAndLayout) {
   ExpectNothingLeft();
 }
 
+TEST_F(ServerTest, ABatchGoesOverEveryTransport) {
+  constexpr int64_t kBatch = 5, kM = 60, kK = 40, kN = 50;
+  const HostMatrix a = Filled({.rows = kBatch * kM, .cols = kK}, 1);
+  const HostMatrix b = Filled({.rows = kBatch * kK, .cols = kN}, 2);
+  const HostMatrix shared = Filled({.rows = kK, .cols = kN}, 3);
+  HostMatrix all_of_shared = *HostMatrix::Allocate(b.shape());
+  for (int64_t i = 0; i < b.shape().elements(); ++i) {
+    all_of_shared.Set(i / kN, i % kN, shared.Get(i / kN % kK, i % kN));
+  }
+  const auto part = [](const HostMatrix& all, int64_t i) {
+    const int64_t rows = all.shape().rows / kBatch, cols = all.shape().cols;
+    HostMatrix one = *HostMatrix::Allocate({.rows = rows, .cols = cols});
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t col = 0; col < cols; ++col) one.Set(row, col, all.Get(i * rows + row, col));
+    }
+    return one;
+  };
+  for (const Transport transport : {Transport::kUnary, Transport::kStream, Transport::kStriped}) {
+    for (const bool shares : {false, true}) {
+      auto result = client_->Multiply({.a = a.view(),
+                                       .b = shares ? shared.view() : b.view(),
+                                       .batch_count = kBatch,
+                                       .shared = {.b = shares}},
+                                      {.transport = transport});
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->transport, transport);
+      EXPECT_EQ(result->report.batch_count(), kBatch);
+      ASSERT_EQ(result->matrix.shape(), (Shape{.rows = kBatch * kM, .cols = kN}));
+      for (int64_t i = 0; i < kBatch; ++i) {
+        const std::vector<double> expected =
+            Expected(part(a, i), part(shares ? all_of_shared : b, i));
+        for (int64_t j = 0; j < kM * kN; ++j) {
+          ASSERT_EQ(result->matrix.Get(i * kM + j / kN, j % kN), expected[j]) << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(ServerTest, WholeContractInOneProduct) {
   const HostMatrix a = Filled({.rows = 40, .cols = 30}, 1);
   const HostMatrix b = Filled({.rows = 50, .cols = 30}, 2);

@@ -103,6 +103,42 @@ TEST_F(GemmctlTest, TakesEveryOptionOfAProduct) {
   EXPECT_EQ(json["verification"]["right"], true);
 }
 
+TEST_F(GemmctlTest, MultipliesBatches) {
+  const std::vector<std::string> batch = {"multiply",
+                                          "random:60x8:f32:1",
+                                          "random:8x5:f32:2",
+                                          "--bias",
+                                          "random:12x5:f32:3",
+                                          "--batch",
+                                          "12",
+                                          "--share",
+                                          "b",
+                                          "--verify",
+                                          "-o",
+                                          Path("batch.npy"),
+                                          "--verify-samples",
+                                          "1000000"};
+  const auto json = GemmctlJson(batch);
+  EXPECT_EQ(json["report"]["batch_count"], 12);
+  EXPECT_EQ(json["report"]["m"], 5);
+  EXPECT_EQ(json["report"]["result"]["rows"], 60);
+  EXPECT_EQ(json["verification"]["right"], true);
+  EXPECT_EQ(json["verification"]["elements_checked"], 60 * 5);
+  client::Shape shape;
+  EXPECT_EQ(ReadMatrix(Path("batch.npy"), &shape).size(), 60u * 5);
+  const Ran table = Gemmctl(batch);
+  EXPECT_THAT(table.out, HasSubstr("products"));
+
+  const Ran shared =
+      Gemmctl({"multiply", "random:6x8:f32:1", "random:8x5:f32:2", "--batch", "2", "--share", "d"});
+  EXPECT_NE(shared.exit_code, 0);
+  EXPECT_THAT(shared.err, HasSubstr("'d' is not a, b, c or bias"));
+  const Ran rows =
+      Gemmctl({"multiply", "random:7x8:f32:1", "random:8x5:f32:2", "--batch", "2", "--share", "b"});
+  EXPECT_NE(rows.exit_code, 0);
+  EXPECT_THAT(rows.err, HasSubstr("a.shape is 7x8"));
+}
+
 TEST_F(GemmctlTest, ShowsTheServersCheck) {
   const Ran ran =
       Gemmctl({"multiply", "random:20x30:f32:1", "random:30x20:f32:2", "--check", "always"});

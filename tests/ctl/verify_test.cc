@@ -84,6 +84,48 @@ TEST(VerifyTest, RightProductsPassAndWrongElementsAreFoundInEveryLayout) {
   }
 }
 
+// A batch of three: every product is checked against its own part of what is not shared.
+TEST(VerifyTest, AWrongElementOfABatchIsFoundWhereItIs) {
+  for (const client::Layout layout : {client::kRowMajor, client::kColumnMajor}) {
+    constexpr int64_t m = 4, n = 3, k = 5, batch = 3;
+    const bool columns = layout == client::kColumnMajor;
+    const client::HostMatrix a = Random({.rows = batch * m, .cols = k}, 1);
+    const client::HostMatrix b = Random({.rows = k, .cols = n}, 2);
+    client::HostMatrix result = Random(
+        {.rows = columns ? m : batch * m, .cols = columns ? batch * n : n, .layout = layout}, 3);
+    for (int64_t p = 0; p < batch; ++p) {
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          double sum = 0;
+          for (int64_t l = 0; l < k; ++l) sum += a.Get(p * m + i, l) * b.Get(l, j);
+          result.Set(columns ? i : p * m + i, columns ? p * n + j : j, sum);
+        }
+      }
+    }
+    const client::Product product{.a = a.view(),
+                                  .b = b.view(),
+                                  .batch_count = batch,
+                                  .shared = {.b = true},
+                                  .output_layout = layout};
+    const HostOperands operands{.a = a.view(), .b = b.view()};
+    const auto check = [&](int64_t samples) {
+      auto agreement =
+          CheckProduct(product, operands, client::kComputeF32, result.view(), samples, 1);
+      EXPECT_TRUE(agreement.ok()) << agreement.status();
+      return *agreement;
+    };
+    EXPECT_TRUE(IsRight(check(1000)));
+    EXPECT_EQ(check(1000).checked, batch * m * n);
+    EXPECT_LT(check(2).checked, batch * m * n) << "the first and the last product";
+    const int64_t row = columns ? 1 : 2 * m + 1, col = columns ? 2 * n + 2 : 2;
+    result.Set(row, col, result.Get(row, col) + 0.5);
+    const gemm::Agreement wrong = check(1000);
+    EXPECT_FALSE(IsRight(wrong));
+    EXPECT_EQ(wrong.worst_row, row);
+    EXPECT_EQ(wrong.worst_col, col);
+  }
+}
+
 TEST(VerifyTest, NotANumberIsWrong) {
   Case test(client::kRowMajor, false, client::kRowMajor, false, client::kRowMajor);
   test.result.Set(0, 0, std::nan(""));

@@ -38,6 +38,9 @@ void PrintTables(const Context& context, const client::ServerInfo& info) {
                              Size(load.store_used_bytes()), " of ", Size(limits.store_bytes()))});
   summary.Add({"messages", absl::StrCat("at most ", Size(limits.max_message_bytes()),
                                         "; result chunks of ", Size(limits.chunk_bytes()))});
+  summary.Add({"batches", limits.max_batch_count() > 0
+                              ? absl::StrCat("at most ", limits.max_batch_count(), " products")
+                              : "none"});
   summary.Add({"benchmark", BenchmarkText(info)});
   if (!info.caller().name().empty()) {
     summary.Add({"you", absl::StrCat(info.caller().name(), ", with the roles ",

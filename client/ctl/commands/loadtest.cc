@@ -75,7 +75,8 @@ int Run(const Context& context, LoadOptions& options) {
   if (!callers.ok()) return Fail(context, callers.status());
   const absl::Status tried = (*workload)->Try(*callers->front());
   if (!tried.ok()) return Fail(context, tried);
-  const LoadResult result = Measure(context, options, *callers);
+  LoadResult result = Measure(context, options, *callers);
+  result.batch = options.batch;
 
   Json configuration = ToJson(options);
   configuration["address"] = context.global.address;
@@ -127,6 +128,7 @@ void AddLoadTest(CLI::App& app, Context& context) {
       "  gemmctl loadtest --source resident --result keep --shape 4096x4096x4096\n"
       "  gemmctl loadtest --requests 100 --kernel host_openblas --kernel host_reference "
       "--verify=0.1\n"
+      "  gemmctl loadtest --batch 1000 --shape 64x64x64 --dtype f16 --source resident\n"
       "  gemmctl loadtest --rate 50 --duration 1m --json result.json");
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };

@@ -67,6 +67,12 @@ absl::StatusOr<client::Shape> ShapeOf(const Context& context, client::Client& cl
   return client::FromProto(info->shape());
 }
 
+// The matrix of one product, of which `shape` has `count`.
+client::Shape OfOneProduct(client::Shape shape, int64_t count) {
+  (shape.layout == client::kColumnMajor ? shape.cols : shape.rows) /= count;
+  return shape;
+}
+
 // The deadlines of the product, and of a transfer of all its matrices.
 struct Deadlines {
   absl::Duration product;
@@ -79,11 +85,15 @@ absl::StatusOr<Deadlines> DeadlinesOf(const Context& context, client::Client& cl
   if (!a.ok()) return a.status();
   const auto b = ShapeOf(context, client, product.b);
   if (!b.ok()) return b.status();
-  const int64_t m = product.transpose_a ? a->cols : a->rows;
-  const int64_t k = product.transpose_a ? a->rows : a->cols;
-  const int64_t n = product.transpose_b ? b->rows : b->cols;
+  const int64_t batch = product.batch_count;
+  const client::Shape one_a = OfOneProduct(*a, product.shared.a ? 1 : batch);
+  const client::Shape one_b = OfOneProduct(*b, product.shared.b ? 1 : batch);
+  const int64_t m = product.transpose_a ? one_a.cols : one_a.rows;
+  const int64_t k = product.transpose_a ? one_a.rows : one_a.cols;
+  const int64_t n = product.transpose_b ? one_b.rows : one_b.cols;
   // C, the bias and the result have at most eight bytes an element.
-  const double elements = static_cast<double>(m) * static_cast<double>(n);
+  const double elements =
+      static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n);
   const double bytes =
       static_cast<double>(a->bytes()) + static_cast<double>(b->bytes()) + 24 * elements;
   Deadlines deadlines{.product = ProductDeadline(bytes, 2 * elements * static_cast<double>(k)),
@@ -273,6 +283,7 @@ void AddMultiply(CLI::App& app, Context& context) {
       "  gemmctl multiply A.npy B.npy --c C.npy --beta 0.5 --alpha 2 -o D.npy\n"
       "  gemmctl multiply random:4096x4096:bf16:1 random:4096x4096:bf16:2 --keep-name P "
       "--no-stream\n"
+      "  gemmctl multiply random:6400x64:f16:1 random:64x32:f16:2 --batch 100 --share b --verify\n"
       "  gemmctl multiply A.npy B.npy --kernel host_openblas --json"));
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };

@@ -1,5 +1,6 @@
 #include "client/ctl/commands/multiply_options.h"
 
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -9,6 +10,15 @@
 
 namespace gemmd::ctl {
 namespace {
+
+// Null for another name.
+bool* SharedByName(client::SharedOperands& shared, const std::string& name) {
+  if (name == "a") return &shared.a;
+  if (name == "b") return &shared.b;
+  if (name == "c") return &shared.c;
+  if (name == "bias") return &shared.bias;
+  return nullptr;
+}
 
 void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
   AddParsed(command, "A", options.a, ParseOperandSpec, "The left factor")
@@ -42,6 +52,29 @@ void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
   AddParsed(command, "--npy-dtype", options.npy_dtype, ParseDataTypeName,
             "The element type, where that of a .npy file is ambiguous (V1, V2, f1)")
       ->type_name("DTYPE");
+}
+
+void DeclareBatch(CLI::App& command, MultiplyOptions& options) {
+  command
+      .add_option("--batch", options.product.batch_count,
+                  "Compute so many products of one shape: each matrix has those of all of them, "
+                  "one after the other in its rows (column-major: columns)")
+      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()).description(""))
+      ->type_name("N");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--share",
+          [&shared = options.product.shared](const std::vector<std::string>& names) {
+            for (const std::string& name : names) *SharedByName(shared, name) = true;
+          },
+          "An operand of which a batch has one for all products: a, b, c or bias; may be repeated")
+      ->check([](const std::string& name) {
+        client::SharedOperands any;
+        return SharedByName(any, name) != nullptr ? "" : "'" + name + "' is not a, b, c or bias";
+      })
+      ->type_name("OPERAND")
+      ->take_all()
+      ->allow_extra_args(false);
 }
 
 void DeclareArithmetic(CLI::App& command, MultiplyOptions& options) {
@@ -142,6 +175,7 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
 
 void DeclareMultiplyOptions(CLI::App& command, MultiplyOptions& options) {
   DeclareOperands(command, options);
+  DeclareBatch(command, options);
   DeclareArithmetic(command, options);
   DeclareKernel(command, options);
   DeclareResult(command, options);

@@ -1,5 +1,6 @@
 #include "client/ctl/load/load_options.h"
 
+#include <limits>
 #include <map>
 
 #include "absl/strings/numbers.h"
@@ -64,6 +65,9 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
   AddParsedList(command, "--shape", options.shapes, ParseWeightedShape,
                 "M, N and K of the products; several are mixed by weight [512x512x512]")
       ->type_name("MxNxK[=WEIGHT]");
+  command.add_option("--batch", options.batch, "Products of one shape in each request [1]")
+      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()).description(""))
+      ->type_name("N");
   AddParsed(command, "--dtype", options.dtype, ParseDataTypeName,
             "The type of the operands and the result: f64, f32, f16 or bf16 [f32]")
       ->type_name("DTYPE");
@@ -185,6 +189,7 @@ Json ToJson(const LoadOptions& options) {
   json["timeout_seconds"] = absl::ToDoubleSeconds(options.timeout);
   json["shapes"] = shapes;
   json["kernels"] = kernels;
+  json["batch"] = options.batch;
   json["dtype"] = std::string(client::Name(options.dtype));
   json["compute"] = std::string(client::Name(options.compute));
   json["source"] = Name(options.source);

@@ -40,6 +40,7 @@ struct LoadOptions {
   absl::Duration timeout = absl::Seconds(30);
   std::vector<WeightedShape> shapes;
   std::vector<Weighted> kernels;  // empty: the server picks
+  int32_t batch = 1;              // products of a request
   client::DataType dtype = client::kF32;
   client::ComputeMode compute = client::kDefaultCompute;
   Source source = Source::kSent;

@@ -83,6 +83,7 @@ void PrintLoadTable(std::ostream& out, const LoadResult& result, size_t width) {
     if (tally.wrong > 0) summary.Add({"  first wrong", tally.first_wrong});
   }
   summary.Add({"requests/s", NumberText(result.PerSecond(static_cast<double>(tally.succeeded)))});
+  if (result.batch > 1) summary.Add({"products/s", NumberText(result.ProductsPerSecond())});
   summary.Add({"TFLOPS", NumberText(result.PerSecond(tally.flops) / 1e12)});
   summary.Add({"sent/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_sent)))});
   summary.Add(
@@ -110,6 +111,7 @@ Json ToJson(const LoadResult& result) {
       {"failed", tally.failed},
       {"errors", errors},
       {"requests_per_second", result.PerSecond(static_cast<double>(tally.succeeded))},
+      {"products_per_second", result.ProductsPerSecond()},
       {"tflops", result.PerSecond(tally.flops) / 1e12},
       {"bytes_sent_per_second", result.PerSecond(static_cast<double>(tally.bytes_sent))},
       {"bytes_received_per_second", result.PerSecond(static_cast<double>(tally.bytes_received))},

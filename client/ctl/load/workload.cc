@@ -48,7 +48,7 @@ class Workload::ProductCaller : public Caller {
       client::HostMatrix result;
       if (options.streams()) {
         auto allocated = client::HostMatrix::Allocate(
-            {.rows = shape.shape.m, .cols = shape.shape.n, .dtype = options.dtype});
+            {.rows = options.batch * shape.shape.m, .cols = shape.shape.n, .dtype = options.dtype});
         if (!allocated.ok()) return allocated.status();
         result = *std::move(allocated);
       }
@@ -87,7 +87,7 @@ class Workload::ProductCaller : public Caller {
   client::Product ProductOf(size_t choice) {
     const LoadOptions& options = workload_.options_;
     const size_t shape = workload_.ShapeOf(choice);
-    client::Product product{.a = set_[shape].a, .b = set_[shape].b};
+    client::Product product{.a = set_[shape].a, .b = set_[shape].b, .batch_count = options.batch};
     product.compute = options.compute;
     product.kernel.name = options.kernels[workload_.KernelOf(choice)].value;
     product.result.fetch = options.streams();
@@ -102,7 +102,7 @@ class Workload::ProductCaller : public Caller {
     if (!result.ok()) return outcome;
     const ProductShape& shape = workload_.options_.shapes[workload_.ShapeOf(choice)].shape;
     outcome.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                    static_cast<double>(shape.k);
+                    static_cast<double>(shape.k) * workload_.options_.batch;
     outcome.bytes_sent = result->bytes_sent;
     outcome.bytes_received = result->bytes_received;
     outcome.phases = PhasesOf(result->report);
@@ -189,12 +189,14 @@ absl::StatusOr<OperandPair> Workload::MakePair(size_t set, size_t shape) {
   const ProductShape& size = options_.shapes[shape].shape;
   const uint64_t seed = Scramble(options_.seed + Scramble(set * options_.shapes.size() + shape));
   const client::Uniform around_zero{.low = -1, .high = 1};
-  const client::Generated left{.shape = {.rows = size.m, .cols = size.k, .dtype = options_.dtype},
-                               .seed = seed,
-                               .distribution = around_zero};
-  const client::Generated right{.shape = {.rows = size.k, .cols = size.n, .dtype = options_.dtype},
-                                .seed = seed + 1,
-                                .distribution = around_zero};
+  const auto drawn = [&](int64_t rows, int64_t cols, uint64_t of_seed) {
+    return client::Generated{
+        .shape = {.rows = options_.batch * rows, .cols = cols, .dtype = options_.dtype},
+        .seed = of_seed,
+        .distribution = around_zero};
+  };
+  const client::Generated left = drawn(size.m, size.k, seed);
+  const client::Generated right = drawn(size.k, size.n, seed + 1);
   OperandPair pair;
   pair.elements.known = WhatIsKnown(left, right);
   auto a = MakeOperand(left, pair.elements.a);

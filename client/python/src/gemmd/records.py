@@ -50,6 +50,8 @@ class Limits(Record):
     chunk_bytes: int
     benchmark_seconds: float
     benchmark_memory_bytes: int
+    #: Products of one request; 0: the server takes no batches.
+    max_batch_count: int
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ class Kernel(Record):
     threads: int
     shared_memory_bytes: int
     deterministic: bool
+    #: Whether it takes many products in one request.
+    batches: bool
     devices: tuple[str, ...]
     unavailable_reason: str
 
@@ -169,7 +173,7 @@ def limits(proto: pb.Limits) -> Limits:
     return Limits(
         proto.max_message_bytes, proto.max_job_bytes, proto.max_admitted_bytes, proto.max_jobs,
         proto.max_jobs_per_stream, proto.store_bytes, proto.max_matrices, proto.chunk_bytes,
-        seconds(proto.benchmark_limit), proto.benchmark_memory_bytes,
+        seconds(proto.benchmark_limit), proto.benchmark_memory_bytes, proto.max_batch_count,
     )  # fmt: skip
 
 
@@ -204,6 +208,7 @@ def kernel(proto: pb.KernelInfo) -> Kernel:
         threads=proto.threads,
         shared_memory_bytes=proto.shared_memory_bytes,
         deterministic=proto.deterministic,
+        batches=proto.batches,
         devices=tuple(proto.devices),
         unavailable_reason=proto.unavailable_reason,
     )

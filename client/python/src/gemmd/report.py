@@ -72,6 +72,11 @@ class Report:
         return self._proto.k
 
     @property
+    def batch(self) -> int:
+        """How many products the job had. Each was m x n x k."""
+        return self._proto.batch_count
+
+    @property
     def compute(self) -> str:
         """The arithmetic: "f64", "f32", "tf32" or "f16"."""
         return pb.ComputeMode.Name(self._proto.compute).removeprefix("COMPUTE_MODE_").lower()

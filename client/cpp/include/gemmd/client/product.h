@@ -106,13 +106,27 @@ struct ResultTo {
   std::optional<Keep> keep;
 };
 
+// The operands of a batch of which there is one for all products.
+struct SharedOperands {
+  bool a = false;
+  bool b = false;
+  bool c = false;
+  bool bias = false;
+};
+
 struct Product {
   Operand a;
   Operand b;
   // m x n, of the result's type and layout. Set exactly when beta is not 0.
   std::optional<Operand> c;
-  // 1 x n, of the result's type.
+  // 1 x n, of the result's type; of a batch, batch_count x n, row-major.
   std::optional<Operand> bias;
+  // A batch: so many products of one shape, up to the server's Limits.max_batch_count. Each
+  // operand, but for those that are shared, and the result are the matrices of all products,
+  // one after the other in their lines: rows of a row-major matrix, columns of a column-major
+  // one. UNIMPLEMENTED where the server takes no batches.
+  int32_t batch_count = 1;
+  SharedOperands shared;
   bool transpose_a = false;
   bool transpose_b = false;
   double alpha = 1;
@@ -152,9 +166,9 @@ struct ProductResult {
   absl::Duration elapsed;
 };
 
-// The result's shape, from the shapes of the operands; nullopt where one is unknown
-// (a Resident without a shape). INVALID_ARGUMENT where the inner dimensions differ
-// or a shape is bad.
+// The result's shape, of a batch that of all products, from the shapes of the operands;
+// nullopt where one is unknown (a Resident without a shape). INVALID_ARGUMENT where the inner
+// dimensions differ, a shape is bad, or one does not fit the batch.
 absl::StatusOr<std::optional<Shape>> ResultShape(const Product& product);
 
 }  // namespace gemmd::client
