@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from . import bench, errors, multiply, product, records, transfer
+from . import batches, bench, errors, multiply, product, records, transfer
 from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
@@ -114,6 +114,10 @@ class Client:
         result is a torch tensor, on the operand's device, where an operand is one, and
         otherwise a numpy array.
 
+        A batch: a of shape (b, m, k), b of shape (b, k, n), or one of the two in two dimensions,
+        for all products. c has two or three dimensions, the bias one row or b of them; the
+        result is (b, m, n). One request, whatever b is: see `Limits.max_batch_count`.
+
         out: memory for the result, of its shape and type. Received in place where its rows
             or its columns are dense. With numpy, what is returned is a view of it.
         c, beta: beta is 1 where c is given alone.
@@ -134,11 +138,15 @@ class Client:
             scale_a, scale_b, dtype, compute, kernel, family, params, verify,
         )  # fmt: skip
         with Call(self._connection, "matmul", timeout, cancel) as call:
-            plan = product.make(self, a, b, options)
+            batch = None
+            if batches.wanted(a, b):
+                a, b, options, batch = batches.stack(a, b, options)
+            plan = product.make(self, a, b, options, batch)
             try:
-                return multiply.fetch(self, call, plan)
+                result = multiply.fetch(self, call, plan)
             except errors.NotFound as error:
                 raise explain_not_found(call, error, plan.handles) from None
+            return result if batch is None else batches.unstack(result, batch, out)
 
     def keep(
         self,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import dtypes, operands, results, wire
 from .contract import pb
-from .errors import InvalidArgument, InvalidType
+from .errors import InvalidArgument, InvalidType, Unimplemented
 from .handle import Handle, TransposedHandle
 from .operands import Buffer, HostMatrix, Shape
+
+if TYPE_CHECKING:
+    from .batches import Batch
 
 ROLES = {
     "a": pb.OPERAND_ROLE_A,
@@ -189,8 +192,22 @@ class _Builder:
                     f"params[{name!r}] is {number!r}; it must be a 64-bit integer", field="params"
                 ) from None
 
-    def addends(self, options: Options, shape: Shape) -> Shape:
-        """c and the bias against the result's shape, whose order follows c's."""
+    def batch(self, batch: Batch) -> None:
+        """Says how many products there are, and what they share."""
+        most = self.client._connection.server.limits.max_batch_count
+        if most == 0:  # it would leave the field out, and multiply the stacked matrices
+            raise Unimplemented("the server takes no batches; give two dimensions", field="a")
+        if batch.count > most:
+            raise InvalidArgument(
+                f"a batch has {batch.count} products; it may have {most}", field="a"
+            )
+        self.proto.batch_count = batch.count
+        for name in sorted(batch.shared):
+            if self.proto.HasField(name):
+                self.proto.shared_operands.append(ROLES[name])
+
+    def addends(self, options: Options, shape: Shape, batch: Batch | None) -> Shape:
+        """c and the bias against one product's result, whose order follows c's."""
         beta = _number(1.0 if options.beta is None else options.beta, "beta")
         if options.c is None:
             if options.beta is not None and beta != 0:
@@ -198,14 +215,18 @@ class _Builder:
         elif beta != 0:
             self.proto.beta = beta
             wanted = None if options.out is None else results.layout_of(options.out)
+            if batch is not None:
+                wanted = pb.LAYOUT_ROW_MAJOR
             c, transposed = self.operand(options.c, "c", wanted)
             if transposed:
                 raise InvalidArgument("c is a transposed handle; it must be as stored", field="c")
-            self._same(c, "c", shape.rows, shape.cols, shape.dtype)
+            if batch is not None and c.layout != pb.LAYOUT_ROW_MAJOR:
+                raise InvalidArgument("c is column-major; that of a batch must not be", field="c")
+            self._same(c, "c", _times(batch, "c") * shape.rows, shape.cols, shape.dtype)
             shape = Shape(shape.rows, shape.cols, shape.dtype, c.layout)
         if options.bias is not None:
             bias, _ = self.operand(options.bias, "bias")
-            self._same(bias, "bias", 1, shape.cols, shape.dtype)
+            self._same(bias, "bias", _times(batch, "bias"), shape.cols, shape.dtype)
         return shape
 
     @staticmethod
@@ -241,18 +262,30 @@ def _result_shape(a: Shape, b: Shape, ta: bool, tb: bool, options: Options) -> S
     return Shape(rows, cols, dtype, layout or pb.LAYOUT_ROW_MAJOR)
 
 
-def make(client: Any, a: Any, b: Any, options: Options) -> Plan:
-    """The plan of a product. Errors name the operand or the option."""
+def _times(batch: Batch | None, name: str) -> int:
+    """How many matrices an operand has."""
+    return 1 if batch is None or name in batch.shared else batch.count
+
+
+def make(client: Any, a: Any, b: Any, options: Options, batch: Batch | None = None) -> Plan:
+    """The plan of a product, or of a batch whose matrices are stacked. Errors name the operand
+    or the option."""
     builder = _Builder(client)
     if options.out is not None:
         results.check_out(options.out)
-    shape_a, turned_a = builder.operand(a, "a")
-    shape_b, turned_b = builder.operand(b, "b")
+    stacked = None if batch is None else pb.LAYOUT_ROW_MAJOR
+    shape_a, turned_a = builder.operand(a, "a", stacked)
+    shape_b, turned_b = builder.operand(b, "b", stacked)
+    if batch is not None:
+        shape_a, shape_b = batch.of_one(shape_a, "a"), batch.of_one(shape_b, "b")
     transpose_a = bool(options.transpose_a) != turned_a
     transpose_b = bool(options.transpose_b) != turned_b
     builder.scalars(options)
     shape = _result_shape(shape_a, shape_b, transpose_a, transpose_b, options)
-    shape = builder.addends(options, shape)
+    shape = builder.addends(options, shape, batch)
+    if batch is not None:
+        builder.batch(batch)
+        shape = shape._replace(rows=batch.count * shape.rows, layout=pb.LAYOUT_ROW_MAJOR)
     proto = builder.proto
     proto.transpose_a = transpose_a
     proto.transpose_b = transpose_b

@@ -1,0 +1,110 @@
+"""Products of 3-D arrays: a batch, whose matrices the wire has stacked in one.
+
+An array of shape (b, m, k) is b matrices. Their rows, one matrix after the other, are those of
+one row-major matrix of b * m rows. A 2-D operand is shared by all products.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from . import operands
+from .errors import InvalidArgument
+from .handle import Handle, TransposedHandle
+from .operands import Shape
+from .product import Options
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How many products there are, and the names of the operands that they share."""
+
+    count: int
+    shared: frozenset[str]
+
+    def of_one(self, shape: Shape, name: str) -> Shape:
+        """One product's part of an operand."""
+        if name in self.shared:
+            return shape
+        return shape._replace(rows=shape.rows // self.count)
+
+
+def _ndim(value: Any) -> int:
+    ndim = getattr(value, "ndim", 2)
+    return ndim if isinstance(ndim, int) else 2
+
+
+def wanted(a: Any, b: Any) -> bool:
+    """Whether the product of a and b is a batch."""
+    return _ndim(a) == 3 or _ndim(b) == 3
+
+
+def _stacked(value: Any) -> Any:
+    """A 3-D array as its matrices' rows; a view where they lie dense."""
+    count, rows, cols = value.shape
+    return value.reshape(count * rows, cols)
+
+
+def _rows(value: Any) -> int:
+    """Of a bias: an array, a tensor or a handle."""
+    if isinstance(value, TransposedHandle):
+        value = value.T
+    if isinstance(value, Handle):
+        return value._matrix.rows
+    return int(value.shape[0]) if _ndim(value) == 2 and hasattr(value, "shape") else 1
+
+
+def _check_out(out: Any, count: int) -> None:
+    if _ndim(out) != 3 or out.shape[0] != count:
+        raise InvalidArgument(
+            f"out has shape {tuple(getattr(out, 'shape', ()))}; the result is "
+            f"{count} matrices in three dimensions",
+            field="out",
+        )
+    dense = out.is_contiguous() if operands.is_torch(out) else out.flags.c_contiguous
+    if not dense:
+        raise InvalidArgument("out is not contiguous; that of a batch must be", field="out")
+
+
+def stack(a: Any, b: Any, options: Options) -> tuple[Any, Any, Options, Batch]:
+    """The operands and options with stacked matrices. Errors name the operand."""
+    given = {"a": a, "b": b, "c": options.c}
+    three = {name: value for name, value in given.items() if _ndim(value) == 3}
+    first, array = next(iter(three.items()))
+    count = int(array.shape[0])
+    for name, value in three.items():
+        if value.shape[0] != count:
+            raise InvalidArgument(
+                f"{name} has {value.shape[0]} matrices and {first} has {count}; "
+                "they must be as many",
+                field=name,
+            )
+        if 0 in tuple(value.shape):
+            raise InvalidArgument(
+                f"{name} has shape {tuple(value.shape)}; every dimension must be at least 1",
+                field=name,
+            )
+    shared = {name for name in given if name not in three}
+    if options.bias is not None and _rows(options.bias) == 1:
+        shared.add("bias")
+    changes: dict[str, Any] = {"c": _stacked(options.c) if "c" in three else options.c}
+    if options.out is not None:
+        _check_out(options.out, count)
+        changes["out"] = _stacked(options.out)
+    flat = {name: _stacked(value) if name in three else value for name, value in given.items()}
+    options = dataclasses.replace(options, **changes)
+    return flat["a"], flat["b"], options, Batch(count, frozenset(shared))
+
+
+def unstack(result: Any, batch: Batch, out: Any) -> Any:
+    """The result in three dimensions, with its report."""
+    rows, cols = result.shape
+    report = result.report
+    if out is not None and operands.is_torch(out):
+        result = out
+    else:
+        result = result.reshape(batch.count, rows // batch.count, cols)
+    result.report = report
+    return result
