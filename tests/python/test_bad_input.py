@@ -22,7 +22,7 @@ CASES = [
     ("strings", ("matrix", B), {}, gemmd.InvalidType, "a", "str"),
     ("None", (None, B), {}, gemmd.InvalidType, "a", "NoneType"),
     ("ragged", ([[1.0, 2.0], [3.0]], B), {}, gemmd.InvalidType, "a", "list"),
-    ("three dimensions", (A[None], B), {}, gemmd.InvalidArgument, "a", "(1, 4, 6)"),
+    ("four dimensions", (A[None, None], B), {}, gemmd.InvalidArgument, "a", "(1, 1, 4, 6)"),
     ("one dimension", (A, B[:, 0]), {}, gemmd.InvalidArgument, "b", "(6,)"),
     ("nothing in it", (A[:0], B), {}, gemmd.InvalidArgument, "a", "at least 1"),
     ("alpha", (A, B), {"alpha": float("nan")}, gemmd.InvalidArgument, "alpha", "nan"),

@@ -120,3 +120,11 @@ def test_a_large_batch_goes_over_all_channels(server):
     a, b = drawn(64, 96, 128), drawn(128, 80)
     with gemmd.connect(server.address, channels=3, unary_bytes=1, stripe_bytes=1 << 17) as striped:
         np.testing.assert_array_equal(striped.matmul(a, b), np.matmul(a, b))
+
+
+def test_pipelines_and_kept_results_take_two_dimensions(g):
+    a, b = drawn(BATCH, M, K), drawn(K, N)
+    with pytest.raises(gemmd.InvalidArgument, match="two dimensions"):
+        g.keep(a, b)
+    with g.pipeline() as p, pytest.raises(gemmd.InvalidArgument, match="two dimensions"):
+        p.matmul(a, b).result(30)
