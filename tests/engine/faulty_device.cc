@@ -67,6 +67,7 @@ class FaultyStream final : public Stream {
   Stream& inner_;
   Mutex mutex_;
   absl::Status late_ ABSL_GUARDED_BY(mutex_);  // for the next Notify
+  int hung_ ABSL_GUARDED_BY(mutex_) = 0;       // operations since the last Notify
 };
 
 namespace {
@@ -99,9 +100,12 @@ absl::Status FaultyStream::Suffer(const std::optional<Injection>& injection) {
     case Fault::kSticky:
       device_.Call(inner_, [&device = device_] { device.Break(); });
       return absl::OkStatus();
-    case Fault::kHung:
+    case Fault::kHung: {
       device_.Hang(inner_);
+      MutexLock lock(mutex_);
+      ++hung_;
       return absl::OkStatus();
+    }
     case Fault::kWrongBit:
     case Fault::kOtherKernel:
       return absl::OkStatus();  // Launch sees to it
@@ -127,17 +131,20 @@ absl::Status FaultyStream::Launch(const gemm::Kernel& kernel, const gemm::Proble
 
 void FaultyStream::Notify(absl::AnyInvocable<void(absl::Status)> done, const Event* last) {
   absl::Status late;
+  int hung = 0;
   {
     MutexLock lock(mutex_);
     late = std::exchange(late_, absl::OkStatus());
+    hung = std::exchange(hung_, 0);
   }
-  if (late.ok()) return inner_.Notify(std::move(done), last);
-  inner_.Notify(
-      [done = std::move(done), late = std::move(late)](absl::Status status) mutable {
-        status.Update(late);
-        done(std::move(status));
-      },
-      last);
+  if (!late.ok()) {
+    done = [done = std::move(done), late = std::move(late)](absl::Status status) mutable {
+      status.Update(late);
+      done(std::move(status));
+    };
+  }
+  inner_.Notify(std::move(done), last);
+  if (hung > 0) device_.AddAwaitedHangs(hung);
 }
 
 FaultyDevice::FaultyDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {
@@ -255,6 +262,16 @@ bool FaultyDevice::hung() {
   MutexLock lock(mutex_);
   return std::any_of(hanging_.begin(), hanging_.end(),
                      [](const std::shared_ptr<HostMark>& mark) { return mark->awaited(); });
+}
+
+int FaultyDevice::awaited_hangs() {
+  MutexLock lock(mutex_);
+  return awaited_hangs_;
+}
+
+void FaultyDevice::AddAwaitedHangs(int hangs) {
+  MutexLock lock(mutex_);
+  awaited_hangs_ += hangs;
 }
 
 void FaultyDevice::Release() {

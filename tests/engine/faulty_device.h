@@ -59,6 +59,8 @@ class FaultyDevice final : public Device {
   int struck(Fault fault);
   // Whether a stream stands still until Release.
   bool hung();
+  // How many operations that hung have a Notify behind them by now: somebody waits for their end.
+  int awaited_hangs();
   // Lets the streams that stand still go on.
   void Release();
   // Loses the device as an error does that another thread finds.
@@ -93,6 +95,7 @@ class FaultyDevice final : public Device {
   // Makes `stream`, one of the inner device's, stand still: for a time, or until Release.
   void Hold(Stream& stream, absl::Duration time);
   void Hang(Stream& stream);
+  void AddAwaitedHangs(int hangs);
   // Runs `function` once the stream is there, and before what comes after it.
   void Call(Stream& stream, absl::AnyInvocable<void()> function);
   void RecycleEvent(Event*) override {}  // the events are the inner device's
@@ -105,6 +108,7 @@ class FaultyDevice final : public Device {
   std::vector<Injection> injections_ ABSL_GUARDED_BY(mutex_);
   std::vector<Fault> struck_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<HostMark>> hanging_ ABSL_GUARDED_BY(mutex_);
+  int awaited_hangs_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::shared_ptr<HostMark>> slow_ ABSL_GUARDED_BY(mutex_);
   Timer timer_;  // of what is slow; last, so that it stops first
 };

@@ -95,6 +95,18 @@ TEST(Generate, NormalHasItsMoments) {
   EXPECT_NEAR(m.stddev, 0.5, 0.005);
 }
 
+// As in SplitMix64.KnownOutputs: not by UnitDraw, which would have the same defect.
+TEST(Generate, DrawsThePublishedOutputsOfItsSeed) {
+  constexpr uint64_t kOutputs[] = {6457827717110365317u, 3203168211198807973u};
+  float data[2];
+  ASSERT_TRUE(
+      GenerateHost({1234567, Distribution::kUniform, 0, 1}, {data, DType::kF32, 1, 2, 8, false})
+          .ok());
+  for (int t = 0; t < 2; ++t) {
+    EXPECT_EQ(data[t], static_cast<float>(static_cast<double>(kOutputs[t] >> 11) * 0x1p-53)) << t;
+  }
+}
+
 TEST(Generate, FollowsItsDefinition) {
   float data[6];
   ASSERT_TRUE(
