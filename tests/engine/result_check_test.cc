@@ -286,6 +286,29 @@ TEST_F(ResultCheckTest, AllTheMemoryOfACheckedJobCountsAtAdmission) {
             operands + 2 * shape_of_c.pitched_bytes() + plan.workspace_bytes + plan.bytes());
 }
 
+// Kernels that compute D and cannot leave its accumulators are a GPU's. One of the host that is
+// asked for on a GPU stands for them.
+TEST(PlanCheck, AKernelWithoutAccumulatorsIsUncheckedUnlessTheRequestInsists) {
+  constexpr gemm::DeviceCaps kHost{gemm::Target::kHost, 0}, kGpu{gemm::Target::kCuda, 90};
+  const gemm::Problem problem{
+      .m = 8,
+      .n = 8,
+      .k = 8,
+      .types = {gemm::DType::kF16, gemm::DType::kF16, gemm::DType::kF16, gemm::Compute::kF32},
+      .activation = gemm::Activation::kRelu};
+  const KernelRequest named{.name = kFirst};
+  const auto pick = PickKernel(named, problem.types, true, kHost);
+  ASSERT_TRUE(pick.ok()) << pick.status();
+  const auto by_policy = PlanCheck({.wanted = true}, named, problem, *pick, kGpu);
+  ASSERT_TRUE(by_policy.ok()) << by_policy.status();
+  EXPECT_FALSE(by_policy->plan.has_value());
+  EXPECT_THAT(by_policy->why_not, HasSubstr("needs the accumulators"));
+  const auto refused = PlanCheck({.wanted = true, .by_request = true}, named, problem, *pick, kGpu);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr("verify is always"), HasSubstr("choose another kernel")));
+}
+
 TEST_F(ResultCheckTest, TheStricterOfRequestAndPolicyCounts) {
   EngineOptions policy;
   policy.verify_sample_rate = 0;
