@@ -39,8 +39,7 @@ constexpr SummaryText HopperSummary(const HopperConfig& config) {
   if (share_a > 1) summary.Add("; ", share_a, " blocks share A");
   if (config.split > 1) summary.Add("; ", config.split, " blocks share k");
   if (config.swap) summary.Add("; multiplies D transposed");
-  if (config.blocks_per_sm > 1)
-    summary.Add("; ", config.blocks_per_sm, " blocks an SM");
+  if (config.blocks_per_sm > 1) summary.Add("; ", config.blocks_per_sm, " blocks an SM");
   return summary;
 }
 

@@ -42,15 +42,13 @@ __device__ __forceinline__ void StMatrixX4(uint32_t shared, const uint32_t (&wor
                : "memory");
 }
 
-
 // The same with every matrix transposed: a lane's elements are column l / 4 of rows 2 (l % 4) and
 // the one after it.
-__device__ __forceinline__ void StMatrixX4Transposed(uint32_t shared,
-                                                     const uint32_t (&words)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                   shared),
-               "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-               : "memory");
+__device__ __forceinline__ void StMatrixX4Transposed(uint32_t shared, const uint32_t (&words)[4]) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared),
+      "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+      : "memory");
 }
 
 }  // namespace gemm::ptx
