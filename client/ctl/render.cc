@@ -1,5 +1,7 @@
 #include "client/ctl/render.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -126,7 +128,7 @@ Json ToJson(const client::ProductReport& report) {
                {"m", report.m()},
                {"n", report.n()},
                {"k", report.k()},
-               {"batch_count", report.batch_count()},
+               {"batch_count", std::max(1, report.batch_count())},
                {"result", ToJson(client::FromProto(report.result_shape()))},
                {"compute", NameOf(report.compute())},
                {"phase_seconds", phases},

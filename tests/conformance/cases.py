@@ -279,5 +279,8 @@ def batches(rng, rows, quick):
             p = record(*shape, combination, rng.getrandbits(32), batch=count)
             p = vary(p, rng)
             present = ["a", "b"] + (["c"] if p["beta"] else []) + (["bias"] if p["bias"] else [])
-            p.update(kernel=name, shared=tuple(r for r in present if rng.random() < 0.3))
+            shared = [r for r in present if rng.random() < 0.3]
+            if count > 1 and {"a", "b"} <= set(shared):  # not both of them
+                shared.remove("a")
+            p.update(kernel=name, shared=tuple(shared))
             yield p

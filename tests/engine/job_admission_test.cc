@@ -118,11 +118,12 @@ TEST_F(JobAdmissionTest, AResultDoesNotTakeThePlaceOfASharedC) {
   JobSpec spec = Product();
   spec.beta = 1;
   spec.c = {kSquare, FromPayload{}};
-  spec.shared = {true, true, true, false};
+  spec.a.shape->rows = 2 * 16;
+  spec.shared = {false, true, true, false};
   spec.batch = 2;
   const AdmittedJob job = Admit(spec);
   EXPECT_NE((*job.holdings)[Role::kC].memory, job.holdings->result);
-  EXPECT_EQ(used(job.device_index), 5 * kBytes);
+  EXPECT_EQ(used(job.device_index), 6 * kBytes);
 }
 
 TEST_F(JobAdmissionTest, AResidentCIsNotOverwritten) {

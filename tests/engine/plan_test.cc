@@ -377,6 +377,24 @@ TEST_F(PlanTest, MatricesThatDoNotFitTheBatchAreNamed) {
   EXPECT_THAT(Refusal(), HasSubstr("shared_operands names bias, but the product has no bias"));
 }
 
+// As many columns as products: its lines are as many in either order.
+TEST_F(PlanTest, AColumnMajorSquareBiasOfABatchIsRefused) {
+  spec_.batch = 4;
+  shapes_[Role::kA] = Shape{12, 5, kF32};
+  shapes_[Role::kB] = Shape{20, 4, kF32};
+  shapes_[Role::kBias] = Shape{4, 4, kF32};
+  EXPECT_EQ(Make().problem.batch, 4);
+  shapes_[Role::kBias] = Shape{4, 4, kF32, /*column_major=*/true};
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("bias is 4x4"), HasSubstr("row-major")));
+}
+
+TEST_F(PlanTest, ABatchSharesAtMostOneFactor) {
+  spec_.batch = 3;
+  spec_.shared = {true, true, false, false};
+  EXPECT_THAT(Refusal(),
+              AllOf(HasSubstr("shared_operands names a and b"), HasSubstr("batch_count 3")));
+}
+
 TEST_F(PlanTest, ABatchWhoseResultIsTooLargeIsRefused) {
   spec_.batch = gemm::kMaxBatch;
   spec_.shared = {true, true, false, false};

@@ -128,3 +128,9 @@ def test_pipelines_and_kept_results_take_two_dimensions(g):
         g.keep(a, b)
     with g.pipeline() as p, pytest.raises(gemmd.InvalidArgument, match="two dimensions"):
         p.matmul(a, b).result(30)
+
+
+def test_a_transposed_bias_handle_is_refused(g):
+    bias = g.put(drawn(BATCH, BATCH))
+    with pytest.raises(gemmd.InvalidArgument, match="transposed handle"):
+        g.matmul(drawn(BATCH, M, K), drawn(BATCH, K, BATCH), bias=bias.T)

@@ -68,6 +68,23 @@ void AddStacks(std::vector<BadJob>& jobs) {
                                 *p.mutable_bias() = GeneratedOperand({1, 6, gemm::DType::kF32}, 1);
                               },
                               {"bias is 1x6", "2x6 f32", "a row for each product"}));
+  jobs.push_back(InvalidBatch(
+      "ColumnMajorBiasOfAsManyColumnsAsProducts",
+      [](auto& p, auto&) {
+        *p.mutable_a() = GeneratedOperand({12, 4, gemm::DType::kF32}, 1);
+        p.set_batch_count(6);
+        Share(p, v1::OPERAND_ROLE_B);
+        *p.mutable_bias() = GeneratedOperand({6, 6, gemm::DType::kF32, /*column_major=*/true}, 1);
+      },
+      {"bias is 6x6 f32 column-major", "row-major, so that"}));
+  jobs.push_back(InvalidBatch("SharedFactors",
+                              [](auto& p, auto&) {
+                                p.set_batch_count(2);
+                                Share(p, v1::OPERAND_ROLE_A);
+                                Share(p, v1::OPERAND_ROLE_B);
+                                p.mutable_a()->mutable_shape()->set_cols(4);
+                              },
+                              {"shared_operands names a and b", "batch_count 2"}));
   jobs.push_back(InvalidBatch("COfOneProduct",
                               [](auto& p, auto&) {
                                 p.set_batch_count(2);

@@ -28,6 +28,16 @@ absl::Status CheckBatch(const JobSpec& spec, const OperandShapes& shapes) {
   return absl::OkStatus();
 }
 
+// With both factors shared a job's memory would not bound its work.
+absl::Status CheckFactors(const Plan& plan) {
+  if (plan.problem.batch == 1 || !plan.Shares(Role::kA) || !plan.Shares(Role::kB)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("shared_operands names a and b, but with batch_count ", plan.problem.batch,
+                   " at most one of them may be shared"));
+}
+
 int64_t& LinesOf(Shape& shape) { return shape.column_major ? shape.cols : shape.rows; }
 
 // The operand of one product: its part of the matrix, or all of it where the products share it.
@@ -86,7 +96,8 @@ absl::Status CheckBias(const Plan& plan, const std::optional<Shape>& bias) {
                                  ", one element a column of the result",
                                  rows > 1 ? " and a row for each product" : ""));
   }
-  if (bias->lines() != rows) {
+  // A single row is contiguous in either order.
+  if (rows > 1 ? bias->column_major : bias->lines() != 1) {
     return Mismatch("bias", *bias, "row-major, so that its elements are contiguous");
   }
   return absl::OkStatus();
@@ -163,6 +174,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   plan.result = *result;
   status = CheckC(spec, plan, shapes[Role::kC]);
   if (status.ok()) status = CheckBias(plan, shapes[Role::kBias]);
+  if (status.ok()) status = CheckFactors(plan);
   if (!status.ok()) return status;
 
   // Stored column-major means the rows in memory are the transpose.

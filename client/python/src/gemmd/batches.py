@@ -12,7 +12,7 @@ from typing import Any
 
 from . import operands
 from .errors import InvalidArgument
-from .handle import Handle, TransposedHandle
+from .handle import Handle
 from .operands import Shape
 from .product import Options
 
@@ -49,8 +49,6 @@ def _stacked(value: Any) -> Any:
 
 def _rows(value: Any) -> int:
     """Of a bias: an array, a tensor or a handle."""
-    if isinstance(value, TransposedHandle):
-        value = value.T
     if isinstance(value, Handle):
         return value._matrix.rows
     return int(value.shape[0]) if _ndim(value) == 2 and hasattr(value, "shape") else 1

@@ -166,6 +166,7 @@ class Client:
 
         `name`, `ttl`, `replace`, `if_version` and `shared` are as for `put`; the matrix that is
         replaced may be an operand. The other options are matmul's, without `out`.
+        Operands have two dimensions: a batch cannot be kept.
         """
         if "out" in options:
             raise errors.InvalidArgument(

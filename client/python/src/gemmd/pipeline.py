@@ -158,6 +158,7 @@ class Pipeline:
         self, a: Any, b: Any, *, timeout: float | None = None, **options: Any
     ) -> Future[Any]:
         """A Future of what `Client.matmul` gives. The options are the same, without `cancel`.
+        Operands have two dimensions.
 
         timeout: seconds on the server, from the arrival of the product's header.
         The operands must not change until the future is done.

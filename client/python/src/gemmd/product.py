@@ -225,7 +225,11 @@ class _Builder:
             self._same(c, "c", _times(batch, "c") * shape.rows, shape.cols, shape.dtype)
             shape = Shape(shape.rows, shape.cols, shape.dtype, c.layout)
         if options.bias is not None:
-            bias, _ = self.operand(options.bias, "bias")
+            bias, transposed = self.operand(options.bias, "bias")
+            if transposed:
+                raise InvalidArgument(
+                    "bias is a transposed handle; it must be as stored", field="bias"
+                )
             self._same(bias, "bias", _times(batch, "bias"), shape.cols, shape.dtype)
         return shape
 

@@ -74,7 +74,7 @@ class Report:
     @property
     def batch(self) -> int:
         """How many products the job had. Each was m x n x k."""
-        return self._proto.batch_count
+        return max(1, self._proto.batch_count)  # 0: a server that knows no batches
 
     @property
     def compute(self) -> str:
