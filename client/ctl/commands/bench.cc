@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/ctl/bench_messages.h"
+#include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/render.h"
 #include "client/ctl/run_benchmark.h"
@@ -21,9 +22,6 @@ namespace gemmd::ctl {
 namespace {
 
 namespace bench = gemm::bench;
-
-// The file name that means standard output.
-constexpr const char* kStandardOutput = "-";
 
 struct BenchCommand {
   std::string device;

@@ -4,6 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/load/load_options.h"
 #include "client/ctl/load/load_report.h"
@@ -21,9 +22,6 @@ constexpr size_t kMaxStatisticsShards = 8;
 
 // A live line of less time than this would have no meaningful rate.
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(500);
-
-// The file name that means standard output.
-constexpr const char* kStandardOutput = "-";
 
 LoadResult Measure(const Context& context, const LoadOptions& options,
                    const std::vector<std::unique_ptr<Caller>>& callers) {
