@@ -190,7 +190,7 @@ void AddDevices(std::vector<FlagRow>& rows) {
       Text({"tuning-tables", group,
             "Files of measured times, as 'gemmctl tune' writes them, with commas between them: "
             "where one has a product's shape, or one near it, its kernel is chosen. A later file "
-            "counts more. Empty: kernels are chosen by their rank alone."},
+            "counts more. Empty: kernels are chosen by estimate and rank."},
            "PATHS", "nothing, or paths of files with commas between them",
            GEMMD_FIELD(server.engine.tuning_tables)));
   rows.push_back(Choice<bool>(

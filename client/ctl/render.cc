@@ -254,6 +254,8 @@ std::string RuleText(::gemm::v1::ChoiceRule rule) {
       return "table near";
     case ::gemm::v1::CHOICE_RULE_CHECK:
       return "check";
+    case ::gemm::v1::CHOICE_RULE_ESTIMATE:
+      return "estimate";
     default:
       return absl::StrCat("rule ", static_cast<int>(rule));  // newer than this program
   }

@@ -38,6 +38,10 @@ bool Takes(const Kernel& kernel, const Types& types) {
   return std::find(kernel.types.begin(), kernel.types.end(), types) != kernel.types.end();
 }
 
+size_t WorkspaceBytes(const Kernel& kernel, const Problem& problem) {
+  return kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+}
+
 absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device) {
   if (RunsOn(kernel, device)) return absl::OkStatus();
   if (kernel.target != device.target) {

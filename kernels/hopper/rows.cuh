@@ -12,7 +12,9 @@
 #include "kernels/core/rows.h"
 #include "kernels/core/shared_memory.h"
 #include "kernels/core/tile_grid.h"
+#include "kernels/hopper/estimate.h"
 #include "kernels/hopper/kernel.cuh"
+#include "kernels/hopper/load_layout.h"
 #include "kernels/hopper/name.h"
 #include "kernels/hopper/tensor_map.h"
 #include "kernels/hopper/tile_group.h"
@@ -173,25 +175,21 @@ absl::Status LaunchHopperLayout(const TransposedProduct& product, const Launch& 
                     "launch of a Hopper kernel");
 }
 
-// The layouts that a variant's kernels read: others are transposed first. wgmma takes operands
-// that are not 16 bits wide along k alone, and fewer than 64 lines along k alone.
 template <class Variant>
-LoadLayout HopperLayout(const Problem& p) {
-  constexpr HopperConfig kConfig = Variant::kConfig;
-  if (kConfig.along_k_only()) return {.trans_a = false, .trans_b = true};
-  return {.trans_a = !kConfig.swap && p.trans_a, .trans_b = p.trans_b};
+size_t HopperScratchBytes(const Problem& p) {
+  return TransposeScratchBytes(p, HopperLayout(Variant::kConfig, p));
 }
 
 template <class Variant>
-size_t HopperScratchBytes(const Problem& p) {
-  return TransposeScratchBytes(p, HopperLayout<Variant>(p));
+double HopperSeconds(const Problem& p) {
+  return EstimateHopper(Variant::kConfig, p);
 }
 
 template <class Variant>
 absl::Status LaunchHopper(const Launch& launch) {
   constexpr HopperConfig kConfig = Variant::kConfig;
   const absl::StatusOr<TransposedProduct> transposed =
-      TransposeOperands(launch, HopperLayout<Variant>(launch.problem));
+      TransposeOperands(launch, HopperLayout(kConfig, launch.problem));
   if (!transposed.ok()) return transposed.status();
   const Problem& p = transposed->problem;
   // The operands that are multiplied are B and A where D's transpose is.
@@ -228,6 +226,7 @@ constexpr auto MakeHopperRows() {
         .shared_memory_bytes = static_cast<size_t>(kConfig.shared_bytes()),
         .params = kHopperParams,
         .auto_rank = 60,
+        .estimated_seconds = HopperSeconds<Variant>,
         .workspace_bytes =
             kConfig.along_k_only() || kConfig.swap ? HopperScratchBytes<Variant> : nullptr,
         .launch = LaunchHopper<Variant>,

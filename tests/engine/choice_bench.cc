@@ -1,4 +1,5 @@
-// How long the choice of a kernel takes with a full tuning table, beside the choice by rank.
+// How long the choice of a kernel takes with a full tuning table, beside those by estimate and
+// by rank.
 // docs/operations.md has its figures.
 //
 //   choice_bench [CHOICES]
@@ -53,7 +54,7 @@ void Measure(const char* name, int choices, const PickSite& site,
   const auto at = [&](double share) {
     return micros[static_cast<size_t>(share * static_cast<double>(micros.size() - 1))];
   };
-  std::printf("%-34s p50 %7.2f us  p99 %7.2f us  from the table %3.0f%%\n", name, at(0.5), at(0.99),
+  std::printf("%-36s p50 %7.2f us  p99 %7.2f us  from the table %3.0f%%\n", name, at(0.5), at(0.99),
               100.0 * by_table / choices);
 }
 
@@ -66,6 +67,12 @@ int Run(int choices) {
   std::mt19937_64 random(2);
   Measure("by rank, without a table", choices, {.device = kHost},
           [&](int) { return Random(random, 1, 16384); });
+  constexpr gemm::DeviceCaps kHopper{gemm::Target::kCuda, 90};
+  Measure("by estimate, on a GPU (CUDA builds)", choices, {.device = kHopper}, [&](int) {
+    gemm::Problem problem = Random(random, 1, 16384);
+    problem.types = {gemm::DType::kF16, gemm::DType::kF16, gemm::DType::kF16, gemm::Compute::kF32};
+    return problem;
+  });
   Measure("a shape of the table", choices, site,
           [&](int) { return known[random() % known.size()]; });
   Measure("a new shape near one of the table", choices, site,

@@ -105,6 +105,59 @@ TEST_F(PickCudaKernel, WhereNoKernelOfTheTypesTakesBatchesTheBatchIsNamed) {
   EXPECT_TRUE(PickKernel({}, kFp8, true, kHopper).ok());
 }
 
+// On this kind of device rows have estimates.
+TEST_F(PickCudaKernel, TheLeastEstimateIsTaken) {
+  const auto sized = [](int64_t m) {
+    return gemm::Problem{.m = m, .n = 8192, .k = 8192, .types = kHalf};
+  };
+  const auto large = PickKernel({}, sized(8192), true, {.device = kHopper});
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_EQ(large->rule, ChoiceRule::kEstimate);
+  EXPECT_THAT(large->reason, HasSubstr("auto: by estimate the fastest of "));
+  for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+    if (!gemm::Takes(*kernel, kHalf) || kernel->estimated_seconds == nullptr) continue;
+    EXPECT_LE(large->kernel->estimated_seconds(sized(8192)), kernel->estimated_seconds(sized(8192)))
+        << kernel->name;
+  }
+  const auto few_rows = PickKernel({}, sized(8), true, {.device = kHopper});
+  ASSERT_TRUE(few_rows.ok()) << few_rows.status();
+  EXPECT_NE(few_rows->kernel, large->kernel);
+  EXPECT_LE(few_rows->kernel->tile_m, 64);
+}
+
+TEST_F(PickCudaKernel, WithoutEstimatesTheRankDecides) {
+  const gemm::Problem problem{.m = 512, .n = 512, .k = 512, .types = kHalf};
+  const auto rule = [&](const KernelRequest& request, const PickSite& site) {
+    const auto pick = PickKernel(request, problem, true, site);
+    EXPECT_TRUE(pick.ok()) << pick.status();
+    return pick.ok() ? pick->rule : ChoiceRule::kNone;
+  };
+  EXPECT_EQ(rule({}, {.device = kHopper}), ChoiceRule::kEstimate);
+  EXPECT_EQ(rule({}, {.device = kAmpere}), ChoiceRule::kRank) << "no row with one runs there";
+  EXPECT_EQ(rule({.family = "hopper"}, {.device = kHopper}), ChoiceRule::kEstimate);
+  EXPECT_EQ(rule({.family = "cublas"}, {.device = kHopper}), ChoiceRule::kRank);
+  const auto by_types = PickKernel({}, kHalf, true, kHopper);
+  ASSERT_TRUE(by_types.ok()) << by_types.status();
+  EXPECT_EQ(by_types->rule, ChoiceRule::kRank) << "without a shape";
+}
+
+// Every row of TF32 transposes B here.
+TEST_F(PickCudaKernel, AnEstimateIsNoReasonToTakeMoreScratchThanThereIs) {
+  const gemm::Problem problem{.m = 512,
+                              .n = 512,
+                              .k = 512,
+                              .types = {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32}};
+  const auto roomy = PickKernel({}, problem, true, {.device = kHopper});
+  ASSERT_TRUE(roomy.ok()) << roomy.status();
+  EXPECT_EQ(roomy->rule, ChoiceRule::kEstimate);
+  const size_t bytes = gemm::WorkspaceBytes(*roomy->kernel, problem);
+  ASSERT_GT(bytes, 0u);
+  const auto narrow =
+      PickKernel({}, problem, true, {.device = kHopper, .max_workspace_bytes = bytes - 1});
+  ASSERT_TRUE(narrow.ok()) << narrow.status();
+  EXPECT_EQ(narrow->rule, ChoiceRule::kRank);
+}
+
 TEST_F(PickCudaKernel, TypesThatItDoesNotTakeNameOneThatTakesThem) {
   const auto pick = PickKernel({.name = "cublas_f32"}, kBrain, true, kHopper);
   EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);

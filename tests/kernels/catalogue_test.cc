@@ -64,8 +64,7 @@ TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {
       size_t lines = 0;  // of 112 elements, which end on 256 bytes
       if (problem.trans_a && (swap || along_k)) lines += 48;
       if (!problem.trans_b && along_k) lines += 80;
-      const size_t bytes =
-          kernel->workspace_bytes == nullptr ? 0 : kernel->workspace_bytes(problem);
+      const size_t bytes = WorkspaceBytes(*kernel, problem);
       EXPECT_EQ(bytes, lines * 112 * SizeOf(types.a))
           << kernel->name << ", transposes " << transposes;
     }

@@ -25,10 +25,6 @@ absl::Status LaunchOn(Gpu& gpu, const Kernel& kernel, const ProductData& data,
                              .libraries = gpu.libraries()});
 }
 
-size_t WorkspaceBytes(const Kernel& kernel, const Problem& problem) {
-  return kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
-}
-
 // Device memory of its own: compute-sanitizer knows where it ends.
 class ExactBuffer {
  public:

@@ -191,7 +191,7 @@ absl::Status RunOnHost(const Kernel& kernel, ProductData& data) {
   const Problem& problem = data.product.problem;
   Operands operands = data.ForReference();
   if (data.product.c_is_d) operands.c = operands.d;
-  const size_t bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+  const size_t bytes = WorkspaceBytes(kernel, problem);
   // Exactly as large as asked for, so that a sanitizer sees a step beyond it.
   std::vector<std::byte> workspace(bytes + 256, kPoison);
   const auto address = reinterpret_cast<uintptr_t>(workspace.data());

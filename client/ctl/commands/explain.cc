@@ -49,6 +49,11 @@ std::string MeasuredText(const v1::RankedKernel& kernel) {
   return DurationText(absl::Seconds(kernel.tuned_from().seconds()));
 }
 
+std::string EstimatedText(const v1::RankedKernel& kernel) {
+  if (kernel.estimated_seconds() <= 0) return "";
+  return DurationText(absl::Seconds(kernel.estimated_seconds()));
+}
+
 std::string MachineText(const v1::MachineInfo& machine) {
   std::string text = machine.device();
   if (machine.driver() != "-") absl::StrAppend(&text, ", driver ", machine.driver());
@@ -74,6 +79,7 @@ void PrintTables(const Context& context, const ExplainOptions& options,
                {"KERNEL", Align::kLeft, Fit::kWrap},
                {"PARAMS", Align::kLeft, Fit::kWrap},
                {"MEASURED", Align::kRight},
+               {"ESTIMATE", Align::kRight},
                {"SCRATCH", Align::kRight, Fit::kDrop},
                {"REASON", Align::kLeft, Fit::kWrap}});
   const int shown =
@@ -81,6 +87,7 @@ void PrintTables(const Context& context, const ExplainOptions& options,
   for (int i = 0; i < shown; ++i) {
     const v1::RankedKernel& kernel = ranking.kernels(i);
     table.Add({absl::StrCat(i + 1), kernel.name(), ParamsText(kernel), MeasuredText(kernel),
+               EstimatedText(kernel),
                kernel.workspace_bytes() == 0
                    ? ""
                    : BytesText(static_cast<double>(kernel.workspace_bytes())),
@@ -101,6 +108,7 @@ Json RankedJson(const v1::RankedKernel& kernel) {
                {"workspace_bytes", kernel.workspace_bytes()},
                {"deterministic", kernel.deterministic()},
                {"reason", kernel.reason()}};
+  if (kernel.estimated_seconds() > 0) json["estimated_seconds"] = kernel.estimated_seconds();
   if (kernel.has_tuned_from()) json["tuned_from"] = ToJson(kernel.tuned_from());
   return json;
 }
@@ -190,8 +198,10 @@ void AddExplain(CLI::App& app, Context& context) {
   command->footer(
       "The choice is by one of these rules. table exact: the server's tuning table "
       "(--tuning-tables, gemmctl tune) has this shape. table near: it has a shape near this one. "
-      "rank: it has neither, and the first of the catalogue's ranking is taken. A column-major "
-      "result is the row-major one with m and n, and A and B, in each other's place. --json "
+      "estimate: it has neither, and the least of the kernels' own estimates is taken. rank: no "
+      "kernel "
+      "has an estimate, and the first of the catalogue's ranking is taken. A column-major result "
+      "is the row-major one with m and n, and A and B, in each other's place. --json "
       "prints all kernels.\n"
       "\n"
       "Examples:\n"

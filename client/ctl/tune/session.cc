@@ -9,6 +9,7 @@
 #include "client/ctl/catalogue.h"
 #include "client/ctl/render.h"
 #include "client/ctl/run_benchmark.h"
+#include "client/ctl/tune/candidates.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -18,6 +19,9 @@ namespace v1 = ::gemm::v1;
 
 // Every value of a parameter that has so few is a candidate. The others keep their defaults.
 constexpr int64_t kMostValues = 16;
+
+// A request names so many kernels at most.
+constexpr size_t kMostNames = 256;
 
 bool IsSelected(const client::KernelInfo& kernel, const TuneOptions& options) {
   const auto& families = options.selection.families;
@@ -34,16 +38,18 @@ bool IsSelected(const client::KernelInfo& kernel, const TuneOptions& options) {
   return kernel.deterministic();
 }
 
-// Whether the kernel takes types of the selection.
-bool TakesTypes(const client::KernelInfo& kernel, const bench::Selection& selection) {
-  for (const auto& row : kernel.types()) {
+// The combinations of the selection that the kernel takes.
+std::map<std::string, v1::KernelTypes> TypesTaken(const client::KernelInfo& kernel,
+                                                  const bench::Selection& selection) {
+  std::map<std::string, v1::KernelTypes> taken;
+  for (const v1::KernelTypes& row : kernel.types()) {
     const auto types = FromProto(row);
     if (!types.ok()) continue;  // newer than this program
     for (const bench::TypesPattern& pattern : selection.types) {
-      if (pattern.Matches(*types)) return true;
+      if (pattern.Matches(*types)) taken[bench::TypesName(*types)] = row;
     }
   }
-  return false;
+  return taken;
 }
 
 std::map<std::string, std::vector<int64_t>> ValuesToTry(
@@ -79,11 +85,16 @@ absl::Status TuningSession::SelectKernels() {
     const Kernels fitting = KernelsNamed(*listed, pattern);
     named.insert(named.end(), fitting.begin(), fitting.end());
   }
+  std::map<std::string, v1::KernelTypes> all_types;
   for (client::KernelInfo& kernel : named) {
-    if (!IsSelected(kernel, options_) || !TakesTypes(kernel, options_.selection)) continue;
+    if (!IsSelected(kernel, options_)) continue;
+    const auto types = TypesTaken(kernel, options_.selection);
+    if (types.empty()) continue;
+    all_types.insert(types.begin(), types.end());
     std::string name = kernel.name();
     kernels_.insert_or_assign(std::move(name), std::move(kernel));
   }
+  for (const auto& [name, types] : all_types) types_.push_back(types);
   if (!kernels_.empty()) return absl::OkStatus();
   return absl::NotFoundError(
       "no deterministic kernel of the selection takes the types on a device of the server; see "
@@ -106,10 +117,35 @@ absl::Status TuningSession::Run() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::set<std::string>> TuningSession::WorthMeasuring(const bench::Shape& shape,
+                                                                    const bench::Layout& layout) {
+  Candidates candidates(static_cast<size_t>(options_.best_estimates));
+  for (const v1::KernelTypes& types : types_) {
+    if (options_.best_estimates == 0) break;
+    v1::RankKernelsRequest request;
+    request.set_device(options_.device);
+    request.mutable_size()->set_m(shape.m);
+    request.mutable_size()->set_n(shape.n);
+    request.mutable_size()->set_k(shape.k);
+    *request.mutable_types() = types;
+    request.mutable_layout()->set_transpose_a(layout.trans_a);
+    request.mutable_layout()->set_transpose_b(layout.trans_b);
+    const auto ranking = client_.RankKernels(request, Call(context_));
+    if (!ranking.ok()) return ranking.status();
+    candidates.Add(*ranking);
+  }
+  std::set<std::string> worth;
+  for (const auto& [name, kernel] : kernels_) {
+    if (!candidates.LeavesOut(name)) worth.insert(name);
+  }
+  return worth;
+}
+
 absl::Status TuningSession::TuneShape(const bench::Shape& shape, const bench::Layout& layout) {
   TuningRounds rounds;
-  std::set<std::string> left;
-  for (const auto& [name, kernel] : kernels_) left.insert(name);
+  auto worth = WorthMeasuring(shape, layout);
+  if (!worth.ok()) return worth.status();
+  std::set<std::string> left = *std::move(worth);
   for (round_ = 1; round_ <= options_.rounds && !left.empty(); ++round_) {
     if (absl::Status status = MeasureRound(shape, layout, left, rounds); !status.ok()) {
       return status;
@@ -135,8 +171,7 @@ absl::Status TuningSession::MeasureRound(const bench::Shape& shape, const bench:
   bench::BenchmarkOptions measured;
   measured.shapes = {shape};
   measured.selection = options_.selection;
-  // At first all of the selection: their names may be more than a request takes.
-  if (round_ > 1) {
+  if (kernels.size() < kernels_.size() && kernels.size() <= kMostNames) {
     measured.selection.families.clear();
     measured.selection.kernels.assign(kernels.begin(), kernels.end());
   }

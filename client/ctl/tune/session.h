@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/ctl/context.h"
 #include "client/ctl/tune/rounds.h"
@@ -40,6 +41,9 @@ class TuningSession {
  private:
   // Which kernels may be chosen, and which values of their parameters are tried.
   absl::Status SelectKernels();
+  // The kernels of the selection that are worth measuring for the shape.
+  absl::StatusOr<std::set<std::string>> WorthMeasuring(const gemm::bench::Shape& shape,
+                                                       const gemm::bench::Layout& layout);
   absl::Status TuneShape(const gemm::bench::Shape& shape, const gemm::bench::Layout& layout);
   absl::Status MeasureRound(const gemm::bench::Shape& shape, const gemm::bench::Layout& layout,
                             const std::set<std::string>& kernels, TuningRounds& rounds);
@@ -52,6 +56,8 @@ class TuningSession {
   gemm::bench::ProgressReport progress_;
   const absl::Time began_;
   std::map<std::string, client::KernelInfo> kernels_;
+  // Combinations that they take and the selection asks for.
+  std::vector<::gemm::v1::KernelTypes> types_;
   ::gemm::v1::BenchmarkHeader header_;
   std::optional<gemm::Machine> machine_;
   size_t done_ = 0;  // shapes, in all layouts

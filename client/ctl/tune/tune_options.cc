@@ -88,6 +88,13 @@ void DeclareCandidates(CLI::App& app, TuneOptions& options) {
       ->delimiter(',')
       ->type_name("NAMES")
       ->group(kWhat);
+  app.add_option("--best-estimates", options.best_estimates,
+                 "Of the kernels that the server has an estimate for, only the N fastest by it are "
+                 "measured for a shape (0: all)")
+      ->check(CLI::Range(0, 1000))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kWhat);
   app.add_option("--device", options.device,
                  "A name from `gemmctl info`, such as cuda:0. Default: the first device")
       ->type_name("DEVICE")

@@ -23,6 +23,8 @@ struct TuneOptions {
   std::vector<gemm::bench::Layout> layouts = {{}};
   std::string device;
   std::string output;  // the table
+  // Of the kernels with an estimate, so many are measured for a shape. 0: all.
+  int best_estimates = 8;
   int rounds = 3;
   int iterations = 10;
   absl::Duration budget = absl::InfiniteDuration();  // of a shape's round

@@ -108,15 +108,14 @@ std::vector<Row> Comparison::RowsWithout(absl::string_view why) {
 
 Comparison::TimedCandidate Comparison::MakeTimedCandidate(const Candidate& spec) const {
   const Kernel& kernel = *spec.kernel;
-  return {
-      .spec = spec,
-      .name = std::string(kernel.name),
-      .family = std::string(kernel.family),
-      .launch = spec.launch
-                    ? spec.launch
-                    : [&kernel](const Launch& launch) { return RunProduct(kernel, launch); },
-      .workspace_bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem_),
-      .most_samples = rules_.iterations};
+  return {.spec = spec,
+          .name = std::string(kernel.name),
+          .family = std::string(kernel.family),
+          .launch = spec.launch
+                        ? spec.launch
+                        : [&kernel](const Launch& launch) { return RunProduct(kernel, launch); },
+          .workspace_bytes = WorkspaceBytes(kernel, problem_),
+          .most_samples = rules_.iterations};
 }
 
 void Comparison::AddBaseline() {

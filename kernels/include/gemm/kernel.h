@@ -88,8 +88,11 @@ struct Kernel {
   absl::Span<const ParamSpec> params;
   bool deterministic = true;
   // Where the caller leaves the choice open and no tuning table has one, the deterministic
-  // kernel with the highest rank runs.
+  // kernel with the least estimate runs, and where none has an estimate the one with the highest
+  // rank.
   int auto_rank = 0;
+  // Seconds that a problem of one of `types` should take. Null: nobody knows.
+  double (*estimated_seconds)(const Problem&) = nullptr;
   // Takes Problem::batch above 1. Each product of a batch has the bits that the kernel gives it
   // alone.
   bool batches = false;
@@ -106,6 +109,9 @@ struct Kernel {
 // Whether `kernel` can run on such a device, and whether it takes these types.
 bool RunsOn(const Kernel& kernel, const DeviceCaps& device);
 bool Takes(const Kernel& kernel, const Types& types);
+
+// Scratch bytes of `kernel` for a problem of one of its types.
+size_t WorkspaceBytes(const Kernel& kernel, const Problem& problem);
 
 // OK, or FAILED_PRECONDITION with why `kernel` cannot run on such a device.
 absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device);

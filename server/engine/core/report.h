@@ -75,6 +75,7 @@ enum class ChoiceRule : uint8_t {
   kTableExact,  // the tuning table, which has the shape
   kTableNear,   // the tuning table, by the nearest shape that it has
   kCheck,       // another kernel's product failed its check
+  kEstimate,    // the least estimated time
 };
 
 // The entry of the tuning table that a choice is from. The shape is that of the row-major

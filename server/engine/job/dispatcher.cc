@@ -1,9 +1,13 @@
 #include "server/engine/job/dispatcher.h"
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "gemm/catalogue.h"
 #include "gemm/quote.h"
@@ -133,8 +137,7 @@ std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Pr
   if (site.tuned == nullptr || problem.batch > 1) return std::nullopt;
   const auto match = site.tuned->Find(problem, [&](const TunedRow& row) {
     if (!request.family.empty() && row.kernel->family != request.family) return false;
-    return row.kernel->workspace_bytes == nullptr ||
-           row.kernel->workspace_bytes(problem) <= site.max_workspace_bytes;
+    return gemm::WorkspaceBytes(*row.kernel, problem) <= site.max_workspace_bytes;
   });
   if (!match.has_value()) return std::nullopt;
   const TunedRow& row = *match->row;
@@ -172,11 +175,12 @@ absl::Status CheckOpenChoice(const KernelRequest& request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::Problem& problem,
-                                      const gemm::DeviceCaps& device) {
+// Deterministic kernels of the catalogue, or of the family, that take the problem on the device.
+absl::StatusOr<std::vector<const gemm::Kernel*>> EligibleKernels(const KernelRequest& request,
+                                                                 const gemm::Problem& problem,
+                                                                 const gemm::DeviceCaps& device) {
   const gemm::Types& types = problem.types;
-  const gemm::Kernel* best = nullptr;
-  int eligible = 0;
+  std::vector<const gemm::Kernel*> eligible;
   const gemm::Kernel* elsewhere = nullptr;  // takes the types, but not on this device
   bool single_only = false;                 // one takes them on this device, but no batch
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
@@ -184,23 +188,52 @@ absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::
     if (!gemm::Takes(*kernel, types) || !kernel->deterministic) continue;
     if (!gemm::RunsOn(*kernel, device)) {
       elsewhere = kernel;
-      continue;
-    }
-    if (!gemm::CheckBatch(*kernel, problem.batch).ok()) {
+    } else if (!gemm::CheckBatch(*kernel, problem.batch).ok()) {
       single_only = true;
-      continue;
+    } else {
+      eligible.push_back(kernel);
     }
-    ++eligible;
-    if (best == nullptr || kernel->auto_rank > best->auto_rank) best = kernel;
   }
-  if (best == nullptr && single_only) return NoBatchesOf(types, request.family, problem.batch);
-  if (best == nullptr) {
-    return elsewhere == nullptr ? NoKernelFor(types, request.family)
-                                : gemm::CheckDevice(*elsewhere, device);
-  }
-  const std::string of = request.family.empty() ? "" : absl::StrCat(" of family ", request.family);
+  if (!eligible.empty()) return eligible;
+  if (single_only) return NoBatchesOf(types, request.family, problem.batch);
+  if (elsewhere != nullptr) return gemm::CheckDevice(*elsewhere, device);
+  return NoKernelFor(types, request.family);
+}
+
+std::string OfFamily(const KernelRequest& request) {
+  return request.family.empty() ? "" : absl::StrCat(" of family ", request.family);
+}
+
+absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::Types& types,
+                                      const std::vector<const gemm::Kernel*>& eligible) {
+  const gemm::Kernel* const best = *std::max_element(
+      eligible.begin(), eligible.end(),
+      [](const gemm::Kernel* x, const gemm::Kernel* y) { return x->auto_rank < y->auto_rank; });
   return Finish(*best, types, request, ChoiceRule::kRank,
-                absl::StrCat("auto: ranked first of ", eligible, " eligible kernels", of));
+                absl::StrCat("auto: ranked first of ", eligible.size(), " eligible kernels",
+                             OfFamily(request)));
+}
+
+// The kernel that should be the fastest, where one of them has an estimate.
+std::optional<KernelPick> PickByEstimate(const KernelRequest& request, const gemm::Problem& problem,
+                                         const PickSite& site,
+                                         const std::vector<const gemm::Kernel*>& eligible) {
+  const gemm::Kernel* best = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  int estimated = 0;
+  for (const gemm::Kernel* kernel : eligible) {
+    if (kernel->estimated_seconds == nullptr) continue;
+    if (gemm::WorkspaceBytes(*kernel, problem) > site.max_workspace_bytes) continue;
+    ++estimated;
+    const double seconds = kernel->estimated_seconds(problem);
+    if (seconds < least) std::tie(best, least) = std::pair(kernel, seconds);
+  }
+  if (best == nullptr) return std::nullopt;
+  KernelPick pick = PickOf(*best, *gemm::ResolveParams(*best, {}), problem.types.compute);
+  pick.rule = ChoiceRule::kEstimate;
+  pick.reason = absl::StrFormat("auto: by estimate the fastest of %d kernels%s, %.3g us", estimated,
+                                OfFamily(request), least * 1e6);
+  return pick;
 }
 
 }  // namespace
@@ -212,12 +245,23 @@ absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::
   }
   if (const absl::Status status = CheckOpenChoice(request); !status.ok()) return status;
   if (std::optional<KernelPick> tuned = PickTuned(request, problem, site)) return *std::move(tuned);
-  return PickByRank(request, problem, site.device);
+  const auto eligible = EligibleKernels(request, problem, site.device);
+  if (!eligible.ok()) return eligible.status();
+  if (std::optional<KernelPick> pick = PickByEstimate(request, problem, site, *eligible)) {
+    return *std::move(pick);
+  }
+  return PickByRank(request, problem.types, *eligible);
 }
 
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
                                       bool compute_given, const gemm::DeviceCaps& device) {
-  return PickKernel(request, {.types = types}, compute_given, {.device = device});
+  if (!request.name.empty() && request.name != "auto") {
+    return PickByName(request, {.types = types}, compute_given, device);
+  }
+  if (const absl::Status status = CheckOpenChoice(request); !status.ok()) return status;
+  const auto eligible = EligibleKernels(request, {.types = types}, device);
+  if (!eligible.ok()) return eligible.status();
+  return PickByRank(request, types, *eligible);
 }
 
 std::map<std::string, int64_t> NamedParams(const gemm::Kernel& kernel,

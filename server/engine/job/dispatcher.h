@@ -28,15 +28,16 @@ struct KernelPick {
 // What a pick depends on beside the request.
 struct PickSite {
   gemm::DeviceCaps device;
-  const TunedKernels* tuned = nullptr;  // may be null: by rank alone
-  // A table's kernel that needs more scratch memory is passed over.
+  const TunedKernels* tuned = nullptr;  // may be null: by estimate and rank alone
+  // A kernel of the table, or with an estimate, that needs more scratch memory is passed over.
   size_t max_workspace_bytes = std::numeric_limits<size_t>::max();
 };
 
-// Where the request names no kernel: the tuning table's for the problem, else the
-// deterministic one that takes the types and has the highest auto_rank. A batch is in no table,
-// and goes to kernels that take one. Never one of other
-// types or another compute mode than the problem's. Where it names one, and `compute_given`
+// Where the request names no kernel: the tuning table's for the problem, else, of the
+// deterministic ones that take the types, the one with the least estimate, and where none has one
+// that with the highest auto_rank. A batch is in no table, and goes to kernels that take one.
+// Never one of other types or another compute mode than the problem's. Where it names one, and
+// `compute_given`
 // is false, `problem.types.compute` is the default for the types, and the kernel may use its
 // own. Errors:
 // - NOT_FOUND: unknown kernel or family.
@@ -48,7 +49,7 @@ struct PickSite {
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
                                       bool compute_given, const PickSite& site);
 
-// The same without a table, which depends on the types alone.
+// The same without table and estimates, which depends on the types alone.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
                                       bool compute_given, const gemm::DeviceCaps& device);
 

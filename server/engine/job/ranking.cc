@@ -15,10 +15,6 @@
 namespace gemmd {
 namespace {
 
-uint64_t WorkspaceFor(const gemm::Kernel& kernel, const gemm::Problem& problem) {
-  return kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
-}
-
 absl::StatusOr<size_t> IndexOfDevice(const EngineCore& core, const std::string& name) {
   if (name.empty()) return 0;
   for (size_t i = 0; i < core.devices.size(); ++i) {
@@ -58,9 +54,13 @@ RankedKernel Ranked(const gemm::Kernel& kernel, const gemm::Problem& problem) {
   ranked.kernel = &kernel;
   // Defaults are always in range.
   ranked.params = NamedParams(kernel, *gemm::ResolveParams(kernel, {}));
-  ranked.workspace_bytes = WorkspaceFor(kernel, problem);
-  ranked.reason = kernel.deterministic ? absl::StrCat("rank ", kernel.auto_rank)
-                                       : "not deterministic: only by name";
+  ranked.workspace_bytes = gemm::WorkspaceBytes(kernel, problem);
+  if (kernel.estimated_seconds != nullptr) {
+    ranked.estimated_seconds = kernel.estimated_seconds(problem);
+  }
+  ranked.reason = !kernel.deterministic                 ? "not deterministic: only by name"
+                  : kernel.estimated_seconds == nullptr ? absl::StrCat("rank ", kernel.auto_rank)
+                                                        : "estimate";
   return ranked;
 }
 
@@ -91,7 +91,7 @@ absl::StatusOr<KernelRanking> RankKernels(const EngineCore& core, const RankingQ
   }
   const auto standing = [&pick](const RankedKernel& one) {
     return std::tuple(one.kernel != pick->kernel, !one.kernel->deterministic,
-                      -one.kernel->auto_rank);
+                      one.estimated_seconds == 0, one.estimated_seconds, -one.kernel->auto_rank);
   };
   std::stable_sort(
       ranking.kernels.begin(), ranking.kernels.end(),

@@ -33,6 +33,7 @@ struct RankedKernel {
   // As `auto` launches it: the table's for its own choice, else the defaults.
   std::map<std::string, int64_t> params;
   uint64_t workspace_bytes = 0;  // scratch memory for this product
+  double estimated_seconds = 0;  // 0: nobody knows
   // Of the tuning table's entry for the product, where this is its kernel.
   std::optional<TunedFrom> tuned;
   // Why `auto` takes it, or why it does not.
@@ -44,7 +45,7 @@ struct KernelRanking {
   gemm::Machine machine;
   gemm::Types types{};                  // of the question, complete
   ChoiceRule rule = ChoiceRule::kNone;  // of the first kernel
-  // What `auto` takes, then the others by auto_rank.
+  // What `auto` takes, then the others by estimate, and those without one by auto_rank.
   std::vector<RankedKernel> kernels;
 };
 

@@ -23,10 +23,6 @@ uint64_t RandomSeed() {
 // A fraction of 1 from a seed whose other bits draw the signs.
 double Fraction(uint64_t seed) { return static_cast<double>(seed >> 11) * 0x1p-53; }
 
-size_t WorkspaceOf(const KernelPick& pick, const gemm::Problem& problem) {
-  return pick.kernel->workspace_bytes == nullptr ? 0 : pick.kernel->workspace_bytes(problem);
-}
-
 // The best kernel besides `first`: of another family where there is one, so that the two share
 // as little as possible.
 KernelPick AnotherKernel(const KernelPick& first, const gemm::Types& types,
@@ -111,8 +107,8 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
   constexpr size_t kAlignment = 256;
   plan.accumulator_bytes = (plan.accumulator_bytes + kAlignment - 1) / kAlignment * kAlignment;
   plan.scratch_bytes = gemm::CheckScratchBytes(plan.problem);
-  plan.workspace_bytes =
-      std::max(WorkspaceOf(plan.first, plan.problem), WorkspaceOf(plan.second, plan.problem));
+  plan.workspace_bytes = std::max(gemm::WorkspaceBytes(*plan.first.kernel, plan.problem),
+                                  gemm::WorkspaceBytes(*plan.second.kernel, plan.problem));
   decision.plan = std::move(plan);
   return decision;
 }

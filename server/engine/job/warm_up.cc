@@ -104,9 +104,7 @@ int WarmUp(Device& device) {
   int launched = 0;
   for (const Row& row : rows) {
     for (const gemm::Problem& problem : Problems(row.types)) {
-      const size_t workspace_bytes =
-          row.kernel->workspace_bytes == nullptr ? 0 : row.kernel->workspace_bytes(problem);
-      if (workspace_bytes > scratch.workspace().bytes) continue;
+      if (gemm::WorkspaceBytes(*row.kernel, problem) > scratch.workspace().bytes) continue;
       const absl::Status status =
           stream.Launch(*row.kernel, problem, scratch.OperandsOf(problem), scratch.workspace(),
                         row.params, /*transposed=*/nullptr);

@@ -65,6 +65,7 @@ constexpr Pair<v1::ChoiceRule, ChoiceRule> kChoiceRules[] = {
     {v1::CHOICE_RULE_TABLE_EXACT, ChoiceRule::kTableExact},
     {v1::CHOICE_RULE_TABLE_NEAR, ChoiceRule::kTableNear},
     {v1::CHOICE_RULE_CHECK, ChoiceRule::kCheck},
+    {v1::CHOICE_RULE_ESTIMATE, ChoiceRule::kEstimate},
 };
 constexpr Pair<v1::OperandRole, Role> kProtoRoles[] = {
     {v1::OPERAND_ROLE_A, Role::kA},

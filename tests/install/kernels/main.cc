@@ -39,7 +39,7 @@ absl::Status Multiply(const gemm::Kernel& kernel) {
                                 .ldb = b.line(),
                                 .d = d.elements.data(),
                                 .ldd = d.line()};
-  const size_t bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+  const size_t bytes = gemm::WorkspaceBytes(kernel, problem);
   std::vector<char> scratch(bytes + 256);
   void* aligned = scratch.data();
   size_t space = scratch.size();
