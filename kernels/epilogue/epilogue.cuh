@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "gemm/problem.h"
+#include "kernels/epilogue/batch_strides.h"
 #include "kernels/numeric/activation.h"
 #include "kernels/numeric/device_element.cuh"
 
@@ -148,6 +149,16 @@ Epilogue<kD> MakeEpilogue(const Problem& problem, const Operands& operands) {
       .bias_axis = problem.bias,
       .activation = problem.activation,
   };
+}
+
+// That of a product of a batch, from that of the first one.
+template <DType kD>
+__device__ __forceinline__ Epilogue<kD> OfProduct(Epilogue<kD> epilogue,
+                                                  const BatchStrides& strides, int64_t product) {
+  epilogue.c += product * strides.c;
+  epilogue.bias += product * strides.bias;
+  epilogue.d += product * strides.d;
+  return epilogue;
 }
 
 // The same epilogue for elements of another type.

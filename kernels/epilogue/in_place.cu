@@ -13,30 +13,10 @@ constexpr int kThreads = 256;
 // Enough blocks to fill any GPU; larger matrices are strided over.
 constexpr int64_t kMaxBlocks = 65536;
 
-// Elements from one product of a batch to the next. A grid has its products in y.
-struct BatchStrides {
-  int64_t c, bias, d;
-};
-
-BatchStrides StridesOf(const Operands& operands) {
-  return {operands.stride_c, operands.stride_bias, operands.stride_d};
-}
-
-// The epilogue of this block's product. What it does not have keeps its null pointer: the stride
-// is 0.
-template <DType kD>
-__device__ Epilogue<kD> OfProduct(Epilogue<kD> epilogue, const BatchStrides& strides) {
-  const int64_t product = blockIdx.y;
-  epilogue.c += product * strides.c;
-  epilogue.bias += product * strides.bias;
-  epilogue.d += product * strides.d;
-  return epilogue;
-}
-
 template <DType kD>
 __global__ void InPlaceKernel(const Epilogue<kD> first, const BatchStrides strides, int64_t m,
                               int64_t n) {
-  const Epilogue<kD> epilogue = OfProduct(first, strides);
+  const Epilogue<kD> epilogue = OfProduct(first, strides, blockIdx.y);
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
        e += step) {
@@ -49,7 +29,7 @@ template <DType kD, DType kAccumulator>
 __global__ void AccumulatorsKernel(const Epilogue<kD> first, const BatchStrides strides,
                                    const typename DeviceElement<kAccumulator>::Type* accumulators,
                                    int64_t stride, int64_t ld, int64_t m, int64_t n) {
-  const Epilogue<kD> epilogue = OfProduct(first, strides);
+  const Epilogue<kD> epilogue = OfProduct(first, strides, blockIdx.y);
   accumulators += blockIdx.y * stride;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
@@ -62,7 +42,7 @@ __global__ void AccumulatorsKernel(const Epilogue<kD> first, const BatchStrides 
 template <DType kD>
 __global__ void WithoutProductKernel(const Epilogue<kD> first, const BatchStrides strides,
                                      int64_t m, int64_t n) {
-  const Epilogue<kD> epilogue = OfProduct(first, strides);
+  const Epilogue<kD> epilogue = OfProduct(first, strides, blockIdx.y);
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
        e += step) {

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 
+#include "kernels/epilogue/batch_strides.h"
+#include "kernels/hopper/tile_order.h"
+
 namespace gemm {
 
 // A and B as they are stored, D as it is to be written.
@@ -18,13 +21,14 @@ struct HopperArguments {
   int m;
   int n;
   int k_tiles;
-  // Clusters of tiles, and how many rows of them are a group of the tile order.
-  int clusters_m;
-  int clusters_n;
-  int group;
+  HopperTileOrder order;
   // Whether D is alpha times the accumulators, and whether its rows end with a chunk of 16 bytes:
   // TMA writes whole chunks.
   bool only_scales;
+  // From one product of a batch to the next: 0 where all read the same matrix, else 1.
+  int step_a;
+  int step_b;
+  BatchStrides strides;
 };
 
 }  // namespace gemm

@@ -46,8 +46,7 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArgu
   HopperPlace<kConfig.stages> place;
   const auto store = [&](const auto& accumulators, const BoxOfD& at) {
     if (!arguments.only_scales) {
-      StoreAnyEpilogue<Variant>(accumulators, boxes, epilogue, output, at, arguments.m, arguments.n,
-                                thread);
+      StoreAnyEpilogue<Variant>(accumulators, boxes, epilogue, output, at, arguments, thread);
       return;
     }
     VisitHopperOutput<Variant>(output, [&]<DType kD>() {
@@ -75,7 +74,7 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArgu
     if constexpr (kConfig.ping_pong()) turns.Pass();
     product.Finish(first_sharer);
     const int row = tile.m * kConfig.tile_m + first_block * 64, column = tile.n * kConfig.tile_n;
-    BoxOfD at = kConfig.swap ? BoxOfD{column, row} : BoxOfD{row, column};
+    BoxOfD at{tiles.product(), kConfig.swap ? column : row, kConfig.swap ? row : column};
     if constexpr (kConfig.split > 1) {
       using Sum = ClusterSum<Variant, Product::kBlocksM, kConfig.tile_n>;
       const int among = static_cast<int>(threadIdx.x) - 128;
@@ -135,7 +134,7 @@ __global__ __launch_bounds__(
   if (loads) {
     if constexpr (kConfig.moves_registers()) ptx::KeepRegisters<kLoadingRegisters>();
     if (threadIdx.x == 0) {
-      Produce<Variant, kTransA, kTransB>(maps, shared, tiles);
+      Produce<Variant, kTransA, kTransB>(maps, shared, arguments, tiles);
       // What is left is to multiply the last stages and to store.
       ptx::AllowNextKernel();
     }

@@ -20,7 +20,7 @@ struct HopperLoad {
   static_assert(!kAlongK || kBoxLines <= 256);
 
   __device__ static void Start(const CUtensorMap* map, uint32_t shared, uint32_t barrier, int line,
-                               int k_tile, int sharer, int part) {
+                               int k_tile, int product, int sharer, int part) {
 #pragma unroll
     for (int box = 0; box < kBoxes; ++box) {
       const int index = kSharers > 1 ? sharer * kBoxes + box : box;
@@ -28,10 +28,10 @@ struct HopperLoad {
       const uint32_t to = shared + index * kBoxBytes;
       const int column = kAlongK ? k : first, row = kAlongK ? first : k;
       if constexpr (kSharers > 1) {
-        ptx::MulticastBox(to, map, column, row, barrier,
+        ptx::MulticastBox(to, map, column, row, product, barrier,
                           static_cast<uint16_t>(((1 << kSharers) - 1) << part * kSharers));
       } else {
-        ptx::LoadBox(to, map, column, row, barrier);
+        ptx::LoadBox(to, map, column, row, product, barrier);
       }
     }
   }
@@ -47,21 +47,24 @@ struct HopperLoads {
 // By one thread of the block.
 template <class Variant, bool kTransA, bool kTransB>
 __device__ __forceinline__ void Produce(const HopperMaps& maps, const HopperShared<Variant>& shared,
+                                        const HopperArguments& arguments,
                                         HopperTiles<Variant> tiles) {
   constexpr HopperConfig kConfig = Variant::kConfig;
   using Loads = HopperLoads<Variant, kTransA, kTransB>;
   HopperPlace<kConfig.stages> place;
   for (; tiles.more(); tiles.Next()) {
     const TileCoord tile = tiles.tile();
+    const int product_a = tiles.product() * arguments.step_a;
+    const int product_b = tiles.product() * arguments.step_b;
     for (int k = tiles.first_k(), end = tiles.end_k(); k < end; ++k) {
       // All stages are free at first: the phase before the first one has ended.
       ptx::WaitForPhase(shared.free(place.stage), place.parity ^ 1);
       const uint32_t full = shared.full(place.stage);
       ptx::ArriveExpecting(full, kConfig.stage_bytes());
       Loads::A::Start(&maps.a, shared.tile_a(place.stage), full, tile.m * kConfig.tile_m, k,
-                      tiles.sharer(), tiles.part());
+                      product_a, tiles.sharer(), tiles.part());
       Loads::B::Start(&maps.b, shared.tile_b(place.stage), full, tile.n * kConfig.tile_n, k,
-                      tiles.sharer(), tiles.part());
+                      product_b, tiles.sharer(), tiles.part());
       place.Next();
     }
   }

@@ -65,17 +65,30 @@ struct HopperLaunch {
   unsigned blocks = 0;
 };
 
-// A matrix as it is stored, in boxes of 64 rows of k, or of `lines` lines along k.
-inline absl::StatusOr<CUtensorMap> DescribeOperand(const void* data, DType type, Compute compute,
-                                                   int64_t lines, int64_t k, bool along_k,
-                                                   int64_t ld, int box_lines) {
+// An operand of a batch.
+struct HopperMatrices {
+  const void* data = nullptr;
+  int64_t ld = 0;
+  int64_t stride = 0;
+  int64_t batch = 1;
+
+  // Whether the products of a batch read the same matrix.
+  bool shared() const { return batch == 1 || stride == 0; }
+};
+
+// Matrices as they are stored, in boxes of 64 rows of k, or of `lines` lines along k.
+inline absl::StatusOr<CUtensorMap> DescribeOperand(const HopperMatrices& operand, DType type,
+                                                   Compute compute, int64_t lines, int64_t k,
+                                                   bool along_k, int box_lines) {
   const int64_t rows = along_k ? lines : k, columns = along_k ? k : lines;
   const int64_t size = static_cast<int64_t>(SizeOf(type));
-  return DescribeToTma({.data = data,
+  return DescribeToTma({.data = operand.data,
                         .type = type,
                         .rows = rows,
                         .columns = columns,
-                        .pitch = rows == 1 ? PitchBytes(columns, type) : ld * size,
+                        .pitch = rows == 1 ? PitchBytes(columns, type) : operand.ld * size,
+                        .count = operand.shared() ? 1 : operand.batch,
+                        .stride = operand.stride * size,
                         .box_rows = along_k ? box_lines : 128 / static_cast<int>(size),
                         .compute = compute});
 }
@@ -88,6 +101,7 @@ inline TransposedProduct TransposeOfD(const TransposedProduct& product) {
   swapped.problem.trans_b = !product.problem.trans_a;
   std::swap(swapped.operands.a, swapped.operands.b);
   std::swap(swapped.operands.lda, swapped.operands.ldb);
+  std::swap(swapped.operands.stride_a, swapped.operands.stride_b);
   return swapped;
 }
 
@@ -110,23 +124,26 @@ absl::StatusOr<HopperLaunch> PlanHopper(const TransposedProduct& product, int gr
   const absl::StatusOr<TileGrid> grid =
       MakeTileGrid(p, kConfig.tile_m * kConfig.cluster_m, kConfig.tile_n * kConfig.cluster_n);
   if (!grid.ok()) return grid.status();
-  const auto a = DescribeOperand(o.a, p.types.a, p.types.compute, p.m, p.k, !p.trans_a, o.lda,
+  const HopperMatrices of_a{o.a, o.lda, o.stride_a, p.batch}, of_b{o.b, o.ldb, o.stride_b, p.batch};
+  const auto a = DescribeOperand(of_a, p.types.a, p.types.compute, p.m, p.k, !p.trans_a,
                                  kConfig.tile_m / kConfig.cluster_n);
   if (!a.ok()) return a.status();
-  const auto b = DescribeOperand(o.b, p.types.b, p.types.compute, p.n, p.k, p.trans_b, o.ldb,
+  const auto b = DescribeOperand(of_b, p.types.b, p.types.compute, p.n, p.k, p.trans_b,
                                  kConfig.tile_n / kConfig.cluster_m);
   if (!b.ok()) return b.status();
   const int64_t d_m = product.problem.m, d_n = product.problem.n;
-  const auto d = DescribeOperand(o.d, p.types.d, Compute::kF32, d_m, d_n, /*along_k=*/true, o.ldd,
-                                 kConfig.box_rows());
+  const auto d = DescribeOperand({o.d, o.ldd, o.stride_d, p.batch}, p.types.d, Compute::kF32, d_m,
+                                 d_n, /*along_k=*/true, kConfig.box_rows());
   if (!d.ok()) return d.status();
-  const int64_t clusters = int64_t{grid->tiles_m} * grid->tiles_n;
+  const int64_t clusters = int64_t{grid->tiles_m} * grid->tiles_n * p.batch;
   // Blocks that share k do not stay: they compute one tile.
   const int64_t launched = kConfig.split > 1 ? clusters : std::min<int64_t>(clusters, running);
   const int64_t blocks = launched * kConfig.cluster();
-  if (blocks > std::numeric_limits<int32_t>::max()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("m x n is ", p.m, " x ", p.n, ", more tiles than one launch takes"));
+  // A block counts beyond the last cluster, by as many as the grid has.
+  if (clusters > kMost || blocks > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat("batch_count x m x n is ", p.batch, " x ", d_m,
+                                                   " x ", d_n,
+                                                   ", more tiles than one launch takes"));
   }
   const int group = group_m == kOwnChoice ? HopperGroup(kConfig, grid->tiles_m, running)
                                           : std::min(group_m, grid->tiles_m);
@@ -135,11 +152,13 @@ absl::StatusOr<HopperLaunch> PlanHopper(const TransposedProduct& product, int gr
       .arguments = {.m = static_cast<int>(d_m),
                     .n = static_cast<int>(d_n),
                     .k_tiles = static_cast<int>((p.k + kConfig.tile_k() - 1) / kConfig.tile_k()),
-                    .clusters_m = grid->tiles_m,
-                    .clusters_n = grid->tiles_n,
-                    .group = group,
+                    .order = HopperTileOrder(grid->tiles_m, grid->tiles_n, group,
+                                             static_cast<int>(p.batch)),
                     .only_scales =
-                        OnlyScales(p) && d_n * static_cast<int64_t>(SizeOf(p.types.d)) % 16 == 0},
+                        OnlyScales(p) && d_n * static_cast<int64_t>(SizeOf(p.types.d)) % 16 == 0,
+                    .step_a = of_a.shared() ? 0 : 1,
+                    .step_b = of_b.shared() ? 0 : 1,
+                    .strides = StridesOf(o)},
       .blocks = static_cast<unsigned>(blocks),
   };
 }
@@ -227,6 +246,7 @@ constexpr auto MakeHopperRows() {
         .params = kHopperParams,
         .auto_rank = 60,
         .estimated_seconds = HopperSeconds<Variant>,
+        .batches = true,
         .workspace_bytes =
             kConfig.along_k_only() || kConfig.swap ? HopperScratchBytes<Variant> : nullptr,
         .launch = LaunchHopper<Variant>,

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "kernels/core/tile_order.h"
 #include "kernels/hopper/arguments.h"
 #include "kernels/hopper/config.h"
 
@@ -22,13 +21,15 @@ class HopperTiles {
         part_(static_cast<int>(block_of_cluster) / kConfig.sharers()),
         index_(static_cast<int>(blockIdx.x) / kConfig.cluster()) {}
 
-  __device__ bool more() const { return index_ < arguments_.clusters_m * arguments_.clusters_n; }
+  __device__ bool more() const { return index_ < arguments_.order.clusters(); }
   __device__ void Next() { index_ += static_cast<int>(gridDim.x) / kConfig.cluster(); }
+
+  // The product of the batch.
+  __device__ int product() const { return arguments_.order.Product(index_); }
 
   // The tile, in tiles.
   __device__ TileCoord tile() const {
-    TileCoord tile =
-        GroupedTile(index_, arguments_.clusters_m, arguments_.clusters_n, arguments_.group);
+    TileCoord tile = arguments_.order.Tile(index_);
     tile.m = tile.m * kConfig.cluster_m + (kConfig.cluster_m > 1 ? sharer_ : 0);
     tile.n = tile.n * kConfig.cluster_n + (kConfig.cluster_n > 1 ? sharer_ : 0);
     return tile;

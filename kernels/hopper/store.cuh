@@ -5,6 +5,7 @@
 
 #include "kernels/epilogue/epilogue.cuh"
 #include "kernels/hopper/accumulators.cuh"
+#include "kernels/hopper/arguments.h"
 #include "kernels/hopper/box.h"
 #include "kernels/hopper/config.h"
 #include "kernels/hopper/store_boxes.cuh"
@@ -32,8 +33,9 @@ __device__ __forceinline__ void VisitHopperOutput(DType type, const Visitor& vis
   }
 }
 
-// Where a box of D begins.
+// Where a box begins in the D of a batch's product.
 struct BoxOfD {
+  int product;
   int row;
   int column;
 };
@@ -51,11 +53,14 @@ struct BoxesOfD {
   static constexpr int kAlong = kCount / kRegisters;
   static constexpr int kBoxes = kBlocks * kAlong * kAcross;
 
-  // Where box `box` lies, from where the first one does.
-  __device__ static BoxOfD Place(int box) {
+  // Where box `box` lies; the first one lies at `at`.
+  __device__ static BoxOfD Place(const BoxOfD& at, int box) {
     const int block = box / (kAlong * kAcross), along = box / kAcross % kAlong;
-    if constexpr (kConfig.swap) return {along * kWidth, block * 64 + box % kAcross * kColumns};
-    return {block * 64, along * kWidth};
+    const int lines = block * 64, width = along * kWidth;
+    if constexpr (kConfig.swap) {
+      return {at.product, at.row + width, at.column + lines + box % kAcross * kColumns};
+    }
+    return {at.product, at.row + lines, at.column + width};
   }
 
   template <bool kOne>
@@ -123,8 +128,8 @@ __device__ __forceinline__ void StoreScaled(const Register (&accumulators)[kBloc
     boxes.Leave([&](uint32_t shared) {
 #pragma unroll
       for (int box = first; box < first + kBatch && box < Boxes::kBoxes; ++box) {
-        const BoxOfD place = Boxes::Place(box);
-        ptx::StoreBox(map, at.column + place.column, at.row + place.row,
+        const BoxOfD place = Boxes::Place(at, box);
+        ptx::StoreBox(map, place.column, place.row, place.product,
                       shared + (box - first) * kBoxBytes);
       }
     });
@@ -137,7 +142,8 @@ template <class Variant, class Register, int kBlocks, int kCount>
 __device__ __forceinline__ void StoreAnyEpilogue(const Register (&accumulators)[kBlocks][kCount],
                                                  StoreBoxes<Variant>& boxes,
                                                  const Epilogue<DType::kF32>& epilogue,
-                                                 DType output, const BoxOfD& at, int m, int n,
+                                                 DType output, const BoxOfD& at,
+                                                 const HopperArguments& arguments,
                                                  const WarpgroupThread& thread) {
   using Boxes = BoxesOfD<Variant, DType::kF32, Register, kBlocks, kCount>;
 #pragma unroll 1
@@ -148,11 +154,10 @@ __device__ __forceinline__ void StoreAnyEpilogue(const Register (&accumulators)[
       if (known == box) Boxes::template Write<true>(accumulators, known, shared, epilogue, thread);
     }
     ptx::WarpgroupBarrier(thread.barrier);
-    const BoxOfD offset = Boxes::Place(box);
-    const BoxOfD place{at.row + offset.row, at.column + offset.column};
     VisitHopperOutput<Variant>(output, [&]<DType kD>() {
-      StoreFinished<kD, Variant::kConfig.box_rows()>(shared, Retyped<kD>(epilogue), place, m, n,
-                                                     thread);
+      StoreFinished<kD, Variant::kConfig.box_rows()>(
+          shared, OfProduct(Retyped<kD>(epilogue), arguments.strides, at.product),
+          Boxes::Place(at, box), arguments.m, arguments.n, thread);
     });
   }
 }

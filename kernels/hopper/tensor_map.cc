@@ -38,26 +38,32 @@ CUtensorMapDataType TmaType(DType type, Compute compute) {
 
 }  // namespace
 
-absl::StatusOr<CUtensorMap> DescribeToTma(const TiledMatrix& matrix) {
+absl::StatusOr<CUtensorMap> DescribeToTma(const TiledMatrices& matrices) {
   static const Encode encode = FindEncode();
   if (encode == nullptr) {
     return absl::FailedPreconditionError("the driver has no cuTensorMapEncodeTiled");
   }
-  const cuuint64_t size[] = {static_cast<cuuint64_t>(matrix.columns),
-                             static_cast<cuuint64_t>(matrix.rows)};
-  const cuuint64_t pitch[] = {static_cast<cuuint64_t>(matrix.pitch)};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(kBoxRowBytes / SizeOf(matrix.type)),
-                            static_cast<cuuint32_t>(matrix.box_rows)};
-  const cuuint32_t every[] = {1, 1};
+  const cuuint64_t size[] = {static_cast<cuuint64_t>(matrices.columns),
+                             static_cast<cuuint64_t>(matrices.rows),
+                             static_cast<cuuint64_t>(matrices.count)};
+  const cuuint64_t pitches[] = {
+      static_cast<cuuint64_t>(matrices.pitch),
+      static_cast<cuuint64_t>(matrices.count == 1 ? matrices.rows * matrices.pitch
+                                                  : matrices.stride)};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(kBoxRowBytes / SizeOf(matrices.type)),
+                            static_cast<cuuint32_t>(matrices.box_rows), 1};
+  const cuuint32_t every[] = {1, 1, 1};
   CUtensorMap map;
   // No promotion: loads of more than a box has cost skinny products 5% to 8% of their bandwidth.
-  const CUresult result = encode(
-      &map, TmaType(matrix.type, matrix.compute), /*tensorRank=*/2, const_cast<void*>(matrix.data),
-      size, pitch, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode(&map, TmaType(matrices.type, matrices.compute), /*tensorRank=*/3,
+             const_cast<void*>(matrices.data), size, pitches, box, every,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
-    return absl::InternalError(absl::StrCat("cuTensorMapEncodeTiled of ", matrix.rows, " x ",
-                                            matrix.columns, " elements in rows of ", matrix.pitch,
+    return absl::InternalError(absl::StrCat("cuTensorMapEncodeTiled of ", matrices.count, " times ",
+                                            matrices.rows, " x ", matrices.columns,
+                                            " elements in rows of ", matrices.pitch,
                                             " bytes: error ", static_cast<int>(result)));
   }
   return map;

@@ -10,19 +10,22 @@
 
 namespace gemm {
 
-// Rows of `columns` elements in device memory, `pitch` bytes apart; a multiple of 16. They are
-// copied in boxes of `box_rows` (up to 256) by 128 bytes. kTF32 rounds f32 elements on the way.
-struct TiledMatrix {
+// Matrices in device memory, `stride` bytes apart, of rows of `columns` elements, `pitch` bytes
+// apart; both are multiples of 16. They are copied in boxes of `box_rows` (up to 256) by 128
+// bytes. kTF32 rounds f32 elements on the way.
+struct TiledMatrices {
   const void* data = nullptr;
   DType type = DType::kF16;
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t pitch = 0;
+  int64_t count = 1;
+  int64_t stride = 0;  // of no use to one matrix
   int box_rows = 0;
   Compute compute = Compute::kF32;
 };
 
-// FAILED_PRECONDITION where the driver has no TMA. INTERNAL where it refuses the matrix.
-absl::StatusOr<CUtensorMap> DescribeToTma(const TiledMatrix& matrix);
+// FAILED_PRECONDITION where the driver has no TMA. INTERNAL where it refuses the matrices.
+absl::StatusOr<CUtensorMap> DescribeToTma(const TiledMatrices& matrices);
 
 }  // namespace gemm

@@ -1,6 +1,6 @@
-// TMA: copies of boxes between a matrix in global memory and shared memory, by a unit of its own
-// (PTX ISA 8.0, sm_90). One thread starts a copy. What a box has beyond the matrix is zeros in
-// shared memory, and is not written to global memory.
+// TMA: copies of boxes between a matrix of a batch in global memory and shared memory, by a unit
+// of its own (PTX ISA 8.0, sm_90). One thread starts a copy. What a box has beyond the matrix is
+// zeros in shared memory, and is not written to global memory.
 //
 // A box here has rows of 128 bytes, and lies in shared memory as kernels/hopper/box.h says.
 #pragma once
@@ -16,24 +16,26 @@ __device__ __forceinline__ void PrefetchTensorMap(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// Copies the box that begins at (row, column) to shared memory. `barrier` counts its bytes.
+// Copies the box of matrix `product` that begins at (row, column) to shared memory. `barrier`
+// counts its bytes.
 __device__ __forceinline__ void LoadBox(uint32_t shared, const CUtensorMap* map, int column,
-                                        int row, uint32_t barrier) {
+                                        int row, int product, uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%2, %3}], [%4];" ::"r"(shared),
-      "l"(map), "r"(column), "r"(row), "r"(barrier)
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared),
+      "l"(map), "r"(column), "r"(row), "r"(product), "r"(barrier)
       : "memory");
 }
 
 // The same to the same address in each block of the cluster that has a bit in `blocks`; the
 // barrier at the same address there counts the bytes.
 __device__ __forceinline__ void MulticastBox(uint32_t shared, const CUtensorMap* map, int column,
-                                             int row, uint32_t barrier, uint16_t blocks) {
+                                             int row, int product, uint32_t barrier,
+                                             uint16_t blocks) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared),
-      "l"(map), "r"(column), "r"(row), "r"(barrier), "h"(blocks)
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared),
+      "l"(map), "r"(column), "r"(row), "r"(product), "r"(barrier), "h"(blocks)
       : "memory");
 }
 
@@ -43,12 +45,12 @@ __device__ __forceinline__ void FenceForStoreBox() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Copies a box from shared memory to (row, column).
-__device__ __forceinline__ void StoreBox(const CUtensorMap* map, int column, int row,
+// Copies a box from shared memory to (row, column) of matrix `product`.
+__device__ __forceinline__ void StoreBox(const CUtensorMap* map, int column, int row, int product,
                                          uint32_t shared) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
-      "r"(column), "r"(row), "r"(shared)
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map),
+      "r"(column), "r"(row), "r"(product), "r"(shared)
       : "memory");
 }
 

@@ -16,7 +16,8 @@ struct LoadLayout {
   bool trans_b = false;
 };
 
-// Scratch bytes for the operands of `problem` that have another layout.
+// Scratch bytes for the operands of `problem` that have another layout. In a batch, enough for
+// operands that are not shared.
 size_t TransposeScratchBytes(const Problem& problem, const LoadLayout& layout);
 
 // The same as a row's `workspace_bytes`.

@@ -253,6 +253,30 @@ TEST_P(GpuKernel, SameBitsEveryTime) {
   }
 }
 
+// 1 + 2^-10 is a TF32 number, and the nearest to every element of A; cut, they would be 1.
+TEST_P(GpuKernel, Tf32OperandsAreRounded) {
+  if (kernel().types.front().compute != Compute::kTF32) GTEST_SKIP() << "skipped: no TF32";
+  if (kernel().tile_m == 0) GTEST_SKIP() << "skipped: a library rounds as it likes";
+  for (const bool trans : {false, true}) {
+    ProductCase product;
+    product.problem = {.m = 70, .n = 50, .k = 40, .types = kernel().types.front()};
+    product.problem.trans_a = product.problem.trans_b = trans;
+    ProductData data(product);
+    for (int64_t i = 0; i < data.a.rows(); ++i) {
+      for (int64_t j = 0; j < data.a.cols(); ++j) data.a.Set(i, j, 1 + 0.75 * 0x1p-10);
+    }
+    for (int64_t i = 0; i < data.b.rows(); ++i) {
+      for (int64_t j = 0; j < data.b.cols(); ++j) data.b.Set(i, j, -1);
+    }
+    ASSERT_EQ(RunOnGpu(kernel(), data, Defaults(kernel()), 0), absl::OkStatus());
+    for (int64_t i = 0; i < product.problem.m; ++i) {
+      for (int64_t j = 0; j < product.problem.n; ++j) {
+        ASSERT_EQ(data.d.At(i, j), -40 * (1 + 0x1p-10)) << i << ", " << j;
+      }
+    }
+  }
+}
+
 TEST_P(GpuKernel, ProductsOfABatchAreThoseAlone) {
   if (!kernel().batches) GTEST_SKIP() << "skipped: it takes no batches";
   std::mt19937_64 random(19);

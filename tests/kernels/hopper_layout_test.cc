@@ -2,6 +2,9 @@
 // through which D leaves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include "kernels/hopper/configs.h"
 #include "kernels/hopper/name.h"
 #include "kernels/hopper/tile_group.h"
+#include "kernels/hopper/tile_order.h"
 #include "tests/kernels/bank_conflicts.h"
 
 namespace gemm {
@@ -33,6 +37,46 @@ std::vector<HopperConfig> EveryConfig() {
 TEST(HopperConfig, EveryRowIsValid) {
   for (const HopperConfig& config : EveryConfig()) {
     EXPECT_TRUE(config.valid()) << HopperName(Name(config.operand), config).view();
+  }
+}
+
+// Of every tile of each product, whatever the heights of the groups are.
+TEST(HopperTileOrder, IsTheGroupedOrderOfEachProduct) {
+  for (const int m : {1, 2, 7, 16}) {
+    for (const int n : {1, 3, 8}) {
+      for (int group = 1; group <= m; ++group) {
+        constexpr int kProducts = 5;
+        const HopperTileOrder order(m, n, group, kProducts);
+        ASSERT_EQ(order.clusters(), m * n * kProducts);
+        for (int index = 0; index < order.clusters(); ++index) {
+          ASSERT_EQ(order.Product(index), index / (m * n)) << index;
+          ASSERT_EQ(order.Tile(index), GroupedTile(index % (m * n), m, n, group))
+              << index << " of " << m << " x " << n << " in groups of " << group;
+        }
+      }
+    }
+  }
+}
+
+TEST(Divisor, DividesAsTheOperatorDoes) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  std::mt19937 random(20);
+  std::vector<int> divisors = {1, 2, 3, 5, 7, 641, 65535, 65536, kMost / 2, kMost - 1, kMost};
+  for (int bits = 1; bits < 31; ++bits) {
+    divisors.push_back(static_cast<int>((random() >> 1) % (1u << bits)) + 1);
+    divisors.push_back(1 << bits);
+    divisors.push_back((1 << bits) + 1);
+  }
+  for (const int divisor : divisors) {
+    const Divisor by(divisor);
+    ASSERT_EQ(by.value(), divisor);
+    for (int round = 0; round < 1000; ++round) {
+      const int any = static_cast<int>(random() >> 1);
+      const int multiple = any / divisor * divisor;
+      for (const int dividend : {any, multiple, std::max(multiple - 1, 0), kMost, 0}) {
+        ASSERT_EQ(by.Quotient(dividend), dividend / divisor) << dividend << " / " << divisor;
+      }
+    }
   }
 }
 
