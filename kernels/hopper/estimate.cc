@@ -23,8 +23,8 @@ constexpr double kSplitRate = 12e9;
 // launch in clusters, and of a launch that transposes.
 constexpr double kLaunch = 1.8e-6, kTile = 0.2e-6, kSplit = 0.2e-6, kCluster = 0.6e-6,
                  kTranspose = 2e-6;
-// How much longer a stage takes where blocks wait for one another.
-constexpr double kClusterStep = 1.04;
+// How much longer a stage takes where blocks wait for one another, and how long at least.
+constexpr double kClusterStep = 1.04, kClusterStage = 0.28e-6;
 
 double CeilDiv(int64_t x, int64_t y) { return static_cast<double>((x + y - 1) / y); }
 
@@ -71,7 +71,8 @@ double StageSeconds(const HopperConfig& config, const Waves& waves) {
                        static_cast<double>(config.tile_b_bytes()) / config.cluster_m;
   const double rate = std::min(kMultiprocessorRate, kL2Rate / waves.running);
   const double load = bytes * waves.blocks_each / rate;
-  return Together(multiply, load) * (config.sharers() > 1 ? kClusterStep : 1.0);
+  const double stage = Together(multiply, load);
+  return config.sharers() > 1 ? std::max(stage * kClusterStep, kClusterStage) : stage;
 }
 
 // A tile of a block. `stages`: seconds of its stages.

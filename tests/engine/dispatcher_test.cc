@@ -99,10 +99,13 @@ TEST_F(PickCudaKernel, WhereNoKernelOfTheTypesTakesBatchesTheBatchIsNamed) {
   EXPECT_THAT(std::string(of_family.status().message()),
               HasSubstr("batch_count is 3, but no kernel of this device of family \"cublas\" "
                         "takes batches of a=f32"));
+  // fp8 on a device with cuBLASLt's rows of it, but without Hopper's.
   constexpr gemm::Types kFp8{DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32};
-  const auto of_types = PickKernel({}, Batch(kFp8), true, {.device = kHopper});
+  constexpr gemm::DeviceCaps kAda{gemm::Target::kCuda, 89};
+  const auto of_types = PickKernel({}, Batch(kFp8), true, {.device = kAda});
   EXPECT_TRUE(absl::IsInvalidArgument(of_types.status())) << NameOf(of_types);
-  EXPECT_TRUE(PickKernel({}, kFp8, true, kHopper).ok());
+  EXPECT_TRUE(PickKernel({}, kFp8, true, kAda).ok());
+  EXPECT_TRUE(PickKernel({}, Batch(kFp8), true, {.device = kHopper}).ok());
 }
 
 // On this kind of device rows have estimates.

@@ -67,7 +67,7 @@ TEST_F(EngineTest, DeadlinesPassInTransferAndInTheQueue) {
               HasSubstr("DEADLINE_EXCEEDED: the deadline passed in transfer"));
 
   JobSpec slow;
-  slow.a.shape = slow.b.shape = Shape{700, 700, gemm::DType::kF32};
+  slow.a.shape = slow.b.shape = Shape{1100, 1100, gemm::DType::kF32};
   slow.a.source = slow.b.source = FromGenerator{{1}};
   slow.kernel.name = "host_reference";
   JobSpec queued = slow;
