@@ -186,13 +186,14 @@ void AddDevices(std::vector<FlagRow>& rows) {
        "the time that the slowest kernel needs for the largest product under way on each stream: "
        "1s for 10 GFLOP on a GPU, for 100 MFLOP on a host device; and up to 5s more. 0: never."},
       GEMMD_FIELD(server.engine.job_timeout), absl::ZeroDuration(), absl::Hours(24)));
-  rows.push_back(
-      Text({"tuning-tables", group,
-            "Files of measured times, as 'gemmctl tune' writes them, with commas between them: "
-            "where one has a product's shape, or one near it, its kernel is chosen. A later file "
-            "counts more. Empty: kernels are chosen by estimate and rank."},
-           "PATHS", "nothing, or paths of files with commas between them",
-           GEMMD_FIELD(server.engine.tuning_tables)));
+  rows.push_back(Text(
+      {"tuning-tables", group,
+       "Files of measured times, as 'gemmctl tune' writes them, with commas between them: "
+       "where one has a product's shape, or one near it, its kernel is chosen. A later file "
+       "counts more. Read again where 'gemmctl tune --apply' says so. Empty: kernels are chosen by "
+       "estimate and rank."},
+      "PATHS", "nothing, or paths of files with commas between them",
+      GEMMD_FIELD(server.engine.tuning_tables)));
   rows.push_back(Choice<bool>(
       {"warm-up", group,
        "Whether cuBLAS loads its kernels at start. Otherwise the first product that needs one "

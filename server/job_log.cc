@@ -1,6 +1,7 @@
 #include "server/job_log.h"
 
 #include "server/logging.h"
+#include "server/tuning_log.h"
 
 namespace gemmd {
 namespace {
@@ -75,6 +76,11 @@ void JobLog::OnDeviceLost(const DeviceLoss& loss) {
        {"matrices_lost", loss.matrices_lost},
        {"matrices_moved", loss.matrices_moved}});
   next_.OnDeviceLost(loss);
+}
+
+void JobLog::OnTuningReload(const absl::StatusOr<TuningLoad>& load) {
+  LogTuningReload(load);
+  next_.OnTuningReload(load);
 }
 
 }  // namespace gemmd

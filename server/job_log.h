@@ -1,4 +1,5 @@
-// Logs each job and transfer at debug level before it is counted, and a lost device.
+// Logs each job and transfer at debug level before it is counted, a lost device, and tuning
+// tables that were read again.
 #pragma once
 
 #include "server/engine/core/report.h"
@@ -15,6 +16,7 @@ class JobLog final : public EngineObserver {
                      const absl::Status& outcome) override;
   // At level error.
   void OnDeviceLost(const DeviceLoss& loss) override;
+  void OnTuningReload(const absl::StatusOr<TuningLoad>& load) override;
 
  private:
   EngineObserver& next_;

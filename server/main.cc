@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/str_join.h"
 #include "server/base/clock.h"
 #include "server/engine/engine.h"
 #include "server/exit_bound.h"
@@ -20,6 +19,7 @@
 #include "server/logging.h"
 #include "server/net/descriptors.h"
 #include "server/server.h"
+#include "server/tuning_log.h"
 #include "server/version.h"
 
 namespace gemmd {
@@ -82,21 +82,6 @@ int Refuse(const absl::Status& status) {
   const bool usage = absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
   Log(LogLevel::kError, status.message(), {{"code", absl::StatusCodeToString(status.code())}});
   return usage ? kExitUsage : kExitFailure;
-}
-
-// What the devices can use of --tuning-tables; nothing where there is none.
-void LogTuning(const TuningLoad& tuning) {
-  if (tuning.entries == 0) return;
-  Log(LogLevel::kInfo, "tuning tables",
-      {{"entries", tuning.entries},
-       {"used", tuning.used},
-       {"of_other_versions", tuning.other_versions}});
-  if (tuning.skipped.empty()) return;
-  constexpr size_t kShown = 8;
-  const auto end = tuning.skipped.begin() + std::min(kShown, tuning.skipped.size());
-  Log(LogLevel::kWarning, "kernels of the tuning tables that this server cannot run are skipped",
-      {{"count", tuning.skipped.size()},
-       {"kernels", absl::StrJoin(tuning.skipped.begin(), end, ", ")}});
 }
 
 void LogStart(Server& server) {

@@ -115,7 +115,7 @@ absl::StatusOr<FetchedMatrix> FetchWhole(Connection& connection, const Resident&
   return fetched;
 }
 
-// A unary call that changes nothing. `method` is one of the generated stub.
+// A unary call that changes nothing when it runs again. `method` is one of the generated stub.
 template <typename Request, typename Response>
 absl::Status Query(Connection& connection,
                    grpc::Status (v1::GemmService::Stub::*method)(grpc::ClientContext*,
@@ -290,6 +290,14 @@ absl::StatusOr<BenchmarkEnd> Client::Benchmark(const BenchmarkRequest& request,
                                [&](const auto& task, auto then) {
                                  StreamBenchmark(task, request, on_message, std::move(then));
                                });
+}
+
+absl::StatusOr<ReloadTuningResponse> Client::ReloadTuning(const CallOptions& options) {
+  ReloadTuningResponse response;
+  absl::Status status = Query(*impl_->connection, &v1::GemmService::Stub::ReloadTuning,
+                              "ReloadTuning", options, v1::ReloadTuningRequest(), &response);
+  if (!status.ok()) return status;
+  return response;
 }
 
 absl::StatusOr<ServerInfo> Client::GetServerInfo(const CallOptions& options) {

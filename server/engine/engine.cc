@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <future>
-#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,7 +42,8 @@ class EngineImpl final : public Engine {
   absl::Span<const std::unique_ptr<Device>> devices() const override { return core_.devices; }
   const EngineOptions& options() const override { return core_.options; }
   EngineStats Stats() const override;
-  const TuningLoad& tuning() const override { return core_.tuning; }
+  TuningLoad tuning() const override { return core_.tuning.Get()->load(); }
+  void ReloadTuning(absl::AnyInvocable<void(absl::StatusOr<TuningLoad>)> done) override;
   bool ResultStagingIsScarce() const override {
     return std::any_of(core_.devices.begin(), core_.devices.end(),
                        [](const auto& device) { return device->download_staging().scarce(); });
@@ -52,7 +53,11 @@ class EngineImpl final : public Engine {
   bool Drain(absl::Time deadline) override;
 
  private:
+  absl::StatusOr<TuningLoad> ReadTuningAgain();
+
   EngineCore core_;
+  // Reads tuning tables again, one call after the other; null where there are none.
+  std::unique_ptr<Workers> tuning_reader_;
 };
 
 // Devices on which work still runs that nothing can stop: it uses their memory until the
@@ -85,22 +90,6 @@ size_t DefaultStoreBytes(const std::vector<std::unique_ptr<Device>>& devices) {
   return smallest / 2;
 }
 
-// What each device can use of a table.
-void Tune(const gemm::TuningTable& table, EngineCore& core) {
-  core.tuning.entries = table.size();
-  if (table.size() == 0) return;
-  std::set<std::string> skipped;
-  for (const auto& device : core.devices) {
-    const DeviceInfoRecord& info = device->info();
-    core.tuned.push_back(std::make_unique<const TunedKernels>(table, info.machine, info.caps));
-    const TunedKernels& tuned = *core.tuned.back();
-    core.tuning.used = std::max(core.tuning.used, tuned.size());
-    core.tuning.other_versions = std::max(core.tuning.other_versions, tuned.of_other_versions());
-    skipped.insert(tuned.skipped().begin(), tuned.skipped().end());
-  }
-  core.tuning.skipped.assign(skipped.begin(), skipped.end());
-}
-
 EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
                        std::vector<std::unique_ptr<Device>> devices,
                        const gemm::TuningTable& tuning) {
@@ -121,7 +110,8 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
         std::make_unique<Scheduler>(*device, *core_.queue_limit, filled.max_queue_wait));
     core_.costs.push_back(std::make_unique<CostModel>(device->info().caps.target));
   }
-  Tune(tuning, core_);
+  core_.tuning.Set(std::make_shared<const Tuning>(tuning, core_.devices));
+  if (!filled.tuning_tables.empty()) tuning_reader_ = std::make_unique<Workers>("tuning", 1);
   core_.timer = std::make_unique<Timer>();
   core_.store = std::make_unique<MatrixStore>(core_.devices.size(), filled.store_bytes,
                                               filled.max_matrices, *core_.timer);
@@ -132,6 +122,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
 }
 
 EngineImpl::~EngineImpl() {
+  if (tuning_reader_ != nullptr) tuning_reader_->Stop();
   StopAdmitting();
   Drain(SteadyNow());
   core_.admission->WaitIdle(absl::InfiniteFuture());
@@ -190,6 +181,29 @@ absl::StatusOr<MatrixPage> EngineImpl::ListMatrices(const MatrixQuery& query) {
         absl::StrCat("page_size is ", query.page_size, ", but must be 1 to 1000"));
   }
   return core_.store->List(query);
+}
+
+void EngineImpl::ReloadTuning(absl::AnyInvocable<void(absl::StatusOr<TuningLoad>)> done) {
+  if (tuning_reader_ == nullptr) {
+    return done(absl::FailedPreconditionError(
+        "this server has no tuning tables to read again: it was started without its flag "
+        "--tuning-tables"));
+  }
+  tuning_reader_->Schedule([this, done = std::move(done)]() mutable {
+    absl::StatusOr<TuningLoad> load = ReadTuningAgain();
+    if (core_.observer != nullptr) core_.observer->OnTuningReload(load);
+    done(std::move(load));
+  });
+}
+
+absl::StatusOr<TuningLoad> EngineImpl::ReadTuningAgain() {
+  const absl::StatusOr<gemm::TuningTable> table = ReadTuningTables(core_.options.tuning_tables);
+  // The files are wrong, not the request.
+  if (!table.ok()) return absl::FailedPreconditionError(table.status().message());
+  auto tuning = std::make_shared<const Tuning>(*table, core_.devices);
+  TuningLoad load = tuning->load();
+  core_.tuning.Set(std::move(tuning));
+  return load;
 }
 
 Gauge BytesOf(const StagingPool& pool) {

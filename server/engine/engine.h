@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -62,8 +63,13 @@ class Engine {
   virtual absl::Span<const std::unique_ptr<Device>> devices() const = 0;
   virtual const EngineOptions& options() const = 0;  // with the zeros filled in
   virtual EngineStats Stats() const = 0;
-  // What became of --tuning-tables.
-  virtual const TuningLoad& tuning() const = 0;
+  // What became of --tuning-tables, as they were last read.
+  virtual TuningLoad tuning() const = 0;
+  // Reads the files of --tuning-tables again, on a thread of its own, and chooses by what they
+  // say for all jobs from then on. FAILED_PRECONDITION where there are none, or one cannot be
+  // read or is wrong: then what was read before stays in force. `done` may be called before this
+  // returns.
+  virtual void ReloadTuning(absl::AnyInvocable<void(absl::StatusOr<TuningLoad>)> done) = 0;
   // Whether results wait because other receivers hold the staging memory of a device.
   virtual bool ResultStagingIsScarce() const = 0;
 

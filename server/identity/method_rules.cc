@@ -30,6 +30,7 @@ constexpr MethodRow kMethods[] = {
     {"RankKernels", Needs(CallerRole::kCall)},
     {"GetServerInfo", {.who = MethodRule::Who::kCallers}},
     {"Benchmark", Needs(CallerRole::kBenchmark)},
+    {"ReloadTuning", Needs(CallerRole::kAdmin)},
 };
 
 // A stream of Watch lasts as long as its client likes and takes some 20 KB: one of a stranger

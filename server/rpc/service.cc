@@ -12,6 +12,7 @@
 #include "server/rpc/calls/multiply_unary_call.h"
 #include "server/rpc/calls/put_matrix_call.h"
 #include "server/rpc/calls/rank_kernels_call.h"
+#include "server/rpc/calls/reload_tuning_call.h"
 #include "server/rpc/life/query_call.h"
 
 namespace gemmd {
@@ -72,6 +73,12 @@ grpc::ServerUnaryReactor* GemmService::GetServerInfo(grpc::CallbackServerContext
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GemmService::Benchmark(
     grpc::CallbackServerContext* call, const grpc::ByteBuffer* request) {
   return AnswerStream::Begin(std::make_shared<BenchmarkCall>(context(), call), *request);
+}
+
+grpc::ServerUnaryReactor* GemmService::ReloadTuning(grpc::CallbackServerContext* call,
+                                                    const v1::ReloadTuningRequest* /*request*/,
+                                                    v1::ReloadTuningResponse* response) {
+  return ReloadTuningCall::Begin(context(), call, response);
 }
 
 }  // namespace gemmd

@@ -19,7 +19,8 @@ using GemmServiceMethods = gemm::v1::GemmService::WithRawCallbackMethod_Multiply
                             gemm::v1::GemmService::WithCallbackMethod_RankKernels<
                                 gemm::v1::GemmService::WithCallbackMethod_GetServerInfo<
                                     gemm::v1::GemmService::WithRawCallbackMethod_Benchmark<
-                                        gemm::v1::GemmService::Service>>>>>>>>>>;
+                                        gemm::v1::GemmService::WithCallbackMethod_ReloadTuning<
+                                            gemm::v1::GemmService::Service>>>>>>>>>>>;
 
 // `context` must outlive the server that this is registered with.
 class GemmService final : public GemmServiceMethods {
@@ -52,6 +53,9 @@ class GemmService final : public GemmServiceMethods {
                                           gemm::v1::GetServerInfoResponse* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Benchmark(grpc::CallbackServerContext* call,
                                                         const grpc::ByteBuffer* request) override;
+  grpc::ServerUnaryReactor* ReloadTuning(grpc::CallbackServerContext* call,
+                                         const gemm::v1::ReloadTuningRequest* request,
+                                         gemm::v1::ReloadTuningResponse* response) override;
 
  private:
   // Calls read the context through this. gRPC's threads may be older than the service; the

@@ -101,6 +101,12 @@ TEST_F(ServerTest, RanksTheKernelsOfAProduct) {
   EXPECT_EQ(product->report.rule(), ranking->rule());
 }
 
+TEST_F(ServerTest, HasNoTuningTablesToReadAgain) {
+  const absl::Status status = client_->ReloadTuning().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--tuning-tables"));
+}
+
 TEST_F(ServerTest, EveryTransportTypeAndLayout) {
   for (const DataType dtype : {kF64, kF32, kF16, kBF16}) {
     for (const Layout layout : {kRowMajor, kColumnMajor}) {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -56,7 +58,9 @@ TEST_F(TuneTest, WritesATableAndAddsToIt) {
 
 TEST_F(TuneTest, TakesOnlyWhatItCanUse) {
   EXPECT_EQ(Gemmctl({"tune", "-o", Path("x.tune")}).exit_code, 2);
-  EXPECT_EQ(Gemmctl({"tune", "--shapes", "8"}).exit_code, 2);
+  const Ran nowhere = Gemmctl({"tune", "--shapes", "8"});
+  EXPECT_EQ(nowhere.exit_code, 2);
+  EXPECT_THAT(nowhere.err, HasSubstr("--output"));
   const Ran shape = Gemmctl({"tune", "--shapes", "8x8", "-o", Path("x.tune")});
   EXPECT_EQ(shape.exit_code, 2);
   EXPECT_THAT(shape.err, HasSubstr("8x8"));
@@ -100,10 +104,47 @@ TEST_F(TuneTest, AServerWithTheTableTakesItsKernel) {
   EXPECT_THAT(product.dump(), AllOf(HasSubstr("\"kernel\":\"host_reference\""),
                                     HasSubstr("\"rule\":\"table exact\""),
                                     HasSubstr("fastest of the measured for 24x16x8")));
+  // It takes up what the file says now.
+  std::filesystem::remove(Path("t.tune"));
+  ASSERT_EQ(Gemmctl({"tune", "--shapes", "24x16x8", "--rounds", "1", "--kernel", "host_openblas",
+                     "-o", Path("t.tune")})
+                .exit_code,
+            0);
+  const Ran applied = Gemmctl({"--address", address, "tune", "--apply"});
+  EXPECT_EQ(applied.exit_code, 0) << applied.err;
+  EXPECT_THAT(applied.out, AllOf(ContainsRegex("entries +1"), ContainsRegex("used here +1")));
+  const auto again =
+      GemmctlJson({"--address", address, "explain", "-m", "24", "-n", "16", "-k", "8"});
+  EXPECT_EQ(again["kernels"][0]["name"], "host_openblas");
+  EXPECT_EQ(again["rule"], "table exact");
+  Write("t.tune", "gemmd tuning table 1\nhello\n");
+  const Ran refused = Gemmctl({"--address", address, "tune", "--apply"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("t.tune line 2: ")));
   server.Signal(SIGTERM);
   const Ran ended = server.Wait();
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_THAT(ended.out + ended.err, HasSubstr("tuning tables"));
+  EXPECT_THAT(ended.out + ended.err,
+              AllOf(HasSubstr("tuning tables"), HasSubstr("tuning tables read again"),
+                    HasSubstr("tuning tables not taken; what was read before stays in force")));
+}
+
+TEST_F(TuneTest, ApplyIsAloneAndNeedsAServerWithTables) {
+  for (const std::vector<std::string>& other :
+       std::vector<std::vector<std::string>>{{"--shapes", "8"},
+                                             {"--suite", "odd"},
+                                             {"-o", Path("x.tune")},
+                                             {"--kernel", "host_*"},
+                                             {"--rounds", "1"}}) {
+    std::vector<std::string> arguments = {"tune", "--apply"};
+    arguments.insert(arguments.end(), other.begin(), other.end());
+    const Ran ran = Gemmctl(arguments);
+    EXPECT_EQ(ran.exit_code, 2) << other[0];
+    EXPECT_THAT(ran.err, HasSubstr("--apply")) << other[0];
+  }
+  const Ran ran = Gemmctl({"tune", "--apply"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("--tuning-tables")));
 }
 
 TEST_F(TuneTest, ExplainsTheChoice) {

@@ -76,7 +76,8 @@ TEST_F(IdentityTest, EveryMethodTakesItsOwnRoleAndNoOther) {
       {"PutMatrix", CallerRole::kMatrices},    {"GetMatrix", CallerRole::kMatrices},
       {"ListMatrices", CallerRole::kMatrices}, {"DeleteMatrix", CallerRole::kMatrices},
       {"ListKernels", CallerRole::kCall},      {"RankKernels", CallerRole::kCall},
-      {"GetServerInfo", std::nullopt},         {"Benchmark", CallerRole::kBenchmark}};
+      {"GetServerInfo", std::nullopt},         {"Benchmark", CallerRole::kBenchmark},
+      {"ReloadTuning", CallerRole::kAdmin}};
   std::string lines;
   for (const CallerRole role : kCallerRoles) {
     absl::StrAppend(&lines, Name(role), " ", Name(role), " certificate:", Name(role), "\n");

@@ -28,7 +28,12 @@ def test_every_rpc_has_a_stub():
 
 
 @pytest.mark.parametrize(
-    ("record", "message"), [(records.Device, pb.DeviceInfo), (records.Limits, pb.Limits)]
+    ("record", "message"),
+    [
+        (records.Device, pb.DeviceInfo),
+        (records.Limits, pb.Limits),
+        (records.TuningLoad, pb.ReloadTuningResponse),
+    ],
 )
 def test_a_record_has_every_field(record, message):
     assert len(dataclasses.fields(record)) == len(message.DESCRIPTOR.fields)

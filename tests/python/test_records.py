@@ -8,6 +8,8 @@ import pytest
 from gemmd.__main__ import main
 from gemmd.progress import Meter
 
+from conftest import Server
+
 
 def test_records_are_tables(g):
     info = g.info()
@@ -42,6 +44,27 @@ def test_bench(g):
         g.bench([16], kernels=["no_such_kernel"])
     with pytest.raises(gemmd.InvalidArgument, match="types"):
         g.bench([16], types=["f16:f16"])
+
+
+def test_tuning_tables_are_read_again(g, tmp_path):
+    with pytest.raises(gemmd.FailedPrecondition, match="--tuning-tables"):
+        g.reload_tuning()
+    table = tmp_path / "a.tune"
+    table.write_text("gemmd tuning table 1\n", encoding="ascii")
+    running = Server(f"--tuning-tables={table}")
+    try:
+        with gemmd.connect(running.address) as client:
+            assert client.reload_tuning().entries == 0
+            table.write_text(
+                "gemmd tuning table 1\n"
+                "machine driver=- cuda=- library=1 device=Another\n"
+                "types=f32:f32:f32:f32 layout=nn epilogue=plain shape=8x8x8 seconds=1 kernel=x\n",
+                encoding="ascii",
+            )
+            load = client.reload_tuning()
+            assert (load.entries, load.used, load.skipped_kernels) == (1, 0, ())
+    finally:
+        running.kill()
 
 
 def test_a_report_is_a_table(g):

@@ -179,7 +179,7 @@ TEST_F(RankingTest, AWrongQuestionIsRefusedByItsField) {
 }
 
 TEST_F(RankingTest, TheServerCountsWhatItSkips) {
-  const TuningLoad& tuning = server_->engine().tuning();
+  const TuningLoad tuning = server_->engine().tuning();
   EXPECT_EQ(tuning.entries, 3u);
   EXPECT_EQ(tuning.used, 2u);
   EXPECT_EQ(tuning.other_versions, 1u);

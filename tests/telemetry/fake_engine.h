@@ -33,7 +33,10 @@ class FakeEngine : public Engine {
   absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery&) override { return Unused(); }
   absl::Span<const std::unique_ptr<Device>> devices() const override { return {}; }
   const EngineOptions& options() const override { return options_; }
-  const TuningLoad& tuning() const override { return tuning_; }
+  TuningLoad tuning() const override { return {}; }
+  void ReloadTuning(absl::AnyInvocable<void(absl::StatusOr<TuningLoad>)> done) override {
+    done(Unused());
+  }
   absl::Status Health() const override { return absl::OkStatus(); }
   void StopAdmitting() override {}
   bool Drain(absl::Time) override { return true; }
@@ -43,7 +46,6 @@ class FakeEngine : public Engine {
 
   const EngineStats stats_;
   const EngineOptions options_;
-  const TuningLoad tuning_;
 };
 
 }  // namespace gemmd

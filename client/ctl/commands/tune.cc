@@ -11,6 +11,7 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/format.h"
 #include "client/ctl/table.h"
+#include "client/ctl/tune/apply.h"
 #include "client/ctl/tune/session.h"
 #include "client/ctl/tune/tune_options.h"
 #include "files/output_file.h"
@@ -114,6 +115,8 @@ void Remark(const Context& context, const TuningSession& session) {
 }
 
 int Run(const Context& context, TuneOptions& options) {
+  if (options.apply) return ApplyTables(context);
+  if (options.output.empty()) return FailUsage(context, "tune needs --output, or --apply");
   if (options.shapes.empty()) {
     return FailUsage(context, "tune needs --shapes, --shapes-file or --suite");
   }
@@ -158,7 +161,8 @@ void AddTune(CLI::App& app, Context& context) {
       "A server that is started with --tuning-tables=FILE takes the table's kernel for a product "
       "of a shape that it has, or of one near it, where the caller leaves the choice open. gemmctl "
       "explain shows what it takes. The table is text: a line for each product, under the device, "
-      "driver and library that it was measured with.\n"
+      "driver and library that it was measured with. A server that runs already takes up what its "
+      "files say now with --apply.\n"
       "On each shape all kernels that are deterministic and take the types run in turns, on "
       "operands that are generated on the device, and every result is checked. Launch parameters "
       "of up to 16 values, such as the algorithm of cuBLASLt, are tried with each value. Products "
@@ -169,7 +173,8 @@ void AddTune(CLI::App& app, Context& context) {
       "Examples:\n"
       "  gemmctl tune --shapes 512,1024x64x4096 -o host.tune\n"
       "  gemmctl tune --suite hgemm-125 --types f16:f16:f16:f32 --layouts nn,nt -o h200.tune\n"
-      "  gemmctl tune --shapes-file model.txt --types bf16 --family cublaslt,mma -o model.tune");
+      "  gemmctl tune --shapes-file model.txt --types bf16 --family cublaslt,mma -o model.tune\n"
+      "  gemmctl tune --apply");
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };
   });

@@ -101,6 +101,22 @@ void DeclareCandidates(CLI::App& app, TuneOptions& options) {
       ->group(kWhat);
 }
 
+// Of all others none goes with it. Not by `excludes`: the help would say so of each.
+void DeclareApply(CLI::App& app, TuneOptions& options) {
+  CLI::Option* const apply = app.add_flag(
+      "--apply", options.apply,
+      "Measure nothing: the server reads the files of its --tuning-tables again, and takes them up "
+      "without a new start. Needs the role admin");
+  app.parse_complete_callback([&app, apply] {
+    if (apply->count() == 0) return;
+    for (const CLI::Option* const other : app.get_options()) {
+      if (other == apply || other->count() == 0) continue;
+      throw CLI::ValidationError(
+          "--apply", absl::StrCat("measures nothing, so it takes no ", other->get_name()));
+    }
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<bench::Shape>> ParseShapesText(const std::string& text) {
@@ -129,8 +145,7 @@ void DeclareTuneOptions(CLI::App& app, TuneOptions& options) {
   app.add_option("-o,--output", options.output,
                  "The tuning table. One that exists is added to: new figures replace those of the "
                  "same product on the same device, driver and library")
-      ->type_name("FILE")
-      ->required();
+      ->type_name("FILE");
   app.add_option("--rounds", options.rounds,
                  "Each shape is measured so many times; the median of the rounds counts. From the "
                  "second round on, only kernels that were near the fastest run")
@@ -148,6 +163,7 @@ void DeclareTuneOptions(CLI::App& app, TuneOptions& options) {
       ->type_name("DURATION")
       ->group(kHow);
   app.add_flag("--quiet", options.quiet, "No progress on stderr")->group(kHow);
+  DeclareApply(app, options);
 }
 
 }  // namespace gemmd::ctl

@@ -29,6 +29,8 @@ struct TuneOptions {
   int iterations = 10;
   absl::Duration budget = absl::InfiniteDuration();  // of a shape's round
   bool quiet = false;
+  // Measures nothing: the server reads its own tables again.
+  bool apply = false;
 };
 
 // Declares them on `app`; `options` outlives its parsing.

@@ -12,7 +12,7 @@
 #include "server/engine/core/cost_model.h"
 #include "server/engine/core/report.h"
 #include "server/engine/core/scheduler.h"
-#include "server/engine/core/tuned_kernels.h"
+#include "server/engine/core/tuning.h"
 #include "server/engine/device/device.h"
 #include "server/engine/store/matrix_memory.h"
 #include "server/engine/store/store.h"
@@ -35,10 +35,9 @@ struct EngineCore {
   // A hang guard, which uses both, may lie in the devices' callbacks.
   std::unique_ptr<Timer> timer;
   std::shared_ptr<DeviceLosses> losses;
-  std::vector<std::unique_ptr<Scheduler>> schedulers;      // by device
-  std::vector<std::unique_ptr<CostModel>> costs;           // by device
-  std::vector<std::unique_ptr<const TunedKernels>> tuned;  // by device; empty: no tuning table
-  TuningLoad tuning;
+  std::vector<std::unique_ptr<Scheduler>> schedulers;  // by device
+  std::vector<std::unique_ptr<CostModel>> costs;       // by device
+  CurrentTuning tuning;
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<MatrixStore> store;
   std::shared_ptr<UploadGroups> uploads;
@@ -49,11 +48,6 @@ struct EngineCore {
   std::vector<size_t> DevicesByLoad() const;
   // The index of a device of this engine.
   size_t IndexOf(const Device& device) const;
-
-  // What the tuning tables have for a device; null: nothing.
-  const TunedKernels* tuned_for(size_t device_index) const {
-    return tuned.empty() ? nullptr : tuned[device_index].get();
-  }
 
   // Allocates memory of a device. Drops idle replicas if there is no room, and returns
   // RESOURCE_EXHAUSTED if there is still none.

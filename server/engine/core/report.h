@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gemm/problem.h"
@@ -142,6 +143,8 @@ class EngineObserver {
                              const absl::Status& outcome) = 0;
   // Called once for a device that is lost. Its jobs end after that.
   virtual void OnDeviceLost(const DeviceLoss& /*loss*/) {}
+  // The tuning tables were read again, or could not be: then those read before stay in force.
+  virtual void OnTuningReload(const absl::StatusOr<TuningLoad>& /*load*/) {}
 };
 
 }  // namespace gemmd

@@ -242,8 +242,8 @@ uint64_t MatrixBytes(const OperandShapes& shapes, AdmittedJob& job) {
 }
 
 // Picks the kernel on one device and reserves everything there.
-absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t device_index,
-                     AdmittedJob& job) {
+absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes& shapes,
+                     size_t device_index, AdmittedJob& job) {
   job.device_index = device_index;
   gemm::Problem& problem = job.plan.problem;
   job.check = {};  // of the device tried before
@@ -252,7 +252,7 @@ absl::Status Reserve(EngineCore& core, const OperandShapes& shapes, size_t devic
   absl::StatusOr<KernelPick> pick =
       PickKernel(job.spec.kernel, problem, job.spec.compute.has_value(),
                  {.device = core.devices[device_index]->info().caps,
-                  .tuned = core.tuned_for(device_index),
+                  .tuned = tuning.For(device_index),
                   .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, unchecked_bytes)});
   if (!pick.ok()) return pick.status();
   problem.types.compute = pick->compute;
@@ -352,10 +352,11 @@ absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
 
   absl::StatusOr<std::vector<size_t>> candidates = Candidates(core, *job.holdings);
   if (!candidates.ok()) return candidates.status();
+  const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
   absl::Status status;
   for (const size_t device_index : *candidates) {
     job.plan.problem.types = plan->problem.types;
-    status = Reserve(core, shapes, device_index, job);
+    status = Reserve(core, *tuning, shapes, device_index, job);
     if (status.ok()) break;
     Unreserve(*job.holdings);
   }

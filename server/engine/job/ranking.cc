@@ -1,6 +1,7 @@
 #include "server/engine/job/ranking.h"
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -72,8 +73,9 @@ absl::StatusOr<KernelRanking> RankKernels(const EngineCore& core, const RankingQ
   const DeviceInfoRecord& info = core.devices[*index]->info();
   const gemm::Problem problem = ProblemOf(question);
   const size_t most = core.options.max_job_bytes;
+  const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
   const PickSite site{.device = info.caps,
-                      .tuned = core.tuned_for(*index),
+                      .tuned = tuning->For(*index),
                       .max_workspace_bytes = most - std::min(most, MatrixBytes(problem))};
   absl::StatusOr<KernelPick> pick =
       PickKernel({.family = question.family}, problem, /*compute_given=*/true, site);

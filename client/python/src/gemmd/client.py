@@ -383,6 +383,16 @@ class Client:
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.RankedKernel, map(records.ranked_kernel, response.kernels))
 
+    def reload_tuning(self, *, timeout: float | None = None) -> records.TuningLoad:
+        """Has the server read its tuning tables again: later products are chosen for by them.
+
+        FailedPrecondition where it has none, or a file is wrong: then nothing changes.
+        """
+        with Call(self._connection, "reload_tuning", timeout) as call:
+            method = self._connection.stubs().reload_tuning
+            request = pb.ReloadTuningRequest()
+            return records.tuning_load(call.tried(lambda: call.unary(method, request)))
+
     def bench(
         self,
         shapes: Sequence[int | tuple[int, int, int]] = (),

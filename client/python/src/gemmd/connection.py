@@ -39,6 +39,7 @@ class Stubs:
     delete: Any
     kernels: Any
     rank: Any
+    reload_tuning: Any
     info: Any
     benchmark: Any
 
@@ -75,6 +76,7 @@ def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
         delete=unary("DeleteMatrix", pb.DeleteMatrixRequest, pb.DeleteMatrixResponse),
         kernels=unary("ListKernels", pb.ListKernelsRequest, pb.ListKernelsResponse),
         rank=unary("RankKernels", pb.RankKernelsRequest, pb.RankKernelsResponse),
+        reload_tuning=unary("ReloadTuning", pb.ReloadTuningRequest, pb.ReloadTuningResponse),
         info=unary("GetServerInfo", pb.GetServerInfoRequest, pb.GetServerInfoResponse),
         benchmark=channel.unary_stream(
             SERVICE + "Benchmark",

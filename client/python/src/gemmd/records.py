@@ -132,6 +132,21 @@ class RankedKernel(Record):
 
 
 @dataclass(frozen=True)
+class TuningLoad(Record):
+    """What the server has of its tuning tables."""
+
+    #: Of all machines.
+    entries: int
+    #: Of these, those that its devices can use.
+    used: int
+    #: Of those, how many were measured with another driver, CUDA or library.
+    other_versions: int
+    #: How many kernels cannot be used there, and up to 100 of their names.
+    skipped: int
+    skipped_kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Matrix(Record):
     """A resident matrix."""
 
@@ -224,6 +239,13 @@ def ranked_kernel(proto: pb.RankedKernel) -> RankedKernel:
         workspace_bytes=proto.workspace_bytes,
         deterministic=proto.deterministic,
     )
+
+
+def tuning_load(proto: pb.ReloadTuningResponse) -> TuningLoad:
+    return TuningLoad(
+        proto.entries, proto.used, proto.other_versions, proto.skipped,
+        tuple(proto.skipped_kernels),
+    )  # fmt: skip
 
 
 def matrix(proto: pb.MatrixInfo) -> Matrix:

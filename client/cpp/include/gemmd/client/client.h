@@ -153,6 +153,9 @@ class Client {
                                          const BenchmarkCallback& on_message,
                                          const CallOptions& options = {});
 
+  // Has the server read the files of its --tuning-tables again, and says what it has of them.
+  absl::StatusOr<ReloadTuningResponse> ReloadTuning(const CallOptions& options = {});
+
   // Asks the server again, for its current load and the health of its devices.
   absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions& options = {});
 

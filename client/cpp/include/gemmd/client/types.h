@@ -20,6 +20,7 @@ using ::gemm::v1::MatrixInfo;
 using ::gemm::v1::ProductReport;
 using ::gemm::v1::RankKernelsRequest;
 using ::gemm::v1::RankKernelsResponse;
+using ::gemm::v1::ReloadTuningResponse;
 using ServerInfo = GetServerInfoResponse;
 
 using DataType = ::gemm::v1::DataType;

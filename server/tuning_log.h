@@ -1,0 +1,15 @@
+// What the log says of tuning tables.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "server/engine/core/report.h"
+
+namespace gemmd {
+
+// At the start: what the devices can use of --tuning-tables; nothing where there is none.
+void LogTuning(const TuningLoad& load);
+
+// What became of them when they were read again.
+void LogTuningReload(const absl::StatusOr<TuningLoad>& load);
+
+}  // namespace gemmd

@@ -1,0 +1,156 @@
+// Tuning tables that are read again while the engine runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gemm/machine.h"
+#include "gemm/tuning.h"
+#include "tests/engine/engine_fixture.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Remembers what became of the tables.
+class TuningReloads final : public EngineObserver {
+ public:
+  void OnJobEnd(const JobReport&, const absl::Status&) override {}
+  void OnTransferEnd(bool, uint64_t, absl::Duration, const absl::Status&) override {}
+  void OnTuningReload(const absl::StatusOr<TuningLoad>& load) override {
+    MutexLock lock(mutex_);
+    codes_.push_back(load.status().code());
+  }
+  std::vector<absl::StatusCode> codes() {
+    MutexLock lock(mutex_);
+    return codes_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<absl::StatusCode> codes_ ABSL_GUARDED_BY(mutex_);
+};
+
+class EngineTuningTest : public EngineTest {
+ protected:
+  static constexpr int64_t kM = 24, kN = 16, kK = 8;
+  // Never what the rank takes, and what it takes.
+  static constexpr const char* kTuned = "host_reference";
+  static constexpr const char* kRanked = "host_openblas";
+
+  // The file's table has the shape, with this kernel.
+  void Write(const std::string& kernel) {
+    gemm::TuningTable table;
+    const gemm::Problem problem{.m = kM, .n = kN, .k = kK};
+    const absl::Status put =
+        table.Put(gemm::HostMachine(), gemm::TunedProduct::Of(problem), {kernel, {}, 1});
+    ASSERT_TRUE(put.ok()) << put;
+    WriteText(gemm::FormatTuningTable(table));
+  }
+  void WriteText(const std::string& text) { std::ofstream(path_) << text; }
+
+  void MakeTuned() {
+    EngineOptions options = SmallOptions();
+    options.tuning_tables = path_;
+    auto engine = Engine::Create(options, &reloads_);
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+  }
+
+  absl::StatusOr<TuningLoad> Reload() {
+    const auto promise = std::make_shared<std::promise<absl::StatusOr<TuningLoad>>>();
+    engine_->ReloadTuning(
+        [promise](absl::StatusOr<TuningLoad> load) { promise->set_value(std::move(load)); });
+    return promise->get_future().get();
+  }
+
+  std::string Choice() {
+    const auto ranking = engine_->RankKernels(
+        {.m = kM, .n = kN, .k = kK, .a = gemm::DType::kF32, .b = gemm::DType::kF32});
+    EXPECT_TRUE(ranking.ok()) << ranking.status();
+    return ranking.ok() ? std::string(ranking->kernels[0].kernel->name) : "";
+  }
+
+  const std::string path_ =
+      ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  TuningReloads reloads_;
+};
+
+TEST_F(EngineTuningTest, WhatTheFilesSayNowIsTakenUp) {
+  Write(kRanked);
+  MakeTuned();
+  EXPECT_EQ(Choice(), kRanked);
+  Write(kTuned);
+  EXPECT_EQ(Choice(), kRanked) << "nobody has asked for it";
+  for (int i = 0; i < 2; ++i) {
+    const absl::StatusOr<TuningLoad> load = Reload();
+    ASSERT_TRUE(load.ok()) << load.status();
+    EXPECT_EQ(load->entries, 1u);
+    EXPECT_EQ(load->used, 1u);
+    EXPECT_EQ(Choice(), kTuned);
+  }
+  Write("of_another_build");
+  const absl::StatusOr<TuningLoad> load = Reload();
+  ASSERT_TRUE(load.ok()) << load.status();
+  EXPECT_THAT(load->skipped, ElementsAre("of_another_build"));
+  EXPECT_EQ(engine_->tuning().skipped, load->skipped);
+  EXPECT_EQ(Choice(), kRanked);
+  EXPECT_THAT(reloads_.codes(),
+              ElementsAre(absl::StatusCode::kOk, absl::StatusCode::kOk, absl::StatusCode::kOk));
+}
+
+TEST_F(EngineTuningTest, AWrongFileChangesNothingAndIsNamedWithItsLine) {
+  Write(kTuned);
+  MakeTuned();
+  WriteText("gemmd tuning table 1\nhello\n");
+  const absl::Status wrong = Reload().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(wrong)) << wrong;
+  EXPECT_THAT(std::string(wrong.message()),
+              AllOf(HasSubstr("--tuning-tables: " + path_ + " line 2: "), HasSubstr("hello")));
+  EXPECT_EQ(Choice(), kTuned);
+  EXPECT_EQ(engine_->tuning().used, 1u);
+  ASSERT_EQ(std::remove(path_.c_str()), 0);
+  const absl::Status missing = Reload().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(missing)) << missing;
+  EXPECT_THAT(std::string(missing.message()), AllOf(HasSubstr(path_), HasSubstr("No such file")));
+  EXPECT_EQ(Choice(), kTuned);
+  EXPECT_THAT(reloads_.codes(), ElementsAre(absl::StatusCode::kFailedPrecondition,
+                                            absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(EngineTuningTest, WithoutTablesThereIsNothingToRead) {
+  Make();
+  const absl::Status status = Reload().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("started without its flag --tuning-tables"));
+}
+
+TEST_F(EngineTuningTest, AJobKeepsTheKernelThatWasChosenForIt) {
+  Write(kTuned);
+  MakeTuned();
+  const auto recorder = std::make_shared<JobRecorder>();
+  auto job = engine_->Admit(Product(kM, kN, kK), recorder);
+  ASSERT_TRUE(job.ok()) << job.status();
+  (*job)->Start();
+  Write(kRanked);
+  ASSERT_TRUE(Reload().ok());
+  EXPECT_EQ(Choice(), kRanked);
+  Send(**job, Role::kA, RandomFloats(kM * kK, 1), 1000);
+  Send(**job, Role::kB, RandomFloats(kK * kN, 2), 1000);
+  (*job)->EndOfPayload();
+  const auto result = recorder->Wait();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.kernel, kTuned);
+  EXPECT_EQ(result->report.rule, ChoiceRule::kTableExact);
+}
+
+}  // namespace
+}  // namespace gemmd
