@@ -292,6 +292,16 @@ absl::StatusOr<BenchmarkEnd> Client::Benchmark(const BenchmarkRequest& request,
                                });
 }
 
+absl::StatusOr<ListTrafficResponse> Client::ListTraffic(int limit, const CallOptions& options) {
+  v1::ListTrafficRequest request;
+  request.set_limit(limit);
+  ListTrafficResponse response;
+  absl::Status status = Query(*impl_->connection, &v1::GemmService::Stub::ListTraffic,
+                              "ListTraffic", options, request, &response);
+  if (!status.ok()) return status;
+  return response;
+}
+
 absl::StatusOr<ReloadTuningResponse> Client::ReloadTuning(const CallOptions& options) {
   ReloadTuningResponse response;
   absl::Status status = Query(*impl_->connection, &v1::GemmService::Stub::ReloadTuning,

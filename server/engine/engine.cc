@@ -39,6 +39,9 @@ class EngineImpl final : public Engine {
     return core_.store->Delete(key);
   }
   absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery& query) override;
+  std::vector<TrafficEntry> ListTraffic(size_t limit) const override {
+    return core_.traffic.Top(limit);
+  }
   absl::Span<const std::unique_ptr<Device>> devices() const override { return core_.devices; }
   const EngineOptions& options() const override { return core_.options; }
   EngineStats Stats() const override;
@@ -203,6 +206,7 @@ absl::StatusOr<TuningLoad> EngineImpl::ReadTuningAgain() {
   auto tuning = std::make_shared<const Tuning>(*table, core_.devices);
   TuningLoad load = tuning->load();
   core_.tuning.Set(std::move(tuning));
+  core_.traffic.Clear();  // some of it may have entries now
   return load;
 }
 
@@ -217,6 +221,8 @@ EngineStats EngineImpl::Stats() const {
   stats.queued_jobs = core_.queue_limit->gauge();
   stats.admitted_bytes = core_.admission->admitted_bytes();
   stats.matrices = {core_.store->count(), core_.store->max_matrices()};
+  stats.traffic = core_.traffic.held();
+  stats.traffic_dropped = core_.traffic.dropped();
   for (size_t i = 0; i < core_.devices.size(); ++i) {
     Device& device = *core_.devices[i];
     DeviceStats one;

@@ -2,7 +2,9 @@
 // resident matrices. It does not depend on gRPC.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -59,6 +61,11 @@ class Engine {
   virtual absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey& key) = 0;
   // Ordered by id.
   virtual absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery& query) = 0;
+
+  // What is worth tuning, since the start or the last ReloadTuning: the products that left the
+  // choice of a kernel to the engine, and for whose shape the tuning tables had no entry of this
+  // device's versions. The `limit` that took the most time, the most first.
+  virtual std::vector<TrafficEntry> ListTraffic(size_t limit) const = 0;
 
   virtual absl::Span<const std::unique_ptr<Device>> devices() const = 0;
   virtual const EngineOptions& options() const = 0;  // with the zeros filled in

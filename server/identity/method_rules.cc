@@ -31,6 +31,7 @@ constexpr MethodRow kMethods[] = {
     {"GetServerInfo", {.who = MethodRule::Who::kCallers}},
     {"Benchmark", Needs(CallerRole::kBenchmark)},
     {"ReloadTuning", Needs(CallerRole::kAdmin)},
+    {"ListTraffic", Needs(CallerRole::kBenchmark)},
 };
 
 // A stream of Watch lasts as long as its client likes and takes some 20 KB: one of a stranger

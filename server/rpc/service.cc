@@ -8,6 +8,7 @@
 #include "server/rpc/calls/get_server_info_call.h"
 #include "server/rpc/calls/list_kernels_call.h"
 #include "server/rpc/calls/list_matrices_call.h"
+#include "server/rpc/calls/list_traffic_call.h"
 #include "server/rpc/calls/multiply_call.h"
 #include "server/rpc/calls/multiply_unary_call.h"
 #include "server/rpc/calls/put_matrix_call.h"
@@ -79,6 +80,12 @@ grpc::ServerUnaryReactor* GemmService::ReloadTuning(grpc::CallbackServerContext*
                                                     const v1::ReloadTuningRequest* /*request*/,
                                                     v1::ReloadTuningResponse* response) {
   return ReloadTuningCall::Begin(context(), call, response);
+}
+
+grpc::ServerUnaryReactor* GemmService::ListTraffic(grpc::CallbackServerContext* call,
+                                                   const v1::ListTrafficRequest* request,
+                                                   v1::ListTrafficResponse* response) {
+  return Answer(context(), call, &gemmd::ListTraffic, *request, *response);
 }
 
 }  // namespace gemmd

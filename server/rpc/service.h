@@ -20,7 +20,8 @@ using GemmServiceMethods = gemm::v1::GemmService::WithRawCallbackMethod_Multiply
                                 gemm::v1::GemmService::WithCallbackMethod_GetServerInfo<
                                     gemm::v1::GemmService::WithRawCallbackMethod_Benchmark<
                                         gemm::v1::GemmService::WithCallbackMethod_ReloadTuning<
-                                            gemm::v1::GemmService::Service>>>>>>>>>>>;
+                                            gemm::v1::GemmService::WithCallbackMethod_ListTraffic<
+                                                gemm::v1::GemmService::Service>>>>>>>>>>>>;
 
 // `context` must outlive the server that this is registered with.
 class GemmService final : public GemmServiceMethods {
@@ -56,6 +57,9 @@ class GemmService final : public GemmServiceMethods {
   grpc::ServerUnaryReactor* ReloadTuning(grpc::CallbackServerContext* call,
                                          const gemm::v1::ReloadTuningRequest* request,
                                          gemm::v1::ReloadTuningResponse* response) override;
+  grpc::ServerUnaryReactor* ListTraffic(grpc::CallbackServerContext* call,
+                                        const gemm::v1::ListTrafficRequest* request,
+                                        gemm::v1::ListTrafficResponse* response) override;
 
  private:
   // Calls read the context through this. gRPC's threads may be older than the service; the

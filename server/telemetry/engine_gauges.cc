@@ -19,6 +19,8 @@ constexpr ServerRow kServerRows[] = {
     {"gemmd_admitted_bytes", "Device bytes reserved by the admitted jobs",
      &EngineStats::admitted_bytes},
     {"gemmd_matrices", "Resident matrices", &EngineStats::matrices},
+    {"gemmd_traffic_entries", "Kinds of products that are worth tuning, as ListTraffic has them",
+     &EngineStats::traffic},
 };
 
 struct DeviceRow {
@@ -65,6 +67,14 @@ void AddServerSamples(const EngineStats& stats, std::vector<prometheus::MetricFa
     family.Add(stats.*row.gauge, {});
     family.MoveTo(families);
   }
+}
+
+void AddTrafficSamples(const EngineStats& stats, std::vector<prometheus::MetricFamily>& families) {
+  auto dropped = CounterSamples("gemmd_traffic_dropped_total",
+                                "Kinds of products that ListTraffic no longer has, since they made "
+                                "room for others.");
+  AddSample(dropped, static_cast<double>(stats.traffic_dropped));
+  families.push_back(std::move(dropped));
 }
 
 void AddBoundedDeviceSamples(const std::vector<DeviceStats>& devices,
@@ -173,6 +183,7 @@ void AddReplicaSamples(const std::vector<DeviceStats>& devices,
 std::vector<prometheus::MetricFamily> Samples(const EngineStats& stats) {
   std::vector<prometheus::MetricFamily> families;
   AddServerSamples(stats, families);
+  AddTrafficSamples(stats, families);
   AddBoundedDeviceSamples(stats.devices, families);
   AddOtherDeviceSamples(stats.devices, families);
   AddReplicaSamples(stats.devices, families);

@@ -137,9 +137,9 @@ class Kills:
 
 
 def gauges(metrics):
-    """{series: value} of every gauge that is the server's own."""
+    """{series: value} of every gauge that is the server's own, but for what it has seen."""
     return {name: value for name, value in watcher.series(metrics, "gauge").items()
-            if name.startswith("gemmd_")}
+            if name.startswith("gemmd_") and name != "gemmd_traffic_entries"}
 
 
 def ended_calls(metrics):

@@ -101,6 +101,17 @@ TEST_F(ServerTest, RanksTheKernelsOfAProduct) {
   EXPECT_EQ(product->report.rule(), ranking->rule());
 }
 
+TEST_F(ServerTest, ListsWhatIsWorthTuning) {
+  const HostMatrix a = Filled({.rows = 8, .cols = 10, .dtype = kF64}, 1);
+  const HostMatrix b = Filled({.rows = 10, .cols = 9, .dtype = kF64}, 2);
+  ASSERT_TRUE(client_->Multiply({.a = a.view(), .b = b.view()}).ok());
+  const auto traffic = client_->ListTraffic(10);
+  ASSERT_TRUE(traffic.ok()) << traffic.status();
+  ASSERT_THAT(traffic->entries(), SizeIs(1));
+  EXPECT_EQ(traffic->entries(0).size().n(), 9);
+  EXPECT_TRUE(absl::IsInvalidArgument(client_->ListTraffic(5000).status()));
+}
+
 TEST_F(ServerTest, HasNoTuningTablesToReadAgain) {
   const absl::Status status = client_->ReloadTuning().status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;

@@ -169,6 +169,36 @@ def ranking(tally, server, rng, count):
                                   f"but ranked by {ranked.rule}: {', '.join(names)}")
 
 
+def traffic(tally, server, count):
+    """Each product that no table has is there at once, and counted; one with a kernel is not."""
+    def run(m, kernel=""):
+        product = pb.Product()
+        product.kernel.name = kernel
+        for operand, rows, cols in ((product.a, m, 61), (product.b, 61, 59)):
+            operand.shape.rows, operand.shape.cols = rows, cols
+            operand.shape.dtype = pb.DATA_TYPE_F32
+            operand.generator.uniform.SetInParent()
+        return server.stub.MultiplyUnary(pb.MultiplyUnaryRequest(product=product),
+                                         timeout=wire.CALL_SECONDS).report
+
+    def seen(m):
+        return sum(entry.count for entry in server.traffic()
+                   if (entry.size.m, entry.size.n, entry.size.k) == (m, 59, 61)
+                   and entry.types.a == pb.DATA_TYPE_F32 and not entry.epilogue)
+
+    for m in range(1, count + 1):
+        before = seen(m)
+        report = run(m)
+        run(m, report.kernel)
+        known = (report.rule == pb.CHOICE_RULE_TABLE_EXACT
+                 and not report.tuned_from.other_versions)
+        tally.cases += 1
+        tally.exact += 1
+        if seen(m) != before + (0 if known else 1):
+            tally.failures.append(f"{m}x59x61 by {report.rule}: seen {before} times, then "
+                                  f"{seen(m)}")
+
+
 def nothing_left(tally, server, matrices_before):
     """The server's load is back where it was."""
     for _ in range(50):

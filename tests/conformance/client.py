@@ -63,6 +63,11 @@ class Client:
         request = pb.RankKernelsRequest(size=pb.ProductSize(m=m, n=n, k=k), types=types)
         return self.stub.RankKernels(request, timeout=CALL_SECONDS)
 
+    def traffic(self):
+        """The products that the server has no entry of its tables for."""
+        return self.stub.ListTraffic(pb.ListTrafficRequest(limit=1024),
+                                     timeout=CALL_SECONDS).entries
+
     def put(self, elements, dtype, layout, name="", ways=1, rng=random, device=""):
         """Uploads a 2-D array, split over `ways` calls on as many channels."""
         header = pb.PutMatrixHeader(shape=shape_of(elements, dtype, layout), device=device,

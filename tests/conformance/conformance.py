@@ -70,6 +70,7 @@ def groups(quick, rng, run, server):
         ("generator", lambda tally: checks.generator(tally, server, rng)),
         ("transfers", lambda tally: checks.transfers(tally, server, rng, quick)),
         ("ranking", lambda tally: checks.ranking(tally, server, rng, 20 if quick else 100)),
+        ("traffic", lambda tally: checks.traffic(tally, server, 5 if quick else 20)),
         ("one-stream", lambda tally: checks.one_stream(tally, server, rng, 60 if quick else 300)),
     ]
 

@@ -147,6 +147,33 @@ TEST_F(TuneTest, ApplyIsAloneAndNeedsAServerWithTables) {
   EXPECT_THAT(ran.err, AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("--tuning-tables")));
 }
 
+// What the server has seen is measured, each product in its own types and layout.
+TEST_F(TuneTest, MeasuresTheServersTraffic) {
+  const Ran none = Gemmctl({"tune", "--traffic", "-o", Path("none.tune")});
+  EXPECT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("nothing to tune"));
+  EXPECT_EQ(Read("none.tune"), "");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(Gemmctl({"multiply", "random:700x500:f32", "random:500x600:f32"}).exit_code, 0);
+  }
+  ASSERT_EQ(Gemmctl({"multiply", "random:24x8:f16", "random:8x16:f16"}).exit_code, 0);
+  const auto json = GemmctlJson({"tune", "--traffic", "--rounds", "1", "--iterations", "2",
+                                 "--kernel", "host_openblas", "-o", Path("traffic.tune")});
+  ASSERT_EQ(json["entries"].size(), 2u) << json.dump();
+  const std::string table = Read("traffic.tune");
+  EXPECT_THAT(
+      table, AllOf(HasSubstr("types=f16:f16:f16:f32 layout=nn epilogue=plain shape=24x16x8 "),
+                   HasSubstr("types=f32:f32:f32:f32 layout=nn epilogue=plain shape=700x600x500 ")));
+  const auto first =
+      GemmctlJson({"tune", "--traffic", "--limit", "1", "--rounds", "1", "--iterations", "2",
+                   "--kernel", "host_openblas", "-o", Path("first.tune")});
+  ASSERT_EQ(first["entries"].size(), 1u);
+  EXPECT_EQ(first["entries"][0]["m"], 700);
+  EXPECT_EQ(Gemmctl({"tune", "--traffic", "--shapes", "8", "-o", Path("x.tune")}).exit_code, 2);
+  EXPECT_EQ(Gemmctl({"tune", "--traffic", "--types", "f16", "-o", Path("x.tune")}).exit_code, 2);
+  EXPECT_EQ(Gemmctl({"tune", "--shapes", "8", "--limit", "3", "-o", Path("x.tune")}).exit_code, 2);
+}
+
 TEST_F(TuneTest, ExplainsTheChoice) {
   const Ran ran = Gemmctl({"explain", "-m", "64", "-n", "32", "-k", "16"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;

@@ -1,5 +1,5 @@
 // How long the choice of a kernel takes with a full tuning table, beside those by estimate and
-// by rank.
+// by rank; and a note in the log of traffic.
 // docs/operations.md has its figures.
 //
 //   choice_bench [CHOICES]
@@ -10,8 +10,12 @@
 #include <cstdlib>
 #include <functional>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+#include "server/engine/core/traffic_log.h"
 #include "server/engine/job/dispatcher.h"
 
 namespace gemmd {
@@ -37,6 +41,14 @@ std::vector<gemm::Problem> Fill(gemm::TuningTable& table, const gemm::Machine& m
   return known;
 }
 
+std::string Percentiles(std::vector<double> micros) {
+  std::sort(micros.begin(), micros.end());
+  const auto at = [&](double share) {
+    return micros[static_cast<size_t>(share * static_cast<double>(micros.size() - 1))];
+  };
+  return absl::StrFormat("p50 %7.2f us  p99 %7.2f us", at(0.5), at(0.99));
+}
+
 void Measure(const char* name, int choices, const PickSite& site,
              const std::function<gemm::Problem(int)>& problem_of) {
   std::vector<double> micros;
@@ -50,12 +62,22 @@ void Measure(const char* name, int choices, const PickSite& site,
     micros.push_back(taken.count());
     if (pick.ok() && pick->tuned.has_value()) ++by_table;
   }
-  std::sort(micros.begin(), micros.end());
-  const auto at = [&](double share) {
-    return micros[static_cast<size_t>(share * static_cast<double>(micros.size() - 1))];
-  };
-  std::printf("%-36s p50 %7.2f us  p99 %7.2f us  from the table %3.0f%%\n", name, at(0.5), at(0.99),
+  std::printf("%-36s %s  from the table %3.0f%%\n", name, Percentiles(std::move(micros)).c_str(),
               100.0 * by_table / choices);
+}
+
+void MeasureLog(const char* name, int notes, TrafficLog& log,
+                const std::function<gemm::Problem(int)>& problem_of) {
+  std::vector<double> micros;
+  for (int i = 0; i < notes; ++i) {
+    const gemm::Problem problem = problem_of(i);
+    const auto begin = std::chrono::steady_clock::now();
+    log.Add(gemm::TunedProduct::Of(problem), 1e-6);
+    const std::chrono::duration<double, std::micro> taken =
+        std::chrono::steady_clock::now() - begin;
+    micros.push_back(taken.count());
+  }
+  std::printf("%-36s %s\n", name, Percentiles(std::move(micros)).c_str());
 }
 
 int Run(int choices) {
@@ -79,6 +101,11 @@ int Run(int choices) {
           [&](int) { return Random(random, 1, 16384); });
   Measure("a new shape far from all", choices, site,
           [&](int) { return Random(random, 1 << 24, 1 << 30); });
+  TrafficLog log;
+  MeasureLog("the log of traffic, its products", choices, log,
+             [&](int i) { return known[static_cast<size_t>(i) % kMaxTrafficEntries]; });
+  MeasureLog("the log, full, always new products", choices, log,
+             [&](int) { return Random(random, 1, 16384); });
   return 0;
 }
 

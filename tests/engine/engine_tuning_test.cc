@@ -1,7 +1,9 @@
-// Tuning tables that are read again while the engine runs.
+// Tuning tables that are read again while the engine runs, and what the log of traffic has then.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -47,11 +49,10 @@ class EngineTuningTest : public EngineTest {
   static constexpr const char* kRanked = "host_openblas";
 
   // The file's table has the shape, with this kernel.
-  void Write(const std::string& kernel) {
+  void Write(const std::string& kernel, const gemm::Machine& machine = gemm::HostMachine()) {
     gemm::TuningTable table;
     const gemm::Problem problem{.m = kM, .n = kN, .k = kK};
-    const absl::Status put =
-        table.Put(gemm::HostMachine(), gemm::TunedProduct::Of(problem), {kernel, {}, 1});
+    const absl::Status put = table.Put(machine, gemm::TunedProduct::Of(problem), {kernel, {}, 1});
     ASSERT_TRUE(put.ok()) << put;
     WriteText(gemm::FormatTuningTable(table));
   }
@@ -77,6 +78,16 @@ class EngineTuningTest : public EngineTest {
         {.m = kM, .n = kN, .k = kK, .a = gemm::DType::kF32, .b = gemm::DType::kF32});
     EXPECT_TRUE(ranking.ok()) << ranking.status();
     return ranking.ok() ? std::string(ranking->kernels[0].kernel->name) : "";
+  }
+
+  // A product of drawn operands, to its end.
+  void Run(const JobSpec& spec) {
+    const auto recorder = std::make_shared<JobRecorder>();
+    auto job = engine_->Admit(spec, recorder);
+    ASSERT_TRUE(job.ok()) << job.status();
+    (*job)->Start();
+    const auto result = recorder->Wait();
+    ASSERT_TRUE(result.ok()) << result.status();
   }
 
   const std::string path_ =
@@ -150,6 +161,72 @@ TEST_F(EngineTuningTest, AJobKeepsTheKernelThatWasChosenForIt) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->report.kernel, kTuned);
   EXPECT_EQ(result->report.rule, ChoiceRule::kTableExact);
+}
+
+TEST_F(EngineTuningTest, ProductsWithoutAnEntryOfTheirOwnAreTraffic) {
+  Write(kTuned);
+  MakeTuned();
+  for (int i = 0; i < 2; ++i) Run(DrawnProduct(400, 300, 200));
+  Run(DrawnProduct(kM + 1, kN, kK));  // near
+  JobSpec columns = DrawnProduct(500, 10, 20);
+  columns.output_column_major = true;
+  columns.activation = gemm::Activation::kRelu;
+  Run(columns);
+  std::vector<TrafficEntry> entries = engine_->ListTraffic(10);
+  ASSERT_EQ(entries.size(), 3u);
+  std::sort(entries.begin(), entries.end(),
+            [](const TrafficEntry& x, const TrafficEntry& y) { return x.product.m < y.product.m; });
+  EXPECT_EQ(entries[0].product.n, 500) << "the row-major product";
+  EXPECT_EQ(entries[0].product.m, 10);
+  EXPECT_TRUE(entries[0].product.trans_a && entries[0].product.trans_b);
+  EXPECT_EQ(entries[0].product.epilogue, gemm::EpilogueClass::kFull);
+  EXPECT_EQ(entries[1].product.m, kM + 1);
+  EXPECT_EQ(entries[2].product, gemm::TunedProduct::Of({.m = 400, .n = 300, .k = 200}));
+  EXPECT_EQ(entries[2].count, 2);
+  EXPECT_GT(entries[2].seconds, 0);
+  EXPECT_EQ(engine_->ListTraffic(1).size(), 1u);
+  EXPECT_EQ(engine_->Stats().traffic.used, 3);
+  EXPECT_EQ(engine_->Stats().traffic_dropped, 0);
+  ASSERT_TRUE(Reload().ok());
+  EXPECT_EQ(engine_->ListTraffic(10).size(), 0u) << "it may have entries now";
+}
+
+TEST_F(EngineTuningTest, WhatNoMeasurementCouldChangeIsNoTraffic) {
+  Write(kTuned);
+  MakeTuned();
+  Run(DrawnProduct(kM, kN, kK));
+  JobSpec spec = DrawnProduct(kM, kN, kK);  // its entry is that of the plain product
+  spec.activation = gemm::Activation::kRelu;
+  Run(spec);
+  spec = DrawnProduct(400, 300, 200);
+  spec.kernel.name = kTuned;
+  Run(spec);
+  spec.kernel = {.family = "host"};
+  Run(spec);
+  spec = DrawnProduct(400, 300, 200);
+  spec.alpha = 0;
+  Run(spec);
+  spec = DrawnProduct(400, 300, 200);
+  spec.a.shape = Shape{800, 200, gemm::DType::kF32};
+  spec.batch = 2;
+  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  Run(spec);
+  spec = DrawnProduct(400, 300, 200);
+  spec.activation = gemm::Activation::kRelu;
+  spec.verify = Verify::kAlways;  // takes the kernel of the rank
+  Run(spec);
+  EXPECT_EQ(engine_->ListTraffic(10).size(), 0u);
+}
+
+TEST_F(EngineTuningTest, AnEntryOfOtherVersionsIsWorthMeasuringAgain) {
+  gemm::Machine before = gemm::HostMachine();
+  before.library = "0.0.1";
+  Write(kTuned, before);
+  MakeTuned();
+  Run(DrawnProduct(kM, kN, kK));
+  const std::vector<TrafficEntry> entries = engine_->ListTraffic(10);
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].product.m, kM);
 }
 
 }  // namespace

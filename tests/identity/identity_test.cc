@@ -77,7 +77,7 @@ TEST_F(IdentityTest, EveryMethodTakesItsOwnRoleAndNoOther) {
       {"ListMatrices", CallerRole::kMatrices}, {"DeleteMatrix", CallerRole::kMatrices},
       {"ListKernels", CallerRole::kCall},      {"RankKernels", CallerRole::kCall},
       {"GetServerInfo", std::nullopt},         {"Benchmark", CallerRole::kBenchmark},
-      {"ReloadTuning", CallerRole::kAdmin}};
+      {"ReloadTuning", CallerRole::kAdmin},    {"ListTraffic", CallerRole::kBenchmark}};
   std::string lines;
   for (const CallerRole role : kCallerRoles) {
     absl::StrAppend(&lines, Name(role), " ", Name(role), " certificate:", Name(role), "\n");

@@ -46,6 +46,16 @@ def test_bench(g):
         g.bench([16], types=["f16:f16"])
 
 
+def test_traffic_is_what_is_worth_tuning(g):
+    a = np.arange(21, dtype=np.float32).reshape(3, 7)
+    g.matmul(a, a.T, activation="relu")
+    seen = [(t.m, t.n, t.k, t.types, t.epilogue) for t in g.traffic(1024)]
+    assert (3, 3, 7, "f32:f32:f32:f32", True) in seen
+    assert all(t.count > 0 and t.seconds >= 0 for t in g.traffic())
+    with pytest.raises(gemmd.InvalidArgument, match="limit"):
+        g.traffic(2000)
+
+
 def test_tuning_tables_are_read_again(g, tmp_path):
     with pytest.raises(gemmd.FailedPrecondition, match="--tuning-tables"):
         g.reload_tuning()

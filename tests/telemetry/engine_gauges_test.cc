@@ -11,8 +11,12 @@ namespace gemmd {
 namespace {
 
 EngineStats TwoDevices() {
-  EngineStats stats{
-      .jobs = {1, 2}, .queued_jobs = {3, 4}, .admitted_bytes = {5, 6}, .matrices = {7, 8}};
+  EngineStats stats{.jobs = {1, 2},
+                    .queued_jobs = {3, 4},
+                    .admitted_bytes = {5, 6},
+                    .matrices = {7, 8},
+                    .traffic = {9, 10},
+                    .traffic_dropped = 51};
   stats.devices.push_back({.name = "cuda:0",
                            .memory_bytes = {11, 12},
                            .streams = {13, 14},
@@ -50,6 +54,10 @@ TEST(EngineGaugesTest, ShowsEveryBoundedQuantityBesideItsBound) {
   EXPECT_EQ(scrape.at("gemmd_admitted_bytes_limit"), 6);
   EXPECT_EQ(scrape.at("gemmd_matrices"), 7);
   EXPECT_EQ(scrape.at("gemmd_matrices_limit"), 8);
+  EXPECT_EQ(scrape.at("gemmd_traffic_entries"), 9);
+  EXPECT_EQ(scrape.at("gemmd_traffic_entries_limit"), 10);
+  EXPECT_EQ(scrape.at("gemmd_traffic_dropped_total"), 51);
+  EXPECT_EQ(scrape.types.at("gemmd_traffic_dropped_total"), "counter");
 
   EXPECT_EQ(scrape.at(R"(gemmd_device_memory_bytes{device="cuda:0"})"), 11);
   EXPECT_EQ(scrape.at(R"(gemmd_device_memory_bytes_limit{device="cuda:0"})"), 12);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "client/ctl/table.h"
 #include "client/ctl/tune/apply.h"
 #include "client/ctl/tune/session.h"
+#include "client/ctl/tune/targets.h"
 #include "client/ctl/tune/tune_options.h"
 #include "files/output_file.h"
 #include "kernels/bench/spec/types_pattern.h"
@@ -114,11 +116,23 @@ void Remark(const Context& context, const TuningSession& session) {
   }
 }
 
+// What to measure; with --traffic as the server says, and then the selection has its types.
+absl::StatusOr<std::vector<TuneTarget>> ChooseTargets(const Context& context,
+                                                      client::Client& client,
+                                                      TuneOptions& options) {
+  if (!options.traffic) return TargetsOf(options);
+  const auto traffic = client.ListTraffic(options.limit, Call(context));
+  if (!traffic.ok()) return traffic.status();
+  auto targets = TargetsOf(*traffic);
+  if (targets.ok()) options.selection.types = TypesOf(*targets);
+  return targets;
+}
+
 int Run(const Context& context, TuneOptions& options) {
   if (options.apply) return ApplyTables(context);
   if (options.output.empty()) return FailUsage(context, "tune needs --output, or --apply");
-  if (options.shapes.empty()) {
-    return FailUsage(context, "tune needs --shapes, --shapes-file or --suite");
+  if (options.shapes.empty() && !options.traffic) {
+    return FailUsage(context, "tune needs --shapes, --shapes-file, --suite or --traffic");
   }
   if (options.selection.types.empty()) {
     options.selection.types = *bench::ParseTypesPatterns("f32:f32:f32:f32");
@@ -127,8 +141,14 @@ int Run(const Context& context, TuneOptions& options) {
   if (!table.ok()) return Fail(context, table.status());
   const auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
-  TuningSession session(context, **client, options);
-  absl::Status status = session.Run();
+  const auto targets = ChooseTargets(context, **client, options);
+  if (!targets.ok()) return Fail(context, targets.status());
+  if (targets->empty()) {
+    context.err << "gemmctl: nothing to tune: the server knows of no product without an entry of "
+                   "its own in the tuning tables\n";
+  }
+  TuningSession session(context, **client, options, *targets);
+  absl::Status status = targets->empty() ? absl::OkStatus() : session.Run();
   // Also what a run that ended early has measured.
   if (session.table().size() > 0) {
     status.Update(table->Merge(session.table()));
@@ -162,7 +182,9 @@ void AddTune(CLI::App& app, Context& context) {
       "of a shape that it has, or of one near it, where the caller leaves the choice open. gemmctl "
       "explain shows what it takes. The table is text: a line for each product, under the device, "
       "driver and library that it was measured with. A server that runs already takes up what its "
-      "files say now with --apply.\n"
+      "files say now with --apply. With --traffic it names the products to measure: those that it "
+      "had "
+      "no entry for since it began, or since it read its tables, and that took the most time.\n"
       "On each shape all kernels that are deterministic and take the types run in turns, on "
       "operands that are generated on the device, and every result is checked. Launch parameters "
       "of up to 16 values, such as the algorithm of cuBLASLt, are tried with each value. Products "
@@ -174,6 +196,7 @@ void AddTune(CLI::App& app, Context& context) {
       "  gemmctl tune --shapes 512,1024x64x4096 -o host.tune\n"
       "  gemmctl tune --suite hgemm-125 --types f16:f16:f16:f32 --layouts nn,nt -o h200.tune\n"
       "  gemmctl tune --shapes-file model.txt --types bf16 --family cublaslt,mma -o model.tune\n"
+      "  gemmctl tune --traffic --limit 20 -o own.tune\n"
       "  gemmctl tune --apply");
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };

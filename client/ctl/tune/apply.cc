@@ -11,7 +11,7 @@
 namespace gemmd::ctl {
 namespace {
 
-void PrintTables(const Context& context, const client::ReloadTuningResponse& read) {
+void PrintLoad(const Context& context, const client::ReloadTuningResponse& read) {
   Table summary = SummaryTable();
   summary.Add({"entries", absl::StrCat(read.entries())});
   summary.Add({"used here", absl::StrCat(read.used())});
@@ -43,7 +43,7 @@ int ApplyTables(const Context& context) {
                {"skipped", read->skipped()},
                {"skipped_kernels", std::vector<std::string>(skipped.begin(), skipped.end())}});
   } else {
-    PrintTables(context, *read);
+    PrintLoad(context, *read);
   }
   return kExitOk;
 }

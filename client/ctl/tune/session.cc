@@ -38,16 +38,20 @@ bool IsSelected(const client::KernelInfo& kernel, const TuneOptions& options) {
   return kernel.deterministic();
 }
 
-// The combinations of the selection that the kernel takes.
-std::map<std::string, v1::KernelTypes> TypesTaken(const client::KernelInfo& kernel,
-                                                  const bench::Selection& selection) {
+bool Matches(const std::vector<bench::TypesPattern>& patterns, const gemm::Types& types) {
+  return std::any_of(
+      patterns.begin(), patterns.end(),
+      [&types](const bench::TypesPattern& pattern) { return pattern.Matches(types); });
+}
+
+// The combinations of these types that the kernel takes.
+std::map<std::string, v1::KernelTypes> TypesTaken(
+    const client::KernelInfo& kernel, const std::vector<bench::TypesPattern>& patterns) {
   std::map<std::string, v1::KernelTypes> taken;
   for (const v1::KernelTypes& row : kernel.types()) {
     const auto types = FromProto(row);
     if (!types.ok()) continue;  // newer than this program
-    for (const bench::TypesPattern& pattern : selection.types) {
-      if (pattern.Matches(*types)) taken[bench::TypesName(*types)] = row;
-    }
+    if (Matches(patterns, *types)) taken[bench::TypesName(*types)] = row;
   }
   return taken;
 }
@@ -69,10 +73,11 @@ std::map<std::string, std::vector<int64_t>> ValuesToTry(
 }  // namespace
 
 TuningSession::TuningSession(const Context& context, client::Client& client,
-                             const TuneOptions& options)
+                             const TuneOptions& options, std::vector<TuneTarget> targets)
     : context_(context),
       client_(client),
       options_(options),
+      targets_(std::move(targets)),
       progress_(context.err, context.err_is_terminal),
       began_(absl::Now()) {}
 
@@ -88,7 +93,7 @@ absl::Status TuningSession::SelectKernels() {
   std::map<std::string, v1::KernelTypes> all_types;
   for (client::KernelInfo& kernel : named) {
     if (!IsSelected(kernel, options_)) continue;
-    const auto types = TypesTaken(kernel, options_.selection);
+    const auto types = TypesTaken(kernel, options_.selection.types);
     if (types.empty()) continue;
     all_types.insert(types.begin(), types.end());
     std::string name = kernel.name();
@@ -103,51 +108,49 @@ absl::Status TuningSession::SelectKernels() {
 
 absl::Status TuningSession::Run() {
   if (absl::Status status = SelectKernels(); !status.ok()) return status;
-  for (const bench::Layout& layout : options_.layouts) {
-    for (const bench::Shape& shape : options_.shapes) {
-      const absl::Status status = TuneShape(shape, layout);
-      if (!status.ok()) {
-        progress_.Erase();
-        return status;
-      }
-      ++done_;
+  for (const TuneTarget& target : targets_) {
+    if (absl::Status status = Tune(target); !status.ok()) {
+      progress_.Erase();
+      return status;
     }
+    ++done_;
   }
   progress_.Erase();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::set<std::string>> TuningSession::WorthMeasuring(const bench::Shape& shape,
-                                                                    const bench::Layout& layout) {
+absl::StatusOr<std::set<std::string>> TuningSession::WorthMeasuring(const TuneTarget& target) {
   Candidates candidates(static_cast<size_t>(options_.best_estimates));
   for (const v1::KernelTypes& types : types_) {
     if (options_.best_estimates == 0) break;
+    if (const auto own = FromProto(types); !own.ok() || !Matches(target.types, *own)) continue;
     v1::RankKernelsRequest request;
     request.set_device(options_.device);
-    request.mutable_size()->set_m(shape.m);
-    request.mutable_size()->set_n(shape.n);
-    request.mutable_size()->set_k(shape.k);
+    request.mutable_size()->set_m(target.shape.m);
+    request.mutable_size()->set_n(target.shape.n);
+    request.mutable_size()->set_k(target.shape.k);
     *request.mutable_types() = types;
-    request.mutable_layout()->set_transpose_a(layout.trans_a);
-    request.mutable_layout()->set_transpose_b(layout.trans_b);
+    request.mutable_layout()->set_transpose_a(target.layout.trans_a);
+    request.mutable_layout()->set_transpose_b(target.layout.trans_b);
     const auto ranking = client_.RankKernels(request, Call(context_));
     if (!ranking.ok()) return ranking.status();
     candidates.Add(*ranking);
   }
   std::set<std::string> worth;
   for (const auto& [name, kernel] : kernels_) {
-    if (!candidates.LeavesOut(name)) worth.insert(name);
+    if (candidates.LeavesOut(name) || TypesTaken(kernel, target.types).empty()) continue;
+    worth.insert(name);
   }
   return worth;
 }
 
-absl::Status TuningSession::TuneShape(const bench::Shape& shape, const bench::Layout& layout) {
+absl::Status TuningSession::Tune(const TuneTarget& target) {
   TuningRounds rounds;
-  auto worth = WorthMeasuring(shape, layout);
+  auto worth = WorthMeasuring(target);
   if (!worth.ok()) return worth.status();
   std::set<std::string> left = *std::move(worth);
   for (round_ = 1; round_ <= options_.rounds && !left.empty(); ++round_) {
-    if (absl::Status status = MeasureRound(shape, layout, left, rounds); !status.ok()) {
+    if (absl::Status status = MeasureRound(target, left, rounds); !status.ok()) {
       return status;
     }
     rounds.EndRound();
@@ -156,7 +159,8 @@ absl::Status TuningSession::TuneShape(const bench::Shape& shape, const bench::La
   wrong_.insert(rounds.wrong().begin(), rounds.wrong().end());
   const TuningRounds::Best best = rounds.Fastest();
   if (best.empty()) {
-    unmeasured_.push_back(absl::StrCat(bench::ShapeName(shape), " ", bench::LayoutName(layout)));
+    unmeasured_.push_back(
+        absl::StrCat(bench::ShapeName(target.shape), " ", bench::LayoutName(target.layout)));
   }
   for (const auto& [product, choice] : best) {
     if (absl::Status status = table_.Put(*machine_, product, choice); !status.ok()) return status;
@@ -164,18 +168,19 @@ absl::Status TuningSession::TuneShape(const bench::Shape& shape, const bench::La
   return absl::OkStatus();
 }
 
-absl::Status TuningSession::MeasureRound(const bench::Shape& shape, const bench::Layout& layout,
+absl::Status TuningSession::MeasureRound(const TuneTarget& target,
                                          const std::set<std::string>& kernels,
                                          TuningRounds& rounds) {
-  Show(shape, "starts");
+  Show(target.shape, "starts");
   bench::BenchmarkOptions measured;
-  measured.shapes = {shape};
+  measured.shapes = {target.shape};
   measured.selection = options_.selection;
+  measured.selection.types = target.types;
   if (kernels.size() < kernels_.size() && kernels.size() <= kMostNames) {
     measured.selection.families.clear();
     measured.selection.kernels.assign(kernels.begin(), kernels.end());
   }
-  measured.selection.layout = layout;
+  measured.selection.layout = target.layout;
   measured.selection.params = ValuesToTry(kernels_, kernels);
   measured.rules.iterations = options_.iterations;
   measured.rules.baselines = false;
@@ -216,7 +221,7 @@ absl::Status TuningSession::Take(const client::BenchmarkResponse& response, Tuni
 
 void TuningSession::Show(const bench::Shape& shape, const std::string& step) {
   if (options_.quiet) return;
-  const size_t shapes = options_.shapes.size() * options_.layouts.size();
+  const size_t shapes = targets_.size();
   const absl::Duration elapsed = absl::Now() - began_;
   const auto done = static_cast<double>(done_);
   progress_.Update({.shape = done_,

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "client/ctl/context.h"
 #include "client/ctl/tune/rounds.h"
+#include "client/ctl/tune/targets.h"
 #include "client/ctl/tune/tune_options.h"
 #include "gemm/machine.h"
 #include "gemm/tuning.h"
@@ -25,11 +26,12 @@ inline constexpr double kFinalistFactor = 1.25;
 
 class TuningSession {
  public:
-  // All outlive the session.
-  TuningSession(const Context& context, client::Client& client, const TuneOptions& options);
+  // The references outlive the session. The selection of `options` has the types of all targets.
+  TuningSession(const Context& context, client::Client& client, const TuneOptions& options,
+                std::vector<TuneTarget> targets);
 
-  // Measures every shape in every layout. After an error, and after Ctrl-C (CANCELLED), table()
-  // has the shapes that were complete.
+  // Measures every target. After an error, and after Ctrl-C (CANCELLED), table() has those that
+  // were complete.
   absl::Status Run();
 
   const gemm::TuningTable& table() const { return table_; }
@@ -41,18 +43,18 @@ class TuningSession {
  private:
   // Which kernels may be chosen, and which values of their parameters are tried.
   absl::Status SelectKernels();
-  // The kernels of the selection that are worth measuring for the shape.
-  absl::StatusOr<std::set<std::string>> WorthMeasuring(const gemm::bench::Shape& shape,
-                                                       const gemm::bench::Layout& layout);
-  absl::Status TuneShape(const gemm::bench::Shape& shape, const gemm::bench::Layout& layout);
-  absl::Status MeasureRound(const gemm::bench::Shape& shape, const gemm::bench::Layout& layout,
-                            const std::set<std::string>& kernels, TuningRounds& rounds);
+  // The kernels of the selection that take the target's types and are worth measuring for it.
+  absl::StatusOr<std::set<std::string>> WorthMeasuring(const TuneTarget& target);
+  absl::Status Tune(const TuneTarget& target);
+  absl::Status MeasureRound(const TuneTarget& target, const std::set<std::string>& kernels,
+                            TuningRounds& rounds);
   absl::Status Take(const client::BenchmarkResponse& response, TuningRounds& rounds);
   void Show(const gemm::bench::Shape& shape, const std::string& step);
 
   const Context& context_;
   client::Client& client_;
   const TuneOptions& options_;
+  const std::vector<TuneTarget> targets_;
   gemm::bench::ProgressReport progress_;
   const absl::Time began_;
   std::map<std::string, client::KernelInfo> kernels_;
@@ -60,7 +62,7 @@ class TuningSession {
   std::vector<::gemm::v1::KernelTypes> types_;
   ::gemm::v1::BenchmarkHeader header_;
   std::optional<gemm::Machine> machine_;
-  size_t done_ = 0;  // shapes, in all layouts
+  size_t done_ = 0;  // targets
   int round_ = 0;
   gemm::TuningTable table_;
   std::set<std::string> wrong_;

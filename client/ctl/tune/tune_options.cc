@@ -101,6 +101,25 @@ void DeclareCandidates(CLI::App& app, TuneOptions& options) {
       ->group(kWhat);
 }
 
+// After the options that it stands in for.
+void DeclareTraffic(CLI::App& app, TuneOptions& options) {
+  CLI::Option* const traffic = app.add_flag("--traffic", options.traffic,
+                                            "Instead of shapes and types: the products that the "
+                                            "server has seen, chose the kernel of, and "
+                                            "has no entry for");
+  traffic->group(kWhat);
+  for (const char* const other : {"--shapes", "--shapes-file", "--suite", "--types", "--layout"}) {
+    traffic->excludes(app.get_option(other));
+  }
+  app.add_option("--limit", options.limit,
+                 "With --traffic: only the N kinds of products that took the most time")
+      ->check(CLI::Range(1, 1024))
+      ->needs(traffic)
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kWhat);
+}
+
 // Of all others none goes with it. Not by `excludes`: the help would say so of each.
 void DeclareApply(CLI::App& app, TuneOptions& options) {
   CLI::Option* const apply = app.add_flag(
@@ -142,6 +161,7 @@ absl::StatusOr<std::vector<bench::Shape>> ParseShapesText(const std::string& tex
 void DeclareTuneOptions(CLI::App& app, TuneOptions& options) {
   DeclareShapes(app, options);
   DeclareCandidates(app, options);
+  DeclareTraffic(app, options);
   app.add_option("-o,--output", options.output,
                  "The tuning table. One that exists is added to: new figures replace those of the "
                  "same product on the same device, driver and library")

@@ -18,6 +18,9 @@ namespace gemmd::ctl {
 
 struct TuneOptions {
   std::vector<gemm::bench::Shape> shapes;
+  // In place of shapes, types and layouts: the products of the server's traffic, so many.
+  bool traffic = false;
+  int limit = 32;
   // Kernels, families, types and parameters to try. The layout is that of `layouts`.
   gemm::bench::Selection selection;
   std::vector<gemm::bench::Layout> layouts = {{}};

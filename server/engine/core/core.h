@@ -12,6 +12,7 @@
 #include "server/engine/core/cost_model.h"
 #include "server/engine/core/report.h"
 #include "server/engine/core/scheduler.h"
+#include "server/engine/core/traffic_log.h"
 #include "server/engine/core/tuning.h"
 #include "server/engine/device/device.h"
 #include "server/engine/store/matrix_memory.h"
@@ -38,6 +39,7 @@ struct EngineCore {
   std::vector<std::unique_ptr<Scheduler>> schedulers;  // by device
   std::vector<std::unique_ptr<CostModel>> costs;       // by device
   CurrentTuning tuning;
+  TrafficLog traffic;
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<MatrixStore> store;
   std::shared_ptr<UploadGroups> uploads;

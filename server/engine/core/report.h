@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gemm/problem.h"
+#include "gemm/tuning.h"
 #include "server/engine/store/matrix.h"
 
 namespace gemmd {
@@ -121,6 +122,13 @@ struct TuningLoad {
   size_t used = 0;                   // by the device that uses the most
   size_t other_versions = 0;         // of those: measured with another driver, CUDA or library
   std::vector<std::string> skipped;  // kernels, by name, that cannot be used here
+};
+
+// Products of one kind, as tuning tables tell them apart.
+struct TrafficEntry {
+  gemm::TunedProduct product{};
+  int64_t count = 0;
+  double seconds = 0;  // of their kernels, all together
 };
 
 // A device that was lost, and what became of its resident matrices.

@@ -7,6 +7,29 @@
 #include "server/engine/job/job_impl.h"
 
 namespace gemmd {
+namespace {
+
+// Whether measuring could give products like this one another kernel: the choice was left open,
+// no entry of the tables was made for them, and `gemmctl tune` measures such.
+bool IsWorthTuning(const AdmittedJob& job, const JobReport& report) {
+  if (report.batch > 1 || report.flops == 0 || !job.spec.kernel.family.empty()) return false;
+  if (report.check.before_activation) return false;  // the check asks for the rank's kernel
+  switch (report.rule) {
+    case ChoiceRule::kRank:
+    case ChoiceRule::kEstimate:
+    case ChoiceRule::kTableNear:
+      return true;
+    case ChoiceRule::kTableExact:
+      return report.tuned->other_versions;
+    case ChoiceRule::kNone:
+    case ChoiceRule::kRequest:
+    case ChoiceRule::kCheck:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
 
 void JobImpl::OnComputed(absl::Status status, Computed computed) {
   if (!status.ok()) {
@@ -146,6 +169,10 @@ void JobImpl::Complete(const DownloadTimes& times) {
     if (kept.ok()) result.kept = *std::move(kept);
   }
   holdings.reset();  // whoever hears of the end finds nothing of the job left
+  if (IsWorthTuning(admitted_, result.report)) {
+    core_.traffic.Add(gemm::TunedProduct::Of(admitted_.plan.problem),
+                      absl::ToDoubleSeconds(result.report.phases.kernel));
+  }
   if (core_.observer != nullptr) core_.observer->OnJobEnd(result.report, outcome);
   gate_.Close([listener = std::move(listener), result = std::move(result),
                outcome = std::move(outcome)]() mutable {

@@ -23,7 +23,7 @@ from .client import Client as BlockingClient
 from .handle import Handle as BlockingHandle
 from .handle import TransposedHandle
 from .pipeline import Pipeline as BlockingPipeline
-from .records import Info, Kernel, Matrix, RankedKernel, TuningLoad
+from .records import Info, Kernel, Matrix, RankedKernel, Traffic, TuningLoad
 from .report import Report
 from .tables import Table
 
@@ -123,6 +123,10 @@ class Client:
     async def explain(self, m: int, n: int, k: int, **options: Any) -> Table[RankedKernel]:
         """As `gemmd.Client.explain`."""
         return await self._run(self._blocking.explain, m, n, k, **options)
+
+    async def traffic(self, limit: int = 100, **options: Any) -> Table[Traffic]:
+        """As `gemmd.Client.traffic`."""
+        return await self._run(self._blocking.traffic, limit, **options)
 
     async def reload_tuning(self, **options: Any) -> TuningLoad:
         """As `gemmd.Client.reload_tuning`."""

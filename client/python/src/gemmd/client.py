@@ -383,6 +383,20 @@ class Client:
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.RankedKernel, map(records.ranked_kernel, response.kernels))
 
+    def traffic(
+        self, limit: int = 100, *, timeout: float | None = None
+    ) -> Table[records.Traffic]:
+        """What is worth tuning of the products that the server has seen, by the time they took.
+
+        Those that left the kernel to the server, and for whose shape its tuning table has no
+        entry. limit: at most so many, 1 to 1024.
+        """
+        request = pb.ListTrafficRequest(limit=limit)
+        with Call(self._connection, "traffic", timeout) as call:
+            method = self._connection.stubs().traffic
+            response = call.tried(lambda: call.unary(method, request))
+            return Table(records.Traffic, map(records.traffic, response.entries))
+
     def reload_tuning(self, *, timeout: float | None = None) -> records.TuningLoad:
         """Has the server read its tuning tables again: later products are chosen for by them.
 

@@ -40,6 +40,7 @@ class Stubs:
     kernels: Any
     rank: Any
     reload_tuning: Any
+    traffic: Any
     info: Any
     benchmark: Any
 
@@ -77,6 +78,7 @@ def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
         kernels=unary("ListKernels", pb.ListKernelsRequest, pb.ListKernelsResponse),
         rank=unary("RankKernels", pb.RankKernelsRequest, pb.RankKernelsResponse),
         reload_tuning=unary("ReloadTuning", pb.ReloadTuningRequest, pb.ReloadTuningResponse),
+        traffic=unary("ListTraffic", pb.ListTrafficRequest, pb.ListTrafficResponse),
         info=unary("GetServerInfo", pb.GetServerInfoRequest, pb.GetServerInfoResponse),
         benchmark=channel.unary_stream(
             SERVICE + "Benchmark",

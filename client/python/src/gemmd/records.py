@@ -132,6 +132,25 @@ class RankedKernel(Record):
 
 
 @dataclass(frozen=True)
+class Traffic(Record):
+    """Products of one kind that are worth tuning."""
+
+    #: As row-major products: where the result is column-major, m and n have changed places.
+    m: int
+    n: int
+    k: int
+    #: Such as "f16:f16:f16:f32".
+    types: str
+    transpose_a: bool
+    transpose_b: bool
+    #: They have a beta, a bias or an activation.
+    epilogue: bool
+    count: int
+    #: What their kernels took, all together.
+    seconds: float
+
+
+@dataclass(frozen=True)
 class TuningLoad(Record):
     """What the server has of its tuning tables."""
 
@@ -238,6 +257,20 @@ def ranked_kernel(proto: pb.RankedKernel) -> RankedKernel:
         seconds=proto.tuned_from.seconds if proto.HasField("tuned_from") else None,
         workspace_bytes=proto.workspace_bytes,
         deterministic=proto.deterministic,
+    )
+
+
+def traffic(proto: pb.TrafficEntry) -> Traffic:
+    return Traffic(
+        m=proto.size.m,
+        n=proto.size.n,
+        k=proto.size.k,
+        types=types_text(proto.types),
+        transpose_a=proto.layout.transpose_a,
+        transpose_b=proto.layout.transpose_b,
+        epilogue=proto.epilogue,
+        count=proto.count,
+        seconds=proto.seconds,
     )
 
 

@@ -153,6 +153,10 @@ class Client {
                                          const BenchmarkCallback& on_message,
                                          const CallOptions& options = {});
 
+  // What is worth tuning of the products that the server has seen: the `limit` kinds that took the
+  // most time, 1 to 1024; 0: 100.
+  absl::StatusOr<ListTrafficResponse> ListTraffic(int limit = 0, const CallOptions& options = {});
+
   // Has the server read the files of its --tuning-tables again, and says what it has of them.
   absl::StatusOr<ReloadTuningResponse> ReloadTuning(const CallOptions& options = {});
 

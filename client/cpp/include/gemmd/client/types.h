@@ -16,6 +16,7 @@ using ::gemm::v1::BenchmarkRequest;
 using ::gemm::v1::BenchmarkResponse;
 using ::gemm::v1::GetServerInfoResponse;
 using ::gemm::v1::KernelInfo;
+using ::gemm::v1::ListTrafficResponse;
 using ::gemm::v1::MatrixInfo;
 using ::gemm::v1::ProductReport;
 using ::gemm::v1::RankKernelsRequest;
