@@ -1,10 +1,12 @@
 #!/bin/bash
 # Shows which lines and branches of server and client the tests reach, on the host device.
 #
-#   scripts/coverage.sh [--at COMMIT] [-R REGEX]
+#   scripts/coverage.sh [--at COMMIT] [-R REGEX] [-LE REGEX]
 #
 #   --at COMMIT  of another commit, in a worktree of its own, to compare
 #   -R REGEX     with those tests alone, as ctest takes it
+#   -LE REGEX    without the tests of these labels, as ctest takes it; those of the kernels
+#                (kernels) take most of the time, and reach neither server nor client
 #
 # Builds apart from everything else, below build/coverage, and runs the tests of ctest there.
 # Prints the share of every file, sorted by it, and the totals. The pages with the
@@ -29,8 +31,8 @@ while (($#)); do
       OUT="$ROOT/build/coverage-${COMMIT:0:12}" SOURCE="$ROOT/build/coverage-${COMMIT:0:12}/tree"
       shift
       ;;
-    -R) (($# > 1)) || die "-R needs a regular expression"; CTEST=(-R "$2"); shift ;;
-    *) die "unknown argument '$1': --at, -R and --help are known" ;;
+    -R | -LE) (($# > 1)) || die "$1 needs a regular expression"; CTEST+=("$1" "$2"); shift ;;
+    *) die "unknown argument '$1': --at, -R, -LE and --help are known" ;;
   esac
   shift
 done

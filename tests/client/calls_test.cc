@@ -4,6 +4,7 @@
 #include <future>
 #include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gemmd/client/client.h"
@@ -255,6 +256,34 @@ TEST_F(CallsTest, MatricesAreGeneratedListedToldOfAndDeleted) {
   EXPECT_THAT(*client_->ListMatrices("p/"), SizeIs(3));
   EXPECT_FALSE(client_->StatMatrix({}).ok());
   EXPECT_FALSE(client_->GetMatrix({.id = "a", .name = "b"}).ok());
+}
+
+TEST_F(CallsTest, WhatCannotBeRightIsRefusedBeforeAnythingIsSent) {
+  const HostMatrix matrix = Filled(2, 3);
+  const Shape none{.rows = 2, .cols = 0};
+  HostMatrix memory = *HostMatrix::Allocate(matrix.shape());
+  MutableMatrixView empty = memory.mutable_view();
+  empty.shape = none;
+  const std::pair<absl::Status, const char*> refused[] = {
+      {client_->PutMatrix({.shape = matrix.shape()}).status(), "matrix.data is null"},
+      {client_->PutMatrix({.shape = none, .data = matrix.data()}).status(),
+       "matrix.shape.cols is 0"},
+      {client_->PutGenerated({.shape = none}).status(), "matrix.shape.cols is 0"},
+      {client_->GetMatrix(Resident::ById("m1"), {.into = empty}).status(),
+       "get.into.shape.cols is 0"},
+      {client_->StatMatrix({.id = "a", .name = "b"}).status(), "matrix.id is 'a'"},
+      {client_->DeleteMatrix({}).status(), "exactly one of them must be set"},
+      {client_->Multiply({.a = matrix.view(), .b = matrix.view()}).status(), "op(a) has 3 columns"},
+      {client_->MultiplyFuture({.a = matrix.view(), .b = matrix.view()}).get().status(),
+       "op(a) has 3 columns"}};
+  for (const auto& [status, sentence] : refused) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(sentence));
+  }
+  for (const char* method :
+       {"PutMatrix", "GetMatrix", "DeleteMatrix", "Multiply", "MultiplyUnary"}) {
+    EXPECT_EQ(server_.calls(method), 0) << method;
+  }
 }
 
 TEST_F(CallsTest, ProgressGrowsToTheTotal) {

@@ -102,6 +102,28 @@ TEST(HostMatrix, CloneIsApart) {
   EXPECT_THAT(copy->ToDoubles(), ElementsAre(7, 8));
 }
 
+TEST(HostMatrix, AnEmptyOneHasNothing) {
+  const HostMatrix none;
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(none.bytes(), 0u);
+  EXPECT_TRUE(none.ToDoubles().empty());
+  const auto copy = none.Clone();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(copy->empty());
+}
+
+TEST(HostMatrix, BadOnesSayWhatIsWrong) {
+  const absl::Status few = HostMatrix::FromDoubles({.rows = 2, .cols = 2}, {1, 2, 3}).status();
+  EXPECT_EQ(few, absl::InvalidArgumentError("row_major_values has 3 values; a 2x2 f32 row-major "
+                                            "has 4"));
+  EXPECT_EQ(HostMatrix::FromDoubles({.rows = 0, .cols = 2}, {}).status().message(),
+            "shape.rows is 0; it must be at least 1");
+  const absl::Status large =
+      HostMatrix::Allocate({.rows = int64_t{1} << 30, .cols = int64_t{1} << 28}).status();
+  EXPECT_EQ(large,
+            absl::ResourceExhaustedError("no memory for a matrix of 1152921504606846976 bytes"));
+}
+
 TEST(HostMatrix, LargeMatricesAreAllocatedWhole) {
   auto matrix = HostMatrix::Allocate({.rows = 1500, .cols = 1001});
   ASSERT_TRUE(matrix.ok());
@@ -121,6 +143,18 @@ TEST(Shape, BadOnesNameTheFieldTheValueAndTheBound) {
               HasSubstr("below 2^62 bytes"));
   EXPECT_THAT(message({.rows = 2, .cols = 2, .dtype = ::gemm::v1::DATA_TYPE_UNSPECIFIED}),
               HasSubstr("a.shape.dtype is 0"));
+}
+
+TEST(Shape, HasOneOfTheTwoLayouts) {
+  const Shape shape{.rows = 2, .cols = 2, .layout = ::gemm::v1::LAYOUT_UNSPECIFIED};
+  EXPECT_EQ(CheckShape(shape, "a.shape"),
+            absl::InvalidArgumentError("a.shape.layout is 0; it must be row-major or "
+                                       "column-major"));
+}
+
+TEST(Names, OfAServersNewerTypesAreUnknown) {
+  EXPECT_EQ(Name(static_cast<DataType>(77)), "?");
+  EXPECT_EQ(ParseVerify("yes"), std::nullopt);
 }
 
 TEST(Names, GoBothWays) {

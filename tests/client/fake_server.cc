@@ -110,6 +110,11 @@ void FakeServer::Forget(const std::string& id) {
   matrices_.erase(id);
 }
 
+void FakeServer::NoteChunk(const std::string& elements) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  largest_chunk_ = std::max<size_t>(largest_chunk_, elements.size());
+}
+
 grpc::Status FakeServer::Resolve(const v1::Operand& operand, std::string* elements,
                                  v1::MatrixShape* shape) {
   *shape = operand.shape();
@@ -189,6 +194,7 @@ grpc::Status FakeServer::Multiply(
       return {grpc::StatusCode::INVALID_ARGUMENT, "chunk out of order"};
     }
     operand += request.chunk().data();
+    NoteChunk(request.chunk().data());
   }
   if (faults_.no_result) return grpc::Status::OK;
   v1::MultiplyResponse last;
@@ -203,7 +209,7 @@ grpc::Status FakeServer::Multiply(
     stream->Write(last);
     return grpc::Status::OK;
   }
-  if (!kept.id().empty()) *last.mutable_result()->mutable_kept() = kept;
+  if (!kept.id().empty() && !faults_.kept_unsaid) *last.mutable_result()->mutable_kept() = kept;
   if (header.product().result().stream()) {
     SendChunks(0, elements.size(), faults_, [&](uint64_t offset, uint64_t at, uint64_t length) {
       v1::MultiplyResponse response;
@@ -226,7 +232,7 @@ grpc::Status FakeServer::MultiplyUnary(grpc::ServerContext* context,
   grpc::Status status =
       RunJob(request->product(), {}, response->mutable_report(), &elements, &kept);
   if (!status.ok()) return status;
-  if (!kept.id().empty()) *response->mutable_kept() = kept;
+  if (!kept.id().empty() && !faults_.kept_unsaid) *response->mutable_kept() = kept;
   if (request->product().result().stream()) response->set_data(std::move(elements));
   return grpc::Status::OK;
 }
@@ -265,6 +271,7 @@ grpc::Status FakeServer::PutMatrix(grpc::ServerContext* context,
     if (chunk.offset() != next || chunk.data().size() > matrix->elements.size() - next) {
       return {grpc::StatusCode::INVALID_ARGUMENT, "chunk out of order"};
     }
+    NoteChunk(chunk.data());
     std::copy(chunk.data().begin(), chunk.data().end(), matrix->elements.begin() + next);
     next += chunk.data().size();
     received += chunk.data().size();
@@ -314,6 +321,7 @@ grpc::Status FakeServer::GetMatrix(grpc::ServerContext* context,
   const MatrixPtr matrix = Find(request->matrix());
   if (matrix == nullptr) return {grpc::StatusCode::NOT_FOUND, "no such matrix"};
   if (request->matrix().release()) Forget(matrix->info.id());
+  if (faults_.silent) return grpc::Status::OK;
   v1::GetMatrixResponse first;
   *first.mutable_matrix() = matrix->info;
   if (faults_.wrong_id) first.mutable_matrix()->set_id("other" + std::to_string(wrong_ids_++));

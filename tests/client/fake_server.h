@@ -35,6 +35,10 @@ struct Faults {
   std::atomic<bool> dropped{false};
   // Products end with this JobError.
   std::atomic<int> job_error{0};
+  // Downloads end well without a message.
+  std::atomic<bool> silent{false};
+  // Products do not say where they have kept their result.
+  std::atomic<bool> kept_unsaid{false};
   // Changes what the server says of itself.
   std::function<void(gemm::v1::GetServerInfoResponse*)> describe;
   // Downloads tell of one row more.
@@ -56,6 +60,8 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   int calls(const std::string& method);
   // The devices that uploads asked for.
   std::set<std::string> upload_devices();
+  // The most bytes of elements that one message of an upload or of a stream of products had.
+  size_t largest_chunk() const { return largest_chunk_; }
   // Uploads that ended well, each stripe for itself.
   int landed() const { return landed_; }
   // Resident matrices, complete or not. An incomplete one cannot be deleted by its id.
@@ -80,6 +86,7 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   bool Complete(const Matrix& matrix);
   void AwaitComplete(const Matrix& matrix, grpc::ServerContext* context);
   void Forget(const std::string& id);
+  void NoteChunk(const std::string& elements);
   grpc::Status Resolve(const gemm::v1::Operand& operand, std::string* elements,
                        gemm::v1::MatrixShape* shape);
   grpc::Status RunJob(gemm::v1::Product product, std::map<int, std::string> payload,
@@ -118,6 +125,7 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   int last_id_ = 0;
   std::atomic<int> wrong_ids_{0};
   std::atomic<int> landed_{0};
+  std::atomic<size_t> largest_chunk_{0};
 };
 
 }  // namespace gemmd::client

@@ -52,6 +52,26 @@ TEST(RetryDelay, IsWhatTheServerSays) {
   EXPECT_TRUE(absl::IsResourceExhausted(FromJobError(error)));
 }
 
+TEST(RetryDelay, IsNotBelowZero) {
+  v1::JobError error;
+  error.set_code(8);
+  error.mutable_retry_info()->mutable_retry_delay()->set_seconds(-2);
+  EXPECT_EQ(RetryDelay(FromJobError(error)), absl::ZeroDuration());
+}
+
+TEST(JobErrors, AreErrorsAndKeepWhatTheServerSaysOfQuotas) {
+  v1::JobError error;
+  EXPECT_EQ(FromJobError(error).code(), absl::StatusCode::kUnknown) << "OK is no error's code";
+  error.set_code(8);
+  error.mutable_quota_failure()->add_violations()->set_subject("alice");
+  const auto payload =
+      FromJobError(error).GetPayload("type.googleapis.com/google.rpc.QuotaFailure");
+  ASSERT_TRUE(payload.has_value());
+  v1::QuotaFailure quota;
+  ASSERT_TRUE(quota.ParseFromString(std::string(*payload)));
+  EXPECT_EQ(quota.violations(0).subject(), "alice");
+}
+
 class RetriesTest : public testing::Test {
  protected:
   std::optional<absl::Duration> Next(const absl::Status& status, Repeated repeated,

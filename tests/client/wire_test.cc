@@ -143,6 +143,63 @@ TEST(Wire, EveryCutOfAChunkIsRefusedOrShorter) {
   }
 }
 
+TEST(Wire, EveryCutOfADownloadIsRefusedOrShorter) {
+  GetMatrixResponse response;
+  response.mutable_matrix()->set_id("m1");
+  response.set_offset(300);
+  response.set_data(Payload(50));
+  const std::string bytes = response.SerializeAsString();
+  for (size_t length = 1; length < bytes.size(); ++length) {
+    const grpc::ByteBuffer message = Cut(bytes.substr(0, length), 8);
+    GetMatrixResponse fields;
+    const auto piece = ParseGetMatrixResponse(message, &fields);
+    // Between two fields it is a message with fewer of them.
+    if (!piece.ok()) continue;
+    EXPECT_EQ(piece->bytes, 0u) << length;
+    EXPECT_EQ(fields.matrix().id(), "m1") << length;
+  }
+}
+
+TEST(Wire, UnknownFieldsArePassedOver) {
+  GetMatrixResponse response;
+  response.set_offset(7);
+  response.set_data(Payload(20));
+  // Fields 100 to 102: a varint, 4 bytes, 8 bytes.
+  const std::string unknown(
+      "\xa0\x06\x05"
+      "\xad\x06"
+      "abcd"
+      "\xb1\x06"
+      "abcdefgh",
+      19);
+  GetMatrixResponse fields;
+  const auto piece =
+      ParseGetMatrixResponse(Cut(unknown + response.SerializeAsString(), 5), &fields);
+  ASSERT_TRUE(piece.ok()) << piece.status();
+  EXPECT_EQ(piece->offset, 7u);
+  EXPECT_EQ(piece->bytes, 20u);
+  // A group that nothing ends.
+  EXPECT_FALSE(ParseGetMatrixResponse(Cut("\xa3\x06", 5), &fields).ok());
+}
+
+TEST(Wire, AChunkThatDoesNotFillItsMessageIsRefused) {
+  MultiplyResponse response;
+  response.mutable_chunk()->set_data(Payload(50));
+  MultiplyResponse other;
+  const absl::Status status =
+      ParseMultiplyResponse(Cut(response.SerializeAsString() + "more", 8), &other).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("not of gemm.v1"));
+}
+
+TEST(Wire, APieceBeyondItsMessageIsRefused) {
+  std::byte memory[16];
+  const grpc::ByteBuffer message = Cut(Payload(10), 4);
+  EXPECT_FALSE(CopyPiece(message, {.bytes = 1, .position = 11}, memory).ok());
+  EXPECT_FALSE(CopyPiece(message, {.bytes = 5, .position = 6}, memory).ok());
+  EXPECT_TRUE(CopyPiece(message, {.bytes = 5, .position = 5}, memory).ok());
+}
+
 TEST(Wire, GarbageIsAnError) {
   MultiplyResponse other;
   EXPECT_EQ(ParseMultiplyResponse(Cut(std::string(40, '\xff'), 8), &other).status().code(),

@@ -3,13 +3,10 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <sstream>
 #include <string>
-#include <vector>
 
-#include "client/ctl/app.h"
 #include "gemm/v1/gemm.grpc.pb.h"
+#include "tests/ctl/served_gemmctl.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -47,29 +44,7 @@ class ZeroServer : public gemm::v1::GemmService::Service {
   }
 };
 
-class WrongProductTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    address_ = "127.0.0.1:" + std::to_string(port);
-  }
-
-  int Gemmctl(std::vector<const char*> words) {
-    words.insert(words.begin(), {"gemmctl", "--address", address_.c_str()});
-    return RunGemmctl(static_cast<int>(words.size()), words.data(), {.out = out_, .err = err_});
-  }
-
-  ZeroServer service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
-  std::ostringstream out_;
-  std::ostringstream err_;
-};
+using WrongProductTest = ServedGemmctl<ZeroServer>;
 
 TEST_F(WrongProductTest, MultiplyExitsWithThree) {
   EXPECT_EQ(Gemmctl({"multiply", "random:8x8:f32:1", "random:8x8:f32:2", "--verify"}),
