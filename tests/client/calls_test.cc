@@ -60,6 +60,7 @@ class CallsTest : public ::testing::Test {
 
 TEST_F(CallsTest, ConnectLearnsWhoTheServerIs) {
   EXPECT_EQ(client_->server().version(), "fake");
+  EXPECT_EQ(client_->options().channels, 3);
   EXPECT_EQ(client_->GetServerInfo()->devices(0).name(), "host:0");
 }
 

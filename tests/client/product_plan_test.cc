@@ -232,5 +232,23 @@ TEST(ProductPlan, AServerWithoutBatchesGetsNone) {
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("batch_count is 2"));
 }
 
+TEST(ProductPlan, MemoryForTheResultIsChecked) {
+  std::byte memory[16];
+  const MutableMatrixView none{.shape = {.rows = 2, .cols = 0}, .data = memory};
+  EXPECT_THAT(Refusal({.a = View(2, 3), .b = View(3, 2), .result = {.into = none}}),
+              HasSubstr("result.into.shape.cols is 0"));
+  const MutableMatrixView nowhere{.shape = {.rows = 2, .cols = 2}};
+  EXPECT_EQ(Refusal({.a = View(2, 3), .b = View(3, 2), .result = {.into = nowhere}}),
+            "result.into.data is null; it must point to memory");
+}
+
+TEST(ProductPlan, ABatchWhoseResultNoMatrixHoldsIsRefused) {
+  EXPECT_THAT(Refusal({.a = View(int64_t{1} << 50, 1, kS8),
+                       .b = View(65535, 1, kS8),
+                       .batch_count = 65535,
+                       .shared = {.a = true}}),
+              AllOf(HasSubstr("65535 matrices of 1125899906842624x1"), HasSubstr("2^60 bytes")));
+}
+
 }  // namespace
 }  // namespace gemmd::client

@@ -99,6 +99,7 @@ TEST(AppTest, UsageErrorsExitWithTwoAndNameTheWord) {
       {{"multiply", "a.npy", "b.npy", "--keep", "--no-stream", "-o", "c"}, "nothing to write"},
       {{"multiply", "a.npy", "b.npy", "--ttl", "1m"}, "--ttl needs --keep"},
       {{"multiply", "a.npy", "b.npy", "--ttl", "soon"}, "'soon' is not a duration"},
+      {{"multiply", "a.npy", "b.npy", "--keep-replace"}, "--keep-replace needs --keep-name"},
       {{"multiply", "a.npy", "b.npy", "--beta", "2"}, "--c"},
       {{"multiply", "a.npy", "b.npy", "--c", "c.npy"}, "--beta"},
       {{"multiply", "a.npy", "b.npy", "--kernel", "x", "--family", "y"}, "--family"},
@@ -206,6 +207,15 @@ TEST(LoadReportTest, TheLiveLineIsOfTheLastSecond) {
   EXPECT_THAT(LiveLine(absl::Seconds(4), absl::Seconds(2), interval, 7),
               AllOf(StartsWith("    4 s  done 50"), HasSubstr("25.0/s"), HasSubstr("p50 3.00 ms"),
                     HasSubstr("errors 7")));
+}
+
+TEST(LoadReportTest, RequestsOfBatchesHaveTheirProducts) {
+  LoadResult result = TwoSeconds();
+  result.batch = 50;
+  std::ostringstream out;
+  PrintLoadTable(out, result);
+  EXPECT_THAT(out.str(), ::testing::ContainsRegex("products/s +250"));
+  EXPECT_EQ(ToJson(result)["products_per_second"], 250);
 }
 
 }  // namespace

@@ -158,5 +158,21 @@ TEST(RenderTest, MatricesOfSeveralCallersHaveTheirOwner) {
   EXPECT_FALSE(ToJson(own).contains("expires"));
 }
 
+TEST(RenderTest, AKernelHasItsTypesAndParameters) {
+  client::KernelInfo kernel;
+  kernel.set_name("sgemm");
+  v1::KernelParam& param = *kernel.add_params();
+  param.set_name("swizzle");
+  param.set_min(0);
+  param.set_max(8);
+  param.set_default_value(4);
+  kernel.add_types()->set_a(client::kF16);
+  const Json json = ToJson(kernel);
+  EXPECT_EQ(json["params"][0]["name"], "swizzle");
+  EXPECT_EQ(json["params"][0]["max"], 8);
+  EXPECT_EQ(json["params"][0]["default"], 4);
+  EXPECT_EQ(json["types"][0]["a"], "f16");
+}
+
 }  // namespace
 }  // namespace gemmd::ctl

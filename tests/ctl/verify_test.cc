@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <random>
+#include <vector>
 
 namespace gemmd::ctl {
 namespace {
@@ -182,6 +183,41 @@ TEST(VerifyTest, DrawnMatricesDependOnTheSeedAndNotOnTheLayout) {
   };
   EXPECT_EQ(values(row), values(column));
   EXPECT_NE(values(row), values(other));
+}
+
+// Small integers, which every type holds and adds exactly.
+TEST(VerifyTest, EveryTypeAndArithmeticIsChecked) {
+  struct Arithmetic {
+    client::DataType factors, result;
+    client::ComputeMode compute;
+  };
+  const Arithmetic table[] = {
+      {client::kF64, client::kF64, client::kDefaultCompute},
+      {client::kF64, client::kF64, client::kComputeF64},
+      {client::kF32, client::kF32, client::kDefaultCompute},
+      {client::kF32, client::kF32, client::kComputeTF32},
+      {client::kF16, client::kF16, client::kComputeF16},
+      {client::kBF16, client::kF32, client::kComputeF32},
+      {client::kF8E4M3, client::kF16, client::kComputeF32},
+      {client::kF8E5M2, client::kF16, client::kComputeF32},
+      {client::kS8, client::kS32, client::kComputeF32},
+  };
+  for (const Arithmetic& row : table) {
+    const std::vector<double> values = {1, -2, 0, 2};
+    const auto a =
+        client::HostMatrix::FromDoubles({.rows = 2, .cols = 2, .dtype = row.factors}, values);
+    auto d =
+        client::HostMatrix::FromDoubles({.rows = 2, .cols = 2, .dtype = row.result}, {1, -6, 0, 4});
+    ASSERT_TRUE(a.ok() && d.ok());
+    const client::Product product = {.a = a->view(), .b = a->view()};
+    const HostOperands operands = {.a = a->view(), .b = a->view()};
+    const auto right = CheckProduct(product, operands, row.compute, d->view(), 100, 1);
+    ASSERT_TRUE(right.ok()) << right.status();
+    EXPECT_TRUE(IsRight(*right)) << client::Name(row.factors) << ": " << Explain(*right);
+    d->Set(1, 1, 5);
+    EXPECT_FALSE(IsRight(*CheckProduct(product, operands, row.compute, d->view(), 100, 1)))
+        << client::Name(row.factors);
+  }
 }
 
 }  // namespace

@@ -75,6 +75,12 @@ void AddShapes(std::vector<BadJob>& jobs) {
                          {"product.a.source: not set", "payload, data, matrix or generator"}));
   jobs.push_back(Invalid("NoShape", [](auto& p, auto&) { p.mutable_a()->clear_shape(); },
                          {"a.shape is missing"}));
+  jobs.push_back(Invalid("DataWithoutShape",
+                         [](auto& p, auto&) {
+                           p.mutable_a()->clear_shape();
+                           p.mutable_a()->set_data("data");
+                         },
+                         {"product.a.shape: not set"}));
   jobs.push_back(Invalid("DataOfTheWrongSize",
                          [](auto& p, auto&) { p.mutable_a()->set_data("seven b"); },
                          {"product.a.data: 7 bytes", "128"}));
@@ -178,6 +184,12 @@ void AddKernels(std::vector<BadJob>& jobs) {
   jobs.push_back(Header("UnknownFamily",
                         [](auto& p, auto&) { p.mutable_kernel()->set_family("hots"); },
                         StatusCode::NOT_FOUND, {"hots", "host"}));
+  jobs.push_back(Invalid("TooManyLaunchParameters",
+                         [](auto& p, auto&) {
+                           auto& params = *p.mutable_kernel()->mutable_params();
+                           for (int i = 0; i < 17; ++i) params[std::to_string(i)] = i;
+                         },
+                         {"product.kernel.params: 17 of them", "up to 16"}));
   jobs.push_back(Invalid("UnknownLaunchParameter",
                          [](auto& p, auto&) {
                            p.mutable_kernel()->set_name("host_openblas");

@@ -188,5 +188,14 @@ TEST_F(QueryTest, ServesOnAUnixSocket) {
   EXPECT_TRUE(stub->GetServerInfo(&context, {}, &info).ok());
 }
 
+TEST(ServerStart, AnAddressThatIsNoneIsRefused) {
+  ServerOptions options = SmallServer();
+  options.address = "nope";
+  const absl::Status status = Server::Start(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("--address: 'nope': there is no port"),
+                                                   HasSubstr("127.0.0.1:50051")));
+}
+
 }  // namespace
 }  // namespace gemmd

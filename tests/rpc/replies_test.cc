@@ -76,5 +76,29 @@ TEST(ReportReply, HasTheCheckOnlyWhereOneWasWanted) {
   EXPECT_FALSE(skipped.phases().has_check());
 }
 
+TEST(KernelReply, HasItsParameters) {
+  static constexpr gemm::ParamSpec kParams[] = {
+      {.name = "swizzle", .summary = "columns of tiles", .min = 1, .max = 8, .default_value = 4}};
+  gemm::v1::KernelInfo info;
+  Fill(gemm::Kernel{.name = "sgemm", .params = kParams}, info);
+  ASSERT_EQ(info.params_size(), 1);
+  EXPECT_EQ(info.params(0).name(), "swizzle");
+  EXPECT_EQ(info.params(0).summary(), "columns of tiles");
+  EXPECT_EQ(info.params(0).min(), 1);
+  EXPECT_EQ(info.params(0).max(), 8);
+  EXPECT_EQ(info.params(0).default_value(), 4);
+}
+
+TEST(ReportReply, HasTheTimeOfTransposesOnlyWhereThereWereSome) {
+  JobReport report;
+  gemm::v1::ProductReport without;
+  Fill(report, without);
+  EXPECT_FALSE(without.phases().has_transpose());
+  report.phases.transpose = absl::Microseconds(40);
+  gemm::v1::ProductReport with;
+  Fill(report, with);
+  EXPECT_EQ(with.phases().transpose().nanos(), 40'000);
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -123,6 +123,18 @@ TEST(HttpEndpointTest, AnswersHeadWithTheLengthAndNoBody) {
   EXPECT_THAT(answer, Not(HasSubstr("Content-Length: 0")));
 }
 
+TEST(HttpEndpointTest, AScrapeThatIsRefusedHearsWhatToShow) {
+  auto endpoint = HttpEndpoint::Start(
+      kFlag, "127.0.0.1:0",
+      {.metrics = [] { return std::string("x 1\n"); },
+       .may_scrape = [](auto) { return absl::UnauthenticatedError("no token"); },
+       .ready = nullptr});
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_THAT(Get((*endpoint)->port(), "/metrics"),
+              AllOf(StartsWith("HTTP/1.1 401 Unauthorized\r\n"),
+                    HasSubstr("\r\nWWW-Authenticate: Bearer\r\n"), EndsWith("no token\n")));
+}
+
 TEST(HttpEndpointTest, OtherRequestsAreErrorsThatSaySo) {
   Metrics metrics(FakeMetricsOptions());
   auto endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
