@@ -178,16 +178,14 @@ FlagOutcome UsageError(absl::string_view sentence) {
   return {.output = absl::StrCat("gemmd: ", sentence, "\n"), .exit_code = kExitUsage};
 }
 
-// The first argument that CLI11 did not know.
+// The first argument that CLI11 did not know; there is one.
 std::string DescribeExtra(const CLI::App& app) {
-  for (const std::string& extra : app.remaining()) {
-    absl::string_view name = extra;
-    if (!absl::ConsumePrefix(&name, "--")) {
-      return absl::StrCat("'", extra, "' is not a flag; flags are written --name=value");
-    }
-    return UnknownFlag(name.substr(0, name.find('=')));
+  const std::string extra = app.remaining().front();
+  absl::string_view name = extra;
+  if (!absl::ConsumePrefix(&name, "--")) {
+    return absl::StrCat("'", extra, "' is not a flag; flags are written --name=value");
   }
-  return "unknown argument";
+  return UnknownFlag(name.substr(0, name.find('=')));
 }
 
 // The arguments in reverse order, as CLI11 wants them. "--name=" becomes two, or
