@@ -145,7 +145,8 @@ int Serve(const Flags& flags) {
   const bool all_ended = (*server)->Stop(drain);
   // The callers of cancelled jobs have been told; the kernels they left may run on.
   const bool idle = (*server)->engine().Drain(SteadyNow() + kWorkGrace);
-  bound.Arm(idle ? kTeardownGrace : absl::ZeroDuration(), "device work that cannot be broken off");
+  bound.Arm(idle ? kTeardownGrace : absl::ZeroDuration(),
+            "work that cannot be broken off: of a device, or a file that is read");
   server->reset();
   bound.Disarm();
   const bool work_left = Engine::LeftWorkBehind();

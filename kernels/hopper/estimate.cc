@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/hopper/load_layout.h"
 
@@ -23,10 +24,15 @@ constexpr double kSplitRate = 12e9;
 // launch in clusters, and of a launch that transposes.
 constexpr double kLaunch = 1.8e-6, kTile = 0.2e-6, kSplit = 0.2e-6, kCluster = 0.6e-6,
                  kTranspose = 2e-6;
+// What decides between equal estimates, for each stage of the pipeline.
+constexpr double kDepth = 1e-4;
 // How much longer a stage takes where blocks wait for one another, and how long at least.
 constexpr double kClusterStep = 1.04, kClusterStage = 0.28e-6;
 
 double CeilDiv(int64_t x, int64_t y) { return static_cast<double>((x + y - 1) / y); }
+
+// The kernel takes no larger dimension, and no more tiles.
+constexpr double kMost = std::numeric_limits<int32_t>::max() / 2;
 
 // Two resources that are used at the same time: a little longer than the slower one.
 double Together(double x, double y) {
@@ -42,6 +48,7 @@ double BytesOf(int64_t rows, int64_t columns, DType type) {
 
 // Blocks of a launch, and how they run.
 struct Waves {
+  double blocks = 0;       // all of them
   double count = 0;        // one behind another
   double running = 0;      // multiprocessors in use
   double blocks_each = 1;  // of them
@@ -56,7 +63,8 @@ Waves WavesOf(const HopperConfig& config, const Problem& p) {
   const double resident =
       std::floor(kMultiprocessors * config.blocks_per_sm / config.cluster()) * config.cluster();
   const double at_a_time = std::min(blocks, resident);
-  return {.count = std::ceil(blocks / resident),
+  return {.blocks = blocks,
+          .count = std::ceil(blocks / resident),
           .running = std::min(at_a_time, kMultiprocessors),
           .blocks_each = std::max(at_a_time / kMultiprocessors, 1.0)};
 }
@@ -98,6 +106,8 @@ double TransposeSeconds(const HopperConfig& config, const Problem& p) {
 
 double EstimateHopper(const HopperConfig& config, const Problem& p) {
   const Waves waves = WavesOf(config, p);
+  const double longest = static_cast<double>(std::max({p.m, p.n, p.k}));
+  if (std::max(longest, waves.blocks) > kMost) return std::numeric_limits<double>::infinity();
   const double stages = std::ceil(CeilDiv(p.k, config.tile_k()) / config.split);
   const double store =
       BytesOf(config.tile_m, config.tile_n, p.types.d) * (p.beta == 0 ? 1 : 2) / kStoreRate;
@@ -107,8 +117,12 @@ double EstimateHopper(const HopperConfig& config, const Problem& p) {
   const double bytes = (BytesOf(p.m, p.k, p.types.a) + BytesOf(p.k, p.n, p.types.b) +
                         BytesOf(p.m, p.n, p.types.d) * (p.beta == 0 ? 1 : 2)) *
                        static_cast<double>(p.batch);
-  return kLaunch + (config.sharers() > 1 ? kCluster : 0) + TransposeSeconds(config, p) +
-         Together(blocks, bytes / kMemoryRate);
+  const double seconds = kLaunch + (config.sharers() > 1 ? kCluster : 0) +
+                         TransposeSeconds(config, p) + Together(blocks, bytes / kMemoryRate);
+  // Of rows that differ in their stages alone, the one with more is better where a multiprocessor
+  // has one block, and the one with fewer where that leaves room for a second block.
+  const double deeper = waves.blocks > kMultiprocessors ? 1 : -1;
+  return seconds * (1 + deeper * kDepth * config.stages);
 }
 
 }  // namespace gemm

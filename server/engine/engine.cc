@@ -46,7 +46,7 @@ class EngineImpl final : public Engine {
   const EngineOptions& options() const override { return core_.options; }
   EngineStats Stats() const override;
   TuningLoad tuning() const override { return core_.tuning.Get()->load(); }
-  void ReloadTuning(absl::AnyInvocable<void(absl::StatusOr<TuningLoad>)> done) override;
+  void ReloadTuning(TuningReloads::Done done) override;
   bool ResultStagingIsScarce() const override {
     return std::any_of(core_.devices.begin(), core_.devices.end(),
                        [](const auto& device) { return device->download_staging().scarce(); });
@@ -57,10 +57,11 @@ class EngineImpl final : public Engine {
 
  private:
   absl::StatusOr<TuningLoad> ReadTuningAgain();
+  absl::StatusOr<TuningLoad> TakeUpTables();
 
   EngineCore core_;
   // Reads tuning tables again, one call after the other; null where there are none.
-  std::unique_ptr<Workers> tuning_reader_;
+  std::unique_ptr<TuningReloads> tuning_reloads_;  // null: no tables
 };
 
 // Devices on which work still runs that nothing can stop: it uses their memory until the
@@ -114,7 +115,9 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
     core_.costs.push_back(std::make_unique<CostModel>(device->info().caps.target));
   }
   core_.tuning.Set(std::make_shared<const Tuning>(tuning, core_.devices));
-  if (!filled.tuning_tables.empty()) tuning_reader_ = std::make_unique<Workers>("tuning", 1);
+  if (!filled.tuning_tables.empty()) {
+    tuning_reloads_ = std::make_unique<TuningReloads>([this] { return ReadTuningAgain(); });
+  }
   core_.timer = std::make_unique<Timer>();
   core_.store = std::make_unique<MatrixStore>(core_.devices.size(), filled.store_bytes,
                                               filled.max_matrices, *core_.timer);
@@ -125,7 +128,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
 }
 
 EngineImpl::~EngineImpl() {
-  if (tuning_reader_ != nullptr) tuning_reader_->Stop();
+  tuning_reloads_.reset();
   StopAdmitting();
   Drain(SteadyNow());
   core_.admission->WaitIdle(absl::InfiniteFuture());
@@ -186,20 +189,22 @@ absl::StatusOr<MatrixPage> EngineImpl::ListMatrices(const MatrixQuery& query) {
   return core_.store->List(query);
 }
 
-void EngineImpl::ReloadTuning(absl::AnyInvocable<void(absl::StatusOr<TuningLoad>)> done) {
-  if (tuning_reader_ == nullptr) {
+void EngineImpl::ReloadTuning(TuningReloads::Done done) {
+  if (tuning_reloads_ == nullptr) {
     return done(absl::FailedPreconditionError(
         "this server has no tuning tables to read again: it was started without its flag "
         "--tuning-tables"));
   }
-  tuning_reader_->Schedule([this, done = std::move(done)]() mutable {
-    absl::StatusOr<TuningLoad> load = ReadTuningAgain();
-    if (core_.observer != nullptr) core_.observer->OnTuningReload(load);
-    done(std::move(load));
-  });
+  tuning_reloads_->Read(std::move(done));
 }
 
 absl::StatusOr<TuningLoad> EngineImpl::ReadTuningAgain() {
+  absl::StatusOr<TuningLoad> load = TakeUpTables();
+  if (core_.observer != nullptr) core_.observer->OnTuningReload(load);
+  return load;
+}
+
+absl::StatusOr<TuningLoad> EngineImpl::TakeUpTables() {
   const absl::StatusOr<gemm::TuningTable> table = ReadTuningTables(core_.options.tuning_tables);
   // The files are wrong, not the request.
   if (!table.ok()) return absl::FailedPreconditionError(table.status().message());

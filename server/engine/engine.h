@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -15,6 +14,7 @@
 #include "server/engine/bounds/options.h"
 #include "server/engine/bounds/stats.h"
 #include "server/engine/core/report.h"
+#include "server/engine/core/tuning_reloads.h"
 #include "server/engine/device/device.h"
 #include "server/engine/job/job.h"
 #include "server/engine/job/ranking.h"
@@ -74,9 +74,9 @@ class Engine {
   virtual TuningLoad tuning() const = 0;
   // Reads the files of --tuning-tables again, on a thread of its own, and chooses by what they
   // say for all jobs from then on. FAILED_PRECONDITION where there are none, or one cannot be
-  // read or is wrong: then what was read before stays in force. `done` may be called before this
-  // returns.
-  virtual void ReloadTuning(absl::AnyInvocable<void(absl::StatusOr<TuningLoad>)> done) = 0;
+  // read or is wrong: then what was read before stays in force. RESOURCE_EXHAUSTED where too many
+  // wait for a reading. `done` may be called before this returns.
+  virtual void ReloadTuning(TuningReloads::Done done) = 0;
   // Whether results wait because other receivers hold the staging memory of a device.
   virtual bool ResultStagingIsScarce() const = 0;
 

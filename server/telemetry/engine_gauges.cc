@@ -71,8 +71,8 @@ void AddServerSamples(const EngineStats& stats, std::vector<prometheus::MetricFa
 
 void AddTrafficSamples(const EngineStats& stats, std::vector<prometheus::MetricFamily>& families) {
   auto dropped = CounterSamples("gemmd_traffic_dropped_total",
-                                "Kinds of products that ListTraffic no longer has, since they made "
-                                "room for others.");
+                                "Kinds of products that made room for others in what ListTraffic "
+                                "has.");
   AddSample(dropped, static_cast<double>(stats.traffic_dropped));
   families.push_back(std::move(dropped));
 }

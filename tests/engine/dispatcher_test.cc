@@ -108,6 +108,14 @@ TEST_F(PickCudaKernel, WhereNoKernelOfTheTypesTakesBatchesTheBatchIsNamed) {
   EXPECT_TRUE(PickKernel({}, Batch(kFp8), true, {.device = kHopper}).ok());
 }
 
+TEST_F(PickCudaKernel, WhatEveryEstimatedKernelRefusesGoesByRank) {
+  const gemm::Problem problem{
+      .m = 1, .n = 1, .k = int64_t{1} << 30, .types = kHalf, .trans_b = true};
+  const auto pick = PickKernel({}, problem, true, {.device = kHopper});
+  ASSERT_TRUE(pick.ok()) << pick.status();
+  EXPECT_EQ(pick->rule, ChoiceRule::kRank);
+}
+
 // On this kind of device rows have estimates.
 TEST_F(PickCudaKernel, TheLeastEstimateIsTaken) {
   const auto sized = [](int64_t m) {

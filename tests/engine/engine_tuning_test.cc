@@ -1,6 +1,7 @@
 // Tuning tables that are read again while the engine runs, and what the log of traffic has then.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -137,6 +138,19 @@ TEST_F(EngineTuningTest, AWrongFileChangesNothingAndIsNamedWithItsLine) {
                                             absl::StatusCode::kFailedPrecondition));
 }
 
+// Nobody writes into it.
+TEST_F(EngineTuningTest, AFifoIsNotWaitedFor) {
+  Write(kTuned);
+  MakeTuned();
+  ASSERT_EQ(std::remove(path_.c_str()), 0);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const absl::Status status = Reload().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr(path_), HasSubstr("not a regular file")));
+  EXPECT_EQ(Choice(), kTuned);
+}
+
 TEST_F(EngineTuningTest, WithoutTablesThereIsNothingToRead) {
   Make();
   const absl::Status status = Reload().status();
@@ -161,6 +175,24 @@ TEST_F(EngineTuningTest, AJobKeepsTheKernelThatWasChosenForIt) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->report.kernel, kTuned);
   EXPECT_EQ(result->report.rule, ChoiceRule::kTableExact);
+}
+
+TEST_F(EngineTuningTest, AJobOfBeforeIsNoTrafficWhereTheTablesHaveItsShapeNow) {
+  WriteText("gemmd tuning table 1\n");
+  MakeTuned();
+  const auto recorder = std::make_shared<JobRecorder>();
+  auto job = engine_->Admit(Product(kM, kN, kK), recorder);
+  ASSERT_TRUE(job.ok()) << job.status();
+  (*job)->Start();
+  Write(kTuned);
+  ASSERT_TRUE(Reload().ok());
+  Send(**job, Role::kA, RandomFloats(kM * kK, 1), 1000);
+  Send(**job, Role::kB, RandomFloats(kK * kN, 2), 1000);
+  (*job)->EndOfPayload();
+  const auto result = recorder->Wait();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.kernel, kRanked);
+  EXPECT_TRUE(engine_->ListTraffic(10).empty());
 }
 
 TEST_F(EngineTuningTest, ProductsWithoutAnEntryOfTheirOwnAreTraffic) {

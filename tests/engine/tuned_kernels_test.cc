@@ -114,6 +114,22 @@ TEST(TunedKernels, OtherVersionsServeAndAreMarked) {
   EXPECT_EQ(tuned.of_other_versions(), 2u);
 }
 
+TEST(TunedKernels, AShapeIsMeasuredByThisDevicesVersionsInItsOwnOrThePlainClass) {
+  gemm::Problem with_c = Sized(8, 8, 8);
+  with_c.beta = 1;
+  const TunedKernels tuned = Tuned({{.problem = Sized(64, 32, 16)},
+                                    {.problem = Sized(16, 16, 16), .machine = kBefore},
+                                    {.problem = with_c}});
+  EXPECT_TRUE(tuned.Measured(Sized(64, 32, 16)));
+  EXPECT_FALSE(tuned.Measured(Sized(64, 32, 17)));
+  EXPECT_FALSE(tuned.Measured(Sized(16, 16, 16)));
+  EXPECT_TRUE(tuned.Measured(with_c));
+  EXPECT_FALSE(tuned.Measured(Sized(8, 8, 8)));
+  gemm::Problem tuned_plain = Sized(64, 32, 16);
+  tuned_plain.beta = 1;
+  EXPECT_TRUE(tuned.Measured(tuned_plain));
+}
+
 TEST(TunedKernels, AnEpilogueFallsBackOnThePlainProduct) {
   gemm::Problem full = Sized(64, 64, 64);
   full.beta = 1;

@@ -192,6 +192,25 @@ TEST(HopperEstimateOf, AWaveThatIsBegunIsPaid) {
   EXPECT_GT(EstimateHopper(kConfig, Sized(kRows, kColumns + 1, 4096)), 1.8 * one);
 }
 
+TEST(HopperEstimateOf, WhatTheKernelRefusesIsNeverTheFastest) {
+  constexpr int64_t kMost = (int64_t{1} << 30) - 1;
+  EXPECT_TRUE(std::isfinite(EstimateHopper(kConfig, Sized(1, 1, kMost))));
+  EXPECT_TRUE(std::isinf(EstimateHopper(kConfig, Sized(1, 1, kMost + 1))));
+  EXPECT_TRUE(std::isinf(EstimateHopper(kConfig, Sized(kMost + 1, 1, 1))));
+  Problem tiles = Sized(128 * 20000, 128, 64);
+  tiles.batch = kMaxBatch;
+  EXPECT_TRUE(std::isinf(EstimateHopper(kConfig, tiles)));
+}
+
+TEST(HopperEstimateOf, MoreStagesAreBetterWhereABlockIsAlone) {
+  HopperConfig deeper = kConfig;
+  ++deeper.stages;
+  EXPECT_LT(EstimateHopper(deeper, Sized(128, 128 * 100, 4096)),
+            EstimateHopper(kConfig, Sized(128, 128 * 100, 4096)));
+  EXPECT_GT(EstimateHopper(deeper, Sized(128, 128 * 200, 4096)),
+            EstimateHopper(kConfig, Sized(128, 128 * 200, 4096)));
+}
+
 TEST(HopperEstimateOf, ATransposeIsPaid) {
   HopperConfig tf32 = kConfig;
   tf32.operand = DType::kF32;

@@ -35,9 +35,7 @@ class FakeEngine : public Engine {
   absl::Span<const std::unique_ptr<Device>> devices() const override { return {}; }
   const EngineOptions& options() const override { return options_; }
   TuningLoad tuning() const override { return {}; }
-  void ReloadTuning(absl::AnyInvocable<void(absl::StatusOr<TuningLoad>)> done) override {
-    done(Unused());
-  }
+  void ReloadTuning(TuningReloads::Done done) override { done(Unused()); }
   absl::Status Health() const override { return absl::OkStatus(); }
   void StopAdmitting() override {}
   bool Drain(absl::Time) override { return true; }

@@ -73,6 +73,19 @@ void TunedKernels::Sort(Group& group) {
   }
 }
 
+bool TunedKernels::Measured(const gemm::Problem& problem) const {
+  for (const gemm::EpilogueClass epilogue :
+       {gemm::EpilogueClassOf(problem), gemm::EpilogueClass::kPlain}) {
+    const auto group =
+        groups_.find(GroupKey(problem.types, problem.trans_a, problem.trans_b, epilogue));
+    if (group == groups_.end()) continue;
+    const auto first = group->second.first.find(ShapeKey{problem.m, problem.n, problem.k});
+    if (first == group->second.first.end()) continue;
+    if (!group->second.rows[first->second].other_versions) return true;
+  }
+  return false;
+}
+
 std::optional<TunedMatch> TunedKernels::Find(const gemm::Problem& problem,
                                              absl::FunctionRef<bool(const TunedRow&)> legal) const {
   const gemm::EpilogueClass own = gemm::EpilogueClassOf(problem);

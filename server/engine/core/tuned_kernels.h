@@ -49,6 +49,10 @@ class TunedKernels {
   std::optional<TunedMatch> Find(const gemm::Problem& problem,
                                  absl::FunctionRef<bool(const TunedRow&)> legal) const;
 
+  // Whether this device's versions have a row for the product's own shape, of its epilogue class
+  // or of the plain one.
+  bool Measured(const gemm::Problem& problem) const;
+
   size_t size() const { return size_; }
   size_t of_other_versions() const { return of_other_versions_; }
   // The kernels of the device's entries that cannot be used here, by name.

@@ -1,8 +1,12 @@
 #include "server/engine/core/tuning_files.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -12,21 +16,34 @@
 namespace gemmd {
 namespace {
 
-// At most one byte more than a table may have.
+absl::Status CannotRead(const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("--tuning-tables: ", gemm::Quoted(path), ": ", why,
+                                                 "; allowed: files that can be read"));
+}
+
+// Of a descriptor: a little more than a table may have at most.
+absl::StatusOr<std::string> ReadText(int file, const std::string& path) {
+  struct stat status {};
+  if (fstat(file, &status) != 0) return CannotRead(path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return CannotRead(path, "not a regular file");
+  std::string text;
+  std::array<char, 1 << 16> piece;
+  while (text.size() <= gemm::kMaxTuningBytes) {
+    const ssize_t bytes = read(file, piece.data(), piece.size());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return CannotRead(path, std::strerror(errno));
+    if (bytes == 0) break;
+    text.append(piece.data(), static_cast<size_t>(bytes));
+  }
+  return text;
+}
+
 absl::StatusOr<std::string> ReadTable(const std::string& path) {
-  const auto cannot_read = [&path] {
-    return absl::InvalidArgumentError(absl::StrCat("--tuning-tables: ", gemm::Quoted(path), ": ",
-                                                   std::strerror(errno),
-                                                   "; allowed: files that can be read"));
-  };
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return cannot_read();
-  std::string text(gemm::kMaxTuningBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  // A folder can be opened, but fails here.
-  if (file.bad()) return cannot_read();
-  text.resize(static_cast<size_t>(file.gcount()));
+  // A FIFO would be waited for.
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return CannotRead(path, std::strerror(errno));
+  absl::StatusOr<std::string> text = ReadText(file, path);
+  close(file);
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "server/engine/job/dispatcher.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -224,8 +225,9 @@ std::optional<KernelPick> PickByEstimate(const KernelRequest& request, const gem
   for (const gemm::Kernel* kernel : eligible) {
     if (kernel->estimated_seconds == nullptr) continue;
     if (gemm::WorkspaceBytes(*kernel, problem) > site.max_workspace_bytes) continue;
-    ++estimated;
     const double seconds = kernel->estimated_seconds(problem);
+    if (std::isinf(seconds)) continue;  // the kernel would refuse it
+    ++estimated;
     if (seconds < least) std::tie(best, least) = std::pair(kernel, seconds);
   }
   if (best == nullptr) return std::nullopt;

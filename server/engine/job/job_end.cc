@@ -10,23 +10,24 @@ namespace gemmd {
 namespace {
 
 // Whether measuring could give products like this one another kernel: the choice was left open,
-// no entry of the tables was made for them, and `gemmctl tune` measures such.
-bool IsWorthTuning(const AdmittedJob& job, const JobReport& report) {
+// the tables in force have no entry that was made for them, and `gemmctl tune` measures such.
+bool IsWorthTuning(const EngineCore& core, const AdmittedJob& job, const JobReport& report) {
   if (report.batch > 1 || report.flops == 0 || !job.spec.kernel.family.empty()) return false;
   if (report.check.before_activation) return false;  // the check asks for the rank's kernel
   switch (report.rule) {
     case ChoiceRule::kRank:
     case ChoiceRule::kEstimate:
     case ChoiceRule::kTableNear:
-      return true;
     case ChoiceRule::kTableExact:
-      return report.tuned->other_versions;
+      break;
     case ChoiceRule::kNone:
     case ChoiceRule::kRequest:
     case ChoiceRule::kCheck:
       return false;
   }
-  return false;
+  const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
+  const TunedKernels* const tuned = tuning->For(job.device_index);
+  return tuned == nullptr || !tuned->Measured(job.plan.problem);
 }
 
 }  // namespace
@@ -169,7 +170,7 @@ void JobImpl::Complete(const DownloadTimes& times) {
     if (kept.ok()) result.kept = *std::move(kept);
   }
   holdings.reset();  // whoever hears of the end finds nothing of the job left
-  if (IsWorthTuning(admitted_, result.report)) {
+  if (IsWorthTuning(core_, admitted_, result.report)) {
     core_.traffic.Add(gemm::TunedProduct::Of(admitted_.plan.problem),
                       absl::ToDoubleSeconds(result.report.phases.kernel));
   }

@@ -1,6 +1,7 @@
 #include "server/engine/job/ranking.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -57,7 +58,8 @@ RankedKernel Ranked(const gemm::Kernel& kernel, const gemm::Problem& problem) {
   ranked.params = NamedParams(kernel, *gemm::ResolveParams(kernel, {}));
   ranked.workspace_bytes = gemm::WorkspaceBytes(kernel, problem);
   if (kernel.estimated_seconds != nullptr) {
-    ranked.estimated_seconds = kernel.estimated_seconds(problem);
+    const double seconds = kernel.estimated_seconds(problem);
+    if (!std::isinf(seconds)) ranked.estimated_seconds = seconds;
   }
   ranked.reason = !kernel.deterministic                 ? "not deterministic: only by name"
                   : kernel.estimated_seconds == nullptr ? absl::StrCat("rank ", kernel.auto_rank)

@@ -22,8 +22,7 @@ struct Row {
   gemm::Types types;
 };
 
-// The rows that `auto` picks on this device, without those whose tile is their own: their
-// code was loaded with the program.
+// The rows that come first by rank on this device, without those whose tile is their own.
 std::vector<Row> LibraryRows(const gemm::DeviceCaps& caps) {
   std::vector<Row> rows;
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {

@@ -5,8 +5,8 @@
 
 namespace gemmd {
 
-// Runs products of many shapes and types on the device, through the rows of `auto` whose
-// code a library chooses, and waits for them. cuBLASLt loads each of its kernels at its
+// Runs products of many shapes and types on the device, through the rows that come first by rank
+// and whose code a library chooses, and waits for them. cuBLASLt loads each of its kernels at its
 // first launch, which takes up to 140 ms on the thread that all jobs of the device share.
 // Returns the number of products that ran: 0 on a device without such rows, or without
 // memory for the operands. A product that fails is left out: its callers will be told.

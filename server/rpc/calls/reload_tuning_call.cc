@@ -34,6 +34,15 @@ ReloadTuningCall* ReloadTuningCall::Begin(ServiceContext& service,
   return raw;
 }
 
+void ReloadTuningCall::BeginDrain() {
+  {
+    MutexLock lock(mutex_);
+    if (outcome_.has_value()) return;
+    outcome_ = absl::UnavailableError("the server is draining: it reads no tuning tables");
+  }
+  Advance();
+}
+
 void ReloadTuningCall::OnCancelled() {
   MutexLock lock(mutex_);
   if (!outcome_.has_value()) outcome_ = WhyEnded();

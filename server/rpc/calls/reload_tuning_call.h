@@ -16,13 +16,15 @@ namespace gemmd {
 // The most names of skipped kernels in an answer.
 inline constexpr size_t kMaxSkippedNames = 100;
 
-// Waits for the engine's thread that reads the files. A call that is cancelled ends at once, and
-// the files are read all the same.
+// Waits for the engine's thread that reads the files. A call that is cancelled, or that the drain
+// meets, ends at once, and the files are read all the same.
 class ReloadTuningCall final : public UnaryCall {
  public:
   // The reactor lives until the call has ended and the engine is done with it.
   static ReloadTuningCall* Begin(ServiceContext& service, grpc::CallbackServerContext* call,
                                  gemm::v1::ReloadTuningResponse* response);
+
+  void BeginDrain() override;
 
   ReloadTuningCall(ServiceContext& service, grpc::CallbackServerContext* call,
                    gemm::v1::ReloadTuningResponse* response)
