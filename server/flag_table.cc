@@ -194,6 +194,13 @@ void AddDevices(std::vector<FlagRow>& rows) {
        "estimate and rank."},
       "PATHS", "nothing, or paths of files with commas between them",
       GEMMD_FIELD(server.engine.tuning_tables)));
+  rows.push_back(File(
+      {"idle-tuning", group,
+       "A file like those of --tuning-tables, which counts more than they. While nothing runs the "
+       "server measures the products that took the most time, as benchmarks do, and adds their "
+       "fastest kernels to it; they are chosen from the next start or 'gemmctl tune --apply' on. "
+       "It need not exist. Empty: the server measures nothing by itself."},
+      GEMMD_FIELD(server.engine.idle_tuning)));
   rows.push_back(Choice<bool>(
       {"warm-up", group,
        "Whether cuBLAS loads its kernels at start. Otherwise the first product that needs one "

@@ -16,12 +16,14 @@
 #include "grpcpp/server_builder.h"
 #include "proto/keep_grpc.h"
 #include "server/base/clock.h"
+#include "server/benchmark/idle_tuner.h"
 #include "server/cpu_confinement.h"
 #include "server/engine/engine.h"
 #include "server/exposure.h"
 #include "server/grpc_listener.h"
 #include "server/identity/grpc_credentials.h"
 #include "server/identity_log.h"
+#include "server/idle_tuning_log.h"
 #include "server/job_log.h"
 #include "server/logging.h"
 #include "server/net/address.h"
@@ -122,6 +124,7 @@ class ServerImpl final : public Server {
     }
     benchmarks_ = std::make_unique<Benchmarks>(
         *engine_, options.benchmark, [this](bool running) { metrics_.OnBenchmark(running); });
+    if (absl::Status status = TuneWhileIdle(options); !status.ok()) return status;
     const BuildInfo& build = ThisBuild();
     context_ = std::make_unique<ServiceContext>(
         ServiceContext{.engine = *engine_,
@@ -180,6 +183,7 @@ class ServerImpl final : public Server {
   bool Stop(absl::Duration timeout) override {
     const absl::Time jobs_end = SteadyNow() + std::max(timeout - 2 * kGrace, timeout / 2);
     LeaveRotation();
+    if (idle_tuner_ != nullptr) idle_tuner_->Stop();
     engine_->StopAdmitting();
     live_calls_.Drain();
     const bool all_ended = engine_->Drain(jobs_end);
@@ -215,6 +219,23 @@ class ServerImpl final : public Server {
       metrics_.OnIdentity("tls", true);
       metrics_.OnTlsCertificate(identity_->tls().material->expires);
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status TuneWhileIdle(const ServerOptions& options) {
+    const std::string& file = options.engine.idle_tuning;
+    if (file.empty()) return absl::OkStatus();
+    if (options.benchmark.time == absl::ZeroDuration()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--idle-tuning: '", file, "'; allowed: nothing, where --benchmark-limit is 0"));
+    }
+    idle_tuner_ = std::make_unique<IdleTuner>(
+        *engine_,
+        [this](BenchmarkSpec spec, std::shared_ptr<BenchmarkListener> listener) {
+          return benchmarks_->Start(std::move(spec), std::move(listener));
+        },
+        options.benchmark.time, file, idle_log_);
+    idle_tuner_->Start();
     return absl::OkStatus();
   }
 
@@ -363,6 +384,8 @@ class ServerImpl final : public Server {
   AnswerBacklog answers_;  // before the engine: a job that ends with it gives its place back
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Benchmarks> benchmarks_;
+  IdleTuningLog idle_log_{metrics_};
+  std::unique_ptr<IdleTuner> idle_tuner_;
   std::unique_ptr<HttpEndpoint> endpoint_;
   LiveCalls live_calls_;
   CallerTraffic traffic_{[this](absl::string_view bound) { metrics_.OnCallerBound(bound); }};

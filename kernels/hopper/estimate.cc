@@ -29,10 +29,13 @@ constexpr double kDepth = 1e-4;
 // How much longer a stage takes where blocks wait for one another, and how long at least.
 constexpr double kClusterStep = 1.04, kClusterStage = 0.28e-6;
 
-double CeilDiv(int64_t x, int64_t y) { return static_cast<double>((x + y - 1) / y); }
+double CeilDiv(int64_t x, int64_t y) {
+  const int64_t quotient = (x + y - 1) / y;
+  return static_cast<double>(quotient);
+}
 
 // The kernel takes no larger dimension, and no more tiles.
-constexpr double kMost = std::numeric_limits<int32_t>::max() / 2;
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
 
 // Two resources that are used at the same time: a little longer than the slower one.
 double Together(double x, double y) {
@@ -107,7 +110,9 @@ double TransposeSeconds(const HopperConfig& config, const Problem& p) {
 double EstimateHopper(const HopperConfig& config, const Problem& p) {
   const Waves waves = WavesOf(config, p);
   const double longest = static_cast<double>(std::max({p.m, p.n, p.k}));
-  if (std::max(longest, waves.blocks) > kMost) return std::numeric_limits<double>::infinity();
+  if (std::max(longest, waves.blocks) > static_cast<double>(kMost)) {
+    return std::numeric_limits<double>::infinity();
+  }
   const double stages = std::ceil(CeilDiv(p.k, config.tile_k()) / config.split);
   const double store =
       BytesOf(config.tile_m, config.tile_n, p.types.d) * (p.beta == 0 ? 1 : 2) / kStoreRate;

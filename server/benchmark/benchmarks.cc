@@ -50,7 +50,7 @@ Benchmarks::Benchmarks(Engine& engine, const BenchmarkLimits& limits,
 
 bool Benchmarks::running() const {
   MutexLock lock(mutex_);
-  return running_;
+  return running_ > 0;
 }
 
 absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
@@ -68,8 +68,8 @@ absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
   const absl::StatusOr<size_t> device = FindDevice(spec.device);
   if (!device.ok()) return device.status();
   if (absl::Status health = engine_.devices()[*device]->Health(); !health.ok()) return health;
-  if (absl::Status entered = Enter(); !entered.ok()) return entered;
   auto run = std::make_shared<BenchmarkRun>();
+  if (absl::Status entered = Enter(run, spec.gives_way); !entered.ok()) return entered;
   thread_.Schedule([this, run, device = *device, spec = std::move(spec),
                     listener = std::move(listener)]() mutable {
     absl::StatusOr<BenchmarkTotals> totals = Measure(spec, device, *run, *listener);
@@ -92,21 +92,23 @@ absl::StatusOr<size_t> Benchmarks::FindDevice(const std::string& name) const {
       })));
 }
 
-absl::Status Benchmarks::Enter() {
+absl::Status Benchmarks::Enter(const std::shared_ptr<BenchmarkRun>& run, bool gives_way) {
   MutexLock lock(mutex_);
-  if (running_) {
+  if (running_ > 0 && (gives_way || gives_way_ == nullptr)) {
     return BoundError(
         {.bound = "benchmarks", .retry_after = absl::Seconds(1)},
         "a benchmark runs already, and a server takes one at a time: try again later");
   }
-  running_ = true;
-  if (on_running_) on_running_(true);
+  if (gives_way_ != nullptr) gives_way_->Cancel(absl::AbortedError("another benchmark came"));
+  gives_way_ = gives_way ? run : nullptr;
+  if (++running_ == 1 && on_running_) on_running_(true);
   return absl::OkStatus();
 }
 
 void Benchmarks::Leave() {
   MutexLock lock(mutex_);
-  running_ = false;
+  if (--running_ > 0) return;
+  gives_way_ = nullptr;
   if (on_running_) on_running_(false);
 }
 
@@ -118,11 +120,15 @@ absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, s
                                                     const BenchmarkRun& run,
                                                     BenchmarkListener& listener) {
   const absl::Time began = SteadyNow();
+  const auto stopped = [&]() -> absl::Status {
+    if (absl::Status cancelled = run.cancelled(); !cancelled.ok()) return cancelled;
+    return spec.stopped ? spec.stopped() : absl::OkStatus();
+  };
   const DeviceStats before = engine_.Stats().devices[device];
   const DeviceInfoRecord& info = engine_.devices()[device]->info();
   absl::StatusOr<std::unique_ptr<bench::Backend>> own = bench::CreateBackend(BackendName(info));
   if (!own.ok()) return own.status();
-  BoundedBackend backend(*std::move(own), limits_.memory_bytes, [&run] { return run.cancelled(); });
+  BoundedBackend backend(*std::move(own), limits_.memory_bytes, stopped);
   auto candidates = bench::SelectCandidates(spec.selection, backend.caps());
   if (!candidates.ok()) return candidates.status();
   if (absl::Status count = CheckCount(*candidates); !count.ok()) return count;
@@ -140,15 +146,15 @@ absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, s
                       .budget = plan.budget});
   size_t shape = 0;
   bench::BenchmarkObserver observer;
-  observer.cancelled = [&] { return !run.cancelled().ok(); };
+  observer.cancelled = [&] { return !stopped().ok(); };
   observer.on_progress = [&](const bench::Progress& progress) {
     shape = progress.shape;
     listener.OnProgress(progress);
   };
   observer.on_rows = [&](absl::Span<const bench::Row> rows) { listener.OnRows(shape, rows); };
   const absl::Status status = bench::RunBenchmark(backend, plan, observer);
-  // What it was cancelled for, and not what came of that.
-  if (absl::Status cancelled = run.cancelled(); !cancelled.ok()) return cancelled;
+  // What it was stopped for, and not what came of that.
+  if (absl::Status why = stopped(); !why.ok()) return why;
   if (!status.ok()) return status;
   return BenchmarkTotals{.elapsed = SteadyNow() - began,
                          .jobs = before.streams.used + JobsBegun(device) - before.jobs_begun};

@@ -42,6 +42,10 @@ struct BenchmarkSpec {
   gemm::bench::ComparisonRules rules;
   gemm::GeneratorSpec inputs = gemm::bench::kStandardInputs;
   std::optional<absl::Duration> budget;  // else the limit
+  // Asked before every launch; an error ends the benchmark with it. May be null.
+  std::function<absl::Status()> stopped;
+  // Whether another benchmark that comes ends this one, with ABORTED.
+  bool gives_way = false;
 };
 
 // The header of a benchmark: what is going to be measured.
@@ -97,7 +101,8 @@ class Benchmarks {
 
   // Starts a benchmark. Errors that it returns: FAILED_PRECONDITION where benchmarks
   // are refused; INVALID_ARGUMENT for an unknown device; UNAVAILABLE for a lost one;
-  // RESOURCE_EXHAUSTED for a budget above the limit, or while another benchmark runs.
+  // RESOURCE_EXHAUSTED for a budget above the limit, or while another benchmark runs that does not
+  // give way.
   // Errors that OnEnd gets: NOT_FOUND for an unknown kernel or family;
   // FAILED_PRECONDITION for a kernel that the device cannot run; INVALID_ARGUMENT for
   // too many candidates, or a parameter that none of them has.
@@ -109,7 +114,7 @@ class Benchmarks {
 
  private:
   absl::StatusOr<size_t> FindDevice(const std::string& name) const;
-  absl::Status Enter();
+  absl::Status Enter(const std::shared_ptr<BenchmarkRun>& run, bool gives_way);
   void Leave();
   // The number of jobs on the device since the server's start.
   int64_t JobsBegun(size_t device) const;
@@ -120,7 +125,8 @@ class Benchmarks {
   const BenchmarkLimits limits_;
   const std::function<void(bool)> on_running_;
   mutable Mutex mutex_;
-  bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // 2: one is to end for the other
+  std::shared_ptr<BenchmarkRun> gives_way_ ABSL_GUARDED_BY(mutex_);
   Workers thread_{"benchmark", 1};  // uses what is above it
 };
 

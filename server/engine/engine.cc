@@ -45,6 +45,7 @@ class EngineImpl final : public Engine {
   absl::Span<const std::unique_ptr<Device>> devices() const override { return core_.devices; }
   const EngineOptions& options() const override { return core_.options; }
   EngineStats Stats() const override;
+  EngineActivity Activity() const override { return core_.admission->activity(); }
   TuningLoad tuning() const override { return core_.tuning.Get()->load(); }
   void ReloadTuning(TuningReloads::Done done) override;
   bool ResultStagingIsScarce() const override {
@@ -115,7 +116,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
     core_.costs.push_back(std::make_unique<CostModel>(device->info().caps.target));
   }
   core_.tuning.Set(std::make_shared<const Tuning>(tuning, core_.devices));
-  if (!filled.tuning_tables.empty()) {
+  if (!filled.tuning_tables.empty() || !filled.idle_tuning.empty()) {
     tuning_reloads_ = std::make_unique<TuningReloads>([this] { return ReadTuningAgain(); });
   }
   core_.timer = std::make_unique<Timer>();
@@ -193,7 +194,7 @@ void EngineImpl::ReloadTuning(TuningReloads::Done done) {
   if (tuning_reloads_ == nullptr) {
     return done(absl::FailedPreconditionError(
         "this server has no tuning tables to read again: it was started without its flag "
-        "--tuning-tables"));
+        "--tuning-tables or --idle-tuning"));
   }
   tuning_reloads_->Read(std::move(done));
 }
@@ -205,7 +206,8 @@ absl::StatusOr<TuningLoad> EngineImpl::ReadTuningAgain() {
 }
 
 absl::StatusOr<TuningLoad> EngineImpl::TakeUpTables() {
-  const absl::StatusOr<gemm::TuningTable> table = ReadTuningTables(core_.options.tuning_tables);
+  const absl::StatusOr<gemm::TuningTable> table =
+      ReadTuningTables(core_.options.tuning_tables, core_.options.idle_tuning);
   // The files are wrong, not the request.
   if (!table.ok()) return absl::FailedPreconditionError(table.status().message());
   auto tuning = std::make_shared<const Tuning>(*table, core_.devices);
@@ -279,7 +281,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& opti
                                                        EngineObserver* observer) {
   absl::Status status = CheckOptions(options);
   if (!status.ok()) return status;
-  const absl::StatusOr<gemm::TuningTable> tuning = ReadTuningTables(options.tuning_tables);
+  const absl::StatusOr<gemm::TuningTable> tuning =
+      ReadTuningTables(options.tuning_tables, options.idle_tuning);
   if (!tuning.ok()) return tuning.status();
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> devices = CreateDevices(options);
   if (!devices.ok()) return devices.status();

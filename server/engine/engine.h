@@ -70,12 +70,14 @@ class Engine {
   virtual absl::Span<const std::unique_ptr<Device>> devices() const = 0;
   virtual const EngineOptions& options() const = 0;  // with the zeros filled in
   virtual EngineStats Stats() const = 0;
-  // What became of --tuning-tables, as they were last read.
+  // Takes one lock for a moment.
+  virtual EngineActivity Activity() const = 0;
+  // What became of --tuning-tables and --idle-tuning, as they were last read.
   virtual TuningLoad tuning() const = 0;
-  // Reads the files of --tuning-tables again, on a thread of its own, and chooses by what they
-  // say for all jobs from then on. FAILED_PRECONDITION where there are none, or one cannot be
-  // read or is wrong: then what was read before stays in force. RESOURCE_EXHAUSTED where too many
-  // wait for a reading. `done` may be called before this returns.
+  // Reads the files of --tuning-tables and --idle-tuning again, on a thread of its own, and chooses
+  // by what they say for all jobs from then on. FAILED_PRECONDITION where there are none, or one
+  // cannot be read or is wrong: then what was read before stays in force. RESOURCE_EXHAUSTED where
+  // too many wait for a reading. `done` may be called before this returns.
   virtual void ReloadTuning(TuningReloads::Done done) = 0;
   // Whether results wait because other receivers hold the staging memory of a device.
   virtual bool ResultStagingIsScarce() const = 0;

@@ -70,6 +70,7 @@ struct Metrics::Families {
   const LabelSet outcomes = OutcomeLabels();
   const LabelSet files{{"callers", "quotas"}, "tls"};
   const LabelSet drop_reasons{{"unread", "resets"}, "other"};
+  const LabelSet idle_outcomes{{"tuned", "interrupted", "given_up", "failed"}, "other"};
   const LabelSet quota_keys{
       {"jobs", "admitted-bytes", "matrices", "store-bytes", "streams", "bytes-per-second"},
       "other"};
@@ -218,6 +219,25 @@ struct Metrics::Families {
           .Help("1 while a benchmark runs. It slows jobs, and they slow it.")
           .Register(registry)
           .Add({});
+  prometheus::Gauge& idle_tuning =
+      prometheus::BuildGauge()
+          .Name("gemmd_idle_tuning_running")
+          .Help("1 while the server measures a product by itself (--idle-tuning).")
+          .Register(registry)
+          .Add({});
+  IndexedFamily<Counter> idle_products =
+      Counters(registry, "gemmd_idle_tuning_products_total",
+               "Products that the server began to measure by itself: tuned, interrupted by callers "
+               "and measured again later, given up because callers came each time, or failed.",
+               idle_outcomes.size(), [this](size_t i) -> Labels {
+                 return {{"outcome", idle_outcomes[i]}};
+               });
+  Counter& idle_unwritten =
+      prometheus::BuildCounter()
+          .Name("gemmd_idle_tuning_unwritten_total")
+          .Help("How often what was found could not be written to the file of --idle-tuning.")
+          .Register(registry)
+          .Add({});
 };
 
 Metrics::Families::Families(const MetricsOptions& options)
@@ -343,6 +363,11 @@ void Metrics::OnTlsCertificate(absl::Time expires) {
 }
 
 void Metrics::OnBenchmark(bool running) { families_->benchmark.Set(running ? 1 : 0); }
+void Metrics::OnIdleTuning(bool running) { families_->idle_tuning.Set(running ? 1 : 0); }
+void Metrics::OnIdleTuningProduct(absl::string_view outcome) {
+  families_->idle_products[families_->idle_outcomes.IndexOf(outcome)].Increment();
+}
+void Metrics::OnIdleTuningUnwritten() { families_->idle_unwritten.Increment(); }
 
 void Metrics::Attach(const Engine* engine) { families_->engine.Attach(engine); }
 void Metrics::AttachListener(std::string listener, ConnectionGauges::Read read) {

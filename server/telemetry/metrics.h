@@ -66,6 +66,12 @@ class Metrics : public EngineObserver {
 
   // A benchmark begins or ends.
   void OnBenchmark(bool running);
+  // The server begins to measure a product by itself, or is done with it.
+  void OnIdleTuning(bool running);
+  // What became of a product: "tuned", "interrupted", "given_up" or "failed".
+  void OnIdleTuningProduct(absl::string_view outcome);
+  // What it found could not be written.
+  void OnIdleTuningUnwritten();
 
   // Scrapes show the state of `engine` between Attach and Detach. Call Detach before
   // the engine is destroyed; it waits for a scrape under way.

@@ -1,16 +1,17 @@
 // Which kernel is the fastest by several rounds of measurements.
-#include "client/ctl/tune/rounds.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "client/ctl/tune/tune_options.h"
+#include "kernels/bench/result/tuning_rounds.h"
 
 namespace gemmd::ctl {
 namespace {
 
+using gemm::bench::TuningRounds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -73,6 +74,17 @@ TEST(TuningRounds, WhatIsWrongABaselineOrNotInEveryRoundDoesNotCount) {
   EXPECT_THAT(rounds.Finalists(1000), ElementsAre("once", "slow"));
 }
 
+TEST(TuningRounds, KnowsTheSecondsOfAKernelWithItsParameters) {
+  TuningRounds rounds;
+  rounds.Add(Timed("lt", 3, "algorithm=5 swizzle=own"));
+  rounds.Add(Timed("lt", 2, "algorithm=5 swizzle=own"));
+  rounds.Add(Timed("lt", 9, "algorithm=0 swizzle=own"));
+  const auto product = gemm::TunedProduct::Of({.m = 64, .n = 32, .k = 16, .trans_b = true});
+  EXPECT_EQ(rounds.SecondsOf(product, "lt", {{"algorithm", 5}}), 2.5);
+  EXPECT_EQ(rounds.SecondsOf(product, "lt", {}), std::nullopt);
+  EXPECT_EQ(rounds.SecondsOf(product, "other", {{"algorithm", 5}}), std::nullopt);
+}
+
 TEST(TuningRounds, FinalistsAreNearTheFastest) {
   TuningRounds rounds;
   EXPECT_THAT(rounds.Finalists(1.25), IsEmpty());
@@ -83,8 +95,8 @@ TEST(TuningRounds, FinalistsAreNearTheFastest) {
 }
 
 TEST(ParamsOf, LeavesTheKernelsOwnChoiceOut) {
-  EXPECT_THAT(ParamsOf(""), IsEmpty());
-  EXPECT_THAT(ParamsOf("group_m=8 swizzle=own"), ElementsAre(Pair("group_m", 8)));
+  EXPECT_THAT(gemm::bench::ParamsOf(""), IsEmpty());
+  EXPECT_THAT(gemm::bench::ParamsOf("group_m=8 swizzle=own"), ElementsAre(Pair("group_m", 8)));
 }
 
 TEST(ParseShapesText, TakesShapesAndComments) {

@@ -14,6 +14,7 @@ class FakeEngine : public Engine {
   explicit FakeEngine(EngineStats stats) : stats_(std::move(stats)) {}
 
   EngineStats Stats() const override { return stats_; }
+  EngineActivity Activity() const override { return {}; }
   bool ResultStagingIsScarce() const override { return false; }
 
   absl::StatusOr<std::shared_ptr<Job>> Admit(JobSpec, std::shared_ptr<JobListener>) override {

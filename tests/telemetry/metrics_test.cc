@@ -80,6 +80,22 @@ TEST_F(MetricsTest, TellsWhetherABenchmarkRuns) {
   EXPECT_EQ(scrape.at(R"(gemmd_requests_total{method="Benchmark",outcome="OK"})"), 1);
 }
 
+TEST_F(MetricsTest, CountsWhatBecomesOfIdleTuning) {
+  EXPECT_EQ(Scrape().at("gemmd_idle_tuning_running"), 0);
+  metrics_.OnIdleTuning(true);
+  EXPECT_EQ(Scrape().at("gemmd_idle_tuning_running"), 1);
+  metrics_.OnIdleTuning(false);
+  metrics_.OnIdleTuningProduct("interrupted");
+  metrics_.OnIdleTuningProduct("tuned");
+  metrics_.OnIdleTuningProduct("tuned");
+  metrics_.OnIdleTuningUnwritten();
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at("gemmd_idle_tuning_running"), 0);
+  EXPECT_EQ(scrape.at(R"(gemmd_idle_tuning_products_total{outcome="tuned"})"), 2);
+  EXPECT_EQ(scrape.at(R"(gemmd_idle_tuning_products_total{outcome="interrupted"})"), 1);
+  EXPECT_EQ(scrape.at("gemmd_idle_tuning_unwritten_total"), 1);
+}
+
 TEST_F(MetricsTest, ARefusedJobHasNoKernelAndNoType) {
   metrics_.OnJobEnd(JobReport(), absl::ResourceExhaustedError("full"));
   const ParsedScrape scrape = Scrape();

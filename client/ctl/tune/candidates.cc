@@ -1,24 +1,18 @@
 #include "client/ctl/tune/candidates.h"
 
-#include <algorithm>
-#include <utility>
 #include <vector>
+
+#include "kernels/bench/spec/tuning_rules.h"
 
 namespace gemmd::ctl {
 
 void Candidates::Add(const client::RankKernelsResponse& ranking) {
-  std::vector<std::pair<double, std::string>> estimated;
+  std::vector<gemm::bench::Estimate> estimates;
   for (const ::gemm::v1::RankedKernel& kernel : ranking.kernels()) {
     ranked_.insert(kernel.name());
-    if (kernel.estimated_seconds() > 0) {
-      estimated.emplace_back(kernel.estimated_seconds(), kernel.name());
-    } else {
-      worth_.insert(kernel.name());
-    }
+    estimates.push_back({kernel.name(), kernel.estimated_seconds()});
   }
-  std::sort(estimated.begin(), estimated.end());
-  if (estimated.size() > best_) estimated.resize(best_);
-  for (const auto& [seconds, name] : estimated) worth_.insert(name);
+  worth_.merge(gemm::bench::WorthMeasuring(estimates, best_));
 }
 
 }  // namespace gemmd::ctl

@@ -10,15 +10,13 @@
 #include "client/ctl/render.h"
 #include "client/ctl/run_benchmark.h"
 #include "client/ctl/tune/candidates.h"
+#include "kernels/bench/spec/tuning_rules.h"
 
 namespace gemmd::ctl {
 namespace {
 
 namespace bench = gemm::bench;
 namespace v1 = ::gemm::v1;
-
-// Every value of a parameter that has so few is a candidate. The others keep their defaults.
-constexpr int64_t kMostValues = 16;
 
 // A request names so many kernels at most.
 constexpr size_t kMostNames = 256;
@@ -61,10 +59,7 @@ std::map<std::string, std::vector<int64_t>> ValuesToTry(
   std::map<std::string, std::vector<int64_t>> values;
   for (const std::string& name : names) {
     for (const v1::KernelParam& param : kernels.at(name).params()) {
-      if (param.max() - param.min() >= kMostValues) continue;
-      std::vector<int64_t>& all = values[param.name()];
-      if (!all.empty()) continue;
-      for (int64_t value = param.min(); value <= param.max(); ++value) all.push_back(value);
+      bench::AddValuesToTry(param.name(), param.min(), param.max(), values);
     }
   }
   return values;
@@ -145,7 +140,7 @@ absl::StatusOr<std::set<std::string>> TuningSession::WorthMeasuring(const TuneTa
 }
 
 absl::Status TuningSession::Tune(const TuneTarget& target) {
-  TuningRounds rounds;
+  bench::TuningRounds rounds;
   auto worth = WorthMeasuring(target);
   if (!worth.ok()) return worth.status();
   std::set<std::string> left = *std::move(worth);
@@ -154,10 +149,10 @@ absl::Status TuningSession::Tune(const TuneTarget& target) {
       return status;
     }
     rounds.EndRound();
-    left = rounds.Finalists(kFinalistFactor);
+    left = rounds.Finalists(bench::kFinalistFactor);
   }
   wrong_.insert(rounds.wrong().begin(), rounds.wrong().end());
-  const TuningRounds::Best best = rounds.Fastest();
+  const bench::TuningRounds::Best best = rounds.Fastest();
   if (best.empty()) {
     unmeasured_.push_back(
         absl::StrCat(bench::ShapeName(target.shape), " ", bench::LayoutName(target.layout)));
@@ -170,7 +165,7 @@ absl::Status TuningSession::Tune(const TuneTarget& target) {
 
 absl::Status TuningSession::MeasureRound(const TuneTarget& target,
                                          const std::set<std::string>& kernels,
-                                         TuningRounds& rounds) {
+                                         bench::TuningRounds& rounds) {
   Show(target.shape, "starts");
   bench::BenchmarkOptions measured;
   measured.shapes = {target.shape};
@@ -193,7 +188,8 @@ absl::Status TuningSession::MeasureRound(const TuneTarget& target,
   return absl::OkStatus();
 }
 
-absl::Status TuningSession::Take(const client::BenchmarkResponse& response, TuningRounds& rounds) {
+absl::Status TuningSession::Take(const client::BenchmarkResponse& response,
+                                 bench::TuningRounds& rounds) {
   if (response.has_header()) {
     header_ = response.header();
     const v1::MachineInfo& from = header_.machine();

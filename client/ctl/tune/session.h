@@ -12,17 +12,14 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/ctl/context.h"
-#include "client/ctl/tune/rounds.h"
 #include "client/ctl/tune/targets.h"
 #include "client/ctl/tune/tune_options.h"
 #include "gemm/machine.h"
 #include "gemm/tuning.h"
 #include "kernels/bench/report/progress_report.h"
+#include "kernels/bench/result/tuning_rounds.h"
 
 namespace gemmd::ctl {
-
-// Kernels come within this factor of the fastest to be measured again.
-inline constexpr double kFinalistFactor = 1.25;
 
 class TuningSession {
  public:
@@ -47,8 +44,8 @@ class TuningSession {
   absl::StatusOr<std::set<std::string>> WorthMeasuring(const TuneTarget& target);
   absl::Status Tune(const TuneTarget& target);
   absl::Status MeasureRound(const TuneTarget& target, const std::set<std::string>& kernels,
-                            TuningRounds& rounds);
-  absl::Status Take(const client::BenchmarkResponse& response, TuningRounds& rounds);
+                            gemm::bench::TuningRounds& rounds);
+  absl::Status Take(const client::BenchmarkResponse& response, gemm::bench::TuningRounds& rounds);
   void Show(const gemm::bench::Shape& shape, const std::string& step);
 
   const Context& context_;

@@ -124,8 +124,8 @@ void DeclareTraffic(CLI::App& app, TuneOptions& options) {
 void DeclareApply(CLI::App& app, TuneOptions& options) {
   CLI::Option* const apply = app.add_flag(
       "--apply", options.apply,
-      "Measure nothing: the server reads the files of its --tuning-tables again, and takes them up "
-      "without a new start. Needs the role admin");
+      "Measure nothing: the server reads its tuning tables again, and takes them up without a new "
+      "start. Needs the role admin");
   app.parse_complete_callback([&app, apply] {
     if (apply->count() == 0) return;
     for (const CLI::Option* const other : app.get_options()) {

@@ -50,6 +50,9 @@ struct EngineOptions {
   // Files of tuning tables (gemm/tuning.h), with commas between them. A later file's entry
   // counts. Empty: kernels are chosen by rank alone.
   std::string tuning_tables;
+  // A further file, which is read last if it exists. The server adds to it what it measures while
+  // nothing runs (server/benchmark/idle_tuner.h). Empty: none.
+  std::string idle_tuning;
 
   // Which products are checked; a request may ask for more (job/result_check.h). And the share
   // of the products that are, of those that are to be sampled.

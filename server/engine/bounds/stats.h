@@ -49,6 +49,12 @@ struct DeviceStats {
   DeviceLossStats loss;
 };
 
+// What comes in, for those who wait for a time without it.
+struct EngineActivity {
+  int64_t arrived = 0;    // jobs and transfers admitted since the start
+  int64_t under_way = 0;  // of these, not yet ended
+};
+
 struct EngineStats {
   Gauge jobs;  // admitted, not yet ended
   Gauge queued_jobs;

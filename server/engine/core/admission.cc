@@ -36,6 +36,7 @@ absl::StatusOr<AdmissionTicket> Admission::AdmitJob(uint64_t bytes, const Caller
   if (absl::Status status = CheckJob(bytes, quota); !status.ok()) return status;
   ++jobs_;
   ++tickets_;
+  ++arrived_;
   bytes_ += bytes;
   AdmissionTicket ticket;
   ticket.admission_ = this;
@@ -78,6 +79,7 @@ absl::StatusOr<AdmissionTicket> Admission::AdmitTransfer() {
   MutexLock lock(mutex_);
   if (closed_) return absl::UnavailableError("the server is draining: call another one");
   ++tickets_;
+  ++arrived_;
   AdmissionTicket ticket;
   ticket.admission_ = this;
   return ticket;
@@ -135,6 +137,11 @@ void Admission::CancelOn(const Device& device, const absl::Status& why) {
 CallerShare Admission::share_of(absl::string_view caller) const {
   MutexLock lock(mutex_);
   return callers_.of(caller);
+}
+
+EngineActivity Admission::activity() const {
+  MutexLock lock(mutex_);
+  return {arrived_, tickets_};
 }
 
 Gauge Admission::jobs() const {

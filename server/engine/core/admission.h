@@ -75,6 +75,7 @@ class Admission {
 
   // Jobs and admitted bytes of one caller.
   CallerShare share_of(absl::string_view caller) const;
+  EngineActivity activity() const;
   Gauge jobs() const;
   Gauge admitted_bytes() const;
 
@@ -93,6 +94,7 @@ class Admission {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   int jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   int tickets_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t arrived_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   CallerLedger callers_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -16,53 +16,76 @@
 namespace gemmd {
 namespace {
 
-absl::Status CannotRead(const std::string& path, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("--tuning-tables: ", gemm::Quoted(path), ": ", why,
-                                                 "; allowed: files that can be read"));
+constexpr absl::string_view kTablesFlag = "--tuning-tables";
+constexpr absl::string_view kIdleFlag = "--idle-tuning";
+
+absl::Status CannotRead(absl::string_view flag, const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": ", gemm::Quoted(path), ": ", why, "; allowed: files that can be read"));
 }
 
 // Of a descriptor: a little more than a table may have at most.
-absl::StatusOr<std::string> ReadText(int file, const std::string& path) {
+absl::StatusOr<std::string> ReadDescriptor(int file, absl::string_view flag,
+                                           const std::string& path) {
   struct stat status {};
-  if (fstat(file, &status) != 0) return CannotRead(path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return CannotRead(path, "not a regular file");
+  if (fstat(file, &status) != 0) return CannotRead(flag, path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return CannotRead(flag, path, "not a regular file");
   std::string text;
   std::array<char, 1 << 16> piece;
   while (text.size() <= gemm::kMaxTuningBytes) {
     const ssize_t bytes = read(file, piece.data(), piece.size());
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return CannotRead(path, std::strerror(errno));
+    if (bytes < 0) return CannotRead(flag, path, std::strerror(errno));
     if (bytes == 0) break;
     text.append(piece.data(), static_cast<size_t>(bytes));
   }
   return text;
 }
 
-absl::StatusOr<std::string> ReadTable(const std::string& path) {
+absl::StatusOr<std::string> ReadText(absl::string_view flag, const std::string& path) {
   // A FIFO would be waited for.
   const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return CannotRead(path, std::strerror(errno));
-  absl::StatusOr<std::string> text = ReadText(file, path);
+  if (file < 0) return CannotRead(flag, path, std::strerror(errno));
+  absl::StatusOr<std::string> text = ReadDescriptor(file, flag, path);
   close(file);
   return text;
 }
 
+absl::StatusOr<gemm::TuningTable> ReadTable(absl::string_view flag, const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadText(flag, path);
+  if (!text.ok()) return text.status();
+  return gemm::ParseTuningTable(*text, absl::StrCat(flag, ": ", path));
+}
+
+absl::Status MergeInto(gemm::TuningTable& all, const absl::StatusOr<gemm::TuningTable>& table,
+                       absl::string_view flag, absl::string_view path) {
+  if (!table.ok()) return table.status();
+  const absl::Status merged = all.Merge(*table);
+  if (merged.ok()) return merged;
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", path, ": ", merged.message()));
+}
+
 }  // namespace
 
-absl::StatusOr<gemm::TuningTable> ReadTuningTables(absl::string_view paths) {
+absl::StatusOr<gemm::TuningTable> ReadTuningTables(absl::string_view paths,
+                                                   const std::string& idle_tuning) {
   gemm::TuningTable all;
   for (const absl::string_view path : absl::StrSplit(paths, ',', absl::SkipWhitespace())) {
-    const absl::StatusOr<std::string> text = ReadTable(std::string(path));
-    if (!text.ok()) return text.status();
-    const absl::StatusOr<gemm::TuningTable> table =
-        gemm::ParseTuningTable(*text, absl::StrCat("--tuning-tables: ", path));
-    if (!table.ok()) return table.status();
-    if (const absl::Status merged = all.Merge(*table); !merged.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--tuning-tables: ", path, ": ", merged.message()));
+    const auto table = ReadTable(kTablesFlag, std::string(path));
+    if (absl::Status merged = MergeInto(all, table, kTablesFlag, path); !merged.ok()) {
+      return merged;
     }
   }
+  const auto found = ReadIdleTuning(idle_tuning);
+  if (absl::Status merged = MergeInto(all, found, kIdleFlag, idle_tuning); !merged.ok()) {
+    return merged;
+  }
   return all;
+}
+
+absl::StatusOr<gemm::TuningTable> ReadIdleTuning(const std::string& path) {
+  if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) return gemm::TuningTable();
+  return ReadTable(kIdleFlag, path);
 }
 
 }  // namespace gemmd

@@ -157,7 +157,7 @@ class Client {
   // most time, 1 to 1024; 0: 100.
   absl::StatusOr<ListTrafficResponse> ListTraffic(int limit = 0, const CallOptions& options = {});
 
-  // Has the server read the files of its --tuning-tables again, and says what it has of them.
+  // Has the server read its tuning tables again, and says what it has of them.
   absl::StatusOr<ReloadTuningResponse> ReloadTuning(const CallOptions& options = {});
 
   // Asks the server again, for its current load and the health of its devices.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,7 +12,7 @@
 #include "gemm/tuning.h"
 #include "kernels/bench/result/row.h"
 
-namespace gemmd::ctl {
+namespace gemm::bench {
 
 // A launch parameter's values as a row of a benchmark has them: "algorithm=3 swizzle=own".
 // "own" is the kernel's choice, which a table leaves out.
@@ -21,7 +22,7 @@ class TuningRounds {
  public:
   // A row of the current round. Rows that were not measured do not count. One whose result
   // is wrong shuts its kernel out.
-  void Add(const gemm::bench::Row& row);
+  void Add(const Row& row);
   // Ends the round.
   void EndRound() { ++rounds_; }
 
@@ -29,10 +30,14 @@ class TuningRounds {
   // their rounds so far.
   std::set<std::string> Finalists(double factor) const;
 
-  using Best = std::vector<std::pair<gemm::TunedProduct, gemm::TunedChoice>>;
+  using Best = std::vector<std::pair<TunedProduct, TunedChoice>>;
   // For each product, the kernel with the lowest median of all rounds. One that a round
   // lacks does not count.
   Best Fastest() const;
+
+  // The median of a kernel's rounds so far. Empty where it has none, or a wrong result.
+  std::optional<double> SecondsOf(const TunedProduct& product, const std::string& kernel,
+                                  const std::map<std::string, int64_t>& params) const;
 
   // Kernels with a wrong result.
   const std::set<std::string>& wrong() const { return wrong_; }
@@ -47,8 +52,8 @@ class TuningRounds {
   };
 
   int rounds_ = 0;
-  std::map<gemm::TunedProduct, std::map<Candidate, std::vector<double>>> seconds_;
+  std::map<TunedProduct, std::map<Candidate, std::vector<double>>> seconds_;
   std::set<std::string> wrong_;
 };
 
-}  // namespace gemmd::ctl
+}  // namespace gemm::bench

@@ -1,28 +1,22 @@
-#include "client/ctl/tune/rounds.h"
+#include "kernels/bench/result/tuning_rounds.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "kernels/bench/result/statistics.h"
 
-namespace gemmd::ctl {
+namespace gemm::bench {
 namespace {
 
-// Of at least one value.
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-gemm::TunedProduct ProductOf(const gemm::bench::Row& row) {
-  return gemm::TunedProduct::Of({.m = row.shape.m,
-                                 .n = row.shape.n,
-                                 .k = row.shape.k,
-                                 .types = row.types,
-                                 .trans_a = row.layout.trans_a,
-                                 .trans_b = row.layout.trans_b});
+TunedProduct ProductOf(const Row& row) {
+  return TunedProduct::Of({.m = row.shape.m,
+                           .n = row.shape.n,
+                           .k = row.shape.k,
+                           .types = row.types,
+                           .trans_a = row.layout.trans_a,
+                           .trans_b = row.layout.trans_b});
 }
 
 }  // namespace
@@ -37,7 +31,7 @@ std::map<std::string, int64_t> ParamsOf(const std::string& text) {
   return params;
 }
 
-void TuningRounds::Add(const gemm::bench::Row& row) {
+void TuningRounds::Add(const Row& row) {
   if (!row.measured || row.baseline) return;
   if (!row.right()) {
     wrong_.insert(row.kernel);
@@ -50,9 +44,9 @@ std::set<std::string> TuningRounds::Finalists(double factor) const {
   std::set<std::string> finalists;
   for (const auto& [product, candidates] : seconds_) {
     double best = std::numeric_limits<double>::infinity();
-    for (const auto& [candidate, seconds] : candidates) best = std::min(best, MedianOf(seconds));
+    for (const auto& [candidate, seconds] : candidates) best = std::min(best, Median(seconds));
     for (const auto& [candidate, seconds] : candidates) {
-      if (MedianOf(seconds) <= factor * best) finalists.insert(candidate.kernel);
+      if (Median(seconds) <= factor * best) finalists.insert(candidate.kernel);
     }
   }
   for (const std::string& kernel : wrong_) finalists.erase(kernel);
@@ -62,12 +56,12 @@ std::set<std::string> TuningRounds::Finalists(double factor) const {
 TuningRounds::Best TuningRounds::Fastest() const {
   Best best;
   for (const auto& [product, candidates] : seconds_) {
-    gemm::TunedChoice choice;
+    TunedChoice choice;
     for (const auto& [candidate, seconds] : candidates) {
       if (static_cast<int>(seconds.size()) != rounds_ || wrong_.count(candidate.kernel) > 0) {
         continue;
       }
-      const double median = MedianOf(seconds);
+      const double median = Median(seconds);
       if (!choice.kernel.empty() && median >= choice.seconds) continue;
       choice = {candidate.kernel, ParamsOf(candidate.params), median};
     }
@@ -76,4 +70,15 @@ TuningRounds::Best TuningRounds::Fastest() const {
   return best;
 }
 
-}  // namespace gemmd::ctl
+std::optional<double> TuningRounds::SecondsOf(const TunedProduct& product,
+                                              const std::string& kernel,
+                                              const std::map<std::string, int64_t>& params) const {
+  const auto measured = seconds_.find(product);
+  if (measured == seconds_.end() || wrong_.count(kernel) > 0) return std::nullopt;
+  for (const auto& [candidate, seconds] : measured->second) {
+    if (candidate.kernel == kernel && ParamsOf(candidate.params) == params) return Median(seconds);
+  }
+  return std::nullopt;
+}
+
+}  // namespace gemm::bench
