@@ -38,8 +38,29 @@ bool Takes(const Kernel& kernel, const Types& types) {
   return std::find(kernel.types.begin(), kernel.types.end(), types) != kernel.types.end();
 }
 
+bool TakesInOneLaunch(const Kernel& kernel, const Problem& problem) {
+  switch (problem.grouped) {
+    case GroupedBy::kNothing:
+      return true;
+    case GroupedBy::kM:
+      return kernel.groups;
+    case GroupedBy::kK:
+      return false;
+  }
+  return false;
+}
+
 size_t WorkspaceBytes(const Kernel& kernel, const Problem& problem) {
-  return kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+  if (kernel.workspace_bytes == nullptr) return 0;
+  if (TakesInOneLaunch(kernel, problem)) return kernel.workspace_bytes(problem);
+  // Its products take turns.
+  size_t most = 0;
+  for (size_t i = 0; i < problem.extents.size(); ++i) {
+    if (problem.extents[i] == 0) continue;
+    const Problem one = ProductOfGroup(problem, {}, static_cast<int64_t>(i), 0).problem;
+    most = std::max(most, kernel.workspace_bytes(one));
+  }
+  return most;
 }
 
 absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device) {

@@ -24,6 +24,21 @@ absl::Status RunRounded(const Kernel& kernel, const Problem& problem, const Oper
                         .transposed = launch.transposed});
 }
 
+// The products of a group that the kernel does not take in one launch.
+absl::Status RunOneByOne(const Kernel& kernel, const Problem& problem, const Operands& operands,
+                         const Launch& launch) {
+  int64_t first = 0;
+  for (size_t i = 0; i < problem.extents.size(); ++i) {
+    OneProduct one = ProductOfGroup(problem, operands, static_cast<int64_t>(i), first);
+    first += problem.extents[i];
+    if (one.problem.m == 0) continue;
+    if (one.problem.k == 0) one.problem.alpha = 0;
+    absl::Status status = RunRounded(kernel, one.problem, one.operands, launch);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status RunProduct(const Kernel& kernel, const Launch& launch) {
@@ -35,6 +50,11 @@ absl::Status RunProduct(const Kernel& kernel, const Launch& launch) {
     operands.c = nullptr;
     operands.ldc = 0;
     operands.stride_c = 0;
+  }
+  // Without A and B a group by m is one product, but for a bias of its own for each.
+  if (problem.grouped != GroupedBy::kNothing &&
+      (problem.alpha == 0 || !TakesInOneLaunch(kernel, problem))) {
+    return RunOneByOne(kernel, problem, operands, launch);
   }
   if (kernel.target != Target::kHost) return RunRounded(kernel, problem, operands, launch);
   const int64_t products = std::exchange(problem.batch, 1);

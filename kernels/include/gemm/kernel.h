@@ -96,6 +96,10 @@ struct Kernel {
   // Takes Problem::batch above 1. Each product of a batch has the bits that the kernel gives it
   // alone.
   bool batches = false;
+  // Takes a group by m in one launch: then `workspace_bytes` is asked for that, too. Where it does
+  // not, and for a group by k, RunProduct launches the products one by one. Each has the bits that
+  // the kernel gives it alone.
+  bool groups = false;
 
   // Scratch bytes for a problem of one of `types`. Null: none.
   size_t (*workspace_bytes)(const Problem&) = nullptr;
@@ -109,6 +113,9 @@ struct Kernel {
 // Whether `kernel` can run on such a device, and whether it takes these types.
 bool RunsOn(const Kernel& kernel, const DeviceCaps& device);
 bool Takes(const Kernel& kernel, const Types& types);
+
+// Whether `kernel` takes the problem in one launch: all but groups that it has to take apart.
+bool TakesInOneLaunch(const Kernel& kernel, const Problem& problem);
 
 // Scratch bytes of `kernel` for a problem of one of its types.
 size_t WorkspaceBytes(const Kernel& kernel, const Problem& problem);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "gemm/dtype.h"
 
 namespace gemm {
@@ -30,6 +31,9 @@ enum class Activation : uint8_t { kNone, kRelu, kGelu, kLeakyRelu };
 // The bias vector has an element for each column of D (n) or for each row (m).
 enum class BiasAxis : uint8_t { kNone, kColumns, kRows };
 
+// The dimension in which the products of a group differ.
+enum class GroupedBy : uint8_t { kNothing, kM, kK };
+
 struct Problem {
   int64_t m = 0;
   int64_t n = 0;
@@ -45,10 +49,20 @@ struct Problem {
   // Products of this shape, types and scalars in one launch, 1 to kMaxBatch. Each has operands
   // of its own, or shares them: see Operands.
   int64_t batch = 1;
+  // A group: products in one launch that differ in one dimension. `extents` has that dimension of
+  // each, at least 0, for 1 to kMaxGroup products, and m (or k) is the sum of them, at least 1.
+  // A group is no batch. By m, A is not transposed; by k, A is and B is not: so the matrices that
+  // differ in size are stacked along their rows, and A, B, C and D are matrices of common
+  // leading dimensions. Borrowed until the launch has returned.
+  GroupedBy grouped = GroupedBy::kNothing;
+  absl::Span<const int64_t> extents;
 };
 
 // The largest batch. A CUDA grid has as many blocks in its second and third dimensions.
 inline constexpr int64_t kMaxBatch = 65535;
+
+// The largest group. So many 32-bit sums of extents fit in the arguments of a CUDA kernel.
+inline constexpr int64_t kMaxGroup = 4096;
 
 // Device (or host) memory of a product. Leading dimensions and strides are in elements. Every
 // row starts on a 16-byte boundary. C may be D; nothing else overlaps.
@@ -56,6 +70,10 @@ inline constexpr int64_t kMaxBatch = 65535;
 // In a batch the pointers are those of the first product. A stride leads from one product's
 // matrix to the next one's. 0: all products read the same one; never so for D, nor for a C
 // that is D. A batch of one has no use for strides.
+//
+// In a group the matrices whose size is the same for all have such strides: by m, B and a bias of
+// columns; by k, C, D and the bias. Those that are stacked (by m: A, C, D and a bias of rows;
+// by k: A and B) lie one after the other, and have none.
 struct Operands {
   const void* a = nullptr;
   int64_t lda = 0;
@@ -88,7 +106,16 @@ inline Operands OperandsFrom(const Problem& problem, const Operands& operands, i
   return from;
 }
 
-// 2 m n k, of each product of a batch.
+// Product `index` of a group, by itself, with its operands. `first` is the sum of the extents
+// before it. Its dimension may be 0.
+struct OneProduct {
+  Problem problem;
+  Operands operands;
+};
+OneProduct ProductOfGroup(const Problem& problem, const Operands& operands, int64_t index,
+                          int64_t first);
+
+// 2 m n k, of each product of a batch, or of a group.
 constexpr double Flops(const Problem& p) {
   return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
          static_cast<double>(p.batch);

@@ -10,7 +10,9 @@ namespace gemm {
 // checks and rounds the scalars, and computes D without the kernel where alpha is 0. The
 // kernel gets an alpha that is not 0, scalars that its arithmetic represents exactly, and
 // no C where beta is 0. A batch is INVALID_ARGUMENT where the kernel takes none. A kernel of the
-// host gets its products one after another.
+// host gets its products one after another, and so does one that is to take a group and cannot
+// (Kernel::groups). Products of a group without rows are skipped; those without a k are computed
+// without the kernel.
 absl::Status RunProduct(const Kernel& kernel, const Launch& launch);
 
 }  // namespace gemm
