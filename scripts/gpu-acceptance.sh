@@ -20,7 +20,7 @@
 #       after it.
 #
 # Pieces: kernels-test device-test faults checks fairness overload security conformance wire
-# latency strangers soak attacks suites python
+# small idle-tuning latency strangers soak attacks suites python
 #
 # python needs torch there. Its sentence transformer needs --sentences, a file that
 # client/python/examples/minilm.py writes; without it that part is left out.
@@ -39,10 +39,11 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-PIECES=(kernels-test device-test faults checks fairness overload security conformance wire latency
-  strangers soak attacks suites python)
+PIECES=(kernels-test device-test faults checks fairness overload security conformance wire small
+  idle-tuning latency strangers soak attacks suites python)
 declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=300 [fairness]=200
-  [overload]=400 [security]=120 [conformance]=280 [wire]=400 [strangers]=570
+  [overload]=400 [security]=120 [conformance]=280 [wire]=400 [small]=120 [idle-tuning]=240
+  [strangers]=570
   [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
 
 # What `suites` measures: a name, and the arguments of gemm_bench. The last three
@@ -91,7 +92,8 @@ pack() {
   protoc -I "$ROOT/proto" --python_out="$stubs" --grpc_out="$stubs" \
     --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" gemm/v1/gemm.proto
   cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_server.py \
-    "$ROOT"/tests/wire/check_cost.py "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
+    "$ROOT"/tests/wire/{check_cost,busy_threads,idle_tuning_delay}.py \
+    "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
   mkdir "$BUNDLE/python/attacks"
   cp "$ROOT"/tests/attacks/*.py "$BUNDLE/python/attacks/"
   pack_allocators
@@ -322,6 +324,25 @@ run_wire() {
   fi
   with_server wire "${beside[@]}" -- "$BUNDLE/bin/wire_bench" transfers "${servers[@]}" \
     "${names[@]}" --check --json "$OUT_DIR/.wire.json"
+}
+# Small products a second beside the same bytes without a product.
+run_small() {
+  with_server small --beside "$BUNDLE/bin/$baseline --answer-bytes 8192" -- \
+    "$BUNDLE/bin/wire_bench" small --server '{address}' --baseline '{beside1}' --check \
+    --json "$OUT_DIR/.small.json"
+}
+# Latency of small products that come in the middle of a measurement, and without one.
+run_idle-tuning() {
+  local failed=0 file="$OUT_DIR/.idle.tune" measure
+  measure=(python3 "$BUNDLE/python/idle_tuning_delay.py" --address '{address}' --metrics '{metrics}')
+  echo "with --idle-tuning:"
+  PYTHONPATH="$BUNDLE/python/stubs" with_server idle-with "--flag=--idle-tuning=$file" -- \
+    "${measure[@]}" --json "$OUT_DIR/.idle-with.json" || failed=1
+  echo "without:"
+  PYTHONPATH="$BUNDLE/python/stubs" with_server idle-without -- "${measure[@]}" \
+    --json "$OUT_DIR/.idle-without.json" || failed=1
+  rm -f "$file"
+  return $failed
 }
 run_latency() {
   local torch=() failed=0

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -64,12 +66,75 @@ class SendReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   grpc::ByteBuffer message_;
 };
 
-using RawPut = GemmService::WithRawCallbackMethod_PutMatrix<GemmService::CallbackService>;
-using RawTransfers = GemmService::WithRawCallbackMethod_GetMatrix<RawPut>;
-
-class BaselineService final : public RawTransfers {
+// The answers to a job of a stream, as gemmd sends them: its result, then its report.
+class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  explicit BaselineService(const BaselineOptions& options) : options_(options) {}
+  StreamReactor(grpc::ByteBuffer result, grpc::ByteBuffer report)
+      : answers_{std::move(result), std::move(report)} {
+    StartRead(&message_);
+  }
+
+  void OnReadDone(bool ok) override {
+    bool write = false, finish = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ok) {
+        write = unwritten_ == 0;
+        unwritten_ += 2;
+      } else {
+        reading_ = false;
+        finish = unwritten_ == 0;
+      }
+    }
+    if (finish) return Finish(grpc::Status::OK);
+    if (write) StartWrite(&answers_[0]);
+    if (ok) StartRead(&message_);
+  }
+  void OnWriteDone(bool ok) override {
+    uint64_t left = 0;
+    bool finish = false;
+    {
+      const std::lock_guard lock(mutex_);
+      left = --unwritten_;
+      finish = !reading_ && (left == 0 || !ok);
+    }
+    if (finish) return Finish(grpc::Status::OK);
+    if (ok && left > 0) StartWrite(&answers_[left % 2]);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  grpc::ByteBuffer message_;
+  grpc::ByteBuffer answers_[2];
+  std::mutex mutex_;
+  uint64_t unwritten_ = 0;
+  bool reading_ = true;
+};
+
+// Calls with payload as raw bytes.
+using RawProducts =
+    GemmService::WithRawCallbackMethod_Multiply<GemmService::WithRawCallbackMethod_MultiplyUnary<
+        GemmService::WithRawCallbackMethod_PutMatrix<GemmService::WithRawCallbackMethod_GetMatrix<
+            GemmService::WithCallbackMethod_GetServerInfo<GemmService::Service>>>>>;
+
+// As many bytes as the answers of gemmd to small products have beside the elements.
+constexpr size_t kReportBytes = 200;
+
+class BaselineService final : public RawProducts {
+ public:
+  explicit BaselineService(const BaselineOptions& options) : options_(options) {
+    gemm::v1::MultiplyUnaryResponse unary;
+    gemm::v1::MultiplyResponse result, report;
+    if (options.answer_bytes > 0) {
+      unary.set_data(std::string(options.answer_bytes, '\x5a'));
+      unary.mutable_report()->set_reason(std::string(kReportBytes, ' '));
+      result.mutable_chunk()->set_data(unary.data());
+      report.mutable_result()->mutable_report()->set_reason(unary.report().reason());
+    }
+    unary_ = Serialize(unary);
+    result_ = Serialize(result);
+    report_ = Serialize(report);
+  }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* GetMatrix(grpc::CallbackServerContext*,
                                                         const grpc::ByteBuffer* message) override {
@@ -95,13 +160,19 @@ class BaselineService final : public RawTransfers {
     return Empty(context);
   }
   grpc::ServerUnaryReactor* MultiplyUnary(grpc::CallbackServerContext* context,
-                                          const gemm::v1::MultiplyUnaryRequest*,
-                                          gemm::v1::MultiplyUnaryResponse*) override {
+                                          const grpc::ByteBuffer*,
+                                          grpc::ByteBuffer* response) override {
+    *response = unary_;
     return Empty(context);
+  }
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Multiply(
+      grpc::CallbackServerContext*) override {
+    return new StreamReactor(result_, report_);
   }
 
  private:
   const BaselineOptions options_;
+  grpc::ByteBuffer unary_, result_, report_;  // answers that lie ready
   std::once_flag filled_;
   std::vector<std::byte> matrix_;  // what GetMatrix sends
 

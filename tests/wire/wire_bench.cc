@@ -39,6 +39,45 @@ void AddLoad(CLI::App& command, Options& options) {
   command.add_flag("--check", options.check, "fail where a bound is missed");
 }
 
+struct EndpointWords {
+  std::vector<std::string> servers, baselines;
+};
+
+void AddSmall(CLI::App& app, gemmd::wire::SmallOptions& options, EndpointWords& words,
+              int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "small", "Small products a second, beside the same bytes both ways without a product");
+  command->add_option("--server", words.servers, "[NAME=]ADDRESS of a gemmd; may be repeated")
+      ->required();
+  command
+      ->add_option("--baseline", words.baselines,
+                   "[NAME=]ADDRESS of a serve-baseline with --answer-bytes of a result")
+      ->required();
+  command->add_option("--callers", options.callers, "each with one product under way")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command->add_option("--channels", options.channels, "over which they are spread")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--in-flight", options.in_flight, "jobs under way on the stream")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--extent", options.extent)->check(CLI::Range(1, 256))->capture_default_str();
+  command->add_option("--seconds", options.seconds, "time of each measurement")
+      ->check(CLI::Range(0.1, 1e5))
+      ->capture_default_str();
+  command->add_option("--rounds", options.rounds, "of the measurements, in turns; odd for a median")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--json", options.json, "write the results here");
+  command->add_flag("--check", options.check, "fail where a bound is missed");
+  command->callback([&] {
+    options.servers = Endpoints(words.servers, "gemmd");
+    options.baselines = Endpoints(words.baselines, "raw");
+    exit_code = gemmd::wire::BenchSmall(options);
+  });
+}
+
 void AddFairness(CLI::App& app, gemmd::wire::FairnessOptions& options, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "fairness",
@@ -132,6 +171,11 @@ int main(int argc, char** argv) {
   serve->add_option("--listen", baseline.listen, "address to listen on")->capture_default_str();
   serve->add_option("--bytes", baseline.bytes, "size of the matrix that it sends")
       ->capture_default_str();
+  serve
+      ->add_option("--answer-bytes", baseline.answer_bytes,
+                   "elements in the answers to products; 0: empty answers")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   serve->callback([&] { exit_code = gemmd::wire::ServeBaseline(baseline); });
 
   gemmd::wire::TransferOptions transfers;
@@ -182,6 +226,10 @@ int main(int argc, char** argv) {
   time->add_option("--json", latency.json, "write the results here");
   time->add_flag("--check", latency.check, "fail where a bound is missed");
   time->callback([&] { exit_code = gemmd::wire::BenchLatency(latency); });
+
+  gemmd::wire::SmallOptions small;
+  EndpointWords small_words;
+  AddSmall(app, small, small_words, exit_code);
 
   gemmd::wire::SecurityOptions security;
   CLI::App* secure = app.add_subcommand("security", "What TLS and tokens cost");

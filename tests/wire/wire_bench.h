@@ -42,6 +42,23 @@ struct LatencyOptions {
 // Small products beside an empty call, and a large one end to end.
 int BenchLatency(const LatencyOptions& options);
 
+struct SmallOptions {
+  std::vector<Endpoint> servers;  // gemmd; bounds are for the first
+  std::vector<Endpoint>
+      baselines;  // serve-baseline with answers; the fastest is what ratios are to
+  int callers = 64;
+  int channels = 8;     // over which the callers are spread
+  int in_flight = 256;  // jobs on the one stream
+  int64_t extent = 64;
+  double seconds = 2;  // of each measurement
+  int rounds = 5;
+  std::string json;
+  bool check = false;
+};
+// Small products, sent and returned, as many a second as there can be: from callers that send one
+// at a time, and on one stream. Beside the same bytes both ways. All servers take turns.
+int BenchSmall(const SmallOptions& options);
+
 struct SecurityOptions {
   // Addresses of gemmd; empty: not measured.
   std::string plain;
