@@ -247,6 +247,7 @@ constexpr auto MakeHopperRows() {
         .auto_rank = 60,
         .estimated_seconds = HopperSeconds<Variant>,
         .batches = true,
+        .row_blocks = true,
         .workspace_bytes =
             kConfig.along_k_only() || kConfig.swap ? HopperScratchBytes<Variant> : nullptr,
         .launch = LaunchHopper<Variant>,

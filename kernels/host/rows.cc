@@ -50,6 +50,7 @@ constexpr Kernel kRows[] = {
         .types = kTypes,
         .auto_rank = 10,
         .batches = true,
+        .row_blocks = true,
         .workspace_bytes = HostReferenceWorkspace,
         .launch = LaunchHostReference,
     },

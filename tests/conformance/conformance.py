@@ -41,6 +41,7 @@ import cases  # noqa: E402  (the stubs' path comes first)
 import checks  # noqa: E402
 import client as wire  # noqa: E402
 import oracle  # noqa: E402
+from row_blocks import row_blocks  # noqa: E402
 from runner import Runner, Tally  # noqa: E402
 
 
@@ -67,6 +68,7 @@ def groups(quick, rng, run, server):
             [(9, 12, 7)] if quick else [(33, 24, 17), (129, 77, 65)]))),
         ("batches", lambda tally: run.run_batches(
             tally, cases.batches(rng, checks.batched_kernels(server), quick))),
+        ("row-blocks", lambda tally: row_blocks(tally, server, rng, quick)),
         ("generator", lambda tally: checks.generator(tally, server, rng)),
         ("transfers", lambda tally: checks.transfers(tally, server, rng, quick)),
         ("ranking", lambda tally: checks.ranking(tally, server, rng, 20 if quick else 100)),

@@ -61,6 +61,31 @@ TEST(PickKernel, OnTheHostEveryKernelTakesBatches) {
   }
 }
 
+TEST(ChooseForRowBlock, TakesRowsThatPromiseAndSaysForWhatTheyWereChosen) {
+  auto pick = PickKernel({.name = "host_reference"}, kSingle, true, kHost);
+  ASSERT_TRUE(pick.ok()) << pick.status();
+  ASSERT_TRUE(ChooseForRowBlock(4096, *pick).ok());
+  EXPECT_EQ(pick->reason, "chosen by name; as for all 4096 rows of the product");
+}
+
+TEST(ChooseForRowBlock, RefusesTheOthersByWhoChoseThem) {
+  auto by_auto = PickKernel({}, kSingle, true, kHost);
+  const absl::Status refused = ChooseForRowBlock(4096, *by_auto);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("row_block is set, but kernel host_openblas (auto: ranked first"));
+  auto by_name = PickKernel({.name = "host_openblas"}, kSingle, true, kHost);
+  EXPECT_TRUE(absl::IsInvalidArgument(ChooseForRowBlock(4096, *by_name)));
+}
+
+// A library may choose an algorithm by m.
+TEST(RowBlocks, ArePromisedByKernelsWhoseRowsDoNotDependOnM) {
+  for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+    const bool promised = kernel->family == "hopper" || kernel->name == "host_reference";
+    EXPECT_EQ(kernel->row_blocks, promised) << kernel->name;
+  }
+}
+
 class PickCudaKernel : public ::testing::Test {
   void SetUp() override {
     if (!BuiltWithCuda()) GTEST_SKIP() << "this build has no CUDA kernels";

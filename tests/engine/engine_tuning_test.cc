@@ -96,6 +96,31 @@ class EngineTuningTest : public EngineTest {
   TuningReloads reloads_;
 };
 
+// The table has the whole product's shape alone.
+TEST_F(EngineTuningTest, ABlockOfRowsGetsTheWholesEntryAndCountsAsSuch) {
+  Write(kTuned);
+  MakeTuned();
+  JobSpec spec;
+  spec.a = {Shape{kM / 3, kK, gemm::DType::kF32}, FromGenerator{}};
+  spec.b = {Shape{kK, kN, gemm::DType::kF32}, FromGenerator{}};
+  spec.product_rows = kM;
+  const auto recorder = std::make_shared<JobRecorder>();
+  auto job = engine_->Admit(spec, recorder);
+  ASSERT_TRUE(job.ok()) << job.status();
+  (*job)->Start();
+  const auto result = recorder->Wait();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.kernel, kTuned);
+  EXPECT_EQ(result->report.rule, ChoiceRule::kTableExact);
+  EXPECT_EQ(result->report.m, kM / 3);
+  EXPECT_TRUE(engine_->ListTraffic(10).empty()) << "the whole product was measured";
+  spec.product_rows = kM + 2;
+  Run(spec);
+  const std::vector<TrafficEntry> traffic = engine_->ListTraffic(10);
+  ASSERT_EQ(traffic.size(), 1u);
+  EXPECT_EQ(traffic[0].product.m, kM + 2);
+}
+
 TEST_F(EngineTuningTest, WhatTheFilesSayNowIsTakenUp) {
   Write(kRanked);
   MakeTuned();

@@ -114,6 +114,28 @@ TEST_F(JobAdmissionTest, ABatchTakesTheMemoryAndTheTimeOfAllItsProducts) {
   EXPECT_EQ(Refuse(spec).code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(JobAdmissionTest, ABlockOfRowsTakesItsOwnMemoryAndTheKernelOfTheWhole) {
+  JobSpec spec = Product();
+  spec.product_rows = int64_t{1} << 40;  // beyond every device, and not its matter
+  spec.kernel.name = "host_reference";
+  const AdmittedJob job = Admit(spec);
+  EXPECT_EQ(used(job.device_index), 3 * kBytes);
+  EXPECT_EQ(job.work.flops, 2.0 * 16 * 16 * 16);
+  EXPECT_EQ(job.plan.problem.m, 16);
+  EXPECT_THAT(job.pick.reason, HasSubstr("as for all 1099511627776 rows"));
+}
+
+TEST_F(JobAdmissionTest, ABlockOfRowsOfAKernelThatPromisesNothingIsRefused) {
+  JobSpec spec = Product();
+  spec.product_rows = 64;
+  EXPECT_EQ(Refuse(spec).code(), absl::StatusCode::kFailedPrecondition) << "the server's choice";
+  spec.kernel.name = "host_openblas";
+  EXPECT_EQ(Refuse(spec).code(), absl::StatusCode::kInvalidArgument);
+  spec.kernel.name = "host_reference";
+  spec.product_rows = 15;
+  EXPECT_THAT(Refuse(spec).message(), HasSubstr("row_block.product_rows is 15"));
+}
+
 TEST_F(JobAdmissionTest, AResultDoesNotTakeThePlaceOfASharedC) {
   JobSpec spec = Product();
   spec.beta = 1;

@@ -209,6 +209,46 @@ TEST_F(PlanTest, WithoutMoreItIsThePlainProduct) {
   EXPECT_EQ(plan.problem.types, (gemm::Types{kF32, kF32, kF32, gemm::Compute::kF32}));
 }
 
+TEST_F(PlanTest, ABlockOfRowsIsChosenForAsTheWholeProductAndIsItsOwn) {
+  EXPECT_EQ(Make().WholeProblem().m, 3);
+  spec_.product_rows = 70;
+  const Plan plan = Make();
+  EXPECT_EQ(plan.WholeProblem().m, 70);
+  EXPECT_EQ(plan.WholeProblem().n, 4);
+  EXPECT_EQ(plan.WholeProblem().k, 5);
+  EXPECT_EQ(plan.problem.m, 3);
+  EXPECT_EQ(plan.m, 3);
+  EXPECT_EQ(plan.result, (Shape{3, 4, kF32}));
+}
+
+TEST_F(PlanTest, ABlockOfRowsIsPartOfARowMajorProductThatMayBe) {
+  spec_.product_rows = 3;
+  EXPECT_EQ(Make().WholeProblem().m, 3) << "the only block";
+  spec_.product_rows = 2;
+  EXPECT_THAT(Refusal(), HasSubstr("row_block.product_rows is 2, but must be at least 3"));
+  spec_.product_rows = int64_t{1} << 57;
+  EXPECT_THAT(Refusal(), HasSubstr("a matrix of the whole product is 144115188075855872x5"));
+  spec_.product_rows = 70;
+  spec_.output_column_major = true;
+  EXPECT_THAT(Refusal(), HasSubstr("output_layout is column-major"));
+  spec_.output_column_major = false;
+  spec_.batch = 3;
+  spec_.shared[static_cast<size_t>(Role::kB)] = true;
+  EXPECT_THAT(Refusal(), HasSubstr("row_block is set, but batch_count is 3"));
+}
+
+TEST_F(PlanTest, SentBytesAreThoseOfOperandsAndResultInPitchedLines) {
+  const gemm::Problem problem{
+      .m = 3,
+      .n = 4,
+      .k = 5,
+      .types = {gemm::DType::kF16, gemm::DType::kF16, kF32, gemm::Compute::kF32}};
+  EXPECT_EQ(SentBytes(problem), 3u * 16 + 5 * 16 + 3 * 16) << "lines start on 16 bytes";
+  gemm::Problem turned = problem;
+  turned.trans_a = turned.trans_b = true;
+  EXPECT_EQ(SentBytes(turned), 5u * 16 + 4 * 16 + 3 * 16);
+}
+
 TEST_F(PlanTest, TakesTheActivationWithItsSlope) {
   spec_.activation = gemm::Activation::kLeakyRelu;
   spec_.leaky_slope = 0.25;

@@ -116,6 +116,34 @@ MULTIPLY = {
     "largest_batch": [
         header(13, a=generated(65535, 1), b=generated(1, 1), batch_count=65535, shared_operands=[B])
     ],
+    "row_block": [
+        header(
+            14,
+            a=payload(2, 3),
+            b=generated(3, 2),
+            kernel=pb.KernelChoice(name="host_reference"),
+            row_block=pb.RowBlock(product_rows=9),
+        ),
+        chunk(14, A, 0, bytes(24)),
+    ],
+    "row_block_of_less": [
+        header(
+            15,
+            a=generated(4, 3),
+            b=generated(3, 2),
+            kernel=pb.KernelChoice(name="host_reference"),
+            row_block=pb.RowBlock(product_rows=3),
+        )
+    ],
+    "row_block_of_the_most": [
+        header(
+            16,
+            a=generated(4, 3),
+            b=generated(3, 2),
+            kernel=pb.KernelChoice(name="host_reference"),
+            row_block=pb.RowBlock(product_rows=2**63 - 1),
+        )
+    ],
     "inline_data": [
         header(10, a=pb.Operand(shape=shape(1, 1), data=b"abcd"), b=generated(1, 1), result=KEEP)
     ],

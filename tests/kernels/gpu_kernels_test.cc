@@ -9,6 +9,7 @@
 #include "tests/kernels/batch_case.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/product_case.h"
+#include "tests/kernels/row_block_case.h"
 
 namespace gemm::testing {
 namespace {
@@ -309,6 +310,30 @@ TEST_P(GpuKernel, ProductsOfABatchAreThoseAlone) {
       check(epilogue);
     }
   }
+}
+
+// Of whole tiles and of parts of one, few and many, with a k that is split and one that is not.
+TEST_P(GpuKernel, RowsOfABlockAreThoseOfTheWhole) {
+  if (!kernel().row_blocks) GTEST_SKIP() << "skipped: it promises no row blocks";
+  std::mt19937_64 random(23);
+  const auto check = [&](int64_t m, int64_t n, int64_t k, int64_t block_rows) {
+    const LaunchParams params = RandomParams(kernel(), random);
+    const Runner run = [&params](const Kernel& row, ProductData& data) {
+      return RunOnGpu(row, data, params, 16);
+    };
+    const ProductCase whole = RandomRowsCase(NextTypes(), m, n, k, random);
+    EXPECT_EQ(CheckRowBlocksOf(kernel(), whole, run, block_rows), "") << Describe(kernel(), params);
+  };
+  std::uniform_int_distribution<int64_t> dim(1, 400);
+  for (int round = 0; round < 8; ++round) {
+    const int64_t m = dim(random);
+    check(m, dim(random), dim(random),
+          std::uniform_int_distribution<int64_t>(1, m)(random) / 3 + 1);
+  }
+  check(1024, 520, 264, 128);
+  check(2048, 1032, 72, 256);
+  check(513, 64, 8192, 128);
+  check(300, 17, 4100, 37);
 }
 
 std::string NameOf(const ::testing::TestParamInfo<const Kernel*>& info) {

@@ -7,6 +7,7 @@
 #include "gemm/run.h"
 #include "tests/kernels/batch_case.h"
 #include "tests/kernels/product_case.h"
+#include "tests/kernels/row_block_case.h"
 #include "tests/kernels/special_values.h"
 
 namespace gemm::testing {
@@ -138,6 +139,15 @@ TEST_P(HostKernel, ProductsOfABatchAreThoseAlone) {
   nothing.problem.beta = 0.5;
   nothing.c_is_d = false;
   check(nothing);
+}
+
+TEST_P(HostKernel, RowsOfABlockAreThoseOfTheWhole) {
+  if (!GetParam().kernel->row_blocks) GTEST_SKIP() << "skipped: it promises no row blocks";
+  std::mt19937_64 random(15);
+  for (const int64_t block_rows : {1, 2, 7, 16}) {
+    const ProductCase whole = RandomRowsCase(GetParam().types, 37, 19, 41, random);
+    EXPECT_EQ(CheckRowBlocksOf(*GetParam().kernel, whole, RunOnHost, block_rows), "");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, HostKernel, ::testing::ValuesIn(HostRows()), RowName);

@@ -435,6 +435,7 @@ const std::vector<BadJob>& BadJobs() {
     auto* jobs = new std::vector<BadJob>;
     AddShapes(*jobs);
     AddBatches(*jobs);
+    AddRowBlocks(*jobs);
     AddEnums(*jobs);
     AddEpilogues(*jobs);
     AddKernels(*jobs);

@@ -27,6 +27,15 @@ TEST(KernelReply, SaysWhetherItTakesBatches) {
   }
 }
 
+TEST(KernelReply, SaysWhetherItsRowsDependOnM) {
+  for (const bool row_blocks : {true, false}) {
+    gemm::v1::KernelInfo info;
+    info.set_row_blocks(!row_blocks);
+    Fill(gemm::Kernel{.name = "sgemm", .row_blocks = row_blocks}, info);
+    EXPECT_EQ(info.row_blocks(), row_blocks);
+  }
+}
+
 TEST(ReportReply, TheResultOfABatchIsStackedAndItsProductsAreNot) {
   JobReport report;
   report.m = 3;

@@ -100,6 +100,9 @@ struct Kernel {
   // not, and for a group by k, RunProduct launches the products one by one. Each has the bits that
   // the kernel gives it alone.
   bool groups = false;
+  // The rows of D have the same bits whatever m is, given the same parameters: so a product may be
+  // computed in blocks of rows, each a problem of its own.
+  bool row_blocks = false;
 
   // Scratch bytes for a problem of one of `types`. Null: none.
   size_t (*workspace_bytes)(const Problem&) = nullptr;

@@ -266,6 +266,19 @@ absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::
   return PickByRank(request, types, *eligible);
 }
 
+absl::Status ChooseForRowBlock(int64_t product_rows, KernelPick& pick) {
+  if (pick.kernel->row_blocks) {
+    absl::StrAppend(&pick.reason, "; as for all ", product_rows, " rows of the product");
+    return absl::OkStatus();
+  }
+  const bool named = pick.rule == ChoiceRule::kRequest;
+  return absl::Status(
+      named ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kFailedPrecondition,
+      absl::StrCat("row_block is set, but kernel ", pick.kernel->name, " (", pick.reason,
+                   ") does not promise the same rows of D whatever m is; ListKernels gives those "
+                   "that do (row_blocks); send the whole product, or choose one of them"));
+}
+
 std::map<std::string, int64_t> NamedParams(const gemm::Kernel& kernel,
                                            const gemm::LaunchParams& params) {
   std::map<std::string, int64_t> named;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
@@ -52,6 +53,11 @@ absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::
 // The same without table and estimates, which depends on the types alone.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
                                       bool compute_given, const gemm::DeviceCaps& device);
+
+// Says in `pick`, which was made for the whole product of `product_rows` rows, that it is a
+// block's. An error where its kernel does not promise that the rows of D do not depend on m:
+// INVALID_ARGUMENT where the request names it, else FAILED_PRECONDITION.
+absl::Status ChooseForRowBlock(int64_t product_rows, KernelPick& pick);
 
 // `params` by name.
 std::map<std::string, int64_t> NamedParams(const gemm::Kernel& kernel,

@@ -62,6 +62,8 @@ struct JobSpec {
   // lines, but for the operands that they share.
   int64_t batch = 1;
   SharedOperands shared{};
+  // Set: the product is a block of rows of one with so many.
+  std::optional<int64_t> product_rows;
   bool transpose_a = false;
   bool transpose_b = false;
   double alpha = 1;

@@ -247,10 +247,13 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   job.device_index = device_index;
   gemm::Problem& problem = job.plan.problem;
   job.check = {};  // of the device tried before
-  const uint64_t unchecked_bytes = MatrixBytes(shapes, job);
+  // Blocks of rows must agree, whatever each has of A: they ask as RankKernels does.
+  const gemm::Problem whole = job.plan.WholeProblem();
+  const uint64_t unchecked_bytes =
+      job.plan.product_rows.has_value() ? SentBytes(whole) : MatrixBytes(shapes, job);
   const size_t max_job_bytes = core.options.max_job_bytes;
   absl::StatusOr<KernelPick> pick =
-      PickKernel(job.spec.kernel, problem, job.spec.compute.has_value(),
+      PickKernel(job.spec.kernel, whole, job.spec.compute.has_value(),
                  {.device = core.devices[device_index]->info().caps,
                   .tuned = tuning.For(device_index),
                   .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, unchecked_bytes)});
@@ -268,6 +271,10 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
     job.pick = plan->first;
     workspace_bytes = plan->workspace_bytes;
     bytes += plan->bytes();
+  }
+  if (job.plan.product_rows.has_value()) {
+    absl::Status promised = ChooseForRowBlock(*job.plan.product_rows, job.pick);
+    if (!promised.ok()) return promised;
   }
   bytes += workspace_bytes;
   job.work = WorkOf(job, shapes, workspace_bytes);

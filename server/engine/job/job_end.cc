@@ -27,7 +27,7 @@ bool IsWorthTuning(const EngineCore& core, const AdmittedJob& job, const JobRepo
   }
   const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
   const TunedKernels* const tuned = tuning->For(job.device_index);
-  return tuned == nullptr || !tuned->Measured(job.plan.problem);
+  return tuned == nullptr || !tuned->Measured(job.plan.WholeProblem());
 }
 
 }  // namespace
@@ -171,7 +171,7 @@ void JobImpl::Complete(const DownloadTimes& times) {
   }
   holdings.reset();  // whoever hears of the end finds nothing of the job left
   if (IsWorthTuning(core_, admitted_, result.report)) {
-    core_.traffic.Add(gemm::TunedProduct::Of(admitted_.plan.problem),
+    core_.traffic.Add(gemm::TunedProduct::Of(admitted_.plan.WholeProblem()),
                       absl::ToDoubleSeconds(result.report.phases.kernel));
   }
   if (core_.observer != nullptr) core_.observer->OnJobEnd(result.report, outcome);

@@ -1,5 +1,6 @@
 #include "server/engine/job/plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -36,6 +37,29 @@ absl::Status CheckFactors(const Plan& plan) {
   return absl::InvalidArgumentError(
       absl::StrCat("shared_operands names a and b, but with batch_count ", plan.problem.batch,
                    " at most one of them may be shared"));
+}
+
+// The whole product is only chosen for, but its sizes must be such as a product may have.
+absl::Status CheckRowBlock(const JobSpec& spec, const Plan& plan) {
+  if (!spec.product_rows.has_value()) return absl::OkStatus();
+  if (spec.batch > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("row_block is set, but batch_count is ",
+                                                   spec.batch,
+                                                   ": only a single product has row "
+                                                   "blocks"));
+  }
+  if (spec.output_column_major) {
+    return absl::InvalidArgumentError(
+        "row_block is set, but output_layout is column-major: row blocks are of row-major results");
+  }
+  const int64_t rows = *spec.product_rows;
+  if (rows < plan.m) {
+    return absl::InvalidArgumentError(absl::StrCat("row_block.product_rows is ", rows,
+                                                   ", but must be at least ", plan.m,
+                                                   ", the rows of the block"));
+  }
+  return CheckShape({rows, std::max(plan.n, plan.k), plan.result.type},
+                    "row_block: a matrix of the whole product");
 }
 
 int64_t& LinesOf(Shape& shape) { return shape.column_major ? shape.cols : shape.rows; }
@@ -153,6 +177,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   const Shape &a = *one_a, &b = *one_b;
   Plan plan;
   plan.shared = spec.shared;
+  plan.product_rows = spec.product_rows;
   gemm::Problem& p = plan.problem;
   p.batch = spec.batch;
   p.types.compute = spec.compute.value_or(DefaultCompute(a.type));
@@ -175,6 +200,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   status = CheckC(spec, plan, shapes[Role::kC]);
   if (status.ok()) status = CheckBias(plan, shapes[Role::kBias]);
   if (status.ok()) status = CheckFactors(plan);
+  if (status.ok()) status = CheckRowBlock(spec, plan);
   if (!status.ok()) return status;
 
   // Stored column-major means the rows in memory are the transpose.
@@ -193,6 +219,22 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   }
   p.activation = spec.activation;
   return plan;
+}
+
+// The result of a block of rows is row-major, so that the kernel's m is the caller's.
+gemm::Problem Plan::WholeProblem() const {
+  gemm::Problem whole = problem;
+  if (product_rows.has_value()) whole.m = *product_rows;
+  return whole;
+}
+
+size_t SentBytes(const gemm::Problem& p) {
+  const auto bytes = [](int64_t rows, int64_t columns, gemm::DType type) {
+    return static_cast<size_t>(rows * gemm::PitchBytes(columns, type));
+  };
+  return (p.trans_a ? bytes(p.k, p.m, p.types.a) : bytes(p.m, p.k, p.types.a)) +
+         (p.trans_b ? bytes(p.n, p.k, p.types.b) : bytes(p.k, p.n, p.types.b)) +
+         bytes(p.m, p.n, p.types.d);
 }
 
 gemm::Operands BindOperands(const Plan& plan, const OperandMemory& a, const OperandMemory& b,

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -32,7 +34,11 @@ struct Plan {
   // As the caller sees each product.
   int64_t m = 0, n = 0, k = 0;
   SharedOperands shared{};
+  // Of a block of rows: m of the whole product.
+  std::optional<int64_t> product_rows;
 
+  // What the kernel is chosen for: of a block of rows, the whole product.
+  gemm::Problem WholeProblem() const;
   // Whether several products read this operand.
   bool Shares(Role role) const { return problem.batch > 1 && shared[static_cast<size_t>(role)]; }
 };
@@ -44,6 +50,10 @@ gemm::Compute DefaultCompute(gemm::DType a);
 
 // INVALID_ARGUMENT names the operand and the two sizes that differ, or the batch and its bound.
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes);
+
+// Device memory for the operands of a problem and its result, where all are sent: without C and
+// the bias.
+size_t SentBytes(const gemm::Problem& problem);
 
 // The kernel's operands, from the memory of each role. `c.data` may be null.
 struct OperandMemory {

@@ -29,16 +29,6 @@ absl::StatusOr<size_t> IndexOfDevice(const EngineCore& core, const std::string& 
                    })));
 }
 
-// Device memory for operands that are sent, and for the result.
-size_t MatrixBytes(const gemm::Problem& p) {
-  const auto bytes = [](int64_t rows, int64_t columns, gemm::DType type) {
-    return static_cast<size_t>(rows * gemm::PitchBytes(columns, type));
-  };
-  return (p.trans_a ? bytes(p.k, p.m, p.types.a) : bytes(p.m, p.k, p.types.a)) +
-         (p.trans_b ? bytes(p.n, p.k, p.types.b) : bytes(p.k, p.n, p.types.b)) +
-         bytes(p.m, p.n, p.types.d);
-}
-
 // The epilogue is a beta: only its class matters.
 gemm::Problem ProblemOf(const RankingQuestion& q) {
   return {.m = q.m,
@@ -78,7 +68,7 @@ absl::StatusOr<KernelRanking> RankKernels(const EngineCore& core, const RankingQ
   const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
   const PickSite site{.device = info.caps,
                       .tuned = tuning->For(*index),
-                      .max_workspace_bytes = most - std::min(most, MatrixBytes(problem))};
+                      .max_workspace_bytes = most - std::min(most, SentBytes(problem))};
   absl::StatusOr<KernelPick> pick =
       PickKernel({.family = question.family}, problem, /*compute_given=*/true, site);
   if (!pick.ok()) return pick.status();

@@ -58,6 +58,7 @@ void FillRanked(const RankedKernel& ranked, v1::RankedKernel& out) {
   out.mutable_params()->insert(ranked.params.begin(), ranked.params.end());
   out.set_workspace_bytes(ranked.workspace_bytes);
   out.set_deterministic(ranked.kernel->deterministic);
+  out.set_row_blocks(ranked.kernel->row_blocks);
   out.set_reason(ranked.reason);
   out.set_estimated_seconds(ranked.estimated_seconds);
   if (ranked.tuned.has_value()) Fill(*ranked.tuned, *out.mutable_tuned_from());

@@ -155,6 +155,7 @@ void Fill(const gemm::Kernel& kernel, v1::KernelInfo& out) {
   out.set_shared_memory_bytes(static_cast<uint32_t>(kernel.shared_memory_bytes));
   out.set_deterministic(kernel.deterministic);
   out.set_batches(kernel.batches);
+  out.set_row_blocks(kernel.row_blocks);
 }
 
 void Fill(const Device& device, const DeviceStats& stats, v1::DeviceInfo& out) {

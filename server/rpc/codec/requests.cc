@@ -92,6 +92,7 @@ class ProductParser {
   absl::StatusOr<ProductRequest> Parse() {
     absl::Status status = Operands();
     if (status.ok()) status = Batch();
+    if (product_.has_row_block()) request_.spec.product_rows = product_.row_block().product_rows();
     if (status.ok()) status = Scalars();
     if (status.ok()) status = Result();
     if (!status.ok()) return status;
