@@ -16,10 +16,7 @@ void StreamBenchmark(const std::shared_ptr<Task>& task, const ::gemm::v1::Benchm
                      std::function<void(const BenchmarkEnd&)> then) {
   const auto end = std::make_shared<std::optional<BenchmarkEnd>>();
   RawCallSpec call{.method = "/gemm.v1.GemmService/Benchmark"};
-  call.next = [message = Serialize(request)](grpc::ByteBuffer* to) {
-    *to = message;
-    return false;
-  };
+  call.next = OnlyMessage(Serialize(request));
   call.on_message = [end, on_message = std::move(on_message)](const grpc::ByteBuffer& message) {
     BenchmarkResponse response;
     if (absl::Status status = Parse(message, &response); !status.ok()) return status;

@@ -64,6 +64,7 @@ absl::Status CheckOptions(const ClientOptions& options) {
        {CheckRange("channels", options.channels, 1, 64),
         CheckRange<uint64_t>("chunk_bytes", options.chunk_bytes, 4096, 64 * kMiB),
         CheckRange<uint64_t>("unary_threshold_bytes", options.unary_threshold_bytes, 0, 64 * kMiB),
+        CheckRange("row_blocks_per_channel", options.row_blocks_per_channel, 0, 64),
         CheckRange<uint64_t>("max_message_bytes", options.max_message_bytes, 64 << 10, 1024 * kMiB),
         CheckPositive("default_timeout", options.default_timeout),
         CheckPositive("connect_timeout", options.connect_timeout),

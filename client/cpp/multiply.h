@@ -1,19 +1,15 @@
 // Runs one product, with the transport of its plan.
 #pragma once
 
-#include <functional>
 #include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cpp/connection.h"
-#include "client/cpp/product_plan.h"
+#include "client/cpp/multiply_attempt.h"
 #include "gemmd/client/options.h"
 #include "gemmd/client/product.h"
 
 namespace gemmd::client {
-
-using MultiplyDone = std::function<void(absl::StatusOr<ProductResult>)>;
 
 // Starts the call and returns. `done` is called once, maybe from inside.
 void StartMultiply(Connection& connection, std::shared_ptr<const Product> product,

@@ -28,9 +28,9 @@ absl::Status TakeUnaryResponse(MultiplyUnaryResponse& response, ResultPlace& pla
   return place.PutAll(FromProto(result.report.result_shape()), response.data());
 }
 
-StreamSource::StreamSource(const ProductPlan& plan, Task& task) {
+JobSource::JobSource(uint64_t job_id, const ProductPlan& plan, Task& task) : job_id_(job_id) {
   MultiplyRequest first;
-  first.mutable_header()->set_job_id(kJobId);
+  first.mutable_header()->set_job_id(job_id);
   *first.mutable_header()->mutable_product() = plan.product;
   for (const SentOperand& sent : plan.sent) {
     if (sent.striped) continue;
@@ -38,22 +38,20 @@ StreamSource::StreamSource(const ProductPlan& plan, Task& task) {
     operands_.push_back(
         {sent.role, ChunkSource(sent.view.data, task.Lease(sent.view), 0, sent.view.shape.bytes(),
                                 task.connection().chunk_bytes())});
-    task.AddTotal(sent.view.shape.bytes());
   }
   header_ = Serialize(first);
 }
 
-bool StreamSource::Next(Task& task, grpc::ByteBuffer* message) {
+void JobSource::Next(Task& task, grpc::ByteBuffer* message) {
   if (!std::exchange(header_sent_, true)) {
     *message = std::exchange(header_, grpc::ByteBuffer());
-    return !operands_.empty();
+    return;
   }
   auto& [role, source] = operands_.front();
   const ChunkSource::Chunk chunk = source.Next();
-  *message = OperandChunkMessage(role, chunk.offset, chunk.payload);
+  *message = OperandChunkMessage(job_id_, role, chunk.offset, chunk.payload);
   task.AddDone(chunk.payload.size());
   if (source.done()) operands_.pop_front();
-  return !operands_.empty();
 }
 
 }  // namespace gemmd::client

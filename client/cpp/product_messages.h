@@ -1,6 +1,7 @@
 // The messages of a product: as one each way, and as a stream.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <utility>
 
@@ -21,15 +22,17 @@ namespace gemmd::client {
 absl::Status TakeUnaryResponse(::gemm::v1::MultiplyUnaryResponse& response, ResultPlace& place,
                                ProductResult& result);
 
-// The messages of a product's stream: its header, then the chunks of each operand in turn.
-class StreamSource {
+// The messages of a job on a stream: its header, then the chunks of each operand in turn.
+class JobSource {
  public:
-  StreamSource(const ProductPlan& plan, Task& task);
+  JobSource(uint64_t job_id, const ProductPlan& plan, Task& task);
 
-  // Whether another message follows.
-  bool Next(Task& task, grpc::ByteBuffer* message);
+  bool done() const { return header_sent_ && operands_.empty(); }
+  // Must not be called when done.
+  void Next(Task& task, grpc::ByteBuffer* message);
 
  private:
+  const uint64_t job_id_;
   bool header_sent_ = false;
   grpc::ByteBuffer header_;
   std::deque<std::pair<::gemm::v1::OperandRole, ChunkSource>> operands_;

@@ -187,7 +187,57 @@ bool MarkStripes(ProductPlan& plan, uint64_t threshold, const PlanLimits& limits
   return any || plan.striped_result;
 }
 
-absl::Status ChooseTransport(Transport wanted, const PlanLimits& limits, ProductPlan& plan) {
+// Whether every block of rows would read the same matrix, and may: it is put once, or lies on the
+// server under a key that means one matrix alone.
+bool MayServeAllBlocks(const Operand& operand, bool generated_too) {
+  if (const auto* resident = std::get_if<Resident>(&operand)) {
+    return !resident->release && (!resident->id.empty() || resident->version.has_value());
+  }
+  return generated_too || std::holds_alternative<MatrixView>(operand);
+}
+
+bool IsSentByRows(const Operand& operand) {
+  const auto* view = std::get_if<MatrixView>(&operand);
+  return view != nullptr && view->shape.layout != kColumnMajor;
+}
+
+// Whether the product may go in blocks of rows, whatever its size.
+bool TakesRowBlocks(const Product& product, const PlanLimits& limits, const ProductPlan& plan) {
+  const bool single = product.batch_count == 1 && plan.product.shared_operands().empty();
+  const bool unchecked = product.verify == kVerifyByPolicy || product.verify == kVerifyOff;
+  const bool rows_come_back = plan.fetch && !product.result.keep && plan.result_shape &&
+                              plan.result_shape->layout != kColumnMajor;
+  if (!single || !unchecked || !rows_come_back || !plan.product.b().has_shape()) return false;
+  if (product.transpose_a || !IsSentByRows(product.a)) return false;
+  if (product.c && !IsSentByRows(*product.c)) return false;
+  if (!MayServeAllBlocks(product.b, /*generated_too=*/false)) return false;
+  // Its elements are the same whichever job generates them.
+  if (product.bias && !MayServeAllBlocks(*product.bias, /*generated_too=*/true)) return false;
+  const bool puts = std::any_of(plan.sent.begin(), plan.sent.end(),
+                                [](const SentOperand& sent) { return !GoesByRows(sent.role); });
+  // What is put must lie where a resident operand does: see MarkStripes.
+  const bool names_resident = plan.product.b().has_matrix() || plan.product.bias().has_matrix();
+  return !puts || (limits.may_keep && (limits.devices < 2 || !names_resident));
+}
+
+// Plans blocks of rows where product and limits allow, and A and D have `threshold` bytes.
+void PlanBlocks(const Product& product, uint64_t threshold, const PlanLimits& limits,
+                ProductPlan& plan) {
+  if (limits.row_blocks_per_channel < 1 || !TakesRowBlocks(product, limits, plan)) return;
+  const uint64_t a_bytes = std::get<MatrixView>(product.a).shape.bytes();
+  if (std::min(a_bytes, plan.result_shape->bytes()) < threshold) return;
+  std::vector<RowBlock> blocks = PlanRowBlocks(
+      plan.result_shape->rows, int64_t{limits.channels} * limits.row_blocks_per_channel);
+  if (blocks.size() < 2) return;
+  plan.row_blocks = std::move(blocks);
+  plan.transport = Transport::kRowBlocks;
+  for (SentOperand& sent : plan.sent) {
+    if (!GoesByRows(sent.role)) sent.striped = true;
+  }
+}
+
+absl::Status ChooseTransport(const Product& product, Transport wanted, const PlanLimits& limits,
+                             ProductPlan& plan) {
   const std::optional<uint64_t> result = ResultBytes(plan);
   const bool small = result && plan.payload_bytes + *result <= limits.unary_threshold_bytes &&
                      CheckUnary(plan, limits).ok();
@@ -199,8 +249,10 @@ absl::Status ChooseTransport(Transport wanted, const PlanLimits& limits, Product
       plan.transport = Transport::kStream;
       return absl::OkStatus();
     case Transport::kStriped:
+    case Transport::kRowBlocks:
       plan.transport = MarkStripes(plan, limits.chunk_bytes + 1, limits) ? Transport::kStriped
                                                                          : Transport::kStream;
+      if (wanted == Transport::kRowBlocks) PlanBlocks(product, 0, limits, plan);
       return absl::OkStatus();
     case Transport::kAuto:
       break;
@@ -211,6 +263,7 @@ absl::Status ChooseTransport(Transport wanted, const PlanLimits& limits, Product
     const uint64_t threshold = std::max(limits.stripe_threshold_bytes, limits.chunk_bytes + 1);
     plan.transport =
         MarkStripes(plan, threshold, limits) ? Transport::kStriped : Transport::kStream;
+    if (limits.channels > 1) PlanBlocks(product, threshold, limits, plan);
   }
   return absl::OkStatus();
 }
@@ -224,9 +277,13 @@ absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transp
                               AddBatch(product, limits, plan.product), AddResult(product, plan)}) {
     if (!status.ok()) return status;
   }
-  absl::Status status = ChooseTransport(transport, limits, plan);
+  absl::Status status = ChooseTransport(product, transport, limits, plan);
   if (!status.ok()) return status;
   return plan;
+}
+
+bool GoesByRows(v1::OperandRole role) {
+  return role == v1::OPERAND_ROLE_A || role == v1::OPERAND_ROLE_C;
 }
 
 v1::Operand* MutableOperand(v1::Product& product, v1::OperandRole role) {

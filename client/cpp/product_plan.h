@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cpp/row_blocks.h"
 #include "gemm/v1/gemm.pb.h"
 #include "gemmd/client/matrix.h"
 #include "gemmd/client/options.h"
@@ -29,6 +30,8 @@ struct PlanLimits {
   int32_t max_batch_count = 0;
   // Devices of the server, healthy or not: an unhealthy one may be healthy later.
   int devices = 1;
+  // 0: products do not go in blocks of rows.
+  int row_blocks_per_channel = 0;
 };
 
 // An operand whose elements this client sends.
@@ -47,6 +50,9 @@ struct ProductPlan {
   bool fetch = true;
   // Kept on the server and then downloaded over all channels.
   bool striped_result = false;
+  // Of A, of C and of D, where the transport is kRowBlocks: what else is sent is uploaded first.
+  // What is marked as striped is that only where the server's kernel promises no row blocks.
+  std::vector<RowBlock> row_blocks;
   // Set where it is known before the server's answer.
   std::optional<Shape> result_shape;
   std::optional<MutableMatrixView> into;
@@ -57,6 +63,9 @@ struct ProductPlan {
 // INVALID_ARGUMENT names the field, the value and the bound.
 absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transport,
                                         const PlanLimits& limits);
+
+// Whether the operand's rows go with those of D.
+bool GoesByRows(::gemm::v1::OperandRole role);
 
 // The operand of `product` that `role` names.
 ::gemm::v1::Operand* MutableOperand(::gemm::v1::Product& product, ::gemm::v1::OperandRole role);

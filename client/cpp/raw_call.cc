@@ -4,6 +4,13 @@
 
 namespace gemmd::client {
 
+std::function<NextMessage(grpc::ByteBuffer*)> OnlyMessage(grpc::ByteBuffer message) {
+  return [message = std::move(message)](grpc::ByteBuffer* to) {
+    *to = message;
+    return NextMessage::kLast;
+  };
+}
+
 std::shared_ptr<RawCall> RawCall::Create(RawCallSpec spec) {
   return std::shared_ptr<RawCall>(new RawCall(std::move(spec)));
 }
@@ -37,12 +44,28 @@ void RawCall::Cancel() {
 }
 
 void RawCall::Write() {
-  more_to_write_ = spec_.next(&outgoing_);
-  if (more_to_write_) {
-    StartWrite(&outgoing_);
-  } else {
-    StartWriteLast(&outgoing_, grpc::WriteOptions());
+  for (;;) {
+    const NextMessage next = spec_.next(&outgoing_);
+    more_to_write_ = next == NextMessage::kMore || next == NextMessage::kLater;
+    if (next == NextMessage::kMore) return StartWrite(&outgoing_);
+    if (next == NextMessage::kLast) return StartWriteLast(&outgoing_, grpc::WriteOptions());
+    if (next == NextMessage::kNone) return StartWritesDone();
+    std::lock_guard<std::mutex> lock(mutex_);
+    // What was received while `next` looked may be what it lacked.
+    if (!std::exchange(received_, false)) {
+      waiting_ = true;
+      return;
+    }
   }
+}
+
+void RawCall::Received() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    received_ = !waiting_;
+    if (!std::exchange(waiting_, false)) return;
+  }
+  Write();
 }
 
 void RawCall::OnWriteDone(bool ok) {
@@ -57,6 +80,8 @@ void RawCall::OnReadDone(bool ok) {
     if (!error_.ok()) context_.TryCancel();
   }
   StartRead(&incoming_);
+  // The call does not end before this reaction has, whatever is written meanwhile.
+  Received();
 }
 
 void RawCall::OnDone(const grpc::Status& status) {

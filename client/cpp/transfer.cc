@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/connection.h"
+#include "client/cpp/unary_call.h"
 #include "client/cpp/upload_ending.h"
 
 namespace gemmd::client {
@@ -102,7 +103,7 @@ void PutStripe(const std::shared_ptr<Task>& task, int channel, const PutMatrixHe
       // The chunk before has left, so that this is at most one ahead.
       task->AddDone(chunk.payload.size());
     }
-    return source != nullptr && !source->done();
+    return source != nullptr && !source->done() ? NextMessage::kMore : NextMessage::kLast;
   };
   call.on_message = [state](const grpc::ByteBuffer& message) {
     PutMatrixResponse response;
@@ -151,20 +152,9 @@ class DownloadState {
  private:
   // Runs while the stripes are still on their way.
   void Remove() {
-    auto request = std::make_shared<DeleteMatrixRequest>();
-    request->mutable_matrix()->set_id(info_.id());
-    Connection& connection = task_->connection();
-    task_->Unary<DeleteMatrixResponse>(
-        [&](grpc::ClientContext* context, DeleteMatrixResponse* response, auto completion) {
-          connection.stub(connection.NextChannel())
-              .async()
-              ->DeleteMatrix(context, request.get(), response,
-                             [request, completion](grpc::Status status) { completion(status); });
-        },
-        [task = task_](absl::Status status, DeleteMatrixResponse&) {
-          // Gone by itself, or by another's hand, is gone.
-          if (!absl::IsNotFound(status)) task->Fail(std::move(status));
-        });
+    MatrixRef matrix;
+    matrix.set_id(info_.id());
+    Delete(task_, matrix);
   }
   void End() {
     if (!task_->failed()) then_(info_);
@@ -179,14 +169,6 @@ class DownloadState {
   Join held_;
   Join join_;
 };
-
-// A GetMatrix call's only message to send.
-std::function<bool(grpc::ByteBuffer*)> Only(const GetMatrixRequest& request) {
-  return [message = Serialize(request)](grpc::ByteBuffer* to) {
-    *to = message;
-    return false;
-  };
-}
 
 // What one GetMatrix call reads into.
 struct GetCall {
@@ -207,7 +189,7 @@ void GetStripe(const std::shared_ptr<Task>& task, const DownloadSpec& spec, cons
   }
   const auto get =
       std::make_shared<GetCall>(GetCall{.sink = RangeSink(spec.to, stripe.offset, stripe.length)});
-  RawCallSpec call{.method = kGetMatrix, .next = Only(request)};
+  RawCallSpec call{.method = kGetMatrix, .next = OnlyMessage(Serialize(request))};
   call.on_message = [task, state, get, on_found](const grpc::ByteBuffer& message) {
     GetMatrixResponse fields;
     const absl::StatusOr<Piece> piece = ParseGetMatrixResponse(message, &fields);
@@ -305,7 +287,7 @@ void DownloadWhole(const std::shared_ptr<Task>& task, const MatrixRef& matrix, P
   const auto whole = std::make_shared<Whole>();
   GetMatrixRequest request;
   *request.mutable_matrix() = matrix;
-  RawCallSpec call{.method = kGetMatrix, .next = Only(request)};
+  RawCallSpec call{.method = kGetMatrix, .next = OnlyMessage(Serialize(request))};
   call.on_message = [task, whole, place = std::move(place)](const grpc::ByteBuffer& message) {
     GetMatrixResponse fields;
     const absl::StatusOr<Piece> piece = ParseGetMatrixResponse(message, &fields);
@@ -332,13 +314,22 @@ void DownloadWhole(const std::shared_ptr<Task>& task, const MatrixRef& matrix, P
   task->Stream(task->connection().NextChannel(), std::move(call));
 }
 
+void Delete(const std::shared_ptr<Task>& task, const MatrixRef& matrix) {
+  DeleteMatrixRequest request;
+  *request.mutable_matrix() = matrix;
+  CallUnary(task, &AsyncStub::DeleteMatrix, std::move(request),
+            [task](absl::Status status, DeleteMatrixResponse&) {
+              if (!absl::IsNotFound(status)) task->Fail(std::move(status));
+            });
+}
+
 void Stat(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix, ThenInfo then) {
   GetMatrixRequest request;
   *request.mutable_matrix() = matrix;
   request.mutable_matrix()->set_release(false);
   request.mutable_range()->set_length(1);
   const auto info = std::make_shared<std::optional<MatrixInfo>>();
-  RawCallSpec call{.method = kGetMatrix, .next = Only(request)};
+  RawCallSpec call{.method = kGetMatrix, .next = OnlyMessage(Serialize(request))};
   call.on_message = [info](const grpc::ByteBuffer& message) {
     GetMatrixResponse fields;
     const absl::StatusOr<Piece> piece = ParseGetMatrixResponse(message, &fields);

@@ -101,6 +101,9 @@ using Place = std::function<absl::StatusOr<std::byte*>(const ::gemm::v1::MatrixI
 void DownloadWhole(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix,
                    Place place, std::function<void(const ::gemm::v1::MatrixInfo&)> then);
 
+// Deletes the matrix, if it is still there: gone by itself, or by another's hand, is gone.
+void Delete(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix);
+
 // The MatrixInfo of a resident matrix, from the first message of a GetMatrix call
 // for its first byte.
 void Stat(const std::shared_ptr<Task>& task, const ::gemm::v1::MatrixRef& matrix,

@@ -43,10 +43,7 @@ class UploadEnding : public std::enable_shared_from_this<UploadEnding> {
     const auto attempt = Within(
         [self = shared_from_this()](const absl::Status& status) { self->AfterCall(status); });
     RawCallSpec call{.method = kPutMatrix};
-    call.next = [message = UploadMessage(stripe_)](grpc::ByteBuffer* to) {
-      *to = message;
-      return false;
-    };
+    call.next = OnlyMessage(UploadMessage(stripe_));
     call.on_message = [](const grpc::ByteBuffer&) { return absl::OkStatus(); };
     call.on_done = [](const absl::Status&) {};
     attempt->Stream(task_->connection().NextChannel(), std::move(call));

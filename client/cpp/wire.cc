@@ -130,10 +130,10 @@ grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-grpc::ByteBuffer OperandChunkMessage(::gemm::v1::OperandRole role, uint64_t offset,
+grpc::ByteBuffer OperandChunkMessage(uint64_t job_id, ::gemm::v1::OperandRole role, uint64_t offset,
                                      const grpc::Slice& payload) {
   Prefix inner;
-  inner.Field(OperandChunk::kJobIdFieldNumber, kJobId);
+  inner.Field(OperandChunk::kJobIdFieldNumber, job_id);
   inner.Field(OperandChunk::kOperandFieldNumber, static_cast<uint64_t>(role));
   inner.Field(OperandChunk::kOffsetFieldNumber, offset);
   inner.Open(OperandChunk::kDataFieldNumber, payload.size());

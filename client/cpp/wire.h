@@ -16,7 +16,7 @@
 
 namespace gemmd::client {
 
-// The id of the only job of a product's stream.
+// The id of a job that is the only one of its stream.
 inline constexpr uint64_t kJobId = 1;
 
 // An upper bound on the size of a message's fields without its payload and strings.
@@ -29,9 +29,8 @@ grpc::Slice WrapMemory(const std::byte* data, size_t bytes, std::shared_ptr<cons
 // Serializes a message without payload. It must be initialised and below 2 GiB.
 grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message);
 
-// A MultiplyRequest with a chunk of kJobId's operand, and a PutMatrixRequest
-// with a chunk.
-grpc::ByteBuffer OperandChunkMessage(::gemm::v1::OperandRole role, uint64_t offset,
+// A MultiplyRequest with a chunk of a job's operand, and a PutMatrixRequest with a chunk.
+grpc::ByteBuffer OperandChunkMessage(uint64_t job_id, ::gemm::v1::OperandRole role, uint64_t offset,
                                      const grpc::Slice& payload);
 grpc::ByteBuffer MatrixChunkMessage(uint64_t offset, const grpc::Slice& payload);
 

@@ -201,6 +201,7 @@ Json ToJson(const client::KernelInfo& kernel) {
                {"shared_memory_bytes", kernel.shared_memory_bytes()},
                {"deterministic", kernel.deterministic()},
                {"batches", kernel.batches()},
+               {"row_blocks", kernel.row_blocks()},
                {"devices", devices}};
   if (kernel.devices().empty()) json["unavailable_reason"] = kernel.unavailable_reason();
   return json;

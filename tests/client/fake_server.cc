@@ -168,7 +168,10 @@ grpc::Status FakeServer::RunJob(v1::Product product, std::map<int, std::string> 
                    sum * (product.has_alpha() ? product.alpha() : 1));
     }
   }
-  report->set_kernel("fake");
+  report->set_kernel(products_++ % 2 == 1 && faults_.other_kernel ? "other" : "fake");
+  report->set_m(result.rows);
+  report->set_n(result.cols);
+  report->set_k(k);
   *report->mutable_result_shape() = ToProto(result);
   if (product.result().has_keep()) {
     const MatrixPtr matrix = Make(report->result_shape(), product.result().keep());
@@ -179,47 +182,73 @@ grpc::Status FakeServer::RunJob(v1::Product product, std::map<int, std::string> 
   return grpc::Status::OK;
 }
 
-grpc::Status FakeServer::Multiply(
-    grpc::ServerContext* context,
-    grpc::ServerReaderWriter<v1::MultiplyResponse, v1::MultiplyRequest>* stream) {
+bool FakeServer::HasPayload(StreamJob& job) {
+  const v1::Product& product = job.header.product();
+  for (const auto& [role, operand] :
+       {std::pair(v1::OPERAND_ROLE_A, &product.a()), std::pair(v1::OPERAND_ROLE_B, &product.b()),
+        std::pair(v1::OPERAND_ROLE_C, &product.c()),
+        std::pair(v1::OPERAND_ROLE_BIAS, &product.bias())}) {
+    if (!operand->has_payload()) continue;
+    if (job.payload[role].size() < FromProto(operand->shape()).bytes()) return false;
+  }
+  return true;
+}
+
+void FakeServer::Answer(StreamJob& job, MultiplyStream& stream) {
+  const uint64_t job_id = job.header.job_id() + (faults_.wrong_job ? 100 : 0);
+  v1::MultiplyResponse last;
+  std::string elements;
+  v1::MatrixInfo kept;
+  const grpc::Status status = RunJob(job.header.product(), std::move(job.payload),
+                                     last.mutable_result()->mutable_report(), &elements, &kept);
+  if (!status.ok()) {
+    last.mutable_error()->set_job_id(job_id);
+    last.mutable_error()->set_code(status.error_code());
+    last.mutable_error()->set_message(status.error_message());
+    stream.Write(last);
+    return;
+  }
+  last.mutable_result()->set_job_id(job_id);
+  if (!kept.id().empty() && !faults_.kept_unsaid) *last.mutable_result()->mutable_kept() = kept;
+  if (job.header.product().result().stream()) {
+    SendChunks(0, elements.size(), faults_, [&](uint64_t offset, uint64_t at, uint64_t length) {
+      v1::MultiplyResponse response;
+      response.mutable_chunk()->set_job_id(job_id);
+      response.mutable_chunk()->set_offset(offset);
+      response.mutable_chunk()->set_data(elements.substr(at, length));
+      stream.Write(response);
+    });
+  }
+  stream.Write(last);
+}
+
+// Each job is answered once its payload is there, the last ones at the stream's end.
+grpc::Status FakeServer::Multiply(grpc::ServerContext* context, MultiplyStream* stream) {
   if (auto status = Begin("Multiply", context); !status.ok()) return status;
   v1::MultiplyRequest request;
-  v1::MultiplyHeader header;
-  std::map<int, std::string> payload;
+  std::map<uint64_t, StreamJob> jobs;
+  int begun = 0;
   while (stream->Read(&request)) {
-    if (request.has_header()) header = request.header();
+    if (request.has_header()) {
+      jobs[request.header().job_id()].header = request.header();
+      most_jobs_ = std::max(most_jobs_.load(), ++begun);
+      most_live_ = std::max(most_live_.load(), static_cast<int>(jobs.size()));
+      continue;
+    }
     if (!request.has_chunk()) continue;
-    std::string& operand = payload[request.chunk().operand()];
+    StreamJob& job = jobs[request.chunk().job_id()];
+    std::string& operand = job.payload[request.chunk().operand()];
     if (request.chunk().offset() != operand.size()) {
       return {grpc::StatusCode::INVALID_ARGUMENT, "chunk out of order"};
     }
     operand += request.chunk().data();
     NoteChunk(request.chunk().data());
+    if (faults_.no_result || !HasPayload(job)) continue;
+    Answer(job, *stream);
+    jobs.erase(request.chunk().job_id());
   }
   if (faults_.no_result) return grpc::Status::OK;
-  v1::MultiplyResponse last;
-  std::string elements;
-  v1::MatrixInfo kept;
-  const grpc::Status status = RunJob(header.product(), std::move(payload),
-                                     last.mutable_result()->mutable_report(), &elements, &kept);
-  if (!status.ok()) {
-    last.mutable_error()->set_job_id(header.job_id());
-    last.mutable_error()->set_code(status.error_code());
-    last.mutable_error()->set_message(status.error_message());
-    stream->Write(last);
-    return grpc::Status::OK;
-  }
-  if (!kept.id().empty() && !faults_.kept_unsaid) *last.mutable_result()->mutable_kept() = kept;
-  if (header.product().result().stream()) {
-    SendChunks(0, elements.size(), faults_, [&](uint64_t offset, uint64_t at, uint64_t length) {
-      v1::MultiplyResponse response;
-      response.mutable_chunk()->set_job_id(header.job_id());
-      response.mutable_chunk()->set_offset(offset);
-      response.mutable_chunk()->set_data(elements.substr(at, length));
-      stream->Write(response);
-    });
-  }
-  stream->Write(last);
+  for (auto& [id, job] : jobs) Answer(job, *stream);
   return grpc::Status::OK;
 }
 
@@ -366,6 +395,16 @@ grpc::Status FakeServer::DeleteMatrix(grpc::ServerContext* context,
   }
   *response->mutable_matrix() = matrix->info;
   Forget(matrix->info.id());
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::RankKernels(grpc::ServerContext* context, const v1::RankKernelsRequest*,
+                                     v1::RankKernelsResponse* response) {
+  if (auto status = Begin("RankKernels", context); !status.ok()) return status;
+  if (!faults_.row_blocks) return {grpc::StatusCode::UNIMPLEMENTED, "what is that"};
+  v1::RankedKernel* kernel = response->add_kernels();
+  kernel->set_name("fake");
+  kernel->set_row_blocks(true);
   return grpc::Status::OK;
 }
 

@@ -45,6 +45,12 @@ struct Faults {
   std::atomic<bool> wrong_shape{false};
   // Every download tells of another id.
   std::atomic<bool> wrong_id{false};
+  // Its kernel takes row blocks; else it knows nothing of RankKernels, as older servers do.
+  std::atomic<bool> row_blocks{false};
+  // Every second product is by another kernel.
+  std::atomic<bool> other_kernel{false};
+  // The results of streams are of a job that nobody sent.
+  std::atomic<bool> wrong_job{false};
 };
 
 class FakeServer final : public gemm::v1::GemmService::Service {
@@ -62,6 +68,9 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   std::set<std::string> upload_devices();
   // The most bytes of elements that one message of an upload or of a stream of products had.
   size_t largest_chunk() const { return largest_chunk_; }
+  // The most jobs that a stream of products had at a time, and had in all.
+  int most_live() const { return most_live_; }
+  int most_jobs() const { return most_jobs_; }
   // Uploads that ended well, each stripe for itself.
   int landed() const { return landed_; }
   // Resident matrices, complete or not. An incomplete one cannot be deleted by its id.
@@ -93,9 +102,17 @@ class FakeServer final : public gemm::v1::GemmService::Service {
                       gemm::v1::ProductReport* report, std::string* elements,
                       gemm::v1::MatrixInfo* kept);
 
-  grpc::Status Multiply(grpc::ServerContext* context,
-                        grpc::ServerReaderWriter<gemm::v1::MultiplyResponse,
-                                                 gemm::v1::MultiplyRequest>* stream) override;
+  // A job of a stream.
+  struct StreamJob {
+    gemm::v1::MultiplyHeader header;
+    std::map<int, std::string> payload;
+  };
+  using MultiplyStream =
+      grpc::ServerReaderWriter<gemm::v1::MultiplyResponse, gemm::v1::MultiplyRequest>;
+  static bool HasPayload(StreamJob& job);
+  void Answer(StreamJob& job, MultiplyStream& stream);
+
+  grpc::Status Multiply(grpc::ServerContext* context, MultiplyStream* stream) override;
   grpc::Status MultiplyUnary(grpc::ServerContext* context,
                              const gemm::v1::MultiplyUnaryRequest* request,
                              gemm::v1::MultiplyUnaryResponse* response) override;
@@ -110,6 +127,9 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   grpc::Status DeleteMatrix(grpc::ServerContext* context,
                             const gemm::v1::DeleteMatrixRequest* request,
                             gemm::v1::DeleteMatrixResponse* response) override;
+  grpc::Status RankKernels(grpc::ServerContext* context,
+                           const gemm::v1::RankKernelsRequest* request,
+                           gemm::v1::RankKernelsResponse* response) override;
   grpc::Status GetServerInfo(grpc::ServerContext* context,
                              const gemm::v1::GetServerInfoRequest* request,
                              gemm::v1::GetServerInfoResponse* response) override;
@@ -125,6 +145,9 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   int last_id_ = 0;
   std::atomic<int> wrong_ids_{0};
   std::atomic<int> landed_{0};
+  std::atomic<int> products_{0};
+  std::atomic<int> most_live_{0};
+  std::atomic<int> most_jobs_{0};
   std::atomic<size_t> largest_chunk_{0};
 };
 

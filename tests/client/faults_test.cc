@@ -21,11 +21,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr Transport kTransports[] = {Transport::kUnary, Transport::kStream, Transport::kStriped};
+constexpr Transport kTransports[] = {Transport::kUnary, Transport::kStream, Transport::kStriped,
+                                     Transport::kRowBlocks};
 
 class FaultsTest : public ::testing::Test {
  protected:
   FaultsTest() : data_(300 * 300, 1.0f) {
+    server_.faults().row_blocks = true;
     auto connected = Client::Connect({.address = server_.address(),
                                       .channels = 3,
                                       .chunk_bytes = 64 << 10,

@@ -12,6 +12,7 @@ namespace gemmd::client {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr PlanLimits kLimits{.chunk_bytes = 1 << 10,
@@ -103,6 +104,117 @@ TEST(ProductPlan, OperandsStayInTheJobWhereItsDeviceIsUnknown) {
   const ProductPlan plan = Plan(product, Transport::kAuto, limits);
   EXPECT_FALSE(plan.sent[0].striped);
   EXPECT_TRUE(plan.striped_result);
+}
+
+// By size, three blocks of 128 rows and one of 16.
+Product ManyRows() { return {.a = View(400, 64), .b = View(64, 64)}; }
+
+constexpr PlanLimits WithBlocks() {
+  PlanLimits limits = kLimits;
+  limits.row_blocks_per_channel = 2;
+  return limits;
+}
+
+bool TakesBlocks(const Product& product, Transport transport = Transport::kAuto,
+                 const PlanLimits& limits = WithBlocks()) {
+  const ProductPlan plan = Plan(product, transport, limits);
+  EXPECT_EQ(plan.row_blocks.empty(), plan.transport != Transport::kRowBlocks);
+  return plan.transport == Transport::kRowBlocks;
+}
+
+TEST(ProductPlan, ALargeProductGoesInBlocksOfRowsWithBFirst) {
+  const ProductPlan plan = Plan(ManyRows(), Transport::kAuto, WithBlocks());
+  EXPECT_EQ(plan.transport, Transport::kRowBlocks);
+  EXPECT_THAT(plan.row_blocks, ElementsAre(RowBlock{0, 128}, RowBlock{128, 128}, RowBlock{256, 128},
+                                           RowBlock{384, 16}));
+  ASSERT_EQ(plan.sent.size(), 2u);
+  EXPECT_TRUE(plan.sent[1].striped) << "though it is small: all blocks need it";
+  EXPECT_FALSE(TakesBlocks(ManyRows(), Transport::kAuto, kLimits)) << "0 blocks: never";
+  EXPECT_FALSE(TakesBlocks(ManyRows(), Transport::kStriped));
+}
+
+TEST(ProductPlan, BlocksOfRowsNeedALargeAAndALargeResult) {
+  EXPECT_FALSE(TakesBlocks({.a = View(400, 32), .b = View(32, 64)})) << "A has 50 KiB";
+  EXPECT_FALSE(TakesBlocks({.a = View(400, 64), .b = View(64, 32)})) << "the result has";
+  EXPECT_TRUE(TakesBlocks({.a = View(400, 32), .b = View(32, 64)}, Transport::kRowBlocks));
+  EXPECT_FALSE(TakesBlocks({.a = View(128, 512), .b = View(512, 512)})) << "one block";
+  PlanLimits limits = WithBlocks();
+  limits.channels = 1;
+  EXPECT_FALSE(TakesBlocks(ManyRows(), Transport::kAuto, limits));
+  EXPECT_TRUE(TakesBlocks(ManyRows(), Transport::kRowBlocks, limits));
+}
+
+TEST(ProductPlan, BlocksOfRowsAreOfWhatIsSentAndComesBackInRows) {
+  const auto goes = [](void (*change)(Product&)) {
+    Product product = ManyRows();
+    change(product);
+    return TakesBlocks(product, Transport::kRowBlocks);
+  };
+  const auto columns = [](int64_t rows, int64_t cols) {
+    MatrixView view = View(rows, cols);
+    view.shape.layout = kColumnMajor;
+    return view;
+  };
+  EXPECT_TRUE(goes([](Product&) {}));
+  Product product = ManyRows();
+  for (const Operand& a : {Operand(columns(400, 64)),
+                           Operand(Resident{.id = "x", .shape = Shape{.rows = 400, .cols = 64}}),
+                           Operand(Generated{.shape = {.rows = 400, .cols = 64}})}) {
+    product.a = a;
+    EXPECT_FALSE(TakesBlocks(product, Transport::kRowBlocks));
+  }
+  EXPECT_FALSE(goes([](Product& p) {
+    p.a = View(64, 400);
+    p.transpose_a = true;
+  }));
+  EXPECT_FALSE(goes([](Product& p) { p.output_layout = kColumnMajor; }));
+  EXPECT_FALSE(goes([](Product& p) { p.result.keep = Keep{}; }));
+  EXPECT_FALSE(goes([](Product& p) { p.verify = kVerifyAlways; }));
+  EXPECT_FALSE(goes([](Product& p) {
+    p.batch_count = 2;
+    p.shared.b = true;
+  }));
+  EXPECT_TRUE(goes([](Product& p) {
+    p.beta = 1;
+    p.c = View(400, 64);
+  }));
+  product = ManyRows();
+  product.beta = 1;
+  product.c = columns(400, 64);
+  EXPECT_EQ(PlanProduct(product, Transport::kRowBlocks, WithBlocks()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  product.c = Generated{.shape = {.rows = 400, .cols = 64}};
+  EXPECT_FALSE(TakesBlocks(product, Transport::kRowBlocks));
+}
+
+TEST(ProductPlan, BlocksOfRowsShareABThatStaysTheSame) {
+  const auto of_b = [](const Operand& b, const PlanLimits& limits = WithBlocks()) {
+    Product product = ManyRows();
+    product.b = b;
+    return TakesBlocks(product, Transport::kRowBlocks, limits);
+  };
+  const auto of_bias = [](const Operand& bias, const PlanLimits& limits = WithBlocks()) {
+    Product product = ManyRows();
+    product.bias = bias;
+    return TakesBlocks(product, Transport::kRowBlocks, limits);
+  };
+  const Shape shape{.rows = 64, .cols = 64}, row{.rows = 1, .cols = 64};
+  EXPECT_TRUE(of_b(Resident{.id = "x", .shape = shape}));
+  EXPECT_FALSE(of_b(Resident{.id = "x", .release = true, .shape = shape}));
+  EXPECT_FALSE(of_b(Resident{.name = "x", .shape = shape})) << "it may come to mean another";
+  EXPECT_TRUE(of_b(Resident{.name = "x", .shape = shape, .version = 3}));
+  EXPECT_FALSE(of_b(Generated{.shape = shape}));
+  EXPECT_TRUE(of_bias(View(1, 64)));
+  EXPECT_TRUE(of_bias(Generated{.shape = row}));
+  EXPECT_FALSE(of_bias(Resident{.id = "x", .release = true, .shape = row}));
+  PlanLimits limits = WithBlocks();
+  limits.may_keep = false;
+  EXPECT_FALSE(of_b(View(64, 64), limits)) << "B would have to be kept";
+  EXPECT_TRUE(of_b(Resident{.id = "x", .shape = shape}, limits));
+  limits = WithBlocks();
+  limits.devices = 2;
+  EXPECT_TRUE(of_b(View(64, 64), limits));
+  EXPECT_FALSE(of_bias(Resident{.id = "x", .shape = row}, limits)) << "B's device is not known";
 }
 
 TEST(ProductPlan, TransportCanBeAskedFor) {

@@ -47,9 +47,9 @@ TEST(Wire, OperandChunkIsWhatProtobufReads) {
     const std::string payload = Payload(300);
     MultiplyRequest request;
     ASSERT_TRUE(request.ParseFromString(
-        Flat(OperandChunkMessage(::gemm::v1::OPERAND_ROLE_B, offset, grpc::Slice(payload)))));
+        Flat(OperandChunkMessage(7, ::gemm::v1::OPERAND_ROLE_B, offset, grpc::Slice(payload)))));
     ASSERT_TRUE(request.has_chunk());
-    EXPECT_EQ(request.chunk().job_id(), kJobId);
+    EXPECT_EQ(request.chunk().job_id(), 7);
     EXPECT_EQ(request.chunk().operand(), ::gemm::v1::OPERAND_ROLE_B);
     EXPECT_EQ(request.chunk().offset(), offset);
     EXPECT_EQ(request.chunk().data(), payload);

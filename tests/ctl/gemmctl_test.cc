@@ -2,6 +2,9 @@
 // files and back.
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/ctl/gemmctl_fixture.h"
 
@@ -240,6 +243,21 @@ TEST_F(GemmctlTest, SplitsLargeMatricesOverChannels) {
   EXPECT_EQ(json["bytes_received"], 300 * 2000 * 4);
   EXPECT_EQ(json["verification"]["right"], true);
   EXPECT_EQ(GemmctlJson({"matrix", "list"})["matrices"].size(), 0);
+}
+
+TEST_F(GemmctlTest, SendsRowsWhileRowsOfTheResultCome) {
+  const std::string a =
+      WriteMatrix("a.npy", {.rows = 300, .cols = 2}, std::vector<double>(600, 0.5));
+  const std::string b = WriteMatrix("b.npy", {.rows = 2, .cols = 3}, {1, 2, 3, 4, 5, 6});
+  for (const auto& [kernel, transport] :
+       {std::pair("host_reference", "row-blocks"), {"host_openblas", "striped"}}) {
+    const auto json = GemmctlJson({"multiply", a, b, "--transport", "row-blocks", "--kernel",
+                                   kernel, "-o", Path("d.npy"), "--verify"});
+    EXPECT_EQ(json["transport"], transport);
+    EXPECT_EQ(json["report"]["m"], 300);
+    EXPECT_EQ(json["verification"]["right"], true);
+  }
+  EXPECT_EQ(GemmctlJson({"kernels", "host_reference"})["kernels"][0]["row_blocks"], true);
 }
 
 TEST_F(GemmctlTest, FailuresHaveTheCodeAndTheSentenceOnStderr) {

@@ -115,14 +115,22 @@ TEST_F(JobAdmissionTest, ABatchTakesTheMemoryAndTheTimeOfAllItsProducts) {
 }
 
 TEST_F(JobAdmissionTest, ABlockOfRowsTakesItsOwnMemoryAndTheKernelOfTheWhole) {
+  FakeCore roomy(FakeCore::DefaultOptions(), 1, {.memory_bytes = size_t{1} << 20});
   JobSpec spec = Product();
-  spec.product_rows = int64_t{1} << 40;  // beyond every device, and not its matter
   spec.kernel.name = "host_reference";
-  const AdmittedJob job = Admit(spec);
-  EXPECT_EQ(used(job.device_index), 3 * kBytes);
-  EXPECT_EQ(job.work.flops, 2.0 * 16 * 16 * 16);
-  EXPECT_EQ(job.plan.problem.m, 16);
-  EXPECT_THAT(job.pick.reason, HasSubstr("as for all 1099511627776 rows"));
+  const auto memory_of = [&roomy](const JobSpec& of) {
+    const absl::StatusOr<AdmittedJob> job = AdmitJob(roomy.core, of);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return roomy.device().memory().used();
+  };
+  const size_t of_the_block = memory_of(spec);
+  spec.product_rows = int64_t{1} << 40;  // beyond every device, and not its matter
+  EXPECT_EQ(memory_of(spec), of_the_block);
+  const absl::StatusOr<AdmittedJob> job = AdmitJob(roomy.core, spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->work.flops, 2.0 * 16 * 16 * 16);
+  EXPECT_EQ(job->plan.problem.m, 16);
+  EXPECT_THAT(job->pick.reason, HasSubstr("as for all 1099511627776 rows"));
 }
 
 TEST_F(JobAdmissionTest, ABlockOfRowsOfAKernelThatPromisesNothingIsRefused) {

@@ -72,7 +72,8 @@ class Target {
       if (messages.empty()) messages.emplace_back();
       grpc::Slice slice(messages[next++]);
       *message = grpc::ByteBuffer(&slice, 1);
-      return next < messages.size();
+      return next < messages.size() ? gemmd::client::NextMessage::kMore
+                                    : gemmd::client::NextMessage::kLast;
     };
     spec.on_message = [](const grpc::ByteBuffer&) { return absl::OkStatus(); };
     spec.on_done = [&](absl::Status status) {

@@ -160,6 +160,8 @@ const char* TransportName(client::Transport transport) {
       return "stream";
     case client::Transport::kStriped:
       return "striped";
+    case client::Transport::kRowBlocks:
+      return "row-blocks";
     case client::Transport::kAuto:
       break;
   }

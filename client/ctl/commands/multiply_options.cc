@@ -150,11 +150,12 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
       {"auto", client::Transport::kAuto},
       {"unary", client::Transport::kUnary},
       {"stream", client::Transport::kStream},
-      {"striped", client::Transport::kStriped}};
+      {"striped", client::Transport::kStriped},
+      {"row-blocks", client::Transport::kRowBlocks}};
   command
       .add_option("--transport", options.transport,
-                  "auto (by size), unary (one message each way), stream, or striped (over the "
-                  "channels)")
+                  "auto (by size), unary (one message each way), stream, striped (over the "
+                  "channels), or row-blocks (rows of A go while rows of the result come)")
       ->transform(CLI::CheckedTransformer(kTransports).description(""))
       ->type_name("HOW");
   AddParsed(command, "--check", options.product.verify, ParseVerifyName,

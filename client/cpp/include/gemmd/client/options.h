@@ -44,6 +44,11 @@ struct ClientOptions {
   // A matrix of at least this many bytes is split over the channels.
   uint64_t stripe_threshold_bytes = 8 * kMiB;
 
+  // A product of which A is sent and D received, each of at least stripe_threshold_bytes, may go
+  // in blocks of rows: while rows of A are sent, rows of D come back. So many blocks for each
+  // channel, at most 64. 0: never. See Transport::kRowBlocks.
+  int row_blocks_per_channel = 4;
+
   // The largest message that this client accepts.
   uint64_t max_message_bytes = 64 * kMiB;
 
@@ -115,6 +120,14 @@ enum class Transport {
   kStream,   // one stream
   kStriped,  // every matrix to send or receive of at least two chunks is split
              // over the channels
+  // B and the bias first, striped; then rows of A, and of C, in blocks over all channels, while
+  // rows of D come back. The bits are those of the whole product. Where the product or the kernel
+  // that the server chooses for it does not allow that: as kStriped. A kernel allows it that has
+  // KernelInfo.row_blocks. A product does that is no batch, asks for no check, has a row-major A to
+  // send without transpose_a, a row-major C to send or none, a B and a bias that are sent or
+  // resident (by id or with a version, not to be released; the bias also generated), and whose
+  // row-major result is fetched and not kept.
+  kRowBlocks,
 };
 
 struct CallOptions {

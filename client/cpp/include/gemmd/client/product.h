@@ -153,7 +153,9 @@ struct ProductResult {
   // The result, where it was fetched into memory of the library.
   HostMatrix matrix;
   // Which kernel ran, why, and how long each phase took. For a split product, the
-  // report of the job between the transfers.
+  // report of the job between the transfers. For one in blocks of rows, of all blocks: m is the
+  // whole product's; kernel, transpose and check times are added up, which tflops goes by; of the
+  // other phases, which overlap, each is the longest that a block had.
   ProductReport report;
   // The resident result, if Product::result asked for it.
   std::optional<MatrixInfo> kept;
