@@ -95,6 +95,18 @@ TEST_F(RowBlockFaultsTest, ARefusedBlockSendsTheProductWhole) {
   ExpectRight(Run(), Transport::kStriped);
 }
 
+// As where the device that has B is lost: what is tried again brings B anew.
+TEST_F(RowBlockFaultsTest, WhatIsLostInMidCourseIsTriedAgain) {
+  std::atomic<int> streams{0};
+  server_.faults().refuse = [&](const std::string& method) {
+    return method == "Multiply" && streams++ == 1
+               ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "the device was lost")
+               : grpc::Status::OK;
+  };
+  ExpectRight(Run(), Transport::kRowBlocks);
+  EXPECT_EQ(server_.calls("RankKernels"), 2);
+}
+
 TEST_F(RowBlockFaultsTest, WithoutRoomItGoesAsOneStreamWhereTheLibraryChose) {
   server_.faults().refuse = [](const std::string& method) {
     return method == "PutMatrix"

@@ -14,35 +14,6 @@ namespace {
 
 using ::gemm::v1::GemmService;
 
-// Operands sent, result returned, through the client library.
-absl::Status BenchLarge(Session& session, const client::HostMatrix& a, const client::HostMatrix& b,
-                        const std::string& name, int channels, client::Transport transport,
-                        double bound_ms) {
-  auto client = client::Client::Connect({.address = session.options.server, .channels = channels});
-  if (!client.ok()) return client.status();
-  auto d = client::HostMatrix::Allocate(
-               {.rows = a.shape().rows, .cols = b.shape().cols, .dtype = client::kF16})
-               .value();
-  Samples samples;
-  for (int call = -3; call < session.options.large_calls; ++call) {
-    std::memset(d.data(), 0xFF, d.bytes());
-    client::Product product{.a = a.view(), .b = b.view()};
-    product.result.into = d.mutable_view();
-    const auto begin = Clock::now();
-    const auto result = (*client)->Multiply(product, {.transport = transport});
-    const double seconds = SecondsSince(begin);
-    if (!result.ok()) return result.status();
-    if (call >= 0) samples.Add(seconds);
-    const absl::Status right = CheckProduct(a, b, d);
-    if (!right.ok()) return right;
-  }
-  session.Line(name, samples);
-  if (bound_ms > 0) {
-    session.verdicts.push_back({name, samples.Median() * 1e3, "ms", true, bound_ms});
-  }
-  return absl::OkStatus();
-}
-
 // The Python server of torch_server.py: m, n, k, then A and B, for D.
 absl::Status BenchTorch(Session& session, const client::HostMatrix& a,
                         const client::HostMatrix& b) {
@@ -79,23 +50,21 @@ absl::Status BenchTorch(Session& session, const client::HostMatrix& a,
   return absl::OkStatus();
 }
 
-absl::Status RunAll(Session& session) {
+absl::Status BenchSmall(Session& session) {
   absl::Status status = BenchUnary(session);
   for (const int64_t extent : {int64_t{64}, int64_t{1024}}) {
     if (status.ok())
       status = BenchResident(session, std::min(extent, session.options.large_extent));
   }
+  return status;
+}
+
+absl::Status RunAll(Session& session) {
+  absl::Status status = session.options.large_only ? absl::OkStatus() : BenchSmall(session);
   if (!status.ok()) return status;
   const int64_t extent = session.options.large_extent;
   const auto a = RandomMatrix(extent, extent, 3), b = RandomMatrix(extent, extent, 4);
-  const std::string name = absl::StrCat("Multiply f16 ", extent, "^3 sent and returned, ");
-  status = BenchLarge(session, a, b, name + "4 channels", 4, client::Transport::kStriped, 0);
-  if (status.ok()) {
-    status = BenchLarge(session, a, b, name + "8 channels", 8, client::Transport::kStriped, 25);
-  }
-  if (status.ok()) {
-    status = BenchLarge(session, a, b, name + "one stream", 1, client::Transport::kStream, 0);
-  }
+  status = BenchLarge(session, a, b);
   if (status.ok() && !session.options.torch.empty()) status = BenchTorch(session, a, b);
   return status;
 }
@@ -112,7 +81,7 @@ int BenchLatency(const LatencyOptions& options) {
   }
   Session session{options, GemmService::NewStub((*server)[0]),
                   GemmService::NewStub((*baseline)[0])};
-  std::printf("%-52s %9s %9s %9s  (us)\n", "", "p50", "p90", "p99");
+  std::printf("%-72s %9s %9s %9s  (us)\n", "", "p50", "p90", "p99");
   const absl::Status status = RunAll(session);
   if (!status.ok()) {
     std::fprintf(stderr, "%s\n", status.ToString().c_str());

@@ -59,7 +59,7 @@ absl::Status CheckProduct(const client::HostMatrix& a, const client::HostMatrix&
 }
 
 void Session::Line(const std::string& name, const Samples& samples) {
-  std::printf("%-52s %9.1f %9.1f %9.1f\n", name.c_str(), samples.Median() * 1e6,
+  std::printf("%-72s %9.1f %9.1f %9.1f\n", name.c_str(), samples.Median() * 1e6,
               samples.Percentile(0.9) * 1e6, samples.Percentile(0.99) * 1e6);
   std::fflush(stdout);
   report["microseconds"][name] = samples.ToJson(1e6);

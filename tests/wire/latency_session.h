@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "gemm/v1/gemm.grpc.pb.h"
 #include "gemmd/client/matrix.h"
+#include "gemmd/client/options.h"
 #include "nlohmann/json.hpp"
 #include "tests/wire/samples.h"
 #include "tests/wire/wire_bench.h"
@@ -60,6 +61,17 @@ absl::Status Interleave(int calls, const std::vector<Step>& steps);
 // One product of 64^3 in one message: beside an empty call, beside an empty handler, and
 // through the client library.
 absl::Status BenchUnary(Session& session);
+
+// How a large product may be sent, by the name of --transport.
+struct LargeTransport {
+  absl::string_view name;
+  client::Transport transport;
+};
+const std::vector<LargeTransport>& LargeTransports();
+
+// D = A B with operands sent and the result returned: every transport of the options, on each
+// number of channels, in turns with the baseline: the same bytes sent and then received raw.
+absl::Status BenchLarge(Session& session, const client::HostMatrix& a, const client::HostMatrix& b);
 
 // Products of `extent`^3 on resident operands whose result stays resident.
 absl::Status BenchResident(Session& session, int64_t extent);

@@ -78,6 +78,48 @@ void AddSmall(CLI::App& app, gemmd::wire::SmallOptions& options, EndpointWords& 
   });
 }
 
+void AddLatency(CLI::App& app, gemmd::wire::LatencyOptions& options, int& exit_code) {
+  CLI::App* command = app.add_subcommand("latency", "Products beside an empty call");
+  command->add_option("--server", options.server, "address of gemmd")->required();
+  command->add_option("--baseline", options.baseline, "address of serve-baseline")->required();
+  command->add_option("--torch", options.torch,
+                      "address of torch_server.py; left out: not measured");
+  command->add_option("--small-calls", options.small_calls, "calls of each small kind")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--large-calls", options.large_calls, "calls of each large kind")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--torch-calls", options.torch_calls, "calls to it")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--large-extent", options.large_extent, "extent of the large product")
+      ->check(CLI::Range(64, 16384))
+      ->capture_default_str();
+  command->add_option("--large-channels", options.large_channels, "channels of the large product")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      ->add_option("--transport", options.transports,
+                   "how the large product is sent: auto, row-blocks, striped, stream; several "
+                   "take turns")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"auto", "row-blocks", "striped", "stream"}))
+      ->capture_default_str();
+  command
+      ->add_option("--row-blocks-per-channel", options.row_blocks_per_channel,
+                   "blocks of rows of the large product, for each channel")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
+  command->add_option("--kernel", options.kernel,
+                      "kernel of the large product. Left out: the server's choice");
+  command->add_flag("--large-only", options.large_only, "measure the large product alone");
+  command->add_option("--json", options.json, "write the results here");
+  command->add_flag("--check", options.check, "fail where a bound is missed");
+  command->callback([&] { exit_code = gemmd::wire::BenchLatency(options); });
+}
+
 void AddFairness(CLI::App& app, gemmd::wire::FairnessOptions& options, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "fairness",
@@ -207,25 +249,7 @@ int main(int argc, char** argv) {
   });
 
   gemmd::wire::LatencyOptions latency;
-  CLI::App* time = app.add_subcommand("latency", "Products beside an empty call");
-  time->add_option("--server", latency.server, "address of gemmd")->required();
-  time->add_option("--baseline", latency.baseline, "address of serve-baseline")->required();
-  time->add_option("--torch", latency.torch, "address of torch_server.py; left out: not measured");
-  time->add_option("--small-calls", latency.small_calls, "calls of each small kind")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  time->add_option("--large-calls", latency.large_calls, "calls of each large kind")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  time->add_option("--torch-calls", latency.torch_calls, "calls to it")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  time->add_option("--large-extent", latency.large_extent, "extent of the large product")
-      ->check(CLI::Range(64, 16384))
-      ->capture_default_str();
-  time->add_option("--json", latency.json, "write the results here");
-  time->add_flag("--check", latency.check, "fail where a bound is missed");
-  time->callback([&] { exit_code = gemmd::wire::BenchLatency(latency); });
+  AddLatency(app, latency, exit_code);
 
   gemmd::wire::SmallOptions small;
   EndpointWords small_words;

@@ -36,6 +36,12 @@ struct LatencyOptions {
   int large_calls = 40;
   int torch_calls = 10;
   int64_t large_extent = 4096;
+  std::vector<int> large_channels = {4, 8};
+  // Of the large product; see LargeTransports.
+  std::vector<std::string> transports = {"auto", "striped", "stream"};
+  int row_blocks_per_channel = 4;
+  std::string kernel;  // of the large product; empty: the server's choice
+  bool large_only = false;
   std::string json;
   bool check = false;
 };
