@@ -42,7 +42,7 @@ void JobLog::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
          {"m", report.m},
          {"n", report.n},
          {"k", report.k},
-         {"products", report.batch},
+         {"products", report.products()},
          {"type", gemm::Name(report.types.a)},
          {"copies", report.copies.size()},
          {"bytes_in", report.bytes_in},

@@ -88,17 +88,18 @@ struct Metrics::Families {
     return {{"direction", std::string(Name(static_cast<Direction>(i)))}};
   };
 
-  IndexedFamily<Counter> jobs = Counters(
-      registry, "gemmd_jobs_total", "Jobs requested, by outcome. A job is a product or a batch.",
-      kernels.size() * dtypes.size() * outcomes.size(), [this](size_t i) -> Labels {
-        return {{"kernel", kernels[i / outcomes.size() / dtypes.size()]},
-                {"dtype", dtypes[i / outcomes.size() % dtypes.size()]},
-                {"outcome", outcomes[i % outcomes.size()]}};
-      });
-  IndexedFamily<Counter> products = Counters(
-      registry, "gemmd_products_total",
-      "Products computed: one for each job that succeeded, of a batch all of its products.",
-      kernels.size(), by_kernel);
+  IndexedFamily<Counter> jobs =
+      Counters(registry, "gemmd_jobs_total",
+               "Jobs requested, by outcome. A job is a product, a batch or a group.",
+               kernels.size() * dtypes.size() * outcomes.size(), [this](size_t i) -> Labels {
+                 return {{"kernel", kernels[i / outcomes.size() / dtypes.size()]},
+                         {"dtype", dtypes[i / outcomes.size() % dtypes.size()]},
+                         {"outcome", outcomes[i % outcomes.size()]}};
+               });
+  IndexedFamily<Counter> products = Counters(registry, "gemmd_products_total",
+                                             "Products computed: one for each job that succeeded, "
+                                             "of a batch or a group all of its products.",
+                                             kernels.size(), by_kernel);
   IndexedFamily<Histogram> job_seconds = Histograms(
       registry, "gemmd_job_duration_seconds", "From a product's header to the end of its result.",
       DurationBuckets(), outcomes.size(), by_outcome);
@@ -267,7 +268,7 @@ void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
   const size_t code = OutcomeIndex(outcome.code());
   f.jobs[(kernel * f.dtypes.size() + dtype) * f.outcomes.size() + code].Increment();
   f.job_seconds[code].Observe(absl::ToDoubleSeconds(report.phases.total));
-  if (outcome.ok()) f.products[kernel].Increment(static_cast<double>(report.batch));
+  if (outcome.ok()) f.products[kernel].Increment(static_cast<double>(report.products()));
 
   const auto phases = InOrder(report.phases);
   for (size_t i = 0; i < kPhaseCount; ++i) {

@@ -42,7 +42,7 @@ def record(m, n, k, combination, seed, **fields):
                 layout_d="row", alpha=1.0, beta=0.0, scale_a=1.0, scale_b=1.0, bias=False, activation="none", slope=0.01,
                 source_a="payload", source_b="payload", source_c="payload",
                 source_bias="payload", result="stream", unary=False, kernel="", exact=False,
-                special="", batch=1, shared=(), seed=seed)
+                special="", batch=1, group=(), by="", shared=(), seed=seed)
     base.update(fields)
     return base
 
@@ -62,13 +62,17 @@ def describe(p):
     parts += [f"special={p['special']}"] if p["special"] else []
     parts += [f"kernel={p['kernel']}"] if p["kernel"] else []
     parts += [f"batch={p['batch']} shared={','.join(p['shared'])}"] if p["batch"] > 1 else []
+    if p["group"]:
+        extents = ",".join(map(str, p["group"][:20])) + ("..." if len(p["group"]) > 20 else "")
+        parts.append(f"group of {len(p['group'])} by {p['by']}={extents} "
+                     f"shared={','.join(p['shared'])}")
     return " ".join(parts) + f" seed={p['seed']}"
 
 
 def vary(p, rng):
     """Draws every choice of `p` that is not its shape or its types."""
     p["exact"] = rng.random() < 0.4
-    elements = p["batch"] * (p["m"] * p["n"] + p["k"] * (p["m"] + p["n"]))
+    elements = products(p) * (p["m"] * p["n"] + p["k"] * (p["m"] + p["n"]))
     p["unary"] = rng.random() < 0.25 and elements < 200_000
     sources = UNARY_SOURCES if p["unary"] else STREAM_SOURCES
     if p["exact"]:
@@ -97,12 +101,30 @@ def layout_of(p, role):
     return {"a": p["layout_a"], "b": p["layout_b"], "bias": "row"}.get(role, p["layout_d"])
 
 
+# The dimensions of each matrix.
+DIMENSIONS = {"a": "mk", "b": "kn", "c": "mn", "d": "mn", "bias": "n"}
+
+
+def products(p):
+    """How many there are in a batch or a group."""
+    return len(p["group"]) or p["batch"]
+
+
+def sums(p, role):
+    """Whether the matrix has the dimension in which the products of a group differ."""
+    return bool(p["group"]) and p["by"] in DIMENSIONS[role]
+
+
 def stacked(p, role, shape):
-    """The shape of what all products of a batch have: one matrix after the other in its lines."""
-    if role in p["shared"]:
+    """The shape of what all products have: one matrix after the other in its lines.
+
+    Of a group, m, n and k of `p` have the sum of the extents already.
+    """
+    if role in p["shared"] or sums(p, role):
         return shape
     rows, cols = shape
-    return (rows * p["batch"], cols) if layout_of(p, role) == "row" else (rows, cols * p["batch"])
+    count = products(p)
+    return (rows * count, cols) if layout_of(p, role) == "row" else (rows, cols * count)
 
 
 def of_product(p, role, elements, i):
@@ -110,8 +132,27 @@ def of_product(p, role, elements, i):
     if role in p["shared"]:
         return elements
     axis = 0 if layout_of(p, role) == "row" else 1
-    size = elements.shape[axis] // p["batch"]
-    return elements.take(range(i * size, (i + 1) * size), axis=axis)
+    if sums(p, role):
+        axis = 1 if role == "bias" else axis  # a single row
+        begin, size = sum(p["group"][:i]), p["group"][i]
+    else:
+        size = elements.shape[axis] // products(p)
+        begin = i * size
+    return elements.take(range(begin, begin + size), axis=axis)
+
+
+def single(p, operands, i):
+    """Product `i` of a batch or a group as a record of its own, and its operands."""
+    one = dict(p, batch=1, group=(), by="", shared=())
+    own = {role: of_product(p, role, elements, i) for role, (elements, _) in operands.items()}
+    if p["group"]:
+        one[p["by"]] = p["group"][i]
+    if one["k"] == 0:  # a product that is skipped, as with an alpha of 0
+        one.update(k=1, alpha=0.0)
+        for role, rows, cols in (("a", one["m"], 1), ("b", 1, one["n"])):
+            shape = (cols, rows) if p["trans_" + role] else (rows, cols)
+            own[role] = np.zeros(shape, own[role].dtype)
+    return one, own
 
 
 def draw(p):
@@ -282,5 +323,49 @@ def batches(rng, rows, quick):
             shared = [r for r in present if rng.random() < 0.3]
             if count > 1 and {"a", "b"} <= set(shared):  # not both of them
                 shared.remove("a")
+            p.update(kernel=name, shared=tuple(shared))
+            yield p
+
+
+def extents_of_groups(rng, limit):
+    """What the products of a group have in the dimension in which they differ."""
+    drawn = [rng.randint(0, limit) for _ in range(9)]
+    return [(rng.randint(1, limit),), (0, *drawn, 0), (limit // 2,) * 3, (1, 0, 0, limit),
+            tuple(rng.randint(0, 3) for _ in range(4095)) + (1,)]
+
+
+def in_lines(p, rng, by):
+    """Gives the record an order in which every matrix with the dimension has it as its lines."""
+    def turned(role, rows):  # whether the matrix's rows, before any transpose, are the lines
+        p["trans_" + role] = rng.random() < 0.5
+        p["layout_" + role] = "row" if rows != p["trans_" + role] else "col"
+
+    if by == "m":
+        turned("a", True)
+        p["layout_d"] = "row"
+    elif by == "n":
+        turned("b", False)
+        p["layout_d"] = "col"
+    else:
+        turned("a", False)
+        turned("b", True)
+
+
+def groups(rng, rows, quick):
+    """Groups by m, n and k for every (kernel name or "", combination)."""
+    limit = 20 if quick else 150
+    for name, combination in rows:
+        for by, extents in itertools.product("mnk", extents_of_groups(rng, limit)):
+            many = len(extents) > 100
+            if many and name:
+                continue  # once for each combination of types
+            shape = {dim: rng.randint(1, 4 if many else limit) for dim in "mnk"}
+            shape[by] = sum(extents)
+            p = record(*shape.values(), combination, rng.getrandbits(32), group=extents, by=by)
+            p = vary(p, rng)
+            in_lines(p, rng, by)
+            shared = [role for role in ("a", "b", "c", "bias")
+                      if by not in DIMENSIONS[role] and rng.random() < 0.3
+                      and (role != "c" or p["beta"]) and (role != "bias" or p["bias"])]
             p.update(kernel=name, shared=tuple(shared))
             yield p

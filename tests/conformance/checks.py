@@ -36,6 +36,12 @@ def batched_kernels(server):
     return [("", types) for types in dict.fromkeys(types for _, types in rows)] + rows
 
 
+def grouped_kernels(server):
+    """All of them, by name, and by the server's choice ("")."""
+    rows = named_kernels(server)
+    return [("", types) for types in dict.fromkeys(types for _, types in rows)] + rows
+
+
 def generator(tally, server, rng):
     """Generated matrices: uniform bit for bit, normal within one unit in the last place.
 

@@ -69,6 +69,8 @@ def groups(quick, rng, run, server):
         ("batches", lambda tally: run.run_batches(
             tally, cases.batches(rng, checks.batched_kernels(server), quick))),
         ("row-blocks", lambda tally: row_blocks(tally, server, rng, quick)),
+        ("groups", lambda tally: run.run_batches(
+            tally, cases.groups(rng, checks.grouped_kernels(server), quick))),
         ("generator", lambda tally: checks.generator(tally, server, rng)),
         ("transfers", lambda tally: checks.transfers(tally, server, rng, quick)),
         ("ranking", lambda tally: checks.ranking(tally, server, rng, 20 if quick else 100)),

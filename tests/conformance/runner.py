@@ -7,13 +7,13 @@ import numpy as np
 
 import client as wire
 import oracle
-from cases import describe, draw, of_product
+from cases import describe, draw, of_product, products, single, sums
 from client import pb
 from elements import from_wire, round_to, to_double, to_wire
 
 BATCH_JOBS = 24
 BATCH_BYTES = 256 << 20
-# Of the products of a batch, at most about so many are compared and run alone.
+# Of the products of a batch or a group, at most about so many are compared and run alone.
 PRODUCTS = 24
 
 
@@ -51,7 +51,7 @@ class Runner:
         for p in cases:
             batch.append((p, draw(p)))
             size += sum(e.nbytes for e, _ in batch[-1][1].values())
-            size += 8 * p["m"] * p["n"] * p["batch"]
+            size += 8 * results(p)
             if len(batch) == BATCH_JOBS or size > BATCH_BYTES:
                 self._run_batch(tally, batch)
                 batch, size = [], 0
@@ -60,7 +60,7 @@ class Runner:
         return tally
 
     def run_batches(self, tally, cases):
-        """As `run`; and each product of a batch must have the bits that it has alone."""
+        """As `run`; and each product of a batch or a group must have the bits that it has alone."""
         self._alone = True
         self.run(tally, cases)
         self._alone = False
@@ -77,7 +77,7 @@ class Runner:
                 answers[i] = self._client.multiply_unary(jobs[i][0])
         for i, (p, operands) in enumerate(batch):
             tally.cases += 1
-            tally.elements += p["m"] * p["n"] * p["batch"]
+            tally.elements += results(p)
             tally.exact += p["exact"]
             fault = self._check(tally, p, operands, answers[i])
             if fault:
@@ -98,8 +98,10 @@ class Runner:
             product.leaky_slope = p["slope"]
         if p["kernel"]:
             product.kernel.name = p["kernel"]
-        if p["batch"] > 1 or self._alone:
+        if p["batch"] > 1 or (self._alone and not p["group"]):
             product.batch_count = p["batch"]
+        for extent in p["group"]:
+            product.group.add(**{"m": p["m"], "n": p["n"], "k": p["k"], p["by"]: extent})
         product.shared_operands.extend(wire.ROLES[role] for role in p["shared"])
         if p["result"] == "both" or (p["result"] == "stream" and self._rng.random() < 0.5):
             product.result.stream = True  # Left out, a result that is not kept is streamed too.
@@ -158,6 +160,8 @@ class Runner:
             return f"the report says {report.m}x{report.n}x{report.k}, kernel '{report.kernel}'"
         if report.batch_count != p["batch"]:
             return f"the report says a batch of {report.batch_count}"
+        if report.group_count != len(p["group"]):
+            return f"the report says a group of {report.group_count}"
         if p["kernel"] and report.kernel != p["kernel"]:
             return f"kernel {report.kernel} ran"
         results = [answer.data] if p["result"] != "keep" else []
@@ -190,41 +194,33 @@ class Runner:
         return data
 
     def _differs_alone(self, p, operands, report, data):
-        """Runs products of a batch by themselves, as the report says that they ran."""
-        part = len(data) // p["batch"]
-        for i in compared(p["batch"]):
-            one = dict(p, batch=1, shared=(), result="stream", kernel=report.kernel,
+        """Runs products by themselves, as the report says that they ran together."""
+        stack = from_wire(data, *result_shape(p), p["d_type"], p["layout_d"])
+        for i in compared(p):
+            one, own = single(p, operands, i)
+            one.update(result="stream", kernel=report.kernel,
                        **{f"source_{role}": "data" for role in operands})
-            product, _ = self._product(one, {role: (of_product(p, role, elements, i), None)
-                                             for role, (elements, _) in operands.items()})
+            product, _ = self._product(one, {role: (e, None) for role, e in own.items()})
             for name, value in report.params.items():
                 if value >= 0:  # not the kernel's own choice
                     product.kernel.params[name] = value
             answer = self._client.multiply_unary(product)
             if answer.error is not None:
                 return f"product {i} alone: error {answer.error.code}: {answer.error.message}"
-            if answer.data != data[i * part:(i + 1) * part]:
+            if answer.data != to_wire(of_product(p, "d", stack, i), p["layout_d"]):
                 return f"product {i} has other bits than alone, with {report.kernel}"
         return ""
 
     def _compare(self, tally, p, operands, data):
-        rows, cols = p["m"], p["n"]
-        if p["layout_d"] == "row":
-            rows *= p["batch"]
-        else:
-            cols *= p["batch"]
         try:
-            elements = from_wire(data, rows, cols, p["d_type"], p["layout_d"])
+            elements = from_wire(data, *result_shape(p), p["d_type"], p["layout_d"])
         except ValueError as error:
             return str(error)
-        for i in compared(p["batch"]):
-            def part(role, stack, product=i):
-                return of_product(p, role, stack, product)
-
-            inputs = {role: part(role, stack) for role, (stack, _) in operands.items()}
-            fault = self._compare_one(tally, p, inputs, part("d", elements))
+        for i in compared(p):
+            one, inputs = single(p, operands, i)
+            fault = self._compare_one(tally, one, inputs, of_product(p, "d", elements, i))
             if fault:
-                return fault if p["batch"] == 1 else f"product {i}: {fault}"
+                return fault if products(p) == 1 else f"product {i}: {fault}"
         return ""
 
     def _compare_one(self, tally, p, operands, elements):
@@ -252,10 +248,24 @@ class Runner:
         return ""
 
 
-def compared(count):
-    """The products of a batch that are looked at: all of a small one, else some, the first and
-    the last among them."""
-    return sorted({*range(0, count, max(1, count // PRODUCTS)), count - 1})
+def result_shape(p):
+    """Of all products."""
+    rows, cols, count = p["m"], p["n"], 1 if sums(p, "d") else products(p)
+    return (rows * count, cols) if p["layout_d"] == "row" else (rows, cols * count)
+
+
+def results(p):
+    """Elements of all products."""
+    rows, cols = result_shape(p)
+    return rows * cols
+
+
+def compared(p):
+    """The products that are looked at: all of a few, else some, the first and the last among
+    them. Those of a group without rows or columns have nothing to look at."""
+    count = products(p)
+    return [i for i in sorted({*range(0, count, max(1, count // PRODUCTS)), count - 1})
+            if not (sums(p, "d") and p["group"][i] == 0)]
 
 
 def inversions(finished):

@@ -346,6 +346,46 @@ TEST_P(DeviceSuite, LaunchesKernels) {
   }
 }
 
+// What a problem refers to may be gone before the device has come to it.
+TEST_P(DeviceSuite, ALaunchedGroupKeepsItsExtents) {
+  const gemm::Kernel* kernel = AnyKernel(device().info().caps);
+  ASSERT_NE(kernel, nullptr);
+  std::vector<int64_t> extents = {2, 0, 3};
+  const gemm::Problem problem = {
+      .m = 5, .n = 1, .k = 1, .grouped = gemm::GroupedBy::kM, .extents = extents};
+  DeviceBuffer workspace;
+  if (const size_t bytes = gemm::WorkspaceBytes(*kernel, problem); bytes > 0) {
+    absl::StatusOr<DeviceBuffer> buffer = device().memory().Allocate(bytes);
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    workspace = *std::move(buffer);
+  }
+  const Pitched a = Allocate(5, 4, 16), b = Allocate(3, 4, 16), d = Allocate(5, 4, 16);
+  const Pitched before = Allocate(512, 4 * 1024, 4 * 1024);
+  const auto put = [&](const Pitched& matrix, const std::vector<float>& values) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+    Put(matrix, 0, {bytes, bytes + values.size() * sizeof(float)});
+  };
+  put(a, {1, 2, 3, 4, 5});
+  put(b, {10, 20, 30});
+  put(d, {0, 0, 0, 0, 0});
+  Stream& stream = compute(0);
+  const absl::StatusOr<gemm::LaunchParams> params = gemm::ResolveParams(*kernel, {});
+  ASSERT_TRUE(params.ok()) << params.status();
+  ASSERT_EQ(stream.Generate({.seed = 4}, LongWork(before)), absl::OkStatus());
+  ASSERT_EQ(
+      stream.Launch(
+          *kernel, problem,
+          {.a = a.data, .lda = 4, .b = b.data, .ldb = 4, .d = d.data, .ldd = 4, .stride_b = 4},
+          {.data = workspace.data(), .bytes = workspace.bytes()}, *params, nullptr),
+      absl::OkStatus());
+  extents = {5, 0, 0};
+  ASSERT_EQ(Finish(stream), absl::OkStatus());
+  const std::vector<std::byte> got = GetAll(d);
+  std::vector<float> values(5);
+  std::memcpy(values.data(), got.data(), got.size());
+  EXPECT_EQ(values, (std::vector<float>{10, 20, 90, 120, 150}));
+}
+
 TEST_P(DeviceSuite, RefusesAKernelOfAnotherKindOfDevice) {
   const bool host = device().info().caps.target == gemm::Target::kHost;
   const gemm::Kernel kernel = {.name = "elsewhere",

@@ -86,6 +86,28 @@ TEST(RowBlocks, ArePromisedByKernelsWhoseRowsDoNotDependOnM) {
   }
 }
 
+constexpr int64_t kExtents[] = {5, 0, 3};
+
+gemm::Problem Group(const gemm::Types& types, gemm::GroupedBy grouped) {
+  return {.m = 8,
+          .n = 8,
+          .k = 8,
+          .types = types,
+          .trans_a = grouped == gemm::GroupedBy::kK,
+          .grouped = grouped,
+          .extents = kExtents};
+}
+
+TEST(PickKernel, OnTheHostEveryKernelTakesGroups) {
+  for (const gemm::GroupedBy grouped : {gemm::GroupedBy::kM, gemm::GroupedBy::kK}) {
+    for (const char* name : {"", "host_openblas", "host_reference"}) {
+      const auto pick =
+          PickKernel({.name = name}, Group(kSingle, grouped), true, {.device = kHost});
+      EXPECT_TRUE(pick.ok()) << pick.status();
+    }
+  }
+}
+
 class PickCudaKernel : public ::testing::Test {
   void SetUp() override {
     if (!BuiltWithCuda()) GTEST_SKIP() << "this build has no CUDA kernels";
@@ -105,6 +127,29 @@ TEST_F(PickCudaKernel, ABatchGoesToTheFirstThatTakesOne) {
     const auto pick = PickKernel({}, Batch(types), true, {.device = kHopper});
     ASSERT_TRUE(pick.ok()) << pick.status();
     EXPECT_TRUE(pick->kernel->batches) << pick->kernel->name;
+  }
+}
+
+TEST_F(PickCudaKernel, EveryRowThatTakesTheTypesTakesGroups) {
+  for (const char* name : {"cublas_f32", "cublaslt_f32", "sgemm_1_naive"}) {
+    if (!gemm::FindKernel(name).ok()) continue;
+    const auto pick =
+        PickKernel({.name = name}, Group(kSingle, gemm::GroupedBy::kM), true, {.device = kHopper});
+    EXPECT_TRUE(pick.ok()) << pick.status();
+  }
+}
+
+// Where one has a row of the types that does.
+TEST_F(PickCudaKernel, AGroupByMGoesToOneThatTakesItInOneLaunch) {
+  for (const gemm::Types& types : {kSingle, kHalf, kBrain}) {
+    bool any = false;
+    for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+      any |= kernel->groups && kernel->deterministic && gemm::Takes(*kernel, types) &&
+             gemm::RunsOn(*kernel, kHopper);
+    }
+    const auto pick = PickKernel({}, Group(types, gemm::GroupedBy::kM), true, {.device = kHopper});
+    ASSERT_TRUE(pick.ok()) << pick.status();
+    EXPECT_EQ(pick->kernel->groups, any) << pick->kernel->name;
   }
 }
 

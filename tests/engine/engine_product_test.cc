@@ -96,6 +96,59 @@ TEST_F(EngineTest, ABatchIsItsProductsOneByOne) {
   ExpectNothingHeld();
 }
 
+// So has every product of a group, those without rows excepted, which have no bits.
+TEST_F(EngineTest, AGroupIsItsProductsOneByOne) {
+  Make();
+  const int64_t n = 5, k = 3;
+  const std::vector<int64_t> rows = {4, 0, 1, 9, 9, 0, 70};
+  const auto count = static_cast<int64_t>(rows.size());
+  const int64_t m = 4 + 1 + 9 + 9 + 70;
+  const std::vector<float> a = RandomFloats(m * k, 1), b = RandomFloats(count * k * n, 2),
+                           bias = RandomFloats(count * n, 3);
+  const auto run = [&](JobSpec spec, const std::vector<float>& part_a,
+                       const std::vector<float>& part_b, const std::vector<float>& part_bias) {
+    auto recorder = std::make_shared<JobRecorder>();
+    const auto products = static_cast<int64_t>(part_bias.size()) / n;
+    spec.bias = OperandSpec{Shape{products, n, gemm::DType::kF32}, FromPayload{}};
+    spec.activation = gemm::Activation::kGelu;
+    auto job = engine_->Admit(spec, recorder);
+    EXPECT_TRUE(job.ok()) << job.status();
+    if (!job.ok()) return std::vector<std::byte>();
+    (*job)->Start();
+    Send(**job, Role::kA, part_a, 100);
+    Send(**job, Role::kB, part_b, 100);
+    Send(**job, Role::kBias, part_bias, 100);
+    const absl::StatusOr<JobResult> result = recorder->Wait();
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (result.ok()) {
+      EXPECT_EQ(result->report.batch, 1);
+      EXPECT_EQ(result->report.group, static_cast<int64_t>(spec.group.size()));
+      EXPECT_EQ(result->report.flops, 2.0 * static_cast<double>(part_a.size()) * n);
+    }
+    return recorder->bytes();
+  };
+  JobSpec spec = Product(m, n, k);
+  spec.b.shape = Shape{count * k, n, gemm::DType::kF32};
+  for (const int64_t extent : rows) spec.group.push_back({extent, n, k});
+  const std::vector<std::byte> together = run(spec, a, b, bias);
+  std::vector<std::byte> alone;
+  int64_t first = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto part = [](const std::vector<float>& all, int64_t from, int64_t size) {
+      return std::vector<float>(all.begin() + from, all.begin() + from + size);
+    };
+    const int64_t own = rows[static_cast<size_t>(i)];
+    if (own == 0) continue;
+    const std::vector<std::byte> one = run(Product(own, n, k), part(a, first * k, own * k),
+                                           part(b, i * k * n, k * n), part(bias, i * n, n));
+    alone.insert(alone.end(), one.begin(), one.end());
+    first += own;
+  }
+  EXPECT_EQ(alone.size(), m * n * sizeof(float));
+  EXPECT_EQ(together, alone);
+  ExpectNothingHeld();
+}
+
 TEST_F(EngineTest, ColumnMajorResultTransposesBiasAndC) {
   Make();
   const int64_t m = 3, n = 2, k = 4;

@@ -269,6 +269,9 @@ TEST_F(EngineTuningTest, WhatNoMeasurementCouldChangeIsNoTraffic) {
   spec.batch = 2;
   spec.shared[static_cast<size_t>(Role::kB)] = true;
   Run(spec);
+  spec.batch = 1;
+  spec.group = {{300, 300, 200}, {500, 300, 200}};
+  Run(spec);
   spec = DrawnProduct(400, 300, 200);
   spec.activation = gemm::Activation::kRelu;
   spec.verify = Verify::kAlways;  // takes the kernel of the rank

@@ -20,6 +20,19 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+// What has not the dimension of the sum is there for each product, however small that is.
+TEST(HangLimit, AGroupHasTheWorkOfAllItsMatrices) {
+  const std::vector<int64_t> extents(1000, 1);
+  const gemm::Problem one = {.m = 1000, .n = 50, .k = 1000};
+  gemm::Problem by_m = one;
+  by_m.grouped = gemm::GroupedBy::kM;
+  by_m.extents = extents;
+  EXPECT_GE(WorkOf(by_m), WorkOf(one) + 10.0 * 999 * 50 * 1000) << "a thousand of B";
+  gemm::Problem by_k = by_m;
+  by_k.grouped = gemm::GroupedBy::kK;
+  EXPECT_GE(WorkOf(by_k), WorkOf(one) + 10.0 * 999 * 1000 * 50) << "a thousand of D";
+}
+
 TEST(HangLimit, GrowsWithTheWorkAndDependsOnTheKindOfDevice) {
   const absl::Duration flag = absl::Seconds(7);
   EXPECT_EQ(HangLimit(flag, gemm::Target::kHost, 4, 0), flag);

@@ -144,6 +144,27 @@ TEST_F(JobAdmissionTest, ABlockOfRowsOfAKernelThatPromisesNothingIsRefused) {
   EXPECT_THAT(Refuse(spec).message(), HasSubstr("row_block.product_rows is 15"));
 }
 
+TEST_F(JobAdmissionTest, AGroupTakesTheMemoryAndTheTimeOfAllItsProducts) {
+  JobSpec spec = Product();
+  spec.a.shape->rows = 5 * 16;
+  spec.group = {{16, 16, 16}, {0, 16, 16}, {64, 16, 16}};
+  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  const absl::Duration of_one = Admit(Product()).claim.cost.device_time;
+  {
+    const AdmittedJob job = Admit(spec);
+    EXPECT_EQ(used(job.device_index), 11 * kBytes) << "five of A and of the result, one of B";
+    EXPECT_EQ(fake_.core.admission->admitted_bytes().used, static_cast<int64_t>(11 * kBytes));
+    EXPECT_EQ(job.payload_bytes, 6 * kBytes);
+    EXPECT_EQ(job.work.products, 3);
+    EXPECT_EQ(job.work.flops, 5 * 2.0 * 16 * 16 * 16);
+    EXPECT_GT(job.claim.cost.device_time, of_one);
+    EXPECT_TRUE(job.spec.group.empty()) << "held twice";
+  }
+  spec.group[2].m = 60 * 16;  // beyond --max-job-bytes
+  spec.a.shape->rows = 61 * 16;
+  EXPECT_EQ(Refuse(spec).code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(JobAdmissionTest, AResultDoesNotTakeThePlaceOfASharedC) {
   JobSpec spec = Product();
   spec.beta = 1;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/engine/planned_product.h"
+
 namespace gemmd {
 namespace {
 
@@ -16,64 +18,12 @@ using ::testing::HasSubstr;
 
 constexpr gemm::DType kF32 = gemm::DType::kF32;
 
-// A matrix of a job, stored as its shape says, with a value for each element.
-struct Stored {
-  Shape shape;
-  std::vector<float> values;  // without gaps between lines
-
-  float& at(int64_t row, int64_t col) {
-    return values[shape.column_major ? col * shape.rows + row : row * shape.cols + col];
-  }
-  OperandMemory memory() const { return {values.data(), shape.line_elements()}; }
-};
-
-Stored Fill(const Shape& shape, int first) {
-  Stored stored{shape, std::vector<float>(shape.rows * shape.cols)};
-  for (size_t i = 0; i < stored.values.size(); ++i) {
-    stored.values[i] = static_cast<float>(first + static_cast<int>(i) * 3 % 17);
-  }
-  return stored;
-}
-
-// What a kernel does: everything is row-major here.
-void Multiply(const gemm::Problem& p, const gemm::Operands& o) {
-  const auto* a = static_cast<const float*>(o.a);
-  const auto* b = static_cast<const float*>(o.b);
-  const auto* c = static_cast<const float*>(o.c);
-  const auto* bias = static_cast<const float*>(o.bias);
-  auto* d = static_cast<float*>(o.d);
-  for (int64_t i = 0; i < p.m; ++i) {
-    for (int64_t j = 0; j < p.n; ++j) {
-      float sum = 0;
-      for (int64_t l = 0; l < p.k; ++l) {
-        sum += (p.trans_a ? a[l * o.lda + i] : a[i * o.lda + l]) *
-               (p.trans_b ? b[j * o.ldb + l] : b[l * o.ldb + j]);
-      }
-      float value = static_cast<float>(p.alpha) * sum;
-      if (p.beta != 0) value += static_cast<float>(p.beta) * c[i * o.ldc + j];
-      if (p.bias == gemm::BiasAxis::kColumns) value += bias[j];
-      if (p.bias == gemm::BiasAxis::kRows) value += bias[i];
-      d[i * o.ldd + j] = value;
-    }
-  }
-}
-
-// The bits of a case: transposed operands, and storage orders.
-struct Case {
-  bool transpose_a, transpose_b, a_columns, b_columns, d_columns;
-};
-
-class PlanOrders : public ::testing::TestWithParam<int> {
- protected:
-  static Case Of(int bits) {
-    return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
-  }
-};
+class PlanOrders : public ::testing::TestWithParam<int> {};
 
 // Small integers, so every sum is exact.
 TEST_P(PlanOrders, GiveTheProductThatTheCallerMeans) {
   constexpr int64_t kM = 3, kN = 4, kK = 5;
-  const Case c = Of(GetParam());
+  const PlanOrder c = PlanOrder::Of(GetParam());
   Stored a =
       Fill(c.transpose_a ? Shape{kK, kM, kF32, c.a_columns} : Shape{kM, kK, kF32, c.a_columns}, 1);
   Stored b =
@@ -120,7 +70,7 @@ TEST_P(PlanOrders, GiveTheProductThatTheCallerMeans) {
 // and writes its own part, in every order.
 TEST_P(PlanOrders, GiveEveryProductOfABatch) {
   constexpr int64_t kM = 3, kN = 4, kK = 5, kBatch = 3;
-  const Case c = Of(GetParam());
+  const PlanOrder c = PlanOrder::Of(GetParam());
   const auto shape = [](int64_t rows, int64_t cols, bool turned, bool columns) {
     return turned ? Shape{cols, rows, kF32, columns} : Shape{rows, cols, kF32, columns};
   };

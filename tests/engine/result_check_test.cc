@@ -256,6 +256,26 @@ TEST_F(ResultCheckTest, ABatchIsRefusedWhereItsRequestAsksForACheck) {
   EXPECT_THAT(decision->why_not, HasSubstr("batch_count is 2"));
 }
 
+TEST_F(ResultCheckTest, AGroupIsRefusedWhereItsRequestAsksForACheck) {
+  JobSpec spec = Product();
+  const int64_t n = spec.b.shape->cols, k = spec.a.shape->cols;
+  spec.group = {{1, n, k}, {kRows - 1, n, k}};
+  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  const auto refused = Run(spec);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr("verify is always"), HasSubstr("products of a group"),
+                    HasSubstr("group has 2 products")));
+
+  const int64_t extents[] = {1, 0, 3};
+  const gemm::Problem problem = {
+      .m = 4, .n = 1, .k = 1, .grouped = gemm::GroupedBy::kM, .extents = extents};
+  const auto decision = PlanCheck({.wanted = true}, {}, problem, {}, gemm::DeviceCaps());
+  ASSERT_TRUE(decision.ok()) << "the server's policy refuses nothing";
+  EXPECT_FALSE(decision->plan.has_value());
+  EXPECT_THAT(decision->why_not, HasSubstr("group has 3 products"));
+}
+
 TEST_F(ResultCheckTest, TheMemoryOfACheckCountsAtAdmission) {
   Make();
   JobSpec spec = Product();

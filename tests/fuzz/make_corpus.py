@@ -44,6 +44,10 @@ def chunk(job_id, operand, offset, data):
     )
 
 
+def sizes(*products):
+    return [pb.ProductSize(m=m, n=n, k=k) for m, n, k in products]
+
+
 def put_chunk(offset, data):
     return pb.PutMatrixRequest(chunk=pb.MatrixChunk(offset=offset, data=data))
 
@@ -144,6 +148,39 @@ MULTIPLY = {
             row_block=pb.RowBlock(product_rows=2**63 - 1),
         )
     ],
+    "group": [
+        header(
+            14,
+            a=payload(6, 3),
+            b=generated(9, 2),
+            bias=generated(3, 2),
+            group=sizes((4, 2, 3), (0, 2, 3), (2, 2, 3)),
+        ),
+        chunk(14, A, 0, bytes(72)),
+    ],
+    "group_by_k": [
+        header(
+            15,
+            a=generated(6, 3),
+            b=generated(6, 2),
+            transpose_a=True,
+            group=sizes((3, 2, 0), (3, 2, 6)),
+        )
+    ],
+    "group_that_does_not_fit": [
+        header(
+            16, a=generated(7, 3), b=generated(3, 2), group=sizes((7, 2, 3), (-1, 2, 4), (0, 0, 0))
+        )
+    ],
+    "largest_group": [
+        header(
+            17,
+            a=generated(4096, 1),
+            b=generated(1, 1),
+            shared_operands=[B],
+            group=sizes(*[(1, 1, 1)] * 4096),
+        )
+    ],
     "inline_data": [
         header(10, a=pb.Operand(shape=shape(1, 1), data=b"abcd"), b=generated(1, 1), result=KEEP)
     ],
@@ -192,7 +229,9 @@ def main():
             for i, message in enumerate(messages):
                 raw = message.SerializeToString()
                 data += struct.pack("<H", len(raw)) + raw
-                write("codec_fuzz", f"{'put' if rpc else 'multiply'}_{name}_{i}", b"\5" + raw[:4096])
+                write(
+                    "codec_fuzz", f"{'put' if rpc else 'multiply'}_{name}_{i}", b"\5" + raw[:4096]
+                )
             write("stream_fuzz", f"{'put' if rpc else 'multiply'}_{name}", data)
     write("codec_fuzz", "truncated", b"\0\x12\xff\xff\xff\xff\x0f\x01")
     write("codec_fuzz", "group", b"\1\x0b\x0c\x12\x02\x08\x01")

@@ -436,6 +436,7 @@ const std::vector<BadJob>& BadJobs() {
     AddShapes(*jobs);
     AddBatches(*jobs);
     AddRowBlocks(*jobs);
+    AddGroups(*jobs);
     AddEnums(*jobs);
     AddEpilogues(*jobs);
     AddKernels(*jobs);

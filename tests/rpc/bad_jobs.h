@@ -45,6 +45,8 @@ BadJob BadProduct(std::string name, ProductChange change, grpc::StatusCode code,
 
 // Adds those whose batch is wrong.
 void AddBatches(std::vector<BadJob>& jobs);
+// Adds those whose group is wrong.
+void AddGroups(std::vector<BadJob>& jobs);
 
 // Adds those that are no block of rows of what they say.
 void AddRowBlocks(std::vector<BadJob>& jobs);

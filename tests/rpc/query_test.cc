@@ -76,6 +76,7 @@ TEST_F(QueryTest, ServerInfo) {
   EXPECT_EQ(info.limits().chunk_bytes(), 128 * kKiB);
   EXPECT_GT(info.limits().max_admitted_bytes(), 0u);
   EXPECT_EQ(info.limits().max_batch_count(), 65535);
+  EXPECT_EQ(info.limits().max_group_count(), 4096);
   EXPECT_EQ(info.load().matrices(), 1u);
   EXPECT_GE(info.load().store_used_bytes(), 40'000u);
   Delete(id);

@@ -42,17 +42,40 @@ TEST(ReportReply, TheResultOfABatchIsStackedAndItsProductsAreNot) {
   report.n = 4;
   report.k = 5;
   report.batch = 7;
+  report.result = {21, 4, gemm::DType::kF32, false};
   gemm::v1::ProductReport rows;
   Fill(report, rows);
   EXPECT_EQ(rows.batch_count(), 7);
   EXPECT_EQ(rows.m(), 3);
   EXPECT_EQ(rows.result_shape().rows(), 21);
   EXPECT_EQ(rows.result_shape().cols(), 4);
-  report.column_major = true;
+  report.result = {3, 28, gemm::DType::kF32, true};
   gemm::v1::ProductReport columns;
   Fill(report, columns);
   EXPECT_EQ(columns.result_shape().rows(), 3);
   EXPECT_EQ(columns.result_shape().cols(), 28);
+}
+
+TEST(KernelReply, SaysWhetherItTakesGroups) {
+  for (const bool groups : {true, false}) {
+    gemm::v1::KernelInfo info;
+    info.set_groups(!groups);
+    Fill(gemm::Kernel{.name = "sgemm", .groups = groups}, info);
+    EXPECT_EQ(info.groups(), groups);
+  }
+}
+
+TEST(ReportReply, AGroupHasItsCountAndItsSum) {
+  JobReport report;
+  report.m = 30;
+  report.group = 7;
+  report.result = {30, 4, gemm::DType::kF32, false};
+  gemm::v1::ProductReport group;
+  Fill(report, group);
+  EXPECT_EQ(group.group_count(), 7);
+  EXPECT_EQ(group.batch_count(), 1);
+  EXPECT_EQ(group.m(), 30);
+  EXPECT_EQ(group.result_shape().rows(), 30);
 }
 
 TEST(ReportReply, HasTheCheckOnlyWhereOneWasWanted) {

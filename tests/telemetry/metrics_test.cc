@@ -69,6 +69,13 @@ TEST_F(MetricsTest, CountsTheProductsOfBatchesApartFromJobs) {
   EXPECT_EQ(scrape.types.at("gemmd_products_total"), "counter");
 }
 
+TEST_F(MetricsTest, CountsTheProductsOfGroups) {
+  JobReport group = FinishedJob();
+  group.group = 64;
+  metrics_.OnJobEnd(group, absl::OkStatus());
+  EXPECT_EQ(Scrape().at(R"(gemmd_products_total{kernel="fast_f32"})"), 64);
+}
+
 TEST_F(MetricsTest, TellsWhetherABenchmarkRuns) {
   EXPECT_EQ(Scrape().at("gemmd_benchmark_running"), 0);
   metrics_.OnBenchmark(true);

@@ -22,7 +22,7 @@ struct Rates {
   double flops_per_second;
   double bytes_per_second;
   double seconds;             // of any job
-  double seconds_of_product;  // of each one of a batch
+  double seconds_of_product;  // of each one of a batch or a group
 };
 constexpr Rates kHostRates = {2e10, 5e9, 20e-6, 3e-7};
 constexpr Rates kCudaRates = {5e13, 1e12, 10e-6, 2e-8};

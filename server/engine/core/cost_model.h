@@ -17,7 +17,7 @@ struct JobWork {
   gemm::Types types{};
   double flops = 0;
   double bytes = 0;        // of the operands and the result
-  int64_t products = 1;    // of a batch
+  int64_t products = 1;    // of a batch or a group
   bool generates = false;  // operands of a product
   bool checked = false;    // the product is checked on the device
 };

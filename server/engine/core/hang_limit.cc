@@ -15,8 +15,13 @@ constexpr double kOfAnElement = 10;  // operations to generate it, and to move i
 double WorkOf(const gemm::Problem& problem) {
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n),
              k = static_cast<double>(problem.k);
+  // Of a group, the sum of the products' m or k is in one of m and k; what does not have that
+  // dimension there is for each.
+  const auto products = static_cast<double>(problem.extents.size());
+  const double of_b = problem.grouped == gemm::GroupedBy::kM ? products : 1;
+  const double of_d = problem.grouped == gemm::GroupedBy::kK ? products : 1;
   return gemm::Flops(problem) +
-         static_cast<double>(problem.batch) * kOfAnElement * (m * k + k * n + m * n);
+         static_cast<double>(problem.batch) * kOfAnElement * (m * k + of_b * k * n + of_d * m * n);
 }
 
 double WorkOf(const Shape& generated) {

@@ -98,11 +98,13 @@ struct JobReport {
   std::string device;
   std::string caller;          // empty where the server asks nobody
   absl::Duration device_time;  // the job's part of the time in which the device was busy
-  // From the caller's point of view: the D of each product is m x n in the requested layout.
+  // From the caller's point of view: the D of each product is m x n in the requested layout. Of a
+  // group, the dimension in which the products are stacked is the sum of theirs.
   int64_t m = 0, n = 0, k = 0;
-  int64_t batch = 1;  // products
+  int64_t batch = 1;  // products of a batch
+  int64_t group = 0;  // products of a group; 0: it is none
   gemm::Types types{};
-  bool column_major = false;
+  Shape result;  // of all products
   std::vector<OperandCopy> copies;
   CheckReport check;
   PhaseDurations phases;
@@ -110,6 +112,7 @@ struct JobReport {
   uint64_t bytes_out = 0;  // payload sent
   double flops = 0;        // 2 m n k of each product; 0 where none was made
 
+  int64_t products() const { return group > 0 ? group : batch; }
   double tflops() const {
     const double seconds = absl::ToDoubleSeconds(phases.kernel);
     return seconds > 0 ? flops / seconds / 1e12 : 0;

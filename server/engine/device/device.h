@@ -74,7 +74,8 @@ class Stream {
   virtual absl::Status Generate(const gemm::GeneratorSpec& spec,
                                 const gemm::GeneratorTarget& target) = 0;
   // `transposed`, which may be null, is recorded after the transposes of operands, if the
-  // kernel makes any before its product.
+  // kernel makes any before its product. What the problem refers to is borrowed until this
+  // returns.
   virtual absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                               const gemm::Operands& operands, gemm::Workspace workspace,
                               const gemm::LaunchParams& params, Event* transposed) = 0;

@@ -136,6 +136,7 @@ std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Pr
                                     const PickSite& site) {
   // Single products were measured.
   if (site.tuned == nullptr || problem.batch > 1) return std::nullopt;
+  if (problem.grouped != gemm::GroupedBy::kNothing) return std::nullopt;
   const auto match = site.tuned->Find(problem, [&](const TunedRow& row) {
     if (!request.family.empty() && row.kernel->family != request.family) return false;
     return gemm::WorkspaceBytes(*row.kernel, problem) <= site.max_workspace_bytes;
@@ -176,6 +177,17 @@ absl::Status CheckOpenChoice(const KernelRequest& request) {
   return absl::OkStatus();
 }
 
+// Those that need one launch for the problem, where there are such: of a group that others take
+// apart.
+std::vector<const gemm::Kernel*> InOneLaunchIfAny(std::vector<const gemm::Kernel*> kernels,
+                                                  const gemm::Problem& problem) {
+  const auto apart = std::stable_partition(
+      kernels.begin(), kernels.end(),
+      [&](const gemm::Kernel* kernel) { return gemm::TakesInOneLaunch(*kernel, problem); });
+  if (apart != kernels.begin()) kernels.erase(apart, kernels.end());
+  return kernels;
+}
+
 // Deterministic kernels of the catalogue, or of the family, that take the problem on the device.
 absl::StatusOr<std::vector<const gemm::Kernel*>> EligibleKernels(const KernelRequest& request,
                                                                  const gemm::Problem& problem,
@@ -195,7 +207,7 @@ absl::StatusOr<std::vector<const gemm::Kernel*>> EligibleKernels(const KernelReq
       eligible.push_back(kernel);
     }
   }
-  if (!eligible.empty()) return eligible;
+  if (!eligible.empty()) return InOneLaunchIfAny(std::move(eligible), problem);
   if (single_only) return NoBatchesOf(types, request.family, problem.batch);
   if (elsewhere != nullptr) return gemm::CheckDevice(*elsewhere, device);
   return NoKernelFor(types, request.family);

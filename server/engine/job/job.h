@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -50,8 +51,13 @@ struct KernelRequest {
   std::map<std::string, int64_t> params;
 };
 
-// Which operands of a batch all of its products share.
+// Which operands of a batch, or of a group, all of its products share.
 using SharedOperands = std::array<bool, kRoleCount>;
+
+// Of one product of a group.
+struct ProductSize {
+  int64_t m = 0, n = 0, k = 0;
+};
 
 struct JobSpec {
   OperandSpec a;
@@ -61,6 +67,8 @@ struct JobSpec {
   // Products of one shape. Each matrix holds those of all of them, one after the other in its
   // lines, but for the operands that they share.
   int64_t batch = 1;
+  // Instead of a batch: products that may differ in one dimension. Empty: no group.
+  std::vector<ProductSize> group;
   SharedOperands shared{};
   // Set: the product is a block of rows of one with so many.
   std::optional<int64_t> product_rows;

@@ -142,7 +142,7 @@ absl::Status HoldReplicas(EngineCore& core, size_t device_index, JobHoldings& ho
 }
 
 // In place where C is the job's own: D then takes its memory. Not where the product is checked,
-// against C as it was, or may be computed again; nor where products of a batch share C.
+// against C as it was, or may be computed again; nor where several products share C.
 bool ResultReplacesC(const AdmittedJob& job) {
   const JobInput& c = (*job.holdings)[Role::kC];
   return (c.payload || c.generator.has_value()) && !job.check.plan.has_value() &&
@@ -219,7 +219,7 @@ JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t wor
   JobWork work{.kernel = job.pick.kernel,
                .types = problem.types,
                .flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem),
-               .products = problem.batch,
+               .products = job.plan.products(),
                .generates = HasGenerator(*job.holdings),
                .checked = job.check.plan.has_value()};
   uint64_t bytes = workspace_bytes + job.plan.result.pitched_bytes();
@@ -260,8 +260,7 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   if (!pick.ok()) return pick.status();
   problem.types.compute = pick->compute;
   job.pick = *std::move(pick);
-  const auto workspace = job.pick.kernel->workspace_bytes;
-  uint64_t workspace_bytes = workspace == nullptr ? 0 : workspace(problem);
+  uint64_t workspace_bytes = gemm::WorkspaceBytes(*job.pick.kernel, problem);
   absl::StatusOr<CheckDecision> check = PlanCheck(
       job.check_wish, job.spec.kernel, problem, job.pick, core.devices[device_index]->info().caps);
   if (!check.ok()) return check.status();
@@ -354,6 +353,7 @@ absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
     if (absl::Status status = check(plan->result); !status.ok()) return status;
   }
   job.plan = *plan;
+  spec.group = {};  // the plan has what is needed of it
   job.spec = std::move(spec);
   job.check_wish = WishFor(job.spec.verify, core.options);
 

@@ -29,8 +29,9 @@ JobReport InitialReport(const EngineCore& core, const AdmittedJob& job) {
   report.n = job.plan.n;
   report.k = job.plan.k;
   report.batch = job.plan.problem.batch;
+  if (job.plan.extents != nullptr) report.group = job.plan.products();
   report.types = job.plan.problem.types;
-  report.column_major = job.plan.result.column_major;
+  report.result = job.plan.result;
   if (job.spec.quota != nullptr) report.caller = job.spec.quota->caller;
   report.check.why_not = job.check.why_not;
   for (const Role role : kRoles) {

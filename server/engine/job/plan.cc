@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gemm/scalars.h"
+#include "server/engine/job/plan_group.h"
 
 namespace gemmd {
 namespace {
@@ -20,6 +22,11 @@ absl::Status CheckBatch(const JobSpec& spec, const OperandShapes& shapes) {
   if (spec.batch < 1 || spec.batch > gemm::kMaxBatch) {
     return absl::InvalidArgumentError(
         absl::StrCat("batch_count is ", spec.batch, ", but must be from 1 to ", gemm::kMaxBatch));
+  }
+  if (spec.batch > 1 && !spec.group.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch_count is ", spec.batch, " and group has ", spec.group.size(),
+                     " products, but a request is a batch or a group: leave one of them out"));
   }
   for (const Role role : kRoles) {
     if (!spec.shared[static_cast<size_t>(role)] || shapes[role].has_value()) continue;
@@ -46,6 +53,12 @@ absl::Status CheckRowBlock(const JobSpec& spec, const Plan& plan) {
     return absl::InvalidArgumentError(absl::StrCat("row_block is set, but batch_count is ",
                                                    spec.batch,
                                                    ": only a single product has row "
+                                                   "blocks"));
+  }
+  if (!spec.group.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("row_block is set, but group has ",
+                                                   spec.group.size(),
+                                                   " products: only a single product has row "
                                                    "blocks"));
   }
   if (spec.output_column_major) {
@@ -111,9 +124,15 @@ absl::Status CheckC(const JobSpec& spec, const Plan& plan, const std::optional<S
   return absl::OkStatus();
 }
 
+// Where the products of a group are stacked in n, so is the bias, in one row.
+bool BiasIsStacked(const Plan& plan) {
+  return plan.problem.grouped == gemm::GroupedBy::kM && plan.swapped;
+}
+
 absl::Status CheckBias(const Plan& plan, const std::optional<Shape>& bias) {
   if (!bias.has_value()) return absl::OkStatus();
-  const int64_t rows = plan.Shares(Role::kBias) ? 1 : plan.problem.batch;
+  const bool one_row = plan.Shares(Role::kBias) || BiasIsStacked(plan);
+  const int64_t rows = one_row ? 1 : plan.products();
   if (bias->rows != rows || bias->cols != plan.n || bias->type != plan.result.type) {
     return Mismatch("bias", *bias,
                     absl::StrCat(rows, "x", plan.n, " ", gemm::Name(plan.result.type),
@@ -140,21 +159,89 @@ absl::Status SetScalars(const JobSpec& spec, gemm::Problem& p) {
   return gemm::CheckScalars(p);
 }
 
-// The matrices of a batch lie one after the other.
+// The matrices of a batch lie one after the other; in a group, those that are of one size.
 void SetStrides(const Plan& plan, gemm::Operands& o) {
+  using gemm::GroupedBy;
   const gemm::Problem& p = plan.problem;
-  if (p.batch == 1) return;
+  if (plan.extents == nullptr && p.batch == 1) return;
   const auto stride = [&plan](Role role, int64_t elements) {
     return plan.Shares(role) ? 0 : elements;
   };
-  o.stride_a = stride(plan.swapped ? Role::kB : Role::kA, (p.trans_a ? p.k : p.m) * o.lda);
-  o.stride_b = stride(plan.swapped ? Role::kA : Role::kB, (p.trans_b ? p.n : p.k) * o.ldb);
-  o.stride_d = p.m * o.ldd;
-  if (o.c != nullptr) o.stride_c = stride(Role::kC, p.m * o.ldc);
-  if (o.bias != nullptr) {
+  if (p.grouped == GroupedBy::kNothing) {
+    o.stride_a = stride(plan.swapped ? Role::kB : Role::kA, (p.trans_a ? p.k : p.m) * o.lda);
+  }
+  if (p.grouped != GroupedBy::kK) {
+    o.stride_b = stride(plan.swapped ? Role::kA : Role::kB, (p.trans_b ? p.n : p.k) * o.ldb);
+  }
+  if (p.grouped != GroupedBy::kM) {
+    o.stride_d = p.m * o.ldd;
+    if (o.c != nullptr) o.stride_c = stride(Role::kC, p.m * o.ldc);
+  }
+  if (o.bias != nullptr && !BiasIsStacked(plan)) {
     o.stride_bias = stride(Role::kBias, gemm::PitchBytes(plan.n, p.types.d) /
                                             static_cast<int64_t>(gemm::SizeOf(p.types.d)));
   }
+}
+
+// Sets m, n, k and the result, which A and B say.
+absl::Status SizeBatch(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
+  plan.problem.batch = spec.batch;
+  const absl::StatusOr<Shape> one_a = OfOneProduct(spec, shapes, Role::kA);
+  if (!one_a.ok()) return one_a.status();
+  const absl::StatusOr<Shape> one_b = OfOneProduct(spec, shapes, Role::kB);
+  if (!one_b.ok()) return one_b.status();
+  const Shape &a = *one_a, &b = *one_b;
+  plan.m = spec.transpose_a ? a.cols : a.rows;
+  plan.k = spec.transpose_a ? a.rows : a.cols;
+  plan.n = spec.transpose_b ? b.rows : b.cols;
+  const int64_t b_k = spec.transpose_b ? b.cols : b.rows;
+  if (plan.k != b_k) {
+    return absl::InvalidArgumentError(absl::StrCat("the inner dimensions differ: op(a) is ", plan.m,
+                                                   "x", plan.k, ", op(b) is ", b_k, "x", plan.n,
+                                                   "; op(a)'s columns must be op(b)'s rows"));
+  }
+  absl::StatusOr<Shape> result = OfAllProducts(
+      spec,
+      {plan.m, plan.n, spec.output_type.value_or(DefaultOutput(a.type)), spec.output_column_major},
+      "the result");
+  if (!result.ok()) return result.status();
+  plan.result = *result;
+  return absl::OkStatus();
+}
+
+absl::Status TakeGroup(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
+  const Shape& a = *shapes[Role::kA];
+  absl::StatusOr<GroupSizes> group =
+      SizeGroup(spec, a, *shapes[Role::kB], spec.output_type.value_or(DefaultOutput(a.type)));
+  if (!group.ok()) return group.status();
+  plan.m = group->m;
+  plan.n = group->n;
+  plan.k = group->k;
+  plan.result = group->result;
+  plan.extents = std::make_shared<const std::vector<int64_t>>(std::move(group->extents));
+  plan.problem.grouped = group->grouped;
+  plan.problem.extents = *plan.extents;
+  return absl::OkStatus();
+}
+
+// The product as kernels see it.
+void Orient(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
+  const Shape &a = *shapes[Role::kA], &b = *shapes[Role::kB];
+  gemm::Problem& p = plan.problem;
+  // Stored column-major means the rows in memory are the transpose.
+  const bool a_transposed = spec.transpose_a != a.column_major;
+  const bool b_transposed = spec.transpose_b != b.column_major;
+  p.m = plan.swapped ? plan.n : plan.m;
+  p.n = plan.swapped ? plan.m : plan.n;
+  p.k = plan.k;
+  p.trans_a = plan.swapped ? !b_transposed : a_transposed;
+  p.trans_b = plan.swapped ? !a_transposed : b_transposed;
+  p.types = {plan.swapped ? b.type : a.type, plan.swapped ? a.type : b.type, plan.result.type,
+             p.types.compute};
+  if (shapes[Role::kBias].has_value()) {
+    p.bias = plan.swapped ? gemm::BiasAxis::kRows : gemm::BiasAxis::kColumns;
+  }
+  p.activation = spec.activation;
 }
 
 }  // namespace
@@ -170,54 +257,21 @@ gemm::Compute DefaultCompute(gemm::DType a) {
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) {
   absl::Status status = CheckBatch(spec, shapes);
   if (!status.ok()) return status;
-  const absl::StatusOr<Shape> one_a = OfOneProduct(spec, shapes, Role::kA);
-  if (!one_a.ok()) return one_a.status();
-  const absl::StatusOr<Shape> one_b = OfOneProduct(spec, shapes, Role::kB);
-  if (!one_b.ok()) return one_b.status();
-  const Shape &a = *one_a, &b = *one_b;
   Plan plan;
   plan.shared = spec.shared;
   plan.product_rows = spec.product_rows;
-  gemm::Problem& p = plan.problem;
-  p.batch = spec.batch;
-  p.types.compute = spec.compute.value_or(DefaultCompute(a.type));
-  status = SetScalars(spec, p);
-  if (!status.ok()) return status;
-  plan.m = spec.transpose_a ? a.cols : a.rows;
-  plan.k = spec.transpose_a ? a.rows : a.cols;
-  plan.n = spec.transpose_b ? b.rows : b.cols;
-  const int64_t b_k = spec.transpose_b ? b.cols : b.rows;
-  if (plan.k != b_k) {
-    return absl::InvalidArgumentError(absl::StrCat("the inner dimensions differ: op(a) is ", plan.m,
-                                                   "x", plan.k, ", op(b) is ", b_k, "x", plan.n,
-                                                   "; op(a)'s columns must be op(b)'s rows"));
+  plan.swapped = spec.output_column_major;
+  plan.problem.types.compute = spec.compute.value_or(DefaultCompute(shapes[Role::kA]->type));
+  status = SetScalars(spec, plan.problem);
+  if (status.ok()) {
+    status = spec.group.empty() ? SizeBatch(spec, shapes, plan) : TakeGroup(spec, shapes, plan);
   }
-  plan.result = Shape{plan.m, plan.n, spec.output_type.value_or(DefaultOutput(a.type)),
-                      spec.output_column_major};
-  absl::StatusOr<Shape> result = OfAllProducts(spec, plan.result, "the result");
-  if (!result.ok()) return result.status();
-  plan.result = *result;
-  status = CheckC(spec, plan, shapes[Role::kC]);
+  if (status.ok()) status = CheckC(spec, plan, shapes[Role::kC]);
   if (status.ok()) status = CheckBias(plan, shapes[Role::kBias]);
   if (status.ok()) status = CheckFactors(plan);
   if (status.ok()) status = CheckRowBlock(spec, plan);
   if (!status.ok()) return status;
-
-  // Stored column-major means the rows in memory are the transpose.
-  const bool a_transposed = spec.transpose_a != a.column_major;
-  const bool b_transposed = spec.transpose_b != b.column_major;
-  plan.swapped = spec.output_column_major;
-  p.m = plan.swapped ? plan.n : plan.m;
-  p.n = plan.swapped ? plan.m : plan.n;
-  p.k = plan.k;
-  p.trans_a = plan.swapped ? !b_transposed : a_transposed;
-  p.trans_b = plan.swapped ? !a_transposed : b_transposed;
-  p.types = {plan.swapped ? b.type : a.type, plan.swapped ? a.type : b.type, plan.result.type,
-             p.types.compute};
-  if (shapes[Role::kBias].has_value()) {
-    p.bias = plan.swapped ? gemm::BiasAxis::kRows : gemm::BiasAxis::kColumns;
-  }
-  p.activation = spec.activation;
+  Orient(spec, shapes, plan);
   return plan;
 }
 

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,17 +32,23 @@ struct Plan {
   gemm::Problem problem;
   // A column-major result is computed transposed: the kernel's A is the job's B.
   bool swapped = false;
-  Shape result;  // of all products of a batch
-  // As the caller sees each product.
+  Shape result;  // of all products of a batch or a group
+  // As the caller sees each product. Of a group the dimension in which the products are stacked is
+  // the sum of theirs.
   int64_t m = 0, n = 0, k = 0;
   SharedOperands shared{};
   // Of a block of rows: m of the whole product.
   std::optional<int64_t> product_rows;
+  // What problem.extents refers to, in copies of the plan, too. Null where there is no group.
+  std::shared_ptr<const std::vector<int64_t>> extents;
 
   // What the kernel is chosen for: of a block of rows, the whole product.
   gemm::Problem WholeProblem() const;
+  int64_t products() const {
+    return extents == nullptr ? problem.batch : static_cast<int64_t>(extents->size());
+  }
   // Whether several products read this operand.
-  bool Shares(Role role) const { return problem.batch > 1 && shared[static_cast<size_t>(role)]; }
+  bool Shares(Role role) const { return products() > 1 && shared[static_cast<size_t>(role)]; }
 };
 
 // What a product of an A of this type has where the caller leaves it open. No kernel writes
@@ -48,7 +56,8 @@ struct Plan {
 gemm::DType DefaultOutput(gemm::DType a);
 gemm::Compute DefaultCompute(gemm::DType a);
 
-// INVALID_ARGUMENT names the operand and the two sizes that differ, or the batch and its bound.
+// INVALID_ARGUMENT names the operand and the two sizes that differ, or the batch or the group and
+// its bound.
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes);
 
 // Device memory for the operands of a problem and its result, where all are sent: without C and

@@ -86,6 +86,12 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
                                   problem.batch, ")"),
                      "send single products, or leave verify out");
   }
+  if (problem.grouped != gemm::GroupedBy::kNothing) {
+    return Unchecked(wish,
+                     absl::StrCat("the products of a group are not checked (group has ",
+                                  problem.extents.size(), " products)"),
+                     "send single products, or leave verify out");
+  }
   CheckPlan plan{.problem = problem, .first = pick, .seed = wish.seed};
   plan.accumulators = problem.activation != gemm::Activation::kNone;
   if (plan.accumulators) {

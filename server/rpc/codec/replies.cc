@@ -72,10 +72,8 @@ void Fill(const JobReport& report, v1::ProductReport& out) {
   out.set_n(report.n);
   out.set_k(report.k);
   out.set_batch_count(static_cast<int32_t>(report.batch));
-  Fill(Shape{report.m * (report.column_major ? 1 : report.batch),
-             report.n * (report.column_major ? report.batch : 1), report.types.d,
-             report.column_major},
-       *out.mutable_result_shape());
+  out.set_group_count(static_cast<int32_t>(report.group));
+  Fill(report.result, *out.mutable_result_shape());
   out.set_compute(ToProto(report.types.compute));
   const PhaseDurations& phases = report.phases;
   v1::PhaseTimes& times = *out.mutable_phases();
@@ -156,6 +154,7 @@ void Fill(const gemm::Kernel& kernel, v1::KernelInfo& out) {
   out.set_deterministic(kernel.deterministic);
   out.set_batches(kernel.batches);
   out.set_row_blocks(kernel.row_blocks);
+  out.set_groups(kernel.groups);
 }
 
 void Fill(const Device& device, const DeviceStats& stats, v1::DeviceInfo& out) {

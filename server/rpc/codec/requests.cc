@@ -183,6 +183,10 @@ class ProductParser {
   absl::Status Batch() {
     JobSpec& spec = request_.spec;
     if (product_.has_batch_count()) spec.batch = product_.batch_count();
+    spec.group.reserve(static_cast<size_t>(product_.group_size()));
+    for (const v1::ProductSize& size : product_.group()) {
+      spec.group.push_back({.m = size.m(), .n = size.n(), .k = size.k()});
+    }
     constexpr absl::string_view kField = "product.shared_operands";
     for (const int named : product_.shared_operands()) {
       const absl::StatusOr<Role> role = ParseRole(named, kField);

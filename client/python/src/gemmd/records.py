@@ -52,6 +52,8 @@ class Limits(Record):
     benchmark_memory_bytes: int
     #: Products of one request; 0: the server takes no batches.
     max_batch_count: int
+    #: The same of `grouped_matmul`; 0: the server takes no groups.
+    max_group_count: int
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ class Kernel(Record):
     deterministic: bool
     #: Whether it takes many products in one request.
     batches: bool
+    #: Whether it takes a group by m in one launch; every kernel takes groups.
+    groups: bool
     devices: tuple[str, ...]
     unavailable_reason: str
 
@@ -208,6 +212,7 @@ def limits(proto: pb.Limits) -> Limits:
         proto.max_message_bytes, proto.max_job_bytes, proto.max_admitted_bytes, proto.max_jobs,
         proto.max_jobs_per_stream, proto.store_bytes, proto.max_matrices, proto.chunk_bytes,
         seconds(proto.benchmark_limit), proto.benchmark_memory_bytes, proto.max_batch_count,
+        proto.max_group_count,
     )  # fmt: skip
 
 
@@ -243,6 +248,7 @@ def kernel(proto: pb.KernelInfo) -> Kernel:
         shared_memory_bytes=proto.shared_memory_bytes,
         deterministic=proto.deterministic,
         batches=proto.batches,
+        groups=proto.groups,
         devices=tuple(proto.devices),
         unavailable_reason=proto.unavailable_reason,
     )

@@ -77,6 +77,11 @@ class Report:
         return max(1, self._proto.batch_count)  # 0: a server that knows no batches
 
     @property
+    def group(self) -> int:
+        """How many products a group had; 0: it was none. m, n or k is the sum of theirs."""
+        return self._proto.group_count
+
+    @property
     def compute(self) -> str:
         """The arithmetic: "f64", "f32", "tf32" or "f16"."""
         return pb.ComputeMode.Name(self._proto.compute).removeprefix("COMPUTE_MODE_").lower()

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gemm/run.h"
@@ -155,10 +156,12 @@ absl::Status HostStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
     return absl::InvalidArgumentError(
         absl::StrCat("kernel ", kernel.name, " does not run on the host"));
   }
-  Enqueue([this, &kernel, problem, operands, workspace, params] {
+  std::vector<int64_t> extents(problem.extents.begin(), problem.extents.end());
+  Enqueue([this, &kernel, problem, extents = std::move(extents), operands, workspace, params] {
+    gemm::Problem own = problem;
+    own.extents = extents;
     Remember(gemm::RunProduct(
-        kernel,
-        {.problem = problem, .operands = operands, .workspace = workspace, .params = params}));
+        kernel, {.problem = own, .operands = operands, .workspace = workspace, .params = params}));
   });
   return absl::OkStatus();
 }
