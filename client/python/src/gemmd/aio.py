@@ -88,6 +88,11 @@ class Client:
         """As `gemmd.Client.matmul`."""
         return await self._run_cancellable(self._blocking.matmul, a, b, **options)
 
+    async def grouped_matmul(self, a: Any, b: Any, group_sizes: Any, **options: Any) -> Any:
+        """As `gemmd.Client.grouped_matmul`."""
+        call = self._blocking.grouped_matmul
+        return await self._run_cancellable(call, a, b, group_sizes, **options)
+
     async def keep(self, a: Any, b: Any, **options: Any) -> Handle:
         """As `gemmd.Client.keep`."""
         return Handle(self, await self._run_cancellable(self._blocking.keep, a, b, **options))

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import operands
-from .errors import InvalidArgument
+from .contract import pb
+from .errors import InvalidArgument, Unimplemented
 from .handle import Handle
 from .operands import Shape
-from .product import Options
+from .product import Options, write_shared
 
 
 @dataclass(frozen=True)
@@ -24,38 +25,59 @@ class Batch:
     count: int
     shared: frozenset[str]
 
+    @property
+    def layout(self) -> int:
+        return pb.LAYOUT_ROW_MAJOR
+
+    def layouts(self, options: Options) -> tuple[int, int]:
+        return pb.LAYOUT_ROW_MAJOR, pb.LAYOUT_ROW_MAJOR
+
     def of_one(self, shape: Shape, name: str) -> Shape:
-        """One product's part of an operand."""
         if name in self.shared:
             return shape
         return shape._replace(rows=shape.rows // self.count)
 
+    def times(self, name: str) -> int:
+        return 1 if name in self.shared else self.count
 
-def _ndim(value: Any) -> int:
-    ndim = getattr(value, "ndim", 2)
-    return ndim if isinstance(ndim, int) else 2
+    def write(self, proto: pb.Product, limits: Any, result: Shape, inner: int) -> None:
+        most = limits.max_batch_count
+        if most == 0:  # it would leave the field out, and multiply the stacked matrices
+            raise Unimplemented("the server takes no batches; give two dimensions", field="a")
+        if self.count > most:
+            raise InvalidArgument(
+                f"a batch has {self.count} products; it may have {most}", field="a"
+            )
+        proto.batch_count = self.count
+        write_shared(proto, self.shared)
+
+
+def ndim(value: Any) -> int:
+    """2 for what has no dimensions of its own, as a handle."""
+    number = getattr(value, "ndim", 2)
+    return number if isinstance(number, int) else 2
 
 
 def wanted(a: Any, b: Any) -> bool:
     """Whether the product of a and b is a batch."""
-    return _ndim(a) == 3 or _ndim(b) == 3
+    return ndim(a) == 3 or ndim(b) == 3
 
 
-def _stacked(value: Any) -> Any:
+def stacked(value: Any) -> Any:
     """A 3-D array as its matrices' rows; a view where they lie dense."""
-    count, rows, cols = value.shape
-    return value.reshape(count * rows, cols)
+    count, height, cols = value.shape
+    return value.reshape(count * height, cols)
 
 
-def _rows(value: Any) -> int:
+def rows(value: Any) -> int:
     """Of a bias: an array, a tensor or a handle."""
     if isinstance(value, Handle):
         return value._matrix.rows
-    return int(value.shape[0]) if _ndim(value) == 2 and hasattr(value, "shape") else 1
+    return int(value.shape[0]) if ndim(value) == 2 and hasattr(value, "shape") else 1
 
 
-def _check_out(out: Any, count: int) -> None:
-    if _ndim(out) != 3 or out.shape[0] != count:
+def check_out(out: Any, count: int) -> None:
+    if ndim(out) != 3 or out.shape[0] != count:
         raise InvalidArgument(
             f"out has shape {tuple(getattr(out, 'shape', ()))}; the result is "
             f"{count} matrices in three dimensions",
@@ -66,43 +88,47 @@ def _check_out(out: Any, count: int) -> None:
         raise InvalidArgument("out is not contiguous; that of a batch must be", field="out")
 
 
+def check_matrices(value: Any, name: str, count: int, other: str) -> None:
+    """Whether a 3-D operand has as many matrices as `other` says, and no empty ones."""
+    if value.shape[0] != count:
+        raise InvalidArgument(
+            f"{name} has {value.shape[0]} matrices and {other} has {count}; they must be as many",
+            field=name,
+        )
+    if 0 in tuple(value.shape):
+        raise InvalidArgument(
+            f"{name} has shape {tuple(value.shape)}; every dimension must be at least 1",
+            field=name,
+        )
+
+
 def stack(a: Any, b: Any, options: Options) -> tuple[Any, Any, Options, Batch]:
     """The operands and options with stacked matrices. Errors name the operand."""
     given = {"a": a, "b": b, "c": options.c}
-    three = {name: value for name, value in given.items() if _ndim(value) == 3}
+    three = {name: value for name, value in given.items() if ndim(value) == 3}
     first, array = next(iter(three.items()))
     count = int(array.shape[0])
     for name, value in three.items():
-        if value.shape[0] != count:
-            raise InvalidArgument(
-                f"{name} has {value.shape[0]} matrices and {first} has {count}; "
-                "they must be as many",
-                field=name,
-            )
-        if 0 in tuple(value.shape):
-            raise InvalidArgument(
-                f"{name} has shape {tuple(value.shape)}; every dimension must be at least 1",
-                field=name,
-            )
+        check_matrices(value, name, count, first)
     shared = {name for name in given if name not in three}
-    if options.bias is not None and _rows(options.bias) == 1:
+    if options.bias is not None and rows(options.bias) == 1:
         shared.add("bias")
-    changes: dict[str, Any] = {"c": _stacked(options.c) if "c" in three else options.c}
+    changes: dict[str, Any] = {"c": stacked(options.c) if "c" in three else options.c}
     if options.out is not None:
-        _check_out(options.out, count)
-        changes["out"] = _stacked(options.out)
-    flat = {name: _stacked(value) if name in three else value for name, value in given.items()}
+        check_out(options.out, count)
+        changes["out"] = stacked(options.out)
+    flat = {name: stacked(value) if name in three else value for name, value in given.items()}
     options = dataclasses.replace(options, **changes)
     return flat["a"], flat["b"], options, Batch(count, frozenset(shared))
 
 
-def unstack(result: Any, batch: Batch, out: Any) -> Any:
+def unstack(result: Any, count: int, out: Any) -> Any:
     """The result in three dimensions, with its report."""
-    rows, cols = result.shape
+    lines, cols = result.shape
     report = result.report
     if out is not None and operands.is_torch(out):
         result = out
     else:
-        result = result.reshape(batch.count, rows // batch.count, cols)
+        result = result.reshape(count, lines // count, cols)
     result.report = report
     return result

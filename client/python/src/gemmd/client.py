@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from . import batches, bench, errors, multiply, product, records, transfer
+from . import batches, bench, errors, groups, multiply, product, records, transfer
 from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
@@ -146,7 +146,66 @@ class Client:
                 result = multiply.fetch(self, call, plan)
             except errors.NotFound as error:
                 raise explain_not_found(call, error, plan.handles) from None
-            return result if batch is None else batches.unstack(result, batch, out)
+            return result if batch is None else batches.unstack(result, batch.count, out)
+
+    def grouped_matmul(
+        self,
+        a: Any,
+        b: Any,
+        group_sizes: Any,
+        *,
+        by: str | None = None,
+        out: Any = None,
+        c: Any = None,
+        bias: Any = None,
+        alpha: float = 1.0,
+        beta: float | None = None,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        activation: str | None = None,
+        leaky_slope: float | None = None,
+        scale_a: float | None = None,
+        scale_b: float | None = None,
+        dtype: Any = None,
+        compute: str | None = None,
+        kernel: str | None = None,
+        family: str | None = None,
+        params: Mapping[str, int] | None = None,
+        verify: str | None = None,
+        timeout: float | None = None,
+        cancel: Canceller | None = None,
+    ) -> Any:
+        """Products that differ in one dimension, in one request: those of a mixture of experts.
+
+        group_sizes: what each of them has of that dimension, in order; 0 for some, as it may be.
+            A sequence of integers, a numpy array or a torch tensor.
+
+        Which dimension it is shows in those of a and b:
+
+        - m: a is (sum(group_sizes), k) and b (g, k, n), for g sizes. The result is
+          (sum(group_sizes), n): rows of a times the b of their product.
+        - k: a is (m, sum(group_sizes)) and b (sum(group_sizes), n). The result is (g, m, n).
+        - n: a is (g, m, k) and b (k, sum(group_sizes)). The result is (m, sum(group_sizes)).
+
+        by: "m", "k" or "n", where an operand is a handle. That of a b of three dimensions
+            (by m) is one of its matrices' rows: `put(b.reshape(-1, n))`.
+
+        c has the shape of the result, or by k also that of one product. The bias has a row for
+        all products or for each; by n one element for each column of the result. The other
+        options, and errors, are those of `matmul`. See `Limits.max_group_count`.
+        """
+        options = product.Options(
+            out, c, bias, alpha, beta, transpose_a, transpose_b, activation, leaky_slope,
+            scale_a, scale_b, dtype, compute, kernel, family, params, verify,
+        )  # fmt: skip
+        with Call(self._connection, "grouped_matmul", timeout, cancel) as call:
+            a, b, options, group = groups.stack(a, b, group_sizes, by, options)
+            plan = product.make(self, a, b, options, group)
+            try:
+                result = multiply.fetch(self, call, plan)
+            except errors.NotFound as error:
+                raise explain_not_found(call, error, plan.handles) from None
+            return groups.unstack(result, group, out)
 
     def keep(
         self,
@@ -383,9 +442,7 @@ class Client:
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.RankedKernel, map(records.ranked_kernel, response.kernels))
 
-    def traffic(
-        self, limit: int = 100, *, timeout: float | None = None
-    ) -> Table[records.Traffic]:
+    def traffic(self, limit: int = 100, *, timeout: float | None = None) -> Table[records.Traffic]:
         """What is worth tuning of the products that the server has seen, by the time they took.
 
         Those that left the kernel to the server, and for whose shape its tuning table has no

@@ -40,7 +40,7 @@ def fits_one_message(call: Call, plan: Plan, result_bytes: int) -> bool:
     options = connection.options
     return (
         plan.payload_bytes + result_bytes <= options.unary_bytes
-        and plan.payload_bytes + MESSAGE_OVERHEAD_BYTES <= connection.server_message_bytes
+        and plan.payload_bytes + plan.fields_bytes <= connection.server_message_bytes
         and result_bytes + MESSAGE_OVERHEAD_BYTES <= options.max_message_bytes
     )
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from . import dtypes, operands, results, wire
-from .contract import pb
-from .errors import InvalidArgument, InvalidType, Unimplemented
+from .contract import MESSAGE_OVERHEAD_BYTES, pb
+from .errors import InvalidArgument, InvalidType
 from .handle import Handle, TransposedHandle
 from .operands import Buffer, HostMatrix, Shape
-
-if TYPE_CHECKING:
-    from .batches import Batch
 
 ROLES = {
     "a": pb.OPERAND_ROLE_A,
@@ -71,6 +68,31 @@ class Options:
     verify: str | None = None
 
 
+class Stack(Protocol):
+    """Many products in one, whose matrices are stacked: a batch or a group."""
+
+    @property
+    def layout(self) -> int:
+        """The order of the result, and of c."""
+        ...
+
+    def layouts(self, options: Options) -> tuple[int, int]:
+        """The orders of a and b."""
+        ...
+
+    def of_one(self, shape: Shape, name: str) -> Shape:
+        """What `make` multiplies of an operand: one product's part, or all of it."""
+        ...
+
+    def times(self, name: str) -> int:
+        """How many such matrices an addend has, or the result ("d")."""
+        ...
+
+    def write(self, proto: pb.Product, limits: Any, result: Shape, inner: int) -> None:
+        """Says in `proto` what is stacked; `result` and `inner` are what was multiplied."""
+        ...
+
+
 @dataclass
 class Plan:
     """A product with everything that can be checked here checked."""
@@ -91,6 +113,11 @@ class Plan:
 
     def __post_init__(self) -> None:
         self.payload_bytes = sum([matrix.nbytes for _, matrix in self.sent])
+
+    @property
+    def fields_bytes(self) -> int:
+        """The most that the product has beside elements: of a group three numbers for each."""
+        return MESSAGE_OVERHEAD_BYTES + 35 * len(self.proto.group)
 
     def operand(self, name: str) -> pb.Operand:
         """The message of an operand."""
@@ -192,21 +219,7 @@ class _Builder:
                     f"params[{name!r}] is {number!r}; it must be a 64-bit integer", field="params"
                 ) from None
 
-    def batch(self, batch: Batch) -> None:
-        """Says how many products there are, and what they share."""
-        most = self.client._connection.server.limits.max_batch_count
-        if most == 0:  # it would leave the field out, and multiply the stacked matrices
-            raise Unimplemented("the server takes no batches; give two dimensions", field="a")
-        if batch.count > most:
-            raise InvalidArgument(
-                f"a batch has {batch.count} products; it may have {most}", field="a"
-            )
-        self.proto.batch_count = batch.count
-        for name in sorted(batch.shared):
-            if self.proto.HasField(name):
-                self.proto.shared_operands.append(ROLES[name])
-
-    def addends(self, options: Options, shape: Shape, batch: Batch | None) -> Shape:
+    def addends(self, options: Options, shape: Shape, stack: Stack | None) -> Shape:
         """c and the bias against one product's result, whose order follows c's."""
         beta = _number(1.0 if options.beta is None else options.beta, "beta")
         if options.c is None:
@@ -215,14 +228,14 @@ class _Builder:
         elif beta != 0:
             self.proto.beta = beta
             wanted = None if options.out is None else results.layout_of(options.out)
-            if batch is not None:
-                wanted = pb.LAYOUT_ROW_MAJOR
+            if stack is not None:
+                wanted = stack.layout
             c, transposed = self.operand(options.c, "c", wanted)
             if transposed:
                 raise InvalidArgument("c is a transposed handle; it must be as stored", field="c")
-            if batch is not None and c.layout != pb.LAYOUT_ROW_MAJOR:
-                raise InvalidArgument("c is column-major; that of a batch must not be", field="c")
-            self._same(c, "c", _times(batch, "c") * shape.rows, shape.cols, shape.dtype)
+            if stack is not None and c.layout != stack.layout:
+                raise InvalidArgument(f"c is {c}; it must be in the result's order", field="c")
+            self._same(c, "c", _times(stack, "c") * shape.rows, shape.cols, shape.dtype)
             shape = Shape(shape.rows, shape.cols, shape.dtype, c.layout)
         if options.bias is not None:
             bias, transposed = self.operand(options.bias, "bias")
@@ -230,7 +243,7 @@ class _Builder:
                 raise InvalidArgument(
                     "bias is a transposed handle; it must be as stored", field="bias"
                 )
-            self._same(bias, "bias", _times(batch, "bias"), shape.cols, shape.dtype)
+            self._same(bias, "bias", _times(stack, "bias"), shape.cols, shape.dtype)
         return shape
 
     @staticmethod
@@ -266,30 +279,38 @@ def _result_shape(a: Shape, b: Shape, ta: bool, tb: bool, options: Options) -> S
     return Shape(rows, cols, dtype, layout or pb.LAYOUT_ROW_MAJOR)
 
 
-def _times(batch: Batch | None, name: str) -> int:
+def _times(stack: Stack | None, name: str) -> int:
     """How many matrices an operand has."""
-    return 1 if batch is None or name in batch.shared else batch.count
+    return 1 if stack is None else stack.times(name)
 
 
-def make(client: Any, a: Any, b: Any, options: Options, batch: Batch | None = None) -> Plan:
-    """The plan of a product, or of a batch whose matrices are stacked. Errors name the operand
-    or the option."""
+def write_shared(proto: pb.Product, shared: frozenset[str]) -> None:
+    """Names the operands that all products have in common."""
+    for name in sorted(shared):
+        if proto.HasField(name):
+            proto.shared_operands.append(ROLES[name])
+
+
+def make(client: Any, a: Any, b: Any, options: Options, stack: Stack | None = None) -> Plan:
+    """The plan of a product, or of many whose matrices are stacked. Errors name the operand or
+    the option."""
     builder = _Builder(client)
     if options.out is not None:
         results.check_out(options.out)
-    stacked = None if batch is None else pb.LAYOUT_ROW_MAJOR
-    shape_a, turned_a = builder.operand(a, "a", stacked)
-    shape_b, turned_b = builder.operand(b, "b", stacked)
-    if batch is not None:
-        shape_a, shape_b = batch.of_one(shape_a, "a"), batch.of_one(shape_b, "b")
+    layouts = (None, None) if stack is None else stack.layouts(options)
+    shape_a, turned_a = builder.operand(a, "a", layouts[0])
+    shape_b, turned_b = builder.operand(b, "b", layouts[1])
+    if stack is not None:
+        shape_a, shape_b = stack.of_one(shape_a, "a"), stack.of_one(shape_b, "b")
     transpose_a = bool(options.transpose_a) != turned_a
     transpose_b = bool(options.transpose_b) != turned_b
     builder.scalars(options)
     shape = _result_shape(shape_a, shape_b, transpose_a, transpose_b, options)
-    shape = builder.addends(options, shape, batch)
-    if batch is not None:
-        builder.batch(batch)
-        shape = shape._replace(rows=batch.count * shape.rows, layout=pb.LAYOUT_ROW_MAJOR)
+    shape = builder.addends(options, shape, stack)
+    if stack is not None:
+        limits = client._connection.server.limits
+        stack.write(builder.proto, limits, shape, shape_a.rows if transpose_a else shape_a.cols)
+        shape = shape._replace(rows=stack.times("d") * shape.rows, layout=stack.layout)
     proto = builder.proto
     proto.transpose_a = transpose_a
     proto.transpose_b = transpose_b
