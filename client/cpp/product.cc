@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -25,6 +26,9 @@ absl::Status CheckSame(absl::string_view field, const Shape& shape, const Shape&
   return absl::InvalidArgumentError(
       absl::StrCat(field, " is ", ToString(shape), "; it must be ", ToString(result)));
 }
+
+// As the server chooses it.
+DataType DefaultOutput(DataType a) { return a == kF8E4M3 || a == kF8E5M2 ? kF16 : a; }
 
 int64_t& LinesOf(Shape& shape) { return shape.layout == kColumnMajor ? shape.cols : shape.rows; }
 
@@ -56,6 +60,80 @@ absl::StatusOr<Shape> OfAllProducts(const Product& product, Shape shape, absl::s
   return shape;
 }
 
+// The matrix of all products of a group, rows(size) x cols(size) for each, in the order of
+// `layout`.
+using Extent = int64_t (*)(const ProductSize&);
+absl::StatusOr<Shape> StackOf(const std::vector<ProductSize>& group, Extent rows, Extent cols,
+                              DataType dtype, Layout layout, absl::string_view field) {
+  const bool columns = layout == kColumnMajor;
+  const Extent lines = columns ? cols : rows;
+  const Extent elements = columns ? rows : cols;
+  Shape all{.dtype = dtype, .layout = layout};
+  int64_t& sum = LinesOf(all);
+  int64_t& length = columns ? all.rows : all.cols;
+  length = elements(group[0]);
+  for (size_t i = 0; i < group.size(); ++i) {
+    const absl::string_view what = columns ? "columns" : "rows";
+    if (elements(group[i]) != length) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, " is ", columns ? "column-major" : "row-major", ", so that its ",
+                       what, " would have ", length, " elements for group[0] and ",
+                       elements(group[i]), " for group[", i, "]; they must have one length"));
+    }
+    const int64_t own = lines(group[i]);
+    if (own < 0 || own > std::numeric_limits<int64_t>::max() - sum) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          field, " has ", own, " ", what, " for group[", i,
+          "]; they must be at least 0, and all together a matrix smaller than 2^60 bytes"));
+    }
+    sum += own;
+  }
+  return all;
+}
+
+int64_t M(const ProductSize& size) { return size.m; }
+int64_t N(const ProductSize& size) { return size.n; }
+int64_t K(const ProductSize& size) { return size.k; }
+
+// One operand of a group; where all products share it, it is that of any of them.
+absl::Status CheckStack(const Product& product, const Shape& shape, bool shared, Extent rows,
+                        Extent cols, absl::string_view field) {
+  std::vector<ProductSize> products = product.group;
+  if (shared) products.resize(1);
+  const absl::StatusOr<Shape> all = StackOf(products, rows, cols, shape.dtype, shape.layout, field);
+  if (!all.ok()) return all.status();
+  return CheckSame(field, shape, *all);
+}
+
+// The bias and which operands may be shared are for the server to check.
+absl::StatusOr<std::optional<Shape>> ResultOfGroup(const Product& product,
+                                                   const std::optional<Shape>& a,
+                                                   const std::optional<Shape>& b) {
+  absl::Status status;
+  if (a) {
+    status = CheckStack(product, *a, product.shared.a, product.transpose_a ? K : M,
+                        product.transpose_a ? M : K, "a.shape");
+  }
+  if (status.ok() && b) {
+    status = CheckStack(product, *b, product.shared.b, product.transpose_b ? N : K,
+                        product.transpose_b ? K : N, "b.shape");
+  }
+  if (!status.ok()) return status;
+  if (!a && !product.output_dtype) return std::optional<Shape>();
+  const DataType dtype = product.output_dtype ? *product.output_dtype : DefaultOutput(a->dtype);
+  const absl::StatusOr<Shape> result =
+      StackOf(product.group, M, N, dtype, product.output_layout, "the result's shape");
+  if (!result.ok()) return result.status();
+  status = CheckShape(*result, "the result's shape");
+  if (status.ok() && product.c) {
+    const absl::StatusOr<std::optional<Shape>> c = KnownShape(*product.c, "c.shape");
+    if (!c.ok()) return c.status();
+    if (*c && !product.shared.c) status = CheckSame("c.shape", **c, *result);
+  }
+  if (!status.ok()) return status;
+  return std::optional<Shape>(*result);
+}
+
 // c and bias against the result, of one product and of all.
 absl::Status CheckAddends(const Product& product, const Shape& one, const Shape& result) {
   if (product.c) {
@@ -82,9 +160,6 @@ absl::Status CheckAddends(const Product& product, const Shape& one, const Shape&
   return absl::OkStatus();
 }
 
-// As the server chooses it.
-DataType DefaultOutput(DataType a) { return a == kF8E4M3 || a == kF8E5M2 ? kF16 : a; }
-
 }  // namespace
 
 Resident Resident::Of(const MatrixInfo& info) {
@@ -100,6 +175,7 @@ absl::StatusOr<std::optional<Shape>> ResultShape(const Product& product) {
     return absl::InvalidArgumentError(
         absl::StrCat("batch_count is ", product.batch_count, "; it must be at least 1"));
   }
+  if (!product.group.empty()) return ResultOfGroup(product, *known_a, *known_b);
   if (!*known_a || !*known_b) return std::optional<Shape>();
   const absl::StatusOr<Shape> one_a = OfOneProduct(product, **known_a, product.shared.a, "a.shape");
   if (!one_a.ok()) return one_a.status();

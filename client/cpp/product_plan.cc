@@ -109,6 +109,39 @@ absl::Status AddBatch(const Product& product, const PlanLimits& limits, v1::Prod
   return absl::OkStatus();
 }
 
+absl::Status AddGroup(const Product& product, const PlanLimits& limits, v1::Product& proto) {
+  const std::vector<ProductSize>& group = product.group;
+  if (group.empty()) return absl::OkStatus();
+  // A server that does not know groups would take it for a single product.
+  if (limits.max_group_count == 0) {
+    return absl::UnimplementedError(
+        absl::StrCat("group has ", group.size(), " products, but the server takes no groups"));
+  }
+  if (group.size() > static_cast<size_t>(limits.max_group_count)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "group has ", group.size(), " products; it may have up to ", limits.max_group_count));
+  }
+  if (product.batch_count != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("batch_count is ", product.batch_count,
+                                                   " and group has ", group.size(),
+                                                   " products; a product is a batch or a group"));
+  }
+  for (const ProductSize& size : group) {
+    v1::ProductSize& one = *proto.add_group();
+    one.set_m(size.m);
+    one.set_n(size.n);
+    one.set_k(size.k);
+  }
+  return absl::OkStatus();
+}
+
+// The fields of a product beside its elements.
+uint64_t FieldBytes(const ProductPlan& plan) {
+  // Three numbers of 64 bits, and what stands before each and all of them.
+  constexpr uint64_t kSizeBytes = 3 * 11 + 2;
+  return kMessageOverheadBytes + kSizeBytes * static_cast<uint64_t>(plan.product.group_size());
+}
+
 absl::Status AddResult(const Product& product, ProductPlan& plan) {
   const ResultTo& result = product.result;
   if (!result.fetch && !result.keep) {
@@ -147,12 +180,12 @@ std::optional<uint64_t> ResultBytes(const ProductPlan& plan) {
 
 // Why the product cannot go as one message each way, or OK.
 absl::Status CheckUnary(const ProductPlan& plan, const PlanLimits& limits) {
-  const uint64_t request = plan.payload_bytes + kMessageOverheadBytes;
+  const uint64_t request = plan.payload_bytes + FieldBytes(plan);
   if (request > limits.server_message_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("transport is unary, and the operands to send have ", plan.payload_bytes,
                      " bytes; a message may have ", limits.server_message_bytes, " with ",
-                     kMessageOverheadBytes, " for its other fields"));
+                     FieldBytes(plan), " for its other fields"));
   }
   const uint64_t result = ResultBytes(plan).value_or(0);
   if (result + kMessageOverheadBytes > limits.client_message_bytes) {
@@ -203,7 +236,8 @@ bool IsSentByRows(const Operand& operand) {
 
 // Whether the product may go in blocks of rows, whatever its size.
 bool TakesRowBlocks(const Product& product, const PlanLimits& limits, const ProductPlan& plan) {
-  const bool single = product.batch_count == 1 && plan.product.shared_operands().empty();
+  const bool single =
+      product.batch_count == 1 && product.group.empty() && plan.product.shared_operands().empty();
   const bool unchecked = product.verify == kVerifyByPolicy || product.verify == kVerifyOff;
   const bool rows_come_back = plan.fetch && !product.result.keep && plan.result_shape &&
                               plan.result_shape->layout != kColumnMajor;
@@ -274,7 +308,8 @@ absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transp
                                         const PlanLimits& limits) {
   ProductPlan plan;
   for (absl::Status status : {AddOperands(product, plan), AddScalars(product, plan.product),
-                              AddBatch(product, limits, plan.product), AddResult(product, plan)}) {
+                              AddBatch(product, limits, plan.product),
+                              AddGroup(product, limits, plan.product), AddResult(product, plan)}) {
     if (!status.ok()) return status;
   }
   absl::Status status = ChooseTransport(product, transport, limits, plan);

@@ -26,8 +26,9 @@ struct PlanLimits {
   int channels = 1;
   // Whether the caller has the role that keeping matrices needs, as stripes do.
   bool may_keep = true;
-  // Products of a batch; 0: the server takes none.
+  // Products of a batch, and of a group; 0: the server takes none.
   int32_t max_batch_count = 0;
+  int32_t max_group_count = 0;
   // Devices of the server, healthy or not: an unhealthy one may be healthy later.
   int devices = 1;
   // 0: products do not go in blocks of rows.

@@ -220,6 +220,8 @@ void PrintKernel(std::ostream& out, const client::KernelInfo& kernel, size_t wid
   summary.Add({"batches", kernel.batches() ? "yes" : "no: one product at a time"});
   summary.Add({"row blocks", kernel.row_blocks() ? "yes: rows of D have the same bits whatever m is"
                                                  : "no: a product is computed whole"});
+  summary.Add({"groups", kernel.groups() ? "in one launch, where they differ in m"
+                                         : "one product after the other"});
   for (const auto& param : kernel.params()) {
     summary.Add({absl::StrCat("param ", param.name()),
                  absl::StrCat(param.min(), " to ", param.max(), ", default ", param.default_value(),

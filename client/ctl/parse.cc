@@ -74,6 +74,18 @@ absl::StatusOr<int64_t> ParseDimension(absl::string_view text) {
   return value;
 }
 
+absl::StatusOr<std::vector<int64_t>> ParseExtents(absl::string_view text) {
+  std::vector<int64_t> extents;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    int64_t extent = 0;
+    if (!absl::SimpleAtoi(word, &extent) || extent < 0 || extent > kMaxDimension) {
+      return Invalid(text, "a list of numbers of 0 to 2^40, such as 512,0,37");
+    }
+    extents.push_back(extent);
+  }
+  return extents;
+}
+
 absl::StatusOr<ProductShape> ParseProductShape(absl::string_view text) {
   const std::vector<std::string> parts = absl::StrSplit(text, 'x');
   if (parts.size() != 3) return Invalid(text, "a shape MxNxK such as 512x512x512");

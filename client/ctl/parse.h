@@ -23,6 +23,9 @@ absl::StatusOr<uint64_t> ParseSize(absl::string_view text);
 // One dimension: at least 1 and at most 2^40.
 absl::StatusOr<int64_t> ParseDimension(absl::string_view text);
 
+// What the products of a group have in one dimension, such as "512,0,37": each 0 to 2^40.
+absl::StatusOr<std::vector<int64_t>> ParseExtents(absl::string_view text);
+
 // A product's size.
 struct ProductShape {
   int64_t m = 0;

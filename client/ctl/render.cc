@@ -129,6 +129,7 @@ Json ToJson(const client::ProductReport& report) {
                {"n", report.n()},
                {"k", report.k()},
                {"batch_count", std::max(1, report.batch_count())},
+               {"group_count", report.group_count()},
                {"result", ToJson(client::FromProto(report.result_shape()))},
                {"compute", NameOf(report.compute())},
                {"phase_seconds", phases},
@@ -202,6 +203,7 @@ Json ToJson(const client::KernelInfo& kernel) {
                {"deterministic", kernel.deterministic()},
                {"batches", kernel.batches()},
                {"row_blocks", kernel.row_blocks()},
+               {"groups", kernel.groups()},
                {"devices", devices}};
   if (kernel.devices().empty()) json["unavailable_reason"] = kernel.unavailable_reason();
   return json;
@@ -227,7 +229,8 @@ Json ToJson(const client::ServerInfo& info) {
             {"chunk_bytes", limits.chunk_bytes()},
             {"benchmark_seconds", absl::ToDoubleSeconds(FromProto(limits.benchmark_limit()))},
             {"benchmark_memory_bytes", limits.benchmark_memory_bytes()},
-            {"max_batch_count", limits.max_batch_count()}}},
+            {"max_batch_count", limits.max_batch_count()},
+            {"max_group_count", limits.max_group_count()}}},
           {"load",
            {{"jobs", load.jobs()},
             {"queued", load.queued()},
@@ -269,6 +272,9 @@ void AddReport(Table& summary, const client::ProductReport& report) {
   summary.Add({"device", report.device()});
   summary.Add({"m x n x k", absl::StrCat(report.m(), " x ", report.n(), " x ", report.k())});
   if (report.batch_count() > 1) summary.Add({"products", absl::StrCat(report.batch_count())});
+  if (report.group_count() > 0) {
+    summary.Add({"products", absl::StrCat(report.group_count(), ", a group")});
+  }
   summary.Add({"result", client::ToString(client::FromProto(report.result_shape()))});
   summary.Add({"compute", NameOf(report.compute())});
   const PhaseDurations durations = PhasesOf(report);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/format.h"
@@ -167,26 +168,95 @@ absl::StatusOr<gemm::Agreement> CheckOne(const client::Product& product,
   return agreement;
 }
 
-// What product `i` of a batch has of a matrix.
-client::MatrixView PartOf(client::MatrixView matrix, const client::Product& batch, bool shared,
-                          int64_t i) {
-  if (shared || matrix.data == nullptr) return matrix;
+using Extent = int64_t (*)(const client::ProductSize&);
+int64_t M(const client::ProductSize& size) { return size.m; }
+int64_t N(const client::ProductSize& size) { return size.n; }
+int64_t K(const client::ProductSize& size) { return size.k; }
+int64_t One(const client::ProductSize&) { return 1; }
+
+// The lines of a stacked matrix that one product has.
+struct Lines {
+  int64_t first;
+  int64_t count;
+};
+
+// Those of product `i` of a batch or a group, where each has a matrix of rows x cols.
+Lines LinesOf(const client::Product& product, const client::Shape& shape, Extent rows, Extent cols,
+              int64_t i) {
+  const bool columns = shape.layout == client::kColumnMajor;
+  if (product.group.empty()) {
+    const int64_t own = (columns ? shape.cols : shape.rows) / product.batch_count;
+    return {.first = i * own, .count = own};
+  }
+  const Extent lines = columns ? cols : rows;
+  int64_t first = 0;
+  for (int64_t j = 0; j < i; ++j) first += lines(product.group[static_cast<size_t>(j)]);
+  return {.first = first, .count = lines(product.group[static_cast<size_t>(i)])};
+}
+
+client::MatrixView PartOf(client::MatrixView matrix, const Lines& lines) {
   client::Shape& shape = matrix.shape;
-  (shape.layout == client::kColumnMajor ? shape.cols : shape.rows) /= batch.batch_count;
-  matrix.data += i * static_cast<int64_t>(shape.bytes());
+  int64_t& all = shape.layout == client::kColumnMajor ? shape.cols : shape.rows;
+  all = 1;
+  matrix.data += lines.first * static_cast<int64_t>(shape.bytes());
+  all = lines.count;
   return matrix;
 }
 
-// Adds what was found of product `i`, whose result is `part` of the whole one.
-void Add(const gemm::Agreement& found, int64_t i, const client::Shape& part, gemm::Agreement& sum) {
+// Stacked in n, the bias is a single row.
+client::MatrixView PartOfBias(const client::MatrixView& bias, const client::Product& product,
+                              int64_t i) {
+  if (bias.shape.rows > 1 || product.group.empty()) {
+    return PartOf(bias, LinesOf(product, bias.shape, One, N, i));
+  }
+  client::MatrixView row = bias;
+  row.shape.layout = client::kColumnMajor;  // so that its columns are its lines
+  row = PartOf(row, LinesOf(product, row.shape, One, N, i));
+  row.shape.layout = bias.shape.layout;
+  return row;
+}
+
+// What product `i` has of the operands.
+HostOperands PartOf(const HostOperands& all, const client::Product& product, int64_t i) {
+  HostOperands part = all;
+  const client::SharedOperands& shared = product.shared;
+  if (!shared.a) {
+    part.a = PartOf(all.a, product.transpose_a ? LinesOf(product, all.a.shape, K, M, i)
+                                               : LinesOf(product, all.a.shape, M, K, i));
+  }
+  if (!shared.b) {
+    part.b = PartOf(all.b, product.transpose_b ? LinesOf(product, all.b.shape, N, K, i)
+                                               : LinesOf(product, all.b.shape, K, N, i));
+  }
+  if (!shared.c && all.c.data != nullptr) {
+    part.c = PartOf(all.c, LinesOf(product, all.c.shape, M, N, i));
+  }
+  if (!shared.bias && all.bias.data != nullptr) part.bias = PartOfBias(all.bias, product, i);
+  return part;
+}
+
+// The products that have elements in the result.
+std::vector<int64_t> ProductsWithResults(const client::Product& product) {
+  const bool grouped = !product.group.empty();
+  const auto count = grouped ? static_cast<int64_t>(product.group.size()) : product.batch_count;
+  std::vector<int64_t> products;
+  for (int64_t i = 0; i < count; ++i) {
+    const client::ProductSize size =
+        grouped ? product.group[static_cast<size_t>(i)] : client::ProductSize{1, 1, 1};
+    if (size.m > 0 && size.n > 0) products.push_back(i);
+  }
+  return products;
+}
+
+// Adds what was found of a product whose result is `part` of the whole one.
+void Add(const gemm::Agreement& found, const Lines& part, bool column_major, gemm::Agreement& sum) {
   sum.checked += found.checked;
   sum.resolution = std::max(sum.resolution, found.resolution);
   sum.worst_absolute_error = std::max(sum.worst_absolute_error, found.worst_absolute_error);
   if (!(found.worst_ratio > sum.worst_ratio)) return;
-  const bool column_major = part.layout == client::kColumnMajor;
   sum.worst_ratio = found.worst_ratio;
-  sum.worst_row = found.worst_row + (column_major ? 0 : i * part.rows);
-  sum.worst_col = found.worst_col + (column_major ? i * part.cols : 0);
+  sum.worst_row = found.worst_row + (column_major ? 0 : part.first);
+  sum.worst_col = found.worst_col + (column_major ? part.first : 0);
 }
 
 }  // namespace
@@ -196,25 +266,21 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
                                              client::ComputeMode compute,
                                              const client::MatrixView& result, int64_t max_samples,
                                              uint64_t seed) {
-  const int64_t batch = product.batch_count;
+  const std::vector<int64_t> all = ProductsWithResults(product);
+  const auto count = static_cast<int64_t>(all.size());
   // Of each product its corners are looked at in any case.
   constexpr int64_t kSamplesOfAProduct = 8;
-  const int64_t products = std::min(batch, std::max<int64_t>(2, max_samples / kSamplesOfAProduct));
+  const int64_t products = std::min(count, std::max<int64_t>(2, max_samples / kSamplesOfAProduct));
   gemm::Agreement sum;
   for (int64_t n = 0; n < products; ++n) {
-    const int64_t i = products == 1 ? 0 : n * (batch - 1) / (products - 1);
-    const client::SharedOperands& shared = product.shared;
-    const HostOperands part{.known = operands.known,
-                            .a = PartOf(operands.a, product, shared.a, i),
-                            .b = PartOf(operands.b, product, shared.b, i),
-                            .c = PartOf(operands.c, product, shared.c, i),
-                            .bias = PartOf(operands.bias, product, shared.bias, i)};
-    const client::MatrixView part_of_result = PartOf(result, product, false, i);
+    const int64_t i =
+        all[static_cast<size_t>(products == 1 ? 0 : n * (count - 1) / (products - 1))];
+    const Lines lines = LinesOf(product, result.shape, M, N, i);
     const auto found =
-        CheckOne(product, part, compute, part_of_result,
+        CheckOne(product, PartOf(operands, product, i), compute, PartOf(result, lines),
                  std::max<int64_t>(1, max_samples / products), seed + static_cast<uint64_t>(n));
     if (!found.ok()) return found.status();
-    Add(*found, i, part_of_result.shape, sum);
+    Add(*found, lines, result.shape.layout == client::kColumnMajor, sum);
   }
   return sum;
 }

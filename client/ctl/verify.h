@@ -24,7 +24,7 @@ struct HostOperands {
 
 // Compares `result`, the result of `product` with `operands` in the mode `compute`,
 // with the reference. Checks about `max_samples` elements at most, chosen by `seed`; of a
-// batch, elements of some of its products, the first and the last among them.
+// batch or a group, elements of some of its products, the first and the last among them.
 // INVALID_ARGUMENT where the shapes do not match. worst_row and worst_col index the caller's
 // result.
 absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,

@@ -64,6 +64,13 @@ absl::Status Run(const std::string& address) {
       (*client)->Multiply({.a = left, .b = right, .batch_count = 100, .shared = {.b = true}});
   if (!batch.ok()) return batch.status();
   Print("a batch of 100", *batch);  // batch->matrix has 800 rows, 8 of each product
+
+  // A group: products of one n and k, with the rows of A that each of three experts has.
+  const gemmd::client::Generated experts{.shape = {.rows = 3 * 4, .cols = 6}, .seed = 3};
+  auto group = (*client)->Multiply(
+      {.a = left, .b = experts, .group = {{500, 6, 4}, {0, 6, 4}, {300, 6, 4}}});
+  if (!group.ok()) return group.status();
+  Print("a group of 3", *group);  // group->matrix has 800 rows: 500 and 300
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 
 #include "client/cpp/product_plan.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ constexpr PlanLimits kLimits{.chunk_bytes = 1 << 10,
                              .client_message_bytes = 4 << 20,
                              .channels = 4,
                              .max_batch_count = 65535,
+                             .max_group_count = 4096,
                              .devices = 1};
 
 // Never read: a plan looks at shapes alone.
@@ -174,6 +176,7 @@ TEST(ProductPlan, BlocksOfRowsAreOfWhatIsSentAndComesBackInRows) {
     p.batch_count = 2;
     p.shared.b = true;
   }));
+  EXPECT_FALSE(goes([](Product& p) { p.group = {{400, 64, 64}}; }));
   EXPECT_TRUE(goes([](Product& p) {
     p.beta = 1;
     p.c = View(400, 64);
@@ -342,6 +345,88 @@ TEST(ProductPlan, AServerWithoutBatchesGetsNone) {
   const auto plan = PlanProduct(batch, Transport::kAuto, old);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("batch_count is 2"));
+}
+
+TEST(ProductPlan, AGroupHasTheSumOfItsLines) {
+  const ProductPlan by_m = Plan({.a = View(12, 5),
+                                 .b = View(5, 2),
+                                 .bias = View(3, 2),
+                                 .group = {{4, 2, 5}, {0, 2, 5}, {8, 2, 5}},
+                                 .shared = {.b = true}});
+  EXPECT_EQ(by_m.result_shape, (Shape{.rows = 12, .cols = 2, .dtype = kF32}));
+  ASSERT_EQ(by_m.product.group_size(), 3);
+  EXPECT_EQ(by_m.product.group(2).m(), 8);
+  EXPECT_EQ(by_m.product.group(2).n(), 2);
+  EXPECT_EQ(by_m.product.group(2).k(), 5);
+
+  const ProductPlan by_k = Plan(
+      {.a = View(12, 5), .b = View(12, 2), .group = {{5, 2, 4}, {5, 2, 8}}, .transpose_a = true});
+  EXPECT_EQ(by_k.result_shape, (Shape{.rows = 10, .cols = 2, .dtype = kF32}));
+
+  MatrixView columns = View(5, 9);
+  columns.shape.layout = kColumnMajor;
+  const ProductPlan by_n = Plan({.a = View(8, 5),
+                                 .b = columns,
+                                 .group = {{4, 2, 5}, {4, 7, 5}},
+                                 .output_layout = kColumnMajor});
+  EXPECT_EQ(by_n.result_shape,
+            (Shape{.rows = 4, .cols = 9, .dtype = kF32, .layout = kColumnMajor}));
+  EXPECT_EQ(Plan({.a = View(2, 2), .b = View(2, 2)}).product.group_size(), 0);
+}
+
+TEST(ProductPlan, AGroupThatDoesNotFitIsRefused) {
+  const Product good{.a = View(12, 5), .b = View(10, 2), .group = {{4, 2, 5}, {8, 2, 5}}};
+  Plan(good);
+  Product bad = good;
+  bad.group[1].m = 9;
+  EXPECT_THAT(Refusal(bad), HasSubstr("a.shape is 12x5 f32 row-major; it must be 13x5"));
+  bad.group[1].m = -1;
+  EXPECT_THAT(Refusal(bad), HasSubstr("a.shape has -1 rows for group[1]"));
+  bad.group[1].m = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(Refusal(bad), HasSubstr("2^60 bytes"));
+  bad.group[1] = {4, 2, 6};
+  EXPECT_THAT(Refusal(bad), HasSubstr("would have 5 elements for group[0] and 6 for group[1]"));
+  bad = good;
+  bad.shared.b = true;
+  EXPECT_THAT(Refusal(bad), HasSubstr("b.shape is 10x2 f32 row-major; it must be 5x2"));
+  bad = good;
+  bad.c = View(11, 2);
+  bad.beta = 1;
+  EXPECT_THAT(Refusal(bad), HasSubstr("c.shape is 11x2"));
+  bad = good;
+  bad.batch_count = 2;
+  EXPECT_THAT(Refusal(bad), AllOf(HasSubstr("batch_count is 2"), HasSubstr("group has 2")));
+  bad = good;
+  bad.group.assign(4097, {1, 2, 5});
+  EXPECT_THAT(Refusal(bad), HasSubstr("group has 4097 products; it may have up to 4096"));
+  bad.group.assign(1, {0, 2, 5});
+  bad.a = Resident::ById("x");
+  bad.output_dtype = kF32;
+  bad.b = View(5, 2);
+  EXPECT_THAT(Refusal(bad), HasSubstr("rows is 0"));
+}
+
+// As for batches.
+TEST(ProductPlan, AServerWithoutGroupsGetsNone) {
+  PlanLimits old = kLimits;
+  old.max_group_count = 0;
+  const Product group{.a = View(12, 5), .b = View(5, 2), .group = {{12, 2, 5}}};
+  const auto plan = PlanProduct(group, Transport::kAuto, old);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("group has 1 products"));
+}
+
+// Whose sizes are fields of the message, too.
+TEST(ProductPlan, ALargeGroupCountsAtTheBoundOfAMessage) {
+  PlanLimits tight = kLimits;
+  tight.server_message_bytes = 64 << 10;
+  Product group{.a = View(4096, 1), .b = View(1, 1), .shared = {.b = true}};
+  group.group.assign(4096, {1, 1, 1});
+  EXPECT_EQ(PlanProduct(group, Transport::kUnary, tight).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  group.group.clear();
+  group.shared = {};
+  EXPECT_TRUE(PlanProduct(group, Transport::kUnary, tight).ok());
 }
 
 TEST(ProductPlan, MemoryForTheResultIsChecked) {

@@ -144,6 +144,44 @@ TEST_F(ServerTest, EveryTransportTypeAndLayout) {
   ExpectNothingLeft();
 }
 
+TEST_F(ServerTest, AGroupGoesOverEveryTransport) {
+  const std::vector<int64_t> rows = {90, 0, 1, 149, 60};
+  constexpr int64_t kM = 300, kK = 40, kN = 50;
+  const auto count = static_cast<int64_t>(rows.size());
+  const HostMatrix a = Filled({.rows = kM, .cols = kK}, 1);
+  const HostMatrix b = Filled({.rows = count * kK, .cols = kN}, 2);
+  const auto part = [](const HostMatrix& all, int64_t first, int64_t height) {
+    HostMatrix one = *HostMatrix::Allocate({.rows = height, .cols = all.shape().cols});
+    for (int64_t row = 0; row < height; ++row) {
+      for (int64_t col = 0; col < all.shape().cols; ++col) {
+        one.Set(row, col, all.Get(first + row, col));
+      }
+    }
+    return one;
+  };
+  std::vector<ProductSize> group;
+  for (const int64_t m : rows) group.push_back({m, kN, kK});
+  for (const Transport transport : {Transport::kUnary, Transport::kStream, Transport::kStriped}) {
+    auto result =
+        client_->Multiply({.a = a.view(), .b = b.view(), .group = group}, {.transport = transport});
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->transport, transport);
+    EXPECT_EQ(result->report.group_count(), count);
+    EXPECT_EQ(result->report.m(), kM);
+    ASSERT_EQ(result->matrix.shape(), (Shape{.rows = kM, .cols = kN}));
+    int64_t first = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t own = rows[static_cast<size_t>(i)];
+      if (own == 0) continue;
+      const std::vector<double> expected = Expected(part(a, first, own), part(b, i * kK, kK));
+      for (int64_t j = 0; j < own * kN; ++j) {
+        ASSERT_EQ(result->matrix.Get(first + j / kN, j % kN), expected[j]) << i << ", " << j;
+      }
+      first += own;
+    }
+  }
+}
+
 TEST_F(ServerTest, ABatchGoesOverEveryTransport) {
   constexpr int64_t kBatch = 5, kM = 60, kK = 40, kN = 50;
   const HostMatrix a = Filled({.rows = kBatch * kM, .cols = kK}, 1);

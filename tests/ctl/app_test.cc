@@ -211,7 +211,7 @@ TEST(LoadReportTest, TheLiveLineIsOfTheLastSecond) {
 
 TEST(LoadReportTest, RequestsOfBatchesHaveTheirProducts) {
   LoadResult result = TwoSeconds();
-  result.batch = 50;
+  result.products = 50;
   std::ostringstream out;
   PrintLoadTable(out, result);
   EXPECT_THAT(out.str(), ::testing::ContainsRegex("products/s +250"));

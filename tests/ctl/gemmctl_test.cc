@@ -142,6 +142,56 @@ TEST_F(GemmctlTest, MultipliesBatches) {
   EXPECT_THAT(rows.err, HasSubstr("a.shape is 7x8"));
 }
 
+TEST_F(GemmctlTest, MultipliesGroups) {
+  const std::vector<std::string> group = {
+      "multiply",        "random:60x8:f32:1", "random:40x5:f32:2",
+      "--bias",          "random:5x5:f32:3",  "--group-m",
+      "7,0,40,12,1",     "--verify",          "-o",
+      Path("group.npy"), "--verify-samples",  "1000000"};
+  const auto json = GemmctlJson(group);
+  EXPECT_EQ(json["report"]["group_count"], 5);
+  EXPECT_EQ(json["report"]["m"], 60);
+  EXPECT_EQ(json["report"]["k"], 8);
+  EXPECT_EQ(json["report"]["result"]["rows"], 60);
+  EXPECT_EQ(json["verification"]["right"], true);
+  EXPECT_EQ(json["verification"]["elements_checked"], 60 * 5);
+  EXPECT_THAT(Gemmctl(group).out, HasSubstr("5, a group"));
+
+  const auto by_k =
+      GemmctlJson({"multiply", "random:60x8:f32:1", "random:60x5:f32:2", "--transpose-a",
+                   "--group-k", "0,50,10", "--verify", "--verify-samples", "1000000"});
+  EXPECT_EQ(by_k["report"]["k"], 60);
+  EXPECT_EQ(by_k["report"]["result"]["rows"], 24);
+  EXPECT_EQ(by_k["verification"]["right"], true);
+  EXPECT_EQ(by_k["verification"]["elements_checked"], 24 * 5);
+
+  const auto by_n =
+      GemmctlJson({"multiply", "random:6x8:f32:1", "random:30x8:f32:2", "--transpose-b",
+                   "--output-layout", "column", "--share", "a", "--bias", "random:1x30:f32:3",
+                   "--group-n", "20,0,10", "--verify", "--verify-samples", "1000000"});
+  EXPECT_EQ(by_n["report"]["n"], 30);
+  EXPECT_EQ(by_n["verification"]["right"], true);
+  EXPECT_EQ(by_n["verification"]["elements_checked"], 6 * 30);
+}
+
+TEST_F(GemmctlTest, GroupsThatDoNotFitAreRefused) {
+  const auto refused = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"multiply", "random:6x8:f32:1", "random:16x5:f32:2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ran ran = Gemmctl(words);
+    EXPECT_NE(ran.exit_code, 0);
+    return ran.err;
+  };
+  EXPECT_THAT(refused({"--group-m", "4,3"}), HasSubstr("a.shape is 6x8 f32 row-major; it must be"));
+  EXPECT_THAT(refused({"--group-m", "4,-2"}), HasSubstr("'4,-2' is not a list of numbers"));
+  EXPECT_THAT(refused({"--group-m", "4,,2"}), HasSubstr("is not a list of numbers"));
+  EXPECT_THAT(refused({"--group-m", "4,2", "--batch", "2"}), HasSubstr("excludes"));
+  EXPECT_THAT(refused({"--group-m", "4,2", "--group-k", "4,2"}), HasSubstr("excludes"));
+  const Ran right =
+      Gemmctl({"multiply", "random:6x8:f32:1", "random:16x5:f32:2", "--group-m", "4,2"});
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+}
+
 TEST_F(GemmctlTest, ShowsTheServersCheck) {
   const Ran ran =
       Gemmctl({"multiply", "random:20x30:f32:1", "random:30x20:f32:2", "--check", "always"});

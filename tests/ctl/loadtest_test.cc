@@ -111,6 +111,21 @@ TEST_F(LoadTestTest, BatchesCountTheirProducts) {
   ExpectEmptyStore();
 }
 
+TEST_F(LoadTestTest, GroupsShareTheRowsOfTheShape) {
+  for (const char* source : {"sent", "resident"}) {
+    const auto json = GemmctlJson({"loadtest", "--requests", "20", "--warmup", "0", "--group", "50",
+                                   "--shape", "80x6x4", "--source", source, "--verify=1"});
+    const auto& result = json["result"];
+    EXPECT_EQ(result["failed"], 0) << result;
+    EXPECT_EQ(result["verification"]["wrong"], 0);
+    EXPECT_EQ(json["configuration"]["group"], 50);
+    const double requests = result["requests_per_second"].get<double>();
+    EXPECT_NEAR(result["products_per_second"].get<double>(), 50 * requests, 1e-6 * requests);
+    EXPECT_NEAR(result["tflops"].get<double>() * 1e12, 2 * 80 * 6 * 4 * requests, 1e-6 * requests);
+  }
+  ExpectEmptyStore();
+}
+
 TEST_F(LoadTestTest, InterruptEndsItEarlyWithItsTable) {
   const auto process = Start({"loadtest", "--duration", "10m", "--warmup", "0", "--shape",
                               "32x32x32", "--source", "resident", "--result", "keep"});

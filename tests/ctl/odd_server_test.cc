@@ -72,7 +72,7 @@ TEST_F(OddServerTest, InfoShowsALostDeviceTheCallerAndWhatIsNotThere) {
   EXPECT_EQ(Gemmctl({"info"}), kExitOk) << err_.str();
   EXPECT_THAT(out_.str(),
               AllOf(HasSubstr("an illegal memory access"), ContainsRegex("batches +none"),
-                    ContainsRegex("benchmark +none taken"),
+                    ContainsRegex("groups +none"), ContainsRegex("benchmark +none taken"),
                     HasSubstr("alice, with the roles call, metrics")));
   EXPECT_EQ(Gemmctl({"info", "--json"}), kExitOk) << err_.str();
   const auto json = nlohmann::json::parse(out_.str());

@@ -98,6 +98,14 @@ TEST(RenderTest, AReportSaysWhatTheCheckFound) {
   EXPECT_EQ(json["check_seconds"], 0.003);
 }
 
+TEST(RenderTest, AReportSaysHowManyProductsAGroupHad) {
+  client::ProductReport report = SomeReport();
+  EXPECT_EQ(ToJson(report)["group_count"], 0);
+  report.set_group_count(64);
+  EXPECT_EQ(ToJson(report)["group_count"], 64);
+  EXPECT_THAT(ReportText(report), ContainsRegex("products +64, a group"));
+}
+
 TEST(RenderTest, AReportHasItsParametersTransposesAndMeasurement) {
   client::ProductReport report = SomeReport();
   (*report.mutable_params())["split_k"] = 4;

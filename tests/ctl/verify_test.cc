@@ -127,6 +127,60 @@ TEST(VerifyTest, AWrongElementOfABatchIsFoundWhereItIs) {
   }
 }
 
+// Products of 2, 0 and 3 rows of A and of the result, each with its own B.
+TEST(VerifyTest, AWrongElementOfAGroupIsFoundWhereItIs) {
+  constexpr int64_t n = 3, k = 5;
+  const std::vector<client::ProductSize> group = {{2, n, k}, {0, n, k}, {3, n, k}};
+  const client::HostMatrix a = Random({.rows = 5, .cols = k}, 1);
+  const client::HostMatrix b = Random({.rows = 3 * k, .cols = n}, 2);
+  client::HostMatrix result = Random({.rows = 5, .cols = n}, 3);
+  for (int64_t i = 0; i < 5; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t l = 0; l < k; ++l) sum += a.Get(i, l) * b.Get((i < 2 ? 0 : 2) * k + l, j);
+      result.Set(i, j, sum);
+    }
+  }
+  const client::Product product{.a = a.view(), .b = b.view(), .group = group};
+  const auto check = [&] {
+    auto agreement = CheckProduct(product, {.a = a.view(), .b = b.view()}, client::kComputeF32,
+                                  result.view(), 1000, 1);
+    EXPECT_TRUE(agreement.ok()) << agreement.status();
+    return *agreement;
+  };
+  EXPECT_TRUE(IsRight(check()));
+  EXPECT_EQ(check().checked, 5 * n);
+  result.Set(3, 2, result.Get(3, 2) + 0.5);
+  EXPECT_FALSE(IsRight(check()));
+  EXPECT_EQ(check().worst_row, 3);
+  EXPECT_EQ(check().worst_col, 2);
+}
+
+// A k of 0 leaves 0, and no other value.
+TEST(VerifyTest, AProductOfAGroupMayBeEmpty) {
+  const client::HostMatrix a = Random({.rows = 4, .cols = 2}, 1);
+  const client::HostMatrix b = Random({.rows = 4, .cols = 3}, 2);
+  client::HostMatrix result = Random({.rows = 4, .cols = 3}, 3);
+  for (int64_t i = 0; i < 4; ++i) {
+    for (int64_t j = 0; j < 3; ++j) {
+      double sum = 0;
+      for (int64_t l = 0; l < 4; ++l) sum += a.Get(l, i % 2) * b.Get(l, j);
+      result.Set(i, j, i < 2 ? 0 : sum);
+    }
+  }
+  const client::Product product{
+      .a = a.view(), .b = b.view(), .group = {{2, 3, 0}, {2, 3, 4}}, .transpose_a = true};
+  const auto check = [&] {
+    return CheckProduct(product, {.a = a.view(), .b = b.view()}, client::kComputeF32, result.view(),
+                        1000, 1);
+  };
+  ASSERT_TRUE(check().ok()) << check().status();
+  EXPECT_TRUE(IsRight(*check())) << Explain(*check());
+  EXPECT_EQ(check()->checked, 12);
+  result.Set(1, 1, 0.25);
+  EXPECT_FALSE(IsRight(*check()));
+}
+
 TEST(VerifyTest, NotANumberIsWrong) {
   Case test(client::kRowMajor, false, client::kRowMajor, false, client::kRowMajor);
   test.result.Set(0, 0, std::nan(""));

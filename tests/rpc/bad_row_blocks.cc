@@ -43,6 +43,14 @@ void AddRowBlocks(std::vector<BadJob>& jobs) {
                                 p.add_shared_operands(v1::OPERAND_ROLE_B);
                               },
                               {"row_block is set", "batch_count is 2"}));
+  jobs.push_back(InvalidBlock("RowBlockOfAGroup", 100,
+                              [](auto& p, auto&) {
+                                v1::ProductSize& size = *p.add_group();
+                                size.set_m(8);
+                                size.set_n(6);
+                                size.set_k(4);
+                              },
+                              {"row_block is set", "group has 1 products"}));
   jobs.push_back(InvalidBlock("RowBlockInColumns", 100,
                               [](auto& p, auto&) { p.set_output_layout(v1::LAYOUT_COLUMN_MAJOR); },
                               {"row_block is set", "output_layout is column-major"}));

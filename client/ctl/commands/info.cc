@@ -41,6 +41,9 @@ void PrintTables(const Context& context, const client::ServerInfo& info) {
   summary.Add({"batches", limits.max_batch_count() > 0
                               ? absl::StrCat("at most ", limits.max_batch_count(), " products")
                               : "none"});
+  summary.Add({"groups", limits.max_group_count() > 0
+                             ? absl::StrCat("at most ", limits.max_group_count(), " products")
+                             : "none"});
   summary.Add({"benchmark", BenchmarkText(info)});
   if (!info.caller().name().empty()) {
     summary.Add({"you", absl::StrCat(info.caller().name(), ", with the roles ",

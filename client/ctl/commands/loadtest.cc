@@ -74,7 +74,7 @@ int Run(const Context& context, LoadOptions& options) {
   const absl::Status tried = (*workload)->Try(*callers->front());
   if (!tried.ok()) return Fail(context, tried);
   LoadResult result = Measure(context, options, *callers);
-  result.batch = options.batch;
+  result.products = options.products();
 
   Json configuration = ToJson(options);
   configuration["address"] = context.global.address;
@@ -127,6 +127,7 @@ void AddLoadTest(CLI::App& app, Context& context) {
       "  gemmctl loadtest --requests 100 --kernel host_openblas --kernel host_reference "
       "--verify=0.1\n"
       "  gemmctl loadtest --batch 1000 --shape 64x64x64 --dtype f16 --source resident\n"
+      "  gemmctl loadtest --group 64 --shape 4096x1024x2048 --dtype bf16 --source resident\n"
       "  gemmctl loadtest --rate 50 --duration 1m --json result.json");
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };

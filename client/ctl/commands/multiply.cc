@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/commands/multiply_options.h"
+#include "client/ctl/commands/multiply_size.h"
 #include "client/ctl/format.h"
 #include "client/ctl/load/clock.h"
 #include "client/ctl/progress_bar.h"
@@ -67,36 +68,19 @@ absl::StatusOr<client::Shape> ShapeOf(const Context& context, client::Client& cl
   return client::FromProto(info->shape());
 }
 
-// The matrix of one product, of which `shape` has `count`.
-client::Shape OfOneProduct(client::Shape shape, int64_t count) {
-  (shape.layout == client::kColumnMajor ? shape.cols : shape.rows) /= count;
-  return shape;
-}
-
 // The deadlines of the product, and of a transfer of all its matrices.
 struct Deadlines {
   absl::Duration product;
   absl::Duration transfer;
 };
 
-absl::StatusOr<Deadlines> DeadlinesOf(const Context& context, client::Client& client,
-                                      const client::Product& product) {
-  const auto a = ShapeOf(context, client, product.a);
-  if (!a.ok()) return a.status();
-  const auto b = ShapeOf(context, client, product.b);
-  if (!b.ok()) return b.status();
-  const int64_t batch = product.batch_count;
-  const client::Shape one_a = OfOneProduct(*a, product.shared.a ? 1 : batch);
-  const client::Shape one_b = OfOneProduct(*b, product.shared.b ? 1 : batch);
-  const int64_t m = product.transpose_a ? one_a.cols : one_a.rows;
-  const int64_t k = product.transpose_a ? one_a.rows : one_a.cols;
-  const int64_t n = product.transpose_b ? one_b.rows : one_b.cols;
+Deadlines DeadlinesOf(const client::Product& product, const client::Shape& a,
+                      const client::Shape& b) {
+  const ProductWork work = WorkOf(product, a, b);
   // C, the bias and the result have at most eight bytes an element.
-  const double elements =
-      static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n);
   const double bytes =
-      static_cast<double>(a->bytes()) + static_cast<double>(b->bytes()) + 24 * elements;
-  Deadlines deadlines{.product = ProductDeadline(bytes, 2 * elements * static_cast<double>(k)),
+      static_cast<double>(a.bytes()) + static_cast<double>(b.bytes()) + 24 * work.results;
+  Deadlines deadlines{.product = ProductDeadline(bytes, work.flops),
                       .transfer = TransferDeadline(bytes)};
   // The server's own limit should expire first, so that its error is reported.
   if (product.server_timeout != absl::InfiniteDuration()) {
@@ -232,9 +216,13 @@ int Run(const Context& context, const MultiplyOptions& options) {
   if (!product.ok()) return Fail(context, product.status());
   const auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
-  const auto deadlines = DeadlinesOf(context, **client, *product);
-  if (!deadlines.ok()) return Fail(context, deadlines.status());
-  const client::CallOptions transfer = Call(context, deadlines->transfer);
+  const auto a = ShapeOf(context, **client, product->a);
+  if (!a.ok()) return Fail(context, a.status());
+  const auto b = ShapeOf(context, **client, product->b);
+  if (!b.ok()) return Fail(context, b.status());
+  product->group = SizesOfGroup(options.group, *product, *a, *b);
+  const Deadlines deadlines = DeadlinesOf(*product, *a, *b);
+  const client::CallOptions transfer = Call(context, deadlines.transfer);
   HostOperands operands;
   if (options.verify) {
     // Download them before the product, which may release them.
@@ -244,7 +232,7 @@ int Run(const Context& context, const MultiplyOptions& options) {
     if (!loaded.ok()) return Fail(context, loaded.status());
     operands = *std::move(loaded);
   }
-  const auto result = Multiply(context, **client, options, *product, deadlines->product);
+  const auto result = Multiply(context, **client, options, *product, deadlines.product);
   if (!result.ok()) return Fail(context, result.status());
   if (!options.output.empty()) {
     const absl::Status written = client::WriteNpy(options.output, result->matrix.view());
@@ -286,6 +274,7 @@ void AddMultiply(CLI::App& app, Context& context) {
       "  gemmctl multiply random:4096x4096:bf16:1 random:4096x4096:bf16:2 --keep-name P "
       "--no-stream\n"
       "  gemmctl multiply random:6400x64:f16:1 random:64x32:f16:2 --batch 100 --share b --verify\n"
+      "  gemmctl multiply tokens.npy @experts --group-m 512,0,37,512 -o Y.npy --verify\n"
       "  gemmctl multiply A.npy B.npy --kernel host_openblas --json"));
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };

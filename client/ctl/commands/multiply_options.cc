@@ -54,20 +54,48 @@ void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
       ->type_name("DTYPE");
 }
 
+// One dimension of each product; the operands have the others.
+void DeclareGroup(CLI::App& command, MultiplyOptions& options, CLI::Option* batch) {
+  const auto declare = [&](const char* name, GroupedBy by, const char* help) {
+    return command
+        .add_option_function<std::string>(
+            name,
+            [&options, by, name](const std::string& word) {
+              options.group = {by, ParsedWord(name, ParseExtents, word)};
+            },
+            help)
+        ->type_name("LIST")
+        ->excludes(batch);
+  };
+  CLI::Option* const m = declare(
+      "--group-m", GroupedBy::kM,
+      "Compute a group: products of these m, such as 512,0,37,512, whose rows of A and of the "
+      "result lie one after the other, as do as many matrices B");
+  CLI::Option* const n =
+      declare("--group-n", GroupedBy::kN, "The same for n, with a column-major B and result");
+  CLI::Option* const k =
+      declare("--group-k", GroupedBy::kK, "The same for k, with --transpose-a and a row-major B");
+  m->excludes(n)->excludes(k);
+  n->excludes(k);
+}
+
 void DeclareBatch(CLI::App& command, MultiplyOptions& options) {
-  command
-      .add_option("--batch", options.product.batch_count,
-                  "Compute so many products of one shape: each matrix has those of all of them, "
-                  "one after the other in its rows (column-major: columns)")
-      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()).description(""))
-      ->type_name("N");
+  CLI::Option* const batch =
+      command
+          .add_option(
+              "--batch", options.product.batch_count,
+              "Compute so many products of one shape: each matrix has those of all of them, "
+              "one after the other in its rows (column-major: columns)")
+          ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()).description(""))
+          ->type_name("N");
   command
       .add_option_function<std::vector<std::string>>(
           "--share",
           [&shared = options.product.shared](const std::vector<std::string>& names) {
             for (const std::string& name : names) *SharedByName(shared, name) = true;
           },
-          "An operand of which a batch has one for all products: a, b, c or bias; may be repeated")
+          "An operand of which there is one for all products of a batch or a group: a, b, c or "
+          "bias; may be repeated")
       ->check([](const std::string& name) {
         client::SharedOperands any;
         return SharedByName(any, name) != nullptr ? "" : "'" + name + "' is not a, b, c or bias";
@@ -75,6 +103,7 @@ void DeclareBatch(CLI::App& command, MultiplyOptions& options) {
       ->type_name("OPERAND")
       ->take_all()
       ->allow_extra_args(false);
+  DeclareGroup(command, options, batch);
 }
 
 void DeclareArithmetic(CLI::App& command, MultiplyOptions& options) {

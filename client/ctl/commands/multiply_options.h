@@ -1,8 +1,10 @@
 // The options of `gemmctl multiply`.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "client/ctl/operand_spec.h"
@@ -15,6 +17,14 @@ class App;
 
 namespace gemmd::ctl {
 
+// The dimension in which the products of a group differ.
+enum class GroupedBy { kM, kN, kK };
+
+struct GroupOption {
+  GroupedBy by = GroupedBy::kM;
+  std::vector<int64_t> extents;  // of each product; empty: no group
+};
+
 struct MultiplyOptions {
   OperandSpec a;
   OperandSpec b;
@@ -23,8 +33,9 @@ struct MultiplyOptions {
   // Release the resident operands once the product is accepted.
   bool release = false;
   std::optional<client::DataType> npy_dtype;
-  // The product without its operands and result.
+  // The product without its operands, result and group.
   client::Product product;
+  GroupOption group;
   std::string output;  // a .npy file; empty: none
   bool keep = false;
   client::Keep keep_as;

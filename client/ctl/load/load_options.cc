@@ -13,6 +13,7 @@ namespace gemmd::ctl {
 namespace {
 
 constexpr int kMaxConcurrency = 4096;
+constexpr int kMostOfAGroup = 65536;  // more than any server takes
 constexpr int kClosedConcurrency = 4;
 constexpr int kOpenConcurrency = 64;
 constexpr absl::Duration kDefaultDuration = absl::Seconds(10);
@@ -65,9 +66,17 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
   AddParsedList(command, "--shape", options.shapes, ParseWeightedShape,
                 "M, N and K of the products; several are mixed by weight [512x512x512]")
       ->type_name("MxNxK[=WEIGHT]");
-  command.add_option("--batch", options.batch, "Products of one shape in each request [1]")
-      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()).description(""))
-      ->type_name("N");
+  CLI::Option* const batch =
+      command.add_option("--batch", options.batch, "Products of one shape in each request [1]")
+          ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()).description(""))
+          ->type_name("N");
+  command
+      .add_option("--group", options.group,
+                  "Products in each request that differ in m: the rows M of the shape are dealt to "
+                  "them at random, as tokens to the experts of a mixture")
+      ->check(CLI::Range(1, kMostOfAGroup).description(""))
+      ->type_name("N")
+      ->excludes(batch);
   AddParsed(command, "--dtype", options.dtype, ParseDataTypeName,
             "The type of the operands and the result: f64, f32, f16 or bf16 [f32]")
       ->type_name("DTYPE");
@@ -190,6 +199,7 @@ Json ToJson(const LoadOptions& options) {
   json["shapes"] = shapes;
   json["kernels"] = kernels;
   json["batch"] = options.batch;
+  json["group"] = options.group;
   json["dtype"] = std::string(client::Name(options.dtype));
   json["compute"] = std::string(client::Name(options.compute));
   json["source"] = Name(options.source);

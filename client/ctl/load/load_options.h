@@ -40,7 +40,8 @@ struct LoadOptions {
   absl::Duration timeout = absl::Seconds(30);
   std::vector<WeightedShape> shapes;
   std::vector<Weighted> kernels;  // empty: the server picks
-  int32_t batch = 1;              // products of a request
+  int32_t batch = 1;              // products of a request, of one shape
+  int32_t group = 0;              // or products that share the shape's m; 0: no group
   client::DataType dtype = client::kF32;
   client::ComputeMode compute = client::kDefaultCompute;
   Source source = Source::kSent;
@@ -50,6 +51,7 @@ struct LoadOptions {
   uint64_t seed = 1;
   std::string json;  // a file, or "-"
 
+  int32_t products() const { return group > 0 ? group : batch; }  // of a request
   bool open_loop() const { return rate > 0; }
   bool streams() const { return sink != Sink::kKeep; }
   bool keeps() const { return sink != Sink::kStream; }

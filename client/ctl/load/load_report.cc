@@ -83,7 +83,7 @@ void PrintLoadTable(std::ostream& out, const LoadResult& result, size_t width) {
     if (tally.wrong > 0) summary.Add({"  first wrong", tally.first_wrong});
   }
   summary.Add({"requests/s", NumberText(result.PerSecond(static_cast<double>(tally.succeeded)))});
-  if (result.batch > 1) summary.Add({"products/s", NumberText(result.ProductsPerSecond())});
+  if (result.products > 1) summary.Add({"products/s", NumberText(result.ProductsPerSecond())});
   summary.Add({"TFLOPS", NumberText(result.PerSecond(tally.flops) / 1e12)});
   summary.Add({"sent/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_sent)))});
   summary.Add(

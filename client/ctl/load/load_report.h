@@ -16,11 +16,11 @@ struct LoadResult {
   absl::Duration wall;
   Tally tally;
   bool interrupted = false;
-  int32_t batch = 1;  // products of each request
+  int32_t products = 1;  // of each request
 
   // Of the requests that succeeded.
   double ProductsPerSecond() const {
-    return PerSecond(static_cast<double>(batch) * static_cast<double>(tally.succeeded));
+    return PerSecond(static_cast<double>(products) * static_cast<double>(tally.succeeded));
   }
   // `amount` per second of `wall`; 0 where `wall` is zero.
   double PerSecond(double amount) const;

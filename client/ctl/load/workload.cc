@@ -88,6 +88,7 @@ class Workload::ProductCaller : public Caller {
     const LoadOptions& options = workload_.options_;
     const size_t shape = workload_.ShapeOf(choice);
     client::Product product{.a = set_[shape].a, .b = set_[shape].b, .batch_count = options.batch};
+    product.group = workload_.GroupOf(shape);
     product.compute = options.compute;
     product.kernel.name = options.kernels[workload_.KernelOf(choice)].value;
     product.result.fetch = options.streams();
@@ -185,18 +186,35 @@ Workload::~Workload() {
   }
 }
 
+std::vector<client::ProductSize> Workload::GroupOf(size_t shape) const {
+  if (options_.group == 0) return {};
+  const ProductShape& size = options_.shapes[shape].shape;
+  // Between two cuts are the rows of one product.
+  std::vector<int64_t> cuts = {0, size.m};
+  for (int32_t i = 1; i < options_.group; ++i) {
+    const uint64_t draw =
+        Scramble(options_.seed + Scramble(shape + Scramble(static_cast<uint64_t>(i))));
+    cuts.push_back(static_cast<int64_t>(draw % static_cast<uint64_t>(size.m + 1)));
+  }
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<client::ProductSize> sizes;
+  for (size_t i = 1; i < cuts.size(); ++i) {
+    sizes.push_back({.m = cuts[i] - cuts[i - 1], .n = size.n, .k = size.k});
+  }
+  return sizes;
+}
+
 absl::StatusOr<OperandPair> Workload::MakePair(size_t set, size_t shape) {
   const ProductShape& size = options_.shapes[shape].shape;
   const uint64_t seed = Scramble(options_.seed + Scramble(set * options_.shapes.size() + shape));
   const client::Uniform around_zero{.low = -1, .high = 1};
   const auto drawn = [&](int64_t rows, int64_t cols, uint64_t of_seed) {
-    return client::Generated{
-        .shape = {.rows = options_.batch * rows, .cols = cols, .dtype = options_.dtype},
-        .seed = of_seed,
-        .distribution = around_zero};
+    return client::Generated{.shape = {.rows = rows, .cols = cols, .dtype = options_.dtype},
+                             .seed = of_seed,
+                             .distribution = around_zero};
   };
-  const client::Generated left = drawn(size.m, size.k, seed);
-  const client::Generated right = drawn(size.k, size.n, seed + 1);
+  const client::Generated left = drawn(options_.batch * size.m, size.k, seed);
+  const client::Generated right = drawn(options_.products() * size.k, size.n, seed + 1);
   OperandPair pair;
   pair.elements.known = WhatIsKnown(left, right);
   auto a = MakeOperand(left, pair.elements.a);

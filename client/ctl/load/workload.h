@@ -54,6 +54,8 @@ class Workload {
   Workload(client::Client& client, const LoadOptions& options);
 
   absl::StatusOr<OperandPair> MakePair(size_t set, size_t shape);
+  // The products of each request of this shape, where it has a group of them.
+  std::vector<client::ProductSize> GroupOf(size_t shape) const;
   absl::StatusOr<client::Operand> MakeOperand(const client::Generated& drawn,
                                               client::MatrixView& elements);
   client::CallOptions Call() const { return {.timeout = options_.timeout}; }

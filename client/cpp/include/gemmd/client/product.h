@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "gemmd/client/matrix.h"
@@ -106,7 +107,14 @@ struct ResultTo {
   std::optional<Keep> keep;
 };
 
-// The operands of a batch of which there is one for all products.
+// The size of one product of a group.
+struct ProductSize {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+};
+
+// The operands of a batch, or of a group, of which there is one for all products.
 struct SharedOperands {
   bool a = false;
   bool b = false;
@@ -119,13 +127,20 @@ struct Product {
   Operand b;
   // m x n, of the result's type and layout. Set exactly when beta is not 0.
   std::optional<Operand> c;
-  // 1 x n, of the result's type; of a batch, batch_count x n, row-major.
+  // 1 x n, of the result's type; of a batch, batch_count x n, row-major. Of a group as many rows
+  // as it has products, but in n: there 1 x the sum of n.
   std::optional<Operand> bias;
   // A batch: so many products of one shape, up to the server's Limits.max_batch_count. Each
   // operand, but for those that are shared, and the result are the matrices of all products,
   // one after the other in their lines: rows of a row-major matrix, columns of a column-major
   // one. UNIMPLEMENTED where the server takes no batches.
   int32_t batch_count = 1;
+  // A group: the sizes of up to Limits.max_group_count products, in the order in which their
+  // matrices are stacked, in the same way. They may differ in one dimension, which all matrices
+  // that have it must have as their lines: m with a row-major A and result, n with a
+  // column-major B and result, k with a column-major A (or transpose_a) and a row-major B. It
+  // may be 0 for some. No batch at the same time. UNIMPLEMENTED where the server takes no groups.
+  std::vector<ProductSize> group;
   SharedOperands shared;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -168,9 +183,9 @@ struct ProductResult {
   absl::Duration elapsed;
 };
 
-// The result's shape, of a batch that of all products, from the shapes of the operands;
-// nullopt where one is unknown (a Resident without a shape). INVALID_ARGUMENT where the inner
-// dimensions differ, a shape is bad, or one does not fit the batch.
+// The result's shape, of a batch or a group that of all products, from the shapes of the
+// operands; nullopt where one is unknown (a Resident without a shape). INVALID_ARGUMENT where the
+// inner dimensions differ, a shape is bad, or one does not fit the batch or the group.
 absl::StatusOr<std::optional<Shape>> ResultShape(const Product& product);
 
 }  // namespace gemmd::client
