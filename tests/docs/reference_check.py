@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Checks that docs/reference.md has every RPC, every flag of gemmd and every metric.
+"""Checks that docs/reference.md has every RPC, every flag of gemmd, every metric and every alert.
 
     tests/docs/reference_check.py [--write]
 
 --write  makes the page anew
 
-The page is made from the contract, the table of flags and the families of server/telemetry. And
-every metric that deploy/ or a page names is one that the server has. Exits with 1 and a sentence
-for each difference.
+The page is made from the contract, the table of flags, the families of server/telemetry and the
+rules of deploy/prometheus. And every metric that deploy/ or a page names is one that the server
+has, every alert that a page names is one of the rules, and docs/operations.md names all of them.
+Exits with 1 and a sentence for each difference.
 """
 
 import pathlib
@@ -18,6 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTRACT = "proto/gemm/v1/gemm.proto"
 FLAGS = "server/flag_table.cc"
 TELEMETRY = "server/telemetry"
+ALERTS = "deploy/prometheus/alerts.yml"
+OPERATIONS = "docs/operations.md"
 PAGE = "docs/reference.md"
 # Pages with other names than today's metrics: those of then, or of CMake's targets.
 OTHER_NAMES = ("CHANGELOG.md", "docs/results/", "docs/libraries.md")
@@ -32,6 +35,9 @@ FAMILY = re.compile(r'(?:(?:Counters|Histograms)\(\s*registry,|(?:Gauge|Counter)
 METRIC_NAME = re.compile(r"\bgemmd_[a-z_]*[a-z]\b(?!\*)")
 # What Prometheus adds to the name of a histogram.
 HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
+# Each annotation is one line.
+ALERT = re.compile(r"^      - alert: (\w+)\n((?:^(?!      - ).*\n)*)", re.MULTILINE)
+ALERT_NAME = re.compile(r"`(Gemmd[A-Z]\w+)`")
 
 
 def text_of(literals):
@@ -74,6 +80,14 @@ def metrics():
     return found
 
 
+def alerts():
+    """(name, severity, description, action), in the order of the rules; "" for what is missing."""
+    for name, rule in ALERT.findall(read(ALERTS)):
+        severity = re.search(r"severity: (\w+)", rule)
+        texts = [re.search(rf"^ +{key}: (.+)$", rule, re.MULTILINE) for key in ("description", "action")]
+        yield name, severity[1] if severity else "", *(text[1].strip('"') if text else "" for text in texts)
+
+
 def overlooked():
     """What this program did not understand in the sources: it would be missing on the page."""
     names = set(re.findall(r"^  rpc (\w+)", read(CONTRACT), re.MULTILINE))
@@ -90,6 +104,12 @@ def overlooked():
         families = FAMILY.findall(text) + re.findall(r'^    \{"([^"]*)"', "".join(BOUNDED.findall(text)), re.MULTILINE)
         yield from (f"{path.relative_to(ROOT)}: the metric {name} has not the prefix gemmd_"
                     for name in families if name not in names)
+    rules, read_rules = len(re.findall(r"\balert: ", read(ALERTS))), list(alerts())
+    if rules != len(read_rules):
+        yield f"{ALERTS}: {rules} alerts, of which {len(read_rules)} have the form of the others"
+    for name, *fields in read_rules:
+        yield from (f"{ALERTS}: {name} has no {field} in one line"
+                    for field, text in zip(("severity", "description", "action"), fields) if not text)
 
 
 def table(head, rows):
@@ -103,9 +123,11 @@ def page():
     options = table(["flag", "group", "what"],
                     [[f"`--{name}`", group, text] for group, name, text in flags()])
     families = table(["metric", "what"], [[f"`{name}`", text] for name, text in sorted(metrics().items())])
+    rules = table(["alert", "severity", "when", "what to do"],
+                  [[f"`{name}`", *fields] for name, *fields in alerts()])
     return f"""# Reference
 
-Every RPC, every flag of gemmd and every metric. Made by `tests/docs/reference_check.py --write` from the sources, and held by it.
+Every RPC, every flag of gemmd, every metric and every alert. Made by `tests/docs/reference_check.py --write` from the sources, and held by it.
 
 ## RPCs
 
@@ -124,27 +146,51 @@ The contract, [gemm.proto](../{CONTRACT}), has the messages, their fields and th
 Labels have fixed sets of values: no text of a request makes a series. Only `caller` has names of the callers file or of certificates, the first 64 that come.
 
 {families}
+
+## Alerts
+
+The rules are in [alerts.yml](../{ALERTS}), the sentences are those of the alert itself. [Operations](operations.md#alerts) leads to the chapter of each.
+
+{rules}
 """
+
+
+def texts(paths):
+    """(name, text) of each file that has today's names."""
+    for path in sorted(paths):
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith(OTHER_NAMES):
+            yield name, path.read_text(encoding="utf-8")
+
+
+def pages():
+    return texts([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def unknown_metrics():
     """Each name of a metric, in deploy/ or on a page, that the server has not."""
     known = metrics()
-    files = [*(ROOT / "deploy").rglob("*.yml"), *(ROOT / "deploy").rglob("*.json"), *ROOT.glob("*.md"),
-             *(ROOT / "docs").rglob("*.md")]
-    for path in sorted(files):
-        name = path.relative_to(ROOT).as_posix()
-        if name.startswith(OTHER_NAMES):
-            continue
-        for metric in sorted(set(METRIC_NAME.findall(path.read_text(encoding="utf-8")))):
+    deployed = [*(ROOT / "deploy").rglob("*.yml"), *(ROOT / "deploy").rglob("*.json")]
+    for name, text in [*texts(deployed), *pages()]:
+        for metric in sorted(set(METRIC_NAME.findall(text))):
             if metric not in known and HISTOGRAM.sub("", metric) not in known:
                 yield f"{name}: the server has no metric {metric}"
+
+
+def misnamed_alerts():
+    """Alerts that a page names and that are no rule, and rules that operators are not told of."""
+    known = [name for name, *_ in alerts()]
+    for page_name, text in pages():
+        yield from (f"{page_name}: {ALERTS} has no alert {name}"
+                    for name in sorted(set(ALERT_NAME.findall(text)) - set(known)))
+    told = set(ALERT_NAME.findall(read(OPERATIONS)))
+    yield from (f"{OPERATIONS}: the alert {name} is not named" for name in known if name not in told)
 
 
 def main():
     if "--write" in sys.argv[1:]:
         (ROOT / PAGE).write_text(page(), encoding="utf-8")
-    found = [*overlooked(), *unknown_metrics()]
+    found = [*overlooked(), *unknown_metrics(), *misnamed_alerts()]
     there = read(PAGE).splitlines() if (ROOT / PAGE).exists() else []
     made = page().splitlines()
     if there != made:
