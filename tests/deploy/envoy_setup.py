@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -37,6 +38,7 @@ class Authority:
 
     def __init__(self, folder):
         self.folder = folder
+        self._issuing = threading.Lock()  # one serial number after the other
         folder.mkdir(parents=True)
         self.certificate = folder / "ca.crt"
         openssl("req", "-x509", *self._key(folder / "ca.key"), "-out", self.certificate,
@@ -51,9 +53,10 @@ class Authority:
         """tls.crt and tls.key in that folder."""
         into.mkdir(parents=True)
         openssl("req", *self._key(into / "tls.key"), "-out", into / "csr", "-subj", "/CN=test")
-        openssl("x509", "-req", "-in", into / "csr", "-CA", self.certificate, "-CAkey",
-                self.folder / "ca.key", "-CAcreateserial", "-out", into / "tls.crt", "-days", 1,
-                "-extfile", self.folder / "names")
+        with self._issuing:
+            openssl("x509", "-req", "-in", into / "csr", "-CA", self.certificate, "-CAkey",
+                    self.folder / "ca.key", "-CAcreateserial", "-out", into / "tls.crt",
+                    "-days", 1, "-extfile", self.folder / "names")
 
 
 class Process:
@@ -98,21 +101,54 @@ class Gemmd(Process):
         return float(found.group(1)) if found else -1
 
 
+# The times of the configuration that a test shortens, 60 to 1,
+SCALED = ("idle_timeout", "stream_idle_timeout")
+# to a value of its own, so that it passes within the test,
+OWN = {"max_connection_duration": "8s"}
+# and those that it leaves as they are.
+KEPT = {
+    "listener_filters_timeout": "a test waits for it: a connection that says nothing",
+    "transport_socket_connect_timeout": "a handshake takes as long in a test as elsewhere",
+    "request_headers_timeout": "headers take as long in a test as elsewhere",
+    "connect_timeout": "a connection to gemmd takes as long in a test as elsewhere",
+    "drain_timeout": "shorter than the age of a connection in a test",
+    "no_traffic_interval": "a test waits for it: a server that drains",
+    "interval": "of health checks, as above; of pings, which are no time-out, and gemmd bounds "
+                "how often they come",
+    "timeout": "of a health check and of a ping, whose answers take as long in a test as "
+               "elsewhere; of a call: 0, none",
+    "grpc_timeout_header_max": "0: none",
+    "refresh_interval": "how often memory and connections are looked at",
+    "fill_interval": "a rate of new connections",
+}
+TIME = re.compile(r"(\w+): ([\d.]+)s\b")
+
+
+def test_time(name, seconds):
+    """A time of the configuration as the test has it."""
+    if name in OWN:
+        return OWN[name]
+    if name in SCALED:
+        return f"{int(seconds) // 60}s"
+    if name not in KEPT:
+        raise RuntimeError(f"deploy/envoy/ has a time {name}: SCALED, OWN or KEPT has to have it")
+    return f"{seconds}s"
+
+
+def without_comments(text):
+    return re.sub(r"(^|\s)#.*", "", text)
+
+
 def scaled(text):
-    """The configuration with minutes as seconds: every time-out of a minute or more, divided by 60.
+    """The configuration with the times of a test."""
+    return TIME.sub(lambda m: f"{m[1]}: {test_time(m[1], m[2])}", without_comments(text))
 
-    Shorter ones bound how fast machines answer, which a test does not make faster, and pings
-    are no time-out. The day that a connection may live becomes 8 s, so that it passes within
-    the test.
-    """
-    def line(text):
-        if "connection_keepalive" in text:
-            return text
-        return re.sub(r"\b(\d+)s\b",
-                      lambda m: f"{int(m[1]) // 60}s" if int(m[1]) >= 60 else m[0], text)
 
-    text = replaced(text, "max_connection_duration: 86400s", "max_connection_duration: 8s")
-    return "\n".join(line(each) for each in text.split("\n"))
+def times():
+    """(name, value of the configuration, value of the test, why), each once."""
+    text = without_comments((ROOT / "deploy/envoy/envoy.yaml").read_text(encoding="utf-8"))
+    for name, seconds in dict.fromkeys(TIME.findall(text)):
+        yield name, f"{seconds}s", test_time(name, seconds), KEPT.get(name, "shortened")
 
 
 def replaced(text, old, new):
@@ -125,6 +161,7 @@ class Envoy(Process):
     """The proxy by the files of deploy/envoy/, before those servers."""
 
     def __init__(self, program, folder, authority, servers):
+        self.folder = folder
         self.address, self.admin = with_server.free_addresses(2)
         authority.issue(folder / "tls")
         (folder / "gemmd-ca.crt").write_bytes(authority.certificate.read_bytes())

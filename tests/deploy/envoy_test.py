@@ -4,16 +4,15 @@
   envoy_test.py --gemmd build/host/server/gemmd --envoy .venv/bin/envoy
 
 Exits with 1 and a sentence for each thing that is not as it must be, with 77 (skipped) where a
-Python module is missing. Takes less than a minute. Minutes of the configuration are seconds here
-(envoy_setup.py).
+Python module is missing. Takes less than a minute. Times of the configuration that are minutes
+are seconds here (envoy_setup.py).
 """
 
 import argparse
 import concurrent.futures
 import importlib.util
+import os
 import pathlib
-import queue
-import socket
 import ssl
 import sys
 import tempfile
@@ -28,158 +27,20 @@ if MISSING:
     print(f"skipped: {sys.executable} has no module {', '.join(MISSING)}")
     sys.exit(77)
 
-import grpc  # noqa: E402  (they need the modules looked for above)
+import envoy_floods  # noqa: E402  (they need the modules looked for above)
+import envoy_headers  # noqa: E402
+import envoy_report  # noqa: E402
+import grpc  # noqa: E402
 import numpy  # noqa: E402
-from envoy_setup import (  # noqa: E402
-    DRAIN_DELAY_SECONDS,
-    TOKEN,
-    Authority,
-    Envoy,
-    Gemmd,
-    await_true,
-)
+from envoy_scene import CALL_SECONDS, Scene, Stream, seen  # noqa: E402
+from envoy_setup import DRAIN_DELAY_SECONDS, await_true  # noqa: E402
 
-import access  # noqa: E402
-import http2  # noqa: E402
 import wire  # noqa: E402
 
-CALL_SECONDS = 30
 # Beyond the scaled times of a connection (8 s of age, 15 s without a call), and beyond what
 # Envoy gives a route that says nothing (15 s).
 LONG_STREAM_SECONDS = 20
 IN_FLIGHT = "gemmd_jobs_in_flight"
-
-
-def seen(condition, sentence):
-    if not condition:
-        raise AssertionError(sentence)
-
-
-class Caller:
-    """A gRPC client of the proxy."""
-
-    _count = 0
-
-    def __init__(self, address, roots, token=TOKEN):
-        Caller._count += 1
-        self.metadata = [("authorization", f"Bearer {token}")] if token else []
-        self.channel = grpc.secure_channel(
-            "localhost:" + address.split(":")[1],
-            grpc.ssl_channel_credentials(root_certificates=roots),
-            [*wire.UNLIMITED, ("gemm.channel", Caller._count)])
-        self.stub = wire.stub(self.channel)
-
-    def info(self):
-        return self.stub.GetServerInfo(wire.messages().GetServerInfoRequest(),
-                                       metadata=self.metadata, timeout=CALL_SECONDS)
-
-    def code(self):
-        try:
-            self.info()
-            return grpc.StatusCode.OK
-        except grpc.RpcError as error:
-            return error.code()
-
-    def multiply(self, n=4):
-        pb = wire.messages()
-        product = pb.Product(a=wire.generated(n, n), b=wire.generated(n, n, 2))
-        return self.stub.MultiplyUnary(pb.MultiplyUnaryRequest(product=product),
-                                       metadata=self.metadata, timeout=CALL_SECONDS)
-
-
-class Stream:
-    """A Multiply stream, message by message."""
-
-    def __init__(self, caller):
-        self._out = queue.SimpleQueue()
-        self._call = caller.stub.Multiply(iter(self._out.get, None), metadata=caller.metadata)
-
-    def _send(self, **message):
-        self._out.put(wire.messages().MultiplyRequest(**message))
-
-    def begin(self, job_id, n=4):
-        """A job whose operands are to come: it is in flight until then."""
-        pb = wire.messages()
-        operand = pb.Operand(shape=wire.shape(n, n), payload=pb.Payload())
-        self._send(header=pb.MultiplyHeader(job_id=job_id, product=pb.Product(a=operand, b=operand)))
-
-    def finish(self, job_id, n=4):
-        """Its operands, and its result's last message."""
-        pb = wire.messages()
-        data = numpy.ones((n, n), numpy.float32).tobytes()
-        for role in (pb.OPERAND_ROLE_A, pb.OPERAND_ROLE_B):
-            self._send(chunk=pb.OperandChunk(job_id=job_id, operand=role, data=data))
-        for message in self._call:
-            kind = message.WhichOneof("message")
-            if kind != "chunk" and getattr(message, kind).job_id == job_id:
-                return message
-        return None
-
-    def stir(self):
-        """A message that concerns no job: the stream is not silent."""
-        self._send(cancel=wire.messages().CancelJob(job_id=1 << 40))
-
-    def multiply(self, job_id):
-        self.begin(job_id)
-        message = self.finish(job_id)
-        seen(message is not None and message.HasField("result"),
-             f"a job of a long stream ended with {message or 'the stream'}")
-
-    def end(self):
-        self._out.put(None)
-        for _ in self._call:
-            pass
-
-    def await_end(self):
-        """The code of a stream that the other side ends."""
-        try:
-            for _ in self._call:
-                pass
-        except grpc.RpcError as error:
-            return error.code()
-        finally:
-            self._out.put(None)
-        return grpc.StatusCode.OK
-
-
-class Scene:
-    def __init__(self, arguments, folder):
-        self.ca = Authority(folder / "ca")
-        self.roots = self.ca.certificate.read_bytes()
-        self.other_roots = Authority(folder / "other").certificate.read_bytes()
-        self.servers = []
-        self.envoy = None
-        try:
-            for name in ("one", "two"):
-                self.servers.append(Gemmd(arguments.gemmd, folder / name, self.ca))
-            self.envoy = Envoy(arguments.envoy, folder / "envoy", self.ca, self.servers)
-            self.access = access.Access(self.envoy.address, ca=str(self.ca.certificate),
-                                        authorization=f"Bearer {TOKEN}")
-        except BaseException:
-            self.close()
-            raise
-
-    def caller(self, **options):
-        return Caller(self.envoy.address, options.pop("roots", self.roots), **options)
-
-    def raw(self):
-        """A TLS connection that speaks HTTP/2 by hand."""
-        host, port = self.envoy.address.split(":")
-        raw = self.access.tls_context().wrap_socket(
-            socket.create_connection((host, int(port)), timeout=CALL_SECONDS),
-            server_hostname="localhost")
-        raw.sendall(http2.PREFACE + http2.settings({}))
-        return raw
-
-    def close(self):
-        """Sentences of what did not end as it must."""
-        faults = []
-        if self.envoy is not None:
-            self.envoy.stop()
-        for server in self.servers:
-            if server.process.poll() is None and server.stop() != 0:
-                faults.append(f"a gemmd did not end with 0:\n{server.log()}")
-        return faults
 
 
 def check_tls_and_callers(scene):
@@ -238,83 +99,26 @@ def check_silent_streams(scene):
          f"a silent stream ended after {time.monotonic() - begin:.0f} s with {code}")
 
 
-def closed(connection, send):
-    """Whether the other side closes while `send` is called again and again."""
-    connection.settimeout(CALL_SECONDS)
-    try:
-        for _ in range(2000):
-            send()
-        while connection.recv(65536):
-            pass
-        return True
-    except (ConnectionError, ssl.SSLError, BrokenPipeError):
-        return True
-    except TimeoutError:
-        return False
-
-
-def check_rapid_reset(scene):
-    """CVE-2023-44487: calls that are reset as soon as they begin."""
-    caller, connection = scene.caller(), scene.raw()
-    stream = iter(range(1, 1 << 30, 2))
-    fields = http2.request_fields(scene.access, "ListKernels")
-
-    def send():
-        number = next(stream)
-        connection.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, number, fields) +
-                           http2.rst_stream(number))
-
-    seen(closed(connection, send), "a connection that resets all of its calls was not closed")
-    # It would be closed for its age, too.
-    seen(scene.envoy.stat("http.callers.downstream_rq_too_many_premature_resets") == 1,
-         "a connection that resets all of its calls was not closed for that")
-    caller.multiply()
-
-
-def check_continuation_flood(scene):
-    """CVE-2024-27919 and its like: headers without an end."""
-    caller, connection = scene.caller(), scene.raw()
-    connection.sendall(http2.frame(http2.HEADERS, 0, 1, http2.request_fields(scene.access, "ListKernels")))
-    block = b"".join(http2.field(b"x-%d" % i, b"y" * 100) for i in range(100))
-    seen(closed(connection, lambda: connection.sendall(
-        http2.frame(http2.CONTINUATION, 0, 1, block))), "headers without an end were read on")
-    caller.multiply()
-
-
-def check_broken_binary_headers(scene):
-    """CVE-2024-7246: headers that gemmd cannot decode leave those of others alone."""
-    caller, connection = scene.caller(), scene.raw()
-    connection.settimeout(CALL_SECONDS)
-    for i in range(100):
-        broken = ((b"x-%d-bin" % i, b"not base64 !" * 3), (b"x-%d" % i, b"y"))
-        fields = http2.request_fields(scene.access, "ListKernels", broken)
-        connection.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS | http2.END_STREAM,
-                                       2 * i + 1, fields))
-        seen(caller.info().caller.name == "alice", "the token's caller is not alice")
-
-
-def check_long_headers(scene):
-    """No more than 8 KiB, and no more than 64 of them."""
-    caller = scene.caller()
-    for extra in ([("long", "x" * 9000)], [(f"many-{i}", "x") for i in range(80)]):
-        try:
-            caller.stub.GetServerInfo(wire.messages().GetServerInfoRequest(),
-                                      metadata=caller.metadata + extra, timeout=CALL_SECONDS)
-            raise AssertionError(f"{len(extra)} headers of {len(extra[0][1])} bytes were taken")
-        except grpc.RpcError:
-            pass
-
-
-def check_silent_connections(scene):
-    """One that never begins its handshake is closed: in 10 s, which are not scaled."""
-    host, port = scene.envoy.address.split(":")
-    with socket.create_connection((host, int(port)), timeout=CALL_SECONDS) as silent:
-        seen(silent.recv(1) == b"", "a silent connection got bytes")
+def check_new_certificate(scene):
+    """The proxy takes a new certificate for new connections; a stream that is open goes on."""
+    stream = Stream(scene.caller())
+    stream.multiply(1)
+    renewed = scene.folder / "renewed"
+    scene.ca.issue(renewed)
+    wanted = ssl.PEM_cert_to_DER_cert((renewed / "tls.crt").read_text(encoding="ascii"))
+    seen(scene.certificate() != wanted, "the proxy shows a certificate that it does not have yet")
+    # One after the other: with the new key and the old certificate the old pair stays.
+    for name in ("tls.key", "tls.crt"):
+        os.replace(renewed / name, scene.envoy.folder / "tls" / name)
+    seen(await_true(lambda: scene.certificate() == wanted),
+         "the proxy does not show the new certificate")
+    seen(scene.caller().info().caller.name == "alice", "the token's caller is not alice")
+    stream.multiply(2)
+    stream.end()
 
 
 TOGETHER = (check_tls_and_callers, check_large_products, check_long_streams, check_silent_streams,
-            check_rapid_reset, check_continuation_flood, check_broken_binary_headers,
-            check_long_headers, check_silent_connections)
+            check_new_certificate, envoy_headers.check_headers, *envoy_floods.CHECKS)
 
 
 def check_drain(scene):
@@ -356,14 +160,16 @@ def check_drain(scene):
 
 
 def run(check, scene):
-    """Sentences of what is wrong."""
     begin = time.monotonic()
+    faults = []
     try:
         check(scene)
     except Exception as error:  # whatever it is, it is this check's
-        return [f"{check.__name__}: {type(error).__name__}: {error}"]
-    print(f"ok: {check.__doc__.splitlines()[0]} ({time.monotonic() - begin:.0f} s)", flush=True)
-    return []
+        faults = [f"{check.__name__}: {type(error).__name__}: {error}"]
+    outcome = envoy_report.Outcome(check.__doc__.splitlines()[0], time.monotonic() - begin, faults)
+    if not faults:
+        print(f"ok: {outcome.what} ({outcome.seconds:.0f} s)", flush=True)
+    return outcome
 
 
 def main():
@@ -372,6 +178,7 @@ def main():
     parser.add_argument("--gemmd", required=True)
     parser.add_argument("--envoy", required=True, help="the proxy's program")
     parser.add_argument("--only", default="", help="the name of one check")
+    parser.add_argument("--report", help="a page of Markdown to write")
     arguments = parser.parse_args()
     if not pathlib.Path(arguments.envoy).is_file():
         print(f"FAILED: there is no {arguments.envoy}: scripts/install-deps.sh test installs it")
@@ -382,15 +189,18 @@ def main():
         try:
             together = [c for c in TOGETHER if arguments.only in c.__name__]
             with concurrent.futures.ThreadPoolExecutor(len(TOGETHER)) as pool:
-                faults = sum(pool.map(lambda check: run(check, scene), together), [])
+                outcomes = list(pool.map(lambda check: run(check, scene), together))
             if arguments.only in check_drain.__name__:
-                faults += run(check_drain, scene)
+                outcomes.append(run(check_drain, scene))
+            faults = sum((outcome.faults for outcome in outcomes), [])
             if faults:
                 faults.append(f"the proxy's log:\n{scene.envoy.log()}")
         finally:
             faults_of_end = scene.close()
     for fault in [*faults, *faults_of_end]:
         print(f"FAILED: {fault}", flush=True)
+    if arguments.report:
+        envoy_report.write(arguments, outcomes, bool(faults or faults_of_end))
     return 1 if faults or faults_of_end else 0
 
 
