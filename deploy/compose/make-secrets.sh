@@ -1,7 +1,9 @@
 #!/bin/bash
 # Makes what the compose file needs to know its callers, in deploy/compose/secrets/:
 #
-#   deploy/compose/make-secrets.sh
+#   deploy/compose/make-secrets.sh [FOLDER]
+#
+# FOLDER                makes it there instead, as for another container engine
 #
 # ca.crt                the CA that signs the server's certificate, for clients
 # operator.token        a token with every role, for gemmctl
@@ -17,8 +19,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 
 if [[ ${1-} == -h || ${1-} == --help ]]; then usage; exit 0; fi
-(($# == 0)) || die "unknown option '$1': see --help"
-OUT="$ROOT/deploy/compose/secrets"
+if (($# > 1)) || [[ ${1-} == -* ]]; then die "want one folder or none, got '$*': see --help"; fi
+OUT="$(realpath -m "${1:-$ROOT/deploy/compose/secrets}")"
 [[ ! -e $OUT ]] || die "$OUT is there already: delete it for new secrets"
 have openssl || die "openssl is not installed"
 

@@ -21,6 +21,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 # shellcheck source=tests/deploy/image_base.sh
 source "$(dirname "${BASH_SOURCE[0]}")/image_base.sh"
+# shellcheck source=tests/deploy/image_shipped.sh
+source "$(dirname "${BASH_SOURCE[0]}")/image_shipped.sh"
 cd "$ROOT"
 
 START_SECONDS=60
@@ -36,6 +38,7 @@ REPORT=""
 ARCHIVE=""
 CONTAINER=""
 SERVER=""
+SECRETS=""
 # What is in the image's labels as what it was built from.
 COMMIT="$(git rev-parse --short=12 HEAD 2>/dev/null || echo image-test)"
 
@@ -159,23 +162,18 @@ free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# inside COMMAND...: in the container, as the image's user, without capabilities. Its
-# network is this machine's, of which it gets the loopback interface: so it needs neither
-# TLS nor callers.
-inside() {
+# in_container OPTION... -- COMMAND...: as the image's user, without capabilities. Its
+# network is this machine's, so its ports are ones that are free here.
+in_container() {
+  local options=()
+  while [[ $1 != -- ]]; do options+=("$1") && shift; done
   run_buildah run --isolation chroot --cap-drop all --env GEMMD_ADDRESS="$ADDRESS" \
-    --env GEMMD_METRICS_ADDRESS="$METRICS" --env GEMMD_TLS_CERTIFICATE= --env GEMMD_TLS_KEY= \
-    --env GEMMD_CALLERS_FILE= "$CONTAINER" -- "$@"
+    --env GEMMD_METRICS_ADDRESS="$METRICS" "${options[@]}" "$CONTAINER" "$@"
 }
 
-# As it is shipped, the image serves nobody until it has a certificate and callers.
-check_closed() {
-  local status=0
-  run_buildah run --isolation chroot --cap-drop all "$CONTAINER" -- gemmd --devices=host \
-    >"$WORK/closed.log" 2>&1 || status=$?
-  expect "exit status of gemmd without a certificate" 2 "$status"
-  grep -q '/etc/gemmd/' "$WORK/closed.log" ||
-    { cat "$WORK/closed.log"; die "gemmd does not say which file it wants"; }
+# inside COMMAND...: on the loopback interface, where it needs neither TLS nor callers.
+inside() {
+  in_container --env GEMMD_TLS_CERTIFICATE= --env GEMMD_TLS_KEY= --env GEMMD_CALLERS_FILE= -- "$@"
 }
 
 # Where there is no GPU the GPU image says so and ends; it does not serve the host unasked.
@@ -199,13 +197,14 @@ server_pid() {
   done
 }
 
+# start_server RUN: gemmd by that function, `inside` or `shipped`.
 start_server() {
   local start=$SECONDS
-  inside gemmd --devices=host >"$WORK/gemmd.log" 2>&1 &
+  "$1" gemmd --devices=host >"$WORK/gemmd.log" 2>&1 &
   SERVER=$!
   local deadline=$((SECONDS + START_SECONDS))
   # The health check's own command.
-  until inside gemmd-ready >"$WORK/ready.txt" 2>&1; do
+  until "$1" gemmd-ready >"$WORK/ready.txt" 2>&1; do
     if ((SECONDS >= deadline)) || ! kill -0 "$SERVER" 2>/dev/null; then
       cat "$WORK/gemmd.log" "$WORK/ready.txt"
       die "gemmd does not come up in its image"
@@ -215,11 +214,13 @@ start_server() {
   note "ok: the health check's command succeeds, after $(seconds_since "$start") s"
 }
 
-# Operands that were not made by what is tested, and another's product of them.
+# check_product GEMMCTL...: of operands that were not made by what is tested, and another's
+# product of them. GEMMCTL is a command that runs it in the container.
 check_product() {
+  rm -f "$MOUNT/tmp/c.npy"
   install -m 644 examples/digits/digits.npy examples/digits/axes.npy "$MOUNT/tmp/"
   # --verify: the exit status says whether the product is right.
-  inside gemmctl multiply /tmp/digits.npy /tmp/axes.npy -o /tmp/c.npy --verify >"$WORK/multiply.txt" ||
+  "$@" multiply /tmp/digits.npy /tmp/axes.npy -o /tmp/c.npy --verify >"$WORK/multiply.txt" ||
     { cat "$WORK/multiply.txt"; die "gemmctl cannot multiply in the image"; }
   local line
   line="$("$PYTHON" - "$MOUNT"/tmp/{digits,axes,c}.npy <<'PYTHON'
@@ -245,16 +246,18 @@ check_server() {
   expect "user of the process" "10001" "$(awk '/^Uid:/ {print $2}' "/proc/$pid/status")"
   expect "capabilities of the process" "0000000000000000" \
     "$(awk '/^CapEff:/ {print $2}' "/proc/$pid/status")"
-  check_product
+  check_product inside gemmctl
   curl -fsS "http://$METRICS/metrics" >"$WORK/metrics.txt"
   grep -q "gemmd_build_info{.*commit=\"$COMMIT\".*} 1" "$WORK/metrics.txt" ||
     die "no gemmd_build_info of $COMMIT in /metrics"
   grep -q '^gemmd_jobs_total{.*outcome="OK".*} [1-9]' "$WORK/metrics.txt" ||
     die "/metrics does not count the product"
   note "ok: /metrics names the commit and counts the product"
+}
 
-  kill -TERM "$pid"
+stop_server() {
   local status=0
+  kill -TERM "$(server_pid)"
   wait "$SERVER" || status=$?
   SERVER=""
   grep -q draining "$WORK/gemmd.log" || { cat "$WORK/gemmd.log"; die "gemmd does not say that it drains"; }
@@ -297,8 +300,10 @@ main() {
   check_files
   check_closed
   if [[ $TARGET == gpu ]]; then check_without_gpu; fi
-  start_server
+  start_server inside
   check_server
+  stop_server
+  check_shipped
   note "the $TARGET image builds, runs and multiplies; all of it took $(as_time $SECONDS)"
   if [[ -n $REPORT ]]; then write_report; fi
   if [[ -n $ARCHIVE ]]; then environment | tests/deploy/gpu_image.sh pack "$MOUNT" "$ARCHIVE"; fi
