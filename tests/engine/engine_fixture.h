@@ -46,8 +46,8 @@ inline absl::Cord AsCord(const std::vector<float>& values) {
 
 class EngineTest : public ::testing::Test {
  protected:
-  void Make(EngineOptions options = SmallOptions()) {
-    absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options, nullptr);
+  void Make(EngineOptions options = SmallOptions(), EngineObserver* observer = nullptr) {
+    absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options, observer);
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
   }

@@ -53,7 +53,10 @@ class FaultTest : public EngineTest {
     return options;
   }
 
-  ~FaultTest() override {
+  ~FaultTest() override { EndEngine(); }
+
+  // Whatever hangs.
+  void EndEngine() {
     if (engine_ == nullptr) return;
     for (size_t i = 0; i < engine_->devices().size(); ++i) device(i).Release();
     engine_.reset();
@@ -131,8 +134,9 @@ class FaultTest : public EngineTest {
     return id.ok() ? *std::move(id) : "";
   }
 
-  static OperandSpec Resident(const std::string& id) {
-    return {std::nullopt, FromResident{{.id = id}}};
+  static OperandSpec Resident(const std::string& id) { return ResidentOf("", id); }
+  static OperandSpec ResidentOf(const std::string& caller, const std::string& id) {
+    return {std::nullopt, FromResident{{.id = id, .caller = caller}}};
   }
 
   // Starts the job; its payload is still to be sent.

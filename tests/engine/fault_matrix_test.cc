@@ -4,13 +4,14 @@
 
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "tests/engine/fault_fixture.h"
 
 namespace gemmd {
 namespace {
 
-enum class Phase { kPayload, kQueue, kRun, kResult, kReplica };
+enum class Phase { kPayload, kQueue, kRun, kCheck, kResult, kReplica };
 enum class Trouble {
   kNoMemory,
   kSlowCopy,
@@ -71,11 +72,14 @@ class FaultMatrix : public FaultTest,
       ASSERT_NO_FATAL_FAILURE(Await([&] { return device(0).struck() == 1; }));
     } else if (phase == Phase::kRun) {
       device(0).Inject({Fault::kHung, Operation::kLaunch});
+    } else if (phase == Phase::kCheck) {
+      device(0).Inject({Fault::kHung, Operation::kCheck});
     } else if (phase == Phase::kReplica) {
       device(0).Inject({Fault::kHung, Operation::kUpload});
     }
-    subject_ = Begin(ProductOnDevice0(phase != Phase::kReplica), Right(),
-                     phase == Phase::kResult ? 1000 : 0);
+    JobSpec spec = ProductOnDevice0(phase != Phase::kReplica);
+    if (phase == Phase::kCheck) spec.verify = Verify::kAlways;
+    subject_ = Begin(std::move(spec), Right(), phase == Phase::kResult ? 1000 : 0);
     ASSERT_TRUE(subject_.refused.ok()) << subject_.refused;
     if (phase == Phase::kPayload) return SendB(subject_, 0, kBytesB / 2);
     if (phase != Phase::kReplica) SendB(subject_, 0, kBytesB);
@@ -110,8 +114,8 @@ class FaultMatrix : public FaultTest,
         device(0).Break();
         break;
       case Trouble::kHungKernel:
-        // In the queue and while it runs something hangs already.
-        if (phase != Phase::kQueue && phase != Phase::kRun) {
+        // In the queue and while it runs, or is checked, something hangs already.
+        if (phase != Phase::kQueue && phase != Phase::kRun && phase != Phase::kCheck) {
           device(0).Inject({Fault::kHung, Operation::kLaunch});
         }
         break;
@@ -200,7 +204,7 @@ bool StrikesTheSubject(Phase phase, Trouble trouble) {
     case Trouble::kLaunchError:
     case Trouble::kLateError:
     case Trouble::kWrongBit:
-      return phase != Phase::kRun && phase != Phase::kResult;
+      return phase != Phase::kRun && phase != Phase::kCheck && phase != Phase::kResult;
   }
   return false;
 }
@@ -267,7 +271,8 @@ TEST_P(FaultMatrix, EndsAsItMust) {
 }
 
 std::string NameOf(const ::testing::TestParamInfo<std::tuple<Phase, Trouble>>& info) {
-  static constexpr const char* kPhases[] = {"Payload", "Queue", "Run", "Result", "Replica"};
+  static constexpr const char* kPhases[] = {"Payload", "Queue",  "Run",
+                                            "Check",   "Result", "Replica"};
   static constexpr const char* kTroubles[] = {"NoMemory",    "SlowCopy",  "FailingCopy",
                                               "LaunchError", "LateError", "StickyError",
                                               "HungKernel",  "WrongBit"};
@@ -277,7 +282,7 @@ std::string NameOf(const ::testing::TestParamInfo<std::tuple<Phase, Trouble>>& i
 
 INSTANTIATE_TEST_SUITE_P(
     AnyPhase, FaultMatrix,
-    ::testing::Combine(::testing::Values(Phase::kPayload, Phase::kQueue, Phase::kRun,
+    ::testing::Combine(::testing::Values(Phase::kPayload, Phase::kQueue, Phase::kRun, Phase::kCheck,
                                          Phase::kResult, Phase::kReplica),
                        ::testing::Values(Trouble::kNoMemory, Trouble::kSlowCopy,
                                          Trouble::kFailingCopy, Trouble::kLaunchError,

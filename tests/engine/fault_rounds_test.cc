@@ -1,12 +1,17 @@
-// Seeded rounds: jobs of every kind on a device on which things go wrong at random, and
-// another caller's jobs on the other device.
+// Seeded rounds: jobs of every kind of two callers on a device on which things go wrong at random,
+// and on the other device; and what the metrics say of it all.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <random>
 #include <string>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "gemm/catalogue.h"
+#include "server/telemetry/metrics.h"
 #include "tests/engine/fault_fixture.h"
+#include "tests/telemetry/scrape.h"
 
 namespace gemmd {
 namespace {
@@ -24,8 +29,17 @@ struct Size {
 };
 constexpr Size kSmall{64, 64, 48}, kLarge{320, 320, 300};
 
+constexpr const char* kCallers[] = {"alice", "bob"};
+
+// The top bit of the exponent of an f32: without it, or with it, no whole number is nearly right.
+constexpr uint64_t kExponentBit = 30;
+
 class FaultRounds : public FaultTest, public ::testing::WithParamInterface<int> {
  protected:
+  // What a caller has, by device.
+  struct Belongings {
+    std::string small_a[2], large_a[2], small_b[2], large_b[2];
+  };
   struct Subject {
     Attempt attempt;
     bool may_be_cancelled = false;
@@ -36,83 +50,135 @@ class FaultRounds : public FaultTest, public ::testing::WithParamInterface<int> 
   int Below(int bound) { return static_cast<int>(random_() % bound); }
   bool OneIn(int times) { return Below(times) == 0; }
 
+  // The engine tells the metrics until it has ended.
+  ~FaultRounds() override {
+    metrics_.Detach();
+    EndEngine();
+  }
+
   void Round(uint32_t seed);
   void SetUpRound();
   void InjectAtRandom();
+  Injection DrawInjection();
+  JobSpec SpecOf(int caller, const std::string& a) const;
   Subject BeginAtRandom();
   void ExpectAllowed(Subject& subject);
   Attempt BeginOnDevice1();
   void ExpectGood(Attempt attempt, const std::string& whose);
+  void ExpectOtherCallersMatrixIsNotFound();
+  void ExpectDeviceIs(bool lost, bool hung);
+  absl::Status Count(Attempt& attempt);
+  void ExpectTrueMetrics();
 
   std::mt19937 random_;
-  std::string small_a_[2], large_a_[2], small_b_[2], large_b_[2];  // by device
-  bool broken_ = false;                                            // by another thread
+  Belongings of_[2];     // by caller
+  bool broken_ = false;  // by another thread
   bool memory_taken_ = false;
+  bool checked_ = false;                 // every product
   bool refused_ = false, lost_ = false;  // injected: what they may lead to
+  int wrong_ = 0;
+  // Of all rounds.
+  Metrics metrics_{{.catalogue = gemm::Catalogue()}};
+  std::map<std::string, int64_t> ended_;  // jobs, by code
+  int64_t replaced_ = 0;                  // products, by those of another kernel
+  int64_t wrong_twice_ = 0;               // jobs
 };
 
 void FaultRounds::SetUpRound() {
   EngineOptions options = TwoFaultyDevices();
   options.streams_per_device = 1 + Below(2);
   FaultyDevice::peers = OneIn(2);
-  Make(options);
-  for (size_t i = 0; i < 2; ++i) {
-    small_a_[i] = PutWhole(kSmall.m, kSmall.k, 1, i);
-    small_b_[i] = PutWhole(kSmall.k, kSmall.n, 2, i);
-    large_a_[i] = PutWhole(kLarge.m, kLarge.k, 1, i);
-    large_b_[i] = PutWhole(kLarge.k, kLarge.n, 2, i);
+  checked_ = OneIn(2);
+  Make(options, &metrics_);
+  metrics_.Attach(engine_.get());
+  for (int caller = 0; caller < 2; ++caller) {
+    Belongings& of = of_[caller];
+    const KeepSpec keep{.owner = kCallers[caller]};
+    for (size_t i = 0; i < 2; ++i) {
+      of.small_a[i] = PutWhole(kSmall.m, kSmall.k, 1, i, keep);
+      of.small_b[i] = PutWhole(kSmall.k, kSmall.n, 2, i, keep);
+      of.large_a[i] = PutWhole(kLarge.m, kLarge.k, 1, i, keep);
+      of.large_b[i] = PutWhole(kLarge.k, kLarge.n, 2, i, keep);
+    }
   }
   broken_ = memory_taken_ = refused_ = lost_ = false;
+  wrong_ = 0;
 }
 
-// Up to three faults on device 0, each at one of the next operations of its kind. Wrong bits
-// are not among them: nothing that these tests are of would notice.
-void FaultRounds::InjectAtRandom() {
+// A product is wrong only where products are checked: nobody else would notice.
+Injection FaultRounds::DrawInjection() {
   static constexpr Operation kCopies[] = {Operation::kUpload, Operation::kDownload,
                                           Operation::kPeerCopy};
+  const Operation copy = kCopies[Below(3)];
+  const Operation work = checked_ && OneIn(2) ? Operation::kCheck : Operation::kLaunch;
+  Injection injection;
+  injection.skip = Below(8);
+  injection.delay = absl::Milliseconds(Below(30));
+  switch (Below(checked_ ? 7 : 5)) {
+    case 0:
+      injection.fault = Fault::kSlow;
+      injection.operation = OneIn(3) ? work : copy;
+      break;
+    case 1:
+      injection.fault = Fault::kRefused;
+      injection.operation = OneIn(2) ? work : copy;
+      break;
+    case 2:
+      injection.fault = Fault::kFailedLate;
+      injection.operation = work;
+      break;
+    case 3:
+      injection.fault = Fault::kSticky;
+      injection.operation = OneIn(2) ? work : copy;
+      break;
+    case 4:
+      injection.fault = Fault::kHung;
+      injection.operation = work;
+      break;
+    default:
+      injection.fault = Fault::kWrongBit;
+      injection.bit = 32 * static_cast<uint64_t>(Below(1 << 20)) + kExponentBit;
+      break;
+  }
+  return injection;
+}
+
+// Up to three faults on device 0, each at one of the next operations of its kind.
+void FaultRounds::InjectAtRandom() {
   for (int i = Below(4); i > 0; --i) {
-    Injection injection;
-    injection.skip = Below(8);
-    injection.delay = absl::Milliseconds(Below(30));
-    switch (Below(5)) {
-      case 0:
-        injection.fault = Fault::kSlow;
-        injection.operation = kCopies[Below(3)];
-        break;
-      case 1:
-        injection.fault = Fault::kRefused;
-        injection.operation = OneIn(2) ? Operation::kLaunch : kCopies[Below(3)];
-        break;
-      case 2:
-        injection.fault = Fault::kFailedLate;
-        break;
-      case 3:
-        injection.fault = Fault::kSticky;
-        injection.operation = OneIn(2) ? Operation::kLaunch : kCopies[Below(3)];
-        break;
-      case 4:
-        injection.fault = Fault::kHung;
-        break;
-    }
+    const Injection injection = DrawInjection();
     refused_ |= injection.fault == Fault::kRefused || injection.fault == Fault::kFailedLate;
     lost_ |= injection.fault == Fault::kSticky || injection.fault == Fault::kHung;
+    wrong_ += injection.fault == Fault::kWrongBit ? 1 : 0;
     device(0).Inject(injection);
   }
 }
 
-// A product whose first operand lies on device 0. The second one is sent, or lies there or
-// on device 1.
+// A caller's product, whose first operand is this matrix.
+JobSpec FaultRounds::SpecOf(int caller, const std::string& a) const {
+  JobSpec spec;
+  spec.a = ResidentOf(kCallers[caller], a);
+  spec.flow = kCallers[caller];
+  if (checked_) spec.verify = Verify::kAlways;
+  return spec;
+}
+
+// A product of one of the callers whose first operand lies on device 0. The second one is sent,
+// or lies there or on device 1.
 FaultRounds::Subject FaultRounds::BeginAtRandom() {
   const bool large = OneIn(2);
   const Size size = large ? kLarge : kSmall;
-  const int source = Below(3);
-  JobSpec spec;
-  spec.a = Resident(large ? large_a_[0] : small_a_[0]);
-  if (source < 2) spec.b = Resident(large ? large_b_[source] : small_b_[source]);
+  const int source = Below(3), caller = Below(2);
+  const Belongings& of = of_[caller];
+  JobSpec spec = SpecOf(caller, large ? of.large_a[0] : of.small_a[0]);
+  if (source < 2) {
+    spec.b = ResidentOf(kCallers[caller], large ? of.large_b[source] : of.small_b[source]);
+  }
   if (source == 2) spec.b = {Shape{size.k, size.n, gemm::DType::kF32}, FromPayload{}};
   Subject subject;
-  subject.what = absl::StrCat(large ? "large" : "small", source == 2 ? ", sent" : ", resident");
-  if (OneIn(4)) spec.keep_result = KeepSpec{};
+  subject.what = absl::StrCat(kCallers[caller], ": ", large ? "large" : "small",
+                              source == 2 ? ", sent" : ", resident");
+  if (OneIn(4)) spec.keep_result = KeepSpec{.owner = kCallers[caller]};
   if (OneIn(6)) {
     subject.may_be_late = true;
     spec.deadline = SteadyNow() + absl::Milliseconds(Below(40));
@@ -138,7 +204,7 @@ FaultRounds::Subject FaultRounds::BeginAtRandom() {
 
 void FaultRounds::ExpectAllowed(Subject& subject) {
   subject.attempt.recorder->Release();
-  const absl::Status status = End(subject.attempt);
+  const absl::Status status = Count(subject.attempt);
   switch (status.code()) {
     case absl::StatusCode::kOk:
       EXPECT_EQ(WrongBits(subject.attempt), 0) << subject.what;
@@ -147,8 +213,10 @@ void FaultRounds::ExpectAllowed(Subject& subject) {
       EXPECT_TRUE(refused_) << status;
       return;
     case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDataLoss:
       EXPECT_TRUE(lost_ || broken_) << status;
+      return;
+    case absl::StatusCode::kDataLoss:
+      EXPECT_TRUE(lost_ || broken_ || wrong_ > 1) << status;
       return;
     case absl::StatusCode::kResourceExhausted:
       EXPECT_TRUE(memory_taken_ || subject.may_be_late) << status;
@@ -168,8 +236,8 @@ void FaultRounds::ExpectAllowed(Subject& subject) {
 Attempt FaultRounds::BeginOnDevice1() {
   const bool large = OneIn(2);
   const Size size = large ? kLarge : kSmall;
-  JobSpec spec;
-  spec.a = Resident(large ? large_a_[1] : small_a_[1]);
+  const int caller = Below(2);
+  JobSpec spec = SpecOf(caller, large ? of_[caller].large_a[1] : of_[caller].small_a[1]);
   spec.b = {Shape{size.k, size.n, gemm::DType::kF32}, FromPayload{}};
   Attempt attempt = Begin(spec, WholeProduct(size.m, size.n, size.k, 1, 2));
   if (attempt.job != nullptr) {
@@ -179,11 +247,76 @@ Attempt FaultRounds::BeginOnDevice1() {
 }
 
 void FaultRounds::ExpectGood(Attempt attempt, const std::string& whose) {
-  const absl::Status status = End(attempt);
+  const absl::Status status = Count(attempt);
   EXPECT_TRUE(status.ok()) << whose << ": " << status;
   if (status.ok()) {
     EXPECT_EQ(WrongBits(attempt), 0) << whose;
   }
+}
+
+// Also one that is lost.
+void FaultRounds::ExpectOtherCallersMatrixIsNotFound() {
+  JobSpec spec = SpecOf(0, of_[1].small_a[0]);
+  spec.b = ResidentOf(kCallers[0], of_[0].small_b[1]);
+  Attempt attempt = Begin(spec, WholeProduct(kSmall.m, kSmall.n, kSmall.k, 1, 2));
+  EXPECT_EQ(Count(attempt).code(), absl::StatusCode::kNotFound);
+}
+
+// How it ended, for the comparison with the metrics.
+absl::Status FaultRounds::Count(Attempt& attempt) {
+  const absl::Status status = End(attempt);
+  ++ended_[absl::StatusCodeToString(status.code())];
+  if (absl::StrContains(status.message(), "failed its check twice")) ++wrong_twice_;
+  if (status.ok()) {
+    const CheckReport check = attempt.recorder->Wait(kPatience)->report.check;
+    EXPECT_EQ(check.result != CheckResult::kNone, checked_);
+    replaced_ += check.failed_kernel.empty() ? 0 : 1;
+  }
+  return status;
+}
+
+// What an operator is told is what callers saw, in all rounds up to now.
+void FaultRounds::ExpectTrueMetrics() {
+  const ParsedScrape scrape = ParseScrape(metrics_.Scrape());
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string of = absl::StrCat("{device=\"", Name(i), "\"}");
+    const DeviceStats stats = StatsOf(i);
+    EXPECT_EQ(scrape.at("gemmd_device_healthy" + of), stats.health.ok() ? 1 : 0);
+    EXPECT_EQ(scrape.at("gemmd_device_hangs_total" + of), stats.loss.hangs);
+    EXPECT_EQ(scrape.at("gemmd_matrices_lost_total" + of), stats.loss.matrices_lost);
+    EXPECT_EQ(scrape.at("gemmd_streams_in_use" + of), 0);
+  }
+  for (const char* gauge :
+       {"gemmd_jobs_in_flight", "gemmd_queue_depth", "gemmd_admitted_bytes", "gemmd_matrices"}) {
+    EXPECT_EQ(scrape.at(gauge), 0) << gauge;
+  }
+  const std::string jobs = "gemmd_job_duration_seconds_count";
+  for (const std::string& code : scrape.LabelValues(jobs, "outcome")) {
+    EXPECT_EQ(scrape.at(absl::StrCat(jobs, "{outcome=\"", code, "\"}")), ended_[code]) << code;
+  }
+  double replaced = 0, wrong_twice = 0;
+  for (const auto& [series, count] : scrape.samples) {
+    if (!absl::StartsWith(series, "gemmd_result_checks_total{")) continue;
+    const auto is = [&series](absl::string_view result) {
+      return absl::StrContains(series, absl::StrCat("result=\"", result, "\""));
+    };
+    if (is("wrong") || is("suspect")) replaced += count;
+    if (is("lost")) wrong_twice += count;
+  }
+  EXPECT_GE(replaced, replaced_) << "and those whose job failed later";
+  EXPECT_EQ(wrong_twice, wrong_twice_);
+}
+
+// How device 0 is after the round, while the other one is as it was.
+void FaultRounds::ExpectDeviceIs(bool lost, bool hung) {
+  // A sticky error is found when the stream gets there, which may be after its job was cancelled.
+  if (lost) {
+    ASSERT_NO_FATAL_FAILURE(Await([&] { return !StatsOf(0).health.ok(); }));
+  }
+  EXPECT_EQ(StatsOf(0).health.ok(), !lost) << StatsOf(0).health;
+  EXPECT_LE(StatsOf(0).loss.hangs, hung ? 1 : 0);
+  EXPECT_TRUE(StatsOf(1).health.ok());
+  EXPECT_TRUE(engine_->Health().ok()) << "/readyz";
 }
 
 void FaultRounds::Round(uint32_t seed) {
@@ -214,7 +347,7 @@ void FaultRounds::Round(uint32_t seed) {
   // Only what hangs is left, or nothing.
   ASSERT_NO_FATAL_FAILURE(Await([&] {
     return engine_->Stats().jobs.used == 0 || device(0).hung() || !StatsOf(0).health.ok();
-  })) << Held(8);
+  })) << Held(16);
   if (device(0).struck(Fault::kHung) > 0) {
     // The stream may yet have to get there.
     ASSERT_NO_FATAL_FAILURE(Await([&] { return device(0).hung() || !StatsOf(0).health.ok(); }));
@@ -226,30 +359,24 @@ void FaultRounds::Round(uint32_t seed) {
 
   taken.clear();
   const bool hung = device(0).struck(Fault::kHung) > 0;
-  const bool sticky = device(0).struck(Fault::kSticky) > 0 || broken_;
-  // A sticky error is found when the stream gets there, which may be after its job was cancelled.
-  if (sticky || hung) {
-    ASSERT_NO_FATAL_FAILURE(Await([&] { return !StatsOf(0).health.ok(); }));
-  }
-  EXPECT_EQ(StatsOf(0).health.ok(), !sticky && !hung) << StatsOf(0).health;
-  EXPECT_LE(StatsOf(0).loss.hangs, hung ? 1 : 0);
-  EXPECT_TRUE(StatsOf(1).health.ok());
-  EXPECT_TRUE(engine_->Health().ok());
+  const bool lost = hung || broken_ || device(0).struck(Fault::kSticky) > 0;
+  ASSERT_NO_FATAL_FAILURE(ExpectDeviceIs(lost, hung));
   device(0).ClearInjections();
   ExpectGood(BeginOnDevice1(), "after it all");
   subjects.clear();
-  if (StatsOf(0).health.ok()) {
-    JobSpec spec;
-    spec.a = Resident(large_a_[0]);
-    spec.b = Resident(large_b_[1]);
+  if (!lost) {
+    JobSpec spec = SpecOf(0, of_[0].large_a[0]);
+    spec.b = ResidentOf(kCallers[0], of_[0].large_b[1]);
     ExpectGood(Begin(spec, WholeProduct(kLarge.m, kLarge.n, kLarge.k, 1, 2)), "on device 0 again");
   } else {
     ASSERT_NO_FATAL_FAILURE(Await([&] { return StatsOf(0).loss.matrices_lost > 0; }));
   }
+  ExpectOtherCallersMatrixIsNotFound();
   DeleteAll();
   ExpectAllBack();
-  for (size_t i = 0; i < 2; ++i) device(i).Release();
-  engine_.reset();
+  ExpectTrueMetrics();
+  metrics_.Detach();
+  EndEngine();
 }
 
 TEST_P(FaultRounds, NothingWrongNothingHeldNobodyElseHurt) {

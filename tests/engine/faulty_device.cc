@@ -49,7 +49,10 @@ class FaultyStream final : public Stream {
   absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                       const gemm::Operands& operands, gemm::Workspace workspace,
                       const gemm::LaunchParams& params, Event* transposed) override;
-  absl::Status Check(const gemm::Check& check) override { return inner_.Check(check); }
+  absl::Status Check(const gemm::Check& check) override {
+    absl::Status status = Suffer(device_.Strike(Operation::kCheck));
+    return status.ok() ? inner_.Check(check) : status;
+  }
   gemm::CheckOutcome check_outcome() const override { return inner_.check_outcome(); }
   absl::Status Finish(const gemm::Problem& problem, const gemm::Operands& operands,
                       void* accumulators) override {
@@ -123,8 +126,10 @@ absl::Status FaultyStream::Launch(const gemm::Kernel& kernel, const gemm::Proble
   status = inner_.Launch(other ? *injection->kernel : kernel, problem, operands, workspace, params,
                          transposed);
   if (injection.has_value() && injection->fault == Fault::kWrongBit) {
-    device_.Call(inner_,
-                 [bit = injection->bit, problem, operands] { FlipBit(bit, problem, operands); });
+    // On a lost device this is called at once, while the kernel may still write.
+    device_.Call(inner_, [&device = device_, bit = injection->bit, problem, operands] {
+      if (device.Health().ok()) FlipBit(bit, problem, operands);
+    });
   }
   return status;
 }
@@ -327,8 +332,10 @@ void InjectFromEnvironment(FaultyDevice& device) {
                                                    {"generate", Operation::kGenerate},
                                                    {"launch", Operation::kLaunch}};
   static const FaultNames<Fault> faults = {
-      {"slow", Fault::kSlow}, {"refused", Fault::kRefused},     {"sticky", Fault::kSticky},
-      {"hung", Fault::kHung}, {"illegal", Fault::kOtherKernel}, {"endless", Fault::kOtherKernel}};
+      {"slow", Fault::kSlow},          {"refused", Fault::kRefused},
+      {"sticky", Fault::kSticky},      {"hung", Fault::kHung},
+      {"wrong", Fault::kWrongBit},     {"illegal", Fault::kOtherKernel},
+      {"endless", Fault::kOtherKernel}};
   const char* const text = std::getenv("GEMMD_FAULTS");
   for (const absl::string_view one :
        absl::StrSplit(text == nullptr ? "" : text, ';', absl::SkipEmpty())) {
@@ -339,6 +346,7 @@ void InjectFromEnvironment(FaultyDevice& device) {
     injection.operation = ValueOf(operations, words[1]);
     injection.fault = ValueOf(faults, words[2]);
     injection.kernel = BrokenKernel(words[2]);
+    injection.bit = 30;  // of the first element: no f32 is nearly right without it
     const bool other = injection.fault == Fault::kOtherKernel;
     if (other && (injection.kernel == nullptr || injection.operation != Operation::kLaunch)) {
       std::abort();

@@ -24,14 +24,14 @@ namespace gemmd {
 enum class Fault : uint8_t {
   kSlow,         // the operation begins `delay` later
   kRefused,      // it is refused with INTERNAL: a failing copy, a launch error
-  kFailedLate,   // its callback gets INTERNAL (a kernel or generator alone)
+  kFailedLate,   // its callback gets INTERNAL (not a copy)
   kSticky,       // the device is lost when the stream gets there
   kHung,         // the stream stands still from there on, until Release
   kWrongBit,     // one bit of the product is wrong (a kernel alone)
   kOtherKernel,  // `kernel` is launched in place of the job's (a kernel alone)
 };
 
-enum class Operation : uint8_t { kUpload, kDownload, kPeerCopy, kGenerate, kLaunch };
+enum class Operation : uint8_t { kUpload, kDownload, kPeerCopy, kGenerate, kLaunch, kCheck };
 
 // Strikes once: at the operation of the kind that comes after `skip` others.
 struct Injection {
@@ -115,7 +115,8 @@ class FaultyDevice final : public Device {
 
 // Kinds of device for --devices: "faulty:2" is of host devices, named host:0 and so on, and
 // "faulty-cuda:0" of GPUs, named cuda:0. Each has the injections of the environment variable
-// GEMMD_FAULTS, such as "host:0 launch hung 3;host:1 upload refused 0". On a GPU a launch can be
+// GEMMD_FAULTS, such as "host:0 launch hung 3;host:1 upload refused 0". "wrong" is a wrong exponent
+// of the first element, of f32 products. On a GPU a launch can be
 // "illegal" or "endless" (broken_kernels.h), of f32 products, and anything can be refused.
 void AddFaultyDeviceKinds();
 
