@@ -65,6 +65,37 @@ void ExpectWrong(const TrialCase& trial, const Spoil& spoil) {
   EXPECT_GT(wrong, kSeeds / 2) << ToString(trial);
 }
 
+TEST(CheckTest, EveryCombinationOfTypesOfAnyKernelIsTried) {
+  for (const Kernel* kernel : Catalogue()) {
+    for (const Types& types : kernel->types) {
+      EXPECT_NE(std::find(TrialTypes().begin(), TrialTypes().end(), types), TrialTypes().end())
+          << kernel->name << ": " << ToString(Plain(types, 1, 1, 1));
+    }
+  }
+}
+
+// The draws above are of shapes, too; here each combination has its share.
+TEST(CheckTest, FlipsOfEveryCombinationOfTypesAreCaught) {
+  for (const Types& types : TrialTypes()) {
+    std::mt19937_64 random(5);
+    int64_t above = 0;
+    for (const int64_t k : {8, 100}) {
+      const TrialCase trial = Plain(types, 12, 16, k);
+      const std::unique_ptr<ProductData> data = Compute(trial);
+      for (uint64_t seed = 0; seed < 200; ++seed) {
+        const Checked clean = CheckOn(*data, seed);
+        EXPECT_TRUE(clean.outcome.likely()) << ToString(trial);
+        const Flip flip = FlipOne({}, *data, clean, seed, random);
+        above += flip.above() ? 1 : 0;
+        EXPECT_TRUE(flip.caught || !flip.above()) << ToString(trial) << ", bit " << flip.bit;
+      }
+    }
+    // Of 400: at least the sign and an upper bit of the exponent. Accumulators in f16, and fp8,
+    // have wide tolerances.
+    EXPECT_GT(above, 20) << ToString(Plain(types, 12, 16, 8));
+  }
+}
+
 TEST(CheckTest, RightProductsPass) {
   const CleanTrial trial = TryClean(20'000, 2);
   EXPECT_EQ(trial.beyond_likely, 0) << trial.first_beyond;
@@ -78,7 +109,8 @@ TEST(CheckTest, EveryFlipAboveTheRowsToleranceIsCaught) {
   const FlipTrial trial = TryFlips(10'000, 1);
   EXPECT_EQ(trial.flips, 10'000);
   EXPECT_EQ(trial.missed, 0) << trial.first_missed;
-  // The tolerances leave little room: nearly every flipped sign or exponent is above them.
+  // The tolerances leave little room, those of fp8 operands excepted: nearly every flipped sign or
+  // exponent is above them.
   int64_t flips = 0, caught = 0;
   for (const auto& [bits, count] :
        {std::pair(trial.table.at(DType::kF32), 9), std::pair(trial.table.at(DType::kF64), 12)}) {
@@ -88,7 +120,7 @@ TEST(CheckTest, EveryFlipAboveTheRowsToleranceIsCaught) {
     }
   }
   EXPECT_GT(flips, 500);
-  EXPECT_GT(static_cast<double>(caught), 0.9 * static_cast<double>(flips));
+  EXPECT_GT(static_cast<double>(caught), 0.85 * static_cast<double>(flips));
 }
 
 TEST(CheckTest, EveryTermOfTheProductCounts) {

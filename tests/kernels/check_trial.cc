@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -11,19 +12,6 @@
 
 namespace gemm::testing {
 namespace {
-
-constexpr Types kTrialTypes[] = {
-    {DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
-    {DType::kF32, DType::kF32, DType::kF32, Compute::kF32},
-    {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32},
-    {DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
-    {DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
-    {DType::kF16, DType::kF16, DType::kF32, Compute::kF32},
-    {DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
-    {DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32},
-    {DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32},
-    {DType::kE5M2, DType::kE4M3, DType::kBF16, Compute::kF32},
-};
 
 int64_t Whole(int64_t low, int64_t high, std::mt19937_64& random) {
   return std::uniform_int_distribution<int64_t>(low, high)(random);
@@ -83,6 +71,8 @@ double RootMeanSquare(const GuardedMatrix& d, int64_t row) {
 
 }  // namespace
 
+absl::Span<const Types> TrialTypes() { return (*FindKernel("host_reference"))->types; }
+
 std::string ToString(const TrialCase& trial) {
   static constexpr const char* kDrawNames[kDraws] = {"uniform",  "positive", "normal",
                                                      "constant", "sparse",   "wide"};
@@ -95,10 +85,11 @@ std::string ToString(const TrialCase& trial) {
 }
 
 TrialCase DrawTrial(std::mt19937_64& random) {
-  const auto types = static_cast<size_t>(Whole(0, std::size(kTrialTypes) - 1, random));
+  const absl::Span<const Types> all = TrialTypes();
+  const Types& types = all[static_cast<size_t>(Whole(0, std::ssize(all) - 1, random))];
   const int64_t k = Whole(0, 9, random) == 0 ? Whole(200, 700, random) : Extent(random);
   TrialCase trial;
-  trial.product = RandomCase(kTrialTypes[types], Extent(random), Extent(random), k, random);
+  trial.product = RandomCase(types, Extent(random), Extent(random), k, random);
   trial.product.c_is_d = false;
   Problem& problem = trial.product.problem;
   const bool accumulators = Whole(0, 4, random) == 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gemm/check.h"
 #include "tests/kernels/product_case.h"
 
@@ -36,6 +37,10 @@ struct TrialCase {
   Maker maker = Maker::kOpenblas;
 };
 std::string ToString(const TrialCase& trial);
+
+// Every combination of types that is tried: those of the host's kernels, which take what any kernel
+// takes.
+absl::Span<const Types> TrialTypes();
 
 // Types, shape and all else drawn from `random`. One in five is the accumulators of a product
 // with an activation.

@@ -70,7 +70,9 @@ std::string Page(const FlipTrial& flips, const CleanTrial& clean, const TrialOpt
       flips.flips, " --clean ", clean.products, " --threads ", options.threads, " --seed ",
       options.seed,
       "` (tests/kernels/check_trial_main.cc). Products of 1 to 130 rows and columns and sums "
-      "of 1 to 700 terms, of ten combinations of types, with alpha, beta, bias, transposes and "
+      "of 1 to 700 terms, of ",
+      TrialTypes().size(),
+      " combinations of types, with alpha, beta, bias, transposes and "
       "padded rows; elements uniform, positive, normal, constant, sparse, or over eight powers of "
       "two; computed by both kernels of the host and by the emulated arithmetic of the GPU's.\n\n"
       "## Flipped bits\n\n"
