@@ -4,14 +4,21 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gemm/catalogue.h"
 #include "server/engine/device/device_kinds.h"
 #include "server/engine/job/warm_up.h"
 #include "tests/engine/device_suite.h"
+#if GEMM_HAS_CUDA
+#include <cuda_runtime_api.h>
+
+#include "server/engine/device/cuda/cuda_stream.h"
+#endif
 
 namespace gemmd {
 
@@ -19,7 +26,12 @@ INSTANTIATE_TEST_SUITE_P(Gpu, DeviceSuite, ::testing::Values("cuda:0"));
 
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 class GpuDeviceTest : public ::testing::Test {
  protected:
@@ -75,6 +87,33 @@ TEST_F(GpuDeviceTest, WarmingUpNeedsMemoryForItsOperands) {
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_EQ(WarmUp(*devices->front()), 0);
 }
+
+#if GEMM_HAS_CUDA
+// As the runtime has them: a lower number is a greater priority.
+std::vector<int> PrioritiesOf(absl::Span<const std::unique_ptr<Stream>> streams) {
+  std::vector<int> priorities;
+  for (const std::unique_ptr<Stream>& stream : streams) {
+    int priority = 0;
+    const cudaStream_t handle = static_cast<const CudaStream&>(*stream).handle();
+    EXPECT_EQ(cudaStreamGetPriority(handle, &priority), cudaSuccess);
+    priorities.push_back(priority);
+  }
+  return priorities;
+}
+
+TEST_F(GpuDeviceTest, QuickStreamsGoFirst) {
+  EngineOptions options = SmallDeviceOptions("cuda:0");
+  options.quick_streams = 2;
+  const auto devices = CreateDevices(options);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  Device& device = *devices->front();
+  int least = 0, greatest = 0;
+  ASSERT_EQ(cudaDeviceGetStreamPriorityRange(&least, &greatest), cudaSuccess);
+  ASSERT_LT(greatest, least) << "this GPU has priorities";
+  EXPECT_THAT(PrioritiesOf(device.quick_streams()), ElementsAre(greatest, greatest));
+  EXPECT_THAT(PrioritiesOf(device.compute_streams()), AllOf(Not(IsEmpty()), Each(least)));
+}
+#endif
 
 // Ends the process with 0 where a device that a kernel broke behaves as it must.
 [[noreturn]] void BreakADevice() {

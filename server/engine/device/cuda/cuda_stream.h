@@ -62,6 +62,9 @@ class CudaStream final : public Stream {
   // Whether all that was enqueued has ended. Also of a lost device.
   bool Idle() const;
 
+  // The runtime's own, borrowed.
+  cudaStream_t handle() const { return stream_; }
+
  private:
   CudaStream(const CudaStreamContext& context, int channel, cudaStream_t stream,
              gemm::CheckOutcome* outcome)
