@@ -1,6 +1,7 @@
 // TLS and mutual TLS, with certificates made here: who gets in, under which name, and what
 // happens when files change under load.
 #include <atomic>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,7 +13,9 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "server/identity/token_hash.h"
+#include "server/rpc/context/method.h"
 #include "tests/identity/certificates.h"
+#include "tests/rpc/raw_client.h"
 #include "tests/rpc/test_server.h"
 
 namespace gemmd {
@@ -20,7 +23,6 @@ namespace {
 
 namespace v1 = gemm::v1;
 using grpc::StatusCode;
-using ::testing::ElementsAre;
 
 std::string TokenLine(const std::string& name, const std::string& roles, const std::string& token) {
   std::string hex;
@@ -108,6 +110,37 @@ class TlsTest : public testing::Test {
     return Ask(Connect(grpc::SslCredentials(options)), token);
   }
 
+  // How a call of each method ends, with one empty message, all of them on one connection.
+  std::map<std::string, StatusCode> CallEach(const grpc::SslCredentialsOptions& options,
+                                             const std::string& token = "") {
+    const auto channel = Connect(grpc::SslCredentials(options));
+    std::map<std::string, StatusCode> codes;
+    for (const std::string& path : EveryPath()) {
+      RawCall call(channel, path, token);
+      call.Write("");
+      call.WritesDone();
+      // Watch answers and goes on.
+      std::string answer;
+      const bool answered = call.Read(answer);
+      if (answered) call.context().TryCancel();
+      const StatusCode code = call.Finish().error_code();
+      codes[path] = answered ? StatusCode::OK : code;
+    }
+    return codes;
+  }
+
+  // Every method of the contract, unary or a stream, and gRPC's own.
+  static std::vector<std::string> EveryPath() {
+    std::vector<std::string> paths = {
+        "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+        "/grpc.channelz.v1.Channelz/GetServers"};
+    for (const std::string& method : MethodNames()) {
+      paths.push_back("/gemm.v1.GemmService/" + method);
+    }
+    return paths;
+  }
+
   const TestCa server_ca_;
   const TestCa client_ca_;
   std::string client_ca_file_;
@@ -167,6 +200,41 @@ TEST_F(TlsTest, MutualTlsRefusesWrongCertificates) {
   EXPECT_EQ(AskWith(Showing(client_ca_.Issue({.common_name = "eve"}))).code,
             StatusCode::UNAUTHENTICATED)
       << "unknown name";
+}
+
+TEST_F(TlsTest, MutualTlsRefusesWrongCertificatesForEveryMethod) {
+  StartMutual(/*required=*/true);
+  const KeyedCertificate of_another_ca = server_ca_.Issue({.common_name = "bob.cn"});
+  const KeyedCertificate expired =
+      client_ca_.Issue({.common_name = "bob.cn", .valid_to = -absl::Minutes(1)});
+  const KeyedCertificate of_another_name = client_ca_.Issue({.common_name = "eve"});
+  struct Case {
+    const char* what;
+    grpc::SslCredentialsOptions shown;
+    const char* token;
+    StatusCode wanted;
+  };
+  // A right token does not heal a certificate that TLS refuses.
+  for (const Case& test :
+       {Case{"none", Trusting(server_ca_), "right", StatusCode::UNAVAILABLE},
+        Case{"wrong CA", Showing(of_another_ca), "right", StatusCode::UNAVAILABLE},
+        Case{"expired", Showing(expired), "right", StatusCode::UNAVAILABLE},
+        Case{"wrong name", Showing(of_another_name), "", StatusCode::UNAUTHENTICATED},
+        Case{"wrong token", Showing(of_another_name), "wrong", StatusCode::UNAUTHENTICATED}}) {
+    for (const auto& [path, code] : CallEach(test.shown, test.token)) {
+      EXPECT_EQ(code, test.wanted) << test.what << ": " << path;
+    }
+  }
+}
+
+TEST_F(TlsTest, MutualTlsLetsARightCertificateCallEveryMethod) {
+  StartMutual(/*required=*/true);
+  const KeyedCertificate right = client_ca_.Issue({.common_name = "bob.cn"});
+  for (const auto& [path, code] : CallEach(Showing(right), "right")) {
+    EXPECT_NE(code, StatusCode::UNAVAILABLE) << path;
+    EXPECT_NE(code, StatusCode::UNAUTHENTICATED) << path;
+    EXPECT_NE(code, StatusCode::PERMISSION_DENIED) << path;
+  }
 }
 
 TEST_F(TlsTest, WhereCertificatesAreOptionalATokenMayStandIn) {
