@@ -41,8 +41,9 @@ absl::Status ChangedMeanwhile(absl::string_view flags) {
   return absl::UnavailableError(absl::StrCat(flags, ": changed while it was read"));
 }
 
+// Also where the server has the method: what no rule names is as if it were not there.
 absl::Status NoRule(absl::string_view method) {
-  return absl::PermissionDeniedError(
+  return absl::UnimplementedError(
       absl::StrCat(gemm::Quoted(method), ": the server has no rule for this method"));
 }
 
@@ -125,7 +126,8 @@ absl::Status Identity::Check(absl::string_view path, const Credentials& credenti
       status = absl::UnimplementedError("this server does not offer this service");
       break;
     case MethodRule::Who::kNobody:
-      status = NoRule(path);
+      status = Identify(credentials).status();  // a stranger learns nothing
+      if (status.ok()) status = NoRule(path);
       break;
   }
   if (!status.ok()) on_refused_({.method = path, .code = status.code()});

@@ -69,11 +69,11 @@ class Identity {
   // Who shows these credentials. UNAUTHENTICATED.
   absl::StatusOr<CallerPtr> Identify(const Credentials& credentials) const;
   // Who calls this method of the contract, such as "Multiply", where that caller has the role for
-  // it now. UNAUTHENTICATED, PERMISSION_DENIED.
+  // it now. UNAUTHENTICATED, PERMISSION_DENIED, UNIMPLEMENTED where no rule names the method.
   absl::StatusOr<CallerPtr> CallerOfMethod(absl::string_view method,
                                            const Credentials& credentials) const;
   // Whether a call of this path may go on. UNAUTHENTICATED, PERMISSION_DENIED, or
-  // UNIMPLEMENTED for a service that is off.
+  // UNIMPLEMENTED for a service that is off, and for a method that no rule names.
   absl::Status Check(absl::string_view path, const Credentials& credentials) const;
   // Whether /metrics may be read with this header. The same codes.
   absl::Status CheckScrape(std::optional<absl::string_view> authorization) const;

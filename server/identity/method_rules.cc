@@ -83,7 +83,7 @@ MethodRule RuleForPath(absl::string_view path, const ServiceRules& services) {
   }
   if (absl::StartsWith(path, "/grpc.reflection.")) return services.reflection;
   if (absl::StartsWith(path, "/grpc.channelz.")) return services.channelz;
-  return {.who = MethodRule::Who::kCallers};
+  return {.who = MethodRule::Who::kNobody};
 }
 
 }  // namespace gemmd

@@ -13,7 +13,7 @@ namespace gemmd {
 // Who may call a method.
 struct MethodRule {
   enum class Who : uint8_t {
-    kNobody,   // PERMISSION_DENIED: a method of the contract that no row names
+    kNobody,   // UNIMPLEMENTED to whoever the server knows: a method that no rule names
     kOff,      // UNIMPLEMENTED
     kAnyone,   // without credentials, too
     kCallers,  // whoever the server knows
@@ -40,8 +40,8 @@ struct ServiceRules {
 // The rule for a method of gemm.v1.GemmService, such as "Multiply": kNobody where no row names it.
 MethodRule RuleForMethod(absl::string_view method);
 
-// The rule for "/package.Service/Method". A service that the server does not have:
-// kCallers, and gRPC answers UNIMPLEMENTED.
+// The rule for "/package.Service/Method". kNobody for a service that is not named here: one that
+// the server does not have, or one that was added and whose callers nobody thought of.
 MethodRule RuleForPath(absl::string_view path, const ServiceRules& services);
 
 }  // namespace gemmd

@@ -97,10 +97,22 @@ TEST_F(IdentityTest, EveryMethodTakesItsOwnRoleAndNoOther) {
   }
 }
 
-TEST_F(IdentityTest, AMethodWithoutARuleIsRefusedToAll) {
-  const auto identity = *Make({});
-  EXPECT_EQ(identity->Check("/gemm.v1.GemmService/Forgotten", {}).code(),
-            absl::StatusCode::kPermissionDenied);
+TEST_F(IdentityTest, AMethodOrAServiceWithoutARuleIsRefusedToAll) {
+  const auto open = *Make({});
+  const auto asks = *Make(
+      {.callers_file = Write("callers", absl::StrCat(kAliceLine, "root all certificate:root\n"))});
+  for (const char* path :
+       {"/gemm.v1.GemmService/Forgotten", "/gemm.v1.AdminService/Forgotten",
+        "/gemm.v2.GemmService/Multiply", "/other.Service/Method",
+        "/grpc.lb.v1.LoadBalancer/Balance", "gemm.v1.GemmService/Multiply", "/", ""}) {
+    EXPECT_EQ(open->Check(path, {}).code(), absl::StatusCode::kUnimplemented) << path;
+    EXPECT_EQ(asks->Check(path, {.certificate_name = "root"}).code(),
+              absl::StatusCode::kUnimplemented)
+        << path;
+    EXPECT_EQ(asks->Check(path, {}).code(), absl::StatusCode::kUnauthenticated) << path;
+  }
+  EXPECT_EQ(open->CallerOfMethod("Forgotten", {}).status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 TEST_F(IdentityTest, ATokenIsOfTheFormBearer) {
@@ -165,8 +177,6 @@ TEST_F(IdentityTest, ServicesOfGrpcFollowTheirRules) {
   EXPECT_EQ(code(*defaults, kReflection), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(code(*defaults, kReflection, "Bearer s3cret"), absl::StatusCode::kOk);
   EXPECT_EQ(code(*defaults, kChannelz, "Bearer s3cret"), absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(code(*defaults, "/other.Service/Method"), absl::StatusCode::kUnauthenticated);
-  EXPECT_EQ(code(*defaults, "/other.Service/Method", "Bearer s3cret"), absl::StatusCode::kOk);
   EXPECT_EQ(code(**Make({}), kHealth), absl::StatusCode::kOk) << "where nobody is asked";
   options.services = {.health = *ParseMethodRule("anyone"),
                       .reflection = *ParseMethodRule("off"),

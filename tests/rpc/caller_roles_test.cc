@@ -1,14 +1,16 @@
-// Callers by token: who may call which RPC. Every RPC comes from the contract's descriptor, so
-// that one of tomorrow is tried, too.
+// Callers by token: who may call which RPC. Every RPC comes from what a running server says that it
+// has, so that one of tomorrow is tried, too, also of another service.
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/identity/method_rules.h"
 #include "server/rpc/context/method.h"
 #include "tests/net/loopback.h"
 #include "tests/rpc/callers_fixture.h"
+#include "tests/rpc/served_methods.h"
 
 namespace gemmd {
 namespace {
@@ -16,26 +18,38 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
-std::vector<std::string> EveryPath() {
-  std::vector<std::string> paths;
-  for (const std::string& method : MethodNames()) paths.push_back(kServicePath + method);
-  paths.push_back("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
-  paths.push_back("/grpc.channelz.v1.Channelz/GetServers");
-  paths.push_back("/no.such.Service/Method");
-  return paths;
+TEST_F(CallersRpcTest, EveryServiceOfTheServerHasARuleForEachMethod) {
+  const std::vector<std::string> paths = ServedMethods(channel_, "root-token");
+  for (const std::string& path : paths) {
+    EXPECT_NE(RuleForPath(path, ServiceRules()).who, MethodRule::Who::kNobody)
+        << path << " has no rule in server/identity/method_rules.cc: who may call it?";
+  }
+  // So that nothing was left out.
+  EXPECT_THAT(paths, IsSupersetOf({"/grpc.health.v1.Health/Watch",
+                                   "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                                   "/grpc.channelz.v1.Channelz/GetSocket"}));
+  for (const std::string& method : MethodNames()) {
+    EXPECT_THAT(paths, ::testing::Contains(kServicePath + method));
+  }
+}
+
+TEST_F(CallersRpcTest, WhatNoRuleNamesIsRefusedToEverybody) {
+  for (const char* path : {"/no.such.Service/Method", "/gemm.v1.GemmService/Forgotten"}) {
+    EXPECT_EQ(Call(path, "", "root-token"), StatusCode::UNIMPLEMENTED) << path;
+    EXPECT_THAT(message_, HasSubstr("has no rule for this method")) << "gRPC was asked";
+    EXPECT_EQ(Call(path, "", ""), StatusCode::UNAUTHENTICATED) << path;
+  }
 }
 
 TEST_F(CallersRpcTest, EveryRpcWantsAKnownToken) {
-  for (const std::string& path : EveryPath()) {
+  for (const std::string& path : ServedMethods(channel_, "root-token")) {
     EXPECT_EQ(Call(path, "", ""), StatusCode::UNAUTHENTICATED) << path;
     EXPECT_THAT(message_, HasSubstr("Bearer TOKEN"));
     EXPECT_EQ(Call(path, "", "alice-tokem"), StatusCode::UNAUTHENTICATED) << path;
     EXPECT_THAT(message_, Not(HasSubstr("tokem")));
-  }
-  for (const char* path : {"/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"}) {
-    EXPECT_EQ(Call(path, "", ""), StatusCode::UNAUTHENTICATED) << path;
   }
 }
 

@@ -102,7 +102,7 @@ TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {
   for (const std::string path : {"/gemm.v1.GemmService/MultiplyUnary",
                                  "/gemm.v1.GemmService/Multiply", "/grpc.health.v1.Health/Check",
                                  "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-                                 "/no.such.Service/Method"}) {
+                                 "/grpc.health.v1.Health/NoSuchMethod"}) {
     RawHttp2 flood(std::stoi(parts.back()), kLargestWindow);
     constexpr int kBatch = 1000;
     bool closed = false;

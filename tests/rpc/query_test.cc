@@ -134,7 +134,7 @@ class FewStreamsTest : protected WithJumpClock, public RpcTest {
 };
 
 // One that is not over for the server counts, up to 256 with so few streams. Of every kind of
-// service: with callbacks of ours, with gRPC's, with threads that block, and of none.
+// service: with callbacks of ours, with gRPC's, with threads that block, and a method of none.
 TEST_F(FewStreamsTest, CallsThatAreOverCountNoLonger) {
   std::string response;
   for (int i = 0; i < 300; ++i) {
@@ -147,7 +147,7 @@ TEST_F(FewStreamsTest, CallsThatAreOverCountNoLonger) {
     RawCall reflection(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
     reflection.WritesDone();
     ASSERT_TRUE(reflection.Finish().ok()) << i;
-    ASSERT_EQ(CallUnary(channel_, "/no.such.Service/Method", "", response).error_code(),
+    ASSERT_EQ(CallUnary(channel_, "/grpc.health.v1.Health/NoSuchMethod", "", response).error_code(),
               grpc::StatusCode::UNIMPLEMENTED)
         << i;
   }
