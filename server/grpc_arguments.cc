@@ -9,8 +9,6 @@ namespace {
 // A connection that does not end its handshake, or does not speak HTTP/2, holds its place no
 // longer than this.
 constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
-// A silent client is asked after this time whether it is still there.
-constexpr absl::Duration kKeepaliveTime = absl::Seconds(60);
 // A client that sends pings more often is disconnected.
 constexpr absl::Duration kShortestPingPeriod = absl::Seconds(5);
 
@@ -61,7 +59,7 @@ void SetArguments(grpc::ServerBuilder& builder, const RpcLimits& rpc,
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, connections.streams);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, connections.header_bytes);
   // A client that is gone without a word is noticed, and its jobs cancelled.
-  SetTime(builder, GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTime);
+  SetTime(builder, GRPC_ARG_KEEPALIVE_TIME_MS, connections.keepalive);
   // With it gRPC sets TCP_USER_TIMEOUT.
   SetTime(builder, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, ConnectionPatience(rpc));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

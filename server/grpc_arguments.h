@@ -18,6 +18,9 @@ struct ConnectionLimits {
   absl::Duration idle = absl::Minutes(15);
   // What the calls of a connection get beyond RpcLimits::max_connection_age.
   absl::Duration age_grace = absl::Hours(1);
+  // A client that is silent for so long is asked whether it is still there (a ping). Without an
+  // answer within ConnectionPatience it is gone.
+  absl::Duration keepalive = absl::Minutes(1);
 };
 
 // How long a peer's TCP may leave bytes unacknowledged, or a ping unanswered, until the

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_server.h"
-#include "tests/client/relay.h"
+#include "tests/net/relay.h"
 
 namespace gemmd::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/client/relay.h"
+#include "tests/net/relay.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace gemmd::client {
+namespace gemmd {
 namespace {
 
 constexpr int kPollMilliseconds = 20;
@@ -81,4 +81,4 @@ void Relay::Pass(int from, int to) {
   if (!frozen_) (void)shutdown(to, SHUT_WR);
 }
 
-}  // namespace gemmd::client
+}  // namespace gemmd

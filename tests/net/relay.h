@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace gemmd::client {
+namespace gemmd {
 
 // Passes bytes between TCP clients and a server of this machine, until it is
 // frozen: then connections stay open and nothing comes through any more.
@@ -36,4 +36,4 @@ class Relay {
   std::vector<std::thread> passers_;  // under mutex_
 };
 
-}  // namespace gemmd::client
+}  // namespace gemmd
