@@ -16,6 +16,8 @@
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/test-programs.sh
+source "$(dirname "${BASH_SOURCE[0]}")/test-programs.sh"
 cd "$ROOT"
 
 # Stages in their order, each with what it does.
@@ -97,6 +99,7 @@ run_ctest() {
     --output-junit "$junit" "$@" || status=$?
   count_junit "$junit"
   rm -f "$junit"
+  ((status == 0)) || say "FAILED; again: ctest --test-dir $folder --rerun-failed --output-on-failure"
   return "$status"
 }
 
@@ -175,7 +178,21 @@ stage_build() {
 
 stage_unit() {
   has_gpu || say "no CUDA device: tests labelled gpu skip themselves"
-  run_ctest "build/$PRESET"
+  local folder="build/$PRESET" failed=0 programs
+  # Soaks take most of their time by the clock, so ctest's part comes first.
+  run_ctest "$folder" -R "$(other_tests "$folder")" || failed=1
+  mapfile -t programs < <(registered "$folder" | cut -d ' ' -f 2- | longest_first)
+  run_programs "${programs[@]}" || failed=1
+  all_ran "$folder" || failed=1
+  return "$failed"
+}
+
+# all_ran FOLDER: whether this stage has run as many tests as ctest knows there.
+all_ran() {
+  local known ran
+  known="$(ctest --test-dir "$1" -N | sed -n 's/^Total Tests: //p')"
+  ran="$(awk -v stage="$STAGE" '$1 == stage {ran += $2 + $3 + $4} END {print ran + 0}' "$RESULTS")"
+  check "$ran of $known tests ran" test "$ran" = "$known"
 }
 
 stage_install() {
@@ -253,51 +270,9 @@ run_tidy() {
     xargs -0 -n 1 -P "$(nproc)" clang-tidy-14 -p build/tidy --quiet --extra-arg=-Wno-unknown-warning-option 2> >(grep -v 'warnings\? generated' >&2)
 }
 
-# run_programs FOLDER: the test programs there, each whole in one process, which
-# under a sanitizer takes a quarter of the time that a process a test takes.
-run_programs() {
-  local results status=0 programs
-  mapfile -t programs < <(find "$1" -maxdepth 1 -type f -name '*_test' -executable | sort)
-  ((${#programs[@]})) || { say "no test programs in $1"; count 0 1 0; return 1; }
-  results="$(mktemp -d)"
-  # shellcheck disable=SC2016 # for the inner shell to expand
-  printf '%s\0' "${programs[@]}" |
-    xargs -0 -n 1 -P "$(nproc)" bash -c 'run_program "$1" "$2"' bash "$results" || status=1
-  local program
-  for program in "${programs[@]}"; do count_gtest "$results/${program##*/}.xml"; done
-  rm -rf "$results"
-  return "$status"
-}
-
-# run_program RESULTS PROGRAM: prints what it says only where it fails. 77 is the status
-# of a program whose every test was skipped, which counts as one.
-run_program() {
-  local name="${2##*/}" start=$SECONDS status=0
-  timeout 600 "$2" --gtest_output="xml:$1/$name.xml" >"$1/$name.log" 2>&1 || status=$?
-  if ((status == 77)); then
-    : >"$1/$name.skipped"
-    status=0
-  fi
-  ((status == 0)) || cat "$1/$name.log"
-  say "$( ((status)) && echo "FAILED with $status" || echo ok): $name, $((SECONDS - start)) s"
-  return "$status"
-}
-export -f run_program say
-
-# count_gtest FILE: a program that ended early has written none, which is a failure.
-count_gtest() {
-  if [[ -e ${1%.xml}.skipped ]]; then count 0 0 1; return; fi
-  [[ -s $1 ]] || { count 0 1 0; return; }
-  local tests failures skipped
-  tests="$(grep -c '<testcase ' "$1" || true)"
-  failures="$(sed -n 's/.*<testsuites [^>]*failures="\([0-9]*\)".*/\1/p' "$1")"
-  skipped="$(grep -c 'result="skipped"' "$1" || true)"
-  count $((tests - failures - skipped)) "$failures" "$skipped"
-}
-
 # sanitize PRESET: builds the chosen folders of tests/ under it and runs them.
 sanitize() {
-  local preset="$1" folder folders=() targets=() failed=0
+  local preset="$1" folder folders=() targets=() programs failed=0
   for folder in $SANITIZED; do
     [[ -f tests/$folder/CMakeLists.txt ]] || die "there is no tests/$folder to run under $preset"
     folders+=("$folder")
@@ -306,7 +281,8 @@ sanitize() {
   check "configure ($preset)" configure "$preset"
   check "build ($preset)" compile "$preset" "${targets[@]}"
   for folder in "${folders[@]}"; do
-    run_programs "build/$preset/tests/$folder" || failed=1
+    mapfile -t programs < <(find "build/$preset/tests/$folder" -maxdepth 1 -type f -name '*_test' -executable | sort)
+    run_programs "${programs[@]}" || failed=1
   done
   return "$failed"
 }
