@@ -168,7 +168,7 @@ TEST_F(EngineDevicesTest, EveryOperandMayLieElsewhere) {
 TEST_F(EngineDevicesTest, AReplicaIsNeverReadBeforeItIsComplete) {
   Make(TwoDevices());
   const int64_t m = 2000, k = 1000, n = 1001;
-  const auto a = PutDrawn({m, k, kF32}, 8, "host:0");
+  const auto a = PutDrawn({m, k, kF32}, 100, "host:0");
   ASSERT_TRUE(a.ok()) << a.status();
   for (uint64_t run = 0; run < 10; ++run) {
     const auto b = PutDrawn({k, n, kF32}, run, "host:1");
@@ -180,7 +180,7 @@ TEST_F(EngineDevicesTest, AReplicaIsNeverReadBeforeItIsComplete) {
     other.join();
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(bytes[0], bytes[1]);
-    ExpectProduct(m, n, k, Drawn(m, k, 8), Drawn(k, n, run), bytes[0]);
+    ExpectProduct(m, n, k, Drawn(m, k, 100), Drawn(k, n, run), bytes[0]);
     ASSERT_TRUE(engine_->DeleteMatrix({.id = b->id}).ok());
   }
   EXPECT_EQ(Replicas(0).bytes + Replicas(1).bytes, 0);

@@ -264,7 +264,7 @@ TEST_F(EngineTest, ManyThreadsAtOnceGetTheirOwnProducts) {
     threads.emplace_back([this, t] {
       for (int i = 0; i < 20; ++i) {
         const int64_t m = 1 + (t * 37 + i * 11) % 200, n = 1 + (i * 29) % 150, k = 1 + i * 13;
-        const std::vector<float> a = RandomFloats(m * k, t), b = RandomFloats(k * n, i);
+        const std::vector<float> a = RandomFloats(m * k, t), b = RandomFloats(k * n, 100 + i);
         auto recorder = std::make_shared<JobRecorder>(i % 3);
         auto job = engine_->Admit(Product(m, n, k), recorder);
         ASSERT_TRUE(job.ok()) << job.status();

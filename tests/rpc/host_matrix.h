@@ -34,7 +34,7 @@ struct HostProduct {
 };
 
 // The error of `result` as a multiple of what a right kernel may make; past 1 it
-// is wrong. `product` says how the operands are combined.
+// is wrong. `product` says how the operands are combined. a and b are drawn from different seeds.
 double WorstError(const gemm::v1::Product& product, const HostProduct& operands,
                   const HostMatrix& result);
 
