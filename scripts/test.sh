@@ -73,6 +73,16 @@ skip() {
   count 0 0 1
 }
 
+# no_linter NAME [REASON]: a linter that is not there. On CI, where the environment has CI=true,
+# that is a failure: a stage that has looked at nothing is not green there.
+no_linter() {
+  local reason="${2:-not installed: scripts/install-deps.sh lint}"
+  [[ ${CI:-} == true ]] || { skip "$1" "$reason"; return; }
+  say "FAILED: $1: $reason"
+  count 0 1 0
+  return 1
+}
+
 # sources PATTERN...: tracked and new files that match, generated ones left out.
 sources() { git ls-files --cached --others --exclude-standard -- "$@" | sort -u | existing; }
 existing() { while read -r path; do if [[ -f $path ]]; then echo "$path"; fi; done; }
@@ -123,7 +133,7 @@ stage_format() {
     have "$tool" && [[ "$($tool --version)" == *"version $CLANG_FORMAT_VERSION"* ]] && break
     tool=
   done
-  [[ -n $tool ]] || { skip clang-format "no clang-format $CLANG_FORMAT_VERSION: scripts/install-deps.sh lint"; return; }
+  [[ -n $tool ]] || { no_linter clang-format "no clang-format $CLANG_FORMAT_VERSION: scripts/install-deps.sh lint"; return; }
   mapfile -t files < <(sources '*.cc' '*.h' '*.cu' '*.cuh')
   check "clang-format of ${#files[@]} files" "$tool" --dry-run --Werror "${files[@]}"
 }
@@ -133,7 +143,7 @@ stage_scripts() {
   local file failed=0
   for file in "${files[@]}"; do bash -n "$file" || failed=1; done
   check "bash -n of ${#files[@]} scripts" test "$failed" = 0
-  have shellcheck || { skip shellcheck "not installed: scripts/install-deps.sh lint"; return; }
+  have shellcheck || { no_linter shellcheck; return; }
   check "shellcheck of ${#files[@]} scripts" shellcheck -x "${files[@]}"
   have pre-commit || { skip pre-commit "not installed: scripts/install-deps.sh lint"; return; }
   # Those of its hooks that are stages of this script run there.
@@ -141,7 +151,7 @@ stage_scripts() {
 }
 
 stage_proto() {
-  have buf || { skip buf "not installed: scripts/install-deps.sh lint"; return; }
+  have buf || { no_linter buf; return; }
   local failed=0
   check "buf lint" buf lint || failed=1
   check "buf breaking" buf breaking --against proto/gemm/v1/baseline.binpb || failed=1
@@ -149,7 +159,7 @@ stage_proto() {
 }
 
 stage_python() {
-  have ruff || { skip ruff "not installed: scripts/install-deps.sh lint"; return; }
+  have ruff || { no_linter ruff; return; }
   local failed=0
   check "ruff check" ruff check --no-cache . || failed=1
   return "$failed"
@@ -254,7 +264,7 @@ stage_attacks() {
 # headers that they share. Only what this build compiles: other files have no command
 # to be read with.
 stage_tidy() {
-  have clang-tidy-14 || { skip clang-tidy "not installed: scripts/install-deps.sh lint"; return; }
+  have clang-tidy-14 || { no_linter clang-tidy; return; }
   check "configure (tidy)" configure "$PRESET" -B build/tidy -DCMAKE_UNITY_BUILD=ON -DGEMMD_PCH=OFF \
     -DGEMMD_BUILD_TESTS=OFF
   check "generated sources" cmake --build build/tidy --target proto/gemm/v1/gemm.pb.h -- --quiet
