@@ -51,6 +51,12 @@ absl::Status Idle(const Launch&) {
 absl::Status Refusing(const Launch&) {
   return absl::FailedPreconditionError("it needs a device of its own");
 }
+// An error that the bound of drawn elements allows.
+absl::Status Inexact(const Launch& launch) {
+  const absl::Status status = Take<1000>("inexact", launch);
+  *static_cast<float*>(launch.operands.d) += 1e-5f;
+  return status;
+}
 // Leaves the last element out.
 absl::Status Incomplete(const Launch& launch) {
   const Problem& p = launch.problem;
@@ -77,7 +83,7 @@ const Kernel kFast = KernelOf("fast", Fast), kSlow = KernelOf("slow", Slow),
              kVerySlow = KernelOf("very slow", VerySlow), kLoading = KernelOf("loading", Loading),
              kRefusing = KernelOf("refusing", Refusing), kInstant = KernelOf("instant", Instant),
              kShort = KernelOf("short", Short), kIncomplete = KernelOf("incomplete", Incomplete),
-             kIdle = KernelOf("idle", Idle);
+             kIdle = KernelOf("idle", Idle), kInexact = KernelOf("inexact", Inexact);
 
 // Bytes of scratch.
 constexpr size_t kGreed = size_t{6} << 20;
@@ -195,7 +201,7 @@ TEST_F(ComparisonTest, TurnsAreTaken) {
   Add(kFast);
   plan_.rules.warmup = 0;
   ASSERT_EQ(Run(), absl::OkStatus());
-  const std::vector<std::string> samples(launched.begin() + 4, launched.end());
+  const std::vector<std::string> samples(launched.begin() + 6, launched.end());
   EXPECT_THAT(samples, ElementsAre("slow", "fast", "fast", "slow", "slow", "fast", "fast", "slow"));
 }
 
@@ -211,6 +217,50 @@ TEST_F(ComparisonTest, ElementsThatAreNotWrittenAreWrong) {
   ASSERT_EQ(Run(), absl::OkStatus());
   EXPECT_TRUE(rows_[0].measured);
   EXPECT_FALSE(rows_[0].right());
+}
+
+TEST_F(ComparisonTest, WhatIsNotExactOfIntegersIsWrong) {
+  Add(kInexact);
+  Add(kFast);
+  plan_.shapes = {{33, 17, 64}};
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_TRUE(rows_[0].measured);
+  EXPECT_FALSE(rows_[0].right());
+  EXPECT_THAT(rows_[0].note, HasSubstr("a product of -1, 0 and 1 is off by 1"));
+  EXPECT_LT(rows_[0].error.absolute, 1e-4) << "of the drawn operands";
+  EXPECT_TRUE(rows_[1].right()) << rows_[1].note;
+  EXPECT_EQ(rows_[1].note, "");
+}
+
+// The bound of drawn elements alone is left where there is no room, and the row says so.
+TEST_F(ComparisonTest, WithoutMemoryNothingIsComparedExactly) {
+  Add(kInexact);
+  plan_.shapes = {{1024, 1024, 64}};  // 4.75 MiB, and half a MiB for another A and B
+  backend_.room = size_t{5} << 20;
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_TRUE(rows_[0].measured) << rows_[0].note;
+  EXPECT_TRUE(rows_[0].right());
+  EXPECT_EQ(rows_[0].note, "not compared exactly: no memory for operands of -1, 0 and 1");
+}
+
+TEST_F(ComparisonTest, SumsThatF16DoesNotHoldAreNotComparedExactly) {
+  Problem problem = {.m = 1,
+                     .n = 1,
+                     .k = 140'000,
+                     .types = {DType::kF16, DType::kF16, DType::kF16, Compute::kF16}};
+  const auto missing = [&] {
+    OperandSets sets(backend_, kStandardInputs);
+    ExactCheck check;
+    EXPECT_EQ(sets.Prepare(problem), absl::OkStatus());
+    EXPECT_EQ(check.Prepare(backend_, sets, problem, 8, [] { return absl::OkStatus(); }),
+              absl::OkStatus());
+    return check.missing();
+  };
+  EXPECT_EQ(missing(), "");
+  problem.k += 1;
+  EXPECT_EQ(missing(), "not compared exactly: k of 140001, at most 140000");
+  problem.types = kF32[0];
+  EXPECT_EQ(missing(), "");
 }
 
 TEST_F(ComparisonTest, RefusalIsARowsNote) {
@@ -270,7 +320,8 @@ TEST_F(ComparisonTest, PastTheCutoffAKernelRunsOnce) {
   EXPECT_TRUE(rows_[0].measured);
   EXPECT_EQ(rows_[0].iterations, 1);
   EXPECT_THAT(rows_[0].note, HasSubstr("50 times as long"));
-  EXPECT_EQ(std::count(launched.begin(), launched.end(), "very slow"), 2) << "checked and timed";
+  EXPECT_EQ(std::count(launched.begin(), launched.end(), "very slow"), 3)
+      << "checked twice and timed";
 }
 
 TEST_F(ComparisonTest, TheCutoffDoesNotCountLoading) {
@@ -329,9 +380,9 @@ TEST_F(ComparisonTest, WarmupsFitTheTimeLeft) {
   Add(kVerySlow);  // 50 ms
   plan_.rules.warmup = 1000;
   plan_.rules.iterations = 1;
-  plan_.budget = absl::Milliseconds(320);
+  plan_.budget = absl::Milliseconds(370);
   ASSERT_EQ(Run(), absl::OkStatus());
-  EXPECT_EQ(launched.size(), 2u + 4 + 1) << "the first runs, warm-ups in 220 ms, a sample";
+  EXPECT_EQ(launched.size(), 3u + 4 + 1) << "the first runs, warm-ups in 220 ms, a sample";
   EXPECT_EQ(rows_[0].iterations, 1);
 }
 
@@ -357,8 +408,8 @@ TEST_F(ComparisonTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
   Add(kFast);
   plan_.rules.baselines = true;
   plan_.shapes = {{1, 1, 1}};
-  // One step for the operands, two lines and an element, then the first algorithm.
-  cancel_after_ = 1 + 3 + 1;
+  // One step for the operands, twice two lines and an element, then the first algorithm.
+  cancel_after_ = 1 + 2 * 3 + 1;
   EXPECT_EQ(Run().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(steps_.back().step, "choosing cublaslt_best");
   EXPECT_THAT(launched, ElementsAre("slow"));

@@ -79,6 +79,10 @@ absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
                              [&] { return hooks_.step("working out what is right"); });
   }
   ReserveWorkspace();
+  if (status.ok()) {
+    status = exact_.Prepare(backend_, sets_, problem_, rules_.checked_lines,
+                            [&] { return hooks_.step("working out what is exact"); });
+  }
   if (status.ok() && rules_.baselines) status = AddTunedVendor();
   // Backwards: the baselines stand last, and before them the kernels that are likely
   // the fastest.
@@ -162,14 +166,14 @@ void Comparison::ReserveWorkspace() {
 }
 
 absl::StatusOr<double> Comparison::TimeLaunches(const TimedCandidate& candidate, int count) {
+  return backend_.Time([&](int) { return Enqueue(candidate, sets_.At(launches_++)); }, count,
+                       candidate.expected_seconds);
+}
+
+absl::Status Comparison::Enqueue(const TimedCandidate& candidate, const Operands& operands) {
   const Workspace workspace = {workspace_.get(), candidate.workspace_bytes};
-  return backend_.Time(
-      [&](int) {
-        const Operands operands = sets_.At(launches_++);
-        return candidate.launch(
-            backend_.MakeLaunch(problem_, operands, workspace, candidate.spec.params));
-      },
-      count, candidate.expected_seconds);
+  return candidate.launch(
+      backend_.MakeLaunch(problem_, operands, workspace, candidate.spec.params));
 }
 
 absl::Status Comparison::TakeOut(TimedCandidate& candidate, const absl::Status& status) {
@@ -281,6 +285,7 @@ absl::Status Comparison::FirstRun(TimedCandidate& candidate) {
   absl::StatusOr<SampledError> error = oracle_.Compare(backend_);
   if (!error.ok()) return TakeOut(candidate, error.status());
   candidate.error = *error;
+  if (status = CompareExactly(candidate, *seconds); !status.ok() || candidate.out) return status;
   const bool again =
       *seconds < kLongSeconds || (!HasRun(candidate) && candidate.name != kReference &&
                                   hooks_.now() + absl::Seconds(*seconds) < deadlines_.soft);
@@ -288,6 +293,29 @@ absl::Status Comparison::FirstRun(TimedCandidate& candidate) {
   if (again) seconds = TimeLaunches(candidate, 1);
   if (!seconds.ok()) return TakeOut(candidate, seconds.status());
   candidate.expected_seconds = *seconds;
+  return absl::OkStatus();
+}
+
+// A product of signs into a poisoned D. What is not exact is wrong by infinitely many bounds.
+absl::Status Comparison::CompareExactly(TimedCandidate& candidate, double seconds) {
+  std::string missing = exact_.missing();
+  if (missing.empty() && hooks_.now() + absl::Seconds(seconds) >= deadlines_.soft) {
+    missing = "not compared exactly: the time budget ended";
+  }
+  if (!missing.empty()) {
+    AddNote(candidate, missing);
+    return absl::OkStatus();
+  }
+  absl::Status status = backend_.Fill(exact_.operands().d, kPoison, sets_.d_bytes());
+  if (!status.ok()) return status;
+  if (status = Enqueue(candidate, exact_.operands()); !status.ok()) {
+    return TakeOut(candidate, status);
+  }
+  const absl::StatusOr<SampledError> error = exact_.Compare(backend_);
+  if (!error.ok()) return TakeOut(candidate, error.status());
+  candidate.error.TakeExact(*error);
+  if (error->of_bound == 0) return absl::OkStatus();
+  AddNote(candidate, absl::StrFormat("a product of -1, 0 and 1 is off by %.3g", error->absolute));
   return absl::OkStatus();
 }
 
@@ -306,8 +334,8 @@ void Comparison::ApplyCutoff() {
     if (candidate.expected_seconds <= kSampleSeconds) continue;
     candidate.most_samples = 0;
     candidate.samples = {candidate.expected_seconds};
-    candidate.note = absl::StrFormat("one run: %.0f times as long as the best's",
-                                     candidate.expected_seconds / best);
+    AddNote(candidate, absl::StrFormat("one run: %.0f times as long as the best's",
+                                       candidate.expected_seconds / best));
   }
 }
 
@@ -344,69 +372,6 @@ int Comparison::WarmupsOf(const TimedCandidate& candidate) const {
   const double left = absl::ToDoubleSeconds(deadlines_.soft - hooks_.now());
   const double fitting = left / std::max(candidate.expected_seconds, 1e-9);
   return static_cast<int>(std::clamp(fitting, 0.0, static_cast<double>(rules_.warmup)));
-}
-
-void Comparison::NoteMissingSamples() {
-  for (TimedCandidate& candidate : candidates_) {
-    const auto taken = static_cast<int>(candidate.samples.size());
-    if (candidate.out || taken >= candidate.most_samples) continue;
-    if (taken == 0) candidate.samples = {candidate.expected_seconds};
-    absl::StrAppend(&candidate.note, candidate.note.empty() ? "" : "; ", std::max(taken, 1), " of ",
-                    rules_.iterations, " samples: the time budget ended");
-  }
-}
-
-double Comparison::TflopsOf(const TimedCandidate& candidate) const {
-  return Flops(shape_) / Median(candidate.samples) * 1e-12;
-}
-
-std::optional<double> Comparison::TflopsOf(absl::string_view name) const {
-  for (const TimedCandidate& candidate : candidates_) {
-    if (candidate.name == name && !candidate.out) return TflopsOf(candidate);
-  }
-  return std::nullopt;
-}
-
-Row Comparison::MakeRow(const TimedCandidate& candidate) const {
-  Row row = {.shape = shape_,
-             .types = problem_.types,
-             .layout = {problem_.trans_a, problem_.trans_b},
-             .kernel = candidate.name,
-             .family = candidate.family,
-             .baseline = candidate.baseline,
-             .measured = !candidate.out,
-             .note = candidate.note};
-  if (candidate.spec.kernel != nullptr) row.params = ParamsText(candidate.spec);
-  if (!row.measured) return row;
-  row.seconds = Median(candidate.samples);
-  const auto [fastest, slowest] =
-      std::minmax_element(candidate.samples.begin(), candidate.samples.end());
-  row.fastest_seconds = *fastest;
-  row.slowest_seconds = *slowest;
-  row.iterations = static_cast<int>(candidate.samples.size());
-  row.tflops = TflopsOf(candidate);
-  row.error = candidate.error;
-  return row;
-}
-
-std::vector<Row> Comparison::MakeRows() const {
-  const std::optional<double> vendor = TflopsOf(vendor_);
-  const std::optional<double> tuned = TflopsOf(kTunedVendor);
-  double best = 0;
-  std::vector<Row> rows;
-  for (const TimedCandidate& candidate : candidates_) {
-    Row row = MakeRow(candidate);
-    if (row.measured) {
-      if (vendor) row.of_vendor = row.tflops / *vendor;
-      if (tuned) row.of_tuned_vendor = row.tflops / *tuned;
-      if (row.tflops > best) {
-        row.gain = best == 0 ? 0 : row.tflops / best - 1;
-        best = row.tflops;
-      }
-    }
-    rows.push_back(std::move(row));
-  }
-  return rows;
 }
 
 }  // namespace gemm::bench

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "kernels/bench/backend/backend.h"
 #include "kernels/bench/measure/candidate.h"
+#include "kernels/bench/measure/exact_check.h"
 #include "kernels/bench/measure/operand_sets.h"
 #include "kernels/bench/measure/oracle.h"
 #include "kernels/bench/result/row.h"
@@ -86,6 +87,7 @@ class Comparison {
   void ReserveWorkspace();
 
   absl::Status FirstRun(TimedCandidate& candidate);
+  absl::Status CompareExactly(TimedCandidate& candidate, double seconds);
   absl::Status FirstRunInTime(TimedCandidate& candidate);
   // Why there is no time for its first run; empty where there is time.
   std::string NoTimeFor(const TimedCandidate& candidate) const;
@@ -99,7 +101,9 @@ class Comparison {
   // The warm-ups that there is time for.
   int WarmupsOf(const TimedCandidate& candidate) const;
   void NoteMissingSamples();
+  static void AddNote(TimedCandidate& candidate, absl::string_view note);
 
+  absl::Status Enqueue(const TimedCandidate& candidate, const Operands& operands);
   // Seconds a launch, of `count` launches on the operand sets in turn.
   absl::StatusOr<double> TimeLaunches(const TimedCandidate& candidate, int count);
   // Leaves the candidate out because of `status`; an error where the device is lost.
@@ -117,6 +121,7 @@ class Comparison {
   const ComparisonRules rules_;
   const Hooks hooks_;
   Oracle oracle_;
+  ExactCheck exact_;
   Buffer workspace_{nullptr, nullptr};
   size_t workspace_bytes_ = 0;
 

@@ -1,6 +1,7 @@
 #include "kernels/bench/measure/operand_sets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,9 @@ constexpr double kMemoryShare = 0.5;
 // row comes back to the same elements any sooner.
 constexpr int64_t kDrawn = (int64_t{1} << 20) + 4117;
 
-absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, DType type) {
+// Elements of `type`: what `spec` draws, each as `of` has it.
+absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, DType type,
+                                            double (*of)(double) = nullptr) {
   spec.seed = seed;
   std::vector<double> values(kDrawn);
   const absl::Status status =
@@ -32,9 +35,15 @@ absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, D
   if (!status.ok()) return status;
   std::vector<std::byte> elements(values.size() * SizeOf(type));
   for (int64_t i = 0; i < kDrawn; ++i) {
-    StoreElement(elements.data(), i, type, values[static_cast<size_t>(i)]);
+    const double x = values[static_cast<size_t>(i)];
+    StoreElement(elements.data(), i, type, of == nullptr ? x : of(x));
   }
   return elements;
+}
+
+// -1, 0 and 1, each as often.
+absl::StatusOr<std::vector<std::byte>> DrawSigns(uint64_t seed, DType type) {
+  return Draw({.low_or_mean = -1, .high_or_stddev = 2}, seed, type, std::floor);
 }
 
 }  // namespace
@@ -70,15 +79,26 @@ absl::Status OperandSets::Prepare(const Problem& p) {
 }
 
 absl::Status OperandSets::PlaceAll(const Types& types) {
-  absl::Status status = Place(kA, types.a, a_);
-  if (status.ok()) status = Place(kB, types.b, b_);
-  if (status.ok()) status = Place(kD, types.d, d_);
+  absl::Status status = Place(kA, types.a, count_, a_);
+  if (status.ok()) status = Place(kB, types.b, count_, b_);
+  if (status.ok()) status = Place(kD, types.d, count_, d_);
   return status;
 }
 
-absl::Status OperandSets::Place(Role role, DType type, Matrix& matrix) {
+absl::StatusOr<Operands> OperandSets::Signs(const Problem& p) {
+  Operands operands = At(0);
+  Matrix a = a_, b = b_;
+  absl::Status status = Place(kSignsA, p.types.a, 1, a);
+  if (status.ok()) status = Place(kSignsB, p.types.b, 1, b);
+  if (!status.ok()) return status;
+  operands.a = a.data;
+  operands.b = b.data;
+  return operands;
+}
+
+absl::Status OperandSets::Place(Role role, DType type, int64_t count, Matrix& matrix) {
   Slab& slab = slabs_[{role, type}];
-  const size_t bytes = matrix.bytes * static_cast<size_t>(count_);
+  const size_t bytes = matrix.bytes * static_cast<size_t>(count);
   if (slab.bytes < bytes) {
     slab.data.reset();
     slab.bytes = 0;
@@ -97,7 +117,9 @@ absl::Status OperandSets::Place(Role role, DType type, Matrix& matrix) {
 
 absl::Status OperandSets::FillRandomly(Role role, DType type, Slab& slab) {
   if (slab.drawn.empty()) {
-    absl::StatusOr<std::vector<std::byte>> drawn = Draw(inputs_, inputs_.seed + role, type);
+    const bool signs = role == kSignsA || role == kSignsB;
+    absl::StatusOr<std::vector<std::byte>> drawn =
+        signs ? DrawSigns(inputs_.seed + role, type) : Draw(inputs_, inputs_.seed + role, type);
     if (!drawn.ok()) return drawn.status();
     slab.drawn = *std::move(drawn);
   }

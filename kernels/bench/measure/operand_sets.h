@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gemm/generate.h"
 #include "gemm/problem.h"
 #include "gemm/reference.h"
@@ -29,6 +30,10 @@ class OperandSets {
   Operands At(int64_t index) const;
   int64_t count() const { return count_; }
 
+  // A and B of the problem that is prepared, of -1, 0 and 1, and the first set's D. They stay
+  // until the next problem. RESOURCE_EXHAUSTED where there is no room for them.
+  absl::StatusOr<Operands> Signs(const Problem& problem);
+
   // Of the elements of A and B: kDrawn unless they repeat along k.
   Elements Known() const { return known_; }
 
@@ -36,7 +41,7 @@ class OperandSets {
   size_t d_bytes() const { return d_.bytes; }
 
  private:
-  // Device memory that only grows, filled with the drawn elements, repeated.
+  // Device memory that only grows, filled with the drawn elements or signs, repeated.
   struct Slab {
     Buffer data{nullptr, nullptr};
     size_t bytes = 0;
@@ -48,11 +53,12 @@ class OperandSets {
     size_t bytes = 0;  // a multiple of 256
     std::byte* data = nullptr;
   };
-  enum Role : uint64_t { kA, kB, kD };
+  enum Role : uint64_t { kA, kB, kD, kSignsA, kSignsB };
 
   static Matrix Describe(int64_t rows, int64_t cols, DType type);
   absl::Status PlaceAll(const Types& types);
-  absl::Status Place(Role role, DType type, Matrix& matrix);
+  // Finds room for `count` matrices.
+  absl::Status Place(Role role, DType type, int64_t count, Matrix& matrix);
   absl::Status FillRandomly(Role role, DType type, Slab& slab);
 
   Backend& backend_;

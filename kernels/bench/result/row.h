@@ -12,10 +12,17 @@ namespace gemm::bench {
 
 // How far the checked elements of D are from the exact ones.
 struct SampledError {
-  double of_bound = 0;  // the worst |D - exact| as a share of what is allowed
+  // The worst |D - exact| as a share of what is allowed. Infinite where a product of -1, 0 and 1
+  // is not exact.
+  double of_bound = 0;
   double absolute = 0;
   double first = 0;  // D's first and last element, for the eye
   double last = 0;
+
+  // Takes in what was found of a product of -1, 0 and 1.
+  void TakeExact(const SampledError& exact) {
+    if (exact.of_bound != 0) of_bound = exact.of_bound;
+  }
 };
 
 struct Row {
