@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/exact_sums.h"
 #include "client/ctl/format.h"
 #include "gemm/generate.h"
 #include "gemm/problem.h"
@@ -162,8 +163,9 @@ absl::StatusOr<gemm::Agreement> CheckOne(const client::Product& product,
   // The reference reads D and writes nothing.
   memory.d = const_cast<std::byte*>(result.data);
   memory.ldc = memory.ldd = problem.n;
-  gemm::Agreement agreement =
-      gemm::CompareWithReference(problem, memory, operands.known, max_samples, seed);
+  const gemm::Elements known =
+      SumsAreExact(problem, memory) ? gemm::Elements::kExact : operands.known;
+  gemm::Agreement agreement = gemm::CompareWithReference(problem, memory, known, max_samples, seed);
   if (swapped) std::swap(agreement.worst_row, agreement.worst_col);
   return agreement;
 }
@@ -293,8 +295,10 @@ std::string Explain(const gemm::Agreement& agreement) {
 
 std::string ExplainResolution(const gemm::Agreement& agreement, gemm::Elements known) {
   const char* const worst_case =
-      known == gemm::Elements::kDrawn ? "" : "; the bound is the worst case of any elements";
-  if (agreement.resolution == 0) return "every error is seen";
+      known != gemm::Elements::kAny ? "" : "; the bound is the worst case of any elements";
+  if (agreement.resolution == 0) {
+    return "every error is seen: operands of small integers have one right result";
+  }
   if (!std::isfinite(agreement.resolution)) {
     return absl::StrCat("nothing is seen: an accumulator may overflow, or all elements are 0",
                         worst_case);

@@ -15,7 +15,7 @@ namespace gemmd::ctl {
 // The operands as the server had them; c and bias have no data where the product has
 // none.
 struct HostOperands {
-  gemm::Elements known = gemm::Elements::kAny;  // of a and b
+  gemm::Elements known = gemm::Elements::kAny;  // of a and b, beside what they are seen to be
   client::MatrixView a;
   client::MatrixView b;
   client::MatrixView c;
@@ -26,7 +26,7 @@ struct HostOperands {
 // with the reference. Checks about `max_samples` elements at most, chosen by `seed`; of a
 // batch or a group, elements of some of its products, the first and the last among them.
 // INVALID_ARGUMENT where the shapes do not match. worst_row and worst_col index the caller's
-// result.
+// result. Where SumsAreExact (exact_sums.h) nothing but the exact value is right.
 absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
                                              const HostOperands& operands,
                                              client::ComputeMode compute,
@@ -40,7 +40,7 @@ inline bool IsRight(const gemm::Agreement& agreement) { return agreement.worst_r
 std::string Explain(const gemm::Agreement& agreement);
 
 // "errors above 0.0031 of a typical element are seen". With kAny, that the bound is the worst
-// case.
+// case; of a product that was compared exactly, that every error is seen.
 std::string ExplainResolution(const gemm::Agreement& agreement, gemm::Elements known);
 
 // What is known of the elements of two factors: kDrawn where both are generated, from

@@ -215,6 +215,35 @@ TEST(VerifyTest, KnowsWhichElementsAreDrawn) {
   EXPECT_EQ(WhatIsKnown(a, client::MatrixView{}), gemm::Elements::kAny);
 }
 
+// f16 accumulators may lose 128 of a sum of 1000, and of signs nothing.
+TEST(VerifyTest, SmallIntegersAreComparedExactly) {
+  constexpr int64_t k = 1000;
+  auto a = client::HostMatrix::Allocate({.rows = 2, .cols = k, .dtype = client::kF16});
+  auto d =
+      client::HostMatrix::FromDoubles({.rows = 2, .cols = 2, .dtype = client::kF16}, {k, 0, 0, k});
+  ASSERT_TRUE(a.ok() && d.ok());
+  for (int64_t i = 0; i < k; ++i) {
+    a->Set(0, i, 1);
+    a->Set(1, i, i % 2 == 0 ? 1 : -1);
+  }
+  const client::Product product = {.a = a->view(), .b = a->view(), .transpose_b = true};
+  const HostOperands operands = {.a = a->view(), .b = a->view()};
+  const auto check = [&] {
+    auto agreement =
+        CheckProduct(product, operands, client::kComputeF16, d->view(), 100, /*seed=*/1);
+    EXPECT_TRUE(agreement.ok()) << agreement.status();
+    return *agreement;
+  };
+  EXPECT_TRUE(IsRight(check())) << Explain(check());
+  EXPECT_EQ(ExplainResolution(check(), operands.known),
+            "every error is seen: operands of small integers have one right result");
+  d->Set(0, 0, k - 1);
+  EXPECT_FALSE(IsRight(check()));
+  a->Set(0, 0, 0.5);
+  EXPECT_TRUE(IsRight(check())) << "no longer integers";
+  EXPECT_THAT(ExplainResolution(check(), operands.known), ::testing::HasSubstr("worst case"));
+}
+
 TEST(VerifyTest, SaysHowMuchItSees) {
   EXPECT_EQ(ExplainResolution({.resolution = 0.5}, gemm::Elements::kDrawn),
             "errors above 0.500 of a typical element are seen");

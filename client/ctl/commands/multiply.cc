@@ -269,6 +269,7 @@ void AddMultiply(CLI::App& app, Context& context) {
       "Examples:\n"
       "  gemmctl multiply A.npy B.npy -o C.npy\n"
       "  gemmctl multiply X.npy X.npy --transpose-b -o gram.npy --verify\n"
+      "  gemmctl multiply S.npy S.npy --verify   # of -1, 0, 1: sees every error\n"
       "  gemmctl multiply X.npy @weights --bias b.npy --activation relu -o Y.npy\n"
       "  gemmctl multiply A.npy B.npy --c C.npy --beta 0.5 --alpha 2 -o D.npy\n"
       "  gemmctl multiply random:4096x4096:bf16:1 random:4096x4096:bf16:2 --keep-name P "
