@@ -6,7 +6,7 @@
 # Seconds that a program may take.
 export PROGRAM_LIMIT=600
 # Those that take longest begin first.
-LONG_PROGRAMS="kernels_test engine_parts_test engine_test engine_faults_test client_calls_test gemmctl_test"
+LONG_PROGRAMS="kernels_test defects_test engine_parts_test engine_test engine_faults_test client_calls_test gemmctl_test"
 
 # The tests that ctest found in a program of GoogleTest: each has a filter for itself.
 FOUND_TESTS='

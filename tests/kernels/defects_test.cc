@@ -1,114 +1,28 @@
-// Defects put into right products, and who sees them: the bound of drawn elements, which the
-// tests of the kernels, `gemmctl --verify` of generated operands and the benchmark's "right"
-// use; the worst case, which `--verify` uses for a caller's files; and exact elements, which
-// the tests of every kernel use besides. Prints the table of docs/results/defects.md.
+// Defects put into right products, and who sees them: the bound of drawn elements, the worst
+// case, exact elements, `gemmctl --verify` and the benchmark's "right". Prints
+// docs/results/defects.md but for its first lines.
+#include "tests/kernels/defects.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tests/kernels/emulated_kernel.h"
-#include "tests/kernels/product_case.h"
+#include "tests/kernels/defect_programs.h"
 
 namespace gemm::testing {
 namespace {
 
-constexpr int64_t kSize = 32;   // rows and columns of D
-constexpr int64_t kKTile = 32;  // products of a k-tile
-constexpr int64_t kTail = 8;    // and of the tail that is dropped
-constexpr int64_t kBlock = 16;  // rows that are swapped
 constexpr int64_t kDepths[] = {64, 300, 1024, 4096, 16387};
 
-// A right product, and what defects need to know of it.
-class Product {
- public:
-  explicit Product(const ProductCase& product) : data_(product) { RunEmulated(data_); }
-
-  const Problem& problem() const { return data_.product.problem; }
-  const ProductData& data() const { return data_; }
-  double D(int64_t i, int64_t j) const { return data_.d.At(i, j); }
-  double C(int64_t i, int64_t j) const { return data_.c.At(i, j); }
-  double Bias(int64_t j) const { return data_.bias.At(0, j); }
-
-  // alpha times the products from `from` up to `to`.
-  double Part(int64_t i, int64_t j, int64_t from, int64_t to) const {
-    double sum = 0;
-    for (int64_t p = from; p < to; ++p) sum += data_.a.At(i, p) * data_.b.At(p, j);
-    return problem().alpha * sum;
-  }
-
- private:
-  ProductData data_;
-};
-
-// What D(i, j) is with the defect.
-using Defective = double (*)(const Product&, int64_t i, int64_t j);
-
-double Zeros(const Product&, int64_t, int64_t) { return 0; }
-
-double SwappedBlocks(const Product& p, int64_t i, int64_t j) { return p.D(i ^ kBlock, j); }
-
-double TailDropped(const Product& p, int64_t i, int64_t j) {
-  const int64_t k = p.problem().k;
-  return p.D(i, j) - p.Part(i, j, k - kTail, k);
-}
-
-int64_t MiddleTile(const Product& p) { return p.problem().k / 2 / kKTile * kKTile; }
-
-double KTileDropped(const Product& p, int64_t i, int64_t j) {
-  const int64_t from = MiddleTile(p);
-  return p.D(i, j) - p.Part(i, j, from, from + kKTile);
-}
-
-double KTileTwice(const Product& p, int64_t i, int64_t j) {
-  const int64_t from = MiddleTile(p);
-  return p.D(i, j) + p.Part(i, j, from, from + kKTile);
-}
-
-double BiasShifted(const Product& p, int64_t i, int64_t j) {
-  return p.D(i, j) - p.Bias(j) + p.Bias((j + 1) % kSize);
-}
-
-double BiasLeftOut(const Product& p, int64_t i, int64_t j) { return p.D(i, j) - p.Bias(j); }
-
-double AlphaTwice(const Product& p, int64_t i, int64_t j) {
-  return p.D(i, j) + (p.problem().alpha - 1) * p.Part(i, j, 0, p.problem().k);
-}
-
-double CLeftOut(const Product& p, int64_t i, int64_t j) {
-  return p.D(i, j) - p.problem().beta * p.C(i, j);
-}
-
-double LastColumnOfTheOneBefore(const Product& p, int64_t i, int64_t j) {
-  return p.D(i, std::min(j, kSize - 2));
-}
-
-struct Defect {
-  const char* name;
-  Defective apply;
-  bool large = false;  // as large as D
-};
-
-constexpr Defect kDefects[] = {
-    {"all zeros", Zeros, true},
-    {"16-row blocks swapped", SwappedBlocks, true},
-    {"last column is the one before", LastColumnOfTheOneBefore, true},
-    {"k-tail of 8 dropped", TailDropped},
-    {"k-tile of 32 dropped", KTileDropped},
-    {"k-tile of 32 twice", KTileTwice},
-    {"bias shifted by a column", BiasShifted},
-    {"bias left out", BiasLeftOut},
-    {"alpha twice", AlphaTwice},
-    {"C left out", CLeftOut},
-};
-
 ProductCase CaseOf(const Types& types, int64_t k, Elements elements) {
-  return {.problem = {.m = kSize,
-                      .n = kSize,
+  return {.problem = {.m = kDefectSize,
+                      .n = kDefectSize,
                       .k = k,
                       .types = types,
                       .alpha = 0.5,
@@ -121,30 +35,28 @@ ProductCase CaseOf(const Types& types, int64_t k, Elements elements) {
 // What a product is compared with, worked out once for all defects.
 class Judge {
  public:
-  Judge(const Product& right, Elements elements) {
+  Judge(const Product& right, Elements elements) : type_(right.problem().types.d) {
     const Operands operands = right.data().ForReference();
     ExpectedElements expected(right.problem(), operands, elements);
-    for (int64_t i = 0; i < kSize; ++i) {
-      for (int64_t j = 0; j < kSize; ++j) expected_.push_back(expected.At(i, j));
+    for (int64_t i = 0; i < kDefectSize; ++i) {
+      for (int64_t j = 0; j < kDefectSize; ++j) expected_.push_back(expected.At(i, j));
     }
   }
 
   // The largest error over its tolerance.
-  template <class ValueAt>
-  double WorstRatio(DType type, ValueAt&& value_at) const {
+  double WorstRatio(const std::vector<std::byte>& result) const {
     double worst = 0;
-    for (int64_t i = 0; i < kSize; ++i) {
-      for (int64_t j = 0; j < kSize; ++j) {
-        const Expected& expected = expected_[static_cast<size_t>(i * kSize + j)];
-        const double error = std::abs(RoundedElement(value_at(i, j), type) - expected.value);
-        if (error > 0) worst = std::max(worst, error / expected.tolerance);
-      }
+    for (size_t i = 0; i < expected_.size(); ++i) {
+      const double value = LoadElement(result.data(), static_cast<int64_t>(i), type_);
+      const double error = std::abs(value - expected_[i].value);
+      if (error > 0) worst = std::max(worst, error / expected_[i].tolerance);
     }
     return worst;
   }
 
  private:
-  std::vector<Expected> expected_;
+  const DType type_;
+  std::vector<Expected> expected_;  // row by row
 };
 
 std::vector<Types> AllTypes() {
@@ -152,8 +64,8 @@ std::vector<Types> AllTypes() {
   return {reference.types.begin(), reference.types.end()};
 }
 
-std::string NameOf(const Types& types) {
-  return absl::StrCat(Name(types.a), "_", Name(types.b), "_", Name(types.d), "_",
+std::string NameOf(const Types& types, absl::string_view between) {
+  return absl::StrCat(Name(types.a), between, Name(types.b), between, Name(types.d), between,
                       Name(types.compute));
 }
 
@@ -166,37 +78,152 @@ bool MayHide(const Types& types, const Defect& defect, int64_t k) {
   return SizeOf(types.a) == 1 && k >= 4096;
 }
 
-class Defects : public ::testing::TestWithParam<Types> {};
+// Rows of a table: how many see what, and what the bounds make of it.
+struct Findings {
+  int of_drawn = 0, of_any = 0, of_exact = 0, gemmctl_drawn = 0, gemmctl_signs = 0;
+  int bench = 0;
+  int for_bench = 0;  // those that it could see
+  std::string drawn_ratios, any_ratios;
+};
+using Key = std::pair<size_t, int64_t>;  // which types, and k
+std::map<Key, Findings>& Found() {
+  static auto* const found = new std::map<Key, Findings>;
+  return *found;
+}
 
-TEST_P(Defects, AreSeen) {
-  const DType type = GetParam().d;
+std::string RatioText(double ratio) {
+  const std::string text = absl::StrFormat("%.3g", ratio);
+  return ratio > 1 ? absl::StrCat(" ", text, " |") : absl::StrCat(" **", text, "** |");
+}
+
+// All judges of the products of one depth.
+class Court {
+ public:
+  Court(const Types& types, int64_t k)
+      : drawn_(CaseOf(types, k, Elements::kDrawn)),
+        exact_(CaseOf(types, k, Elements::kExact)),
+        signs_(Thinning(types, k) == 1
+                   ? exact_
+                   : Product(CaseOf(types, k, Elements::kExact), Thinning(types, k))),
+        plain_(Plain(CaseOf(types, k, Elements::kDrawn))),
+        plain_exact_(Plain(CaseOf(types, k, Elements::kExact))) {}
+
+  // Each right product is right to all.
+  void Acquit() {
+    const auto right = [](const Product& product) { return ResultOf(product, nullptr); };
+    EXPECT_LE(by_drawn_.WorstRatio(right(drawn_)), 1);
+    EXPECT_LE(by_any_.WorstRatio(right(drawn_)), 1);
+    EXPECT_EQ(by_exact_.WorstRatio(right(exact_)), 0);
+    EXPECT_LE(gemmctl_drawn_.WorstRatio(right(drawn_)), 1);
+    EXPECT_EQ(gemmctl_signs_.WorstRatio(right(signs_)), 0);
+    EXPECT_TRUE(bench_.IsRight(right(plain_), right(plain_exact_)));
+  }
+
+  void Try(const Defect& defect, bool may_hide, Findings& found) {
+    const auto with = [&](const Product& product) { return ResultOf(product, &defect); };
+    const double of_drawn = by_drawn_.WorstRatio(with(drawn_));
+    const double of_any = by_any_.WorstRatio(with(drawn_));
+    const bool of_exact = by_exact_.WorstRatio(with(exact_)) > 1;
+    const bool gemmctl_drawn = gemmctl_drawn_.WorstRatio(with(drawn_)) > 1;
+    const bool gemmctl_signs = gemmctl_signs_.WorstRatio(with(signs_)) > 1;
+    EXPECT_TRUE(of_drawn > 1 || may_hide) << defect.name;
+    EXPECT_TRUE(gemmctl_drawn || may_hide) << defect.name;
+    EXPECT_TRUE(of_exact) << defect.name;
+    EXPECT_TRUE(gemmctl_signs) << defect.name;
+    found.of_drawn += of_drawn > 1;
+    found.of_any += of_any > 1;
+    found.of_exact += of_exact;
+    found.gemmctl_drawn += gemmctl_drawn;
+    found.gemmctl_signs += gemmctl_signs;
+    found.drawn_ratios += RatioText(of_drawn);
+    found.any_ratios += RatioText(of_any);
+    if (defect.epilogue) return;
+    const bool bench = !bench_.IsRight(with(plain_), with(plain_exact_));
+    EXPECT_TRUE(bench) << defect.name;
+    found.bench += bench;
+    found.for_bench += 1;
+  }
+
+ private:
+  // gemmctl compares integers exactly where no order of their sum leaves what an accumulator
+  // holds: with f16, up to 2048. Two thirds of the elements of a row are not 0.
+  static int64_t Thinning(const Types& types, int64_t k) {
+    return types.compute == Compute::kF16 ? k / 2048 + 1 : 1;
+  }
+
+  static ProductCase Plain(ProductCase product) {
+    product.problem.alpha = 1;
+    product.problem.beta = 0;
+    product.problem.bias = BiasAxis::kNone;
+    return product;
+  }
+
+  const Product drawn_, exact_, signs_, plain_, plain_exact_;
+  const Judge by_drawn_{drawn_, Elements::kDrawn}, by_any_{drawn_, Elements::kAny},
+      by_exact_{exact_, Elements::kExact};
+  const GemmctlJudge gemmctl_drawn_{drawn_, Elements::kDrawn},
+      gemmctl_signs_{signs_, Elements::kAny};
+  BenchJudge bench_{plain_, plain_exact_};
+};
+
+class DefectsTest : public ::testing::TestWithParam<size_t> {
+ protected:
+  static void TearDownTestSuite();
+};
+
+TEST_P(DefectsTest, AreSeen) {
+  const Types types = AllTypes()[GetParam()];
   for (const int64_t k : kDepths) {
-    const Product drawn(CaseOf(GetParam(), k, Elements::kDrawn));
-    const Product exact(CaseOf(GetParam(), k, Elements::kExact));
-    const Judge by_drawn(drawn, Elements::kDrawn), by_any(drawn, Elements::kAny);
-    const Judge by_exact(exact, Elements::kExact);
-    const auto right = [](const Product& p) { return [&p](auto i, auto j) { return p.D(i, j); }; };
-    EXPECT_LE(by_drawn.WorstRatio(type, right(drawn)), 1) << "k " << k;
-    EXPECT_LE(by_any.WorstRatio(type, right(drawn)), 1) << "k " << k;
-    EXPECT_EQ(by_exact.WorstRatio(type, right(exact)), 0) << "k " << k;
-    for (const Defect& defect : kDefects) {
-      const auto with = [&](const Product& p) {
-        return [&](int64_t i, int64_t j) { return defect.apply(p, i, j); };
-      };
-      const double of_drawn = by_drawn.WorstRatio(type, with(drawn));
-      const double of_any = by_any.WorstRatio(type, with(drawn));
-      const double of_exact = by_exact.WorstRatio(type, with(exact));
-      absl::PrintF("| %s | %d | %s | %.3g | %.3g | %s |\n", NameOf(GetParam()), k, defect.name,
-                   of_drawn, of_any, of_exact > 1 ? "seen" : "not seen");
-      EXPECT_TRUE(of_drawn > 1 || MayHide(GetParam(), defect, k)) << defect.name << ", k " << k;
-      EXPECT_GT(of_exact, 1) << defect.name << ", k " << k;
+    SCOPED_TRACE(absl::StrCat("k ", k));
+    Court court(types, k);
+    court.Acquit();
+    for (const Defect& defect : Defects()) {
+      court.Try(defect, MayHide(types, defect, k), Found()[{GetParam(), k}]);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Defects, ::testing::ValuesIn(AllTypes()),
-                         [](const ::testing::TestParamInfo<Types>& info) {
-                           return NameOf(info.param);
+void PrintRatios(const char* title, std::string Findings::*ratios) {
+  absl::PrintF("\n## %s\n\n| A:B:D:compute | k |", title);
+  for (const Defect& defect : Defects()) absl::PrintF(" %s |", defect.name);
+  absl::PrintF("\n| --- | ---: |");
+  for (size_t i = 0; i < Defects().size(); ++i) absl::PrintF(" ---: |");
+  absl::PrintF("\n");
+  for (const auto& [key, found] : Found()) {
+    absl::PrintF("| %s | %d |%s\n", NameOf(AllTypes()[key.first], ":"), key.second, found.*ratios);
+  }
+}
+
+void DefectsTest::TearDownTestSuite() {
+  Findings sum;
+  std::string rows;
+  const auto row = [](absl::string_view name, const Findings& x, size_t defects) {
+    return absl::StrFormat("| %s | %d | %d | %d | %d | %d | %d | %d of %d |\n", name, defects,
+                           x.of_drawn, x.of_any, x.of_exact, x.gemmctl_drawn, x.gemmctl_signs,
+                           x.bench, x.for_bench);
+  };
+  for (const auto& [key, found] : Found()) {
+    absl::StrAppend(&rows, row(absl::StrCat(NameOf(AllTypes()[key.first], ":"), ", k ", key.second),
+                               found, Defects().size()));
+    for (int Findings::*count :
+         {&Findings::of_drawn, &Findings::of_any, &Findings::of_exact, &Findings::gemmctl_drawn,
+          &Findings::gemmctl_signs, &Findings::bench, &Findings::for_bench}) {
+      sum.*count += found.*count;
+    }
+  }
+  absl::PrintF("\n## Seen\n\n");
+  absl::PrintF(
+      "| A:B:D:compute, k | defects | bound of drawn elements | worst case | exact elements | "
+      "gemmctl --verify, drawn | gemmctl --verify, integers | gemm_bench |\n"
+      "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n%s%s",
+      row("all", sum, Found().size() * Defects().size()), rows);
+  PrintRatios("Bound of drawn elements", &Findings::drawn_ratios);
+  PrintRatios("Worst case", &Findings::any_ratios);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, DefectsTest, ::testing::Range(size_t{0}, AllTypes().size()),
+                         [](const ::testing::TestParamInfo<size_t>& info) {
+                           return NameOf(AllTypes()[info.param], "_");
                          });
 
 }  // namespace
