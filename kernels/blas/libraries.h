@@ -35,7 +35,7 @@ class Libraries {
  private:
   Libraries() : plans_(kMaxPlans) {}
 
-  static constexpr size_t kMaxPlans = 256;
+  static constexpr size_t kMaxPlans = 1024;
 
   struct DestroyCublas {
     void operator()(cublasHandle_t handle) const { cublasDestroy(handle); }

@@ -24,9 +24,11 @@ absl::Status RunRounded(const Kernel& kernel, const Problem& problem, const Oper
                         .transposed = launch.transposed});
 }
 
-// The products of a group that the kernel does not take in one launch.
+// The products of a group that the kernel does not take in one launch. They share the workspace:
+// on the GPU the stream has them in order. An event cannot mark the transposes of each.
 absl::Status RunOneByOne(const Kernel& kernel, const Problem& problem, const Operands& operands,
-                         const Launch& launch) {
+                         Launch launch) {
+  launch.transposed = nullptr;
   int64_t first = 0;
   for (size_t i = 0; i < problem.extents.size(); ++i) {
     OneProduct one = ProductOfGroup(problem, operands, static_cast<int64_t>(i), first);

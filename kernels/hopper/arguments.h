@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "kernels/epilogue/batch_strides.h"
-#include "kernels/hopper/tile_order.h"
 
 namespace gemm {
 
@@ -17,11 +16,13 @@ struct HopperMaps {
   CUtensorMap d;
 };
 
+// `Order` tells which tiles there are, and of which product each is.
+template <class Order>
 struct HopperArguments {
   int m;
   int n;
   int k_tiles;
-  HopperTileOrder order;
+  Order order;
   // Whether D is alpha times the accumulators, and whether its rows end with a chunk of 16 bytes:
   // TMA writes whole chunks.
   bool only_scales;

@@ -31,6 +31,8 @@ struct HopperConfig {
   bool swap = false;
   // So many blocks on a multiprocessor, where their shared memory and registers leave room.
   int blocks_per_sm = 1;
+  // Takes groups by m (GroupedBy::kM) in one launch: then it has a second kernel for each layout.
+  bool groups = false;
 
   static constexpr int kPanelBytes = 128;  // of k in a stage
   constexpr int element_bytes() const { return static_cast<int>(SizeOf(operand)); }
@@ -86,9 +88,10 @@ struct HopperConfig {
                        tile_m * tile_n * 4 <= stages * stage_bytes());
     const bool whole_sums = accumulator == DType::kF32 || (operand == DType::kF16 && split == 1);
     const bool whole_promotions = !promotes() || tile_n % part_n() == 0;
-    return one_direction && whole_tile && whole_sums && whole_promotions && cluster() <= 8 &&
-           whole_rows && whole_boxes && whole_parts && tile_m <= 256 && tile_n <= 256 &&
-           shared_bytes() <= kMostSharedBytes;
+    const bool alone = !groups || cluster() == 1;
+    return one_direction && alone && whole_tile && whole_sums && whole_promotions &&
+           cluster() <= 8 && whole_rows && whole_boxes && whole_parts && tile_m <= 256 &&
+           tile_n <= 256 && shared_bytes() <= kMostSharedBytes;
   }
   static constexpr int kMostSharedBytes = 227 * 1024;  // of a block, on sm_90
 };

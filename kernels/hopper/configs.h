@@ -12,18 +12,18 @@ inline constexpr HopperSchedule kPingPong = HopperSchedule::kPingPong;
 
 // For f16 and bf16. What each is for: docs/kernels.md.
 inline constexpr HopperConfig kHopper16BitConfigs[] = {
-    {.tile_m = 128, .tile_n = 256, .stages = 4},
-    {.tile_m = 128, .tile_n = 256, .stages = 3, .boxes = 4},
+    {.tile_m = 128, .tile_n = 256, .stages = 4, .groups = true},
+    {.tile_m = 128, .tile_n = 256, .stages = 3, .boxes = 4, .groups = true},
     {.tile_m = 128, .tile_n = 256, .stages = 3, .cluster_m = 2, .boxes = 4},
     {.tile_m = 256, .tile_n = 128, .stages = 4},
-    {.tile_m = 128, .tile_n = 192, .stages = 4},
+    {.tile_m = 128, .tile_n = 192, .stages = 4, .groups = true},
     {.tile_m = 128, .tile_n = 128, .stages = 6},
     {.tile_m = 128, .tile_n = 128, .stages = 6, .split = 2},
-    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong, .groups = true},
     {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong, .cluster_m = 2},
     {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong, .cluster_n = 2},
-    {.tile_m = 64, .tile_n = 256, .stages = 4, .schedule = kPingPong},
-    {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1},
+    {.tile_m = 64, .tile_n = 256, .stages = 4, .schedule = kPingPong, .groups = true},
+    {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1, .groups = true},
     {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1, .cluster_m = 2},
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
     // Tiles of D of 160 rows.
@@ -42,22 +42,22 @@ inline constexpr HopperConfig kHopper16BitConfigs[] = {
      .boxes = 4,
      .swap = true},
     // Tiles of D of few rows.
-    {.tile_m = 64, .tile_n = 16, .stages = 10, .consumers = 1, .swap = true},
+    {.tile_m = 64, .tile_n = 16, .stages = 10, .consumers = 1, .swap = true, .groups = true},
     {.tile_m = 64, .tile_n = 16, .stages = 10, .consumers = 1, .split = 2, .swap = true},
     {.tile_m = 64, .tile_n = 16, .stages = 16, .consumers = 1, .split = 2, .swap = true},
     {.tile_m = 64, .tile_n = 16, .stages = 10, .consumers = 1, .split = 4, .swap = true},
     {.tile_m = 64, .tile_n = 16, .stages = 4, .consumers = 1, .swap = true},
     {.tile_m = 128, .tile_n = 16, .stages = 6, .swap = true},
-    {.tile_m = 64, .tile_n = 32, .stages = 8, .consumers = 1, .swap = true},
+    {.tile_m = 64, .tile_n = 32, .stages = 8, .consumers = 1, .swap = true, .groups = true},
     {.tile_m = 64, .tile_n = 32, .stages = 8, .consumers = 1, .split = 2, .swap = true},
     {.tile_m = 64, .tile_n = 32, .stages = 14, .consumers = 1, .split = 2, .swap = true},
     {.tile_m = 64, .tile_n = 32, .stages = 5, .consumers = 1, .swap = true},
     {.tile_m = 64, .tile_n = 64, .stages = 6, .consumers = 1, .swap = true, .blocks_per_sm = 2},
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1, .split = 2, .swap = true},
-    {.tile_m = 128, .tile_n = 64, .stages = 6, .swap = true},
+    {.tile_m = 128, .tile_n = 64, .stages = 6, .swap = true, .groups = true},
     {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1, .swap = true},
     {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1, .split = 2, .swap = true},
-    {.tile_m = 128, .tile_n = 128, .stages = 6, .swap = true},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .swap = true, .groups = true},
 };
 
 // For f16 accumulated in f16: accumulators take half the registers.
@@ -83,11 +83,12 @@ inline constexpr HopperConfig kHopperTf32Configs[] = {
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
 };
 
-// For fp8. While a warpgroup adds a part, another one multiplies: so they cooperate.
+// For fp8. While a warpgroup adds a part, another one multiplies: so they cooperate. Of groups the
+// kernel of the largest tile would spill.
 inline constexpr HopperConfig kHopper8BitConfigs[] = {
     {.tile_m = 128, .tile_n = 256, .stages = 4},
     {.tile_m = 128, .tile_n = 256, .stages = 4, .cluster_m = 2},
-    {.tile_m = 128, .tile_n = 128, .stages = 6},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .groups = true},
     {.tile_m = 128, .tile_n = 128, .stages = 6, .split = 2},
     {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1},
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},

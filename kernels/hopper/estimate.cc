@@ -57,10 +57,26 @@ struct Waves {
   double blocks_each = 1;  // of them
 };
 
+// Products of a launch that multiply: those of a batch, or of a group by m that have rows. Each
+// has a B of its own.
+double ProductsOf(const Problem& p) {
+  if (p.grouped == GroupedBy::kNothing) return static_cast<double>(p.batch);
+  const auto empty = std::count(p.extents.begin(), p.extents.end(), 0);
+  return static_cast<double>(static_cast<int64_t>(p.extents.size()) - empty);
+}
+
+// Rows of clusters of one product, or of all of a group.
+double ClusterRows(const Problem& p, int64_t rows) {
+  if (p.grouped == GroupedBy::kNothing) return CeilDiv(p.m, rows);
+  double all = 0;
+  for (const int64_t m : p.extents) all += CeilDiv(m, rows);
+  return all;
+}
+
 Waves WavesOf(const HopperConfig& config, const Problem& p) {
   const int along_m = config.swap ? config.cluster_n : config.cluster_m;
   const int along_n = config.swap ? config.cluster_m : config.cluster_n;
-  const double clusters = CeilDiv(p.m, int64_t{config.d_tile_m()} * along_m) *
+  const double clusters = ClusterRows(p, int64_t{config.d_tile_m()} * along_m) *
                           CeilDiv(p.n, int64_t{config.d_tile_n()} * along_n);
   const double blocks = clusters * config.cluster() * static_cast<double>(p.batch);
   const double resident =
@@ -98,16 +114,37 @@ double TileSeconds(const HopperConfig& config, double stages, double store) {
 
 double TransposeSeconds(const HopperConfig& config, const Problem& p) {
   const LoadLayout layout = HopperLayout(config, p);
-  const auto seconds = [&p](int64_t lines, DType type) {
-    return kTranspose + 2 * BytesOf(lines, p.k, type) * static_cast<double>(p.batch) / kMemoryRate;
+  const auto seconds = [&p](int64_t lines, DType type, double matrices) {
+    return kTranspose + 2 * BytesOf(lines, p.k, type) * matrices / kMemoryRate;
   };
-  return (layout.trans_a == p.trans_a ? 0 : seconds(p.m, p.types.a)) +
-         (layout.trans_b == p.trans_b ? 0 : seconds(p.n, p.types.b));
+  const double of_a =
+      layout.trans_a == p.trans_a ? 0 : seconds(p.m, p.types.a, static_cast<double>(p.batch));
+  const double of_b = layout.trans_b == p.trans_b ? 0 : seconds(p.n, p.types.b, ProductsOf(p));
+  return of_a + of_b;
+}
+
+// Products of a group that are looked at: an estimate must not take as long as its launches.
+constexpr size_t kLookedAt = 64;
+
+// The products of a group one by one, as RunProduct launches them. Of many, some stand for all.
+double EstimateOneByOne(const HopperConfig& config, const Problem& p) {
+  const size_t step = (p.extents.size() + kLookedAt - 1) / kLookedAt;
+  double seconds = 0, looked_at = 0;
+  for (size_t i = 0; i < p.extents.size(); i += step) {
+    ++looked_at;
+    const Problem one = ProductOfGroup(p, {}, static_cast<int64_t>(i), 0).problem;
+    if (one.m == 0) continue;
+    seconds += one.k == 0 ? kLaunch : EstimateHopper(config, one);
+  }
+  return seconds * static_cast<double>(p.extents.size()) / looked_at;
 }
 
 }  // namespace
 
 double EstimateHopper(const HopperConfig& config, const Problem& p) {
+  if (p.grouped == GroupedBy::kK || (p.grouped == GroupedBy::kM && !config.groups)) {
+    return EstimateOneByOne(config, p);
+  }
   const Waves waves = WavesOf(config, p);
   const double longest = static_cast<double>(std::max({p.m, p.n, p.k}));
   if (std::max(longest, waves.blocks) > static_cast<double>(kMost)) {
@@ -119,9 +156,11 @@ double EstimateHopper(const HopperConfig& config, const Problem& p) {
   double blocks = waves.count * TileSeconds(config, stages * StageSeconds(config, waves), store);
   // Nobody multiplies beside the last store of a ping-pong, which the two warpgroups share.
   if (config.ping_pong()) blocks += store / 2;
-  const double bytes = (BytesOf(p.m, p.k, p.types.a) + BytesOf(p.k, p.n, p.types.b) +
-                        BytesOf(p.m, p.n, p.types.d) * (p.beta == 0 ? 1 : 2)) *
-                       static_cast<double>(p.batch);
+  // m is that of all products of a group.
+  const double bytes =
+      BytesOf(p.k, p.n, p.types.b) * ProductsOf(p) +
+      (BytesOf(p.m, p.k, p.types.a) + BytesOf(p.m, p.n, p.types.d) * (p.beta == 0 ? 1 : 2)) *
+          static_cast<double>(p.batch);
   const double seconds = kLaunch + (config.sharers() > 1 ? kCluster : 0) +
                          TransposeSeconds(config, p) + Together(blocks, bytes / kMemoryRate);
   // Of rows that differ in their stages alone, the one with more is better where a multiprocessor

@@ -11,7 +11,6 @@
 #include "kernels/hopper/multiply.cuh"
 #include "kernels/hopper/pipeline.cuh"
 #include "kernels/hopper/producer.cuh"
-#include "kernels/hopper/schedule.cuh"
 #include "kernels/hopper/store.cuh"
 #include "kernels/ptx/grid_dependency.cuh"
 
@@ -29,11 +28,13 @@ inline constexpr int kAllConsumers = 4;
 inline constexpr int kAllThreads = 5;
 
 // By a warpgroup that multiplies.
-template <class Variant, bool kTransA, bool kTransB>
-__device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArguments& arguments,
+template <class Tiles, bool kTransA, bool kTransB>
+__device__ __forceinline__ void Consume(const HopperMaps& maps,
+                                        const typename Tiles::Arguments& arguments,
                                         const Epilogue<DType::kF32>& epilogue, DType output,
-                                        const HopperShared<Variant>& shared,
-                                        HopperTiles<Variant> tiles) {
+                                        const HopperShared<typename Tiles::Variant>& shared,
+                                        Tiles tiles) {
+  using Variant = typename Tiles::Variant;
   constexpr HopperConfig kConfig = Variant::kConfig;
   using Product = HopperProduct<Variant, kTransA, kTransB>;
   // The shuffle tells the compiler that it is the same in a warp.
@@ -44,17 +45,25 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArgu
   const int first_sharer = tiles.part() * kConfig.sharers();
   StoreBoxes<Variant> boxes(shared.boxes(consumer), thread);
   HopperPlace<kConfig.stages> place;
+  // Of the tile, as this warpgroup stores it.
+  constexpr int kRowsOfD = kConfig.swap ? kConfig.tile_n : Product::kBlocksM * 64;
   const auto store = [&](const auto& accumulators, const BoxOfD& at) {
-    if (!arguments.only_scales) {
-      StoreAnyEpilogue<Variant>(accumulators, boxes, epilogue, output, at, arguments, thread);
+    // TMA would write over the next product's rows.
+    if (!arguments.only_scales || (Tiles::kStacked && at.row + kRowsOfD > tiles.end_row())) {
+      // The tiles before and behind may leave by TMA. Of other launches, all leave the same way.
+      if constexpr (Tiles::kStacked) boxes.Restart();
+      StoreAnyEpilogue<Variant>(accumulators, boxes, epilogue, output, at, tiles.end_row(),
+                                arguments.n, arguments.strides, thread);
+      if constexpr (Tiles::kStacked) boxes.Restart();
       return;
     }
+    const BoxOfD in_d{tiles.matrix_d(), at.row, at.column};
     VisitHopperOutput<Variant>(output, [&]<DType kD>() {
       if (epilogue.alpha == 1) {
-        StoreScaled<Variant, kD, true>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), at,
+        StoreScaled<Variant, kD, true>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), in_d,
                                        thread);
       } else {
-        StoreScaled<Variant, kD, false>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), at,
+        StoreScaled<Variant, kD, false>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), in_d,
                                         thread);
       }
     });
@@ -69,11 +78,20 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArgu
   while (tiles.more()) {
     const TileCoord tile = tiles.tile();
     Product product;
+    if constexpr (Tiles::kStacked && kConfig.consumers > 1 && !kConfig.ping_pong() &&
+                  !kConfig.swap) {
+      // None of its rows are the product's: the tensor cores are the other warpgroup's alone.
+      if (tiles.line_a(tile) + first_block * 64 >= tiles.end_row()) {
+        product.Pass(shared, place, arguments.k_tiles, first_sharer);
+        tiles.Next();
+        continue;
+      }
+    }
     if constexpr (kConfig.ping_pong()) turns.Await();
     product.Start(shared, place, tiles.end_k() - tiles.first_k(), first_block, first_sharer);
     if constexpr (kConfig.ping_pong()) turns.Pass();
     product.Finish(first_sharer);
-    const int row = tile.m * kConfig.tile_m + first_block * 64, column = tile.n * kConfig.tile_n;
+    const int row = tiles.line_a(tile) + first_block * 64, column = tiles.line_b(tile);
     BoxOfD at{tiles.product(), kConfig.swap ? column : row, kConfig.swap ? row : column};
     if constexpr (kConfig.split > 1) {
       using Sum = ClusterSum<Variant, Product::kBlocksM, kConfig.tile_n>;
@@ -99,15 +117,17 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps, const HopperArgu
 
 #endif  // GEMM_HAS_WGMMA
 
-// `Variant` has a constexpr HopperConfig kConfig. The epilogue's element type is `output`.
-template <class Variant, bool kTransA, bool kTransB>
+// `Tiles` is HopperTiles or HopperStackedTiles of a Variant, which has a constexpr HopperConfig
+// kConfig. The epilogue's element type is `output`.
+template <class Tiles, bool kTransA, bool kTransB>
 __global__ __launch_bounds__(
-    Variant::kConfig.threads(),
-    Variant::kConfig.blocks_per_sm) void HopperKernel(const __grid_constant__ HopperMaps maps,
-                                                      const HopperArguments arguments,
-                                                      const Epilogue<DType::kF32> epilogue,
-                                                      DType output) {
+    Tiles::Variant::kConfig.threads(),
+    Tiles::Variant::kConfig
+        .blocks_per_sm) void HopperKernel(const __grid_constant__ HopperMaps maps,
+                                          const typename Tiles::Arguments arguments,
+                                          const Epilogue<DType::kF32> epilogue, DType output) {
 #if GEMM_HAS_WGMMA
+  using Variant = typename Tiles::Variant;
   constexpr HopperConfig kConfig = Variant::kConfig;
   extern __shared__ __align__(1024) std::byte shared_memory[];
   const HopperShared<Variant> shared{
@@ -130,11 +150,11 @@ __global__ __launch_bounds__(
     ptx::AwaitBarrier<kConfig.threads()>(kAllThreads);
   }
   ptx::AwaitKernelBefore();
-  HopperTiles<Variant> tiles(arguments, block);
+  Tiles tiles(arguments, block);
   if (loads) {
     if constexpr (kConfig.moves_registers()) ptx::KeepRegisters<kLoadingRegisters>();
     if (threadIdx.x == 0) {
-      Produce<Variant, kTransA, kTransB>(maps, shared, arguments, tiles);
+      Produce<Tiles, kTransA, kTransB>(maps, shared, tiles);
       // What is left is to multiply the last stages and to store.
       ptx::AllowNextKernel();
     }
@@ -142,7 +162,7 @@ __global__ __launch_bounds__(
     if constexpr (kConfig.split > 1) ptx::ClusterBarrier();  // the one before the sum
   } else {
     if constexpr (kConfig.moves_registers()) ptx::TakeRegisters<kMultiplyingRegisters>();
-    Consume<Variant, kTransA, kTransB>(maps, arguments, epilogue, output, shared, tiles);
+    Consume<Tiles, kTransA, kTransB>(maps, arguments, epilogue, output, shared, tiles);
   }
   // Others may still arrive here, or read.
   if constexpr (kConfig.cluster() > 1) ptx::ClusterBarrier();

@@ -77,6 +77,19 @@ class HopperProduct {
     if (multiplied_ != 0) Free(first_sharer);
   }
 
+  // In place of both, where none of the warpgroup's rows are wanted: it leaves the stages as they
+  // become full.
+  __device__ __forceinline__ void Pass(const HopperShared<Variant>& shared,
+                                       HopperPlace<kConfig.stages>& place, int k_tiles,
+                                       int first_sharer) {
+    for (int k = 0; k < k_tiles; ++k) {
+      ptx::WaitForPhase(shared.full(place.stage), place.parity);
+      multiplied_ = shared.free(place.stage);
+      Free(first_sharer);
+      place.Next();
+    }
+  }
+
  private:
   __device__ void Pin() {
 #pragma unroll

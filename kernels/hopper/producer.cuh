@@ -3,8 +3,9 @@
 
 #include <cstdint>
 
+#include "kernels/core/tile_order.h"
+#include "kernels/hopper/arguments.h"
 #include "kernels/hopper/pipeline.cuh"
-#include "kernels/hopper/schedule.cuh"
 #include "kernels/ptx/tma.cuh"
 
 namespace gemm {
@@ -45,26 +46,26 @@ struct HopperLoads {
 };
 
 // By one thread of the block.
-template <class Variant, bool kTransA, bool kTransB>
-__device__ __forceinline__ void Produce(const HopperMaps& maps, const HopperShared<Variant>& shared,
-                                        const HopperArguments& arguments,
-                                        HopperTiles<Variant> tiles) {
+template <class Tiles, bool kTransA, bool kTransB>
+__device__ __forceinline__ void Produce(const HopperMaps& maps,
+                                        const HopperShared<typename Tiles::Variant>& shared,
+                                        Tiles tiles) {
+  using Variant = typename Tiles::Variant;
   constexpr HopperConfig kConfig = Variant::kConfig;
   using Loads = HopperLoads<Variant, kTransA, kTransB>;
   HopperPlace<kConfig.stages> place;
   for (; tiles.more(); tiles.Next()) {
     const TileCoord tile = tiles.tile();
-    const int product_a = tiles.product() * arguments.step_a;
-    const int product_b = tiles.product() * arguments.step_b;
+    const int matrix_a = tiles.matrix_a(), matrix_b = tiles.matrix_b();
     for (int k = tiles.first_k(), end = tiles.end_k(); k < end; ++k) {
       // All stages are free at first: the phase before the first one has ended.
       ptx::WaitForPhase(shared.free(place.stage), place.parity ^ 1);
       const uint32_t full = shared.full(place.stage);
       ptx::ArriveExpecting(full, kConfig.stage_bytes());
-      Loads::A::Start(&maps.a, shared.tile_a(place.stage), full, tile.m * kConfig.tile_m, k,
-                      product_a, tiles.sharer(), tiles.part());
-      Loads::B::Start(&maps.b, shared.tile_b(place.stage), full, tile.n * kConfig.tile_n, k,
-                      product_b, tiles.sharer(), tiles.part());
+      Loads::A::Start(&maps.a, shared.tile_a(place.stage), full, tiles.line_a(tile), k, matrix_a,
+                      tiles.sharer(), tiles.part());
+      Loads::B::Start(&maps.b, shared.tile_b(place.stage), full, tiles.line_b(tile), k, matrix_b,
+                      tiles.sharer(), tiles.part());
       place.Next();
     }
   }

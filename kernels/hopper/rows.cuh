@@ -1,23 +1,14 @@
 // Makes rows of the catalogue from a table of Hopper variants.
 #pragma once
 
-#include <algorithm>
 #include <iterator>
-#include <limits>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "kernels/core/cuda_status.h"
-#include "kernels/core/resident_blocks.h"
 #include "kernels/core/rows.h"
-#include "kernels/core/shared_memory.h"
-#include "kernels/core/tile_grid.h"
 #include "kernels/hopper/estimate.h"
-#include "kernels/hopper/kernel.cuh"
+#include "kernels/hopper/launch.cuh"
+#include "kernels/hopper/launch_stack.cuh"
 #include "kernels/hopper/load_layout.h"
 #include "kernels/hopper/name.h"
-#include "kernels/hopper/tensor_map.h"
-#include "kernels/hopper/tile_group.h"
 #include "kernels/transpose/operands.h"
 
 namespace gemm {
@@ -58,142 +49,6 @@ constexpr absl::Span<const Types> HopperTypes() {
   return kHopper16BitTypes<kOperand>;
 }
 
-// The launch, but for the kernel's layout.
-struct HopperLaunch {
-  HopperMaps maps;
-  HopperArguments arguments;
-  unsigned blocks = 0;
-};
-
-// An operand of a batch.
-struct HopperMatrices {
-  const void* data = nullptr;
-  int64_t ld = 0;
-  int64_t stride = 0;
-  int64_t batch = 1;
-
-  // Whether the products of a batch read the same matrix.
-  bool shared() const { return batch == 1 || stride == 0; }
-};
-
-// Matrices as they are stored, in boxes of 64 rows of k, or of `lines` lines along k.
-inline absl::StatusOr<CUtensorMap> DescribeOperand(const HopperMatrices& operand, DType type,
-                                                   Compute compute, int64_t lines, int64_t k,
-                                                   bool along_k, int box_lines) {
-  const int64_t rows = along_k ? lines : k, columns = along_k ? k : lines;
-  const int64_t size = static_cast<int64_t>(SizeOf(type));
-  return DescribeToTma({.data = operand.data,
-                        .type = type,
-                        .rows = rows,
-                        .columns = columns,
-                        .pitch = rows == 1 ? PitchBytes(columns, type) : operand.ld * size,
-                        .count = operand.shared() ? 1 : operand.batch,
-                        .stride = operand.stride * size,
-                        .box_rows = along_k ? box_lines : 128 / static_cast<int>(size),
-                        .compute = compute});
-}
-
-// op(B)^T op(A)^T, whose columns are the rows of D.
-inline TransposedProduct TransposeOfD(const TransposedProduct& product) {
-  TransposedProduct swapped = product;
-  std::swap(swapped.problem.m, swapped.problem.n);
-  swapped.problem.trans_a = !product.problem.trans_b;
-  swapped.problem.trans_b = !product.problem.trans_a;
-  std::swap(swapped.operands.a, swapped.operands.b);
-  std::swap(swapped.operands.lda, swapped.operands.ldb);
-  std::swap(swapped.operands.stride_a, swapped.operands.stride_b);
-  return swapped;
-}
-
-inline bool OnlyScales(const Problem& p) {
-  return p.beta == 0 && p.bias == BiasAxis::kNone && p.activation == Activation::kNone;
-}
-
-template <class Variant>
-absl::StatusOr<HopperLaunch> PlanHopper(const TransposedProduct& product, int group_m,
-                                        int running) {
-  constexpr HopperConfig kConfig = Variant::kConfig;
-  const TransposedProduct multiplied = kConfig.swap ? TransposeOfD(product) : product;
-  const Problem& p = multiplied.problem;
-  const Operands& o = multiplied.operands;
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
-  if (p.m > kMost || p.n > kMost || p.k > kMost) {
-    return absl::InvalidArgumentError(absl::StrCat("m, n and k are ", p.m, ", ", p.n, " and ", p.k,
-                                                   "; this kernel takes up to ", kMost, " each"));
-  }
-  const absl::StatusOr<TileGrid> grid =
-      MakeTileGrid(p, kConfig.tile_m * kConfig.cluster_m, kConfig.tile_n * kConfig.cluster_n);
-  if (!grid.ok()) return grid.status();
-  const HopperMatrices of_a{o.a, o.lda, o.stride_a, p.batch}, of_b{o.b, o.ldb, o.stride_b, p.batch};
-  const auto a = DescribeOperand(of_a, p.types.a, p.types.compute, p.m, p.k, !p.trans_a,
-                                 kConfig.tile_m / kConfig.cluster_n);
-  if (!a.ok()) return a.status();
-  const auto b = DescribeOperand(of_b, p.types.b, p.types.compute, p.n, p.k, p.trans_b,
-                                 kConfig.tile_n / kConfig.cluster_m);
-  if (!b.ok()) return b.status();
-  const int64_t d_m = product.problem.m, d_n = product.problem.n;
-  const auto d = DescribeOperand({o.d, o.ldd, o.stride_d, p.batch}, p.types.d, Compute::kF32, d_m,
-                                 d_n, /*along_k=*/true, kConfig.box_rows());
-  if (!d.ok()) return d.status();
-  const int64_t clusters = int64_t{grid->tiles_m} * grid->tiles_n * p.batch;
-  // Blocks that share k do not stay: they compute one tile.
-  const int64_t launched = kConfig.split > 1 ? clusters : std::min<int64_t>(clusters, running);
-  const int64_t blocks = launched * kConfig.cluster();
-  // A block counts beyond the last cluster, by as many as the grid has.
-  if (clusters > kMost || blocks > kMost) {
-    return absl::InvalidArgumentError(absl::StrCat("batch_count x m x n is ", p.batch, " x ", d_m,
-                                                   " x ", d_n,
-                                                   ", more tiles than one launch takes"));
-  }
-  const int group = group_m == kOwnChoice ? HopperGroup(kConfig, grid->tiles_m, running)
-                                          : std::min(group_m, grid->tiles_m);
-  return HopperLaunch{
-      .maps = {.a = *a, .b = *b, .d = *d},
-      .arguments = {.m = static_cast<int>(d_m),
-                    .n = static_cast<int>(d_n),
-                    .k_tiles = static_cast<int>((p.k + kConfig.tile_k() - 1) / kConfig.tile_k()),
-                    .order = HopperTileOrder(grid->tiles_m, grid->tiles_n, group,
-                                             static_cast<int>(p.batch)),
-                    .only_scales =
-                        OnlyScales(p) && d_n * static_cast<int64_t>(SizeOf(p.types.d)) % 16 == 0,
-                    .step_a = of_a.shared() ? 0 : 1,
-                    .step_b = of_b.shared() ? 0 : 1,
-                    .strides = StridesOf(o)},
-      .blocks = static_cast<unsigned>(blocks),
-  };
-}
-
-template <class Variant, bool kTransA, bool kTransB>
-absl::Status LaunchHopperLayout(const TransposedProduct& product, const Launch& launch) {
-  constexpr HopperConfig kConfig = Variant::kConfig;
-  constexpr auto* kKernel = &HopperKernel<Variant, kTransA, kTransB>;
-  const absl::Status allowed = AllowSharedMemory<kKernel>(kConfig.shared_bytes());
-  if (!allowed.ok()) return allowed;
-  const absl::StatusOr<int> running =
-      ResidentClusters<kKernel>(kConfig.cluster(), kConfig.threads(), kConfig.shared_bytes());
-  if (!running.ok()) return running.status();
-  const absl::StatusOr<HopperLaunch> plan =
-      PlanHopper<Variant>(product, static_cast<int>(launch.params[0]), *running);
-  if (!plan.ok()) return plan.status();
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {static_cast<unsigned>(kConfig.cluster()), 1, 1};
-  // This kernel prepares its barriers while the one before it ends: AwaitKernelBefore.
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = {plan->blocks, 1, 1};
-  config.blockDim = {static_cast<unsigned>(kConfig.threads()), 1, 1};
-  config.dynamicSmemBytes = static_cast<size_t>(kConfig.shared_bytes());
-  config.stream = launch.stream;
-  config.attrs = attributes;
-  config.numAttrs = 2;
-  return CudaStatus(cudaLaunchKernelEx(&config, kKernel, plan->maps, plan->arguments,
-                                       MakeEpilogue<DType::kF32>(product.problem, product.operands),
-                                       product.problem.types.d),
-                    "launch of a Hopper kernel");
-}
-
 template <class Variant>
 size_t HopperScratchBytes(const Problem& p) {
   return TransposeScratchBytes(p, HopperLayout(Variant::kConfig, p));
@@ -202,6 +57,16 @@ size_t HopperScratchBytes(const Problem& p) {
 template <class Variant>
 double HopperSeconds(const Problem& p) {
   return EstimateHopper(Variant::kConfig, p);
+}
+
+template <class Variant, bool kTransA, bool kTransB>
+absl::Status LaunchHopperLayout(const TransposedProduct& product, const Launch& launch) {
+  if constexpr (Variant::kConfig.groups && !(kTransA && !Variant::kConfig.swap)) {
+    if (product.problem.grouped == GroupedBy::kM) {
+      return LaunchHopperStack<Variant, kTransA, kTransB>(product, launch);
+    }
+  }
+  return LaunchHopperProducts<Variant, kTransA, kTransB>(product, launch);
 }
 
 template <class Variant>
@@ -247,6 +112,7 @@ constexpr auto MakeHopperRows() {
         .auto_rank = 60,
         .estimated_seconds = HopperSeconds<Variant>,
         .batches = true,
+        .groups = kConfig.groups,
         .row_blocks = true,
         .workspace_bytes =
             kConfig.along_k_only() || kConfig.swap ? HopperScratchBytes<Variant> : nullptr,

@@ -5,17 +5,22 @@
 
 #include "kernels/hopper/arguments.h"
 #include "kernels/hopper/config.h"
+#include "kernels/hopper/tile_order.h"
 
 namespace gemm {
 
 // A block's tiles. Clusters take tiles in L2-grouped order, each the one that is a grid's
 // clusters behind its last.
-template <class Variant>
+template <class VariantOfTiles>
 class HopperTiles {
-  static constexpr HopperConfig kConfig = Variant::kConfig;
-
  public:
-  __device__ HopperTiles(const HopperArguments& arguments, uint32_t block_of_cluster)
+  using Variant = VariantOfTiles;
+  using Arguments = HopperArguments<HopperTileOrder>;
+  // Tiles may reach beyond their product into the next one's rows: only where products are
+  // stacked.
+  static constexpr bool kStacked = false;
+
+  __device__ HopperTiles(const Arguments& arguments, uint32_t block_of_cluster)
       : arguments_(arguments),
         sharer_(static_cast<int>(block_of_cluster) % kConfig.sharers()),
         part_(static_cast<int>(block_of_cluster) / kConfig.sharers()),
@@ -35,6 +40,18 @@ class HopperTiles {
     return tile;
   }
 
+  // The first line of op(A) and of op(B) that the tile needs.
+  __device__ int line_a(const TileCoord& tile) const { return tile.m * kConfig.tile_m; }
+  __device__ int line_b(const TileCoord& tile) const { return tile.n * kConfig.tile_n; }
+
+  // Which of the matrices of an operand, and which D.
+  __device__ int matrix_a() const { return product() * arguments_.step_a; }
+  __device__ int matrix_b() const { return product() * arguments_.step_b; }
+  __device__ int matrix_d() const { return product(); }
+
+  // The product's rows of D end here.
+  __device__ int end_row() const { return arguments_.m; }
+
   // The block's index among those that load a tile together, and among those that share k.
   __device__ int sharer() const { return sharer_; }
   __device__ int part() const { return part_; }
@@ -46,11 +63,13 @@ class HopperTiles {
   }
 
  private:
+  static constexpr HopperConfig kConfig = Variant::kConfig;
+
   __device__ int BeginOf(int part) const {
     return static_cast<int>(int64_t{arguments_.k_tiles} * part / kConfig.split);
   }
 
-  const HopperArguments& arguments_;
+  const Arguments& arguments_;
   const int sharer_;
   const int part_;
   int index_;

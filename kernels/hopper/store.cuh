@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "kernels/epilogue/batch_strides.h"
 #include "kernels/epilogue/epilogue.cuh"
 #include "kernels/hopper/accumulators.cuh"
-#include "kernels/hopper/arguments.h"
 #include "kernels/hopper/box.h"
 #include "kernels/hopper/config.h"
 #include "kernels/hopper/store_boxes.cuh"
@@ -136,14 +136,14 @@ __device__ __forceinline__ void StoreScaled(const Register (&accumulators)[kBloc
   }
 }
 
-// Stores what the whole epilogue makes of the accumulators. Its code is long: it is there once,
-// and a branch finds the accumulators.
+// Stores what the whole epilogue makes of the accumulators, within m rows and n columns. Its code
+// is long: it is there once, and a branch finds the accumulators.
 template <class Variant, class Register, int kBlocks, int kCount>
 __device__ __forceinline__ void StoreAnyEpilogue(const Register (&accumulators)[kBlocks][kCount],
                                                  StoreBoxes<Variant>& boxes,
                                                  const Epilogue<DType::kF32>& epilogue,
-                                                 DType output, const BoxOfD& at,
-                                                 const HopperArguments& arguments,
+                                                 DType output, const BoxOfD& at, int m, int n,
+                                                 const BatchStrides& strides,
                                                  const WarpgroupThread& thread) {
   using Boxes = BoxesOfD<Variant, DType::kF32, Register, kBlocks, kCount>;
 #pragma unroll 1
@@ -156,8 +156,8 @@ __device__ __forceinline__ void StoreAnyEpilogue(const Register (&accumulators)[
     ptx::WarpgroupBarrier(thread.barrier);
     VisitHopperOutput<Variant>(output, [&]<DType kD>() {
       StoreFinished<kD, Variant::kConfig.box_rows()>(
-          shared, OfProduct(Retyped<kD>(epilogue), arguments.strides, at.product),
-          Boxes::Place(at, box), arguments.m, arguments.n, thread);
+          shared, OfProduct(Retyped<kD>(epilogue), strides, at.product), Boxes::Place(at, box), m,
+          n, thread);
     });
   }
 }

@@ -58,6 +58,13 @@ class StoreBoxes {
     if (thread_.index == 0) ptx::StoreBoxWaitRead<0>();
   }
 
+  // Between batches of different sizes, or whose boxes leave by different ways: no copy is under
+  // way any more, and the ring begins anew.
+  __device__ __forceinline__ void Restart() {
+    Finish();
+    first_ = 0;
+  }
+
  private:
   const uint32_t shared_;
   const WarpgroupThread thread_;

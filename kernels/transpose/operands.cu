@@ -95,13 +95,16 @@ Matrices StoredA(const Problem& p, const Operands& o) {
           .type = p.types.a};
 }
 
+// The products of a group by m have Bs of their own, and one A.
 Matrices StoredB(const Problem& p, const Operands& o) {
+  const int64_t products =
+      p.grouped == GroupedBy::kM ? static_cast<int64_t>(p.extents.size()) : p.batch;
   return {.data = o.b,
           .ld = o.ldb,
           .stride = o.stride_b,
           .rows = p.trans_b ? p.n : p.k,
           .cols = p.trans_b ? p.k : p.n,
-          .count = o.stride_b == 0 ? 1 : p.batch,
+          .count = o.stride_b == 0 ? 1 : products,
           .type = p.types.b};
 }
 

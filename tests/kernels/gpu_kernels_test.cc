@@ -8,6 +8,7 @@
 
 #include "tests/kernels/batch_case.h"
 #include "tests/kernels/gpu.h"
+#include "tests/kernels/group_case.h"
 #include "tests/kernels/product_case.h"
 #include "tests/kernels/row_block_case.h"
 
@@ -334,6 +335,82 @@ TEST_P(GpuKernel, RowsOfABlockAreThoseOfTheWhole) {
   check(2048, 1032, 72, 256);
   check(513, 64, 8192, 128);
   check(300, 17, 4100, 37);
+}
+
+// Products around a tile and around what a warpgroup has of it, and none; of few and of many
+// tiles, so that blocks take them in turns; more products than a launch of the Hopper rows has.
+TEST_P(GpuKernel, ProductsOfAGroupAreThoseAlone) {
+  std::mt19937_64 random(23);
+  const auto check = [&](const ProductCase& group, int64_t most_alone) {
+    const LaunchParams params = RandomParams(kernel(), random);
+    const Runner run = [&params](const Kernel& row, ProductData& data) {
+      return RunOnGpu(row, data, params, 16);
+    };
+    EXPECT_EQ(CheckGroupOf(kernel(), group, run, most_alone), "") << Describe(kernel(), params);
+  };
+  const int64_t tile = std::clamp<int64_t>(kernel().tile_m, 16, 256);
+  const std::vector<int64_t> around = {tile - 1,     0,  tile, tile + 1, 1,  0,   0,
+                                       2 * tile + 3, 64, 65,   tile / 2, 63, tile};
+  for (const Types& types : kernel().types) {
+    for (const int64_t n : {72, 200, 333}) check(RandomGroupByM(types, around, n, 70, random), 32);
+    check(RandomGroupByM(types, {3 * tile + 5}, 96, 130, random), 1);
+    check(RandomGroupByM(types, {300, 300, 300}, 264, 64, random), 3);
+    check(RandomGroupByM(types, RandomExtents(20, 150, random), 100, 33, random), 20);
+    check(RandomGroupByK(types, 70, 90, RandomExtents(9, 200, random), random), 9);
+  }
+  check(RandomGroupByM(NextTypes(), RandomExtents(1200, 9, random), 40, 24, random), 24);
+  check(RandomGroupByM(NextTypes(), RandomExtents(kMaxGroup, 2, random), 8, 8, random), 24);
+}
+
+// D is alpha times the product, as in most layers: tiles leave by TMA where they are a product's
+// alone, and by elements where the next product's rows follow. Far more tiles than run at a time.
+TEST_P(GpuKernel, TilesOfAGroupInTurns) {
+  if (!kernel().groups) GTEST_SKIP() << "skipped: it takes a group apart";
+  std::mt19937_64 random(24);
+  for (const Types& types : kernel().types) {
+    for (const bool trans_b : {false, true}) {
+      for (const double alpha : {1.0, 0.5}) {
+        ProductCase group =
+            RandomGroupByM(types, RandomExtents(60, 400, random), 1544, 456, random);
+        group.elements = Elements::kExact;
+        group.c_is_d = false;
+        group.problem.alpha = alpha;
+        group.problem.beta = 0;
+        group.problem.bias = BiasAxis::kNone;
+        group.problem.activation = Activation::kNone;
+        group.problem.trans_b = trans_b;
+        const Runner run = [this](const Kernel& row, ProductData& data) {
+          return RunOnGpu(row, data, Defaults(row), 16);
+        };
+        EXPECT_EQ(CheckGroupOf(kernel(), group, run, 20), "");
+      }
+    }
+  }
+}
+
+TEST_P(GpuKernel, EveryEpilogueOfAGroup) {
+  std::mt19937_64 random(25);
+  const std::vector<int64_t> extents = {70, 0, 131, 5, 128};
+  for (const BiasAxis bias : {BiasAxis::kNone, BiasAxis::kColumns, BiasAxis::kRows}) {
+    for (const Activation activation :
+         {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kLeakyRelu}) {
+      for (const double beta : {0.0, -0.75}) {
+        for (const bool by_m : {true, false}) {
+          const Types& types = NextTypes();
+          ProductCase group = by_m ? RandomGroupByM(types, extents, 136, 40, random)
+                                   : RandomGroupByK(types, 136, 40, extents, random);
+          group.problem.beta = beta;
+          group.problem.bias = bias;
+          group.problem.activation = activation;
+          group.c_is_d = beta != 0 && !group.shared.c && random() % 2 == 0;
+          const Runner run = [this](const Kernel& row, ProductData& data) {
+            return RunOnGpu(row, data, Defaults(row), 16);
+          };
+          EXPECT_EQ(CheckGroupOf(kernel(), group, run, 5), "");
+        }
+      }
+    }
+  }
 }
 
 std::string NameOf(const ::testing::TestParamInfo<const Kernel*>& info) {

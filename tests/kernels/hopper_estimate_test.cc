@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -229,6 +230,67 @@ TEST(HopperEstimateOf, ATransposeIsPaid) {
     other.trans_a = other.trans_b = true;
     return EstimateHopper(kConfig, other);
   }()) << "16-bit operands are read as they are";
+}
+
+Problem GroupByM(const std::vector<int64_t>& extents, int64_t n, int64_t k) {
+  Problem group = Sized(std::accumulate(extents.begin(), extents.end(), int64_t{0}), n, k);
+  group.grouped = GroupedBy::kM;
+  group.extents = extents;
+  return group;
+}
+
+HopperConfig TakesGroups() {
+  HopperConfig config = kConfig;
+  config.groups = true;
+  return config;
+}
+
+TEST(HopperEstimateOf, AGroupOfEqualProductsIsABatch) {
+  const std::vector<int64_t> extents(40, 300);
+  Problem batch = Sized(300, 640, 2048);
+  batch.batch = 40;
+  EXPECT_DOUBLE_EQ(EstimateHopper(TakesGroups(), GroupByM(extents, 640, 2048)),
+                   EstimateHopper(kConfig, batch));
+}
+
+// Two products of 6 x 11 tiles, one for each multiprocessor. What is begun of a tile is paid, and
+// products without rows have none.
+TEST(HopperEstimateOf, AGroupCostsItsTiles) {
+  const auto seconds = [](const std::vector<int64_t>& extents) {
+    return EstimateHopper(TakesGroups(), GroupByM(extents, 11 * 128, 8192));
+  };
+  const double one_wave = seconds({6 * 128, 6 * 128});
+  EXPECT_NEAR(seconds({5 * 128 + 1, 6 * 128}), one_wave, 0.02 * one_wave);
+  EXPECT_GT(seconds({6 * 128 + 1, 6 * 128}), 1.8 * one_wave);
+  EXPECT_DOUBLE_EQ(seconds({0, 6 * 128, 0, 0, 6 * 128}), one_wave);
+}
+
+TEST(HopperEstimateOf, AGroupThatIsTakenApartIsPaidByTheProduct) {
+  const std::vector<int64_t> extents = {100, 0, 700, 3};
+  const double apart = EstimateHopper(kConfig, Sized(100, 256, 512)) +
+                       EstimateHopper(kConfig, Sized(700, 256, 512)) +
+                       EstimateHopper(kConfig, Sized(3, 256, 512));
+  EXPECT_DOUBLE_EQ(EstimateHopper(kConfig, GroupByM(extents, 256, 512)), apart);
+  EXPECT_LT(EstimateHopper(TakesGroups(), GroupByM(extents, 256, 512)), apart);
+}
+
+TEST(HopperEstimateOf, AGroupByKIsTakenApart) {
+  const std::vector<int64_t> extents = {100, 0, 700};
+  Problem group = Sized(256, 512, 800);
+  group.trans_a = true;
+  group.grouped = GroupedBy::kK;
+  group.extents = extents;
+  const double products = EstimateHopper(TakesGroups(), Sized(256, 512, 100)) +
+                          EstimateHopper(TakesGroups(), Sized(256, 512, 700));
+  EXPECT_GT(EstimateHopper(TakesGroups(), group), products);  // D without a product, too
+  EXPECT_LT(EstimateHopper(TakesGroups(), group), products + 5e-6);
+}
+
+// Of many products some are looked at: those of one size stand for all.
+TEST(HopperEstimateOf, ALargeGroupIsAsLongAsItsProducts) {
+  const std::vector<int64_t> extents(1000, 128);
+  const double one = EstimateHopper(kConfig, Sized(128, 256, 512));
+  EXPECT_NEAR(EstimateHopper(kConfig, GroupByM(extents, 256, 512)), 1000 * one, one);
 }
 
 TEST(HopperEstimateOf, AnEmptyProductHasOne) {

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <random>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "kernels/hopper/box.h"
 #include "kernels/hopper/configs.h"
 #include "kernels/hopper/name.h"
+#include "kernels/hopper/stack_order.h"
 #include "kernels/hopper/tile_group.h"
 #include "kernels/hopper/tile_order.h"
 #include "tests/kernels/bank_conflicts.h"
@@ -58,6 +61,100 @@ TEST(HopperTileOrder, IsTheGroupedOrderOfEachProduct) {
   }
 }
 
+// A product, and row and column of a tile of it.
+using TileOfStack = std::tuple<int, int, int>;
+
+// How often the blocks of a grid take each tile of a stack, each block with a cursor of its own.
+std::map<TileOfStack, int> TilesOf(const HopperStackOrder& order, int blocks) {
+  std::map<TileOfStack, int> taken;
+  for (int block = 0; block < blocks; ++block) {
+    int place = 0;
+    for (int index = block; index < order.tiles(); index += blocks) {
+      place = order.PlaceOf(index, place);
+      const TileCoord tile = order.Tile(index, place);
+      ++taken[{order.Product(place), tile.m, tile.n}];
+    }
+  }
+  return taken;
+}
+
+std::vector<std::vector<int64_t>> Stacks() {
+  std::mt19937 random(31);
+  std::vector<std::vector<int64_t>> stacks = {
+      {1}, {0, 1}, {1, 0}, {0, 0, 128, 0, 129, 0}, {127, 128, 129, 1}, {5000, 0, 3, 900}};
+  std::vector<int64_t> most;
+  for (int i = 0; i < HopperStackOrder::kMostProducts; ++i) {
+    most.push_back(random() % 3 == 0 ? static_cast<int64_t>(random() % 400) : 0);
+  }
+  most.back() = 7;
+  stacks.push_back(most);
+  return stacks;
+}
+
+// None of a product without rows, however far the next one with rows is.
+TEST(HopperStackOrder, HasEachTileOfEachProductOnce) {
+  constexpr int kTileRows = 128, kFirstProduct = 512;
+  for (const std::vector<int64_t>& extents : Stacks()) {
+    for (const int columns : {1, 6}) {
+      for (const int group : {1, 3, 16}) {
+        const HopperStackOrder order(extents, /*row=*/1000, kFirstProduct, kTileRows, columns,
+                                     group);
+        std::map<TileOfStack, int> expected;
+        for (size_t i = 0; i < extents.size(); ++i) {
+          for (int m = 0; m < (extents[i] + kTileRows - 1) / kTileRows; ++m) {
+            for (int n = 0; n < columns; ++n) {
+              expected[{kFirstProduct + static_cast<int>(i), m, n}] = 1;
+            }
+          }
+        }
+        ASSERT_EQ(order.tiles(), static_cast<int>(expected.size()));
+        for (const int blocks : {1, 5, 132}) EXPECT_EQ(TilesOf(order, blocks), expected);
+      }
+    }
+  }
+}
+
+TEST(HopperStackOrder, KnowsTheRowsOfEachProduct) {
+  const std::vector<int64_t> extents = {3, 0, 200, 0, 0, 1};
+  const HopperStackOrder order(extents, /*row=*/40, /*product=*/0, 64, 2, 4);
+  int64_t row = 40;
+  for (int place = 0; place < 6; ++place) {
+    EXPECT_EQ(order.FirstRow(place), row) << place;
+    row += extents[static_cast<size_t>(place)];
+    EXPECT_EQ(order.EndRow(place), row) << place;
+  }
+}
+
+// Neighbours in the order share a column of B, and no group is lower than asked for: 7 rows of
+// tiles in groups of 3 are a group of 3 and one of 4.
+TEST(HopperStackOrder, GroupsRunColumnByColumnAndTheLastTakesTheRest) {
+  constexpr int kColumns = 2;
+  const std::vector<int64_t> extents = {64, 7 * 64 - 1};
+  const HopperStackOrder order(extents, 0, 0, 64, kColumns, 3);
+  std::vector<TileCoord> tiles;
+  for (int index = kColumns; index < order.tiles(); ++index) {
+    ASSERT_EQ(order.PlaceOf(index, 0), 1);
+    tiles.push_back(order.Tile(index, 1));
+  }
+  EXPECT_EQ(tiles, (std::vector<TileCoord>{{0, 0},
+                                           {1, 0},
+                                           {2, 0},
+                                           {0, 1},
+                                           {1, 1},
+                                           {2, 1},
+                                           {3, 0},
+                                           {4, 0},
+                                           {5, 0},
+                                           {6, 0},
+                                           {3, 1},
+                                           {4, 1},
+                                           {5, 1},
+                                           {6, 1}}));
+}
+
+// Every launch copies all of it, also for few products.
+TEST(HopperStackOrder, IsSmall) { EXPECT_LE(sizeof(HopperStackOrder), 4096u + 64); }
+
 TEST(Divisor, DividesAsTheOperatorDoes) {
   constexpr int kMost = std::numeric_limits<int>::max();
   std::mt19937 random(20);
@@ -97,6 +194,12 @@ TEST(HopperConfig, WhatDoesNotFitIsNotValid) {
   ASSERT_TRUE(fits.valid());
   HopperConfig config = fits;
   config.stages = 5;  // more shared memory than a block has
+  EXPECT_FALSE(config.valid());
+  config = fits;
+  config.cluster_m = 2;
+  config.stages = 3;
+  EXPECT_TRUE(config.valid());
+  config.groups = true;  // the neighbour's tile may be another product's
   EXPECT_FALSE(config.valid());
   config = fits;
   config.tile_m = 64;  // two warpgroups, 64 rows

@@ -6,6 +6,7 @@
 
 #include "gemm/run.h"
 #include "tests/kernels/batch_case.h"
+#include "tests/kernels/group_case.h"
 #include "tests/kernels/product_case.h"
 #include "tests/kernels/row_block_case.h"
 #include "tests/kernels/special_values.h"
@@ -147,6 +148,30 @@ TEST_P(HostKernel, RowsOfABlockAreThoseOfTheWhole) {
   for (const int64_t block_rows : {1, 2, 7, 16}) {
     const ProductCase whole = RandomRowsCase(GetParam().types, 37, 19, 41, random);
     EXPECT_EQ(CheckRowBlocksOf(*GetParam().kernel, whole, RunOnHost, block_rows), "");
+  }
+}
+
+TEST_P(HostKernel, ProductsOfAGroupAreThoseAlone) {
+  std::mt19937_64 random(15);
+  const Types& types = GetParam().types;
+  const auto check = [&](const ProductCase& group) {
+    EXPECT_EQ(CheckGroupOf(*GetParam().kernel, group, RunOnHost), "");
+  };
+  for (const std::vector<int64_t>& extents : std::vector<std::vector<int64_t>>{
+           {1}, {0, 5, 0, 0, 3, 0}, {4, 4, 4}, {17, 1, 0, 9}, RandomExtents(40, 6, random)}) {
+    for (int round = 0; round < 3; ++round) {
+      check(RandomGroupByM(types, extents, 13, 5, random));
+      check(RandomGroupByK(types, 7, 11, extents, random));
+    }
+  }
+  check(RandomGroupByM(types, RandomExtents(kMaxGroup, 2, random), 2, 1, random));
+  check(RandomGroupByK(types, 1, 2, RandomExtents(kMaxGroup, 2, random), random));
+  for (const BiasAxis bias : {BiasAxis::kColumns, BiasAxis::kRows}) {
+    ProductCase nothing = RandomGroupByM(types, {3, 0, 2}, 6, 7, random);
+    nothing.problem.alpha = 0;
+    nothing.problem.beta = 0.5;
+    nothing.problem.bias = bias;
+    check(nothing);
   }
 }
 

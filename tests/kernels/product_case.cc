@@ -23,9 +23,26 @@ GuardedMatrix Stored(int64_t count, int64_t rows, int64_t cols, bool transposed,
                     : GuardedMatrix(count * rows, cols, type, extra);
 }
 
-// Matrices of a batch.
-int64_t Count(const ProductCase& product, bool shared) {
-  return shared ? 1 : product.problem.batch;
+// Which matrices there are as many of as products: all but those of a group that are stacked.
+struct OfEach {
+  bool a, b, c_and_d, bias;
+};
+
+OfEach MatricesOfEach(const Problem& p) {
+  switch (p.grouped) {
+    case GroupedBy::kNothing:
+      break;
+    case GroupedBy::kM:
+      return {.a = false, .b = true, .c_and_d = false, .bias = p.bias != BiasAxis::kRows};
+    case GroupedBy::kK:
+      return {.a = false, .b = false, .c_and_d = true, .bias = true};
+  }
+  return {.a = true, .b = true, .c_and_d = true, .bias = true};
+}
+
+int64_t Count(const Problem& p, bool of_each, bool shared) {
+  if (!of_each || shared) return 1;
+  return p.grouped == GroupedBy::kNothing ? p.batch : static_cast<int64_t>(p.extents.size());
 }
 
 int64_t BiasLength(const Problem& p) { return p.bias == BiasAxis::kRows ? p.m : p.n; }
@@ -138,16 +155,19 @@ ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k,
 
 ProductData::ProductData(const ProductCase& product)
     : product(product),
-      a(Stored(Count(product, product.shared.a), product.problem.m, product.problem.k,
-               product.problem.trans_a, product.problem.types.a, product.extra_pitch_bytes)),
-      b(Stored(Count(product, product.shared.b), product.problem.k, product.problem.n,
-               product.problem.trans_b, product.problem.types.b, product.extra_pitch_bytes)),
-      c(Count(product, product.shared.c) * product.problem.m, product.problem.n,
-        product.problem.types.d, product.extra_pitch_bytes),
-      bias(Count(product, product.shared.bias), BiasLength(product.problem),
-           product.problem.types.d, 0),
-      d(product.problem.batch * product.problem.m, product.problem.n, product.problem.types.d,
-        product.extra_pitch_bytes) {
+      a(Stored(Count(product.problem, MatricesOfEach(product.problem).a, product.shared.a),
+               product.problem.m, product.problem.k, product.problem.trans_a,
+               product.problem.types.a, product.extra_pitch_bytes)),
+      b(Stored(Count(product.problem, MatricesOfEach(product.problem).b, product.shared.b),
+               product.problem.k, product.problem.n, product.problem.trans_b,
+               product.problem.types.b, product.extra_pitch_bytes)),
+      c(Count(product.problem, MatricesOfEach(product.problem).c_and_d, product.shared.c) *
+            product.problem.m,
+        product.problem.n, product.problem.types.d, product.extra_pitch_bytes),
+      bias(Count(product.problem, MatricesOfEach(product.problem).bias, product.shared.bias),
+           BiasLength(product.problem), product.problem.types.d, 0),
+      d(Count(product.problem, MatricesOfEach(product.problem).c_and_d, false) * product.problem.m,
+        product.problem.n, product.problem.types.d, product.extra_pitch_bytes) {
   if (product.elements == Elements::kExact) {
     a.FillIntegers(product.seed, 1);
     b.FillIntegers(product.seed + 1, 1);
@@ -169,6 +189,7 @@ ProductData::ProductData(const ProductCase& product)
 Operands ProductData::ForReference() const {
   const Problem& p = product.problem;
   const SharedMatrices& shared = product.shared;
+  const OfEach of_each = MatricesOfEach(p);
   return {
       .a = a.data(),
       .lda = a.ld(),
@@ -179,11 +200,11 @@ Operands ProductData::ForReference() const {
       .bias = reads_bias() ? bias.data() : nullptr,
       .d = const_cast<void*>(d.data()),
       .ldd = d.ld(),
-      .stride_a = shared.a ? 0 : (p.trans_a ? p.k : p.m) * a.ld(),
-      .stride_b = shared.b ? 0 : (p.trans_b ? p.n : p.k) * b.ld(),
-      .stride_c = shared.c || !reads_c() ? 0 : p.m * c.ld(),
-      .stride_bias = shared.bias || !reads_bias() ? 0 : bias.ld(),
-      .stride_d = p.m * d.ld(),
+      .stride_a = !of_each.a || shared.a ? 0 : (p.trans_a ? p.k : p.m) * a.ld(),
+      .stride_b = !of_each.b || shared.b ? 0 : (p.trans_b ? p.n : p.k) * b.ld(),
+      .stride_c = !of_each.c_and_d || shared.c || !reads_c() ? 0 : p.m * c.ld(),
+      .stride_bias = !of_each.bias || shared.bias || !reads_bias() ? 0 : bias.ld(),
+      .stride_d = of_each.c_and_d ? p.m * d.ld() : 0,
   };
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <random>
 #include <string>
@@ -64,7 +65,7 @@ class GuardedMatrix {
   std::vector<std::byte> bytes_;
 };
 
-// The matrices of a batch of which there is one for all products.
+// The matrices of a batch or a group of which there is one for all products.
 struct SharedMatrices {
   bool a = false, b = false, c = false, bias = false;
 };
@@ -77,7 +78,9 @@ struct ProductCase {
   uint64_t seed = 1;
   // kDrawn: uniform in [-1, 1). kExact: -1, 0 and 1, in C and the bias up to 4.
   Elements elements = Elements::kDrawn;
-  SharedMatrices shared;  // of a batch
+  SharedMatrices shared;
+  // What problem.extents of a group points to.
+  std::shared_ptr<const std::vector<int64_t>> extents;
 };
 std::ostream& operator<<(std::ostream& out, const ProductCase& product);
 
@@ -93,8 +96,8 @@ ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k, std::
 // has all, by eight standard deviations.
 inline constexpr int64_t kLargestExactK = 140'000;
 
-// The operands of a case, those of a batch one after the other, and D, poisoned or, where C is
-// D, C's elements.
+// The operands of a case, those of a batch or a group one after the other, and D, poisoned or,
+// where C is D, C's elements.
 struct ProductData {
   explicit ProductData(const ProductCase& product);
 

@@ -1,0 +1,116 @@
+// Launches a Hopper kernel for one product, or for a batch of them.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/cuda_status.h"
+#include "kernels/core/resident_blocks.h"
+#include "kernels/core/shared_memory.h"
+#include "kernels/core/tile_grid.h"
+#include "kernels/hopper/kernel.cuh"
+#include "kernels/hopper/maps.h"
+#include "kernels/hopper/schedule.cuh"
+#include "kernels/hopper/tile_group.h"
+
+namespace gemm {
+
+// The largest dimension, and the most tiles: a block counts beyond the last one, by as many as the
+// grid has.
+inline constexpr int64_t kHopperMost = std::numeric_limits<int32_t>::max() / 2;
+
+inline absl::Status CheckHopperSizes(const Problem& p) {
+  if (std::max({p.m, p.n, p.k}) <= kHopperMost) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("m, n and k are ", p.m, ", ", p.n, " and ", p.k,
+                                                 "; this kernel takes up to ", kHopperMost,
+                                                 " each"));
+}
+
+// The arguments that do not depend on the order of the tiles.
+template <class Variant, class Order>
+HopperArguments<Order> MakeHopperArguments(const TransposedProduct& product,
+                                           const HopperDescription& described, const Order& order) {
+  constexpr int kTileK = Variant::kConfig.tile_k();
+  const Problem& p = product.problem;
+  const bool only_scales =
+      p.beta == 0 && p.bias == BiasAxis::kNone && p.activation == Activation::kNone;
+  return {.m = static_cast<int>(p.m),
+          .n = static_cast<int>(p.n),
+          .k_tiles = static_cast<int>((p.k + kTileK - 1) / kTileK),
+          .order = order,
+          .only_scales = only_scales && p.n * static_cast<int64_t>(SizeOf(p.types.d)) % 16 == 0,
+          .step_a = described.step_a,
+          .step_b = described.step_b,
+          .strides = StridesOf(product.operands)};
+}
+
+// Clusters of the kernel that run at a time.
+template <class Variant, auto* kKernel>
+absl::StatusOr<int> PrepareHopperKernel() {
+  constexpr HopperConfig kConfig = Variant::kConfig;
+  const absl::Status allowed = AllowSharedMemory<kKernel>(kConfig.shared_bytes());
+  if (!allowed.ok()) return allowed;
+  return ResidentClusters<kKernel>(kConfig.cluster(), kConfig.threads(), kConfig.shared_bytes());
+}
+
+template <class Tiles, auto* kKernel>
+absl::Status EnqueueHopperKernel(const TransposedProduct& product, const HopperMaps& maps,
+                                 const typename Tiles::Arguments& arguments, int64_t blocks,
+                                 CUstream_st* stream) {
+  constexpr HopperConfig kConfig = Tiles::Variant::kConfig;
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {static_cast<unsigned>(kConfig.cluster()), 1, 1};
+  // This kernel prepares its barriers while the one before it ends: AwaitKernelBefore.
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = {static_cast<unsigned>(blocks), 1, 1};
+  config.blockDim = {static_cast<unsigned>(kConfig.threads()), 1, 1};
+  config.dynamicSmemBytes = static_cast<size_t>(kConfig.shared_bytes());
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  return CudaStatus(cudaLaunchKernelEx(&config, kKernel, maps, arguments,
+                                       MakeEpilogue<DType::kF32>(product.problem, product.operands),
+                                       product.problem.types.d),
+                    "launch of a Hopper kernel");
+}
+
+template <class Variant, bool kTransA, bool kTransB>
+absl::Status LaunchHopperProducts(const TransposedProduct& product, const Launch& launch) {
+  constexpr HopperConfig kConfig = Variant::kConfig;
+  using Tiles = HopperTiles<Variant>;
+  constexpr auto* kKernel = &HopperKernel<Tiles, kTransA, kTransB>;
+  const absl::StatusOr<int> running = PrepareHopperKernel<Variant, kKernel>();
+  if (!running.ok()) return running.status();
+  const Problem& p = product.problem;
+  if (absl::Status status = CheckHopperSizes(p); !status.ok()) return status;
+  const Problem multiplied = kConfig.swap ? TransposeOfD(product).problem : p;
+  const absl::StatusOr<TileGrid> grid = MakeTileGrid(multiplied, kConfig.tile_m * kConfig.cluster_m,
+                                                     kConfig.tile_n * kConfig.cluster_n);
+  if (!grid.ok()) return grid.status();
+  const int64_t clusters = int64_t{grid->tiles_m} * grid->tiles_n * p.batch;
+  // Blocks that share k do not stay: they compute one tile.
+  const int64_t launched = kConfig.split > 1 ? clusters : std::min<int64_t>(clusters, *running);
+  const int64_t blocks = launched * kConfig.cluster();
+  if (clusters > kHopperMost || blocks > kHopperMost) {
+    return absl::InvalidArgumentError(absl::StrCat("batch_count x m x n is ", p.batch, " x ", p.m,
+                                                   " x ", p.n,
+                                                   ", more tiles than one launch takes"));
+  }
+  const absl::StatusOr<HopperDescription> described =
+      DescribeHopper<Variant>(product, {.a = p.batch, .b = p.batch, .d = p.batch});
+  if (!described.ok()) return described.status();
+  const int64_t group_m = launch.params[0];
+  const int group = group_m == kOwnChoice
+                        ? HopperGroup(kConfig, grid->tiles_m, *running)
+                        : static_cast<int>(std::min<int64_t>(group_m, grid->tiles_m));
+  const HopperTileOrder order(grid->tiles_m, grid->tiles_n, group, static_cast<int>(p.batch));
+  return EnqueueHopperKernel<Tiles, kKernel>(
+      product, described->maps, MakeHopperArguments<Variant>(product, *described, order), blocks,
+      launch.stream);
+}
+
+}  // namespace gemm
