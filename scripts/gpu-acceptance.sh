@@ -41,7 +41,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 PIECES=(kernels-test device-test faults checks fairness overload security conformance wire small
   idle-tuning latency strangers soak attacks suites python)
-declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=300 [fairness]=200
+declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=560 [fairness]=200
   [overload]=400 [security]=120 [conformance]=280 [wire]=400 [small]=120 [idle-tuning]=240
   [strangers]=570
   [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
@@ -92,7 +92,7 @@ pack() {
   protoc -I "$ROOT/proto" --python_out="$stubs" --grpc_out="$stubs" \
     --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" gemm/v1/gemm.proto
   cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_server.py \
-    "$ROOT"/tests/wire/{check_cost,busy_threads,idle_tuning_delay}.py \
+    "$ROOT"/tests/wire/{check_cost,clean_jobs,busy_threads,idle_tuning_delay}.py \
     "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
   mkdir "$BUNDLE/python/attacks"
   cp "$ROOT"/tests/attacks/*.py "$BUNDLE/python/attacks/"
@@ -238,6 +238,9 @@ run_checks() {
     --out "$OUT_DIR/result-checks.md" || failed=1
   with_server checks -- python3 "$BUNDLE/python/check_cost.py" --gemmctl "$BUNDLE/bin/gemmctl" \
     --address '{address}' --json "$OUT_DIR/.checks.json" || failed=1
+  PYTHONPATH="$BUNDLE/python/stubs" with_server clean-jobs --flag=--verify=always \
+    --flag=--max-queue-wait=1h -- python3 "$BUNDLE/python/clean_jobs.py" --address '{address}' \
+    --processes "$(nproc)" || failed=1
   return $failed
 }
 # make_callers FOLDER WEIGHT...: a certificate for 127.0.0.1, and a caller of each weight: NUMBER.token,
