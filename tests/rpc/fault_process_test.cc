@@ -34,13 +34,18 @@ TEST(FaultProcess, EndsByItselfWhenTheLastDeviceHasAStickyError) {
 TEST(FaultProcess, GoesOnWithTheDeviceThatIsLeft) {
   FaultyServer server("faulty:2", "host:0 launch hung 0");
   EXPECT_THAT(server.Page("/metrics"), HasSubstr("gemmd_device_healthy{device=\"host:0\"} 1"));
-  EXPECT_EQ(server.Multiply().code(), kUnavailable);
+  const std::string lost = server.Put("host:0"), there = server.Put("host:1");
+  EXPECT_EQ(server.Multiply(lost).code(), kUnavailable);
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(server.Multiply().result.has_value());
+  EXPECT_EQ(server.CodeAfterLoss(lost), kDataLoss);
+  EXPECT_TRUE(server.Multiply(there).result.has_value());
   EXPECT_THAT(server.Page("/readyz"), HasSubstr("200"));
   EXPECT_THAT(server.Page("/metrics"),
               AllOf(HasSubstr("gemmd_device_healthy{device=\"host:0\"} 0"),
                     HasSubstr("gemmd_device_healthy{device=\"host:1\"} 1"),
                     HasSubstr("gemmd_device_hangs_total{device=\"host:0\"} 1"),
+                    HasSubstr("gemmd_matrices_lost_total{device=\"host:0\"} 1"),
+                    HasSubstr("gemmd_matrices_lost_total{device=\"host:1\"} 0"),
                     HasSubstr("gemmd_jobs_in_flight 0")));
   server.process().Signal(SIGTERM);
   const std::string output = server.process().ReadAll();

@@ -52,12 +52,17 @@ TEST_F(GpuFaultProcess, TheOtherGpuGoesOn) {
   if (IsSkipped()) return;
   for (const std::string fault : {"illegal", "endless"}) {
     FaultyServer server("faulty-cuda:0,1", "cuda:0 launch " + fault + " 0");
-    EXPECT_EQ(server.Multiply().code(), kUnavailable) << fault;
+    const std::string lost = server.Put("cuda:0"), there = server.Put("cuda:1");
+    EXPECT_EQ(server.Multiply(lost).code(), kUnavailable) << fault;
     for (int i = 0; i < 20; ++i) EXPECT_TRUE(server.Multiply().result.has_value()) << fault;
+    EXPECT_EQ(server.CodeAfterLoss(lost), kDataLoss) << fault;
+    EXPECT_TRUE(server.Multiply(there).result.has_value()) << fault;
     EXPECT_THAT(server.Page("/readyz"), HasSubstr("200"));
     EXPECT_THAT(server.Page("/metrics"),
                 AllOf(HasSubstr("gemmd_device_healthy{device=\"cuda:0\"} 0"),
                       HasSubstr("gemmd_device_healthy{device=\"cuda:1\"} 1"),
+                      HasSubstr("gemmd_matrices_lost_total{device=\"cuda:0\"} 1"),
+                      HasSubstr("gemmd_matrices_lost_total{device=\"cuda:1\"} 0"),
                       HasSubstr("gemmd_jobs_in_flight 0")));
     server.process().Signal(SIGTERM);
     server.process().ReadAll();
