@@ -86,6 +86,16 @@ TEST_F(CostModelTest, ABatchPaysForEachOfItsProducts) {
   EXPECT_LT(Milliseconds(whole), 100) << "they are measured apart";
 }
 
+// So that it is not taken for a quick one before it was measured.
+TEST(CostOfGroups, OneThatIsTakenApartPaysForItsLaunchesOnAGpu) {
+  const CostModel model(gemm::Target::kCuda);
+  JobWork group{.flops = 1e6, .bytes = 1e5, .products = 4096};
+  EXPECT_TRUE(model.Estimate(group).quick());
+  group.launches = 4096;
+  EXPECT_GT(model.Estimate(group).device_time, absl::Milliseconds(10));
+  EXPECT_FALSE(model.Estimate(group).quick());
+}
+
 TEST_F(CostModelTest, FollowsADeviceThatBecomesSlower) {
   ObserveMany(Cube(512), absl::Milliseconds(10));
   ObserveMany(Cube(512), absl::Milliseconds(30));

@@ -156,6 +156,7 @@ TEST_F(JobAdmissionTest, AGroupTakesTheMemoryAndTheTimeOfAllItsProducts) {
     EXPECT_EQ(fake_.core.admission->admitted_bytes().used, static_cast<int64_t>(11 * kBytes));
     EXPECT_EQ(job.payload_bytes, 6 * kBytes);
     EXPECT_EQ(job.work.products, 3);
+    EXPECT_EQ(job.work.launches, job.pick.kernel->groups ? 1 : 3);
     EXPECT_EQ(job.work.flops, 5 * 2.0 * 16 * 16 * 16);
     EXPECT_GT(job.claim.cost.device_time, of_one);
     EXPECT_TRUE(job.spec.group.empty()) << "held twice";

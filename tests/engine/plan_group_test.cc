@@ -345,7 +345,16 @@ TEST_F(GroupPlanTest, WhatIsStackedIsNotShared) {
   Share(spec_, Role::kA);
   EXPECT_THAT(Refusal(), HasSubstr("shared_operands names a, but a has the m in which the products "
                                    "of the group are stacked"));
-  spec_.group = {{8, 4, 5}};  // of one product, nothing is shared
+  spec_.group = {{3, 4, 1}, {3, 4, 7}};
+  spec_.transpose_a = true;
+  shapes_[Role::kA] = Shape{8, 3, kF32};
+  shapes_[Role::kB] = Shape{8, 4, kF32};
+  EXPECT_THAT(Refusal(), HasSubstr("shared_operands names a, but a has the k in which"));
+}
+
+TEST_F(GroupPlanTest, OfOneProductNothingIsShared) {
+  Share(spec_, Role::kA);
+  spec_.group = {{8, 4, 5}};
   shapes_[Role::kB] = Shape{5, 4, kF32};
   EXPECT_FALSE(Make().Shares(Role::kA));
 }

@@ -23,9 +23,10 @@ struct Rates {
   double bytes_per_second;
   double seconds;             // of any job
   double seconds_of_product;  // of each one of a batch or a group
+  double seconds_of_launch;   // of each one after the first; on the host there is none
 };
-constexpr Rates kHostRates = {2e10, 5e9, 20e-6, 3e-7};
-constexpr Rates kCudaRates = {5e13, 1e12, 10e-6, 2e-8};
+constexpr Rates kHostRates = {2e10, 5e9, 20e-6, 3e-7, 0};
+constexpr Rates kCudaRates = {5e13, 1e12, 10e-6, 2e-8, 3e-6};
 
 // The average follows the last jobs, about so many: fewer where they were shorter. A job
 // beside larger ones often seems longer than it is, since its blocks wait for theirs.
@@ -71,7 +72,8 @@ CostModel::Key CostModel::KeyOf(const JobWork& work) {
 double CostModel::GuessSeconds(const JobWork& work) const {
   const Rates& rates = target_ == gemm::Target::kCuda ? kCudaRates : kHostRates;
   return rates.seconds + work.flops / rates.flops_per_second + work.bytes / rates.bytes_per_second +
-         static_cast<double>(work.products - 1) * rates.seconds_of_product;
+         static_cast<double>(work.products - 1) * rates.seconds_of_product +
+         static_cast<double>(work.launches - 1) * rates.seconds_of_launch;
 }
 
 JobCost CostModel::Estimate(const JobWork& work) const {

@@ -18,6 +18,7 @@ struct JobWork {
   double flops = 0;
   double bytes = 0;        // of the operands and the result
   int64_t products = 1;    // of a batch or a group
+  int64_t launches = 1;    // as many as products, where the kernel takes a group apart
   bool generates = false;  // operands of a product
   bool checked = false;    // the product is checked on the device
 };

@@ -216,12 +216,14 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
 // What the job asks of its device.
 JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t workspace_bytes) {
   const gemm::Problem& problem = job.plan.problem;
-  JobWork work{.kernel = job.pick.kernel,
-               .types = problem.types,
-               .flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem),
-               .products = job.plan.products(),
-               .generates = HasGenerator(*job.holdings),
-               .checked = job.check.plan.has_value()};
+  JobWork work{
+      .kernel = job.pick.kernel,
+      .types = problem.types,
+      .flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem),
+      .products = job.plan.products(),
+      .launches = gemm::TakesInOneLaunch(*job.pick.kernel, problem) ? 1 : job.plan.products(),
+      .generates = HasGenerator(*job.holdings),
+      .checked = job.check.plan.has_value()};
   uint64_t bytes = workspace_bytes + job.plan.result.pitched_bytes();
   for (const std::optional<Shape>& shape : shapes.by_role) {
     if (shape.has_value()) bytes += shape->pitched_bytes();
