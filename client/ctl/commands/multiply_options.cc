@@ -194,8 +194,7 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
   command.add_flag("--verify", options.verify,
                    "Check elements of the result here, against a product in double precision. "
                    "Of small integers (numpy.random.randint(-1, 2, (m, k))) every error is seen; "
-                   "of others those "
-                   "that the line `resolution` says");
+                   "of others those that the line `resolution` says");
   command
       .add_option("--verify-samples", options.verify_samples,
                   "The most elements to check; a smaller result is checked in full")
