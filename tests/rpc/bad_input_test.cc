@@ -194,6 +194,7 @@ bool IsServersOwn(grpc::StatusCode code) {
     case grpc::StatusCode::CANCELLED:
     case grpc::StatusCode::ABORTED:
     case grpc::StatusCode::DATA_LOSS:
+    case grpc::StatusCode::INTERNAL:
       return true;
     default:
       return false;
