@@ -55,6 +55,7 @@ TEST_F(GpuFaultProcess, AnIllegalAccessTakesAllGpusOfTheProcess) {
   FaultyServer server("faulty-cuda:0,1", "cuda:0 launch illegal 0");
   const std::string on_0 = server.Put("cuda:0");
   EXPECT_EQ(server.Multiply(on_0).code(), kUnavailable);
+  EXPECT_EQ(server.Multiply().code(), kUnavailable) << "the first call on the other one finds it";
   const std::string output = server.process().ReadAll();
   EXPECT_EQ(server.process().ExitCode(), kExitUnusable) << output;
   EXPECT_THAT(output, AllOf(HasSubstr("device cuda:0 is lost: cudaErrorIllegalAddress"),
