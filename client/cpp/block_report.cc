@@ -14,7 +14,7 @@ namespace {
 namespace v1 = ::gemm::v1;
 using google::protobuf::Duration;
 
-absl::Duration FromProto(const Duration& duration) {
+absl::Duration TimeOf(const Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
@@ -25,12 +25,10 @@ std::string KernelText(const v1::ProductReport& report) {
 }
 
 void Longest(const Duration& one, Duration& of_all) {
-  if (FromProto(of_all) < FromProto(one)) of_all = one;
+  if (TimeOf(of_all) < TimeOf(one)) of_all = one;
 }
 
-void Add(const Duration& one, Duration& of_all) {
-  of_all = ToProto(FromProto(of_all) + FromProto(one));
-}
+void Add(const Duration& one, Duration& of_all) { of_all = ToProto(TimeOf(of_all) + TimeOf(one)); }
 
 void AddPhases(const v1::PhaseTimes& block, v1::PhaseTimes& all) {
   Longest(block.receive(), *all.mutable_receive());
@@ -100,7 +98,7 @@ absl::StatusOr<v1::ProductReport> MergeReports(const std::vector<v1::ProductRepo
   }
   all.mutable_result_shape()->set_rows(all.m());
   // 2 m n k of all rows; nothing where alpha is 0, as each block says.
-  const double seconds = absl::ToDoubleSeconds(FromProto(all.phases().kernel()));
+  const double seconds = absl::ToDoubleSeconds(TimeOf(all.phases().kernel()));
   const double flops = 2.0 * static_cast<double>(all.m()) * static_cast<double>(all.n()) *
                        static_cast<double>(all.k());
   all.set_tflops(all.tflops() > 0 && seconds > 0 ? flops / seconds / 1e12 : 0);

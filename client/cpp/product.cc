@@ -62,12 +62,12 @@ absl::StatusOr<Shape> OfAllProducts(const Product& product, Shape shape, absl::s
 
 // The matrix of all products of a group, rows(size) x cols(size) for each, in the order of
 // `layout`.
-using Extent = int64_t (*)(const ProductSize&);
-absl::StatusOr<Shape> StackOf(const std::vector<ProductSize>& group, Extent rows, Extent cols,
+using SizeField = int64_t (*)(const ProductSize&);
+absl::StatusOr<Shape> StackOf(const std::vector<ProductSize>& group, SizeField rows, SizeField cols,
                               DataType dtype, Layout layout, absl::string_view field) {
   const bool columns = layout == kColumnMajor;
-  const Extent lines = columns ? cols : rows;
-  const Extent elements = columns ? rows : cols;
+  const SizeField lines = columns ? cols : rows;
+  const SizeField elements = columns ? rows : cols;
   Shape all{.dtype = dtype, .layout = layout};
   int64_t& sum = LinesOf(all);
   int64_t& length = columns ? all.rows : all.cols;
@@ -96,8 +96,8 @@ int64_t N(const ProductSize& size) { return size.n; }
 int64_t K(const ProductSize& size) { return size.k; }
 
 // One operand of a group; where all products share it, it is that of any of them.
-absl::Status CheckStack(const Product& product, const Shape& shape, bool shared, Extent rows,
-                        Extent cols, absl::string_view field) {
+absl::Status CheckStack(const Product& product, const Shape& shape, bool shared, SizeField rows,
+                        SizeField cols, absl::string_view field) {
   std::vector<ProductSize> products = product.group;
   if (shared) products.resize(1);
   const absl::StatusOr<Shape> all = StackOf(products, rows, cols, shape.dtype, shape.layout, field);

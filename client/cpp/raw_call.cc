@@ -4,8 +4,8 @@
 
 namespace gemmd::client {
 
-std::function<NextMessage(grpc::ByteBuffer*)> OnlyMessage(grpc::ByteBuffer message) {
-  return [message = std::move(message)](grpc::ByteBuffer* to) {
+std::function<NextMessage(grpc::ByteBuffer*)> OnlyMessage(const grpc::ByteBuffer& message) {
+  return [message](grpc::ByteBuffer* to) {
     *to = message;
     return NextMessage::kLast;
   };

@@ -26,7 +26,7 @@ enum class NextMessage : uint8_t {
 };
 
 // The `next` of a call that sends this alone.
-std::function<NextMessage(grpc::ByteBuffer*)> OnlyMessage(grpc::ByteBuffer message);
+std::function<NextMessage(grpc::ByteBuffer*)> OnlyMessage(const grpc::ByteBuffer& message);
 
 struct RawCallSpec {
   // Such as "/gemm.v1.GemmService/PutMatrix".
