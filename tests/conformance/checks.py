@@ -37,9 +37,15 @@ def batched_kernels(server):
 
 
 def grouped_kernels(server):
-    """All of them, by name, and by the server's choice ("")."""
+    """By name those that take groups in one launch, and of each other family one for each
+    combination: those are launched product by product, all in the same way. And by the server's
+    choice ("")."""
     rows = named_kernels(server)
-    return [("", types) for types in dict.fromkeys(types for _, types in rows)] + rows
+    info = {kernel.name: kernel for kernel in server.kernels()}
+    first = {(info[name].family, types): name for name, types in reversed(rows)}
+    named = [(name, types) for name, types in rows
+             if info[name].groups or first[info[name].family, types] == name]
+    return [("", types) for types in dict.fromkeys(types for _, types in rows)] + named
 
 
 def generator(tally, server, rng):
