@@ -16,13 +16,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr gemm::DType kF32 = gemm::DType::kF32;
+constexpr gemm::DType kGroupType = gemm::DType::kF32;
 
 void Share(JobSpec& spec, Role role) { spec.shared[static_cast<size_t>(role)] = true; }
 
 // The matrix of one product, and those of a group in the lines of one.
 Shape MatrixOf(int64_t rows, int64_t cols, bool turned, bool columns) {
-  return turned ? Shape{cols, rows, kF32, columns} : Shape{rows, cols, kF32, columns};
+  return turned ? Shape{cols, rows, kGroupType, columns} : Shape{rows, cols, kGroupType, columns};
 }
 
 struct Matrices {
@@ -73,7 +73,8 @@ class GroupOrders : public ::testing::TestWithParam<int> {
       columns = 0;
       for (const ProductSize& size : group) columns += size.n;
     }
-    shapes_[Role::kBias] = Shape{one_n ? static_cast<int64_t>(group.size()) : 1, columns, kF32};
+    shapes_[Role::kBias] =
+        Shape{one_n ? static_cast<int64_t>(group.size()) : 1, columns, kGroupType};
 
     spec_.group = group;
     spec_.transpose_a = order.transpose_a;
@@ -187,8 +188,8 @@ class GroupPlanTest : public ::testing::Test {
  protected:
   GroupPlanTest() {
     spec_.group = {{2, 4, 5}, {0, 4, 5}, {6, 4, 5}};
-    shapes_[Role::kA] = Shape{8, 5, kF32};
-    shapes_[Role::kB] = Shape{15, 4, kF32};
+    shapes_[Role::kA] = Shape{8, 5, kGroupType};
+    shapes_[Role::kB] = Shape{15, 4, kGroupType};
   }
 
   Plan Make() {
@@ -221,15 +222,15 @@ TEST_F(GroupPlanTest, TheCallerSeesTheSum) {
 TEST_F(GroupPlanTest, SharedMatricesHaveNoStride) {
   Share(spec_, Role::kB);
   Share(spec_, Role::kBias);
-  shapes_[Role::kB] = Shape{5, 4, kF32};
-  shapes_[Role::kBias] = Shape{1, 4, kF32};
+  shapes_[Role::kB] = Shape{5, 4, kGroupType};
+  shapes_[Role::kBias] = Shape{1, 4, kGroupType};
   const float data[1] = {};
   const gemm::Operands shared = BindOperands(Make(), {data, 5}, {data, 4}, {}, data, {data, 4});
   EXPECT_EQ(shared.stride_b, 0);
   EXPECT_EQ(shared.stride_bias, 0);
   spec_.shared = {};
-  shapes_[Role::kB] = Shape{15, 4, kF32};
-  shapes_[Role::kBias] = Shape{3, 4, kF32};
+  shapes_[Role::kB] = Shape{15, 4, kGroupType};
+  shapes_[Role::kBias] = Shape{3, 4, kGroupType};
   const gemm::Operands own = BindOperands(Make(), {data, 5}, {data, 4}, {}, data, {data, 4});
   EXPECT_EQ(own.stride_b, 20);
   EXPECT_EQ(own.stride_bias, 4);
@@ -241,13 +242,13 @@ TEST_F(GroupPlanTest, ByKAllMayShareC) {
   spec_.group = {{3, 4, 1}, {3, 4, 7}};
   spec_.transpose_a = true;
   spec_.beta = 1;
-  shapes_[Role::kA] = Shape{8, 3, kF32};
-  shapes_[Role::kB] = Shape{8, 4, kF32};
-  shapes_[Role::kC] = Shape{3, 4, kF32};
+  shapes_[Role::kA] = Shape{8, 3, kGroupType};
+  shapes_[Role::kB] = Shape{8, 4, kGroupType};
+  shapes_[Role::kC] = Shape{3, 4, kGroupType};
   EXPECT_THAT(Refusal(), HasSubstr("c is 3x4 f32 row-major, but must be as the result: 6x4"));
   Share(spec_, Role::kC);
   const Plan plan = Make();
-  EXPECT_EQ(plan.result, (Shape{6, 4, kF32}));
+  EXPECT_EQ(plan.result, (Shape{6, 4, kGroupType}));
   const float data[1] = {};
   const gemm::Operands operands =
       BindOperands(plan, {data, 3}, {data, 4}, {data, 4}, nullptr, {data, 4});
@@ -258,11 +259,11 @@ TEST_F(GroupPlanTest, ByKAllMayShareC) {
 TEST_F(GroupPlanTest, OfOneSizeByNTheBiasIsOneRow) {
   spec_.group.assign(3, {2, 4, 5});
   spec_.output_column_major = true;
-  shapes_[Role::kA] = Shape{6, 5, kF32};
-  shapes_[Role::kB] = Shape{5, 12, kF32, /*column_major=*/true};
-  shapes_[Role::kBias] = Shape{3, 4, kF32};
+  shapes_[Role::kA] = Shape{6, 5, kGroupType};
+  shapes_[Role::kB] = Shape{5, 12, kGroupType, /*column_major=*/true};
+  shapes_[Role::kBias] = Shape{3, 4, kGroupType};
   EXPECT_THAT(Refusal(), HasSubstr("bias is 3x4 f32 row-major, but must be 1x12 f32"));
-  shapes_[Role::kBias] = Shape{1, 12, kF32};
+  shapes_[Role::kBias] = Shape{1, 12, kGroupType};
   const Plan plan = Make();
   EXPECT_EQ(plan.n, 12);
   const float data[1] = {};
@@ -283,8 +284,8 @@ TEST_F(GroupPlanTest, SumsThatNoMatrixHoldsAreRefused) {
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("a is 8x5"), HasSubstr("1152921504606846976x5")));
   // All matrices fit but the result.
   spec_.group.assign(1, {int64_t{1} << 48, int64_t{1} << 48, 1});
-  shapes_[Role::kA] = Shape{int64_t{1} << 48, 1, kF32};
-  shapes_[Role::kB] = Shape{1, int64_t{1} << 48, kF32};
+  shapes_[Role::kA] = Shape{int64_t{1} << 48, 1, kGroupType};
+  shapes_[Role::kB] = Shape{1, int64_t{1} << 48, kGroupType};
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("the result"), HasSubstr("2^60")));
 }
 
@@ -296,13 +297,13 @@ TEST_F(GroupPlanTest, TwoDimensionsThatDifferAreNamed) {
 }
 
 TEST_F(GroupPlanTest, LinesOfSeveralLengthsAreNamedWithARemedy) {
-  shapes_[Role::kA] = Shape{8, 5, kF32, /*column_major=*/true};
+  shapes_[Role::kA] = Shape{8, 5, kGroupType, /*column_major=*/true};
   EXPECT_THAT(
       Refusal(),
       AllOf(HasSubstr("a is column-major, so that its columns would have 2 elements for "
                       "group[0] and 0 for group[1]"),
             HasSubstr("row-major or as its transpose with transpose_a"), HasSubstr("one by one")));
-  shapes_[Role::kA] = Shape{8, 5, kF32};
+  shapes_[Role::kA] = Shape{8, 5, kGroupType};
   spec_.output_column_major = true;
   EXPECT_THAT(Refusal(),
               AllOf(HasSubstr("the result is column-major"), HasSubstr("other output_layout")));
@@ -316,27 +317,27 @@ TEST_F(GroupPlanTest, OfOneSizeOrdersWithoutACommonDimensionAreNamed) {
   spec_.group.assign(2, {2, 4, 5});
   spec_.transpose_a = true;
   spec_.transpose_b = true;
-  shapes_[Role::kA] = Shape{10, 2, kF32};
-  shapes_[Role::kB] = Shape{8, 5, kF32};
+  shapes_[Role::kA] = Shape{10, 2, kGroupType};
+  shapes_[Role::kB] = Shape{8, 5, kGroupType};
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("the lines of a are its k, those of b its n and those of "
                                          "the result its m"),
                                HasSubstr("batch_count")));
 }
 
 TEST_F(GroupPlanTest, MatricesThatDoNotFitAreNamed) {
-  shapes_[Role::kA] = Shape{9, 5, kF32};
+  shapes_[Role::kA] = Shape{9, 5, kGroupType};
   EXPECT_THAT(Refusal(), HasSubstr("a is 9x5 f32 row-major, but must be 8x5: its rows are the m "
                                    "of all 3 products of the group"));
-  shapes_[Role::kA] = Shape{8, 5, kF32};
-  shapes_[Role::kB] = Shape{5, 4, kF32};
+  shapes_[Role::kA] = Shape{8, 5, kGroupType};
+  shapes_[Role::kB] = Shape{5, 4, kGroupType};
   EXPECT_THAT(Refusal(), HasSubstr("b is 5x4 f32 row-major, but must be 15x4: one matrix for each "
                                    "of the 3 products of the group, unless shared_operands"));
   Share(spec_, Role::kB);
   Make();
-  shapes_[Role::kB] = Shape{15, 4, kF32};
+  shapes_[Role::kB] = Shape{15, 4, kGroupType};
   EXPECT_THAT(Refusal(), HasSubstr("must be 5x4: shared by the products of the group"));
-  shapes_[Role::kB] = Shape{5, 4, kF32};
-  shapes_[Role::kBias] = Shape{1, 4, kF32};
+  shapes_[Role::kB] = Shape{5, 4, kGroupType};
+  shapes_[Role::kBias] = Shape{1, 4, kGroupType};
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("bias is 1x4"), HasSubstr("3x4 f32"),
                                HasSubstr("a row for each product")));
 }
@@ -347,15 +348,15 @@ TEST_F(GroupPlanTest, WhatIsStackedIsNotShared) {
                                    "of the group are stacked"));
   spec_.group = {{3, 4, 1}, {3, 4, 7}};
   spec_.transpose_a = true;
-  shapes_[Role::kA] = Shape{8, 3, kF32};
-  shapes_[Role::kB] = Shape{8, 4, kF32};
+  shapes_[Role::kA] = Shape{8, 3, kGroupType};
+  shapes_[Role::kB] = Shape{8, 4, kGroupType};
   EXPECT_THAT(Refusal(), HasSubstr("shared_operands names a, but a has the k in which"));
 }
 
 TEST_F(GroupPlanTest, OfOneProductNothingIsShared) {
   Share(spec_, Role::kA);
   spec_.group = {{8, 4, 5}};
-  shapes_[Role::kB] = Shape{5, 4, kF32};
+  shapes_[Role::kB] = Shape{5, 4, kGroupType};
   EXPECT_FALSE(Make().Shares(Role::kA));
 }
 
