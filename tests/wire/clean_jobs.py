@@ -74,15 +74,18 @@ def send(address, jobs, seed, in_flight, host, results):
             room.acquire()
             yield pb.MultiplyRequest(header=pb.MultiplyHeader(job_id=job, product=draw(rng, host)))
 
-    with grpc.insecure_channel(address, [("gemm.channel", seed)]) as channel:
-        for answer in gemm_pb2_grpc.GemmServiceStub(channel).Multiply(requests()):
-            room.release()
-            if answer.HasField("error"):
-                ends[f"error: {answer.error.message}"] += 1
-                continue
-            check = answer.result.report.check
-            ends[NAMES[check.result]] += 1
-            worst = max(worst, check.of_bound)
+    try:
+        with grpc.insecure_channel(address, [("gemm.channel", seed)]) as channel:
+            for answer in gemm_pb2_grpc.GemmServiceStub(channel).Multiply(requests()):
+                room.release()
+                if answer.HasField("error"):
+                    ends[f"error: {answer.error.message}"] += 1
+                    continue
+                check = answer.result.report.check
+                ends[NAMES[check.result]] += 1
+                worst = max(worst, check.of_bound)
+    except grpc.RpcError as error:
+        ends[f"the stream ended: {error.code().name}: {error.details()}"] += 1
     results.put((ends, worst))
 
 
