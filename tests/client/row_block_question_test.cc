@@ -9,9 +9,9 @@ namespace {
 
 namespace v1 = ::gemm::v1;
 
-const std::byte kMemory[1] = {};
+const std::byte kNoElements[1] = {};
 
-MatrixView View(const Shape& shape) { return {.shape = shape, .data = kMemory}; }
+MatrixView View(const Shape& shape) { return {.shape = shape, .data = kNoElements}; }
 
 v1::RankKernelsRequest Ask(const Product& product) {
   const auto plan =

@@ -56,7 +56,7 @@ CheckOutcome Outcome(const ProductData& data, uint64_t seed = 3) {
 template <class Spoil>
 void ExpectWrong(const TrialCase& trial, const Spoil& spoil) {
   constexpr uint64_t kSeeds = 20;
-  const std::unique_ptr<ProductData> data = Compute(trial);
+  const std::unique_ptr<ProductData> data = ComputeTrial(trial);
   uint64_t passed = 0, wrong = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) passed += Outcome(*data, seed).likely() ? 1 : 0;
   spoil(*data);
@@ -81,7 +81,7 @@ TEST(CheckTest, FlipsOfEveryCombinationOfTypesAreCaught) {
     int64_t above = 0;
     for (const int64_t k : {8, 100}) {
       const TrialCase trial = Plain(types, 12, 16, k);
-      const std::unique_ptr<ProductData> data = Compute(trial);
+      const std::unique_ptr<ProductData> data = ComputeTrial(trial);
       for (uint64_t seed = 0; seed < 200; ++seed) {
         const Checked clean = CheckOn(*data, seed);
         EXPECT_TRUE(clean.outcome.likely()) << ToString(trial);
@@ -156,7 +156,7 @@ TEST(CheckTest, RowsOfAnotherOrderAreCaught) {
 }
 
 TEST(CheckTest, AChangeAboveTheToleranceIsCaughtWhateverTheSigns) {
-  const std::unique_ptr<ProductData> data = Compute(Plain(kF32Types, 8, 40, 100));
+  const std::unique_ptr<ProductData> data = ComputeTrial(Plain(kF32Types, 8, 40, 100));
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const Checked clean = CheckOn(*data, seed);
     const double before = data->d.At(5, 30);
@@ -177,7 +177,7 @@ TEST(CheckTest, AWrongNaNOrInfinityIsCaught) {
 
 TEST(CheckTest, SpecialValuesOfAOrCLeaveTheirRowsOut) {
   TrialCase trial = Full(BiasAxis::kColumns);
-  const std::unique_ptr<ProductData> data = Compute(trial);
+  const std::unique_ptr<ProductData> data = ComputeTrial(trial);
   data->a.Set(3, 6, kNaN);  // transposed: element 3 of row 6
   data->c.Set(9, 1, std::numeric_limits<double>::infinity());
   CheckOutcome outcome = Outcome(*data);
@@ -191,7 +191,7 @@ TEST(CheckTest, SpecialValuesOfAOrCLeaveTheirRowsOut) {
 }
 
 TEST(CheckTest, ASpecialValueOfBLeavesAllRowsOut) {
-  const std::unique_ptr<ProductData> data = Compute(Plain(kF32Types, 12, 8, 8));
+  const std::unique_ptr<ProductData> data = ComputeTrial(Plain(kF32Types, 12, 8, 8));
   data->b.Set(2, 2, kNaN);
   data->d.Set(0, 0, kNaN);
   const CheckOutcome outcome = Outcome(*data);
@@ -201,7 +201,7 @@ TEST(CheckTest, ASpecialValueOfBLeavesAllRowsOut) {
 
 TEST(CheckTest, AnOverflowIsUnlikelyAndPossible) {
   TrialCase trial = Plain(kF16Types, 3, 4, 5);
-  const std::unique_ptr<ProductData> data = Compute(trial);
+  const std::unique_ptr<ProductData> data = ComputeTrial(trial);
   for (int64_t l = 0; l < 5; ++l) {
     data->a.Set(1, l, 1000);
     for (int64_t j = 0; j < 4; ++j) data->b.Set(l, j, 100);
@@ -223,7 +223,7 @@ TEST(CheckTest, VerySmallAndVeryLargeElements) {
   for (const Case& c : {Case{kF64Types, 1e-170, 1e-100}, Case{kF64Types, 1e160, 1e-20},
                         Case{kF64Types, 1e150, 1e150}, Case{kF32Types, 1e-40, 1e-3},
                         Case{kF32Types, 1e-25, 1e-20}, Case{kF32Types, 1e18, 1e18}}) {
-    const std::unique_ptr<ProductData> data = Compute(Plain(c.types, 9, 11, 13));
+    const std::unique_ptr<ProductData> data = ComputeTrial(Plain(c.types, 9, 11, 13));
     for (int64_t l = 0; l < 13; ++l) {
       for (int64_t i = 0; i < 9; ++i) data->a.Set(i, l, c.a * data->a.At(i, l));
       for (int64_t j = 0; j < 11; ++j) data->b.Set(l, j, c.b * data->b.At(l, j));

@@ -100,7 +100,7 @@ TrialCase DrawTrial(std::mt19937_64& random) {
   return trial;
 }
 
-std::unique_ptr<ProductData> Compute(const TrialCase& trial) {
+std::unique_ptr<ProductData> ComputeTrial(const TrialCase& trial) {
   auto data = std::make_unique<ProductData>(trial.product);
   Fill(data->a, trial.draw, trial.product.seed);
   Fill(data->b, trial.draw, trial.product.seed + 1);

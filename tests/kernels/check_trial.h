@@ -47,7 +47,7 @@ absl::Span<const Types> TrialTypes();
 TrialCase DrawTrial(std::mt19937_64& random);
 
 // A right product, computed.
-std::unique_ptr<ProductData> Compute(const TrialCase& trial);
+std::unique_ptr<ProductData> ComputeTrial(const TrialCase& trial);
 
 struct Checked {
   CheckOutcome outcome;
@@ -57,7 +57,7 @@ Checked CheckOn(const ProductData& data, uint64_t seed);
 
 // Where products are computed and checked.
 struct Machine {
-  std::function<std::unique_ptr<ProductData>(const TrialCase&)> compute = Compute;
+  std::function<std::unique_ptr<ProductData>(const TrialCase&)> compute = ComputeTrial;
   std::function<Checked(const ProductData&, uint64_t seed)> check = CheckOn;
 };
 

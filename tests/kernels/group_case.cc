@@ -72,12 +72,6 @@ ProductData Alone(const ProductData& group, int64_t index, int64_t first) {
   return alone;
 }
 
-bool SameElements(const GuardedMatrix& alone, const GuardedMatrix& group, int64_t first) {
-  GuardedMatrix part = alone;
-  part.CopyRows(group, first);
-  return part.bytes() == alone.bytes();
-}
-
 // What is wrong with product `index` of the group that ran; empty where it is right.
 std::string CheckOne(const Kernel& kernel, const ProductData& before, const ProductData& after,
                      const Runner& run, int64_t index, int64_t first) {
@@ -89,7 +83,7 @@ std::string CheckOne(const Kernel& kernel, const ProductData& before, const Prod
   }
   const Problem& p = alone.product.problem;
   const bool by_m = before.product.problem.grouped == GroupedBy::kM;
-  if (!SameElements(alone.d, after.d, by_m ? first : index * p.m)) {
+  if (!alone.d.IsRowsOf(after.d, by_m ? first : index * p.m)) {
     wrong << "product " << index << " has other bits than alone; ";
   }
   const Agreement agreement = CompareWithReference(p, alone.ForReference(), alone.product.elements,

@@ -93,6 +93,12 @@ void GuardedMatrix::CopyRows(const GuardedMatrix& from, int64_t first) {
   std::copy_n(from.bytes_.data() + kBand + first * pitch_, rows_ * pitch_, Row(0));
 }
 
+bool GuardedMatrix::IsRowsOf(const GuardedMatrix& all, int64_t first) const {
+  GuardedMatrix rows = *this;
+  rows.CopyRows(all, first);
+  return rows.bytes_ == bytes_;
+}
+
 bool GuardedMatrix::GuardIntact() const {
   const auto guards = [](const std::byte* from, const std::byte* to) {
     return std::all_of(from, to, [](std::byte b) { return b == kGuard; });

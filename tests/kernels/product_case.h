@@ -52,6 +52,8 @@ class GuardedMatrix {
   int64_t cols() const { return cols_; }
   // The rows of another matrix, of the same width, type and pitch, from `first` on.
   void CopyRows(const GuardedMatrix& from, int64_t first);
+  // Whether this matrix is, byte for byte, the rows of `all` from `first` on.
+  bool IsRowsOf(const GuardedMatrix& all, int64_t first) const;
   bool GuardIntact() const;
   double At(int64_t i, int64_t j) const { return LoadElement(data(), i * ld() + j, type_); }
 

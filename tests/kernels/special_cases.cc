@@ -9,8 +9,6 @@
 namespace gemm::testing {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Above 0 in f64, and 0 in every other type.
 constexpr double kUnderflows = 1e-60;
 

@@ -12,8 +12,6 @@
 namespace gemm::testing {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // What alpha, beta and the slope are in the arithmetic of a product.
 double Rounded(double scalar, Compute compute) {
   return compute == Compute::kF64 ? scalar : static_cast<double>(static_cast<float>(scalar));

@@ -52,8 +52,12 @@ TEST_F(KeepaliveTest, AClientThatIsGoneWithoutAWordLeavesNothingAndHurtsNobody) 
       grpc::CreateChannel(relay.address(), grpc::InsecureChannelCredentials()));
   StreamClient stays(*stub_);
   BeginJob(stays);
-  ASSERT_TRUE(Eventually([&] { return HeldNow().jobs == 1; }));
-  const Held of_one = HeldNow();
+  // Nothing of the operand is on its way through the staging memory.
+  Held of_one;
+  ASSERT_TRUE(Eventually([&] {
+    of_one = HeldNow();
+    return of_one.jobs == 1 && of_one.memory_bytes > 0 && of_one.staging_bytes == 0;
+  }));
 
   StreamClient gone(*through_relay);
   BeginJob(gone);

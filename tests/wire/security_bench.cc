@@ -44,7 +44,7 @@ struct Candidate {
   Samples put;
 };
 
-gemm::v1::MultiplyUnaryRequest SmallProduct() {
+gemm::v1::MultiplyUnaryRequest SmallCall() {
   gemm::v1::MultiplyUnaryRequest request;
   for (gemm::v1::Operand* operand :
        {request.mutable_product()->mutable_a(), request.mutable_product()->mutable_b()}) {
@@ -111,7 +111,7 @@ absl::Status ConnectCandidates(const SecurityOptions& options, std::vector<Candi
 
 absl::Status Measure(const SecurityOptions& options, std::vector<Candidate>& candidates) {
   constexpr int kBlock = 100;
-  const gemm::v1::MultiplyUnaryRequest request = SmallProduct();
+  const gemm::v1::MultiplyUnaryRequest request = SmallCall();
   for (int done = -kBlock; done < options.calls; done += kBlock) {  // the first block warms up
     for (Candidate& candidate : candidates) {
       for (int i = 0; i < kBlock; ++i) {

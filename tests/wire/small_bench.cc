@@ -48,7 +48,7 @@ absl::StatusOr<SmallProduct> Learn(const std::shared_ptr<grpc::Channel>& channel
   return product;
 }
 
-struct Measured {
+struct MeasuredServer {
   Endpoint endpoint;
   bool baseline = false;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
@@ -56,8 +56,8 @@ struct Measured {
   Samples unary, stream;
 };
 
-absl::StatusOr<std::vector<Measured>> ConnectAll(const SmallOptions& options) {
-  std::vector<Measured> all;
+absl::StatusOr<std::vector<MeasuredServer>> ConnectServers(const SmallOptions& options) {
+  std::vector<MeasuredServer> all;
   for (const bool baseline : {true, false}) {
     for (const Endpoint& endpoint : baseline ? options.baselines : options.servers) {
       auto channels = Connect(endpoint.address, options.channels);
@@ -70,9 +70,9 @@ absl::StatusOr<std::vector<Measured>> ConnectAll(const SmallOptions& options) {
   return all;
 }
 
-absl::Status RunRounds(const SmallOptions& options, std::vector<Measured>& all) {
+absl::Status RunSmallRounds(const SmallOptions& options, std::vector<MeasuredServer>& all) {
   for (int round = -1; round < options.rounds; ++round) {  // round -1 warms up
-    for (Measured& one : all) {
+    for (MeasuredServer& one : all) {
       const Rate unary = UnaryRate(one.channels, options.callers, one.product, options.seconds);
       const Rate stream =
           StreamRate(one.channels[0], options.in_flight, one.product, options.seconds);
@@ -90,22 +90,23 @@ absl::Status RunRounds(const SmallOptions& options, std::vector<Measured>& all) 
   return absl::OkStatus();
 }
 
-void Report(const SmallOptions& options, const std::vector<Measured>& all, nlohmann::json& report,
-            std::vector<Verdict>& verdicts) {
+void ReportSmall(const SmallOptions& options, const std::vector<MeasuredServer>& all,
+                 nlohmann::json& report, std::vector<Verdict>& verdicts) {
   const struct {
     std::string name;
-    Samples Measured::*samples;
-  } ways[] = {{absl::StrCat(options.callers, " callers, unary"), &Measured::unary},
-              {absl::StrCat("one stream, ", options.in_flight, " in flight"), &Measured::stream}};
+    Samples MeasuredServer::*samples;
+  } ways[] = {
+      {absl::StrCat(options.callers, " callers, unary"), &MeasuredServer::unary},
+      {absl::StrCat("one stream, ", options.in_flight, " in flight"), &MeasuredServer::stream}};
   std::printf("%-28s %-16s %10s %10s %10s %8s\n", "products a second", "", "median", "min", "max",
               "ratio");
   for (const auto& way : ways) {
     double strongest = 0;
-    for (const Measured& one : all) {
+    for (const MeasuredServer& one : all) {
       if (one.baseline) strongest = std::max(strongest, (one.*way.samples).Median());
     }
     bool judged = false;
-    for (const Measured& one : all) {
+    for (const MeasuredServer& one : all) {
       const Samples& samples = one.*way.samples;
       const double ratio = samples.Median() / strongest;
       std::printf("%-28s %-16s %10.0f %10.0f %10.0f %8.3f\n", way.name.c_str(),
@@ -126,15 +127,15 @@ void Report(const SmallOptions& options, const std::vector<Measured>& all, nlohm
 }  // namespace
 
 int BenchSmall(const SmallOptions& options) {
-  auto all = ConnectAll(options);
-  const absl::Status status = all.ok() ? RunRounds(options, *all) : all.status();
+  auto all = ConnectServers(options);
+  const absl::Status status = all.ok() ? RunSmallRounds(options, *all) : all.status();
   if (!status.ok()) {
     std::fprintf(stderr, "%s\n", status.ToString().c_str());
     return 1;
   }
   nlohmann::json report = {{"extent", options.extent}, {"channels", options.channels}};
   std::vector<Verdict> verdicts;
-  Report(options, *all, report, verdicts);
+  ReportSmall(options, *all, report, verdicts);
   Print(verdicts);
   report["verdicts"] = ToJson(verdicts);
   if (!WriteJson(options.json, report)) return 1;
