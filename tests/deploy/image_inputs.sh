@@ -7,7 +7,8 @@
 # --list  the files, with the digest of each
 #
 # The lists of sources in the folders' CMakeLists.txt are not among them: the host
-# image, which is built every time, has the same. Neither is the project's version.
+# image, which is built every time, has the same. Neither are the project's version and
+# lines that are comments.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
@@ -20,8 +21,10 @@ inputs() {
     while read -r path; do echo "$(digest_of "$path")  $path"; done
 }
 
-# digest_of FILE: as if the project had no version.
-digest_of() { sed 's/^\(project([a-z]*\) VERSION [0-9.]*/\1/' "$1" | sha256sum | cut -c 1-64; }
+# digest_of FILE: as if the project had no version and the file no comments.
+digest_of() {
+  sed -e 's/^\(project([a-z]*\) VERSION [0-9.]*/\1/' -e '/^ *#[^!]/d' -e '/^ *#$/d' "$1" | sha256sum | cut -c 1-64
+}
 
 case "${1-}" in
   "") inputs | sha256sum | cut -c 1-64 ;;
