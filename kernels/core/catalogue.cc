@@ -125,6 +125,10 @@ const Kernel* NearestKernel(const Kernel& kernel, absl::FunctionRef<bool(const K
   return relative != nullptr ? relative : ranked;
 }
 
+bool MayBeChosen(const Kernel& kernel, const Types& types) {
+  return kernel.deterministic && Takes(kernel, types);
+}
+
 absl::StatusOr<LaunchParams> ResolveParams(const Kernel& kernel,
                                            const std::map<std::string, int64_t>& values) {
   LaunchParams params{};

@@ -47,6 +47,23 @@ TEST_F(GemmctlTest, PrintsATableForPeople) {
                              HasSubstr("TFLOPS"), HasSubstr("verified    4 elements")));
 }
 
+// How much an error has to be to be seen depends on what is known of the operands.
+TEST_F(GemmctlTest, VerificationSaysHowMuchItSees) {
+  const auto resolution = [this](const std::string& a, const std::string& b) {
+    const Ran ran = Gemmctl({"multiply", a, b, "--verify"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran.out;
+  };
+  const std::string of_a_file =
+      WriteMatrix("a.npy", {.rows = 2, .cols = 2}, {0.1F, 0.2F, 0.3F, 0.4F});
+  EXPECT_THAT(resolution(of_a_file, of_a_file),
+              AllOf(HasSubstr("of a typical element are seen"), HasSubstr("the worst case")));
+  EXPECT_THAT(resolution("random:32x32:f32:1", "random:32x32:f32:2"),
+              AllOf(HasSubstr("of a typical element are seen"), Not(HasSubstr("the worst case"))));
+  const std::string of_integers = WriteMatrix("i.npy", {.rows = 2, .cols = 2}, {1, 2, 3, 4});
+  EXPECT_THAT(resolution(of_integers, of_integers), HasSubstr("every error is seen"));
+}
+
 // D = leaky_relu(2 A' B + 0.5 C + bias), column-major, from f16 into f32.
 TEST_F(GemmctlTest, TakesEveryOptionOfAProduct) {
   const std::string a = WriteMatrix(

@@ -98,6 +98,27 @@ TEST_F(OddServerTest, KernelsThatNoDeviceRunsAreSaidToBeSo) {
   EXPECT_EQ(nlohmann::json::parse(out_.str())["kernels"][0]["unavailable_reason"], "needs sm_100");
 }
 
+TEST_F(OddServerTest, TuneLeavesOutWhatIsNotDeterministic) {
+  v1::KernelInfo& kernel = *service_.kernels.add_kernels();
+  kernel.set_name("sums_atomically");
+  kernel.set_family("simt");
+  kernel.add_devices("host:0");
+  v1::KernelTypes& types = *kernel.add_types();
+  types.set_a(v1::DATA_TYPE_F32);
+  types.set_b(v1::DATA_TYPE_F32);
+  types.set_output(v1::DATA_TYPE_F32);
+  types.set_compute(v1::COMPUTE_MODE_F32);
+  const std::string table = testing::TempDir() + "/odd.tune";
+  const auto tune = [&] {
+    EXPECT_NE(Gemmctl({"tune", "--shapes", "8", "--quiet", "-o", table.c_str()}), kExitOk);
+    return err_.str();
+  };
+  constexpr char kNone[] = "no deterministic kernel of the selection";
+  EXPECT_THAT(tune(), HasSubstr(kNone));
+  kernel.set_deterministic(true);
+  EXPECT_THAT(tune(), Not(HasSubstr(kNone)));
+}
+
 TEST_F(OddServerTest, MatricesOfOthersAreListedWithTheirOwners) {
   v1::MatrixInfo& matrix = *service_.matrices.add_matrices();
   matrix.set_id("m7");

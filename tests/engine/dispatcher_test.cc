@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gemm/catalogue.h"
+#include "tests/kernels/cuda_kernels.h"
 
 namespace gemmd {
 namespace {
@@ -23,8 +24,6 @@ constexpr gemm::DeviceCaps kHopper{gemm::Target::kCuda, 90};
 constexpr gemm::Types kSingle{DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
 constexpr gemm::Types kHalf{DType::kF16, DType::kF16, DType::kF16, Compute::kF32};
 constexpr gemm::Types kBrain{DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32};
-
-bool BuiltWithCuda() { return gemm::FindKernel("cublas_f32").ok(); }
 
 std::string NameOf(const absl::StatusOr<KernelPick>& pick) {
   return pick.ok() ? std::string(pick->kernel->name) : pick.status().ToString();
@@ -108,11 +107,7 @@ TEST(PickKernel, OnTheHostEveryKernelTakesGroups) {
   }
 }
 
-class PickCudaKernel : public ::testing::Test {
-  void SetUp() override {
-    if (!BuiltWithCuda()) GTEST_SKIP() << "this build has no CUDA kernels";
-  }
-};
+using PickCudaKernel = gemm::testing::CudaKernels;
 
 TEST_F(PickCudaKernel, OnTheHostNamesAHostKernel) {
   const auto pick = PickKernel({.name = "cublas_f32"}, kSingle, true, kHost);
@@ -131,8 +126,7 @@ TEST_F(PickCudaKernel, ABatchGoesToTheFirstThatTakesOne) {
 }
 
 TEST_F(PickCudaKernel, EveryRowThatTakesTheTypesTakesGroups) {
-  for (const char* name : {"cublas_f32", "cublaslt_f32", "sgemm_1_naive"}) {
-    if (!gemm::FindKernel(name).ok()) continue;
+  for (const char* name : {"cublas_f32", "cublaslt_f32", "sgemm_naive_f32"}) {
     const auto pick =
         PickKernel({.name = name}, Group(kSingle, gemm::GroupedBy::kM), true, {.device = kHopper});
     EXPECT_TRUE(pick.ok()) << pick.status();

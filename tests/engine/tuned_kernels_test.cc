@@ -9,6 +9,7 @@
 
 #include "gemm/catalogue.h"
 #include "server/engine/job/dispatcher.h"
+#include "tests/kernels/cuda_kernels.h"
 
 namespace gemmd {
 namespace {
@@ -217,9 +218,10 @@ TEST(PickKernel, WithoutATableTheRankDecides) {
   EXPECT_FALSE(pick->tuned.has_value());
 }
 
-#if GEMM_HAS_CUDA
+using TunedCudaKernels = gemm::testing::CudaKernels;
+
 // What a launch parameter means may depend on all of these.
-TEST(TunedKernels, ParametersAreThoseOfTheVeryProductAlone) {
+TEST_F(TunedCudaKernels, ParametersAreThoseOfTheVeryProductAlone) {
   const gemm::Types f16{DType::kF16, DType::kF16, DType::kF16, Compute::kF32};
   const gemm::DeviceCaps h200{gemm::Target::kCuda, 90};
   gemm::Problem measured = Sized(64, 64, 64), before = Sized(2048, 64, 64);
@@ -242,7 +244,6 @@ TEST(TunedKernels, ParametersAreThoseOfTheVeryProductAlone) {
   EXPECT_EQ(algorithm(near), 0);
   EXPECT_EQ(algorithm(full), 0);
 }
-#endif
 
 }  // namespace
 }  // namespace gemmd

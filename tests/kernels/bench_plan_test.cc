@@ -11,6 +11,7 @@
 #include "kernels/bench/spec/shape.h"
 #include "kernels/bench/spec/suites.h"
 #include "kernels/bench/spec/types_pattern.h"
+#include "tests/kernels/cuda_kernels.h"
 
 namespace gemm::bench {
 namespace {
@@ -116,15 +117,18 @@ TEST(FindBaseline, IsTheVendorsKernelOfTheseTypes) {
   const Types f32 = {DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
   EXPECT_EQ(FindBaseline(f32, kHost)->name, "host_openblas");
   EXPECT_EQ(FindBaseline({DType::kS8, DType::kS8, DType::kS32, Compute::kF32}, kHost), nullptr);
-#if GEMM_HAS_CUDA
+}
+
+using SelectCudaCandidates = gemm::testing::CudaKernels;
+
+TEST_F(SelectCudaCandidates, TheBaselineIsTheVendors) {
+  const Types f32 = {DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
   EXPECT_EQ(FindBaseline(f32, kHopper)->name, "cublas_f32");
   const Types e4m3 = {DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32};
   EXPECT_EQ(FindBaseline(e4m3, kHopper)->family, "cublaslt");
-#endif
 }
 
-#if GEMM_HAS_CUDA
-TEST(SelectCandidates, MakesOneOfEachValueOfAParameter) {
+TEST_F(SelectCudaCandidates, MakesOneOfEachValueOfAParameter) {
   const Selection selection = {.kernels = {"hgemm_mma_m16n8k16_mma2x4_warp4x4_stage2"},
                                .params = {{"swizzle", {0, 1024}}}};
   const std::vector<Candidate> candidates = SelectCandidates(selection, kHopper).value();
@@ -138,7 +142,7 @@ TEST(SelectCandidates, MakesOneOfEachValueOfAParameter) {
   EXPECT_THAT(Message(SelectCandidates(wrong, kHopper).status()), HasSubstr("swizzle"));
 }
 
-TEST(SelectCandidates, ValuesAreOfTheKernelsThatHaveTheParameter) {
+TEST_F(SelectCudaCandidates, ValuesAreOfTheKernelsThatHaveTheParameter) {
   Selection selection = {.kernels = {"hgemm_mma_m16n8k16_mma2x4_warp4x4_stage2", "cublas_f32"},
                          .params = {{"swizzle", {0, 1024}}}};
   EXPECT_EQ(SelectCandidates(selection, kHopper).value().size(), 3u);
@@ -147,7 +151,7 @@ TEST(SelectCandidates, ValuesAreOfTheKernelsThatHaveTheParameter) {
               HasSubstr("parameter \"swizzel\"; they have swizzle"));
 }
 
-TEST(SelectCandidates, RefusesANamedKernelThatTheDeviceCannotRun) {
+TEST_F(SelectCudaCandidates, RefusesANamedKernelThatTheDeviceCannotRun) {
   const absl::Status named =
       SelectCandidates({.kernels = {"host_reference", "cublas_f32"}}, kHost).status();
   EXPECT_EQ(named.code(), absl::StatusCode::kFailedPrecondition);
@@ -156,7 +160,7 @@ TEST(SelectCandidates, RefusesANamedKernelThatTheDeviceCannotRun) {
   EXPECT_EQ(SelectCandidates({.kernels = {"host_*", "cublas_*"}}, kHost).value().size(), 2u);
 }
 
-TEST(SelectKernels, NamesAndFamiliesMustHaveOneInCommon) {
+TEST_F(SelectCudaCandidates, NamesAndFamiliesMustHaveOneInCommon) {
   const absl::Status status =
       SelectKernels({.kernels = {"host_*", "cublas_f32"}, .families = {"simt"}}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
@@ -165,11 +169,10 @@ TEST(SelectKernels, NamesAndFamiliesMustHaveOneInCommon) {
             "cublas, host");
 }
 
-TEST(NativeLayout, OfRowsNamedForItHasBTransposed) {
+TEST_F(SelectCudaCandidates, NativeLayoutOfRowsNamedForItHasBTransposed) {
   const Selection selection = {.kernels = {"hgemm_mma_m16n8k16_mma2x4_warp4x4_stage2_tn"}};
   EXPECT_EQ(LayoutName(SelectCandidates(selection, kHopper).value()[0].layout), "nt");
 }
-#endif
 
 TEST(NativeLayout, IsTheOneWithoutATranspose) {
   const std::vector<Candidate> candidates = SelectCandidates({}, kHost).value();

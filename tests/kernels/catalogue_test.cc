@@ -44,6 +44,18 @@ TEST(Catalogue, NamesAreUniqueAndRowsComplete) {
   EXPECT_TRUE(names.count("host_reference"));
 }
 
+TEST(Catalogue, WhatIsNotDeterministicIsChosenByNameAlone) {
+  const Types f32{DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
+  const Types f64{DType::kF64, DType::kF64, DType::kF64, Compute::kF64};
+  for (const bool deterministic : {true, false}) {
+    const Kernel kernel{.name = "sums_atomically",
+                        .types = absl::MakeConstSpan(&f32, 1),
+                        .deterministic = deterministic};
+    EXPECT_EQ(MayBeChosen(kernel, f32), deterministic);
+    EXPECT_FALSE(MayBeChosen(kernel, f64));
+  }
+}
+
 // wgmma reads 8-bit operands and TF32 along k alone. A row that multiplies D transposed reads few
 // lines of A, which have to lie along k, too.
 TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {

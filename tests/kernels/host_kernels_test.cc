@@ -214,6 +214,25 @@ TEST(HostKernels, ABatchOfAKernelThatTakesNoneIsAnError) {
             "batch_count is 3, but kernel host_reference takes one product at a time");
 }
 
+// The mark would tell that A and B are read when those of the last product are.
+TEST(HostKernels, AGroupThatIsTakenApartMarksNoTransposes) {
+  static int launched;
+  launched = 0;
+  Kernel kernel = **FindKernel("host_reference");
+  kernel.launch = [](const Launch& launch) {
+    ++launched;
+    return launch.transposed == nullptr ? absl::OkStatus() : absl::InternalError("is marked");
+  };
+  const int64_t extents[] = {2, 3};
+  const Problem problem = {
+      .m = 5, .n = 4, .k = 6, .grouped = GroupedBy::kM, .extents = absl::MakeConstSpan(extents)};
+  const Operands operands;
+  TransposeMark mark;
+  EXPECT_TRUE(
+      RunProduct(kernel, {.problem = problem, .operands = operands, .transposed = &mark}).ok());
+  EXPECT_EQ(launched, 2);
+}
+
 TEST(HostKernels, DimensionBeyondOpenblasIsAnError) {
   ProductCase product;
   product.problem = {.m = 1, .n = 1, .k = 1};

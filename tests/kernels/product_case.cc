@@ -1,6 +1,7 @@
 #include "tests/kernels/product_case.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include "gemm/dtype.h"
@@ -47,6 +48,11 @@ int64_t Count(const Problem& p, bool of_each, bool shared) {
 
 int64_t BiasLength(const Problem& p) { return p.bias == BiasAxis::kRows ? p.m : p.n; }
 
+void Generate(const GeneratorSpec& spec, const GeneratorTarget& target) {
+  // Elements that are all alike would hide whatever a kernel mixes up.
+  if (!GenerateHost(spec, target).ok()) std::abort();
+}
+
 }  // namespace
 
 GuardedMatrix::GuardedMatrix(int64_t rows, int64_t cols, DType type, int64_t extra_pitch_bytes)
@@ -57,8 +63,7 @@ GuardedMatrix::GuardedMatrix(int64_t rows, int64_t cols, DType type, int64_t ext
       bytes_(2 * kBand + static_cast<size_t>(rows * pitch_), kGuard) {}
 
 void GuardedMatrix::FillUniform(uint64_t seed, double low, double high) {
-  const GeneratorSpec spec{seed, Distribution::kUniform, low, high};
-  (void)GenerateHost(spec, TargetAt(data()));
+  Generate({seed, Distribution::kUniform, low, high}, TargetAt(data()));
 }
 
 void GuardedMatrix::FillIntegers(uint64_t seed, int64_t largest) {
@@ -70,8 +75,7 @@ void GuardedMatrix::FillIntegers(uint64_t seed, int64_t largest) {
 }
 
 void GuardedMatrix::FillNormal(uint64_t seed) {
-  const GeneratorSpec spec{seed, Distribution::kNormal, 0, 1};
-  (void)GenerateHost(spec, TargetAt(data()));
+  Generate({seed, Distribution::kNormal, 0, 1}, TargetAt(data()));
 }
 
 void GuardedMatrix::Poison() {

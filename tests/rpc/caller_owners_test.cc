@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "server/rpc/context/method.h"
 #include "tests/rpc/callers_fixture.h"
+#include "tests/rpc/raw_client.h"
 
 namespace gemmd {
 namespace {
@@ -40,28 +41,6 @@ std::map<std::string, std::string> RightRequests() {
   return requests;
 }
 
-// Calls `use` with each field of the message's type that holds a MatrixRef, set in turn
-// in a copy of the message.
-using Use = std::function<void(const std::string& path)>;
-void ForEachRef(Message& root, Message& message, const std::string& path, const v1::MatrixRef& ref,
-                const Use& use) {
-  const google::protobuf::Reflection& reflection = *message.GetReflection();
-  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
-    const FieldDescriptor* field = message.GetDescriptor()->field(i);
-    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field->is_repeated()) continue;
-    const std::string name = absl::StrCat(path, ".", field->name());
-    if (field->message_type() == v1::MatrixRef::descriptor()) {
-      const std::string before = message.SerializeAsString();
-      reflection.MutableMessage(&message, field)->CopyFrom(ref);
-      use(name);
-      message.ParseFromString(before);
-    } else if (field->message_type()->file() == root.GetDescriptor()->file() &&
-               reflection.HasField(message, field)) {
-      ForEachRef(root, *reflection.MutableMessage(&message, field), name, ref, use);
-    }
-  }
-}
-
 bool HasRef(const google::protobuf::Descriptor* type, std::set<std::string>& seen) {
   if (type == v1::MatrixRef::descriptor()) return true;
   if (!seen.insert(type->full_name()).second) return false;
@@ -74,11 +53,31 @@ bool HasRef(const google::protobuf::Descriptor* type, std::set<std::string>& see
   return false;
 }
 
-const google::protobuf::MethodDescriptor& MethodNamed(const std::string& name) {
-  return *v1::MultiplyRequest::descriptor()
-              ->file()
-              ->FindServiceByName("GemmService")
-              ->FindMethodByName(name);
+// Calls `use` with each field of the message's type that holds a MatrixRef, set in turn
+// in a copy of the message.
+using Use = std::function<void(const std::string& path)>;
+void ForEachRef(Message& root, Message& message, const std::string& path, const v1::MatrixRef& ref,
+                const Use& use) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message.GetDescriptor()->field(i);
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const std::string name = absl::StrCat(path, ".", field->name());
+    if (field->is_repeated()) {
+      std::set<std::string> seen;
+      EXPECT_FALSE(HasRef(field->message_type(), seen)) << name << " is not tried";
+      continue;
+    }
+    if (field->message_type() == v1::MatrixRef::descriptor()) {
+      const std::string before = message.SerializeAsString();
+      reflection.MutableMessage(&message, field)->CopyFrom(ref);
+      use(name);
+      message.ParseFromString(before);
+    } else if (field->message_type()->file() == root.GetDescriptor()->file() &&
+               reflection.HasField(message, field)) {
+      ForEachRef(root, *reflection.MutableMessage(&message, field), name, ref, use);
+    }
+  }
 }
 
 TEST_F(CallersRpcTest, AnotherCallersMatrixDoesNotExistThroughAnyRpc) {
@@ -86,12 +85,10 @@ TEST_F(CallersRpcTest, AnotherCallersMatrixDoesNotExistThroughAnyRpc) {
   const auto requests = RightRequests();
   int tried = 0;
   for (const std::string& method : MethodNames()) {
+    const std::unique_ptr<Message> request = NewRequestOf(method);
     std::set<std::string> seen;
-    if (!HasRef(MethodNamed(method).input_type(), seen)) continue;
+    if (!HasRef(request->GetDescriptor(), seen)) continue;
     ASSERT_EQ(requests.count(method), 1) << "RightRequests needs a request of " << method;
-    const std::unique_ptr<Message> request(google::protobuf::MessageFactory::generated_factory()
-                                               ->GetPrototype(MethodNamed(method).input_type())
-                                               ->New());
     ASSERT_TRUE(request->ParseFromString(requests.at(method)));
     for (const v1::MatrixRef& ref : {ById(secret.id()), ByName("secret"), ByName("secret", true)}) {
       ForEachRef(*request, *request, method, ref, [&](const std::string& field) {

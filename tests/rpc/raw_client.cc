@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "gemm/v1/gemm.pb.h"
+#include "google/protobuf/descriptor.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 
@@ -63,6 +65,20 @@ grpc::Status RawCall::Finish() {
   call_->Finish(&status, this);
   Wait();
   return status;
+}
+
+const google::protobuf::MethodDescriptor& MethodNamed(const std::string& method) {
+  return *gemm::v1::MultiplyRequest::descriptor()
+              ->file()
+              ->FindServiceByName("GemmService")
+              ->FindMethodByName(method);
+}
+
+std::unique_ptr<google::protobuf::Message> NewRequestOf(const std::string& method) {
+  return std::unique_ptr<google::protobuf::Message>(
+      google::protobuf::MessageFactory::generated_factory()
+          ->GetPrototype(MethodNamed(method).input_type())
+          ->New());
 }
 
 grpc::Status CallUnary(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,

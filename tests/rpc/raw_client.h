@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
@@ -37,6 +39,10 @@ class RawCall {
   grpc::GenericStub stub_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
 };
+
+// A method of gemm.v1.GemmService, such as "Multiply", and an empty request of it.
+const google::protobuf::MethodDescriptor& MethodNamed(const std::string& method);
+std::unique_ptr<google::protobuf::Message> NewRequestOf(const std::string& method);
 
 // One message there, one back.
 grpc::Status CallUnary(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,

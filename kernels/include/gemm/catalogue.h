@@ -31,6 +31,10 @@ std::vector<absl::string_view> NearestNames(absl::string_view name, size_t count
 // none.
 const Kernel* NearestKernel(const Kernel& kernel, absl::FunctionRef<bool(const Kernel&)> can);
 
+// Whether it may be chosen for these types where the caller leaves the kernel open: it takes
+// them, and gives the same bits every time.
+bool MayBeChosen(const Kernel& kernel, const Types& types);
+
 // `values` over the kernel's defaults. INVALID_ARGUMENT for a name the kernel
 // does not have, or a value outside its range.
 absl::StatusOr<LaunchParams> ResolveParams(const Kernel& kernel,

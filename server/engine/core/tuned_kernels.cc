@@ -39,8 +39,8 @@ TunedKernels::TunedKernels(const gemm::TuningTable& table, const gemm::Machine& 
 void TunedKernels::Add(const gemm::TunedProduct& product, const gemm::TunedChoice& choice,
                        bool other_versions, const gemm::DeviceCaps& caps) {
   const auto kernel = gemm::FindKernel(choice.kernel);
-  if (!kernel.ok() || !gemm::RunsOn(**kernel, caps) || !gemm::Takes(**kernel, product.types()) ||
-      !(*kernel)->deterministic) {
+  if (!kernel.ok() || !gemm::RunsOn(**kernel, caps) ||
+      !gemm::MayBeChosen(**kernel, product.types())) {
     skipped_.insert(choice.kernel);
     return;
   }

@@ -198,7 +198,7 @@ absl::StatusOr<std::vector<const gemm::Kernel*>> EligibleKernels(const KernelReq
   bool single_only = false;                 // one takes them on this device, but no batch
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (!request.family.empty() && kernel->family != request.family) continue;
-    if (!gemm::Takes(*kernel, types) || !kernel->deterministic) continue;
+    if (!gemm::MayBeChosen(*kernel, types)) continue;
     if (!gemm::RunsOn(*kernel, device)) {
       elsewhere = kernel;
     } else if (!gemm::CheckBatch(*kernel, problem.batch).ok()) {

@@ -1,0 +1,17 @@
+// Tests of the catalogue's rows for GPUs, which need no GPU but a build with CUDA.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "gemm/catalogue.h"
+
+namespace gemm::testing {
+
+class CudaKernels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!FindKernel("cublas_f32").ok()) GTEST_SKIP() << "this build has no CUDA kernels";
+  }
+};
+
+}  // namespace gemm::testing
