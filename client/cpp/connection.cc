@@ -1,7 +1,6 @@
 #include "client/cpp/connection.h"
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -9,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/cpp/credentials.h"
 #include "client/cpp/wire.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -26,7 +26,6 @@ constexpr size_t kMaxTokenBytes = 1024;  // the server takes no longer one
 constexpr absl::Duration kLongestKeepalive = absl::Hours(24);
 // What gRPC 1.51 says of a connection that does not answer its ping.
 constexpr absl::string_view kNoAnswer = "keepalive watchdog timeout";
-constexpr size_t kMaxCredentialBytes = 1 << 20;  // of a file: enough for every public CA
 
 template <typename T>
 absl::Status CheckRange(absl::string_view field, T value, T least, T most) {
@@ -81,44 +80,6 @@ absl::Status CheckOptions(const ClientOptions& options) {
   return absl::OkStatus();
 }
 
-// The file's content; empty for an empty path.
-absl::StatusOr<std::string> ReadNonEmpty(absl::string_view field, const std::string& path) {
-  if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::string content(kMaxCredentialBytes + 1, '\0');
-  file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  content.resize(static_cast<size_t>(file.gcount()));
-  if (file.bad() || content.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, " is '", path, "', which cannot be read or is empty"));
-  }
-  if (content.size() > kMaxCredentialBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(field, " is '", path, "', which has more than ",
-                                                   kMaxCredentialBytes, " bytes"));
-  }
-  return content;
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
-    const std::optional<TlsOptions>& tls) {
-  if (!tls) return grpc::InsecureChannelCredentials();
-  if (tls->private_key_file.empty() != tls->certificate_chain_file.empty()) {
-    return absl::InvalidArgumentError(
-        "tls.private_key_file and tls.certificate_chain_file must be set both or neither");
-  }
-  grpc::SslCredentialsOptions pem;
-  for (const auto& [field, path, content] :
-       {std::tuple("tls.root_certificates_file", &tls->root_certificates_file, &pem.pem_root_certs),
-        std::tuple("tls.private_key_file", &tls->private_key_file, &pem.pem_private_key),
-        std::tuple("tls.certificate_chain_file", &tls->certificate_chain_file,
-                   &pem.pem_cert_chain)}) {
-    absl::StatusOr<std::string> read = ReadNonEmpty(field, *path);
-    if (!read.ok()) return read.status();
-    *content = *std::move(read);
-  }
-  return grpc::SslCredentials(pem);
-}
-
 bool StaysOnThisMachine(absl::string_view address) {
   absl::ConsumePrefix(&address, "dns:///");
   absl::ConsumePrefix(&address, "ipv4:");
@@ -139,7 +100,7 @@ absl::StatusOr<std::string> TokenOf(const ClientOptions& options) {
   }
   std::string token = options.token;
   if (!options.token_file.empty()) {
-    absl::StatusOr<std::string> read = ReadNonEmpty("token_file", options.token_file);
+    absl::StatusOr<std::string> read = ReadCredentialFile("token_file", options.token_file);
     if (!read.ok()) return read.status();
     token = std::string(absl::StripTrailingAsciiWhitespace(*read));
   }
@@ -211,7 +172,8 @@ void Connection::Authorize(grpc::ClientContext& context) const {
 
 absl::Status Connection::OpenChannels() {
   KeepGrpc();
-  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials = Credentials(options_.tls);
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
+      ChannelCredentials(options_.tls);
   if (!credentials.ok()) return credentials.status();
   for (int i = 0; i < options_.channels; ++i) {
     Channel& made = channels_.emplace_back();

@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "gemm/quote.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr absl::string_view kCurrentContext = "current-context";
 
 absl::Status Wrong(const std::string& path, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", gemm::EscapeControls(why)));
 }
 
 absl::Status SetFlag(const std::string& text, bool& flag) {
@@ -83,7 +84,12 @@ absl::StatusOr<ServerSettings> ReadContext(const std::string& path, const std::s
     if (item.parents.empty() || item.parents.front() != wanted) continue;
     found = true;
     if (IsMark(item)) continue;
-    const absl::Status status = Set(item.name, absl::StrJoin(item.inputs, " "), settings);
+    if (item.inputs.size() != 1) {
+      return Wrong(path, absl::StrCat("[", wanted, "] ", item.name, ": ", item.inputs.size(),
+                                      " values; allowed: one, between quotation marks where it "
+                                      "has spaces"));
+    }
+    const absl::Status status = Set(item.name, item.inputs.front(), settings);
     if (!status.ok()) {
       return Wrong(path, absl::StrCat("[", wanted, "] ", item.name, ": ", status.message()));
     }

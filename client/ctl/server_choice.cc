@@ -86,6 +86,11 @@ absl::Status ChooseServer(bool address_given, const Environment& environment,
         absl::StrCat("--server-name (GEMMCTL_SERVER_NAME, server-name): '",
                      global.server.server_name, "' without TLS; allowed: with --tls or --ca"));
   }
+  if (global.server.cert.empty() != global.server.key.empty()) {
+    return absl::InvalidArgumentError(
+        "--cert and --key (GEMMCTL_CERT and GEMMCTL_KEY, cert and key): one without the other; "
+        "allowed: both or neither");
+  }
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_server.h"
+#include "tests/identity/certificates.h"
 #include "tests/net/relay.h"
 
 namespace gemmd::client {
@@ -394,6 +395,43 @@ TEST(Connect, NamesTheOptionThatIsWrong) {
               HasSubstr("tls.root_certificates_file is '/nowhere.pem'"));
   EXPECT_THAT(message({.tls = TlsOptions{.private_key_file = "/nowhere.pem"}}),
               HasSubstr("both or neither"));
+}
+
+TEST(ClientOptions, TlsFilesThatDoNotHoldWhatTheyAreForAreNamed) {
+  const TestCa ca;
+  const KeyedCertificate mine = ca.Issue({.common_name = "alice"});
+  const KeyedCertificate other = ca.Issue({.common_name = "bob"});
+  const auto file = [](const std::string& name, const std::string& content) {
+    const std::string path = absl::StrCat(::testing::TempDir(), "/tls_files.", name);
+    WriteFileAtOnce(path, content);
+    return path;
+  };
+  const std::string roots = file("ca", ca.certificate()), none = file("none", "no PEM at all\n"),
+                    chain = file("chain", mine.certificate), key = file("key", mine.key),
+                    others = file("others", other.key);
+  const auto message = [](const TlsOptions& tls) {
+    const absl::Status status = Client::Connect({.address = "localhost:1", .tls = tls}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_EQ(
+      message({.root_certificates_file = none}),
+      absl::StrCat("tls.root_certificates_file is '", none, "', which has no certificate in PEM"));
+  EXPECT_EQ(
+      message({.root_certificates_file = roots,
+               .private_key_file = key,
+               .certificate_chain_file = none}),
+      absl::StrCat("tls.certificate_chain_file is '", none, "', which has no certificate in PEM"));
+  EXPECT_EQ(message({.root_certificates_file = roots,
+                     .private_key_file = none,
+                     .certificate_chain_file = chain}),
+            absl::StrCat("tls.private_key_file is '", none,
+                         "', which has no private key in PEM without a password"));
+  EXPECT_EQ(message({.root_certificates_file = roots,
+                     .private_key_file = others,
+                     .certificate_chain_file = chain}),
+            absl::StrCat("tls.private_key_file is '", others,
+                         "', whose key is not that of the certificate in '", chain, "'"));
 }
 
 }  // namespace

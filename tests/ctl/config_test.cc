@@ -81,6 +81,17 @@ TEST(ConfigTest, WrongFilesAreNamed) {
               AllOf(HasSubstr("/no/such/file"), HasSubstr("No such file")));
 }
 
+TEST(ConfigTest, AKeyHasOneValue) {
+  EXPECT_THAT(RefusalOf("[lab]\naddress = \"x:1\"\nca = \"/a\"\nca = \"/b\"\n", "lab"),
+              HasSubstr("[lab] ca: 2 values; allowed: one"));
+}
+
+TEST(ConfigTest, WhatIsWrongIsShownWithoutItsControlCharacters) {
+  const std::string refusal = RefusalOf("\033[31mca = \"/a\"\n");
+  EXPECT_NE(refusal, "");
+  EXPECT_EQ(refusal.find('\033'), std::string::npos) << refusal;
+}
+
 TEST(ConfigTest, IsWhereTheEnvironmentSays) {
   std::map<std::string, std::string> variables;
   const auto path = [&] { return ConfigPath([&](const char* name) { return variables[name]; }); };

@@ -146,6 +146,14 @@ TEST_F(ServerChoiceTest, WhatNamesTwoServersOrNoneIsRefused) {
   EXPECT_THAT(Choose().message(), AllOf(HasSubstr("'lab'"), HasSubstr("GEMMCTL_CONFIG")));
 }
 
+TEST_F(ServerChoiceTest, ACertificateNeedsItsKey) {
+  variables_.clear();
+  global_.server.cert = "/some/cert";
+  EXPECT_THAT(Choose().message(), HasSubstr("--cert and --key"));
+  global_.server.key = "/some/key";
+  EXPECT_TRUE(Choose().ok());
+}
+
 TEST_F(ServerChoiceTest, AServerNameNeedsTls) {
   variables_.clear();
   global_.server.server_name = "x";

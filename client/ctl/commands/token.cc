@@ -104,7 +104,7 @@ void AddToken(CLI::App& app, Context& context) {
       "only its SHA-256, to standard error. Append that to the file: the server reads it again.\n"
       "\n"
       "Examples:\n"
-      "  (umask 077; gemmctl token alice > alice.token 2>> callers)\n"
+      "  (umask 077; gemmctl token alice > alice.token 2> line && cat line >> callers)\n"
       "  gemmctl token prometheus --roles metrics --json");
   command->callback([&context, options] {
     context.run = [&context, options] { return Run(context, *options); };
