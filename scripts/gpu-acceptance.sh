@@ -22,7 +22,8 @@
 # Pieces: kernels-test device-test faults checks fairness overload wire-overload security
 # conformance wire small idle-tuning latency strangers crowds soak attacks suites python
 #
-# faults with two devices (--devices cuda:0,1) loses one of them; with one it skips that.
+# faults with two devices (--devices cuda:0,1) loses them: an illegal access takes both. With
+# one it skips that.
 # crowds has those attacks of strangers that `strangers` has no time for.
 #
 # python needs torch there. Its sentence transformer needs --sentences, a file that

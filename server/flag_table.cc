@@ -229,9 +229,13 @@ void AddAdmission(std::vector<FlagRow>& rows) {
   const std::string group = "Admission (past a bound, a job is refused at once)";
   rows.push_back(Size({"max-job-bytes", group, "Device memory of one job."},
                       GEMMD_FIELD(server.engine.max_job_bytes), 1, kTiB));
-  rows.push_back(Size({"max-admitted-bytes", group, "Device memory of all jobs together."},
+  rows.push_back(Size({"max-admitted-bytes", group,
+                       "Device memory of all jobs together. Where callers have names, the last "
+                       "sixteenth is for callers with less than that."},
                       GEMMD_FIELD(server.engine.max_admitted_bytes), 1, 64 * kTiB));
-  rows.push_back(Count({"max-jobs", group, "Jobs between their header and their last result byte."},
+  rows.push_back(Count({"max-jobs", group,
+                        "Jobs between their header and their last result byte. Where callers "
+                        "have names, the last sixteenth is for callers with fewer than that."},
                        GEMMD_FIELD(server.engine.max_jobs), 1, 10'000'000));
   rows.push_back(Count({"max-queued-jobs", group,
                         "Jobs that are ready and wait for a stream. The last sixteenth of the "

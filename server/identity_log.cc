@@ -1,5 +1,9 @@
 #include "server/identity_log.h"
 
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "gemm/quote.h"
 #include "server/identity/file_permissions.h"
@@ -16,6 +20,20 @@ void LogPermissions(const Identity& identity) {
   for (const std::string& sentence : PermissionsTooWide(identity.options())) {
     Log(LogLevel::kWarning, "a file is open to other users", {{"what", sentence}});
   }
+}
+
+// A name that is written wrong bounds nobody.
+void LogStrangersWithQuotas(const Identity& identity) {
+  constexpr size_t kMostNamed = 10;
+  if (identity.options().callers_file.empty()) return;
+  const std::shared_ptr<const Callers> callers = identity.callers();
+  std::vector<std::string> strangers = identity.quotas()->names();
+  std::erase_if(strangers, [&](const std::string& name) { return callers->MayName(name); });
+  if (strangers.empty()) return;
+  const size_t count = strangers.size();
+  strangers.resize(std::min(count, kMostNamed));
+  Log(LogLevel::kWarning, "quotas of callers whom the callers file does not name",
+      {{"count", count}, {"callers", absl::StrJoin(strangers, " ")}});
 }
 
 }  // namespace
@@ -36,6 +54,7 @@ void LogIdentity(const Identity& identity, const std::vector<std::string>& open)
   if (!identity.options().quotas_file.empty()) {
     Log(LogLevel::kInfo, "quotas", {{"lines", identity.quotas()->size()}});
   }
+  LogStrangersWithQuotas(identity);
 }
 
 void LogReload(const Identity& identity, const Reload& reload) {
@@ -47,8 +66,10 @@ void LogReload(const Identity& identity, const Reload& reload) {
     Log(LogLevel::kInfo, "TLS files read again", {{"certificate_expires", ExpiryText(identity)}});
   } else if (reload.what == "quotas") {
     Log(LogLevel::kInfo, "quotas file read again", {{"lines", identity.quotas()->size()}});
+    LogStrangersWithQuotas(identity);
   } else {
     Log(LogLevel::kInfo, "callers file read again", {{"credentials", identity.callers()->size()}});
+    LogStrangersWithQuotas(identity);
   }
 }
 

@@ -25,7 +25,7 @@ void LogCheck(const JobReport& report, const absl::Status& outcome) {
        {"n", report.n},
        {"k", report.k},
        {"type", gemm::Name(report.types.a)},
-       {"of_bound", check.of_bound},
+       {"of_bound", check.failed_of_bound},
        {"error", outcome.message()}});
 }
 

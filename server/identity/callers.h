@@ -40,6 +40,11 @@ class Callers {
   // Null for a name that no line has.
   CallerPtr FindCertificate(absl::string_view common_name) const;
 
+  // Whether a caller may have this name.
+  bool MayName(absl::string_view name) const {
+    return any_certificate_ != nullptr || names_.find(name) != names_.end();
+  }
+
   // The number of lines with a credential.
   size_t size() const { return size_; }
 

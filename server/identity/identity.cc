@@ -25,6 +25,10 @@ absl::Status CheckTogether(const IdentityOptions& options) {
     return absl::InvalidArgumentError(
         "--tls-client-ca is set without --tls-certificate; allowed: with a certificate and a key");
   }
+  if (!options.require_client_certificate && tls.client_ca.empty()) {
+    return absl::InvalidArgumentError(
+        "--tls-client-certificates is optional without --tls-client-ca; allowed: with it");
+  }
   return absl::OkStatus();
 }
 

@@ -160,6 +160,12 @@ absl::Status Quotas::AddLine(absl::string_view line) {
   return absl::OkStatus();
 }
 
+std::vector<std::string> Quotas::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, quota] : callers_) names.push_back(name);
+  return names;
+}
+
 CallerQuotaPtr Quotas::Of(const Caller& caller) const {
   if (const auto named = callers_.find(caller.name); named != callers_.end()) return named->second;
   for (const auto& [role, quota] : roles_) {

@@ -37,6 +37,9 @@ class Quotas {
   // the line *. One line counts alone. Never null.
   CallerQuotaPtr Of(const Caller& caller) const;
 
+  // The callers that have a line of their own, in the order of their names.
+  std::vector<std::string> names() const;
+
   // The number of lines with a quota.
   size_t size() const { return callers_.size() + roles_.size() + (everybody_.has_value() ? 1 : 0); }
 

@@ -99,6 +99,63 @@ TEST_F(AdmissionTest, MaxJobsAreAdmittedAndNotOneMore) {
   const AdmissionTicket again = Admit(1);
 }
 
+// A sixteenth of the jobs and of the bytes is not for the caller with the most.
+class ReserveTest : public ::testing::Test {
+ protected:
+  static EngineOptions Bounds() {
+    EngineOptions options;
+    options.max_jobs = 32;
+    options.max_job_bytes = options.max_admitted_bytes = 1600;
+    return options;
+  }
+  absl::Status Admit(const char* caller, uint64_t bytes) {
+    const auto quota = std::make_shared<const CallerQuota>(CallerQuota{.caller = caller});
+    absl::StatusOr<AdmissionTicket> ticket = admission_.AdmitJob(bytes, quota);
+    if (ticket.ok()) tickets_.push_back(*std::move(ticket));
+    return ticket.status();
+  }
+
+  Admission admission_{Bounds()};
+  std::vector<AdmissionTicket> tickets_;
+};
+
+TEST_F(ReserveTest, OneCallerLeavesTheOthersJobs) {
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(Admit("alice", 1).ok()) << i;
+  const absl::Status refused = Admit("alice", 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("has 30 jobs of at most 32 (--max-jobs)"),
+                                       HasSubstr("the last 2 are for callers with fewer than that"),
+                                       HasSubstr("the caller 'alice' has 30")));
+  EXPECT_TRUE(Admit("bob", 1).ok());
+  EXPECT_TRUE(Admit("bob", 1).ok());
+  EXPECT_THAT(Admit("carol", 1).message(), HasSubstr("has 32 jobs, its limit"));
+}
+
+TEST_F(ReserveTest, OneCallerLeavesTheOthersMemory) {
+  ASSERT_TRUE(Admit("alice", 1500).ok());
+  const absl::Status refused = Admit("alice", 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(),
+              AllOf(HasSubstr("needs 1 bytes"), HasSubstr("have 1500 of at most 1600"),
+                    HasSubstr("the last 100 of which are for callers with fewer than that"),
+                    HasSubstr("the caller 'alice' has 1500")));
+  EXPECT_FALSE(Admit("bob", 101).ok());
+  EXPECT_TRUE(Admit("bob", 60).ok());
+  EXPECT_FALSE(Admit("bob", 41).ok());
+  EXPECT_TRUE(Admit("bob", 40).ok());
+}
+
+TEST_F(ReserveTest, AJobThatNeedsAllRunsAlone) {
+  EXPECT_TRUE(Admit("alice", 1600).ok());
+  tickets_.clear();
+  ASSERT_TRUE(Admit("bob", 1).ok());
+  EXPECT_FALSE(Admit("alice", 1550).ok());
+}
+
+TEST_F(ReserveTest, IsKeptForNobodyWhereCallersHaveNoNames) {
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(Admit("", 1).ok()) << i;
+}
+
 TEST_F(AdmissionTest, ATransferCountsAsUnderWayAndNothingElse) {
   absl::StatusOr<AdmissionTicket> transfer = admission_.AdmitTransfer();
   ASSERT_TRUE(transfer.ok());

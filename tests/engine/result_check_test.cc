@@ -135,6 +135,7 @@ TEST_F(ResultCheckTest, AWrongProductIsReplacedByAnotherKernels) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->report.check.result, CheckResult::kWrong);
   EXPECT_EQ(result->report.check.failed_kernel, kFirst);
+  EXPECT_GT(result->report.check.failed_of_bound, 1);
   EXPECT_LE(result->report.check.of_bound, 1);
   EXPECT_EQ(result->report.kernel, kSecond);
   EXPECT_THAT(result->report.reason, HasSubstr("failed its check"));

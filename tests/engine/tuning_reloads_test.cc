@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
 namespace {
@@ -69,6 +70,9 @@ TEST(TuningReloads, OneMoreThanMayWaitIsRefusedAtOnce) {
     EXPECT_EQ(refused.message(),
               "64 calls wait already for the tuning tables to be read, the most that may: try "
               "again later");
+    ASSERT_TRUE(ReachedBoundOf(refused).has_value());
+    EXPECT_EQ(ReachedBoundOf(refused)->bound, "waiting-reloads");
+    EXPECT_TRUE(ReachedBoundOf(refused)->retry_after.has_value());
     readings.LetFirstEnd();
   }
   EXPECT_EQ(served, 1 + TuningReloads::kMostWaiting);

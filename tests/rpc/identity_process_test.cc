@@ -78,6 +78,26 @@ TEST(IdentityProcess, TakesAChangedCallersFileByItselfAndAtSighup) {
   EXPECT_EQ(process.ExitCode(), kExitOk);
 }
 
+TEST(IdentityProcess, WarnsOfQuotasOfNobody) {
+  const std::string callers = CallersFile(LineOf("token"));
+  const std::string quotas = callers + ".quotas";
+  WriteFileAtOnce(quotas, "alice jobs=1\nalcie jobs=1\nrole:admin weight=2\n* jobs=2\n");
+  std::vector<std::string> flags = HostServerFlags();
+  flags.push_back("--callers-file=" + callers);
+  flags.push_back("--quotas-file=" + quotas);
+  GemmdProcess process(flags);
+  std::string log;
+  ASSERT_TRUE(AwaitLine(process, "serving", &log));
+  constexpr char kWarning[] = "quotas of callers whom the callers file does not name";
+  EXPECT_THAT(log, HasSubstr(absl::StrCat(kWarning, R"(","count":1,"callers":"alcie")")));
+
+  WriteFileAtOnce(quotas, "alice jobs=1\nbob jobs=1\n");
+  ASSERT_TRUE(AwaitLine(process, kWarning, &log));
+  EXPECT_THAT(log, HasSubstr(R"("callers":"bob")"));
+  process.Signal(SIGTERM);
+  process.ExitCode();
+}
+
 TEST(IdentityProcess, LogsNoSecret) {
   const std::string file = CallersFile(LineOf("the-right-secret"));
   std::vector<std::string> flags = HostServerFlags();

@@ -48,7 +48,8 @@ class JobLogTest : public testing::Test {
     report.kernel = "good_kernel";
     report.device = "host:0";
     report.m = 3;
-    report.check = {.result = result, .of_bound = 2.5, .failed_kernel = "bad_kernel"};
+    report.check = {
+        .result = result, .of_bound = 0.5, .failed_kernel = "bad_kernel", .failed_of_bound = 2.5};
     return report;
   }
 

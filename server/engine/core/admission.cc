@@ -66,13 +66,39 @@ absl::Status Admission::CheckJob(uint64_t bytes, const CallerQuotaPtr& quota) co
         absl::StrCat("the server has ", jobs_,
                      " jobs, its limit (--max-jobs): try again when some have ended"));
   }
-  if (bytes <= max_admitted_bytes_ - bytes_) return absl::OkStatus();
+  if (bytes <= max_admitted_bytes_ - bytes_) return CheckReserve(bytes, quota);
   return BoundError(
       {.bound = "max-admitted-bytes",
        .retry_after = bytes <= max_admitted_bytes_ ? std::optional(kRetrySoon) : std::nullopt},
       absl::StrCat("the job needs ", bytes, " bytes of device memory and other jobs have ", bytes_,
                    " of at most ", max_admitted_bytes_,
                    " (--max-admitted-bytes): try again when some have ended"));
+}
+
+absl::Status Admission::CheckReserve(uint64_t bytes, const CallerQuotaPtr& quota) const {
+  if (quota == nullptr || quota->caller.empty()) return absl::OkStatus();
+  const CallerShare own = callers_.of(quota->caller);
+  const int jobs = max_jobs_ / kReservedShare;
+  if (own.count >= jobs && jobs_ >= max_jobs_ - jobs) {
+    return BoundError(
+        {.bound = "max-jobs", .retry_after = kRetrySoon},
+        absl::StrCat("the server has ", jobs_, " jobs of at most ", max_jobs_,
+                     " (--max-jobs), and the last ", jobs,
+                     " are for callers with fewer than that, but ", CallerHas(quota->caller), " ",
+                     own.count, ": try again when some have ended"));
+  }
+  const uint64_t reserved = max_admitted_bytes_ / kReservedShare;
+  const uint64_t would_have = static_cast<uint64_t>(own.bytes) + bytes;
+  // A job that is larger than the rest runs alone.
+  if (would_have <= reserved || bytes_ == 0 || bytes_ + bytes <= max_admitted_bytes_ - reserved) {
+    return absl::OkStatus();
+  }
+  return BoundError(
+      {.bound = "max-admitted-bytes", .retry_after = kRetrySoon},
+      absl::StrCat("the job needs ", bytes, " bytes of device memory and all jobs have ", bytes_,
+                   " of at most ", max_admitted_bytes_, " (--max-admitted-bytes), the last ",
+                   reserved, " of which are for callers with fewer than that, but ",
+                   CallerHas(quota->caller), " ", own.bytes, ": try again when some have ended"));
 }
 
 absl::StatusOr<AdmissionTicket> Admission::AdmitTransfer() {

@@ -53,6 +53,9 @@ class Cancellable {
 // Thread-safe. Must outlive its tickets.
 class Admission {
  public:
+  // One part in so many is kept for callers with less than that part.
+  static constexpr int kReservedShare = 16;
+
   explicit Admission(const EngineOptions& options);
 
   // Admits a job that needs `bytes` of device memory. RESOURCE_EXHAUSTED past a bound, its
@@ -83,6 +86,10 @@ class Admission {
   friend class AdmissionTicket;
   void Return(const AdmissionTicket& ticket);
   absl::Status CheckJob(uint64_t bytes, const CallerQuotaPtr& quota) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The last part of the jobs and of their bytes is for callers with less than that, so that
+  // none takes all. Where callers have no names there is nobody to keep it for.
+  absl::Status CheckReserve(uint64_t bytes, const CallerQuotaPtr& quota) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<Cancellable>> Running();
 

@@ -66,7 +66,8 @@ struct CheckReport {
   int64_t uncovered_rows = 0;
   // The accumulators were checked, and the epilogue was a pass after that.
   bool before_activation = false;
-  std::string failed_kernel;  // whose product was replaced
+  std::string failed_kernel;   // whose product was replaced
+  double failed_of_bound = 0;  // the residual of that one
 };
 
 // Why a kernel was chosen.

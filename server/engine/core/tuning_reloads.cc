@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
 
@@ -18,10 +19,10 @@ void TuningReloads::Read(Done done) {
     }
   }
   if (done != nullptr) {
-    return done(absl::ResourceExhaustedError(
-        absl::StrCat(kMostWaiting,
-                     " calls wait already for the tuning tables to be read, the "
-                     "most that may: try again later")));
+    return done(BoundError({.bound = "waiting-reloads", .retry_after = kRetrySoon},
+                           absl::StrCat(kMostWaiting,
+                                        " calls wait already for the tuning tables to be read, the "
+                                        "most that may: try again later")));
   }
   if (first) reader_.Schedule([this] { ReadForAll(); });
 }

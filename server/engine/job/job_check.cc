@@ -48,6 +48,7 @@ bool JobImpl::TakeCheck(Launched& launched, absl::Status& status) {
   }
   report.result = Judge(*launched.first, &found);
   report.failed_kernel = std::string(plan->first.kernel->name);
+  report.failed_of_bound = launched.first->of_likely;
   if (report.result == CheckResult::kLost) {
     status = LostProduct(*plan, *launched.first, found, device().info().name);
     return true;
