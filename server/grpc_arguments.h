@@ -16,6 +16,9 @@ struct ConnectionLimits {
   int header_bytes = 8192;
   // A connection without a call is closed after this time. 0: never.
   absl::Duration idle = absl::Minutes(15);
+  // A connection may take so long until its client shows who it is, before it is closed to make
+  // room for another. 0: for ever.
+  absl::Duration proof = absl::Seconds(10);
   // What the calls of a connection get beyond RpcLimits::max_connection_age.
   absl::Duration age_grace = absl::Hours(1);
   // A client that is silent for so long is asked whether it is still there (a ping). Without an

@@ -49,6 +49,8 @@ class GrpcListener {
   absl::Status Health() const { return acceptor_.Health(); }
   ConnectionStats Stats() const { return acceptor_.Stats(); }
   int64_t Refused() const { return acceptor_.Refused(); }
+  // The client of this connection, as ServerContext::peer() names it, has shown who it is.
+  void Prove(const std::string& peer) { acceptor_.Prove(peer); }
 
  private:
   GrpcListener(std::vector<Listening> listening, AcceptorLimits limits,

@@ -273,7 +273,8 @@ class ServerImpl final : public Server {
     return {.connections = max_connections,
             .handshakes = identity_->has_tls() ? options.connections.handshakes : 0,
             // gRPC lets each live up to a tenth longer.
-            .age = options.rpc.max_connection_age * 1.1};
+            .age = options.rpc.max_connection_age * 1.1,
+            .proof = options.connections.proof};
   }
 
   absl::Status Listen(const ServerOptions& options) {
@@ -304,9 +305,10 @@ class ServerImpl final : public Server {
     const int64_t most_unfinished =
         std::max(kUnfinishedCallsPerStream * options.connections.streams, kLeastUnfinishedCalls);
     unfinished_calls_ = std::make_unique<UnfinishedCalls>(
-        most_unfinished, [this](const std::string& peer) { DropFlood(peer); });
-    credentials_ = MakeServerCredentials(*identity_, [this](uint64_t connection) {
-      return CountAtHeaders(*unfinished_calls_, connection);
+        most_unfinished, [this](const std::string& peer) { DropFlood(peer); },
+        [this](const std::string& peer) { listener_->Prove(peer); });
+    credentials_ = MakeServerCredentials(*identity_, [this](uint64_t connection, bool of_caller) {
+      return CountAtHeaders(*unfinished_calls_, connection, of_caller);
     });
     listener_->AddTo(builder, credentials_);
     builder.RegisterService(service_.get());
@@ -341,7 +343,9 @@ class ServerImpl final : public Server {
          {"open", stats.open},
          {"limit", stats.limit},
          {"handshaking", stats.handshaking},
-         {"handshake_limit", stats.handshake_limit}});
+         {"handshake_limit", stats.handshake_limit},
+         {"made_room", stats.made_room - made_room_}});
+    made_room_ = stats.made_room;
     refused_connections_ = refused;
     refusal_logged_ = now;
   }
@@ -396,6 +400,7 @@ class ServerImpl final : public Server {
   std::unique_ptr<UnfinishedCalls> unfinished_calls_;
   std::unique_ptr<grpc::Server> grpc_;
   int64_t refused_connections_ = 0;  // of which the log has told
+  int64_t made_room_ = 0;            // the same
   absl::Time refusal_logged_ = absl::InfinitePast();
   std::unique_ptr<WaitWatch> watch_;
 };

@@ -68,8 +68,9 @@ void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metada
     if (key == kPath) path = View(metadata[i].value);
     if (key == kAuthorization) credentials.authorization = View(metadata[i].value);
   }
-  absl::Status status = identity.Check(path, credentials);
-  if (status.ok()) status = of_connection(connection);
+  const absl::StatusOr<CallerPtr> caller = identity.Check(path, credentials);
+  const absl::Status status =
+      caller.ok() ? of_connection(connection, *caller != nullptr) : caller.status();
   // The numbers are the same in both.
   done(user_data, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.raw_code()),
        status.ok() ? nullptr : gemm::Printable(status.message(), kMaxRefusalBytes).c_str());

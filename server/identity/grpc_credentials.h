@@ -13,7 +13,7 @@ namespace gemmd {
 
 // Says whether a connection, by its number (connection_number.h), may begin one more call. From
 // any thread.
-using ConnectionCheck = std::function<absl::Status(uint64_t connection)>;
+using ConnectionCheck = std::function<absl::Status(uint64_t connection, bool of_caller)>;
 
 // Plain connections, or TLS by the files of `identity`, which must outlive the server.
 // Every call of every service is checked before the service sees it: first who makes it, then

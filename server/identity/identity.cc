@@ -114,28 +114,29 @@ absl::StatusOr<CallerPtr> Identity::CallerOfMethod(absl::string_view method,
   return caller;
 }
 
-absl::Status Identity::Check(absl::string_view path, const Credentials& credentials) const {
+absl::StatusOr<CallerPtr> Identity::Check(absl::string_view path,
+                                          const Credentials& credentials) const {
   const MethodRule rule = RuleForPath(path, options_.services);
-  absl::Status status;
+  absl::StatusOr<CallerPtr> caller = nullptr;
   switch (rule.who) {
     case MethodRule::Who::kAnyone:
-      return absl::OkStatus();
+      break;
     case MethodRule::Who::kRole:
-      status = CallerWithRole(rule.role, path, credentials).status();
+      caller = CallerWithRole(rule.role, path, credentials);
       break;
     case MethodRule::Who::kCallers:
-      status = Identify(credentials).status();
+      caller = Identify(credentials);
       break;
     case MethodRule::Who::kOff:
-      status = absl::UnimplementedError("this server does not offer this service");
+      caller = absl::UnimplementedError("this server does not offer this service");
       break;
     case MethodRule::Who::kNobody:
-      status = Identify(credentials).status();  // a stranger learns nothing
-      if (status.ok()) status = NoRule(path);
+      caller = Identify(credentials);  // a stranger learns nothing
+      if (caller.ok()) caller = NoRule(path);
       break;
   }
-  if (!status.ok()) on_refused_({.method = path, .code = status.code()});
-  return status;
+  if (!caller.ok()) on_refused_({.method = path, .code = caller.status().code()});
+  return caller;
 }
 
 absl::Status Identity::CheckScrape(std::optional<absl::string_view> authorization) const {

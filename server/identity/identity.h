@@ -72,9 +72,10 @@ class Identity {
   // it now. UNAUTHENTICATED, PERMISSION_DENIED, UNIMPLEMENTED where no rule names the method.
   absl::StatusOr<CallerPtr> CallerOfMethod(absl::string_view method,
                                            const Credentials& credentials) const;
-  // Whether a call of this path may go on. UNAUTHENTICATED, PERMISSION_DENIED, or
-  // UNIMPLEMENTED for a service that is off, and for a method that no rule names.
-  absl::Status Check(absl::string_view path, const Credentials& credentials) const;
+  // Whose call of this path may go on; null where anyone's may. UNAUTHENTICATED,
+  // PERMISSION_DENIED, or UNIMPLEMENTED for a service that is off, and for a method that no rule
+  // names.
+  absl::StatusOr<CallerPtr> Check(absl::string_view path, const Credentials& credentials) const;
   // Whether /metrics may be read with this header. The same codes.
   absl::Status CheckScrape(std::optional<absl::string_view> authorization) const;
 

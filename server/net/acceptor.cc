@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/base/peer_name.h"
 #include "server/base/thread_name.h"
 
 namespace gemmd {
@@ -22,6 +23,8 @@ constexpr absl::Duration kPause = absl::Milliseconds(50);
 // With no room left, those that have ended are looked for this often at most: a
 // flood of connections is refused, and costs no more than that.
 constexpr std::chrono::milliseconds kCountPeriod{10};
+// And connections are ended this often at most, to make room.
+constexpr std::chrono::milliseconds kMakeRoomPeriod{50};
 // Counting handshakes takes milliseconds where there are thousands of connections: it gets
 // at most one part in so many of the thread's time.
 constexpr int kCountShare = 20;
@@ -108,11 +111,17 @@ absl::Duration Acceptor::AcceptSome(int fd) {
     if (connection) {
       // Closed at once where there is no room: its client hears so, and tries
       // again later, which one that waits in the backlog would not.
-      if (HasRoom() && HasRoomForHandshake()) {
+      if (!HasRoom()) {
+        MakeRoom();
+      } else if (HasRoomForHandshake()) {
         {
           MutexLock lock(mutex_);
           ++stats_.accepted;
           given_.Add(connection.get());
+        }
+        if (limits_.proof > absl::ZeroDuration()) {
+          unproven_.Add(PeerName(connection.get()), connection.get(),
+                        UnprovenConnections::Clock::now());
         }
         take_(std::move(connection));
       }
@@ -143,6 +152,16 @@ bool Acceptor::HasRoom() {
   const bool room = given_.size() < limit;
   if (!room) ++stats_.refused;
   return room;
+}
+
+void Acceptor::MakeRoom() {
+  if (limits_.proof <= absl::ZeroDuration()) return;
+  const auto now = UnprovenConnections::Clock::now();
+  if (now - made_room_ < kMakeRoomPeriod) return;
+  made_room_ = now;
+  const size_t ended = unproven_.EndOldest(now - absl::ToChronoNanoseconds(limits_.proof));
+  MutexLock lock(mutex_);
+  stats_.made_room += static_cast<int64_t>(ended);
 }
 
 bool Acceptor::HasRoomForHandshake() {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "server/base/mutex.h"
 #include "server/net/descriptors.h"
 #include "server/net/listen_socket.h"
+#include "server/net/unproven_connections.h"
 
 namespace gemmd {
 
@@ -26,6 +28,7 @@ struct ConnectionStats {
   int64_t leaving = 0;
   int64_t handshake_limit = 0;     // 0: none
   int64_t refused_handshakes = 0;  // closed at once, for want of room below that limit
+  int64_t made_room = 0;           // ended by AcceptorLimits::proof
 };
 
 struct AcceptorLimits {
@@ -34,6 +37,9 @@ struct AcceptorLimits {
   int handshakes = 0;
   // From this age on, a connection counts as leaving. 0: never.
   absl::Duration age;
+  // Where there is no room, connections end that are older than this and that nobody has proven.
+  // 0: none does.
+  absl::Duration proof;
 };
 
 // Accepts connections from Start to Stop, on its own thread. After an error of one
@@ -59,6 +65,9 @@ class Acceptor {
   // Afterwards `take` is no longer called or running. May be called twice.
   void Stop();
 
+  // The client of this connection has shown who it is. Thread-safe and quick.
+  void Prove(const std::string& peer) { unproven_.Prove(peer); }
+
   // OK as long as connections are accepted.
   absl::Status Health() const;
   // Checks every open connection, so it is for metrics, not for the path of a call.
@@ -73,6 +82,8 @@ class Acceptor {
   // the next attempt.
   absl::Duration AcceptSome(int fd);
   bool HasRoom();
+  // The next one may find some: not this one, as their owner closes what is ended.
+  void MakeRoom();
   bool HasRoomForHandshake();
   void Fail(absl::Status status);
 
@@ -84,7 +95,9 @@ class Acceptor {
   // since, and when they may be counted again.
   int64_t handshakes_ = 0;
   std::chrono::steady_clock::time_point count_handshakes_at_;
+  std::chrono::steady_clock::time_point made_room_;
   std::thread thread_;
+  UnprovenConnections unproven_;
 
   mutable Mutex mutex_;
   mutable GivenSockets given_ ABSL_GUARDED_BY(mutex_);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr rlim_t kMostDescriptors = 65'536;
 
-// 0 where `fd` is not open.
+}  // namespace
+
 uint64_t InodeOf(int fd) {
   // Not fstat: its owner may close the descriptor meanwhile, which is as it
   // should be here and a data race to the thread sanitizer.
@@ -26,7 +27,12 @@ uint64_t InodeOf(int fd) {
   return errno == EPERM && fstat(fd, &classic) == 0 ? classic.st_ino : 0;
 }
 
-}  // namespace
+bool ShutDownSocket(int fd, uint64_t inode) {
+  // A descriptor of its own: the owner may close the other at any time, and the number
+  // then stands for something else.
+  const UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  return own && InodeOf(own.get()) == inode && shutdown(own.get(), SHUT_RDWR) == 0;
+}
 
 void RaiseDescriptorLimit() {
   rlimit limit;
@@ -62,12 +68,7 @@ size_t GivenSockets::AddedBefore(Clock::time_point time) const {
 }
 
 void GivenSockets::ShutDownAll() {
-  for (const auto& [fd, given] : sockets_) {
-    // A descriptor of its own: the owner may close the other at any time, and the number
-    // then stands for something else.
-    const UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    if (own && InodeOf(own.get()) == given.inode) shutdown(own.get(), SHUT_RDWR);
-  }
+  for (const auto& [fd, given] : sockets_) ShutDownSocket(fd, given.inode);
 }
 
 }  // namespace gemmd

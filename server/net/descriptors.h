@@ -22,6 +22,13 @@ int DescriptorLimit();
 // and /metrics with up to 64 connections of its own.
 int ConnectionsFor(int descriptors);
 
+// Of the file that `fd` stands for; 0 where it is not open. Tells a socket from a later one with
+// the same number.
+uint64_t InodeOf(int fd);
+// Ends the connection of `fd` where that still has this inode: its owner sees that, and closes it.
+// False where it has not.
+bool ShutDownSocket(int fd, uint64_t inode);
+
 // Descriptors of sockets that another owner closes without telling us. A socket's inode
 // distinguishes it from a later one with the same number. Not thread-safe.
 class GivenSockets {

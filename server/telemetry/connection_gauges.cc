@@ -49,6 +49,10 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
   prometheus::MetricFamily refused_handshakes =
       CounterSamples("gemmd_handshakes_refused_total",
                      "Connections closed at once because too many were in their handshake.");
+  prometheus::MetricFamily made_room =
+      CounterSamples("gemmd_unproven_connections_closed_total",
+                     "Connections closed to make room for others: their clients had not shown for "
+                     "ten seconds who they are.");
   prometheus::MetricFamily failures =
       CounterSamples("gemmd_accept_failures_total",
                      "Failures of accept, as when descriptors run out; accept is retried.");
@@ -64,6 +68,7 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
     AddStates(states, stats, listener);
     AddSample(handshake_limit, static_cast<double>(stats.handshake_limit), labels);
     AddSample(refused_handshakes, static_cast<double>(stats.refused_handshakes), labels);
+    AddSample(made_room, static_cast<double>(stats.made_room), labels);
   }
   if (listeners_.empty()) return {};
   return {std::move(open),
@@ -73,6 +78,7 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
           std::move(states),
           std::move(handshake_limit),
           std::move(refused_handshakes),
+          std::move(made_room),
           std::move(failures)};
 }
 

@@ -89,7 +89,7 @@ TEST_F(IdentityTest, EveryMethodTakesItsOwnRoleAndNoOther) {
       const Credentials shown = {.certificate_name = Name(role)};
       const bool may = wanted.at(method).value_or(role) == role;
       const auto code = may ? absl::StatusCode::kOk : absl::StatusCode::kPermissionDenied;
-      EXPECT_EQ(identity->Check("/gemm.v1.GemmService/" + method, shown).code(), code)
+      EXPECT_EQ(identity->Check("/gemm.v1.GemmService/" + method, shown).status().code(), code)
           << method << " for " << Name(role);
       EXPECT_EQ(identity->CallerOfMethod(method, shown).status().code(), code)
           << method << " for " << Name(role);
@@ -105,11 +105,11 @@ TEST_F(IdentityTest, AMethodOrAServiceWithoutARuleIsRefusedToAll) {
        {"/gemm.v1.GemmService/Forgotten", "/gemm.v1.AdminService/Forgotten",
         "/gemm.v2.GemmService/Multiply", "/other.Service/Method",
         "/grpc.lb.v1.LoadBalancer/Balance", "gemm.v1.GemmService/Multiply", "/", ""}) {
-    EXPECT_EQ(open->Check(path, {}).code(), absl::StatusCode::kUnimplemented) << path;
-    EXPECT_EQ(asks->Check(path, {.certificate_name = "root"}).code(),
+    EXPECT_EQ(open->Check(path, {}).status().code(), absl::StatusCode::kUnimplemented) << path;
+    EXPECT_EQ(asks->Check(path, {.certificate_name = "root"}).status().code(),
               absl::StatusCode::kUnimplemented)
         << path;
-    EXPECT_EQ(asks->Check(path, {}).code(), absl::StatusCode::kUnauthenticated) << path;
+    EXPECT_EQ(asks->Check(path, {}).status().code(), absl::StatusCode::kUnauthenticated) << path;
   }
   EXPECT_EQ(open->CallerOfMethod("Forgotten", {}).status().code(),
             absl::StatusCode::kUnimplemented);
@@ -130,7 +130,7 @@ TEST_F(IdentityTest, ATokenIsOfTheFormBearer) {
                                           "Bearer other",
                                           "Bearer " + std::string(1025, 's')};
   for (const std::string& bad : wrong) {
-    EXPECT_EQ(identity->Check(kMultiply, {.authorization = bad}).code(),
+    EXPECT_EQ(identity->Check(kMultiply, {.authorization = bad}).status().code(),
               absl::StatusCode::kUnauthenticated)
         << bad;
   }
@@ -141,19 +141,21 @@ TEST_F(IdentityTest, AWrongTokenIsNotHealedByACertificate) {
   const auto identity =
       *Make({.callers_file = Write("callers", absl::StrCat(kAliceLine, "b all certificate:b\n"))});
   EXPECT_TRUE(identity->Check(kMultiply, {.certificate_name = "b"}).ok());
-  EXPECT_EQ(
-      identity->Check(kMultiply, {.authorization = "Bearer x", .certificate_name = "b"}).code(),
-      absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(identity->Check(kMultiply, {.authorization = "Bearer x", .certificate_name = "b"})
+                .status()
+                .code(),
+            absl::StatusCode::kUnauthenticated);
 }
 
 TEST_F(IdentityTest, RefusalsNameTheRoleAndNoSecret) {
   const auto identity = *Make({.callers_file = Write("callers", kAliceLine)});
   const absl::Status status =
-      identity->Check("/gemm.v1.GemmService/Benchmark", {.authorization = "Bearer s3cret"});
+      identity->Check("/gemm.v1.GemmService/Benchmark", {.authorization = "Bearer s3cret"})
+          .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(status.message(), HasSubstr("needs the role benchmark"));
   EXPECT_THAT(status.message(), HasSubstr("\"alice\" has call, metrics"));
-  EXPECT_THAT(identity->Check(kMultiply, {.authorization = "Bearer s3cre"}).message(),
+  EXPECT_THAT(identity->Check(kMultiply, {.authorization = "Bearer s3cre"}).status().message(),
               Not(HasSubstr("s3cre")));
 }
 
@@ -161,7 +163,7 @@ TEST_F(IdentityTest, ServicesOfGrpcFollowTheirRules) {
   IdentityOptions options = {.callers_file = Write("callers", kAliceLine)};
   const auto code = [](const Identity& identity, absl::string_view path,
                        std::optional<absl::string_view> authorization = std::nullopt) {
-    return identity.Check(path, {.authorization = authorization}).code();
+    return identity.Check(path, {.authorization = authorization}).status().code();
   };
   constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
   constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "server/base/mutex.h"
+#include "server/base/peer_name.h"
 #include "tests/net/loopback.h"
 
 namespace gemmd {
@@ -80,6 +81,23 @@ TEST_F(AcceptorTest, OneMoreThanTheBoundIsClosedAtOnceAndPlacesComeBack) {
   EXPECT_EQ(acceptor_->Stats().open, 0);
   const UniqueFd third = ConnectTo(port());
   EXPECT_TRUE(Eventually([this] { return Taken() == 1; }));
+}
+
+TEST_F(AcceptorTest, WhereItIsFullWhatNobodyHasProvenMakesRoom) {
+  Start({.connections = 2, .proof = absl::Milliseconds(1)});
+  const UniqueFd proven = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 1; }));
+  {
+    MutexLock lock(mutex_);
+    acceptor_->Prove(PeerName(taken_.front().get()));
+  }
+  const UniqueFd silent = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 2; }));
+  EXPECT_TRUE(Eventually([&] {
+    return ClosedByPeer(ConnectTo(port())) && ClosedByPeer(silent, absl::ZeroDuration());
+  }));
+  EXPECT_FALSE(ClosedByPeer(proven, absl::ZeroDuration()));
+  EXPECT_EQ(acceptor_->Stats().made_room, 1);
 }
 
 TEST_F(AcceptorTest, OneMoreHandshakeThanTheBoundIsClosedAtOnceUntilOneEnds) {

@@ -24,7 +24,7 @@ class UnfinishedCallsTest : public testing::Test {
   int BeginAndHandOver(uint64_t connection, int calls) {
     int begun = 0;
     for (int i = 0; i < calls; ++i) {
-      if (!calls_.Begin(connection)) continue;
+      if (!calls_.Begin(connection, false)) continue;
       calls_.HandOver(connection, "ipv4:10.0.0.1:1");
       ++begun;
     }
@@ -33,23 +33,36 @@ class UnfinishedCallsTest : public testing::Test {
 
   TestClock clock_;
   std::vector<std::string> reported_;
-  UnfinishedCalls calls_{3, [this](const std::string& peer) { reported_.push_back(peer); }};
+  std::vector<std::string> callers_;
+  UnfinishedCalls calls_{3, [this](const std::string& peer) { reported_.push_back(peer); },
+                         [this](const std::string& peer) { callers_.push_back(peer); }};
 };
 
 TEST_F(UnfinishedCallsTest, OneAboveTheBoundIsRefusedUntilOneHasEnded) {
   EXPECT_EQ(BeginAndHandOver(kFlooded, 4), 3);
-  EXPECT_TRUE(calls_.Begin(kQuiet));
+  EXPECT_TRUE(calls_.Begin(kQuiet, false));
   calls_.End(kFlooded);
-  EXPECT_TRUE(calls_.Begin(kFlooded));
-  EXPECT_FALSE(calls_.Begin(kFlooded));
+  EXPECT_TRUE(calls_.Begin(kFlooded, false));
+  EXPECT_FALSE(calls_.Begin(kFlooded, false));
+}
+
+TEST_F(UnfinishedCallsTest, ACallersConnectionIsToldWithTheFirstOfItsUnfinishedCalls) {
+  EXPECT_TRUE(calls_.Begin(kQuiet, false));
+  calls_.HandOver(kQuiet, "ipv4:10.0.0.1:1");
+  EXPECT_THAT(callers_, IsEmpty());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(calls_.Begin(kQuiet, true));
+    calls_.HandOver(kQuiet, "ipv4:10.0.0.1:1");
+    EXPECT_THAT(callers_, ElementsAre("ipv4:10.0.0.1:1"));
+  }
 }
 
 TEST_F(UnfinishedCallsTest, TheExcessIsReportedOnce) {
-  EXPECT_TRUE(calls_.Begin(kFlooded));
+  EXPECT_TRUE(calls_.Begin(kFlooded, false));
   calls_.HandOver(kFlooded, "ipv4:10.0.0.1:1");
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(calls_.Begin(kFlooded));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(calls_.Begin(kFlooded, false));
   EXPECT_THAT(reported_, IsEmpty());
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(calls_.Begin(kFlooded));
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(calls_.Begin(kFlooded, false));
   calls_.HandOver(kFlooded, "ipv4:10.0.0.1:1");
   EXPECT_THAT(reported_, ElementsAre("ipv4:10.0.0.1:1"));
 }
@@ -70,13 +83,13 @@ TEST_F(UnfinishedCallsTest, ClosedConnectionsAreForgottenInTime) {
   }
   EXPECT_EQ(calls_.connections(), 1024);
   clock_.Advance(absl::Minutes(2));
-  calls_.Begin(2000);
+  calls_.Begin(2000, false);
   EXPECT_EQ(calls_.connections(), 1);
 }
 
 // Headers come on one thread, calls are handed over on another one, later.
 TEST_F(UnfinishedCallsTest, TheExcessIsReportedWhenThePeerIsKnown) {
-  for (int i = 0; i < 5; ++i) calls_.Begin(kFlooded);
+  for (int i = 0; i < 5; ++i) calls_.Begin(kFlooded, false);
   EXPECT_THAT(reported_, IsEmpty());
   calls_.HandOver(kQuiet, "ipv4:10.0.0.2:1");
   calls_.HandOver(kFlooded, "ipv4:10.0.0.1:1");
@@ -94,12 +107,12 @@ TEST_F(UnfinishedCallsTest, AConnectionWithoutCallsIsForgotten) {
 }
 
 TEST_F(UnfinishedCallsTest, ConnectionsWhoseCallsNeverEndAreForgottenInTime) {
-  for (uint64_t connection = 0; connection < 1024; ++connection) calls_.Begin(connection);
+  for (uint64_t connection = 0; connection < 1024; ++connection) calls_.Begin(connection, false);
   clock_.Advance(absl::Minutes(9));
-  calls_.Begin(2000);
+  calls_.Begin(2000, false);
   EXPECT_EQ(calls_.connections(), 1025);
   clock_.Advance(absl::Minutes(2));
-  for (uint64_t connection = 3000; connection < 4100; ++connection) calls_.Begin(connection);
+  for (uint64_t connection = 3000; connection < 4100; ++connection) calls_.Begin(connection, false);
   EXPECT_LE(calls_.connections(), 1200);
   EXPECT_GE(calls_.connections(), 1100);
 }
@@ -107,8 +120,8 @@ TEST_F(UnfinishedCallsTest, ConnectionsWhoseCallsNeverEndAreForgottenInTime) {
 // gRPC tells of no end of a call that it drops before it is handed over.
 TEST_F(UnfinishedCallsTest, DroppedCallsAreForgottenOnABusyConnection) {
   for (int minute = 0; minute < 20; ++minute) {
-    EXPECT_TRUE(calls_.Begin(kFlooded)) << minute;  // dropped
-    for (int i = 0; i < 6; ++i) {                   // served, meanwhile
+    EXPECT_TRUE(calls_.Begin(kFlooded, false)) << minute;  // dropped
+    for (int i = 0; i < 6; ++i) {                          // served, meanwhile
       EXPECT_EQ(BeginAndHandOver(kFlooded, 1), 1) << minute;
       calls_.End(kFlooded);
       clock_.Advance(absl::Seconds(10));
@@ -118,28 +131,28 @@ TEST_F(UnfinishedCallsTest, DroppedCallsAreForgottenOnABusyConnection) {
 }
 
 TEST_F(UnfinishedCallsTest, DroppedCallsCountForAMinute) {
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls_.Begin(kFlooded));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls_.Begin(kFlooded, false));
   clock_.Advance(absl::Seconds(60));
-  EXPECT_FALSE(calls_.Begin(kFlooded));
+  EXPECT_FALSE(calls_.Begin(kFlooded, false));
   clock_.Advance(absl::Seconds(60));
-  EXPECT_TRUE(calls_.Begin(kFlooded));
+  EXPECT_TRUE(calls_.Begin(kFlooded, false));
 }
 
 TEST_F(UnfinishedCallsTest, CallsThatAreHandedOverCountUntilTheyEnd) {
   EXPECT_EQ(BeginAndHandOver(kFlooded, 3), 3);
   clock_.Advance(absl::Hours(1));
-  EXPECT_FALSE(calls_.Begin(kFlooded));
+  EXPECT_FALSE(calls_.Begin(kFlooded, false));
   calls_.End(kFlooded);
-  EXPECT_TRUE(calls_.Begin(kFlooded));
+  EXPECT_TRUE(calls_.Begin(kFlooded, false));
 }
 
 // Handed over after it was taken for dropped.
 TEST_F(UnfinishedCallsTest, ALateHandOverCounts) {
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls_.Begin(kFlooded));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls_.Begin(kFlooded, false));
   clock_.Advance(absl::Minutes(5));
-  EXPECT_TRUE(calls_.Begin(kFlooded));
+  EXPECT_TRUE(calls_.Begin(kFlooded, false));
   for (int i = 0; i < 4; ++i) calls_.HandOver(kFlooded, "ipv4:10.0.0.1:1");
-  EXPECT_FALSE(calls_.Begin(kFlooded));
+  EXPECT_FALSE(calls_.Begin(kFlooded, false));
 }
 
 }  // namespace

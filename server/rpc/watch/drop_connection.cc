@@ -1,43 +1,19 @@
 #include "server/rpc/watch/drop_connection.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
-#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
+#include "server/base/peer_name.h"
 
 namespace gemmd {
 namespace {
-
-// The peer of a connected socket, written as gRPC writes it.
-std::optional<std::string> PeerOf(int fd) {
-  sockaddr_storage storage;
-  socklen_t size = sizeof(storage);
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return std::nullopt;
-  std::array<char, INET6_ADDRSTRLEN> text;
-  if (storage.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
-    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-    return absl::StrCat("ipv4:", text.data(), ":", ntohs(v4.sin_port));
-  }
-  if (storage.ss_family != AF_INET6) return std::nullopt;
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-    inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text.data(), text.size());
-    return absl::StrCat("ipv4:", text.data(), ":", ntohs(v6.sin6_port));
-  }
-  inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-  return absl::StrCat("ipv6:%5B", text.data(), "%5D:", ntohs(v6.sin6_port));
-}
 
 // Of several calls that are to drop their connection the first one does: gRPC keeps its socket for
 // a while after.
@@ -69,7 +45,7 @@ bool DropConnection(const std::string& peer) {
     // then stands for something else.
     const int fd = dup(number);
     if (fd < 0) continue;
-    if (PeerOf(fd) == peer && IsOpen(fd)) dropped = shutdown(fd, SHUT_RDWR) == 0;
+    if (PeerName(fd) == peer && IsOpen(fd)) dropped = shutdown(fd, SHUT_RDWR) == 0;
     if (dropped) DiscardInput(fd);
     close(fd);
     if (dropped) break;

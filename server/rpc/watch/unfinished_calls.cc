@@ -16,13 +16,14 @@ constexpr absl::Duration kDroppedAfter = absl::Minutes(1);
 
 }  // namespace
 
-bool UnfinishedCalls::Begin(uint64_t connection) {
+bool UnfinishedCalls::Begin(uint64_t connection, bool of_caller) {
   const absl::Time now = SteadyNow();
   std::string report;
   {
     MutexLock lock(mutex_);
     Connection& its = connections_[connection];
     its.last_call = now;
+    its.of_caller |= of_caller;
     ForgetDropped(its, now);
     if (its.calls() < most_) {
       ++its.begun;
@@ -39,10 +40,12 @@ bool UnfinishedCalls::Begin(uint64_t connection) {
 void UnfinishedCalls::HandOver(uint64_t connection, const std::string& peer) {
   const absl::Time now = SteadyNow();
   std::string report;
+  bool is_callers = false;
   {
     MutexLock lock(mutex_);
     Connection& its = connections_[connection];
     its.last_call = now;
+    is_callers = its.of_caller && !std::exchange(its.told_of_caller, its.of_caller);
     // The latest first: what was dropped is left with those before, and forgotten with them.
     int64_t& begun = its.begun > 0 ? its.begun : its.begun_before;
     begun = std::max<int64_t>(0, begun - 1);
@@ -50,6 +53,7 @@ void UnfinishedCalls::HandOver(uint64_t connection, const std::string& peer) {
     if (its.peer.empty()) its.peer = peer;
     report = ToReport(its);
   }
+  if (is_callers) on_caller_(peer);
   if (!report.empty()) on_excess_(report);
 }
 

@@ -20,17 +20,21 @@ namespace gemmd {
 // Thread-safe. Connections are known by a number.
 class UnfinishedCalls {
  public:
-  // `on_excess` is called once for a connection that has more than `most`, with its peer, as
-  // ServerContext::peer() has it; from the thread of a call, and without a lock.
-  UnfinishedCalls(int64_t most, std::function<void(const std::string& peer)> on_excess)
-      : most_(most), on_excess_(std::move(on_excess)) {}
+  // Told of a connection by its peer, as ServerContext::peer() has it; from the thread of a call,
+  // and without a lock.
+  using Told = std::function<void(const std::string& peer)>;
+
+  // `on_excess` is called once for a connection that has more than `most`. `on_caller` is called
+  // for one whose client has shown who it is: with the first of its unfinished calls.
+  UnfinishedCalls(int64_t most, Told on_excess, Told on_caller)
+      : most_(most), on_excess_(std::move(on_excess)), on_caller_(std::move(on_caller)) {}
   // After the last call has ended, on a thread of gRPC: the lock shows it to the thread sanitizer.
   ~UnfinishedCalls() { MutexLock lock(mutex_); }
   UnfinishedCalls(const UnfinishedCalls&) = delete;
 
-  // A call's headers have come. False where its connection has too many: it is refused then,
-  // and does not count.
-  bool Begin(uint64_t connection);
+  // A call's headers have come, `of_caller` where they have shown whose. False where its connection
+  // has too many: it is refused then, and does not count.
+  bool Begin(uint64_t connection, bool of_caller);
   // A call that began is handed over, and knows its peer.
   void HandOver(uint64_t connection, const std::string& peer);
   // gRPC is done with a call that was handed over.
@@ -49,6 +53,8 @@ class UnfinishedCalls {
     std::string peer;         // empty: not known yet
     bool exceeded = false;
     bool reported = false;
+    bool of_caller = false;
+    bool told_of_caller = false;
     absl::Time last_call;
 
     int64_t calls() const { return begun + begun_before + handed_over; }
@@ -64,7 +70,8 @@ class UnfinishedCalls {
   static std::string ToReport(Connection& connection);
 
   const int64_t most_;
-  const std::function<void(const std::string& peer)> on_excess_;
+  const Told on_excess_;
+  const Told on_caller_;
   mutable Mutex mutex_;
   std::unordered_map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);
   size_t forget_at_ ABSL_GUARDED_BY(mutex_) = 1024;  // connections
