@@ -94,7 +94,7 @@ ask() {
     esac
     return 0
   fi
-  build "$(header "$1" target)" || { echo "the compiler"; return 1; }
+  build "$(header "$1" target)" || { echo "it does not compile: see $LOG"; return 2; }
   # The first failure is enough: with many a defect each test waits for its time limit.
   run_tests "$(header "$1" tests)" --stop-on-failure || status=$?
   case $status in
