@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gemm/kernel.h"
 #include "gemm/v1/gemm.grpc.pb.h"
 #include "nlohmann/json.hpp"
@@ -45,8 +48,9 @@ class ScriptedServer : public v1::GemmService::Service {
     *response = ranking;
     return grpc::Status::OK;
   }
-  grpc::Status Benchmark(grpc::ServerContext*, const v1::BenchmarkRequest*,
+  grpc::Status Benchmark(grpc::ServerContext*, const v1::BenchmarkRequest* request,
                          grpc::ServerWriter<v1::BenchmarkResponse>* writer) override {
+    benchmarks_asked.push_back(*request);
     for (const v1::BenchmarkResponse& message : benchmark) writer->Write(message);
     return grpc::Status::OK;
   }
@@ -58,6 +62,7 @@ class ScriptedServer : public v1::GemmService::Service {
   v1::RankKernelsResponse ranking;
   v1::RankKernelsRequest ranked;
   std::vector<v1::BenchmarkResponse> benchmark;
+  std::vector<v1::BenchmarkRequest> benchmarks_asked;
 };
 
 using OddServerTest = ServedGemmctl<ScriptedServer>;
@@ -98,25 +103,10 @@ TEST_F(OddServerTest, KernelsThatNoDeviceRunsAreSaidToBeSo) {
   EXPECT_EQ(nlohmann::json::parse(out_.str())["kernels"][0]["unavailable_reason"], "needs sm_100");
 }
 
-TEST_F(OddServerTest, TuneLeavesOutWhatIsNotDeterministic) {
-  v1::KernelInfo& kernel = *service_.kernels.add_kernels();
-  kernel.set_name("sums_atomically");
-  kernel.set_family("simt");
-  kernel.add_devices("host:0");
-  v1::KernelTypes& types = *kernel.add_types();
-  types.set_a(v1::DATA_TYPE_F32);
-  types.set_b(v1::DATA_TYPE_F32);
-  types.set_output(v1::DATA_TYPE_F32);
-  types.set_compute(v1::COMPUTE_MODE_F32);
-  const std::string table = testing::TempDir() + "/odd.tune";
-  const auto tune = [&] {
-    EXPECT_NE(Gemmctl({"tune", "--shapes", "8", "--quiet", "-o", table.c_str()}), kExitOk);
-    return err_.str();
-  };
-  constexpr char kNone[] = "no deterministic kernel of the selection";
-  EXPECT_THAT(tune(), HasSubstr(kNone));
-  kernel.set_deterministic(true);
-  EXPECT_THAT(tune(), Not(HasSubstr(kNone)));
+TEST_F(OddServerTest, TlsIsNotSpokenWithAServerThatHasNone) {
+  EXPECT_EQ(Gemmctl({"info"}), kExitOk) << err_.str();
+  EXPECT_EQ(Gemmctl({"--tls", "--deadline", "5s", "info"}), kExitFailed);
+  EXPECT_THAT(err_.str(), AllOf(HasSubstr("UNAVAILABLE"), HasSubstr(address_)));
 }
 
 TEST_F(OddServerTest, MatricesOfOthersAreListedWithTheirOwners) {
@@ -259,6 +249,75 @@ TEST_F(OddServerTest, BenchWithAWrongResultExitsWithThree) {
   service_.benchmark = {Header(), Rows(0, v1::DATA_TYPE_F32, 2), End()};
   EXPECT_EQ(Gemmctl({"bench", "--shape", "8", "--quiet"}), kExitWrongProduct);
   EXPECT_THAT(err_.str(), AllOf(HasSubstr("verification failed"), HasSubstr("odd_kernel")));
+}
+
+// gemmctl tune, with one kernel.
+class TuneOddServerTest : public OddServerTest {
+ protected:
+  TuneOddServerTest() {
+    kernel_.set_name("odd_kernel");
+    kernel_.set_family("simt");
+    kernel_.set_deterministic(true);
+    kernel_.add_devices("host:0");
+    v1::KernelTypes& types = *kernel_.add_types();
+    types.set_a(v1::DATA_TYPE_F32);
+    types.set_b(v1::DATA_TYPE_F32);
+    types.set_output(v1::DATA_TYPE_F32);
+    types.set_compute(v1::COMPUTE_MODE_F32);
+    v1::MachineInfo& machine = *header_.mutable_header()->mutable_machine();
+    machine.set_device("odd device");
+    machine.set_driver("1");
+    machine.set_cuda("1");
+    machine.set_library("1");
+  }
+
+  int Tune(const char* what, const char* value) {
+    const std::string table =
+        absl::StrCat(testing::TempDir(), "/odd.",
+                     testing::UnitTest::GetInstance()->current_test_info()->name(), ".tune");
+    std::remove(table.c_str());
+    return Gemmctl({"tune", what, value, "--rounds", "1", "--quiet", "-o", table.c_str()});
+  }
+
+  v1::KernelInfo& kernel_ = *service_.kernels.add_kernels();
+  v1::BenchmarkResponse header_ = Header();
+};
+
+TEST_F(TuneOddServerTest, LeavesOutWhatIsNotDeterministic) {
+  service_.benchmark = {header_, Rows(0, v1::DATA_TYPE_F32), End()};
+  EXPECT_EQ(Tune("--shapes", "8"), kExitOk) << err_.str();
+  kernel_.set_deterministic(false);
+  EXPECT_EQ(Tune("--shapes", "8"), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("no deterministic kernel of the selection"));
+}
+
+TEST_F(TuneOddServerTest, MeasuresEachShapeOfASuite) {
+  service_.benchmark = {header_, Rows(0, v1::DATA_TYPE_F32), End()};
+  EXPECT_EQ(Tune("--suite", "sgemm-8"), kExitOk) << err_.str();
+  EXPECT_EQ(service_.benchmarks_asked.size(), 8u);
+}
+
+TEST_F(TuneOddServerTest, SaysWhatItsFiguresAreWorth) {
+  service_.benchmark = {header_, Rows(0, v1::DATA_TYPE_F32, 2), End(3)};
+  EXPECT_EQ(Tune("--shapes", "8"), kExitWrongProduct);
+  EXPECT_THAT(err_.str(),
+              AllOf(HasSubstr("3 jobs ran on the device meanwhile"),
+                    HasSubstr("verification failed, so they are not in the table: odd_kernel")));
+  service_.benchmark = {header_, End()};
+  Tune("--shapes", "8");
+  EXPECT_THAT(err_.str(), HasSubstr("so not in the table: 8x8x8 nn"));
+}
+
+TEST_F(TuneOddServerTest, AWrongFileOfShapesIsAWrongCommandLine) {
+  EXPECT_EQ(Tune("--shapes-file", "/nowhere"), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("/nowhere"));
+  const std::string file = testing::TempDir() + "/odd_shapes.txt";
+  std::ofstream(file) << "8x8\n";
+  EXPECT_EQ(Tune("--shapes-file", file.c_str()), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("8x8"));
+  std::ofstream(file) << "# none\n";
+  EXPECT_EQ(Tune("--shapes-file", file.c_str()), kExitUsage);
+  EXPECT_EQ(service_.benchmarks_asked.size(), 0u);
 }
 
 TEST_F(OddServerTest, BenchNamesWhatTheServerDidOtherwiseThanTheContract) {
