@@ -9,6 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 
+import grpc
+
+# How the counts begin that are no part of the attack: what strangers tried before it, and what
+# of the server's doing ended it.
+BEFOREHAND = "tried beforehand: "
+ENDED_BY = "ended by "
+# A file or a program that is not there is a mistake of the attack.
+OWN_MISTAKES = (FileNotFoundError, PermissionError)
 HOLDING_SECONDS = 8.5
 # What was announced and did not come is given up by then: server.SHORT_TIMEOUTS are 2 s.
 GIVEN_UP_SECONDS = 6.0
@@ -43,11 +51,11 @@ class Target:
 
 
 class Outcome:
-    """What an attack saw: counts by what happened, and faults of the server."""
+    """What an attack saw: counts by what happened, faults of the server, and its own mistakes."""
 
     def __init__(self):
         self.counts = collections.Counter()
-        self.faults = []
+        self.faults, self.mistakes = [], []
         self._lock = threading.Lock()
 
     def count(self, what, times=1):
@@ -58,6 +66,19 @@ class Outcome:
         with self._lock:
             if len(self.faults) < 10:
                 self.faults.append(text)
+
+    def mistake(self, text):
+        with self._lock:
+            if text not in self.mistakes and len(self.mistakes) < 10:
+                self.mistakes.append(text)
+
+    def ended(self, error):
+        """Counts an end that a server may cause. Any other is a mistake of the attack."""
+        text = f"{type(error).__name__}: {str(error)[:200]}"
+        if isinstance(error, (OSError, grpc.RpcError)) and not isinstance(error, OWN_MISTAKES):
+            self.count(ENDED_BY + text)
+        else:
+            self.mistake(text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,12 +116,12 @@ class Case:
 
 
 def in_threads(count, work, target, outcome):
-    """work(target, outcome, worker) in `count` threads; an unforeseen error is counted."""
+    """work(target, outcome, worker) in `count` threads; what ends one is told."""
     def one(worker):
         try:
             work(target, outcome, worker)
         except Exception as error:  # noqa: BLE001  (an attacker sees all sorts of ends)
-            outcome.count(f"ended by {type(error).__name__}: {str(error)[:80]}")
+            outcome.ended(error)
 
     threads = [threading.Thread(target=one, args=(i,), daemon=True) for i in range(count)]
     for thread in threads:

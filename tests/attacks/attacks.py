@@ -30,6 +30,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 BEFORE_SECONDS = 1.0  # the bystander alone before an attack
+SEEN_SECONDS = 10     # in which all that the server holds must have been seen before it
 AFTER_SECONDS = 2.0   # and after it: time for a new connection and a scrape
 SETTLE_SECONDS = 60   # within which all must be back
 ATTACK_GRACE = 25     # an attack that is not over so long after its time is ended
@@ -140,6 +141,7 @@ class Runner:
     def _measure(self, scene, case, seconds):
         begin = time.monotonic()
         time.sleep(BEFORE_SECONDS)
+        scene.watcher.wait_until_seen(begin, SEEN_SECONDS)
         attacked = time.monotonic()
         outcome = self._attack(scene.server, case, seconds)
         ended = time.monotonic()
@@ -167,8 +169,8 @@ class Runner:
                                   timeout=seconds + ATTACK_GRACE, check=False)
             return json.loads(done.stdout.splitlines()[-1])
         except subprocess.TimeoutExpired:
-            return {"counts": {f"ended by force after {seconds + ATTACK_GRACE:.0f} s": 1},
-                    "faults": []}
+            return {"counts": {}, "faults": [],
+                    "mistakes": [f"ended by force after {seconds + ATTACK_GRACE:.0f} s"]}
         except (IndexError, json.JSONDecodeError):
             raise RuntimeError(f"{case.title} said no outcome: {done.stderr[-2000:]}") from None
 

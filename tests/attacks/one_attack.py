@@ -5,12 +5,13 @@
 
 FILE, of access.save, has the server's address and what the attackers show there. Strangers first
 try every method: one that answers them is a fault. Prints one line of JSON:
-{"counts": {...}, "faults": [...]}. For servers on loopback alone.
+{"counts": {...}, "faults": [...], "mistakes": [...]}, the last of the attack itself. For servers on loopback alone.
 """
 
 import argparse
 import ipaddress
 import json
+import logging
 import os
 import sys
 import time
@@ -31,6 +32,18 @@ def loopback(address):
     return address
 
 
+class RequestErrors(logging.Handler):
+    """An error in an iterator of requests: gRPC logs it, and ends the call as if it were done."""
+
+    def __init__(self, outcome):
+        super().__init__(logging.ERROR)
+        self._outcome = outcome
+
+    def emit(self, record):
+        if record.exc_info and record.exc_info[1]:
+            self._outcome.ended(record.exc_info[1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -47,14 +60,16 @@ def main():
     wire.load_stubs(arguments.stubs)
     sockets.raise_own_limit()
     outcome = Outcome()
+    logging.getLogger("grpc").addHandler(RequestErrors(outcome))
     try:
         strangers.check_refused([a for a in attackers if a.stranger], outcome)
         target = Target(attackers, arguments.metrics, time.monotonic() + arguments.seconds,
                         arguments.seed)
         catalogue.BY_NAME[arguments.name].run(target, outcome)
     except Exception as error:  # noqa: BLE001  (what ends an attack is told, not raised)
-        outcome.count(f"ended by {type(error).__name__}: {str(error)[:200]}")
-    print(json.dumps({"counts": outcome.counts, "faults": outcome.faults}), flush=True)
+        outcome.ended(error)
+    print(json.dumps({"counts": outcome.counts, "faults": outcome.faults,
+                      "mistakes": outcome.mistakes}), flush=True)
     sys.stdout.flush()
     os._exit(0)  # without waiting for calls that nobody reads
 

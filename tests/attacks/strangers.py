@@ -3,6 +3,7 @@
 import grpc
 
 import wire
+from attack import BEFOREHAND
 
 SECONDS = 20
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
@@ -37,6 +38,6 @@ def check_refused(accesses, outcome):
         with wire.channel(access) as channel:
             for path in paths:
                 status = status_of(channel, path)
-                outcome.count(f"tried beforehand: {status}")
+                outcome.count(BEFOREHAND + status)
                 if status != wanted:
                     outcome.fault(f"{path} {access.who}: {status}, {wanted} needed")

@@ -4,6 +4,7 @@ import dataclasses
 
 import calls
 import watcher
+from attack import BEFOREHAND, ENDED_BY
 
 # A caller beside the attack waits no longer. Generous, for two busy cores: what is looked
 # for are callers that are stopped, not that they are slowed down. Attacks that would stop
@@ -25,7 +26,7 @@ class Seen:
     peak: dict
     held_after: dict
     settle_seconds: float
-    outcome: dict       # of the attack itself: counts and faults
+    outcome: dict       # of the attack itself: counts, faults and mistakes
     answered: bool      # every bystander's call ended
     alive: bool
     seconds: float = 0.0
@@ -34,6 +35,7 @@ class Seen:
         """Sentences; none where all held."""
         found = [*self._during(), *self._after(), *self._held()]
         found += [f"the server's answer: {fault}" for fault in self.outcome["faults"]]
+        found += [f"the attack itself: {mistake}" for mistake in self.outcome["mistakes"]]
         return [f"{self.case.title}: {text}" for text in found]
 
     @property
@@ -47,7 +49,8 @@ class Seen:
         if not self.answered:
             yield ("bystander's calls under way after the attack: some, 0 allowed once "
                    f"{calls.LONGEST_CALL_SECONDS} s have passed")
-        if not self.outcome["counts"]:
+        if not any(count for what, count in self.outcome["counts"].items()
+                   if not what.startswith((BEFOREHAND, ENDED_BY))):
             yield "things that the attack did: 0, at least 1 needed"
         if not self.calls_during:
             yield "bystander's calls during the attack: 0, at least 1 needed"
@@ -84,6 +87,9 @@ class Seen:
                 yield f"{kind} calls that ended after the attack: 0, at least 1 needed"
 
     def _held(self):
+        for measure in watcher.MEASURES:
+            if measure not in self.held_before:
+                yield f"{measure} before the attack: never seen, at least 1 sample needed"
         for measure, value, bound in watcher.overshoots(self.held_before, self.held_after):
             yield (f"{measure} {self.settle_seconds:.0f} s after the attack: {value:,.0f}, at most "
                    f"{bound:,.0f} allowed ({self.held_before[measure]:,.0f} before it)")

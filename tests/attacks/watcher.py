@@ -11,6 +11,8 @@ GAUGES = {"jobs": "gemmd_jobs_in_flight", "queued": "gemmd_queue_depth",
           "admitted bytes": "gemmd_admitted_bytes", "staging bytes": "gemmd_staging_bytes",
           "device bytes": "gemmd_device_memory_bytes", "store bytes": "gemmd_store_bytes",
           "matrices": "gemmd_matrices", "streams": "gemmd_streams_in_use"}
+# Those and what process() has.
+MEASURES = (*GAUGES, "RSS MiB", "threads", "descriptors")
 # How far a measure may lie above where it was once an attack is over. The allocator keeps
 # some of what it was given back, gRPC some of the threads it needed, and the bystander's own
 # connections come and go.
@@ -91,6 +93,12 @@ class Watcher:
                 for measure, value in seen.items():
                     values.setdefault(measure, []).append(value)
         return {measure: choose(v) for measure, v in values.items()}
+
+    def wait_until_seen(self, begin, seconds):
+        """Waits until every measure has a sample since `begin`, on a busy machine too."""
+        end = time.monotonic() + seconds
+        while set(MEASURES) - set(self.extreme(min, begin)) and time.monotonic() < end:
+            time.sleep(self.period)
 
     def wait_until_back(self, before, seconds):
         """Waits until every measure was seen where it was `before`, or a little above.
