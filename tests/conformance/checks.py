@@ -143,7 +143,7 @@ def one_stream(tally, server, rng, count):
         wants.append(to_double(a, "f32") @ to_double(b, "f32"))
     answers = server.multiply(jobs, rng, cancelled)
     latest = -1
-    for i, (answer, want) in enumerate(zip(answers, wants)):
+    for i, (answer, want) in enumerate(zip(answers, wants, strict=True)):
         tally.cases += 1
         tally.exact += 1
         tally.elements += want.size

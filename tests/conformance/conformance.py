@@ -92,6 +92,16 @@ def print_table(tallies):
           f"{sum(t.seconds for t in tallies):>8.1f}")
 
 
+def wanted_of(every, only):
+    """The (name, function) of `every` that `only` names, or all of them."""
+    names = only.split(",") if only else [name for name, _ in every]
+    unknown = sorted(set(names) - {name for name, _ in every})
+    if unknown:
+        sys.exit(f"--only names {', '.join(unknown)}: there are "
+                 f"{', '.join(name for name, _ in every)}")
+    return [(name, function) for name, function in every if name in names]
+
+
 def write_json(path, seed, backend, info, tallies):
     path.write_text(json.dumps({
         "seed": seed, "oracle": backend.describe(), "quick": ARGUMENTS.quick,
@@ -114,20 +124,22 @@ def main():
     devices = ", ".join(f"{d.name} ({d.model})" for d in info.devices)
     print(f"seed {seed}; server {info.version} on {devices}; oracle {backend.describe()}",
           flush=True)
+    if not info.devices:
+        sys.exit("the server names no device")
     if ARGUMENTS.device_kind != "any":
         for device in info.devices:
             if device.name.split(":")[0] != ARGUMENTS.device_kind:
                 sys.exit(f"device {device.name} is not of kind {ARGUMENTS.device_kind}")
     resident_before = info.load.matrices
     tallies = []
-    wanted = set(ARGUMENTS.only.split(",")) if ARGUMENTS.only else None
-    for name, function in groups(ARGUMENTS.quick, rng, Runner(server, backend, rng), server):
-        if wanted is not None and name not in wanted:
-            continue
+    every = groups(ARGUMENTS.quick, rng, Runner(server, backend, rng), server)
+    for name, function in wanted_of(every, ARGUMENTS.only):
         tally = Tally(name)
         begin = time.monotonic()
         function(tally)
         tally.seconds = time.monotonic() - begin
+        if not tally.cases:
+            tally.failures.append("cases: 0, at least 1 needed")
         tallies.append(tally)
         for failure in tally.failures[:10]:
             print(f"FAIL {name}: {failure}", flush=True)
