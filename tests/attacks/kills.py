@@ -38,6 +38,7 @@ from server import Server
 AT_A_TIME = 6
 LONGEST_DELAY = 0.6       # of a kill, seconds after the client's calls began
 LONGEST_LIFE = 0.4        # of a gemmctl, which does not say when they begin
+TRIES = 40                # of a kind that ends before its kill, each time with a shorter life
 BEGIN_SECONDS = 60
 # A split upload of which some parts came waits so long for the others.
 TIMEOUTS = ["--upload-timeout=10s"]
@@ -62,7 +63,7 @@ class Client:
                                        args=(kind, access, seed, self.begun))
         self.process.start()
 
-    def wait(self, rng):
+    def wait(self, rng, _):
         """Until the random moment; False where it did not get to work."""
         if not self.begun.wait(BEGIN_SECONDS):
             return False
@@ -76,18 +77,32 @@ class Client:
         self.process.join()
         return alive and self.process.exitcode == -9
 
+    def failure(self):
+        """What it said where it failed by itself: nothing, it tries again."""
+        return ""
+
 
 class Command:
     def __init__(self, commands, kind):
-        self.process = commands.start(kind)
+        self._errors = tempfile.TemporaryFile()
+        self.process = commands.start(kind, self._errors)
 
-    def wait(self, rng):
-        time.sleep(LONGEST_LIFE * rng.random())
+    def wait(self, rng, tries):
+        time.sleep(LONGEST_LIFE * rng.random() / (1 + tries))
         return True
 
     def kill(self):
         self.process.kill()
         return self.process.wait() == -9
+
+    def failure(self):
+        """The exit code and what it said, where it failed by itself."""
+        with self._errors:
+            if self.process.returncode in (0, -9):
+                return ""
+            self._errors.seek(0)
+            text = self._errors.read().decode(errors="replace").strip()
+        return f"exit code {self.process.returncode} before its kill, 0 needed: {text[-300:]}"
 
 
 class Kills:
@@ -99,20 +114,29 @@ class Kills:
         self._access = server.caller("matrices")
         self._lock = threading.Lock()
         self.kinds = [*victims.KINDS, *(commands.kinds if commands else ())]
+        # Each of them is killed once before one is drawn.
+        self._first = random.Random(seed).sample(self.kinds, len(self.kinds))
         self.killed, self.ended = collections.Counter(), collections.Counter()
         self.violations = []
 
-    def _one(self, kind, rng):
+    def _draw(self, rng):
+        with self._lock:
+            return self._first.pop() if self._first else rng.choice(self.kinds)
+
+    def _one(self, kind, rng, tries):
         """Starts a client and kills it; True where it was alive until then."""
         if kind in victims.KINDS:
             client = Client(self._context, kind, self._access, rng.getrandbits(32))
         else:
             client = Command(self.commands, kind)
-        worked = client.wait(rng)
+        worked = client.wait(rng, tries)
         killed = client.kill()
+        failure = client.failure()
         with self._lock:
             if not worked:
-                self.violations.append(f"{kind}: no call begun within {BEGIN_SECONDS} s")
+                self.violations.append(f"{kind}: no call answered within {BEGIN_SECONDS} s")
+            if failure:
+                self.violations.append(f"{kind}: {failure}")
             (self.killed if killed else self.ended)[kind] += 1
         return killed
 
@@ -126,8 +150,10 @@ class Kills:
                 with self._lock:
                     if next(todo, None) is None or self.violations:
                         return
-                while not self._one(rng.choice(self.kinds), rng) and not self.violations:
-                    pass
+                kind = self._draw(rng)
+                if not any(self._one(kind, rng, tries) or self.violations
+                           for tries in range(TRIES)):
+                    self.violations.append(f"{kind}: ended before its kill {TRIES} times")
 
         threads = [threading.Thread(target=work, args=(i,)) for i in range(AT_A_TIME)]
         for thread in threads:
@@ -165,6 +191,14 @@ def remove_left(operator):
         for matrix in left:
             wire.delete_id(stub, matrix.id)
     return len(left), sorted(m.name or m.id for m in matrices if not m.HasField("expires"))
+
+
+def check_killed(kills):
+    """A sentence for each kind that was not killed, where there were as many kills as kinds."""
+    if sum(kills.killed.values()) >= len(kills.kinds):
+        for kind in kills.kinds:
+            if not kills.killed[kind]:
+                yield f"kills of {kind}: 0, at least 1 needed"
 
 
 def check_removed(kills, removed):
@@ -263,6 +297,7 @@ def run(arguments, server, folder):
             kills.violations.append(f"after {done} kills, not where they were {seconds:.0f} s "
                                     f"later: {off}; matrices that stay: {staying}")
     kills.violations += check_process(legs)
+    kills.violations += check_killed(kills)
     kills.violations += check_removed(kills, sum(leg.removed for leg in legs))
     kills.violations += list(bystanders.violations())[:10]
     return kill_report.Report(arguments, start, legs, kills, bystanders.calls,

@@ -1,5 +1,7 @@
 """Clients that work until they are killed: each kind is a process that calls without an end.
 
+Each sets `begun` once the server has answered one of its calls with more than an error.
+
 Killed as the kernel kills: no destructor of gRPC runs, no call is cancelled by its caller.
 """
 
@@ -34,9 +36,9 @@ def unary(stub, rng, begun):
         extent = rng.choice(EXTENTS)
         request = pb.MultiplyUnaryRequest(product=pb.Product(a=_sent(extent), b=_sent(extent)))
         calls = [stub.MultiplyUnary.future(request, timeout=SECONDS) for _ in range(4)]
-        begun.set()
         for call in calls:
             call.result()
+            begun.set()
 
 
 def _jobs(rng):
@@ -57,16 +59,17 @@ def _jobs(rng):
 
 def stream(stub, rng, begun):
     """A Multiply stream whose results are read."""
-    for _ in stub.Multiply(_jobs(rng)):
-        begun.set()
+    for answer in stub.Multiply(_jobs(rng)):
+        if not answer.HasField("error"):
+            begun.set()
 
 
 def unread_stream(stub, rng, begun):
     """A Multiply stream whose results are not read."""
-    call = stub.Multiply(_jobs(rng))
-    next(call)
-    begun.set()
-    threading.Event().wait()
+    for answer in stub.Multiply(_jobs(rng)):
+        if not answer.HasField("error"):
+            begun.set()
+            threading.Event().wait()
 
 
 def _pieces(header, begin, length):
@@ -88,8 +91,8 @@ def upload(stub, _, begun):
     while True:
         call = stub.PutMatrix.future(
             _pieces(_header(UPLOAD_EXTENT), 0, UPLOAD_EXTENT**2 * wire.F32_BYTES), timeout=SECONDS)
-        begun.set()
         call.result()
+        begun.set()
 
 
 def split_upload(stub, _, begun):
@@ -103,9 +106,9 @@ def split_upload(stub, _, begun):
             header.range.offset, header.range.length = part * length, length
             calls.append(stub.PutMatrix.future(_pieces(header, part * length, length),
                                                timeout=SECONDS))
-        begun.set()
         for call in calls:
             call.result()
+        begun.set()
 
 
 def download(stub, _, begun):
@@ -131,7 +134,7 @@ def run(kind, access, seed, begun):
         with wire.channel(access) as channel:
             try:
                 KINDS[kind](wire.stub(channel), random.Random(seed), begun)
-            except (grpc.RpcError, StopIteration):
+            except grpc.RpcError:
                 begun.wait(0.05)
 
 
@@ -158,6 +161,6 @@ class Commands:
                                                     "both"],
         }
 
-    def start(self, kind):
+    def start(self, kind, errors=subprocess.DEVNULL):
         return subprocess.Popen([*self._head, *self.kinds[kind]], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                stdout=subprocess.DEVNULL, stderr=errors)
