@@ -35,7 +35,7 @@ def test_results_come_in_order_and_as_completed(small):
             pass
         futures = [p.matmul(a, b) for a, b in cases]
         ended = list(p.as_completed())
-    for (a, b), product in zip(cases, got):
+    for (a, b), product in zip(cases, got, strict=True):
         np.testing.assert_allclose(product, a @ b)
         assert product.report.kernel
     assert {id(f) for f in ended} == {id(f) for f in futures}
@@ -53,7 +53,7 @@ def test_products_take_their_events_from_grpc_or_from_its_own_stream(small, monk
             np.testing.assert_array_equal(small.matmul(np.eye(3), np.eye(3)), np.eye(3))
             good = [p.matmul(a, b) for a, b in pairs(20)] + [p.matmul(large, large.T)]
             bad = p.matmul(large, large.T, kernel="none_of_these")
-        for (a, b), future in zip([*pairs(20), (large, large.T)], good):
+        for (a, b), future in zip([*pairs(20), (large, large.T)], good, strict=True):
             np.testing.assert_allclose(future.result(), a @ b)
         with pytest.raises(gemmd.NotFound):
             bad.result()
@@ -189,7 +189,7 @@ def test_asyncio(server):
 
     products, ordered, mapped, info, kernels = asyncio.run(main())
     for group in (products, ordered, mapped):
-        for (left, right), product in zip(cases, group):
+        for (left, right), product in zip(cases, group, strict=True):
             np.testing.assert_allclose(product, left @ right)
     assert info.devices[0].name == "host:0"
     assert {k.family for k in kernels} == {"host"}
