@@ -42,7 +42,11 @@ def check_kubernetes(text):
 
 def check_compose(text):
     grace = number(r"stop_grace_period: (\d+)s", text)
-    for command in re.findall(r"command: \[(.*--drain-timeout.*)\]", text):
+    commands = re.findall(r"command: \[(.*--drain-timeout.*)\]", text)
+    servers = re.findall(r"image: gemmd:", text)
+    if not servers or len(commands) != len(servers):
+        yield f"compose: {len(commands)} commands with --drain-timeout of {len(servers)} gemmds"
+    for command in commands:
         _, least = needed(command)
         if grace < least:
             yield f"compose: stop_grace_period is {grace}s; {least}s needed for {command}"
