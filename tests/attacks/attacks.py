@@ -227,6 +227,9 @@ def parse_arguments():
             parser.error(f"{option} is '{text}': there are {', '.join(known)}")
     if (arguments.guarded or arguments.by) and not (arguments.start_gemmd and arguments.guarded):
         parser.error("--guarded needs --start-gemmd, and --by needs --guarded")
+    if not arguments.list and not chosen_cases(arguments):
+        parser.error("no attack: " + ("--by names no one who makes those of --only"
+                                      if arguments.guarded else "--only names those of --guarded"))
     return arguments
 
 

@@ -6,7 +6,8 @@
 In the command and in each --beside, {address} is gemmd's address, {metrics} that of its metrics,
 {pid} its process, {beside1} a free address for the first --beside, {beside2} for the second, and
 so on; each must listen on its own. The exit code is the command's; 1 where gemmd
-did not start or did not end with 0 after SIGTERM; 77 (skipped) where --need names a Python module
+did not start or did not end with 0 after SIGTERM, or where a --beside ended before, with anything
+but 0; 77 (skipped) where --need names a Python module
 that is not there.
 """
 
@@ -149,11 +150,17 @@ def main():
                     return 1
             code = subprocess.run([fill(w) for w in arguments.command], check=False).returncode
         finally:
+            # Those that ended by themselves.
+            fell = [(command, process.returncode)
+                    for command, process in zip(arguments.beside, beside) if process.poll()]
             for process in beside:
                 stop(process, 5)
             ended = stop(server, arguments.stop_seconds)
     if ended != 0:
         print(f"gemmd ended with {ended} after SIGTERM, not 0", file=sys.stderr)
+        code = code or 1
+    for command, status in fell:
+        print(f"'{command}' ended with {status} before the command did", file=sys.stderr)
         code = code or 1
     if code:
         show_log(log_path)

@@ -177,9 +177,12 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gemmd", required=True)
     parser.add_argument("--envoy", required=True, help="the proxy's program")
-    parser.add_argument("--only", default="", help="the name of one check")
+    parser.add_argument("--only", default="", help="only checks with this in their name")
     parser.add_argument("--report", help="a page of Markdown to write")
     arguments = parser.parse_args()
+    names = [check.__name__ for check in (*TOGETHER, check_drain)]
+    if not any(arguments.only in name for name in names):
+        parser.error(f"--only is '{arguments.only}': there are {', '.join(names)}")
     if not pathlib.Path(arguments.envoy).is_file():
         print(f"FAILED: there is no {arguments.envoy}: scripts/install-deps.sh test installs it")
         return 1
