@@ -77,6 +77,7 @@ def test_map_goes_in_order_over_an_endless_source(g):
             assert product[0, 0] == i
             if i == 20:
                 break
+    assert i == 20
 
 
 def test_a_pipeline_that_does_not_collect_holds_no_result(g):
