@@ -73,15 +73,18 @@ skip() {
   count 0 0 1
 }
 
-# no_linter NAME [REASON]: a linter that is not there. On CI, where the environment has CI=true,
-# that is a failure: a stage that has looked at nothing is not green there.
-no_linter() {
+# missing NAME [REASON]: a tool that is not there. On CI, where the environment has CI=true, that is
+# a failure: a stage that has looked at nothing is not green there.
+missing() {
   local reason="${2:-not installed: scripts/install-deps.sh lint}"
   [[ ${CI:-} == true ]] || { skip "$1" "$reason"; return; }
   say "FAILED: $1: $reason"
   count 0 1 0
   return 1
 }
+
+# some_files FILE...: fails where there is none to look at.
+some_files() { (($#)) || check "files to look at: 0, at least 1 needed" false; }
 
 # sources PATTERN...: tracked and new files that match, generated ones left out.
 sources() { git ls-files --cached --others --exclude-standard -- "$@" | sort -u | existing; }
@@ -133,25 +136,27 @@ stage_format() {
     have "$tool" && [[ "$($tool --version)" == *"version $CLANG_FORMAT_VERSION"* ]] && break
     tool=
   done
-  [[ -n $tool ]] || { no_linter clang-format "no clang-format $CLANG_FORMAT_VERSION: scripts/install-deps.sh lint"; return; }
+  [[ -n $tool ]] || { missing clang-format "no clang-format $CLANG_FORMAT_VERSION: scripts/install-deps.sh lint"; return; }
   mapfile -t files < <(sources '*.cc' '*.h' '*.cu' '*.cuh')
+  some_files "${files[@]}"
   check "clang-format of ${#files[@]} files" "$tool" --dry-run --Werror "${files[@]}"
 }
 
 stage_scripts() {
   mapfile -t files < <(sources '*.sh' '.ci/run')
+  some_files "${files[@]}"
   local file failed=0
   for file in "${files[@]}"; do bash -n "$file" || failed=1; done
   check "bash -n of ${#files[@]} scripts" test "$failed" = 0
-  have shellcheck || { no_linter shellcheck; return; }
+  have shellcheck || { missing shellcheck; return; }
   check "shellcheck of ${#files[@]} scripts" shellcheck -x "${files[@]}"
-  have pre-commit || { skip pre-commit "not installed: scripts/install-deps.sh lint"; return; }
+  have pre-commit || { missing pre-commit; return; }
   # Those of its hooks that are stages of this script run there.
   check "the commit hooks" env SKIP=contract,deploy,docs pre-commit run --all-files
 }
 
 stage_proto() {
-  have buf || { no_linter buf; return; }
+  have buf || { missing buf; return; }
   local failed=0
   check "buf lint" buf lint || failed=1
   check "buf breaking" buf breaking --against proto/gemm/v1/baseline.binpb || failed=1
@@ -159,7 +164,7 @@ stage_proto() {
 }
 
 stage_python() {
-  have ruff || { no_linter ruff; return; }
+  have ruff || { missing ruff; return; }
   local failed=0
   check "ruff check" ruff check --no-cache . || failed=1
   return "$failed"
@@ -170,7 +175,7 @@ stage_deploy() {
 }
 
 stage_docs() {
-  have python3 || { skip docs "no python3: scripts/install-deps.sh test"; return; }
+  have python3 || { missing docs "no python3: scripts/install-deps.sh test"; return; }
   local failed=0
   check "one version" python3 tests/docs/version_check.py || failed=1
   check "every dependency is explained" python3 tests/docs/dependencies_check.py || failed=1
@@ -264,12 +269,13 @@ stage_attacks() {
 # headers that they share. Only what this build compiles: other files have no command
 # to be read with.
 stage_tidy() {
-  have clang-tidy-14 || { no_linter clang-tidy; return; }
+  have clang-tidy-14 || { missing clang-tidy; return; }
   check "configure (tidy)" configure "$PRESET" -B build/tidy -DCMAKE_UNITY_BUILD=ON -DGEMMD_PCH=OFF \
     -DGEMMD_BUILD_TESTS=OFF
   check "generated sources" cmake --build build/tidy --target proto/gemm/v1/gemm.pb.h -- --quiet
   mapfile -t files < <(sed -nE "s#^  \"file\": \"$ROOT/(.*\.(cc|cxx))\".*#\1#p" build/tidy/compile_commands.json |
     grep -E '^(build/tidy/)?(client|files|kernels|server)/')
+  some_files "${files[@]}"
   check "clang-tidy of ${#files[@]} groups of files" run_tidy "${files[@]}"
 }
 
@@ -313,7 +319,7 @@ stage_tsan() {
 }
 
 stage_fuzz() {
-  have clang++-14 || { skip fuzz "no clang++-14: scripts/install-deps.sh lint"; return; }
+  have clang++-14 || { missing fuzz "no clang++-14: scripts/install-deps.sh lint"; return; }
   check "configure (fuzz)" configure fuzz
   check "build (fuzz)" compile fuzz tests/fuzz/all
   run_ctest build/fuzz/tests/fuzz
