@@ -116,13 +116,16 @@ run_ctest() {
   return "$status"
 }
 
-# count_junit FILE: ctest's own counts are attributes of its <testsuite>.
+# count_junit FILE: the counts of ctest, and of pytest, are attributes of their <testsuite>. Only
+# pytest has errors there: tests whose set-up failed.
 count_junit() {
-  local head tests failures skipped
+  local head tests failures errors skipped
   head="$(tr '\n\t' '  ' <"$1" | grep -ao '<testsuite [^>]*>' || true)"
   attribute() { sed -n "s/.* $1=\"\([0-9]*\)\".*/\1/p" <<<"$head"; }
   tests="$(attribute tests)" failures="$(attribute failures)" skipped="$(attribute skipped)"
   [[ -n $tests ]] || { count 0 1 0; return; }
+  errors="$(attribute errors)"
+  failures=$((failures + ${errors:-0}))
   count $((tests - failures - skipped)) "$failures" "$skipped"
 }
 
@@ -215,7 +218,14 @@ stage_install() {
 }
 
 stage_client() {
-  check "Python package" env GEMMD_SERVER="$ROOT/build/$PRESET/server/gemmd" tests/python/run.sh
+  local junit failed=0
+  junit="$(mktemp)"
+  check "Python package" env GEMMD_SERVER="$ROOT/build/$PRESET/server/gemmd" tests/python/run.sh \
+    -rs --junitxml="$junit" || failed=1
+  # Empty where the package did not get as far as its tests.
+  if [[ -s $junit ]]; then count_junit "$junit"; fi
+  rm -f "$junit"
+  return "$failed"
 }
 
 # image_test OPTION...: one image, built and run.
