@@ -14,8 +14,8 @@ A table is a comment that names its kernels, a name or a pattern with * a line:
     -->
 
 "over" names the step before, which the row's gain is counted from. In the text {tflops NAME},
-{share NAME} (of cuBLAS, in the same run), {gain NAME} (over its step before) and
-{gain NAME over OTHER} are figures, {kernels} the number of kernels of our own. The page has to
+{share NAME} (of cuBLAS, in the same run), {registers NAME} (of a thread), {gain NAME} (over its
+step before) and {gain NAME over OTHER} are figures, {kernels} the number of kernels of our own. The page has to
 have every kernel of the catalogue in a table, and the {gain} of every step that is slower than the
 one before, where the text says why.
 """
@@ -29,7 +29,7 @@ import sys
 from dataclasses import dataclass
 
 TABLE = re.compile(r"<!-- kernels\n(.*?)-->", re.DOTALL)
-FIGURE = re.compile(r"\{(tflops|share|gain|kernels)(?: (\w+))?(?: over (\w+))?\}")
+FIGURE = re.compile(r"\{(tflops|share|registers|gain|kernels)(?: (\w+))?(?: over (\w+))?\}")
 # Families whose kernels are not this repository's own.
 LIBRARIES = {"cublas", "cublaslt", "host"}
 NOT_MEASURED = "not measured"
@@ -96,6 +96,11 @@ def read_standings(path):
     return standings
 
 
+def registers_title(kernel):
+    """Of the column with the registers, which names the architecture."""
+    return next((title for title in kernel if title.startswith("registers")), "registers")
+
+
 def gain_text(ratio):
     """1.282 as "+28.2%", 3.67 as "3.67 times"."""
     return f"{ratio:.2f} times" if ratio >= 2 else f"{100 * (ratio - 1):+.1f}%"
@@ -154,7 +159,7 @@ class Page:
     def render_table(self, steps):
         places = {step.kernel: place for place, step in enumerate(steps, 1)}
         kernels = [self.look_up(step.kernel) for step in steps]
-        registers = next((t for t in kernels[0] if t.startswith("registers")), "registers")
+        registers = registers_title(kernels[0])
         types = "A:B:D:compute"
         columns = {
             "#": [str(places[step.kernel]) for step in steps],
@@ -203,7 +208,9 @@ class Page:
         what, name, before = match.groups()
         if what == "kernels":
             return str(sum(k["family"] not in LIBRARIES for k in self.catalogue.values()))
-        self.look_up(name)
+        kernel = self.look_up(name)
+        if what == "registers":
+            return kernel[registers_title(kernel)]
         standing = self.standings.get(name)
         if what == "gain":
             if before is None:
