@@ -245,6 +245,7 @@ EngineStats EngineImpl::Stats() const {
     one.queued_jobs = core_.schedulers[i]->queued();
     one.waiting_flows = core_.schedulers[i]->waiting_flows();
     one.queue_wait_seconds = absl::ToDoubleSeconds(core_.schedulers[i]->estimated_wait());
+    one.queue_wait_limit_seconds = absl::ToDoubleSeconds(core_.options.max_queue_wait);
     one.jobs_begun = core_.schedulers[i]->begun();
     one.driver_allocations = device.driver_allocations();
     one.health = device.Health();

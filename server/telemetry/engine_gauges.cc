@@ -106,6 +106,9 @@ void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
                            "Estimated time until all jobs that wait for a stream of this device "
                            "have begun. A job that would wait longer than --max-queue-wait for its "
                            "own turn is refused.");
+  auto wait_limit = GaugeSamples("gemmd_queue_wait_limit_seconds",
+                                 "Limit: the estimated wait of a job for a stream of this device "
+                                 "(--max-queue-wait).");
   auto allocations = CounterSamples(
       "gemmd_driver_allocations_total",
       "Driver allocations, frees and pinnings on this device; constant once the server is warm.");
@@ -115,12 +118,14 @@ void AddOtherDeviceSamples(const std::vector<DeviceStats>& devices,
     AddSample(queued, static_cast<double>(device.queued_jobs), labels);
     AddSample(flows, static_cast<double>(device.waiting_flows), labels);
     AddSample(wait, device.queue_wait_seconds, labels);
+    AddSample(wait_limit, device.queue_wait_limit_seconds, labels);
     AddSample(allocations, static_cast<double>(device.driver_allocations), labels);
     AddSample(healthy, device.health.ok() ? 1 : 0, labels);
   }
   families.push_back(std::move(queued));
   families.push_back(std::move(flows));
   families.push_back(std::move(wait));
+  families.push_back(std::move(wait_limit));
   families.push_back(std::move(allocations));
   families.push_back(std::move(healthy));
 }

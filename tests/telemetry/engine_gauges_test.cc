@@ -32,6 +32,7 @@ EngineStats TwoDevices() {
                            .queued_jobs = 21,
                            .waiting_flows = 23,
                            .queue_wait_seconds = 1.5,
+                           .queue_wait_limit_seconds = 2.5,
                            .driver_allocations = 22,
                            .health = absl::OkStatus()});
   stats.devices.push_back({.name = "cuda:1",
@@ -72,6 +73,7 @@ TEST(EngineGaugesTest, ShowsEveryBoundedQuantityBesideItsBound) {
   EXPECT_EQ(scrape.at(R"(gemmd_device_queue_depth{device="cuda:0"})"), 21);
   EXPECT_EQ(scrape.at(R"(gemmd_device_waiting_flows{device="cuda:0"})"), 23);
   EXPECT_EQ(scrape.at(R"(gemmd_queue_wait_estimate_seconds{device="cuda:0"})"), 1.5);
+  EXPECT_EQ(scrape.at(R"(gemmd_queue_wait_limit_seconds{device="cuda:0"})"), 2.5);
   EXPECT_EQ(scrape.at(R"(gemmd_driver_allocations_total{device="cuda:0"})"), 22);
   EXPECT_EQ(scrape.types.at("gemmd_driver_allocations_total"), "counter");
   EXPECT_EQ(scrape.at(R"(gemmd_replica_bytes{device="cuda:0"})"), 31);

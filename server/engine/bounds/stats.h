@@ -40,10 +40,11 @@ struct DeviceStats {
   Gauge download_staging_bytes;
   Gauge store_bytes;  // resident matrices, and replicas of them
   ReplicaStats replicas;
-  int64_t queued_jobs = 0;        // ready, waiting for a stream of this device
-  int64_t waiting_flows = 0;      // whose they are: callers, or connections without
-  double queue_wait_seconds = 0;  // until all of them have begun, and one more could
-  int64_t jobs_begun = 0;         // jobs and PutMatrix generators given a stream since the start
+  int64_t queued_jobs = 0;              // ready, waiting for a stream of this device
+  int64_t waiting_flows = 0;            // whose they are: callers, or connections without
+  double queue_wait_seconds = 0;        // until all of them have begun, and one more could
+  double queue_wait_limit_seconds = 0;  // for a job's own turn
+  int64_t jobs_begun = 0;  // jobs and PutMatrix generators given a stream since the start
   int64_t driver_allocations = 0;
   absl::Status health;
   DeviceLossStats loss;
