@@ -58,7 +58,7 @@ TEST_F(GemmctlTest, VerificationSaysHowMuchItSees) {
       WriteMatrix("a.npy", {.rows = 2, .cols = 2}, {0.1F, 0.2F, 0.3F, 0.4F});
   EXPECT_THAT(resolution(of_a_file, of_a_file),
               AllOf(HasSubstr("of a typical element are seen"), HasSubstr("the worst case")));
-  EXPECT_THAT(resolution("random:32x32:f32:1", "random:32x32:f32:2"),
+  EXPECT_THAT(resolution("random:32x32:f32:1:uniform,-1,1", "random:32x32:f32:2:uniform,-1,1"),
               AllOf(HasSubstr("of a typical element are seen"), Not(HasSubstr("the worst case"))));
   const std::string of_integers = WriteMatrix("i.npy", {.rows = 2, .cols = 2}, {1, 2, 3, 4});
   EXPECT_THAT(resolution(of_integers, of_integers), HasSubstr("every error is seen"));
