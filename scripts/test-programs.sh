@@ -6,7 +6,11 @@
 # Seconds that a program may take.
 export PROGRAM_LIMIT=600
 # Those that take longest begin first.
-LONG_PROGRAMS="kernels_test defects_test engine_parts_test engine_test engine_faults_test client_calls_test gemmctl_test"
+LONG_PROGRAMS="defects_test slow_client_test engine_test client_calls_test engine_faults_test fault_process_test"
+LONG_PROGRAMS+=" connections_test kernels_test gemmctl_test quotas_rpc_test drain_process_test"
+
+# Half of the time tests wait for a clock: one more than there are cores.
+tests_at_once() { echo "$(($(nproc) + 1))"; }
 
 # The tests that ctest found in a program of GoogleTest: each has a filter for itself.
 FOUND_TESTS='
@@ -37,14 +41,14 @@ longest_first() {
     { print ($NF in rank ? rank[$NF] : n + 1) "\t" $0 }' | sort -n -s | cut -f 2-
 }
 
-# run_programs PROGRAM...: one a core at a time, in this order. Adds them to the totals.
+# run_programs PROGRAM...: in this order, tests_at_once at a time. Adds them to the totals.
 run_programs() {
   local results status=0 program
   (($#)) || { say "FAILED: there are no test programs"; count 0 1 0; return 1; }
   results="$(mktemp -d)"
   # shellcheck disable=SC2016 # for the inner shell to expand
   printf '%s\0' "$@" |
-    xargs -0 -n 1 -P "$(nproc)" bash -c 'run_program "$1" "$2"' bash "$results" || status=1
+    xargs -0 -n 1 -P "$(tests_at_once)" bash -c 'run_program "$1" "$2"' bash "$results" || status=1
   for program in "$@"; do count_program "$results/${program##*/}" || status=1; done
   rm -rf "$results"
   return "$status"

@@ -108,7 +108,7 @@ run_ctest() {
   local folder="$1" junit status=0
   shift
   junit="$(mktemp)"
-  ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 300 -j "$(nproc)" \
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 300 -j "$(tests_at_once)" \
     --output-junit "$junit" "$@" || status=$?
   count_junit "$junit"
   rm -f "$junit"

@@ -77,6 +77,11 @@ void Task::End() {
 
 void Task::Fail(absl::Status why) {
   if (why.ok()) return;
+  // When time is up the server takes apart what the task's calls hold. A stripe that comes then
+  // finds the name of its own upload taken, or gone.
+  if ((absl::IsAlreadyExists(why) || absl::IsNotFound(why)) && absl::Now() >= deadline_) {
+    why = absl::DeadlineExceededError("Deadline Exceeded");
+  }
   std::map<uint64_t, std::function<void()>> cancels;
   {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -47,8 +47,7 @@ TEST_F(UnprovenConnectionsRpcTest, TheOldestMakeRoomForACaller) {
   const auto stranger = NewChannel();
   EXPECT_EQ(Info(stranger, ""), grpc::StatusCode::UNAUTHENTICATED);
   std::string answer;
-  ASSERT_TRUE(
-      CallUnary(stranger, "/grpc.health.v1.Health/Check", HealthRequest(""), answer).ok());
+  ASSERT_TRUE(CallUnary(stranger, "/grpc.health.v1.Health/Check", HealthRequest(""), answer).ok());
   const UniqueFd silent[] = {ConnectTo(server_->address()), ConnectTo(server_->address())};
 
   const auto bob = NewChannel();
