@@ -15,9 +15,9 @@ A table is a comment that names its kernels, a name or a pattern with * a line:
 
 "over" names the step before, which the row's gain is counted from. In the text {tflops NAME},
 {share NAME} (of cuBLAS, in the same run), {registers NAME} (of a thread), {gain NAME} (over its
-step before) and {gain NAME over OTHER} are figures, {kernels} the number of kernels of our own. The page has to
-have every kernel of the catalogue in a table, and the {gain} of every step that is slower than the
-one before, where the text says why.
+step before) and {gain NAME over OTHER} are figures, {kernels} the number of kernels of our own.
+The page has to have every kernel of the catalogue in a table, and the {gain} of every step that is
+slower than the one before, where the text says why.
 """
 
 import argparse
