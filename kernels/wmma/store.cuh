@@ -31,9 +31,14 @@ __device__ void StoreWarpTile(const WarpProduct<Variant>& product,
   for (int i = 0; i < kConfig.tiles_m; ++i) {
 #pragma unroll
     for (int j = 0; j < kConfig.tiles_n; ++j) {
-      nvcuda::wmma::store_matrix_sync(
-          reinterpret_cast<AccumulatorElement*>(strip + kStrip.Offset(0, j * kConfig.wmma_n)),
-          product.accumulators[i][j], kStrip.ld(), nvcuda::wmma::mem_row_major);
+      std::byte* const tile = strip + kStrip.Offset(0, j * kConfig.wmma_n);
+      if constexpr (kConfig.type == DType::kF32) {
+        ptx::WmmaStore(product.accumulators[i][j], ptx::SharedAddress(tile), kStrip.ld());
+      } else {
+        nvcuda::wmma::store_matrix_sync(reinterpret_cast<AccumulatorElement*>(tile),
+                                        product.accumulators[i][j], kStrip.ld(),
+                                        nvcuda::wmma::mem_row_major);
+      }
     }
     __syncwarp();
 #pragma unroll 1

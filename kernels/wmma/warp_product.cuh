@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/wmma_tf32.cuh"
 #include "kernels/wmma/config.h"
 
 namespace gemm::wmma {
@@ -102,10 +104,12 @@ class WarpProduct {
   template <class OperandFragment>
   __device__ static void ReadFragment(OperandFragment& fragment, const std::byte* from,
                                       unsigned ld) {
-    nvcuda::wmma::load_matrix_sync(fragment, reinterpret_cast<const Element*>(from), ld);
     if constexpr (kTf32) {
+      ptx::WmmaLoad(fragment, ptx::SharedAddress(from), ld);
 #pragma unroll
       for (float& x : fragment.x) x = nvcuda::wmma::__float_to_tf32(x);
+    } else {
+      nvcuda::wmma::load_matrix_sync(fragment, reinterpret_cast<const Element*>(from), ld);
     }
   }
 

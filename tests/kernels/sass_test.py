@@ -19,13 +19,6 @@ REGISTERS = ROOT / "docs" / "results" / "sm90-registers.txt"
 # Static shared memory that the system takes of a block on sm_90.
 SYSTEM_SHARED_BYTES = 1024
 
-# The compiler loses that these rows' pointers are to shared memory: WMMA loads and stores TF32
-# fragments through generic addresses. docs/kernels.md says so.
-GENERIC_ADDRESSES = {
-    "sgemm_wmma_m16n16k8_mma4x2_warp2x4_stage2",
-    "sgemm_wmma_m16n16k8_mma4x2_warp2x4_stage3",
-}
-
 
 def may_share_code(name, other):
     """Steps that the machine code does not tell apart; docs/kernels.md says so of each.
@@ -125,8 +118,6 @@ class NamesInMachineCode(unittest.TestCase):
 
         def wrong(row, function):
             found = function.opcodes(r"(LD|ST)(\.|$)")
-            if row["name"] in GENERIC_ADDRESSES:
-                return "" if found else "has none any more: take it from GENERIC_ADDRESSES"
             return f"{len(found)} of {set(found)}" if found else ""
 
         self.check(lambda name: not reads_other_blocks(name), wrong)
