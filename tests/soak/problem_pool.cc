@@ -56,10 +56,22 @@ pb::MatrixShape Shape(int64_t rows, int64_t cols, pb::DataType type, bool column
 constexpr double kFullJudgement = 0x1p30;
 constexpr int64_t kSamples = 50000;
 
+constexpr const char* kFormNames[kForms] = {"", "batch of ", "group of ", "block of "};
+
+// Makes a stack of `count` matrices of this shape.
+void Stack(pb::MatrixShape& shape, int64_t count) {
+  if (ColumnMajor(shape)) {
+    shape.set_cols(shape.cols() * count);
+  } else {
+    shape.set_rows(shape.rows() * count);
+  }
+}
+
 }  // namespace
 
-PoolProblem::PoolProblem(uint64_t seed, int64_t largest) {
+PoolProblem::PoolProblem(Form form, uint64_t seed, int64_t largest) : form_(form) {
   Describe(seed, largest);
+  Multiply(seed);
   DrawOperands(seed);
 }
 
@@ -76,15 +88,18 @@ void PoolProblem::Describe(uint64_t seed, int64_t largest) {
   const TypeRow& row = kTypes[seed % std::size(kTypes)];
   types_ = {row.type, row.type, row.type, row.mode};
   product_.set_compute(row.compute);
-  product_.set_transpose_a(flip());
+  // What is stacked in m, and a block of rows, is row by row.
+  const bool by_rows = form_ == Form::kGroup || form_ == Form::kRowBlock;
+  product_.set_transpose_a(flip() && !by_rows);
   product_.set_transpose_b(flip());
-  const bool result_columns = flip();
+  const bool result_columns = flip() && !by_rows;
   product_.set_output_layout(result_columns ? pb::LAYOUT_COLUMN_MAJOR : pb::LAYOUT_ROW_MAJOR);
   product_.set_activation(kActivations[random() % std::size(kActivations)].first);
   if (product_.activation() == pb::ACTIVATION_LEAKY_RELU) product_.set_leaky_slope(0.125);
   product_.set_alpha(flip() ? 1 : -0.75);
-  operands_[0].emplace().shape =
-      product_.transpose_a() ? Shape(k_, m_, row.wire, flip()) : Shape(m_, k_, row.wire, flip());
+  operands_[0].emplace().shape = product_.transpose_a()
+                                     ? Shape(k_, m_, row.wire, flip())
+                                     : Shape(m_, k_, row.wire, flip() && form_ != Form::kGroup);
   operands_[1].emplace().shape =
       product_.transpose_b() ? Shape(n_, k_, row.wire, flip()) : Shape(k_, n_, row.wire, flip());
   if (flip()) {
@@ -92,6 +107,62 @@ void PoolProblem::Describe(uint64_t seed, int64_t largest) {
     operands_[2].emplace().shape = Shape(m_, n_, row.wire, result_columns);
   }
   if (flip()) operands_[3].emplace().shape = Shape(1, n_, row.wire, false);
+}
+
+void PoolProblem::Multiply(uint64_t seed) {
+  std::mt19937_64 random(seed + 1);
+  const auto count = static_cast<int64_t>(2 + random() % 15);
+  parts_ = {{.m = m_}};
+  switch (form_) {
+    case Form::kProduct:
+      return;
+    case Form::kRowBlock:
+      product_.mutable_row_block()->set_product_rows(m_ + static_cast<int64_t>(random() % 1000));
+      return;
+    case Form::kBatch:
+      product_.set_batch_count(static_cast<int32_t>(count));
+      for (int64_t i = 1; i < count; ++i) parts_.push_back({i, m_, i * m_});
+      break;
+    case Form::kGroup: {
+      parts_.clear();
+      int64_t first_row = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        // Some have no rows, but not all.
+        const int64_t m = i == 0 ? m_ : static_cast<int64_t>(random() % (m_ + 1));
+        parts_.push_back({i, m, first_row});
+        first_row += m;
+        pb::ProductSize& size = *product_.add_group();
+        size.set_m(m);
+        size.set_n(n_);
+        size.set_k(k_);
+      }
+      m_ = first_row;
+      operands_[0]->shape.set_rows(m_);
+      if (operands_[2]) operands_[2]->shape.set_rows(m_);
+      break;
+    }
+  }
+  if (random() % 2 == 0) product_.add_shared_operands(pb::OPERAND_ROLE_B);
+  for (int i = 0; i < kOperands; ++i) {
+    const bool of_all_rows = form_ == Form::kGroup && (i == 0 || i == 2);
+    if (operands_[i] && !of_all_rows && !Shared(i)) Stack(operands_[i]->shape, count);
+  }
+}
+
+bool PoolProblem::Shared(int index) const {
+  const auto& shared = product_.shared_operands();
+  return std::find(shared.begin(), shared.end(), pb::OPERAND_ROLE_A + index) != shared.end();
+}
+
+const std::byte* PoolProblem::Begin(int index, const Part& part) const {
+  const PoolOperand& operand = *operands_[index];
+  const auto products = static_cast<int64_t>(parts_.size());
+  if (Shared(index)) return operand.bytes.data();
+  if (form_ == Form::kGroup && (index == 0 || index == 2)) {
+    const int64_t row_bytes = operand.shape.cols() * static_cast<int64_t>(gemm::SizeOf(types_.d));
+    return operand.bytes.data() + part.first_row * row_bytes;
+  }
+  return operand.bytes.data() + part.index * static_cast<int64_t>(operand.bytes.size()) / products;
 }
 
 void PoolProblem::DrawOperands(uint64_t seed) {
@@ -119,10 +190,12 @@ void PoolProblem::DrawOperands(uint64_t seed) {
 }
 
 uint64_t PoolProblem::result_bytes() const {
-  return static_cast<uint64_t>(m_) * n_ * gemm::SizeOf(types_.d);
+  const uint64_t products = form_ == Form::kBatch ? parts_.size() : 1;
+  return products * m_ * n_ * gemm::SizeOf(types_.d);
 }
 
-std::pair<gemm::Problem, gemm::Operands> PoolProblem::Normalised(const void* d) const {
+std::pair<gemm::Problem, gemm::Operands> PoolProblem::Normalised(const Part& part,
+                                                                 const std::byte* d) const {
   const bool columns = product_.output_layout() == pb::LAYOUT_COLUMN_MAJOR;
   const PoolOperand& a = *operands_[0];
   const PoolOperand& b = *operands_[1];
@@ -130,8 +203,8 @@ std::pair<gemm::Problem, gemm::Operands> PoolProblem::Normalised(const void* d) 
   const bool trans_a = product_.transpose_a() != ColumnMajor(a.shape);
   const bool trans_b = product_.transpose_b() != ColumnMajor(b.shape);
   gemm::Problem problem;
-  problem.m = columns ? n_ : m_;
-  problem.n = columns ? m_ : n_;
+  problem.m = columns ? n_ : part.m;
+  problem.n = columns ? part.m : n_;
   problem.k = k_;
   problem.types = types_;
   problem.trans_a = columns ? !trans_b : trans_a;
@@ -143,19 +216,19 @@ std::pair<gemm::Problem, gemm::Operands> PoolProblem::Normalised(const void* d) 
     if (wire == product_.activation()) problem.activation = activation;
   }
   gemm::Operands operands;
-  const PoolOperand& left = columns ? b : a;
-  const PoolOperand& right = columns ? a : b;
-  operands.a = left.bytes.data();
-  operands.lda = LineLength(left.shape);
-  operands.b = right.bytes.data();
-  operands.ldb = LineLength(right.shape);
+  operands.a = Begin(columns ? 1 : 0, part);
+  operands.lda = LineLength(columns ? b.shape : a.shape);
+  operands.b = Begin(columns ? 0 : 1, part);
+  operands.ldb = LineLength(columns ? a.shape : b.shape);
   operands.ldc = operands.ldd = problem.n;
-  if (operands_[2]) operands.c = operands_[2]->bytes.data();
+  if (operands_[2]) operands.c = Begin(2, part);
   if (operands_[3]) {
-    operands.bias = operands_[3]->bytes.data();
+    operands.bias = Begin(3, part);
     problem.bias = columns ? gemm::BiasAxis::kRows : gemm::BiasAxis::kColumns;
   }
-  operands.d = const_cast<void*>(d);
+  // Products lie one behind the other, so `first_row` rows of n are before this one.
+  const int64_t bytes_before = part.first_row * n_ * static_cast<int64_t>(gemm::SizeOf(types_.d));
+  operands.d = const_cast<std::byte*>(d) + bytes_before;
   return {problem, operands};
 }
 
@@ -168,18 +241,25 @@ absl::Status PoolProblem::Judge(absl::string_view answer) {
   // Many streams meet a new answer at once; one of them asks the oracle.
   MutexLock asking(oracle_mutex_);
   if (KnownRight(answer)) return absl::OkStatus();
-  const auto [problem, operands] = Normalised(answer.data());
-  const bool full = gemm::Flops(problem) / 2 <= kFullJudgement;
-  const gemm::Agreement agreement = gemm::CompareWithReference(
-      problem, operands, gemm::Elements::kDrawn, full ? m_ * n_ : kSamples, /*seed=*/1);
-  if (!(agreement.worst_ratio <= 1)) {
-    return absl::DataLossError(absl::StrCat(ToString(), ": element (", agreement.worst_row, ", ",
-                                            agreement.worst_col, ") is off by ",
-                                            agreement.worst_ratio, " of its bound"));
+  for (const Part& part : parts_) {
+    if (const absl::Status status = JudgePart(part, answer); !status.ok()) return status;
   }
   MutexLock lock(mutex_);
   right_answers_.emplace_back(answer);
   return absl::OkStatus();
+}
+
+absl::Status PoolProblem::JudgePart(const Part& part, absl::string_view answer) const {
+  if (part.m == 0) return absl::OkStatus();
+  const auto [problem, operands] =
+      Normalised(part, reinterpret_cast<const std::byte*>(answer.data()));
+  const bool full = gemm::Flops(problem) / 2 <= kFullJudgement;
+  const gemm::Agreement agreement = gemm::CompareWithReference(
+      problem, operands, gemm::Elements::kDrawn, full ? part.m * n_ : kSamples, /*seed=*/1);
+  if (agreement.worst_ratio <= 1) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(ToString(), ": product ", part.index, ", element (",
+                                          agreement.worst_row, ", ", agreement.worst_col,
+                                          ") is off by ", agreement.worst_ratio, " of its bound"));
 }
 
 bool PoolProblem::KnownRight(absl::string_view answer) const {
@@ -193,9 +273,11 @@ size_t PoolProblem::variants() const {
 }
 
 std::string PoolProblem::ToString() const {
-  return absl::StrCat(m_, "x", n_, "x", k_, " ", pb::DataType_Name(operands_[0]->shape.dtype()),
-                      " ", pb::ComputeMode_Name(product_.compute()), " ",
-                      pb::Activation_Name(product_.activation()));
+  return absl::StrCat(
+      kFormNames[static_cast<int>(form_)],
+      form_ == Form::kProduct || form_ == Form::kRowBlock ? "" : absl::StrCat(parts_.size(), ": "),
+      m_, "x", n_, "x", k_, " ", pb::DataType_Name(operands_[0]->shape.dtype()), " ",
+      pb::ComputeMode_Name(product_.compute()), " ", pb::Activation_Name(product_.activation()));
 }
 
 std::vector<std::unique_ptr<PoolProblem>> MakePool(int count, int64_t largest, uint64_t seed) {
@@ -203,7 +285,11 @@ std::vector<std::unique_ptr<PoolProblem>> MakePool(int count, int64_t largest, u
   for (int i = 0; i < count; ++i) {
     // Most are small, so that the load is many jobs and not a few long ones.
     const int64_t limit = i % 10 == 0 ? largest : i % 3 == 0 ? largest / 2 : largest / 6;
-    pool.push_back(std::make_unique<PoolProblem>(seed * 1000 + i, std::max<int64_t>(limit, 8)));
+    // Every other one is a product; those of other forms have many.
+    const Form form = i % 2 == 0 ? Form::kProduct : static_cast<Form>(1 + i / 2 % (kForms - 1));
+    const int64_t most = form == Form::kBatch || form == Form::kGroup ? largest / 6 : limit;
+    pool.push_back(
+        std::make_unique<PoolProblem>(form, seed * 1000 + i, std::max<int64_t>(most, 8)));
   }
   return pool;
 }

@@ -1,6 +1,7 @@
 // Loads a running gemmd with many streams of mixed work for a while, checks
 // every product, and then that the server is as it was: memory level, nothing
 // allocated from the driver since warm-up, nothing left.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "nlohmann/json.hpp"
@@ -121,6 +123,10 @@ absl::Status Soak::Connect() {
 absl::Status Soak::Prepare() {
   pool_ = MakePool(options_.problems, options_.largest, options_.seed);
   for (size_t i = 0; i < pool_.size(); ++i) {
+    // The host's own choice does not promise the bits that a block of rows needs.
+    if (pool_[i]->form() == Form::kRowBlock && absl::StartsWith(devices_[0], "host")) {
+      pool_[i]->ChooseKernel("host_reference");
+    }
     LoadedProblem loaded{pool_[i].get(), devices_[i % devices_.size()], {}};
     for (int role = 0; role < kOperands && i % 2 == 0; ++role) {
       if (!loaded.problem->operand(role)) continue;
@@ -208,8 +214,13 @@ void Soak::Claims(const pb::Load& load, const Sample& after) {
     return at == sample.metrics.end() ? -1 : at->second;
   };
   claim(absl::StrCat(counts_.wrong.load(), " wrong of ",
-                     counts_.right.load() + counts_.wrong.load(), " products"),
+                     counts_.right.load() + counts_.wrong.load(), " answers"),
         counts_.wrong == 0 && counts_.right > 0);
+  const auto& forms = counts_.right_of_form;
+  claim(absl::StrCat("right: ", forms[0].load(), " products, ", forms[1].load(), " batches, ",
+                     forms[2].load(), " groups, ", forms[3].load(), " blocks of rows (",
+                     counts_.blocks_refused.load(), " refused)"),
+        std::all_of(forms.begin(), forms.end(), [](const auto& right) { return right > 0; }));
   claim(absl::StrCat(counts_.unexpected.load(), " unexpected errors"), counts_.unexpected == 0);
   claim(absl::StrCat("jobs were cancelled (", counts_.cancelled.load(), ") and ran out of time (",
                      counts_.deadline_exceeded.load(), ")"),
@@ -250,9 +261,13 @@ void Soak::Report(const std::vector<Sample>& samples) const {
                            {"streams", options_.streams},
                            {"warmup_seconds", options_.warmup_seconds},
                            {"seconds", options_.seconds},
-                           {"products_right", counts_.right.load()},
-                           {"products_wrong", counts_.wrong.load()},
-                           {"products_per_second", static_cast<double>(counts_.right) / seconds},
+                           {"answers_right", counts_.right.load()},
+                           {"answers_wrong", counts_.wrong.load()},
+                           {"batches_right", counts_.right_of_form[1].load()},
+                           {"groups_right", counts_.right_of_form[2].load()},
+                           {"row_blocks_right", counts_.right_of_form[3].load()},
+                           {"row_blocks_refused", counts_.blocks_refused.load()},
+                           {"answers_per_second", static_cast<double>(counts_.right) / seconds},
                            {"distinct_right_answers", variants},
                            {"cancelled", counts_.cancelled.load()},
                            {"deadline_exceeded", counts_.deadline_exceeded.load()},
@@ -282,7 +297,7 @@ void Soak::Report(const std::vector<Sample>& samples) const {
     std::printf("! %s\n", complaint.c_str());
   }
   std::printf(
-      "%lld products, %.0f a second; %lld streams, %lld of them cut off; %.2f GB out, "
+      "%lld answers, %.0f a second; %lld streams, %lld of them cut off; %.2f GB out, "
       "%.2f GB in\n",
       static_cast<long long>(counts_.right), static_cast<double>(counts_.right) / seconds,
       static_cast<long long>(counts_.streams), static_cast<long long>(counts_.streams_cancelled),

@@ -41,6 +41,11 @@ bool RanOutOfTime(int code, absl::string_view message) {
          (code == grpc::RESOURCE_EXHAUSTED && absl::StrContains(message, "its deadline is in"));
 }
 
+// Whether a server may refuse the problem: a block of rows whose kernel's rows of D depend on m.
+bool BlockRefused(const PoolProblem& problem, absl::StatusCode code) {
+  return problem.form() == Form::kRowBlock && code == absl::StatusCode::kFailedPrecondition;
+}
+
 // One Multiply stream: a writer (the caller's thread) and a reader.
 class Session {
  public:
@@ -247,25 +252,15 @@ class Session {
   void OnResult(const pb::MultiplyResult& result) {
     const auto job = End(result.job_id());
     if (!job) return Unexpected(absl::StrCat("a result for job ", result.job_id()));
-    if (job->streamed) Judge(*job->problem, job->result);
+    if (job->streamed) counts_.Judge(*job->problem, job->result);
     if (!result.has_kept() || job->leave_kept) return;
     const auto kept = TakeMatrix(stub_, result.kept().id());
     if (kept.ok()) {
       counts_.bytes_received += static_cast<int64_t>(kept->size());
-      Judge(*job->problem, *kept);
+      counts_.Judge(*job->problem, *kept);
     } else if (!(doomed_ && absl::IsNotFound(kept.status()))) {
       // On a doomed stream its short life may be over before the reader comes.
       Unexpected(absl::StrCat("GetMatrix: ", kept.status().ToString()));
-    }
-  }
-
-  void Judge(PoolProblem& problem, const std::string& answer) {
-    const absl::Status verdict = problem.Judge(answer);
-    if (verdict.ok()) {
-      ++counts_.right;
-    } else {
-      ++counts_.wrong;
-      counts_.Complain(verdict.ToString());
     }
   }
 
@@ -277,6 +272,8 @@ class Session {
       ++counts_.cancelled;
     } else if (RanOutOfTime(error.code(), error.message()) && (job->may_time_out || doomed_)) {
       ++counts_.deadline_exceeded;
+    } else if (BlockRefused(*job->problem, code)) {
+      ++counts_.blocks_refused;
     } else {
       Unexpected(
           absl::StrCat(job->problem->ToString(), ": code ", error.code(), ", ", error.message()));
@@ -324,14 +321,16 @@ void RunUnary(pb::GemmService::Stub& stub, const LoadedProblem& loaded, bool hur
     ++counts.deadline_exceeded;
     return;
   }
+  if (BlockRefused(*loaded.problem, static_cast<absl::StatusCode>(status.error_code()))) {
+    ++counts.blocks_refused;
+    return;
+  }
   if (!status.ok()) {
     ++counts.unexpected;
     counts.Complain(absl::StrCat("MultiplyUnary: ", FromGrpc(status).ToString()));
     return;
   }
-  const absl::Status verdict = loaded.problem->Judge(response.data());
-  ++(verdict.ok() ? counts.right : counts.wrong);
-  if (!verdict.ok()) counts.Complain(verdict.ToString());
+  counts.Judge(*loaded.problem, response.data());
 }
 
 // Operands and result of at most 1 MiB together: what goes in one message.
@@ -344,6 +343,16 @@ bool FitsUnary(const PoolProblem& problem) {
 }
 
 }  // namespace
+
+void Counts::Judge(PoolProblem& problem, absl::string_view answer) {
+  const absl::Status verdict = problem.Judge(answer);
+  if (!verdict.ok()) {
+    ++wrong;
+    return Complain(verdict.ToString());
+  }
+  ++right;
+  ++right_of_form[static_cast<int>(problem.form())];
+}
 
 void Counts::Complain(const std::string& text) {
   MutexLock lock(mutex_);

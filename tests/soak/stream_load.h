@@ -19,7 +19,10 @@ namespace gemmd::soak {
 
 // What came of everything. Thread-safe.
 struct Counts {
-  std::atomic<int64_t> right{0};  // products compared and right
+  std::atomic<int64_t> right{0};  // answers compared and right
+  std::array<std::atomic<int64_t>, kForms> right_of_form{};
+  // Blocks of rows whose kernel does not promise the bits of the whole.
+  std::atomic<int64_t> blocks_refused{0};
   std::atomic<int64_t> wrong{0};
   std::atomic<int64_t> cancelled{0};          // asked for, and answered so
   std::atomic<int64_t> deadline_exceeded{0};  // likewise
@@ -31,6 +34,8 @@ struct Counts {
   std::atomic<int64_t> kept{0};                                             // results kept
   std::atomic<int64_t> bytes_sent{0}, bytes_received{0};
 
+  // Counts an answer by what its problem says of it.
+  void Judge(PoolProblem& problem, absl::string_view answer);
   // Keeps the first few complaints for the report.
   void Complain(const std::string& text);
   std::vector<std::string> complaints() const;
