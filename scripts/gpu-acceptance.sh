@@ -383,8 +383,8 @@ run_latency() {
   return $failed
 }
 run_soak() {
-  with_server soak -- "$BUNDLE/bin/soak" --server '{address}' --metrics '{metrics}' --pid '{pid}' \
-    --seconds "$SOAK_SECONDS" --json "$OUT_DIR/.soak.json"
+  with_server soak --flag=--max-queue-wait=1m -- "$BUNDLE/bin/soak" --server '{address}' \
+    --metrics '{metrics}' --pid '{pid}' --seconds "$SOAK_SECONDS" --json "$OUT_DIR/.soak.json"
 }
 # Two rounds of four minutes.
 run_attacks() {
