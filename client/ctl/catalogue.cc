@@ -45,7 +45,10 @@ std::string Factors(const gemm::v1::KernelTypes& types) {
 
 // Empty for the default: f64 for f64 operands, else f32.
 std::string Arithmetic(const gemm::v1::KernelTypes& types) {
-  if (types.compute() != client::kComputeTF32 && types.compute() != client::kComputeF16) return "";
+  const bool named = types.compute() == client::kComputeTF32 ||
+                     types.compute() == client::kComputeF32x3 ||
+                     types.compute() == client::kComputeF16;
+  if (!named) return "";
   return absl::StrCat("/", client::Name(types.compute()));
 }
 

@@ -14,7 +14,8 @@ namespace gemmd::ctl {
 namespace {
 
 // The integers up to here are all exact in what the types add in. fp8 of tensor cores keeps 13
-// bits behind the first, and TF32 keeps 10 of each operand.
+// bits behind the first, and TF32 keeps 10 of each operand. f32x3 leaves out the product of what is
+// behind those.
 double LargestSum(const gemm::Types& types) {
   if (types.compute == gemm::Compute::kF16) return 0x1p11;
   if (types.compute == gemm::Compute::kF64) return 0x1p53;
@@ -22,7 +23,9 @@ double LargestSum(const gemm::Types& types) {
 }
 
 double LargestOperand(const gemm::Types& types) {
-  return types.compute == gemm::Compute::kTF32 ? 0x1p11 : LargestSum(types);
+  const bool in_tf32 =
+      types.compute == gemm::Compute::kTF32 || types.compute == gemm::Compute::kF32x3;
+  return in_tf32 ? 0x1p11 : LargestSum(types);
 }
 
 // A matrix as its memory is.

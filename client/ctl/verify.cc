@@ -45,6 +45,8 @@ gemm::Compute ToCompute(client::ComputeMode compute, client::DataType a) {
       return gemm::Compute::kTF32;
     case client::kComputeF16:
       return gemm::Compute::kF16;
+    case client::kComputeF32x3:
+      return gemm::Compute::kF32x3;
     default:
       return a == client::kF64 ? gemm::Compute::kF64 : gemm::Compute::kF32;
   }

@@ -36,6 +36,8 @@ cublasComputeType_t CublasCompute(Compute compute) {
       return CUBLAS_COMPUTE_32F;
     case Compute::kTF32:
       return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case Compute::kF32x3:
+      return CUBLAS_COMPUTE_32F;
     case Compute::kF16:
       break;
   }
@@ -48,6 +50,7 @@ DType ScaleType(Compute compute) {
       return DType::kF64;
     case Compute::kF32:
     case Compute::kTF32:
+    case Compute::kF32x3:
       return DType::kF32;
     case Compute::kF16:
       break;

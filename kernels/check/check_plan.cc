@@ -62,8 +62,8 @@ RowRule MakeRowRule(const Problem& problem, uint64_t seed) {
   rule.deviations = kLambda;
   rule.scale_unit = UnitRoundoff(scale);
   rule.d_unit = UnitRoundoff(problem.types.d);
-  rule.sum_underflow = UnderflowUnit(accumulator);
-  rule.operand_underflow = accumulator == DType::kF16 ? 0 : UnderflowUnit(accumulator);
+  rule.sum_underflow = UnderflowUnit(accumulator) * ProductsOfOne(problem.types);
+  rule.operand_underflow = accumulator == DType::kF16 ? 0 : rule.sum_underflow;
   rule.scale_underflow = UnderflowUnit(scale);
   rule.d_underflow = UnderflowUnit(problem.types.d);
   rule.largest = std::min(LargestFinite(accumulator), LargestFinite(scale));

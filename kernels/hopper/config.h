@@ -33,17 +33,29 @@ struct HopperConfig {
   int blocks_per_sm = 1;
   // Takes groups by m (GroupedBy::kM) in one launch: then it has a second kernel for each layout.
   bool groups = false;
+  // f32 operands are sums of two TF32 numbers each, and three products of those are added
+  // (f32x3.h).
+  bool f32x3 = false;
+  // With f32x3: tensor cores add up half as many products before these are promoted, and after
+  // every 8 stages accumulators are added to totals. So fewer errors add up.
+  bool two_levels = false;
 
   static constexpr int kPanelBytes = 128;  // of k in a stage
   constexpr int element_bytes() const { return static_cast<int>(SizeOf(operand)); }
   constexpr int tile_k() const { return kPanelBytes / element_bytes(); }
   // wgmma reads other operands along k alone.
   constexpr bool along_k_only() const { return element_bytes() != 2; }
-  // The tensor cores keep about 14 bits of sums of fp8 products. So those of a stage are
-  // added to the accumulators in f32, by so many columns at a time.
-  constexpr bool promotes() const { return element_bytes() == 1; }
-  static constexpr int kPartN = 128;
-  constexpr int part_n() const { return tile_n < kPartN ? tile_n : kPartN; }
+  // The tensor cores keep about 14 bits of sums of fp8 products, and truncate sums of others to
+  // f32. So where that is too little, those of a stage are added to the accumulators in f32, by so
+  // many columns at a time.
+  constexpr bool promotes() const { return element_bytes() == 1 || f32x3; }
+  // Totals leave registers for fewer.
+  constexpr int part_n() const {
+    const int most = two_levels ? 64 : 128;
+    return tile_n < most ? tile_n : most;
+  }
+  // With f32x3, after so many steps over k of 8 each.
+  constexpr int promoted_steps() const { return two_levels ? 2 : 4; }
   // Blocks that load a tile together.
   constexpr int sharers() const { return cluster_m * cluster_n; }
   constexpr int cluster() const { return sharers() * split; }
@@ -57,8 +69,12 @@ struct HopperConfig {
   constexpr int blocks_m() const { return tile_m / 64 / (ping_pong() ? 1 : consumers); }
 
   constexpr int tile_a_bytes() const { return tile_m * kPanelBytes; }
+  // Of one of B's matrices: of high and of low numbers, or of B itself. A stage has a tile of each.
   constexpr int tile_b_bytes() const { return tile_n * kPanelBytes; }
-  constexpr int stage_bytes() const { return tile_a_bytes() + tile_b_bytes(); }
+  constexpr int matrices_b() const { return f32x3 ? 2 : 1; }
+  constexpr int stage_bytes() const { return tile_a_bytes() + matrices_b() * tile_b_bytes(); }
+  // Products of the tensor cores for one of D.
+  constexpr int products() const { return f32x3 ? 3 : 1; }
   // The tile of D.
   constexpr int d_tile_m() const { return swap ? tile_n : tile_m; }
   constexpr int d_tile_n() const { return swap ? tile_m : tile_n; }
@@ -89,9 +105,11 @@ struct HopperConfig {
     const bool whole_sums = accumulator == DType::kF32 || (operand == DType::kF16 && split == 1);
     const bool whole_promotions = !promotes() || tile_n % part_n() == 0;
     const bool alone = !groups || cluster() == 1;
-    return one_direction && alone && whole_tile && whole_sums && whole_promotions &&
-           cluster() <= 8 && whole_rows && whole_boxes && whole_parts && tile_m <= 256 &&
-           tile_n <= 256 && shared_bytes() <= kMostSharedBytes;
+    const bool whole_split = !f32x3 || (operand == DType::kF32 && !swap && !groups && !ping_pong());
+    const bool two_sums = !two_levels || f32x3;
+    return one_direction && alone && whole_split && two_sums && whole_tile && whole_sums &&
+           whole_promotions && cluster() <= 8 && whole_rows && whole_boxes && whole_parts &&
+           tile_m <= 256 && tile_n <= 256 && shared_bytes() <= kMostSharedBytes;
   }
   static constexpr int kMostSharedBytes = 227 * 1024;  // of a block, on sm_90
 };

@@ -83,6 +83,16 @@ inline constexpr HopperConfig kHopperTf32Configs[] = {
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
 };
 
+// For f32 as sums of two TF32 numbers. While a warpgroup adds, or splits rows of A, another one
+// multiplies: so they cooperate. The rows for a small D add up in two levels: cuBLAS in f32, with
+// which they are compared, shares k among blocks there.
+inline constexpr HopperConfig kHopperF32x3Configs[] = {
+    {.tile_m = 128, .tile_n = 128, .stages = 4},
+    {.tile_m = 128, .tile_n = 128, .stages = 4, .split = 2, .two_levels = true},
+    {.tile_m = 128, .tile_n = 64, .stages = 6, .two_levels = true},
+    {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1, .two_levels = true},
+};
+
 // For fp8. While a warpgroup adds a part, another one multiplies: so they cooperate. Of groups the
 // kernel of the largest tile would spill.
 inline constexpr HopperConfig kHopper8BitConfigs[] = {
@@ -109,6 +119,11 @@ constexpr auto WithTypes(const HopperConfig (&table)[kCount], DType operand,
 constexpr auto Hopper16BitConfigs(DType operand) { return WithTypes(kHopper16BitConfigs, operand); }
 constexpr auto Hopper8BitConfigs(DType operand) { return WithTypes(kHopper8BitConfigs, operand); }
 constexpr auto HopperTf32Configs() { return WithTypes(kHopperTf32Configs, DType::kF32); }
+constexpr auto HopperF32x3Configs() {
+  auto configs = WithTypes(kHopperF32x3Configs, DType::kF32);
+  for (HopperConfig& config : configs) config.f32x3 = true;
+  return configs;
+}
 constexpr auto HopperF16Acc16Configs() {
   return WithTypes(kHopperF16Acc16Configs, DType::kF16, DType::kF16);
 }

@@ -29,6 +29,9 @@ constexpr double kDepth = 1e-4;
 // How much longer a stage takes where blocks wait for one another, and how long at least.
 constexpr double kClusterStep = 1.04, kClusterStage = 0.28e-6;
 
+// How much longer a stage takes where f32x3 adds up in two levels, by the columns of the tile.
+constexpr double kTwoLevels = 1.15, kTwoLevelsOf64 = 1.4;
+
 double CeilDiv(int64_t x, int64_t y) {
   const int64_t quotient = (x + y - 1) / y;
   return static_cast<double>(quotient);
@@ -92,13 +95,15 @@ Waves WavesOf(const HopperConfig& config, const Problem& p) {
 double StageSeconds(const HopperConfig& config, const Waves& waves) {
   const double multiplications =
       static_cast<double>(config.tile_m) * config.tile_n * config.tile_k();
-  const double multiply =
-      multiplications * config.element_bytes() / 2 / kMultiplications * waves.blocks_each;
-  const double bytes = static_cast<double>(config.tile_a_bytes()) / config.cluster_n +
-                       static_cast<double>(config.tile_b_bytes()) / config.cluster_m;
+  const double multiply = multiplications * config.products() * config.element_bytes() / 2 /
+                          kMultiplications * waves.blocks_each;
+  const double bytes =
+      static_cast<double>(config.tile_a_bytes()) / config.cluster_n +
+      static_cast<double>(config.tile_b_bytes()) * config.matrices_b() / config.cluster_m;
   const double rate = std::min(kMultiprocessorRate, kL2Rate / waves.running);
   const double load = bytes * waves.blocks_each / rate;
-  const double stage = Together(multiply, load);
+  double stage = Together(multiply, load);
+  if (config.two_levels) stage *= config.tile_n > 64 ? kTwoLevels : kTwoLevelsOf64;
   return config.sharers() > 1 ? std::max(stage * kClusterStep, kClusterStage) : stage;
 }
 
@@ -114,13 +119,13 @@ double TileSeconds(const HopperConfig& config, double stages, double store) {
 
 double TransposeSeconds(const HopperConfig& config, const Problem& p) {
   const LoadLayout layout = HopperLayout(config, p);
-  const auto seconds = [&p](int64_t lines, DType type, double matrices) {
-    return kTranspose + 2 * BytesOf(lines, p.k, type) * matrices / kMemoryRate;
+  // Each matrix is read, and written so many times.
+  const auto seconds = [&p](int64_t lines, DType type, double matrices, int written) {
+    return kTranspose + (1 + written) * BytesOf(lines, p.k, type) * matrices / kMemoryRate;
   };
-  const double of_a =
-      layout.trans_a == p.trans_a ? 0 : seconds(p.m, p.types.a, static_cast<double>(p.batch));
-  const double of_b = layout.trans_b == p.trans_b ? 0 : seconds(p.n, p.types.b, ProductsOf(p));
-  return of_a + of_b;
+  const bool a = layout.trans_a != p.trans_a, b = layout.trans_b != p.trans_b || config.f32x3;
+  return (a ? seconds(p.m, p.types.a, static_cast<double>(p.batch), 1) : 0) +
+         (b ? seconds(p.n, p.types.b, ProductsOf(p), config.matrices_b()) : 0);
 }
 
 // Products of a group that are looked at: an estimate must not take as long as its launches.

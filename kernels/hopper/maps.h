@@ -53,6 +53,11 @@ inline TransposedProduct TransposeOfD(const TransposedProduct& product) {
   return swapped;
 }
 
+// The matrices of high and of low numbers of each B (split_b.h), of n rows each.
+inline HopperMatrices HighAndLow(const HopperMatrices& b, int64_t n) {
+  return {.data = b.data, .ld = b.ld, .stride = n * b.ld, .batch = 2 * (b.shared() ? 1 : b.batch)};
+}
+
 // How many matrices there are of each operand of `product`, and of D.
 struct HopperCounts {
   int64_t a = 1, b = 1, d = 1;
@@ -79,7 +84,9 @@ absl::StatusOr<HopperDescription> DescribeHopper(const TransposedProduct& produc
   const auto a = DescribeOperand(of_a, p.types.a, p.types.compute, p.m, p.k, !p.trans_a,
                                  kConfig.tile_m / kConfig.cluster_n);
   if (!a.ok()) return a.status();
-  const auto b = DescribeOperand(of_b, p.types.b, p.types.compute, p.n, p.k, p.trans_b,
+  HopperMatrices loaded_b = of_b;
+  if (kConfig.f32x3) loaded_b = HighAndLow(of_b, p.n);
+  const auto b = DescribeOperand(loaded_b, p.types.b, p.types.compute, p.n, p.k, p.trans_b,
                                  kConfig.tile_n / kConfig.cluster_m);
   if (!b.ok()) return b.status();
   const auto d =

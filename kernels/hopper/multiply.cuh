@@ -4,8 +4,11 @@
 #include <cstdint>
 
 #include "kernels/hopper/accumulators.cuh"
+#include "kernels/hopper/box.h"
+#include "kernels/hopper/f32x3.h"
 #include "kernels/hopper/pipeline.cuh"
 #include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/warpgroup.cuh"
 #include "kernels/ptx/wgmma.cuh"
 
@@ -38,6 +41,9 @@ class HopperProduct {
  public:
   static constexpr int kBlocksM = kConfig.blocks_m();
   static constexpr int kTileN = kConfig.tile_n;
+  // Sums of so many stages are added to totals: chains of additions are then far shorter.
+  static constexpr bool kTwoLevels = kConfig.two_levels;
+  static constexpr int kLevelStages = 8;
 
   // Those of 64 rows and kTileN columns each lie as wgmma.cuh says.
   using Register = AccumulatorRegister<kConfig.accumulator>;
@@ -57,9 +63,16 @@ class HopperProduct {
       const uint32_t tile_a = shared.tile_a(place.stage) + first_block * OperandA::kBlockBytes;
       const uint32_t tile_b = shared.tile_b(place.stage);
       if constexpr (kConfig.promotes()) {
-        MultiplyInParts(tile_a, tile_b);
+        if constexpr (kConfig.f32x3) {
+          MultiplyThrice(tile_a, tile_b);
+        } else {
+          MultiplyInParts(tile_a, tile_b);
+        }
         multiplied_ = shared.free(place.stage);
         Free(first_sharer);
+        if constexpr (kTwoLevels) {
+          if (k % kLevelStages == kLevelStages - 1) AddToTotals();
+        }
       } else {
         Multiply(tile_a, tile_b, k > 0);
         if (k > 0) Free(first_sharer);
@@ -71,6 +84,7 @@ class HopperProduct {
 
   // No product is under way when it returns, and the stages are free.
   __device__ __forceinline__ void Finish(int first_sharer) {
+    if constexpr (kTwoLevels) AddTotals();
     if constexpr (kConfig.promotes()) return;
     ptx::WgmmaWait<0>();
     Pin();
@@ -100,7 +114,10 @@ class HopperProduct {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) {
 #pragma unroll
-      for (int x = 0; x < kRegisters; ++x) accumulators[block][x] = 0;
+      for (int x = 0; x < kRegisters; ++x) {
+        accumulators[block][x] = 0;
+        if constexpr (kTwoLevels) totals_[block][x] = 0;
+      }
     }
   }
 
@@ -154,6 +171,84 @@ class HopperProduct {
     }
   }
 
+  // A step over k of a warp's 16 rows of A.
+  struct SplitRows {
+    uint32_t high[4];
+    uint32_t low[4];
+  };
+
+  // Splits the rows of A on their way to the tensor cores, which take them from registers, and
+  // multiplies a stage. The products with low numbers are added up first, while the sum is small:
+  // the tensor cores truncate each sum.
+  __device__ __forceinline__ void MultiplyThrice(uint32_t tile_a, uint32_t tile_b) {
+    constexpr int kPartN = kConfig.part_n(), kSteps = kConfig.promoted_steps();
+    static_assert(OperandA::kSteps % kSteps == 0);
+    const uint64_t b_high = ptx::WgmmaMatrix(OperandB::kLayout, tile_b);
+    const uint64_t b_low = b_high + kConfig.tile_b_bytes() / 16;
+#pragma unroll
+    for (int block = 0; block < kBlocksM; ++block) {
+#pragma unroll
+      for (int first_step = 0; first_step < OperandA::kSteps; first_step += kSteps) {
+        SplitRows rows[kSteps];
+        LoadRows(rows, tile_a + block * OperandA::kBlockBytes, first_step);
+#pragma unroll
+        for (int first = 0; first < kTileN; first += kPartN) {
+          float part[kPartN / 2];
+          ptx::WgmmaPin(part);
+          PinRows(rows);
+          ptx::WgmmaFence();
+          const int offset = first * OperandB::kSpan / 16;
+#pragma unroll
+          for (int step = 0; step < kSteps; ++step) {
+            const int offset_b = offset + (first_step + step) * OperandB::kAdvance / 16;
+            ptx::WgmmaOfRegisters(part, rows[step].low, b_high + offset_b, step > 0);
+            ptx::WgmmaOfRegisters(part, rows[step].high, b_low + offset_b, true);
+          }
+#pragma unroll
+          for (int step = 0; step < kSteps; ++step) {
+            const int offset_b = offset + (first_step + step) * OperandB::kAdvance / 16;
+            ptx::WgmmaOfRegisters(part, rows[step].high, b_high + offset_b, true);
+          }
+          ptx::WgmmaCommit();
+          ptx::WgmmaWait<0>();
+          ptx::WgmmaPin(part);
+          PinRows(rows);
+          float* const sums = &accumulators[block][first / 2];
+#pragma unroll
+          for (int x = 0; x < kPartN / 2; ++x) sums[x] += part[x];
+        }
+      }
+    }
+  }
+
+  // From step `first` over k on. `block`: of 64 rows, in shared memory.
+  template <int kCount>
+  __device__ __forceinline__ static void LoadRows(SplitRows (&rows)[kCount], uint32_t block,
+                                                  int first) {
+    const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int step = 0; step < kCount; ++step) {
+      uint32_t loaded[4];
+      ptx::LdMatrixX4(loaded, block + MatrixRowOfBox(warp, lane, first + step));
+#pragma unroll
+      for (int x = 0; x < 4; ++x) {
+        const HighLow split = Split(loaded[x]);
+        rows[step].high[x] = split.high;
+        rows[step].low[x] = split.low;
+      }
+    }
+  }
+
+  template <int kCount>
+  __device__ static void PinRows(SplitRows (&rows)[kCount]) {
+#pragma unroll
+    for (int step = 0; step < kCount; ++step) {
+      ptx::WgmmaPin(rows[step].high);
+      ptx::WgmmaPin(rows[step].low);
+    }
+  }
+
   // A warp leaves the stage, in each block that loads a part of it.
   __device__ void Free(int first_sharer) const {
     constexpr int kSharers = kConfig.sharers();
@@ -165,6 +260,25 @@ class HopperProduct {
     }
   }
 
+  __device__ __forceinline__ void AddToTotals() {
+#pragma unroll
+    for (int block = 0; block < kBlocksM; ++block) {
+#pragma unroll
+      for (int x = 0; x < kRegisters; ++x) {
+        totals_[block][x] += accumulators[block][x];
+        accumulators[block][x] = 0;
+      }
+    }
+  }
+  __device__ __forceinline__ void AddTotals() {
+#pragma unroll
+    for (int block = 0; block < kBlocksM; ++block) {
+#pragma unroll
+      for (int x = 0; x < kRegisters; ++x) accumulators[block][x] += totals_[block][x];
+    }
+  }
+
+  Register totals_[kTwoLevels ? kBlocksM : 1][kTwoLevels ? kRegisters : 1];
   uint32_t multiplied_ = 0;  // `free` of the last stage that was read; 0: none
 };
 

@@ -20,6 +20,7 @@ constexpr NameText HopperName(absl::string_view type, const HopperConfig& config
   if (config.swap) name.Add("_swap");
   if (config.blocks_per_sm > 1) name.Add("_x", config.blocks_per_sm);
   if (config.boxes != 2) name.Add("_b", config.boxes);
+  if (config.two_levels) name.Add("_l2");
   return name;
 }
 
@@ -39,6 +40,7 @@ constexpr SummaryText HopperSummary(const HopperConfig& config) {
   if (share_a > 1) summary.Add("; ", share_a, " blocks share A");
   if (config.split > 1) summary.Add("; ", config.split, " blocks share k");
   if (config.swap) summary.Add("; multiplies D transposed");
+  if (config.two_levels) summary.Add("; adds up in two levels");
   if (config.blocks_per_sm > 1) summary.Add("; ", config.blocks_per_sm, " blocks an SM");
   return summary;
 }

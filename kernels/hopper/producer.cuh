@@ -64,8 +64,12 @@ __device__ __forceinline__ void Produce(const HopperMaps& maps,
       ptx::ArriveExpecting(full, kConfig.stage_bytes());
       Loads::A::Start(&maps.a, shared.tile_a(place.stage), full, tiles.line_a(tile), k, matrix_a,
                       tiles.sharer(), tiles.part());
-      Loads::B::Start(&maps.b, shared.tile_b(place.stage), full, tiles.line_b(tile), k, matrix_b,
-                      tiles.sharer(), tiles.part());
+#pragma unroll
+      for (int x = 0; x < kConfig.matrices_b(); ++x) {
+        Loads::B::Start(&maps.b, shared.tile_b(place.stage) + x * kConfig.tile_b_bytes(), full,
+                        tiles.line_b(tile), k, matrix_b * kConfig.matrices_b() + x, tiles.sharer(),
+                        tiles.part());
+      }
       place.Next();
     }
   }

@@ -9,6 +9,7 @@
 #include "kernels/hopper/launch_stack.cuh"
 #include "kernels/hopper/load_layout.h"
 #include "kernels/hopper/name.h"
+#include "kernels/hopper/split_b.h"
 #include "kernels/transpose/operands.h"
 
 namespace gemm {
@@ -37,6 +38,8 @@ inline constexpr Types kHopperFp8Types[] = {{kOperand, kOperand, DType::kF16, Co
                                             {kOperand, kOperand, DType::kF32, Compute::kF32}};
 inline constexpr Types kHopperTf32Types[] = {
     {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32}};
+inline constexpr Types kHopperF32x3Types[] = {
+    {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3}};
 inline constexpr Types kHopperF16Acc16Types[] = {
     {DType::kF16, DType::kF16, DType::kF16, Compute::kF16}};
 
@@ -44,6 +47,7 @@ template <class Variant>
 constexpr absl::Span<const Types> HopperTypes() {
   constexpr DType kOperand = Variant::kConfig.operand;
   if (Variant::kConfig.accumulator == DType::kF16) return kHopperF16Acc16Types;
+  if (Variant::kConfig.f32x3) return kHopperF32x3Types;
   if (kOperand == DType::kF32) return kHopperTf32Types;
   if (SizeOf(kOperand) == 1) return kHopperFp8Types<kOperand>;
   return kHopper16BitTypes<kOperand>;
@@ -51,7 +55,8 @@ constexpr absl::Span<const Types> HopperTypes() {
 
 template <class Variant>
 size_t HopperScratchBytes(const Problem& p) {
-  return TransposeScratchBytes(p, HopperLayout(Variant::kConfig, p));
+  return TransposeScratchBytes(p, HopperLayout(Variant::kConfig, p)) +
+         (Variant::kConfig.f32x3 ? SplitBBytes(p) : 0);
 }
 
 template <class Variant>
@@ -72,9 +77,13 @@ absl::Status LaunchHopperLayout(const TransposedProduct& product, const Launch& 
 template <class Variant>
 absl::Status LaunchHopper(const Launch& launch) {
   constexpr HopperConfig kConfig = Variant::kConfig;
-  const absl::StatusOr<TransposedProduct> transposed =
-      TransposeOperands(launch, HopperLayout(kConfig, launch.problem));
+  const LoadLayout layout = HopperLayout(kConfig, launch.problem);
+  absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, layout);
   if (!transposed.ok()) return transposed.status();
+  if (kConfig.f32x3) {
+    const size_t used = TransposeScratchBytes(launch.problem, layout);
+    if (absl::Status status = SplitB(launch, used, *transposed); !status.ok()) return status;
+  }
   const Problem& p = transposed->problem;
   // The operands that are multiplied are B and A where D's transpose is.
   if constexpr (kConfig.along_k_only()) {

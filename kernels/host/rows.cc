@@ -11,6 +11,7 @@ constexpr Types kTypes[] = {
     {DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
     {DType::kF32, DType::kF32, DType::kF32, Compute::kF32},
     {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32},
+    {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3},
     {DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
     {DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
     {DType::kF16, DType::kF16, DType::kF32, Compute::kF32},

@@ -206,6 +206,30 @@ __device__ __forceinline__ void Wgmma(uint32_t (&acc)[kCount], uint64_t a, uint6
   GEMM_WGMMA_LAYOUTS(GEMM_WGMMA_F16_OF)
 }
 
+// One instruction with A in registers.
+#define GEMM_WGMMA_RS(shape, count, A0, A1, A2, A3, B, C)                                      \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " C                                       \
+               ", 0;\n"                                                                        \
+               "wgmma.mma_async.sync.aligned." shape ".f32.tf32.tf32 {" GEMM_REGISTERS_##count \
+               "}, {" A0 ", " A1 ", " A2 ", " A3 "}, " B ", add, 1, 1;\n}"                     \
+               : GEMM_ACCUMULATORS_##count("+f", 0)                                            \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)))
+
+// The same for TF32 with A in registers, B K-major. With g and t / 2 of a lane as above, it has in
+// a[0 .. 3] (16 w + g, t / 2), the element 8 rows below, and the same two four columns further.
+// Nothing may write them before WgmmaWait returns. Their last 13 bits are ignored.
+template <int kCount>
+__device__ __forceinline__ void WgmmaOfRegisters(float (&acc)[kCount], const uint32_t (&a)[4],
+                                                 uint64_t b, bool add) {
+  if constexpr (kCount == 32) {
+    GEMM_WGMMA_RS("m64n64k8", 32, "%32", "%33", "%34", "%35", "%36", "%37");
+  } else {
+    static_assert(kCount == 64);
+    GEMM_WGMMA_RS("m64n128k8", 64, "%64", "%65", "%66", "%67", "%68", "%69");
+  }
+}
+
+#undef GEMM_WGMMA_RS
 #undef GEMM_WGMMA_LAYOUTS
 #undef GEMM_WGMMA_F16_OF
 #undef GEMM_WGMMA_OF

@@ -17,6 +17,14 @@ constexpr double kExtraSteps = 4;
 // Truncation where hardware may not round: 10 explicit significand bits.
 constexpr double kTf32Unit = 0x1p-10;
 
+// Of both elements, one of which may be near the largest, and the product of their low numbers
+// (kernels/hopper/f32x3.h).
+constexpr double kF32x3Unit = 1.01 * (0x1p-22 + 0x1p-23 + 0x1p-22);
+// High numbers may be larger than their elements by this share.
+constexpr double kF32x3Excess = 0x1p-10;
+// Tensor cores truncate to f32. After so many products the sum is added in f32, to nearest.
+constexpr double kF32x3Steps = 32;
+
 // fp8 accumulators in the tensor cores of sm_89 and sm_90 keep 13 explicit significand
 // bits and are truncated to them (DeepSeek-AI, "DeepSeek-V3 Technical Report",
 // arXiv:2412.19437, section 3.3.2; Zhang et al., "SageAttention2",
@@ -69,7 +77,8 @@ Bounded SumOfProducts(const Problem& problem, const ElementTerms& t, Elements el
   // The reference's own sum.
   sum.error += (k + 2) * UnitRoundoff(DType::kF64) * t.abs_dot;
   // Operands, products and accumulators that underflow.
-  sum.error += UnderflowUnit(type) * (k + (type == DType::kF16 ? 0 : t.abs_a + t.abs_b));
+  sum.error += UnderflowUnit(type) * ProductsOfOne(problem.types) *
+               (k + (type == DType::kF16 ? 0 : t.abs_a + t.abs_b));
   return sum;
 }
 
@@ -101,13 +110,18 @@ Bounded ApplyActivation(const Problem& problem, const Bounded& x) {
 }
 
 // What is lost before anything is added to an accumulator of the full type: by
-// rounding operands to TF32, and in the tensor cores' own accumulators of fp8.
+// rounding operands to TF32, by splitting them into two such numbers, and in the tensor cores' own
+// accumulators, where those are promoted.
 double MultiplicationBound(const Types& types, int64_t k) {
+  const auto lost = [k](double steps, double unit) {
+    const double sum = (std::min(static_cast<double>(k), steps) + kExtraSteps) * unit;
+    return sum / (1 - sum);
+  };
   if (types.compute == Compute::kTF32) return 2 * kTf32Unit + kTf32Unit * kTf32Unit;
-  if (SizeOf(types.a) > 1) return 0;
-  const double lost =
-      (std::min(static_cast<double>(k), kFp8AccumulatorSteps) + kExtraSteps) * kFp8AccumulatorUnit;
-  return lost / (1 - lost);
+  if (types.compute == Compute::kF32x3) {
+    return kF32x3Unit + (1 + kF32x3Excess) * lost(kF32x3Steps, 2 * UnitRoundoff(DType::kF32));
+  }
+  return SizeOf(types.a) > 1 ? 0 : lost(kFp8AccumulatorSteps, kFp8AccumulatorUnit);
 }
 
 }  // namespace
@@ -115,6 +129,8 @@ double MultiplicationBound(const Types& types, int64_t k) {
 DType AccumulatorType(Compute compute) {
   return compute == Compute::kF16 ? DType::kF16 : ScalarType(compute);
 }
+
+double ProductsOfOne(const Types& types) { return types.compute == Compute::kF32x3 ? 3 : 1; }
 
 double UnderflowUnit(DType type) {
   switch (type) {
@@ -180,7 +196,8 @@ Expected BoundElement(const Problem& problem, const ElementTerms& terms, Element
   const Bounded sum = SumOfProducts(problem, terms, elements);
   Bounded x = Scale(problem, sum, terms.c);
   // Partial sums reach up to the sum of the magnitudes.
-  const double partial = terms.abs_dot * (1 + AccumulationUnit(problem.types));
+  const double excess = problem.types.compute == Compute::kF32x3 ? kF32x3Excess : 0;
+  const double partial = terms.abs_dot * (1 + AccumulationUnit(problem.types) + excess);
   const double addends =
       std::abs(problem.alpha) * partial + std::abs(problem.beta * terms.c) + std::abs(terms.bias);
   const bool overflow = partial > LargestFinite(AccumulatorType(problem.types.compute)) ||

@@ -31,7 +31,7 @@
 //   "Sharper probabilistic backward error analysis for basic linear algebra kernels with
 //   random data" (SIAM J. Sci. Comput. 42, 2020). It does not hold for products of one sign:
 //   2048 + 1 errs downwards every time.
-// - Errors of the operands (TF32) and of single products keep the products' signs:
+// - Errors of the operands (TF32, f32x3) and of single products keep the products' signs:
 //   lambda ||p||_2 times their relative size.
 #pragma once
 
@@ -54,6 +54,9 @@ DType AccumulatorType(Compute compute);
 // The largest absolute error of rounding to a number that is not normal, where
 // hardware may flush it to zero. f16 arithmetic keeps subnormals everywhere.
 double UnderflowUnit(DType type);
+
+// Products that are added up for one product of elements: each may underflow.
+double ProductsOfOne(const Types& types);
 
 // The terms of an element of D, in double precision.
 struct ElementTerms {

@@ -166,7 +166,7 @@ TEST(Names, GoBothWays) {
     EXPECT_EQ(ParseActivation(Name(activation)), activation);
   }
   for (const ComputeMode mode :
-       {kDefaultCompute, kComputeF64, kComputeF32, kComputeTF32, kComputeF16}) {
+       {kDefaultCompute, kComputeF64, kComputeF32, kComputeTF32, kComputeF16, kComputeF32x3}) {
     EXPECT_EQ(ParseComputeMode(Name(mode)), mode);
   }
   EXPECT_EQ(ParseDataType("float32"), std::nullopt);

@@ -66,7 +66,7 @@ def accumulation_factor(k, dtype, compute):
     accumulation k u passes 1 from k = 1024 on, so there the probabilistic bound
     lambda sqrt(k) u of Higham and Mary (SIAM J. Sci. Comput. 41, 2019) is taken where it is
     smaller, with lambda = 6. TF32 rounds, or on tensor cores cuts, each operand to 10 explicit
-    bits: 2^-10 each. Tensor cores of sm_89 and sm_90 keep 13 bits of a sum of fp8 products
+    bits: 2^-10 each. f32x3 leaves out, and rounds off, up to 2^-20 of each product. Tensor cores of sm_89 and sm_90 keep 13 bits of a sum of fp8 products
     (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.3.2); after 128 of them it must
     have gone to f32.
     """
@@ -76,6 +76,8 @@ def accumulation_factor(k, dtype, compute):
         factor = min(factor, 6 * math.sqrt(k) * u)
     if compute == "tf32":
         factor += 2 * 2.0**-10 + 2.0**-20
+    if compute == "f32x3":
+        factor += 2.0**-20
     if dtype in FP8:
         short = min(k, 128) + 4
         factor += short * 2.0**-13 / (1 - short * 2.0**-13)

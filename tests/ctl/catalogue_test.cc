@@ -64,7 +64,10 @@ Kernels Catalogue() {
   kernels.push_back(Kernel("host_openblas", "host"));
   for (const auto type : {client::kF64, client::kF32, client::kF16, client::kBF16}) {
     AddTypes(kernels.back(), type, type, type);
-    if (type == client::kF32) AddTypes(kernels.back(), type, type, type, client::kComputeTF32);
+    if (type == client::kF32) {
+      AddTypes(kernels.back(), type, type, type, client::kComputeTF32);
+      AddTypes(kernels.back(), type, type, type, client::kComputeF32x3);
+    }
     if (type == client::kF16) AddTypes(kernels.back(), type, type, client::kF32);
   }
   for (const auto a : {client::kF8E4M3, client::kF8E5M2}) {
@@ -93,7 +96,7 @@ size_t LineCount(const std::string& text) {
 
 TEST(CatalogueTest, TypesAreFolded) {
   EXPECT_EQ(TypesText({Catalogue().back()}),
-            "f64,f32,bf16 f32/tf32 f16>f16,f32 "
+            "f64,f32,bf16 f32/tf32 f32/f32x3 f16>f16,f32 "
             "e4m3,e4m3*e5m2,e5m2*e4m3,e5m2>f16,bf16,f32");
   EXPECT_EQ(TypesText({}), "");
 }

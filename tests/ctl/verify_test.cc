@@ -279,6 +279,7 @@ TEST(VerifyTest, EveryTypeAndArithmeticIsChecked) {
       {client::kF64, client::kF64, client::kComputeF64},
       {client::kF32, client::kF32, client::kDefaultCompute},
       {client::kF32, client::kF32, client::kComputeTF32},
+      {client::kF32, client::kF32, client::kComputeF32x3},
       {client::kF16, client::kF16, client::kComputeF16},
       {client::kBF16, client::kF32, client::kComputeF32},
       {client::kF8E4M3, client::kF16, client::kComputeF32},

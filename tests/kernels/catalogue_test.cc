@@ -57,7 +57,7 @@ TEST(Catalogue, WhatIsNotDeterministicIsChosenByNameAlone) {
 }
 
 // wgmma reads 8-bit operands and TF32 along k alone. A row that multiplies D transposed reads few
-// lines of A, which have to lie along k, too.
+// lines of A, which have to lie along k, too. f32x3 has two matrices of every B.
 TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {
   int rows = 0;
   for (const Kernel* kernel : Catalogue()) {
@@ -75,11 +75,28 @@ TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {
                                .trans_b = transposes / 2 == 1};
       size_t lines = 0;  // of 112 elements, which end on 256 bytes
       if (problem.trans_a && (swap || along_k)) lines += 48;
-      if (!problem.trans_b && along_k) lines += 80;
+      if (types.compute == Compute::kF32x3) {
+        lines += 160;
+      } else if (!problem.trans_b && along_k) {
+        lines += 80;
+      }
       const size_t bytes = WorkspaceBytes(*kernel, problem);
       EXPECT_EQ(bytes, lines * 112 * SizeOf(types.a))
           << kernel->name << ", transposes " << transposes;
     }
+  }
+  if (rows == 0) GTEST_SKIP() << "skipped: built without CUDA";
+}
+
+// A caller who asks for f32 never gets three products of TF32 numbers.
+TEST(Catalogue, RowsOfF32x3TakeNothingElse) {
+  constexpr Types kF32x3{DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3};
+  int rows = 0;
+  for (const Kernel* kernel : Catalogue()) {
+    if (kernel->target != Target::kCuda || !Takes(*kernel, kF32x3)) continue;
+    ++rows;
+    EXPECT_EQ(kernel->types.size(), 1u) << kernel->name;
+    EXPECT_TRUE(MayBeChosen(*kernel, kF32x3)) << kernel->name;
   }
   if (rows == 0) GTEST_SKIP() << "skipped: built without CUDA";
 }
@@ -115,6 +132,7 @@ std::vector<Types> PromisedTypes() {
       {DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
       {DType::kF32, DType::kF32, DType::kF32, Compute::kF32},
       {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32},
+      {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3},
       {DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
       {DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
       {DType::kF16, DType::kF16, DType::kF32, Compute::kF32},

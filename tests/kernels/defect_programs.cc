@@ -44,6 +44,8 @@ client::ComputeMode ToClient(Compute compute) {
       return client::kComputeTF32;
     case Compute::kF16:
       return client::kComputeF16;
+    case Compute::kF32x3:
+      return client::kComputeF32x3;
     default:
       return client::kComputeF32;
   }

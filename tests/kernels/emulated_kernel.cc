@@ -1,6 +1,7 @@
 #include "tests/kernels/emulated_kernel.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "gemm/reference.h"
 #include "gemm/scalars.h"
+#include "kernels/hopper/f32x3.h"
 #include "kernels/numeric/activation.h"
 
 namespace gemm::testing {
@@ -30,20 +32,30 @@ double ToF16(double x) {
   return (x + magic) - magic;
 }
 
-enum class Arithmetic { kF64, kF32, kF16, kTensorCore, kTensorCoreFp8 };
+enum class Arithmetic { kF64, kF32, kF16, kF32x3, kTensorCore, kTensorCoreFp8 };
 
 Arithmetic ArithmeticOf(const Types& types) {
   if (types.compute == Compute::kF64) return Arithmetic::kF64;
   if (types.compute == Compute::kF16) return Arithmetic::kF16;
+  if (types.compute == Compute::kF32x3) return Arithmetic::kF32x3;
   if (SizeOf(types.a) == 1) return Arithmetic::kTensorCoreFp8;
   const bool cuda_cores = types.a == DType::kF32 && types.compute == Compute::kF32;
   return cuda_cores ? Arithmetic::kF32 : Arithmetic::kTensorCore;
 }
 
+// The products that f32x3 adds up for a b, in its order.
+std::array<double, 3> ThreeProducts(double a, double b) {
+  const auto value = [](uint32_t bits) { return static_cast<double>(std::bit_cast<float>(bits)); };
+  const HighLow of_a = CutToTf32(Split(std::bit_cast<uint32_t>(static_cast<float>(a))));
+  const HighLow of_b = CutToTf32(Split(std::bit_cast<uint32_t>(static_cast<float>(b))));
+  return {value(of_a.low) * value(of_b.high), value(of_a.high) * value(of_b.low),
+          value(of_a.high) * value(of_b.high)};
+}
+
 // The sum of a[p] b[p]. Products of all types but f64 are exact in f64.
 double Accumulate(Arithmetic arithmetic, const std::vector<double>& a,
                   const std::vector<double>& b) {
-  constexpr size_t kFp8Products = 128;
+  constexpr size_t kFp8Products = 128, kF32x3Products = 32;
   double sum = 0, chunk = 0;
   for (size_t p = 0; p < a.size(); ++p) {
     switch (arithmetic) {
@@ -55,6 +67,12 @@ double Accumulate(Arithmetic arithmetic, const std::vector<double>& a,
         break;
       case Arithmetic::kF16:
         sum = ToF16(sum + a[p] * b[p]);
+        break;
+      case Arithmetic::kF32x3:
+        for (const double x : ThreeProducts(a[p], b[p])) chunk = Truncated(chunk + x, 23);
+        if ((p + 1) % kF32x3Products != 0 && p + 1 < a.size()) break;
+        sum = static_cast<float>(sum + chunk);
+        chunk = 0;
         break;
       case Arithmetic::kTensorCore:
         sum = Truncated(sum + a[p] * b[p], 23);

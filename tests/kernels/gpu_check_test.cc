@@ -118,6 +118,7 @@ TEST_F(GpuFinishTest, IsThatOfTheHost) {
   std::mt19937_64 random(11);
   const Types all[] = {{DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
                        {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32},
+                       {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3},
                        {DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
                        {DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
                        {DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},

@@ -45,9 +45,9 @@ class GpuScalars : public GpuTest, public ::testing::WithParamInterface<const Ke
   std::string Check(const std::vector<SpecialCase>& cases) const {
     std::string wrong;
     for (const SpecialCase& special : cases) {
-      const bool may_flush =
-          special.subnormal &&
-          (of_library() || special.data.product.problem.types.compute == Compute::kTF32);
+      const Compute compute = special.data.product.problem.types.compute;
+      const bool tf32 = compute == Compute::kTF32 || compute == Compute::kF32x3;
+      const bool may_flush = special.subnormal && (of_library() || tf32);
       wrong += CheckSpecial(kernel(), special, Run, !may_flush);
     }
     return wrong;

@@ -60,6 +60,7 @@ std::map<std::string, HopperConfig> ConfigsByName() {
   add("bf16", Hopper16BitConfigs(DType::kBF16));
   add("f16acc16", HopperF16Acc16Configs());
   add("tf32", HopperTf32Configs());
+  add("f32x3", HopperF32x3Configs());
   add("e4m3", Hopper8BitConfigs(DType::kE4M3));
   return configs;
 }
@@ -298,6 +299,24 @@ TEST(HopperEstimateOf, AnEmptyProductHasOne) {
     const double seconds = EstimateHopper(kConfig, p);
     EXPECT_TRUE(std::isfinite(seconds) && seconds > 0) << seconds;
   }
+}
+
+// A small D has a tile for each multiprocessor, or blocks that share k. 128 x 128 takes few bytes.
+TEST(HopperEstimate, OfF32x3TakesSmallTilesForASmallD) {
+  const auto fastest = [](int64_t edge, int64_t k) {
+    const Problem p = {.m = edge,
+                       .n = edge,
+                       .k = k,
+                       .types = {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3}};
+    const auto configs = HopperF32x3Configs();
+    const auto least = std::min_element(
+        configs.begin(), configs.end(),
+        [&](const auto& x, const auto& y) { return EstimateHopper(x, p) < EstimateHopper(y, p); });
+    return std::string(HopperName("f32x3", *least).view());
+  };
+  EXPECT_EQ(fastest(160, 8192), "hopper_f32x3_64x64x32_s8_coop1_l2");
+  EXPECT_EQ(fastest(1024, 8192), "hopper_f32x3_128x128x32_s4_coop2_k2_l2");
+  EXPECT_EQ(fastest(4096, 4096), "hopper_f32x3_128x128x32_s4_coop2");
 }
 
 }  // namespace

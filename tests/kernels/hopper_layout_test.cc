@@ -33,6 +33,7 @@ std::vector<HopperConfig> EveryConfig() {
   add(Hopper16BitConfigs(DType::kF16));
   add(HopperF16Acc16Configs());
   add(HopperTf32Configs());
+  add(HopperF32x3Configs());
   add(Hopper8BitConfigs(DType::kE4M3));
   return all;
 }
@@ -248,6 +249,26 @@ TEST(HopperName, FollowsFromTheConfiguration) {
   EXPECT_EQ(HopperName("e4m3", fp8).view(), "hopper_e4m3_128x256x128_s4_coop2");
   const HopperConfig tf32{.operand = DType::kF32, .tile_m = 128, .tile_n = 256, .stages = 4};
   EXPECT_EQ(HopperName("tf32", tf32).view(), "hopper_tf32_128x256x32_s4_coop2");
+  const HopperConfig f32x3{.operand = DType::kF32,
+                           .tile_m = 128,
+                           .tile_n = 64,
+                           .stages = 6,
+                           .f32x3 = true,
+                           .two_levels = true};
+  EXPECT_EQ(HopperName("f32x3", f32x3).view(), "hopper_f32x3_128x64x32_s6_coop2_l2");
+  EXPECT_EQ(HopperSummary(f32x3).view(),
+            "TMA, wgmma, 2 warpgroups that multiply together; adds up in two levels");
+}
+
+// A stage has A once, and B as high and as low numbers.
+TEST(HopperConfig, AStageOfF32x3HasTwoTilesOfB) {
+  HopperConfig config{.operand = DType::kF32, .tile_m = 128, .tile_n = 64, .stages = 2};
+  EXPECT_EQ(config.stage_bytes(), (128 + 64) * 128);
+  config.f32x3 = true;
+  EXPECT_EQ(config.stage_bytes(), (128 + 2 * 64) * 128);
+  EXPECT_TRUE(config.valid());
+  config.groups = true;
+  EXPECT_FALSE(config.valid());
 }
 
 // 132 blocks at a time: 11 by 12 tiles that are square, more rows where they are wide.

@@ -144,6 +144,7 @@ TEST(BoundSize, IsThatOfTheTypes) {
   EXPECT_LT(relative({DType::kF64, DType::kF64, DType::kF64, Compute::kF64}), 1e-13);
   EXPECT_LT(relative({DType::kF32, DType::kF32, DType::kF32, Compute::kF32}), 2e-5);
   EXPECT_LT(relative({DType::kF32, DType::kF32, DType::kF32, Compute::kTF32}), 3e-3);
+  EXPECT_LT(relative({DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3}), 3e-5);
   EXPECT_LT(relative({DType::kF16, DType::kF16, DType::kF16, Compute::kF32}), 6e-4);
   EXPECT_LT(relative({DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32}), 4e-5);
   EXPECT_LT(relative({DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32}), 2e-2);

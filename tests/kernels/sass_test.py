@@ -48,7 +48,7 @@ def is_async(name):
 
 def layouts_read(name):
     """Layouts that a Hopper row reads as they are; it transposes others first."""
-    if re.search("tf32|e4m3|e5m2", name):
+    if re.search("tf32|f32x3|e4m3|e5m2", name):
         return 1
     return 2 if "_swap" in name else 4
 
@@ -191,17 +191,22 @@ class NamesInMachineCode(unittest.TestCase):
                 return ""
             eight_bit = re.search("e4m3|e5m2", row["name"])
             wanted = [r"QGMMA" if eight_bit else r"HGMMA", r"UTMALDG", r"UTMASTG"]
-            if "tf32" not in row["name"]:  # D has no 16-bit elements
+            if not re.search("tf32|f32x3", row["name"]):  # D has no 16-bit elements
                 wanted.append(r"STSM")
             for one in wanted:
                 if not function.opcodes(one):
                     return f"no {one}"
             products = function.opcodes(r"[HQ]GMMA")
-            types = {"_f16_": "F32", "bf16": "F32.BF16", "f16acc16": "F16", "tf32": "F32.TF32"}
+            types = {"_f16_": "F32", "bf16": "F32.BF16", "f16acc16": "F16", "tf32": "F32.TF32",
+                     "f32x3": "F32.TF32"}
             for name, type_ in types.items():
                 if name in row["name"] and not all(f".{type_}" in o for o in products):
                     return f"{set(products)}"
-            if found := function.opcodes(r"LDGSTS|LDSM|[HI]MMA"):
+            # They split A on its way to the tensor cores.
+            splits = "f32x3" in row["name"]
+            if splits != bool(function.opcodes("LDSM")):
+                return f"{'no ' if splits else ''}LDSM"
+            if found := function.opcodes(r"LDGSTS|[HI]MMA"):
                 return f"{set(found)}"
             shares = bool(re.search(r"_[mn]\d", row["name"]))
             multicasts = [o for o in function.opcodes("UTMALDG") if "MULTICAST" in o]

@@ -26,7 +26,7 @@ TEST(CheckScalar, NamesFieldValueAndBound) {
 TEST(CheckScalar, TakesAllThatRoundsToAFiniteValue) {
   // Half a unit in the last place above the largest f32 is the first to round up.
   const double first_beyond = 0x1.ffffffp127;
-  for (const Compute compute : {Compute::kF32, Compute::kTF32, Compute::kF16}) {
+  for (const Compute compute : {Compute::kF32, Compute::kTF32, Compute::kF32x3, Compute::kF16}) {
     EXPECT_TRUE(CheckScalar("alpha", kLargestF32, compute).ok());
     EXPECT_TRUE(CheckScalar("alpha", std::nextafter(first_beyond, 0), compute).ok());
     EXPECT_FALSE(CheckScalar("alpha", first_beyond, compute).ok());

@@ -152,6 +152,7 @@ TEST(DTypeNames, ParseBackAndAreUnique) {
   EXPECT_EQ(ParseCompute("bf16"), std::nullopt);
   EXPECT_EQ(Name(DType::kBF16), "bf16");
   EXPECT_EQ(Name(Compute::kTF32), "tf32");
+  EXPECT_EQ(Name(Compute::kF32x3), "f32x3");
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ constexpr TypeRow kTypes[] = {
     {pb::DATA_TYPE_F64, pb::COMPUTE_MODE_F64, gemm::DType::kF64, gemm::Compute::kF64},
     {pb::DATA_TYPE_F32, pb::COMPUTE_MODE_F32, gemm::DType::kF32, gemm::Compute::kF32},
     {pb::DATA_TYPE_F32, pb::COMPUTE_MODE_TF32, gemm::DType::kF32, gemm::Compute::kTF32},
+    {pb::DATA_TYPE_F32, pb::COMPUTE_MODE_F32X3, gemm::DType::kF32, gemm::Compute::kF32x3},
     {pb::DATA_TYPE_F16, pb::COMPUTE_MODE_F32, gemm::DType::kF16, gemm::Compute::kF32},
     {pb::DATA_TYPE_F16, pb::COMPUTE_MODE_F16, gemm::DType::kF16, gemm::Compute::kF16},
     {pb::DATA_TYPE_BF16, pb::COMPUTE_MODE_F32, gemm::DType::kBF16, gemm::Compute::kF32},

@@ -81,7 +81,7 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
             "The type of the operands and the result: f64, f32, f16 or bf16 [f32]")
       ->type_name("DTYPE");
   AddParsed(command, "--compute", options.compute, ParseComputeName,
-            "f64, f32, tf32 or f16. Default: f64 for f64 operands, f32 for others")
+            "f64, f32, tf32, f32x3 or f16. Default: f64 for f64 operands, f32 for others")
       ->type_name("MODE");
   AddParsedList(command, "--kernel", options.kernels, ParseWeighted,
                 "Names from `gemmctl kernels`, or auto; several are mixed by weight [auto]")

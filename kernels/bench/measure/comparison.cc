@@ -110,29 +110,49 @@ std::vector<Row> Comparison::RowsWithout(absl::string_view why) {
   return MakeRows();
 }
 
+LaunchFn Comparison::LaunchOf(const Candidate& spec) const {
+  const Kernel& kernel = *spec.kernel;
+  if (spec.types == problem_.types) {
+    return [&kernel](const Launch& launch) { return RunProduct(kernel, launch); };
+  }
+  // A baseline in another mode.
+  return [&kernel, types = spec.types](const Launch& launch) {
+    Problem problem = launch.problem;
+    problem.types = types;
+    return RunProduct(kernel, {.problem = problem,
+                               .operands = launch.operands,
+                               .workspace = launch.workspace,
+                               .params = launch.params,
+                               .stream = launch.stream,
+                               .libraries = launch.libraries,
+                               .transposed = launch.transposed});
+  };
+}
+
 Comparison::TimedCandidate Comparison::MakeTimedCandidate(const Candidate& spec) const {
   const Kernel& kernel = *spec.kernel;
   return {.spec = spec,
           .name = std::string(kernel.name),
           .family = std::string(kernel.family),
-          .launch = spec.launch
-                        ? spec.launch
-                        : [&kernel](const Launch& launch) { return RunProduct(kernel, launch); },
+          .launch = spec.launch ? spec.launch : LaunchOf(spec),
           .workspace_bytes = WorkspaceBytes(kernel, problem_),
           .most_samples = rules_.iterations};
 }
 
 void Comparison::AddBaseline() {
-  const Kernel* const baseline = FindBaseline(problem_.types, backend_.caps());
+  const Types types = BaselineTypes(problem_.types, backend_.caps());
+  const Kernel* const baseline = FindBaseline(types, backend_.caps());
   if (baseline == nullptr) return;
   vendor_ = std::string(baseline->name);
   for (const TimedCandidate& candidate : candidates_) {
     if (candidate.name == vendor_) return;
   }
-  candidates_.push_back(MakeTimedCandidate({.kernel = baseline,
-                                            .types = problem_.types,
-                                            .layout = {problem_.trans_a, problem_.trans_b}}));
+  candidates_.push_back(MakeTimedCandidate(
+      {.kernel = baseline, .types = types, .layout = {problem_.trans_a, problem_.trans_b}}));
   candidates_.back().baseline = true;
+  if (!(types == problem_.types)) {
+    candidates_.back().note = absl::StrCat("in mode ", Name(types.compute));
+  }
 }
 
 absl::Status Comparison::PrepareOperands() {

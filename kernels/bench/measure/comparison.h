@@ -77,6 +77,7 @@ class Comparison {
 
   // A row for every candidate, none of them measured.
   std::vector<Row> RowsWithout(absl::string_view why);
+  LaunchFn LaunchOf(const Candidate& spec) const;
   TimedCandidate MakeTimedCandidate(const Candidate& spec) const;
   void AddBaseline();
   // Draws the operands. Frees scratch memory where there is no room for them.

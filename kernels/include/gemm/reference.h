@@ -39,7 +39,8 @@ enum class Elements : uint8_t {
 // plus the smallest subnormal of D. What k additions may lose is k u (|A||B|)_ij, or for
 // drawn elements 36 sqrt(k) u times the root of the sum of squared products (6 k u times it
 // where tensor cores truncate), with u the unit roundoff of the accumulation. TF32 loses
-// 2^-10 of each operand besides, and tensor cores what they lose of 128 products of fp8.
+// 2^-10 of each operand besides, f32x3 2^-21 of each product and what tensor cores truncate of 32,
+// and tensor cores what they lose of 128 products of fp8.
 // kernels/reference/error_bound.h has the derivation.
 // The bound is infinite where an accumulator may overflow. Where NaN or infinities of the
 // operands decide the element it is 0, or the error of rounding to D's type. Scalars are as

@@ -36,6 +36,7 @@ _COMPUTE = {
     "f32": pb.COMPUTE_MODE_F32,
     "tf32": pb.COMPUTE_MODE_TF32,
     "f16": pb.COMPUTE_MODE_F16,
+    "f32x3": pb.COMPUTE_MODE_F32X3,
 }
 _VERIFY = {
     "off": pb.VERIFY_OFF,

@@ -51,6 +51,7 @@ inline constexpr ComputeMode kComputeF64 = ::gemm::v1::COMPUTE_MODE_F64;
 inline constexpr ComputeMode kComputeF32 = ::gemm::v1::COMPUTE_MODE_F32;
 inline constexpr ComputeMode kComputeTF32 = ::gemm::v1::COMPUTE_MODE_TF32;
 inline constexpr ComputeMode kComputeF16 = ::gemm::v1::COMPUTE_MODE_F16;
+inline constexpr ComputeMode kComputeF32x3 = ::gemm::v1::COMPUTE_MODE_F32X3;
 
 // Whether the server checks a product before it delivers it (ProductReport::check).
 using Verify = ::gemm::v1::Verify;
@@ -66,7 +67,7 @@ size_t SizeOf(DataType type);
 
 // Lower-case names: "f64", "f32", "f16", "bf16", "e4m3", "e5m2", "s8", "s32";
 // "row", "column"; "none", "relu", "gelu", "leaky_relu"; "default", "f64",
-// "f32", "tf32", "f16"; "off", "sampled", "always"; "not checked", "passed", "partial",
+// "f32", "tf32", "f16", "f32x3"; "off", "sampled", "always"; "not checked", "passed", "partial",
 // "unusual", "suspect", "wrong". "?" for a value that is not in the contract.
 absl::string_view Name(DataType type);
 absl::string_view Name(Layout layout);
