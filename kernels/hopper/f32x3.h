@@ -41,18 +41,17 @@ GEMM_HOST_DEVICE constexpr HighLow CutToTf32(const HighLow& split) {
 }
 
 GEMM_HOST_DEVICE inline HighLow Split(uint32_t bits) {
-  constexpr uint32_t kHalf = 0x1000;  // of the last bit of a TF32 number
   constexpr float kMost = std::numeric_limits<float>::max();
   const float x = std::bit_cast<float>(bits);
   // Where the nearest is still finite, it is taken; ties are rounded away from 0.
   const bool rounds = std::abs(x) < 0x1.ffep127F;
-  const uint32_t high = CutToTf32(rounds ? bits + kHalf : bits);
+  const uint32_t high = CutToTf32(rounds ? bits + kHalfOfTf32 : bits);
   const float rest = x - std::bit_cast<float>(high);
   const bool finite = std::abs(x) <= kMost;
   // Without the exponent's first bit infinity is 1. The sum keeps infinity, and makes NaN one that
   // is still NaN when it is cut.
   return {finite ? high : bits & 0xbfffe000,
-          finite ? std::bit_cast<uint32_t>(rest) + kHalf : std::bit_cast<uint32_t>(x + x)};
+          finite ? std::bit_cast<uint32_t>(rest) + kHalfOfTf32 : std::bit_cast<uint32_t>(x + x)};
 }
 
 }  // namespace gemm

@@ -66,9 +66,9 @@ def accumulation_factor(k, dtype, compute):
     accumulation k u passes 1 from k = 1024 on, so there the probabilistic bound
     lambda sqrt(k) u of Higham and Mary (SIAM J. Sci. Comput. 41, 2019) is taken where it is
     smaller, with lambda = 6. TF32 rounds, or on tensor cores cuts, each operand to 10 explicit
-    bits: 2^-10 each. f32x3 leaves out, and rounds off, up to 2^-20 of each product. Tensor cores of sm_89 and sm_90 keep 13 bits of a sum of fp8 products
-    (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.3.2); after 128 of them it must
-    have gone to f32.
+    bits: 2^-10 each. f32x3 leaves out, and rounds off, up to 2^-20 of each product. Tensor
+    cores of sm_89 and sm_90 keep 13 bits of a sum of fp8 products (DeepSeek-V3 Technical
+    Report, arXiv:2412.19437, section 3.3.2); after 128 of them it must have gone to f32.
     """
     u = accumulation_unit(dtype, compute)
     factor = k * u / (1 - k * u) if k * u < 1 else math.inf
