@@ -57,6 +57,9 @@ using EventPtr = std::unique_ptr<Event, EventRecycler>;
 // The device's shared streams run only copies, which do not fail once enqueued. Generate
 // and Launch are for the compute streams. Those have one user at a time, so an error
 // that is found late belongs to that user.
+//
+// Work begins at the latest when Notify is called behind it, or another stream waits for an event
+// that was recorded behind it.
 class Stream {
  public:
   virtual ~Stream() = default;

@@ -84,26 +84,22 @@ void HostStream::Enqueue(Work work) {
 }
 
 void HostStream::EnqueueAlways(Work work) {
-  {
-    MutexLock lock(mutex_);
-    work_.push_back(std::move(work));
-  }
-  changed_.NotifyOne();
+  MutexLock lock(mutex_);
+  work_.push_back(std::move(work));
 }
 
 void HostStream::Run() {
   while (true) {
-    Work work;
+    std::deque<Work> works;
     {
       MutexLock lock(mutex_);
       running_ = false;
       while (work_.empty() && !stopping_) changed_.Wait(mutex_);
       if (work_.empty()) return;
-      work = std::move(work_.front());
-      work_.pop_front();
+      works.swap(work_);
       running_ = true;
     }
-    work();
+    for (; !works.empty(); works.pop_front()) works.front()();
   }
 }
 
@@ -183,7 +179,7 @@ absl::Status HostStream::Finish(const gemm::Problem& problem, const gemm::Operan
 
 absl::Status HostStream::Record(Event& event) {
   if (absl::Status status = Begin(); !status.ok()) return status;
-  auto mark = std::make_shared<HostMark>();
+  auto mark = std::make_shared<HostMark>(this);
   static_cast<HostEvent&>(event).set_mark(mark);
   // Also of a lost device: a stream may wait for it.
   EnqueueAlways([mark = std::move(mark)] { mark->Reach(); });
@@ -195,7 +191,9 @@ absl::Status HostStream::Wait(const Event& event) {
   // The mark was enqueued before this call, on a stream that waits only for
   // marks enqueued earlier still: no cycle.
   if (auto mark = static_cast<const HostEvent&>(event).mark(); mark != nullptr) {
+    if (HostStream* const recorded_on = mark->stream()) recorded_on->changed_.NotifyOne();
     Enqueue([mark = std::move(mark)] { mark->AwaitReached(); });
+    changed_.NotifyOne();
   }
   return absl::OkStatus();
 }
@@ -221,9 +219,12 @@ void HostStream::EndNotice() {
 }
 
 void HostStream::TellOfLoss() {
-  MutexLock lock(mutex_);
-  for (CompletionCallback& done : notices_) completions_.Post(std::move(done), health_.status());
-  notices_.clear();
+  {
+    MutexLock lock(mutex_);
+    for (CompletionCallback& done : notices_) completions_.Post(std::move(done), health_.status());
+    notices_.clear();
+  }
+  changed_.NotifyOne();  // what was enqueued goes, too
 }
 
 bool HostStream::Idle() {

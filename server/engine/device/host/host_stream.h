@@ -18,10 +18,17 @@
 
 namespace gemmd {
 
+class HostStream;
+
 // One Record() of an event.
 class HostMark {
  public:
   using Clock = std::chrono::steady_clock;
+
+  // `stream`, where it is to be recorded there, outlives this.
+  explicit HostMark(HostStream* stream = nullptr) : stream_(stream) {}
+  // Where it is recorded; null where something else reaches it.
+  HostStream* stream() const { return stream_; }
 
   void Reach();
   void AwaitReached();
@@ -32,6 +39,7 @@ class HostMark {
   Clock::time_point time() const;
 
  private:
+  HostStream* const stream_;
   mutable Mutex mutex_;
   CondVar changed_;
   bool reached_ ABSL_GUARDED_BY(mutex_) = false;
@@ -100,7 +108,8 @@ class HostStream final : public Stream {
 
   // OK where the device takes work: else what Health() says.
   absl::Status Begin() const { return health_.status(); }
-  // Runs `work` in its turn, unless the device is lost by then.
+  // Runs `work` in its turn, unless the device is lost by then. The thread is not woken for
+  // it: Notify and Wait do that, once for all that is enqueued.
   void Enqueue(Work work);
   void EnqueueAlways(Work work);
   void Run();
