@@ -51,7 +51,16 @@ class Writing : public Base {
   void GrpcWrite(const grpc::ByteBuffer* message) final { this->StartWrite(message); }
 };
 
-using UnaryCall = LiveReactor<grpc::ServerUnaryReactor>;
+// A call with one message each way. By itself gRPC wakes another thread of its own to tell of the
+// end. Here it tells at once, on the thread that sees the end, which may be inside Finish: CallLife
+// holds no lock around that, and touches nothing after it.
+class UnaryCall : public LiveReactor<grpc::ServerUnaryReactor> {
+ protected:
+  using LiveReactor::LiveReactor;
+
+ private:
+  bool InternalInlineable() final { return true; }
+};
 using ClientStreamingCall = Reading<LiveReactor<grpc::ServerReadReactor<grpc::ByteBuffer>>>;
 using ServerStreamingCall = Writing<LiveReactor<grpc::ServerWriteReactor<grpc::ByteBuffer>>>;
 using BidiStreamingCall =
