@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "proto/lock_order.h"
 #include "server/base/clock.h"
 #include "server/engine/engine.h"
 #include "server/exit_bound.h"
@@ -160,6 +161,7 @@ int Serve(const Flags& flags) {
 }  // namespace gemmd
 
 int main(int argc, char** argv) {
+  gemmd::LeaveLockOrderUnchecked();
   const gemmd::FlagOutcome outcome = gemmd::ParseFlags(
       {argv + 1, argv + argc}, [](const char* name) -> const char* { return std::getenv(name); });
   if (!outcome.flags.has_value()) {

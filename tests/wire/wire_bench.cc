@@ -3,6 +3,7 @@
 #include "tests/wire/wire_bench.h"
 
 #include "CLI/CLI.hpp"
+#include "proto/lock_order.h"
 #include "tests/wire/baseline_server.h"
 
 namespace {
@@ -204,6 +205,7 @@ void AddOverload(CLI::App& app, gemmd::wire::OverloadOptions& options, int& exit
 }  // namespace
 
 int main(int argc, char** argv) {
+  gemmd::LeaveLockOrderUnchecked();  // as gemmd and gemmctl do; the baseline, too
   CLI::App app{"Measures what gemmd adds to the wire"};
   app.require_subcommand(1);
   int exit_code = 0;
