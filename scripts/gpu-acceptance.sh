@@ -384,7 +384,7 @@ run_latency() {
 }
 run_soak() {
   with_server soak --flag=--max-queue-wait=1m -- "$BUNDLE/bin/soak" --server '{address}' \
-    --metrics '{metrics}' --pid '{pid}' --seconds "$SOAK_SECONDS" --json "$OUT_DIR/.soak.json"
+    --metrics '{metrics}' --pid '{pid}' --seconds "$SOAK_SECONDS" --coalesces --json "$OUT_DIR/.soak.json"
 }
 # Two rounds of four minutes.
 run_attacks() {

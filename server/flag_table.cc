@@ -180,6 +180,13 @@ void AddDevices(std::vector<FlagRow>& rows) {
              "that take less than 2ms, so that they need not wait for large ones. On a GPU "
              "they have priority. 0: they wait like the others."},
             GEMMD_FIELD(server.engine.quick_streams), 0, kMaxStreamsPerDevice));
+  rows.push_back(
+      Count({"max-coalesced-jobs", group,
+             "The most quick jobs with the same shape, types, scalars, kernel and resident "
+             "operands that run in one launch, where they wait for a stream together. The bits of "
+             "a product do not depend on it. 1: each runs by itself. 0: 64 on a GPU, 1 on a host "
+             "device, whose streams work side by side."},
+            GEMMD_FIELD(server.engine.max_coalesced_jobs), 0, kMostCoalescedJobs));
   rows.push_back(Duration(
       {"job-timeout", group,
        "A device is given up as lost when a job's work on it has not ended after this long and "

@@ -130,6 +130,7 @@ Json ToJson(const client::ProductReport& report) {
                {"k", report.k()},
                {"batch_count", std::max(1, report.batch_count())},
                {"group_count", report.group_count()},
+               {"jobs_in_launch", std::max(1, report.jobs_in_launch())},
                {"result", ToJson(client::FromProto(report.result_shape()))},
                {"compute", NameOf(report.compute())},
                {"phase_seconds", phases},
@@ -274,6 +275,9 @@ void AddReport(Table& summary, const client::ProductReport& report) {
   if (report.batch_count() > 1) summary.Add({"products", absl::StrCat(report.batch_count())});
   if (report.group_count() > 0) {
     summary.Add({"products", absl::StrCat(report.group_count(), ", a group")});
+  }
+  if (report.jobs_in_launch() > 1) {
+    summary.Add({"in one launch", absl::StrCat(report.jobs_in_launch(), " jobs")});
   }
   summary.Add({"result", client::ToString(client::FromProto(report.result_shape()))});
   summary.Add({"compute", NameOf(report.compute())});

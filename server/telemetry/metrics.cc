@@ -100,6 +100,10 @@ struct Metrics::Families {
                                              "Products computed: one for each job that succeeded, "
                                              "of a batch or a group all of its products.",
                                              kernels.size(), by_kernel);
+  IndexedFamily<Counter> coalesced =
+      Counters(registry, "gemmd_coalesced_jobs_total",
+               "Jobs that ran in one launch with others like them (--max-coalesced-jobs).",
+               kernels.size(), by_kernel);
   IndexedFamily<Histogram> job_seconds = Histograms(
       registry, "gemmd_job_duration_seconds", "From a product's header to the end of its result.",
       DurationBuckets(), outcomes.size(), by_outcome);
@@ -269,6 +273,7 @@ void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
   f.jobs[(kernel * f.dtypes.size() + dtype) * f.outcomes.size() + code].Increment();
   f.job_seconds[code].Observe(absl::ToDoubleSeconds(report.phases.total));
   if (outcome.ok()) f.products[kernel].Increment(static_cast<double>(report.products()));
+  if (report.jobs_in_launch > 1) f.coalesced[kernel].Increment();
 
   const auto phases = InOrder(report.phases);
   for (size_t i = 0; i < kPhaseCount; ++i) {

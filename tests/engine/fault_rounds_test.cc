@@ -87,6 +87,7 @@ class FaultRounds : public FaultTest, public ::testing::WithParamInterface<int> 
 void FaultRounds::SetUpRound() {
   EngineOptions options = TwoFaultyDevices();
   options.streams_per_device = 1 + Below(2);
+  options.max_coalesced_jobs = OneIn(2) ? 1 : 8;
   FaultyDevice::peers = OneIn(2);
   checked_ = OneIn(2);
   Make(options, &metrics_);

@@ -17,6 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class QueuePaceTest : public ::testing::Test {
  protected:
@@ -181,6 +182,44 @@ TEST_F(SchedulerTest, WaitingJobsRunInTheOrderTheyCame) {
   EXPECT_EQ(scheduler_.queued(), 0);
   EXPECT_EQ(limit_.gauge().used, 0);
   EXPECT_EQ(scheduler_.begun(), 4);
+}
+
+TEST_F(SchedulerTest, WhoHasAStreamMayTakeTheNextJobsInTurn) {
+  const auto a = Submit("a");
+  const auto b = Submit("b");
+  const auto c = Submit("c");
+  const auto d = Submit("d");
+  const auto e = Submit("e");
+  TakeEvents();
+  const auto other_than_e = [&](const Runnable* job) { return job != e.get(); };
+  EXPECT_THAT(scheduler_.TakeMore(a->lease, 1, other_than_e), ElementsAre(c));
+  EXPECT_THAT(scheduler_.TakeMore(a->lease, 5, other_than_e), ElementsAre(d)) << "not past e";
+  EXPECT_THAT(TakeEvents(), IsEmpty()) << "to run them is the taker's";
+  EXPECT_EQ(scheduler_.begun(), 4);
+  EXPECT_EQ(scheduler_.streams().used, 2);
+  EXPECT_EQ(scheduler_.queued(), 1);
+  EXPECT_EQ(limit_.gauge().used, 1);
+  clock_.Advance(absl::Milliseconds(6));
+  // Half of the time is b's, which runs beside them.
+  EXPECT_EQ(a->lease.Reset(), absl::Milliseconds(1)) << "of each of the three";
+  EXPECT_THAT(TakeEvents(), ElementsAre("run e"));
+}
+
+// Callers whose jobs share a lease pay for their own.
+TEST_F(SchedulerTest, JobsThatShareALeaseAreChargedEqually) {
+  const auto claim = [](const std::string& flow) {
+    return StreamClaim{.flow = flow, .cost = {.device_time = absl::Milliseconds(1)}};
+  };
+  const auto a = Submit("a");
+  const auto b = Submit("b");
+  std::vector<std::shared_ptr<TestJob>> jobs;
+  for (const char* flow : {"x", "y", "x", "y"}) jobs.push_back(Submit(flow, claim(flow)));
+  b->lease.Reset();  // the turn of x's first
+  EXPECT_THAT(scheduler_.TakeMore(jobs[0]->lease, 1, [](const Runnable*) { return true; }),
+              ElementsAre(jobs[1]));
+  clock_.Advance(absl::Milliseconds(40));
+  EXPECT_EQ(jobs[0]->lease.Reset(), absl::Milliseconds(10));
+  EXPECT_EQ(scheduler_.queued(), 1);
 }
 
 TEST_F(SchedulerTest, AStreamThatNobodyWaitsForIsFree) {

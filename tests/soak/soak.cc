@@ -35,9 +35,13 @@ struct Options {
   int warmup_seconds = 30;
   int seconds = 300;
   double memory_tolerance = 0.02;
+  bool coalesces = false;
   uint64_t seed = 1;
   std::string json;
 };
+
+// One stream in so many sends what others send, too.
+constexpr int kAlike = 8;
 
 // Something that must be so at the end.
 struct Claim {
@@ -152,7 +156,8 @@ void Soak::Load() {
     streams.emplace_back([this, i] {
       const StreamOptions options = {
           .index = i, .seed = options_.seed * 1000003 + i, .until = end_};
-      RunStreamLoad(*stubs_[i % stubs_.size()], loaded_, options, counts_);
+      const auto run = i % kAlike == 0 ? RunAlikeLoad : RunStreamLoad;
+      run(*stubs_[i % stubs_.size()], loaded_, options, counts_);
     });
   }
   absl::SleepFor(begin_ - absl::Now());
@@ -225,6 +230,10 @@ void Soak::Claims(const pb::Load& load, const Sample& after) {
   claim(absl::StrCat("jobs were cancelled (", counts_.cancelled.load(), ") and ran out of time (",
                      counts_.deadline_exceeded.load(), ")"),
         counts_.cancelled > 0 && counts_.deadline_exceeded > 0);
+
+  const std::string coalesced = "gemmd_coalesced_jobs_total";
+  claim(absl::StrCat("jobs that shared a launch: ", metric(after, coalesced)),
+        metric(after, coalesced) > 0 || !options_.coalesces);
 
   const absl::Duration window = absl::Seconds(std::min(60, std::max(1, options_.seconds / 3)));
   first_window_bytes_ = MedianResidentBytes(samples_, begin_, begin_ + window);
@@ -338,6 +347,8 @@ int main(int argc, char** argv) {
   app.add_option("--memory-tolerance", options.memory_tolerance,
                  "how much resident memory may differ, as a fraction")
       ->capture_default_str();
+  app.add_flag("--coalesces", options.coalesces,
+               "the server runs small jobs that are alike in one launch: some must have been");
   app.add_option("--seed", options.seed, "of problems and load")->capture_default_str();
   app.add_option("--json", options.json, "write the results here");
   CLI11_PARSE(app, argc, argv);

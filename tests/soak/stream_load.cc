@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <optional>
 #include <random>
@@ -362,6 +363,21 @@ void Counts::Complain(const std::string& text) {
 std::vector<std::string> Counts::complaints() const {
   MutexLock lock(mutex_);
   return complaints_;
+}
+
+void RunAlikeLoad(pb::GemmService::Stub& stub, const std::vector<LoadedProblem>& pool,
+                  const StreamOptions& options, Counts& counts) {
+  const auto bytes = [](const LoadedProblem& loaded) {
+    return loaded.problem->form() == Form::kProduct && FitsUnary(*loaded.problem)
+               ? loaded.problem->result_bytes()
+               : std::numeric_limits<uint64_t>::max();
+  };
+  const LoadedProblem& smallest =
+      *std::min_element(pool.begin(), pool.end(), [&](const LoadedProblem& x, const auto& y) {
+        return bytes(x) < bytes(y);
+      });
+  std::mt19937_64 random(options.seed);
+  while (absl::Now() < options.until) RunUnary(stub, smallest, random() % 8 == 0, counts);
 }
 
 void RunStreamLoad(pb::GemmService::Stub& stub, const std::vector<LoadedProblem>& pool,

@@ -65,6 +65,11 @@ struct StreamOptions {
 void RunStreamLoad(gemm::v1::GemmService::Stub& stub, const std::vector<LoadedProblem>& pool,
                    const StreamOptions& options, Counts& counts);
 
+// Until `options.until`, one MultiplyUnary after the other of the product of `pool` with the smallest
+// result: what several threads send so is alike, and may run in one launch.
+void RunAlikeLoad(gemm::v1::GemmService::Stub& stub, const std::vector<LoadedProblem>& pool,
+                  const StreamOptions& options, Counts& counts);
+
 // Uploads `operand` in one PutMatrix call. `ttl` infinite: until deleted.
 absl::StatusOr<std::string> PutOperand(gemm::v1::GemmService::Stub& stub,
                                        const PoolOperand& operand, const std::string& device,

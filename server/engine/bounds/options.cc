@@ -24,6 +24,11 @@ absl::Status CheckPositive(absl::string_view option, absl::Duration value) {
 
 absl::Status CheckOptions(const EngineOptions& options) {
   absl::Status status = CheckStreams(options);
+  if (options.max_coalesced_jobs < 0 || options.max_coalesced_jobs > kMostCoalescedJobs) {
+    status.Update(absl::InvalidArgumentError(
+        absl::StrCat("--max-coalesced-jobs is ", options.max_coalesced_jobs, ", but must be 0 to ",
+                     kMostCoalescedJobs)));
+  }
   status.Update(CheckAtLeast("copy-threads", options.copy_threads, 0));
   status.Update(CheckAtLeast("staging-block-bytes",
                              static_cast<int64_t>(options.staging_block_bytes),

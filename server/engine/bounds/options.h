@@ -20,6 +20,7 @@ inline constexpr size_t kSmallBytes = 128 * kKiB;
 inline constexpr size_t kMinStagingBlockBytes = kSmallBytes;
 
 inline constexpr int kMaxStreamsPerDevice = 128;
+inline constexpr int kMostCoalescedJobs = 64;
 
 struct EngineOptions {
   // As DeviceSpecForms says, such as "cuda:0,1" or "host:4". auto: every CUDA device,
@@ -34,6 +35,10 @@ struct EngineOptions {
   // Further streams of each device that run quick jobs alone (core/cost_model.h); at most
   // kMaxStreamsPerDevice. 0: none, and quick jobs wait like the others.
   int quick_streams = 2;
+  // The most small jobs that wait together, are alike and run in one launch; 1: each in its own.
+  // 0: kMostCoalescedJobs on a GPU, where a launch costs more than a small product, and 1 on a
+  // host, whose streams work side by side.
+  int max_coalesced_jobs = 0;
   // Pinned staging memory for each device and direction, and its block size, which is at
   // least kMinStagingBlockBytes.
   size_t staging_bytes = 256 * kMiB;

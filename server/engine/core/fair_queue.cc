@@ -45,6 +45,11 @@ double FairQueue::RoundsFor(const Flow& flow, absl::Duration cost) {
 }
 
 std::optional<FairQueue::Taken> FairQueue::Take(Which which) {
+  return TakeIf(which, [](const Runnable*) { return true; });
+}
+
+std::optional<FairQueue::Taken> FairQueue::TakeIf(Which which,
+                                                  absl::FunctionRef<bool(const Runnable*)> wanted) {
   auto next = ring_.end();
   double rounds = 0;
   for (auto flow = ring_.begin(); flow != ring_.end(); ++flow) {
@@ -60,11 +65,12 @@ std::optional<FairQueue::Taken> FairQueue::Take(Which which) {
     if (rounds == 0) break;
   }
   if (next == ring_.end()) return std::nullopt;
+  const auto band = Next(*next, which);
+  if (!wanted(band->second.jobs.front().job.get())) return std::nullopt;
   // A stream for quick jobs takes them in advance: the others' turn has not come for it.
   if (which == Which::kAny && rounds > 0) {
     for (Flow& flow : ring_) flow.credit += kQuantum * (rounds * flow.weight);
   }
-  const auto band = Next(*next, which);
   Taken taken{.cost = band->second.jobs.front().cost, .flow = next->name};
   // A debt that Settle left may be larger.
   next->credit = std::max(next->credit - taken.cost, std::min(next->credit, -kMostDebt));

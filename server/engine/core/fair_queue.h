@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/engine/core/cost_model.h"
@@ -64,6 +65,8 @@ class FairQueue {
   void Add(std::shared_ptr<Runnable> job, const StreamClaim& claim, absl::Time now);
   // The next job, of the quick ones alone for kQuick. nullopt: there is none.
   std::optional<Taken> Take(Which which);
+  // The same where the next job is `wanted`; else nullopt, and all is as before.
+  std::optional<Taken> TakeIf(Which which, absl::FunctionRef<bool(const Runnable*)> wanted);
   // A job that Take(which) gave, for `cost`, has taken `took`. Nothing where its flow has no
   // job left.
   void Settle(absl::string_view flow, Which which, absl::Duration cost, absl::Duration took);

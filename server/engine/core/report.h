@@ -104,6 +104,8 @@ struct JobReport {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;  // products of a batch
   int64_t group = 0;  // products of a group; 0: it is none
+  // Jobs in one launch with this one, itself included. Each has an equal part of phases.kernel.
+  int jobs_in_launch = 1;
   gemm::Types types{};
   Shape result;  // of all products
   std::vector<OperandCopy> copies;

@@ -30,8 +30,8 @@ StreamLease& StreamLease::operator=(StreamLease&& other) noexcept {
   stream_ = std::exchange(other.stream_, nullptr);
   runs_ = other.runs_;
   begun_ = other.begun_;
-  flow_ = std::move(other.flow_);
-  paid_ = other.paid_;
+  jobs_ = other.jobs_;
+  charges_ = std::move(other.charges_);
   return *this;
 }
 
@@ -207,6 +207,29 @@ void Scheduler::Withdraw(const Runnable* job) {
   if (!queue_.quick_waits()) quick_.pace.OnIdle(SteadyNow());
 }
 
+std::shared_ptr<Runnable> Scheduler::Charge(StreamLease& lease, FairQueue::Taken taken,
+                                            absl::Time now) {
+  LaneOf(lease.runs_).pace.OnTurn(now, taken.cost);
+  limit_.Return();
+  lease.charges_.push_back({.flow = std::move(taken.flow), .paid = taken.cost});
+  return std::move(taken.job);
+}
+
+std::vector<std::shared_ptr<Runnable>> Scheduler::TakeMore(
+    StreamLease& lease, int most, absl::FunctionRef<bool(const Runnable*)> wanted) {
+  std::vector<std::shared_ptr<Runnable>> more;
+  MutexLock lock(mutex_);
+  const absl::Time now = SteadyNow();
+  while (static_cast<int>(more.size()) < most) {
+    std::optional<FairQueue::Taken> taken = queue_.TakeIf(lease.runs_, wanted);
+    if (!taken.has_value()) break;
+    more.push_back(Charge(lease, *std::move(taken), now));
+    ++lease.jobs_;
+    ++begun_;
+  }
+  return more;
+}
+
 absl::Duration Scheduler::Release(StreamLease& lease) {
   Stream* const stream = std::exchange(lease.stream_, nullptr);
   std::shared_ptr<Runnable> next;
@@ -216,22 +239,19 @@ absl::Duration Scheduler::Release(StreamLease& lease) {
     MutexLock lock(mutex_);
     const absl::Time now = SteadyNow();
     device_time_.JobEnds(now);
-    took = device_time_.passed() - lease.begun_;
-    if (lease.paid_ > absl::ZeroDuration())
-      queue_.Settle(lease.flow_, lease.runs_, lease.paid_, took);
-    Lane& lane = LaneOf(lease.runs_);
+    took = (device_time_.passed() - lease.begun_) / lease.jobs_;
+    for (const StreamLease::Charge& charge : lease.charges_)
+      queue_.Settle(charge.flow, lease.runs_, charge.paid, took);
+    lease.charges_.clear();
     std::optional<FairQueue::Taken> taken = queue_.Take(lease.runs_);
     if (!taken.has_value()) {
+      Lane& lane = LaneOf(lease.runs_);
       lane.free.push_back(stream);
       lane.pace.OnIdle(now);
       return took;
     }
-    lane.pace.OnTurn(now, taken->cost);
-    limit_.Return();
-    next = std::move(taken->job);
     passed_on = Lease(stream, lease.runs_);
-    passed_on.flow_ = std::move(taken->flow);
-    passed_on.paid_ = taken->cost;
+    next = Charge(passed_on, *std::move(taken), now);
   }
   next->Run(std::move(passed_on));
   return took;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -20,8 +21,8 @@ namespace gemmd {
 
 class Scheduler;
 
-// Exclusive use of a compute stream. Destruction passes the stream to the next job. Empty
-// when moved from.
+// Exclusive use of a compute stream, by one job or by several that run together (TakeMore).
+// Destruction passes the stream to the next job. Empty when moved from.
 class StreamLease {
  public:
   StreamLease() = default;
@@ -30,17 +31,23 @@ class StreamLease {
   ~StreamLease() { Reset(); }
   Stream& operator*() const { return *stream_; }
   Stream* operator->() const { return stream_; }
-  // Returns the device time that the lease took (DeviceTime).
+  // Returns the device time that each of its jobs took (DeviceTime): all take the same.
   absl::Duration Reset();
 
  private:
   friend class Scheduler;
+  // What a job that waited was charged.
+  struct Charge {
+    std::string flow;
+    absl::Duration paid;
+  };
+
   Scheduler* scheduler_ = nullptr;
   Stream* stream_ = nullptr;
   FairQueue::Which runs_ = FairQueue::Which::kAny;  // the jobs that the stream is for
   absl::Duration begun_;                            // in device time
-  std::string flow_;                                // that paid for the job,
-  absl::Duration paid_;                             // and how much; 0: none waited
+  int jobs_ = 1;
+  std::vector<Charge> charges_;  // of those jobs that waited
 };
 
 // A job that waits for a stream.
@@ -133,6 +140,10 @@ class Scheduler {
   //   `max_wait`, or for the job to end by its deadline.
   // - DEADLINE_EXCEEDED: the job would not end by its deadline without any wait.
   absl::Status Submit(std::shared_ptr<Runnable> job, const StreamClaim& claim);
+  // Jobs for whoever holds `lease`, at most `most`, which share it from now on: the next in turn,
+  // as long as they are `wanted`, which is asked under a lock. Their Run is not called.
+  std::vector<std::shared_ptr<Runnable>> TakeMore(StreamLease& lease, int most,
+                                                  absl::FunctionRef<bool(const Runnable*)> wanted);
   // Removes a waiting job from the queue. Does nothing if it has run.
   void Withdraw(const Runnable* job);
 
@@ -161,6 +172,9 @@ class Scheduler {
 
   absl::Duration Release(StreamLease& lease);
   StreamLease Lease(Stream* stream, FairQueue::Which runs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A job that waited begins with this lease.
+  std::shared_ptr<Runnable> Charge(StreamLease& lease, FairQueue::Taken taken, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Empty where no stream is free for the job.
   StreamLease LeaseFree(const JobCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lane& LaneOf(FairQueue::Which runs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

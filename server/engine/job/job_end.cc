@@ -48,7 +48,10 @@ void JobImpl::OnComputed(absl::Status status, Computed computed) {
     if (holdings_ == nullptr) return;
     PhaseDurations& phases = report_.phases;
     phases.host_to_device = UploadTime(holdings);
-    phases.kernel = device().Elapsed(*holdings.kernel_begin, *holdings.kernel_end);
+    report_.jobs_in_launch = computed.jobs;
+    phases.kernel = computed.jobs > 1
+                        ? computed.kernel_time
+                        : device().Elapsed(*holdings.kernel_begin, *holdings.kernel_end);
     if (holdings.transposed != nullptr) {
       phases.transpose = device().Elapsed(*holdings.kernel_begin, *holdings.transposed);
     }

@@ -62,6 +62,7 @@ JobImpl::JobImpl(EngineCore& core, AdmittedJob admitted, std::shared_ptr<JobList
     if (input.payload) payload_sizes_[Index(role)] = input.memory->shape.dense_bytes();
   }
   if (has_small_payload()) small_payload_ = SmallPayload(payload_sizes_);
+  kind_ = CoalescingKind::Of(admitted_, *holdings_);
 }
 
 bool JobImpl::has_small_payload() const { return admitted_.payload_bytes <= kSmallBytes; }
@@ -255,6 +256,7 @@ void JobImpl::Prepare() {
 // blocks such jobs hold, and a queue of them leaves the rest to uploads. A stream
 // waits for the block, so the job is the next to get one.
 void JobImpl::Run(StreamLease lease) {
+  if (Coalesce(lease)) return;
   if (!NeedsStaging()) return Launch(std::move(lease));
   StagingPool& staging = device().upload_staging();
   if (StagingBlock block = staging.TryAcquire()) {

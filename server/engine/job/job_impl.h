@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "server/engine/core/core.h"
 #include "server/engine/core/deadline_guard.h"
 #include "server/engine/core/hang_guard.h"
+#include "server/engine/job/coalesced_launch.h"
 #include "server/engine/job/job.h"
 #include "server/engine/job/job_admission.h"
 #include "server/engine/job/small_payload.h"
@@ -34,11 +36,22 @@ struct Computed {
   std::shared_ptr<JobHoldings> holdings;
   StagingBlock result_block;  // with a small result, copied; else empty
   absl::Duration device_time;
+  // Of a launch of several jobs, and the part of its time that is this job's.
+  int jobs = 1;
+  absl::Duration kernel_time;
 
   void Release() {
     result_block.Reset();
     holdings.reset();
   }
+};
+
+// A job of a launch of several that has ended.
+struct CoalescedEnd {
+  std::shared_ptr<class JobImpl> job;
+  Computed computed;
+  const std::byte* product = nullptr;  // its dense bytes, in the launch's block
+  std::string copy;                    // of these, where the receiver may have no block
 };
 
 // A product on a stream, until its end is known.
@@ -61,6 +74,8 @@ struct Launched {
 //   Ready    -> the scheduler's queue; from here on the job is accepted, and its operands
 //               to release are released
 //   Run      -> the job has a stream; a small job's bytes go into a staging block
+//   Coalesce -> or: it shares the stream with small jobs like it that wait. They run as one
+//               batch (CoalescedLaunch), and each goes on with Computed
 //   Launch   -> uploads, generators, kernel, and a small result's download are enqueued
 //               at once, and the check of the product where there is one
 //   Judged   -> a product that fails its check is launched again, by another kernel
@@ -105,6 +120,18 @@ class JobImpl final : public Job,
   // False if the job has ended.
   bool StageSmall(StagingBlock block);
 
+  // Has others like this job run in one launch with it. False where it runs alone, and `lease` is
+  // as before.
+  bool Coalesce(StreamLease& lease);
+  void Join(CoalescedLaunch& launch);
+  static void EnqueueCoalesced(CoalescedLaunch launch);
+  void CopySent(const CoalescedLayout& layout, size_t index, std::byte* to);
+  absl::Status EnqueueBatch(const CoalescedLaunch& launch, const CoalescedLayout& layout,
+                            JobHoldings& holdings) const;
+  static void EndCoalesced(CoalescedLaunch launch, absl::Status status);
+  void CopyProduct(CoalescedEnd& end);
+  void TakeCoalesced(absl::Status status, Computed computed, std::string copy);
+
   void Launch(StreamLease lease);
   absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);
   // The product and all that follows it, and then goes on with Judged. `enqueued`: so far.
@@ -132,6 +159,7 @@ class JobImpl final : public Job,
   AdmittedJob admitted_;  // but for holdings, which move to holdings_
   const absl::Time arrived_;
   SmallPayload::Sizes payload_sizes_{};  // 0: no payload
+  std::optional<CoalescingKind> kind_;   // null: runs alone
   DeadlineGuard deadline_guard_;
   ListenerGate gate_;
 

@@ -1,6 +1,7 @@
 #include "server/engine/job/small_payload.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <string>
 
@@ -44,6 +45,33 @@ absl::Status SmallPayload::Append(Role role, uint64_t offset, absl::Cord bytes) 
 
 void SmallPayload::LetGoOfReadBuffers() {
   for (absl::Cord& bytes : bytes_) CopyShortParts(bytes);
+}
+
+void SmallPayload::CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes,
+                          std::byte* to) const {
+  const auto index = static_cast<size_t>(role);
+  int64_t at = 0;  // in the line
+  const auto copy = [&](const char* from, size_t bytes) {
+    while (bytes > 0) {
+      const int64_t wanted = line_bytes == pitch_bytes ? static_cast<int64_t>(bytes)
+                                                       : std::min<int64_t>(bytes, line_bytes - at);
+      std::memcpy(to, from, static_cast<size_t>(wanted));
+      from += wanted;
+      bytes -= static_cast<size_t>(wanted);
+      to += wanted;
+      at += wanted;
+      if (line_bytes != pitch_bytes && at == line_bytes) {
+        to += pitch_bytes - line_bytes;
+        at = 0;
+      }
+    }
+  };
+  if (staged()) {
+    const uint64_t before =
+        std::accumulate(sizes_.begin(), sizes_.begin() + static_cast<ptrdiff_t>(index), uint64_t{0});
+    return copy(reinterpret_cast<const char*>(block_.data() + before), sizes_[index]);
+  }
+  for (const absl::string_view chunk : bytes_[index].Chunks()) copy(chunk.data(), chunk.size());
 }
 
 void SmallPayload::Stage(StagingBlock block) {

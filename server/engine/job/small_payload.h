@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -29,6 +30,9 @@ class SmallPayload {
 
   // Copies what is left there, too, for a payload that has to wait in the queue.
   void LetGoOfReadBuffers();
+
+  // Copies an operand to `to`: its lines, of `line_bytes`, begin `pitch_bytes` apart.
+  void CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes, std::byte* to) const;
 
   // Puts all operands into `block`, densely, in the order of roles.
   void Stage(StagingBlock block);

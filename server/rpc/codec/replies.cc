@@ -73,6 +73,7 @@ void Fill(const JobReport& report, v1::ProductReport& out) {
   out.set_k(report.k);
   out.set_batch_count(static_cast<int32_t>(report.batch));
   out.set_group_count(static_cast<int32_t>(report.group));
+  out.set_jobs_in_launch(report.jobs_in_launch);
   Fill(report.result, *out.mutable_result_shape());
   out.set_compute(ToProto(report.types.compute));
   const PhaseDurations& phases = report.phases;

@@ -82,6 +82,12 @@ class Report:
         return self._proto.group_count
 
     @property
+    def jobs_in_launch(self) -> int:
+        """How many small products, of any callers, ran in one launch with this one, itself
+        included. Each has an equal part of the kernel's time."""
+        return max(1, self._proto.jobs_in_launch)  # 0: a server that launches each by itself
+
+    @property
     def compute(self) -> str:
         """The arithmetic: "f64", "f32", "tf32", "f32x3" or "f16"."""
         return pb.ComputeMode.Name(self._proto.compute).removeprefix("COMPUTE_MODE_").lower()

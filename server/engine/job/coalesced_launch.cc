@@ -1,0 +1,72 @@
+#include "server/engine/job/coalesced_launch.h"
+
+#include "server/engine/bounds/options.h"
+
+namespace gemmd {
+namespace {
+
+bool Alike(const gemm::Problem& x, const gemm::Problem& y) {
+  return x.m == y.m && x.n == y.n && x.k == y.k && x.types == y.types && x.trans_a == y.trans_a &&
+         x.trans_b == y.trans_b && x.alpha == y.alpha && x.beta == y.beta && x.bias == y.bias &&
+         x.activation == y.activation && x.leaky_slope == y.leaky_slope;
+}
+
+size_t RoundedUp(size_t bytes) {
+  return (bytes + CoalescedLayout::kStart - 1) / CoalescedLayout::kStart * CoalescedLayout::kStart;
+}
+
+}  // namespace
+
+std::optional<CoalescingKind> CoalescingKind::Of(const AdmittedJob& job, JobHoldings& holdings) {
+  const Plan& plan = job.plan;
+  const bool single =
+      plan.problem.batch == 1 && plan.extents == nullptr && !plan.product_rows.has_value();
+  if (!single || !job.pick.kernel->batches || job.check.plan.has_value()) return std::nullopt;
+  if (!job.spec.stream_result || job.spec.keep_result.has_value()) return std::nullopt;
+  if (job.payload_bytes == 0 || job.payload_bytes > kSmallBytes) return std::nullopt;
+  if (plan.result.dense_bytes() > kSmallBytes) return std::nullopt;
+  CoalescingKind kind{.kernel = job.pick.kernel,
+                      .params = job.pick.params,
+                      .problem = plan.problem,
+                      .swapped = plan.swapped};
+  for (const Role role : kRoles) {
+    const JobInput& input = holdings[role];
+    if (input.generator.has_value()) return std::nullopt;
+    if (!input.payload) kind.residents[static_cast<size_t>(role)] = input.memory.get();
+  }
+  return kind;
+}
+
+bool operator==(const CoalescingKind& x, const CoalescingKind& y) {
+  return x.kernel == y.kernel && x.params == y.params && Alike(x.problem, y.problem) &&
+         x.swapped == y.swapped && x.residents == y.residents;
+}
+
+Plan BatchPlan(const CoalescingKind& kind, const Plan& plan, int jobs) {
+  Plan batch = plan;
+  batch.problem.batch = jobs;
+  for (size_t role = 0; role < kRoleCount; ++role) {
+    batch.shared[role] = kind.residents[role] != nullptr;
+  }
+  return batch;
+}
+
+CoalescedLayout CoalescedLayout::Of(const CoalescingKind& kind, const Plan& plan,
+                                    JobHoldings& holdings, int jobs) {
+  CoalescedLayout layout;
+  const auto count = static_cast<size_t>(jobs);
+  for (const Role role : kRoles) {
+    const JobInput& input = holdings[role];
+    if (!input.payload) continue;
+    layout.operands[static_cast<size_t>(role)] = layout.sent_bytes;
+    layout.sent_bytes = RoundedUp(layout.sent_bytes + count * input.memory->shape.pitched_bytes());
+  }
+  layout.result = layout.sent_bytes;
+  layout.workspace = RoundedUp(layout.result + count * plan.result.pitched_bytes());
+  layout.workspace_bytes =
+      gemm::WorkspaceBytes(*kind.kernel, BatchPlan(kind, plan, jobs).problem);
+  layout.bytes = layout.workspace + layout.workspace_bytes;
+  return layout;
+}
+
+}  // namespace gemmd

@@ -1,0 +1,226 @@
+// The part of JobImpl that is for several jobs in one launch (coalesced_launch.h).
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/base/clock.h"
+#include "server/engine/job/job_impl.h"
+
+namespace gemmd {
+namespace {
+
+// How many of the jobs one thread tells of their ends, one after the other.
+constexpr size_t kToldTogether = 4;
+
+int AllowedOn(Device& device, const EngineOptions& options) {
+  if (options.max_coalesced_jobs > 0) return options.max_coalesced_jobs;
+  return device.info().caps.target == gemm::Target::kCuda ? kMostCoalescedJobs : 1;
+}
+
+// As many as one staging block takes, each way.
+int MostTogether(const CoalescingKind& kind, const Plan& plan, JobHoldings& holdings,
+                 Device& device, int allowed) {
+  const size_t up = device.upload_staging().block_bytes();
+  const size_t down = device.download_staging().block_bytes();
+  int most = allowed;
+  while (most > 1 && (CoalescedLayout::Of(kind, plan, holdings, most).sent_bytes > up ||
+                      static_cast<size_t>(most) * plan.result.dense_bytes() > down)) {
+    most /= 2;
+  }
+  return most;
+}
+
+}  // namespace
+
+// What the launch needs is taken first: jobs that have left the queue must run.
+bool JobImpl::Coalesce(StreamLease& lease) {
+  Scheduler& scheduler = *core_.schedulers[admitted_.device_index];
+  const int allowed = AllowedOn(device(), core_.options);
+  if (allowed == 1 || !kind_.has_value() || !admitted_.claim.cost.quick()) return false;
+  if (scheduler.queued() == 0) return false;
+  std::shared_ptr<JobHoldings> holdings;
+  {
+    MutexLock lock(mutex_);
+    holdings = holdings_;
+  }
+  if (holdings == nullptr) return false;
+  const int most = MostTogether(*kind_, admitted_.plan, *holdings, device(), allowed);
+  if (most == 1) return false;
+  CoalescedLaunch launch;
+  absl::StatusOr<DeviceBuffer> memory = device().memory().Allocate(
+      CoalescedLayout::Of(*kind_, admitted_.plan, *holdings, most).bytes);
+  launch.sent = device().upload_staging().TryAcquire();
+  launch.results = device().download_staging().TryAcquire();
+  if (!memory.ok() || !launch.sent || !launch.results) return false;
+  const std::vector<std::shared_ptr<Runnable>> others =
+      scheduler.TakeMore(lease, most - 1, [this](const Runnable* waiting) {
+        const auto* job = dynamic_cast<const JobImpl*>(waiting);
+        return job != nullptr && job->kind_ == kind_;
+      });
+  if (others.empty()) return false;
+  holdings.reset();
+  launch.memory = *std::move(memory);
+  launch.lease = std::move(lease);
+  Join(launch);
+  for (const std::shared_ptr<Runnable>& other : others) static_cast<JobImpl&>(*other).Join(launch);
+  EnqueueCoalesced(std::move(launch));
+  return true;
+}
+
+// As Launch does. A job that has ended, or whose deadline has passed, does not join.
+void JobImpl::Join(CoalescedLaunch& launch) {
+  const absl::Time now = SteadyNow();
+  if (now >= admitted_.spec.deadline) {
+    return Fail(absl::DeadlineExceededError("the job's deadline passed before its launch"));
+  }
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return;
+  ReleaseOperands();
+  launched_ = true;
+  report_.phases.queue = now - ready_;
+  where_ = "while it ran";
+  launch.members.push_back({.job = shared_from_this(), .holdings = holdings_});
+}
+
+// Leaves out what a job had that has ended by now: nobody gets its product.
+void JobImpl::CopySent(const CoalescedLayout& layout, size_t index, std::byte* to) {
+  MutexLock lock(mutex_);
+  if (holdings_ == nullptr) return;
+  for (const Role role : kRoles) {
+    const JobInput& input = (*holdings_)[role];
+    if (!input.payload) continue;
+    const Shape& shape = input.memory->shape;
+    small_payload_.CopyTo(
+        role, shape.line_bytes(), shape.pitch_bytes(),
+        to + layout.operands[static_cast<size_t>(role)] + index * shape.pitched_bytes());
+  }
+  small_payload_ = SmallPayload();
+}
+
+void JobImpl::EnqueueCoalesced(CoalescedLaunch launch) {
+  if (launch.members.empty()) return;
+  // Any of them: they are alike.
+  JobImpl& first = *launch.members.front().job;
+  JobHoldings& holdings = *launch.members.front().holdings;
+  const auto jobs = static_cast<int>(launch.members.size());
+  const CoalescedLayout layout =
+      CoalescedLayout::Of(*first.kind_, first.admitted_.plan, holdings, jobs);
+  for (size_t i = 0; i < launch.members.size(); ++i) {
+    launch.members[i].job->CopySent(layout, i, launch.sent.data());
+  }
+  launch.guard = HangGuard(first.core_, first.admitted_.device_index,
+                           jobs * WorkOf(first.admitted_.plan.problem));
+  absl::Status enqueued = first.EnqueueBatch(launch, layout, holdings);
+  Stream& stream = *launch.lease;
+  stream.Notify([launch = std::move(launch),
+                 enqueued = std::move(enqueued)](absl::Status status) mutable {
+    status.Update(enqueued);
+    EndCoalesced(std::move(launch), std::move(status));
+  });
+}
+
+absl::Status JobImpl::EnqueueBatch(const CoalescedLaunch& launch, const CoalescedLayout& layout,
+                                   JobHoldings& holdings) const {
+  Stream& stream = *launch.lease;
+  std::byte* const memory = launch.memory.data();
+  const auto jobs = static_cast<int64_t>(launch.members.size());
+  const auto sent = static_cast<int64_t>(layout.sent_bytes);
+  absl::Status status = stream.Upload(launch.sent.data(), {memory, 1, sent, sent}, 0,
+                                      layout.sent_bytes);
+  if (!status.ok()) return status;
+  const Plan plan = BatchPlan(*kind_, admitted_.plan, static_cast<int>(jobs));
+  const auto operand = [&](Role role) -> OperandMemory {
+    const JobInput& input = holdings[role];
+    if (input.memory == nullptr) return {};
+    const std::byte* const data = input.payload
+                                      ? memory + layout.operands[static_cast<size_t>(role)]
+                                      : input.memory->buffer.data();
+    return {data, input.memory->leading_dimension()};
+  };
+  const Shape& result = plan.result;
+  const gemm::Operands operands = BindOperands(
+      plan, operand(Role::kA), operand(Role::kB), operand(Role::kC), operand(Role::kBias).data,
+      {memory + layout.result, holdings.result->leading_dimension()});
+  status = stream.Record(*holdings.kernel_begin);
+  if (!status.ok()) return status;
+  status = stream.Launch(*kind_->kernel, plan.problem, operands,
+                         {memory + layout.workspace, layout.workspace_bytes}, kind_->params,
+                         nullptr);
+  if (!status.ok()) return status;
+  status = stream.Record(*holdings.kernel_end);
+  if (!status.ok()) return status;
+  return stream.Download(
+      {memory + layout.result, jobs * result.lines(), result.line_bytes(), result.pitch_bytes()}, 0,
+      static_cast<size_t>(jobs) * result.dense_bytes(), launch.results.data());
+}
+
+// On the device's thread: passes the stream on first, and has the jobs told elsewhere.
+void JobImpl::EndCoalesced(CoalescedLaunch launch, absl::Status status) {
+  launch.guard.End();
+  launch.sent.Reset();
+  launch.memory.Reset();
+  const auto jobs = static_cast<int>(launch.members.size());
+  JobImpl& first = *launch.members.front().job;
+  JobHoldings& timed = *launch.members.front().holdings;
+  const absl::Duration kernel_time =
+      first.device().Elapsed(*timed.kernel_begin, *timed.kernel_end) / jobs;
+  const absl::Duration device_time = launch.lease.Reset();
+  const size_t bytes = first.admitted_.plan.result.dense_bytes();
+  Workers& answers = *first.core_.answers;
+  auto results = std::make_shared<StagingBlock>(std::move(launch.results));
+  for (size_t begin = 0; begin < launch.members.size(); begin += kToldTogether) {
+    const size_t end = std::min(begin + kToldTogether, launch.members.size());
+    std::vector<CoalescedEnd> ends;
+    for (size_t i = begin; i < end; ++i) {
+      ends.push_back({.job = std::move(launch.members[i].job),
+                      .computed = {.holdings = std::move(launch.members[i].holdings),
+                                   .device_time = device_time,
+                                   .jobs = jobs,
+                                   .kernel_time = kernel_time},
+                      .product = results->data() + i * bytes});
+    }
+    // The block goes before the holdings do, as Computed says.
+    answers.Schedule([ends = std::move(ends), results, status]() mutable {
+      if (status.ok()) {
+        for (CoalescedEnd& one : ends) one.job->CopyProduct(one);
+      }
+      results.reset();
+      for (CoalescedEnd& one : ends) {
+        one.job->TakeCoalesced(status, std::move(one.computed), std::move(one.copy));
+      }
+    });
+  }
+}
+
+// Into a block of its receiver, which may be slow to read it, or to host memory where that one
+// holds its share of the blocks.
+void JobImpl::CopyProduct(CoalescedEnd& end) {
+  const size_t bytes = admitted_.plan.result.dense_bytes();
+  StagingBlock& block = end.computed.result_block;
+  block = device().download_staging().TryAcquire(admitted_.spec.receiver);
+  if (block) {
+    std::memcpy(block.data(), end.product, bytes);
+  } else {
+    end.copy.assign(reinterpret_cast<const char*>(end.product), bytes);
+  }
+}
+
+void JobImpl::TakeCoalesced(absl::Status status, Computed computed, std::string copy) {
+  if (copy.empty()) return OnComputed(std::move(status), std::move(computed));
+  StagingPool& staging = device().download_staging();
+  staging.Acquire(admitted_.spec.receiver,
+                  [self = shared_from_this(), computed = std::move(computed),
+                   copy = std::move(copy)](StagingBlock block) mutable {
+                    std::memcpy(block.data(), copy.data(), copy.size());
+                    computed.result_block = std::move(block);
+                    Workers& answers = *self->core_.answers;
+                    answers.Schedule([self = std::move(self),
+                                      computed = std::move(computed)]() mutable {
+                      self->OnComputed(absl::OkStatus(), std::move(computed));
+                    });
+                  });
+}
+
+}  // namespace gemmd

@@ -1,0 +1,325 @@
+// Small jobs that wait together run in one launch: what they get, and what stays their own. On a
+// host device, and on a GPU where there is one.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/engine/device/device_kinds.h"
+#include "tests/engine/engine_fixture.h"
+
+namespace gemmd {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Le;
+
+constexpr int kMost = 8;
+
+// Numbers of about 1 in size, of any sign, as stored.
+std::string Elements(const Shape& shape, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::string bytes;
+  for (int64_t i = 0; i < shape.rows * shape.cols; ++i) {
+    const auto value = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 512.0f;
+    if (shape.type == gemm::DType::kF32) {
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    } else {  // f16: the exponents of 0.125 to 1
+      const auto half = static_cast<uint16_t>((random() & 0x8000) | (0x3000 + random() % 0xc00));
+      bytes.append(reinterpret_cast<const char*>(&half), sizeof(half));
+    }
+  }
+  return bytes;
+}
+
+class CoalescedTest : public EngineTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  struct One {
+    JobSpec spec;
+    uint32_t seed = 0;
+    std::shared_ptr<JobRecorder> recorder;
+    std::shared_ptr<Job> job;
+  };
+
+  void SetUp() override {
+    const absl::Status present = ParseDeviceSpec(GetParam(), DeviceKinds()).status();
+    if (absl::IsFailedPrecondition(present)) GTEST_SKIP() << "skipped: " << present.message();
+    Make(Options());
+  }
+
+  // One stream, so that all but the first job wait.
+  static EngineOptions Options() {
+    EngineOptions options = SmallOptions();
+    options.devices = GetParam();
+    options.streams_per_device = 1;
+    options.max_coalesced_jobs = kMost;
+    return options;
+  }
+
+  // Nothing ends, and no job leaves the queue, until `function` has returned.
+  void WhileNothingEnds(const std::function<void()>& function) {
+    std::atomic<bool> holding = false, go_on = false;
+    engine_->devices()[0]->upload_stream().Notify([&](const absl::Status&) {
+      holding = true;
+      while (!go_on) std::this_thread::yield();
+      go_on = false;
+    });
+    while (!holding) std::this_thread::yield();
+    function();
+    go_on = true;
+    while (go_on) std::this_thread::yield();
+  }
+
+  One Begin(const JobSpec& spec, uint32_t seed, size_t hold = 0) {
+    One one{.spec = spec, .seed = seed, .recorder = std::make_shared<JobRecorder>(hold)};
+    auto job = engine_->Admit(spec, one.recorder);
+    EXPECT_TRUE(job.ok()) << job.status();
+    if (!job.ok()) return one;
+    one.job = *std::move(job);
+    one.job->Start();
+    SendAll(one);
+    return one;
+  }
+
+  static void SendAll(const One& one) {
+    const std::pair<Role, const OperandSpec*> operands[] = {
+        {Role::kA, &one.spec.a},
+        {Role::kB, &one.spec.b},
+        {Role::kC, one.spec.c ? &*one.spec.c : nullptr},
+        {Role::kBias, one.spec.bias ? &*one.spec.bias : nullptr}};
+    for (const auto& [role, operand] : operands) {
+      if (operand == nullptr || !std::holds_alternative<FromPayload>(operand->source)) continue;
+      const std::string bytes =
+          Elements(*operand->shape, one.seed * 4 + static_cast<uint32_t>(role));
+      one.job->Append(role, 0, absl::Cord(bytes), [] {});
+    }
+  }
+
+  std::vector<One> BeginTogether(const std::vector<JobSpec>& specs) {
+    std::vector<One> all;
+    WhileNothingEnds([&] {
+      for (const JobSpec& spec : specs) all.push_back(Begin(spec, all.size() + 1));
+    });
+    return all;
+  }
+
+  // How many jobs were in the launch of each.
+  static std::vector<int> LaunchesOf(const std::vector<One>& all) {
+    std::vector<int> jobs;
+    for (const One& one : all) {
+      const absl::StatusOr<JobResult> result = one.recorder->Wait();
+      EXPECT_TRUE(result.ok()) << result.status();
+      jobs.push_back(result.ok() ? result->report.jobs_in_launch : 0);
+    }
+    return jobs;
+  }
+
+  // Each product again, by itself: the same bits, by the same kernel with the same parameters.
+  void ExpectAsAlone(const std::vector<One>& all) {
+    for (const One& one : all) {
+      const absl::StatusOr<JobResult> together = one.recorder->Wait();
+      ASSERT_TRUE(together.ok()) << together.status();
+      const One alone = Begin(one.spec, one.seed);
+      const absl::StatusOr<JobResult> result = alone.recorder->Wait();
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->report.jobs_in_launch, 1);
+      EXPECT_EQ(result->report.kernel, together->report.kernel);
+      EXPECT_EQ(result->report.params, together->report.params);
+      EXPECT_EQ(alone.recorder->bytes(), one.recorder->bytes()) << "job " << one.seed;
+      EXPECT_FALSE(one.recorder->misused());
+    }
+  }
+
+  static int Largest(const std::vector<int>& launches) {
+    return *std::max_element(launches.begin(), launches.end());
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Host, CoalescedTest, ::testing::Values("host"));
+INSTANTIATE_TEST_SUITE_P(Gpu, CoalescedTest, ::testing::Values("cuda:0"));
+
+TEST_P(CoalescedTest, JobsThatWaitTogetherShareALaunchAndKeepTheirBits) {
+  const std::vector<One> all = BeginTogether(std::vector<JobSpec>(20, Product(16, 24, 32)));
+  const std::vector<int> launches = LaunchesOf(all);
+  EXPECT_EQ(Largest(launches), kMost);
+  EXPECT_THAT(launches, Each(Le(kMost)));
+  std::map<int, int> jobs;  // by the size of their launch
+  for (const int size : launches) ++jobs[size];
+  for (const auto& [size, count] : jobs) EXPECT_EQ(count % size, 0) << "launches of " << size;
+  EXPECT_GE(all.back().recorder->Wait()->report.phases.kernel, absl::ZeroDuration());
+  for (const One& one : all) {
+    const JobReport report = one.recorder->Wait()->report;
+    EXPECT_EQ(report.batch, 1);
+    EXPECT_EQ(report.flops, 2.0 * 16 * 24 * 32);
+    EXPECT_GT(report.device_time, absl::ZeroDuration());
+  }
+  ExpectAsAlone(all);
+  ExpectNothingHeld();
+}
+
+// Lines whose bytes are no multiple of 16, every operand, and every layout.
+TEST_P(CoalescedTest, EveryFormOfAProductKeepsItsBits) {
+  for (const gemm::DType type : {gemm::DType::kF32, gemm::DType::kF16}) {
+    for (int form = 0; form < 16; ++form) {
+      SCOPED_TRACE(absl::StrCat("form ", form, " of ", gemm::Name(type)));
+      constexpr int64_t kM = 13, kN = 7, kK = 19;
+      JobSpec spec;
+      spec.transpose_a = (form & 1) != 0;
+      spec.transpose_b = (form & 2) != 0;
+      spec.output_column_major = (form & 4) != 0;
+      const auto sent = [type](int64_t rows, int64_t cols, bool column_major) {
+        return OperandSpec{Shape{rows, cols, type, column_major}, FromPayload{}};
+      };
+      spec.a = spec.transpose_a ? sent(kK, kM, false) : sent(kM, kK, (form & 8) != 0);
+      spec.b = spec.transpose_b ? sent(kN, kK, false) : sent(kK, kN, false);
+      if ((form & 8) != 0) {
+        spec.c = sent(kM, kN, spec.output_column_major);
+        spec.beta = 0.5;
+        spec.bias = sent(1, kN, false);
+        spec.activation = gemm::Activation::kRelu;
+        spec.alpha = 2;
+      }
+      const std::vector<One> all = BeginTogether(std::vector<JobSpec>(5, spec));
+      EXPECT_GE(Largest(LaunchesOf(all)), 4);
+      ExpectAsAlone(all);
+    }
+  }
+  ExpectNothingHeld();
+}
+
+TEST_P(CoalescedTest, AResidentOperandIsShared) {
+  const std::vector<float> weights = RandomFloats(32 * 24, 9);
+  ASSERT_TRUE(Put({32, 24, gemm::DType::kF32}, weights, {"w", std::nullopt}).ok());
+  ASSERT_TRUE(Put({32, 24, gemm::DType::kF32}, weights, {"v", std::nullopt}).ok());
+  JobSpec spec = Product(16, 24, 32);
+  spec.b = OperandSpec{std::nullopt, FromResident{{"", "w"}}};
+  JobSpec other = spec;
+  other.b = OperandSpec{std::nullopt, FromResident{{"", "v"}}};
+  const std::vector<One> all = BeginTogether({spec, spec, spec, spec, other, other, other});
+  const std::vector<int> launches = LaunchesOf(all);
+  EXPECT_GE(Largest(launches), 3);
+  EXPECT_THAT(launches, Each(Le(4))) << "another matrix is not shared, whatever it holds";
+  ExpectAsAlone(all);
+  for (const char* name : {"w", "v"}) ASSERT_TRUE(engine_->DeleteMatrix({.name = name}).ok());
+  ExpectNothingHeld();
+}
+
+TEST_P(CoalescedTest, WhatIsNotAlikeRunsByItself) {
+  const JobSpec plain = Product(16, 16, 16);
+  std::vector<JobSpec> specs = {plain, plain};
+  specs.push_back(plain);
+  specs.back().alpha = 2;
+  specs.push_back(plain);
+  specs.back().transpose_b = true;
+  specs.push_back(plain);
+  specs.back().activation = gemm::Activation::kRelu;
+  specs.push_back(plain);
+  specs.back().output_type = gemm::DType::kF32;
+  specs.back().output_column_major = true;
+  specs.push_back(Product(16, 16, 17));
+  specs.push_back(plain);
+  specs.back().batch = 2;
+  specs.back().a.shape->rows = 32;
+  specs.back().b.shape->rows = 32;
+  specs.push_back(plain);
+  specs.back().keep_result = KeepSpec{"kept"};
+  specs.push_back(plain);
+  specs.back().verify = Verify::kAlways;
+  specs.push_back(DrawnProduct(16, 16, 16));
+  // The first may not wait.
+  const std::vector<One> all = BeginTogether(specs);
+  const std::vector<int> launches = LaunchesOf(all);
+  EXPECT_THAT(std::vector<int>(launches.begin() + 2, launches.end()), Each(1));
+  ASSERT_TRUE(engine_->DeleteMatrix({.name = "kept"}).ok());
+  ExpectNothingHeld();
+}
+
+TEST_P(CoalescedTest, OneThatIsCancelledOrLateLeavesTheOthersAlone) {
+  std::vector<One> all;
+  WhileNothingEnds([&] {
+    const JobSpec spec = Product(16, 16, 16);
+    for (uint32_t i = 0; i < 6; ++i) all.push_back(Begin(spec, i));
+    all[2].job->Cancel(absl::CancelledError("by the test"));
+    JobSpec late = spec;
+    late.deadline = SteadyNow() + absl::Milliseconds(20);
+    all.push_back(Begin(late, 6));
+    absl::SleepFor(absl::Milliseconds(30));
+  });
+  EXPECT_TRUE(absl::IsCancelled(all[2].recorder->Wait().status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(all[6].recorder->Wait().status()));
+  all.pop_back();
+  all.erase(all.begin() + 2);
+  EXPECT_GE(Largest(LaunchesOf(all)), 3);
+  ExpectAsAlone(all);
+  ExpectNothingHeld();
+}
+
+// A receiver starts with two blocks, and these keep theirs.
+TEST_P(CoalescedTest, AReceiverThatHoldsItsShareGetsTheRestLater) {
+  JobSpec slow = Product(16, 16, 16);
+  slow.receiver = NewReceiver();
+  const JobSpec prompt = Product(16, 16, 16);
+  std::vector<One> held, others;
+  WhileNothingEnds([&] {
+    others.push_back(Begin(prompt, 1));
+    for (uint32_t i = 2; i < 8; ++i) held.push_back(Begin(slow, i, /*hold=*/1));
+    others.push_back(Begin(prompt, 8));
+  });
+  EXPECT_GE(Largest(LaunchesOf(others)), 7);
+  for (const One& one : held) {
+    one.recorder->Release();
+    EXPECT_TRUE(one.recorder->Wait().ok());
+  }
+  ExpectAsAlone(held);
+  ExpectAsAlone(others);
+  ExpectNothingHeld();
+}
+
+TEST_P(CoalescedTest, WithoutStagingOrMemoryForAllEachRunsByItself) {
+  // Two of these do not fit in one block.
+  const JobSpec wide = Product(16, 16, 1000);
+  std::vector<One> all = BeginTogether(std::vector<JobSpec>(4, wide));
+  EXPECT_THAT(LaunchesOf(all), Each(1));
+  ExpectAsAlone(all);
+  std::vector<DeviceBuffer> taken;
+  WhileNothingEnds([&] {
+    all.clear();
+    for (uint32_t i = 0; i < 4; ++i) all.push_back(Begin(Product(16, 16, 16), i));
+    Arena& memory = engine_->devices()[0]->memory();
+    while (memory.largest_free() > 0) taken.push_back(*memory.Allocate(memory.largest_free()));
+  });
+  EXPECT_THAT(LaunchesOf(all), Each(1));
+  taken.clear();
+  ExpectAsAlone(all);
+  ExpectNothingHeld();
+}
+
+TEST_P(CoalescedTest, TheFlagTurnsItOff) {
+  EngineOptions options = Options();
+  options.max_coalesced_jobs = 1;
+  Make(options);
+  EXPECT_THAT(LaunchesOf(BeginTogether(std::vector<JobSpec>(6, Product(16, 16, 16)))), Each(1));
+}
+
+TEST_P(CoalescedTest, AnEngineThatEndsGivesUpThoseUnderWay) {
+  std::vector<One> all;
+  WhileNothingEnds([&] {
+    for (uint32_t i = 0; i < 12; ++i) all.push_back(Begin(Product(16, 16, 16), i));
+  });
+  for (One& one : all) one.job.reset();
+  engine_.reset();
+  for (const One& one : all) {
+    const absl::Status ended = one.recorder->Wait(absl::Seconds(1)).status();
+    EXPECT_FALSE(absl::IsDeadlineExceeded(ended)) << ended;
+  }
+}
+
+}  // namespace
+}  // namespace gemmd
