@@ -28,7 +28,10 @@ absl::Status CheckSame(absl::string_view field, const Shape& shape, const Shape&
 }
 
 // As the server chooses it.
-DataType DefaultOutput(DataType a) { return a == kF8E4M3 || a == kF8E5M2 ? kF16 : a; }
+DataType DefaultOutput(DataType a) {
+  if (a == kS8) return kS32;
+  return a == kF8E4M3 || a == kF8E5M2 ? kF16 : a;
+}
 
 int64_t& LinesOf(Shape& shape) { return shape.layout == kColumnMajor ? shape.cols : shape.rows; }
 

@@ -27,6 +27,7 @@ constexpr std::pair<Activation, absl::string_view> kActivations[] = {
 constexpr std::pair<ComputeMode, absl::string_view> kComputeModes[] = {
     {kDefaultCompute, "default"}, {kComputeF64, "f64"}, {kComputeF32, "f32"},
     {kComputeTF32, "tf32"},       {kComputeF16, "f16"}, {kComputeF32x3, "f32x3"},
+    {kComputeS32, "s32"},
 };
 
 constexpr std::pair<Verify, absl::string_view> kVerify[] = {

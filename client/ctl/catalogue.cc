@@ -43,7 +43,7 @@ std::string Factors(const gemm::v1::KernelTypes& types) {
   return text;
 }
 
-// Empty for the default: f64 for f64 operands, else f32.
+// Empty for the default: f64 for f64 operands, s32 for s8 ones, else f32.
 std::string Arithmetic(const gemm::v1::KernelTypes& types) {
   const bool named = types.compute() == client::kComputeTF32 ||
                      types.compute() == client::kComputeF32x3 ||

@@ -19,6 +19,7 @@ namespace {
 double LargestSum(const gemm::Types& types) {
   if (types.compute == gemm::Compute::kF16) return 0x1p11;
   if (types.compute == gemm::Compute::kF64) return 0x1p53;
+  if (types.compute == gemm::Compute::kS32) return 0x1p31 - 1;
   return gemm::SizeOf(types.a) == 1 ? 0x1p14 : 0x1p24;
 }
 

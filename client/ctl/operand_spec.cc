@@ -115,7 +115,7 @@ absl::StatusOr<client::Activation> ParseActivationName(absl::string_view text) {
 }
 
 absl::StatusOr<client::ComputeMode> ParseComputeName(absl::string_view text) {
-  return Named(text, client::ParseComputeMode(text), "a compute mode", client::kComputeF32x3);
+  return Named(text, client::ParseComputeMode(text), "a compute mode", client::kComputeS32);
 }
 
 absl::StatusOr<client::Verify> ParseVerifyName(absl::string_view text) {

@@ -47,7 +47,10 @@ gemm::Compute ToCompute(client::ComputeMode compute, client::DataType a) {
       return gemm::Compute::kF16;
     case client::kComputeF32x3:
       return gemm::Compute::kF32x3;
+    case client::kComputeS32:
+      return gemm::Compute::kS32;
     default:
+      if (a == client::kS8) return gemm::Compute::kS32;
       return a == client::kF64 ? gemm::Compute::kF64 : gemm::Compute::kF32;
   }
 }

@@ -1,6 +1,6 @@
 // The table of the cuBLASLt family: one of the heuristic's answers for each problem, with
 // the bias in its epilogue where that is right.
-#include "kernels/blas/lt_fp8.h"
+#include "kernels/blas/lt_8bit.h"
 #include "kernels/blas/lt_product.h"
 #include "kernels/blas/types.h"
 #include "kernels/core/families.h"
@@ -35,12 +35,12 @@ constexpr Kernel CublasLtRow(absl::string_view name, absl::string_view summary,
   };
 }
 
-constexpr Kernel Fp8Row(absl::string_view name, absl::string_view summary,
-                        absl::Span<const Types> types) {
-  Kernel row = CublasLtRow(name, summary, types, {.min = 89});
+constexpr Kernel Row8Bit(absl::string_view name, absl::string_view summary,
+                         absl::Span<const Types> types, Capability capability) {
+  Kernel row = CublasLtRow(name, summary, types, capability);
   row.batches = false;  // its padded copies are of one product
-  row.workspace_bytes = LtFp8WorkspaceBytes;
-  row.launch = LaunchLtFp8;
+  row.workspace_bytes = Lt8BitWorkspaceBytes;
+  row.launch = LaunchLt8Bit;
   return row;
 }
 
@@ -51,8 +51,10 @@ constexpr Kernel kCublasLtRows[] = {
     CublasLtRow("cublaslt_f16", "cublasLtMatmul, f16 summed in f32", kBlasF16, {}),
     CublasLtRow("cublaslt_f16acc16", "cublasLtMatmul, f16 summed in f16", kBlasF16Acc16, {}),
     CublasLtRow("cublaslt_bf16", "cublasLtMatmul, bf16 summed in f32", kBlasBF16, {.min = 80}),
-    Fp8Row("cublaslt_e4m3", "cublasLtMatmul, e4m3 summed in f32", kBlasE4M3),
-    Fp8Row("cublaslt_e5m2", "cublasLtMatmul, e5m2 with e4m3 summed in f32", kBlasE5M2),
+    Row8Bit("cublaslt_e4m3", "cublasLtMatmul, e4m3 summed in f32", kBlasE4M3, {.min = 89}),
+    Row8Bit("cublaslt_e5m2", "cublasLtMatmul, e5m2 with e4m3 summed in f32", kBlasE5M2,
+            {.min = 89}),
+    Row8Bit("cublaslt_s8", "cublasLtMatmul, s8 summed in s32", kBlasS8, {.min = 75}),
 };
 
 }  // namespace

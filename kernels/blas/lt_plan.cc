@@ -41,7 +41,7 @@ void SetPreference(Calls& calls, cublasLtMatmulPreferenceOpaque_t& preference,
 // approximation, which is not ours; its relu makes 0 of a NaN.
 // Some of its kernels round the product to a narrow D before they add the bias, so
 // there the bias is ours to add; and so it is to products of fp8, whose bias is
-// never f32.
+// never f32, and of s8, which have none in s32.
 std::optional<cublasLtEpilogue_t> FusedEpilogue(const Problem& problem) {
   if (!HasBiasOrActivation(problem)) {
     // f64 has not even the plain one.

@@ -24,4 +24,10 @@ inline constexpr Types kBlasE5M2[] = {{DType::kE5M2, DType::kE4M3, DType::kF16, 
                                       {DType::kE4M3, DType::kE5M2, DType::kBF16, Compute::kF32},
                                       {DType::kE4M3, DType::kE5M2, DType::kF32, Compute::kF32}};
 
+// cuBLASLt has s32 results alone; the others are a pass over those.
+inline constexpr Types kBlasS8[] = {{DType::kS8, DType::kS8, DType::kS32, Compute::kS32},
+                                    {DType::kS8, DType::kS8, DType::kF32, Compute::kS32},
+                                    {DType::kS8, DType::kS8, DType::kF16, Compute::kS32},
+                                    {DType::kS8, DType::kS8, DType::kBF16, Compute::kS32}};
+
 }  // namespace gemm

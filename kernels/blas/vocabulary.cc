@@ -23,6 +23,10 @@ cudaDataType_t CublasType(DType type) {
       return CUDA_R_8F_E4M3;
     case DType::kE5M2:
       return CUDA_R_8F_E5M2;
+    case DType::kS8:
+      return CUDA_R_8I;
+    case DType::kS32:
+      return CUDA_R_32I;
     default:
       return CUDA_R_32F;
   }
@@ -38,6 +42,8 @@ cublasComputeType_t CublasCompute(Compute compute) {
       return CUBLAS_COMPUTE_32F_FAST_TF32;
     case Compute::kF32x3:
       return CUBLAS_COMPUTE_32F;
+    case Compute::kS32:
+      return CUBLAS_COMPUTE_32I;
     case Compute::kF16:
       break;
   }
@@ -52,6 +58,8 @@ DType ScaleType(Compute compute) {
     case Compute::kTF32:
     case Compute::kF32x3:
       return DType::kF32;
+    case Compute::kS32:
+      return DType::kS32;
     case Compute::kF16:
       break;
   }

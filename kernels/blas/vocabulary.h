@@ -14,14 +14,14 @@ namespace gemm {
 // OK, or INTERNAL with what was tried and what cuBLAS says.
 absl::Status CublasStatus(cublasStatus_t status, absl::string_view what);
 
-// For f64, f32, f16 and bf16: the tables list no others.
+// Every type has one.
 cudaDataType_t CublasType(DType type);
 
 // f32 operands are multiplied in full f32 unless the mode is kTF32.
 cublasComputeType_t CublasCompute(Compute compute);
 
 // The type in which cuBLAS takes alpha and beta. Where it is f16 they are 1 and 0
-// (NeedsAccumulatorScratch).
+// (NeedsAccumulatorScratch), where it is s32 alpha is 1 and beta 0 or 1 (gemm/scalars.h).
 DType ScaleType(Compute compute);
 
 inline cublasOperation_t CublasOp(bool transposed) {

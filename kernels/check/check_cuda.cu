@@ -90,6 +90,8 @@ __device__ double LoadBias(const void* bias, DType type, int64_t i) {
       return static_cast<const float*>(bias)[i];
     case DType::kF16:
       return __half2float(static_cast<const __half*>(bias)[i]);
+    case DType::kS32:
+      return static_cast<const int32_t*>(bias)[i];
     default:
       return __bfloat162float(static_cast<const __nv_bfloat16*>(bias)[i]);
   }
@@ -147,6 +149,10 @@ void SumLines(DType type, const LineMatrix& x, const DeviceWeights& weights, int
       return sum.template operator()<DType::kBF16>();
     case DType::kE4M3:
       return sum.template operator()<DType::kE4M3>();
+    case DType::kS8:
+      return sum.template operator()<DType::kS8>();
+    case DType::kS32:
+      return sum.template operator()<DType::kS32>();
     default:
       return sum.template operator()<DType::kE5M2>();
   }

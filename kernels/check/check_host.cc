@@ -140,7 +140,10 @@ absl::Status FinishHost(const Problem& given, const Operands& operands, const vo
       }
     });
   };
-  if (ScalarType(problem.types.compute) == DType::kF64) {
+  if (problem.types.compute == Compute::kS32) {
+    WrappingS32 values[kRun];
+    finish(values);
+  } else if (ScalarType(problem.types.compute) == DType::kF64) {
     double values[kRun];
     finish(values);
   } else {

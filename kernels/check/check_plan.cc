@@ -44,6 +44,25 @@ class Cutter {
   size_t bytes_ = 0;
 };
 
+// Sums of integers may be beyond 2^53: those of A B r, and of C, bias and D with r.
+bool NeedPairs(const Problem& problem) {
+  const double n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
+  return n * k * 0x1p14 + 3 * n * 0x1p31 > 0x1p53;
+}
+
+// Integer accumulators: nothing but their rounding to f32 and the epilogue of another D errs.
+void RuleOfIntegers(const Problem& problem, RowRule& rule) {
+  constexpr int64_t kWraps = 1 << 17;  // 128 * 128 * 2^17 is 2^31
+  rule.pairs = NeedPairs(problem);
+  rule.largest = LargestFinite(ScalarType(problem.types.compute));
+  if (problem.types.d != DType::kS32) {
+    if (problem.k >= kWraps) rule.modulus = std::abs(problem.alpha) * 0x1p32;
+    return;
+  }
+  rule.modulus = 0x1p32;
+  rule.scale_unit = rule.scale_underflow = rule.own = 0;
+}
+
 }  // namespace
 
 RowRule MakeRowRule(const Problem& problem, uint64_t seed) {
@@ -72,6 +91,7 @@ RowRule MakeRowRule(const Problem& problem, uint64_t seed) {
   rule.own = (n + k + 16) * (rule.pairs ? 0x1p-104 : 0x1p-53);
   rule.bias = problem.bias;
   rule.sign_sum = SumOfSigns(seed, problem.n);
+  if (problem.types.compute == Compute::kS32) RuleOfIntegers(problem, rule);
   return rule;
 }
 

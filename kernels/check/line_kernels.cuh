@@ -31,6 +31,11 @@ template <>
 struct CheckElement<DType::kE4M3> : Fp8CheckElement<__NV_E4M3> {};
 template <>
 struct CheckElement<DType::kE5M2> : Fp8CheckElement<__NV_E5M2> {};
+template <>
+struct CheckElement<DType::kS8> {
+  using Storage = int8_t;
+  __device__ static double Load(Storage x) { return x; }
+};
 
 // `lines` lines of `length` elements. Every row of the memory starts on a 16-byte boundary.
 struct LineMatrix {

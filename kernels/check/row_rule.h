@@ -17,6 +17,10 @@
 //   sum, and the errors of k steps add up as in DrawnCase. The norms over the row are those of
 //   D and sqrt(sum_p a_ip^2 ||b_p||_2^2).
 //
+// Sums of integers (Compute::kS32) are exact here, in f64 or in pairs of f64, and those of the
+// product wrap. So what counts is the residual's distance from the nearest multiple of 2^32, or
+// with an alpha of alpha 2^32. Of an s32 D it must be 0.
+//
 // The roundings of the epilogue are relative to |alpha A B|, |beta C|, |bias| and |D|, and have
 // their norms. What the check itself rounds is added.
 #pragma once
@@ -51,6 +55,7 @@ struct RowRule {
   double largest_d = 0;
   double own = 0;       // what the check's sums lose, relative to their terms
   double sign_sum = 0;  // sum of r
+  double modulus = 0;   // what accumulators that wrap may be off by; 0: they do not
   BiasAxis bias = BiasAxis::kNone;
   bool pairs = false;  // the sums are pairs of f64
 };
@@ -65,11 +70,17 @@ struct RowTerms {
   double b_norms = 0;       // sum of the norms of B's rows
 };
 
+// Less the nearest multiple of the modulus.
+GEMM_HOST_DEVICE inline double Reduced(double x, double modulus) {
+  return modulus == 0 ? x : x - modulus * rint(x / modulus);
+}
+
 // alpha A B r + beta C r + bias r - D r.
 GEMM_HOST_DEVICE inline double Residual(const RowRule& rule, const RowTerms& t) {
   if (!rule.pairs) {
-    return rule.alpha * t.a.dot + rule.beta * t.c.dot + t.bias.dot +
-           t.bias_element * rule.sign_sum - t.d.dot;
+    return Reduced(rule.alpha * t.a.dot + rule.beta * t.c.dot + t.bias.dot +
+                       t.bias_element * rule.sign_sum - t.d.dot,
+                   rule.modulus);
   }
   PairSum sum;
   sum.Add(rule.alpha, t.a.dot, t.a.low);
@@ -77,7 +88,9 @@ GEMM_HOST_DEVICE inline double Residual(const RowRule& rule, const RowTerms& t) 
   sum.Join(t.bias.dot, t.bias.low);
   sum.Add(t.bias_element, rule.sign_sum, 0);
   sum.Join(-t.d.dot, -t.d.low);
-  return sum.high + sum.rest;
+  if (rule.modulus == 0) return sum.high + sum.rest;
+  // Either may be beyond what f64 has all integers of.
+  return Reduced(Reduced(sum.high, rule.modulus) + Reduced(sum.rest, rule.modulus), rule.modulus);
 }
 
 // The norms over a row of what is added up to D.

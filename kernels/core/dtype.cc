@@ -8,8 +8,8 @@ namespace {
 // In the order of the enumerations.
 constexpr std::array<absl::string_view, kDTypeCount> kDTypeNames = {"f64",  "f32",  "f16", "bf16",
                                                                     "e4m3", "e5m2", "s8",  "s32"};
-constexpr std::array<absl::string_view, kComputeCount> kComputeNames = {"f64", "f32", "tf32", "f16",
-                                                                        "f32x3"};
+constexpr std::array<absl::string_view, kComputeCount> kComputeNames = {"f64", "f32",   "tf32",
+                                                                        "f16", "f32x3", "s32"};
 
 template <class Enum, size_t kCount>
 std::optional<Enum> Parse(const std::array<absl::string_view, kCount>& names,

@@ -31,6 +31,7 @@ absl::Span<const Kernel> HopperTF32Rows();      // hopper/tf32_rows.cu
 absl::Span<const Kernel> HopperF32x3Rows();     // hopper/f32x3_rows.cu
 absl::Span<const Kernel> HopperE4M3Rows();      // hopper/e4m3_rows.cu
 absl::Span<const Kernel> HopperE5M2Rows();      // hopper/e5m2_rows.cu
+absl::Span<const Kernel> HopperS8Rows();        // hopper/s8_rows.cu
 absl::Span<const Kernel> CublasRows();          // blas/cublas.cc
 absl::Span<const Kernel> CublasLtRows();        // blas/cublas_lt.cc
 

@@ -14,6 +14,20 @@ double Round(double value, DType type) {
   return (type == DType::kF64 ? value : static_cast<double>(static_cast<float>(value))) + 0.0;
 }
 
+absl::string_view ActivationName(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return "none";
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kGelu:
+      return "gelu";
+    case Activation::kLeakyRelu:
+      break;
+  }
+  return "leaky_relu";
+}
+
 }  // namespace
 
 absl::Status CheckScalar(absl::string_view field, double value, Compute compute) {
@@ -38,7 +52,24 @@ absl::Status CheckScalars(const Problem& problem) {
     const absl::Status status = CheckScalar(field, value, problem.types.compute);
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  return CheckIntegerEpilogue(problem);
+}
+
+absl::Status CheckIntegerEpilogue(const Problem& problem) {
+  if (problem.types.d != DType::kS32) return absl::OkStatus();
+  constexpr absl::string_view kWhy = ": an s32 result is a sum of integers; take f32, f16 or bf16";
+  const Problem rounded = RoundScalars(problem);
+  for (const auto& [field, value] :
+       {std::pair<absl::string_view, double>{"alpha", rounded.alpha}, {"beta", rounded.beta}}) {
+    if (value == 0 || value == 1) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is ", value, ", but must be 0 or 1", kWhy));
+  }
+  if (rounded.activation == Activation::kNone || rounded.activation == Activation::kRelu) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "activation is ", ActivationName(rounded.activation), ", but must be none or relu", kWhy));
 }
 
 Problem RoundScalars(const Problem& problem) {

@@ -165,15 +165,16 @@ __device__ __forceinline__ Epilogue<kD> OfProduct(Epilogue<kD> epilogue,
 template <DType kTo, DType kFrom>
 __device__ __forceinline__ Epilogue<kTo> Retyped(const Epilogue<kFrom>& from) {
   using Type = typename Epilogue<kTo>::Type;
+  using Scalar = typename Epilogue<kTo>::Scalar;
   return {
       .d = reinterpret_cast<Type*>(from.d),
       .ldd = from.ldd,
       .c = reinterpret_cast<const Type*>(from.c),
       .ldc = from.ldc,
       .bias = reinterpret_cast<const Type*>(from.bias),
-      .alpha = from.alpha,
-      .beta = from.beta,
-      .leaky_slope = from.leaky_slope,
+      .alpha = static_cast<Scalar>(from.alpha),
+      .beta = static_cast<Scalar>(from.beta),
+      .leaky_slope = static_cast<Scalar>(from.leaky_slope),
       .bias_axis = from.bias_axis,
       .activation = from.activation,
   };

@@ -35,7 +35,9 @@ __global__ void AccumulatorsKernel(const Epilogue<kD> first, const BatchStrides 
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
        e += step) {
     const int64_t i = e / n, j = e % n;
-    epilogue.Store(DeviceElement<kAccumulator>::Load(accumulators[i * ld + j]), i, j);
+    using Scalar = typename Epilogue<kD>::Scalar;
+    const auto accumulator = DeviceElement<kAccumulator>::Load(accumulators[i * ld + j]);
+    epilogue.Store(static_cast<Scalar>(accumulator), i, j);
   }
 }
 
@@ -46,7 +48,7 @@ __global__ void WithoutProductKernel(const Epilogue<kD> first, const BatchStride
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < m * n;
        e += step) {
-    epilogue.Store(0, e / n, e % n);
+    epilogue.Store(typename Epilogue<kD>::Scalar(), e / n, e % n);
   }
 }
 
@@ -56,7 +58,7 @@ dim3 BlocksFor(const Problem& problem) {
           static_cast<unsigned>(problem.batch)};
 }
 
-template <DType kD, DType kAccumulator = DType::kF32>
+template <DType kD, DType kAccumulator>
 absl::Status Finish(const Problem& problem, const Operands& operands,
                     const AccumulatorProduct& accumulators, cudaStream_t stream) {
   using Accumulator = typename DeviceElement<kAccumulator>::Type;
@@ -95,9 +97,25 @@ absl::Status ForOutputType(DType d, const Pass& pass) {
       return pass.template operator()<DType::kF16>();
     case DType::kBF16:
       return pass.template operator()<DType::kBF16>();
+    case DType::kS32:
+      return pass.template operator()<DType::kS32>();
     default:
       return absl::UnimplementedError(
           absl::StrCat("output dtype ", Name(d), " has no pass of its own"));
+  }
+}
+
+// Over accumulators of a type that D need not have.
+template <DType kAccumulator>
+absl::Status FinishNarrowed(const Problem& problem, const Operands& operands,
+                            const AccumulatorProduct& accumulators, cudaStream_t stream) {
+  switch (problem.types.d) {
+    case DType::kF16:
+      return Finish<DType::kF16, kAccumulator>(problem, operands, accumulators, stream);
+    case DType::kBF16:
+      return Finish<DType::kBF16, kAccumulator>(problem, operands, accumulators, stream);
+    default:
+      return Finish<DType::kF32, kAccumulator>(problem, operands, accumulators, stream);
   }
 }
 
@@ -140,14 +158,13 @@ absl::Status FinishFromAccumulators(const Problem& problem, const Operands& oper
   if (AccumulatorType(problem) == DType::kF64) {
     return Finish<DType::kF64, DType::kF64>(problem, operands, accumulators, stream);
   }
-  switch (problem.types.d) {
-    case DType::kF16:
-      return Finish<DType::kF16>(problem, operands, accumulators, stream);
-    case DType::kBF16:
-      return Finish<DType::kBF16>(problem, operands, accumulators, stream);
-    default:
-      return Finish<DType::kF32>(problem, operands, accumulators, stream);
+  if (AccumulatorType(problem) != DType::kS32) {
+    return FinishNarrowed<DType::kF32>(problem, operands, accumulators, stream);
   }
+  if (problem.types.d == DType::kS32) {
+    return Finish<DType::kS32, DType::kS32>(problem, operands, accumulators, stream);
+  }
+  return FinishNarrowed<DType::kS32>(problem, operands, accumulators, stream);
 }
 
 absl::Status ApplyBiasAndActivation(const Problem& problem, const Operands& operands,

@@ -19,11 +19,12 @@ constexpr bool HasBiasOrActivation(const Problem& problem) {
 // The type of accumulators in scratch memory.
 constexpr DType AccumulatorType(const Problem& problem) {
   if (problem.types.compute == Compute::kF64) return DType::kF64;
+  if (problem.types.compute == Compute::kS32) return DType::kS32;
   return problem.types.compute == Compute::kF16 ? DType::kF16 : DType::kF32;
 }
 
 // Whether a library's product must leave its accumulators in scratch memory, for a pass
-// that applies the epilogue. There are three reasons:
+// that applies the epilogue. There are four reasons:
 // - With a D narrower than the accumulators, some algorithms of cuBLAS and cuBLASLt round
 //   the product to D's type before they add beta C.
 // - A bias or an activation in a pass over D would round twice where D is narrower than
@@ -31,6 +32,7 @@ constexpr DType AccumulatorType(const Problem& problem) {
 // - A product that computes in f16 takes alpha and beta in f16, and rounds to f16 before
 //   the bias. Our epilogue is in f32 (gemm/scalars.h), so such a product computes
 //   accumulators alone.
+// - A library has no other D of integer accumulators.
 constexpr bool NeedsAccumulatorScratch(const Problem& problem) {
   switch (problem.types.compute) {
     case Compute::kF16:
@@ -39,6 +41,8 @@ constexpr bool NeedsAccumulatorScratch(const Problem& problem) {
       return (problem.types.d == DType::kF16 || problem.types.d == DType::kBF16) &&
              (problem.beta != 0 || problem.bias != BiasAxis::kNone ||
               (problem.activation != Activation::kNone && problem.activation != Activation::kRelu));
+    case Compute::kS32:
+      return problem.types.d != DType::kS32;
     default:
       return false;
   }
@@ -58,7 +62,7 @@ AccumulatorProduct MakeAccumulatorProduct(const Problem& problem, const Operands
                                           const Workspace& scratch);
 
 // Enqueues D = act(alpha * S + beta * C + bias) over the accumulators S, which may have
-// more columns than D. D is f16, bf16, f32 or f64.
+// more columns than D. D is f16, bf16, f32, f64 or s32.
 absl::Status FinishFromAccumulators(const Problem& problem, const Operands& operands,
                                     const AccumulatorProduct& accumulators, CUstream_st* stream);
 

@@ -127,6 +127,13 @@ struct ToE5M2 {
   using Storage = uint8_t;
   GEMM_HOST_DEVICE static Storage Round(float x) { return FloatToE5M2(x); }
 };
+struct ToS8 {
+  using Storage = int8_t;
+  GEMM_HOST_DEVICE static Storage Round(float x) {
+    const float nearest = rintf(x);
+    return static_cast<Storage>(nearest < -128 ? -128 : nearest > 127 ? 127 : nearest);
+  }
+};
 
 // Where the lines of a target lie in the logical matrix.
 struct GeneratorLines {
@@ -171,11 +178,12 @@ absl::Status VisitGenerated(DType type, Visitor&& visitor) {
     case DType::kE5M2:
       return visitor.template operator()<ToE5M2>();
     case DType::kS8:
+      return visitor.template operator()<ToS8>();
     case DType::kS32:
       break;
   }
   return absl::UnimplementedError(absl::StrCat(
-      "dtype ", Name(type), " cannot be generated; f64, f32, f16, bf16, e4m3 and e5m2 can"));
+      "dtype ", Name(type), " cannot be generated; f64, f32, f16, bf16, e4m3, e5m2 and s8 can"));
 }
 
 }  // namespace gemm

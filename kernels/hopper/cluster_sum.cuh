@@ -10,6 +10,35 @@
 
 namespace gemm {
 
+// Four accumulators to shared memory.
+__device__ __forceinline__ void StoreQuad(uint32_t shared, const float* quad) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "f"(quad[0]), "f"(quad[1]),
+               "f"(quad[2]), "f"(quad[3])
+               : "memory");
+}
+__device__ __forceinline__ void StoreQuad(uint32_t shared, const int32_t* quad) {
+  asm volatile("st.shared.v4.s32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(quad[0]), "r"(quad[1]),
+               "r"(quad[2]), "r"(quad[3])
+               : "memory");
+}
+
+// And from there. Integers wrap.
+__device__ __forceinline__ void AddQuad(const float4& loaded, float* sums) {
+  sums[0] += loaded.x;
+  sums[1] += loaded.y;
+  sums[2] += loaded.z;
+  sums[3] += loaded.w;
+}
+__device__ __forceinline__ void AddQuad(const float4& loaded, int32_t* sums) {
+  const float bits[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+#pragma unroll
+  for (int x = 0; x < 4; ++x) {
+    WrappingS32 sum(sums[x]);
+    sum += WrappingS32(__float_as_int(bits[x]));
+    sums[x] = sum.value();
+  }
+}
+
 // Each of the first blocks, or the first one alone, adds up some of the columns: `sums` holds
 // them, as `accumulators` holds all.
 template <class Variant, int kBlocksM, int kTileN>
@@ -20,7 +49,8 @@ struct ClusterSum {
   static constexpr int kQuads = kTileN / 8;  // of a thread, in a block of 64 rows
   static constexpr int kPartQuads = kPartN / 8;
 
-  float sums[kBlocksM][kPartN / 2];
+  using Register = AccumulatorRegister<kConfig.accumulator>;
+  Register sums[kBlocksM][kPartN / 2];
 
   // A thread's four accumulators lie beside those of the next thread.
   __device__ static uint32_t QuadAt(uint32_t shared, int block, int quad, int thread) {
@@ -29,25 +59,21 @@ struct ClusterSum {
 
   // The parts of others, into the stages, which nobody uses any more. A barrier of the cluster
   // follows.
-  __device__ static void Write(const float (&accumulators)[kBlocksM][kTileN / 2], uint32_t shared,
-                               int thread, int own) {
+  __device__ static void Write(const Register (&accumulators)[kBlocksM][kTileN / 2],
+                               uint32_t shared, int thread, int own) {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) {
 #pragma unroll
       for (int quad = 0; quad < kQuads; ++quad) {
         if (quad / kPartQuads == own) continue;
-        const float* const acc = &accumulators[block][4 * quad];
-        asm volatile(
-            "st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(QuadAt(shared, block, quad, thread)),
-            "f"(acc[0]), "f"(acc[1]), "f"(acc[2]), "f"(acc[3])
-            : "memory");
+        StoreQuad(QuadAt(shared, block, quad, thread), &accumulators[block][4 * quad]);
       }
     }
   }
 
   // Behind that barrier. Another one follows, before a block ends. A block adds the others' to
   // its own in the order of their indices behind its own.
-  __device__ void Add(const float (&accumulators)[kBlocksM][kTileN / 2], uint32_t shared,
+  __device__ void Add(const Register (&accumulators)[kBlocksM][kTileN / 2], uint32_t shared,
                       int thread, int own, int sharer) {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) {
@@ -68,11 +94,7 @@ struct ClusterSum {
         for (int quad = 0; quad < kPartQuads; ++quad) {
           const float4 loaded = ptx::LoadOfBlock(
               QuadAt(shared, block, own * kPartQuads + quad, thread), static_cast<uint32_t>(other));
-          float* const sum = &sums[block][4 * quad];
-          sum[0] += loaded.x;
-          sum[1] += loaded.y;
-          sum[2] += loaded.z;
-          sum[3] += loaded.w;
+          AddQuad(loaded, &sums[block][4 * quad]);
         }
       }
     }

@@ -12,8 +12,8 @@ enum class HopperSchedule {
 };
 
 struct HopperConfig {
-  DType operand = DType::kF16;  // of A and B; kF32: rounded to TF32
-  DType accumulator = DType::kF32;
+  DType operand = DType::kF16;      // of A and B; kF32: rounded to TF32
+  DType accumulator = DType::kF32;  // kS32 of kS8, and of nothing else
   int tile_m = 128, tile_n = 256;
   int stages = 4;
   int consumers = 2;  // warpgroups that multiply
@@ -48,7 +48,9 @@ struct HopperConfig {
   // The tensor cores keep about 14 bits of sums of fp8 products, and truncate sums of others to
   // f32. So where that is too little, those of a stage are added to the accumulators in f32, by so
   // many columns at a time.
-  constexpr bool promotes() const { return element_bytes() == 1 || f32x3; }
+  constexpr bool promotes() const { return (element_bytes() == 1 && !integers()) || f32x3; }
+  // Accumulators that no addition rounds.
+  constexpr bool integers() const { return accumulator == DType::kS32; }
   // Totals leave registers for fewer.
   constexpr int part_n() const {
     const int most = two_levels ? 64 : 128;
@@ -102,7 +104,8 @@ struct HopperConfig {
     const bool whole_parts =
         split == 1 || (tile_n / adders() % (swap ? 16 : 64) == 0 && !ping_pong() &&
                        tile_m * tile_n * 4 <= stages * stage_bytes());
-    const bool whole_sums = accumulator == DType::kF32 || (operand == DType::kF16 && split == 1);
+    const bool whole_sums = integers() == (operand == DType::kS8) &&
+                            (accumulator != DType::kF16 || (operand == DType::kF16 && split == 1));
     const bool whole_promotions = !promotes() || tile_n % part_n() == 0;
     const bool alone = !groups || cluster() == 1;
     const bool whole_split = !f32x3 || (operand == DType::kF32 && !swap && !groups && !ping_pong());

@@ -104,6 +104,27 @@ inline constexpr HopperConfig kHopper8BitConfigs[] = {
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
 };
 
+// For s8. Nothing is promoted, so that warpgroups take turns as with 16-bit operands.
+inline constexpr HopperConfig kHopperS8Configs[] = {
+    {.tile_m = 128, .tile_n = 256, .stages = 4},
+    {.tile_m = 128, .tile_n = 256, .stages = 3, .cluster_m = 2, .boxes = 4},
+    {.tile_m = 256, .tile_n = 128, .stages = 4},
+    {.tile_m = 128, .tile_n = 192, .stages = 4, .groups = true},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .split = 2},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong, .groups = true},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong, .cluster_m = 2},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .schedule = kPingPong, .cluster_n = 2},
+    {.tile_m = 64, .tile_n = 256, .stages = 4, .schedule = kPingPong},
+    {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1},
+    {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
+    // Tiles of D of few rows.
+    {.tile_m = 64, .tile_n = 16, .stages = 10, .consumers = 1, .swap = true, .groups = true},
+    {.tile_m = 64, .tile_n = 16, .stages = 16, .consumers = 1, .split = 2, .swap = true},
+    {.tile_m = 64, .tile_n = 32, .stages = 8, .consumers = 1, .swap = true},
+    {.tile_m = 64, .tile_n = 32, .stages = 14, .consumers = 1, .split = 2, .swap = true},
+    {.tile_m = 128, .tile_n = 64, .stages = 6, .swap = true, .groups = true},
+};
+
 template <size_t kCount>
 constexpr auto WithTypes(const HopperConfig (&table)[kCount], DType operand,
                          DType accumulator = DType::kF32) {
@@ -118,6 +139,7 @@ constexpr auto WithTypes(const HopperConfig (&table)[kCount], DType operand,
 
 constexpr auto Hopper16BitConfigs(DType operand) { return WithTypes(kHopper16BitConfigs, operand); }
 constexpr auto Hopper8BitConfigs(DType operand) { return WithTypes(kHopper8BitConfigs, operand); }
+constexpr auto HopperS8Configs() { return WithTypes(kHopperS8Configs, DType::kS8, DType::kS32); }
 constexpr auto HopperTf32Configs() { return WithTypes(kHopperTf32Configs, DType::kF32); }
 constexpr auto HopperF32x3Configs() {
   auto configs = WithTypes(kHopperF32x3Configs, DType::kF32);

@@ -59,7 +59,7 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
     }
     const BoxOfD in_d{tiles.matrix_d(), at.row, at.column};
     VisitHopperOutput<Variant>(output, [&]<DType kD>() {
-      if (epilogue.alpha == 1) {
+      if (kD == DType::kS32 || epilogue.alpha == 1) {
         StoreScaled<Variant, kD, true>(accumulators, boxes, &maps.d, Retyped<kD>(epilogue), in_d,
                                        thread);
       } else {

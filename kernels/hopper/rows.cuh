@@ -36,6 +36,10 @@ template <DType kOperand>
 inline constexpr Types kHopperFp8Types[] = {{kOperand, kOperand, DType::kF16, Compute::kF32},
                                             {kOperand, kOperand, DType::kBF16, Compute::kF32},
                                             {kOperand, kOperand, DType::kF32, Compute::kF32}};
+inline constexpr Types kHopperS8Types[] = {{DType::kS8, DType::kS8, DType::kS32, Compute::kS32},
+                                           {DType::kS8, DType::kS8, DType::kF32, Compute::kS32},
+                                           {DType::kS8, DType::kS8, DType::kF16, Compute::kS32},
+                                           {DType::kS8, DType::kS8, DType::kBF16, Compute::kS32}};
 inline constexpr Types kHopperTf32Types[] = {
     {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32}};
 inline constexpr Types kHopperF32x3Types[] = {
@@ -48,6 +52,7 @@ constexpr absl::Span<const Types> HopperTypes() {
   constexpr DType kOperand = Variant::kConfig.operand;
   if (Variant::kConfig.accumulator == DType::kF16) return kHopperF16Acc16Types;
   if (Variant::kConfig.f32x3) return kHopperF32x3Types;
+  if (Variant::kConfig.integers()) return kHopperS8Types;
   if (kOperand == DType::kF32) return kHopperTf32Types;
   if (SizeOf(kOperand) == 1) return kHopperFp8Types<kOperand>;
   return kHopper16BitTypes<kOperand>;

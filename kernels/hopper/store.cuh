@@ -16,10 +16,16 @@
 namespace gemm {
 
 // Calls visitor.template operator()<kD>() for the run-time type of D: the accumulators', a
-// 16-bit operands', or with fp8 operands f16 or bf16.
+// 16-bit operands', or with 8-bit operands f16 or bf16, and with s8 f32 as well.
 template <class Variant, class Visitor>
 __device__ __forceinline__ void VisitHopperOutput(DType type, const Visitor& visitor) {
   constexpr HopperConfig kConfig = Variant::kConfig;
+  if constexpr (kConfig.integers()) {
+    if (type == DType::kS32) {
+      visitor.template operator()<DType::kS32>();
+      return;
+    }
+  }
   if constexpr (kConfig.operand == kConfig.accumulator) {
     visitor.template operator()<kConfig.accumulator>();
   } else if (type == DType::kF32) {
@@ -70,7 +76,13 @@ struct BoxesOfD {
                                                const WarpgroupThread& thread) {
     const Register* const acc =
         &accumulators[box / (kAlong * kAcross)][box / kAcross % kAlong * kRegisters];
-    if constexpr (kD != DType::kF32) {
+    if constexpr (kD == DType::kS32) {  // alpha is 1
+      if constexpr (kConfig.swap) {
+        WriteIntegersTransposed<kWidth>(acc, shared, box % kAcross, thread);
+      } else {
+        WriteIntegers(acc, shared, thread);
+      }
+    } else if constexpr (kD != DType::kF32) {
       WriteScaled16<kD, kOne, kConfig.swap, kWidth>(acc, shared, epilogue, thread);
     } else {
       const float scale = kOne ? 1 : epilogue.alpha;
@@ -83,8 +95,26 @@ struct BoxesOfD {
   }
 };
 
+// Four accumulators of a box, as the epilogue takes them.
+__device__ __forceinline__ void LoadQuad(uint32_t shared, float* quad) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(quad[0]), "=f"(quad[1]), "=f"(quad[2]), "=f"(quad[3])
+               : "r"(shared)
+               : "memory");
+}
+template <class Scalar>
+__device__ __forceinline__ void LoadIntegerQuad(uint32_t shared, Scalar* quad) {
+  int32_t loaded[4];
+  asm volatile("ld.shared.v4.s32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(loaded[0]), "=r"(loaded[1]), "=r"(loaded[2]), "=r"(loaded[3])
+               : "r"(shared)
+               : "memory");
+#pragma unroll
+  for (int x = 0; x < 4; ++x) quad[x] = static_cast<Scalar>(WrappingS32(loaded[x]));
+}
+
 // Stores the elements of D that a box of accumulators makes, by the whole epilogue.
-template <DType kD, int kRows>
+template <DType kD, int kRows, bool kIntegers>
 __device__ __forceinline__ void StoreFinished(uint32_t box, const Epilogue<kD>& epilogue,
                                               const BoxOfD& at, int m, int n,
                                               const WarpgroupThread& thread) {
@@ -94,14 +124,15 @@ __device__ __forceinline__ void StoreFinished(uint32_t box, const Epilogue<kD>& 
   for (int run = thread.index; run < kRows * kRunsPerRow; run += ptx::kWarpgroupThreads) {
     const int row = run / kRunsPerRow, column = run % kRunsPerRow * kRun;
     if (at.row + row >= m || at.column + column >= n) continue;
-    float accumulators[kRun];
+    typename Epilogue<kD>::Scalar accumulators[kRun];
 #pragma unroll
     for (int quad = 0; quad < kRun / 4; ++quad) {
-      asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                   : "=f"(accumulators[4 * quad]), "=f"(accumulators[4 * quad + 1]),
-                     "=f"(accumulators[4 * quad + 2]), "=f"(accumulators[4 * quad + 3])
-                   : "r"(box + ChunkOfBox(row, column / 4 + quad))
-                   : "memory");
+      const uint32_t from = box + ChunkOfBox(row, column / 4 + quad);
+      if constexpr (kIntegers) {
+        LoadIntegerQuad(from, accumulators + 4 * quad);
+      } else {
+        LoadQuad(from, accumulators + 4 * quad);
+      }
     }
     epilogue.template StoreRun<kRun>(accumulators, at.row + row, at.column + column, n);
   }
@@ -145,17 +176,21 @@ __device__ __forceinline__ void StoreAnyEpilogue(const Register (&accumulators)[
                                                  DType output, const BoxOfD& at, int m, int n,
                                                  const BatchStrides& strides,
                                                  const WarpgroupThread& thread) {
-  using Boxes = BoxesOfD<Variant, DType::kF32, Register, kBlocks, kCount>;
+  constexpr bool kIntegers = Variant::kConfig.integers();
+  // As they are, in boxes of their own width.
+  constexpr DType kWritten = kIntegers ? DType::kS32 : DType::kF32;
+  using Boxes = BoxesOfD<Variant, kWritten, Register, kBlocks, kCount>;
 #pragma unroll 1
   for (int box = 0; box < Boxes::kBoxes; ++box) {
     const uint32_t shared = boxes.template Next<1>();
 #pragma unroll
     for (int known = 0; known < Boxes::kBoxes; ++known) {
-      if (known == box) Boxes::template Write<true>(accumulators, known, shared, epilogue, thread);
+      if (known != box) continue;
+      Boxes::template Write<true>(accumulators, known, shared, Retyped<kWritten>(epilogue), thread);
     }
     ptx::WarpgroupBarrier(thread.barrier);
     VisitHopperOutput<Variant>(output, [&]<DType kD>() {
-      StoreFinished<kD, Variant::kConfig.box_rows()>(
+      StoreFinished<kD, Variant::kConfig.box_rows(), kIntegers>(
           shared, OfProduct(Retyped<kD>(epilogue), strides, at.product), Boxes::Place(at, box), m,
           n, thread);
     });

@@ -27,6 +27,8 @@ CUtensorMapDataType TmaType(DType type, Compute compute) {
     case DType::kF32:
       return compute == Compute::kTF32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
                                        : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::kS32:
+      return CU_TENSOR_MAP_DATA_TYPE_INT32;
     case DType::kF16:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     case DType::kBF16:

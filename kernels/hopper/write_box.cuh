@@ -12,8 +12,8 @@
 
 namespace gemm {
 
-template <DType kD>
-__device__ __forceinline__ uint32_t RoundedPair(const float* accumulators, int x) {
+template <DType kD, class Register>
+__device__ __forceinline__ uint32_t RoundedPair(const Register* accumulators, int x) {
   using Element = DeviceElement<kD>;
   const float2 pair = AccumulatorPair(accumulators, x);
   const typename Element::Type rounded[2] = {Element::Store(pair.x), Element::Store(pair.y)};
@@ -72,10 +72,25 @@ __device__ __forceinline__ void WriteFloats(const Register* accumulators, uint32
   }
 }
 
+// The same as they are, to a box of integers.
+__device__ __forceinline__ void WriteIntegers(const int32_t* accumulators, uint32_t box,
+                                              const WarpgroupThread& thread) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int32_t* const pair = accumulators + 2 * (2 * j + half);
+      const uint32_t to = box + PairOfBox(thread.warp(), thread.lane(), half, j);
+      asm volatile("st.shared.v2.s32 [%0], {%1, %2};" ::"r"(to), "r"(pair[0]), "r"(pair[1])
+                   : "memory");
+    }
+  }
+}
+
 // Writes the transpose of kColumns columns to the box of those floats that are columns from
 // 32 `across` on: by half of the warps.
-template <int kColumns>
-__device__ __forceinline__ void WriteFloatsTransposed(const float* accumulators, uint32_t box,
+template <int kColumns, class Register>
+__device__ __forceinline__ void WriteFloatsTransposed(const Register* accumulators, uint32_t box,
                                                       int across, float scale,
                                                       const WarpgroupThread& thread) {
   if (thread.warp() / 2 != across) return;
@@ -88,6 +103,26 @@ __device__ __forceinline__ void WriteFloatsTransposed(const float* accumulators,
       for (int second = 0; second < 2; ++second) {
         const uint32_t to = box + TransposedOfBox(thread.warp(), thread.lane(), half, j, second);
         asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"((second ? pair.y : pair.x) * scale)
+                     : "memory");
+      }
+    }
+  }
+}
+
+// The same as they are, to a box of integers.
+template <int kColumns>
+__device__ __forceinline__ void WriteIntegersTransposed(const int32_t* accumulators, uint32_t box,
+                                                        int across, const WarpgroupThread& thread) {
+  if (thread.warp() / 2 != across) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int j = 0; j < kColumns / 8; ++j) {
+#pragma unroll
+      for (int second = 0; second < 2; ++second) {
+        const uint32_t to = box + TransposedOfBox(thread.warp(), thread.lane(), half, j, second);
+        asm volatile("st.shared.s32 [%0], %1;" ::"r"(to),
+                     "r"(accumulators[2 * (2 * j + half) + second])
                      : "memory");
       }
     }

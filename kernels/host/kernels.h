@@ -8,12 +8,14 @@
 
 namespace gemm {
 
-// Accumulates in double precision, in blocks that stay in the L2 cache.
+// Accumulates in double precision, in blocks that stay in the L2 cache. Sums of products of s8 are
+// exact there, and are wrapped at last.
 absl::Status LaunchHostReference(const Launch& launch);
 size_t HostReferenceWorkspace(const Problem& problem);
 
-// OpenBLAS; 16- and 8-bit operands go through f32 blocks. INVALID_ARGUMENT for a
-// dimension beyond what OpenBLAS's int takes.
+// OpenBLAS; 16- and 8-bit operands go through f32 blocks. Those of s8 are so short along k that f32
+// has their products, which are added up as integers. INVALID_ARGUMENT for a dimension beyond what
+// OpenBLAS's int takes.
 absl::Status LaunchHostOpenblas(const Launch& launch);
 size_t HostOpenblasWorkspace(const Problem& problem);
 

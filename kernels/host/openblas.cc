@@ -12,7 +12,7 @@ namespace gemm {
 namespace {
 
 // f32 blocks of narrow operands: large enough that OpenBLAS runs at full speed,
-// small enough that the workspace stays at 12 MiB.
+// small enough that the workspace stays at 12 MiB, or at 16 with accumulators of integers.
 constexpr int64_t kBlock = 1024;
 
 int64_t BlockElements(int64_t rows, int64_t cols) {
@@ -78,14 +78,28 @@ void MultiplyInPlace(const Problem& problem, const Operands& operands) {
   }
 }
 
+// f32 has the sum of so many products of s8: 1024 * 128 * 128 is 2^24.
+static_assert(kBlock * 128 * 128 <= int64_t{1} << 24);
+
+bool OfIntegers(const Problem& problem) { return problem.types.compute == Compute::kS32; }
+
+// Adds the products of a block of k to the accumulators; `first`: to zeros.
+void AddIntegers(const float* products, int64_t count, bool first, WrappingS32* accumulators) {
+  if (first) std::fill_n(accumulators, count, WrappingS32());
+  for (int64_t i = 0; i < count; ++i) accumulators[i] += WrappingS32(products[i]);
+}
+
 // 16- and 8-bit operands, block by block through f32.
 void MultiplyWidened(const Launch& launch) {
   const Problem& problem = launch.problem;
+  const bool integers = OfIntegers(problem);
   const OperandView a = ViewA(problem, launch.operands);
   const OperandView b = ViewB(problem, launch.operands);
   float* const a_block = static_cast<float*>(launch.workspace.data);
   float* const b_block = a_block + BlockElements(problem.m, problem.k);
   float* const accumulators = b_block + BlockElements(problem.k, problem.n);
+  auto* const sums =
+      reinterpret_cast<WrappingS32*>(accumulators + BlockElements(problem.m, problem.n));
   for (int64_t col = 0; col < problem.n; col += kBlock) {
     const int64_t cols = std::min(kBlock, problem.n - col);
     for (int64_t row = 0; row < problem.m; row += kBlock) {
@@ -97,12 +111,16 @@ void MultiplyWidened(const Launch& launch) {
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(rows),
                     static_cast<blasint>(cols), static_cast<blasint>(depth), 1.0f, a_block,
                     static_cast<blasint>(depth), b_block, static_cast<blasint>(cols),
-                    p == 0 ? 0.0f : 1.0f, accumulators, static_cast<blasint>(cols));
+                    p == 0 || integers ? 0.0f : 1.0f, accumulators, static_cast<blasint>(cols));
+        if (integers) AddIntegers(accumulators, rows * cols, p == 0, sums);
       }
       VisitDType(problem.types.d, [&]<DType kD>() {
-        for (int64_t i = 0; i < rows; ++i) {
-          FinishRow<kD>(problem, launch.operands, accumulators + i * cols, row + i, col, cols);
-        }
+        const auto finish = [&](const auto* block) {
+          for (int64_t i = 0; i < rows; ++i) {
+            FinishRow<kD>(problem, launch.operands, block + i * cols, row + i, col, cols);
+          }
+        };
+        integers ? finish(sums) : finish(accumulators);
       });
     }
   }
@@ -114,7 +132,7 @@ size_t HostOpenblasWorkspace(const Problem& problem) {
   if (SizeOf(problem.types.a) > 2) return 0;
   const int64_t elements = BlockElements(problem.m, problem.k) +
                            BlockElements(problem.k, problem.n) +
-                           BlockElements(problem.m, problem.n);
+                           BlockElements(problem.m, problem.n) * (OfIntegers(problem) ? 2 : 1);
   return static_cast<size_t>(elements) * sizeof(float);
 }
 

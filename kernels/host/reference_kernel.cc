@@ -54,6 +54,20 @@ void AccumulateBlock(const OperandView& a, const OperandView& b, int64_t k, int6
   }
 }
 
+// A row of accumulators becomes a row of D.
+template <DType kD>
+void Finish(const Launch& launch, const double* accumulators, int64_t row, int64_t col,
+            int64_t cols) {
+  if (launch.problem.types.compute == Compute::kS32) {
+    WrappingS32 wrapped[kBlockN];
+    std::transform(accumulators, accumulators + cols, wrapped,
+                   [](double sum) { return WrappingS32(sum); });
+    FinishRow<kD>(launch.problem, launch.operands, wrapped, row, col, cols);
+  } else {
+    FinishRow<kD>(launch.problem, launch.operands, accumulators, row, col, cols);
+  }
+}
+
 }  // namespace
 
 size_t HostReferenceWorkspace(const Problem&) { return sizeof(Scratch); }
@@ -70,7 +84,7 @@ absl::Status LaunchHostReference(const Launch& launch) {
       AccumulateBlock(a, b, problem.k, row, rows, col, cols, scratch);
       VisitDType(problem.types.d, [&]<DType kD>() {
         for (int64_t i = 0; i < rows; ++i) {
-          FinishRow<kD>(problem, launch.operands, scratch.accumulators[i], row + i, col, cols);
+          Finish<kD>(launch, scratch.accumulators[i], row + i, col, cols);
         }
       });
     }

@@ -29,6 +29,10 @@ constexpr Types kTypes[] = {
     {DType::kE5M2, DType::kE4M3, DType::kF16, Compute::kF32},
     {DType::kE5M2, DType::kE4M3, DType::kBF16, Compute::kF32},
     {DType::kE5M2, DType::kE4M3, DType::kF32, Compute::kF32},
+    {DType::kS8, DType::kS8, DType::kS32, Compute::kS32},
+    {DType::kS8, DType::kS8, DType::kF32, Compute::kS32},
+    {DType::kS8, DType::kS8, DType::kF16, Compute::kS32},
+    {DType::kS8, DType::kS8, DType::kBF16, Compute::kS32},
 };
 
 constexpr Kernel kRows[] = {

@@ -5,6 +5,7 @@
 
 #include "gemm/problem.h"
 #include "kernels/numeric/host_device.h"
+#include "kernels/numeric/wrapping.h"
 
 namespace gemm {
 
@@ -34,6 +35,13 @@ GEMM_HOST_DEVICE inline Scalar Activate(Activation activation, Scalar leaky_slop
       return x > Scalar(0) ? x : leaky_slope * x;
   }
   return x;
+}
+
+// Of integers there is but the relu.
+GEMM_HOST_DEVICE inline WrappingS32 Activate(Activation activation, WrappingS32 /*leaky_slope*/,
+                                             WrappingS32 x) {
+  const WrappingS32 zero;
+  return activation == Activation::kRelu && x < zero ? zero : x;
 }
 
 }  // namespace gemm

@@ -4,7 +4,10 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <cstdint>
+
 #include "gemm/dtype.h"
+#include "kernels/numeric/wrapping.h"
 
 namespace gemm {
 
@@ -43,6 +46,14 @@ struct DeviceElement<DType::kBF16> {
   using Scalar = float;
   __device__ static Scalar Load(Type x) { return __bfloat162float(x); }
   __device__ static Type Store(Scalar x) { return __float2bfloat16_rn(x); }
+};
+
+template <>
+struct DeviceElement<DType::kS32> {
+  using Type = int32_t;
+  using Scalar = WrappingS32;
+  __device__ static Scalar Load(Type x) { return Scalar(x); }
+  __device__ static Type Store(Scalar x) { return x.value(); }
 };
 
 }  // namespace gemm

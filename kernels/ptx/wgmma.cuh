@@ -88,6 +88,11 @@ __device__ __forceinline__ void WgmmaPin(uint32_t (&acc)[kCount]) {
 #pragma unroll
   for (int x = 0; x < kCount; ++x) asm volatile("" : "+r"(acc[x])::"memory");
 }
+template <int kCount>
+__device__ __forceinline__ void WgmmaPin(int32_t (&acc)[kCount]) {
+#pragma unroll
+  for (int x = 0; x < kCount; ++x) asm volatile("" : "+r"(acc[x])::"memory");
+}
 
 // The names of the first registers of an asm statement.
 #define GEMM_REGISTERS_8 "%0,%1,%2,%3,%4,%5,%6,%7"
@@ -118,14 +123,16 @@ __device__ __forceinline__ void WgmmaPin(uint32_t (&acc)[kCount]) {
 #define GEMM_ACCUMULATORS_128(r, i) GEMM_ACCUMULATORS_64(r, i), GEMM_ACCUMULATORS_64(r, i + 64)
 
 // One instruction with `count` registers of accumulators. `A`, `B` and `C` are the names of the
-// operands behind them.
-#define GEMM_WGMMA(shape, types, transposes, r, count, A, B, C)                        \
+// operands behind them, `factors` what follows these.
+#define GEMM_WGMMA_WITH(factors, shape, types, r, count, A, B, C)                      \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " C                               \
                ", 0;\n"                                                                \
                "wgmma.mma_async.sync.aligned." shape types " {" GEMM_REGISTERS_##count \
-               "}, " A ", " B ", add, 1, 1" transposes ";\n}"                          \
+               "}, " A ", " B ", add" factors ";\n}"                                   \
                : GEMM_ACCUMULATORS_##count(r, 0)                                       \
                : "l"(a), "l"(b), "r"(static_cast<int>(add)))
+#define GEMM_WGMMA(shape, types, transposes, r, count, A, B, C) \
+  GEMM_WGMMA_WITH(", 1, 1" transposes, shape, types, r, count, A, B, C)
 
 // Every width for one pair of types, with f32 accumulators.
 #define GEMM_WGMMA_OF(k, types, transposes)                                                \
@@ -206,6 +213,29 @@ __device__ __forceinline__ void Wgmma(uint32_t (&acc)[kCount], uint64_t a, uint6
   GEMM_WGMMA_LAYOUTS(GEMM_WGMMA_F16_OF)
 }
 
+// The same for s8, with accumulators that wrap.
+template <DType kA, DType kB, bool kMnMajorB, bool kMnMajorA = false, int kCount>
+__device__ __forceinline__ void Wgmma(int32_t (&acc)[kCount], uint64_t a, uint64_t b, bool add) {
+  static_assert(kA == DType::kS8 && kB == DType::kS8 && !kMnMajorA && !kMnMajorB);
+#define GEMM_WGMMA_S8(n, count, A, B, C) \
+  GEMM_WGMMA_WITH("", "m64n" n "k32", ".s32.s8.s8", "+r", count, A, B, C)
+  if constexpr (kCount == 8) {
+    GEMM_WGMMA_S8("16", 8, "%8", "%9", "%10");
+  } else if constexpr (kCount == 16) {
+    GEMM_WGMMA_S8("32", 16, "%16", "%17", "%18");
+  } else if constexpr (kCount == 32) {
+    GEMM_WGMMA_S8("64", 32, "%32", "%33", "%34");
+  } else if constexpr (kCount == 64) {
+    GEMM_WGMMA_S8("128", 64, "%64", "%65", "%66");
+  } else if constexpr (kCount == 96) {
+    GEMM_WGMMA_S8("192", 96, "%96", "%97", "%98");
+  } else {
+    static_assert(kCount == 128);
+    GEMM_WGMMA_S8("256", 128, "%128", "%129", "%130");
+  }
+#undef GEMM_WGMMA_S8
+}
+
 // One instruction with A in registers.
 #define GEMM_WGMMA_RS(shape, count, A0, A1, A2, A3, B, C)                                      \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " C                                       \
@@ -234,6 +264,7 @@ __device__ __forceinline__ void WgmmaOfRegisters(float (&acc)[kCount], const uin
 #undef GEMM_WGMMA_F16_OF
 #undef GEMM_WGMMA_OF
 #undef GEMM_WGMMA
+#undef GEMM_WGMMA_WITH
 #undef GEMM_ACCUMULATORS_128
 #undef GEMM_ACCUMULATORS_96
 #undef GEMM_ACCUMULATORS_80

@@ -6,6 +6,7 @@
 
 #include "gemm/scalars.h"
 #include "kernels/numeric/activation.h"
+#include "kernels/numeric/wrapping.h"
 
 namespace gemm {
 namespace {
@@ -46,6 +47,17 @@ bool Truncates(const Types& types) {
          (types.compute == Compute::kF32 && types.a != DType::kF32);
 }
 
+bool OfIntegers(const Types& types) { return types.compute == Compute::kS32; }
+
+// What integer accumulators lose: no addition loses anything, but a D that is none of integers gets
+// them rounded to f32.
+double IntegerUnit(const Types& types) {
+  return types.d == DType::kS32 ? 0 : UnitRoundoff(DType::kF32);
+}
+
+// What is left of an exact sum in an accumulator that wraps.
+double Wrapped(double sum) { return static_cast<double>(WrappingS32(sum)); }
+
 // One rounding of the accumulation. Truncation is twice the unit.
 double AccumulationUnit(const Types& types) {
   const double u = UnitRoundoff(AccumulatorType(types.compute));
@@ -69,6 +81,10 @@ void Round(DType type, Bounded& x) {
 Bounded SumOfProducts(const Problem& problem, const ElementTerms& t, Elements elements) {
   const DType type = AccumulatorType(problem.types.compute);
   const double k = static_cast<double>(problem.k);
+  if (OfIntegers(problem.types)) {
+    const double wrapped = Wrapped(t.dot);
+    return {wrapped, IntegerUnit(problem.types) * std::abs(wrapped)};
+  }
   Bounded sum{t.dot, WorstCase(problem.types, problem.k) * t.abs_dot};
   if (elements == Elements::kDrawn) {
     sum.error =
@@ -94,6 +110,12 @@ Bounded Scale(const Problem& problem, const Bounded& sum, double c) {
   // alpha and beta may be subnormal in the scale type.
   x.error += UnderflowUnit(scale) * (sum.reach() + std::abs(c) + 3);
   return x;
+}
+
+// The element of an s32 D, whose sums wrap.
+double IntegerElement(const Problem& problem, const ElementTerms& t) {
+  const double sum = Wrapped(problem.alpha * Wrapped(t.dot) + problem.beta * t.c + t.bias);
+  return Activate(problem.activation, problem.leaky_slope, sum);
 }
 
 Bounded ApplyActivation(const Problem& problem, const Bounded& x) {
@@ -127,6 +149,7 @@ double MultiplicationBound(const Types& types, int64_t k) {
 }  // namespace
 
 DType AccumulatorType(Compute compute) {
+  if (compute == Compute::kS32) return DType::kS32;
   return compute == Compute::kF16 ? DType::kF16 : ScalarType(compute);
 }
 
@@ -147,7 +170,7 @@ double UnderflowUnit(DType type) {
       return 0x1p-16;
     case DType::kS8:
     case DType::kS32:
-      return 0.5;
+      return 0;
   }
   return 0;
 }
@@ -175,6 +198,7 @@ double LargestFinite(DType type) {
 }
 
 double WorstCase(const Types& types, int64_t k) {
+  if (OfIntegers(types)) return IntegerUnit(types);
   const double steps = static_cast<double>(k) + kExtraSteps;
   const double u = AccumulationUnit(types);
   const double operands = MultiplicationBound(types, k);
@@ -183,6 +207,7 @@ double WorstCase(const Types& types, int64_t k) {
 }
 
 double DrawnCase(const Types& types, int64_t k) {
+  if (OfIntegers(types)) return kLambda * IntegerUnit(types);
   const double steps = static_cast<double>(k) + kExtraSteps;
   const double roundings = Truncates(types) ? steps : std::min(steps, kLambda * std::sqrt(steps));
   const double operands = MultiplicationBound(types, k);
@@ -192,16 +217,20 @@ double DrawnCase(const Types& types, int64_t k) {
 
 Expected BoundElement(const Problem& problem, const ElementTerms& terms, Elements elements) {
   const DType d = problem.types.d;
+  if (d == DType::kS32 && OfIntegers(problem.types)) return {IntegerElement(problem, terms), 0};
   const DType scale = ScalarType(problem.types.compute);
   const Bounded sum = SumOfProducts(problem, terms, elements);
   Bounded x = Scale(problem, sum, terms.c);
   // Partial sums reach up to the sum of the magnitudes.
   const double excess = problem.types.compute == Compute::kF32x3 ? kF32x3Excess : 0;
-  const double partial = terms.abs_dot * (1 + AccumulationUnit(problem.types) + excess);
+  const double partial = OfIntegers(problem.types)
+                             ? sum.reach()
+                             : terms.abs_dot * (1 + AccumulationUnit(problem.types) + excess);
   const double addends =
       std::abs(problem.alpha) * partial + std::abs(problem.beta * terms.c) + std::abs(terms.bias);
-  const bool overflow = partial > LargestFinite(AccumulatorType(problem.types.compute)) ||
-                        addends > LargestFinite(scale);
+  const DType accumulator =
+      OfIntegers(problem.types) ? scale : AccumulatorType(problem.types.compute);
+  const bool overflow = partial > LargestFinite(accumulator) || addends > LargestFinite(scale);
   x.value += terms.bias;
   x.error += UnitRoundoff(scale) * x.reach();
   // NaN or infinite because operands are.

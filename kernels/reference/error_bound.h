@@ -33,6 +33,10 @@
 //   2048 + 1 errs downwards every time.
 // - Errors of the operands (TF32, f32x3) and of single products keep the products' signs:
 //   lambda ||p||_2 times their relative size.
+//
+// Integers (Compute::kS32). No addition errs, and how a sum wraps is known. So an s32 D has no
+// error at all; another one has that of the rounding of accumulators to f32, and those of the
+// epilogue.
 #pragma once
 
 #include <limits>

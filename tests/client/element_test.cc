@@ -165,8 +165,8 @@ TEST(Names, GoBothWays) {
   for (const Activation activation : {kNoActivation, kRelu, kGelu, kLeakyRelu}) {
     EXPECT_EQ(ParseActivation(Name(activation)), activation);
   }
-  for (const ComputeMode mode :
-       {kDefaultCompute, kComputeF64, kComputeF32, kComputeTF32, kComputeF16, kComputeF32x3}) {
+  for (const ComputeMode mode : {kDefaultCompute, kComputeF64, kComputeF32, kComputeTF32,
+                                 kComputeF16, kComputeF32x3, kComputeS32}) {
     EXPECT_EQ(ParseComputeMode(Name(mode)), mode);
   }
   EXPECT_EQ(ParseDataType("float32"), std::nullopt);

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from elements import FP8, generate, round_to, special
+from elements import FP8, INTEGERS, generate, round_to, special
 
 # (type of A, of B, of D, arithmetic).
 COMBINATIONS = [
@@ -23,6 +23,9 @@ COMBINATIONS = [
     ("e4m3", "e4m3", "f16", "f32"),
     ("e5m2", "e5m2", "f32", "f32"),
     ("e4m3", "e5m2", "bf16", "f32"),
+    ("s8", "s8", "s32", "s32"),
+    ("s8", "s8", "f32", "s32"),
+    ("s8", "s8", "bf16", "s32"),
 ]
 SCALES = [1.0, 0.0125, 3.0]
 EXACT_SCALES = [1.0, 0.5]
@@ -70,6 +73,20 @@ def describe(p):
     return " ".join(parts) + f" seed={p['seed']}"
 
 
+def fitted(p):
+    """The record with what its types have: an s32 D takes factors of 0 and 1 and no activation but
+    the relu, and s32 matrices cannot be generated."""
+    if p["d_type"] != "s32":
+        return p
+    p = dict(p, scale_a=1.0, scale_b=1.0)
+    for factor in ("alpha", "beta"):
+        p[factor] = p[factor] if np.float32(p[factor]) == 0 else 1.0
+    p["activation"] = p["activation"] if p["activation"] == "none" else "relu"
+    for source in ("source_c", "source_bias"):
+        p[source] = "resident" if p[source] == "generated" else p[source]
+    return p
+
+
 def vary(p, rng):
     """Draws every choice of `p` that is not its shape or its types."""
     p["exact"] = rng.random() < 0.4
@@ -92,7 +109,7 @@ def vary(p, rng):
         p[flag] = rng.random() < 0.5
     for layout in ("layout_a", "layout_b", "layout_d"):
         p[layout] = rng.choice(["row", "col"])
-    natural = "f64" if p["a_type"] == "f64" else "f32"
+    natural = {"f64": "f64", "s8": "s32"}.get(p["a_type"], "f32")
     if p["compute"] == natural and rng.random() < 0.5:
         p["ask_compute"] = "default"
     return p
@@ -182,6 +199,10 @@ def draw(p):
             limit = 1 if p["compute"] == "f16" or p["a_type"] in FP8 else 3
             values = rng.integers(-limit, limit + 1, shape)
             operands[role] = (round_to(values, types[role]), None)
+        elif types[role] in INTEGERS:
+            # All that the type has; but sums of products that f16 holds.
+            reach = 2**31 if types[role] == "s32" else 8 if p["d_type"] == "f16" else 128
+            operands[role] = (round_to(rng.integers(-reach, reach, shape), types[role]), None)
         else:
             operands[role] = (round_to(rng.standard_normal(shape), types[role]), None)
     put_specials(p, operands, types)

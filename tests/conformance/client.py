@@ -12,11 +12,12 @@ from gemm.v1 import gemm_pb2_grpc
 from elements import to_wire
 
 TYPES = {"f64": pb.DATA_TYPE_F64, "f32": pb.DATA_TYPE_F32, "f16": pb.DATA_TYPE_F16,
-         "bf16": pb.DATA_TYPE_BF16, "e4m3": pb.DATA_TYPE_F8E4M3, "e5m2": pb.DATA_TYPE_F8E5M2}
+         "bf16": pb.DATA_TYPE_BF16, "e4m3": pb.DATA_TYPE_F8E4M3, "e5m2": pb.DATA_TYPE_F8E5M2,
+         "s8": pb.DATA_TYPE_S8, "s32": pb.DATA_TYPE_S32}
 LAYOUTS = {"row": pb.LAYOUT_ROW_MAJOR, "col": pb.LAYOUT_COLUMN_MAJOR}
 COMPUTES = {"default": pb.COMPUTE_MODE_UNSPECIFIED, "f64": pb.COMPUTE_MODE_F64,
             "f32": pb.COMPUTE_MODE_F32, "tf32": pb.COMPUTE_MODE_TF32, "f16": pb.COMPUTE_MODE_F16,
-            "f32x3": pb.COMPUTE_MODE_F32X3}
+            "f32x3": pb.COMPUTE_MODE_F32X3, "s32": pb.COMPUTE_MODE_S32}
 ACTIVATIONS = {"none": pb.ACTIVATION_NONE, "relu": pb.ACTIVATION_RELU, "gelu": pb.ACTIVATION_GELU,
                "leaky_relu": pb.ACTIVATION_LEAKY_RELU}
 ROLES = {"a": pb.OPERAND_ROLE_A, "b": pb.OPERAND_ROLE_B, "c": pb.OPERAND_ROLE_C,

@@ -9,12 +9,15 @@ import numpy as np
 
 # Unit roundoff of each type: the largest relative error of rounding to it.
 UNIT_ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8,
-                 "e4m3": 2.0**-4, "e5m2": 2.0**-3}
+                 "e4m3": 2.0**-4, "e5m2": 2.0**-3, "s32": 0.0}
 # Half the smallest subnormal: the largest absolute error of rounding to the type near zero.
-UNDERFLOW = {"f64": 5e-324, "f32": 2.0**-150, "f16": 2.0**-25, "bf16": 2.0**-134}
+UNDERFLOW = {"f64": 5e-324, "f32": 2.0**-150, "f16": 2.0**-25, "bf16": 2.0**-134,
+             "s32": 0.0}
 WIRE = {"f64": np.dtype("<f8"), "f32": np.dtype("<f4"), "f16": np.dtype("<f2"),
-        "bf16": np.dtype("<u2"), "e4m3": np.dtype("u1"), "e5m2": np.dtype("u1")}
+        "bf16": np.dtype("<u2"), "e4m3": np.dtype("u1"), "e5m2": np.dtype("u1"),
+        "s8": np.dtype("i1"), "s32": np.dtype("<i4")}
 FP8 = ("e4m3", "e5m2")
+INTEGERS = ("s8", "s32")
 
 
 def _fp8_values(mantissa_bits, bias):
@@ -50,11 +53,18 @@ def _round_to_fp8(single, dtype):
 
 
 def round_to(values, dtype):
-    """f64 values rounded to f32, then to `dtype` (f64 straight), as wire elements."""
+    """f64 values rounded to f32, then to `dtype` (f64 and s32 straight), as wire elements.
+
+    What is beyond an integer type becomes its nearest end.
+    """
     values = np.asarray(values, dtype=np.float64)
     if dtype == "f64":
         return values.astype("<f8")
+    if dtype == "s32":
+        return np.clip(np.rint(values), -2.0**31, 2.0**31 - 1).astype("<i4")
     single = values.astype(np.float32)
+    if dtype == "s8":
+        return np.clip(np.rint(single), -128, 127).astype("i1")
     if dtype == "bf16":
         bits = single.view(np.uint32)
         # To nearest even: half of the dropped part, less one where the kept part is even.
@@ -64,7 +74,12 @@ def round_to(values, dtype):
 
 
 def special(name, dtype):
-    """The wire element that is "nan" or "inf"; e4m3 has no infinity, and gives NaN for it."""
+    """The wire element that is "nan" or "inf"; e4m3 has no infinity, and gives NaN for it.
+
+    Integers have neither: zero, and the largest.
+    """
+    if dtype in INTEGERS:
+        return WIRE[dtype].type(np.iinfo(WIRE[dtype]).max if name == "inf" else 0)
     codes = {"bf16": (0x7FC0, 0x7F80), "e4m3": (0x7F, 0x7F), "e5m2": (0x7E, 0x7C)}
     if dtype in codes:
         return WIRE[dtype].type(codes[dtype][name == "inf"])

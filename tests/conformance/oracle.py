@@ -70,6 +70,8 @@ def accumulation_factor(k, dtype, compute):
     cores of sm_89 and sm_90 keep 13 bits of a sum of fp8 products (DeepSeek-V3 Technical
     Report, arXiv:2412.19437, section 3.3.2); after 128 of them it must have gone to f32.
     """
+    if compute == "s32":
+        return 2.0**-24  # integers are exact, and then rounded to f32
     u = accumulation_unit(dtype, compute)
     factor = k * u / (1 - k * u) if k * u < 1 else math.inf
     if compute == "f16":
@@ -84,6 +86,11 @@ def accumulation_factor(k, dtype, compute):
     if compute == "f64":
         factor *= 2  # The oracle accumulates in the same precision.
     return factor
+
+
+def wrapped(x):
+    """What a 32-bit integer in two's complement has of integers, which f64 holds."""
+    return (x + 2.0**31) % 2.0**32 - 2.0**31
 
 
 def epilogue_unit(compute):
@@ -116,7 +123,7 @@ def scalars(p):
     return values if p["compute"] == "f64" else tuple(float(np.float32(v)) for v in values)
 
 
-@np.errstate(invalid="ignore", over="ignore")
+@np.errstate(invalid="ignore", over="ignore", divide="ignore")
 def expected(backend, p, a, b, c, bias):
     """D in float64 and the tolerance of each element, for a problem record `p`.
 
@@ -128,7 +135,10 @@ def expected(backend, p, a, b, c, bias):
     xp = backend.xp
     left, right = backend.array(to_double(a, p["a_type"])), backend.array(to_double(b, p["b_type"]))
     alpha, beta, slope = scalars(p)
-    if alpha != 0:
+    if alpha != 0 and p["compute"] == "s32":
+        pre = alpha * wrapped(left @ right)
+        magnitude = xp.abs(pre)
+    elif alpha != 0:
         pre = alpha * (left @ right)
         # The same additions with every sign positive: the scale of the rounding errors.
         magnitude = abs(alpha) * (xp.abs(left) @ xp.abs(right))
@@ -141,6 +151,9 @@ def expected(backend, p, a, b, c, bias):
     if bias is not None:
         term = backend.array(to_double(bias, p["d_type"]))
         pre, terms = pre + term, terms + xp.abs(term)
+    if p["d_type"] == "s32":
+        value = activate(backend, wrapped(pre), p["activation"], slope)[0]
+        return value, xp.zeros_like(value)
     value, lipschitz = activate(backend, pre, p["activation"], slope)
     u = epilogue_unit(p["compute"])
     before = accumulation_factor(p["k"], p["a_type"], p["compute"]) * magnitude + 4 * u * terms
@@ -152,7 +165,7 @@ def expected(backend, p, a, b, c, bias):
     return value, tolerance
 
 
-@np.errstate(invalid="ignore", over="ignore")
+@np.errstate(invalid="ignore", over="ignore", divide="ignore")
 def worst_ratio(backend, got, value, tolerance):
     """(largest |got - value| / tolerance, its flat index).
 
@@ -170,7 +183,7 @@ def worst_ratio(backend, got, value, tolerance):
     return float(ratio.reshape(-1)[index]), index
 
 
-@np.errstate(invalid="ignore", over="ignore")
+@np.errstate(invalid="ignore", over="ignore", divide="ignore")
 def exact(p, a, b, c, bias):
     """D in float64 where every step is exact: small integers, and powers of two as factors.
 
@@ -185,4 +198,6 @@ def exact(p, a, b, c, bias):
         pre = pre + beta * to_double(c, p["d_type"])
     if bias is not None:
         pre = pre + to_double(bias, p["d_type"])
+    if p["d_type"] == "s32":
+        pre = wrapped(pre)
     return activate(backend, pre, p["activation"], slope)[0]

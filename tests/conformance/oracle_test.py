@@ -35,7 +35,7 @@ class OracleTest(unittest.TestCase):
         for combination in cases.COMBINATIONS:
             p = cases.record(40, 30, 70, combination, rng.getrandbits(32))
             p.update(fields)
-            yield p
+            yield cases.fitted(p)
 
     def test_exact_value_rounded_once_is_right(self):
         for p in self.problems(alpha=-1.25, beta=0.75, bias=True, activation="gelu"):
@@ -89,6 +89,15 @@ class OracleTest(unittest.TestCase):
         wrong = value.copy()
         wrong[1, 1] = np.nan
         self.assertGreater(self.ratio(p, inputs, wrong), 1)
+
+    def test_integers_wrap_and_have_no_tolerance(self):
+        p = cases.record(2, 3, 131072, ("s8", "s8", "s32", "s32"), 3, beta=1.0)
+        a, b, c, _ = operands_of(p)
+        a[:], b[:], c[:] = -128, -128, -1  # 2^31 - 1
+        value, tolerance = oracle.expected(self.backend, p, a, b, c, None)
+        self.assertTrue((value == 2**31 - 1).all() and (tolerance == 0).all())
+        self.assertEqual(self.ratio(p, (a, b, c, None), value), 0)
+        self.assertEqual(self.ratio(p, (a, b, c, None), value - 1), np.inf)
 
     def test_activations_of_minus_infinity_and_nan(self):
         x = np.array([-np.inf, np.nan, np.inf])

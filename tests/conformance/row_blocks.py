@@ -5,7 +5,7 @@ import numpy as np
 import client as wire
 from checks import named_kernels
 from client import pb
-from elements import round_to, to_wire
+from elements import INTEGERS, round_to, to_wire
 
 INVALID_ARGUMENT, FAILED_PRECONDITION = 3, 9  # of google.rpc.Code
 
@@ -37,11 +37,14 @@ def _product(server, rng, name, combination, extents):
     draws = np.random.default_rng(rng.getrandbits(32))
 
     def drawn(rows, cols, dtype):
-        return round_to(draws.uniform(-1, 1, (rows, cols)), dtype)
+        reach = 100 if dtype in INTEGERS else 1
+        return round_to(draws.uniform(-reach, reach, (rows, cols)), dtype)
 
     product = pb.Product(alpha=1.25, beta=0.5, activation=pb.ACTIVATION_GELU,
                          transpose_b=rng.random() < 0.5, output_dtype=wire.TYPES[d_type],
                          compute=wire.COMPUTES[compute])
+    if d_type == "s32":
+        product.alpha, product.beta, product.activation = 1, 1, pb.ACTIVATION_RELU
     product.kernel.name = name
     payload = {}
     for role, rows, cols, dtype in (("a", m, k, a_type), ("c", m, n, d_type)):

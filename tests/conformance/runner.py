@@ -7,7 +7,7 @@ import numpy as np
 
 import client as wire
 import oracle
-from cases import describe, draw, of_product, products, single, sums
+from cases import describe, draw, fitted, of_product, products, single, sums
 from client import pb
 from elements import from_wire, round_to, to_double, to_wire
 
@@ -48,7 +48,7 @@ class Runner:
     def run(self, tally, cases):
         """Runs all `cases`, batch by batch, and adds them to `tally`."""
         batch, size = [], 0
-        for p in cases:
+        for p in map(fitted, cases):
             batch.append((p, draw(p)))
             size += sum(e.nbytes for e, _ in batch[-1][1].values())
             size += 8 * results(p)

@@ -92,6 +92,7 @@ TEST(ExactSumsTest, SumsEndWhereTheAccumulatorLosesIntegers) {
       {"f16", {kF32, kF32, kF32, gemm::Compute::kF16}, 1 << 11},
       {"f32", {kF32, kF32, kF32, gemm::Compute::kF32}, 1 << 24},
       {"TF32 operands", {kF32, kF32, kF32, gemm::Compute::kTF32}, 1 << 11},
+      {"s32", {kF32, kF32, kF32, gemm::Compute::kS32}, 1 << 24},
       {"high numbers of f32x3", {kF32, kF32, kF32, gemm::Compute::kF32x3}, 1 << 11},
   };
   for (const Bound& bound : bounds) {

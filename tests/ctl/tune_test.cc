@@ -65,7 +65,7 @@ TEST_F(TuneTest, TakesOnlyWhatItCanUse) {
   EXPECT_EQ(shape.exit_code, 2);
   EXPECT_THAT(shape.err, HasSubstr("8x8"));
   const Ran none =
-      Gemmctl({"tune", "--shapes", "8", "--types", "s8", "-o", Path("x.tune"), "--quiet"});
+      Gemmctl({"tune", "--shapes", "8", "--types", "s32", "-o", Path("x.tune"), "--quiet"});
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.err, HasSubstr("NOT_FOUND"));
   Write("broken.tune", "gemmd tuning table 1\nhello\n");

@@ -284,7 +284,9 @@ TEST(VerifyTest, EveryTypeAndArithmeticIsChecked) {
       {client::kBF16, client::kF32, client::kComputeF32},
       {client::kF8E4M3, client::kF16, client::kComputeF32},
       {client::kF8E5M2, client::kF16, client::kComputeF32},
-      {client::kS8, client::kS32, client::kComputeF32},
+      {client::kS8, client::kS32, client::kDefaultCompute},
+      {client::kS8, client::kS32, client::kComputeS32},
+      {client::kS8, client::kBF16, client::kDefaultCompute},
   };
   for (const Arithmetic& row : table) {
     const std::vector<double> values = {1, -2, 0, 2};

@@ -152,7 +152,7 @@ TEST_F(HostDeviceTest, TheNextNotifyTellsOfTheFirstFailedKernel) {
 
 TEST_F(HostDeviceTest, AGeneratorOfAnUnsupportedTypeIsRefusedAtOnce) {
   const gemm::GeneratorTarget target = {
-      .data = this, .type = gemm::DType::kS8, .rows = 1, .cols = 1, .pitch_bytes = 16};
+      .data = this, .type = gemm::DType::kS32, .rows = 1, .cols = 1, .pitch_bytes = 16};
   EXPECT_EQ(compute(0).Generate({}, target).code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(Finish(compute(0)), absl::OkStatus());
 }

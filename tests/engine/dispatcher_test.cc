@@ -42,6 +42,19 @@ TEST(PickKernel, WhereNoKernelCanNoneIsNamed) {
   EXPECT_THAT(std::string(pick.status().message()), Not(HasSubstr("nearest")));
 }
 
+TEST(PickKernel, IntegersHaveRowsOfTheirOwn) {
+  for (const DType d : {DType::kS32, DType::kF32, DType::kF16, DType::kBF16}) {
+    const gemm::Types integers{DType::kS8, DType::kS8, d, Compute::kS32};
+    EXPECT_EQ(NameOf(PickKernel({}, integers, true, kHost)), "host_openblas");
+    if (!gemm::FindKernel("cublaslt_s8").ok()) continue;  // a build without CUDA
+    EXPECT_EQ(NameOf(PickKernel({.family = "cublaslt"}, integers, true, kHopper)), "cublaslt_s8");
+  }
+  const gemm::Types mixed{DType::kS8, DType::kS8, DType::kS8, Compute::kS32};
+  const auto pick = PickKernel({}, mixed, true, kHost);
+  EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
+  EXPECT_THAT(std::string(pick.status().message()), HasSubstr("result=s8"));
+}
+
 TEST(PickKernel, AParameterThatNoKernelOfTheDeviceHasNamesNone) {
   const auto pick =
       PickKernel({.name = "host_openblas", .params = {{"swizzle", 1}}}, kSingle, true, kHost);

@@ -216,18 +216,34 @@ TEST_F(PlanTest, TheResultHasTheTypeOfAUnlessItIsGiven) {
     shapes_[Role::kA]->type = type;
     EXPECT_EQ(Make().result.type, gemm::DType::kF16) << "no kernel writes fp8";
   }
+  shapes_[Role::kA]->type = gemm::DType::kS8;
+  EXPECT_EQ(Make().result.type, gemm::DType::kS32);
   spec_.output_type = kF32;
   EXPECT_EQ(Make().result.type, kF32);
   EXPECT_EQ(Make().problem.types.d, kF32);
 }
 
-TEST_F(PlanTest, ComputesInF64ForF64AndElseInF32UnlessItIsGiven) {
+TEST_F(PlanTest, ComputesInF64ForF64AndInS32ForS8AndElseInF32UnlessItIsGiven) {
   shapes_[Role::kA]->type = gemm::DType::kF64;
   EXPECT_EQ(Make().problem.types.compute, gemm::Compute::kF64);
   shapes_[Role::kA]->type = gemm::DType::kF16;
   EXPECT_EQ(Make().problem.types.compute, gemm::Compute::kF32);
+  shapes_[Role::kA]->type = gemm::DType::kS8;
+  EXPECT_EQ(Make().problem.types.compute, gemm::Compute::kS32);
   spec_.compute = gemm::Compute::kF16;
   EXPECT_EQ(Make().problem.types.compute, gemm::Compute::kF16);
+}
+
+TEST_F(PlanTest, AnS32ResultIsASumOfIntegers) {
+  shapes_[Role::kA]->type = shapes_[Role::kB]->type = gemm::DType::kS8;
+  spec_.scale_a = 0.5;
+  EXPECT_THAT(Refusal(), HasSubstr("alpha is 0.5, but must be 0 or 1"));
+  spec_.scale_b = 2;
+  EXPECT_EQ(Make().problem.alpha, 1);
+  spec_.activation = gemm::Activation::kGelu;
+  EXPECT_THAT(Refusal(), HasSubstr("activation is gelu, but must be none or relu"));
+  spec_.output_type = gemm::DType::kBF16;
+  EXPECT_EQ(Make().problem.activation, gemm::Activation::kGelu);
 }
 
 TEST_F(PlanTest, ASwappedProductSwapsTheTypes) {

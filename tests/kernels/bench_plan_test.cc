@@ -100,9 +100,9 @@ TEST(SelectCandidates, SaysWhatThereIsNot) {
               HasSubstr("no family is named \"hots\"; there are host"));
   EXPECT_THAT(Message(SelectCandidates({.kernels = {"host_reference"}}, kHopper).status()),
               HasSubstr("needs a host device"));
-  Selection s8;
-  s8.types = ParseTypesPatterns("s8").value();
-  EXPECT_EQ(SelectCandidates(s8, kHost).status().code(), absl::StatusCode::kNotFound);
+  Selection s32;
+  s32.types = ParseTypesPatterns("s32").value();
+  EXPECT_EQ(SelectCandidates(s32, kHost).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(SelectCandidates, RefusesAParameterThatNoKernelHas) {
@@ -117,6 +117,8 @@ TEST(FindBaseline, IsTheVendorsKernelOfTheseTypes) {
   const Types f32 = {DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
   EXPECT_EQ(FindBaseline(f32, kHost)->name, "host_openblas");
   EXPECT_EQ(FindBaseline({DType::kS8, DType::kS8, DType::kS32, Compute::kF32}, kHost), nullptr);
+  const Types integers = {DType::kS8, DType::kS8, DType::kS32, Compute::kS32};
+  EXPECT_EQ(FindBaseline(integers, kHost)->name, "host_openblas");
 }
 
 using SelectCudaCandidates = gemm::testing::CudaKernels;

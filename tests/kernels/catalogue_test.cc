@@ -139,6 +139,9 @@ std::vector<Types> PromisedTypes() {
       {DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
       {DType::kBF16, DType::kBF16, DType::kF32, Compute::kF32},
   };
+  for (const DType d : {DType::kS32, DType::kF32, DType::kF16, DType::kBF16}) {
+    types.push_back({DType::kS8, DType::kS8, d, Compute::kS32});
+  }
   for (const DType a : {DType::kE4M3, DType::kE5M2}) {
     for (const DType b : {DType::kE4M3, DType::kE5M2}) {
       for (const DType d : {DType::kF16, DType::kBF16, DType::kF32}) {

@@ -256,12 +256,15 @@ TEST(CheckTest, TheEpilogueOverAccumulatorsIsThatOfTheKernel) {
   std::mt19937_64 random(11);
   for (const Types& types : {kF32Types, kF64Types, kF16Types,
                              Types{DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
-                             Types{DType::kF16, DType::kF16, DType::kF16, Compute::kF16}}) {
+                             Types{DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
+                             Types{DType::kS8, DType::kS8, DType::kF16, Compute::kS32},
+                             Types{DType::kS8, DType::kS8, DType::kS32, Compute::kS32}}) {
     for (const Activation activation :
          {Activation::kRelu, Activation::kGelu, Activation::kLeakyRelu}) {
       ProductCase product = RandomCase(types, 19, 300, 23, random);
       product.problem.activation = activation;
       product.c_is_d = false;
+      product = Fitted(product);
       ProductData data(product);
       ProductCase accumulators = product;
       accumulators.problem = AccumulatorProblem(product.problem);

@@ -38,12 +38,12 @@ void FillFrom(GuardedMatrix& matrix, Draw draw, uint64_t seed) {
   }
 }
 
-void Fill(GuardedMatrix& matrix, Draw draw, uint64_t seed) {
+void Fill(GuardedMatrix& matrix, double reach, Draw draw, uint64_t seed) {
   switch (draw) {
     case Draw::kUniform:
-      return matrix.FillUniform(seed, -1, 1);
+      return matrix.FillUniform(seed, -reach, reach);
     case Draw::kPositive:
-      return matrix.FillUniform(seed, 0, 1);
+      return matrix.FillUniform(seed, 0, reach);
     case Draw::kNormal:
       return matrix.FillNormal(seed);
     default:
@@ -102,8 +102,9 @@ TrialCase DrawTrial(std::mt19937_64& random) {
 
 std::unique_ptr<ProductData> ComputeTrial(const TrialCase& trial) {
   auto data = std::make_unique<ProductData>(trial.product);
-  Fill(data->a, trial.draw, trial.product.seed);
-  Fill(data->b, trial.draw, trial.product.seed + 1);
+  const double reach = ReachOf(data->product.problem.types);
+  Fill(data->a, reach, trial.draw, trial.product.seed);
+  Fill(data->b, reach, trial.draw, trial.product.seed + 1);
   switch (trial.maker) {
     case Maker::kOpenblas:
       RunOnHost(**FindKernel("host_openblas"), *data).IgnoreError();

@@ -46,6 +46,8 @@ client::ComputeMode ToClient(Compute compute) {
       return client::kComputeF16;
     case Compute::kF32x3:
       return client::kComputeF32x3;
+    case Compute::kS32:
+      return client::kComputeS32;
     default:
       return client::kComputeF32;
   }

@@ -59,7 +59,7 @@ constexpr Defect kDefects[] = {
     {.name = "k-tile of 32 twice", .apply = KTileTwice},
     {.name = "bias shifted by a column", .apply = BiasShifted, .epilogue = true},
     {.name = "bias left out", .apply = BiasLeftOut, .epilogue = true},
-    {.name = "alpha twice", .apply = AlphaTwice, .epilogue = true},
+    {.name = "alpha twice", .apply = AlphaTwice, .epilogue = true, .of_alpha = true},
     {.name = "C left out", .apply = CLeftOut, .epilogue = true},
 };
 

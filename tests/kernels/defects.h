@@ -39,6 +39,7 @@ struct Defect {
   Defective apply;
   bool large = false;     // as large as D
   bool epilogue = false;  // of alpha, C or the bias
+  bool of_alpha = false;  // none where alpha is 1
 };
 
 absl::Span<const Defect> Defects();

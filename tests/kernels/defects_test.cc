@@ -71,9 +71,11 @@ std::string NameOf(const Types& types, absl::string_view between) {
 
 // The accumulators of f16 arithmetic may lose sqrt(k) 2^-11 of D, and those of fp8 in tensor
 // cores 2^-6. A small defect of a long product changes less than that, so no bound tells one
-// from the other. Exact elements do.
+// from the other. Exact elements do. Sums of s8 are exact, but bf16 has not the digits for a bias
+// beside long ones.
 bool MayHide(const Types& types, const Defect& defect, int64_t k) {
   if (defect.large) return false;
+  if (types.compute == Compute::kS32) return defect.epilogue && types.d == DType::kBF16;
   if (types.compute == Compute::kF16) return k >= 1024;
   return SizeOf(types.a) == 1 && k >= 4096;
 }
@@ -178,6 +180,7 @@ TEST_P(DefectsTest, AreSeen) {
     Court court(types, k);
     court.Acquit();
     for (const Defect& defect : Defects()) {
+      if (defect.of_alpha && types.d == DType::kS32) continue;  // it is 1
       court.Try(defect, MayHide(types, defect, k), Found()[{GetParam(), k}]);
     }
   }

@@ -11,6 +11,7 @@
 #include "gemm/scalars.h"
 #include "kernels/hopper/f32x3.h"
 #include "kernels/numeric/activation.h"
+#include "kernels/numeric/wrapping.h"
 
 namespace gemm::testing {
 namespace {
@@ -32,12 +33,13 @@ double ToF16(double x) {
   return (x + magic) - magic;
 }
 
-enum class Arithmetic { kF64, kF32, kF16, kF32x3, kTensorCore, kTensorCoreFp8 };
+enum class Arithmetic { kF64, kF32, kF16, kF32x3, kS32, kTensorCore, kTensorCoreFp8 };
 
 Arithmetic ArithmeticOf(const Types& types) {
   if (types.compute == Compute::kF64) return Arithmetic::kF64;
   if (types.compute == Compute::kF16) return Arithmetic::kF16;
   if (types.compute == Compute::kF32x3) return Arithmetic::kF32x3;
+  if (types.compute == Compute::kS32) return Arithmetic::kS32;
   if (SizeOf(types.a) == 1) return Arithmetic::kTensorCoreFp8;
   const bool cuda_cores = types.a == DType::kF32 && types.compute == Compute::kF32;
   return cuda_cores ? Arithmetic::kF32 : Arithmetic::kTensorCore;
@@ -61,6 +63,9 @@ double Accumulate(Arithmetic arithmetic, const std::vector<double>& a,
     switch (arithmetic) {
       case Arithmetic::kF64:
         sum += a[p] * b[p];
+        break;
+      case Arithmetic::kS32:
+        sum = static_cast<double>(WrappingS32(sum + a[p] * b[p]));
         break;
       case Arithmetic::kF32:
         sum = static_cast<float>(sum + a[p] * b[p]);
@@ -105,6 +110,7 @@ void RunEmulated(ProductData& data) {
   const Problem problem = RoundScalars(data.product.problem);
   const Arithmetic arithmetic = ArithmeticOf(problem.types);
   const bool tf32 = problem.types.compute == Compute::kTF32;
+  const bool integers = problem.types.d == DType::kS32;
   std::vector<std::vector<double>> columns;
   for (int64_t j = 0; j < problem.n; ++j) {
     columns.push_back(Line(data.b, j, problem.k, !problem.trans_b, tf32));
@@ -112,10 +118,13 @@ void RunEmulated(ProductData& data) {
   for (int64_t i = 0; i < problem.m; ++i) {
     const std::vector<double> row = Line(data.a, i, problem.k, problem.trans_a, tf32);
     for (int64_t j = 0; j < problem.n; ++j) {
-      double x = problem.alpha * Accumulate(arithmetic, row, columns[static_cast<size_t>(j)]);
+      double sum = Accumulate(arithmetic, row, columns[static_cast<size_t>(j)]);
+      if (arithmetic == Arithmetic::kS32 && !integers) sum = static_cast<float>(sum);
+      double x = problem.alpha * sum;
       if (problem.beta != 0) x += problem.beta * data.c.At(i, j);
       if (problem.bias == BiasAxis::kColumns) x += data.bias.At(0, j);
       if (problem.bias == BiasAxis::kRows) x += data.bias.At(0, i);
+      if (integers) x = static_cast<double>(WrappingS32(x));
       data.d.Set(i, j, Activate(problem.activation, problem.leaky_slope, x));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -167,11 +168,27 @@ INSTANTIATE_TEST_SUITE_P(Types, GenerateType,
 
 TEST(Generate, OtherTypesAreUnimplemented) {
   std::byte data[64];
-  for (const DType type : {DType::kS8, DType::kS32}) {
-    const absl::Status status = GenerateHost({}, {data, type, 1, 4, 16, false});
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-    EXPECT_EQ(CheckGenerated(type), status);
+  const absl::Status status = GenerateHost({}, {data, DType::kS32, 1, 4, 16, false});
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(CheckGenerated(DType::kS32), status);
+}
+
+// Ends of the range stand for what is beyond them.
+TEST(Generate, IntegersAreRoundedAndSaturate) {
+  constexpr int64_t kCount = 20000;
+  std::vector<int8_t> s8(kCount);
+  std::vector<double> f64(kCount);
+  const GeneratorSpec spec{.seed = 5, .low_or_mean = -150, .high_or_stddev = 150};
+  ASSERT_TRUE(GenerateHost(spec, {s8.data(), DType::kS8, 1, kCount, kCount, false}).ok());
+  ASSERT_TRUE(GenerateHost(spec, {f64.data(), DType::kF64, 1, kCount, 8 * kCount, false}).ok());
+  int lowest = 0, highest = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    EXPECT_EQ(s8[i], std::clamp(std::nearbyint(f64[i]), -128.0, 127.0)) << f64[i];
+    lowest += s8[i] == -128 ? 1 : 0;
+    highest += s8[i] == 127 ? 1 : 0;
   }
+  EXPECT_GT(lowest, 1000);
+  EXPECT_GT(highest, 1000);
 }
 
 }  // namespace

@@ -119,6 +119,8 @@ TEST_F(GpuFinishTest, IsThatOfTheHost) {
   const Types all[] = {{DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
                        {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32},
                        {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3},
+                       {DType::kS8, DType::kS8, DType::kS32, Compute::kS32},
+                       {DType::kS8, DType::kS8, DType::kF16, Compute::kS32},
                        {DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
                        {DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
                        {DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},

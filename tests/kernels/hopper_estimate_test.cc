@@ -61,6 +61,7 @@ std::map<std::string, HopperConfig> ConfigsByName() {
   add("f16acc16", HopperF16Acc16Configs());
   add("tf32", HopperTf32Configs());
   add("f32x3", HopperF32x3Configs());
+  add("s8", HopperS8Configs());
   add("e4m3", Hopper8BitConfigs(DType::kE4M3));
   return configs;
 }

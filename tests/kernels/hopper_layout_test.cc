@@ -34,6 +34,7 @@ std::vector<HopperConfig> EveryConfig() {
   add(HopperF16Acc16Configs());
   add(HopperTf32Configs());
   add(HopperF32x3Configs());
+  add(HopperS8Configs());
   add(Hopper8BitConfigs(DType::kE4M3));
   return all;
 }

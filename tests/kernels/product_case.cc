@@ -1,6 +1,7 @@
 #include "tests/kernels/product_case.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <sstream>
 
@@ -63,6 +64,15 @@ GuardedMatrix::GuardedMatrix(int64_t rows, int64_t cols, DType type, int64_t ext
       bytes_(2 * kBand + static_cast<size_t>(rows * pitch_), kGuard) {}
 
 void GuardedMatrix::FillUniform(uint64_t seed, double low, double high) {
+  if (type_ == DType::kS8 || type_ == DType::kS32) {
+    const double unit = type_ == DType::kS8 ? 0x1p7 : 0x1p30;
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> draw(low * unit, high * unit);
+    for (int64_t i = 0; i < rows_; ++i) {
+      for (int64_t j = 0; j < cols_; ++j) Set(i, j, draw(random));
+    }
+    return;
+  }
   Generate({seed, Distribution::kUniform, low, high}, TargetAt(data()));
 }
 
@@ -163,8 +173,20 @@ ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k,
   return product;
 }
 
-ProductData::ProductData(const ProductCase& product)
-    : product(product),
+ProductCase Fitted(ProductCase product) {
+  Problem& p = product.problem;
+  if (p.types.d != DType::kS32) return product;
+  const auto is_zero = [](double scalar) { return static_cast<float>(scalar) == 0; };
+  // What is not finite, or beyond f32, is there to be refused.
+  const auto fits = [](double scalar) { return std::abs(scalar) < 1e38; };
+  if (fits(p.alpha) && !is_zero(p.alpha)) p.alpha = 1;
+  if (fits(p.beta) && !is_zero(p.beta)) p.beta = 1;
+  if (p.activation != Activation::kNone) p.activation = Activation::kRelu;
+  return product;
+}
+
+ProductData::ProductData(const ProductCase& given)
+    : product(Fitted(given)),
       a(Stored(Count(product.problem, MatricesOfEach(product.problem).a, product.shared.a),
                product.problem.m, product.problem.k, product.problem.trans_a,
                product.problem.types.a, product.extra_pitch_bytes)),
@@ -184,8 +206,9 @@ ProductData::ProductData(const ProductCase& product)
     c.FillIntegers(product.seed + 2, 4);
     bias.FillIntegers(product.seed + 3, 4);
   } else {
-    a.FillUniform(product.seed, -1, 1);
-    b.FillUniform(product.seed + 1, -1, 1);
+    const double reach = ReachOf(product.problem.types);
+    a.FillUniform(product.seed, -reach, reach);
+    b.FillUniform(product.seed + 1, -reach, reach);
     c.FillUniform(product.seed + 2, -2, 2);
     bias.FillUniform(product.seed + 3, -1, 1);
   }
@@ -232,9 +255,10 @@ absl::Status RunOnHost(const Kernel& kernel, ProductData& data) {
       {.problem = problem, .operands = operands, .workspace = {aligned, bytes}, .params = {}});
 }
 
-std::string CheckProduct(const Kernel& kernel, const ProductCase& product, const Runner& run,
+std::string CheckProduct(const Kernel& kernel, const ProductCase& given, const Runner& run,
                          int64_t max_samples) {
-  ProductData data(product);
+  ProductData data(given);
+  const ProductCase product = data.product;
   const ProductData before = data;
   std::ostringstream wrong;
   if (const absl::Status status = run(kernel, data); !status.ok()) {

@@ -40,6 +40,7 @@ class GuardedMatrix {
   // For the generator, with elements at `data`, on whichever device.
   GeneratorTarget TargetAt(void* data) const { return {data, type_, rows_, cols_, pitch_, false}; }
 
+  // Integers are drawn as such shares of 2^7, or of 2^30 for s32.
   void FillUniform(uint64_t seed, double low, double high);
   void FillIntegers(uint64_t seed, int64_t largest);
   void FillNormal(uint64_t seed);
@@ -78,7 +79,8 @@ struct ProductCase {
   bool c_is_d = false;
   int64_t extra_pitch_bytes = 0;
   uint64_t seed = 1;
-  // kDrawn: uniform in [-1, 1). kExact: -1, 0 and 1, in C and the bias up to 4.
+  // kDrawn: uniform in [-1, 1), of integers in their whole range. kExact: -1, 0 and 1, in C and the
+  // bias up to 4.
   Elements elements = Elements::kDrawn;
   SharedMatrices shared;
   // What problem.extents of a group points to.
@@ -98,10 +100,20 @@ ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k, std::
 // has all, by eight standard deviations.
 inline constexpr int64_t kLargestExactK = 140'000;
 
-// The operands of a case, those of a batch or a group one after the other, and D, poisoned or,
-// where C is D, C's elements.
+// The case with an epilogue that its types have: an s32 D takes factors of 0 and 1, and no
+// activation but the relu.
+ProductCase Fitted(ProductCase product);
+
+// The largest element that is drawn for A and B: 1, but less where sums of s8 would be beyond what
+// an f16 D has.
+constexpr double ReachOf(const Types& types) {
+  return types.a == DType::kS8 && types.d == DType::kF16 ? 0x1p-4 : 1;
+}
+
+// The operands of a case, fitted, those of a batch or a group one after the other, and D, poisoned
+// or, where C is D, C's elements.
 struct ProductData {
-  explicit ProductData(const ProductCase& product);
+  explicit ProductData(const ProductCase& given);
 
   ProductCase product;
   GuardedMatrix a, b, c, bias, d;

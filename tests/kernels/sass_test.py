@@ -48,7 +48,7 @@ def is_async(name):
 
 def layouts_read(name):
     """Layouts that a Hopper row reads as they are; it transposes others first."""
-    if re.search("tf32|f32x3|e4m3|e5m2", name):
+    if re.search("tf32|f32x3|e4m3|e5m2|hopper_s8", name):
         return 1
     return 2 if "_swap" in name else 4
 
@@ -189,14 +189,18 @@ class NamesInMachineCode(unittest.TestCase):
         def wrong(row, function):
             if function.architecture != 90:
                 return ""
-            eight_bit = re.search("e4m3|e5m2", row["name"])
-            wanted = [r"QGMMA" if eight_bit else r"HGMMA", r"UTMALDG", r"UTMASTG"]
+            fp8 = re.search("e4m3|e5m2", row["name"])
+            integers = row["name"].startswith("hopper_s8_")
+            product = "IGMMA" if integers else "QGMMA" if fp8 else "HGMMA"
+            wanted = [product, r"UTMALDG", r"UTMASTG"]
             if not re.search("tf32|f32x3", row["name"]):  # D has no 16-bit elements
                 wanted.append(r"STSM")
             for one in wanted:
                 if not function.opcodes(one):
                     return f"no {one}"
-            products = function.opcodes(r"[HQ]GMMA")
+            products = function.opcodes(r"[HQI]GMMA")
+            if integers and not all(re.match(r"IGMMA\.\d+x\d+x32\.S8\.S8$", o) for o in products):
+                return f"{set(products)}"
             types = {"_f16_": "F32", "bf16": "F32.BF16", "f16acc16": "F16", "tf32": "F32.TF32",
                      "f32x3": "F32.TF32"}
             for name, type_ in types.items():

@@ -26,7 +26,8 @@ TEST(CheckScalar, NamesFieldValueAndBound) {
 TEST(CheckScalar, TakesAllThatRoundsToAFiniteValue) {
   // Half a unit in the last place above the largest f32 is the first to round up.
   const double first_beyond = 0x1.ffffffp127;
-  for (const Compute compute : {Compute::kF32, Compute::kTF32, Compute::kF32x3, Compute::kF16}) {
+  for (const Compute compute :
+       {Compute::kF32, Compute::kTF32, Compute::kF32x3, Compute::kF16, Compute::kS32}) {
     EXPECT_TRUE(CheckScalar("alpha", kLargestF32, compute).ok());
     EXPECT_TRUE(CheckScalar("alpha", std::nextafter(first_beyond, 0), compute).ok());
     EXPECT_FALSE(CheckScalar("alpha", first_beyond, compute).ok());
@@ -45,6 +46,40 @@ TEST(CheckScalars, LooksAtEachOfThem) {
   EXPECT_FALSE(CheckScalars({.types = kF32, .beta = 1e39}).ok());
   EXPECT_FALSE(CheckScalars({.types = kF32, .leaky_slope = 1e39}).ok());
   EXPECT_TRUE(CheckScalars({.types = kF64, .alpha = 1e39, .beta = 1e39}).ok());
+}
+
+TEST(CheckIntegerEpilogue, AnS32ResultTakesSumsOfIntegersAlone) {
+  constexpr Types kIntegers{DType::kS8, DType::kS8, DType::kS32, Compute::kS32};
+  constexpr Types kScaled{DType::kS8, DType::kS8, DType::kF16, Compute::kS32};
+  const auto message = [](const Problem& problem) {
+    const absl::Status status = CheckScalars(problem);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  for (const double factor : {0.0, -0.0, 1e-60, 1.0, 1 + 1e-12}) {
+    EXPECT_TRUE(CheckScalars({.types = kIntegers, .alpha = factor, .beta = factor}).ok()) << factor;
+  }
+  const Problem relu{.types = kIntegers, .beta = 1, .activation = Activation::kRelu};
+  EXPECT_TRUE(CheckScalars(relu).ok());
+  // A leaky relu without a slope is a relu.
+  EXPECT_TRUE(
+      CheckScalars({.types = kIntegers, .activation = Activation::kLeakyRelu, .leaky_slope = 0})
+          .ok());
+  EXPECT_EQ(message({.types = kIntegers, .alpha = 0.5}),
+            "alpha is 0.5, but must be 0 or 1: an s32 result is a sum of integers; take f32, f16 "
+            "or bf16");
+  EXPECT_EQ(message({.types = kIntegers, .beta = -1}),
+            "beta is -1, but must be 0 or 1: an s32 result is a sum of integers; take f32, f16 or "
+            "bf16");
+  EXPECT_EQ(message({.types = kIntegers, .activation = Activation::kGelu}),
+            "activation is gelu, but must be none or relu: an s32 result is a sum of integers; "
+            "take f32, f16 or bf16");
+  EXPECT_EQ(message({.types = kIntegers, .activation = Activation::kLeakyRelu}),
+            "activation is leaky_relu, but must be none or relu: an s32 result is a sum of "
+            "integers; take f32, f16 or bf16");
+  EXPECT_TRUE(
+      CheckScalars({.types = kScaled, .alpha = 0.5, .beta = -1, .activation = Activation::kGelu})
+          .ok());
 }
 
 TEST(RoundScalars, ToTheTypeOfTheEpilogue) {

@@ -153,6 +153,7 @@ TEST(DTypeNames, ParseBackAndAreUnique) {
   EXPECT_EQ(Name(DType::kBF16), "bf16");
   EXPECT_EQ(Name(Compute::kTF32), "tf32");
   EXPECT_EQ(Name(Compute::kF32x3), "f32x3");
+  EXPECT_EQ(Name(Compute::kS32), "s32");
 }
 
 }  // namespace

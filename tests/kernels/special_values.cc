@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/numeric/wrapping.h"
 
 namespace gemm::testing {
 namespace {
@@ -73,6 +74,7 @@ std::vector<double> WantedD(const ProductData& data) {
       if (beta != 0) value += beta * data.c.At(i, j);
       if (p.bias == BiasAxis::kColumns) value += data.bias.At(0, j);
       if (p.bias == BiasAxis::kRows) value += data.bias.At(0, i);
+      if (p.types.d == DType::kS32) value = static_cast<double>(WrappingS32(value));
       wanted.push_back(Activated(p.activation, Rounded(p.leaky_slope, compute), value));
     }
   }
@@ -115,8 +117,8 @@ std::string CheckRefusedScalars(const Kernel& kernel, const Types& types, const 
   for (const auto& [field, member] : fields) {
     for (const double value : refused) {
       ProductCase product{.problem = {.m = 5, .n = 6, .k = 7, .types = types, .beta = 1}};
-      product.problem.*member = value;
       ProductData data(product);
+      data.product.problem.*member = value;
       const std::vector<std::byte> before = data.d.bytes();
       const absl::Status status = run(kernel, data);
       if (!absl::IsInvalidArgument(status) || !absl::StrContains(status.message(), field) ||

@@ -110,7 +110,7 @@ void AddSelections(std::vector<BadTransfer>& rows) {
   rows.push_back(Bad("BenchTypesWithoutKernel",
                      [](auto& r) {
                        r.add_kernels("host_openblas");
-                       r.add_types()->set_a(v1::DATA_TYPE_S8);
+                       r.add_types()->set_a(v1::DATA_TYPE_S32);
                      },
                      StatusCode::NOT_FOUND, {"takes the types"}));
 }

@@ -213,12 +213,34 @@ void AddKernels(std::vector<BadJob>& jobs) {
       Invalid("TypesThatNoKernelTakes",
               [](auto& p, auto&) { p.mutable_b()->mutable_shape()->set_dtype(v1::DATA_TYPE_F16); },
               {"a=f32", "b=f16"}));
-  jobs.push_back(Header("NarrowTypes",
-                        [](auto& p, auto&) {
-                          p.mutable_a()->mutable_shape()->set_dtype(v1::DATA_TYPE_S8);
-                          p.mutable_b()->mutable_shape()->set_dtype(v1::DATA_TYPE_S8);
-                        },
-                        StatusCode::UNIMPLEMENTED, {"s8"}));
+  const auto of_integers = [](v1::Product& p) {
+    p.mutable_a()->mutable_shape()->set_dtype(v1::DATA_TYPE_S8);
+    p.mutable_b()->mutable_shape()->set_dtype(v1::DATA_TYPE_S8);
+  };
+  jobs.push_back(Invalid("IntegersAndHalves",
+                         [](auto& p, auto&) {
+                           p.mutable_a()->mutable_shape()->set_dtype(v1::DATA_TYPE_S8);
+                           p.mutable_b()->mutable_shape()->set_dtype(v1::DATA_TYPE_F16);
+                         },
+                         {"a=s8", "b=f16", "result=s32", "compute=s32"}));
+  jobs.push_back(Invalid("AFactorOfIntegers",
+                         [of_integers](auto& p, auto&) {
+                           of_integers(p);
+                           p.set_alpha(0.5);
+                         },
+                         {"alpha is 0.5", "0 or 1", "f16"}));
+  jobs.push_back(Invalid("AScaleOfIntegers",
+                         [of_integers](auto& p, auto&) {
+                           of_integers(p);
+                           p.set_scale_b(0.25);
+                         },
+                         {"alpha is 0.25", "0 or 1"}));
+  jobs.push_back(Invalid("AGeluOfIntegers",
+                         [of_integers](auto& p, auto&) {
+                           of_integers(p);
+                           p.set_activation(v1::ACTIVATION_GELU);
+                         },
+                         {"activation is gelu", "none or relu"}));
   jobs.push_back(Invalid("ComputeModeThatTheTypesLack",
                          [](auto& p, auto&) { p.set_compute(v1::COMPUTE_MODE_F16); },
                          {"compute=f16"}));

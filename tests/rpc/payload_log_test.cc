@@ -178,7 +178,7 @@ void PayloadLog::RefuseRequests() {
   *change.mutable_b() = DataOperand(Secret());
   change.mutable_b()->mutable_shape()->set_dtype(v1::DATA_TYPE_S8);
   change.mutable_b()->set_data(Secret(kSize, kSize / 4).bytes);
-  Unary(StatusCode::UNIMPLEMENTED, change);
+  Unary(StatusCode::INVALID_ARGUMENT, change);
   change = {};
   change.mutable_b()->mutable_matrix()->set_name("nothing");
   Unary(StatusCode::NOT_FOUND, change);

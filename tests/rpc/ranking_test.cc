@@ -175,7 +175,8 @@ TEST_F(RankingTest, AWrongQuestionIsRefusedByItsField) {
   EXPECT_THAT(Refusal(request, grpc::StatusCode::NOT_FOUND), HasSubstr("hots"));
   request = Question(1, 1, 1);
   request.mutable_types()->set_a(v1::DATA_TYPE_S8);
-  Refusal(request, grpc::StatusCode::UNIMPLEMENTED);
+  request.mutable_types()->set_b(v1::DATA_TYPE_F16);
+  EXPECT_THAT(Refusal(request, kInvalid), HasSubstr("a=s8"));
 }
 
 TEST_F(RankingTest, TheServerCountsWhatItSkips) {

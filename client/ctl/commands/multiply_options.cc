@@ -121,7 +121,8 @@ void DeclareArithmetic(CLI::App& command, MultiplyOptions& options) {
             "row or column. Default: row")
       ->type_name("LAYOUT");
   AddParsed(command, "--compute", product.compute, ParseComputeName,
-            "f64, f32, tf32, f32x3 or f16. Default: f64 for f64 operands, f32 for others")
+            "f64, f32, tf32, f32x3, f16 or s32. Default: f64 for f64 operands, s32 for s8 ones, "
+            "f32 for others")
       ->type_name("MODE");
 }
 

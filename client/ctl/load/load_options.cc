@@ -78,10 +78,12 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
       ->type_name("N")
       ->excludes(batch);
   AddParsed(command, "--dtype", options.dtype, ParseDataTypeName,
-            "The type of the operands and the result: f64, f32, f16 or bf16 [f32]")
+            "The type of the operands and the result: f64, f32, f16 or bf16, or s8 with results "
+            "in s32 [f32]")
       ->type_name("DTYPE");
   AddParsed(command, "--compute", options.compute, ParseComputeName,
-            "f64, f32, tf32, f32x3 or f16. Default: f64 for f64 operands, f32 for others")
+            "f64, f32, tf32, f32x3, f16 or s32. Default: f64 for f64 operands, s32 for s8 ones, "
+            "f32 for others")
       ->type_name("MODE");
   AddParsedList(command, "--kernel", options.kernels, ParseWeighted,
                 "Names from `gemmctl kernels`, or auto; several are mixed by weight [auto]")

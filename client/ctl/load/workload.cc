@@ -27,6 +27,10 @@ uint64_t Scramble(uint64_t value) {
   return value ^ (value >> 31);
 }
 
+client::DataType ResultType(client::DataType operands) {
+  return operands == client::kS8 ? client::kS32 : operands;
+}
+
 std::vector<int> Weights(const LoadOptions& options) {
   std::vector<int> weights;
   for (const WeightedShape& shape : options.shapes) {
@@ -47,8 +51,9 @@ class Workload::ProductCaller : public Caller {
     for (const WeightedShape& shape : options.shapes) {
       client::HostMatrix result;
       if (options.streams()) {
-        auto allocated = client::HostMatrix::Allocate(
-            {.rows = options.batch * shape.shape.m, .cols = shape.shape.n, .dtype = options.dtype});
+        auto allocated = client::HostMatrix::Allocate({.rows = options.batch * shape.shape.m,
+                                                       .cols = shape.shape.n,
+                                                       .dtype = ResultType(options.dtype)});
         if (!allocated.ok()) return allocated.status();
         result = *std::move(allocated);
       }
@@ -207,7 +212,8 @@ std::vector<client::ProductSize> Workload::GroupOf(size_t shape) const {
 absl::StatusOr<OperandPair> Workload::MakePair(size_t set, size_t shape) {
   const ProductShape& size = options_.shapes[shape].shape;
   const uint64_t seed = Scramble(options_.seed + Scramble(set * options_.shapes.size() + shape));
-  const client::Uniform around_zero{.low = -1, .high = 1};
+  const double reach = options_.dtype == client::kS8 ? 128 : 1;  // of all that s8 holds
+  const client::Uniform around_zero{.low = -reach, .high = reach};
   const auto drawn = [&](int64_t rows, int64_t cols, uint64_t of_seed) {
     return client::Generated{.shape = {.rows = rows, .cols = cols, .dtype = options_.dtype},
                              .seed = of_seed,

@@ -13,7 +13,8 @@ constexpr int kLines = 8;
 // 2048, and fp8 of tensor cores more; a sum exceeds that by chance once in 10^15, with eight
 // standard deviations of sqrt(4 k / 9). f32 has as many integers as there are products.
 int64_t LargestExactDepth(const Types& types) {
-  const bool narrow = types.compute == Compute::kF16 || SizeOf(types.a) == 1;
+  const bool fp8 = SizeOf(types.a) == 1 && types.compute != Compute::kS32;
+  const bool narrow = types.compute == Compute::kF16 || fp8;
   return narrow ? 140'000 : int64_t{1} << 24;
 }
 

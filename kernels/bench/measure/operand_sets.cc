@@ -21,6 +21,9 @@ constexpr double kMemoryShare = 0.5;
 // row comes back to the same elements any sooner.
 constexpr int64_t kDrawn = (int64_t{1} << 20) + 4117;
 
+// All that s8 has, each as often, of numbers from -1 to 1.
+double OverS8(double x) { return std::floor(128 * x); }
+
 // Elements of `type`: what `spec` draws, each as `of` has it.
 absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, DType type,
                                             double (*of)(double) = nullptr) {
@@ -119,7 +122,8 @@ absl::Status OperandSets::FillRandomly(Role role, DType type, Slab& slab) {
   if (slab.drawn.empty()) {
     const bool signs = role == kSignsA || role == kSignsB;
     absl::StatusOr<std::vector<std::byte>> drawn =
-        signs ? DrawSigns(inputs_.seed + role, type) : Draw(inputs_, inputs_.seed + role, type);
+        signs ? DrawSigns(inputs_.seed + role, type)
+              : Draw(inputs_, inputs_.seed + role, type, type == DType::kS8 ? OverS8 : nullptr);
     if (!drawn.ok()) return drawn.status();
     slab.drawn = *std::move(drawn);
   }

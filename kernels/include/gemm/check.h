@@ -1,7 +1,8 @@
 // Freivalds' check of a product that was computed: D r against alpha A (B r) + beta C r +
 // bias r for a vector r of random signs, row by row (R. Freivalds, "Probabilistic machines
 // can use less running time", IFIP Congress 1977). It reads each matrix once: O(mk + kn + mn)
-// operations in f64, or in pairs of f64 for a product that computes in f64.
+// operations in f64, or in pairs of f64 for a product that computes in f64. Sums of integers are
+// exact, and compared modulo what accumulators wrap at: an s32 D has no tolerance.
 //
 // A row fails where its residual is larger than its bound. There are two bounds, and
 // kernels/check/row_rule.h derives both:

@@ -14,9 +14,10 @@ inline constexpr int kDTypeCount = 8;
 
 // The accumulators' type. kTF32 rounds f32 operands to TF32 and accumulates in f32. kF32x3 takes
 // f32 operands as sums of two TF32 numbers, adds up three of their four products, and accumulates
-// in f32: the error is that of f32, or near it (error_bound.h).
-enum class Compute : uint8_t { kF64, kF32, kTF32, kF16, kF32x3 };
-inline constexpr int kComputeCount = 5;
+// in f32: the error is that of f32, or near it (error_bound.h). kS32 takes s8 operands, and its
+// accumulators wrap: see gemm/problem.h.
+enum class Compute : uint8_t { kF64, kF32, kTF32, kF16, kF32x3, kS32 };
+inline constexpr int kComputeCount = 6;
 
 // Bytes of one element.
 constexpr size_t SizeOf(DType type) {
@@ -60,7 +61,7 @@ constexpr double UnitRoundoff(DType type) {
   return 0;
 }
 
-// Lower-case names: "f32", "bf16", "e4m3", "s8"; "tf32", "f32x3".
+// Lower-case names: "f32", "bf16", "e4m3", "s8"; "tf32", "f32x3", "s32".
 absl::string_view Name(DType type);
 absl::string_view Name(Compute compute);
 std::optional<DType> ParseDType(absl::string_view name);

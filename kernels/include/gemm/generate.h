@@ -6,7 +6,7 @@
 // mean + stddev * sqrt(-2 log(1 - u(2t))) * cos(2 pi u(2t + 1)) at t = i * cols + j.
 // All of it is in f64, from add, multiply, divide and square root alone, and uncontracted,
 // so that the host and the GPU round alike. The result is rounded to f32 and then to the
-// element type.
+// element type, to nearest even. What is beyond s8 becomes its nearest end.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ constexpr bool IsSymmetric(const GeneratorSpec& spec) {
 // has the index i * cols + j in either.
 struct GeneratorTarget {
   void* data = nullptr;
-  DType type = DType::kF32;  // f64, f32, f16, bf16, e4m3, e5m2
+  DType type = DType::kF32;  // f64, f32, f16, bf16, e4m3, e5m2, s8
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t pitch_bytes = 0;  // from one line to the next

@@ -5,6 +5,14 @@
 // All matrices are row-major here. A column-major operand is the row-major operand with
 // its transpose flag inverted. A column-major D is the row-major product of the swapped,
 // transposed operands. The builder of a Problem does that.
+//
+// Integers (Compute::kS32). A and B are s8, of the whole range, and the accumulators are 32-bit
+// integers in two's complement that wrap: they cannot for a k below 2^17, as 128 * 128 * 2^17 is
+// 2^31. D is one of two kinds:
+// - s32, with C and bias in s32. Then alpha is 0 or 1, beta 0 or 1 and the activation none or relu
+//   (gemm/scalars.h), and all sums wrap.
+// - f32, f16 or bf16. The accumulator is rounded to f32, to nearest, and the epilogue goes on from
+//   there as that of other products does.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,8 @@
 //   not matter.
 // - beta 0: beta C is left out in the same way.
 // - A leaky relu of slope 0 is a relu: -inf becomes 0, NaN stays NaN.
+// - With an s32 D the epilogue is of integers: alpha and beta are 0 or 1 once they are rounded, and
+//   the activation is none or relu. Another one is INVALID_ARGUMENT.
 //
 // RunProduct (gemm/run.h) does this before it launches a kernel.
 #pragma once
@@ -19,7 +21,7 @@
 namespace gemm {
 
 // The type of the epilogue: of alpha, beta and the slope, of C and the bias when they
-// are added, and of the activation.
+// are added, and of the activation. That of an s32 D is of integers, which are added as such.
 constexpr DType ScalarType(Compute compute) {
   return compute == Compute::kF64 ? DType::kF64 : DType::kF32;
 }
@@ -29,8 +31,12 @@ constexpr DType ScalarType(Compute compute) {
 absl::Status CheckScalar(absl::string_view field, double value, Compute compute);
 
 // The same for alpha, beta and leaky_slope, by these names. The slope is checked whether
-// or not the activation uses it.
+// or not the activation uses it. And CheckIntegerEpilogue.
 absl::Status CheckScalars(const Problem& problem);
+
+// INVALID_ARGUMENT for an epilogue that an s32 D does not have; the message has the field, the
+// value and the bound.
+absl::Status CheckIntegerEpilogue(const Problem& problem);
 
 // The problem with rounded scalars, and with a relu in place of a leaky relu of slope 0.
 // CheckScalars accepts `problem`.

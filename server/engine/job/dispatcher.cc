@@ -25,25 +25,11 @@ std::string Describe(const gemm::Types& types) {
                       ", result=", gemm::Name(types.d), ", compute=", gemm::Name(types.compute));
 }
 
-bool IsInteger(gemm::DType type) {
-  switch (type) {
-    case gemm::DType::kS8:
-    case gemm::DType::kS32:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // No kernel of the catalogue, or of the family, takes the types.
 absl::Status NoKernelFor(const gemm::Types& types, absl::string_view family) {
   const std::string who = family.empty()
                               ? "no kernel of this server"
                               : absl::StrCat("no kernel of family ", gemm::Quoted(family));
-  if (family.empty() && (IsInteger(types.a) || IsInteger(types.b) || IsInteger(types.d))) {
-    return absl::UnimplementedError(
-        absl::StrCat(who, " takes integer types yet: ", Describe(types)));
-  }
   return absl::InvalidArgumentError(absl::StrCat(
       who, " takes ", Describe(types), "; ListKernels gives the combinations that are taken"));
 }

@@ -247,10 +247,12 @@ void Orient(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
 }  // namespace
 
 gemm::DType DefaultOutput(gemm::DType a) {
+  if (a == gemm::DType::kS8) return gemm::DType::kS32;
   return a == gemm::DType::kE4M3 || a == gemm::DType::kE5M2 ? gemm::DType::kF16 : a;
 }
 
 gemm::Compute DefaultCompute(gemm::DType a) {
+  if (a == gemm::DType::kS8) return gemm::Compute::kS32;
   return a == gemm::DType::kF64 ? gemm::Compute::kF64 : gemm::Compute::kF32;
 }
 
@@ -272,6 +274,8 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   if (status.ok()) status = CheckRowBlock(spec, plan);
   if (!status.ok()) return status;
   Orient(spec, shapes, plan);
+  status = gemm::CheckIntegerEpilogue(plan.problem);
+  if (!status.ok()) return status;
   return plan;
 }
 

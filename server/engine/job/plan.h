@@ -52,7 +52,7 @@ struct Plan {
 };
 
 // What a product of an A of this type has where the caller leaves it open. No kernel writes
-// fp8.
+// fp8 or s8.
 gemm::DType DefaultOutput(gemm::DType a);
 gemm::Compute DefaultCompute(gemm::DType a);
 

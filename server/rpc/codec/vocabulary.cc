@@ -29,7 +29,7 @@ constexpr Pair<v1::DataType, gemm::DType> kTypes[] = {
 constexpr Pair<v1::ComputeMode, gemm::Compute> kModes[] = {
     {v1::COMPUTE_MODE_F64, gemm::Compute::kF64},     {v1::COMPUTE_MODE_F32, gemm::Compute::kF32},
     {v1::COMPUTE_MODE_TF32, gemm::Compute::kTF32},   {v1::COMPUTE_MODE_F16, gemm::Compute::kF16},
-    {v1::COMPUTE_MODE_F32X3, gemm::Compute::kF32x3},
+    {v1::COMPUTE_MODE_F32X3, gemm::Compute::kF32x3}, {v1::COMPUTE_MODE_S32, gemm::Compute::kS32},
 };
 constexpr Pair<v1::Activation, gemm::Activation> kActivations[] = {
     {v1::ACTIVATION_UNSPECIFIED, gemm::Activation::kNone},

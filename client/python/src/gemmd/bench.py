@@ -16,7 +16,7 @@ from .records import Record, types_text
 from .report import seconds
 from .tables import Table, html_table
 
-_MODES = {"f64", "f32", "tf32", "f32x3", "f16"}
+_MODES = {"f64", "f32", "tf32", "f32x3", "f16", "s32"}
 
 
 @dataclass(frozen=True)

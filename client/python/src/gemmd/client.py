@@ -123,8 +123,9 @@ class Client:
         c, beta: beta is 1 where c is given alone.
         activation: "relu", "gelu" or "leaky_relu" (with `leaky_slope`, else 0.01).
         scale_a, scale_b: factors of the elements, for fp8 operands.
-        dtype: the result's type; left out: out's, or a's, or f16 where a is fp8.
-        compute: "f64", "f32", "tf32", "f32x3" or "f16": the arithmetic.
+        dtype: the result's type; left out: out's, or a's, or f16 where a is fp8, or s32 (int32)
+            where it is s8 (int8). Of s8 f32, f16 and bf16 are to be had, too, with any factors.
+        compute: "f64", "f32", "tf32", "f32x3", "f16" or "s32": the arithmetic.
         kernel, family, params: a kernel of `kernels()`, or the best of a family; launch
             parameters only with a kernel. Left out: the server chooses.
         verify: "off", "sampled" or "always": whether the server checks the product before it

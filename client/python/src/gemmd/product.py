@@ -37,13 +37,19 @@ _COMPUTE = {
     "tf32": pb.COMPUTE_MODE_TF32,
     "f16": pb.COMPUTE_MODE_F16,
     "f32x3": pb.COMPUTE_MODE_F32X3,
+    "s32": pb.COMPUTE_MODE_S32,
 }
 _VERIFY = {
     "off": pb.VERIFY_OFF,
     "sampled": pb.VERIFY_SAMPLED,
     "always": pb.VERIFY_ALWAYS,
 }
-_FP8 = (pb.DATA_TYPE_F8E4M3, pb.DATA_TYPE_F8E5M2)
+#: The result's type where it is not that of a.
+_RESULTS = {
+    pb.DATA_TYPE_F8E4M3: pb.DATA_TYPE_F16,
+    pb.DATA_TYPE_F8E5M2: pb.DATA_TYPE_F16,
+    pb.DATA_TYPE_S8: pb.DATA_TYPE_S32,
+}
 
 
 @dataclass
@@ -275,7 +281,7 @@ def _result_shape(a: Shape, b: Shape, ta: bool, tb: bool, options: Options) -> S
     elif options.out is not None:
         dtype = results.dtype_of(options.out)
     else:
-        dtype = pb.DATA_TYPE_F16 if a.dtype in _FP8 else a.dtype
+        dtype = _RESULTS.get(a.dtype, a.dtype)  # type: ignore[call-overload]
     layout = None if options.out is None else results.layout_of(options.out)
     return Shape(rows, cols, dtype, layout or pb.LAYOUT_ROW_MAJOR)
 
@@ -315,7 +321,7 @@ def make(client: Any, a: Any, b: Any, options: Options, stack: Stack | None = No
     proto = builder.proto
     proto.transpose_a = transpose_a
     proto.transpose_b = transpose_b
-    if shape.dtype != shape_a.dtype:
+    if shape.dtype != shape_a.dtype or shape_a.dtype in _RESULTS:
         proto.output_dtype = shape.dtype  # type: ignore[assignment]
     proto.output_layout = shape.layout  # type: ignore[assignment]
     plan = Plan(proto, builder.sent, builder.handles, shape, options.out)

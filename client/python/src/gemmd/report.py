@@ -89,7 +89,7 @@ class Report:
 
     @property
     def compute(self) -> str:
-        """The arithmetic: "f64", "f32", "tf32", "f32x3" or "f16"."""
+        """The arithmetic: "f64", "f32", "tf32", "f32x3", "f16" or "s32"."""
         return pb.ComputeMode.Name(self._proto.compute).removeprefix("COMPUTE_MODE_").lower()
 
     @property

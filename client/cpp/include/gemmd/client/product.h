@@ -151,7 +151,7 @@ struct Product {
   double beta = 0;
   Activation activation = kNoActivation;
   double leaky_slope = 0.01;  // for kLeakyRelu
-  // Left out: the type of A, or f16 where A is fp8.
+  // Left out: the type of A, or f16 where A is fp8, or s32 where it is s8.
   std::optional<DataType> output_dtype;
   Layout output_layout = kRowMajor;
   ComputeMode compute = kDefaultCompute;

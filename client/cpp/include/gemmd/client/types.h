@@ -45,13 +45,14 @@ inline constexpr Activation kGelu = ::gemm::v1::ACTIVATION_GELU;
 inline constexpr Activation kLeakyRelu = ::gemm::v1::ACTIVATION_LEAKY_RELU;
 
 using ComputeMode = ::gemm::v1::ComputeMode;
-// f64 for f64 operands, f32 for all others.
+// f64 for f64 operands, s32 for s8 ones, f32 for all others.
 inline constexpr ComputeMode kDefaultCompute = ::gemm::v1::COMPUTE_MODE_UNSPECIFIED;
 inline constexpr ComputeMode kComputeF64 = ::gemm::v1::COMPUTE_MODE_F64;
 inline constexpr ComputeMode kComputeF32 = ::gemm::v1::COMPUTE_MODE_F32;
 inline constexpr ComputeMode kComputeTF32 = ::gemm::v1::COMPUTE_MODE_TF32;
 inline constexpr ComputeMode kComputeF16 = ::gemm::v1::COMPUTE_MODE_F16;
 inline constexpr ComputeMode kComputeF32x3 = ::gemm::v1::COMPUTE_MODE_F32X3;
+inline constexpr ComputeMode kComputeS32 = ::gemm::v1::COMPUTE_MODE_S32;
 
 // Whether the server checks a product before it delivers it (ProductReport::check).
 using Verify = ::gemm::v1::Verify;
@@ -67,8 +68,8 @@ size_t SizeOf(DataType type);
 
 // Lower-case names: "f64", "f32", "f16", "bf16", "e4m3", "e5m2", "s8", "s32";
 // "row", "column"; "none", "relu", "gelu", "leaky_relu"; "default", "f64",
-// "f32", "tf32", "f16", "f32x3"; "off", "sampled", "always"; "not checked", "passed", "partial",
-// "unusual", "suspect", "wrong". "?" for a value that is not in the contract.
+// "f32", "tf32", "f16", "f32x3", "s32"; "off", "sampled", "always"; "not checked", "passed",
+// "partial", "unusual", "suspect", "wrong". "?" for a value that is not in the contract.
 absl::string_view Name(DataType type);
 absl::string_view Name(Layout layout);
 absl::string_view Name(Activation activation);

@@ -1,4 +1,4 @@
-#include "kernels/blas/lt_fp8.h"
+#include "kernels/blas/lt_8bit.h"
 
 #include "kernels/blas/libraries.h"
 #include "kernels/blas/lt_plan.h"
@@ -26,30 +26,30 @@ size_t Aligned(int64_t bytes) {
 }
 
 // The launch's scratch memory from front to back.
-struct Fp8Scratch {
+struct PaddedScratch {
   size_t transposes = 0;
   size_t padded_a = 0;  // m rows of padded k
   size_t padded_b = 0;  // padded n rows of padded k
-  size_t wide = 0;      // m rows of n in f32, padded if B is
+  size_t wide = 0;      // m rows of n accumulators, padded if B is
 
   size_t total() const { return transposes + padded_a + padded_b + wide; }
 };
 
-Fp8Scratch ScratchFor(const Problem& p) {
+PaddedScratch ScratchFor(const Problem& p) {
   const bool pad_k = PaddedK(p.k) != p.k, pad_n = PaddedN(p.n) != p.n;
   return {
       .transposes = Aligned(static_cast<int64_t>(TransposeScratchBytes(p, kLayout))),
       .padded_a = pad_k ? Aligned(p.m * PaddedK(p.k)) : 0,
       .padded_b = pad_k || pad_n ? Aligned(PaddedN(p.n) * PaddedK(p.k)) : 0,
       .wide = pad_n || NeedsAccumulatorScratch(p)
-                  ? Aligned(p.m * PitchBytes(PaddedN(p.n), DType::kF32))
+                  ? Aligned(p.m * PitchBytes(PaddedN(p.n), AccumulatorType(p)))
                   : 0,
   };
 }
 
 // Pads the operands of `transposed` into `scratch`, where they need it. The
 // problem's n does not change.
-absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_st* stream,
+absl::Status PadOperands(const PaddedScratch& sizes, std::byte* scratch, CUstream_st* stream,
                          TransposedProduct& transposed) {
   Problem& p = transposed.problem;
   Operands& o = transposed.operands;
@@ -73,7 +73,7 @@ absl::Status PadOperands(const Fp8Scratch& sizes, std::byte* scratch, CUstream_s
   return absl::OkStatus();
 }
 
-// The product with n padded into f32 scratch, then D from its columns.
+// The product with n padded into scratch of accumulators, then D from its columns.
 absl::Status LaunchPaddedN(const Launch& launch) {
   Problem padded = launch.problem;
   padded.n = PaddedN(padded.n);
@@ -90,10 +90,10 @@ absl::Status LaunchPaddedN(const Launch& launch) {
 
 }  // namespace
 
-size_t LtFp8WorkspaceBytes(const Problem& problem) { return ScratchFor(problem).total(); }
+size_t Lt8BitWorkspaceBytes(const Problem& problem) { return ScratchFor(problem).total(); }
 
-absl::Status LaunchLtFp8(const Launch& launch) {
-  const Fp8Scratch sizes = ScratchFor(launch.problem);
+absl::Status LaunchLt8Bit(const Launch& launch) {
+  const PaddedScratch sizes = ScratchFor(launch.problem);
   absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, kLayout);
   if (!transposed.ok()) return transposed.status();
   std::byte* const scratch = static_cast<std::byte*>(launch.workspace.data) + sizes.transposes;
