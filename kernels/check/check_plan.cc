@@ -59,7 +59,10 @@ void RuleOfIntegers(const Problem& problem, RowRule& rule) {
     if (problem.k >= kWraps) rule.modulus = std::abs(problem.alpha) * 0x1p32;
     return;
   }
-  rule.modulus = 0x1p32;
+  // Where nothing wraps the sums are compared as they are: modulo 2^32, two elements of a row that
+  // are off by 2^31 would always cancel, as it is its own negative.
+  const bool may_wrap = problem.k >= kWraps || problem.beta != 0 || problem.bias != BiasAxis::kNone;
+  rule.modulus = may_wrap ? 0x1p32 : 0;
   rule.scale_unit = rule.scale_underflow = rule.own = 0;
 }
 

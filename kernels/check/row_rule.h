@@ -153,6 +153,8 @@ GEMM_HOST_DEVICE inline RowResidual JudgeRow(const RowRule& rule, const RowTerms
   row.possible = BoundOf(rule, norms, norms.product, worst);
   row.likely = drawn < worst ? BoundOf(rule, norms, product, drawn) : row.possible;
   if (row.likely > row.possible) row.likely = row.possible;
+  // A residual modulo something is never beyond half of it, whatever is wrong.
+  if (rule.modulus != 0 && row.likely >= rule.modulus / 2) row.covered = false;
   return row;
 }
 

@@ -81,6 +81,8 @@ Problem RoundScalars(const Problem& problem) {
   if (rounded.activation == Activation::kLeakyRelu && rounded.leaky_slope == 0) {
     rounded.activation = Activation::kRelu;
   }
+  // Read by no activation there, and maybe no number of that type.
+  if (problem.types.d == DType::kS32) rounded.leaky_slope = 0;
   return rounded;
 }
 

@@ -41,7 +41,6 @@ class Engine {
   // - DATA_LOSS: a matrix whose only copy was on a device that is lost.
   // - PERMISSION_DENIED: a shared matrix to release or replace that belongs to another caller.
   // - FAILED_PRECONDITION: the devices of this server cannot run it.
-  // - UNIMPLEMENTED: integer types, which no kernel takes.
   // - RESOURCE_EXHAUSTED: past a bound, or the queue is too long for the deadline.
   // - ALREADY_EXISTS: another matrix has the name of the result to keep.
   // - ABORTED: a matrix has another version than the one asked for.

@@ -87,12 +87,12 @@ TEST(ExactSumsTest, SumsEndWhereTheAccumulatorLosesIntegers) {
     gemm::Types types;
     int64_t largest;
   };
-  const auto kF32 = gemm::DType::kF32;
+  const auto kF32 = gemm::DType::kF32, kS8 = gemm::DType::kS8;
   const Bound bounds[] = {
       {"f16", {kF32, kF32, kF32, gemm::Compute::kF16}, 1 << 11},
       {"f32", {kF32, kF32, kF32, gemm::Compute::kF32}, 1 << 24},
       {"TF32 operands", {kF32, kF32, kF32, gemm::Compute::kTF32}, 1 << 11},
-      {"s32", {kF32, kF32, kF32, gemm::Compute::kS32}, 1 << 24},
+      {"s32", {kS8, kS8, gemm::DType::kS32, gemm::Compute::kS32}, 1 << 24},
       {"high numbers of f32x3", {kF32, kF32, kF32, gemm::Compute::kF32x3}, 1 << 11},
   };
   for (const Bound& bound : bounds) {

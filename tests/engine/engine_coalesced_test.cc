@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/engine/device/device_kinds.h"
+#include "server/engine/job/small_payload.h"
 #include "tests/engine/engine_fixture.h"
 
 namespace gemmd {
@@ -280,6 +281,53 @@ TEST_P(CoalescedTest, AReceiverThatHoldsItsShareGetsTheRestLater) {
   ExpectAsAlone(held);
   ExpectAsAlone(others);
   ExpectNothingHeld();
+}
+
+TEST_P(CoalescedTest, OneThatEndsWhileItWaitsForItsReceiversBlockHoldsNothing) {
+  JobSpec slow = Product(16, 16, 16);
+  slow.receiver = NewReceiver();
+  std::vector<One> held;
+  WhileNothingEnds([&] {
+    for (uint32_t i = 0; i < 7; ++i) held.push_back(Begin(slow, i, /*hold=*/1));
+  });
+  // Two have a block, and give it to their recorders.
+  const auto ended = [&] {
+    return std::count_if(held.begin(), held.end(),
+                         [](const One& one) { return !one.recorder->bytes().empty(); });
+  };
+  while (ended() < 2) absl::SleepFor(absl::Milliseconds(1));
+  while (engine_->Stats().devices[0].streams.used > 0) absl::SleepFor(absl::Milliseconds(1));
+  for (const One& one : held) one.job->Cancel(absl::CancelledError("by the test"));
+  for (const One& one : held) EXPECT_FALSE(one.recorder->Wait().ok());
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  while (engine_->Stats().jobs.used > 0 && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(engine_->Stats().jobs.used, 0) << "though the recorders keep their blocks";
+  EXPECT_EQ(engine_->Stats().admitted_bytes.used, 0);
+  for (const One& one : held) one.recorder->Release();
+  ExpectNothingHeld();
+}
+
+// Bytes as they come: parts that end in the middle of a line, staged already or not.
+TEST(SmallPayloadTest, CopiesALineAtATime) {
+  for (const bool staged : {false, true}) {
+    SmallPayload payload({4, 12, 0, 0});
+    absl::Cord b = absl::MakeCordFromExternal("bbb", [] {});
+    b.Append(absl::MakeCordFromExternal("ccccddd", [] {}));
+    b.Append(absl::MakeCordFromExternal("ee", [] {}));
+    ASSERT_TRUE(payload.Append(Role::kA, 0, absl::Cord("aaaa")).ok());
+    ASSERT_TRUE(payload.Append(Role::kB, 0, b).ok());
+    std::string memory(64, '.');
+    StagingPool pool(reinterpret_cast<std::byte*>(memory.data()), 32, 2);
+    if (staged) payload.Stage(pool.TryAcquire());
+    std::string lines(20, '-');
+    payload.CopyTo(Role::kB, 4, 8, reinterpret_cast<std::byte*>(lines.data()));
+    EXPECT_EQ(lines, "bbbc----cccd----ddee");
+    std::string dense(12, '-');
+    payload.CopyTo(Role::kB, 12, 12, reinterpret_cast<std::byte*>(dense.data()));
+    EXPECT_EQ(dense, "bbbccccdddee");
+  }
 }
 
 TEST_P(CoalescedTest, WithoutStagingOrMemoryForAllEachRunsByItself) {

@@ -116,15 +116,16 @@ class GpuFinishTest : public GpuTest {};
 // The epilogue over accumulators: as the host's, but for roundings of its functions.
 TEST_F(GpuFinishTest, IsThatOfTheHost) {
   std::mt19937_64 random(11);
-  const Types all[] = {{DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
-                       {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32},
-                       {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3},
-                       {DType::kS8, DType::kS8, DType::kS32, Compute::kS32},
-                       {DType::kS8, DType::kS8, DType::kF16, Compute::kS32},
-                       {DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
-                       {DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
-                       {DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
-                       {DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32}};
+  const Types all[] = {
+      {DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
+      {DType::kF32, DType::kF32, DType::kF32, Compute::kTF32},
+      {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3},
+      {DType::kS8, DType::kS8, DType::kS32, Compute::kS32},
+      {DType::kS8, DType::kS8, DType::kBF16, Compute::kS32},  // f16 has no such range
+      {DType::kF16, DType::kF16, DType::kF16, Compute::kF16},
+      {DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
+      {DType::kBF16, DType::kBF16, DType::kBF16, Compute::kF32},
+      {DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32}};
   for (const Types& types : all) {
     for (const Activation activation :
          {Activation::kRelu, Activation::kGelu, Activation::kLeakyRelu}) {

@@ -152,6 +152,22 @@ TEST(IntegerProducts, ACheckFindsWhateverIsOffByOne) {
   }
 }
 
+// Two of a row that are off by 2^31, which is its own negative modulo 2^32.
+TEST(IntegerProducts, ACheckFindsWhatCancelsModulo2To32) {
+  ProductCase product;
+  product.problem = {.m = 3, .n = 6, .k = 40, .types = kS8};
+  ProductData data(product);
+  ASSERT_TRUE(RunOnHost(**FindKernel("host_openblas"), data).ok());
+  for (const int64_t column : {1, 4}) {
+    const double right = data.d.At(2, column);
+    data.d.Set(2, column, right < 0 ? right + 0x1p31 : right - 0x1p31);
+  }
+  int found = 0;  // each seed has an even chance
+  for (uint64_t seed = 1; seed <= 8; ++seed)
+    found += CheckOn(data, seed).outcome.possible() ? 0 : 1;
+  EXPECT_GE(found, 2);
+}
+
 // Sums over more columns than f64 has all integers of.
 TEST(IntegerProducts, ACheckOfVeryLongRowsIsExact) {
   ProductCase product;

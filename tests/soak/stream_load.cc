@@ -373,9 +373,8 @@ void RunAlikeLoad(pb::GemmService::Stub& stub, const std::vector<LoadedProblem>&
                : std::numeric_limits<uint64_t>::max();
   };
   const LoadedProblem& smallest =
-      *std::min_element(pool.begin(), pool.end(), [&](const LoadedProblem& x, const auto& y) {
-        return bytes(x) < bytes(y);
-      });
+      *std::min_element(pool.begin(), pool.end(),
+                        [&](const LoadedProblem& x, const auto& y) { return bytes(x) < bytes(y); });
   std::mt19937_64 random(options.seed);
   while (absl::Now() < options.until) RunUnary(stub, smallest, random() % 8 == 0, counts);
 }

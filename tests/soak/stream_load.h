@@ -65,8 +65,8 @@ struct StreamOptions {
 void RunStreamLoad(gemm::v1::GemmService::Stub& stub, const std::vector<LoadedProblem>& pool,
                    const StreamOptions& options, Counts& counts);
 
-// Until `options.until`, one MultiplyUnary after the other of the product of `pool` with the smallest
-// result: what several threads send so is alike, and may run in one launch.
+// Until `options.until`, one MultiplyUnary after the other of the product of `pool` with the
+// smallest result: what several threads send so is alike, and may run in one launch.
 void RunAlikeLoad(gemm::v1::GemmService::Stub& stub, const std::vector<LoadedProblem>& pool,
                   const StreamOptions& options, Counts& counts);
 

@@ -114,8 +114,9 @@ void DeclareArithmetic(CLI::App& command, MultiplyOptions& options) {
   command.add_option("--leaky-slope", product.leaky_slope, "The slope of leaky_relu below 0")
       ->type_name("NUMBER")
       ->capture_default_str();
-  AddParsed(command, "--output-dtype", product.output_dtype, ParseDataTypeName,
-            "f64, f32, f16, bf16, e4m3, e5m2, s8 or s32. Default: that of A, or f16 for fp8")
+  AddParsed(
+      command, "--output-dtype", product.output_dtype, ParseDataTypeName,
+      "f64, f32, f16, bf16, e4m3, e5m2, s8 or s32. Default: that of A, f16 for fp8, s32 for s8")
       ->type_name("DTYPE");
   AddParsed(command, "--output-layout", product.output_layout, ParseLayoutName,
             "row or column. Default: row")

@@ -31,7 +31,7 @@ void FairQueue::Add(std::shared_ptr<Runnable> job, const StreamClaim& claim, abs
   ++flow.jobs;
 }
 
-FairQueue::Bands::iterator FairQueue::Next(Flow& flow, Which which) {
+FairQueue::Bands::iterator FairQueue::NextBand(Flow& flow, Which which) {
   if (which == Which::kQuick) return flow.bands.find(kQuickBand);
   const auto turn = [](const Bands::value_type& band) {
     return band.second.jobs.front().arrived + band.first * kHeadStart;
@@ -48,24 +48,33 @@ std::optional<FairQueue::Taken> FairQueue::Take(Which which) {
   return TakeIf(which, [](const Runnable*) { return true; });
 }
 
-std::optional<FairQueue::Taken> FairQueue::TakeIf(Which which,
-                                                  absl::FunctionRef<bool(const Runnable*)> wanted) {
-  auto next = ring_.end();
-  double rounds = 0;
+FairQueue::Turn FairQueue::NextTurn(Which which) {
+  Turn next{.flow = ring_.end()};
   for (auto flow = ring_.begin(); flow != ring_.end(); ++flow) {
-    const auto band = Next(*flow, which);
+    const auto band = NextBand(*flow, which);
     if (band == flow->bands.end()) continue;
     if (which == Which::kAny) {
       flow->credit = std::min(flow->credit, band->second.jobs.front().cost + kMostSaved);
     }
     const double lacking = RoundsFor(*flow, band->second.jobs.front().cost);
-    if (next != ring_.end() && lacking >= rounds) continue;
-    next = flow;
-    rounds = lacking;
-    if (rounds == 0) break;
+    if (next.flow != ring_.end() && lacking >= next.rounds) continue;
+    next = {.flow = flow, .rounds = lacking};
+    if (lacking == 0) break;
   }
+  return next;
+}
+
+const Runnable* FairQueue::Next(Which which) {
+  const Turn next = NextTurn(which);
+  if (next.flow == ring_.end()) return nullptr;
+  return NextBand(*next.flow, which)->second.jobs.front().job.get();
+}
+
+std::optional<FairQueue::Taken> FairQueue::TakeIf(Which which,
+                                                  absl::FunctionRef<bool(const Runnable*)> wanted) {
+  const auto [next, rounds] = NextTurn(which);
   if (next == ring_.end()) return std::nullopt;
-  const auto band = Next(*next, which);
+  const auto band = NextBand(*next, which);
   if (!wanted(band->second.jobs.front().job.get())) return std::nullopt;
   // A stream for quick jobs takes them in advance: the others' turn has not come for it.
   if (which == Which::kAny && rounds > 0) {

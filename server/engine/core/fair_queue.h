@@ -65,8 +65,10 @@ class FairQueue {
   void Add(std::shared_ptr<Runnable> job, const StreamClaim& claim, absl::Time now);
   // The next job, of the quick ones alone for kQuick. nullopt: there is none.
   std::optional<Taken> Take(Which which);
-  // The same where the next job is `wanted`; else nullopt, and all is as before.
+  // The same where the next job is `wanted`; else nullopt, and whose turn it is stays as it was.
   std::optional<Taken> TakeIf(Which which, absl::FunctionRef<bool(const Runnable*)> wanted);
+  // The job that Take would give; null: there is none.
+  const Runnable* Next(Which which);
   // A job that Take(which) gave, for `cost`, has taken `took`. Nothing where its flow has no
   // job left.
   void Settle(absl::string_view flow, Which which, absl::Duration cost, absl::Duration took);
@@ -110,8 +112,13 @@ class FairQueue {
     std::list<Waiting>::iterator job;
   };
 
+  struct Turn {
+    Ring::iterator flow;  // end() where no job is there
+    double rounds = 0;    // that all flows are given until this one can pay
+  };
+  Turn NextTurn(Which which);
   // The band whose first job is next; end() where there is none.
-  static Bands::iterator Next(Flow& flow, Which which);
+  static Bands::iterator NextBand(Flow& flow, Which which);
   // How many quanta the flow lacks for a job.
   static double RoundsFor(const Flow& flow, absl::Duration cost);
   std::shared_ptr<Runnable> Extract(const Place& place);

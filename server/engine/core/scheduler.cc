@@ -215,6 +215,13 @@ std::shared_ptr<Runnable> Scheduler::Charge(StreamLease& lease, FairQueue::Taken
   return std::move(taken.job);
 }
 
+int Scheduler::MayTake(const StreamLease& lease, absl::FunctionRef<bool(const Runnable*)> wanted) {
+  MutexLock lock(mutex_);
+  if (queue_.size() == 0) return 0;
+  const Runnable* const next = queue_.Next(lease.runs_);
+  return next != nullptr && wanted(next) ? queue_.size() : 0;
+}
+
 std::vector<std::shared_ptr<Runnable>> Scheduler::TakeMore(
     StreamLease& lease, int most, absl::FunctionRef<bool(const Runnable*)> wanted) {
   std::vector<std::shared_ptr<Runnable>> more;

@@ -140,6 +140,8 @@ class Scheduler {
   //   `max_wait`, or for the job to end by its deadline.
   // - DEADLINE_EXCEEDED: the job would not end by its deadline without any wait.
   absl::Status Submit(std::shared_ptr<Runnable> job, const StreamClaim& claim);
+  // How many jobs wait, if the next one for `lease` is `wanted`; else 0.
+  int MayTake(const StreamLease& lease, absl::FunctionRef<bool(const Runnable*)> wanted);
   // Jobs for whoever holds `lease`, at most `most`, which share it from now on: the next in turn,
   // as long as they are `wanted`, which is asked under a lock. Their Run is not called.
   std::vector<std::shared_ptr<Runnable>> TakeMore(StreamLease& lease, int most,

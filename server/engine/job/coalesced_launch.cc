@@ -63,8 +63,7 @@ CoalescedLayout CoalescedLayout::Of(const CoalescingKind& kind, const Plan& plan
   }
   layout.result = layout.sent_bytes;
   layout.workspace = RoundedUp(layout.result + count * plan.result.pitched_bytes());
-  layout.workspace_bytes =
-      gemm::WorkspaceBytes(*kind.kernel, BatchPlan(kind, plan, jobs).problem);
+  layout.workspace_bytes = gemm::WorkspaceBytes(*kind.kernel, BatchPlan(kind, plan, jobs).problem);
   layout.bytes = layout.workspace + layout.workspace_bytes;
   return layout;
 }

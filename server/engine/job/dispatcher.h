@@ -43,8 +43,7 @@ struct PickSite {
 // may use its own. Errors:
 // - NOT_FOUND: unknown kernel or family.
 // - FAILED_PRECONDITION: this device cannot run it.
-// - UNIMPLEMENTED: integer types, which no kernel takes.
-// - INVALID_ARGUMENT: other types that no kernel takes, types that the named kernel does
+// - INVALID_ARGUMENT: types that no kernel takes, types that the named kernel does
 //   not take, a batch where it takes none, or wrong launch parameters.
 // Where a named kernel cannot do it, the error names the closest kernel that can.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,

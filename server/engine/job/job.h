@@ -80,7 +80,7 @@ struct JobSpec {
   double beta = 0;
   gemm::Activation activation = gemm::Activation::kNone;
   double leaky_slope = 0.01;
-  std::optional<gemm::DType> output_type;  // A's where left out, f16 for fp8
+  std::optional<gemm::DType> output_type;  // A's where left out, f16 for fp8, s32 for s8
   bool output_column_major = false;
   std::optional<gemm::Compute> compute;  // by A's type where left out
   KernelRequest kernel;

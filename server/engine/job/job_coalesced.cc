@@ -1,5 +1,6 @@
 // The part of JobImpl that is for several jobs in one launch (coalesced_launch.h).
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -39,53 +40,69 @@ bool JobImpl::Coalesce(StreamLease& lease) {
   Scheduler& scheduler = *core_.schedulers[admitted_.device_index];
   const int allowed = AllowedOn(device(), core_.options);
   if (allowed == 1 || !kind_.has_value() || !admitted_.claim.cost.quick()) return false;
-  if (scheduler.queued() == 0) return false;
+  const auto alike = [this](const Runnable* waiting) {
+    const auto* job = dynamic_cast<const JobImpl*>(waiting);
+    return job != nullptr && job->kind_ == kind_;
+  };
+  const int waiting = scheduler.MayTake(lease, alike);
+  if (waiting == 0) return false;
+  // Not let go before the launch's memory and blocks, which are of the device, where nobody joins.
   std::shared_ptr<JobHoldings> holdings;
   {
     MutexLock lock(mutex_);
     holdings = holdings_;
   }
   if (holdings == nullptr) return false;
-  const int most = MostTogether(*kind_, admitted_.plan, *holdings, device(), allowed);
+  const int most =
+      MostTogether(*kind_, admitted_.plan, *holdings, device(), std::min(allowed, waiting + 1));
   if (most == 1) return false;
-  CoalescedLaunch launch;
-  absl::StatusOr<DeviceBuffer> memory = device().memory().Allocate(
-      CoalescedLayout::Of(*kind_, admitted_.plan, *holdings, most).bytes);
-  launch.sent = device().upload_staging().TryAcquire();
-  launch.results = device().download_staging().TryAcquire();
-  if (!memory.ok() || !launch.sent || !launch.results) return false;
-  const std::vector<std::shared_ptr<Runnable>> others =
-      scheduler.TakeMore(lease, most - 1, [this](const Runnable* waiting) {
-        const auto* job = dynamic_cast<const JobImpl*>(waiting);
-        return job != nullptr && job->kind_ == kind_;
-      });
-  if (others.empty()) return false;
+  std::vector<std::shared_ptr<JobImpl>> late;
+  {
+    CoalescedLaunch launch;
+    absl::StatusOr<DeviceBuffer> memory = device().memory().Allocate(
+        CoalescedLayout::Of(*kind_, admitted_.plan, *holdings, most).bytes);
+    launch.sent = device().upload_staging().TryAcquire();
+    launch.results = device().download_staging().TryAcquire();
+    if (!memory.ok() || !launch.sent || !launch.results) return false;
+    const std::vector<std::shared_ptr<Runnable>> others =
+        scheduler.TakeMore(lease, most - 1, alike);
+    if (others.empty()) return false;
+    launch.memory = *std::move(memory);
+    launch.lease = std::move(lease);
+    if (!Join(launch)) late.push_back(shared_from_this());
+    for (const std::shared_ptr<Runnable>& other : others) {
+      auto job = std::static_pointer_cast<JobImpl>(other);
+      if (!job->Join(launch)) late.push_back(std::move(job));
+    }
+    if (!launch.members.empty()) {
+      holdings.reset();
+      EnqueueCoalesced(std::move(launch));
+    }
+  }
   holdings.reset();
-  launch.memory = *std::move(memory);
-  launch.lease = std::move(lease);
-  Join(launch);
-  for (const std::shared_ptr<Runnable>& other : others) static_cast<JobImpl&>(*other).Join(launch);
-  EnqueueCoalesced(std::move(launch));
+  for (const std::shared_ptr<JobImpl>& job : late) {
+    job->Fail(absl::DeadlineExceededError("the job's deadline passed before its launch"));
+  }
   return true;
 }
 
-// As Launch does. A job that has ended, or whose deadline has passed, does not join.
-void JobImpl::Join(CoalescedLaunch& launch) {
+// As Launch does. A job that has ended does not join; false: nor does this one, which is late.
+bool JobImpl::Join(CoalescedLaunch& launch) {
   const absl::Time now = SteadyNow();
-  if (now >= admitted_.spec.deadline) {
-    return Fail(absl::DeadlineExceededError("the job's deadline passed before its launch"));
-  }
+  if (now >= admitted_.spec.deadline) return false;
   MutexLock lock(mutex_);
-  if (holdings_ == nullptr) return;
+  if (holdings_ == nullptr) return true;
   ReleaseOperands();
   launched_ = true;
   report_.phases.queue = now - ready_;
   where_ = "while it ran";
   launch.members.push_back({.job = shared_from_this(), .holdings = holdings_});
+  return true;
 }
 
 // Leaves out what a job had that has ended by now: nobody gets its product.
 void JobImpl::CopySent(const CoalescedLayout& layout, size_t index, std::byte* to) {
+  SmallPayload sent;  // outlives the lock: its block may go to one that waits for it
   MutexLock lock(mutex_);
   if (holdings_ == nullptr) return;
   for (const Role role : kRoles) {
@@ -96,11 +113,10 @@ void JobImpl::CopySent(const CoalescedLayout& layout, size_t index, std::byte* t
         role, shape.line_bytes(), shape.pitch_bytes(),
         to + layout.operands[static_cast<size_t>(role)] + index * shape.pitched_bytes());
   }
-  small_payload_ = SmallPayload();
+  sent = std::exchange(small_payload_, SmallPayload());
 }
 
 void JobImpl::EnqueueCoalesced(CoalescedLaunch launch) {
-  if (launch.members.empty()) return;
   // Any of them: they are alike.
   JobImpl& first = *launch.members.front().job;
   JobHoldings& holdings = *launch.members.front().holdings;
@@ -114,11 +130,11 @@ void JobImpl::EnqueueCoalesced(CoalescedLaunch launch) {
                            jobs * WorkOf(first.admitted_.plan.problem));
   absl::Status enqueued = first.EnqueueBatch(launch, layout, holdings);
   Stream& stream = *launch.lease;
-  stream.Notify([launch = std::move(launch),
-                 enqueued = std::move(enqueued)](absl::Status status) mutable {
-    status.Update(enqueued);
-    EndCoalesced(std::move(launch), std::move(status));
-  });
+  stream.Notify(
+      [launch = std::move(launch), enqueued = std::move(enqueued)](absl::Status status) mutable {
+        status.Update(enqueued);
+        EndCoalesced(std::move(launch), std::move(status));
+      });
 }
 
 absl::Status JobImpl::EnqueueBatch(const CoalescedLaunch& launch, const CoalescedLayout& layout,
@@ -127,8 +143,8 @@ absl::Status JobImpl::EnqueueBatch(const CoalescedLaunch& launch, const Coalesce
   std::byte* const memory = launch.memory.data();
   const auto jobs = static_cast<int64_t>(launch.members.size());
   const auto sent = static_cast<int64_t>(layout.sent_bytes);
-  absl::Status status = stream.Upload(launch.sent.data(), {memory, 1, sent, sent}, 0,
-                                      layout.sent_bytes);
+  absl::Status status =
+      stream.Upload(launch.sent.data(), {memory, 1, sent, sent}, 0, layout.sent_bytes);
   if (!status.ok()) return status;
   const Plan plan = BatchPlan(*kind_, admitted_.plan, static_cast<int>(jobs));
   const auto operand = [&](Role role) -> OperandMemory {
@@ -145,10 +161,18 @@ absl::Status JobImpl::EnqueueBatch(const CoalescedLaunch& launch, const Coalesce
       {memory + layout.result, holdings.result->leading_dimension()});
   status = stream.Record(*holdings.kernel_begin);
   if (!status.ok()) return status;
-  status = stream.Launch(*kind_->kernel, plan.problem, operands,
-                         {memory + layout.workspace, layout.workspace_bytes}, kind_->params,
-                         nullptr);
-  if (!status.ok()) return status;
+  // A library makes a plan for each number of products: it is asked for few of them.
+  const bool library = kind_->kernel->tile_m == 0;
+  for (int64_t first = 0; first < jobs;) {
+    gemm::Problem problem = plan.problem;
+    const auto left = static_cast<uint64_t>(jobs - first);
+    problem.batch = static_cast<int64_t>(library ? std::bit_floor(left) : left);
+    status =
+        stream.Launch(*kind_->kernel, problem, gemm::OperandsFrom(plan.problem, operands, first),
+                      {memory + layout.workspace, layout.workspace_bytes}, kind_->params, nullptr);
+    if (!status.ok()) return status;
+    first += problem.batch;
+  }
   status = stream.Record(*holdings.kernel_end);
   if (!status.ok()) return status;
   return stream.Download(
@@ -209,18 +233,25 @@ void JobImpl::CopyProduct(CoalescedEnd& end) {
 
 void JobImpl::TakeCoalesced(absl::Status status, Computed computed, std::string copy) {
   if (copy.empty()) return OnComputed(std::move(status), std::move(computed));
+  // The job may end while it waits for the block, and then holds nothing.
+  for (JobInput& input : computed.holdings->inputs) input = JobInput();
+  computed.holdings.reset();
   StagingPool& staging = device().download_staging();
-  staging.Acquire(admitted_.spec.receiver,
-                  [self = shared_from_this(), computed = std::move(computed),
-                   copy = std::move(copy)](StagingBlock block) mutable {
-                    std::memcpy(block.data(), copy.data(), copy.size());
-                    computed.result_block = std::move(block);
-                    Workers& answers = *self->core_.answers;
-                    answers.Schedule([self = std::move(self),
-                                      computed = std::move(computed)]() mutable {
-                      self->OnComputed(absl::OkStatus(), std::move(computed));
-                    });
-                  });
+  staging.Acquire(
+      admitted_.spec.receiver, [self = shared_from_this(), computed = std::move(computed),
+                                copy = std::move(copy)](StagingBlock block) mutable {
+        {
+          MutexLock lock(self->mutex_);
+          computed.holdings = self->holdings_;
+        }
+        if (computed.holdings == nullptr) return;
+        std::memcpy(block.data(), copy.data(), copy.size());
+        computed.result_block = std::move(block);
+        Workers& answers = *self->core_.answers;
+        answers.Schedule([self = std::move(self), computed = std::move(computed)]() mutable {
+          self->OnComputed(absl::OkStatus(), std::move(computed));
+        });
+      });
 }
 
 }  // namespace gemmd

@@ -123,7 +123,7 @@ class JobImpl final : public Job,
   // Has others like this job run in one launch with it. False where it runs alone, and `lease` is
   // as before.
   bool Coalesce(StreamLease& lease);
-  void Join(CoalescedLaunch& launch);
+  bool Join(CoalescedLaunch& launch);
   static void EnqueueCoalesced(CoalescedLaunch launch);
   void CopySent(const CoalescedLayout& layout, size_t index, std::byte* to);
   absl::Status EnqueueBatch(const CoalescedLaunch& launch, const CoalescedLayout& layout,

@@ -47,8 +47,7 @@ void SmallPayload::LetGoOfReadBuffers() {
   for (absl::Cord& bytes : bytes_) CopyShortParts(bytes);
 }
 
-void SmallPayload::CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes,
-                          std::byte* to) const {
+void SmallPayload::CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes, std::byte* to) const {
   const auto index = static_cast<size_t>(role);
   int64_t at = 0;  // in the line
   const auto copy = [&](const char* from, size_t bytes) {
@@ -67,8 +66,8 @@ void SmallPayload::CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes,
     }
   };
   if (staged()) {
-    const uint64_t before =
-        std::accumulate(sizes_.begin(), sizes_.begin() + static_cast<ptrdiff_t>(index), uint64_t{0});
+    const uint64_t before = std::accumulate(
+        sizes_.begin(), sizes_.begin() + static_cast<ptrdiff_t>(index), uint64_t{0});
     return copy(reinterpret_cast<const char*>(block_.data() + before), sizes_[index]);
   }
   for (const absl::string_view chunk : bytes_[index].Chunks()) copy(chunk.data(), chunk.size());

@@ -122,7 +122,7 @@ class Client:
             or its columns are dense. With numpy, what is returned is a view of it.
         c, beta: beta is 1 where c is given alone.
         activation: "relu", "gelu" or "leaky_relu" (with `leaky_slope`, else 0.01).
-        scale_a, scale_b: factors of the elements, for fp8 operands.
+        scale_a, scale_b: factors of the elements, for fp8 and s8 operands.
         dtype: the result's type; left out: out's, or a's, or f16 where a is fp8, or s32 (int32)
             where it is s8 (int8). Of s8 f32, f16 and bf16 are to be had, too, with any factors.
         compute: "f64", "f32", "tf32", "f32x3", "f16" or "s32": the arithmetic.

@@ -64,7 +64,7 @@ class FailedPrecondition(GemmdError):
 
 
 class Unimplemented(GemmdError, NotImplementedError):
-    """No kernel takes these types yet, or the server is older than this package."""
+    """The server does not do this, or is older than this package."""
 
     code = "UNIMPLEMENTED"
 
