@@ -312,14 +312,14 @@ TEST_P(CoalescedTest, OneThatEndsWhileItWaitsForItsReceiversBlockHoldsNothing) {
 // Bytes as they come: parts that end in the middle of a line, staged already or not.
 TEST(SmallPayloadTest, CopiesALineAtATime) {
   for (const bool staged : {false, true}) {
+    std::string memory(64, '.');
+    StagingPool pool(reinterpret_cast<std::byte*>(memory.data()), 32, 2);
     SmallPayload payload({4, 12, 0, 0});
     absl::Cord b = absl::MakeCordFromExternal("bbb", [] {});
     b.Append(absl::MakeCordFromExternal("ccccddd", [] {}));
     b.Append(absl::MakeCordFromExternal("ee", [] {}));
     ASSERT_TRUE(payload.Append(Role::kA, 0, absl::Cord("aaaa")).ok());
     ASSERT_TRUE(payload.Append(Role::kB, 0, b).ok());
-    std::string memory(64, '.');
-    StagingPool pool(reinterpret_cast<std::byte*>(memory.data()), 32, 2);
     if (staged) payload.Stage(pool.TryAcquire());
     std::string lines(20, '-');
     payload.CopyTo(Role::kB, 4, 8, reinterpret_cast<std::byte*>(lines.data()));
