@@ -205,8 +205,10 @@ void JobImpl::EndCoalesced(CoalescedLaunch launch, absl::Status status) {
                                    .kernel_time = kernel_time},
                       .product = results->data() + i * bytes});
     }
-    // The block goes before the holdings do, as Computed says.
-    answers.Schedule([ends = std::move(ends), results, status]() mutable {
+    // The block goes before the holdings do, as Computed says: so nothing of it is left here.
+    const bool last = end == launch.members.size();
+    auto shared = last ? std::move(results) : results;
+    answers.Schedule([ends = std::move(ends), results = std::move(shared), status]() mutable {
       if (status.ok()) {
         for (CoalescedEnd& one : ends) one.job->CopyProduct(one);
       }
