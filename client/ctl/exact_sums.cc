@@ -23,6 +23,12 @@ double LargestSum(const gemm::Types& types) {
   return gemm::SizeOf(types.a) == 1 ? 0x1p14 : 0x1p24;
 }
 
+// Of a result of s32, the epilogue scales and adds nothing.
+double LargestEpilogueSum(const gemm::Types& types) {
+  if (types.d == gemm::DType::kS32) return LargestSum(types);
+  return types.compute == gemm::Compute::kF64 ? 0x1p53 : 0x1p24;
+}
+
 double LargestOperand(const gemm::Types& types) {
   const bool in_tf32 =
       types.compute == gemm::Compute::kTF32 || types.compute == gemm::Compute::kF32x3;
@@ -113,8 +119,7 @@ bool SumsAreExact(const gemm::Problem& given, const gemm::Operands& host) {
     if (!bias.has_value()) return false;
     sum += bias->largest;
   }
-  const double exact = p.types.compute == gemm::Compute::kF64 ? 0x1p53 : 0x1p24;
-  return sum <= exact * unit && sum <= gemm::LargestFinite(p.types.d);
+  return sum <= LargestEpilogueSum(p.types) * unit && sum <= gemm::LargestFinite(p.types.d);
 }
 
 }  // namespace gemmd::ctl

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -113,18 +114,28 @@ TEST(ExactSumsTest, SumsEndWhereTheAccumulatorLosesIntegers) {
   EXPECT_FALSE(integers.AreExact());
 }
 
+// Of s8: 1 x k times k x 1, all elements -128. Each product is 2^14.
 TEST(ExactSumsTest, SumsOfIntegersEndWhereTheyMayWrap) {
-  Integers integers;
-  integers.problem = {
-      .m = 1,
-      .n = 1,
-      .k = 1,
-      .types = {gemm::DType::kS8, gemm::DType::kS8, gemm::DType::kS32, gemm::Compute::kS32}};
-  integers.b = {1};
-  integers.a = {(1 << 24) + 2};
-  EXPECT_TRUE(integers.AreExact());
-  integers.a = {0x1p31f};
-  EXPECT_FALSE(integers.AreExact());
+  struct Bound {
+    gemm::DType d;
+    int64_t largest_k;
+  };
+  const Bound bounds[] = {{gemm::DType::kS32, (1 << 17) - 1}, {gemm::DType::kF32, 1 << 10}};
+  for (const Bound& bound : bounds) {
+    const std::vector<int8_t> line(static_cast<size_t>(bound.largest_k) + 1, -128);
+    gemm::Problem problem = {
+        .m = 1,
+        .n = 1,
+        .k = bound.largest_k,
+        .types = {gemm::DType::kS8, gemm::DType::kS8, bound.d, gemm::Compute::kS32}};
+    const auto exact = [&] {
+      return SumsAreExact(problem,
+                          {.a = line.data(), .lda = problem.k, .b = line.data(), .ldb = 1});
+    };
+    EXPECT_TRUE(exact()) << bound.largest_k;
+    ++problem.k;
+    EXPECT_FALSE(exact()) << problem.k;
+  }
 }
 
 // Lines along k: rows of A and columns of B, wherever they lie.

@@ -194,6 +194,7 @@ void JobImpl::EndCoalesced(CoalescedLaunch launch, absl::Status status) {
   const size_t bytes = first.admitted_.plan.result.dense_bytes();
   Workers& answers = *first.core_.answers;
   auto results = std::make_shared<StagingBlock>(std::move(launch.results));
+  const std::byte* const products = results->data();
   for (size_t begin = 0; begin < launch.members.size(); begin += kToldTogether) {
     const size_t end = std::min(begin + kToldTogether, launch.members.size());
     std::vector<CoalescedEnd> ends;
@@ -203,7 +204,7 @@ void JobImpl::EndCoalesced(CoalescedLaunch launch, absl::Status status) {
                                    .device_time = device_time,
                                    .jobs = jobs,
                                    .kernel_time = kernel_time},
-                      .product = results->data() + i * bytes});
+                      .product = products + i * bytes});
     }
     // The block goes before the holdings do, as Computed says: so nothing of it is left here.
     const bool last = end == launch.members.size();
