@@ -55,6 +55,24 @@ TEST_F(CallerTrafficTest, ACallerHasItsStreamsAndNotOneMore) {
   EXPECT_FALSE(traffic_.Begin(alice).ok());
 }
 
+// Whoever has seen its call end may begin another one, whatever gRPC has yet to do.
+TEST_F(CallerTrafficTest, AnAnsweredCallIsNotOpen) {
+  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 1});
+  std::vector<TrafficShare> held;
+  for (int64_t i = 0; i < CallerTraffic::kMostAnswered; ++i) {
+    held.push_back(Begin(alice));
+    EXPECT_FALSE(traffic_.Begin(alice).ok()) << "one is open";
+    held.back().Answered();
+    held.back().Answered();
+  }
+  TrafficShare open = Begin(alice);
+  open.Answered();
+  EXPECT_FALSE(traffic_.Begin(alice).ok()) << "no answer is taken";
+  held.pop_back();
+  const TrafficShare last = Begin(alice);
+  EXPECT_FALSE(traffic_.Begin(alice).ok());
+}
+
 TEST_F(CallerTrafficTest, ACallMayGoOnAtOnceWithinItsRate) {
   TrafficShare share = Begin(Quota({.caller = "alice", .bytes_per_second = 1000}));
   EXPECT_TRUE(Ready(share));

@@ -256,6 +256,23 @@ TEST_F(QuotasRpcTest, ACallTooManyIsRefused) {
   for (const auto& stream : streams) EXPECT_TRUE(stream->stream->Finish().ok());
 }
 
+// A caller that does one thing at a time is never told that it does two.
+TEST_F(QuotasRpcTest, OneCallAfterTheOtherIsOneCall) {
+  Install("alice jobs=1 streams=1\n");
+  v1::MultiplyUnaryRequest request;
+  *request.mutable_product() = Squares();
+  *request.mutable_product()->mutable_a() =
+      GeneratedOperand({kSquare, kSquare, gemm::DType::kF32}, 2);
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(GetNamed("alice", "none").error_code(), StatusCode::NOT_FOUND) << i;
+    grpc::ClientContext context;
+    Show(context, "alice");
+    v1::MultiplyUnaryResponse response;
+    const grpc::Status status = stub_->MultiplyUnary(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << i << ": " << status.error_message();
+  }
+}
+
 TEST_F(QuotasRpcTest, AnotherFileHoldsFromTheNextJobOfAnOpenStream) {
   OpenStream alice(*stub_, "alice");
   alice.Header(1, Squares());

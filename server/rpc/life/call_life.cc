@@ -297,6 +297,7 @@ bool CallLife::Decide(Step& step) {
     step.finish_with = FinishFunction();
     finished_ = true;
     final_code_ = step.finish->code();
+    traffic_.Answered();
     guard_.SendBegins();
     return true;
   }

@@ -27,7 +27,8 @@ struct TrafficShare::Account {
 
   const std::string caller;
   Mutex mutex;
-  int64_t calls ABSL_GUARDED_BY(mutex) = 0;
+  int64_t open ABSL_GUARDED_BY(mutex) = 0;
+  int64_t held ABSL_GUARDED_BY(mutex) = 0;  // those and the answered ones
   int64_t rate ABSL_GUARDED_BY(mutex) =
       kNoBound;  // bytes a second, by the latest quota that has one
   // Bytes, at the time `as_of`. Below 0: what is saved up.
@@ -66,6 +67,7 @@ TrafficShare& TrafficShare::operator=(TrafficShare&& other) noexcept {
   traffic_ = std::exchange(other.traffic_, nullptr);
   account_ = std::move(other.account_);
   bounded_ = other.bounded_;
+  answered_ = other.answered_;
   waiting_bytes_ = std::exchange(other.waiting_bytes_, 0);
   return *this;
 }
@@ -76,7 +78,14 @@ void TrafficShare::Reset() {
   traffic_ = nullptr;
   const std::shared_ptr<Account> account = std::move(account_);
   MutexLock lock(account->mutex);
-  --account->calls;
+  if (!answered_) --account->open;
+  --account->held;
+}
+
+void TrafficShare::Answered() {
+  if (account_ == nullptr || std::exchange(answered_, true)) return;
+  MutexLock lock(account_->mutex);
+  --account_->open;
 }
 
 void TrafficShare::Use(const CallerQuotaPtr& quota) {
@@ -126,8 +135,9 @@ absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
     if (account == nullptr) account = std::make_shared<Account>(quota->caller);
     MutexLock account_lock(account->mutex);
     account->SetRate(quota->bytes_per_second);
-    if (account->calls < quota->streams) {
-      ++account->calls;
+    if (account->open < quota->streams && account->held - kMostAnswered < quota->streams) {
+      ++account->open;
+      ++account->held;
       share.traffic_ = this;
       share.account_ = account;
       share.bounded_ = quota->bytes_per_second != kNoBound;
@@ -153,7 +163,7 @@ void CallerTraffic::DropIdle() {
   for (auto it = accounts_.begin(); it != accounts_.end();) {
     Account& account = *it->second;
     account.mutex.Lock();
-    const bool idle = account.calls == 0 && account.Full();
+    const bool idle = account.held == 0 && account.Full();
     account.mutex.Unlock();
     it = idle ? accounts_.erase(it) : std::next(it);
   }

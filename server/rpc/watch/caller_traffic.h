@@ -19,8 +19,8 @@ namespace gemmd {
 
 class CallerTraffic;
 
-// One open call of a caller, which counts until this is destroyed. Guarded by the call's own
-// lock. Empty when moved from.
+// One call of a caller. Open until it is answered, and held until this is destroyed, when gRPC is
+// done with it. Guarded by the call's own lock. Empty when moved from.
 class TrafficShare {
  public:
   TrafficShare() = default;
@@ -28,6 +28,9 @@ class TrafficShare {
   TrafficShare& operator=(TrafficShare&& other) noexcept;
   ~TrafficShare() { Reset(); }
   void Reset();
+  // The call's end is about to be handed to gRPC. To be called before, so that whoever knows that
+  // its call has ended may begin another one.
+  void Answered();
 
   // From now on this quota of the caller holds: for this call, and, where it has a rate, for
   // what the caller has yet to make up for. A quota of another caller changes nothing.
@@ -49,6 +52,7 @@ class TrafficShare {
   CallerTraffic* traffic_ = nullptr;
   std::shared_ptr<Account> account_;
   bool bounded_ = false;  // the call's quota has a rate
+  bool answered_ = false;
   uint64_t waiting_bytes_ = 0;
 };
 
@@ -63,8 +67,12 @@ class CallerTraffic {
   explicit CallerTraffic(std::function<void(absl::string_view bound)> on_reached)
       : on_reached_(std::move(on_reached)) {}
 
-  // RESOURCE_EXHAUSTED where the caller has as many calls open as it may. The call's
-  // `request_bytes`, which have come already, then count all the same.
+  // Answered calls of a caller that are held beside as many open ones as it may have: their clients
+  // have yet to take the answer, or gRPC has yet to tell.
+  static constexpr int64_t kMostAnswered = 64;
+
+  // RESOURCE_EXHAUSTED where the caller has as many calls open as it may, or kMostAnswered more
+  // held. The call's `request_bytes`, which have come already, then count all the same.
   absl::StatusOr<TrafficShare> Begin(const CallerQuotaPtr& quota, uint64_t request_bytes = 0);
 
   // A call has to wait because of its caller's rate.
