@@ -24,6 +24,7 @@ PlanLimits LimitsOf(const Connection& connection) {
           .may_keep = MayKeep(connection.server()),
           .max_batch_count = connection.server().limits().max_batch_count(),
           .max_group_count = connection.server().limits().max_group_count(),
+          .scale_block = connection.server().limits().scale_block(),
           .devices = connection.server().devices_size(),
           .row_blocks_per_channel = options.row_blocks_per_channel};
 }

@@ -40,10 +40,13 @@ absl::Status AddOperands(const Product& product, ProductPlan& plan) {
     const Operand* operand;
     v1::OperandRole role;
     absl::string_view field;
-  } rows[] = {{&product.a, v1::OPERAND_ROLE_A, "a"},
-              {&product.b, v1::OPERAND_ROLE_B, "b"},
-              {product.c ? &*product.c : nullptr, v1::OPERAND_ROLE_C, "c"},
-              {product.bias ? &*product.bias : nullptr, v1::OPERAND_ROLE_BIAS, "bias"}};
+  } rows[] = {
+      {&product.a, v1::OPERAND_ROLE_A, "a"},
+      {&product.b, v1::OPERAND_ROLE_B, "b"},
+      {product.c ? &*product.c : nullptr, v1::OPERAND_ROLE_C, "c"},
+      {product.bias ? &*product.bias : nullptr, v1::OPERAND_ROLE_BIAS, "bias"},
+      {product.scales_a ? &*product.scales_a : nullptr, v1::OPERAND_ROLE_SCALES_A, "scales_a"},
+      {product.scales_b ? &*product.scales_b : nullptr, v1::OPERAND_ROLE_SCALES_B, "scales_b"}};
   for (const auto& row : rows) {
     if (row.operand == nullptr) continue;
     absl::Status status = AddOperand(*row.operand, row.role, row.field, plan);
@@ -135,6 +138,13 @@ absl::Status AddGroup(const Product& product, const PlanLimits& limits, v1::Prod
   return absl::OkStatus();
 }
 
+// A server that does not know block scales would leave them out.
+absl::Status CheckScales(const Product& product, const PlanLimits& limits) {
+  if ((!product.scales_a && !product.scales_b) || limits.scale_block > 0) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(product.scales_a ? "scales_a" : "scales_b",
+                                               " is set, but the server takes no block scales"));
+}
+
 // The fields of a product beside its elements.
 uint64_t FieldBytes(const ProductPlan& plan) {
   // Three numbers of 64 bits, and what stands before each and all of them.
@@ -204,7 +214,8 @@ bool MarkStripes(ProductPlan& plan, uint64_t threshold, const PlanLimits& limits
   // that lies on one it does not know.
   bool names_resident = false;
   for (const v1::Operand* operand :
-       {&plan.product.a(), &plan.product.b(), &plan.product.c(), &plan.product.bias()}) {
+       {&plan.product.a(), &plan.product.b(), &plan.product.c(), &plan.product.bias(),
+        &plan.product.scales_a(), &plan.product.scales_b()}) {
     names_resident = names_resident || operand->has_matrix();
   }
   bool any = false;
@@ -236,8 +247,9 @@ bool IsSentByRows(const Operand& operand) {
 
 // Whether the product may go in blocks of rows, whatever its size.
 bool TakesRowBlocks(const Product& product, const PlanLimits& limits, const ProductPlan& plan) {
-  const bool single =
-      product.batch_count == 1 && product.group.empty() && plan.product.shared_operands().empty();
+  const bool single = product.batch_count == 1 && product.group.empty() &&
+                      plan.product.shared_operands().empty() && !product.scales_a &&
+                      !product.scales_b;
   const bool unchecked = product.verify == kVerifyByPolicy || product.verify == kVerifyOff;
   const bool rows_come_back = plan.fetch && !product.result.keep && plan.result_shape &&
                               plan.result_shape->layout != kColumnMajor;
@@ -308,7 +320,7 @@ absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transp
                                         const PlanLimits& limits) {
   ProductPlan plan;
   for (absl::Status status : {AddOperands(product, plan), AddScalars(product, plan.product),
-                              AddBatch(product, limits, plan.product),
+                              AddBatch(product, limits, plan.product), CheckScales(product, limits),
                               AddGroup(product, limits, plan.product), AddResult(product, plan)}) {
     if (!status.ok()) return status;
   }
@@ -329,6 +341,10 @@ v1::Operand* MutableOperand(v1::Product& product, v1::OperandRole role) {
       return product.mutable_c();
     case v1::OPERAND_ROLE_BIAS:
       return product.mutable_bias();
+    case v1::OPERAND_ROLE_SCALES_A:
+      return product.mutable_scales_a();
+    case v1::OPERAND_ROLE_SCALES_B:
+      return product.mutable_scales_b();
     default:
       return product.mutable_a();
   }

@@ -29,6 +29,7 @@ struct PlanLimits {
   // Products of a batch, and of a group; 0: the server takes none.
   int32_t max_batch_count = 0;
   int32_t max_group_count = 0;
+  int32_t scale_block = 0;  // 0: the server takes no block scales
   // Devices of the server, healthy or not: an unhealthy one may be healthy later.
   int devices = 1;
   // 0: products do not go in blocks of rows.
@@ -46,7 +47,7 @@ struct SentOperand {
 struct ProductPlan {
   // As on the wire, without the sources of the operands in `sent`.
   ::gemm::v1::Product product;
-  std::vector<SentOperand> sent;  // in the order a, b, c, bias
+  std::vector<SentOperand> sent;  // in the order a, b, c, bias, scales
   Transport transport = Transport::kUnary;
   bool fetch = true;
   // Kept on the server and then downloaded over all channels.

@@ -221,6 +221,7 @@ void PrintKernel(std::ostream& out, const client::KernelInfo& kernel, size_t wid
                               ? "the same bits from run to run"
                               : "may differ in their last bits from run to run"});
   summary.Add({"batches", kernel.batches() ? "yes" : "no: one product at a time"});
+  summary.Add({"block scales", kernel.block_scales() ? "yes, of fp8 operands" : "no"});
   summary.Add({"row blocks", kernel.row_blocks() ? "yes: rows of D have the same bits whatever m is"
                                                  : "no: a product is computed whole"});
   summary.Add({"groups", kernel.groups() ? "in one launch, where they differ in m"

@@ -101,7 +101,7 @@ std::optional<double> LargestProductSum(const gemm::Problem& p, const gemm::Oper
 
 bool SumsAreExact(const gemm::Problem& given, const gemm::Operands& host) {
   const gemm::Problem p = gemm::RoundScalars(given);
-  if (!IsPowerOfTwo(p.alpha) || !IsExactActivation(p)) return false;
+  if (!IsPowerOfTwo(p.alpha) || !IsExactActivation(p) || gemm::HasBlockScales(p)) return false;
   const std::optional<double> product = LargestProductSum(p, host);
   if (!product.has_value() || *product > LargestSum(p.types)) return false;
   // Every term of the epilogue is a multiple of `unit`.

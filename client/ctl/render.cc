@@ -204,6 +204,7 @@ Json ToJson(const client::KernelInfo& kernel) {
                {"deterministic", kernel.deterministic()},
                {"batches", kernel.batches()},
                {"row_blocks", kernel.row_blocks()},
+               {"block_scales", kernel.block_scales()},
                {"groups", kernel.groups()},
                {"devices", devices}};
   if (kernel.devices().empty()) json["unavailable_reason"] = kernel.unavailable_reason();
@@ -231,7 +232,8 @@ Json ToJson(const client::ServerInfo& info) {
             {"benchmark_seconds", absl::ToDoubleSeconds(FromProto(limits.benchmark_limit()))},
             {"benchmark_memory_bytes", limits.benchmark_memory_bytes()},
             {"max_batch_count", limits.max_batch_count()},
-            {"max_group_count", limits.max_group_count()}}},
+            {"max_group_count", limits.max_group_count()},
+            {"scale_block", limits.scale_block()}}},
           {"load",
            {{"jobs", load.jobs()},
             {"queued", load.queued()},

@@ -103,6 +103,25 @@ absl::Status CheckFits(const client::MatrixView& matrix, int64_t rows, int64_t c
                                                  " needs one of ", rows, "x", cols));
 }
 
+// The block scales of op(A) with `outer` rows, or of op(B) with so many columns.
+absl::StatusOr<gemm::ScaleBlocks> TakeScales(const client::MatrixView& scales, bool of_a,
+                                             int64_t outer, int64_t k, gemm::ScaleView& view) {
+  const client::Shape& shape = scales.shape;
+  const auto blocks = [](int64_t n) { return (n + gemm::kScaleBlock - 1) / gemm::kScaleBlock; };
+  const int64_t lines = of_a ? shape.rows : shape.cols, along_k = of_a ? shape.cols : shape.rows;
+  const bool fits = shape.dtype == client::kF32 && along_k == blocks(k);
+  if (!fits || (lines != outer && lines != blocks(outer))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(of_a ? "scales_a is " : "scales_b is ", client::ToString(shape),
+                     "; it must be f32, with a scale for each block of 128"));
+  }
+  const bool line_is_row = of_a != (shape.layout == client::kColumnMajor);
+  view = {.data = reinterpret_cast<const float*>(scales.data),
+          .line_step = line_is_row ? along_k : 1,
+          .block_step = line_is_row ? 1 : lines};
+  return lines == outer ? gemm::ScaleBlocks::kLines : gemm::ScaleBlocks::kTiles;
+}
+
 gemm::GeneratorSpec SpecOf(const client::Generated& generated) {
   if (const auto* normal = std::get_if<client::Normal>(&generated.distribution)) {
     return {.seed = generated.seed,
@@ -148,6 +167,15 @@ absl::StatusOr<gemm::Agreement> CheckOne(const client::Product& product,
     if (!fits.ok()) return fits;
     problem.bias = swapped ? gemm::BiasAxis::kRows : gemm::BiasAxis::kColumns;
     memory.bias = operands.bias.data;
+  }
+  if (operands.scales_a.data != nullptr) {
+    const auto a = TakeScales(operands.scales_a, true, shape.rows, problem.k, memory.scales_a);
+    if (!a.ok()) return a.status();
+    const auto b = TakeScales(operands.scales_b, false, shape.cols, problem.k, memory.scales_b);
+    if (!b.ok()) return b.status();
+    problem.scales_a = swapped ? *b : *a;
+    problem.scales_b = swapped ? *a : *b;
+    if (swapped) std::swap(memory.scales_a, memory.scales_b);
   }
   // D^T = op(B)^T op(A)^T, and the memory of a column-major D is D^T row by row.
   if (swapped) {

@@ -12,7 +12,7 @@
 
 namespace gemmd::ctl {
 
-// The operands as the server had them; c and bias have no data where the product has
+// The operands as the server had them; c, bias and the scales have no data where the product has
 // none.
 struct HostOperands {
   gemm::Elements known = gemm::Elements::kAny;  // of a and b, beside what they are seen to be
@@ -20,6 +20,8 @@ struct HostOperands {
   client::MatrixView b;
   client::MatrixView c;
   client::MatrixView bias;
+  client::MatrixView scales_a;
+  client::MatrixView scales_b;
 };
 
 // Compares `result`, the result of `product` with `operands` in the mode `compute`,

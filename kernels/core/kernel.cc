@@ -91,4 +91,11 @@ absl::Status CheckBatch(const Kernel& kernel, int64_t batch) {
                                                  kernel.name, " takes one product at a time"));
 }
 
+absl::Status CheckBlockScales(const Kernel& kernel, const Problem& problem) {
+  if (!HasBlockScales(problem) || kernel.block_scales) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("scales_a and scales_b are given, but kernel ", kernel.name,
+                   " takes no block scales; ListKernels gives those that do (block_scales)"));
+}
+
 }  // namespace gemm

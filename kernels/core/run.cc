@@ -46,6 +46,7 @@ absl::Status RunOneByOne(const Kernel& kernel, const Problem& problem, const Ope
 absl::Status RunProduct(const Kernel& kernel, const Launch& launch) {
   if (absl::Status status = CheckScalars(launch.problem); !status.ok()) return status;
   if (absl::Status status = CheckBatch(kernel, launch.problem.batch); !status.ok()) return status;
+  if (absl::Status status = CheckBlockScales(kernel, launch.problem); !status.ok()) return status;
   Problem problem = RoundScalars(launch.problem);
   Operands operands = launch.operands;
   if (problem.beta == 0) {

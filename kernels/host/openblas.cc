@@ -12,7 +12,8 @@ namespace gemm {
 namespace {
 
 // f32 blocks of narrow operands: large enough that OpenBLAS runs at full speed,
-// small enough that the workspace stays at 12 MiB, or at 16 with accumulators of integers.
+// small enough that the workspace stays at 12 MiB, or at 16 with accumulators of integers or
+// block scales.
 constexpr int64_t kBlock = 1024;
 
 int64_t BlockElements(int64_t rows, int64_t cols) {
@@ -89,30 +90,49 @@ void AddIntegers(const float* products, int64_t count, bool first, WrappingS32* 
   for (int64_t i = 0; i < count; ++i) accumulators[i] += WrappingS32(products[i]);
 }
 
+// Scales the products of a block of k that begins at `p`, and adds them to the accumulators;
+// `first`: to zeros.
+void AddScaled(const Launch& launch, const float* products, int64_t p, int64_t row, int64_t rows,
+               int64_t col, int64_t cols, float* accumulators) {
+  const Problem& problem = launch.problem;
+  const int64_t block = p / kScaleBlock;
+  if (p == 0) std::fill_n(accumulators, rows * cols, 0.0f);
+  for (int64_t i = 0; i < rows; ++i) {
+    const double of_a = ScaleOf(problem.scales_a, launch.operands.scales_a, row + i, block);
+    for (int64_t j = 0; j < cols; ++j) {
+      const double of_b = ScaleOf(problem.scales_b, launch.operands.scales_b, col + j, block);
+      accumulators[i * cols + j] += static_cast<float>(of_a * of_b) * products[i * cols + j];
+    }
+  }
+}
+
 // 16- and 8-bit operands, block by block through f32.
 void MultiplyWidened(const Launch& launch) {
   const Problem& problem = launch.problem;
-  const bool integers = OfIntegers(problem);
+  const bool integers = OfIntegers(problem), scaled = HasBlockScales(problem);
+  const int64_t step = scaled ? kScaleBlock : kBlock;
   const OperandView a = ViewA(problem, launch.operands);
   const OperandView b = ViewB(problem, launch.operands);
   float* const a_block = static_cast<float*>(launch.workspace.data);
   float* const b_block = a_block + BlockElements(problem.m, problem.k);
   float* const accumulators = b_block + BlockElements(problem.k, problem.n);
-  auto* const sums =
-      reinterpret_cast<WrappingS32*>(accumulators + BlockElements(problem.m, problem.n));
+  float* const scaled_sums = accumulators + BlockElements(problem.m, problem.n);
+  auto* const sums = reinterpret_cast<WrappingS32*>(scaled_sums);
   for (int64_t col = 0; col < problem.n; col += kBlock) {
     const int64_t cols = std::min(kBlock, problem.n - col);
     for (int64_t row = 0; row < problem.m; row += kBlock) {
       const int64_t rows = std::min(kBlock, problem.m - row);
-      for (int64_t p = 0; p < problem.k; p += kBlock) {
-        const int64_t depth = std::min(kBlock, problem.k - p);
+      for (int64_t p = 0; p < problem.k; p += step) {
+        const int64_t depth = std::min(step, problem.k - p);
         PackBlock(a, row, rows, p, depth, a_block, depth);
         PackBlock(b, p, depth, col, cols, b_block, cols);
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(rows),
                     static_cast<blasint>(cols), static_cast<blasint>(depth), 1.0f, a_block,
                     static_cast<blasint>(depth), b_block, static_cast<blasint>(cols),
-                    p == 0 || integers ? 0.0f : 1.0f, accumulators, static_cast<blasint>(cols));
+                    p == 0 || integers || scaled ? 0.0f : 1.0f, accumulators,
+                    static_cast<blasint>(cols));
         if (integers) AddIntegers(accumulators, rows * cols, p == 0, sums);
+        if (scaled) AddScaled(launch, accumulators, p, row, rows, col, cols, scaled_sums);
       }
       VisitDType(problem.types.d, [&]<DType kD>() {
         const auto finish = [&](const auto* block) {
@@ -120,7 +140,8 @@ void MultiplyWidened(const Launch& launch) {
             FinishRow<kD>(problem, launch.operands, block + i * cols, row + i, col, cols);
           }
         };
-        integers ? finish(sums) : finish(accumulators);
+        if (integers) return finish(sums);
+        finish(scaled ? scaled_sums : accumulators);
       });
     }
   }
@@ -132,7 +153,8 @@ size_t HostOpenblasWorkspace(const Problem& problem) {
   if (SizeOf(problem.types.a) > 2) return 0;
   const int64_t elements = BlockElements(problem.m, problem.k) +
                            BlockElements(problem.k, problem.n) +
-                           BlockElements(problem.m, problem.n) * (OfIntegers(problem) ? 2 : 1);
+                           BlockElements(problem.m, problem.n) *
+                               (OfIntegers(problem) || HasBlockScales(problem) ? 2 : 1);
   return static_cast<size_t>(elements) * sizeof(float);
 }
 

@@ -12,11 +12,18 @@ namespace {
 constexpr int64_t kBlockM = 64;
 constexpr int64_t kBlockN = 128;
 constexpr int64_t kBlockK = 128;
+static_assert(kBlockK == kScaleBlock);
 
 struct Scratch {
   double accumulators[kBlockM][kBlockN];
   double a[kBlockM][kBlockK];
   double b[kBlockK][kBlockN];
+};
+
+// With block scales, what the blocks of k come to that have been scaled.
+struct ScaledScratch {
+  Scratch block;
+  double sums[kBlockM][kBlockN];
 };
 
 // accumulators += a * b, for the block's first `rows` rows and `depth` steps of k. It takes
@@ -38,12 +45,12 @@ void MultiplyBlock(Scratch& s, int64_t rows, int64_t depth) {
   }
 }
 
-// Computes the accumulators of the block of D at (row, col).
-void AccumulateBlock(const OperandView& a, const OperandView& b, int64_t k, int64_t row,
-                     int64_t rows, int64_t col, int64_t cols, Scratch& s) {
+// Computes the accumulators of the block of D at (row, col), over k from `begin` to `end`.
+void AccumulateBlock(const OperandView& a, const OperandView& b, int64_t begin, int64_t end,
+                     int64_t row, int64_t rows, int64_t col, int64_t cols, Scratch& s) {
   std::fill_n(&s.accumulators[0][0], kBlockM * kBlockN, 0.0);
-  for (int64_t p = 0; p < k; p += kBlockK) {
-    const int64_t depth = std::min(kBlockK, k - p);
+  for (int64_t p = begin; p < end; p += kBlockK) {
+    const int64_t depth = std::min(kBlockK, end - p);
     if (depth < kBlockK || cols < kBlockN) {
       std::fill_n(&s.a[0][0], kBlockM * kBlockK, 0.0);
       std::fill_n(&s.b[0][0], kBlockK * kBlockN, 0.0);
@@ -52,6 +59,25 @@ void AccumulateBlock(const OperandView& a, const OperandView& b, int64_t k, int6
     PackBlock(b, p, depth, col, cols, &s.b[0][0], kBlockN);
     MultiplyBlock(s, rows, depth);
   }
+}
+
+// The same with block scales: the accumulators of each block of k are scaled before they are added.
+void AccumulateScaledBlock(const Launch& launch, const OperandView& a, const OperandView& b,
+                           int64_t row, int64_t rows, int64_t col, int64_t cols, ScaledScratch& s) {
+  const Problem& problem = launch.problem;
+  std::fill_n(&s.sums[0][0], kBlockM * kBlockN, 0.0);
+  for (int64_t p = 0; p < problem.k; p += kBlockK) {
+    AccumulateBlock(a, b, p, std::min(problem.k, p + kBlockK), row, rows, col, cols, s.block);
+    for (int64_t i = 0; i < rows; ++i) {
+      const double of_a = ScaleOf(problem.scales_a, launch.operands.scales_a, row + i, p / kBlockK);
+      for (int64_t j = 0; j < cols; ++j) {
+        const double of_b =
+            ScaleOf(problem.scales_b, launch.operands.scales_b, col + j, p / kBlockK);
+        s.sums[i][j] += of_a * of_b * s.block.accumulators[i][j];
+      }
+    }
+  }
+  std::copy_n(&s.sums[0][0], kBlockM * kBlockN, &s.block.accumulators[0][0]);
 }
 
 // A row of accumulators becomes a row of D.
@@ -70,7 +96,9 @@ void Finish(const Launch& launch, const double* accumulators, int64_t row, int64
 
 }  // namespace
 
-size_t HostReferenceWorkspace(const Problem&) { return sizeof(Scratch); }
+size_t HostReferenceWorkspace(const Problem& problem) {
+  return HasBlockScales(problem) ? sizeof(ScaledScratch) : sizeof(Scratch);
+}
 
 absl::Status LaunchHostReference(const Launch& launch) {
   const Problem& problem = launch.problem;
@@ -81,7 +109,12 @@ absl::Status LaunchHostReference(const Launch& launch) {
     const int64_t cols = std::min(kBlockN, problem.n - col);
     for (int64_t row = 0; row < problem.m; row += kBlockM) {
       const int64_t rows = std::min(kBlockM, problem.m - row);
-      AccumulateBlock(a, b, problem.k, row, rows, col, cols, scratch);
+      if (HasBlockScales(problem)) {
+        AccumulateScaledBlock(launch, a, b, row, rows, col, cols,
+                              *static_cast<ScaledScratch*>(launch.workspace.data));
+      } else {
+        AccumulateBlock(a, b, 0, problem.k, row, rows, col, cols, scratch);
+      }
       VisitDType(problem.types.d, [&]<DType kD>() {
         for (int64_t i = 0; i < rows; ++i) {
           Finish<kD>(launch, scratch.accumulators[i], row + i, col, cols);

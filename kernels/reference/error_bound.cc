@@ -78,6 +78,28 @@ void Round(DType type, Bounded& x) {
   x.error += kDoubleRounding * UnitRoundoff(type) * x.reach() + UnderflowUnit(type);
 }
 
+// The largest that an element's block scales and the products that they scale can come to.
+double ScaledReach(const Problem& problem, const ElementTerms& t) {
+  return t.largest_scale_a * t.largest_scale_b * LargestFinite(problem.types.a) *
+         LargestFinite(problem.types.b) * static_cast<double>(std::min(problem.k, kScaleBlock));
+}
+
+// What is lost where blocks are scaled.
+double ScalingError(const Problem& problem, const ElementTerms& t, Elements elements) {
+  if (!HasBlockScales(problem)) return 0;
+  const double blocks = std::ceil(static_cast<double>(problem.k) / kScaleBlock);
+  double reach = t.abs_dot;
+  if (elements == Elements::kDrawn) {
+    reach = std::min(reach, kLambda * std::sqrt(blocks * t.dot_of_squares));
+  }
+  const double largest_a = LargestFinite(problem.types.a);
+  const double largest_b = LargestFinite(problem.types.b);
+  const double underflow = UnderflowUnit(DType::kF32) *
+                           (t.abs_a * largest_b + t.abs_b * largest_a +
+                            static_cast<double>(problem.k) * largest_a * largest_b + blocks);
+  return 2.01 * UnitRoundoff(DType::kF32) * reach + underflow;
+}
+
 Bounded SumOfProducts(const Problem& problem, const ElementTerms& t, Elements elements) {
   const DType type = AccumulatorType(problem.types.compute);
   const double k = static_cast<double>(problem.k);
@@ -90,6 +112,7 @@ Bounded SumOfProducts(const Problem& problem, const ElementTerms& t, Elements el
     sum.error =
         std::min(sum.error, DrawnCase(problem.types, problem.k) * std::sqrt(t.dot_of_squares));
   }
+  sum.error += ScalingError(problem, t, elements);
   // The reference's own sum.
   sum.error += (k + 2) * UnitRoundoff(DType::kF64) * t.abs_dot;
   // Operands, products and accumulators that underflow.
@@ -230,7 +253,8 @@ Expected BoundElement(const Problem& problem, const ElementTerms& terms, Element
       std::abs(problem.alpha) * partial + std::abs(problem.beta * terms.c) + std::abs(terms.bias);
   const DType accumulator =
       OfIntegers(problem.types) ? scale : AccumulatorType(problem.types.compute);
-  const bool overflow = partial > LargestFinite(accumulator) || addends > LargestFinite(scale);
+  bool overflow = partial > LargestFinite(accumulator) || addends > LargestFinite(scale);
+  if (HasBlockScales(problem)) overflow |= ScaledReach(problem, terms) > LargestFinite(accumulator);
   x.value += terms.bias;
   x.error += UnitRoundoff(scale) * x.reach();
   // NaN or infinite because operands are.

@@ -34,6 +34,12 @@
 // - Errors of the operands (TF32, f32x3) and of single products keep the products' signs:
 //   lambda ||p||_2 times their relative size.
 //
+// Block scales. Of each block the product of the scales is rounded, and its product with the
+// block's sum: 2 u more for each block, of |S_b| times the scales. Worst case: 2 u sum |p|. Drawn
+// elements: |S_b| <= lambda ||p_b||_2, and the norms of B blocks add up to at most
+// sqrt(B) ||p||_2. A scale, or the product of two, may be subnormal and lost. Scales so large that
+// one of them, or both together, may overflow with what they scale allow anything.
+//
 // Integers (Compute::kS32). No addition errs, and how a sum wraps is known. So an s32 D has no
 // error at all; another one has that of the rounding of accumulators to f32, and those of the
 // epilogue.
@@ -69,8 +75,11 @@ struct ElementTerms {
   double dot_of_squares = 0;  // sum of (a b)^2
   double abs_a = 0;           // sum of |a|, along the row of op(A)
   double abs_b = 0;           // sum of |b|, along the column of op(B)
-  double c = 0;               // 0 where beta is 0
-  double bias = 0;            // 0 where there is none
+  // With block scales all of the above are of products that have them.
+  double largest_scale_a = 1;  // magnitude, of 1 and those of the row of op(A)
+  double largest_scale_b = 1;
+  double c = 0;     // 0 where beta is 0
+  double bias = 0;  // 0 where there is none
 };
 
 // The element's value and bound. Holds for every kernel of the problem's types:

@@ -15,24 +15,28 @@
 namespace gemm {
 namespace {
 
-// A row of op(A) or a column of op(B) in doubles, with the sum of its
-// magnitudes.
+// A row of op(A) or a column of op(B) in doubles, with the sum of its magnitudes. With block scales
+// there is one for each block of k, which is part of the magnitudes, and not of the values.
 struct Line {
   std::vector<double> values;
+  std::vector<double> scales;
   double magnitude = 0;
+  double largest_scale = 1;
 };
 
 // Rows of op(A) and columns of op(B), converted once for as long as they fit.
 class LineCache {
  public:
   LineCache(const Problem& problem, const Operands& host)
-      : k_(problem.k), a_(ViewA(problem, host)), b_(ViewB(problem, host)) {}
+      : problem_(problem), host_(host), a_(ViewA(problem, host)), b_(ViewB(problem, host)) {}
 
   const Line& RowOfA(int64_t row) {
-    return Get(rows_, row, [&](double* out) { PackBlock(a_, row, 1, 0, k_, out, k_); });
+    return Get(rows_, row, problem_.scales_a, host_.scales_a,
+               [&](double* out) { PackBlock(a_, row, 1, 0, k_, out, k_); });
   }
   const Line& ColumnOfB(int64_t col) {
-    return Get(cols_, col, [&](double* out) { PackBlock(b_, 0, k_, col, 1, out, 1); });
+    return Get(cols_, col, problem_.scales_b, host_.scales_b,
+               [&](double* out) { PackBlock(b_, 0, k_, col, 1, out, 1); });
   }
 
  private:
@@ -40,39 +44,66 @@ class LineCache {
   static constexpr int64_t kMaxElements = 4 << 20;  // in each of the two
 
   template <class Fill>
-  const Line& Get(Lines& lines, int64_t index, Fill&& fill) {
+  const Line& Get(Lines& lines, int64_t index, ScaleBlocks blocks, const ScaleView& scales,
+                  Fill&& fill) {
     const auto found = lines.find(index);
     if (found != lines.end()) return found->second;
     if (static_cast<int64_t>(lines.size() + 1) * k_ > kMaxElements) lines.clear();
     Line& line = lines[index];
     line.values.resize(static_cast<size_t>(k_));
     fill(line.values.data());
-    for (const double value : line.values) line.magnitude += std::abs(value);
+    if (blocks == ScaleBlocks::kNone) {
+      for (const double value : line.values) line.magnitude += std::abs(value);
+      return line;
+    }
+    for (int64_t p = 0; p < k_; p += kScaleBlock) {
+      const double scale = ScaleOf(blocks, scales, index, p / kScaleBlock);
+      for (int64_t i = p; i < std::min(k_, p + kScaleBlock); ++i) {
+        line.magnitude += std::abs(scale * line.values[static_cast<size_t>(i)]);
+      }
+      line.largest_scale = std::max(line.largest_scale, std::abs(scale));
+      line.scales.push_back(scale);
+    }
     return line;
   }
 
-  const int64_t k_;
+  const Problem& problem_;
+  const Operands& host_;
+  const int64_t k_ = problem_.k;
   const OperandView a_;
   const OperandView b_;
   Lines rows_;
   Lines cols_;
 };
 
-// Dot product, the sum of magnitudes and that of squares, each in four interleaved sums.
-void Dot(const Line& a, const Line& b, ElementTerms& terms) {
+// Adds the dot product of [begin, end), the sum of magnitudes and that of squares, each in four
+// interleaved sums, times `scale`.
+void AddDot(const Line& a, const Line& b, size_t begin, size_t end, double scale,
+            ElementTerms& terms) {
   double dot[4] = {}, abs_dot[4] = {}, squares[4] = {};
-  const size_t k = a.values.size();
-  for (size_t p = 0; p < k; ++p) {
+  for (size_t p = begin; p < end; ++p) {
     const double product = a.values[p] * b.values[p];
     dot[p % 4] += product;
     abs_dot[p % 4] += std::abs(product);
     squares[p % 4] += product * product;
   }
-  terms.dot = (dot[0] + dot[1]) + (dot[2] + dot[3]);
-  terms.abs_dot = (abs_dot[0] + abs_dot[1]) + (abs_dot[2] + abs_dot[3]);
-  terms.dot_of_squares = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+  terms.dot += scale * ((dot[0] + dot[1]) + (dot[2] + dot[3]));
+  terms.abs_dot += std::abs(scale) * ((abs_dot[0] + abs_dot[1]) + (abs_dot[2] + abs_dot[3]));
+  terms.dot_of_squares += scale * scale * ((squares[0] + squares[1]) + (squares[2] + squares[3]));
+}
+
+void Dot(const Line& a, const Line& b, ElementTerms& terms) {
+  const size_t k = a.values.size();
+  if (a.scales.empty()) AddDot(a, b, 0, k, 1, terms);
+  for (size_t block = 0; block < a.scales.size(); ++block) {
+    const size_t begin = block * static_cast<size_t>(kScaleBlock);
+    AddDot(a, b, begin, std::min(k, begin + static_cast<size_t>(kScaleBlock)),
+           a.scales[block] * b.scales[block], terms);
+  }
   terms.abs_a = a.magnitude;
   terms.abs_b = b.magnitude;
+  terms.largest_scale_a = a.largest_scale;
+  terms.largest_scale_b = b.largest_scale;
 }
 
 // `problem` has rounded scalars.

@@ -24,6 +24,7 @@ constexpr PlanLimits kLimits{.chunk_bytes = 1 << 10,
                              .channels = 4,
                              .max_batch_count = 65535,
                              .max_group_count = 4096,
+                             .scale_block = 128,
                              .devices = 1};
 
 // Never read: a plan looks at shapes alone.
@@ -414,6 +415,24 @@ TEST(ProductPlan, AServerWithoutGroupsGetsNone) {
   const auto plan = PlanProduct(group, Transport::kAuto, old);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("group has 1 products"));
+}
+
+// It would multiply without them.
+TEST(ProductPlan, AServerWithoutBlockScalesGetsNone) {
+  PlanLimits old = kLimits;
+  old.scale_block = 0;
+  Product scaled = ManyRows();
+  scaled.scales_a = View(400, 1);
+  scaled.scales_b = View(1, 64);
+  const auto plan = PlanProduct(scaled, Transport::kAuto, old);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(plan.status().message(), "scales_a is set, but the server takes no block scales");
+  const ProductPlan sent = Plan(scaled);
+  ASSERT_EQ(sent.sent.size(), 4u);
+  EXPECT_EQ(sent.sent[2].role, ::gemm::v1::OPERAND_ROLE_SCALES_A);
+  EXPECT_EQ(sent.sent[3].role, ::gemm::v1::OPERAND_ROLE_SCALES_B);
+  EXPECT_EQ(sent.product.scales_a().shape().rows(), 400);
+  EXPECT_FALSE(TakesBlocks(scaled)) << "the server takes none with blocks of rows";
 }
 
 // Whose sizes are fields of the message, too.

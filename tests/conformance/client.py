@@ -21,7 +21,8 @@ COMPUTES = {"default": pb.COMPUTE_MODE_UNSPECIFIED, "f64": pb.COMPUTE_MODE_F64,
 ACTIVATIONS = {"none": pb.ACTIVATION_NONE, "relu": pb.ACTIVATION_RELU, "gelu": pb.ACTIVATION_GELU,
                "leaky_relu": pb.ACTIVATION_LEAKY_RELU}
 ROLES = {"a": pb.OPERAND_ROLE_A, "b": pb.OPERAND_ROLE_B, "c": pb.OPERAND_ROLE_C,
-         "bias": pb.OPERAND_ROLE_BIAS}
+         "bias": pb.OPERAND_ROLE_BIAS, "scales_a": pb.OPERAND_ROLE_SCALES_A,
+         "scales_b": pb.OPERAND_ROLE_SCALES_B}
 
 CALL_SECONDS = 180
 _UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]

@@ -41,11 +41,12 @@ import cases  # noqa: E402  (the stubs' path comes first)
 import checks  # noqa: E402
 import client as wire  # noqa: E402
 import oracle  # noqa: E402
+from block_scales import block_scales  # noqa: E402
 from row_blocks import row_blocks  # noqa: E402
 from runner import Runner, Tally  # noqa: E402
 
 
-def groups(quick, rng, run, server):
+def groups(quick, rng, run, server, backend):
     """(name, function of a Tally) of everything there is to check, in order."""
     limit = 48 if quick else 300
     count, extent = (60, 200) if quick else (240, 2000)
@@ -68,6 +69,7 @@ def groups(quick, rng, run, server):
             [(9, 12, 7)] if quick else [(33, 24, 17), (129, 77, 65)]))),
         ("batches", lambda tally: run.run_batches(
             tally, cases.batches(rng, checks.batched_kernels(server), quick))),
+        ("block-scales", lambda tally: block_scales(tally, server, rng, quick, backend)),
         ("row-blocks", lambda tally: row_blocks(tally, server, rng, quick)),
         ("groups", lambda tally: run.run_batches(
             tally, cases.groups(rng, checks.grouped_kernels(server), quick))),
@@ -132,7 +134,7 @@ def main():
                 sys.exit(f"device {device.name} is not of kind {ARGUMENTS.device_kind}")
     resident_before = info.load.matrices
     tallies = []
-    every = groups(ARGUMENTS.quick, rng, Runner(server, backend, rng), server)
+    every = groups(ARGUMENTS.quick, rng, Runner(server, backend, rng), server, backend)
     for name, function in wanted_of(every, ARGUMENTS.only):
         tally = Tally(name)
         begin = time.monotonic()

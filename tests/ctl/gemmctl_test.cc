@@ -159,6 +159,35 @@ TEST_F(GemmctlTest, MultipliesBatches) {
   EXPECT_THAT(rows.err, HasSubstr("a.shape is 7x8"));
 }
 
+TEST_F(GemmctlTest, MultipliesWithBlockScales) {
+  std::vector<std::string> product = {"multiply",
+                                      "random:200x300:e4m3:1",
+                                      "random:300x150:e4m3:2",
+                                      "--scales-a",
+                                      "random:200x3:f32:3",
+                                      "--scales-b",
+                                      "random:3x2:f32:4",
+                                      "--verify",
+                                      "--verify-samples",
+                                      "1000000",
+                                      "--output-layout",
+                                      "column"};
+  const auto json = GemmctlJson(product);
+  EXPECT_EQ(json["verification"]["right"], true);
+  EXPECT_EQ(json["verification"]["elements_checked"], 200 * 150);
+  product[6] = "random:3x3:f32:4";
+  const Ran refused = Gemmctl(product);
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("scales_b is 3x3"));
+  const Ran alone = Gemmctl({"multiply", product[1], product[2], "--scales-a", product[4]});
+  EXPECT_NE(alone.exit_code, 0);
+  EXPECT_THAT(alone.err, HasSubstr("--scales-a requires --scales-b"));
+  EXPECT_EQ(GemmctlJson({"kernels", "host_openblas"})["kernels"][0]["block_scales"], true);
+  const auto ranked = GemmctlJson(
+      {"explain", "-m", "8", "-n", "8", "-k", "8", "--types", "e4m3", "--block-scales"});
+  EXPECT_EQ(ranked["kernels"][0]["name"], "host_openblas");
+}
+
 TEST_F(GemmctlTest, MultipliesGroups) {
   const std::vector<std::string> group = {
       "multiply",        "random:60x8:f32:1", "random:40x5:f32:2",
@@ -376,8 +405,8 @@ TEST_F(GemmctlTest, ListsKernels) {
   EXPECT_THAT(family.out, AllOf(HasSubstr("NAME"), HasSubstr("host_openblas\n"),
                                 HasSubstr("FAMILY   host"), HasSubstr("f64,f32")));
   const Ran kernel = Gemmctl({"kernels", "host_openblas"});
-  EXPECT_THAT(kernel.out, AllOf(StartsWith("name        host_openblas\n"),
-                                HasSubstr("devices     host:0"), HasSubstr("results")));
+  EXPECT_THAT(kernel.out, AllOf(StartsWith("name          host_openblas\n"),
+                                HasSubstr("devices       host:0"), HasSubstr("results")));
   EXPECT_EQ(GemmctlJson({"kernels", "host_open*"})["kernels"].size(), 1);
   const Ran none = Gemmctl({"kernels", "hots"});
   EXPECT_EQ(none.exit_code, 1);

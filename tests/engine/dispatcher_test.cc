@@ -73,6 +73,30 @@ TEST(PickKernel, OnTheHostEveryKernelTakesBatches) {
   }
 }
 
+gemm::Problem Scaled(const gemm::Types& types) {
+  return {.m = 8,
+          .n = 8,
+          .k = 8,
+          .types = types,
+          .scales_a = gemm::ScaleBlocks::kLines,
+          .scales_b = gemm::ScaleBlocks::kTiles};
+}
+
+TEST(PickKernel, BlockScalesGoToKernelsThatTakeThem) {
+  const gemm::Types fp8{DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32};
+  EXPECT_EQ(NameOf(PickKernel({}, Scaled(fp8), true, {.device = kHost})), "host_openblas");
+  for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+    const gemm::DeviceCaps& device = kernel->target == gemm::Target::kHost ? kHost : kHopper;
+    if (!gemm::Takes(*kernel, fp8) || !gemm::RunsOn(*kernel, device)) continue;
+    const auto pick =
+        PickKernel({.name = std::string(kernel->name)}, Scaled(fp8), true, {.device = device});
+    EXPECT_EQ(pick.ok(), kernel->block_scales) << kernel->name << pick.status();
+    if (pick.ok()) continue;
+    EXPECT_TRUE(absl::IsInvalidArgument(pick.status()));
+    EXPECT_THAT(std::string(pick.status().message()), HasSubstr("takes no block scales"));
+  }
+}
+
 TEST(ChooseForRowBlock, TakesRowsThatPromiseAndSaysForWhatTheyWereChosen) {
   auto pick = PickKernel({.name = "host_reference"}, kSingle, true, kHost);
   ASSERT_TRUE(pick.ok()) << pick.status();

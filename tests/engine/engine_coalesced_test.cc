@@ -32,7 +32,9 @@ std::string Elements(const Shape& shape, uint32_t seed) {
     const auto value = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 512.0f;
     if (shape.type == gemm::DType::kF32) {
       bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
-    } else {  // f16: the exponents of 0.125 to 1
+    } else if (shape.type == gemm::DType::kE4M3) {  // the exponents of 0.125 to 1
+      bytes.push_back(static_cast<char>((random() & 0x80) | (0x20 + random() % 0x18)));
+    } else {  // f16: the same
       const auto half = static_cast<uint16_t>((random() & 0x8000) | (0x3000 + random() % 0xc00));
       bytes.append(reinterpret_cast<const char*>(&half), sizeof(half));
     }
@@ -94,11 +96,13 @@ class CoalescedTest : public EngineTest, public ::testing::WithParamInterface<co
         {Role::kA, &one.spec.a},
         {Role::kB, &one.spec.b},
         {Role::kC, one.spec.c ? &*one.spec.c : nullptr},
-        {Role::kBias, one.spec.bias ? &*one.spec.bias : nullptr}};
+        {Role::kBias, one.spec.bias ? &*one.spec.bias : nullptr},
+        {Role::kScalesA, one.spec.scales_a ? &*one.spec.scales_a : nullptr},
+        {Role::kScalesB, one.spec.scales_b ? &*one.spec.scales_b : nullptr}};
     for (const auto& [role, operand] : operands) {
       if (operand == nullptr || !std::holds_alternative<FromPayload>(operand->source)) continue;
       const std::string bytes =
-          Elements(*operand->shape, one.seed * 4 + static_cast<uint32_t>(role));
+          Elements(*operand->shape, one.seed * kRoleCount + static_cast<uint32_t>(role));
       one.job->Append(role, 0, absl::Cord(bytes), [] {});
     }
   }
@@ -239,6 +243,32 @@ TEST_P(CoalescedTest, WhatIsNotAlikeRunsByItself) {
   const std::vector<int> launches = LaunchesOf(all);
   EXPECT_THAT(std::vector<int>(launches.begin() + 2, launches.end()), Each(1));
   ASSERT_TRUE(engine_->DeleteMatrix({.name = "kept"}).ok());
+  ExpectNothingHeld();
+}
+
+// Each with scales of its own.
+TEST_P(CoalescedTest, ProductsWithBlockScalesRunByThemselves) {
+  const auto sent = [](int64_t rows, int64_t cols, gemm::DType type) {
+    return OperandSpec{Shape{rows, cols, type}, FromPayload{}};
+  };
+  JobSpec spec;
+  spec.a = sent(16, 160, gemm::DType::kE4M3);
+  spec.b = sent(160, 24, gemm::DType::kE4M3);
+  spec.scales_a = sent(16, 2, gemm::DType::kF32);
+  spec.scales_b = sent(2, 1, gemm::DType::kF32);
+  const RankingQuestion question{.m = 16,
+                                 .n = 24,
+                                 .k = 160,
+                                 .a = gemm::DType::kE4M3,
+                                 .b = gemm::DType::kE4M3,
+                                 .block_scales = true};
+  if (const auto ranking = engine_->RankKernels(question); !ranking.ok()) {
+    GTEST_SKIP() << "skipped: " << ranking.status().message();
+  }
+  const std::vector<One> all = BeginTogether({spec, spec, spec, spec});
+  EXPECT_THAT(LaunchesOf(all), Each(1));
+  ExpectAsAlone(all);
+  EXPECT_NE(all[1].recorder->bytes(), all[2].recorder->bytes());
   ExpectNothingHeld();
 }
 

@@ -95,7 +95,7 @@ class GroupOrders : public ::testing::TestWithParam<int> {
     // A copy: what the problem refers to is the plan's.
     const Plan copy = *plan;
     const gemm::Operands operands =
-        BindOperands(copy, a_.memory(), b_.memory(), c_.memory(), bias_.values.data(), d_.memory());
+        BindOperands(copy, {a_.memory(), b_.memory(), c_.memory(), bias_.memory()}, d_.memory());
     int64_t first = 0;
     for (size_t i = 0; i < group.size(); ++i) {
       const gemm::OneProduct one =
@@ -225,13 +225,14 @@ TEST_F(GroupPlanTest, SharedMatricesHaveNoStride) {
   shapes_[Role::kB] = Shape{5, 4, kGroupType};
   shapes_[Role::kBias] = Shape{1, 4, kGroupType};
   const float data[1] = {};
-  const gemm::Operands shared = BindOperands(Make(), {data, 5}, {data, 4}, {}, data, {data, 4});
+  const gemm::Operands shared =
+      BindOperands(Make(), {{{data, 5}, {data, 4}, {}, {data}}}, {data, 4});
   EXPECT_EQ(shared.stride_b, 0);
   EXPECT_EQ(shared.stride_bias, 0);
   spec_.shared = {};
   shapes_[Role::kB] = Shape{15, 4, kGroupType};
   shapes_[Role::kBias] = Shape{3, 4, kGroupType};
-  const gemm::Operands own = BindOperands(Make(), {data, 5}, {data, 4}, {}, data, {data, 4});
+  const gemm::Operands own = BindOperands(Make(), {{{data, 5}, {data, 4}, {}, {data}}}, {data, 4});
   EXPECT_EQ(own.stride_b, 20);
   EXPECT_EQ(own.stride_bias, 4);
   EXPECT_EQ(own.stride_a, 0);
@@ -251,7 +252,7 @@ TEST_F(GroupPlanTest, ByKAllMayShareC) {
   EXPECT_EQ(plan.result, (Shape{6, 4, kGroupType}));
   const float data[1] = {};
   const gemm::Operands operands =
-      BindOperands(plan, {data, 3}, {data, 4}, {data, 4}, nullptr, {data, 4});
+      BindOperands(plan, {{{data, 3}, {data, 4}, {data, 4}}}, {data, 4});
   EXPECT_EQ(operands.stride_c, 0);
   EXPECT_EQ(operands.stride_d, 12);
 }
@@ -267,7 +268,7 @@ TEST_F(GroupPlanTest, OfOneSizeByNTheBiasIsOneRow) {
   const Plan plan = Make();
   EXPECT_EQ(plan.n, 12);
   const float data[1] = {};
-  EXPECT_EQ(BindOperands(plan, {data, 5}, {data, 5}, {}, data, {data, 2}).stride_bias, 0);
+  EXPECT_EQ(BindOperands(plan, {{{data, 5}, {data, 5}, {}, {data}}}, {data, 2}).stride_bias, 0);
 }
 
 TEST_F(GroupPlanTest, SizesBeyondTheirBoundsAreNamed) {

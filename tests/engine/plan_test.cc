@@ -51,8 +51,9 @@ TEST_P(PlanOrders, GiveTheProductThatTheCallerMeans) {
   EXPECT_EQ(plan->n, kN);
   EXPECT_EQ(plan->k, kK);
   EXPECT_EQ(plan->result, d.shape);
-  Multiply(plan->problem, BindOperands(*plan, a.memory(), b.memory(), added.memory(),
-                                       bias.values.data(), d.memory()));
+  Multiply(
+      plan->problem,
+      BindOperands(*plan, {a.memory(), b.memory(), added.memory(), bias.memory()}, d.memory()));
 
   for (int64_t i = 0; i < kM; ++i) {
     for (int64_t j = 0; j < kN; ++j) {
@@ -99,7 +100,7 @@ TEST_P(PlanOrders, GiveEveryProductOfABatch) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->result, d.shape);
   const gemm::Operands operands =
-      BindOperands(*plan, a.memory(), b.memory(), added.memory(), bias.values.data(), d.memory());
+      BindOperands(*plan, {a.memory(), b.memory(), added.memory(), bias.memory()}, d.memory());
   for (int64_t i = 0; i < kBatch; ++i) {
     Multiply(plan->problem, gemm::OperandsFrom(plan->problem, operands, i));
   }
@@ -121,8 +122,9 @@ TEST_P(PlanOrders, GiveEveryProductOfABatch) {
     const std::vector<float> in_the_batch = result.values;
     const Stored one_bias = part(bias, *shapes[Role::kBias], i);
     const Stored a_i = part(a, one_a, i), b_i = part(b, one_b, i), c_i = part(added, one_d, i);
-    Multiply(alone->problem, BindOperands(*alone, a_i.memory(), b_i.memory(), c_i.memory(),
-                                          one_bias.values.data(), result.memory()));
+    Multiply(alone->problem,
+             BindOperands(*alone, {a_i.memory(), b_i.memory(), c_i.memory(), one_bias.memory()},
+                          result.memory()));
     EXPECT_EQ(in_the_batch, result.values) << "product " << i;
   }
 }
@@ -338,7 +340,8 @@ TEST_F(PlanTest, ABatchOfOneSharesNothing) {
   const Plan plan = Make();
   EXPECT_FALSE(plan.Shares(Role::kA));
   const float data[1] = {};
-  const gemm::Operands operands = BindOperands(plan, {data, 8}, {data, 4}, {}, data, {data, 4});
+  const gemm::Operands operands =
+      BindOperands(plan, {{{data, 8}, {data, 4}, {}, {data}}}, {data, 4});
   EXPECT_EQ(operands.stride_a, 0);
   EXPECT_EQ(operands.stride_d, 0) << "one plan of cuBLASLt whatever the strides";
 }
@@ -414,8 +417,7 @@ TEST_F(PlanTest, ABatchWhoseResultIsTooLargeIsRefused) {
 
 TEST(BindOperands, WithoutCAndBiasThereAreNone) {
   const float data[1] = {};
-  const gemm::Operands operands =
-      BindOperands(Plan(), {data, 1}, {data, 2}, {}, nullptr, {data, 3});
+  const gemm::Operands operands = BindOperands(Plan(), {{{data, 1}, {data, 2}}}, {data, 3});
   EXPECT_EQ(operands.c, nullptr);
   EXPECT_EQ(operands.bias, nullptr);
   EXPECT_EQ(operands.ldb, 2);

@@ -53,6 +53,7 @@ def put_chunk(offset, data):
 
 
 A, B = pb.OPERAND_ROLE_A, pb.OPERAND_ROLE_B
+FP8 = pb.DATA_TYPE_F8E4M3
 KEEP = pb.ResultDestination(keep=pb.Keep(name="kept"), stream=True)
 MULTIPLY = {
     "sent": [
@@ -179,6 +180,26 @@ MULTIPLY = {
             b=generated(1, 1),
             shared_operands=[B],
             group=sizes(*[(1, 1, 1)] * 4096),
+        )
+    ],
+    "block_scales": [
+        header(
+            18,
+            a=payload(3, 130, dtype=FP8),
+            b=generated(130, 2, dtype=FP8),
+            scales_a=payload(3, 2),
+            scales_b=generated(2, 1, layout=pb.LAYOUT_COLUMN_MAJOR),
+        ),
+        chunk(18, A, 0, bytes(390)),
+        chunk(18, pb.OPERAND_ROLE_SCALES_A, 0, bytes(24)),
+    ],
+    "block_scales_that_do_not_fit": [
+        header(
+            19,
+            a=generated(3, 130, dtype=FP8),
+            b=generated(130, 2),
+            scales_a=generated(2**62, 2),
+            scales_b=generated(1, 1),
         )
     ],
     "inline_data": [

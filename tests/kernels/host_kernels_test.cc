@@ -151,6 +151,24 @@ TEST_P(HostKernel, RowsOfABlockAreThoseOfTheWhole) {
   }
 }
 
+TEST_P(HostKernel, BlockScales) {
+  const Types& types = GetParam().types;
+  if (!GetParam().kernel->block_scales || SizeOf(types.a) > 1 || types.compute == Compute::kS32) {
+    GTEST_SKIP() << "skipped: it takes no block scales with these types";
+  }
+  std::mt19937_64 random(21);
+  const int64_t shapes[][3] = {{1, 1, 1},       {1, 1, 129},     {37, 41, 128},  {130, 129, 127},
+                               {129, 257, 385}, {256, 128, 512}, {2, 300, 1100}, {65, 3, 2060}};
+  for (const ScaleBlocks of_a : {ScaleBlocks::kLines, ScaleBlocks::kTiles}) {
+    for (const ScaleBlocks of_b : {ScaleBlocks::kLines, ScaleBlocks::kTiles}) {
+      for (const auto& [m, n, k] : shapes) {
+        Check(WithBlockScales(RandomCase(types, m, n, k, random), of_a, of_b, random));
+        Check(WithBlockScales(ExactCase(types, m, n, k, random), of_a, of_b, random));
+      }
+    }
+  }
+}
+
 TEST_P(HostKernel, ProductsOfAGroupAreThoseAlone) {
   std::mt19937_64 random(15);
   const Types& types = GetParam().types;
@@ -212,6 +230,24 @@ TEST(HostKernels, ABatchOfAKernelThatTakesNoneIsAnError) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(std::string(status.message()),
             "batch_count is 3, but kernel host_reference takes one product at a time");
+}
+
+TEST(HostKernels, BlockScalesOfAKernelThatTakesNoneAreAnError) {
+  Kernel without = **FindKernel("host_reference");
+  without.block_scales = false;
+  ProductCase product;
+  product.problem = {.m = 2,
+                     .n = 2,
+                     .k = 2,
+                     .types = {DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32},
+                     .scales_a = ScaleBlocks::kLines,
+                     .scales_b = ScaleBlocks::kTiles};
+  ProductData data(product);
+  const absl::Status status = RunOnHost(without, data);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()),
+            "scales_a and scales_b are given, but kernel host_reference takes no block scales; "
+            "ListKernels gives those that do (block_scales)");
 }
 
 // The mark would tell that A and B are read when those of the last product are.

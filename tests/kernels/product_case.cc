@@ -47,6 +47,36 @@ int64_t Count(const Problem& p, bool of_each, bool shared) {
   return p.grouped == GroupedBy::kNothing ? p.batch : static_cast<int64_t>(p.extents.size());
 }
 
+int64_t Blocks(int64_t elements) { return (elements + kScaleBlock - 1) / kScaleBlock; }
+
+// The block scales of an operand with so many rows (columns).
+GuardedMatrix Scales(const ProductCase& product, ScaleBlocks blocks, int64_t outer) {
+  if (blocks == ScaleBlocks::kNone) return GuardedMatrix(1, 1, DType::kF32, 0);
+  return Stored(1, blocks == ScaleBlocks::kTiles ? Blocks(outer) : outer, Blocks(product.problem.k),
+                product.scales_by_block, DType::kF32, product.extra_pitch_bytes);
+}
+
+// Of either sign, from 2^-6 to 2^6; powers of two where elements are exact.
+void FillScales(const ProductCase& product, uint64_t seed, GuardedMatrix& scales) {
+  std::mt19937_64 random(seed);
+  const bool exact = product.elements == Elements::kExact;
+  std::uniform_real_distribution<double> magnitude(-6, 6);
+  for (int64_t i = 0; i < scales.rows(); ++i) {
+    for (int64_t j = 0; j < scales.cols(); ++j) {
+      const double exponent = magnitude(random) / (exact ? 3 : 1);
+      const double scale = std::exp2(exact ? std::round(exponent) : exponent);
+      scales.Set(i, j, random() % 4 == 0 ? -scale : scale);
+    }
+  }
+}
+
+ScaleView ViewOf(const ProductCase& product, ScaleBlocks blocks, const GuardedMatrix& scales) {
+  if (blocks == ScaleBlocks::kNone) return {};
+  return {.data = static_cast<const float*>(scales.data()),
+          .line_step = product.scales_by_block ? 1 : scales.ld(),
+          .block_step = product.scales_by_block ? scales.ld() : 1};
+}
+
 int64_t BiasLength(const Problem& p) { return p.bias == BiasAxis::kRows ? p.m : p.n; }
 
 void Generate(const GeneratorSpec& spec, const GeneratorTarget& target) {
@@ -134,7 +164,9 @@ std::ostream& operator<<(std::ostream& out, const ProductCase& product) {
              << " beta " << p.beta << (product.c_is_d ? " in place" : "") << " bias "
              << static_cast<int>(p.bias) << " activation " << static_cast<int>(p.activation)
              << " slope " << p.leaky_slope << " extra pitch " << product.extra_pitch_bytes
-             << " seed " << product.seed << (product.elements == Elements::kExact ? " exact" : "");
+             << " scales " << static_cast<int>(p.scales_a) << static_cast<int>(p.scales_b)
+             << (product.scales_by_block ? " by block" : "") << " seed " << product.seed
+             << (product.elements == Elements::kExact ? " exact" : "");
 }
 
 ProductCase RandomCase(const Types& types, int64_t m, int64_t n, int64_t k,
@@ -173,6 +205,14 @@ ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k,
   return product;
 }
 
+ProductCase WithBlockScales(ProductCase product, ScaleBlocks of_a, ScaleBlocks of_b,
+                            std::mt19937_64& random) {
+  product.problem.scales_a = of_a;
+  product.problem.scales_b = of_b;
+  product.scales_by_block = Pick({false, true}, random);
+  return product;
+}
+
 ProductCase Fitted(ProductCase product) {
   Problem& p = product.problem;
   if (p.types.d != DType::kS32) return product;
@@ -199,7 +239,11 @@ ProductData::ProductData(const ProductCase& given)
       bias(Count(product.problem, MatricesOfEach(product.problem).bias, product.shared.bias),
            BiasLength(product.problem), product.problem.types.d, 0),
       d(Count(product.problem, MatricesOfEach(product.problem).c_and_d, false) * product.problem.m,
-        product.problem.n, product.problem.types.d, product.extra_pitch_bytes) {
+        product.problem.n, product.problem.types.d, product.extra_pitch_bytes),
+      scales_a(Scales(product, product.problem.scales_a, product.problem.m)),
+      scales_b(Scales(product, product.problem.scales_b, product.problem.n)) {
+  FillScales(product, product.seed + 4, scales_a);
+  FillScales(product, product.seed + 5, scales_b);
   if (product.elements == Elements::kExact) {
     a.FillIntegers(product.seed, 1);
     b.FillIntegers(product.seed + 1, 1);
@@ -238,6 +282,8 @@ Operands ProductData::ForReference() const {
       .stride_c = !of_each.c_and_d || shared.c || !reads_c() ? 0 : p.m * c.ld(),
       .stride_bias = !of_each.bias || shared.bias || !reads_bias() ? 0 : bias.ld(),
       .stride_d = of_each.c_and_d ? p.m * d.ld() : 0,
+      .scales_a = ViewOf(product, p.scales_a, scales_a),
+      .scales_b = ViewOf(product, p.scales_b, scales_b),
   };
 }
 
@@ -280,6 +326,8 @@ std::string CheckProduct(const Kernel& kernel, const ProductCase& given, const R
   if (data.b.bytes() != before.b.bytes()) wrong << "B changed; ";
   if (data.c.bytes() != before.c.bytes()) wrong << "C changed; ";
   if (data.bias.bytes() != before.bias.bytes()) wrong << "bias changed; ";
+  if (data.scales_a.bytes() != before.scales_a.bytes()) wrong << "scales of A changed; ";
+  if (data.scales_b.bytes() != before.scales_b.bytes()) wrong << "scales of B changed; ";
   if (wrong.str().empty()) return "";
   wrong << "kernel " << kernel.name << ", case " << product;
   return wrong.str();

@@ -83,6 +83,8 @@ struct ProductCase {
   // bias up to 4.
   Elements elements = Elements::kDrawn;
   SharedMatrices shared;
+  // How block scales are stored: a row for each block of k, or one for each line of op(A), op(B).
+  bool scales_by_block = false;
   // What problem.extents of a group points to.
   std::shared_ptr<const std::vector<int64_t>> extents;
 };
@@ -99,6 +101,10 @@ ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k, std::
 // Sums of so many products of -1, 0 and 1 stay below 2048, the last integer before which f16
 // has all, by eight standard deviations.
 inline constexpr int64_t kLargestExactK = 140'000;
+
+// The case with block scales of this kind, stored in one way or the other.
+ProductCase WithBlockScales(ProductCase product, ScaleBlocks of_a, ScaleBlocks of_b,
+                            std::mt19937_64& random);
 
 // The case with an epilogue that its types have: an s32 D takes factors of 0 and 1, and no
 // activation but the relu.
@@ -117,6 +123,7 @@ struct ProductData {
 
   ProductCase product;
   GuardedMatrix a, b, c, bias, d;
+  GuardedMatrix scales_a, scales_b;  // 1 x 1 where there are none
 
   // Null where the problem does not read them.
   bool reads_c() const { return product.problem.beta != 0; }

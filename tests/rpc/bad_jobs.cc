@@ -458,6 +458,7 @@ const std::vector<BadJob>& BadJobs() {
     AddShapes(*jobs);
     AddBatches(*jobs);
     AddRowBlocks(*jobs);
+    AddBlockScales(*jobs);
     AddGroups(*jobs);
     AddEnums(*jobs);
     AddEpilogues(*jobs);

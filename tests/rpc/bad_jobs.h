@@ -51,6 +51,9 @@ void AddGroups(std::vector<BadJob>& jobs);
 // Adds those that are no block of rows of what they say.
 void AddRowBlocks(std::vector<BadJob>& jobs);
 
+// Adds those whose block scales are wrong.
+void AddBlockScales(std::vector<BadJob>& jobs);
+
 const std::vector<BadJob>& BadJobs();
 
 }  // namespace gemmd

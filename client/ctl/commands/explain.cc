@@ -29,6 +29,7 @@ struct ExplainOptions {
   std::vector<bench::TypesPattern> types;
   bench::Layout layout;
   bool epilogue = false;
+  bool block_scales = false;
   std::string device;
   std::string family;
   int top = 10;  // 0: all
@@ -68,7 +69,8 @@ void PrintTables(const Context& context, const ExplainOptions& options,
   summary.Add({"product", absl::StrCat(options.m, " x ", options.n, " x ", options.k, "  ",
                                        types.ok() ? bench::TypesName(*types) : "", "  ",
                                        bench::LayoutName(options.layout),
-                                       options.epilogue ? "  with an epilogue" : "")});
+                                       options.epilogue ? "  with an epilogue" : "",
+                                       options.block_scales ? "  with block scales" : "")});
   summary.Add({"device", absl::StrCat(ranking.device(), ", ", MachineText(ranking.machine()))});
   summary.Add({"auto takes", ranking.kernels(0).name()});
   summary.Add({"by", RuleText(ranking.rule())});
@@ -139,6 +141,7 @@ v1::RankKernelsRequest RequestOf(const ExplainOptions& options) {
   request.mutable_layout()->set_transpose_a(options.layout.trans_a);
   request.mutable_layout()->set_transpose_b(options.layout.trans_b);
   request.set_epilogue(options.epilogue);
+  request.set_block_scales(options.block_scales);
   return request;
 }
 
@@ -186,6 +189,8 @@ void AddExplain(CLI::App& app, Context& context) {
       ->type_name("LAYOUT");
   command->add_flag("--epilogue", options->epilogue,
                     "The product has a beta, a bias or an activation");
+  command->add_flag("--block-scales", options->block_scales,
+                    "The product has block scales of fp8 operands");
   command->add_option("--family", options->family, "Only this family")->type_name("NAME");
   command
       ->add_option("--device", options->device,

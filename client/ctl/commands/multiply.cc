@@ -43,15 +43,14 @@ absl::StatusOr<client::Product> BuildProduct(const MultiplyOptions& options) {
   auto b = ToOperand(options.b, options);
   if (!b.ok()) return b.status();
   product.b = *std::move(b);
-  if (options.c.has_value()) {
-    auto c = ToOperand(*options.c, options);
-    if (!c.ok()) return c.status();
-    product.c = *std::move(c);
-  }
-  if (options.bias.has_value()) {
-    auto bias = ToOperand(*options.bias, options);
-    if (!bias.ok()) return bias.status();
-    product.bias = *std::move(bias);
+  for (const auto& [given, operand] :
+       {std::pair(&options.c, &product.c), std::pair(&options.bias, &product.bias),
+        std::pair(&options.scales_a, &product.scales_a),
+        std::pair(&options.scales_b, &product.scales_b)}) {
+    if (!given->has_value()) continue;
+    auto one = ToOperand(**given, options);
+    if (!one.ok()) return one.status();
+    *operand = *std::move(one);
   }
   product.result.fetch = !options.no_stream;
   if (options.keeps()) product.result.keep = options.keep_as;
@@ -92,8 +91,12 @@ Deadlines DeadlinesOf(const client::Product& product, const client::Shape& a,
 // Makes the product one of the matrices that the names mean now, as they are downloaded to
 // verify it. Where another hand replaces one, the server says so.
 absl::Status FixVersions(const Context& context, client::Client& client, client::Product& product) {
-  client::Operand* const operands[] = {&product.a, &product.b, product.c ? &*product.c : nullptr,
-                                       product.bias ? &*product.bias : nullptr};
+  client::Operand* const operands[] = {&product.a,
+                                       &product.b,
+                                       product.c ? &*product.c : nullptr,
+                                       product.bias ? &*product.bias : nullptr,
+                                       product.scales_a ? &*product.scales_a : nullptr,
+                                       product.scales_b ? &*product.scales_b : nullptr};
   for (client::Operand* operand : operands) {
     auto* resident = operand == nullptr ? nullptr : std::get_if<client::Resident>(operand);
     if (resident == nullptr) continue;
@@ -118,6 +121,8 @@ absl::StatusOr<HostOperands> OperandsOf(client::Client& client, const client::Pr
   if (status.ok()) status = load(product.b, operands.b);
   if (status.ok() && product.c.has_value()) status = load(*product.c, operands.c);
   if (status.ok() && product.bias.has_value()) status = load(*product.bias, operands.bias);
+  if (status.ok() && product.scales_a) status = load(*product.scales_a, operands.scales_a);
+  if (status.ok() && product.scales_b) status = load(*product.scales_b, operands.scales_b);
   if (!status.ok()) return status;
   return operands;
 }

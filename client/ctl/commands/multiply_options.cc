@@ -44,6 +44,16 @@ void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
   command.add_option("--scale-b", options.product.scale_b, "Scales B")
       ->type_name("NUMBER")
       ->capture_default_str();
+  CLI::Option* scales_a =
+      AddParsed(command, "--scales-a", options.scales_a, ParseOperandSpec,
+                "Scales of the blocks of an fp8 A: f32, one for each row and 128 elements along k "
+                "(m x k/128), or for each 128 x 128 (m/128 x k/128)")
+          ->type_name("OPERAND");
+  CLI::Option* scales_b = AddParsed(command, "--scales-b", options.scales_b, ParseOperandSpec,
+                                    "Scales of the blocks of B: k/128 x n, or k/128 x n/128")
+                              ->type_name("OPERAND")
+                              ->needs(scales_a);
+  scales_a->needs(scales_b);
   CLI::Option* beta =
       command.add_option("--beta", options.product.beta, "Scales C")->type_name("NUMBER")->needs(c);
   c->needs(beta);

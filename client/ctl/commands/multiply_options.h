@@ -30,6 +30,8 @@ struct MultiplyOptions {
   OperandSpec b;
   std::optional<OperandSpec> c;
   std::optional<OperandSpec> bias;
+  std::optional<OperandSpec> scales_a;
+  std::optional<OperandSpec> scales_b;
   // Release the resident operands once the product is accepted.
   bool release = false;
   std::optional<client::DataType> npy_dtype;

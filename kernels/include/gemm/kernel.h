@@ -103,6 +103,8 @@ struct Kernel {
   // The rows of D have the same bits whatever m is, given the same parameters: so a product may be
   // computed in blocks of rows, each a problem of its own.
   bool row_blocks = false;
+  // Takes block scales, with those of `types` that have fp8 operands.
+  bool block_scales = false;
 
   // Scratch bytes for a problem of one of `types`. Null: none.
   size_t (*workspace_bytes)(const Problem&) = nullptr;
@@ -131,5 +133,8 @@ absl::Status CheckTypes(const Kernel& kernel, const Types& types);
 
 // OK, or INVALID_ARGUMENT where `batch` is above 1 and `kernel` takes single products alone.
 absl::Status CheckBatch(const Kernel& kernel, int64_t batch);
+
+// OK, or INVALID_ARGUMENT where `problem` has block scales and `kernel` takes none.
+absl::Status CheckBlockScales(const Kernel& kernel, const Problem& problem);
 
 }  // namespace gemm

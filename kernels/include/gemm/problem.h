@@ -13,6 +13,16 @@
 //   (gemm/scalars.h), and all sums wrap.
 // - f32, f16 or bf16. The accumulator is rounded to f32, to nearest, and the epilogue goes on from
 //   there as that of other products does.
+//
+// Block scales, of fp8 operands. Both A and B have them, or neither. Along k a block has 128
+// elements, fewer at the end. The sum of a block's products is multiplied by the two scales of its
+// part of A and B, and added to the others:
+//
+//   (op(A) op(B))_ij = sum over blocks p of scale_a(i, p) scale_b(p, j) sum over k in p of a_ik
+//   b_kj
+//
+// All of it in f32. The scales of an element may be multiplied with each other or with the sum
+// first: it is not said what comes of scales so large or small that it matters.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +52,14 @@ enum class BiasAxis : uint8_t { kNone, kColumns, kRows };
 // The dimension in which the products of a group differ.
 enum class GroupedBy : uint8_t { kNothing, kM, kK };
 
+// What a block scale belongs to.
+enum class ScaleBlocks : uint8_t {
+  kNone,   // there are none
+  kLines,  // 1 x 128: each row of op(A) (column of op(B)) has scales of its own
+  kTiles,  // 128 x 128: so many rows (columns) share them, fewer at the end
+};
+inline constexpr int64_t kScaleBlock = 128;
+
 struct Problem {
   int64_t m = 0;
   int64_t n = 0;
@@ -64,13 +82,32 @@ struct Problem {
   // leading dimensions. Borrowed until the launch has returned.
   GroupedBy grouped = GroupedBy::kNothing;
   absl::Span<const int64_t> extents;
+  // Not in a batch or a group.
+  ScaleBlocks scales_a = ScaleBlocks::kNone;
+  ScaleBlocks scales_b = ScaleBlocks::kNone;
 };
+
+constexpr bool HasBlockScales(const Problem& p) { return p.scales_a != ScaleBlocks::kNone; }
 
 // The largest batch. A CUDA grid has as many blocks in its second and third dimensions.
 inline constexpr int64_t kMaxBatch = 65535;
 
 // The largest group. So many 32-bit sums of extents fit in the arguments of a CUDA kernel.
 inline constexpr int64_t kMaxGroup = 4096;
+
+// The scales of A (of B) in device (or host) memory: that of block `p` of k, for a row of op(A)
+// (a column of op(B)), or for 128 of them, is data[line * line_step + p * block_step].
+struct ScaleView {
+  const float* data = nullptr;
+  int64_t line_step = 0;
+  int64_t block_step = 0;
+};
+
+// Of row (column) `outer`, from host memory.
+inline double ScaleOf(ScaleBlocks blocks, const ScaleView& scales, int64_t outer, int64_t block) {
+  const int64_t line = blocks == ScaleBlocks::kTiles ? outer / kScaleBlock : outer;
+  return scales.data[line * scales.line_step + block * scales.block_step];
+}
 
 // Device (or host) memory of a product. Leading dimensions and strides are in elements. Every
 // row starts on a 16-byte boundary. C may be D; nothing else overlaps.
@@ -97,6 +134,8 @@ struct Operands {
   int64_t stride_c = 0;
   int64_t stride_bias = 0;
   int64_t stride_d = 0;
+  ScaleView scales_a;
+  ScaleView scales_b;
 };
 
 // The operands of the products of a batch from `first` on, which counts from 0.

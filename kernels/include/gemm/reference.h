@@ -41,6 +41,7 @@ enum class Elements : uint8_t {
 // where tensor cores truncate), with u the unit roundoff of the accumulation. TF32 loses
 // 2^-10 of each operand besides, f32x3 2^-21 of each product and what tensor cores truncate of 32,
 // and tensor cores what they lose of 128 products of fp8.
+// Block scales cost two roundings of each block's sum.
 // Integer accumulators lose nothing and wrap as they must: the tolerance of an s32 D is 0.
 // kernels/reference/error_bound.h has the derivation.
 // The bound is infinite where an accumulator may overflow. Where NaN or infinities of the

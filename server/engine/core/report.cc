@@ -12,6 +12,10 @@ absl::string_view Name(Role role) {
       return "c";
     case Role::kBias:
       return "bias";
+    case Role::kScalesA:
+      return "scales_a";
+    case Role::kScalesB:
+      return "scales_b";
   }
   return "?";
 }

@@ -17,10 +17,11 @@
 
 namespace gemmd {
 
-enum class Role : uint8_t { kA, kB, kC, kBias };
-inline constexpr int kRoleCount = 4;
-inline constexpr Role kRoles[kRoleCount] = {Role::kA, Role::kB, Role::kC, Role::kBias};
-absl::string_view Name(Role role);  // "a", "b", "c", "bias"
+enum class Role : uint8_t { kA, kB, kC, kBias, kScalesA, kScalesB };
+inline constexpr int kRoleCount = 6;
+inline constexpr Role kRoles[kRoleCount] = {Role::kA,    Role::kB,       Role::kC,
+                                            Role::kBias, Role::kScalesA, Role::kScalesB};
+absl::string_view Name(Role role);  // "a", "b", "c", "bias", "scales_a", "scales_b"
 
 // A resident operand of another device than the job's, which the job read from a replica.
 struct OperandCopy {

@@ -19,8 +19,8 @@ size_t RoundedUp(size_t bytes) {
 
 std::optional<CoalescingKind> CoalescingKind::Of(const AdmittedJob& job, JobHoldings& holdings) {
   const Plan& plan = job.plan;
-  const bool single =
-      plan.problem.batch == 1 && plan.extents == nullptr && !plan.product_rows.has_value();
+  const bool single = plan.problem.batch == 1 && plan.extents == nullptr &&
+                      !plan.product_rows.has_value() && !gemm::HasBlockScales(plan.problem);
   if (!single || !job.pick.kernel->batches || job.check.plan.has_value()) return std::nullopt;
   if (!job.spec.stream_result || job.spec.keep_result.has_value()) return std::nullopt;
   if (job.payload_bytes == 0 || job.payload_bytes > kSmallBytes) return std::nullopt;

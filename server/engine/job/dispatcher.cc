@@ -42,6 +42,21 @@ absl::Status NoBatchesOf(const gemm::Types& types, absl::string_view family, int
       Describe(types), "; send single products, or take another kernel or other types"));
 }
 
+// The same for block scales.
+absl::Status NoBlockScalesOf(const gemm::Types& types, absl::string_view family) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "scales_a and scales_b are given, but no kernel of this device",
+      family.empty() ? "" : absl::StrCat(" of family ", gemm::Quoted(family)),
+      " takes block scales of ", Describe(types), "; ListKernels gives those that do"));
+}
+
+// What `kernel` takes beside types: a batch, or block scales.
+absl::Status CheckForm(const gemm::Kernel& kernel, const gemm::Problem& problem) {
+  absl::Status status = gemm::CheckBatch(kernel, problem.batch);
+  if (status.ok()) status = gemm::CheckBlockScales(kernel, problem);
+  return status;
+}
+
 // The types the kernel is to run with: the ones asked for, or, where the caller
 // left the compute mode open, the kernel's own mode for that storage.
 std::optional<gemm::Types> TypesFor(const gemm::Kernel& kernel, const gemm::Types& types,
@@ -83,8 +98,7 @@ absl::Status WithNearest(const absl::Status& why, const gemm::Kernel& kernel,
   const gemm::Kernel* const nearest = gemm::NearestKernel(kernel, [&](const gemm::Kernel& other) {
     return gemm::RunsOn(other, device) &&
            TypesFor(other, problem.types, compute_given).has_value() &&
-           gemm::CheckBatch(other, problem.batch).ok() &&
-           gemm::ResolveParams(other, request.params).ok();
+           CheckForm(other, problem).ok() && gemm::ResolveParams(other, request.params).ok();
   });
   if (nearest == nullptr) return why;
   return absl::Status(
@@ -99,7 +113,7 @@ absl::StatusOr<KernelPick> PickByName(const KernelRequest& request, const gemm::
   const std::optional<gemm::Types> taken = TypesFor(kernel, problem.types, compute_given);
   absl::Status refused = gemm::CheckDevice(kernel, device);
   if (refused.ok() && !taken.has_value()) refused = gemm::CheckTypes(kernel, problem.types);
-  if (refused.ok()) refused = gemm::CheckBatch(kernel, problem.batch);
+  if (refused.ok()) refused = CheckForm(kernel, problem);
   if (refused.ok()) {
     absl::StatusOr<KernelPick> pick =
         Finish(kernel, *taken, request, ChoiceRule::kRequest, "chosen by name");
@@ -121,7 +135,9 @@ std::string TunedReason(const TunedFrom& from, bool exact) {
 std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Problem& problem,
                                     const PickSite& site) {
   // Single products were measured.
-  if (site.tuned == nullptr || problem.batch > 1) return std::nullopt;
+  if (site.tuned == nullptr || problem.batch > 1 || gemm::HasBlockScales(problem)) {
+    return std::nullopt;
+  }
   if (problem.grouped != gemm::GroupedBy::kNothing) return std::nullopt;
   const auto match = site.tuned->Find(problem, [&](const TunedRow& row) {
     if (!request.family.empty() && row.kernel->family != request.family) return false;
@@ -181,20 +197,23 @@ absl::StatusOr<std::vector<const gemm::Kernel*>> EligibleKernels(const KernelReq
   const gemm::Types& types = problem.types;
   std::vector<const gemm::Kernel*> eligible;
   const gemm::Kernel* elsewhere = nullptr;  // takes the types, but not on this device
-  bool single_only = false;                 // one takes them on this device, but no batch
+  bool takes_types = false;                 // one takes them here, but no batch or no block scales
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (!request.family.empty() && kernel->family != request.family) continue;
     if (!gemm::MayBeChosen(*kernel, types)) continue;
     if (!gemm::RunsOn(*kernel, device)) {
       elsewhere = kernel;
-    } else if (!gemm::CheckBatch(*kernel, problem.batch).ok()) {
-      single_only = true;
+    } else if (!CheckForm(*kernel, problem).ok()) {
+      takes_types = true;
     } else {
       eligible.push_back(kernel);
     }
   }
   if (!eligible.empty()) return InOneLaunchIfAny(std::move(eligible), problem);
-  if (single_only) return NoBatchesOf(types, request.family, problem.batch);
+  if (takes_types) {
+    return gemm::HasBlockScales(problem) ? NoBlockScalesOf(types, request.family)
+                                         : NoBatchesOf(types, request.family, problem.batch);
+  }
   if (elsewhere != nullptr) return gemm::CheckDevice(*elsewhere, device);
   return NoKernelFor(types, request.family);
 }

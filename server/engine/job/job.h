@@ -64,6 +64,8 @@ struct JobSpec {
   OperandSpec b;
   std::optional<OperandSpec> c;
   std::optional<OperandSpec> bias;
+  std::optional<OperandSpec> scales_a;  // of the blocks of A; both or neither
+  std::optional<OperandSpec> scales_b;
   // Products of one shape. Each matrix holds those of all of them, one after the other in its
   // lines, but for the operands that they share.
   int64_t batch = 1;

@@ -24,6 +24,10 @@ const OperandSpec* SpecOf(const JobSpec& spec, Role role) {
       return spec.c.has_value() ? &*spec.c : nullptr;
     case Role::kBias:
       return spec.bias.has_value() ? &*spec.bias : nullptr;
+    case Role::kScalesA:
+      return spec.scales_a.has_value() ? &*spec.scales_a : nullptr;
+    case Role::kScalesB:
+      return spec.scales_b.has_value() ? &*spec.scales_b : nullptr;
   }
   return nullptr;
 }

@@ -156,9 +156,10 @@ absl::Status JobImpl::EnqueueBatch(const CoalescedLaunch& launch, const Coalesce
     return {data, input.memory->leading_dimension()};
   };
   const Shape& result = plan.result;
-  const gemm::Operands operands = BindOperands(
-      plan, operand(Role::kA), operand(Role::kB), operand(Role::kC), operand(Role::kBias).data,
-      {memory + layout.result, holdings.result->leading_dimension()});
+  OperandMemories inputs;
+  for (const Role role : kRoles) inputs[static_cast<size_t>(role)] = operand(role);
+  const gemm::Operands operands =
+      BindOperands(plan, inputs, {memory + layout.result, holdings.result->leading_dimension()});
   status = stream.Record(*holdings.kernel_begin);
   if (!status.ok()) return status;
   // A library makes a plan for each number of products: it is asked for few of them.

@@ -370,11 +370,9 @@ absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
 
 absl::Status JobImpl::EnqueueKernel(Stream& stream, JobHoldings& holdings, const KernelPick& pick) {
   const Plan& plan = admitted_.plan;
-  const std::shared_ptr<MatrixMemory>& bias = holdings[Role::kBias].memory;
-  const gemm::Operands operands =
-      BindOperands(plan, MemoryOf(holdings[Role::kA].memory), MemoryOf(holdings[Role::kB].memory),
-                   MemoryOf(holdings[Role::kC].memory),
-                   bias == nullptr ? nullptr : bias->buffer.data(), MemoryOf(holdings.result));
+  OperandMemories inputs;
+  for (const Role role : kRoles) inputs[Index(role)] = MemoryOf(holdings[role].memory);
+  const gemm::Operands operands = BindOperands(plan, inputs, MemoryOf(holdings.result));
   absl::Status status = stream.Record(*holdings.kernel_begin);
   if (!status.ok()) return status;
   if (admitted_.check.plan.has_value()) return EnqueueChecked(stream, holdings, pick, operands);

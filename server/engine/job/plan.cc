@@ -224,6 +224,29 @@ absl::Status TakeGroup(const JobSpec& spec, const OperandShapes& shapes, Plan& p
   return absl::OkStatus();
 }
 
+absl::Status TakeScales(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
+  const absl::StatusOr<ScaleKinds> kinds = KindsOfScales(spec, {.a = *shapes[Role::kA],
+                                                                .b = *shapes[Role::kB],
+                                                                .scales_a = shapes[Role::kScalesA],
+                                                                .scales_b = shapes[Role::kScalesB],
+                                                                .m = plan.m,
+                                                                .n = plan.n,
+                                                                .k = plan.k});
+  if (!kinds.ok()) return kinds.status();
+  plan.scales = *kinds;
+  plan.problem.scales_a = plan.swapped ? kinds->b.blocks : kinds->a.blocks;
+  plan.problem.scales_b = plan.swapped ? kinds->a.blocks : kinds->b.blocks;
+  return absl::OkStatus();
+}
+
+gemm::ScaleView ViewOfScales(const ScaleKind& kind, const OperandMemory& memory) {
+  if (memory.data == nullptr) return {};
+  const int64_t row = memory.leading_dimension;
+  return {.data = static_cast<const float*>(memory.data),
+          .line_step = kind.by_block ? 1 : row,
+          .block_step = kind.by_block ? row : 1};
+}
+
 // The product as kernels see it.
 void Orient(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
   const Shape &a = *shapes[Role::kA], &b = *shapes[Role::kB];
@@ -275,6 +298,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   if (!status.ok()) return status;
   Orient(spec, shapes, plan);
   status = gemm::CheckIntegerEpilogue(plan.problem);
+  if (status.ok()) status = TakeScales(spec, shapes, plan);
   if (!status.ok()) return status;
   return plan;
 }
@@ -295,10 +319,14 @@ size_t SentBytes(const gemm::Problem& p) {
          bytes(p.m, p.n, p.types.d);
 }
 
-gemm::Operands BindOperands(const Plan& plan, const OperandMemory& a, const OperandMemory& b,
-                            const OperandMemory& c, const void* bias, const OperandMemory& d) {
-  const OperandMemory& first = plan.swapped ? b : a;
-  const OperandMemory& second = plan.swapped ? a : b;
+gemm::Operands BindOperands(const Plan& plan, const OperandMemories& inputs,
+                            const OperandMemory& d) {
+  const auto of = [&inputs](Role role) -> const OperandMemory& {
+    return inputs[static_cast<size_t>(role)];
+  };
+  const OperandMemory& first = of(plan.swapped ? Role::kB : Role::kA);
+  const OperandMemory& second = of(plan.swapped ? Role::kA : Role::kB);
+  const OperandMemory& c = of(Role::kC);
   gemm::Operands operands;
   operands.a = first.data;
   operands.lda = first.leading_dimension;
@@ -306,10 +334,13 @@ gemm::Operands BindOperands(const Plan& plan, const OperandMemory& a, const Oper
   operands.ldb = second.leading_dimension;
   operands.c = c.data;
   operands.ldc = c.leading_dimension;
-  operands.bias = bias;
+  operands.bias = of(Role::kBias).data;
   operands.d = const_cast<void*>(d.data);
   operands.ldd = d.leading_dimension;
   SetStrides(plan, operands);
+  operands.scales_a = ViewOfScales(plan.scales.a, of(Role::kScalesA));
+  operands.scales_b = ViewOfScales(plan.scales.b, of(Role::kScalesB));
+  if (plan.swapped) std::swap(operands.scales_a, operands.scales_b);
   return operands;
 }
 

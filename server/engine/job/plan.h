@@ -13,12 +13,13 @@
 #include "absl/status/statusor.h"
 #include "gemm/problem.h"
 #include "server/engine/job/job.h"
+#include "server/engine/job/plan_scales.h"
 #include "server/engine/store/matrix.h"
 
 namespace gemmd {
 
-// The shapes of a job's operands as stored, including those of resident ones. c and bias
-// are absent if the job has none.
+// The shapes of a job's operands as stored, including those of resident ones. c, bias and the
+// scales are absent if the job has none.
 struct OperandShapes {
   std::array<std::optional<Shape>, kRoleCount> by_role;
   const std::optional<Shape>& operator[](Role role) const {
@@ -32,6 +33,7 @@ struct Plan {
   gemm::Problem problem;
   // A column-major result is computed transposed: the kernel's A is the job's B.
   bool swapped = false;
+  ScaleKinds scales;
   Shape result;  // of all products of a batch or a group
   // As the caller sees each product. Of a group the dimension in which the products are stacked is
   // the sum of theirs.
@@ -64,12 +66,14 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes);
 // the bias.
 size_t SentBytes(const gemm::Problem& problem);
 
-// The kernel's operands, from the memory of each role. `c.data` may be null.
+// The kernel's operands, from the memory of each role; without data, of those that the job does not
+// have.
 struct OperandMemory {
   const void* data = nullptr;
   int64_t leading_dimension = 0;
 };
-gemm::Operands BindOperands(const Plan& plan, const OperandMemory& a, const OperandMemory& b,
-                            const OperandMemory& c, const void* bias, const OperandMemory& d);
+using OperandMemories = std::array<OperandMemory, kRoleCount>;
+gemm::Operands BindOperands(const Plan& plan, const OperandMemories& inputs,
+                            const OperandMemory& d);
 
 }  // namespace gemmd

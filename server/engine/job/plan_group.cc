@@ -183,10 +183,11 @@ bool Shares(const JobSpec& spec, Role role) {
 }
 
 absl::Status CheckShared(const JobSpec& spec, Dim by) {
-  constexpr Dim kOfRole[kRoleCount][2] = {
-      {Dim::kM, Dim::kK}, {Dim::kK, Dim::kN}, {Dim::kM, Dim::kN}, {Dim::kN, Dim::kN}};
-  for (const Role role : kRoles) {
-    const auto& dims = kOfRole[static_cast<size_t>(role)];
+  constexpr std::pair<Role, std::array<Dim, 2>> kOfRole[] = {{Role::kA, {Dim::kM, Dim::kK}},
+                                                             {Role::kB, {Dim::kK, Dim::kN}},
+                                                             {Role::kC, {Dim::kM, Dim::kN}},
+                                                             {Role::kBias, {Dim::kN, Dim::kN}}};
+  for (const auto& [role, dims] : kOfRole) {
     if (!Shares(spec, role) || (dims[0] != by && dims[1] != by)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("shared_operands names ", Name(role), ", but ", Name(role), " has the ",

@@ -38,7 +38,9 @@ gemm::Problem ProblemOf(const RankingQuestion& q) {
                     q.compute.value_or(DefaultCompute(q.a))},
           .trans_a = q.trans_a,
           .trans_b = q.trans_b,
-          .beta = q.epilogue ? 1.0 : 0.0};
+          .beta = q.epilogue ? 1.0 : 0.0,
+          .scales_a = q.block_scales ? gemm::ScaleBlocks::kLines : gemm::ScaleBlocks::kNone,
+          .scales_b = q.block_scales ? gemm::ScaleBlocks::kTiles : gemm::ScaleBlocks::kNone};
 }
 
 RankedKernel Ranked(const gemm::Kernel& kernel, const gemm::Problem& problem) {
@@ -77,6 +79,7 @@ absl::StatusOr<KernelRanking> RankKernels(const EngineCore& core, const RankingQ
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (!question.family.empty() && kernel->family != question.family) continue;
     if (!gemm::Takes(*kernel, problem.types) || !gemm::RunsOn(*kernel, info.caps)) continue;
+    if (!gemm::CheckBlockScales(*kernel, problem).ok()) continue;
     ranking.kernels.push_back(Ranked(*kernel, problem));
     if (kernel != pick->kernel) continue;
     ranking.kernels.back().params = std::move(pick->named_params);

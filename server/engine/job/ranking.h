@@ -25,7 +25,8 @@ struct RankingQuestion {
   std::optional<gemm::Compute> compute;  // as in JobSpec
   bool trans_a = false, trans_b = false;
   bool epilogue = false;  // there is a beta, a bias or an activation
-  std::string family;     // as in KernelRequest
+  bool block_scales = false;
+  std::string family;  // as in KernelRequest
 };
 
 struct RankedKernel {

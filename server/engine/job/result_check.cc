@@ -92,6 +92,9 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
                                   problem.extents.size(), " products)"),
                      "send single products, or leave verify out");
   }
+  if (gemm::HasBlockScales(problem)) {
+    return Unchecked(wish, "products with block scales are not checked", "leave verify out");
+  }
   CheckPlan plan{.problem = problem, .first = pick, .seed = wish.seed};
   plan.accumulators = problem.activation != gemm::Activation::kNone;
   if (plan.accumulators) {

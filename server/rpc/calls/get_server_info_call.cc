@@ -19,6 +19,7 @@ void FillLimits(const ServiceContext& context, v1::Limits& out) {
   out.set_chunk_bytes(options.staging_block_bytes);
   out.set_max_batch_count(static_cast<int32_t>(gemm::kMaxBatch));
   out.set_max_group_count(static_cast<int32_t>(gemm::kMaxGroup));
+  out.set_scale_block(static_cast<int32_t>(gemm::kScaleBlock));
   const BenchmarkLimits& benchmark = context.benchmarks.limits();
   Fill(benchmark.time, *out.mutable_benchmark_limit());
   out.set_benchmark_memory_bytes(benchmark.memory_bytes);

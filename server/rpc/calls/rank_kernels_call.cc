@@ -49,6 +49,7 @@ absl::StatusOr<RankingQuestion> ParseQuestion(const v1::RankKernelsRequest& requ
   question.trans_a = request.layout().transpose_a();
   question.trans_b = request.layout().transpose_b();
   question.epilogue = request.epilogue();
+  question.block_scales = request.block_scales();
   return question;
 }
 

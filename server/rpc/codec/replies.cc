@@ -156,6 +156,7 @@ void Fill(const gemm::Kernel& kernel, v1::KernelInfo& out) {
   out.set_batches(kernel.batches);
   out.set_row_blocks(kernel.row_blocks);
   out.set_groups(kernel.groups);
+  out.set_block_scales(kernel.block_scales);
 }
 
 void Fill(const Device& device, const DeviceStats& stats, v1::DeviceInfo& out) {

@@ -177,6 +177,12 @@ class ProductParser {
     if (status.ok() && product_.has_c()) status = Operand(*product_.mutable_c(), Role::kC, spec.c);
     if (status.ok() && product_.has_bias())
       status = Operand(*product_.mutable_bias(), Role::kBias, spec.bias);
+    if (status.ok() && product_.has_scales_a()) {
+      status = Operand(*product_.mutable_scales_a(), Role::kScalesA, spec.scales_a);
+    }
+    if (status.ok() && product_.has_scales_b()) {
+      status = Operand(*product_.mutable_scales_b(), Role::kScalesB, spec.scales_b);
+    }
     return status;
   }
 

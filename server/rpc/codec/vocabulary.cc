@@ -71,6 +71,8 @@ constexpr Pair<v1::OperandRole, Role> kProtoRoles[] = {
     {v1::OPERAND_ROLE_B, Role::kB},
     {v1::OPERAND_ROLE_C, Role::kC},
     {v1::OPERAND_ROLE_BIAS, Role::kBias},
+    {v1::OPERAND_ROLE_SCALES_A, Role::kScalesA},
+    {v1::OPERAND_ROLE_SCALES_B, Role::kScalesB},
 };
 
 template <typename Proto, typename Ours, size_t kCount>

@@ -98,6 +98,8 @@ class Client:
         leaky_slope: float | None = None,
         scale_a: float | None = None,
         scale_b: float | None = None,
+        scales_a: Any = None,
+        scales_b: Any = None,
         dtype: Any = None,
         compute: str | None = None,
         kernel: str | None = None,
@@ -123,6 +125,10 @@ class Client:
         c, beta: beta is 1 where c is given alone.
         activation: "relu", "gelu" or "leaky_relu" (with `leaky_slope`, else 0.01).
         scale_a, scale_b: factors of the elements, for fp8 and s8 operands.
+        scales_a, scales_b: f32 scales of the blocks of fp8 operands, both or neither, and not of
+            a batch. scales_a has the shape (m, ceil(k / 128)), one for each 1 x 128 block of
+            op(a), or (ceil(m / 128), ceil(k / 128)), for 128 x 128; scales_b (ceil(k / 128), n)
+            or (ceil(k / 128), ceil(n / 128)). Arrays, tensors or handles.
         dtype: the result's type; left out: out's, or a's, or f16 where a is fp8, or s32 (int32)
             where it is s8 (int8). Of s8 f32, f16 and bf16 are to be had, too, with any factors.
         compute: "f64", "f32", "tf32", "f32x3", "f16" or "s32": the arithmetic.
@@ -136,7 +142,7 @@ class Client:
         """
         options = product.Options(
             out, c, bias, alpha, beta, transpose_a, transpose_b, activation, leaky_slope,
-            scale_a, scale_b, dtype, compute, kernel, family, params, verify,
+            scale_a, scale_b, scales_a, scales_b, dtype, compute, kernel, family, params, verify,
         )  # fmt: skip
         with Call(self._connection, "matmul", timeout, cancel) as call:
             batch = None
@@ -197,7 +203,7 @@ class Client:
         """
         options = product.Options(
             out, c, bias, alpha, beta, transpose_a, transpose_b, activation, leaky_slope,
-            scale_a, scale_b, dtype, compute, kernel, family, params, verify,
+            scale_a, scale_b, None, None, dtype, compute, kernel, family, params, verify,
         )  # fmt: skip
         with Call(self._connection, "grouped_matmul", timeout, cancel) as call:
             a, b, options, group = groups.stack(a, b, group_sizes, by, options)
@@ -421,6 +427,7 @@ class Client:
         transpose_a: bool = False,
         transpose_b: bool = False,
         epilogue: bool = False,
+        block_scales: bool = False,
         family: str = "",
         device: str = "",
         timeout: float | None = None,
@@ -429,6 +436,7 @@ class Client:
 
         types: of A, B and the result, and the compute mode: f16 or f16:f16:f16:f32.
         epilogue: the product has a beta, a bias or an activation.
+        block_scales: it has scales of the blocks of fp8 operands.
         """
         request = pb.RankKernelsRequest(
             device=device,
@@ -436,6 +444,7 @@ class Client:
             types=bench.types_of(types),
             layout=pb.OperandTransposes(transpose_a=transpose_a, transpose_b=transpose_b),
             epilogue=epilogue,
+            block_scales=block_scales,
             family=family,
         )
         with Call(self._connection, "explain", timeout) as call:

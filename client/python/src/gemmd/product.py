@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from . import dtypes, operands, results, wire
 from .contract import MESSAGE_OVERHEAD_BYTES, pb
-from .errors import InvalidArgument, InvalidType
+from .errors import InvalidArgument, InvalidType, Unimplemented
 from .handle import Handle, TransposedHandle
 from .operands import Buffer, HostMatrix, Shape
 
@@ -18,12 +18,16 @@ ROLES = {
     "b": pb.OPERAND_ROLE_B,
     "c": pb.OPERAND_ROLE_C,
     "bias": pb.OPERAND_ROLE_BIAS,
+    "scales_a": pb.OPERAND_ROLE_SCALES_A,
+    "scales_b": pb.OPERAND_ROLE_SCALES_B,
 }
 _FIELDS = {
     "a": pb.Product.A_FIELD_NUMBER,
     "b": pb.Product.B_FIELD_NUMBER,
     "c": pb.Product.C_FIELD_NUMBER,
     "bias": pb.Product.BIAS_FIELD_NUMBER,
+    "scales_a": pb.Product.SCALES_A_FIELD_NUMBER,
+    "scales_b": pb.Product.SCALES_B_FIELD_NUMBER,
 }
 _ACTIVATIONS = {
     "none": pb.ACTIVATION_NONE,
@@ -67,6 +71,8 @@ class Options:
     leaky_slope: float | None = None
     scale_a: float | None = None
     scale_b: float | None = None
+    scales_a: Any = None
+    scales_b: Any = None
     dtype: Any = None
     compute: str | None = None
     kernel: str | None = None
@@ -253,6 +259,44 @@ class _Builder:
             self._same(bias, "bias", _times(stack, "bias"), shape.cols, shape.dtype)
         return shape
 
+    def scales(self, options: Options, shape: Shape, inner: int, limits: Any) -> None:
+        """Of the blocks of a and b, whose product is `shape`."""
+        given = {"scales_a": options.scales_a, "scales_b": options.scales_b}
+        missing = [name for name, value in given.items() if value is None]
+        if len(missing) == 2:
+            return
+        if missing:
+            raise InvalidArgument(
+                f"{missing[0]} is not given; a product has scales of both or neither",
+                field=missing[0],
+            )
+        block = limits.scale_block
+        if block == 0:  # such a server would leave them out
+            raise Unimplemented(
+                "scales_a is given; the server takes no block scales", field="scales_a"
+            )
+        along_k = -(-inner // block)
+        for name, outer in (("scales_a", shape.rows), ("scales_b", shape.cols)):
+            scales, transposed = self.operand(given[name], name)
+            if transposed:
+                raise InvalidArgument(
+                    f"{name} is a transposed handle; it must be as stored", field=name
+                )
+            fit = [(outer, along_k), (-(-outer // block), along_k)]
+            if name == "scales_b":
+                fit = [(cols, rows) for rows, cols in fit]
+            if (scales.rows, scales.cols) not in fit:
+                raise InvalidArgument(
+                    f"{name} has shape {(scales.rows, scales.cols)}; it must have {fit[0]}, or "
+                    f"{fit[1]} for blocks of {block} x {block}",
+                    field=name,
+                )
+            if scales.dtype != pb.DATA_TYPE_F32:
+                raise InvalidType(
+                    f"{name} has dtype {dtypes.short_name(scales.dtype)}; it must have f32",
+                    field=name,
+                )
+
     @staticmethod
     def _same(shape: Shape, name: str, rows: int, cols: int, dtype: int) -> None:
         if (shape.rows, shape.cols) != (rows, cols):
@@ -314,9 +358,11 @@ def make(client: Any, a: Any, b: Any, options: Options, stack: Stack | None = No
     builder.scalars(options)
     shape = _result_shape(shape_a, shape_b, transpose_a, transpose_b, options)
     shape = builder.addends(options, shape, stack)
+    limits = client._connection.server.limits
+    inner = shape_a.rows if transpose_a else shape_a.cols
+    builder.scales(options, shape, inner, limits)
     if stack is not None:
-        limits = client._connection.server.limits
-        stack.write(builder.proto, limits, shape, shape_a.rows if transpose_a else shape_a.cols)
+        stack.write(builder.proto, limits, shape, inner)
         shape = shape._replace(rows=stack.times("d") * shape.rows, layout=stack.layout)
     proto = builder.proto
     proto.transpose_a = transpose_a

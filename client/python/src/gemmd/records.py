@@ -54,6 +54,8 @@ class Limits(Record):
     max_batch_count: int
     #: The same of `grouped_matmul`; 0: the server takes no groups.
     max_group_count: int
+    #: Elements along k of a block that has a scale; 0: the server takes no block scales.
+    scale_block: int
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,8 @@ class Kernel(Record):
     batches: bool
     #: Whether it takes a group by m in one launch; every kernel takes groups.
     groups: bool
+    #: Whether it takes block scales of fp8 operands.
+    block_scales: bool
     devices: tuple[str, ...]
     unavailable_reason: str
 
@@ -212,7 +216,7 @@ def limits(proto: pb.Limits) -> Limits:
         proto.max_message_bytes, proto.max_job_bytes, proto.max_admitted_bytes, proto.max_jobs,
         proto.max_jobs_per_stream, proto.store_bytes, proto.max_matrices, proto.chunk_bytes,
         seconds(proto.benchmark_limit), proto.benchmark_memory_bytes, proto.max_batch_count,
-        proto.max_group_count,
+        proto.max_group_count, proto.scale_block,
     )  # fmt: skip
 
 
@@ -249,6 +253,7 @@ def kernel(proto: pb.KernelInfo) -> Kernel:
         deterministic=proto.deterministic,
         batches=proto.batches,
         groups=proto.groups,
+        block_scales=proto.block_scales,
         devices=tuple(proto.devices),
         unavailable_reason=proto.unavailable_reason,
     )

@@ -130,6 +130,12 @@ struct Product {
   // 1 x n, of the result's type; of a batch, batch_count x n, row-major. Of a group as many rows
   // as it has products, but in n: there 1 x the sum of n.
   std::optional<Operand> bias;
+  // Of fp8 operands: a scale for each 1 x 128 block of op(A), m x ceil(k / 128), or for each
+  // 128 x 128 block, ceil(m / 128) x ceil(k / 128); and for each 128 x 1 or 128 x 128 block of
+  // op(B), ceil(k / 128) x n or x ceil(n / 128). f32. Both or neither; no batch, and no group.
+  // UNIMPLEMENTED where the server takes none.
+  std::optional<Operand> scales_a;
+  std::optional<Operand> scales_b;
   // A batch: so many products of one shape, up to the server's Limits.max_batch_count. Each
   // operand, but for those that are shared, and the result are the matrices of all products,
   // one after the other in their lines: rows of a row-major matrix, columns of a column-major
