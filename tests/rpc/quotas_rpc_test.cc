@@ -10,12 +10,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/identity/token_hash.h"
 #include "tests/identity/certificates.h"
 #include "tests/net/loopback.h"
+#include "tests/rpc/raw_http2.h"
 #include "tests/rpc/test_server.h"
 
 namespace gemmd {
@@ -271,6 +273,25 @@ TEST_F(QuotasRpcTest, OneCallAfterTheOtherIsOneCall) {
     const grpc::Status status = stub_->MultiplyUnary(&context, request, &response);
     EXPECT_TRUE(status.ok()) << i << ": " << status.error_message();
   }
+}
+
+// The answer is there, but its client takes nothing of it.
+TEST_F(QuotasRpcTest, ACallThatIsAnsweredIsNotOpen) {
+  Install("alice streams=1\n");
+  const std::vector<std::string> parts = absl::StrSplit(server_->address(), ':');
+  RawHttp2 slow(std::stoi(parts.back()), 0);
+  slow.Call(1, "/gemm.v1.GemmService/GetServerInfo", "", true, "", "alice-token");
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  while (!absl::StrContains(Metrics(), "{method=\"GetServerInfo\",outcome=\"OK\"} 1") &&
+         absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  // It is told of just before it is handed to gRPC.
+  StatusCode code = StatusCode::RESOURCE_EXHAUSTED;
+  while (code == StatusCode::RESOURCE_EXHAUSTED && absl::Now() < deadline) {
+    code = GetNamed("alice", "none").error_code();
+  }
+  EXPECT_EQ(code, StatusCode::NOT_FOUND);
 }
 
 TEST_F(QuotasRpcTest, AnotherFileHoldsFromTheNextJobOfAnOpenStream) {

@@ -34,7 +34,8 @@ std::string Frame(FrameType type, uint8_t flags, uint32_t stream, const std::str
 // A literal of HPACK, neither indexed nor compressed.
 std::string Literal(const std::string& text) { return static_cast<char>(text.size()) + text; }
 
-std::string RequestHeaders(const std::string& path, const std::string& timeout = "") {
+std::string RequestHeaders(const std::string& path, const std::string& timeout = "",
+                           const std::string& token = "") {
   std::string block;
   block += '\x83';                                                    // :method POST
   block += '\x86';                                                    // :scheme http
@@ -43,6 +44,7 @@ std::string RequestHeaders(const std::string& path, const std::string& timeout =
   block += std::string("\x0f\x10", 2) + Literal("application/grpc");  // content-type
   block += '\0' + Literal("te") + Literal("trailers");
   if (!timeout.empty()) block += '\0' + Literal("grpc-timeout") + Literal(timeout);
+  if (!token.empty()) block += '\0' + Literal("authorization") + Literal("Bearer " + token);
   return block;
 }
 
@@ -107,8 +109,8 @@ void RawHttp2::Greet(uint32_t stream_window) {
 RawHttp2::~RawHttp2() { close(socket_); }
 
 void RawHttp2::Call(uint32_t stream, const std::string& path, const std::string& message,
-                    bool half_close, const std::string& timeout) {
-  Send(Frame(kHeaders, kEndHeaders, stream, RequestHeaders(path, timeout)));
+                    bool half_close, const std::string& timeout, const std::string& token) {
+  Send(Frame(kHeaders, kEndHeaders, stream, RequestHeaders(path, timeout, token)));
   Send(Frame(kData, half_close ? kEndStream : 0, stream,
              '\0' + BigEndian(static_cast<uint32_t>(message.size()), 4) + message));
 }

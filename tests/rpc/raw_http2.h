@@ -21,9 +21,9 @@ class RawHttp2 {
 
   // A call of "/gemm.v1.GemmService/Multiply" and the like with one message. Ends
   // the client's side where `half_close`. `timeout` as on the wire, "500m" for half a second; none
-  // where it is empty.
+  // where it is empty, and no metadata "authorization" where `token` is.
   void Call(uint32_t stream, const std::string& path, const std::string& message, bool half_close,
-            const std::string& timeout = "");
+            const std::string& timeout = "", const std::string& token = "");
 
   // Opens calls of `path` and resets each at once, all in one piece. Streams `first`, `first` + 2
   // and so on.
