@@ -434,14 +434,18 @@ class Client:
     ) -> Table[records.RankedKernel]:
         """The kernels that take a product: first the one that the server picks, and why.
 
-        types: of A, B and the result, and the compute mode: f16 or f16:f16:f16:f32.
+        types: of A, B and the result, and the compute mode: f16:f16:f16:f32. One alone is that of
+            A and B; the others are then those of such a product.
         epilogue: the product has a beta, a bias or an activation.
         block_scales: it has scales of the blocks of fp8 operands.
         """
+        asked = bench.types_of(types)
+        if ":" not in types:
+            asked.ClearField("output")
         request = pb.RankKernelsRequest(
             device=device,
             size=pb.ProductSize(m=m, n=n, k=k),
-            types=bench.types_of(types),
+            types=asked,
             layout=pb.OperandTransposes(transpose_a=transpose_a, transpose_b=transpose_b),
             epilogue=epilogue,
             block_scales=block_scales,
