@@ -188,6 +188,19 @@ TEST_F(GemmctlTest, MultipliesWithBlockScales) {
   EXPECT_EQ(ranked["kernels"][0]["name"], "host_openblas");
 }
 
+// The type that is named is that of the files that leave it open, and of no other.
+TEST_F(GemmctlTest, ScalesOfFilesAreF32WhateverTheOperandsAre) {
+  const client::DataType fp8 = client::kF8E4M3;
+  const std::string a = WriteMatrix("a.npy", {.rows = 1, .cols = 2, .dtype = fp8}, {1, 2});
+  const std::string b = WriteMatrix("b.npy", {.rows = 2, .cols = 1, .dtype = fp8}, {3, 4});
+  const std::string scales = WriteMatrix("scales.npy", {.rows = 1, .cols = 1}, {0.5});
+  const auto json =
+      GemmctlJson({"multiply", a, b, "--npy-dtype", "e4m3", "--scales-a", scales, "--scales-b",
+                   scales, "--output-dtype", "f32", "-o", Path("d.npy"), "--verify"});
+  EXPECT_EQ(json["verification"]["right"], true);
+  EXPECT_THAT(ReadMatrix(Path("d.npy")), ElementsAre(2.75));
+}
+
 TEST_F(GemmctlTest, MultipliesGroups) {
   const std::vector<std::string> group = {
       "multiply",        "random:60x8:f32:1", "random:40x5:f32:2",
