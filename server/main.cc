@@ -13,15 +13,15 @@
 #include "proto/lock_order.h"
 #include "server/base/clock.h"
 #include "server/engine/engine.h"
-#include "server/exit_bound.h"
-#include "server/flag_values.h"
-#include "server/flags.h"
-#include "server/heap_trimmer.h"
-#include "server/logging.h"
+#include "server/flags/flag_values.h"
+#include "server/flags/flags.h"
+#include "server/logs/logging.h"
+#include "server/logs/tuning_log.h"
 #include "server/net/descriptors.h"
+#include "server/process/exit_bound.h"
+#include "server/process/heap_trimmer.h"
+#include "server/process/version.h"
 #include "server/server.h"
-#include "server/tuning_log.h"
-#include "server/version.h"
 
 namespace gemmd {
 namespace {

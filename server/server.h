@@ -9,9 +9,9 @@
 #include "absl/time/time.h"
 #include "server/benchmark/benchmarks.h"
 #include "server/engine/bounds/options.h"
-#include "server/exposure.h"
-#include "server/grpc_arguments.h"
 #include "server/identity/identity.h"
+#include "server/listening/exposure.h"
+#include "server/listening/grpc_arguments.h"
 #include "server/rpc/context/service_context.h"
 
 namespace gemmd {

@@ -62,8 +62,12 @@ LAYERS = {
     "server/rpc/calls": RPC_CALLS,
     "server/rpc": RPC_CALLS + ["server/rpc/calls"],
     "server/telemetry": SERVICE + ["server/net"],
+    "server/logs": SERVICE + ["server/benchmark", "server/identity", "server/telemetry"],
+    "server/process": ["server/base", "server/logs"],
+    "server/listening": ["server/base", "server/net", "server/identity", "server/rpc/context"],
     "server": SERVICE + ["server/net", "server/identity", "server/benchmark", "server/rpc", "server/rpc/context", "server/rpc/watch",
-                         "server/telemetry", "proto"],
+                         "server/telemetry", "server/logs", "server/process", "server/listening", "proto"],
+    "server/flags": ["server/base", "server/net", "server/identity", "server/engine/device", "server", "server/logs", "server/process"],
     "client/cpp/include": ["proto"],
     "client/cpp": ["client/cpp/include", "proto", "files"],
     "client/ctl": BENCH_REPORT + ["kernels/bench", "client/cpp/include"],
@@ -73,6 +77,8 @@ LAYERS = {
 EXCEPTIONS = {
     # The table of the kinds of devices.
     "server/engine/device/device_kinds.cc": ["server/engine/device/host", "server/engine/device/cuda"],
+    # The program: it reads the flags that say what the server is.
+    "server/main.cc": ["server/flags"],
     # What a program that calls gRPC does at its start.
     "client/ctl/main.cc": ["proto"],
 }
@@ -80,7 +86,7 @@ EXCEPTIONS = {
 HALVES = [
     {"client/cpp/connection", "client/cpp/task"},
     {"server/engine/device/cuda/cuda_device", "server/engine/device/cuda/cuda_stream"},
-    {"server/flag_table", "server/flags"},
+    {"server/flags/flag_table", "server/flags/flags"},
 ]
 # Below server/engine, only these are for the layers above it.
 PUBLIC = re.compile(

@@ -17,7 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTRACT = "proto/gemm/v1/gemm.proto"
-FLAGS = "server/flag_table.cc"
+FLAGS = "server/flags/flag_table.cc"
 TELEMETRY = "server/telemetry"
 ALERTS = "deploy/prometheus/alerts.yml"
 OPERATIONS = "docs/operations.md"

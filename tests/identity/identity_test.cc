@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/exposure.h"
 #include "server/identity/file_permissions.h"
+#include "server/listening/exposure.h"
 #include "server/rpc/context/method.h"
 #include "tests/identity/certificates.h"
 

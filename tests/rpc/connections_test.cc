@@ -17,7 +17,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
-#include "server/flags.h"
+#include "server/flags/flags.h"
 #include "server/net/descriptors.h"
 #include "tests/net/loopback.h"
 #include "tests/rpc/gemmd_process.h"

@@ -1,5 +1,5 @@
 // Where gRPC's threads may run.
-#include "server/cpu_confinement.h"
+#include "server/process/cpu_confinement.h"
 
 #include <thread>
 

@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
-#include "server/flags.h"
+#include "server/flags/flags.h"
 #include "tests/net/loopback.h"
 #include "tests/rpc/gemmd_process.h"
 #include "tests/rpc/host_matrix.h"

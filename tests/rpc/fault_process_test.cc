@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/flags.h"
+#include "server/flags/flags.h"
 #include "tests/rpc/faulty_server.h"
 
 namespace gemmd {

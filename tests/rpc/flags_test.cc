@@ -1,5 +1,5 @@
 // Flags: where a value comes from, and what a wrong one says.
-#include "server/flags.h"
+#include "server/flags/flags.h"
 
 #include <fstream>
 #include <map>
@@ -8,8 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/flag_table.h"
-#include "server/flag_values.h"
+#include "server/flags/flag_table.h"
+#include "server/flags/flag_values.h"
 
 namespace gemmd {
 namespace {

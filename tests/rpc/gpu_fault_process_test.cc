@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/device/device_kinds.h"
-#include "server/flags.h"
+#include "server/flags/flags.h"
 #include "tests/rpc/faulty_server.h"
 
 namespace gemmd {

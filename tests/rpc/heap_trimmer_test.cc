@@ -1,5 +1,5 @@
 // Freed memory given back to the system.
-#include "server/heap_trimmer.h"
+#include "server/process/heap_trimmer.h"
 
 #include <unistd.h>
 

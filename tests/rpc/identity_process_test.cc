@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
-#include "server/flags.h"
+#include "server/flags/flags.h"
 #include "server/identity/token_hash.h"
 #include "tests/identity/certificates.h"
 #include "tests/rpc/gemmd_process.h"

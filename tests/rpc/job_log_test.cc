@@ -1,5 +1,5 @@
 // What the log has of jobs, of transfers and of lost devices, and that all of it goes on.
-#include "server/job_log.h"
+#include "server/logs/job_log.h"
 
 #include <sstream>
 #include <string>
@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "server/logging.h"
+#include "server/logs/logging.h"
 
 namespace gemmd {
 namespace {

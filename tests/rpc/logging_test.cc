@@ -1,5 +1,5 @@
 // Log lines: what programs and people read.
-#include "server/logging.h"
+#include "server/logs/logging.h"
 
 #include <algorithm>
 #include <optional>
@@ -10,7 +10,7 @@
 #include "grpc/support/log.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "server/line_limit.h"
+#include "server/logs/line_limit.h"
 
 namespace gemmd {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/flags.h"
+#include "server/flags/flags.h"
 #include "tests/rpc/faulty_server.h"
 #include "tests/rpc/raw_client.h"
 

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
-#include "server/flags.h"
+#include "server/flags/flags.h"
 #include "tests/rpc/gemmd_process.h"
 #include "tests/rpc/host_matrix.h"
 #include "tests/rpc/stream_client.h"

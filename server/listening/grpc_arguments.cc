@@ -1,4 +1,4 @@
-#include "server/grpc_arguments.h"
+#include "server/listening/grpc_arguments.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "server/line_limit.h"
+#include "server/logs/line_limit.h"
 
 #include <utility>
 

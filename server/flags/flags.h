@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/logging.h"
+#include "server/logs/logging.h"
 #include "server/server.h"
 
 namespace gemmd {

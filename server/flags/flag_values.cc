@@ -1,4 +1,4 @@
-#include "server/flag_values.h"
+#include "server/flags/flag_values.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "server/version.h"
+#include "server/process/version.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -1,4 +1,4 @@
-#include "server/grpc_listener.h"
+#include "server/listening/grpc_listener.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/transports.h"
+#include "server/listening/transports.h"
 
 namespace gemmd {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/readiness.h"
+#include "server/listening/readiness.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "server/cpu_confinement.h"
+#include "server/process/cpu_confinement.h"
 
 #include <algorithm>
 #include <cstddef>

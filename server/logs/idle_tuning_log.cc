@@ -1,9 +1,9 @@
-#include "server/idle_tuning_log.h"
+#include "server/logs/idle_tuning_log.h"
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/logging.h"
+#include "server/logs/logging.h"
 
 namespace gemmd {
 

@@ -1,5 +1,5 @@
 // Asks tcmalloc where the build has it, else glibc.
-#include "server/heap.h"
+#include "server/process/heap.h"
 
 #ifdef GEMMD_TCMALLOC
 #include <gperftools/malloc_extension_c.h>

@@ -1,10 +1,10 @@
-#include "server/exit_bound.h"
+#include "server/process/exit_bound.h"
 
 #include <cstdlib>
 #include <string>
 
 #include "server/base/clock.h"
-#include "server/logging.h"
+#include "server/logs/logging.h"
 
 namespace gemmd {
 

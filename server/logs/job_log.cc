@@ -1,7 +1,7 @@
-#include "server/job_log.h"
+#include "server/logs/job_log.h"
 
-#include "server/logging.h"
-#include "server/tuning_log.h"
+#include "server/logs/logging.h"
+#include "server/logs/tuning_log.h"
 
 namespace gemmd {
 namespace {

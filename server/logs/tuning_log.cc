@@ -1,9 +1,9 @@
-#include "server/tuning_log.h"
+#include "server/logs/tuning_log.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "server/logging.h"
+#include "server/logs/logging.h"
 
 namespace gemmd {
 namespace {

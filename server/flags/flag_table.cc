@@ -1,8 +1,8 @@
-#include "server/flag_table.h"
+#include "server/flags/flag_table.h"
 
 #include "absl/strings/str_cat.h"
 #include "server/engine/device/device_kinds.h"
-#include "server/flag_rows.h"
+#include "server/flags/flag_rows.h"
 #include "server/net/address.h"
 
 namespace gemmd {

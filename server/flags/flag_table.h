@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "server/flag_rows.h"
-#include "server/flags.h"
+#include "server/flags/flag_rows.h"
+#include "server/flags/flags.h"
 
 namespace gemmd {
 

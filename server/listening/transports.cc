@@ -1,4 +1,4 @@
-#include "server/transports.h"
+#include "server/listening/transports.h"
 
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>

@@ -1,4 +1,4 @@
-#include "server/logging.h"
+#include "server/logs/logging.h"
 
 #include <memory>
 #include <optional>
@@ -10,7 +10,7 @@
 #include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
 #include "server/base/clock.h"
-#include "server/line_limit.h"
+#include "server/logs/line_limit.h"
 #include "spdlog/formatter.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"

@@ -1,11 +1,11 @@
-#include "server/heap_trimmer.h"
+#include "server/process/heap_trimmer.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
-#include "server/heap.h"
+#include "server/process/heap.h"
 
 namespace gemmd {
 

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/flag_values.h"
+#include "server/flags/flag_values.h"
 #include "server/identity/method_rules.h"
 
 namespace gemmd {

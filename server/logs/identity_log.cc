@@ -1,4 +1,4 @@
-#include "server/identity_log.h"
+#include "server/logs/identity_log.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "gemm/quote.h"
 #include "server/identity/file_permissions.h"
-#include "server/logging.h"
+#include "server/logs/logging.h"
 
 namespace gemmd {
 namespace {

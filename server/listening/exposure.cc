@@ -1,4 +1,4 @@
-#include "server/exposure.h"
+#include "server/listening/exposure.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "server/flags.h"
+#include "server/flags/flags.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,9 +16,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "server/flag_table.h"
-#include "server/flag_values.h"
-#include "server/version.h"
+#include "server/flags/flag_table.h"
+#include "server/flags/flag_values.h"
+#include "server/process/version.h"
 
 namespace gemmd {
 namespace {
