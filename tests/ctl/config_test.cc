@@ -1,17 +1,16 @@
 // The configuration file of gemmctl, and the tokens that it makes.
 #include "client/ctl/config.h"
 
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "client/ctl/app.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "server/identity/callers.h"
+#include "tests/base/temporary_folder.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -34,27 +33,23 @@ address = "cloud.example:443"
 tls = true
 )";
 
-std::string ConfigFile(const std::string& text) {
-  const std::string path =
-      absl::StrCat(testing::TempDir(), "/config_test.",
-                   testing::UnitTest::GetInstance()->current_test_info()->name());
-  std::ofstream(path) << text;
-  return path;
+absl::StatusOr<ServerSettings> ContextOf(const std::string& text, const std::string& name = "") {
+  const TemporaryFolder folder;
+  return ReadContext(folder.Write("config", text), name);
 }
 
 std::string RefusalOf(const std::string& text, const std::string& name = "") {
-  return std::string(ReadContext(ConfigFile(text), name).status().message());
+  return std::string(ContextOf(text, name).status().message());
 }
 
 TEST(ConfigTest, TheCurrentContextIsReadUnlessAnotherIsNamed) {
-  const std::string path = ConfigFile(kTwoServers);
-  const auto lab = ReadContext(path, "");
+  const auto lab = ContextOf(kTwoServers);
   ASSERT_TRUE(lab.ok()) << lab.status();
   EXPECT_EQ(lab->address, "gpu1.example:50051");
   EXPECT_EQ(lab->ca, "/etc/gemmd/ca.pem");
   EXPECT_EQ(lab->token_file, "/home/alice/lab token");
   EXPECT_FALSE(lab->tls);
-  const auto cloud = ReadContext(path, "cloud");
+  const auto cloud = ContextOf(kTwoServers, "cloud");
   ASSERT_TRUE(cloud.ok()) << cloud.status();
   EXPECT_EQ(cloud->address, "cloud.example:443");
   EXPECT_TRUE(cloud->tls);
@@ -62,7 +57,7 @@ TEST(ConfigTest, TheCurrentContextIsReadUnlessAnotherIsNamed) {
 }
 
 TEST(ConfigTest, WithoutACurrentContextNothingIsSet) {
-  const auto settings = ReadContext(ConfigFile("[lab]\naddress = \"x:1\"\n"), "");
+  const auto settings = ContextOf("[lab]\naddress = \"x:1\"\n");
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->address, "");
 }

@@ -3,15 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gemm/kernel.h"
 #include "gemm/v1/gemm.grpc.pb.h"
 #include "nlohmann/json.hpp"
+#include "tests/base/temporary_folder.h"
 #include "tests/ctl/served_gemmctl.h"
 
 namespace gemmd::ctl {
@@ -272,10 +270,8 @@ class TuneOddServerTest : public OddServerTest {
   }
 
   int Tune(const char* what, const char* value) {
-    const std::string table =
-        absl::StrCat(testing::TempDir(), "/odd.",
-                     testing::UnitTest::GetInstance()->current_test_info()->name(), ".tune");
-    std::remove(table.c_str());
+    const TemporaryFolder folder;
+    const std::string table = folder.Path("odd.tune");
     return Gemmctl({"tune", what, value, "--rounds", "1", "--quiet", "-o", table.c_str()});
   }
 
@@ -311,11 +307,11 @@ TEST_F(TuneOddServerTest, SaysWhatItsFiguresAreWorth) {
 TEST_F(TuneOddServerTest, AWrongFileOfShapesIsAWrongCommandLine) {
   EXPECT_EQ(Tune("--shapes-file", "/nowhere"), kExitUsage);
   EXPECT_THAT(err_.str(), HasSubstr("/nowhere"));
-  const std::string file = testing::TempDir() + "/odd_shapes.txt";
-  std::ofstream(file) << "8x8\n";
+  const TemporaryFolder folder;
+  const std::string file = folder.Write("shapes.txt", "8x8\n");
   EXPECT_EQ(Tune("--shapes-file", file.c_str()), kExitUsage);
   EXPECT_THAT(err_.str(), HasSubstr("8x8"));
-  std::ofstream(file) << "# none\n";
+  folder.Write("shapes.txt", "# none\n");
   EXPECT_EQ(Tune("--shapes-file", file.c_str()), kExitUsage);
   EXPECT_EQ(service_.benchmarks_asked.size(), 0u);
 }

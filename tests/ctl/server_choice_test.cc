@@ -1,13 +1,12 @@
 // Which server gemmctl calls, and that no other one is shown its credentials.
 #include "client/ctl/server_choice.h"
 
-#include <fstream>
 #include <map>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/base/temporary_folder.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -35,13 +34,7 @@ token-without-tls = true
 
 class ServerChoiceTest : public testing::Test {
  protected:
-  ServerChoiceTest() {
-    const std::string path =
-        absl::StrCat(testing::TempDir(), "/server_choice_test.",
-                     testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::ofstream(path) << kLabAndProd;
-    variables_["GEMMCTL_CONFIG"] = path;
-  }
+  ServerChoiceTest() { variables_["GEMMCTL_CONFIG"] = folder_.Write("config", kLabAndProd); }
 
   absl::Status Choose(bool address_given = false) {
     return ChooseServer(
@@ -64,6 +57,7 @@ class ServerChoiceTest : public testing::Test {
     EXPECT_FALSE(global_.server.token_without_tls);
   }
 
+  const TemporaryFolder folder_;
   std::map<std::string, std::string> variables_;
   GlobalOptions global_;
 };

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "files/part_files.h"
-#include "tests/files/temporary_folder.h"
+#include "tests/base/temporary_folder.h"
 
 namespace gemmd::files {
 namespace {
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-class OutputFileTest : public TemporaryFolder {};
+class OutputFileTest : public ::testing::Test, protected TemporaryFolder {};
 
 mode_t ModeOf(const std::string& path) {
   struct stat info = {};

@@ -8,12 +8,12 @@
 #include <string>
 
 #include "files/part_files.h"
-#include "tests/files/temporary_folder.h"
+#include "tests/base/temporary_folder.h"
 
 namespace gemmd::files {
 namespace {
 
-class OutputStreamTest : public TemporaryFolder {};
+class OutputStreamTest : public ::testing::Test, protected TemporaryFolder {};
 
 TEST_F(OutputStreamTest, WritesWhatIsPrintedAndClosesTheDescriptor) {
   const int fd = open(Path("out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

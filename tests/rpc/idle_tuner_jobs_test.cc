@@ -1,6 +1,5 @@
 // Idle tuning beside an engine's own jobs, and beside benchmarks of others, on the host.
 #include <atomic>
-#include <cstdio>
 #include <functional>
 #include <future>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/benchmark/benchmarks.h"
 #include "server/benchmark/idle_tuner.h"
+#include "tests/base/temporary_folder.h"
 #include "tests/base/test_clock.h"
 #include "tests/engine/engine_fixture.h"
 
@@ -64,7 +64,6 @@ class End final : public BenchmarkListener {
 class IdleTunerJobsTest : public EngineTest {
  protected:
   IdleTunerJobsTest() {
-    std::remove(path_.c_str());
     Make();
     benchmarks_ = std::make_unique<Benchmarks>(*engine_, BenchmarkLimits(), nullptr);
     tuner_ = std::make_unique<IdleTuner>(
@@ -79,7 +78,6 @@ class IdleTunerJobsTest : public EngineTest {
     tuner_.reset();
     benchmarks_.reset();
     engine_.reset();  // before its clock
-    std::remove(path_.c_str());
   }
 
   // A product, from its arrival to its end.
@@ -100,8 +98,8 @@ class IdleTunerJobsTest : public EngineTest {
   }
 
   TestClock clock_;
-  const std::string path_ = ::testing::TempDir() + "idle_jobs_" +
-                            ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.Path("idle.tune");
   std::function<void(const std::string&)> on_step_ = [](const std::string&) {};
   Outcomes outcomes_;
   std::unique_ptr<Benchmarks> benchmarks_;

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/core/tuning_files.h"
+#include "tests/base/temporary_folder.h"
 #include "tests/base/test_clock.h"
 #include "tests/telemetry/fake_engine.h"
 
@@ -138,11 +139,7 @@ class Reports final : public IdleTuningListener {
 
 class IdleTunerTest : public ::testing::Test {
  protected:
-  IdleTunerTest() {
-    std::remove(path_.c_str());
-    Make(path_);
-  }
-  ~IdleTunerTest() override { std::remove(path_.c_str()); }
+  IdleTunerTest() { Make(path_); }
 
   static gemm::TunedProduct Product(int64_t m) {
     return gemm::TunedProduct::Of({.m = m, .n = 16, .k = 8, .trans_b = true});
@@ -181,8 +178,8 @@ class IdleTunerTest : public ::testing::Test {
   }
 
   TestClock clock_;
-  const std::string path_ = ::testing::TempDir() + "idle_" +
-                            ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.Path("idle.tune");
   ScriptedEngine engine_;
   ScriptedBenchmarks benchmarks_;
   Reports reports_;

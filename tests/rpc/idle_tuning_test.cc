@@ -1,6 +1,4 @@
 // --idle-tuning from a product to the kernel that later ones get.
-#include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "absl/time/clock.h"
@@ -9,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/core/tuning_files.h"
+#include "tests/base/temporary_folder.h"
 #include "tests/rpc/test_server.h"
 
 namespace gemmd {
@@ -18,16 +17,14 @@ namespace v1 = gemm::v1;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class IdleTuningTest : public RpcTest {
+class IdleTuningTest : protected WithTemporaryFolder, public RpcTest {
  protected:
-  IdleTuningTest() : RpcTest(Options()) {}
-  ~IdleTuningTest() override { std::remove(Path().c_str()); }
+  IdleTuningTest() : RpcTest(Options(folder_)) {}
 
-  static std::string Path() { return ::testing::TempDir() + "idle_tuning_test.tune"; }
-  static ServerOptions Options() {
-    std::remove(Path().c_str());
+  static std::string Path(const TemporaryFolder& folder) { return folder.Path("idle.tune"); }
+  static ServerOptions Options(const TemporaryFolder& folder) {
     ServerOptions options = SmallServer();
-    options.engine.idle_tuning = Path();
+    options.engine.idle_tuning = Path(folder);
     return options;
   }
 
@@ -46,10 +43,10 @@ class IdleTuningTest : public RpcTest {
 TEST_F(IdleTuningTest, WhatWasFoundIsChosenWhenTheTablesAreReadAgain) {
   Multiply();
   const absl::Time deadline = absl::Now() + absl::Minutes(1);
-  absl::StatusOr<gemm::TuningTable> table = ReadIdleTuning(Path());
+  absl::StatusOr<gemm::TuningTable> table = ReadIdleTuning(Path(folder_));
   while (table.ok() && table->size() == 0 && absl::Now() < deadline) {
     absl::SleepFor(absl::Milliseconds(20));
-    table = ReadIdleTuning(Path());
+    table = ReadIdleTuning(Path(folder_));
   }
   ASSERT_TRUE(table.ok()) << table.status();
   ASSERT_EQ(table->size(), 1u);
@@ -67,18 +64,17 @@ TEST_F(IdleTuningTest, WhatWasFoundIsChosenWhenTheTablesAreReadAgain) {
   EXPECT_EQ(report.kernel(), choice.kernel);
 }
 
-std::string Write(const std::string& name, const std::string& kernel) {
+std::string TableOf(const std::string& kernel) {
   gemm::TuningTable table;
   const auto product = gemm::TunedProduct::Of({.m = 16, .n = 16, .k = 16});
   EXPECT_TRUE(table.Put(gemm::HostMachine(), product, {kernel, {}, 1}).ok());
-  const std::string path = ::testing::TempDir() + name;
-  std::ofstream(path) << gemm::FormatTuningTable(table);
-  return path;
+  return gemm::FormatTuningTable(table);
 }
 
 TEST(IdleTuningFileTest, CountsMoreThanTheTables) {
-  const std::string given = Write("idle_tuning_given.tune", "host_reference");
-  const std::string found = Write("idle_tuning_found.tune", "host_openblas");
+  const TemporaryFolder folder;
+  const std::string given = folder.Write("given.tune", TableOf("host_reference"));
+  const std::string found = folder.Write("found.tune", TableOf("host_openblas"));
   const auto kernel = [](const gemm::TuningTable& table) {
     return table.entries().at(gemm::HostMachine()).begin()->second.kernel;
   };
@@ -89,7 +85,7 @@ TEST(IdleTuningFileTest, CountsMoreThanTheTables) {
   const auto missing = ReadTuningTables(given, found + ".missing");
   ASSERT_TRUE(missing.ok()) << missing.status();
   EXPECT_EQ(kernel(*missing), "host_reference");
-  std::ofstream(found) << "gemmd tuning table 1\nhello\n";
+  folder.Write("found.tune", "gemmd tuning table 1\nhello\n");
   const absl::Status wrong = ReadTuningTables(given, found).status();
   EXPECT_TRUE(absl::IsInvalidArgument(wrong)) << wrong;
   EXPECT_THAT(std::string(wrong.message()),
@@ -98,7 +94,7 @@ TEST(IdleTuningFileTest, CountsMoreThanTheTables) {
 
 TEST(IdleTuningFlagTest, NeedsBenchmarks) {
   ServerOptions options = SmallServer();
-  options.engine.idle_tuning = ::testing::TempDir() + "idle_tuning_none.tune";
+  options.engine.idle_tuning = "/nowhere/idle.tune";
   options.benchmark.time = absl::ZeroDuration();
   const absl::Status status = Server::Start(options).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;

@@ -1,5 +1,4 @@
 // What a server with a tuning table takes, and says that it takes.
-#include <fstream>
 #include <string>
 #include <tuple>
 
@@ -7,6 +6,7 @@
 #include "gemm/tuning.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/base/temporary_folder.h"
 #include "tests/rpc/test_server.h"
 
 namespace gemmd {
@@ -29,14 +29,8 @@ gemm::TunedProduct F32(int64_t m, int64_t n, int64_t k) {
           .k = k};
 }
 
-std::string Write(const std::string& name, const std::string& content) {
-  std::string path = ::testing::TempDir() + name;
-  std::ofstream(path) << content;
-  return path;
-}
-
 // 64x32x16 with these versions, 400x32x16 with others; a kernel that does not exist.
-std::string TableFile() {
+std::string TableFile(const TemporaryFolder& folder) {
   gemm::TuningTable table;
   const gemm::Machine here = gemm::HostMachine();
   gemm::Machine before = here;
@@ -44,7 +38,7 @@ std::string TableFile() {
   EXPECT_TRUE(table.Put(here, F32(64, 32, 16), {kTuned, {}, 0.25}).ok());
   EXPECT_TRUE(table.Put(here, F32(5000, 32, 16), {"of_another_build", {}, 1}).ok());
   EXPECT_TRUE(table.Put(before, F32(400, 32, 16), {kTuned, {}, 0.5}).ok());
-  return Write("ranking_test.tune", gemm::FormatTuningTable(table));
+  return folder.Write("ranking.tune", gemm::FormatTuningTable(table));
 }
 
 v1::RankKernelsRequest Question(int64_t m, int64_t n, int64_t k) {
@@ -56,13 +50,13 @@ v1::RankKernelsRequest Question(int64_t m, int64_t n, int64_t k) {
   return request;
 }
 
-class RankingTest : public RpcTest {
+class RankingTest : protected WithTemporaryFolder, public RpcTest {
  protected:
-  RankingTest() : RpcTest(Options()) {}
+  RankingTest() : RpcTest(Options(folder_)) {}
 
-  static ServerOptions Options() {
+  static ServerOptions Options(const TemporaryFolder& folder) {
     ServerOptions options = SmallServer();
-    options.engine.tuning_tables = TableFile();
+    options.engine.tuning_tables = TableFile(folder);
     return options;
   }
 
@@ -190,9 +184,10 @@ TEST_F(RankingTest, TheServerCountsWhatItSkips) {
 TEST(TuningTables, ALaterFileCountsMoreAndAWrongOneEndsTheStart) {
   gemm::TuningTable later;
   ASSERT_TRUE(later.Put(gemm::HostMachine(), F32(64, 32, 16), {kRanked, {}, 0.125}).ok());
+  const TemporaryFolder folder;
   EngineOptions options = SmallServer().engine;
   options.tuning_tables =
-      TableFile() + "," + Write("ranking_later.tune", gemm::FormatTuningTable(later));
+      TableFile(folder) + "," + folder.Write("later.tune", gemm::FormatTuningTable(later));
   const auto engine = Engine::Create(options, nullptr);
   ASSERT_TRUE(engine.ok()) << engine.status();
   const auto ranking = (*engine)->RankKernels(
@@ -201,11 +196,11 @@ TEST(TuningTables, ALaterFileCountsMoreAndAWrongOneEndsTheStart) {
   EXPECT_EQ(ranking->kernels[0].kernel->name, kRanked);
   EXPECT_EQ(ranking->rule, ChoiceRule::kTableExact);
 
-  options.tuning_tables = Write("ranking_wrong.tune", "gemmd tuning table 1\nhello\n");
+  options.tuning_tables = folder.Write("wrong.tune", "gemmd tuning table 1\nhello\n");
   const absl::Status wrong = Engine::Create(options, nullptr).status();
   EXPECT_TRUE(absl::IsInvalidArgument(wrong)) << wrong;
   EXPECT_THAT(std::string(wrong.message()),
-              AllOf(HasSubstr("--tuning-tables"), HasSubstr("ranking_wrong.tune line 2: ")));
+              AllOf(HasSubstr("--tuning-tables"), HasSubstr("wrong.tune line 2: ")));
   options.tuning_tables = "/nowhere/a.tune";
   const absl::Status missing = Engine::Create(options, nullptr).status();
   EXPECT_TRUE(absl::IsInvalidArgument(missing)) << missing;

@@ -1,6 +1,5 @@
 // ReloadTuning: what a caller hears of it, and products meanwhile.
 #include <atomic>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "gemm/tuning.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/base/temporary_folder.h"
 #include "tests/rpc/test_server.h"
 
 namespace gemmd {
@@ -19,9 +19,9 @@ namespace v1 = gemm::v1;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class ReloadTuningTest : public RpcTest {
+class ReloadTuningTest : protected WithTemporaryFolder, public RpcTest {
  protected:
-  ReloadTuningTest() : RpcTest(Options()) {}
+  ReloadTuningTest() : RpcTest(Options(folder_)) {}
 
   // For each of the two kernels, the seconds of its entry say which table it is from.
   struct Choice {
@@ -31,12 +31,8 @@ class ReloadTuningTest : public RpcTest {
   static constexpr Choice kFirst{"host_reference", 0.25};
   static constexpr Choice kSecond{"host_openblas", 0.5};
 
-  static std::string Path() {
-    return absl::StrCat(::testing::TempDir(), "reload_",
-                        ::testing::UnitTest::GetInstance()->current_test_info()->name(), ".tune");
-  }
-  // 16 x 16 x 16, and `skipped` kernels that no build has.
-  static void Write(const Choice& choice, int skipped = 0) {
+  // The path of a file that has 16 x 16 x 16, and `skipped` kernels that no build has.
+  static std::string Write(const TemporaryFolder& folder, const Choice& choice, int skipped = 0) {
     gemm::TuningTable table;
     gemm::TunedProduct product = gemm::TunedProduct::Of({.m = 16, .n = 16, .k = 16});
     absl::Status put = table.Put(gemm::HostMachine(), product, {choice.kernel, {}, choice.seconds});
@@ -45,12 +41,14 @@ class ReloadTuningTest : public RpcTest {
       put.Update(table.Put(gemm::HostMachine(), product, {absl::StrCat("unknown_", i), {}, 1}));
     }
     EXPECT_TRUE(put.ok()) << put;
-    std::ofstream(Path()) << gemm::FormatTuningTable(table);
+    return WriteText(folder, gemm::FormatTuningTable(table));
   }
-  static ServerOptions Options() {
-    Write(kFirst);
+  static std::string WriteText(const TemporaryFolder& folder, const std::string& text) {
+    return folder.Write("a.tune", text);
+  }
+  static ServerOptions Options(const TemporaryFolder& folder) {
     ServerOptions options = SmallServer();
-    options.engine.tuning_tables = Path();
+    options.engine.tuning_tables = Write(folder, kFirst);
     return options;
   }
 
@@ -77,7 +75,7 @@ class ReloadTuningTest : public RpcTest {
 
 TEST_F(ReloadTuningTest, TheNextProductIsChosenForByTheNewTable) {
   EXPECT_TRUE(IsFrom(Multiply(), kFirst));
-  Write(kSecond, 120);
+  Write(folder_, kSecond, 120);
   v1::ReloadTuningResponse response;
   const grpc::Status status = Reload(response);
   ASSERT_TRUE(status.ok()) << status.error_message();
@@ -91,7 +89,7 @@ TEST_F(ReloadTuningTest, TheNextProductIsChosenForByTheNewTable) {
 }
 
 TEST_F(ReloadTuningTest, AWrongFileIsRefusedByItsLine) {
-  std::ofstream(Path()) << "gemmd tuning table 1\nhello\n";
+  WriteText(folder_, "gemmd tuning table 1\nhello\n");
   v1::ReloadTuningResponse response;
   const grpc::Status status = Reload(response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -116,7 +114,7 @@ TEST_F(ReloadTuningTest, GoesOnUnderProducts) {
   }
   int reloads = 0;
   for (; reloads < 20 || products < 100; ++reloads) {
-    Write(reloads % 2 == 0 ? kSecond : kFirst);
+    Write(folder_, reloads % 2 == 0 ? kSecond : kFirst);
     v1::ReloadTuningResponse response;
     const grpc::Status status = Reload(response);
     EXPECT_TRUE(status.ok()) << status.error_message();
