@@ -77,7 +77,11 @@ RESULTS=()
 
 # -- pack ---------------------------------------------------------------------
 
+# Whatever fails says so: some commands end without a word, and a command in a pipe may be ended
+# by a signal.
 pack() {
+  set -E
+  trap 'die "pack: exit code $? of: $BASH_COMMAND"' ERR
   local sentences=
   BUNDLE="$ROOT/bundle"
   while (($#)); do
@@ -90,6 +94,10 @@ pack() {
     shift 2
   done
   [[ -x $BUNDLE/bin/gemmd ]] || die "$BUNDLE has no bin/gemmd: make it with scripts/bundle.sh"
+  # Where this fails, none of before is left to be taken for it.
+  local archive
+  archive="$(dirname "$BUNDLE")/.bundle/gemmd-bundle.tar.gz"
+  rm -f "$archive" "$archive.part"
   local stubs="$BUNDLE/python/stubs"
   rm -rf "$BUNDLE/python"
   mkdir -p "$stubs"
@@ -107,13 +115,21 @@ pack() {
   local commit
   commit="$(git -C "$ROOT" describe --always --dirty --abbrev=40 --exclude '*')"
   echo "$commit" >"$BUNDLE/COMMIT"
-  # As it travels: OpenBLAS alone is 37 MB unpacked.
-  local archive
-  archive="$(dirname "$BUNDLE")/.bundle/gemmd-bundle.tar.gz"
+  pack_archive "$archive" "$commit"
+}
+
+# As it travels: OpenBLAS alone is 37 MB unpacked. The archive is complete or absent.
+pack_archive() { # ARCHIVE COMMIT
+  local archive="$1" bytes limit=$((LIMIT_MIB * 1024 * 1024))
   mkdir -p "$(dirname "$archive")"
-  tar -C "$BUNDLE" -czf "$archive" .
-  say "$archive: packed at $commit, $(du -sh "$archive" | cut -f1)"
-  (($(stat -c %s "$archive") <= LIMIT_MIB * 1024 * 1024)) || die "larger than $LIMIT_MIB MiB"
+  tar -C "$BUNDLE" -czf "$archive.part" .
+  bytes="$(stat -c %s "$archive.part")"
+  if ((bytes > limit)); then
+    rm "$archive.part"
+    die "$archive would have $bytes bytes, and may have $limit ($LIMIT_MIB MiB)"
+  fi
+  mv "$archive.part" "$archive"
+  say "$archive: packed at $2, $bytes bytes of at most $limit"
 }
 
 # tcmalloc is among the bundle's libraries: wire_bench is linked with it.
@@ -122,7 +138,8 @@ pack_allocators() {
   rm -rf "$BUNDLE/allocators"
   mkdir "$BUNDLE/allocators"
   for soname in libjemalloc.so.2 libmimalloc.so.2; do
-    path="$(ldconfig -p | awk -v name="$soname" '$1 == name {print $NF; exit}')"
+    # Reads to the end: without a reader ldconfig would be ended by a signal now and then.
+    path="$(ldconfig -p | awk -v name="$soname" '$1 == name && !found++ {print $NF}')"
     [[ -n $path ]] || die "$soname is not installed: scripts/install-deps.sh bundle"
     install -m 644 "$(realpath "$path")" "$BUNDLE/allocators/$soname"
   done
