@@ -37,8 +37,14 @@ absl::Status InvalidOperand(absl::string_view text, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("operand '", text, "': ", why));
 }
 
+client::Uniform DefaultFor(client::DataType dtype) {
+  return dtype == client::kS8 ? kWholeOfS8 : client::Uniform{};
+}
+
 // uniform[,LOW,HIGH] or normal[,MEAN,STDDEV]
-absl::StatusOr<client::Distribution> ParseDistribution(absl::string_view text) {
+absl::StatusOr<client::Distribution> ParseDistribution(absl::string_view text,
+                                                       client::DataType dtype) {
+  if (text == "uniform") return DefaultFor(dtype);
   const std::vector<std::string> words = absl::StrSplit(text, ',');
   double first = 0;
   double second = 1;
@@ -72,12 +78,13 @@ absl::Status ParseGeneratedParts(const std::vector<std::string>& parts,
   const auto dtype = ParseDataTypeName(parts[1]);
   if (!dtype.ok()) return dtype.status();
   generated.shape = {.rows = *rows, .cols = *cols, .dtype = *dtype};
+  generated.distribution = DefaultFor(*dtype);
   if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &generated.seed)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", parts[2], "' is not a seed of 0 to 2^64 - 1"));
   }
   if (parts.size() > 3) {
-    const auto distribution = ParseDistribution(parts[3]);
+    const auto distribution = ParseDistribution(parts[3], *dtype);
     if (!distribution.ok()) return distribution.status();
     generated.distribution = *distribution;
   }

@@ -15,7 +15,11 @@ namespace gemmd::ctl {
 inline constexpr const char* kOperandHelp =
     "FILE.npy, @NAME, shared:[OWNER:]NAME or id:ID of a resident matrix, or "
     "random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]] generated on the server, "
-    "with the distribution uniform[,LOW,HIGH] or normal[,MEAN,STDDEV]";
+    "with the distribution uniform[,LOW,HIGH] or normal[,MEAN,STDDEV]; by default uniform on "
+    "[0, 1), or on [-128, 128) for s8";
+
+// All that s8 holds: of [0, 1) it would be 0 and 1 alone.
+inline constexpr client::Uniform kWholeOfS8{.low = -128, .high = 128};
 
 struct NpyFile {
   std::string path;

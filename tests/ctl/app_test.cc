@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/ctl/load/load_report.h"
 #include "client/ctl/progress_bar.h"
 #include "nlohmann/json.hpp"
@@ -55,6 +57,16 @@ TEST(AppTest, EverySubcommandHasExamples) {
     EXPECT_EQ(said.exit_code, kExitOk);
     EXPECT_THAT(said.out, HasSubstr("Example")) << words[0];
     EXPECT_THAT(said.out, HasSubstr(std::string("  gemmctl "))) << words[0];
+  }
+}
+
+TEST(AppTest, HelpSaysWhatS8IsDrawnFrom) {
+  const std::vector<std::vector<const char*>> subcommands = {
+      {"multiply", "--help"}, {"matrix", "put", "--help"}, {"loadtest", "--help"}};
+  for (const std::vector<const char*>& words : subcommands) {
+    const std::string help = absl::StrJoin(
+        absl::StrSplit(Say(words).out, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
+    EXPECT_THAT(help, HasSubstr("on [-128, 128) for s8")) << words[0];
   }
 }
 

@@ -108,6 +108,20 @@ TEST(OperandSpecTest, AGeneratedMatrixIsUniformFromSeedZeroByDefault) {
   EXPECT_EQ(std::get<client::Uniform>(generated.distribution).high, 1);
 }
 
+TEST(OperandSpecTest, AnS8MatrixIsDrawnFromTheWholeRangeByDefault) {
+  for (const char* text : {"random:3x4:s8", "random:3x4:s8:7", "random:3x4:s8:7:uniform",
+                           "random:3x4:s8:7:uniform:column"}) {
+    const auto spec = ParseOperandSpec(text);
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    const auto& generated = std::get<client::Generated>(*spec);
+    EXPECT_EQ(std::get<client::Uniform>(generated.distribution).low, -128) << text;
+    EXPECT_EQ(std::get<client::Uniform>(generated.distribution).high, 128) << text;
+  }
+  const auto asked = ParseOperandSpec("random:3x4:s8:7:uniform,-1,2");
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(std::get<client::Uniform>(std::get<client::Generated>(*asked).distribution).high, 2);
+}
+
 TEST(OperandSpecTest, EveryWordOfAGeneratedMatrixIsChecked) {
   const auto error = [](const char* text) { return Message(ParseOperandSpec(text).status()); };
   EXPECT_THAT(error("random:3x4"), HasSubstr("expected random:ROWSxCOLS:DTYPE"));

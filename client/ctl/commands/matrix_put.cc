@@ -69,7 +69,8 @@ void AddMatrixPut(CLI::App& matrix, Context& context) {
   const auto options = std::make_shared<PutCommandOptions>();
   CLI::App* command = matrix.add_subcommand("put", "Upload a matrix, or generate one there");
   AddParsed(*command, "SOURCE", options->source, ParseOperandSpec,
-            "FILE.npy, or random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]]")
+            "FILE.npy, or random:ROWSxCOLS:DTYPE[:SEED[:DISTRIBUTION[:LAYOUT]]]; by default "
+            "uniform on [0, 1), or on [-128, 128) for s8")
       ->required()
       ->type_name("");
   command

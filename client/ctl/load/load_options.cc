@@ -79,7 +79,7 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
       ->excludes(batch);
   AddParsed(command, "--dtype", options.dtype, ParseDataTypeName,
             "The type of the operands and the result: f64, f32, f16 or bf16, or s8 with results "
-            "in s32 [f32]")
+            "in s32 [f32]. Elements are uniform on [-1, 1), or on [-128, 128) for s8")
       ->type_name("DTYPE");
   AddParsed(command, "--compute", options.compute, ParseComputeName,
             "f64, f32, tf32, f32x3, f16 or s32. Default: f64 for f64 operands, s32 for s8 ones, "

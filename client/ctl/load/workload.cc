@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "client/ctl/operand_spec.h"
 #include "client/ctl/render.h"
 #include "client/ctl/verify.h"
 
@@ -212,8 +213,8 @@ std::vector<client::ProductSize> Workload::GroupOf(size_t shape) const {
 absl::StatusOr<OperandPair> Workload::MakePair(size_t set, size_t shape) {
   const ProductShape& size = options_.shapes[shape].shape;
   const uint64_t seed = Scramble(options_.seed + Scramble(set * options_.shapes.size() + shape));
-  const double reach = options_.dtype == client::kS8 ? 128 : 1;  // of all that s8 holds
-  const client::Uniform around_zero{.low = -reach, .high = reach};
+  const client::Uniform around_zero =
+      options_.dtype == client::kS8 ? kWholeOfS8 : client::Uniform{.low = -1, .high = 1};
   const auto drawn = [&](int64_t rows, int64_t cols, uint64_t of_seed) {
     return client::Generated{.shape = {.rows = rows, .cols = cols, .dtype = options_.dtype},
                              .seed = of_seed,
