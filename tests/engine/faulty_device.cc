@@ -58,7 +58,10 @@ class FaultyStream final : public Stream {
                       void* accumulators) override {
     return inner_.Finish(problem, operands, accumulators);
   }
-  absl::Status Record(Event& event) override { return inner_.Record(event); }
+  absl::Status Record(Event& event) override {
+    absl::Status status = Suffer(device_.Strike(Operation::kRecord));
+    return status.ok() ? inner_.Record(event) : status;
+  }
   absl::Status Wait(const Event& event) override { return inner_.Wait(event); }
   void Notify(absl::AnyInvocable<void(absl::Status)> done, const Event* last) override;
 

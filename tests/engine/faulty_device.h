@@ -31,7 +31,15 @@ enum class Fault : uint8_t {
   kOtherKernel,  // `kernel` is launched in place of the job's (a kernel alone)
 };
 
-enum class Operation : uint8_t { kUpload, kDownload, kPeerCopy, kGenerate, kLaunch, kCheck };
+enum class Operation : uint8_t {
+  kUpload,
+  kDownload,
+  kPeerCopy,
+  kGenerate,
+  kLaunch,
+  kCheck,
+  kRecord
+};
 
 // Strikes once: at the operation of the kind that comes after `skip` others.
 struct Injection {
