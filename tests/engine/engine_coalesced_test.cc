@@ -3,14 +3,20 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <future>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/clock.h"
+#include "server/base/mutex.h"
 #include "server/engine/device/device_kinds.h"
 #include "server/engine/job/small_payload.h"
 #include "tests/engine/engine_fixture.h"
@@ -41,6 +47,58 @@ std::string Elements(const Shape& shape, uint32_t seed) {
   }
   return bytes;
 }
+
+// A clock that goes on as it does, and calls a function once, beside the read of it that comes
+// after so many others. That read waits for the function, but not for long: where the reader holds
+// a lock that the function needs, the function ends when that one is free.
+class InterruptingClock {
+ public:
+  InterruptingClock() { steady_clock_source = &Read; }
+  ~InterruptingClock() {
+    Disarm();
+    steady_clock_source = &SystemSteadyNow;
+  }
+  InterruptingClock(const InterruptingClock&) = delete;
+
+  void Arm(int reads, std::function<void()> function) {
+    MutexLock lock(mutex_);
+    function_ = std::move(function);
+    reads_left_ = reads;
+  }
+  void Disarm() {
+    std::thread caller;
+    {
+      MutexLock lock(mutex_);
+      function_ = nullptr;
+      caller.swap(caller_);
+    }
+    if (caller.joinable()) caller.join();
+  }
+
+ private:
+  static absl::Time Read() {
+    if (reads_left_.fetch_sub(1) == 0) Call();
+    return SystemSteadyNow();
+  }
+  static void Call() {
+    const auto done = std::make_shared<std::promise<void>>();
+    std::future<void> ended = done->get_future();
+    {
+      MutexLock lock(mutex_);
+      if (function_ == nullptr) return;
+      caller_ = std::thread([function = std::exchange(function_, nullptr), done] {
+        function();
+        done->set_value();
+      });
+    }
+    ended.wait_for(std::chrono::milliseconds(10));
+  }
+
+  static inline std::atomic<int64_t> reads_left_ = -1;
+  static inline Mutex mutex_;
+  static inline std::function<void()> function_ ABSL_GUARDED_BY(mutex_);
+  static inline std::thread caller_ ABSL_GUARDED_BY(mutex_);
+};
 
 class CoalescedTest : public EngineTest, public ::testing::WithParamInterface<const char*> {
  protected:
@@ -293,6 +351,35 @@ TEST_P(CoalescedTest, OneThatIsCancelledOrLateLeavesTheOthersAlone) {
   EXPECT_GE(Largest(LaunchesOf(all)), 3);
   ExpectAsAlone(all);
   ExpectNothingHeld();
+}
+
+// Also after it has left the queue, and before it is in the launch.
+TEST_P(CoalescedTest, OneThatIsCancelledAtAnyMomentOfItsStartLeavesTheOthersAlone) {
+  constexpr int kMoments = 24;  // reads of the clock; the jobs have ended by then
+  int cancelled = 0;
+  for (int moment = 0; moment < kMoments; ++moment) {
+    SCOPED_TRACE(absl::StrCat("at read ", moment));
+    InterruptingClock clock;
+    Make(Options());
+    std::vector<One> all;
+    WhileNothingEnds([&] {
+      for (uint32_t i = 0; i < 4; ++i) all.push_back(Begin(Product(16, 16, 16), i));
+      // The first one has the stream: this one is the first of those that wait for it.
+      clock.Arm(moment, [job = all[1].job] { job->Cancel(absl::CancelledError("by the test")); });
+    });
+    for (const size_t i : {0, 2, 3}) {
+      const absl::Status status = all[i].recorder->Wait().status();
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    const absl::Status status = all[1].recorder->Wait().status();
+    EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+    cancelled += absl::IsCancelled(status) ? 1 : 0;
+    clock.Disarm();
+    all.erase(all.begin() + 1);
+    ExpectAsAlone(all);
+    ExpectNothingHeld();
+  }
+  EXPECT_GE(cancelled, 3);
 }
 
 // A receiver starts with two blocks, and these keep theirs.
