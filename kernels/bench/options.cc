@@ -79,6 +79,16 @@ void AddSelection(CLI::App& app, BenchmarkOptions& options) {
          "How A and B are stored: nn, nt, tn, tt (t: transposed); without it as each kernel "
          "reads them")
       ->group("What to measure");
+  app.add_option_function<std::string>(
+         "--block-scales",
+         Parse("--block-scales", ParseScales,
+               [&options](Scales scales) {
+                 options.rules.scales = scales;
+                 options.selection.with_scales = true;
+               }),
+         "A:B, each lines or tiles: multiply fp8 operands with a scale for each 1 x 128 or "
+         "128 x 128 block; the baselines multiply them without")
+      ->group("What to measure");
   app.add_option_function<std::vector<std::string>>(
          "--param",
          [&selection](const std::vector<std::string>& words) {

@@ -55,12 +55,12 @@ absl::Status CheckScalars(const Problem& problem) {
   return CheckIntegerEpilogue(problem);
 }
 
-absl::Status CheckIntegerEpilogue(const Problem& problem) {
+absl::Status CheckIntegerEpilogue(const Problem& problem, absl::string_view alpha) {
   if (problem.types.d != DType::kS32) return absl::OkStatus();
   constexpr absl::string_view kWhy = ": an s32 result is a sum of integers; take f32, f16 or bf16";
   const Problem rounded = RoundScalars(problem);
   for (const auto& [field, value] :
-       {std::pair<absl::string_view, double>{"alpha", rounded.alpha}, {"beta", rounded.beta}}) {
+       {std::pair<absl::string_view, double>{alpha, rounded.alpha}, {"beta", rounded.beta}}) {
     if (value == 0 || value == 1) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(field, " is ", value, ", but must be 0 or 1", kWhy));

@@ -91,17 +91,21 @@ void AddIntegers(const float* products, int64_t count, bool first, WrappingS32* 
 }
 
 // Scales the products of a block of k that begins at `p`, and adds them to the accumulators;
-// `first`: to zeros.
+// from the first block on, to zeros.
 void AddScaled(const Launch& launch, const float* products, int64_t p, int64_t row, int64_t rows,
                int64_t col, int64_t cols, float* accumulators) {
   const Problem& problem = launch.problem;
   const int64_t block = p / kScaleBlock;
+  // Columns that share a scale.
+  const int64_t shared = problem.scales_b == ScaleBlocks::kTiles ? kScaleBlock : 1;
   if (p == 0) std::fill_n(accumulators, rows * cols, 0.0f);
   for (int64_t i = 0; i < rows; ++i) {
     const double of_a = ScaleOf(problem.scales_a, launch.operands.scales_a, row + i, block);
-    for (int64_t j = 0; j < cols; ++j) {
+    for (int64_t j = 0; j < cols;) {
+      const int64_t end = std::min(cols, (col + j) / shared * shared + shared - col);
       const double of_b = ScaleOf(problem.scales_b, launch.operands.scales_b, col + j, block);
-      accumulators[i * cols + j] += static_cast<float>(of_a * of_b) * products[i * cols + j];
+      const auto scale = static_cast<float>(of_a * of_b);
+      for (; j < end; ++j) accumulators[i * cols + j] += scale * products[i * cols + j];
     }
   }
 }

@@ -239,7 +239,7 @@ TEST_F(PlanTest, ComputesInF64ForF64AndInS32ForS8AndElseInF32UnlessItIsGiven) {
 TEST_F(PlanTest, AnS32ResultIsASumOfIntegers) {
   shapes_[Role::kA]->type = shapes_[Role::kB]->type = gemm::DType::kS8;
   spec_.scale_a = 0.5;
-  EXPECT_THAT(Refusal(), HasSubstr("alpha is 0.5, but must be 0 or 1"));
+  EXPECT_THAT(Refusal(), HasSubstr("alpha * scale_a * scale_b is 0.5, but must be 0 or 1"));
   spec_.scale_b = 2;
   EXPECT_EQ(Make().problem.alpha, 1);
   spec_.activation = gemm::Activation::kGelu;

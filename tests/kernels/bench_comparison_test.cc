@@ -341,6 +341,32 @@ TEST_F(ComparisonTest, ShortRunsHaveNoCutoff) {
   EXPECT_EQ(rows_[0].note, "");
 }
 
+// The baseline takes none, and both are right.
+TEST_F(ComparisonTest, BlockScalesGoToKernelsThatTakeThem) {
+  static std::vector<bool> scaled;
+  scaled.clear();
+  const Kernel& host = **FindKernel("host_reference");
+  Kernel with = host, without = host;
+  with.name = "with";
+  without.name = "without";
+  without.block_scales = false;
+  with.launch = without.launch = [](const Launch& launch) {
+    scaled.push_back(HasBlockScales(launch.problem));
+    return Take<1000>("scaled", launch);
+  };
+  const Types fp8{DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32};
+  for (const Kernel* kernel : {&with, &without}) {
+    plan_.candidates.push_back({.kernel = kernel, .types = fp8});
+  }
+  plan_.shapes = {{33, 17, 300}};
+  plan_.rules.scales = {.a = ScaleBlocks::kLines, .b = ScaleBlocks::kTiles};
+  ASSERT_EQ(Run(), absl::OkStatus());
+  ASSERT_EQ(rows_.size(), 2u);
+  for (const Row& row : rows_) EXPECT_TRUE(row.right()) << row.kernel << row.note;
+  EXPECT_THAT(scaled, Contains(true));
+  EXPECT_THAT(scaled, Contains(false));
+}
+
 TEST_F(ComparisonTest, BaselinesAreMeasuredBeside) {
   Add(kSlow);
   plan_.rules.baselines = true;

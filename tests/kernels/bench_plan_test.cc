@@ -8,6 +8,7 @@
 
 #include "kernels/bench/measure/candidate.h"
 #include "kernels/bench/measure/schedule.h"
+#include "kernels/bench/spec/scales.h"
 #include "kernels/bench/spec/shape.h"
 #include "kernels/bench/spec/suites.h"
 #include "kernels/bench/spec/types_pattern.h"
@@ -53,6 +54,25 @@ TEST(ParseShapes, TakesProductsAndCubes) {
     EXPECT_EQ(ParseShapes(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
   EXPECT_THAT(Message(ParseShapes("8,3x4").status()), HasSubstr("\"3x4\" is no shape"));
+}
+
+TEST(ParseScales, TakesAKindForEachOperand) {
+  const Scales scales = ParseScales("lines:tiles").value();
+  EXPECT_EQ(scales.a, ScaleBlocks::kLines);
+  EXPECT_EQ(scales.b, ScaleBlocks::kTiles);
+  for (const char* text : {"", "lines", "lines:", "tiles:none", "lines:tiles:lines"}) {
+    EXPECT_EQ(ParseScales(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(SelectCandidates, WithScalesTheyTakeThemAndAreOfFp8) {
+  const auto candidates = SelectCandidates({.with_scales = true}, kHost);
+  ASSERT_TRUE(candidates.ok()) << candidates.status();
+  EXPECT_EQ(candidates->size(), 2u);
+  for (const Candidate& candidate : *candidates) {
+    EXPECT_TRUE(candidate.kernel->block_scales);
+    EXPECT_EQ(TypesName(candidate.types), "e4m3:e4m3:f16:f32");
+  }
 }
 
 TEST(ParseTypesPatterns, LeavesOutWhatMayBeAnything) {

@@ -48,7 +48,7 @@ def test_scaled(g):
     ("options", "words"),
     [
         ({"alpha": 0.5}, "alpha is 0.5"),
-        ({"scale_a": 2.0}, "alpha is 2"),
+        ({"scale_a": 2.0}, "alpha . scale_a . scale_b is 2"),
         ({"activation": "gelu"}, "activation is gelu"),
         ({"compute": "f32"}, "compute=f32"),
         ({"dtype": "s8"}, "result=s8"),

@@ -234,7 +234,7 @@ void AddKernels(std::vector<BadJob>& jobs) {
                            of_integers(p);
                            p.set_scale_b(0.25);
                          },
-                         {"alpha is 0.25", "0 or 1"}));
+                         {"alpha * scale_a * scale_b is 0.25", "0 or 1"}));
   jobs.push_back(Invalid("AGeluOfIntegers",
                          [of_integers](auto& p, auto&) {
                            of_integers(p);

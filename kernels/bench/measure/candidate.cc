@@ -59,6 +59,7 @@ absl::Status CheckWords(const Selection& selection) {
 }
 
 bool IsWanted(const Selection& selection, const Kernel& kernel) {
+  if (selection.with_scales && !kernel.block_scales) return false;
   if (!selection.families.empty() && !Contains(selection.families, std::string(kernel.family))) {
     return false;
   }
@@ -67,10 +68,14 @@ bool IsWanted(const Selection& selection, const Kernel& kernel) {
                      [&](const std::string& name) { return GlobMatches(name, kernel.name); });
 }
 
+bool IsFp8(DType type) { return type == DType::kE4M3 || type == DType::kE5M2; }
+
 std::vector<Types> WantedTypes(const Selection& selection, const Kernel& kernel) {
-  if (selection.types.empty()) return {kernel.types.front()};
+  if (selection.types.empty() && !selection.with_scales) return {kernel.types.front()};
   std::vector<Types> wanted;
   for (const Types& types : kernel.types) {
+    if (selection.with_scales && !(IsFp8(types.a) && IsFp8(types.b))) continue;
+    if (selection.types.empty()) return {types};
     if (std::any_of(selection.types.begin(), selection.types.end(),
                     [&](const TypesPattern& pattern) { return pattern.Matches(types); })) {
       wanted.push_back(types);

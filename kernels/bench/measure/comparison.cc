@@ -62,7 +62,9 @@ absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
               .k = shape.k,
               .types = candidates.front().types,
               .trans_a = candidates.front().layout.trans_a,
-              .trans_b = candidates.front().layout.trans_b};
+              .trans_b = candidates.front().layout.trans_b,
+              .scales_a = rules_.scales.a,
+              .scales_b = rules_.scales.b};
   candidates_.clear();
   vendor_.clear();
   launches_ = 0;
@@ -112,13 +114,15 @@ std::vector<Row> Comparison::RowsWithout(absl::string_view why) {
 
 LaunchFn Comparison::LaunchOf(const Candidate& spec) const {
   const Kernel& kernel = *spec.kernel;
-  if (spec.types == problem_.types) {
+  const bool scales = HasBlockScales(problem_) && kernel.block_scales;
+  if (spec.types == problem_.types && scales == HasBlockScales(problem_)) {
     return [&kernel](const Launch& launch) { return RunProduct(kernel, launch); };
   }
-  // A baseline in another mode.
-  return [&kernel, types = spec.types](const Launch& launch) {
+  // A baseline in another mode, or without scales.
+  return [&kernel, scales, types = spec.types](const Launch& launch) {
     Problem problem = launch.problem;
     problem.types = types;
+    if (!scales) problem.scales_a = problem.scales_b = ScaleBlocks::kNone;
     return RunProduct(kernel, {.problem = problem,
                                .operands = launch.operands,
                                .workspace = launch.workspace,

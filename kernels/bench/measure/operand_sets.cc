@@ -24,6 +24,8 @@ constexpr int64_t kDrawn = (int64_t{1} << 20) + 4117;
 // All that s8 has, each as often, of numbers from -1 to 1.
 double OverS8(double x) { return std::floor(128 * x); }
 
+double One(double) { return 1; }
+
 // Elements of `type`: what `spec` draws, each as `of` has it.
 absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, DType type,
                                             double (*of)(double) = nullptr) {
@@ -44,6 +46,11 @@ absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, D
   return elements;
 }
 
+// A row for each line.
+ScaleView ViewOf(const std::byte* data, int64_t ld) {
+  return {.data = reinterpret_cast<const float*>(data), .line_step = ld, .block_step = 1};
+}
+
 // -1, 0 and 1, each as often.
 absl::StatusOr<std::vector<std::byte>> DrawSigns(uint64_t seed, DType type) {
   return Draw({.low_or_mean = -1, .high_or_stddev = 2}, seed, type, std::floor);
@@ -58,12 +65,20 @@ OperandSets::Matrix OperandSets::Describe(int64_t rows, int64_t cols, DType type
           .bytes = (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment};
 }
 
+OperandSets::Matrix OperandSets::DescribeScales(ScaleBlocks blocks, int64_t outer, int64_t k) {
+  const auto count = [](int64_t n) { return (n + kScaleBlock - 1) / kScaleBlock; };
+  if (blocks == ScaleBlocks::kNone) return {};
+  return Describe(blocks == ScaleBlocks::kTiles ? count(outer) : outer, count(k), DType::kF32);
+}
+
 absl::Status OperandSets::Prepare(const Problem& p) {
   known_ = IsSymmetric(inputs_) && p.k <= kDrawn ? Elements::kDrawn : Elements::kAny;
   a_ = Describe(p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, p.types.a);
   b_ = Describe(p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n, p.types.b);
   d_ = Describe(p.m, p.n, p.types.d);
-  const size_t set = a_.bytes + b_.bytes + d_.bytes;
+  scales_a_ = DescribeScales(p.scales_a, p.m, p.k);
+  scales_b_ = DescribeScales(p.scales_b, p.n, p.k);
+  const size_t set = a_.bytes + b_.bytes + d_.bytes + scales_a_.bytes + scales_b_.bytes;
   size_t held = 0;
   for (const auto& [key, slab] : slabs_) held += slab.bytes;
   const auto room =
@@ -85,6 +100,8 @@ absl::Status OperandSets::PlaceAll(const Types& types) {
   absl::Status status = Place(kA, types.a, count_, a_);
   if (status.ok()) status = Place(kB, types.b, count_, b_);
   if (status.ok()) status = Place(kD, types.d, count_, d_);
+  if (status.ok()) status = Place(kScalesA, DType::kF32, count_, scales_a_);
+  if (status.ok()) status = Place(kScalesB, DType::kF32, count_, scales_b_);
   return status;
 }
 
@@ -121,9 +138,11 @@ absl::Status OperandSets::Place(Role role, DType type, int64_t count, Matrix& ma
 absl::Status OperandSets::FillRandomly(Role role, DType type, Slab& slab) {
   if (slab.drawn.empty()) {
     const bool signs = role == kSignsA || role == kSignsB;
+    const bool scales = role == kScalesA || role == kScalesB;
     absl::StatusOr<std::vector<std::byte>> drawn =
-        signs ? DrawSigns(inputs_.seed + role, type)
-              : Draw(inputs_, inputs_.seed + role, type, type == DType::kS8 ? OverS8 : nullptr);
+        signs    ? DrawSigns(inputs_.seed + role, type)
+        : scales ? Draw(inputs_, inputs_.seed, type, One)
+                 : Draw(inputs_, inputs_.seed + role, type, type == DType::kS8 ? OverS8 : nullptr);
     if (!drawn.ok()) return drawn.status();
     slab.drawn = *std::move(drawn);
   }
@@ -143,7 +162,9 @@ Operands OperandSets::At(int64_t index) const {
           .b = b_.data + set * b_.bytes,
           .ldb = b_.ld,
           .d = d_.data + set * d_.bytes,
-          .ldd = d_.ld};
+          .ldd = d_.ld,
+          .scales_a = ViewOf(scales_a_.data + set * scales_a_.bytes, scales_a_.ld),
+          .scales_b = ViewOf(scales_b_.data + set * scales_b_.bytes, scales_b_.ld)};
 }
 
 }  // namespace gemm::bench

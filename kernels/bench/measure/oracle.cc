@@ -90,7 +90,13 @@ absl::Status Oracle::Prepare(Backend& backend, const Problem& problem, const Ope
   small.n = static_cast<int64_t>(cols_.size());
   small.trans_a = false;
   small.trans_b = true;
-  const Operands host = {.a = a->data(), .lda = problem.k, .b = b->data(), .ldb = problem.k};
+  Operands host = {.a = a->data(), .lda = problem.k, .b = b->data(), .ldb = problem.k};
+  // As OperandSets has them.
+  const std::vector<float> ones(static_cast<size_t>(problem.k / kScaleBlock + 1), 1.0f);
+  if (HasBlockScales(problem)) {
+    small.scales_a = small.scales_b = ScaleBlocks::kLines;
+    host.scales_a = host.scales_b = {.data = ones.data(), .line_step = 0, .block_step = 1};
+  }
   expected_.clear();
   ExpectedElements elements(small, host, known);
   for (int64_t i = 0; i < small.m; ++i) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gemm/generate.h"
+#include "kernels/bench/spec/scales.h"
 
 namespace gemm::bench {
 
@@ -15,6 +16,9 @@ struct ComparisonRules {
   int vendor_algorithms = 8;  // of cuBLASLt to choose the best from; 0: none
   // Rows of D, and columns; the elements where they cross are checked by the oracle.
   int checked_lines = 8;
+  // With which fp8 operands are multiplied. All of them are 1: the baselines take none, and have
+  // the same products.
+  Scales scales;
 };
 
 // What the elements of A and B are drawn from.

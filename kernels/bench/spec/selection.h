@@ -23,6 +23,8 @@ struct Selection {
   // A candidate for each value. Kernels without the parameter ignore it; at least one
   // must have it.
   std::map<std::string, std::vector<int64_t>> params;
+  // Only kernels, and types, that take block scales.
+  bool with_scales = false;
 };
 
 }  // namespace gemm::bench

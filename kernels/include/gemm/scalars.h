@@ -35,8 +35,8 @@ absl::Status CheckScalar(absl::string_view field, double value, Compute compute)
 absl::Status CheckScalars(const Problem& problem);
 
 // INVALID_ARGUMENT for an epilogue that an s32 D does not have; the message has the field, the
-// value and the bound.
-absl::Status CheckIntegerEpilogue(const Problem& problem);
+// value and the bound. `alpha` is what alpha is called.
+absl::Status CheckIntegerEpilogue(const Problem& problem, absl::string_view alpha = "alpha");
 
 // The problem with rounded scalars, and with a relu in place of a leaky relu of slope 0.
 // CheckScalars accepts `problem`.

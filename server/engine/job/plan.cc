@@ -146,14 +146,16 @@ absl::Status CheckBias(const Plan& plan, const std::optional<Shape>& bias) {
   return absl::OkStatus();
 }
 
+constexpr absl::string_view kScaledAlpha = "alpha * scale_a * scale_b";
+bool HasScale(const JobSpec& spec) { return spec.scale_a != 1 || spec.scale_b != 1; }
+
 // The scales are part of alpha from here on.
 absl::Status SetScalars(const JobSpec& spec, gemm::Problem& p) {
   p.alpha = spec.alpha * spec.scale_a * spec.scale_b;
   p.beta = spec.beta;
   p.leaky_slope = spec.leaky_slope;
-  if (std::isfinite(spec.alpha) && (spec.scale_a != 1 || spec.scale_b != 1)) {
-    const absl::Status status =
-        gemm::CheckScalar("alpha * scale_a * scale_b", p.alpha, p.types.compute);
+  if (std::isfinite(spec.alpha) && HasScale(spec)) {
+    const absl::Status status = gemm::CheckScalar(kScaledAlpha, p.alpha, p.types.compute);
     if (!status.ok()) return status;
   }
   return gemm::CheckScalars(p);
@@ -297,7 +299,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   if (status.ok()) status = CheckRowBlock(spec, plan);
   if (!status.ok()) return status;
   Orient(spec, shapes, plan);
-  status = gemm::CheckIntegerEpilogue(plan.problem);
+  status = gemm::CheckIntegerEpilogue(plan.problem, HasScale(spec) ? kScaledAlpha : "alpha");
   if (status.ok()) status = TakeScales(spec, shapes, plan);
   if (!status.ok()) return status;
   return plan;
