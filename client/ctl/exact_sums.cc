@@ -23,7 +23,7 @@ double LargestSum(const gemm::Types& types) {
   return gemm::SizeOf(types.a) == 1 ? 0x1p14 : 0x1p24;
 }
 
-// Of a result of s32, the epilogue scales and adds nothing.
+// Of a result of s32, the epilogue adds integers alone.
 double LargestEpilogueSum(const gemm::Types& types) {
   if (types.d == gemm::DType::kS32) return LargestSum(types);
   return types.compute == gemm::Compute::kF64 ? 0x1p53 : 0x1p24;

@@ -92,10 +92,24 @@ absl::Status CheckBatch(const Kernel& kernel, int64_t batch) {
 }
 
 absl::Status CheckBlockScales(const Kernel& kernel, const Problem& problem) {
-  if (!HasBlockScales(problem) || kernel.block_scales) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("scales_a and scales_b are given, but kernel ", kernel.name,
-                   " takes no block scales; ListKernels gives those that do (block_scales)"));
+  if (!HasBlockScales(problem)) return absl::OkStatus();
+  if (!kernel.block_scales) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scales_a and scales_b are given, but kernel ", kernel.name,
+                     " takes no block scales; ListKernels gives those that do (block_scales)"));
+  }
+  if (problem.scales_a == ScaleBlocks::kNone || problem.scales_b == ScaleBlocks::kNone) {
+    return absl::InvalidArgumentError("one operand has block scales and the other has none");
+  }
+  if (problem.batch > 1 || problem.grouped != GroupedBy::kNothing) {
+    return absl::InvalidArgumentError("block scales belong to single products");
+  }
+  for (const DType type : {problem.types.a, problem.types.b}) {
+    if (type == DType::kE4M3 || type == DType::kE5M2) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("operands with block scales must be e4m3 or e5m2, but one is ", Name(type)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gemm

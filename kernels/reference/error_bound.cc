@@ -94,9 +94,10 @@ double ScalingError(const Problem& problem, const ElementTerms& t, Elements elem
   }
   const double largest_a = LargestFinite(problem.types.a);
   const double largest_b = LargestFinite(problem.types.b);
-  const double underflow = UnderflowUnit(DType::kF32) *
-                           (t.abs_a * largest_b + t.abs_b * largest_a +
-                            static_cast<double>(problem.k) * largest_a * largest_b + blocks);
+  const double underflow =
+      UnderflowUnit(DType::kF32) * (t.abs_a * largest_b + t.abs_b * largest_a +
+                                    static_cast<double>(problem.k) * largest_a * largest_b +
+                                    blocks * (t.largest_scale_a + t.largest_scale_b));
   return 2.01 * UnitRoundoff(DType::kF32) * reach + underflow;
 }
 
@@ -253,10 +254,13 @@ Expected BoundElement(const Problem& problem, const ElementTerms& terms, Element
       std::abs(problem.alpha) * partial + std::abs(problem.beta * terms.c) + std::abs(terms.bias);
   const DType accumulator =
       OfIntegers(problem.types) ? scale : AccumulatorType(problem.types.compute);
-  bool overflow = partial > LargestFinite(accumulator) || addends > LargestFinite(scale);
-  if (HasBlockScales(problem)) overflow |= ScaledReach(problem, terms) > LargestFinite(accumulator);
+  const bool overflow = partial > LargestFinite(accumulator) || addends > LargestFinite(scale);
   x.value += terms.bias;
   x.error += UnitRoundoff(scale) * x.reach();
+  // Also where others are infinite or NaN.
+  if (HasBlockScales(problem) && ScaledReach(problem, terms) > LargestFinite(accumulator)) {
+    return {x.value, kInfinity};
+  }
   // NaN or infinite because operands are.
   if (!std::isfinite(x.value)) return {ApplyActivation(problem, x).value, UnderflowUnit(d)};
   x = ApplyActivation(problem, x);

@@ -76,7 +76,7 @@ struct ElementTerms {
   double abs_a = 0;           // sum of |a|, along the row of op(A)
   double abs_b = 0;           // sum of |b|, along the column of op(B)
   // With block scales all of the above are of products that have them.
-  double largest_scale_a = 1;  // magnitude, of 1 and those of the row of op(A)
+  double largest_scale_a = 1;  // magnitude, of 1 and the finite ones of the row of op(A)
   double largest_scale_b = 1;
   double c = 0;     // 0 where beta is 0
   double bias = 0;  // 0 where there is none

@@ -61,13 +61,13 @@ class LineCache {
       for (int64_t i = p; i < std::min(k_, p + kScaleBlock); ++i) {
         line.magnitude += std::abs(scale * line.values[static_cast<size_t>(i)]);
       }
-      line.largest_scale = std::max(line.largest_scale, std::abs(scale));
+      if (std::isfinite(scale)) line.largest_scale = std::max(line.largest_scale, std::abs(scale));
       line.scales.push_back(scale);
     }
     return line;
   }
 
-  const Problem& problem_;
+  const Problem problem_;
   const Operands& host_;
   const int64_t k_ = problem_.k;
   const OperandView a_;
@@ -119,9 +119,9 @@ Expected ExpectedAt(const Problem& problem, const Operands& host, Elements eleme
 
 // |actual - value| / tolerance, with what IEEE's special values make of it.
 double ErrorRatio(const Problem& problem, const Expected& expected, double actual) {
+  if (expected.tolerance == kInfinity) return 0;
   if (std::isnan(expected.value)) return std::isnan(actual) ? 0 : kInfinity;
   if (std::isinf(expected.value)) return actual == expected.value ? 0 : kInfinity;
-  if (expected.tolerance == kInfinity) return 0;
   if (std::isnan(actual)) return kInfinity;
   if (std::isinf(actual)) {
     const bool overflows =

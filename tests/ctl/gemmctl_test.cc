@@ -199,6 +199,9 @@ TEST_F(GemmctlTest, ScalesOfFilesAreF32WhateverTheOperandsAre) {
                    scales, "--output-dtype", "f32", "-o", Path("d.npy"), "--verify"});
   EXPECT_EQ(json["verification"]["right"], true);
   EXPECT_THAT(ReadMatrix(Path("d.npy")), ElementsAre(2.75));
+  const Ran other = Gemmctl({"multiply", a, b, "--npy-dtype", "bf16"});
+  EXPECT_NE(other.exit_code, 0);
+  EXPECT_THAT(other.err, HasSubstr("cannot be read as bf16"));
 }
 
 TEST_F(GemmctlTest, MultipliesGroups) {

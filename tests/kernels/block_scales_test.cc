@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 
 #include "tests/kernels/product_case.h"
@@ -104,6 +105,38 @@ TEST(BlockScales, WhatIsWrongWithThemIsSeen) {
           << "two scales of A swapped";
     }
   }
+}
+
+// A defect is seen by random elements as well as without scales.
+TEST(BlockScales, TheBoundIsAsTightAsWithoutThem) {
+  std::mt19937_64 random(7);
+  const auto resolution = [](const ProductCase& product) {
+    const ProductData data(product);
+    return CompareWithReference(product.problem, data.ForReference(), Elements::kDrawn, 1 << 20, 1)
+        .resolution;
+  };
+  const ProductCase scaled = Plain(ScaleBlocks::kLines, ScaleBlocks::kTiles, random);
+  ProductCase plain = scaled;
+  plain.problem.scales_a = plain.problem.scales_b = ScaleBlocks::kNone;
+  EXPECT_LT(resolution(scaled), 2 * resolution(plain));
+}
+
+// What is not said of scales that are too large is not said beside infinite ones either.
+TEST(BlockScales, OnesBeyondF32AllowAnythingBesideInfiniteOnes) {
+  std::mt19937_64 random(8);
+  ProductCase product = Plain(ScaleBlocks::kLines, ScaleBlocks::kLines, random);
+  product.scales_by_block = false;
+  ProductData data(product);
+  const auto tolerance = [&](double last) {
+    data.scales_a.FillUniform(1, 1, 2);
+    data.scales_b.FillUniform(2, 1, 2);
+    data.scales_a.Set(0, 0, std::numeric_limits<double>::infinity());
+    data.scales_a.Set(0, 1, last);
+    return ExpectedElement(data.product.problem, data.ForReference(), Elements::kAny, 0, 0)
+        .tolerance;
+  };
+  EXPECT_TRUE(std::isinf(tolerance(1e36)));
+  EXPECT_TRUE(std::isfinite(tolerance(1)));
 }
 
 // One that is not finite is part of every element that it scales, and of no other.

@@ -1,6 +1,7 @@
 // Every host row over every type it takes, against the oracle.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -248,6 +249,45 @@ TEST(HostKernels, BlockScalesOfAKernelThatTakesNoneAreAnError) {
   EXPECT_EQ(std::string(status.message()),
             "scales_a and scales_b are given, but kernel host_reference takes no block scales; "
             "ListKernels gives those that do (block_scales)");
+}
+
+TEST(HostKernels, BlockScalesAreOfBothOperandsOfASingleFp8Product) {
+  struct Bad {
+    const char* sentence;
+    std::function<void(Problem&)> change;
+  };
+  static constexpr int64_t kExtents[] = {2};
+  const Bad bads[] = {
+      {"the other has none", [](Problem& p) { p.scales_a = ScaleBlocks::kNone; }},
+      {"the other has none", [](Problem& p) { p.scales_b = ScaleBlocks::kNone; }},
+      {"single products", [](Problem& p) { p.batch = 2; }},
+      {"single products",
+       [](Problem& p) {
+         p.grouped = GroupedBy::kM;
+         p.extents = kExtents;
+       }},
+      {"one is f32", [](Problem& p) { p.types.a = p.types.b = DType::kF32; }},
+      {"one is s8",
+       [](Problem& p) {
+         p.types = {DType::kS8, DType::kS8, DType::kF32, Compute::kS32};
+       }},
+  };
+  for (const absl::string_view name : {"host_reference", "host_openblas"}) {
+    for (const Bad& bad : bads) {
+      ProductCase product;
+      product.problem = {.m = 2,
+                         .n = 2,
+                         .k = 2,
+                         .types = {DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32},
+                         .scales_a = ScaleBlocks::kLines,
+                         .scales_b = ScaleBlocks::kTiles};
+      bad.change(product.problem);
+      ProductData data(product);
+      const absl::Status status = RunOnHost(**FindKernel(name), data);
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name << bad.sentence;
+      EXPECT_NE(status.message().find(bad.sentence), absl::string_view::npos) << status;
+    }
+  }
 }
 
 // The mark would tell that A and B are read when those of the last product are.

@@ -67,7 +67,9 @@ TEST_F(CallerTrafficTest, AnAnsweredCallIsNotOpen) {
   }
   TrafficShare open = Begin(alice);
   open.Answered();
-  EXPECT_FALSE(traffic_.Begin(alice).ok()) << "no answer is taken";
+  const absl::Status refused = traffic_.Begin(alice).status();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("8 calls beside its 1"));
+  EXPECT_EQ(ReachedBoundOf(refused)->bound, "streams");
   held.pop_back();
   const TrafficShare last = Begin(alice);
   EXPECT_FALSE(traffic_.Begin(alice).ok());

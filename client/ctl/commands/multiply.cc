@@ -28,7 +28,12 @@ absl::StatusOr<client::HostMatrix> ReadOperand(const std::string& path,
   absl::StatusOr<client::HostMatrix> matrix = client::ReadNpy(path, dtype);
   if (matrix.ok() || !dtype.has_value()) return matrix;
   absl::StatusOr<client::HostMatrix> as_it_says = client::ReadNpy(path, std::nullopt);
-  return as_it_says.ok() ? std::move(as_it_says) : std::move(matrix);
+  if (!as_it_says.ok()) return matrix;
+  // Of others numpy has no type of its own: such a file says none.
+  const client::DataType type = as_it_says->shape().dtype;
+  const bool says = type == client::kF64 || type == client::kF32 || type == client::kF16 ||
+                    type == client::kS8 || type == client::kS32;
+  return says ? std::move(as_it_says) : std::move(matrix);
 }
 
 // The operand to send; a file is read here.

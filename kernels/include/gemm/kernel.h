@@ -134,7 +134,8 @@ absl::Status CheckTypes(const Kernel& kernel, const Types& types);
 // OK, or INVALID_ARGUMENT where `batch` is above 1 and `kernel` takes single products alone.
 absl::Status CheckBatch(const Kernel& kernel, int64_t batch);
 
-// OK, or INVALID_ARGUMENT where `problem` has block scales and `kernel` takes none.
+// OK, or INVALID_ARGUMENT where `problem` has block scales and `kernel` takes none, or they are not
+// those of both operands of a single product of fp8.
 absl::Status CheckBlockScales(const Kernel& kernel, const Problem& problem);
 
 }  // namespace gemm

@@ -87,7 +87,9 @@ struct Problem {
   ScaleBlocks scales_b = ScaleBlocks::kNone;
 };
 
-constexpr bool HasBlockScales(const Problem& p) { return p.scales_a != ScaleBlocks::kNone; }
+constexpr bool HasBlockScales(const Problem& p) {
+  return p.scales_a != ScaleBlocks::kNone || p.scales_b != ScaleBlocks::kNone;
+}
 
 // The largest batch. A CUDA grid has as many blocks in its second and third dimensions.
 inline constexpr int64_t kMaxBatch = 65535;

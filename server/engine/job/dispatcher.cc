@@ -197,20 +197,20 @@ absl::StatusOr<std::vector<const gemm::Kernel*>> EligibleKernels(const KernelReq
   const gemm::Types& types = problem.types;
   std::vector<const gemm::Kernel*> eligible;
   const gemm::Kernel* elsewhere = nullptr;  // takes the types, but not on this device
-  bool takes_types = false;                 // one takes them here, but no batch or no block scales
+  bool wrong_form = false;                  // one takes them here, but no batch or no scales
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (!request.family.empty() && kernel->family != request.family) continue;
     if (!gemm::MayBeChosen(*kernel, types)) continue;
     if (!gemm::RunsOn(*kernel, device)) {
       elsewhere = kernel;
     } else if (!CheckForm(*kernel, problem).ok()) {
-      takes_types = true;
+      wrong_form = true;
     } else {
       eligible.push_back(kernel);
     }
   }
   if (!eligible.empty()) return InOneLaunchIfAny(std::move(eligible), problem);
-  if (takes_types) {
+  if (wrong_form) {
     return gemm::HasBlockScales(problem) ? NoBlockScalesOf(types, request.family)
                                          : NoBatchesOf(types, request.family, problem.batch);
   }

@@ -128,6 +128,7 @@ void TrafficShare::StopWaiting() {
 absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
                                                   uint64_t request_bytes) {
   TrafficShare share;
+  bool all_open;
   {
     MutexLock lock(mutex_);
     DropIdle();
@@ -144,8 +145,15 @@ absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
       return share;
     }
     if (quota->bytes_per_second != kNoBound) account->Charge(request_bytes);
+    all_open = account->open >= quota->streams;
   }
   on_reached_("streams");
+  if (!all_open) {
+    return BoundError({.bound = "streams", .caller = quota->caller, .retry_after = kRetrySoon},
+                      absl::StrCat("streams: ", CallerHas(quota->caller), " ", kMostAnswered,
+                                   " calls beside its ", quota->streams,
+                                   " (--quotas-file) whose answers it does not take: read them"));
+  }
   return BoundError(
       {.bound = "streams", .caller = quota->caller, .retry_after = kRetrySoon},
       absl::StrCat("streams: ", CallerHas(quota->caller), " ", quota->streams, " of at most ",

@@ -68,8 +68,9 @@ class CallerTraffic {
       : on_reached_(std::move(on_reached)) {}
 
   // Answered calls of a caller that are held beside as many open ones as it may have: their clients
-  // have yet to take the answer, or gRPC has yet to tell.
-  static constexpr int64_t kMostAnswered = 64;
+  // have yet to take the answer, or gRPC has yet to tell. Few, as each may have an answer in
+  // memory.
+  static constexpr int64_t kMostAnswered = 8;
 
   // RESOURCE_EXHAUSTED where the caller has as many calls open as it may, or kMostAnswered more
   // held. The call's `request_bytes`, which have come already, then count all the same.
