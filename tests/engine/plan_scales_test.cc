@@ -16,7 +16,7 @@ using gemm::ScaleBlocks;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr gemm::DType kE4M3 = gemm::DType::kE4M3, kF32 = gemm::DType::kF32;
+constexpr gemm::DType kFp8 = gemm::DType::kE4M3, kScale = gemm::DType::kF32;
 constexpr int64_t kM = 300, kN = 130, kK = 257;
 
 int64_t Blocks(int64_t elements) { return (elements + 127) / 128; }
@@ -24,12 +24,12 @@ int64_t Blocks(int64_t elements) { return (elements + 127) / 128; }
 // The operands' shapes of a product with scales of these kinds.
 OperandShapes Shapes(const PlanOrder& order, bool tiles_a, bool tiles_b, bool columns) {
   OperandShapes shapes;
-  shapes[Role::kA] = order.transpose_a ? Shape{kK, kM, kE4M3, order.a_columns}
-                                       : Shape{kM, kK, kE4M3, order.a_columns};
-  shapes[Role::kB] = order.transpose_b ? Shape{kN, kK, kE4M3, order.b_columns}
-                                       : Shape{kK, kN, kE4M3, order.b_columns};
-  shapes[Role::kScalesA] = Shape{tiles_a ? Blocks(kM) : kM, Blocks(kK), kF32, columns};
-  shapes[Role::kScalesB] = Shape{Blocks(kK), tiles_b ? Blocks(kN) : kN, kF32, columns};
+  shapes[Role::kA] = order.transpose_a ? Shape{kK, kM, kFp8, order.a_columns}
+                                       : Shape{kM, kK, kFp8, order.a_columns};
+  shapes[Role::kB] = order.transpose_b ? Shape{kN, kK, kFp8, order.b_columns}
+                                       : Shape{kK, kN, kFp8, order.b_columns};
+  shapes[Role::kScalesA] = Shape{tiles_a ? Blocks(kM) : kM, Blocks(kK), kScale, columns};
+  shapes[Role::kScalesB] = Shape{Blocks(kK), tiles_b ? Blocks(kN) : kN, kScale, columns};
   return shapes;
 }
 
