@@ -37,8 +37,9 @@
 // Block scales. Of each block the product of the scales is rounded, and its product with the
 // block's sum: 2 u more for each block, of |S_b| times the scales. Worst case: 2 u sum |p|. Drawn
 // elements: |S_b| <= lambda ||p_b||_2, and the norms of B blocks add up to at most
-// sqrt(B) ||p||_2. A scale, or the product of two, may be subnormal and lost. Scales so large that
-// one of them, or both together, may overflow with what they scale allow anything.
+// sqrt(B) ||p||_2. What is subnormal may be lost: a scale, the product of two, or a sum that one of
+// them has scaled. Scales so large that one of them, or both together, may overflow with what they
+// scale allow anything.
 //
 // Integers (Compute::kS32). No addition errs, and how a sum wraps is known. So an s32 D has no
 // error at all; another one has that of the rounding of accumulators to f32, and those of the

@@ -233,9 +233,8 @@ TEST(HostKernels, ABatchOfAKernelThatTakesNoneIsAnError) {
             "batch_count is 3, but kernel host_reference takes one product at a time");
 }
 
-TEST(HostKernels, BlockScalesOfAKernelThatTakesNoneAreAnError) {
-  Kernel without = **FindKernel("host_reference");
-  without.block_scales = false;
+// A small one, which is right.
+ProductCase ScaledCase() {
   ProductCase product;
   product.problem = {.m = 2,
                      .n = 2,
@@ -243,7 +242,13 @@ TEST(HostKernels, BlockScalesOfAKernelThatTakesNoneAreAnError) {
                      .types = {DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32},
                      .scales_a = ScaleBlocks::kLines,
                      .scales_b = ScaleBlocks::kTiles};
-  ProductData data(product);
+  return product;
+}
+
+TEST(HostKernels, BlockScalesOfAKernelThatTakesNoneAreAnError) {
+  Kernel without = **FindKernel("host_reference");
+  without.block_scales = false;
+  ProductData data(ScaledCase());
   const absl::Status status = RunOnHost(without, data);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(std::string(status.message()),
@@ -274,13 +279,7 @@ TEST(HostKernels, BlockScalesAreOfBothOperandsOfASingleFp8Product) {
   };
   for (const absl::string_view name : {"host_reference", "host_openblas"}) {
     for (const Bad& bad : bads) {
-      ProductCase product;
-      product.problem = {.m = 2,
-                         .n = 2,
-                         .k = 2,
-                         .types = {DType::kE4M3, DType::kE4M3, DType::kF32, Compute::kF32},
-                         .scales_a = ScaleBlocks::kLines,
-                         .scales_b = ScaleBlocks::kTiles};
+      ProductCase product = ScaledCase();
       bad.change(product.problem);
       ProductData data(product);
       const absl::Status status = RunOnHost(**FindKernel(name), data);

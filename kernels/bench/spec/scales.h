@@ -11,8 +11,6 @@ namespace gemm::bench {
 struct Scales {
   ScaleBlocks a = ScaleBlocks::kNone;
   ScaleBlocks b = ScaleBlocks::kNone;
-
-  bool any() const { return a != ScaleBlocks::kNone; }
 };
 
 // "lines:tiles": those of A are of 1 x 128 blocks, those of B of 128 x 128.
