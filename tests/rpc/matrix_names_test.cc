@@ -231,6 +231,7 @@ TEST_F(NamesTest, APutThatIsBrokenOffLeavesTheOldOne) {
   {
     grpc::ClientContext context;
     const auto call = begin(context);
+    AwaitMatrices(with_matrix.matrices + 1);
     context.TryCancel();
     EXPECT_EQ(call->Finish().error_code(), StatusCode::CANCELLED);
   }

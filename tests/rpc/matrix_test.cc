@@ -238,6 +238,7 @@ TEST_F(MatrixTest, CancelledTransfersLeaveNothing) {
     call->Write(request);
     request.mutable_chunk()->set_data(matrix.bytes.substr(0, 100'000));
     call->Write(request);
+    AwaitMatrices(before_.matrices + 1);
     context.TryCancel();
     EXPECT_EQ(call->Finish().error_code(), grpc::StatusCode::CANCELLED);
   }

@@ -63,6 +63,14 @@ void RpcTest::ExpectHolds(const Held& before) const {
   EXPECT_EQ(HeldNow(), before);
 }
 
+void RpcTest::AwaitMatrices(int64_t matrices) const {
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  while (HeldNow().matrices != matrices && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(HeldNow().matrices, matrices);
+}
+
 std::string RpcTest::Put(const HostMatrix& matrix, const std::string& name) {
   constexpr size_t kChunk = 100'000;
   grpc::ClientContext context;

@@ -41,6 +41,9 @@ class RpcTest : public testing::Test {
   // Waits until the server holds what `before` says: memory comes back just
   // after the answer that it belongs to.
   void ExpectHolds(const Held& before) const;
+  // Waits until the server has begun an upload whose client is about to vanish:
+  // a call that is cancelled sooner may begin after the test looked.
+  void AwaitMatrices(int64_t matrices) const;
 
   // Uploads in chunks; the id of the matrix.
   std::string Put(const HostMatrix& matrix, const std::string& name = "");
