@@ -150,7 +150,7 @@ class Client:
                 a, b, options, batch = batches.stack(a, b, options)
             plan = product.make(self, a, b, options, batch)
             try:
-                result = multiply.fetch(self, call, plan)
+                result = multiply.fetch(self._janitor, call, plan)
             except errors.NotFound as error:
                 raise explain_not_found(call, error, plan.handles) from None
             return result if batch is None else batches.unstack(result, batch.count, out)
@@ -209,7 +209,7 @@ class Client:
             a, b, options, group = groups.stack(a, b, group_sizes, by, options)
             plan = product.make(self, a, b, options, group)
             try:
-                result = multiply.fetch(self, call, plan)
+                result = multiply.fetch(self._janitor, call, plan)
             except errors.NotFound as error:
                 raise explain_not_found(call, error, plan.handles) from None
             return groups.unstack(result, group, out)
@@ -241,10 +241,10 @@ class Client:
         with Call(self._connection, "keep", timeout, cancel) as call:
             plan = product.make(self, a, b, product.Options(**options))
             keep_as = KeepAs(name, ttl, replace, if_version, shared)
-            with Unseen(self, name) as kept:
+            with Unseen(self._janitor, name) as kept:
 
                 def run() -> multiply.Kept:
-                    return multiply.keep(self, call, plan, keep_as.proto(kept.new_name()))
+                    return multiply.keep(self._janitor, call, plan, keep_as.proto(kept.new_name()))
 
                 try:
                     done = call.tried(run, repeatable=name is None)
@@ -301,7 +301,8 @@ class Client:
         source = take(matrix, "matrix")
         header = pb.PutMatrixHeader(shape=source.shape.to_proto(), device=device)
         keep_as = KeepAs(name, ttl, replace, if_version, shared)
-        with Call(self._connection, "put", timeout, cancel) as call, Unseen(self, name) as kept:
+        unseen = Unseen(self._janitor, name)
+        with Call(self._connection, "put", timeout, cancel) as call, unseen as kept:
 
             def run() -> pb.MatrixInfo:
                 header.keep.CopyFrom(keep_as.proto(kept.new_name()))
@@ -333,7 +334,7 @@ class Client:
         """
         header = transfer.generated(shape, dtype, seed, distribution, device)
         keep_as = KeepAs(name, ttl, replace, if_version, shared)
-        with Call(self._connection, "random", timeout) as call, Unseen(self, name) as kept:
+        with Call(self._connection, "random", timeout) as call, Unseen(self._janitor, name) as kept:
 
             def run() -> pb.MatrixInfo:
                 header.keep.CopyFrom(keep_as.proto(kept.new_name()))

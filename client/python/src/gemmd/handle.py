@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from . import dtypes, transfer
 from .call import Call
+from .connection import Connection
 from .contract import pb
 from .errors import GemmdError, HandleError, InvalidArgument, LostHandle, NotFound
-from .janitor import by_id
+from .janitor import Janitor, by_id
 from .operands import Shape
 from .progress import Meter
 from .report import Report
 from .results import Target, check_out
 from .tables import html_table
 
-if TYPE_CHECKING:
-    from .client import Client
+
+class Owner(Protocol):
+    """The client of a handle, as far as handles know it."""
+
+    _connection: Connection
+    _janitor: Janitor
+
+    def _operator(self, left: Any, right: Any) -> Any:
+        """`left @ right`, of which one is a handle at least."""
+        ...
 
 
 def _text(shape: Shape) -> str:
@@ -39,7 +48,7 @@ class Handle:
     # numpy leaves `array @ handle` to this class.
     __array_ufunc__ = None
 
-    def __init__(self, client: Client, info: pb.MatrixInfo, name: str | None,
+    def __init__(self, client: Owner, info: pb.MatrixInfo, name: str | None,
                  ref: pb.MatrixRef | None = None) -> None:  # fmt: skip
         """`ref`: by what the server is asked for it, where that is not the id."""
         self._client = client
@@ -148,7 +157,7 @@ class Handle:
         self.owned = False
         return self
 
-    def _check(self, client: Client) -> None:
+    def _check(self, client: Owner) -> None:
         """HandleError where it cannot be an operand of this client's calls."""
         if self._client is not client:
             raise HandleError(

@@ -4,14 +4,14 @@ large matrices split over the channels."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 
 from . import errors, retries, transfer, wire
 from .call import Call
 from .contract import MESSAGE_OVERHEAD_BYTES, pb
-from .janitor import by_id, by_name
+from .janitor import Janitor, by_id, by_name
 from .keeping import KeepAs
 from .operands import Buffer, HostMatrix, Shape
 from .product import ROLES, Plan
@@ -19,9 +19,6 @@ from .progress import Meter
 from .report import Report
 from .results import Target
 from .stripes import new_id
-
-if TYPE_CHECKING:
-    from .client import Client
 
 _JOB_ID = 1
 
@@ -45,24 +42,24 @@ def fits_one_message(call: Call, plan: Plan, result_bytes: int) -> bool:
     )
 
 
-def fetch(client: Client, call: Call, plan: Plan) -> Any:
+def fetch(janitor: Janitor, call: Call, plan: Plan) -> Any:
     """The result of a product, as the caller's kind of array."""
     target = plan.target()
     if fits_one_message(call, plan, plan.shape.nbytes):
         request = wire.multiply_unary(plan.with_data())
         return target.finish(call.tried(lambda: _unary(call, request, plan.shape, target)))
-    report = call.tried(lambda: _large(client, call, plan, target))
+    report = call.tried(lambda: _large(janitor, call, plan, target))
     return target.finish(report)
 
 
-def keep(client: Client, call: Call, plan: Plan, keep_as: pb.Keep) -> Kept:
+def keep(janitor: Janitor, call: Call, plan: Plan, keep_as: pb.Keep) -> Kept:
     """Runs a product whose result stays on the server."""
     plan.proto.result.keep.CopyFrom(keep_as)
     if fits_one_message(call, plan, 0):
         return _keep_unary(call, plan.with_data())
     total = plan.payload_bytes
     with Meter(call.what, total, call.connection.options.progress) as meter:
-        with _Temporaries(client, call) as temporaries:
+        with _Temporaries(janitor, call) as temporaries:
             left = _upload_large(call, plan, temporaries, meter)
             if left:
                 return _keep_stream(call, plan, left, meter)
@@ -101,20 +98,20 @@ class _Temporaries:
     its caller gives up. What is left when the block ends is deleted in the background.
     """
 
-    def __init__(self, client: Client, call: Call) -> None:
-        self._client = client
+    def __init__(self, janitor: Janitor, call: Call) -> None:
+        self._janitor = janitor
         self._ttl = call.connection.options.transfer_ttl
         # One folder of names a product: the server keeps those on one device.
         self._folder = f"transfer/{new_id()}"
         self._names: list[str] = []
 
     def __enter__(self) -> _Temporaries:
-        self._client._janitor.start()
+        self._janitor.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         for name in self._names:
-            self._client._janitor.delete(by_name(name))
+            self._janitor.delete(by_name(name))
 
     def new(self) -> pb.Keep:
         name = f"{self._folder}/{len(self._names)}"
@@ -126,7 +123,7 @@ class _Temporaries:
         del self._names[:count]
 
 
-def _large(client: Client, call: Call, plan: Plan, target: Target) -> Report:
+def _large(janitor: Janitor, call: Call, plan: Plan, target: Target) -> Report:
     options = call.connection.options
     total = plan.payload_bytes + len(target.memory)
     with Meter(call.what, total, options.progress) as meter:
@@ -137,7 +134,7 @@ def _large(client: Client, call: Call, plan: Plan, target: Target) -> Report:
         if plan.one_stream:
             return _one_stream(call, plan, target, meter)
         try:
-            with _Temporaries(client, call) as temporaries:
+            with _Temporaries(janitor, call) as temporaries:
                 return _striped(call, plan, target, temporaries, meter, striped_result)
         except errors.ResourceExhausted as refusal:
             # The store may be full, or the caller's open calls too many, where the job itself

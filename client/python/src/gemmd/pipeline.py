@@ -10,22 +10,19 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 
 from . import errors, multiply, product, retries, wire
 from .call import Call
 from .contract import pb
-from .handle import explain_not_found
+from .handle import Owner, explain_not_found
 from .interrupt import Hold
 from .product import ROLES, Plan
 from .report import Report
 from .results import Target
 from .stream import Stream
-
-if TYPE_CHECKING:
-    from .client import Client
 
 # Of the window: how many products end before a caller that waits for room is woken. Waking it
 # for each takes the interpreter away from the threads that send and receive.
@@ -107,7 +104,7 @@ class Pipeline:
                 ...
     """
 
-    def __init__(self, client: Client, window: int, collect: bool = True) -> None:
+    def __init__(self, client: Owner, window: int, collect: bool = True) -> None:
         limits = client._connection.server.limits
         most = limits.max_jobs_per_stream or 1024
         if not 1 <= window <= most:

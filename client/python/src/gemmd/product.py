@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from . import dtypes, operands, results, wire
 from .contract import MESSAGE_OVERHEAD_BYTES, pb
 from .errors import InvalidArgument, InvalidType, Unimplemented
-from .handle import Handle, TransposedHandle
+from .handle import Handle, Owner, TransposedHandle
 from .operands import Buffer, HostMatrix, Shape
 
 ROLES = {
@@ -171,7 +171,7 @@ def _choice(value: Any, table: Mapping[str, int], name: str) -> Any:
 class _Builder:
     """Takes the operands one by one."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Owner) -> None:
         self.client = client
         self.proto = pb.Product()
         self.sent: list[tuple[str, HostMatrix]] = []
@@ -342,7 +342,7 @@ def write_shared(proto: pb.Product, shared: frozenset[str]) -> None:
             proto.shared_operands.append(ROLES[name])
 
 
-def make(client: Any, a: Any, b: Any, options: Options, stack: Stack | None = None) -> Plan:
+def make(client: Owner, a: Any, b: Any, options: Options, stack: Stack | None = None) -> Plan:
     """The plan of a product, or of many whose matrices are stacked. Errors name the operand or
     the option."""
     builder = _Builder(client)

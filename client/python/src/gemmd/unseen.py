@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .janitor import by_name
+from .janitor import Janitor, by_name
 from .stripes import new_id
-
-if TYPE_CHECKING:
-    from .client import Client
 
 _OWN_PREFIX = "python-"
 
@@ -21,13 +16,13 @@ class Unseen:
     caller's is left alone: another matrix may have it.
     """
 
-    def __init__(self, client: Client, name: str | None) -> None:
-        self._client = client
+    def __init__(self, janitor: Janitor, name: str | None) -> None:
+        self._janitor = janitor
         self._given = name
         self._own: list[str] = []
 
     def __enter__(self) -> Unseen:
-        self._client._janitor.start()
+        self._janitor.start()
         return self
 
     def new_name(self) -> str:
@@ -43,4 +38,4 @@ class Unseen:
 
     def __exit__(self, *_: object) -> None:
         for name in self._own:
-            self._client._janitor.delete(by_name(name))
+            self._janitor.delete(by_name(name))
