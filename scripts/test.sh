@@ -387,7 +387,7 @@ main() {
       -h | --help) usage; exit 0 ;;
       --stage | --in-stage)
         (($# >= 2)) || die "$1 needs the name of a stage: $(stage_names | tr '\n' ' ')"
-        stage_names | grep -qx -- "$2" || die "no stage '$2': $(stage_names | tr '\n' ' ')"
+        grep -qx -- "$2" <<<"$(stage_names)" || die "no stage '$2': $(stage_names | tr '\n' ' ')"
         if [[ $1 == --in-stage ]]; then run_stage "$2"; exit; fi
         chosen+=("$2")
         shift

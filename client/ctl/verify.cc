@@ -107,10 +107,9 @@ absl::Status CheckFits(const client::MatrixView& matrix, int64_t rows, int64_t c
 absl::StatusOr<gemm::ScaleBlocks> TakeScales(const client::MatrixView& scales, bool of_a,
                                              int64_t outer, int64_t k, gemm::ScaleView& view) {
   const client::Shape& shape = scales.shape;
-  const auto blocks = [](int64_t n) { return (n + gemm::kScaleBlock - 1) / gemm::kScaleBlock; };
   const int64_t lines = of_a ? shape.rows : shape.cols, along_k = of_a ? shape.cols : shape.rows;
-  const bool fits = shape.dtype == client::kF32 && along_k == blocks(k);
-  if (!fits || (lines != outer && lines != blocks(outer))) {
+  const bool fits = shape.dtype == client::kF32 && along_k == gemm::ScaleBlockCount(k);
+  if (!fits || (lines != outer && lines != gemm::ScaleBlockCount(outer))) {
     return absl::InvalidArgumentError(
         absl::StrCat(of_a ? "scales_a is " : "scales_b is ", client::ToString(shape),
                      "; it must be f32, with a scale for each block of 128"));

@@ -105,7 +105,7 @@ absl::Status CheckBlockScales(const Kernel& kernel, const Problem& problem) {
     return absl::InvalidArgumentError("block scales belong to single products");
   }
   for (const DType type : {problem.types.a, problem.types.b}) {
-    if (type == DType::kE4M3 || type == DType::kE5M2) continue;
+    if (IsFp8(type)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("operands with block scales must be e4m3 or e5m2, but one is ", Name(type)));
   }

@@ -47,13 +47,12 @@ int64_t Count(const Problem& p, bool of_each, bool shared) {
   return p.grouped == GroupedBy::kNothing ? p.batch : static_cast<int64_t>(p.extents.size());
 }
 
-int64_t Blocks(int64_t elements) { return (elements + kScaleBlock - 1) / kScaleBlock; }
-
 // The block scales of an operand with so many rows (columns).
 GuardedMatrix Scales(const ProductCase& product, ScaleBlocks blocks, int64_t outer) {
   if (blocks == ScaleBlocks::kNone) return GuardedMatrix(1, 1, DType::kF32, 0);
-  return Stored(1, blocks == ScaleBlocks::kTiles ? Blocks(outer) : outer, Blocks(product.problem.k),
-                product.scales_by_block, DType::kF32, product.extra_pitch_bytes);
+  return Stored(1, blocks == ScaleBlocks::kTiles ? ScaleBlockCount(outer) : outer,
+                ScaleBlockCount(product.problem.k), product.scales_by_block, DType::kF32,
+                product.extra_pitch_bytes);
 }
 
 // Of either sign, from 2^-6 to 2^6; powers of two where elements are exact.

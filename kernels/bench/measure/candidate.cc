@@ -68,8 +68,6 @@ bool IsWanted(const Selection& selection, const Kernel& kernel) {
                      [&](const std::string& name) { return GlobMatches(name, kernel.name); });
 }
 
-bool IsFp8(DType type) { return type == DType::kE4M3 || type == DType::kE5M2; }
-
 std::vector<Types> WantedTypes(const Selection& selection, const Kernel& kernel) {
   if (selection.types.empty() && !selection.with_scales) return {kernel.types.front()};
   std::vector<Types> wanted;

@@ -66,9 +66,9 @@ OperandSets::Matrix OperandSets::Describe(int64_t rows, int64_t cols, DType type
 }
 
 OperandSets::Matrix OperandSets::DescribeScales(ScaleBlocks blocks, int64_t outer, int64_t k) {
-  const auto count = [](int64_t n) { return (n + kScaleBlock - 1) / kScaleBlock; };
   if (blocks == ScaleBlocks::kNone) return {};
-  return Describe(blocks == ScaleBlocks::kTiles ? count(outer) : outer, count(k), DType::kF32);
+  return Describe(blocks == ScaleBlocks::kTiles ? ScaleBlockCount(outer) : outer,
+                  ScaleBlockCount(k), DType::kF32);
 }
 
 absl::Status OperandSets::Prepare(const Problem& p) {

@@ -38,6 +38,8 @@ constexpr size_t SizeOf(DType type) {
   return 0;
 }
 
+constexpr bool IsFp8(DType type) { return type == DType::kE4M3 || type == DType::kE5M2; }
+
 // Unit roundoff: the largest relative error of rounding a normal number to
 // `type`. 0 for the integer types.
 constexpr double UnitRoundoff(DType type) {

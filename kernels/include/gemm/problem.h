@@ -60,6 +60,11 @@ enum class ScaleBlocks : uint8_t {
 };
 inline constexpr int64_t kScaleBlock = 128;
 
+// Blocks of so many elements, the last of which may be smaller.
+constexpr int64_t ScaleBlockCount(int64_t elements) {
+  return (elements + kScaleBlock - 1) / kScaleBlock;
+}
+
 struct Problem {
   int64_t m = 0;
   int64_t n = 0;

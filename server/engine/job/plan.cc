@@ -273,7 +273,7 @@ void Orient(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
 
 gemm::DType DefaultOutput(gemm::DType a) {
   if (a == gemm::DType::kS8) return gemm::DType::kS32;
-  return a == gemm::DType::kE4M3 || a == gemm::DType::kE5M2 ? gemm::DType::kF16 : a;
+  return gemm::IsFp8(a) ? gemm::DType::kF16 : a;
 }
 
 gemm::Compute DefaultCompute(gemm::DType a) {

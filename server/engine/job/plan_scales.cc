@@ -8,9 +8,8 @@
 namespace gemmd {
 namespace {
 
+using gemm::ScaleBlockCount;
 using gemm::ScaleBlocks;
-
-int64_t Blocks(int64_t elements) { return (elements + gemm::kScaleBlock - 1) / gemm::kScaleBlock; }
 
 // What scales of one kind have to be for op(A) of m x k, or op(B) of k x n.
 struct Form {
@@ -28,10 +27,10 @@ absl::StatusOr<ScaleKind> KindOf(Role role, const ScaledOperands& operands) {
   const Shape& scales = of_a ? *operands.scales_a : *operands.scales_b;
   const int64_t m = operands.m, n = operands.n, k = operands.k;
   const Form forms[] = {
-      of_a ? Form{ScaleBlocks::kLines, m, Blocks(k), "1x128"}
-           : Form{ScaleBlocks::kLines, Blocks(k), n, "128x1"},
-      of_a ? Form{ScaleBlocks::kTiles, Blocks(m), Blocks(k), "128x128"}
-           : Form{ScaleBlocks::kTiles, Blocks(k), Blocks(n), "128x128"},
+      of_a ? Form{ScaleBlocks::kLines, m, ScaleBlockCount(k), "1x128"}
+           : Form{ScaleBlocks::kLines, ScaleBlockCount(k), n, "128x1"},
+      of_a ? Form{ScaleBlocks::kTiles, ScaleBlockCount(m), ScaleBlockCount(k), "128x128"}
+           : Form{ScaleBlocks::kTiles, ScaleBlockCount(k), ScaleBlockCount(n), "128x128"},
   };
   for (const Form& form : forms) {
     if (scales.type != gemm::DType::kF32) break;
@@ -55,8 +54,6 @@ absl::Status CheckAlone(const JobSpec& spec) {
                    ": block scales belong to single products; leave one of them out"));
 }
 
-bool IsFp8(gemm::DType type) { return type == gemm::DType::kE4M3 || type == gemm::DType::kE5M2; }
-
 absl::Status CheckOperands(const ScaledOperands& operands) {
   if (operands.scales_a.has_value() != operands.scales_b.has_value()) {
     const Role given = operands.scales_a.has_value() ? Role::kScalesA : Role::kScalesB;
@@ -67,7 +64,7 @@ absl::Status CheckOperands(const ScaledOperands& operands) {
   }
   for (const auto& [name, type] :
        {std::pair(Name(Role::kA), operands.a.type), std::pair(Name(Role::kB), operands.b.type)}) {
-    if (IsFp8(type)) continue;
+    if (gemm::IsFp8(type)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         name, " is ", gemm::Name(type), ", but operands with block scales must be e4m3 or e5m2"));
   }
