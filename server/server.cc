@@ -354,12 +354,15 @@ class ServerImpl final : public Server {
   // connection whose peer takes nothing would hold gRPC until its TCP gives up, 20 s: so what
   // is still open after `for_connections` is cut.
   void ShutDownGrpc(absl::Duration for_calls, absl::Duration for_connections) {
-    const absl::Time cut_at = absl::Now() + for_connections;
     const std::future<void> down = std::async(std::launch::async, [this, for_calls] {
-      grpc_->Shutdown(absl::ToChronoTime(absl::Now() + for_calls));
+      grpc_->Shutdown(
+          gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                       gpr_time_from_nanos(absl::ToInt64Nanoseconds(for_calls), GPR_TIMESPAN)));
       grpc_->Wait();
     });
-    if (down.wait_until(absl::ToChronoTime(cut_at)) == std::future_status::ready) return;
+    if (down.wait_for(absl::ToChronoNanoseconds(for_connections)) == std::future_status::ready) {
+      return;
+    }
     Log(LogLevel::kWarning, "connections cut whose clients take nothing");
     listener_->ShutDownConnections();
   }

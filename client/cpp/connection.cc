@@ -288,7 +288,7 @@ absl::Status Connection::Explain(const absl::Status& status, const char* what,
 
 void Connection::DeleteInBackground(::gemm::v1::MatrixRef matrix) {
   const auto task =
-      Task::Begin(*this, {.timeout = kCleanUpTimeout}, "DeleteMatrix", [](absl::Status) {});
+      Task::BeginCleanUp(*this, {.timeout = kCleanUpTimeout}, "DeleteMatrix", [](absl::Status) {});
   auto request = std::make_shared<DeleteMatrixRequest>();
   *request->mutable_matrix() = std::move(matrix);
   task->Unary<DeleteMatrixResponse>(

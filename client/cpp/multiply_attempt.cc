@@ -363,9 +363,10 @@ std::optional<Transport> MultiplyOp::PlainerTransport(const absl::Status& status
 }  // namespace
 
 Repeated RepeatedRun(const Product& product) {
-  const bool same = !product.result.keep && !Releases(product.a) && !Releases(product.b) &&
-                    !Releases(product.c) && !Releases(product.bias);
-  return same ? Repeated::kSame : Repeated::kDifferent;
+  const bool releases = Releases(product.a) || Releases(product.b) || Releases(product.c) ||
+                        Releases(product.bias) || Releases(product.scales_a) ||
+                        Releases(product.scales_b);
+  return product.result.keep || releases ? Repeated::kDifferent : Repeated::kSame;
 }
 
 void StartPlanned(Connection& connection, ProductPlan plan, std::shared_ptr<const Product> product,

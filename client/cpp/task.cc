@@ -26,6 +26,14 @@ void RunElsewhere(std::function<void()> function) {
 
 std::shared_ptr<Task> Task::Begin(Connection& connection, const CallOptions& options,
                                   const char* what, Finish finish) {
+  std::shared_ptr<Task> task = BeginCleanUp(connection, options, what, std::move(finish));
+  // Asked once the connection knows the task: the destructor has seen one or the other.
+  if (connection.closing()) task->Fail(absl::CancelledError(kDestroyed));
+  return task;
+}
+
+std::shared_ptr<Task> Task::BeginCleanUp(Connection& connection, const CallOptions& options,
+                                         const char* what, Finish finish) {
   std::shared_ptr<Task> task(new Task(connection, options, what, std::move(finish)));
   connection.Add(task);
   task->cancel_hook_ =

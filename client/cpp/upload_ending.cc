@@ -34,8 +34,8 @@ class UploadEnding : public std::enable_shared_from_this<UploadEnding> {
 
  private:
   std::shared_ptr<Task> Within(Task::Finish finish) {
-    return Task::Begin(task_->connection(), {.timeout = end_ - absl::Now()}, "PutMatrix",
-                       std::move(finish));
+    return Task::BeginCleanUp(task_->connection(), {.timeout = end_ - absl::Now()}, "PutMatrix",
+                              std::move(finish));
   }
 
   void Call() {

@@ -12,6 +12,9 @@ class JobLog final : public EngineObserver {
   explicit JobLog(EngineObserver& next) : next_(next) {}
 
   void OnJobEnd(const JobReport& report, const absl::Status& outcome) override;
+  void OnDeviceTime(absl::string_view caller, absl::Duration time) override {
+    next_.OnDeviceTime(caller, time);
+  }
   void OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
                      const absl::Status& outcome) override;
   // At level error.

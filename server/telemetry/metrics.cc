@@ -105,7 +105,8 @@ struct Metrics::Families {
                "Jobs that ran in one launch with others like them (--max-coalesced-jobs).",
                kernels.size(), by_kernel);
   IndexedFamily<Histogram> job_seconds = Histograms(
-      registry, "gemmd_job_duration_seconds", "From a product's header to the end of its result.",
+      registry, "gemmd_job_duration_seconds",
+      "From a product's header to the end of its result; those that were refused are not in it.",
       DurationBuckets(), outcomes.size(), by_outcome);
   IndexedFamily<Histogram> phase_seconds =
       Histograms(registry, "gemmd_job_phase_seconds",
@@ -271,7 +272,10 @@ void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
       report.kernel.empty() ? f.dtypes.fallback() : static_cast<size_t>(report.types.a);
   const size_t code = OutcomeIndex(outcome.code());
   f.jobs[(kernel * f.dtypes.size() + dtype) * f.outcomes.size() + code].Increment();
-  f.job_seconds[code].Observe(absl::ToDoubleSeconds(report.phases.total));
+  // A job that was refused has taken no time, and would hide how long the others took.
+  if (report.phases.total > absl::ZeroDuration()) {
+    f.job_seconds[code].Observe(absl::ToDoubleSeconds(report.phases.total));
+  }
   if (outcome.ok()) f.products[kernel].Increment(static_cast<double>(report.products()));
   if (report.jobs_in_launch > 1) f.coalesced[kernel].Increment();
 
@@ -286,10 +290,6 @@ void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
     f.kernel_seconds[kernel].Increment(absl::ToDoubleSeconds(report.phases.kernel));
     if (const double tflops = report.tflops(); tflops > 0) f.tflops[kernel].Observe(tflops);
   }
-  if (report.device_time > absl::ZeroDuration()) {
-    f.caller_seconds[f.callers.IndexOf(report.caller)].Increment(
-        absl::ToDoubleSeconds(report.device_time));
-  }
   CountCheck(report);
   const auto add_bytes = [&f](Direction direction, uint64_t bytes) {
     if (bytes > 0) {
@@ -298,6 +298,12 @@ void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
   };
   add_bytes(Direction::kIn, report.bytes_in);
   add_bytes(Direction::kOut, report.bytes_out);
+}
+
+void Metrics::OnDeviceTime(absl::string_view caller, absl::Duration time) {
+  if (time <= absl::ZeroDuration()) return;
+  Families& f = *families_;
+  f.caller_seconds[f.callers.IndexOf(caller)].Increment(absl::ToDoubleSeconds(time));
 }
 
 void Metrics::CountCallerBound(const absl::Status& outcome) {

@@ -39,6 +39,7 @@ class Metrics : public EngineObserver {
   Metrics& operator=(const Metrics&) = delete;
 
   void OnJobEnd(const JobReport& report, const absl::Status& outcome) override;
+  void OnDeviceTime(absl::string_view caller, absl::Duration time) override;
   void OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
                      const absl::Status& outcome) override;
   // `method` without its service: "Multiply". A gRPC code has the same number as the

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "client/cpp/multiply_attempt.h"
 #include "gemmd/client/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -344,6 +345,24 @@ TEST_F(RetriedCallsTest, WhatMayHaveRunIsNotRunTwiceWhereThatIsNotTheSame) {
   EXPECT_EQ(
       calls("DeleteMatrix", [&] { return client_->DeleteMatrix(Resident::ByName("a")).status(); }),
       1);
+}
+
+TEST(RepeatedRunTest, AProductThatReleasesAnOperandIsAnotherOneTheNextTime) {
+  const Resident used = Resident::ByName("x");
+  const Product product{
+      .a = used, .b = used, .c = used, .bias = used, .scales_a = used, .scales_b = used};
+  EXPECT_EQ(RepeatedRun(product), Repeated::kSame);
+  Resident released = used;
+  released.release = true;
+  const std::function<void(Product&)> operands[] = {
+      [&](Product& p) { p.a = released; },        [&](Product& p) { p.b = released; },
+      [&](Product& p) { p.c = released; },        [&](Product& p) { p.bias = released; },
+      [&](Product& p) { p.scales_a = released; }, [&](Product& p) { p.scales_b = released; }};
+  for (const auto& release : operands) {
+    Product again = product;
+    release(again);
+    EXPECT_EQ(RepeatedRun(again), Repeated::kDifferent) << &release - operands;
+  }
 }
 
 // The job has run, and has released its operand: only the download was refused.

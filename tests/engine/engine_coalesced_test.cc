@@ -340,9 +340,9 @@ TEST_P(CoalescedTest, OneThatIsCancelledOrLateLeavesTheOthersAlone) {
     for (uint32_t i = 0; i < 6; ++i) all.push_back(Begin(spec, i));
     all[2].job->Cancel(absl::CancelledError("by the test"));
     JobSpec late = spec;
-    late.deadline = SteadyNow() + absl::Milliseconds(20);
+    late.deadline = SteadyNow() + absl::Milliseconds(300);
     all.push_back(Begin(late, 6));
-    absl::SleepFor(absl::Milliseconds(30));
+    absl::SleepFor(absl::Milliseconds(400));
   });
   EXPECT_TRUE(absl::IsCancelled(all[2].recorder->Wait().status()));
   EXPECT_TRUE(absl::IsDeadlineExceeded(all[6].recorder->Wait().status()));
@@ -415,14 +415,16 @@ TEST_P(CoalescedTest, OneThatEndsWhileItWaitsForItsReceiversBlockHoldsNothing) {
     return std::count_if(held.begin(), held.end(),
                          [](const One& one) { return !one.recorder->bytes().empty(); });
   };
-  while (ended() < 2) absl::SleepFor(absl::Milliseconds(1));
-  while (engine_->Stats().devices[0].streams.used > 0) absl::SleepFor(absl::Milliseconds(1));
+  const auto await = [](const auto& condition) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!condition() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    return condition();
+  };
+  ASSERT_TRUE(await([&] { return ended() >= 2; }));
+  ASSERT_TRUE(await([&] { return engine_->Stats().devices[0].streams.used == 0; }));
   for (const One& one : held) one.job->Cancel(absl::CancelledError("by the test"));
   for (const One& one : held) EXPECT_FALSE(one.recorder->Wait().ok());
-  const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  while (engine_->Stats().jobs.used > 0 && absl::Now() < deadline) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  await([&] { return engine_->Stats().jobs.used == 0; });
   EXPECT_EQ(engine_->Stats().jobs.used, 0) << "though the recorders keep their blocks";
   EXPECT_EQ(engine_->Stats().admitted_bytes.used, 0);
   for (const One& one : held) one.recorder->Release();

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <map>
+#include <memory>
 #include <thread>
 
+#include "server/base/mutex.h"
 #include "tests/engine/engine_fixture.h"
 
 namespace gemmd {
@@ -88,6 +91,75 @@ TEST_F(EngineTest, DeadlinesPassInTransferAndInTheQueue) {
   EXPECT_EQ(engine_->Admit(queued, late).status().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
+// What is told of jobs that end before they are done.
+class Accounts final : public EngineObserver {
+ public:
+  void OnJobEnd(const JobReport& report, const absl::Status& outcome) override {
+    MutexLock lock(mutex_);
+    bytes_in_[outcome.code()] += report.bytes_in;
+  }
+  void OnDeviceTime(absl::string_view /*caller*/, absl::Duration time) override {
+    MutexLock lock(mutex_);
+    device_time_ += time;
+  }
+  void OnTransferEnd(bool, uint64_t, absl::Duration, const absl::Status&) override {}
+  uint64_t bytes_in(absl::StatusCode code) {
+    MutexLock lock(mutex_);
+    return bytes_in_[code];
+  }
+  absl::Duration device_time() {
+    MutexLock lock(mutex_);
+    return device_time_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::map<absl::StatusCode, uint64_t> bytes_in_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration device_time_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(EngineTest, AJobThatIsCancelledInTransferHasReceivedItsBytes) {
+  Accounts accounts;
+  Make(SmallOptions(), &accounts);
+  for (const int64_t size : {8, 300}) {  // in one block with others, and apart
+    auto recorder = std::make_shared<JobRecorder>();
+    auto job = engine_->Admit(Product(size, size, size), recorder);
+    ASSERT_TRUE(job.ok()) << job.status();
+    (*job)->Start();
+    const uint64_t before = accounts.bytes_in(absl::StatusCode::kCancelled);
+    Send(**job, Role::kA, RandomFloats(static_cast<size_t>(size * size), 1), 1000);
+    (*job)->Cancel(absl::CancelledError("by the test"));
+    EXPECT_TRUE(absl::IsCancelled(recorder->Wait().status()));
+    EXPECT_EQ(accounts.bytes_in(absl::StatusCode::kCancelled) - before, size * size * 4u);
+  }
+  ExpectNothingHeld();
+}
+
+// The device was busy with it all the same.
+TEST_F(EngineTest, AJobThatIsCancelledWhileItRunsHasUsedTheDevice) {
+  Accounts accounts;
+  Make(SmallOptions(), &accounts);
+  JobSpec slow = DrawnProduct(600, 600, 600);
+  slow.kernel.name = "host_reference";
+  auto recorder = std::make_shared<JobRecorder>();
+  auto job = engine_->Admit(slow, recorder);
+  ASSERT_TRUE(job.ok()) << job.status();
+  (*job)->Start();
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (engine_->Stats().devices[0].streams.used == 0 && absl::Now() < deadline) {
+    absl::SleepFor(absl::Microseconds(100));
+  }
+  absl::SleepFor(absl::Milliseconds(5));
+  (*job)->Cancel(absl::CancelledError("by the test"));
+  EXPECT_TRUE(absl::IsCancelled(recorder->Wait().status()));
+  EXPECT_EQ(accounts.device_time(), absl::ZeroDuration()) << "it is not over yet";
+  while (accounts.device_time() == absl::ZeroDuration() && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_GT(accounts.device_time(), absl::ZeroDuration());
+  ExpectNothingHeld();
+}
+
 TEST_F(EngineTest, BoundsRefuseWithWhatToDo) {
   EngineOptions options = SmallOptions();
   options.max_jobs = 1;
@@ -122,8 +194,7 @@ TEST_F(EngineTest, OneBoundOnStreams) {
 
 TEST_F(EngineTest, MatrixExpiresAfterItsLastUse) {
   Make();
-  ASSERT_TRUE(
-      Put({2, 2, gemm::DType::kF32}, RandomFloats(4, 1), {"brief", absl::Milliseconds(60)}).ok());
+  ASSERT_TRUE(Put({2, 2, gemm::DType::kF32}, RandomFloats(4, 1), {"brief", absl::Seconds(1)}).ok());
   EXPECT_EQ(engine_->ListMatrices({.name_prefix = "br"})->matrices.size(), 1u);
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
   while (engine_->Stats().matrices.used != 0 && absl::Now() < deadline) {

@@ -106,6 +106,7 @@ class FakeDevice final : public Device {
 
   absl::Status health;
   bool more_completions = false;
+  int asked_for_more = 0;  // calls of HasMoreCompletions
   absl::Duration elapsed = absl::Milliseconds(5);
   int events = 0;    // not yet recycled
   int executed = 0;  // calls of Execute
@@ -132,7 +133,10 @@ class FakeDevice final : public Device {
   void Lose(absl::string_view why) override { health = absl::UnavailableError(why); }
   bool Idle() override { return true; }
   int64_t driver_allocations() const override { return 0; }
-  bool HasMoreCompletions() override { return more_completions; }
+  bool HasMoreCompletions() override {
+    ++asked_for_more;
+    return more_completions;
+  }
 
  private:
   class FakeEvent final : public Event {};

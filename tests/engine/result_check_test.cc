@@ -118,6 +118,25 @@ TEST_F(ResultCheckTest, ARightProductPasses) {
   EXPECT_EQ(ResultAt(0), kRight);
 }
 
+// The bound of a job's memory leaves room for the product, and none for its check.
+TEST_F(ResultCheckTest, APolicyRefusesNoProductForTheRoomOfItsCheck) {
+  EngineOptions options = FakeCore::DefaultOptions();
+  options.verify = Verify::kAlways;
+  constexpr int64_t kBytes =
+      sizeof(float) * (kRows * kDepth + kDepth * kColumns + kRows * kColumns);
+  options.max_job_bytes = kBytes + kRows * gemm::kRowAlignment;
+  Make(options);
+  JobSpec spec = Product();
+  spec.verify = Verify::kOff;
+  const auto result = Run(spec);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.check.result, CheckResult::kNone);
+  EXPECT_THAT(result->report.check.why_not, HasSubstr("no device memory for the check"));
+  EXPECT_EQ(ResultAt(0), kRight);
+  EXPECT_EQ(Run(Product()).status().code(), absl::StatusCode::kResourceExhausted)
+      << "who asks for a check gets no product without one";
+}
+
 TEST_F(ResultCheckTest, NothingIsCheckedUnlessAskedFor) {
   JobSpec spec = Product();
   spec.verify = Verify::kOff;

@@ -220,6 +220,16 @@ TEST_F(ResultDownloadTest, AfterAbortNobodyIsCalled) {
   ExpectNothingHeld();
 }
 
+// It no longer keeps the device, which may be on its way out when its copy ends.
+TEST_F(ResultDownloadTest, AfterAbortNothingIsAskedOfTheDevice) {
+  const auto download = Make(0, kBlock);
+  download->Start();
+  download->Abort();
+  device_.downloads().EndAll();
+  EXPECT_EQ(device_.asked_for_more, 0);
+  ExpectNothingHeld();
+}
+
 TEST_F(ResultDownloadTest, AbortBeforeTheStartLeavesNothing) {
   const auto download = Make(0, kBlock);
   download->Abort();

@@ -299,6 +299,35 @@ TEST_F(SchedulerTest, TheQueuesOfAllDevicesShareOneLimit) {
   for (const auto& job : jobs) job->lease.Reset();
 }
 
+// A job that is over as soon as it has its stream, as one that is late.
+class ShortJob final : public Runnable {
+ public:
+  explicit ShortJob(int& ran) : ran_(ran) {}
+  void Prepare() override {}
+  void Run(StreamLease) override { ++ran_; }
+
+ private:
+  int& ran_;
+};
+
+// Far deeper than a stack would bear, if each began inside the one before.
+TEST_F(SchedulerTest, ManyJobsThatEndAtOnceDoNotNest) {
+  constexpr int kJobs = 200'000;
+  QueueLimit many{2 * kJobs};
+  FakeDevice device{Streams(1)};
+  Scheduler scheduler(device, many, absl::Hours(1));
+  const auto running = NewJob("a");
+  ASSERT_TRUE(scheduler.Submit(running, {}).ok());
+  int ran = 0;
+  for (int i = 0; i < kJobs; ++i) {
+    ASSERT_TRUE(scheduler.Submit(std::make_shared<ShortJob>(ran), {}).ok());
+  }
+  running->lease.Reset();
+  EXPECT_EQ(ran, kJobs);
+  EXPECT_EQ(scheduler.queued(), 0);
+  EXPECT_EQ(scheduler.streams().used, 0);
+}
+
 // Of the last to come, two may always wait: as many as there are streams.
 class SchedulerWaitTest : public SchedulerTest {
  protected:

@@ -276,6 +276,25 @@ TEST_F(StoreListTest, TakesThePrefixAloneAndNoReservations) {
   EXPECT_THAT(Names(store_.List({.name_prefix = "x"})), ElementsAre());
 }
 
+// The lock is held for so many matrices, whoever they belong to.
+TEST_F(StoreListTest, APageMayEndBeforeAnyMatrixOfTheCallers) {
+  MatrixStore many(kDevices, kQuota * kQuota, 2 * MatrixStore::kMostSeenForAPage, timer_);
+  const std::shared_ptr<MatrixMemory> memory = MemoryOn(0);
+  const auto add = [&](const std::string& owner, const std::string& name) {
+    KeepSpec keep{.name = name};
+    keep.owner = owner;
+    ASSERT_TRUE(many.Add(*many.Reserve(0, 1, keep), memory).ok());
+  };
+  for (int i = 0; i < MatrixStore::kMostSeenForAPage; ++i) add("alice", absl::StrCat("a", i));
+  add("bob", "b");
+  const MatrixPage first = many.List({.caller = "bob"});
+  EXPECT_THAT(Names(first), ElementsAre());
+  ASSERT_NE(first.next_token, "");
+  const MatrixPage second = many.List({.caller = "bob", .page_token = first.next_token});
+  EXPECT_THAT(Names(second), ElementsAre("b"));
+  EXPECT_EQ(second.next_token, "");
+}
+
 TEST_F(StoreListTest, SaysWhatIsInUse) {
   const MatrixPin pin = Pin(Put(0, 1));
   EXPECT_EQ(store_.List({}).matrices.at(0).in_use, 1);

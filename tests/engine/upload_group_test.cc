@@ -91,6 +91,18 @@ TEST_F(UploadGroupTest, RangesThatOverlapAreRefusedByName) {
   EXPECT_EQ(Join(Split("u"), {90, 10}), group);
 }
 
+TEST_F(UploadGroupTest, ACallTooManyIsRefusedAndLeavesTheOthers) {
+  UploadSpec spec = Split("u");
+  spec.shape = {64, 64, gemm::DType::kF32};
+  const auto byte = [](int i) { return ByteSpan{static_cast<uint64_t>(i), 1}; };
+  const Group group = Join(spec, byte(0));
+  for (int i = 1; i < kMostUploadCalls; ++i) ASSERT_EQ(Join(spec, byte(i)), group);
+  const absl::Status refused = Refusal(spec, byte(kMostUploadCalls));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("upload_id \"u\""), HasSubstr("4096 calls")));
+  EXPECT_TRUE(group->Land(byte(0)).ok());
+}
+
 TEST_F(UploadGroupTest, CallsThatDifferFromTheFirstAreRefused) {
   const Group group = Join(Split("u"), {0, 10});
   UploadSpec shape = Split("u");

@@ -68,6 +68,7 @@ TEST_F(KeepaliveTest, AClientThatIsGoneWithoutAWordLeavesNothingAndHurtsNobody) 
   *request.mutable_header()->mutable_shape() = ProtoShape(matrix_.shape);
   upload->Write(request);
   ASSERT_TRUE(Eventually([&] { return HeldNow().jobs == 2; }));
+  AwaitMatrices(of_one.matrices + 1);
   ASSERT_TRUE(Eventually([&] { return MetricNow(kConnections) == 2; }));
 
   relay.Freeze();

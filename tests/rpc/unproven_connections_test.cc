@@ -52,7 +52,7 @@ TEST_F(UnprovenConnectionsRpcTest, TheOldestMakeRoomForACaller) {
   const UniqueFd silent[] = {ConnectTo(server_->address()), ConnectTo(server_->address())};
 
   // All three may be closed when he comes: else one makes room enough.
-  absl::SleepFor(absl::Milliseconds(400));
+  absl::SleepFor(absl::Milliseconds(1500));
   const auto bob = NewChannel();
   EXPECT_TRUE(Eventually([&] { return Info(bob, "bob-token") == grpc::StatusCode::OK; }));
   EXPECT_TRUE(ClosedByPeer(silent[0]));

@@ -149,15 +149,10 @@ TEST_F(MetricsTest, TextFromRequestsMakesNoSeries) {
 }
 
 TEST_F(MetricsTest, DeviceTimeIsCountedByCaller) {
-  JobReport job = FinishedJob();
-  job.device_time = absl::Milliseconds(2);
-  metrics_.OnJobEnd(job, absl::OkStatus());
-  job.caller = "alice";
-  metrics_.OnJobEnd(job, absl::OkStatus());
-  metrics_.OnJobEnd(job, absl::OkStatus());
-  job.device_time = absl::ZeroDuration();
-  job.caller = "bob";  // refused
-  metrics_.OnJobEnd(job, absl::ResourceExhaustedError("full"));
+  metrics_.OnDeviceTime("", absl::Milliseconds(2));
+  metrics_.OnDeviceTime("alice", absl::Milliseconds(2));
+  metrics_.OnDeviceTime("alice", absl::Milliseconds(2));
+  metrics_.OnDeviceTime("bob", absl::ZeroDuration());
   const ParsedScrape scrape = Scrape();
   EXPECT_THAT(scrape.LabelValues("gemmd_caller_device_seconds_total", "caller"),
               UnorderedElementsAre("", "alice"));
@@ -165,12 +160,22 @@ TEST_F(MetricsTest, DeviceTimeIsCountedByCaller) {
   EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_caller_device_seconds_total{caller="alice"})"), 0.004);
 }
 
+// They take no time, and would make the others look quick.
+TEST_F(MetricsTest, RefusedJobsHaveNoDuration) {
+  metrics_.OnJobEnd(JobReport(), absl::ResourceExhaustedError("full"));
+  JobReport ended = FinishedJob();
+  ended.phases.total = absl::Seconds(1);
+  metrics_.OnJobEnd(ended, absl::ResourceExhaustedError("full while it ran"));
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_count{outcome="RESOURCE_EXHAUSTED"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_sum{outcome="RESOURCE_EXHAUSTED"})"), 1);
+  EXPECT_EQ(
+      scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="none",outcome="RESOURCE_EXHAUSTED"})"), 1);
+}
+
 TEST_F(MetricsTest, ManyCallersShareOneSeries) {
-  JobReport job = FinishedJob();
-  job.device_time = absl::Seconds(1);
   for (int i = 0; i < 1000; ++i) {
-    job.caller = "caller" + std::to_string(i);
-    metrics_.OnJobEnd(job, absl::OkStatus());
+    metrics_.OnDeviceTime("caller" + std::to_string(i), absl::Seconds(1));
   }
   const ParsedScrape scrape = Scrape();
   EXPECT_EQ(scrape.LabelValues("gemmd_caller_device_seconds_total", "caller").size(), 65u);

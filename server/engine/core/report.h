@@ -153,6 +153,9 @@ class EngineObserver {
   virtual ~EngineObserver() = default;
   // Called for every job, also for a refused one, whose report has no kernel.
   virtual void OnJobEnd(const JobReport& report, const absl::Status& outcome) = 0;
+  // Called once a job has left the device, where it was busy with it for `time`: before or after
+  // OnJobEnd, and whatever becomes of the job.
+  virtual void OnDeviceTime(absl::string_view /*caller*/, absl::Duration /*time*/) {}
   // Called for every matrix transfer outside a job. `upload`: PutMatrix, else GetMatrix.
   virtual void OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
                              const absl::Status& outcome) = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
@@ -20,6 +22,31 @@ std::string Rounded(absl::Duration time) {
 
 // An estimate of the queue is exceeded by this much now and then.
 constexpr double kMargin = 1.25;
+
+// A job that has its stream and is to be run.
+struct Starting {
+  std::shared_ptr<Runnable> job;
+  StreamLease lease;
+};
+
+// Those that this thread starts, while it does.
+thread_local std::vector<Starting>* starting_here = nullptr;
+
+// A job that ends as soon as it is run, as one that is late does, passes its stream on from within
+// its Run. The next one is run when that has returned, so that the stack does not grow with a queue
+// of such jobs.
+void Start(Starting next) {
+  if (starting_here != nullptr) return starting_here->push_back(std::move(next));
+  std::vector<Starting> starting;
+  starting_here = &starting;
+  starting.push_back(std::move(next));
+  while (!starting.empty()) {
+    Starting now = std::move(starting.back());
+    starting.pop_back();
+    now.job->Run(std::move(now.lease));
+  }
+  starting_here = nullptr;
+}
 
 }  // namespace
 
@@ -260,7 +287,7 @@ absl::Duration Scheduler::Release(StreamLease& lease) {
     passed_on = Lease(stream, lease.runs_);
     next = Charge(passed_on, *std::move(taken), now);
   }
-  next->Run(std::move(passed_on));
+  Start({std::move(next), std::move(passed_on)});
   return took;
 }
 

@@ -98,6 +98,10 @@ class Stream {
   // since the last Notify (on a compute stream), or UNAVAILABLE if the device is lost.
   // `last`, where given, was recorded on this stream after all other work, and lives until
   // `done` is called: it saves the device a mark of its own.
+  //
+  // A job or transfer that was cancelled no longer keeps the engine, while its callback may still
+  // be due: that one may come while the device is destroyed, on the completion thread, which the
+  // device waits for. It lets go of what it holds, and uses nothing of the device.
   virtual void Notify(absl::AnyInvocable<void(absl::Status)> done, const Event* last = nullptr) = 0;
 };
 

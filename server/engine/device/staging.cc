@@ -64,10 +64,11 @@ StagingPool::StagingPool(std::byte* memory, size_t block_bytes, size_t blocks)
 void StagingPool::Acquire(ReceiverId receiver, Waiter waiter, Turn turn) {
   {
     MutexLock lock(mutex_);
+    std::list<Waiting>& queue = receiver == kPromptReceiver ? prompt_ : receivers_;
     if (turn == Turn::kLast) {
-      waiters_.push_back({receiver, std::move(waiter)});
+      queue.push_back({receiver, std::move(waiter)});
     } else {
-      waiters_.push_front({receiver, std::move(waiter)});
+      queue.push_front({receiver, std::move(waiter)});
     }
     if (!MayTake(receiver)) return;
   }
@@ -106,19 +107,23 @@ void StagingPool::Release(ReceiverId receiver, std::byte* data) {
       ++share->second.window;
       if (--share->second.held == 0) shares_.erase(share);
     }
-    if (waiters_.empty()) return;
+    if (prompt_.empty() && receivers_.empty()) return;
   }
   HandOut();
 }
 
 StagingPool::Waiting StagingPool::NextServed() {
-  for (auto next = waiters_.begin(); next != waiters_.end(); ++next) {
-    if (!MayTake(next->receiver)) continue;
-    Waiting served = std::move(*next);
-    waiters_.erase(next);
-    return served;
+  for (std::list<Waiting>* waiters : {&prompt_, &receivers_}) {
+    // Those passed over hold their share of the blocks, so there are not many of them.
+    if (waiters == &receivers_ && free_.size() <= reserve_) break;
+    for (auto next = waiters->begin(); next != waiters->end(); ++next) {
+      if (!MayTake(next->receiver)) continue;
+      Waiting served = std::move(*next);
+      waiters->erase(next);
+      return served;
+    }
   }
-  return {kPromptReceiver, nullptr};
+  return {};
 }
 
 void StagingPool::HandOut() {
@@ -147,7 +152,7 @@ size_t StagingPool::used_blocks() const {
 
 bool StagingPool::scarce() const {
   MutexLock lock(mutex_);
-  return !waiters_.empty() && free_.size() <= reserve_;
+  return !(prompt_.empty() && receivers_.empty()) && free_.size() <= reserve_;
 }
 
 }  // namespace gemmd

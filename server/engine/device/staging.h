@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -65,10 +65,10 @@ class StagingPool {
   enum class Turn { kLast, kNext };
 
   // Calls `waiter` with a block: at once if one is free, else on the thread that returns
-  // one. Waiters are served in the order of the calls, except receivers that hold their
-  // share: those wait for their own blocks. The waiter must be short, is called with no
-  // lock held, and may release the block unused. A call from inside a waiter of this pool
-  // is served once that waiter has returned, so that waiters do not nest.
+  // one. Waiters are served in the order of the calls, prompt receivers before others, except
+  // receivers that hold their share: those wait for their own blocks. The waiter must be short, is
+  // called with no lock held, and may release the block unused. A call from inside a waiter of this
+  // pool is served once that waiter has returned, so that waiters do not nest.
   void Acquire(Waiter waiter, Turn turn = Turn::kLast) {
     Acquire(kPromptReceiver, std::move(waiter), turn);
   }
@@ -99,8 +99,8 @@ class StagingPool {
   void HandOut();
   bool MayTake(ReceiverId receiver) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StagingBlock Take(ReceiverId receiver) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes from the queue and returns the first entry that may have a block now. Its
-  // waiter is null if there is none.
+  // Removes from its queue and returns the first who may have a block now. The waiter is null if
+  // there is none.
   Waiting NextServed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t block_bytes_;
@@ -108,7 +108,9 @@ class StagingPool {
   const size_t reserve_;  // for prompt receivers
   mutable Mutex mutex_;
   std::vector<std::byte*> free_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Waiting> waiters_ ABSL_GUARDED_BY(mutex_);
+  // Apart, so that a prompt receiver is served at once however many slow clients wait.
+  std::list<Waiting> prompt_ ABSL_GUARDED_BY(mutex_);
+  std::list<Waiting> receivers_ ABSL_GUARDED_BY(mutex_);
   // The receivers that hold a block, without prompt ones.
   absl::flat_hash_map<ReceiverId, Share> shares_ ABSL_GUARDED_BY(mutex_);
 };

@@ -312,6 +312,21 @@ void Unreserve(JobHoldings& holdings) {
   holdings.ticket.Reset();
 }
 
+// On the first of the devices that takes the job; else the last one's error.
+absl::Status ReserveOnOneOf(EngineCore& core, const std::vector<size_t>& candidates,
+                            const gemm::Types& types, const OperandShapes& shapes,
+                            AdmittedJob& job) {
+  const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
+  absl::Status status;
+  for (const size_t device_index : candidates) {
+    job.plan.problem.types = types;
+    status = Reserve(core, *tuning, shapes, device_index, job);
+    if (status.ok()) break;
+    Unreserve(*job.holdings);
+  }
+  return status;
+}
+
 // Whether the job's result takes the name of this operand, and deletes it with that.
 bool IsToBeReplaced(const JobSpec& spec, const MatrixPin& operand) {
   if (!spec.keep_result.has_value() || !spec.keep_result->replace) return false;
@@ -365,13 +380,14 @@ absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
 
   absl::StatusOr<std::vector<size_t>> candidates = Candidates(core, *job.holdings);
   if (!candidates.ok()) return candidates.status();
-  const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
-  absl::Status status;
-  for (const size_t device_index : *candidates) {
-    job.plan.problem.types = plan->problem.types;
-    status = Reserve(core, *tuning, shapes, device_index, job);
-    if (status.ok()) break;
-    Unreserve(*job.holdings);
+  const gemm::Types types = job.plan.problem.types;
+  absl::Status status = ReserveOnOneOf(core, *candidates, types, shapes, job);
+  // The server's policy is no reason to refuse a job that there is room for without its check.
+  if (absl::IsResourceExhausted(status) && job.check.plan.has_value() &&
+      !job.check_wish.by_request) {
+    job.check_wish.wanted = false;
+    status = ReserveOnOneOf(core, *candidates, types, shapes, job);
+    job.check.why_not = "there is no device memory for the check";
   }
   if (!status.ok()) return status;
   return job;

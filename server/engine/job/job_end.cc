@@ -34,6 +34,10 @@ bool IsWorthTuning(const EngineCore& core, const AdmittedJob& job, const JobRepo
 }  // namespace
 
 void JobImpl::OnComputed(absl::Status status, Computed computed) {
+  if (core_.observer != nullptr) {
+    core_.observer->OnDeviceTime(
+        admitted_.spec.quota == nullptr ? "" : admitted_.spec.quota->caller, computed.device_time);
+  }
   if (!status.ok()) {
     computed.Release();
     return Fail(std::move(status));
@@ -61,7 +65,6 @@ void JobImpl::OnComputed(absl::Status status, Computed computed) {
     // Without a product there is no speed to speak of.
     const gemm::Problem& problem = admitted_.plan.problem;
     report_.flops = gemm::RoundScalars(problem).alpha == 0 ? 0 : gemm::Flops(problem);
-    report_.bytes_in = admitted_.payload_bytes;
     report_.device_time = computed.device_time;
     where_ = "while the result was sent";
     for (const auto& upload : uploads_) {
@@ -141,6 +144,7 @@ std::shared_ptr<JobHoldings> JobImpl::TakeHoldings() {
     download.swap(download_);
     small_payload = std::exchange(small_payload_, SmallPayload());
     report_.phases.total = SteadyNow() - arrived_;
+    report_.bytes_in = received_bytes_;
   }
   for (const std::shared_ptr<PayloadUpload>& upload : uploads) {
     if (upload != nullptr) upload->Abort();

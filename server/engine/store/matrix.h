@@ -94,7 +94,7 @@ struct MatrixQuery {
   std::string page_token;  // the id after which the page begins
 };
 
-// Matrices in the order of their ids.
+// Matrices in the order of their ids. With a token more may follow, also after an empty page.
 struct MatrixPage {
   std::vector<MatrixRecord> matrices;
   std::string next_token;

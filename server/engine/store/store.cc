@@ -336,8 +336,13 @@ MatrixPage MatrixStore::List(const MatrixQuery& query) {
     return query.shared ? record.shared : !record.shared && record.owner == query.caller;
   };
   MatrixPage page;
+  int seen = 0;
   MutexLock lock(mutex_);
   for (auto it = by_id_.upper_bound(query.page_token); it != by_id_.end(); ++it) {
+    if (++seen > kMostSeenForAPage) {
+      page.next_token = std::prev(it)->first;
+      break;
+    }
     if (!is_asked(it->second->record)) continue;
     if (static_cast<int>(page.matrices.size()) == query.page_size) {
       page.next_token = page.matrices.back().id;

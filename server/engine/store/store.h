@@ -159,6 +159,8 @@ class MatrixStore {
   absl::StatusOr<MatrixRecord> Delete(const MatrixKey& key);
   // Deletes the matrix of `pin`. Does nothing if it was deleted before.
   void Forget(const MatrixPin& pin);
+  // Looks at no more than kMostSeenForAPage matrices: the store's lock is held meanwhile.
+  static constexpr int kMostSeenForAPage = 4096;
   MatrixPage List(const MatrixQuery& query);
 
   // The device is lost: its matrices move to the place of a complete replica where they

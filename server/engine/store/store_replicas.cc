@@ -14,6 +14,9 @@ absl::string_view FolderOf(absl::string_view name) {
   return slash == absl::string_view::npos ? absl::string_view() : name.substr(0, slash + 1);
 }
 
+// The first matrices of a folder say where it lies: all of them may be too many to look at.
+constexpr int kMostSeenOfAFolder = 256;
+
 // Under the store's lock.
 bool Lists(const ResidentMatrix& matrix, const ResidentReplica& replica) {
   const auto it = matrix.replicas.find(replica.device_index);
@@ -148,10 +151,11 @@ std::optional<size_t> MatrixStore::DeviceOfFolder(const KeepSpec& keep) const {
   bytes.resize(shares_.size());
   NameKey first = NameOf(keep);
   first.name = std::string(folder);
+  int seen = 0;
   for (auto it = by_name_.lower_bound(first);
        it != by_name_.end() && it->first.shared == first.shared && it->first.owner == first.owner &&
-       absl::StartsWith(it->first.name, folder);
-       ++it) {
+       absl::StartsWith(it->first.name, folder) && seen < kMostSeenOfAFolder;
+       ++it, ++seen) {
     if (FolderOf(it->first.name) == folder) bytes[it->second.device_index] += it->second.bytes;
   }
   const auto most = std::max_element(bytes.begin(), bytes.end());

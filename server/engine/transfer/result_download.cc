@@ -98,13 +98,16 @@ void ResultDownload::Fetch(StagingBlock block) {
 }
 
 void ResultDownload::OnCopied(Copied copied) {
-  const bool small = copied.bytes <= kSmallBytes;
+  bool here = false;
   {
     MutexLock lock(mutex_);
+    // Where it has ended the device may be on its way out.
+    if (source_ == nullptr) return;
+    here = copied.bytes <= kSmallBytes && !device_.HasMoreCompletions();
     copied_.push_back(std::move(copied));
     if (std::exchange(delivering_, true)) return;
   }
-  if (small && !device_.HasMoreCompletions()) return DeliverAll();
+  if (here) return DeliverAll();
   answers_.Schedule([self = shared_from_this()] { self->DeliverAll(); });
 }
 

@@ -44,6 +44,7 @@ absl::StatusOr<std::vector<size_t>> ChooseDevices(const EngineCore& core, const 
   if (devices.empty()) return absl::UnavailableError("no device of this server is healthy");
   std::stable_sort(devices.begin(), devices.end(),
                    [](const auto& x, const auto& y) { return x.first > y.first; });
+  if (devices.size() == 1) return std::vector<size_t>{devices.front().second};
   const std::optional<size_t> together = core.store->DeviceOfFolder(spec.keep);
   const auto found = std::find_if(devices.begin(), devices.end(),
                                   [&](const auto& device) { return device.second == together; });
@@ -116,6 +117,11 @@ absl::Status UploadGroup::Join(const UploadSpec& spec, ByteSpan range) {
     return absl::InvalidArgumentError(absl::StrCat("range is bytes ", range.offset, " to ", end,
                                                    ", which overlaps another call's, bytes ",
                                                    other.first, " to ", other.second));
+  }
+  if (++calls_ > kMostUploadCalls) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("upload_id ", gemm::Quoted(spec.upload_id), " has had ", kMostUploadCalls,
+                     " calls, which is the most: send longer ranges"));
   }
   claimed_.emplace(range.offset, end);
   last_activity_ = ServingClock::Now();

@@ -31,6 +31,9 @@ struct UploadKey {
   friend auto operator<=>(const UploadKey&, const UploadKey&) = default;
 };
 
+// Of one upload. Each is remembered until the upload ends.
+inline constexpr int kMostUploadCalls = 4096;
+
 // One matrix being uploaded, by one call or by several with the same upload_id.
 // Thread-safe. Held by its calls and by UploadGroups.
 class UploadGroup {
@@ -39,7 +42,7 @@ class UploadGroup {
               std::shared_ptr<MatrixMemory> memory, StoreReservation room);
 
   // Claims the range of a further call. INVALID_ARGUMENT if the call differs from the
-  // first one, or its range overlaps another's.
+  // first one, or its range overlaps another's, or there were kMostUploadCalls.
   absl::Status Join(const UploadSpec& spec, ByteSpan range);
   // From here on Fail ends `member`, too. ABORTED if another call has failed since this
   // one joined.
@@ -72,6 +75,7 @@ class UploadGroup {
   std::shared_ptr<MatrixMemory> memory_ ABSL_GUARDED_BY(mutex_);
   StoreReservation room_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, uint64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // begin -> end
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t landed_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -16,9 +16,6 @@ constexpr uint64_t kBusyBytes = kMiB;
 constexpr double kKeep = 0.95;                         // of the past, at each answer
 constexpr double kEnough = 4;                          // answers, for a guess
 constexpr absl::Duration kLately = absl::Seconds(10);  // what was measured before tells nothing
-// A connection that has nothing to take keeps its rate for the next time, until there are many.
-constexpr size_t kMostIdle = 4096;
-
 }  // namespace
 
 AnswerBacklog::Place& AnswerBacklog::Place::operator=(Place&& other) noexcept {
@@ -65,8 +62,9 @@ absl::StatusOr<AnswerBacklog::Place> AnswerBacklog::Admit(uint64_t connection, u
     return absl::DeadlineExceededError("the deadline passed before the product began");
   }
   MutexLock lock(mutex_);
-  if (connections_.size() > kMostIdle) {
+  if (connections_.size() > forget_at_) {
     std::erase_if(connections_, [](const auto& entry) { return entry.second.places == 0; });
+    forget_at_ = std::max(kMostIdle, 2 * connections_.size());
   }
   Connection& its = connections_[connection];
   const absl::Duration wait = its.TimeOf(its.promised_bytes + bytes, now);

@@ -73,8 +73,14 @@ class AnswerBacklog {
   void Hand(uint64_t connection, uint64_t bytes);
   void Leave(uint64_t connection, uint64_t bytes, std::optional<absl::Time> handed_at, bool taken);
 
+  // A connection that has nothing to take keeps its rate for the next time, until there are many.
+  static constexpr size_t kMostIdle = 4096;
+
   Mutex mutex_;
   std::unordered_map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  // With more than these, idle ones are forgotten. It doubles with those that are not idle, so
+  // that looking at all of them stays rare.
+  size_t forget_at_ ABSL_GUARDED_BY(mutex_) = kMostIdle;
 };
 
 }  // namespace gemmd

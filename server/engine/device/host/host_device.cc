@@ -125,6 +125,7 @@ absl::Duration HostDevice::Elapsed(const Event& from, const Event& to) {
 
 void ShareHostCores(int devices, const EngineOptions& options) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  // Not the quick streams: a job of theirs is short, and would cost every large one its cores.
   const int streams = devices * options.streams_per_device;
   openblas_set_num_threads(std::max(1, cores / std::max(1, streams)));
 }
