@@ -48,7 +48,7 @@ void PrepareProcess() {
   }
   struct sigaction action = {};
   action.sa_handler = SIG_IGN;
-  (void)sigaction(SIGXFSZ, &action, nullptr);
+  for (const int signal : {SIGXFSZ, SIGPIPE}) (void)sigaction(signal, &action, nullptr);
   action.sa_handler = RemoveAndEnd;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGXCPU}) {

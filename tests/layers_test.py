@@ -67,7 +67,7 @@ LAYERS = {
     "server/listening": ["server/base", "server/net", "server/identity", "server/rpc/context"],
     "server": SERVICE + ["server/net", "server/identity", "server/benchmark", "server/rpc", "server/rpc/context", "server/rpc/watch",
                          "server/telemetry", "server/logs", "server/process", "server/listening", "proto"],
-    "server/flags": ["server/base", "server/net", "server/identity", "server/engine/device", "server", "server/logs", "server/process"],
+    "server/flags": ["files", "server/base", "server/net", "server/identity", "server/engine/device", "server", "server/logs", "server/process"],
     "client/cpp/include": ["proto"],
     "client/cpp": ["client/cpp/include", "proto", "files"],
     "client/ctl": BENCH_REPORT + ["kernels/bench", "client/cpp/include"],

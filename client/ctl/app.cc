@@ -104,6 +104,22 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
       ->type_name("DURATION");
 }
 
+// An option, here or of a subcommand that is called, whose word is empty, as a script's variable is
+// that was never set. None: "".
+std::string EmptyOption(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    // One that needs no word has an empty one where none was given.
+    if (option->count() == 0 || option->get_positional() || option->get_expected_min() == 0)
+      continue;
+    const std::vector<std::string>& words = option->results();
+    if (std::find(words.begin(), words.end(), "") != words.end()) return option->get_name();
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    if (std::string name = EmptyOption(*command); !name.empty()) return name;
+  }
+  return "";
+}
+
 // The column at which a wrapped line of help continues: after the names of an
 // option, else after the line's leading spaces.
 size_t HangingIndent(const std::string& line) {
@@ -176,6 +192,10 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
     const int code = app.exit(error, help, screen.err);
     screen.out << WrapHelp(help.str(), screen.width);
     return code == 0 ? kExitOk : kExitUsage;
+  }
+  if (const std::string empty = EmptyOption(app); !empty.empty()) {
+    return FailUsage(
+        context, absl::StrCat(empty, " is given without a value: leave it out, or ", "give one"));
   }
   if (!context.run) return FailUsage(context, SubcommandWanted(app));
   context.server_choice = ChooseServer(app.count("--address") > 0, &Variable, context.global);

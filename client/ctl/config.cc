@@ -1,20 +1,20 @@
 #include "client/ctl/config.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "files/text_file.h"
 #include "gemm/quote.h"
 
 namespace gemmd::ctl {
 namespace {
 
 constexpr absl::string_view kCurrentContext = "current-context";
+constexpr size_t kMaxBytes = size_t{1} << 20;
 
 absl::Status Wrong(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", gemm::EscapeControls(why)));
@@ -48,9 +48,10 @@ absl::Status Set(const std::string& key, const std::string& text, ServerSettings
 }
 
 absl::StatusOr<std::vector<CLI::ConfigItem>> ReadItems(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return Wrong(path, std::strerror(errno));
+  const absl::StatusOr<std::string> text = files::ReadText(path, kMaxBytes);
+  if (!text.ok()) return text.status();
   try {
+    std::istringstream file(*text);
     return CLI::ConfigTOML().from_config(file);
   } catch (const CLI::Error& error) {
     return Wrong(path, error.what());

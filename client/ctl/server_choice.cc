@@ -46,7 +46,8 @@ absl::Status ReadConfiguration(const Environment& environment, GlobalOptions& gl
         absl::StrCat("context '", global.context,
                      "': no configuration file; set GEMMCTL_CONFIG, XDG_CONFIG_HOME or HOME"));
   }
-  if (path.empty() || (!named && access(path.c_str(), F_OK) != 0)) return absl::OkStatus();
+  const bool asked_for = named || !environment("GEMMCTL_CONFIG").empty();
+  if (path.empty() || (!asked_for && access(path.c_str(), F_OK) != 0)) return absl::OkStatus();
   const absl::StatusOr<ServerSettings> context = ReadContext(path, global.context);
   if (!context.ok()) return context.status();
   if (!context->address.empty()) TakeContext(*context, global);

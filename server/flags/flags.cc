@@ -1,9 +1,6 @@
 #include "server/flags/flags.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <utility>
@@ -16,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "files/text_file.h"
 #include "server/flags/flag_table.h"
 #include "server/flags/flag_values.h"
 #include "server/process/version.h"
@@ -24,6 +22,7 @@ namespace gemmd {
 namespace {
 
 constexpr char kFlagFile[] = "flagfile";
+constexpr size_t kMaxFlagFileBytes = size_t{1} << 20;
 
 constexpr char kFooter[] = R"(
 Every flag can also be set in the environment (--max-jobs as GEMMD_MAX_JOBS) and
@@ -70,19 +69,18 @@ absl::Status Set(const FlagRow& row, absl::string_view text, absl::string_view o
 
 // `origin` says how the path was given.
 absl::Status ReadFlagFile(absl::string_view origin, const std::string& path, Flags& flags) {
-  const auto cannot_read = [origin, &path] {
-    return absl::InvalidArgumentError(absl::StrCat(origin, ": '", path, "': ", std::strerror(errno),
-                                                   "; allowed: a file that can be read"));
-  };
-  std::ifstream file(path);
-  if (!file) return cannot_read();
-  errno = 0;
-  // A folder can be opened, but fails here.
-  if (file.peek(); file.bad() || errno != 0) return cannot_read();
-  file.clear();
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    absl::string_view text = absl::StripAsciiWhitespace(line);
+  const absl::StatusOr<std::string> all = files::ReadText(path, kMaxFlagFileBytes);
+  if (!all.ok()) {
+    absl::string_view why = all.status().message();
+    absl::ConsumePrefix(&why, absl::StrCat(path, ": "));
+    absl::ConsumePrefix(&why, "cannot be read: ");
+    return absl::InvalidArgumentError(
+        absl::StrCat(origin, ": '", path, "': ", why, "; allowed: a file that can be read"));
+  }
+  int number = 0;
+  for (absl::string_view text : absl::StrSplit(*all, '\n')) {
+    ++number;
+    text = absl::StripAsciiWhitespace(text);
     if (text.empty() || text[0] == '#') continue;
     const std::string where = absl::StrCat(path, " line ", number);
     const size_t equals = text.find('=');
@@ -100,7 +98,7 @@ absl::Status ReadFlagFile(absl::string_view origin, const std::string& path, Fla
     const absl::Status status = Set(*row, value, absl::StrCat(where, ": --", row->name), flags);
     if (!status.ok()) return status;
   }
-  return file.bad() ? cannot_read() : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status ReadEnvironment(const Environment& environment, Flags& flags) {

@@ -42,7 +42,7 @@ const std::vector<std::vector<const char*>>& Commands() {
       {"kernels"},
       {"explain", "-m", "1", "-n", "1", "-k", "1"},
       {"bench", "--shape", "8", "--quiet"},
-      {"tune", "--shapes", "8", "--quiet", "-o", "/nowhere/t.tune"},
+      {"tune", "--shapes", "8", "--quiet", "-o", "/dev/null"},
       {"loadtest", "--requests", "1", "--warmup", "0", "--shape", "8x8x8"},
       {"loadtest", "--requests", "1", "--warmup", "0", "--shape", "8x8x8", "--source", "resident"},
   };

@@ -140,6 +140,13 @@ TEST_F(ServerChoiceTest, WhatNamesTwoServersOrNoneIsRefused) {
   EXPECT_THAT(Choose().message(), AllOf(HasSubstr("'lab'"), HasSubstr("GEMMCTL_CONFIG")));
 }
 
+TEST_F(ServerChoiceTest, AFileThatTheEnvironmentNamesMustBeThere) {
+  variables_["GEMMCTL_CONFIG"] = "/nowhere/at/all";
+  EXPECT_THAT(Choose().message(), HasSubstr("/nowhere/at/all"));
+  variables_["GEMMCTL_CONFIG"] = "/dev/zero";
+  EXPECT_THAT(Choose().message(), HasSubstr("/dev/zero: has more than"));
+}
+
 TEST_F(ServerChoiceTest, ACertificateNeedsItsKey) {
   variables_.clear();
   global_.server.cert = "/some/cert";

@@ -76,6 +76,42 @@ TEST_F(TuneTest, TakesOnlyWhatItCanUse) {
   EXPECT_EQ(Read("x.tune"), "");
 }
 
+// Read as a table only where it is a file, and opened before anything is measured.
+TEST_F(TuneTest, AnOutputMayBeADeviceAndIsNoFolder) {
+  const std::vector<std::string> tune = {"tune",           "--shapes", "8", "--kernel",
+                                         "host_reference", "--rounds", "1", "-o"};
+  const auto to = [&](const std::string& path) {
+    std::vector<std::string> words = tune;
+    words.push_back(path);
+    return Gemmctl(words);
+  };
+  EXPECT_EQ(to("/dev/null").exit_code, 0);
+  const Ran full = to("/dev/full");
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.err, HasSubstr("No space left on device"));
+  const Ran folder = to(Path(""));
+  EXPECT_EQ(folder.exit_code, 1);
+  EXPECT_THAT(folder.err, HasSubstr("Is a directory"));
+  const Ran nowhere = to("/nowhere/at/all.tune");
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_THAT(nowhere.out, Not(HasSubstr("8x8x8"))) << "found out before it is measured";
+}
+
+TEST_F(TuneTest, WhatIsTooLargeToMeasureIsNoSuccess) {
+  const Ran none = Gemmctl({"tune", "--shapes", "50000", "--quiet", "-o", Path("x.tune")});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, HasSubstr("nothing was measured"));
+  EXPECT_FALSE(std::filesystem::exists(Path("x.tune")));
+}
+
+TEST_F(TuneTest, AFileOfShapesMustBeOne) {
+  for (const std::string& path : {Path(""), std::string("/dev/zero"), std::string("/nowhere")}) {
+    const Ran refused = Gemmctl({"tune", "--shapes-file", path, "-o", Path("x.tune")});
+    EXPECT_EQ(refused.exit_code, 2) << path;
+    EXPECT_THAT(refused.err, HasSubstr(path));
+  }
+}
+
 // From the measurement to the product: a server takes what its table says, and explains it.
 TEST_F(TuneTest, AServerWithTheTableTakesItsKernel) {
   const Ran tuned = Gemmctl({"tune", "--shapes", "24x16x8", "--rounds", "1", "--kernel",

@@ -357,6 +357,26 @@ class SchedulerWaitTest : public SchedulerTest {
   std::vector<std::shared_ptr<TestJob>> running_;
 };
 
+// Long jobs have the streams, and no turn was ever taken.
+TEST_F(SchedulerWaitTest, AQueueThatDoesNotMoveIsAsLongAsItHasStoodStill) {
+  std::vector<std::shared_ptr<TestJob>> jobs;
+  for (int i = 0; i < 4; ++i) jobs.push_back(Submit("x"));
+  clock_.Advance(absl::Milliseconds(900));
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::Milliseconds(900));
+  EXPECT_TRUE(scheduler_.CheckWait({}).ok());
+  clock_.Advance(absl::Milliseconds(101));
+  const absl::Status refused = scheduler_.CheckWait({});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("--max-queue-wait"));
+  jobs[0]->lease.Reset();  // a turn
+  EXPECT_LT(scheduler_.estimated_wait(), absl::Milliseconds(100));
+  scheduler_.Withdraw(jobs[3].get());
+  clock_.Advance(absl::Hours(1));
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::ZeroDuration()) << "nobody waits";
+  jobs.push_back(Submit("y"));
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::ZeroDuration()) << "it has just come";
+}
+
 TEST_F(SchedulerWaitTest, TheEstimateIsThePaceTimesThoseBefore) {
   EXPECT_EQ(scheduler_.estimated_wait(), absl::ZeroDuration());
   SetPace(absl::Milliseconds(100));

@@ -45,6 +45,20 @@ int InProcess(const std::function<void()>& body) {
   return status;
 }
 
+TEST_F(OutputFileTest, AReaderThatGoesIsAnErrorAndNoEnd) {
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  const int status = InProcess([this] {
+    PrepareProcess();
+    const int reader = open(Path("fifo").c_str(), O_RDONLY | O_NONBLOCK);
+    auto file = OutputFile::Open(Path("fifo"));
+    close(reader);
+    if (!file.ok() || file->Write("x").ok()) _exit(1);
+    _exit(7);
+  });
+  ASSERT_TRUE(WIFEXITED(status)) << "by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
 TEST_F(OutputFileTest, APathIsOldOrNewAndNothingBetween) {
   ASSERT_EQ(WriteFile(Path("a"), "old"), absl::OkStatus());
   ASSERT_EQ(chmod(Path("a").c_str(), 0640), 0);

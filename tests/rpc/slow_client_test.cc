@@ -225,6 +225,20 @@ TEST_F(LateAnswerTest, AProductWhoseAnswerWouldComeTooLateIsRefused) {
   EXPECT_TRUE(client.Await("of answers wait for this connection", 10));
 }
 
+// Nanoseconds since 1970 end in 2262, and clients that mean no bound may send more than that.
+TEST_F(SlowClientTest, ADeadlineInTheFarFutureIsNone) {
+  v1::MultiplyUnaryRequest request;
+  *request.mutable_product() = DrawnProduct(16);
+  RawHttp2 client(server_->port(), kMiB);
+  uint32_t stream = 1;
+  for (const char* hours : {"2000000H", "2100000H", "2562047H", "99999999H"}) {
+    client.Call(stream, "/gemm.v1.GemmService/MultiplyUnary", request.SerializeAsString(), true,
+                hours);
+    EXPECT_TRUE(client.Await("host_", 10)) << hours << ": the report names the kernel";
+    stream += 2;
+  }
+}
+
 ServerOptions PressedServer() {
   ServerOptions options = ImpatientServer();
   options.rpc.send_timeout = absl::Seconds(16);

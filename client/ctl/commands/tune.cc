@@ -1,7 +1,4 @@
 // gemmctl tune: measures kernels on the server and writes a tuning table.
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +14,7 @@
 #include "client/ctl/tune/targets.h"
 #include "client/ctl/tune/tune_options.h"
 #include "files/output_file.h"
+#include "files/text_file.h"
 #include "kernels/bench/spec/types_pattern.h"
 #include "nlohmann/json.hpp"
 
@@ -25,25 +23,23 @@ namespace {
 
 namespace bench = gemm::bench;
 
-// The table that the file has; an empty one where there is no file.
+// The table that the file has; an empty one where there is no file, or where the path is written
+// through, as a device and a FIFO are.
 absl::StatusOr<gemm::TuningTable> ReadTable(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error) && !error) return gemm::TuningTable();
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || file.bad()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be read"));
-  }
-  return gemm::ParseTuningTable(text, path);
+  if (!files::IsRegularFile(path)) return gemm::TuningTable();
+  const auto text = files::ReadText(path, gemm::kMaxTuningBytes);
+  if (!text.ok()) return text.status();
+  return gemm::ParseTuningTable(*text, path);
 }
 
 // What comes from the server is read as a table before it is written as one.
-absl::Status WriteTable(const std::string& path, const gemm::TuningTable& table) {
+absl::Status WriteTable(files::OutputFile& file, const gemm::TuningTable& table) {
   const std::string text = gemm::FormatTuningTable(table);
   if (const auto read = gemm::ParseTuningTable(text, "what the server sent"); !read.ok()) {
     return absl::InternalError(std::string(read.status().message()));
   }
-  return files::WriteFile(path, text);
+  const absl::Status written = file.Write(text);
+  return written.ok() ? file.Close() : written;
 }
 
 std::string LayoutText(const gemm::TunedProduct& product) {
@@ -147,12 +143,15 @@ int Run(const Context& context, TuneOptions& options) {
     context.err << "gemmctl: nothing to tune: the server knows of no product without an entry of "
                    "its own in the tuning tables\n";
   }
+  // Before anything is measured: a path that cannot be written costs no time then.
+  absl::StatusOr<files::OutputFile> output = files::OutputFile::Open(options.output);
+  if (!output.ok()) return Fail(context, output.status());
   TuningSession session(context, **client, options, *targets);
   absl::Status status = targets->empty() ? absl::OkStatus() : session.Run();
   // Also what a run that ended early has measured.
   if (session.table().size() > 0) {
     status.Update(table->Merge(session.table()));
-    status.Update(WriteTable(options.output, *table));
+    status.Update(WriteTable(*output, *table));
   }
   if (context.global.json) {
     PrintJson(context, {{"table", options.output}, {"entries", EntriesJson(session.table())}});
@@ -167,6 +166,11 @@ int Run(const Context& context, TuneOptions& options) {
   }
   Remark(context, session);
   if (!status.ok()) return Fail(context, status);
+  if (session.wrong().empty() && session.table().size() == 0 && !targets->empty()) {
+    return Fail(context, absl::ResourceExhaustedError(
+                             absl::StrCat("nothing was measured, so ", options.output,
+                                          " stays as it was: choose smaller shapes")));
+  }
   return session.wrong().empty() ? kExitOk : kExitWrongProduct;
 }
 

@@ -1,7 +1,5 @@
 #include "client/ctl/tune/tune_options.h"
 
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -9,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "client/ctl/cli_options.h"
 #include "client/ctl/parse.h"
+#include "files/text_file.h"
 #include "kernels/bench/spec/suites.h"
 
 namespace gemmd::ctl {
@@ -18,14 +17,12 @@ namespace bench = gemm::bench;
 
 constexpr const char* kWhat = "What to measure";
 constexpr const char* kHow = "How";
+constexpr size_t kMaxShapesBytes = size_t{1} << 20;
 
 absl::StatusOr<std::vector<bench::Shape>> ReadShapes(absl::string_view path) {
-  std::ifstream file{std::string(path)};
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || file.bad()) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" cannot be read"));
-  }
-  auto shapes = ParseShapesText(text);
+  const auto text = files::ReadText(std::string(path), kMaxShapesBytes);
+  if (!text.ok()) return text.status();
+  auto shapes = ParseShapesText(*text);
   if (shapes.ok()) return shapes;
   return absl::InvalidArgumentError(absl::StrCat(path, " ", shapes.status().message()));
 }

@@ -86,6 +86,7 @@ Gauge QueueLimit::gauge() const {
 }
 
 void QueuePace::OnWait(absl::Time now) {
+  if (!unmoved_since_.has_value()) unmoved_since_ = now;
   if (!idle_since_.has_value()) return;
   if (now - *idle_since_ > kQuiet) *this = QueuePace();
   idle_since_.reset();
@@ -93,6 +94,7 @@ void QueuePace::OnWait(absl::Time now) {
 
 void QueuePace::OnIdle(absl::Time now) {
   last_turn_.reset();
+  unmoved_since_.reset();
   if (!idle_since_.has_value()) idle_since_ = now;
 }
 
@@ -105,11 +107,20 @@ void QueuePace::OnTurn(absl::Time now, absl::Duration cost) {
     mean_cost_ += (cost - mean_cost_) / turns_;
   }
   last_turn_ = now;
+  unmoved_since_ = now;
 }
 
 absl::Duration QueuePace::TimeFor(absl::Duration cost) const {
   if (turns_ == 0) return absl::ZeroDuration();
   return mean_time_ * absl::FDivDuration(cost, mean_cost_);
+}
+
+absl::Duration QueuePace::Unmoved(absl::Time now) const {
+  return unmoved_since_.has_value() ? now - *unmoved_since_ : absl::ZeroDuration();
+}
+
+absl::Duration QueuePace::WaitBehind(absl::Duration cost, absl::Time now) const {
+  return std::max(TimeFor(cost) + between_turns(), Unmoved(now));
 }
 
 Scheduler::Scheduler(Device& device, QueueLimit& limit, absl::Duration max_wait)
@@ -181,7 +192,8 @@ absl::Duration Scheduler::WaitOf(const StreamClaim& claim) const {
   if (!any_.free.empty() || (quick && !quick_.free.empty())) return absl::ZeroDuration();
   const QueuePace& pace = quick ? quick_.pace : any_.pace;
   const auto which = quick ? FairQueue::Which::kQuick : FairQueue::Which::kAny;
-  return pace.TimeFor(queue_.Ahead(claim, which, SteadyNow())) + pace.between_turns();
+  const absl::Time now = SteadyNow();
+  return pace.WaitBehind(queue_.Ahead(claim, which, now), now);
 }
 
 absl::Status Scheduler::CheckWaitLocked(const StreamClaim& claim) const {
@@ -221,7 +233,7 @@ absl::Status Scheduler::CheckWait(const StreamClaim& claim) const {
 absl::Duration Scheduler::estimated_wait() const {
   MutexLock lock(mutex_);
   if (!any_.free.empty()) return absl::ZeroDuration();
-  return any_.pace.TimeFor(queue_.cost()) + any_.pace.between_turns();
+  return any_.pace.WaitBehind(queue_.cost(), SteadyNow());
 }
 
 void Scheduler::Withdraw(const Runnable* job) {
@@ -237,6 +249,9 @@ void Scheduler::Withdraw(const Runnable* job) {
 std::shared_ptr<Runnable> Scheduler::Charge(StreamLease& lease, FairQueue::Taken taken,
                                             absl::Time now) {
   LaneOf(lease.runs_).pace.OnTurn(now, taken.cost);
+  // It may have been the last one, and taken by the other lane.
+  if (queue_.size() == 0) any_.pace.OnEmpty();
+  if (!queue_.quick_waits()) quick_.pace.OnEmpty();
   limit_.Return();
   lease.charges_.push_back({.flow = std::move(taken.flow), .paid = taken.cost});
   return std::move(taken.job);

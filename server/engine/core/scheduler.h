@@ -112,14 +112,22 @@ class QueuePace {
   void OnTurn(absl::Time now, absl::Duration cost);
   // No job waits, so the time to the next turn says nothing about the device.
   void OnIdle(absl::Time now);
+  // No job waits, though all streams may be busy.
+  void OnEmpty() { unmoved_since_.reset(); }
   // How long the device will take for jobs of this estimated cost together. Zero before
   // anything was measured.
   absl::Duration TimeFor(absl::Duration cost) const;
   // The mean time between the turns of two jobs.
   absl::Duration between_turns() const { return mean_time_; }
+  // How long jobs have waited without a turn. Zero where none waits.
+  absl::Duration Unmoved(absl::Time now) const;
+  // How long a job waits behind jobs of this estimated cost: by the pace, and at least as long as
+  // the queue has not moved, as it does not while long jobs have all streams.
+  absl::Duration WaitBehind(absl::Duration cost, absl::Time now) const;
 
  private:
   std::optional<absl::Time> last_turn_;
+  std::optional<absl::Time> unmoved_since_;
   std::optional<absl::Time> idle_since_;
   absl::Duration mean_time_;
   absl::Duration mean_cost_;

@@ -297,7 +297,9 @@ absl::StatusOr<absl::Duration> ParseDuration(const google::protobuf::Duration& d
                      nanos <= kMaxNanos && !(seconds > 0 && nanos < 0) &&
                      !(seconds < 0 && nanos > 0);
   if (!valid) {
-    return FieldError(field, absl::StrCat(seconds, " s and ", nanos, " ns are not a duration"));
+    return FieldError(field, absl::StrCat(seconds, " s and ", nanos, " ns; seconds must be from -",
+                                          kMaxSeconds, " to ", kMaxSeconds, ", nanos from -",
+                                          kMaxNanos, " to ", kMaxNanos, ", both of one sign"));
   }
   const absl::Duration value = absl::Seconds(seconds) + absl::Nanoseconds(nanos);
   if (value < shortest) {

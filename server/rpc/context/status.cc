@@ -1,6 +1,6 @@
 #include "server/rpc/context/status.h"
 
-#include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +17,8 @@ constexpr size_t kMaxDescriptionBytes = 128;
 
 // When a server that cannot do it now, such as one that drains, may be asked again: by then
 // another one may have taken its place.
+// In seconds since 1970. A call that may take until then may take for ever.
+constexpr int64_t kFarFuture = int64_t{1} << 33;
 constexpr absl::Duration kUnavailableRetry = absl::Seconds(1);
 
 gemm::v1::RetryInfo RetryIn(absl::Duration delay) {
@@ -82,10 +84,11 @@ absl::Status CheckNameBytes(absl::string_view name, absl::string_view field) {
 }
 
 absl::Time CallDeadline(const grpc::CallbackServerContext& context) {
-  const std::chrono::system_clock::time_point deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
-  // gRPC counts on a steady clock, too, and converts as the wall clock goes now.
-  return FromWall(absl::FromChrono(deadline));
+  // gRPC counts on a steady clock, too, and converts as the wall clock goes now. Its deadlines
+  // reach further than the nanoseconds of std::chrono do, which end in 2262.
+  const gpr_timespec deadline = gpr_convert_clock_type(context.raw_deadline(), GPR_CLOCK_REALTIME);
+  if (deadline.tv_sec >= kFarFuture) return absl::InfiniteFuture();
+  return FromWall(absl::FromUnixSeconds(deadline.tv_sec) + absl::Nanoseconds(deadline.tv_nsec));
 }
 
 absl::Status WhyCancelled(const grpc::CallbackServerContext& context) {

@@ -56,9 +56,10 @@ absl::Status CallLife::WaitToStart(std::function<absl::Status()> start) {
   return BoundError({.bound = "bytes-per-second",
                      .caller = caller,
                      .retry_after = std::max(traffic_.ready_at() - SteadyNow(), kRetrySoon)},
-                    absl::StrCat("bytes-per-second: ", CallerHas(caller),
-                                 " moved more than it may (--quotas-file), and requests of a "
-                                 "second's worth wait already: try again later"));
+                    absl::StrCat("bytes-per-second: ", CallerHas(caller), " moved more than ",
+                                 service_.identity.QuotaOf(**identified_)->bytes_per_second,
+                                 " bytes in a second, its limit (--quotas-file), and requests of "
+                                 "as many wait already: try again later"));
 }
 
 absl::Status CallLife::CountCall() {
