@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 #include <thread>
@@ -16,7 +17,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 class TextFileTest : public ::testing::Test, protected TemporaryFolder {};
 
@@ -26,12 +26,12 @@ TEST_F(TextFileTest, HasWhatTheFileHas) {
   EXPECT_EQ(ReadText(Path("a"), 4).value_or(""), text);
   const absl::Status more = ReadText(Path("a"), 3).status();
   EXPECT_EQ(more.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(more.message(), AllOf(StartsWith(Path("a")), HasSubstr("more than 3 bytes")));
+  EXPECT_THAT(more.message(), AllOf(HasSubstr(Path("a") + ": "), HasSubstr("more than 3 bytes")));
 }
 
 TEST_F(TextFileTest, WhatIsNoTextIsAnErrorThatNamesThePath) {
   EXPECT_EQ(ReadText(Path("none"), 10).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(ReadText(Path("none"), 10).status().message(), StartsWith(Path("none")));
+  EXPECT_THAT(ReadText(Path("none"), 10).status().message(), HasSubstr(Path("none")));
   EXPECT_THAT(ReadText(Path("."), 10).status().message(), HasSubstr("Is a directory"));
   EXPECT_THAT(ReadText("/dev/zero", 100'000).status().message(), HasSubstr("more than 100000"));
 }

@@ -170,7 +170,7 @@ TEST_F(MetricsTest, RefusedJobsHaveNoDuration) {
   EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_count{outcome="RESOURCE_EXHAUSTED"})"), 1);
   EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_sum{outcome="RESOURCE_EXHAUSTED"})"), 1);
   EXPECT_EQ(
-      scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="none",outcome="RESOURCE_EXHAUSTED"})"), 1);
+      scrape.at(R"(gemmd_jobs_total{dtype="none",kernel="none",outcome="RESOURCE_EXHAUSTED"})"), 1);
 }
 
 TEST_F(MetricsTest, ManyCallersShareOneSeries) {
