@@ -34,8 +34,8 @@ Examples:
   gemm_bench --device host --shapes 512 --types f32 --iterations 3
       where there is no GPU
 
-Exit codes: 0; 1 where a result was wrong or the device was lost; 2 where the command
-line names something that does not exist.)";
+Exit codes: 0; 1 where a result was wrong, nothing was measured or the device was lost;
+2 where the command line names something that does not exist.)";
 
 constexpr int kUsageError = 2;
 
@@ -60,6 +60,7 @@ Parsed ParseCommandLine(int argc, const char* const* argv, std::ostream& out) {
   CLI::App app(kDescription, "gemm_bench");
   app.footer(kFooter);
   DeclareBenchmarkOptions(app, line.benchmark);
+  DeclareBlockScales(app, line.benchmark);
   app.add_option("--device", line.device, "auto, host, cuda or cuda:N")->group("What to measure");
   app.add_option("--triton", line.triton,
                  "Measure the kernels in this folder, too, where compile_triton.py left them")
@@ -73,6 +74,9 @@ Parsed ParseCommandLine(int argc, const char* const* argv, std::ostream& out) {
     if (line.benchmark.list_suites) line.job = CommandLine::Job::kListSuites;
     if (line.job == CommandLine::Job::kMeasure && line.benchmark.shapes.empty()) {
       throw CLI::RequiredError("--suite or --shapes");
+    }
+    if (std::string wrong = ContradictionOf(line.benchmark.outputs); !wrong.empty()) {
+      throw CLI::ParseError(std::move(wrong), kUsageError);
     }
   } catch (const CLI::ParseError& error) {
     return {.exit_code = app.exit(error, out, std::cerr) == 0 ? 0 : kUsageError};

@@ -113,6 +113,7 @@ int Run(int argc, const char* const* argv, std::ostream& out) {
   outputs.width = TerminalWidth(STDOUT_FILENO);
   LiveReport report(outputs, out, std::cerr, isatty(STDERR_FILENO) == 1);
   absl::Status status = Measure(**backend, plan, RunMetadata(**backend, argc, argv), report);
+  if (status.ok()) status = CheckMeasured(report.rows());
   status.Update(CheckRows(report.rows()));
   return status.ok() ? 0 : Fail(status);
 }

@@ -1,12 +1,16 @@
 #include "kernels/bench/options.h"
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <system_error>
 #include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "gemm/quote.h"
 #include "kernels/bench/report/text_layout.h"
 #include "kernels/bench/spec/suites.h"
 
@@ -23,6 +27,26 @@ std::function<void(const std::string&)> Parse(const std::string& option, Parser 
   };
 }
 
+absl::StatusOr<double> ParseBudget(absl::string_view word) {
+  double seconds = 0;
+  if (absl::SimpleAtod(word, &seconds) && seconds > 0) return seconds;
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", word, "\" is not a number of seconds above 0"));
+}
+
+absl::StatusOr<double> ParseCutoff(absl::string_view word) {
+  double cutoff = 0;
+  if (absl::SimpleAtod(word, &cutoff) && cutoff >= 1 && cutoff <= 1e9) return cutoff;
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", word, "\" is not a number of 1 to 1000000000"));
+}
+
+absl::StatusOr<uint64_t> ParseSeed(absl::string_view word) {
+  uint64_t seed = 0;
+  if (absl::SimpleAtoi(word, &seed)) return seed;
+  return absl::InvalidArgumentError(absl::StrCat("\"", word, "\" is not a seed of 0 to 2^64 - 1"));
+}
+
 // "swizzle=0,1024".
 absl::StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseParam(absl::string_view word) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
@@ -36,6 +60,13 @@ absl::StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseParam(absl::st
     param.second.push_back(value);
   }
   return param;
+}
+
+// A device, such as /dev/null, takes whatever is written.
+bool IsNoFile(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
 void AddShapes(CLI::App& app, BenchmarkOptions& options) {
@@ -79,16 +110,6 @@ void AddSelection(CLI::App& app, BenchmarkOptions& options) {
          "How A and B are stored: nn, nt, tn, tt (t: transposed); without it as each kernel "
          "reads them")
       ->group("What to measure");
-  app.add_option_function<std::string>(
-         "--block-scales",
-         Parse("--block-scales", ParseScales,
-               [&options](Scales scales) {
-                 options.rules.scales = scales;
-                 options.selection.with_scales = true;
-               }),
-         "A:B, each lines or tiles: multiply fp8 operands with a scale for each 1 x 128 or "
-         "128 x 128 block; the baselines multiply them without")
-      ->group("What to measure");
   app.add_option_function<std::vector<std::string>>(
          "--param",
          [&selection](const std::vector<std::string>& words) {
@@ -114,16 +135,19 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str()
       ->group("How");
-  app.add_option_function<double>(
-         "--budget", [&options](double seconds) { options.budget = absl::Seconds(seconds); },
+  app.add_option_function<std::string>(
+         "--budget",
+         Parse("--budget", ParseBudget,
+               [&options](double seconds) { options.budget = absl::Seconds(seconds); }),
          "Seconds for the whole run: as they run out, samples and then slow kernels are left out")
-      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS")
       ->group("How");
-  app.add_option(
-         "--cutoff", rules.cutoff,
+  app.add_option_function<std::string>(
+         "--cutoff",
+         Parse("--cutoff", ParseCutoff, [&rules](double cutoff) { rules.cutoff = cutoff; }),
          "A kernel runs only once if that takes over 1 ms and so many times the fastest one's")
-      ->check(CLI::Range(1.0, 1e9))
-      ->capture_default_str()
+      ->type_name("NUMBER")
+      ->default_str(absl::StrCat(rules.cutoff))
       ->group("How");
   app.add_option_function<std::string>(
          "--distribution",
@@ -136,8 +160,12 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
       ->check(CLI::IsMember({"normal", "uniform"}))
       ->default_str("normal")
       ->group("How");
-  app.add_option("--seed", options.inputs.seed, "Of the operands' elements")
-      ->capture_default_str()
+  app.add_option_function<std::string>(
+         "--seed",
+         Parse("--seed", ParseSeed, [&options](uint64_t seed) { options.inputs.seed = seed; }),
+         "Of the operands' elements")
+      ->type_name("SEED")
+      ->default_str(absl::StrCat(options.inputs.seed))
       ->group("How");
   app.add_flag_callback(
          "--no-baselines", [&rules] { rules.baselines = false; },
@@ -172,6 +200,32 @@ void DeclareBenchmarkOptions(CLI::App& app, BenchmarkOptions& options) {
   AddSelection(app, options);
   AddRules(app, options);
   AddOutputs(app, options);
+}
+
+void DeclareBlockScales(CLI::App& app, BenchmarkOptions& options) {
+  app.add_option_function<std::string>(
+         "--block-scales",
+         Parse("--block-scales", ParseScales,
+               [&options](Scales scales) {
+                 options.rules.scales = scales;
+                 options.selection.with_scales = true;
+               }),
+         "A:B, each lines or tiles: multiply fp8 operands with a scale for each 1 x 128 or "
+         "128 x 128 block; the baselines multiply them without")
+      ->group("What to measure");
+}
+
+std::string ContradictionOf(const Outputs& outputs) {
+  const std::pair<absl::string_view, const std::string*> files[] = {
+      {"--csv", &outputs.csv}, {"--json", &outputs.json}, {"--plot", &outputs.plot}};
+  for (const auto& [name, path] : files) {
+    for (const auto& [other, same] : files) {
+      if (name == other || path->empty() || *path != *same || IsNoFile(*path)) continue;
+      return absl::StrCat(name, " and ", other, " both name ", Quoted(*path),
+                          "; each needs a file of its own");
+    }
+  }
+  return "";
 }
 
 void PrintSuites(std::ostream& out, size_t width) {

@@ -1,6 +1,7 @@
-// The command-line options that gemm_bench and gemmctl bench have in common.
+// The command-line options of a benchmark; but for one, gemm_bench and gemmctl bench share them.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -28,6 +29,12 @@ struct BenchmarkOptions {
 
 // Declares them on `app`; `options` outlives its parsing.
 void DeclareBenchmarkOptions(CLI::App& app, BenchmarkOptions& options);
+
+// --block-scales, which a server's benchmark does not have.
+void DeclareBlockScales(CLI::App& app, BenchmarkOptions& options);
+
+// Why the files cannot all be written; empty where they can.
+std::string ContradictionOf(const Outputs& outputs);
 
 // The output of --list-suites, on lines of at most `width` places; 0: no bound.
 void PrintSuites(std::ostream& out, size_t width = 0);

@@ -81,6 +81,16 @@ TEST_F(BenchTest, ListsTheSuites) {
   const Ran ran = Gemmctl({"bench", "--list-suites"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, AllOf(HasSubstr("hgemm-27: "), HasSubstr("4096x4096x2048")));
+  const auto json = GemmctlJson({"bench", "--list-suites"});
+  EXPECT_EQ(json["suites"][0]["name"], "sgemm-8");
+  EXPECT_EQ(json["suites"][0]["shapes"].size(), 8);
+}
+
+TEST_F(BenchTest, NothingMeasuredIsAFailure) {
+  const Ran ran =
+      Gemmctl({"bench", "--quiet", "--types", "f32", "--iterations", "1", "--shape", "50000"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("nothing was measured: "));
 }
 
 TEST_F(BenchTest, WhatThereIsNotHasItsSentence) {
@@ -94,6 +104,20 @@ TEST_F(BenchTest, WhatThereIsNotHasItsSentence) {
       {{"bench", "--suite", "hgemm-28"}, 2, "hgemm-27"},
       {{"bench", "--shape", "3x4"}, 2, "\"3x4\" is no shape"},
       {{"bench", "--shape", "8", "--types", "f17"}, 2, "\"f17\" is no element type"},
+      {{"bench", "--shape", "8", "--seed", "-1"}, 2, "\"-1\" is not a seed of 0 to 2^64 - 1"},
+      {{"bench", "--shape", "8", "--budget", "nan"},
+       2,
+       "\"nan\" is not a number of seconds above 0"},
+      {{"bench", "--shape", "8", "--budget", "0"}, 2, "\"0\" is not a number of seconds above 0"},
+      {{"bench", "--shape", "8", "--cutoff", "nan"},
+       2,
+       "\"nan\" is not a number of 1 to 1000000000"},
+      {{"bench", "--shape", "8", "--block-scales", "lines:tiles", "--types", "f32"},
+       2,
+       "--block-scales: a server measures products without block scales"},
+      {{"bench", "--shape", "8", "--json", Path("a"), "--csv", Path("a")},
+       2,
+       "--csv and --json both name"},
       {{"bench", "--shape", "8", "--kernel", "host_openblass"}, 1, "NOT_FOUND: no kernel"},
       {{"bench", "--shape", "8", "--family", "hots"}, 1, "no family is named \"hots\""},
       {{"bench", "--shape", "8", "--device", "cuda:7"}, 1, "host:0"},

@@ -75,6 +75,15 @@ TEST(SelectCandidates, WithScalesTheyTakeThemAndAreOfFp8) {
   }
 }
 
+TEST(SelectCandidates, WithScalesOtherTypesAreRefused) {
+  for (const char* types : {"f32", "e4m3,f16", "e4m3:f32"}) {
+    const auto refused =
+        SelectCandidates({.types = ParseTypesPatterns(types).value(), .with_scales = true}, kHost);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << types;
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("must be e4m3 or e5m2"));
+  }
+}
+
 TEST(ParseTypesPatterns, LeavesOutWhatMayBeAnything) {
   const Types half = {DType::kF16, DType::kF16, DType::kF16, Compute::kF32};
   EXPECT_EQ(TypesName(half), "f16:f16:f16:f32");

@@ -191,6 +191,18 @@ TEST(CheckRows, NamesTheFirstThatIsWrong) {
   EXPECT_EQ(CheckRows(rows), absl::OkStatus());
 }
 
+TEST(CheckMeasured, SaysWhyNothingWas) {
+  std::vector<Row> rows = TwoKernels();
+  for (Row& row : rows) row.measured = false;
+  rows[0].note = "no memory";
+  const absl::Status status = CheckMeasured(rows);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("nothing was measured: "), HasSubstr("on 8x8x8: no memory")));
+  rows[1].measured = true;
+  EXPECT_EQ(CheckMeasured(rows), absl::OkStatus());
+}
+
 TEST(ProgressReport, TellsAFileLessThanATerminal) {
   Progress progress = {.shape = 11,
                        .shapes = 125,

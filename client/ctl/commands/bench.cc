@@ -13,9 +13,11 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/render.h"
 #include "client/ctl/run_benchmark.h"
+#include "files/output_file.h"
 #include "kernels/bench/options.h"
 #include "kernels/bench/report/live_report.h"
 #include "kernels/bench/report/report_files.h"
+#include "kernels/bench/spec/suites.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {
@@ -96,12 +98,35 @@ absl::Status Measure(const Context& context, client::Client& client, const Bench
   return absl::OkStatus();
 }
 
-int Run(const Context& context, BenchCommand& command) {
-  bench::BenchmarkOptions& options = command.options;
-  if (options.list_suites) {
+// `file` as of --json.
+int ListSuites(const Context& context, const std::string& file) {
+  if (!context.global.json && file.empty()) {
     bench::PrintSuites(context.out, context.width);
     return kExitOk;
   }
+  Json suites = Json::array();
+  for (const bench::Suite& suite : bench::Suites()) {
+    Json shapes = Json::array();
+    for (const bench::Shape& shape : suite.shapes) {
+      shapes.push_back({{"m", shape.m}, {"n", shape.n}, {"k", shape.k}});
+    }
+    suites.push_back({{"name", suite.name}, {"summary", suite.summary}, {"shapes", shapes}});
+  }
+  const Json json = {{"suites", suites}};
+  if (file.empty() || file == kStandardOutput) {
+    PrintJson(context, json);
+    return kExitOk;
+  }
+  const absl::Status written = files::WriteFile(file, JsonText(json));
+  return written.ok() ? kExitOk : Fail(context, written);
+}
+
+int Run(const Context& context, BenchCommand& command) {
+  bench::BenchmarkOptions& options = command.options;
+  if (const std::string wrong = bench::ContradictionOf(options.outputs); !wrong.empty()) {
+    return FailUsage(context, absl::StrCat("bench: ", wrong));
+  }
+  if (options.list_suites) return ListSuites(context, options.outputs.json);
   if (options.shapes.empty()) return FailUsage(context, "bench needs --suite or --shapes");
   const bool json = context.global.json || options.outputs.json == kStandardOutput;
   if (json) {
@@ -118,6 +143,7 @@ int Run(const Context& context, BenchCommand& command) {
     status.Update(receiver.report().Finish());
     if (json) context.out << bench::ToJson(receiver.report().metadata(), receiver.report().rows());
   }
+  if (status.ok()) status = bench::CheckMeasured(receiver.report().rows());
   if (!status.ok()) return Fail(context, status);
   if (const absl::Status right = bench::CheckRows(receiver.report().rows()); !right.ok()) {
     context.err << "gemmctl: verification failed: " << right.message() << '\n';
@@ -136,6 +162,16 @@ void AddBench(CLI::App& app, Context& context) {
       ->add_option("--device", command->device,
                    "A name from `gemmctl info`, such as cuda:0. Default: the first device")
       ->group("What to measure");
+  // Hidden: a request says nothing of scales, and the figures would be those of plain products.
+  bench
+      ->add_option_function<std::string>(
+          "--block-scales",
+          [](const std::string&) {
+            throw CLI::ValidationError("--block-scales",
+                                       "a server measures products without block scales; "
+                                       "gemm_bench, on the device's machine, measures them with");
+          })
+      ->group("");
   // Unlike the global flag of the same name, this one may name a file.
   bench
       ->add_option("--json", command->options.outputs.json,
@@ -149,8 +185,8 @@ void AddBench(CLI::App& app, Context& context) {
       "The program gemm_bench does the same on this machine without a server; its help explains "
       "the columns. A server runs one benchmark at a time. Its flag --benchmark-limit bounds the "
       "time, and is the default of --budget. Jobs of other clients go on and disturb the figures. "
-      "With a wrong result the exit status is 3. Ctrl-C ends the benchmark early and keeps the "
-      "rows so far.\n"
+      "With a wrong result the exit status is 3, with nothing measured 1. Ctrl-C ends the "
+      "benchmark early and keeps the rows so far.\n"
       "\n"
       "Examples:\n"
       "  gemmctl bench --shape 512 --family host --types f32 --iterations 3\n"

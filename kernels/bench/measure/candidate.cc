@@ -86,6 +86,19 @@ bool IsNamed(const Selection& selection, const Kernel& kernel) {
   return Contains(selection.kernels, std::string(kernel.name));
 }
 
+// Checks that patterns of types leave room for block scales, which are of fp8 operands.
+absl::Status CheckScaledTypes(const Selection& selection) {
+  if (!selection.with_scales) return absl::OkStatus();
+  for (const TypesPattern& pattern : selection.types) {
+    for (const std::optional<DType>& type : {pattern.a, pattern.b}) {
+      if (!type.has_value() || IsFp8(*type)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "operands with block scales must be e4m3 or e5m2, but --types asks for ", Name(*type)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Checks that some candidate has each parameter of the selection.
 absl::Status CheckParams(const Selection& selection, const std::vector<Candidate>& candidates) {
   std::set<absl::string_view> names;
@@ -152,6 +165,7 @@ absl::StatusOr<std::vector<const Kernel*>> SelectKernels(const Selection& select
 
 absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selection,
                                                         const DeviceCaps& device) {
+  if (absl::Status status = CheckScaledTypes(selection); !status.ok()) return status;
   const absl::StatusOr<std::vector<const Kernel*>> kernels = SelectKernels(selection);
   if (!kernels.ok()) return kernels.status();
   std::vector<Candidate> candidates;

@@ -60,6 +60,18 @@ absl::Status LiveReport::Finish() {
   return status;
 }
 
+absl::Status CheckMeasured(absl::Span<const Row> rows) {
+  const Row* without = nullptr;
+  for (const Row& row : rows) {
+    if (row.measured) return absl::OkStatus();
+    if (without == nullptr) without = &row;
+  }
+  if (without == nullptr) return absl::FailedPreconditionError("nothing was measured");
+  return absl::FailedPreconditionError(absl::StrCat("nothing was measured: ", without->kernel,
+                                                    " on ", ShapeName(without->shape), ": ",
+                                                    without->note));
+}
+
 absl::Status CheckRows(absl::Span<const Row> rows) {
   for (const Row& row : rows) {
     if (!row.measured || row.right()) continue;

@@ -64,6 +64,9 @@ class LiveReport {
   std::vector<Row> rows_;
 };
 
+// OK where a kernel was measured; else FAILED_PRECONDITION, with the first row's reason.
+absl::Status CheckMeasured(absl::Span<const Row> rows);
+
 // OK, or DATA_LOSS that names the first kernel with a wrong result.
 absl::Status CheckRows(absl::Span<const Row> rows);
 
