@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/ctl/exact_sums.h"
 #include "client/ctl/format.h"
 #include "gemm/generate.h"
@@ -202,6 +203,13 @@ absl::StatusOr<gemm::Agreement> CheckOne(const client::Product& product,
   return agreement;
 }
 
+// All digits of a double, so that neighbours differ.
+std::string ElementText(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-infinity" : "infinity";
+  return absl::StrFormat("%.17g", value);
+}
+
 using Extent = int64_t (*)(const client::ProductSize&);
 int64_t M(const client::ProductSize& size) { return size.m; }
 int64_t N(const client::ProductSize& size) { return size.n; }
@@ -284,11 +292,18 @@ std::vector<int64_t> ProductsWithResults(const client::Product& product) {
 
 // Adds what was found of a product whose result is `part` of the whole one.
 void Add(const gemm::Agreement& found, const Lines& part, bool column_major, gemm::Agreement& sum) {
+  if (sum.checked == 0 || sum.none_finite()) {
+    sum.resolution = found.resolution;
+  } else if (!found.none_finite()) {
+    sum.resolution = std::max(sum.resolution, found.resolution);
+  }
   sum.checked += found.checked;
-  sum.resolution = std::max(sum.resolution, found.resolution);
+  sum.not_finite += found.not_finite;
   sum.worst_absolute_error = std::max(sum.worst_absolute_error, found.worst_absolute_error);
   if (!(found.worst_ratio > sum.worst_ratio)) return;
   sum.worst_ratio = found.worst_ratio;
+  sum.worst_value = found.worst_value;
+  sum.worst_expected = found.worst_expected;
   sum.worst_row = found.worst_row + (column_major ? 0 : part.first);
   sum.worst_col = found.worst_col + (column_major ? part.first : 0);
 }
@@ -320,14 +335,23 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
 }
 
 std::string Explain(const gemm::Agreement& agreement) {
-  return absl::StrCat("element (", agreement.worst_row, ", ", agreement.worst_col, ") is off by ",
-                      NumberText(agreement.worst_absolute_error), ", ",
+  const std::string element =
+      absl::StrCat("element (", agreement.worst_row, ", ", agreement.worst_col, ")");
+  // Of NaN, of infinity and of what must be exact no distance says anything.
+  if (!std::isfinite(agreement.worst_ratio)) {
+    return absl::StrCat(element, " is ", ElementText(agreement.worst_value), "; it must be ",
+                        ElementText(agreement.worst_expected));
+  }
+  return absl::StrCat(element, " is off by ", NumberText(agreement.worst_absolute_error), ", ",
                       NumberText(agreement.worst_ratio), " times the bound of its arithmetic");
 }
 
 std::string ExplainResolution(const gemm::Agreement& agreement, gemm::Elements known) {
   const char* const worst_case =
       known != gemm::Elements::kAny ? "" : "; the bound is the worst case of any elements";
+  if (agreement.none_finite()) {
+    return "only NaN and infinities were compared: no checked element should be finite";
+  }
   if (agreement.resolution == 0) {
     return "every error is seen: operands of small integers have one right result";
   }

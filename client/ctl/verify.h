@@ -38,11 +38,13 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
 // True where no element is off by more than the bound.
 inline bool IsRight(const gemm::Agreement& agreement) { return agreement.worst_ratio <= 1; }
 
-// "element (3, 7) is off by 0.01, 12.3 times the bound of its arithmetic".
+// "element (3, 7) is off by 0.01, 12.3 times the bound of its arithmetic", or "element (3, 7) is
+// NaN; it must be 2.5".
 std::string Explain(const gemm::Agreement& agreement);
 
 // "errors above 0.0031 of a typical element are seen". With kAny, that the bound is the worst
-// case; of a product that was compared exactly, that every error is seen.
+// case; of a product that was compared exactly, that every error is seen; of one without a finite
+// element, that nothing else was compared.
 std::string ExplainResolution(const gemm::Agreement& agreement, gemm::Elements known);
 
 // What is known of the elements of two factors: kDrawn where both are generated, from

@@ -138,13 +138,18 @@ class Resolution {
  public:
   void Add(const Expected& expected) {
     if (!std::isfinite(expected.value)) return;
+    any_ = true;
     tolerances_ += expected.tolerance * expected.tolerance;
     values_ += expected.value * expected.value;
   }
-  // Where every value is 0 any tolerance above 0 is beyond them.
-  double share() const { return tolerances_ == 0 ? 0 : std::sqrt(tolerances_ / values_); }
+  // Where every value is 0 any tolerance above 0 is beyond them. Without a finite value, infinite.
+  double share() const {
+    if (!any_) return kInfinity;
+    return tolerances_ == 0 ? 0 : std::sqrt(tolerances_ / values_);
+  }
 
  private:
+  bool any_ = false;
   double tolerances_ = 0;
   double values_ = 0;
 };
@@ -211,6 +216,7 @@ Agreement CompareWithReference(const Problem& given, const Operands& host, Eleme
     const double actual = LoadElement(host.d, i * host.ldd + j, problem.types.d);
     const double ratio = ErrorRatio(problem, expected, actual);
     ++agreement.checked;
+    if (!std::isfinite(expected.value)) ++agreement.not_finite;
     resolution.Add(expected);
     if (std::isfinite(actual) && std::isfinite(expected.value)) {
       agreement.worst_absolute_error =
@@ -219,6 +225,8 @@ Agreement CompareWithReference(const Problem& given, const Operands& host, Eleme
     if (ratio <= worst) continue;
     worst = ratio;
     agreement.worst_ratio = ratio;
+    agreement.worst_value = actual;
+    agreement.worst_expected = expected.value;
     agreement.worst_row = i;
     agreement.worst_col = j;
   }

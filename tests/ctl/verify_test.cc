@@ -187,6 +187,23 @@ TEST(VerifyTest, NotANumberIsWrong) {
   const auto agreement = test.Check();
   ASSERT_TRUE(agreement.ok()) << agreement.status();
   EXPECT_FALSE(IsRight(*agreement));
+  EXPECT_THAT(Explain(*agreement), ::testing::StartsWith("element (0, 0) is NaN; it must be "));
+}
+
+// Nothing finite was compared, which is not the same as an exact product.
+TEST(VerifyTest, NotANumberIsNoSmallInteger) {
+  Case test(client::kRowMajor, false, client::kRowMajor, false, client::kRowMajor);
+  for (int64_t j = 0; j < 7; ++j) test.b.Set(0, j, std::nan(""));
+  for (int64_t i = 0; i < 5; ++i) {
+    for (int64_t j = 0; j < 7; ++j) test.result.Set(i, j, std::nan(""));
+  }
+  const auto agreement = test.Check();
+  ASSERT_TRUE(agreement.ok()) << agreement.status();
+  EXPECT_TRUE(IsRight(*agreement));
+  EXPECT_THAT(ExplainResolution(*agreement, gemm::Elements::kAny),
+              ::testing::HasSubstr("only NaN and infinities were compared"));
+  test.result.Set(2, 3, 5);
+  EXPECT_EQ(Explain(*test.Check()), "element (2, 3) is 5; it must be NaN");
 }
 
 TEST(VerifyTest, ShapesThatDoNotFitAreRefused) {

@@ -79,11 +79,19 @@ struct Agreement {
   double worst_absolute_error = 0;
   int64_t worst_row = 0;
   int64_t worst_col = 0;
+  // Of that element: what D has, and what it should have.
+  double worst_value = 0;
+  double worst_expected = 0;
   int64_t checked = 0;
+  // Of those, elements that must be NaN or infinite.
+  int64_t not_finite = 0;
   // The root mean square of the tolerances over that of the values: errors of an element
   // below this share of a typical element are not seen. 0.01 is fine, 1 sees nothing but
-  // what is far too large, and infinity nothing at all.
+  // what is far too large, and infinity nothing at all. Elements that must be NaN or infinite have
+  // no part in it.
   double resolution = 0;
+
+  bool none_finite() const { return checked > 0 && not_finite == checked; }
 };
 Agreement CompareWithReference(const Problem& problem, const Operands& host, Elements elements,
                                int64_t max_samples, uint64_t seed);
