@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "proto/lock_order.h"
 #include "server/base/clock.h"
@@ -165,8 +166,13 @@ int main(int argc, char** argv) {
   const gemmd::FlagOutcome outcome = gemmd::ParseFlags(
       {argv + 1, argv + argc}, [](const char* name) -> const char* { return std::getenv(name); });
   if (!outcome.flags.has_value()) {
-    std::fputs(outcome.output.c_str(), outcome.exit_code == gemmd::kExitOk ? stdout : stderr);
-    return outcome.exit_code;
+    std::FILE* const out = outcome.exit_code == gemmd::kExitOk ? stdout : stderr;
+    if (std::fputs(outcome.output.c_str(), out) >= 0 && std::fflush(out) == 0) {
+      return outcome.exit_code;
+    }
+    if (out == stderr) return outcome.exit_code;
+    std::fprintf(stderr, "gemmd: standard output cannot be written: %s\n", std::strerror(errno));
+    return gemmd::kExitFailure;
   }
   gemmd::SetUpLogging(outcome.flags->log);
   return gemmd::Serve(*outcome.flags);

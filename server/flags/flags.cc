@@ -49,13 +49,16 @@ const FlagRow* FindRow(absl::string_view name) {
   return nullptr;
 }
 
-// "unknown flag --devics; did you mean --devices?"
+// "unknown flag --devics; did you mean --devices?" A third of the letters may be wrong.
 std::string UnknownFlag(absl::string_view name) {
   const auto& table = FlagTable();
   const auto nearest =
       std::min_element(table.begin(), table.end(), [name](const FlagRow& x, const FlagRow& y) {
         return EditDistance(name, x.name) < EditDistance(name, y.name);
       });
+  if (EditDistance(name, nearest->name) > std::max<size_t>(1, name.size() / 3)) {
+    return absl::StrCat("unknown flag --", name, "; gemmd --help lists them");
+  }
   return absl::StrCat("unknown flag --", name, "; did you mean --", nearest->name,
                       "? gemmd --help lists them");
 }

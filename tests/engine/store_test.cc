@@ -49,8 +49,11 @@ TEST_F(StoreTest, EachDeviceHoldsItsQuotaAndNotOneByteMore) {
 
 TEST_F(StoreTest, BytesThatWouldOverflowAreRefused) {
   const StoreReservation room = Reserve(0, 1);
-  EXPECT_EQ(store_.Reserve(0, std::numeric_limits<uint64_t>::max(), {}).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  const absl::Status refused = store_.Reserve(0, std::numeric_limits<uint64_t>::max(), {}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("holds at most 1000 bytes (--store-bytes)"),
+                                       ::testing::Not(HasSubstr("delete"))))
+      << "no deletion helps";
 }
 
 TEST_F(StoreTest, HoldsMaxMatricesAndNotOneMore) {

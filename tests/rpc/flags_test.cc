@@ -119,6 +119,7 @@ TEST(Flags, WrongValuesNameTheFlagTheValueAndWhatIsAllowed) {
        {},
        {"--staging-block-bytes: 1MiB"}},
       {{"--max-jbos=1"}, {}, {"--max-jbos", "did you mean --max-jobs?"}},
+      {{"--foo"}, {}, {"unknown flag --foo; gemmd --help lists them"}},
       {{"--address=nope"}, {}, {"--address: 'nope': there is no port", "127.0.0.1:50051"}},
       {{"--address=127.0.0.1:99999"}, {}, {"--address", "'99999' is no port", "0 to 65535"}},
       {{"--address=127.0.0.1:http"}, {}, {"'http' is no port"}},

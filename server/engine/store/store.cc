@@ -159,11 +159,18 @@ absl::StatusOr<StoreReservation> MatrixStore::Reserve(size_t device_index, uint6
 absl::Status MatrixStore::MakeRoom(size_t device_index, uint64_t bytes, Dropped& dropped) {
   DeviceShare& share = shares_[device_index];
   const uint64_t lasting = share.used_bytes - share.idle_bytes;
-  if (bytes > quota_bytes_ || lasting > quota_bytes_ - bytes) {
+  if (bytes > quota_bytes_) {
+    return BoundError({.bound = "store-bytes"},
+                      absl::StrCat("the matrix needs ", bytes,
+                                   " bytes of the store, which holds at "
+                                   "most ",
+                                   quota_bytes_, " bytes (--store-bytes)"));
+  }
+  if (lasting > quota_bytes_ - bytes) {
     return BoundError(
         {.bound = "store-bytes"},
         absl::StrCat("the matrix needs ", bytes, " bytes of the store, which holds ", lasting,
-                     " of at most ", quota_bytes_, " bytes: delete some matrices"));
+                     " of at most ", quota_bytes_, " bytes (--store-bytes): delete some matrices"));
   }
   while (share.used_bytes > quota_bytes_ - bytes) DropOldestIdle(device_index, dropped);
   return absl::OkStatus();
