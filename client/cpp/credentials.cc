@@ -5,6 +5,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <tuple>
 #include <utility>
@@ -72,13 +74,16 @@ absl::Status CheckOwn(const TlsOptions& tls, const std::string& key_pem,
 
 absl::StatusOr<std::string> ReadCredentialFile(absl::string_view field, const std::string& path) {
   if (path.empty()) return std::string();
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string content(kMaxCredentialBytes + 1, '\0');
   file.read(content.data(), static_cast<std::streamsize>(content.size()));
   content.resize(static_cast<size_t>(file.gcount()));
-  if (file.bad() || content.empty()) {
-    return Wrong(field, path, "which cannot be read or is empty");
+  // A folder can be opened, and fails at the first read.
+  if (!file.is_open() || file.bad() || (content.empty() && errno != 0)) {
+    return Wrong(field, path, absl::StrCat("which cannot be read: ", std::strerror(errno)));
   }
+  if (content.empty()) return Wrong(field, path, "which is empty");
   if (content.size() > kMaxCredentialBytes) {
     return Wrong(field, path, absl::StrCat("which has more than ", kMaxCredentialBytes, " bytes"));
   }

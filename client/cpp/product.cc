@@ -1,5 +1,6 @@
 #include "gemmd/client/product.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -108,12 +109,25 @@ absl::Status CheckStack(const Product& product, const Shape& shape, bool shared,
   return CheckSame(field, shape, *all);
 }
 
+// Together the products must have something to compute.
+absl::Status CheckNotEmpty(const std::vector<ProductSize>& group) {
+  for (const auto& [name, extent] :
+       {std::pair<const char*, SizeField>{"m", M}, {"n", N}, {"k", K}}) {
+    const bool any = std::any_of(group.begin(), group.end(),
+                                 [&](const ProductSize& size) { return extent(size) != 0; });
+    if (any) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the ", name, " of all products of the group is 0; their sum must be at least 1"));
+  }
+  return absl::OkStatus();
+}
+
 // The bias and which operands may be shared are for the server to check.
 absl::StatusOr<std::optional<Shape>> ResultOfGroup(const Product& product,
                                                    const std::optional<Shape>& a,
                                                    const std::optional<Shape>& b) {
-  absl::Status status;
-  if (a) {
+  absl::Status status = CheckNotEmpty(product.group);
+  if (status.ok() && a) {
     status = CheckStack(product, *a, product.shared.a, product.transpose_a ? K : M,
                         product.transpose_a ? M : K, "a.shape");
   }

@@ -173,6 +173,8 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
   app.require_subcommand(0, 1);
   app.footer(kFooter);
   app.get_formatter()->column_width(34);
+  app.set_version_flag("--version", absl::StrCat("gemmctl ", ClientVersion()),
+                       "Print the version of gemmctl and exit");
   AddGlobalOptions(app, context.global);
   AddMultiply(app, context);
   AddMatrix(app, context);

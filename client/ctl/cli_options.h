@@ -1,11 +1,15 @@
 // Command-line options whose words are converted by our own parsers.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace gemmd::ctl {
 
@@ -19,6 +23,17 @@ auto ParsedWord(const std::string& option, Parser parse, const std::string& word
   auto value = parse(word);
   if (!value.ok()) throw CLI::ValidationError(option, std::string(value.status().message()));
   return *std::move(value);
+}
+
+// The value of one of `words`; where it is none of them, INVALID_ARGUMENT lists them.
+template <typename T, size_t kCount>
+absl::StatusOr<T> OneOf(absl::string_view word, const std::pair<const char*, T> (&words)[kCount]) {
+  std::string names;
+  for (const auto& [name, value] : words) {
+    if (word == name) return value;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", word, "' is not one of ", names));
 }
 
 // An option whose one word is parsed by `parse` into `target`, which outlives `app`.

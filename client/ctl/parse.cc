@@ -66,6 +66,42 @@ absl::StatusOr<uint64_t> ParseSize(absl::string_view text) {
   return static_cast<uint64_t>(value * scale);
 }
 
+absl::StatusOr<double> ParseNumber(absl::string_view text) {
+  double value = 0;
+  if (!absl::SimpleAtod(text, &value)) return Invalid(text, "a number such as 2, -0.5 or 1e-3");
+  return value;
+}
+
+absl::StatusOr<double> ParseFraction(absl::string_view text) {
+  double value = 0;
+  if (!absl::SimpleAtod(text, &value) || !(value >= 0 && value <= 1)) {
+    return Invalid(text, "a fraction of 0 to 1, such as 0.01");
+  }
+  return value;
+}
+
+absl::StatusOr<uint64_t> ParseCount(absl::string_view text) {
+  uint64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value) || value == 0) {
+    return Invalid(text, "a whole number of at least 1");
+  }
+  return value;
+}
+
+absl::StatusOr<uint64_t> ParseSeed(absl::string_view text) {
+  uint64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value)) return Invalid(text, "a seed of 0 to 2^64 - 1");
+  return value;
+}
+
+absl::StatusOr<uint64_t> ParseVersion(absl::string_view text) {
+  uint64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value)) {
+    return Invalid(text, "a version, a whole number of 0 to 2^64 - 1");
+  }
+  return value;
+}
+
 absl::StatusOr<int64_t> ParseDimension(absl::string_view text) {
   int64_t value = 0;
   if (!absl::SimpleAtoi(text, &value) || value < 1 || value > kMaxDimension) {

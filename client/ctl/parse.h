@@ -20,6 +20,19 @@ absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text);
 // (powers of 1000). At least 1.
 absl::StatusOr<uint64_t> ParseSize(absl::string_view text);
 
+// A scalar of a product, such as "-0.5" or "1e-3".
+absl::StatusOr<double> ParseNumber(absl::string_view text);
+
+// 0 to 1.
+absl::StatusOr<double> ParseFraction(absl::string_view text);
+
+// At least 1.
+absl::StatusOr<uint64_t> ParseCount(absl::string_view text);
+
+// Each 0 to 2^64 - 1.
+absl::StatusOr<uint64_t> ParseSeed(absl::string_view text);
+absl::StatusOr<uint64_t> ParseVersion(absl::string_view text);
+
 // One dimension: at least 1 and at most 2^40.
 absl::StatusOr<int64_t> ParseDimension(absl::string_view text);
 

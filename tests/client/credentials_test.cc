@@ -46,7 +46,11 @@ TEST(CredentialsTest, WrongTokensAreRefusedAndNotQuoted) {
   EXPECT_THAT(Refused({.token = "s3c ret"}), AllOf(HasSubstr("7 bytes"), Not(HasSubstr("s3c"))));
   EXPECT_THAT(Refused({.token = std::string(1025, 'x')}), HasSubstr("1025 bytes"));
   EXPECT_THAT(Refused({.token = "x", .token_file = "y"}), HasSubstr("at most one"));
-  EXPECT_THAT(Refused({.token_file = TempPath("missing")}), HasSubstr("token_file"));
+  EXPECT_THAT(Refused({.token_file = TempPath("missing")}),
+              AllOf(HasSubstr("token_file"), HasSubstr("No such file")));
+  EXPECT_THAT(Refused({.token_file = testing::TempDir()}), HasSubstr("Is a directory"));
+  std::ofstream(TempPath("empty")).flush();
+  EXPECT_THAT(Refused({.token_file = TempPath("empty")}), HasSubstr("which is empty"));
   EXPECT_THAT(Refused({.token_file = "/dev/zero"}), HasSubstr("more than 1048576 bytes"));
   std::ofstream(TempPath("blank")) << "\n";
   EXPECT_THAT(Refused({.token_file = TempPath("blank")}), HasSubstr("0 bytes"));

@@ -404,7 +404,8 @@ TEST(ProductPlan, AGroupThatDoesNotFitIsRefused) {
   bad.a = Resident::ById("x");
   bad.output_dtype = kF32;
   bad.b = View(5, 2);
-  EXPECT_THAT(Refusal(bad), HasSubstr("rows is 0"));
+  EXPECT_THAT(Refusal(bad),
+              HasSubstr("the m of all products of the group is 0; their sum must be at least 1"));
 }
 
 // As for batches.

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "client/ctl/context.h"
 #include "client/ctl/load/load_report.h"
 #include "client/ctl/progress_bar.h"
 #include "nlohmann/json.hpp"
@@ -44,6 +45,12 @@ TEST(AppTest, HelpTeachesExitCodesAndExamples) {
   EXPECT_EQ(said.exit_code, kExitOk);
   EXPECT_THAT(said.out, AllOf(HasSubstr("Exit status:"), HasSubstr("3  a product failed"),
                               HasSubstr("GEMMCTL_ADDRESS"), HasSubstr("loadtest")));
+}
+
+TEST(AppTest, SaysItsVersion) {
+  const Said said = Say({"--version"});
+  EXPECT_EQ(said.exit_code, kExitOk);
+  EXPECT_EQ(said.out, "gemmctl " + ClientVersion() + "\n");
 }
 
 TEST(AppTest, EverySubcommandHasExamples) {
@@ -129,8 +136,22 @@ TEST(AppTest, UsageErrorsExitWithTwoAndNameTheWord) {
       {{"loadtest", "--shape", "512"}, "'512' is not a shape MxNxK"},
       {{"loadtest", "--shape", "2x2x2=0"}, "'0' is not a weight of 1 to 1000"},
       {{"loadtest", "--rate", "0"}, "'0' is not a rate"},
-      {{"loadtest", "--source", "guessed"}, "guessed"},
-      {{"loadtest", "--verify=2"}, "2"},
+      {{"loadtest", "--source", "guessed"}, "'guessed' is not one of sent, resident, generated"},
+      {{"loadtest", "--result", "0"}, "'0' is not one of stream, keep, both"},
+      {{"loadtest", "--verify=2"}, "'2' is not a fraction of 0 to 1"},
+      {{"loadtest", "--verify=nan"}, "'nan' is not a fraction of 0 to 1"},
+      {{"loadtest", "--seed", "-1"}, "'-1' is not a seed of 0 to 2^64 - 1"},
+      {{"loadtest", "--requests", "0"}, "'0' is not a whole number of at least 1"},
+      {{"loadtest", "--batch", "100000"}, "65536"},
+      {{"loadtest", "--dtype", "e4m3"}, "'e4m3' is not one of f64, f32, f16, bf16, s8"},
+      {{"multiply", "a.npy", "b.npy", "--transport", "4"}, "'4' is not one of auto, unary, stream"},
+      {{"multiply", "a.npy", "b.npy", "--alpha", "x"}, "'x' is not a number such as"},
+      {{"multiply", "a.npy", "b.npy", "--keep-name", "c", "--keep-replace", "--keep-if-version",
+        "-1"},
+       "'-1' is not a version, a whole number of 0 to 2^64 - 1"},
+      {{"matrix", "put", "a.npy", "--replace", "--if-version", "-1"}, "'-1' is not a version"},
+      {{"matrix", "rm", "@a", "--if-version", "abc"}, "'abc' is not a version"},
+      {{"explain", "-m", "0", "-n", "1", "-k", "1"}, "'0' is not a dimension of 1 to 16777216"},
   };
   for (const Case& test : cases) {
     const Said said = Say(test.words);

@@ -236,6 +236,21 @@ TEST_F(GemmctlTest, MultipliesGroups) {
   EXPECT_EQ(by_n["verification"]["elements_checked"], 6 * 30);
 }
 
+// Their bytes are the same in either order, and a file names one of them.
+TEST_F(GemmctlTest, TakesAMatrixOfOneLineInEitherOrder) {
+  const std::string a = WriteMatrix("a.npy", {.rows = 2, .cols = 3}, {1, 2, 3, 4, 5, 6});
+  const std::string b = WriteMatrix("b.npy", {.rows = 3, .cols = 1}, {1, 0, 1});
+  const std::string c = WriteMatrix("c.npy", {.rows = 2, .cols = 1}, {10, 20});
+  const auto json = GemmctlJson({"multiply", a, b, "--c", c, "--beta", "1", "--output-layout",
+                                 "column", "-o", Path("d.npy"), "--verify"});
+  EXPECT_EQ(json["verification"]["right"], true);
+  EXPECT_THAT(ReadMatrix(Path("d.npy")), ElementsAre(14, 30));
+  const std::string row = WriteMatrix("row.npy", {.rows = 1, .cols = 2}, {3, 4});
+  GemmctlJson({"multiply", row, c, "--transpose-a", "--transpose-b", "--group-m", "2", "-o",
+               Path("e.npy"), "--verify"});
+  EXPECT_THAT(ReadMatrix(Path("e.npy")), ElementsAre(30, 60, 40, 80));
+}
+
 TEST_F(GemmctlTest, GroupsThatDoNotFitAreRefused) {
   const auto refused = [&](std::vector<std::string> more) {
     std::vector<std::string> words = {"multiply", "random:6x8:f32:1", "random:16x5:f32:2"};
@@ -249,6 +264,8 @@ TEST_F(GemmctlTest, GroupsThatDoNotFitAreRefused) {
   EXPECT_THAT(refused({"--group-m", "4,,2"}), HasSubstr("is not a list of numbers"));
   EXPECT_THAT(refused({"--group-m", "4,2", "--batch", "2"}), HasSubstr("excludes"));
   EXPECT_THAT(refused({"--group-m", "4,2", "--group-k", "4,2"}), HasSubstr("excludes"));
+  EXPECT_THAT(refused({"--group-m", "0,0"}),
+              HasSubstr("the m of all products of the group is 0; their sum must be at least 1"));
   const Ran right =
       Gemmctl({"multiply", "random:6x8:f32:1", "random:16x5:f32:2", "--group-m", "4,2"});
   EXPECT_EQ(right.exit_code, 0) << right.err;

@@ -141,6 +141,26 @@ TEST_F(LoadTestTest, InterruptEndsItEarlyWithItsTable) {
   ExpectEmptyStore();
 }
 
+// Refused before its operands are made, which would take minutes.
+TEST_F(LoadTestTest, WhatTheServersLimitsDoNotAllowCostsNothing) {
+  const absl::Time begun = absl::Now();
+  const Ran batch = Gemmctl({"loadtest", "--batch", "65536", "--shape", "1024x1024x1024"});
+  EXPECT_EQ(batch.exit_code, 1);
+  EXPECT_THAT(batch.err, HasSubstr("--batch is 65536; the server takes 1 to 65535"));
+  const Ran shape = Gemmctl({"loadtest", "--shape", "9000000x9000000x9000000"});
+  EXPECT_EQ(shape.exit_code, 1);
+  EXPECT_THAT(shape.err, AllOf(StartsWith("gemmctl: RESOURCE_EXHAUSTED"),
+                               HasSubstr("9000000x9000000x9000000"), HasSubstr("--max-job-bytes")));
+  EXPECT_LT(absl::Now() - begun, absl::Seconds(30));
+}
+
+TEST_F(LoadTestTest, SaysThatItMakesLargeOperands) {
+  const Ran ran = Gemmctl({"loadtest", "--requests", "1", "--warmup", "0", "--concurrency", "1",
+                           "--shape", "1x1x33554432"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, StartsWith("gemmctl: makes operands of 256 MiB on this machine\n"));
+}
+
 TEST_F(LoadTestTest, WhatTheServerCannotServeIsNotStarted) {
   const Ran ran = Gemmctl({"loadtest", "--duration", "10m", "--kernel", "no_such_kernel"});
   EXPECT_EQ(ran.exit_code, 1);

@@ -188,5 +188,16 @@ TEST_F(OutputTest, ANameThatIsNotUtf8StillGivesJson) {
               HasSubstr("caf\xef\xbf\xbd.svg"));
 }
 
+// The server's own answers, too.
+TEST_F(OutputTest, HelpOfTheServerThatCannotBeWrittenFails) {
+  for (const char* flag : {"--help", "--version"}) {
+    Process process({"/bin/sh", "-c", "exec \"$0\" \"$1\" >/dev/full", GEMMD_PROGRAM, flag},
+                    Path("full"));
+    const Ran ran = process.Wait();
+    EXPECT_EQ(ran.exit_code, 1) << flag;
+    EXPECT_THAT(ran.err, HasSubstr(kNoSpace));
+  }
+}
+
 }  // namespace
 }  // namespace gemmd::ctl

@@ -68,6 +68,10 @@ TEST_F(TuneTest, TakesOnlyWhatItCanUse) {
       Gemmctl({"tune", "--shapes", "8", "--types", "s32", "-o", Path("x.tune"), "--quiet"});
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.err, HasSubstr("NOT_FOUND"));
+  const Ran device =
+      Gemmctl({"tune", "--shapes", "8", "--device", "cuda:0", "-o", Path("x.tune"), "--quiet"});
+  EXPECT_EQ(device.exit_code, 1);
+  EXPECT_THAT(device.err, HasSubstr("device is \"cuda:0\", but this server has host:0"));
   Write("broken.tune", "gemmd tuning table 1\nhello\n");
   const Ran broken = Gemmctl({"tune", "--shapes", "8", "-o", Path("broken.tune")});
   EXPECT_EQ(broken.exit_code, 1);

@@ -35,6 +35,15 @@ struct ExplainOptions {
   int top = 10;  // 0: all
 };
 
+// The contract's bound of ProductSize.
+absl::StatusOr<int64_t> ParseExtent(absl::string_view text) {
+  constexpr int64_t kMost = 16777216;
+  const auto extent = ParseDimension(text);
+  if (extent.ok() && *extent <= kMost) return extent;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is not a dimension of 1 to ", kMost));
+}
+
 // A launch parameter at its default may be the kernel's own choice.
 std::string ParamsText(const v1::RankedKernel& kernel) {
   std::string text;
@@ -171,13 +180,13 @@ void AddExplain(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand(
       "explain", "Show which kernel the server takes for a product, and how it ranks the others");
-  AddParsed(*command, "-m", options->m, ParseDimension, "Rows of the result")
+  AddParsed(*command, "-m", options->m, ParseExtent, "Rows of the result")
       ->type_name("M")
       ->required();
-  AddParsed(*command, "-n", options->n, ParseDimension, "Columns of the result")
+  AddParsed(*command, "-n", options->n, ParseExtent, "Columns of the result")
       ->type_name("N")
       ->required();
-  AddParsed(*command, "-k", options->k, ParseDimension, "The inner dimension")
+  AddParsed(*command, "-k", options->k, ParseExtent, "The inner dimension")
       ->type_name("K")
       ->required();
   AddParsed(*command, "--types", options->types, bench::ParseTypesPatterns,

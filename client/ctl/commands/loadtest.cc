@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/format.h"
 #include "client/ctl/load/load_options.h"
 #include "client/ctl/load/load_report.h"
 #include "client/ctl/load/runner.h"
@@ -19,6 +20,9 @@ namespace gemmd::ctl {
 namespace {
 
 constexpr size_t kMaxStatisticsShards = 8;
+
+// Fewer bytes of operands are made at once.
+constexpr double kBytesWorthSaying = 256 << 20;
 
 // A live line of less time than this would have no meaningful rate.
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(500);
@@ -67,7 +71,10 @@ int Run(const Context& context, LoadOptions& options) {
   // What a request costs, and which fail, is what is asked.
   const auto client = Connect(context, {.attempts = 1});
   if (!client.ok()) return Fail(context, client.status());
-  const auto workload = Workload::Prepare(**client, options);
+  const auto workload = Workload::Prepare(**client, options, [&](double bytes) {
+    if (bytes < kBytesWorthSaying) return;
+    context.err << "gemmctl: makes operands of " << BytesText(bytes) << " on this machine\n";
+  });
   if (!workload.ok()) return Fail(context, workload.status());
   const auto callers = (*workload)->MakeCallers();
   if (!callers.ok()) return Fail(context, callers.status());

@@ -82,9 +82,8 @@ void AddMatrixPut(CLI::App& matrix, Context& context) {
                     "Every caller may read the matrix; its name is one of the shared ones");
   command->add_flag("--replace", options->put.keep.replace,
                     "Take the name from the matrix that has it, once this one is complete");
-  command
-      ->add_option("--if-version", options->put.keep.if_version,
-                   "Replace only this version of it; 0: only where there is none")
+  AddParsed(*command, "--if-version", options->put.keep.if_version, ParseVersion,
+            "Replace only this version of it; 0: only where there is none")
       ->type_name("N")
       ->needs("--replace");
   AddParsed(*command, "--ttl", options->put.keep.ttl, ParseDuration,

@@ -7,6 +7,7 @@
 #include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/operand_spec.h"
+#include "client/ctl/parse.h"
 #include "client/ctl/render.h"
 #include "nlohmann/json.hpp"
 
@@ -56,9 +57,8 @@ void AddMatrixRm(CLI::App& matrix, Context& context) {
       ->required()
       ->type_name("")
       ->allow_extra_args(true);
-  command
-      ->add_option("--if-version", options->if_version,
-                   "Remove only this version, as `gemmctl matrix list` says it; of one MATRIX")
+  AddParsed(*command, "--if-version", options->if_version, ParseVersion,
+            "Remove only this version, as `gemmctl matrix list` says it; of one MATRIX")
       ->type_name("N");
   command->footer(
       "Jobs that are using a matrix can still finish when it is removed.\n"

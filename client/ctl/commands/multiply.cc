@@ -66,6 +66,7 @@ absl::StatusOr<client::Product> BuildProduct(const MultiplyOptions& options) {
     if (!one.ok()) return one.status();
     *operand = *std::move(one);
   }
+  TakeLinesInEitherOrder(options.group, product);
   product.result.fetch = !options.no_stream;
   if (options.keeps()) product.result.keep = options.keep_as;
   return product;

@@ -1,10 +1,10 @@
 #include "client/ctl/commands/multiply_options.h"
 
 #include <limits>
-#include <map>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/ctl/cli_options.h"
 #include "client/ctl/parse.h"
 
@@ -18,6 +18,22 @@ bool* SharedByName(client::SharedOperands& shared, const std::string& name) {
   if (name == "c") return &shared.c;
   if (name == "bias") return &shared.bias;
   return nullptr;
+}
+
+void AddNumber(CLI::App& command, const char* option, double& target, const char* help) {
+  AddParsed(command, option, target, ParseNumber, help)
+      ->type_name("NUMBER")
+      ->default_str(absl::StrCat(target));
+}
+
+absl::StatusOr<client::Transport> ParseTransport(absl::string_view word) {
+  static constexpr std::pair<const char*, client::Transport> kTransports[] = {
+      {"auto", client::Transport::kAuto},
+      {"unary", client::Transport::kUnary},
+      {"stream", client::Transport::kStream},
+      {"striped", client::Transport::kStriped},
+      {"row-blocks", client::Transport::kRowBlocks}};
+  return OneOf(word, kTransports);
 }
 
 void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
@@ -35,15 +51,9 @@ void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
       ->type_name("OPERAND");
   command.add_flag("--transpose-a", options.product.transpose_a, "Multiply by the transpose of A");
   command.add_flag("--transpose-b", options.product.transpose_b, "Multiply by the transpose of B");
-  command.add_option("--alpha", options.product.alpha, "Scales A B")
-      ->type_name("NUMBER")
-      ->capture_default_str();
-  command.add_option("--scale-a", options.product.scale_a, "Scales A, as for quantised fp8")
-      ->type_name("NUMBER")
-      ->capture_default_str();
-  command.add_option("--scale-b", options.product.scale_b, "Scales B")
-      ->type_name("NUMBER")
-      ->capture_default_str();
+  AddNumber(command, "--alpha", options.product.alpha, "Scales A B");
+  AddNumber(command, "--scale-a", options.product.scale_a, "Scales A, as for quantised fp8");
+  AddNumber(command, "--scale-b", options.product.scale_b, "Scales B");
   CLI::Option* scales_a =
       AddParsed(command, "--scales-a", options.scales_a, ParseOperandSpec,
                 "Scales of the blocks of an fp8 A: f32, one for each row and 128 elements along k "
@@ -54,8 +64,9 @@ void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
                               ->type_name("OPERAND")
                               ->needs(scales_a);
   scales_a->needs(scales_b);
-  CLI::Option* beta =
-      command.add_option("--beta", options.product.beta, "Scales C")->type_name("NUMBER")->needs(c);
+  CLI::Option* beta = AddParsed(command, "--beta", options.product.beta, ParseNumber, "Scales C")
+                          ->type_name("NUMBER")
+                          ->needs(c);
   c->needs(beta);
   command.add_flag("--release", options.release,
                    "Remove the resident operands once the server has accepted the product");
@@ -121,9 +132,7 @@ void DeclareArithmetic(CLI::App& command, MultiplyOptions& options) {
   AddParsed(command, "--activation", product.activation, ParseActivationName,
             "none, relu, gelu or leaky_relu, on each element of the result")
       ->type_name("NAME");
-  command.add_option("--leaky-slope", product.leaky_slope, "The slope of leaky_relu below 0")
-      ->type_name("NUMBER")
-      ->capture_default_str();
+  AddNumber(command, "--leaky-slope", product.leaky_slope, "The slope of leaky_relu below 0");
   AddParsed(
       command, "--output-dtype", product.output_dtype, ParseDataTypeName,
       "f64, f32, f16, bf16, e4m3, e5m2, s8 or s32. Default: that of A, f16 for fp8, s32 for s8")
@@ -174,9 +183,8 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
       ->type_name("NAME");
   command.add_flag("--keep-replace", options.keep_as.replace,
                    "Take that name from the matrix that has it, once the result is complete");
-  command
-      .add_option("--keep-if-version", options.keep_as.if_version,
-                  "Replace only this version of it; 0: only where there is none")
+  AddParsed(command, "--keep-if-version", options.keep_as.if_version, ParseVersion,
+            "Replace only this version of it; 0: only where there is none")
       ->type_name("N")
       ->needs("--keep-replace");
   AddParsed(command, "--ttl", options.keep_as.ttl, ParseDuration,
@@ -187,17 +195,9 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
   AddParsed(command, "--timeout", options.product.server_timeout, ParseDuration,
             "The server ends the product this long after it arrived")
       ->type_name("DURATION");
-  static const std::map<std::string, client::Transport> kTransports = {
-      {"auto", client::Transport::kAuto},
-      {"unary", client::Transport::kUnary},
-      {"stream", client::Transport::kStream},
-      {"striped", client::Transport::kStriped},
-      {"row-blocks", client::Transport::kRowBlocks}};
-  command
-      .add_option("--transport", options.transport,
-                  "auto (by size), unary (one message each way), stream, striped (over the "
-                  "channels), or row-blocks (rows of A go while rows of the result come)")
-      ->transform(CLI::CheckedTransformer(kTransports).description(""))
+  AddParsed(command, "--transport", options.transport, ParseTransport,
+            "auto (by size), unary (one message each way), stream, striped (over the "
+            "channels), or row-blocks (rows of A go while rows of the result come)")
       ->type_name("HOW");
   AddParsed(command, "--check", options.product.verify, ParseVerifyName,
             "The server checks the product on its device before it sends it: off, sampled or "

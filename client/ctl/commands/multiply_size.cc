@@ -17,6 +17,14 @@ client::ProductSize SizeOf(const client::Product& product, const client::Shape& 
           .k = product.transpose_a ? a.rows : a.cols};
 }
 
+// Nothing to do for a resident matrix, whose order the server knows.
+void SetOrderOfLine(client::Operand& operand, client::Layout layout) {
+  client::Shape* shape = nullptr;
+  if (auto* view = std::get_if<client::MatrixView>(&operand)) shape = &view->shape;
+  if (auto* generated = std::get_if<client::Generated>(&operand)) shape = &generated->shape;
+  if (shape != nullptr && (shape->rows == 1 || shape->cols == 1)) shape->layout = layout;
+}
+
 void Add(const client::ProductSize& size, ProductWork& work) {
   const double results = static_cast<double>(size.m) * static_cast<double>(size.n);
   work.results += results;
@@ -42,6 +50,22 @@ std::vector<client::ProductSize> SizesOfGroup(const GroupOption& group,
     sizes.push_back(size);
   }
   return sizes;
+}
+
+void TakeLinesInEitherOrder(const GroupOption& group, client::Product& product) {
+  if (product.c.has_value()) SetOrderOfLine(*product.c, product.output_layout);
+  if (group.extents.empty()) return;
+  // The lines of a stacked matrix are those of the dimension in which the products differ.
+  if (group.by != GroupedBy::kN) {
+    SetOrderOfLine(product.a, (group.by == GroupedBy::kM) == product.transpose_a
+                                  ? client::kColumnMajor
+                                  : client::kRowMajor);
+  }
+  if (group.by != GroupedBy::kM) {
+    SetOrderOfLine(product.b, (group.by == GroupedBy::kN) != product.transpose_b
+                                  ? client::kColumnMajor
+                                  : client::kRowMajor);
+  }
 }
 
 ProductWork WorkOf(const client::Product& product, const client::Shape& a, const client::Shape& b) {

@@ -14,6 +14,10 @@ std::vector<client::ProductSize> SizesOfGroup(const GroupOption& group,
                                               const client::Product& product,
                                               const client::Shape& a, const client::Shape& b);
 
+// A matrix of one row or of one column has the same bytes in either order, and a file names one of
+// them: gives those of the product's operands the order that it needs.
+void TakeLinesInEitherOrder(const GroupOption& group, client::Product& product);
+
 // Of all products together.
 struct ProductWork {
   double flops = 0;

@@ -1,7 +1,6 @@
 #include "client/ctl/load/load_options.h"
 
-#include <limits>
-#include <map>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -13,7 +12,7 @@ namespace gemmd::ctl {
 namespace {
 
 constexpr int kMaxConcurrency = 4096;
-constexpr int kMostOfAGroup = 65536;  // more than any server takes
+constexpr int kMostProducts = 65536;  // of a request: more than any server takes
 constexpr int kClosedConcurrency = 4;
 constexpr int kOpenConcurrency = 64;
 constexpr absl::Duration kDefaultDuration = absl::Seconds(10);
@@ -34,6 +33,28 @@ absl::StatusOr<absl::Duration> ParseWarmup(absl::string_view text) {
   return ParseDuration(text);
 }
 
+absl::StatusOr<Source> ParseSource(absl::string_view word) {
+  static constexpr std::pair<const char*, Source> kSources[] = {
+      {"sent", Source::kSent}, {"resident", Source::kResident}, {"generated", Source::kGenerated}};
+  return OneOf(word, kSources);
+}
+
+absl::StatusOr<Sink> ParseSink(absl::string_view word) {
+  static constexpr std::pair<const char*, Sink> kSinks[] = {
+      {"stream", Sink::kStream}, {"keep", Sink::kKeep}, {"both", Sink::kBoth}};
+  return OneOf(word, kSinks);
+}
+
+// Of fp8 operands no result would have their type.
+absl::StatusOr<client::DataType> ParseOperandType(absl::string_view word) {
+  static constexpr std::pair<const char*, client::DataType> kTypes[] = {{"f64", client::kF64},
+                                                                        {"f32", client::kF32},
+                                                                        {"f16", client::kF16},
+                                                                        {"bf16", client::kBF16},
+                                                                        {"s8", client::kS8}};
+  return OneOf(word, kTypes);
+}
+
 void DeclareLoop(CLI::App& command, LoadOptions& options) {
   command
       .add_option("--concurrency", options.concurrency,
@@ -52,8 +73,8 @@ void DeclareLoop(CLI::App& command, LoadOptions& options) {
   AddParsed(command, "--duration", options.duration, ParseDuration,
             "How long to run after the warm-up [10s, or until --requests]")
       ->type_name("DURATION");
-  command.add_option("--requests", options.requests, "How many requests to make after the warm-up")
-      ->check(CLI::PositiveNumber.description(""))
+  AddParsed(command, "--requests", options.requests, ParseCount,
+            "How many requests to make after the warm-up")
       ->type_name("N");
   AddParsed(command, "--warmup", options.warmup, ParseWarmup,
             "Requests in this time from the start are sent but not counted [1s]")
@@ -68,16 +89,16 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
       ->type_name("MxNxK[=WEIGHT]");
   CLI::Option* const batch =
       command.add_option("--batch", options.batch, "Products of one shape in each request [1]")
-          ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()).description(""))
+          ->check(CLI::Range(1, kMostProducts).description(""))
           ->type_name("N");
   command
       .add_option("--group", options.group,
                   "Products in each request that differ in m: the rows M of the shape are dealt to "
                   "them at random, as tokens to the experts of a mixture")
-      ->check(CLI::Range(1, kMostOfAGroup).description(""))
+      ->check(CLI::Range(1, kMostProducts).description(""))
       ->type_name("N")
       ->excludes(batch);
-  AddParsed(command, "--dtype", options.dtype, ParseDataTypeName,
+  AddParsed(command, "--dtype", options.dtype, ParseOperandType,
             "The type of the operands and the result: f64, f32, f16 or bf16, or s8 with results "
             "in s32 [f32]. Elements are uniform on [-1, 1), or on [-128, 128) for s8")
       ->type_name("DTYPE");
@@ -88,24 +109,13 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
   AddParsedList(command, "--kernel", options.kernels, ParseWeighted,
                 "Names from `gemmctl kernels`, or auto; several are mixed by weight [auto]")
       ->type_name("NAME[=WEIGHT]");
-  static const std::map<std::string, Source> kSources = {
-      {Name(Source::kSent), Source::kSent},
-      {Name(Source::kResident), Source::kResident},
-      {Name(Source::kGenerated), Source::kGenerated}};
-  command
-      .add_option("--source", options.source,
-                  "Operands are sent with each request, are resident on the server, or are "
-                  "generated there for each request [sent]")
-      ->transform(CLI::CheckedTransformer(kSources).description(""))
+  AddParsed(command, "--source", options.source, ParseSource,
+            "Operands are sent with each request, are resident on the server, or are generated "
+            "there for each request [sent]")
       ->type_name("sent|resident|generated");
-  static const std::map<std::string, Sink> kSinks = {{Name(Sink::kStream), Sink::kStream},
-                                                     {Name(Sink::kKeep), Sink::kKeep},
-                                                     {Name(Sink::kBoth), Sink::kBoth}};
-  command
-      .add_option("--result", options.sink,
-                  "Results are streamed back, kept on the server, or both. A kept result is "
-                  "removed after each request, outside its latency [stream]")
-      ->transform(CLI::CheckedTransformer(kSinks).description(""))
+  AddParsed(command, "--result", options.sink, ParseSink,
+            "Results are streamed back, kept on the server, or both. A kept result is removed "
+            "after each request, outside its latency [stream]")
       ->type_name("stream|keep|both");
 }
 
@@ -146,20 +156,18 @@ absl::StatusOr<WeightedShape> ParseWeightedShape(absl::string_view text) {
 void DeclareLoadOptions(CLI::App& command, LoadOptions& options) {
   DeclareLoop(command, options);
   DeclareProducts(command, options);
-  command
-      .add_option("--verify", options.verify_fraction,
-                  "Check this fraction of the products against a product in double precision, "
-                  "and each worker's first one of every shape and kernel. Without a value: 0.01")
+  AddParsed(command, "--verify", options.verify_fraction, ParseFraction,
+            "Check this fraction of the products against a product in double precision, and each "
+            "worker's first one of every shape and kernel. Without a value: 0.01")
       ->expected(0, 1)
       ->default_str("0.01")
-      ->check(CLI::Range(0.0, 1.0).description(""))
       ->type_name("FRACTION");
   command
       .add_option("--verify-samples", options.verify_samples,
                   "The most elements to check of a product [64]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40).description(""))
       ->type_name("N");
-  command.add_option("--seed", options.seed, "The seed of operands and samples [1]")
+  AddParsed(command, "--seed", options.seed, ParseSeed, "The seed of operands and samples [1]")
       ->type_name("SEED");
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "client/ctl/format.h"
 #include "client/ctl/operand_spec.h"
 #include "client/ctl/render.h"
 #include "client/ctl/verify.h"
@@ -30,6 +31,52 @@ uint64_t Scramble(uint64_t value) {
 
 client::DataType ResultType(client::DataType operands) {
   return operands == client::kS8 ? client::kS32 : operands;
+}
+
+double Elements(int64_t rows, int64_t cols) {
+  return static_cast<double>(rows) * static_cast<double>(cols);
+}
+
+// Of A and B of one request.
+double BytesOfFactors(const LoadOptions& options, const ProductShape& shape) {
+  return (options.batch * Elements(shape.m, shape.k) +
+          options.products() * Elements(shape.k, shape.n)) *
+         static_cast<double>(client::SizeOf(options.dtype));
+}
+
+// The least that a request takes of the memory of jobs: what is resident or kept is the store's.
+double BytesOfJob(const LoadOptions& options, const ProductShape& shape) {
+  const double factors = options.source == Source::kResident ? 0 : BytesOfFactors(options, shape);
+  if (options.keeps()) return factors;
+  return factors + options.batch * Elements(shape.m, shape.n) *
+                       static_cast<double>(client::SizeOf(ResultType(options.dtype)));
+}
+
+// What the server would refuse, before operands are made for it.
+absl::Status CheckLimits(const ::gemm::v1::Limits& limits, const LoadOptions& options) {
+  struct Row {
+    const char* option;
+    int32_t products;
+    int32_t most;
+  };
+  for (const auto& [option, products, most] :
+       {Row{"--batch", options.batch, limits.max_batch_count()},
+        Row{"--group", options.group, limits.max_group_count()}}) {
+    if (products <= 1 || products <= most) continue;
+    return most == 0 ? absl::UnimplementedError(
+                           absl::StrCat(option, " is ", products, ", but the server takes none"))
+                     : absl::InvalidArgumentError(absl::StrCat(option, " is ", products,
+                                                               "; the server takes 1 to ", most));
+  }
+  for (const WeightedShape& shape : options.shapes) {
+    const double bytes = BytesOfJob(options, shape.shape);
+    const auto most = static_cast<double>(limits.max_job_bytes());
+    if (most == 0 || bytes <= most) continue;
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "--shape is ", shape.text, ": a request has matrices of ", BytesText(bytes),
+        " on the server, which takes at most ", BytesText(most), " in one (--max-job-bytes)"));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<int> Weights(const LoadOptions& options) {
@@ -168,13 +215,20 @@ class Workload::ProductCaller : public Caller {
 Workload::Workload(client::Client& client, const LoadOptions& options)
     : client_(client), options_(options), mix_(Weights(options)) {}
 
-absl::StatusOr<std::unique_ptr<Workload>> Workload::Prepare(client::Client& client,
-                                                            const LoadOptions& options) {
+absl::StatusOr<std::unique_ptr<Workload>> Workload::Prepare(
+    client::Client& client, const LoadOptions& options, absl::FunctionRef<void(double)> making) {
+  absl::Status status = CheckLimits(client.server().limits(), options);
+  if (!status.ok()) return status;
   std::unique_ptr<Workload> workload(new Workload(client, options));
   // One set is enough where the server holds the operands: nothing is read here.
   const size_t sets = options.source == Source::kResident
                           ? 1
                           : std::min(kMaxOperandSets, static_cast<size_t>(options.concurrency));
+  if (options.source == Source::kSent || options.verify_fraction > 0) {
+    double bytes = 0;
+    for (const WeightedShape& shape : options.shapes) bytes += BytesOfFactors(options, shape.shape);
+    making(bytes * static_cast<double>(sets));
+  }
   for (size_t set = 0; set < sets; ++set) {
     std::vector<OperandPair>& pairs = workload->sets_.emplace_back();
     for (size_t shape = 0; shape < options.shapes.size(); ++shape) {

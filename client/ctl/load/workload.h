@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "client/ctl/load/load_options.h"
 #include "client/ctl/load/mix.h"
@@ -32,9 +33,11 @@ struct OperandPair {
 class Workload {
  public:
   // Generates the operands and uploads resident ones. `options` have their defaults
-  // filled in.
+  // filled in. What the server's limits do not allow is refused before that. Calls `making` with
+  // the bytes of the operands before they are made here.
   static absl::StatusOr<std::unique_ptr<Workload>> Prepare(client::Client& client,
-                                                           const LoadOptions& options);
+                                                           const LoadOptions& options,
+                                                           absl::FunctionRef<void(double)> making);
 
   // Removes what Prepare put on the server.
   ~Workload();

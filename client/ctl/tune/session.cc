@@ -10,6 +10,7 @@
 #include "client/ctl/render.h"
 #include "client/ctl/run_benchmark.h"
 #include "client/ctl/tune/candidates.h"
+#include "gemm/quote.h"
 #include "kernels/bench/spec/tuning_rules.h"
 
 namespace gemmd::ctl {
@@ -76,7 +77,19 @@ TuningSession::TuningSession(const Context& context, client::Client& client,
       progress_(context.err, context.err_is_terminal),
       began_(absl::Now()) {}
 
+absl::Status TuningSession::CheckDevice() const {
+  std::string names;
+  for (const auto& device : client_.server().devices()) {
+    if (options_.device.empty() || device.name() == options_.device) return absl::OkStatus();
+    absl::StrAppend(&names, names.empty() ? "" : ", ", device.name());
+  }
+  if (names.empty()) return absl::OkStatus();  // the server says none
+  return absl::InvalidArgumentError(
+      absl::StrCat("device is ", gemm::Quoted(options_.device), ", but this server has ", names));
+}
+
 absl::Status TuningSession::SelectKernels() {
+  if (absl::Status status = CheckDevice(); !status.ok()) return status;
   const auto listed = client_.ListKernels("", Call(context_));
   if (!listed.ok()) return listed.status();
   Kernels named;

@@ -38,6 +38,8 @@ class TuningSession {
   int64_t concurrent_jobs() const { return concurrent_jobs_; }
 
  private:
+  // Whether the server has the device that is asked for.
+  absl::Status CheckDevice() const;
   // Which kernels may be chosen, and which values of their parameters are tried.
   absl::Status SelectKernels();
   // The kernels of the selection that take the target's types and are worth measuring for it.
