@@ -101,6 +101,25 @@ TEST_F(TuneTest, AnOutputMayBeADeviceAndIsNoFolder) {
   EXPECT_THAT(nowhere.out, Not(HasSubstr("8x8x8"))) << "found out before it is measured";
 }
 
+TEST_F(TuneTest, ReportsAreOpenedBeforeAnythingIsMeasured) {
+  const std::vector<std::string> bench = {"bench",          "--shape",  "8", "--kernel",
+                                          "host_reference", "--types", "f32", "--quiet"};
+  for (const char* option : {"--json", "--svg", "--csv"}) {
+    std::vector<std::string> words = bench;
+    words.insert(words.end(), {option, "/nowhere/at/all"});
+    Ran ran = Gemmctl(words);
+    // The one before is given up, and may not be over yet.
+    while (ran.err.find("a benchmark runs already") != std::string::npos) ran = Gemmctl(words);
+    EXPECT_EQ(ran.exit_code, 1) << option;
+    EXPECT_THAT(ran.err, HasSubstr("/nowhere/at/all"));
+    EXPECT_THAT(ran.out, Not(HasSubstr("host_reference"))) << option;
+  }
+  const Ran load = Gemmctl({"loadtest", "--shape", "8x8x8", "--warmup", "0s", "--requests", "5",
+                            "--json", "/nowhere/at/all"});
+  EXPECT_EQ(load.exit_code, 1);
+  EXPECT_THAT(load.out, Not(HasSubstr("latency")));
+}
+
 TEST_F(TuneTest, WhatIsTooLargeToMeasureIsNoSuccess) {
   const Ran none = Gemmctl({"tune", "--shapes", "50000", "--quiet", "-o", Path("x.tune")});
   EXPECT_EQ(none.exit_code, 1);

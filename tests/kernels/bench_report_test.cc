@@ -168,16 +168,19 @@ TEST(LiveReport, PrintsAndWritesAsRowsCome) {
 
 TEST(LiveReport, CanBeSilentAndSaysWhatItCannotWrite) {
   std::ostringstream out, err;
-  LiveReport report({.tables = Outputs::Tables::kNone, .quiet = true, .plot = "/nowhere/x.svg"},
-                    out, err, true);
+  LiveReport report({.tables = Outputs::Tables::kNone, .quiet = true, .plot = "/dev/full"}, out,
+                    err, true);
   ASSERT_EQ(report.Begin({}, "cuBLAS", 1), absl::OkStatus());
   report.Update({.shapes = 1, .step = "quick", .elapsed = absl::Seconds(1)});
   report.Add(TwoKernels(), 0);
-  EXPECT_THAT(std::string(report.Finish().message()), HasSubstr("/nowhere/x.svg"));
+  EXPECT_THAT(std::string(report.Finish().message()), HasSubstr("/dev/full"));
   EXPECT_EQ(out.str(), "");
   EXPECT_EQ(err.str(), "");
-  LiveReport refused({.csv = "/nowhere/x.csv"}, out, err, true);
-  EXPECT_THAT(std::string(refused.Begin({}, "cuBLAS", 1).message()), HasSubstr("/nowhere/x.csv"));
+  for (const Outputs& outputs : {Outputs{.csv = "/nowhere/x"}, Outputs{.json = "/nowhere/x"},
+                                 Outputs{.plot = "/nowhere/x"}}) {
+    LiveReport refused(outputs, out, err, true);
+    EXPECT_THAT(std::string(refused.Begin({}, "cuBLAS", 1).message()), HasSubstr("/nowhere/x"));
+  }
 }
 
 TEST(CheckRows, NamesTheFirstThatIsWrong) {

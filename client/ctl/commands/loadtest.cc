@@ -1,6 +1,8 @@
 // gemmctl loadtest: runs many products at once or at a rate, and times them.
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -80,6 +82,13 @@ int Run(const Context& context, LoadOptions& options) {
   if (!callers.ok()) return Fail(context, callers.status());
   const absl::Status tried = (*workload)->Try(*callers->front());
   if (!tried.ok()) return Fail(context, tried);
+  // Before the test, which may be long.
+  std::optional<files::OutputFile> file;
+  if (!options.json.empty() && options.json != kStandardOutput) {
+    absl::StatusOr<files::OutputFile> opened = files::OutputFile::Open(options.json);
+    if (!opened.ok()) return Fail(context, opened.status());
+    file = *std::move(opened);
+  }
   LoadResult result = Measure(context, options, *callers);
   result.products = options.products();
 
@@ -95,8 +104,9 @@ int Run(const Context& context, LoadOptions& options) {
   } else {
     PrintLoadTable(context.out, result, context.width);
   }
-  if (!options.json.empty() && options.json != kStandardOutput) {
-    const absl::Status written = files::WriteFile(options.json, JsonText(json));
+  if (file.has_value()) {
+    absl::Status written = file->Write(JsonText(json));
+    if (written.ok()) written = file->Close();
     if (!written.ok()) return Fail(context, written);
   }
   if (result.tally.wrong > 0) {

@@ -3,11 +3,30 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "files/output_file.h"
 #include "kernels/bench/report/plot.h"
 #include "kernels/bench/report/report_table.h"
 
 namespace gemm::bench {
+namespace {
+
+using gemmd::files::OutputFile;
+
+absl::Status OpenIfNamed(const std::string& path, std::optional<OutputFile>& file) {
+  if (path.empty()) return absl::OkStatus();
+  absl::StatusOr<OutputFile> opened = OutputFile::Open(path);
+  if (!opened.ok()) return opened.status();
+  file = *std::move(opened);
+  return absl::OkStatus();
+}
+
+absl::Status WriteAll(std::optional<OutputFile>& file, absl::string_view text) {
+  absl::Status status = file->Write(text);
+  if (status.ok()) status = file->Close();
+  file.reset();
+  return status;
+}
+
+}  // namespace
 
 absl::Status LiveReport::Begin(Metadata metadata, std::string vendor, size_t shapes) {
   metadata_ = std::move(metadata);
@@ -18,6 +37,9 @@ absl::Status LiveReport::Begin(Metadata metadata, std::string vendor, size_t sha
     if (!created.ok()) return created.status();
     csv_ = *std::move(created);
   }
+  absl::Status opened = OpenIfNamed(outputs_.json, json_);
+  if (opened.ok()) opened = OpenIfNamed(outputs_.plot, plot_);
+  if (!opened.ok()) return opened;
   if (outputs_.tables != Outputs::Tables::kNone) {
     PrintMetadata(metadata_, out_, outputs_.width);
     out_ << std::flush;
@@ -51,12 +73,8 @@ absl::Status LiveReport::Finish() {
   absl::Status status = written_;
   if (csv_) status.Update(csv_->Close());
   csv_.reset();
-  if (!outputs_.json.empty())
-    status.Update(gemmd::files::WriteFile(outputs_.json, ToJson(metadata_, rows_)));
-  if (!outputs_.plot.empty()) {
-    status.Update(
-        gemmd::files::WriteFile(outputs_.plot, PlotSvg(rows_, metadata_, outputs_.suite)));
-  }
+  if (json_) status.Update(WriteAll(json_, ToJson(metadata_, rows_)));
+  if (plot_) status.Update(WriteAll(plot_, PlotSvg(rows_, metadata_, outputs_.suite)));
   return status;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "files/output_file.h"
 #include "kernels/bench/report/progress_report.h"
 #include "kernels/bench/report/report_files.h"
 #include "kernels/bench/result/metadata.h"
@@ -38,7 +39,7 @@ class LiveReport {
       : outputs_(outputs), out_(out), progress_(err, err_is_terminal) {}
 
   // Call before anything is measured. `vendor` names the baseline. An error names the
-  // CSV file that cannot be written.
+  // file that cannot be written.
   absl::Status Begin(Metadata metadata, std::string vendor, size_t shapes);
   void Update(const Progress& progress);
   // Adds an entry that is known only now. The files of Finish have it.
@@ -60,6 +61,8 @@ class LiveReport {
   std::string vendor_;
   size_t shapes_ = 0;
   std::optional<CsvWriter> csv_;
+  // Opened before anything is measured, so that a path that cannot be written costs no time.
+  std::optional<gemmd::files::OutputFile> json_, plot_;
   absl::Status written_;
   std::vector<Row> rows_;
 };
