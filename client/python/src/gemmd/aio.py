@@ -4,25 +4,32 @@
         c = await g.matmul(a, b)
 
 The names and options are those of `gemmd.Client`. Calls run on threads of the client's own, so
-that the loop is never blocked by copies; a task that is cancelled cancels its call.
+that the loop is never blocked by copies. A task that is cancelled cancels its call, and goes on
+when the call has ended: then nothing is written into `out` any more, and operands may change.
+`free`, `close` and the ends of handles are not cancelled: they go on without the task.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
 from . import connect as connect_blocking
+from . import operands
+from .awaiting import Arrivals, result
 from .bench import Benchmark
 from .call import Canceller
 from .client import Client as BlockingClient
 from .handle import Handle as BlockingHandle
 from .handle import TransposedHandle
 from .pipeline import Pipeline as BlockingPipeline
+from .product import ROLES
 from .records import Info, Kernel, Matrix, RankedKernel, Traffic, TuningLoad
 from .report import Report
 from .tables import Table
@@ -30,6 +37,8 @@ from .tables import Table
 Answer = TypeVar("Answer")
 
 _THREADS = 32
+# Operands of a pipeline that are copied on the loop: another thread takes longer to wake.
+_SMALL_BYTES = 64 << 10
 
 
 async def connect(address: str = "127.0.0.1:50051", **options: Any) -> Client:
@@ -45,6 +54,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _plain_options(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in options.items()}
+
+
 class Client:
     """Matrix products on one server, for asyncio. Used from one loop."""
 
@@ -52,22 +65,29 @@ class Client:
         self._blocking = blocking
         self._pool = ThreadPoolExecutor(_THREADS, "gemmd-aio")
 
-    async def _run(self, call: Callable[..., Answer], *args: Any, **options: Any) -> Answer:
-        work = partial(call, *map(_plain, args), **{k: _plain(v) for k, v in options.items()})
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+    async def _run(self, call: Callable[..., Answer], *args: Any) -> Answer:
+        """A call that goes on where its task is cancelled. It uses no memory of the caller's."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call, *args)
 
     async def _run_cancellable(
         self, call: Callable[..., Answer], *args: Any, **options: Any
     ) -> Answer:
-        canceller = options.setdefault("cancel", Canceller())
-        task = asyncio.ensure_future(self._run(call, *args, **options))
+        given: Canceller | None = options.pop("cancel", None)
+        own = Canceller()  # the task ends its own call; the given one may serve many
+        if given is not None:
+            given._enter(own)
+        work = partial(call, *map(_plain, args), cancel=own, **_plain_options(options))
+        future = self._pool.submit(work)
+
+        def stop() -> None:
+            if not future.cancel():
+                own.cancel()
+
         try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            canceller.cancel()
-            # The operands may be changed once this has returned.
-            await asyncio.gather(task, return_exceptions=True)
-            raise
+            return await result(future, stop)
+        finally:
+            if given is not None:
+                given._leave(own)
 
     async def __aenter__(self) -> Client:
         return self
@@ -103,39 +123,39 @@ class Client:
 
     async def random(self, shape: tuple[int, int], **options: Any) -> Handle:
         """As `gemmd.Client.random`."""
-        return Handle(self, await self._run(self._blocking.random, shape, **options))
+        return Handle(self, await self._run_cancellable(self._blocking.random, shape, **options))
 
     async def matrix(self, name: str, **options: Any) -> Handle:
         """As `gemmd.Client.matrix`."""
-        return Handle(self, await self._run(self._blocking.matrix, name, **options))
+        return Handle(self, await self._run_cancellable(self._blocking.matrix, name, **options))
 
     async def matrices(self, prefix: str = "", **options: Any) -> Table[Matrix]:
         """As `gemmd.Client.matrices`."""
-        return await self._run(self._blocking.matrices, prefix, **options)
+        return await self._run_cancellable(self._blocking.matrices, prefix, **options)
 
     async def delete(self, name: str, **options: Any) -> None:
         """As `gemmd.Client.delete`."""
-        await self._run(self._blocking.delete, name, **options)
+        await self._run_cancellable(self._blocking.delete, name, **options)
 
     async def info(self, **options: Any) -> Info:
         """As `gemmd.Client.info`."""
-        return await self._run(self._blocking.info, **options)
+        return await self._run_cancellable(self._blocking.info, **options)
 
     async def kernels(self, family: str = "", **options: Any) -> Table[Kernel]:
         """As `gemmd.Client.kernels`."""
-        return await self._run(self._blocking.kernels, family, **options)
+        return await self._run_cancellable(self._blocking.kernels, family, **options)
 
     async def explain(self, m: int, n: int, k: int, **options: Any) -> Table[RankedKernel]:
         """As `gemmd.Client.explain`."""
-        return await self._run(self._blocking.explain, m, n, k, **options)
+        return await self._run_cancellable(self._blocking.explain, m, n, k, **options)
 
     async def traffic(self, limit: int = 100, **options: Any) -> Table[Traffic]:
         """As `gemmd.Client.traffic`."""
-        return await self._run(self._blocking.traffic, limit, **options)
+        return await self._run_cancellable(self._blocking.traffic, limit, **options)
 
     async def reload_tuning(self, **options: Any) -> TuningLoad:
         """As `gemmd.Client.reload_tuning`."""
-        return await self._run(self._blocking.reload_tuning, **options)
+        return await self._run_cancellable(self._blocking.reload_tuning, **options)
 
     async def bench(self, *args: Any, **options: Any) -> Benchmark:
         """As `gemmd.Client.bench`."""
@@ -190,11 +210,11 @@ class Handle:
 
     async def numpy(self, out: Any = None, **options: Any) -> Any:
         """As `gemmd.Handle.numpy`."""
-        return await self._client._run(self._blocking.numpy, out, **options)
+        return await self._client._run_cancellable(self._blocking.numpy, out, **options)
 
     async def torch(self, out: Any = None, **options: Any) -> Any:
         """As `gemmd.Handle.torch`."""
-        return await self._client._run(self._blocking.torch, out, **options)
+        return await self._client._run_cancellable(self._blocking.torch, out, **options)
 
     async def free(self) -> None:
         """As `gemmd.Handle.free`."""
@@ -206,10 +226,10 @@ class Handle:
         return self
 
     async def __matmul__(self, other: Any) -> Any:
-        return await self._client._run(self._client._blocking._operator, self, other)
+        return await self._client._run_cancellable(self._client._blocking._operator, self, other)
 
     async def __rmatmul__(self, other: Any) -> Any:
-        return await self._client._run(self._client._blocking._operator, other, self)
+        return await self._client._run_cancellable(self._client._blocking._operator, other, self)
 
     async def __aenter__(self) -> Handle:
         return self
@@ -226,8 +246,32 @@ class Handle:
         return f"<aio {self._blocking!r}>"
 
 
+class _Sent(BlockingPipeline):
+    """A pipeline whose products are added by the loop, which must not wait or copy."""
+
+    def __init__(self, client: BlockingClient, window: int, on_room: Callable[[int], None]) -> None:
+        self._on_room = on_room
+        super().__init__(client, window, collect=False)
+
+    def _give_room(self, count: int) -> None:
+        self._on_room(count)
+
+    def send_small(self) -> bool:
+        """Has the product sent that the loop has just added. False where that may copy much:
+        another thread must call `_send`."""
+        if self._leaving:
+            return True  # the end of the message under way sends the next one
+        with self._lock:
+            first = [job.plan.payload_bytes for job in itertools.islice(self._todo, 2)]
+        if self._in_parts or len(first) > 1 or sum(first) > _SMALL_BYTES:
+            return False
+        self._send()
+        return True
+
+
 class Pipeline:
-    """As `gemmd.Pipeline`.
+    """As `gemmd.Pipeline`. A future that is cancelled ends at once, or where its product has an
+    `out`, when nothing is written there any more.
 
     async with g.pipeline() as p:
         futures = [await p.matmul(a, b) for a, b in pairs]
@@ -239,15 +283,36 @@ class Pipeline:
         self._client = client
         self._collect = collect
         self._window = window
-        self._room = asyncio.Semaphore(window)
-        self._blocking: BlockingPipeline | None = None
+        self._room = asyncio.Semaphore(0)
+        self._turn = asyncio.Lock()  # products go in the order of the calls
+        # Makes copies, sends, and waits for the end, so that the loop does none of these. Not of
+        # the client's pool, whose threads may all be in long calls.
+        self._thread = ThreadPoolExecutor(1, "gemmd-aio-pipeline")
+        self._waking = False  # the thread will send
+        self._blocking: _Sent | None = None
+        self._arrivals: Arrivals  # of the loop, with `_blocking`
         self._order: list[asyncio.Future[Any]] = []
 
     async def __aenter__(self) -> Pipeline:
-        self._blocking = await self._client._run(
-            self._client._blocking.pipeline, self._window, collect=False
-        )
+        opening = self._thread.submit(self._open, asyncio.get_running_loop())
+        try:
+            await result(opening, opening.cancel)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, None)
+            raise
         return self
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        def on_room(count: int) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed
+                loop.call_soon_threadsafe(self._give_room, count)
+
+        self._arrivals = Arrivals(loop)
+        self._blocking = _Sent(self._client._blocking, self._window, on_room)
+
+    def _give_room(self, count: int) -> None:
+        for _ in range(count):
+            self._room.release()
 
     async def matmul(self, a: Any, b: Any, **options: Any) -> asyncio.Future[Any]:
         """An asyncio.Future of the product; waits where `window` products are under way."""
@@ -257,18 +322,29 @@ class Pipeline:
         return future
 
     async def _submit(self, a: Any, b: Any, options: dict[str, Any]) -> asyncio.Future[Any]:
-        if self._blocking is None:
+        blocking = self._blocking
+        if blocking is None:
             raise RuntimeError("a pipeline is used with `async with`")
-        await self._room.acquire()
-        loop = asyncio.get_running_loop()
-        try:
-            given = {name: _plain(value) for name, value in options.items()}
-            future: Future[Any] = self._blocking.matmul(_plain(a), _plain(b), **given)
-        except BaseException:
-            self._room.release()
-            raise
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._room.release))
-        return asyncio.wrap_future(future, loop=loop)
+        blocking._check()
+        given = _plain_options(options)
+        timeout = given.pop("timeout", None)
+        make = partial(blocking._plan, _plain(a), _plain(b), timeout, given)
+        async with self._turn:
+            if _copies(_plain(a), _plain(b), given):
+                making = self._thread.submit(make)
+                plan = await result(making, making.cancel)
+            else:
+                plan = make()
+            await self._room.acquire()
+            future = blocking._enqueue(plan, collect=False)
+            if not self._waking and not blocking.send_small():
+                self._waking = True
+                self._thread.submit(self._send, blocking)
+        return self._arrivals.wrap(future, in_place=given.get("out") is not None)
+
+    def _send(self, blocking: _Sent) -> None:
+        self._waking = False  # first: what is added from now on may come too late for this one
+        blocking._send()
 
     async def results(self) -> AsyncIterator[Any]:
         """The results of the products so far, in their order."""
@@ -297,8 +373,24 @@ class Pipeline:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._blocking is not None:
-            await self._client._run(self._blocking.__exit__, kind, error, trace)
+        try:
+            if self._blocking is not None:
+                ending = self._thread.submit(self._blocking.__exit__, kind, error, trace)
+                await result(ending, self._blocking._call.cancel)
+        finally:
+            if self._blocking is not None:
+                self._arrivals.deliver()  # every future is done behind the block
+            self._thread.shutdown(wait=False)
+
+
+def _copies(a: Any, b: Any, options: dict[str, Any]) -> bool:
+    """Whether the plan of a product takes a copy of an operand."""
+    given = (a, b, *(options.get(name) for name in ROLES))
+    return any(
+        operands.copied(value)
+        for value in given
+        if value is not None and not isinstance(value, BlockingHandle | TransposedHandle)
+    )
 
 
 __all__ = ["Client", "Handle", "Pipeline", "connect"]

@@ -27,7 +27,7 @@ class Canceller:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._calls: set[Call] = set()
+        self._calls: set[Call | Canceller] = set()
         self.cancelled = False
 
     def cancel(self) -> None:
@@ -38,14 +38,14 @@ class Canceller:
         for call in calls:
             call.cancel()
 
-    def _enter(self, call: Call) -> None:
+    def _enter(self, call: Call | Canceller) -> None:
         with self._lock:
             self._calls.add(call)
             cancelled = self.cancelled
         if cancelled:
             call.cancel()
 
-    def _leave(self, call: Call) -> None:
+    def _leave(self, call: Call | Canceller) -> None:
         with self._lock:
             self._calls.discard(call)
 

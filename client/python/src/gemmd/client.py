@@ -260,11 +260,11 @@ class Client:
         self._connection.check()
         return Pipeline(self, window, collect)
 
-    def _operator(self, left: Any, right: Any) -> Any:
+    def _operator(self, left: Any, right: Any, *, cancel: Canceller | None = None) -> Any:
         kinds = (Handle, TransposedHandle)
         if isinstance(left, kinds) and isinstance(right, kinds):
-            return self.keep(left, right)
-        return self.matmul(left, right)
+            return self.keep(left, right, cancel=cancel)
+        return self.matmul(left, right, cancel=cancel)
 
     # Matrices on the server.
 
@@ -327,6 +327,7 @@ class Client:
         shared: bool = False,
         device: str = "",
         timeout: float | None = None,
+        cancel: Canceller | None = None,
     ) -> Handle:
         """A matrix that the server generates: uniform on [0, 1), or "normal" N(0, 1).
 
@@ -334,7 +335,10 @@ class Client:
         """
         header = transfer.generated(shape, dtype, seed, distribution, device)
         keep_as = KeepAs(name, ttl, replace, if_version, shared)
-        with Call(self._connection, "random", timeout) as call, Unseen(self._janitor, name) as kept:
+        with (
+            Call(self._connection, "random", timeout, cancel) as call,
+            Unseen(self._janitor, name) as kept,
+        ):
 
             def run() -> pb.MatrixInfo:
                 header.keep.CopyFrom(keep_as.proto(kept.new_name()))
@@ -354,6 +358,7 @@ class Client:
         shape: tuple[int, int] | None = None,
         dtype: Any = None,
         timeout: float | None = None,
+        cancel: Canceller | None = None,
     ) -> Handle:
         """A handle of a matrix that is on the server already. Its end deletes nothing.
 
@@ -369,19 +374,24 @@ class Client:
         ref = by_name(name, shared=shared, owner=owner, version=version)
         if shape is not None or dtype is not None:
             return Handle(self, transfer.described(shape, dtype), name, ref)
-        with Call(self._connection, "matrix", timeout) as call:
+        with Call(self._connection, "matrix", timeout, cancel) as call:
             info = call.tried(lambda: transfer.describe(call, ref))
             return Handle(self, info, name)
 
     def matrices(
-        self, prefix: str = "", *, shared: bool = False, timeout: float | None = None
+        self,
+        prefix: str = "",
+        *,
+        shared: bool = False,
+        timeout: float | None = None,
+        cancel: Canceller | None = None,
     ) -> Table[records.Matrix]:
         """The resident matrices whose name has this prefix, by id.
 
         Those that are this caller's alone; with `shared` the shared ones of all callers.
         """
         request = pb.ListMatricesRequest(name_prefix=prefix, shared=shared)
-        with Call(self._connection, "matrices", timeout) as call:
+        with Call(self._connection, "matrices", timeout, cancel) as call:
             self._janitor.flush(call)
             return Table(records.Matrix, map(records.matrix, transfer.listed(call, request)))
 
@@ -392,28 +402,33 @@ class Client:
         shared: bool = False,
         if_version: int | None = None,
         timeout: float | None = None,
+        cancel: Canceller | None = None,
     ) -> None:
         """Deletes a resident matrix by its name. NotFound where there is none.
 
         shared: the name is one of the shared names.
         if_version: only this version of it; Aborted where it has another.
         """
-        with Call(self._connection, "delete", timeout) as call:
+        with Call(self._connection, "delete", timeout, cancel) as call:
             ref = by_name(name, shared=shared, version=if_version)
             request = pb.DeleteMatrixRequest(matrix=ref)
             call.unary(self._connection.stubs().delete, request)
 
     # The server.
 
-    def info(self, *, timeout: float | None = None) -> records.Info:
+    def info(
+        self, *, timeout: float | None = None, cancel: Canceller | None = None
+    ) -> records.Info:
         """The server's version, devices, limits and present load."""
-        with Call(self._connection, "info", timeout) as call:
+        with Call(self._connection, "info", timeout, cancel) as call:
             return records.info(call.tried(call.ask_server))
 
-    def kernels(self, family: str = "", *, timeout: float | None = None) -> Table[records.Kernel]:
+    def kernels(
+        self, family: str = "", *, timeout: float | None = None, cancel: Canceller | None = None
+    ) -> Table[records.Kernel]:
         """The kernels of the catalogue, or those of one family."""
         request = pb.ListKernelsRequest(family=family)
-        with Call(self._connection, "kernels", timeout) as call:
+        with Call(self._connection, "kernels", timeout, cancel) as call:
             method = self._connection.stubs().kernels
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.Kernel, map(records.kernel, response.kernels))
@@ -432,6 +447,7 @@ class Client:
         family: str = "",
         device: str = "",
         timeout: float | None = None,
+        cancel: Canceller | None = None,
     ) -> Table[records.RankedKernel]:
         """The kernels that take a product: first the one that the server picks, and why.
 
@@ -452,29 +468,33 @@ class Client:
             block_scales=block_scales,
             family=family,
         )
-        with Call(self._connection, "explain", timeout) as call:
+        with Call(self._connection, "explain", timeout, cancel) as call:
             method = self._connection.stubs().rank
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.RankedKernel, map(records.ranked_kernel, response.kernels))
 
-    def traffic(self, limit: int = 100, *, timeout: float | None = None) -> Table[records.Traffic]:
+    def traffic(
+        self, limit: int = 100, *, timeout: float | None = None, cancel: Canceller | None = None
+    ) -> Table[records.Traffic]:
         """What is worth tuning of the products that the server has seen, by the time they took.
 
         Those that left the kernel to the server, and for whose shape its tuning table has no
         entry. limit: at most so many, 1 to 1024.
         """
         request = pb.ListTrafficRequest(limit=limit)
-        with Call(self._connection, "traffic", timeout) as call:
+        with Call(self._connection, "traffic", timeout, cancel) as call:
             method = self._connection.stubs().traffic
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.Traffic, map(records.traffic, response.entries))
 
-    def reload_tuning(self, *, timeout: float | None = None) -> records.TuningLoad:
+    def reload_tuning(
+        self, *, timeout: float | None = None, cancel: Canceller | None = None
+    ) -> records.TuningLoad:
         """Has the server read its tuning tables again: later products are chosen for by them.
 
         FailedPrecondition where it has none, or a file is wrong: then nothing changes.
         """
-        with Call(self._connection, "reload_tuning", timeout) as call:
+        with Call(self._connection, "reload_tuning", timeout, cancel) as call:
             method = self._connection.stubs().reload_tuning
             request = pb.ReloadTuningRequest()
             return records.tuning_load(call.tried(lambda: call.unary(method, request)))

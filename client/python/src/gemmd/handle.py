@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from . import dtypes, transfer
-from .call import Call
+from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
 from .errors import GemmdError, HandleError, InvalidArgument, LostHandle, NotFound
@@ -25,7 +25,7 @@ class Owner(Protocol):
     _connection: Connection
     _janitor: Janitor
 
-    def _operator(self, left: Any, right: Any) -> Any:
+    def _operator(self, left: Any, right: Any, *, cancel: Canceller | None = None) -> Any:
         """`left @ right`, of which one is a handle at least."""
         ...
 
@@ -92,21 +92,25 @@ class Handle:
         """The same matrix as a transposed operand: nothing is copied."""
         return TransposedHandle(self)
 
-    def numpy(self, out: Any = None, *, timeout: float | None = None) -> Any:
+    def numpy(
+        self, out: Any = None, *, timeout: float | None = None, cancel: Canceller | None = None
+    ) -> Any:
         """The elements as a numpy array, or in `out`."""
-        return self._fetch("numpy", out, timeout)
+        return self._fetch("numpy", out, timeout, cancel)
 
-    def torch(self, out: Any = None, *, timeout: float | None = None) -> Any:
+    def torch(
+        self, out: Any = None, *, timeout: float | None = None, cancel: Canceller | None = None
+    ) -> Any:
         """The elements as a torch tensor, or in `out`."""
-        return self._fetch("torch", out, timeout)
+        return self._fetch("torch", out, timeout, cancel)
 
-    def _fetch(self, kind: str, out: Any, timeout: float | None) -> Any:
+    def _fetch(self, kind: str, out: Any, timeout: float | None, cancel: Canceller | None) -> Any:
         self._check(self._client)
         if out is not None:
             check_out(out)
         target = Target(self._matrix, kind, out)
         connection = self._client._connection
-        with Call(connection, kind, timeout) as call:
+        with Call(connection, kind, timeout, cancel) as call:
 
             def run() -> None:
                 with Meter("get", self.nbytes, connection.options.progress) as meter:

@@ -100,6 +100,13 @@ def is_torch(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def copied(value: Any) -> bool:
+    """Whether `take` makes a copy of the elements, or an array of what is none."""
+    if is_torch(value):
+        return bool(value.device.type != "cpu" or value.is_neg())
+    return not isinstance(value, np.ndarray) or not value.dtype.isnative
+
+
 def _bits_of_torch(tensor: Any, field: str) -> tuple[npt.NDArray[Any], int]:
     import torch
 

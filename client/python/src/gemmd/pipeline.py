@@ -119,10 +119,11 @@ class Pipeline:
         self._bunch = max(1, int(window * _BUNCH))
         self._budget = retries.Budget(2 * window, 1)
         self._give_room(window)
-        self._send_lock = threading.Lock()  # guards the next three; taken before _lock
+        self._send_lock = threading.Lock()  # guards the next four; taken before _lock
         self._leaving = False  # a message is under way, or the stream's last one was sent
         self._outgoing = self._messages()
         self._fault: errors.GemmdError | None = None  # no message could be made
+        self._in_parts = False  # of a product that takes many messages, some were sent
         self._lock = threading.Lock()  # guards what follows
         self._todo: deque[_Job] = deque()
         # As many at a time as the server took lately: fewer after a refusal, more after
@@ -165,34 +166,40 @@ class Pipeline:
     def _make(
         self, a: Any, b: Any, timeout: float | None, options: dict[str, Any], collect: bool
     ) -> _Future:
-        plan = product.make(self._client, a, b, product.Options(**options))
-        if timeout is not None:
-            if not timeout > 0:
-                raise errors.InvalidArgument(f"timeout is {timeout}; it must be above 0 seconds")
-            plan.proto.timeout.FromMicroseconds(round(timeout * 1e6))
+        plan = self._plan(a, b, timeout, options)
         while True:
             try:
                 self._room.get(timeout=1.0)
                 break
             except queue.Empty:
                 self._check()
-        return self._submit(plan, collect)
+        future = self._enqueue(plan, collect)
+        with Hold():
+            self._send()
+        return future
 
-    def _submit(self, plan: Plan, collect: bool) -> _Future:
+    def _plan(self, a: Any, b: Any, timeout: float | None, options: dict[str, Any]) -> Plan:
+        plan = product.make(self._client, a, b, product.Options(**options))
+        if timeout is not None:
+            if not timeout > 0:
+                raise errors.InvalidArgument(f"timeout is {timeout}; it must be above 0 seconds")
+            plan.proto.timeout.FromMicroseconds(round(timeout * 1e6))
+        return plan
+
+    def _enqueue(self, plan: Plan, collect: bool) -> _Future:
+        """The caller has taken room for it, and has it sent. Waits for nothing."""
         with self._lock:
             try:
                 self._check()
                 job = _Job(next(self._ids), plan, collect)
             except BaseException:
-                self._room.put(None)
+                self._give_room(1)
                 raise
             self._jobs[job.job_id] = job
             if collect:
                 self._order.append(job.future)
                 self._pending += 1
             self._todo.append(job)
-        with Hold():
-            self._send()
         return job.future
 
     def _check(self) -> None:
@@ -308,6 +315,7 @@ class Pipeline:
                 yield None
             elif self._begin(job):
                 yield from self._messages_of(job, chunk)
+                self._in_parts = False
             else:
                 self._end(job.job_id)
             del job
@@ -353,6 +361,7 @@ class Pipeline:
         if whole:
             yield wire.multiply_header(job_id, plan.with_data())
             return
+        self._in_parts = True
         for name, _ in plan.sent:
             plan.operand(name).payload.SetInParent()
         yield wire.multiply_header(job_id, plan.without_data())

@@ -1,0 +1,106 @@
+"""Futures of threads, awaited on an asyncio loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
+
+# With more futures out than _FEW, results are given up to so much later: waking the loop for each
+# takes the interpreter away from the threads that send and receive.
+_FEW = 16
+_LATER_SECONDS = 0.001
+
+
+async def result(future: Future[Answer], stop: Callable[[], object]) -> Answer:
+    """What a thread makes. A cancelled task calls `stop`, which must make the thread end soon,
+    and waits for that end: until then the thread uses the caller's memory."""
+    made = asyncio.wrap_future(future)
+    try:
+        await asyncio.wait((made,))
+    except asyncio.CancelledError:
+        stop()
+        while not made.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait((made,))
+        if not made.cancelled():
+            made.exception()  # asyncio logs one that nobody has seen
+        raise
+    return made.result()
+
+
+class Arrivals:
+    """asyncio.wrap_future for many futures that end one after another: the loop is woken once for
+    those that end together. All but `_arrive` is called on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._ended: deque[tuple[Future[Any], asyncio.Future[Any]]] = deque()
+        self._woken = False  # the loop will call `deliver`
+        self._out = 0  # futures that were not given yet
+
+    def wrap(self, future: Future[Any], *, in_place: bool) -> asyncio.Future[Any]:
+        """in_place: the thread writes into the caller's memory until the future is done."""
+        made: asyncio.Future[Any]
+        if in_place:
+            made = _InPlace(future, self._loop)
+        else:
+            made = self._loop.create_future()
+            made.add_done_callback(partial(_cancel_too, future))
+        self._out += 1
+        future.add_done_callback(partial(self._arrive, made))
+        return made
+
+    def _arrive(self, made: asyncio.Future[Any], future: Future[Any]) -> None:
+        self._ended.append((future, made))
+        if not self._woken:
+            self._woken = True
+            wake = self.deliver if self._out <= _FEW else self._deliver_later
+            with contextlib.suppress(RuntimeError):  # the loop was closed
+                self._loop.call_soon_threadsafe(wake)
+
+    def _deliver_later(self) -> None:
+        self._loop.call_later(_LATER_SECONDS, self.deliver)
+
+    def deliver(self) -> None:
+        """Gives what has ended."""
+        self._woken = False  # first: what ends from now on may come too late for this call
+        while self._ended:
+            future, made = self._ended.popleft()
+            self._out -= 1
+            if made.done():
+                continue
+            if future.cancelled() or (isinstance(made, _InPlace) and made.unwanted):
+                made.cancel()
+            elif (error := future.exception()) is not None:
+                made.set_exception(error)
+            else:
+                made.set_result(future.result())
+
+
+class _InPlace(asyncio.Future[Any]):
+    """Cancelled, it is done only when its thread is, as a task is when its coroutine has ended."""
+
+    def __init__(self, future: Future[Any], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._future = future
+        self.unwanted = False
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        if self.done():
+            return False
+        self.unwanted = True
+        if self._future.cancel() or self._future.done():
+            return super().cancel(msg)
+        return True
+
+
+def _cancel_too(future: Future[Any], made: asyncio.Future[Any]) -> None:
+    if made.cancelled():
+        future.cancel()
