@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import __version__, connect
+from . import __version__, connect, dtypes, npy
 from .client import Client
 from .errors import GemmdError
 
@@ -40,14 +40,17 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     multiply.add_argument("--transpose-a", action="store_true")
     multiply.add_argument("--transpose-b", action="store_true")
     multiply.add_argument("--kernel")
-    multiply.add_argument("--dtype")
+    multiply.add_argument("--dtype", help="the type of the result, such as f32")
+    multiply.add_argument(
+        "--npy-dtype", metavar="DTYPE", choices=dtypes.SHORT_NAMES,
+        help="the element type, where that of a .npy file is ambiguous (V1, V2, f1)",
+    )  # fmt: skip
     commands.add_parser("selftest", help="products of several sizes and types against numpy")
     return parser.parse_args(argv)
 
 
 def _multiply(client: Client, args: argparse.Namespace) -> int:
-    a = np.load(args.a, mmap_mode="r", allow_pickle=False)
-    b = np.load(args.b, mmap_mode="r", allow_pickle=False)
+    a, b = npy.read(args.a, args.npy_dtype), npy.read(args.b, args.npy_dtype)
     product = client.matmul(
         a, b, transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
         dtype=args.dtype, timeout=args.timeout,

@@ -34,6 +34,7 @@ _BIT_TYPES = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 # numpy's own types; the others are of ml_dtypes.
 _PLAIN = {"float64", "float32", "float16", "int8", "int32"}
 
+SHORT_NAMES = tuple(_SHORT.values())
 ALLOWED = ", ".join(row[2] for row in _ROWS)
 
 

@@ -1,0 +1,107 @@
+"""Reads .npy files, also those with types that numpy does not know: bf16 and fp8.
+
+`gemmctl` reads them the same way. numpy's own reader refuses what ml_dtypes writes for e5m2, and
+does not say which file is wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import stat
+import struct
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from . import dtypes
+from .errors import InvalidArgument, InvalidType
+
+_MAGIC = b"\x93NUMPY"
+_LONGEST_HEADER = 64 << 10
+# What ml_dtypes and gemmctl write for types that numpy has no name for, without the byte order.
+# Another type of the same size may stand behind them.
+_OPEN = {"V2": "bf16", "V1": "e4m3", "f1": "e5m2"}
+
+
+def read(path: str, dtype: str | None = None) -> npt.NDArray[Any]:
+    """The array of a file, which is mapped. Errors name the file.
+
+    dtype: the type of the elements, where the file leaves it open.
+    """
+    try:
+        # A FIFO is opened without waiting for its writer, so that it can be refused.
+        with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as file:
+            return _array(file, dtype)
+    except InvalidArgument as error:
+        raise type(error)(f"{path}: {error}", field=error.field) from None
+
+
+def _array(file: BinaryIO, dtype: str | None) -> npt.NDArray[Any]:
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidArgument("not a regular file, and a .npy file must be one")
+    header = _header(file)
+    try:
+        descr, order, shape = header["descr"], header["fortran_order"], header["shape"]
+    except KeyError as missing:
+        raise InvalidArgument(f"the header has no {missing}") from None
+    kind = _type(descr, dtype)
+    if not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 1 for n in shape):
+        raise InvalidArgument(f"shape is {shape}; it must be a tuple of integers of at least 1")
+    begin, expected = file.tell(), math.prod(shape, start=kind.itemsize)
+    if status.st_size - begin != expected:
+        raise InvalidArgument(
+            f"the file has {status.st_size - begin} bytes of elements; its header asks for "
+            f"{expected}: shape {shape} of {kind}"
+        )
+    mapped: npt.NDArray[Any] = np.memmap(file, np.uint8, "r", begin, (expected,)).view(kind)
+    return mapped.reshape(shape, order="F" if order else "C")
+
+
+def _header(file: BinaryIO) -> dict[str, Any]:
+    magic = file.read(8)
+    if magic.startswith(b"PK"):
+        raise InvalidArgument("a .npz archive, and not a .npy file; save one of its arrays by itself")
+    if len(magic) < 8 or not magic.startswith(_MAGIC):
+        raise InvalidArgument("not a .npy file: it must begin with \\x93NUMPY and a version")
+    if magic[6:] not in (b"\1\0", b"\2\0", b"\3\0"):
+        raise InvalidArgument(
+            f"format version {magic[6]}.{magic[7]}; it must be 1.0, 2.0 or 3.0"
+        )
+    form = "<H" if magic[6] == 1 else "<I"
+    size = file.read(struct.calcsize(form))
+    length = struct.unpack(form, size)[0] if len(size) == struct.calcsize(form) else 1
+    if length > _LONGEST_HEADER:
+        raise InvalidArgument(f"the header has {length} bytes; it must be at most {_LONGEST_HEADER}")
+    text = file.read(length)
+    if len(text) < length:
+        raise InvalidArgument("the file ends inside its header")
+    try:
+        header = ast.literal_eval(text.decode("utf-8" if magic[6] == 3 else "latin1").strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        header = None
+    if not isinstance(header, dict):
+        raise InvalidArgument("the header is no dictionary of descr, fortran_order and shape")
+    return header
+
+
+def _type(descr: Any, hint: str | None) -> np.dtype[Any]:
+    code = descr[1:] if isinstance(descr, str) else ""
+    if code not in _OPEN:
+        try:
+            kind: np.dtype[Any] = np.dtype(descr)
+            dtypes.of_numpy(kind, "descr")
+        except (TypeError, ValueError):
+            raise InvalidType(f"descr is {descr!r}; it must be one of {dtypes.ALLOWED}") from None
+        return kind
+    own = dtypes.parse(_OPEN[code], "descr")
+    wanted = own if hint is None else dtypes.parse(hint, "npy_dtype")
+    if dtypes.itemsize(wanted) != dtypes.itemsize(own):
+        raise InvalidType(
+            f"descr is {descr!r}, which is {_OPEN[code]} and cannot be read as "
+            f"{dtypes.short_name(wanted)}"
+        )
+    return dtypes.to_numpy(wanted)
