@@ -39,7 +39,7 @@ CASES = [
     ("kernel", (A, B), {"kernel": "host_openblass"}, gemmd.NotFound, None, "host_openblas"),
     ("family", (A, B), {"family": "hosts"}, gemmd.NotFound, None, "hosts"),
     ("both", (A, B), {"kernel": "k", "family": "f"}, gemmd.InvalidArgument, "kernel", "most one"),
-    ("params", (A, B), {"params": {"x": "y"}}, gemmd.InvalidType, "params", "64-bit"),
+    ("params", (A, B), {"params": {"x": "y"}}, gemmd.InvalidType, "params", "integer"),
     ("timeout", (A, B), {"timeout": 0}, gemmd.InvalidArgument, "timeout", "above 0"),
     ("read-only out", (A, B), {"out": READ_ONLY}, gemmd.InvalidArgument, "out", "read-only"),
     ("out's shape", (A, B), {"out": np.zeros((5, 4), "f4")}, gemmd.InvalidArgument, "out", "(4, 5)"),
@@ -153,6 +153,21 @@ def test_after_a_fork_the_client_says_so(server, g):
     assert os.waitpid(child, 0)[1] == 0
     assert "before this process was forked" in said
     np.testing.assert_allclose(g.matmul(A, B), A @ B)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_every_forked_child_connects(server, g):
+    children = []
+    for _ in range(30):
+        child = os.fork()
+        if child == 0:
+            try:
+                right = np.array_equal(gemmd.connect(server.address).matmul(A, B), A @ B)
+                os._exit(0 if right else 1)
+            finally:
+                os._exit(2)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 30
 
 
 @pytest.mark.parametrize("number, code, kind", [

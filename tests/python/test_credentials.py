@@ -221,6 +221,32 @@ def test_mutual_tls_knows_a_client_by_its_certificate(mutual, ours, theirs):
             gemmd.connect(mutual.address, ca=ours.ca, **wrong)
 
 
+def test_files_that_are_not_what_they_are_for_are_named(tls, ours, theirs, tmp_path):
+    text, cut = tmp_path / "text.txt", tmp_path / "cut.pem"
+    text.write_text("a text")
+    cut.write_bytes(ours.ca.read_bytes()[:200])
+    mine, other = ours.issue("pem-1"), ours.issue("pem-2")
+    locked = tmp_path / "locked.pem"
+    openssl("ec", "-in", mine["key"], "-aes256", "-passout", "pass:x", "-out", locked)
+    rsa = theirs.folder / "rsa.key"
+    openssl("genrsa", "-out", rsa, "2048")
+    for options, field, words in (
+        ({"ca": text}, "ca", "no certificate in PEM"),
+        ({"ca": cut}, "ca", "no certificate in PEM"),
+        ({"ca": mine["key"]}, "ca", "no certificate in PEM"),
+        ({**mine, "cert": text}, "cert", "no certificate in PEM"),
+        ({**mine, "key": text}, "key", "no private key in PEM"),
+        ({**mine, "key": mine["cert"]}, "key", "no private key in PEM"),
+        ({**mine, "key": other["key"]}, "key", "not the private key"),
+        ({**mine, "key": rsa}, "key", "not the private key"),
+        ({**mine, "key": locked}, "key", "without a password"),
+    ):
+        with pytest.raises(gemmd.InvalidArgument, match=words) as caught:
+            gemmd.connect(tls.address, **options)
+        assert caught.value.field == field
+        assert str(options[field]) in str(caught.value)
+
+
 def test_options_that_cannot_be_are_named(tmp_path):
     (tmp_path / "empty").write_text("\n")
     for options, words in (

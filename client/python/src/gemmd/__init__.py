@@ -53,7 +53,8 @@ except PackageNotFoundError:  # run from its source, without being installed
 def connect(address: str = "127.0.0.1:50051", **options: Any) -> Client:
     """A client of the server at `address`: "host:port" or "unix:/path".
 
-    The options are those of `Options`. Unavailable or DeadlineExceeded name the address.
+    The options are those of `Options`. Where no server answers, it is tried again as `Retry`
+    says, within `connect_timeout`; then Unavailable or DeadlineExceeded name the address.
     """
     if not isinstance(address, str) or not address:
         raise InvalidArgument(f"address is {address!r}; it must be like host:port", field="address")

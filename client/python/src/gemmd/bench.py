@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from . import dtypes
+from . import checks, dtypes
 from .call import Call
 from .contract import pb
 from .errors import InvalidArgument
@@ -70,7 +70,7 @@ class Benchmark:
 
 def types_of(text: str) -> pb.KernelTypes:
     """ "f16", or "A:B:D:mode" where a part may be empty: any."""
-    parts = text.split(":")
+    parts = checks.text(text, "types").split(":")
     if len(parts) not in (1, 4):
         raise InvalidArgument(f"types has {text!r}; it must be like f16 or f16:f16:f16:f32")
     types = pb.KernelTypes()
@@ -99,19 +99,28 @@ def request(
     device: str,
 ) -> pb.BenchmarkRequest:
     message = pb.BenchmarkRequest(
-        device=device, suite=suite, kernels=kernels, families=families, baselines=baseline
+        device=checks.text(device, "device"),
+        suite=checks.text(suite, "suite"),
+        kernels=checks.texts(kernels, "kernels"),
+        families=checks.texts(families, "families"),
+        baselines=checks.flag(baseline, "baseline"),
     )
-    for shape in shapes:
-        m, n, k = (shape, shape, shape) if isinstance(shape, int) else shape
+    for place, shape in enumerate(checks.sequence(shapes, "shapes", "n or (m, n, k)")):
+        m, n, k = _extents(shape, f"shapes[{place}]")
         message.shapes.add(m=m, n=n, k=k)
-    message.types.extend(map(types_of, types))
+    message.types.extend(map(types_of, checks.texts(types, "types")))
     if iterations is not None:
-        message.iterations = iterations
+        message.iterations = checks.integer(iterations, "iterations", 1, 2**31 - 1)
     if warmup is not None:
-        message.warmup = warmup
+        message.warmup = checks.integer(warmup, "warmup", 0, 2**31 - 1)
     if budget is not None:
-        message.budget.FromMicroseconds(round(budget * 1e6))
+        message.budget.FromMicroseconds(checks.microseconds(budget, "budget"))
     return message
+
+
+def _extents(shape: int | tuple[int, int, int], field: str) -> list[int]:
+    given = [shape] * 3 if hasattr(shape, "__index__") else shape
+    return checks.sizes(given, field, ("m", "n", "k"))
 
 
 def _row(size: pb.ProductSize, row: pb.BenchmarkRow) -> Row:
@@ -145,7 +154,7 @@ def run(call: Call, message: pb.BenchmarkRequest) -> Benchmark:
     found = Benchmark()
     sizes: Sequence[pb.ProductSize] = ()
     rows: list[Row] = []
-    rpc = call.track(call.connection.stubs().benchmark(message, timeout=call.left()))
+    rpc = call.begin(call.connection.stubs().benchmark, message)
     try:
         for response in rpc:
             if response.HasField("header"):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import grpc
 
-from . import errors, interrupt, retries
+from . import checks, errors, interrupt, retries
 from .connection import Connection
 from .contract import pb
 
@@ -69,10 +69,10 @@ class Call:
         connection.check()
         if timeout is None:
             timeout = connection.options.timeout
-        elif not timeout > 0:
-            raise errors.InvalidArgument(
-                f"timeout is {timeout}; it must be above 0 seconds", field="timeout"
-            )
+        if timeout is not None:
+            timeout = checks.timeout(timeout)
+        if canceller is not None:
+            checks.instance(canceller, "cancel", Canceller, "a gemmd.Canceller")
         self.connection = connection
         self.what = what
         self.timeout = timeout
@@ -119,6 +119,13 @@ class Call:
             f"{self.what} did not end within its timeout of {self.timeout:g} s"
         )
 
+    def begin(self, method: Any, request: Any, *, timeout: float | None = None) -> Any:
+        """An RPC that is to end with this call, and by its deadline, or by `timeout`."""
+        try:
+            return self.track(method(request, timeout=timeout or self.left()))
+        except ValueError as error:  # the client was closed meanwhile
+            raise self.explain(error) from None
+
     def track(self, rpc: Any) -> Any:
         """An RPC that is to end with this call."""
         with self._lock:
@@ -155,7 +162,7 @@ class Call:
         try:
             if blocking and self._canceller is None and interrupt.CAN_BLOCK:
                 return method(request, timeout=self.left())
-            return self.track(method.future(request, timeout=self.left())).result()
+            return self.begin(method.future, request).result()
         except (grpc.RpcError, grpc.FutureCancelledError, ValueError) as error:
             raise self.explain(error) from None
 
@@ -182,6 +189,8 @@ class Call:
                 return self._late()
         if code == "CANCELLED" and details in _NO_TEXT:
             code, details = "UNAVAILABLE", "the server cancelled the call"
+        if code == "UNKNOWN" and details.startswith("Stream removed"):
+            code = "UNAVAILABLE"  # gRPC's words, as for a connection that ended with a fork
         if code == "UNAVAILABLE":
             if "keepalive" in details:
                 options = connection.options

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from . import batches, bench, errors, groups, multiply, product, records, transfer
+from . import batches, bench, checks, errors, groups, multiply, product, records, transfer
 from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
-from .handle import Handle, TransposedHandle, explain_not_found
+from .handle import Handle, NoCopies, TransposedHandle, explain_not_found
 from .interrupt import Hold
 from .janitor import Janitor, by_name
 from .keeping import KeepAs
@@ -24,7 +24,7 @@ from .tables import Table
 from .unseen import Unseen
 
 
-class Client:
+class Client(NoCopies):
     """Matrix products on one server. Thread-safe; any number of calls at once.
 
     Made by `gemmd.connect`. `close()`, or the end of a `with` block, deletes the matrices
@@ -39,7 +39,7 @@ class Client:
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
         try:
             with Call(self._connection, "connect", options.connect_timeout) as call:
-                call.ask_server()
+                call.tried(call.ask_server)
         except BaseException:
             self._connection.close()
             raise
@@ -299,7 +299,9 @@ class Client:
         Aborted where the matrix was deleted or replaced before it was complete.
         """
         source = take(matrix, "matrix")
-        header = pb.PutMatrixHeader(shape=source.shape.to_proto(), device=device)
+        header = pb.PutMatrixHeader(
+            shape=source.shape.to_proto(), device=checks.text(device, "device")
+        )
         keep_as = KeepAs(name, ttl, replace, if_version, shared)
         unseen = Unseen(self._janitor, name)
         with Call(self._connection, "put", timeout, cancel) as call, unseen as kept:
@@ -390,7 +392,9 @@ class Client:
 
         Those that are this caller's alone; with `shared` the shared ones of all callers.
         """
-        request = pb.ListMatricesRequest(name_prefix=prefix, shared=shared)
+        request = pb.ListMatricesRequest(
+            name_prefix=checks.text(prefix, "prefix"), shared=checks.flag(shared, "shared")
+        )
         with Call(self._connection, "matrices", timeout, cancel) as call:
             self._janitor.flush(call)
             return Table(records.Matrix, map(records.matrix, transfer.listed(call, request)))
@@ -427,7 +431,7 @@ class Client:
         self, family: str = "", *, timeout: float | None = None, cancel: Canceller | None = None
     ) -> Table[records.Kernel]:
         """The kernels of the catalogue, or those of one family."""
-        request = pb.ListKernelsRequest(family=family)
+        request = pb.ListKernelsRequest(family=checks.text(family, "family"))
         with Call(self._connection, "kernels", timeout, cancel) as call:
             method = self._connection.stubs().kernels
             response = call.tried(lambda: call.unary(method, request))
@@ -460,13 +464,20 @@ class Client:
         if ":" not in types:
             asked.ClearField("output")
         request = pb.RankKernelsRequest(
-            device=device,
-            size=pb.ProductSize(m=m, n=n, k=k),
+            device=checks.text(device, "device"),
+            size=pb.ProductSize(
+                m=checks.integer(m, "m", 1),
+                n=checks.integer(n, "n", 1),
+                k=checks.integer(k, "k", 1),
+            ),
             types=asked,
-            layout=pb.OperandTransposes(transpose_a=transpose_a, transpose_b=transpose_b),
-            epilogue=epilogue,
-            block_scales=block_scales,
-            family=family,
+            layout=pb.OperandTransposes(
+                transpose_a=checks.flag(transpose_a, "transpose_a"),
+                transpose_b=checks.flag(transpose_b, "transpose_b"),
+            ),
+            epilogue=checks.flag(epilogue, "epilogue"),
+            block_scales=checks.flag(block_scales, "block_scales"),
+            family=checks.text(family, "family"),
         )
         with Call(self._connection, "explain", timeout, cancel) as call:
             method = self._connection.stubs().rank
@@ -481,7 +492,7 @@ class Client:
         Those that left the kernel to the server, and for whose shape its tuning table has no
         entry. limit: at most so many, 1 to 1024.
         """
-        request = pb.ListTrafficRequest(limit=limit)
+        request = pb.ListTrafficRequest(limit=checks.integer(limit, "limit", 1, 1024))
         with Call(self._connection, "traffic", timeout, cancel) as call:
             method = self._connection.stubs().traffic
             response = call.tried(lambda: call.unary(method, request))

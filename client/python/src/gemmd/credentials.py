@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 from collections.abc import Mapping
 from typing import TypeAlias
 
 import grpc
 
-from .errors import InvalidArgument
+from . import checks
+from .errors import InvalidArgument, InvalidType
 from .options import Options, Path
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
@@ -25,16 +27,45 @@ _THIS_MACHINE = re.compile(
 def _read(option: str, path: Path) -> bytes | None:
     if path is None:
         return None
+    checks.instance(path, option, (str, os.PathLike), "a path")
     try:
         with open(path, "rb") as file:
             content = file.read()
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
         raise InvalidArgument(
-            f"{option} is {os.fspath(path)!r}, which cannot be read: {error.strerror}", field=option
+            f"{option} is {os.fspath(path)!r}, which cannot be read: {why}", field=option
         ) from None
     if not content.strip():
         raise InvalidArgument(f"{option} is {os.fspath(path)!r}, which is empty", field=option)
     return content
+
+
+def _read_pem(option: str, path: Path, what: str) -> bytes | None:
+    content = _read(option, path)
+    label = what.upper().encode()
+    pem = rb"-----BEGIN ([A-Z0-9 ]+ )?%b-----.+-----END ([A-Z0-9 ]+ )?%b-----" % (label, label)
+    if content is not None and re.search(pem, content, re.DOTALL) is None:
+        raise InvalidArgument(
+            f"{option} is {os.fspath(path or '')!r}, which has no {what} in PEM", field=option
+        )
+    return content
+
+
+def _check_pair(cert: Path, key: Path) -> None:
+    """InvalidArgument where the key is not the certificate's."""
+    if cert is None or key is None:
+        return
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ciphers("ALL:@SECLEVEL=0")  # how long a key must be is gRPC's matter
+    try:
+        context.load_cert_chain(cert, key, password="")  # no question on the terminal
+    except ssl.SSLError as error:
+        raise InvalidArgument(
+            f"key is {os.fspath(key)!r}, which is not the private key, without a password, of "
+            f"the certificate that cert has, {os.fspath(cert)!r}: {error.reason}",
+            field="key",
+        ) from None
 
 
 def uses_tls(options: Options) -> bool:
@@ -55,9 +86,11 @@ def of_channel(options: Options) -> grpc.ChannelCredentials | None:
                 "server_name is given without TLS; give tls=True or ca as well", field="server_name"
             )
         return None
-    return grpc.ssl_channel_credentials(
-        _read("ca", options.ca), _read("key", options.key), _read("cert", options.cert)
-    )
+    ca = _read_pem("ca", options.ca, "certificate")
+    cert = _read_pem("cert", options.cert, "certificate")
+    key = _read_pem("key", options.key, "private key")
+    _check_pair(options.cert, options.key)
+    return grpc.ssl_channel_credentials(ca, key, cert)
 
 
 def _token(options: Options, environment: Mapping[str, str]) -> tuple[str, str | None]:
@@ -65,6 +98,9 @@ def _token(options: Options, environment: Mapping[str, str]) -> tuple[str, str |
     if options.token is not None and options.token_file is not None:
         raise InvalidArgument("token and token_file are both given; at most one may be")
     if options.token is not None:
+        if not isinstance(options.token, str):
+            kind = type(options.token).__name__  # and nothing of it
+            raise InvalidType(f"token is a {kind}; it must be a str", field="token")
         return "token", options.token
     name, path = "token_file", options.token_file
     if path is None and environment.get("GEMMD_TOKEN_FILE"):

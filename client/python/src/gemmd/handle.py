@@ -10,7 +10,15 @@ from . import dtypes, transfer
 from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
-from .errors import GemmdError, HandleError, InvalidArgument, LostHandle, NotFound
+from .errors import (
+    ClientClosed,
+    GemmdError,
+    HandleError,
+    InvalidArgument,
+    InvalidType,
+    LostHandle,
+    NotFound,
+)
 from .janitor import Janitor, by_id
 from .operands import Shape
 from .progress import Meter
@@ -35,7 +43,20 @@ def _text(shape: Shape) -> str:
     return f"{shape.rows}x{shape.cols} {dtypes.short_name(shape.dtype)}{order}"
 
 
-class Handle:
+class NoCopies:
+    """A base of what the server keeps something for: copy, deepcopy and pickle are refused."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: object) -> str:
+        kind = type(self).__name__
+        raise InvalidType(
+            f"a {kind} cannot be copied or pickled: the end of a copy would end what the {kind} "
+            "itself still uses on the server"
+        )
+
+
+class Handle(NoCopies):
     """A matrix that stays on the server between calls.
 
     `x @ w`, `w @ x` and `client.matmul(x, w)` multiply with it without sending it again.
@@ -273,6 +294,8 @@ def explain_not_found(call: Call, error: NotFound, handles: Sequence[Handle]) ->
         return error
     try:
         call.ask_server()
+    except ClientClosed as closed:  # which has deleted them
+        return closed
     except GemmdError:
         return error
     return named[0]._explain(error)

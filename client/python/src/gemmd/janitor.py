@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 
+from . import checks
 from .call import Call
 from .connection import Connection
 from .contract import pb
@@ -28,7 +29,12 @@ def by_name(
     name: str, *, shared: bool = False, owner: str | None = None, version: int | None = None
 ) -> pb.MatrixRef:
     """owner, version: None for any."""
-    return pb.MatrixRef(name=name, shared=shared, owner=owner, version=version)
+    ref = pb.MatrixRef(name=checks.name(name), shared=checks.flag(shared, "shared"))
+    if owner is not None:
+        ref.owner = checks.text(owner, "owner")
+    if version is not None:
+        ref.version = checks.integer(version, "version", 0, 2**64 - 1)
+    return ref
 
 
 class Janitor:
@@ -44,11 +50,12 @@ class Janitor:
         """Must be called before the first matrix that may have to be deleted."""
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=_run, args=(self._connection, self._queue), daemon=True,
                     name="gemmd-janitor",
                 )  # fmt: skip
-                self._thread.start()
+                thread.start()
+                self._thread = thread  # started: `stop` may join it
 
     def delete(self, ref: pb.MatrixRef) -> None:
         """Returns at once. Safe in a destructor."""
@@ -63,12 +70,16 @@ class Janitor:
         while not done.wait(0.1):
             call.left()
             call.check_cancelled()
+            self._connection.check()  # of a closed client nothing is deleted any more
 
     def stop(self, *, wait: bool = True) -> None:
         """Deletes what is left, then ends."""
         self._queue.put(_STOP)
-        thread = self._thread
-        if wait and thread is not None and thread is not threading.current_thread():
+        if not wait:  # as in a destructor: no lock
+            return
+        with self._lock:
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
             thread.join()
 
 

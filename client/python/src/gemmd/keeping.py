@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from . import checks
 from .contract import pb
 from .errors import InvalidArgument
 
@@ -20,19 +21,22 @@ class KeepAs(NamedTuple):
 
     def proto(self, name: str) -> pb.Keep:
         """Under `name`. InvalidArgument names the option that cannot be."""
-        keep = pb.Keep(name=name, replace=self.replace, shared=self.shared)
+        if self.name is not None:
+            checks.name(self.name)
+        keep = pb.Keep(name=name)
         for field in ("replace", "shared"):
-            if getattr(self, field) and self.name is None:
+            if not checks.flag(getattr(self, field), field):
+                continue
+            if self.name is None:
                 raise InvalidArgument(f"{field} is set without a name; give name", field=field)
+            setattr(keep, field, True)
         if self.if_version is not None:
-            if not self.replace or not 0 <= self.if_version < 1 << 64:
+            keep.if_version = checks.integer(self.if_version, "if_version", 0, 2**64 - 1)
+            if not self.replace:
                 raise InvalidArgument(
-                    f"if_version is {self.if_version}; it must be 0 to 2**64 - 1, with replace=True",
+                    f"if_version is {self.if_version} without replace; give replace=True",
                     field="if_version",
                 )
-            keep.if_version = self.if_version
         if self.ttl is not None:
-            if not self.ttl > 0:
-                raise InvalidArgument(f"ttl is {self.ttl}; it must be above 0 seconds", field="ttl")
-            keep.ttl.FromMicroseconds(round(self.ttl * 1e6))
+            keep.ttl.FromMicroseconds(checks.microseconds(self.ttl, "ttl"))
         return keep

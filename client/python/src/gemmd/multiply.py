@@ -262,7 +262,7 @@ def _run_stream(
     connection = call.connection
     call.check_cancelled()
     messages = _messages(plan, sent, connection.chunk_bytes, meter)
-    rpc = call.track(connection.stubs().multiply(messages, timeout=call.left()))
+    rpc = call.begin(connection.stubs().multiply, messages)
     try:
         for message in rpc:
             response = wire.multiply_response(message)

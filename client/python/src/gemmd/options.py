@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from . import checks
 from .contract import MIB
-from .errors import InvalidArgument
 
 Path: TypeAlias = str | os.PathLike[str] | None
 
@@ -50,8 +50,9 @@ class Options:
     stripe_bytes: int = 8 * MIB
     #: The largest message that this client accepts.
     max_message_bytes: int = 64 * MIB
-    #: Seconds for calls that give no timeout of their own. None: no bound.
+    #: Seconds for calls that give no timeout of their own. None, or inf: no bound.
     timeout: float | None = None
+    #: Seconds for `connect`, with all its attempts, and for `Handle.free`.
     connect_timeout: float = 10.0
     #: A silent connection is pinged after this many seconds, and given up after as many more.
     keepalive_seconds: float = 30.0
@@ -87,14 +88,22 @@ class Options:
             ("unary_bytes", 0, 64 * MIB),
             ("stripe_bytes", 1, 1 << 62),
             ("max_message_bytes", 64 << 10, 1024 * MIB),
-            ("connect_timeout", 0.001, 86400),
-            ("keepalive_seconds", 0.001, 86400),
-            ("keepalive_timeout", 0.001, 86400),
-            ("transfer_ttl", 0.001, 1e9),
         ):
-            value = getattr(self, name)
-            if not least <= value <= most:
-                raise InvalidArgument(f"{name} is {value}; it must be {least} to {most}")
+            checks.integer(getattr(self, name), name, least, most)
+        for name, longest in (
+            ("keepalive_seconds", 86400),
+            ("keepalive_timeout", 86400),
+            ("transfer_ttl", 1e9),
+        ):
+            checks.between(getattr(self, name), name, 0.001, longest)
+        checks.timeout(self.connect_timeout, "connect_timeout")
+        if self.timeout is not None:
+            checks.timeout(self.timeout)
+        if self.server_name is not None:
+            checks.text(self.server_name, "server_name")
+        for name in ("progress", "tls", "token_without_tls"):
+            checks.flag(getattr(self, name), name)
+        checks.instance(self.retry, "retry", Retry, "a gemmd.Retry")
         for name, bound in (
             ("attempts", 1),
             ("first_seconds", 0),
@@ -102,6 +111,4 @@ class Options:
             ("budget", 0),
             ("budget_per_call", 0),
         ):
-            value = getattr(self.retry, name)
-            if not value >= bound:
-                raise InvalidArgument(f"retry.{name} is {value}; it must be at least {bound}")
+            checks.between(getattr(self.retry, name), f"retry.{name}", bound)

@@ -14,7 +14,7 @@ from typing import Any
 
 import grpc
 
-from . import errors, multiply, product, retries, wire
+from . import checks, errors, multiply, product, retries, wire
 from .call import Call
 from .contract import pb
 from .handle import Owner, explain_not_found
@@ -106,11 +106,7 @@ class Pipeline:
 
     def __init__(self, client: Owner, window: int, collect: bool = True) -> None:
         limits = client._connection.server.limits
-        most = limits.max_jobs_per_stream or 1024
-        if not 1 <= window <= most:
-            raise errors.InvalidArgument(
-                f"window is {window}; it must be 1 to {most}", field="window"
-            )
+        window = checks.integer(window, "window", 1, limits.max_jobs_per_stream or 1024)
         self._client = client
         self._collect = collect
         self._call = Call(client._connection, "pipeline")
@@ -151,6 +147,8 @@ class Pipeline:
         except KeyboardInterrupt:
             self.cancel()
             raise
+        except ValueError as error:  # the client was closed meanwhile
+            raise self._call.explain(error) from None
 
     def matmul(
         self, a: Any, b: Any, *, timeout: float | None = None, **options: Any
@@ -181,8 +179,8 @@ class Pipeline:
     def _plan(self, a: Any, b: Any, timeout: float | None, options: dict[str, Any]) -> Plan:
         plan = product.make(self._client, a, b, product.Options(**options))
         if timeout is not None:
-            if not timeout > 0:
-                raise errors.InvalidArgument(f"timeout is {timeout}; it must be above 0 seconds")
+            timeout = checks.timeout(timeout)
+        if timeout is not None:
             plan.proto.timeout.FromMicroseconds(round(timeout * 1e6))
         return plan
 

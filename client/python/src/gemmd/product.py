@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from . import dtypes, operands, results, wire
+from . import checks, dtypes, operands, results, wire
 from .contract import MESSAGE_OVERHEAD_BYTES, pb
 from .errors import InvalidArgument, InvalidType, Unimplemented
 from .handle import Handle, Owner, TransposedHandle
@@ -150,22 +149,8 @@ class Plan:
         return results.Target(self.shape, self.kind, self.out, self.device)
 
 
-def _number(value: Any, name: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidType(
-            f"{name} is a {type(value).__name__}; it must be a number", field=name
-        ) from None
-    if not math.isfinite(number):
-        raise InvalidArgument(f"{name} is {number}; it must be finite", field=name)
-    return number
-
-
 def _choice(value: Any, table: Mapping[str, int], name: str) -> Any:
-    if isinstance(value, str) and value in table:
-        return table[value]
-    raise InvalidArgument(f"{name} is {value!r}; it must be one of {', '.join(table)}", field=name)
+    return table[checks.choice(value, table, name)]
 
 
 class _Builder:
@@ -195,13 +180,13 @@ class _Builder:
 
     def scalars(self, options: Options) -> None:
         proto = self.proto
-        alpha = _number(options.alpha, "alpha")
+        alpha = checks.finite(options.alpha, "alpha")
         if alpha != 1:
             proto.alpha = alpha
         for name in ("scale_a", "scale_b", "leaky_slope"):
             value = getattr(options, name)
             if value is not None:
-                setattr(proto, name, _number(value, name))
+                setattr(proto, name, checks.finite(value, name))
         if options.activation is not None:
             proto.activation = _choice(options.activation, _ACTIVATIONS, "activation")
         if options.compute is not None:
@@ -217,24 +202,16 @@ class _Builder:
                 "at most one of them may be given",
                 field="kernel",
             )
-        for name, value in (("kernel", options.kernel), ("family", options.family)):
-            if value is not None and not isinstance(value, str):
-                raise InvalidType(f"{name} is {value!r}; it must be a name", field=name)
         if options.kernel is not None:
-            self.proto.kernel.name = options.kernel
+            self.proto.kernel.name = checks.text(options.kernel, "kernel")
         if options.family is not None:
-            self.proto.kernel.family = options.family
-        for name, number in (options.params or {}).items():
-            try:
-                self.proto.kernel.params[name] = number
-            except (TypeError, ValueError):
-                raise InvalidType(
-                    f"params[{name!r}] is {number!r}; it must be a 64-bit integer", field="params"
-                ) from None
+            self.proto.kernel.family = checks.text(options.family, "family")
+        if options.params is not None:
+            self.proto.kernel.params.update(checks.parameters(options.params, "params"))
 
     def addends(self, options: Options, shape: Shape, stack: Stack | None) -> Shape:
         """c and the bias against one product's result, whose order follows c's."""
-        beta = _number(1.0 if options.beta is None else options.beta, "beta")
+        beta = checks.finite(1.0 if options.beta is None else options.beta, "beta")
         if options.c is None:
             if options.beta is not None and beta != 0:
                 raise InvalidArgument(f"beta is {beta} and c is not given", field="beta")

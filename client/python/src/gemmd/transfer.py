@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from . import dtypes, wire
+from . import checks, dtypes, wire
 from .call import Call, first_error
 from .contract import pb
 from .errors import DeadlineExceeded, GemmdError, Internal, InvalidArgument, ResourceExhausted
@@ -63,7 +63,7 @@ class Upload:
                 part.range.length = stripe.end - stripe.start
             messages = _put_messages(part, matrix, stripe, call.connection.chunk_bytes, meter)
             method = call.connection.stubs(stripe.channel).put
-            rpc = call.track(method.future(messages, timeout=call.left()))
+            rpc = call.begin(method.future, messages)
             self._parts.append((part, rpc))
         for _, rpc in self._parts:
             rpc.add_done_callback(self._ended)
@@ -126,7 +126,8 @@ class Upload:
             left = call.left()
             timeout = _END_SECONDS if left is None else min(left, _END_SECONDS)
             put = call.connection.stubs().put
-            outcome = self._outcome(call.track(put.future(iter((message,)), timeout=timeout)))
+            rpc = call.begin(put.future, iter((message,)), timeout=timeout)
+            outcome = self._outcome(rpc)
             if not isinstance(outcome, ResourceExhausted) or outcome.retry_after is None:
                 return
             # Stripes that have just ended may still count towards the caller's open calls.
@@ -149,12 +150,11 @@ def generated(
     shape: tuple[int, int], dtype: Any, seed: int, distribution: str, device: str
 ) -> pb.PutMatrixHeader:
     """The header of a matrix that the server makes, but for how it is kept."""
-    if distribution not in ("uniform", "normal"):
-        raise InvalidArgument(f"distribution is {distribution!r}; it must be uniform or normal")
-    rows, cols = shape
+    checks.choice(distribution, ("uniform", "normal"), "distribution")
+    rows, cols = checks.sizes(shape, "shape", ("rows", "columns"))
     size = Shape(rows, cols, dtypes.parse(dtype, "dtype"))
-    header = pb.PutMatrixHeader(shape=size.to_proto(), device=device)
-    header.generator.seed = seed
+    header = pb.PutMatrixHeader(shape=size.to_proto(), device=checks.text(device, "device"))
+    header.generator.seed = checks.integer(seed, "seed", 0, 2**64 - 1)
     getattr(header.generator, distribution).SetInParent()
     return header
 
@@ -162,7 +162,7 @@ def generated(
 def generate(call: Call, header: pb.PutMatrixHeader) -> pb.MatrixInfo:
     """A matrix that the server makes from the header's generator."""
     message = pb.PutMatrixRequest(header=header).SerializeToString()
-    rpc = call.track(call.connection.stubs().put.future(iter((message,)), timeout=call.left()))
+    rpc = call.begin(call.connection.stubs().put.future, iter((message,)))
     try:
         info: pb.MatrixInfo = rpc.result().matrix
     except (grpc.RpcError, grpc.FutureCancelledError) as error:
@@ -178,7 +178,7 @@ def _get(call: Call, ref: pb.MatrixRef, stripe: Stripe, whole: int, memory: memo
         request.range.length = stripe.end - stripe.start
     sink = wire.Sink(memory, stripe.start, stripe.end)
     method = call.connection.stubs(stripe.channel).get
-    rpc = call.track(method(request, timeout=call.left()))
+    rpc = call.begin(method, request)
     try:
         for message in rpc:
             piece = wire.get_response(message)
@@ -242,7 +242,8 @@ def described(shape: tuple[int, int] | None, dtype: Any) -> pb.MatrixInfo:
     if shape is None or dtype is None:
         given, other = ("dtype", "shape") if shape is None else ("shape", "dtype")
         raise InvalidArgument(f"{given} is given without {other}; give both", field=given)
-    size = Shape(*shape, dtypes.parse(dtype, "dtype"))
+    rows, cols = checks.sizes(shape, "shape", ("rows", "columns"))
+    size = Shape(rows, cols, dtypes.parse(dtype, "dtype"))
     return pb.MatrixInfo(shape=size.to_proto())
 
 
@@ -250,7 +251,7 @@ def describe(call: Call, ref: pb.MatrixRef) -> pb.MatrixInfo:
     """The MatrixInfo of one resident matrix, from a GetMatrix call for its first byte."""
     request = pb.GetMatrixRequest(matrix=ref)
     request.range.length = 1
-    rpc = call.track(call.connection.stubs().get(request, timeout=call.left()))
+    rpc = call.begin(call.connection.stubs().get, request)
     info = None
     try:
         for message in rpc:
