@@ -51,6 +51,24 @@ def test_no_server_is_one_clear_error():
     assert time.monotonic() - begun < 15
 
 
+def test_a_server_that_starts_meanwhile_is_connected_to(own_server):
+    own_server.kill()
+    timer = threading.Timer(0.5, own_server.start)
+    timer.start()
+    retry = gemmd.Retry(attempts=100, first_seconds=0.2, longest_seconds=1, budget=100)
+    with gemmd.connect(own_server.address, retry=retry) as client:
+        np.testing.assert_allclose(client.matmul(A, A.T), A @ A.T)
+    timer.join()
+
+
+def test_connect_gives_up_in_time():
+    begun = time.monotonic()
+    retry = gemmd.Retry(attempts=1000, budget=1000)
+    with pytest.raises((gemmd.Unavailable, gemmd.DeadlineExceeded)):
+        gemmd.connect(f"127.0.0.1:{free_port()}", retry=retry, connect_timeout=1)
+    assert time.monotonic() - begun < 5
+
+
 def kill_at_work(server, watcher):
     while watcher.info().jobs == 0:
         time.sleep(0.001)

@@ -75,6 +75,31 @@ def test_options_are_checked(option):
         gemmd.connect("127.0.0.1:1", retry=gemmd.Retry(**{option: -1}))
 
 
+class Lost(grpc.RpcError):
+    """As of a connection that gRPC closes in a forked child."""
+
+    def code(self):
+        return grpc.StatusCode.UNKNOWN
+
+    def details(self):
+        return "Stream removed (Closed on fork)"
+
+
+def test_a_connection_lost_without_a_status_is_tried_again(server):
+    with gemmd.connect(server.address) as client:
+        connection, losses = client._connection, [Lost(), Lost()]
+        info = connection.stubs().info
+
+        def lose(request, timeout=None):
+            if losses:
+                raise losses.pop()
+            return info(request, timeout=timeout)
+
+        connection._all = [dataclasses.replace(one, info=lose) for one in connection._all]
+        assert client.info().version
+        assert not losses
+
+
 @pytest.fixture
 def busy():
     """A server that takes one job at a time."""

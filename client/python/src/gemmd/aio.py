@@ -65,13 +65,22 @@ class Client:
         self._blocking = blocking
         self._pool = ThreadPoolExecutor(_THREADS, "gemmd-aio")
 
+    def _gone(self) -> bool:
+        """The pool has no threads. A call made here ends at once, with ClientClosed."""
+        connection = self._blocking._connection
+        return connection.closed or connection.forked
+
     async def _run(self, call: Callable[..., Answer], *args: Any) -> Answer:
         """A call that goes on where its task is cancelled. It uses no memory of the caller's."""
+        if self._gone():
+            return call(*args)
         return await asyncio.get_running_loop().run_in_executor(self._pool, call, *args)
 
     async def _run_cancellable(
         self, call: Callable[..., Answer], *args: Any, **options: Any
     ) -> Answer:
+        if self._gone():
+            return call(*map(_plain, args), **_plain_options(options))
         given: Canceller | None = options.pop("cancel", None)
         own = Canceller()  # the task ends its own call; the given one may serve many
         if given is not None:
