@@ -102,7 +102,7 @@ TEST_F(TuneTest, AnOutputMayBeADeviceAndIsNoFolder) {
 }
 
 TEST_F(TuneTest, ReportsAreOpenedBeforeAnythingIsMeasured) {
-  const std::vector<std::string> bench = {"bench",          "--shape",  "8", "--kernel",
+  const std::vector<std::string> bench = {"bench",          "--shape", "8",   "--kernel",
                                           "host_reference", "--types", "f32", "--quiet"};
   for (const char* option : {"--json", "--svg", "--csv"}) {
     std::vector<std::string> words = bench;
