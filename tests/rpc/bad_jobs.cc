@@ -342,7 +342,7 @@ void AddTimes(std::vector<BadJob>& jobs) {
                          {"product.timeout: -1s"}));
   jobs.push_back(Invalid("TimeoutThatIsNone",
                          [](auto& p, auto&) { p.mutable_timeout()->set_seconds(INT64_MIN); },
-                         {"product.timeout", "not a duration"}));
+                         {"product.timeout", "seconds must be from -315576000000 to"}));
   jobs.push_back({"DeadlineInTransfer",
                   [](StreamClient& stream, const World& world) {
                     v1::Product product = world.good;
