@@ -51,11 +51,11 @@ absl::StatusOr<int> OpenFifo(const std::string& path) {
   return fd;
 }
 
+// What a file has stays until it is cut.
 absl::StatusOr<int> OpenThrough(const std::string& path) {
   struct stat target;
   if (stat(path.c_str(), &target) == 0 && S_ISFIFO(target.st_mode)) return OpenFifo(path);
-  const int fd =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, kNewFile);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, kNewFile);
   if (fd < 0) return SystemError(errno, path, "cannot be opened to be written");
   return fd;
 }
@@ -85,7 +85,13 @@ absl::StatusOr<OutputFile> OutputFile::Open(std::string path, Visible visible) {
   if (visible == Visible::kAsItGrows || !mode) {
     absl::StatusOr<int> fd = OpenThrough(path);
     if (!fd.ok()) return fd.status();
-    return OutputFile(std::move(path), *fd, nullptr);
+    OutputFile file(std::move(path), *fd, nullptr);
+    struct stat there;
+    file.uncut_ = fstat(*fd, &there) == 0 && S_ISREG(there.st_mode);
+    if (visible == Visible::kAsItGrows) {
+      if (absl::Status status = file.Cut(); !status.ok()) return status;
+    }
+    return file;
   }
   auto part = std::make_unique<Part>(PartPath(path));
   const int fd =
@@ -104,11 +110,13 @@ OutputFile::OutputFile(std::string path, int fd, std::unique_ptr<Part> part)
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
+      uncut_(other.uncut_),
       part_(std::move(other.part_)) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
+  std::swap(uncut_, other.uncut_);
   std::swap(part_, other.part_);
   return *this;
 }
@@ -118,7 +126,14 @@ OutputFile::~OutputFile() {
   if (part_ != nullptr) (void)unlink(part_->file.path().c_str());
 }
 
+absl::Status OutputFile::Cut() {
+  if (!std::exchange(uncut_, false)) return absl::OkStatus();
+  if (ftruncate(fd_, 0) == 0) return absl::OkStatus();
+  return SystemError(errno, path_, "cannot be cut");
+}
+
 absl::Status OutputFile::Write(absl::string_view bytes) {
+  if (absl::Status status = Cut(); !status.ok()) return status;
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kLargestWrite));
     if (n < 0 && errno == EINTR) continue;
@@ -129,6 +144,7 @@ absl::Status OutputFile::Write(absl::string_view bytes) {
 }
 
 absl::Status OutputFile::Close() {
+  if (absl::Status status = Cut(); !status.ok()) return status;
   // Some file systems tell of a failed write only here.
   if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
     return SystemError(errno, path_, "cannot be written");

@@ -20,8 +20,8 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 // new content atomically when the file is closed. Until then the content is in a
 // temporary file beside it, which is removed if writing fails or the object is
 // destroyed first. Anything else stays what it is and is written through: a device, a
-// FIFO, a symbolic link's target, a file with several names. A FIFO waits up to ten
-// seconds for its reader.
+// FIFO, a symbolic link's target, a file with several names. What such a file had is cut
+// at the first write, or at the close. A FIFO waits up to ten seconds for its reader.
 class OutputFile {
  public:
   enum class Visible {
@@ -44,9 +44,11 @@ class OutputFile {
  private:
   struct Part;
   OutputFile(std::string path, int fd, std::unique_ptr<Part> part);
+  absl::Status Cut();
 
   std::string path_;
   int fd_ = -1;
+  bool uncut_ = false;          // written through, and the path still has what it had
   std::unique_ptr<Part> part_;  // null: written through
 };
 

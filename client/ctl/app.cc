@@ -104,13 +104,11 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& global) {
       ->type_name("DURATION");
 }
 
-// An option, here or of a subcommand that is called, whose word is empty, as a script's variable is
-// that was never set. None: "".
+// The name of the first option, here or of a subcommand that is called, that is given with an empty
+// value, as of a script's variable that was never set; "" where there is none.
 std::string EmptyOption(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
-    // One that needs no word has an empty one where none was given.
-    if (option->count() == 0 || option->get_positional() || option->get_expected_min() == 0)
-      continue;
+    if (option->count() == 0 || option->get_positional()) continue;
     const std::vector<std::string>& words = option->results();
     if (std::find(words.begin(), words.end(), "") != words.end()) return option->get_name();
   }
@@ -196,8 +194,8 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
     return code == 0 ? kExitOk : kExitUsage;
   }
   if (const std::string empty = EmptyOption(app); !empty.empty()) {
-    return FailUsage(
-        context, absl::StrCat(empty, " is given without a value: leave it out, or ", "give one"));
+    return FailUsage(context,
+                     absl::StrCat(empty, " is given without a value: leave it out, or give one"));
   }
   if (!context.run) return FailUsage(context, SubcommandWanted(app));
   context.server_choice = ChooseServer(app.count("--address") > 0, &Variable, context.global);

@@ -1,8 +1,6 @@
 // Ctrl-C as an early end that still prints the results so far.
 #pragma once
 
-#include <signal.h>
-
 #include <atomic>
 
 namespace gemmd::ctl {
@@ -18,10 +16,6 @@ class StopOnSignal {
 
   // True once a signal was received; stays true when the object is destroyed.
   static const std::atomic<bool>& stopped();
-
- private:
-  struct sigaction old_interrupt_ = {};
-  struct sigaction old_terminate_ = {};
 };
 
 }  // namespace gemmd::ctl

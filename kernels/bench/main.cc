@@ -65,7 +65,7 @@ absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Metadata metad
   if (!begun.ok()) return begun;
   size_t shape = 0;
   BenchmarkObserver observer;
-  observer.cancelled = [] { return interrupted != 0; };
+  observer.cancelled = [&report] { return interrupted != 0 || report.unread(); };
   observer.on_progress = [&](const Progress& now) {
     shape = now.shape;
     report.Update(now);

@@ -1,4 +1,5 @@
-// The command-line options of a benchmark; but for one, gemm_bench and gemmctl bench share them.
+// The command-line options of a benchmark. gemm_bench and gemmctl bench share them, but for
+// --block-scales, which gemm_bench has alone.
 #pragma once
 
 #include <string>

@@ -250,8 +250,9 @@ void AddAdmission(std::vector<FlagRow>& rows) {
                        GEMMD_FIELD(server.engine.max_queued_jobs), 0, 10'000'000));
   rows.push_back(Duration({"max-queue-wait", group,
                            "The longest wait for a stream, estimated from the device time of the "
-                           "jobs ahead and the rate at which recent ones began. As many jobs as a "
-                           "device has streams may wait in any case."},
+                           "jobs ahead and the rate at which recent ones began; at least as long "
+                           "as none has begun. As many jobs as a device has streams may wait in "
+                           "any case."},
                           GEMMD_FIELD(server.engine.max_queue_wait), absl::Milliseconds(1),
                           absl::Hours(24 * 365)));
 }

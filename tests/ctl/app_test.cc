@@ -121,6 +121,7 @@ TEST(AppTest, UsageErrorsExitWithTwoAndNameTheWord) {
       {{"multiply", "a.npy", "b.npy", "-o", ""}, "--output is given without a value"},
       {{"multiply", "a.npy", "b.npy", "--keep-name", ""}, "--keep-name is given without a value"},
       {{"matrix", "put", "a.npy", "--name", ""}, "--name is given without a value"},
+      {{"loadtest", "--json", ""}, "--json is given without a value"},
       {{"--ca", "", "info"}, "--ca is given without a value"},
       {{"multiply", "a.npy", "b.npy", "--keep-replace"}, "--keep-replace needs --keep-name"},
       {{"multiply", "a.npy", "b.npy", "--beta", "2"}, "--c"},

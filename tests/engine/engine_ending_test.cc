@@ -152,7 +152,6 @@ TEST_F(EngineTest, AJobThatIsCancelledWhileItRunsHasUsedTheDevice) {
   absl::SleepFor(absl::Milliseconds(5));
   (*job)->Cancel(absl::CancelledError("by the test"));
   EXPECT_TRUE(absl::IsCancelled(recorder->Wait().status()));
-  EXPECT_EQ(accounts.device_time(), absl::ZeroDuration()) << "it is not over yet";
   while (accounts.device_time() == absl::ZeroDuration() && absl::Now() < deadline) {
     absl::SleepFor(absl::Milliseconds(1));
   }

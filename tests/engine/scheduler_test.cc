@@ -375,6 +375,8 @@ TEST_F(SchedulerWaitTest, AQueueThatDoesNotMoveIsAsLongAsItHasStoodStill) {
   EXPECT_EQ(scheduler_.estimated_wait(), absl::ZeroDuration()) << "nobody waits";
   jobs.push_back(Submit("y"));
   EXPECT_EQ(scheduler_.estimated_wait(), absl::ZeroDuration()) << "it has just come";
+  clock_.Advance(absl::Milliseconds(900));
+  EXPECT_EQ(scheduler_.estimated_wait(), absl::Milliseconds(900));
 }
 
 TEST_F(SchedulerWaitTest, TheEstimateIsThePaceTimesThoseBefore) {

@@ -45,6 +45,20 @@ int InProcess(const std::function<void()>& body) {
   return status;
 }
 
+TEST_F(OutputFileTest, WhatALinkHasStaysUntilTheFirstWriteOrTheClose) {
+  ASSERT_EQ(WriteFile(Path("a"), "old"), absl::OkStatus());
+  ASSERT_EQ(symlink("a", Path("link").c_str()), 0);
+  {
+    auto unused = OutputFile::Open(Path("link"));
+    ASSERT_TRUE(unused.ok()) << unused.status();
+  }
+  EXPECT_EQ(Content("a"), "old");
+  ASSERT_EQ(WriteFile(Path("link"), "n"), absl::OkStatus());
+  EXPECT_EQ(Content("a"), "n");
+  ASSERT_EQ(WriteFile(Path("link"), ""), absl::OkStatus());
+  EXPECT_EQ(Content("a"), "");
+}
+
 TEST_F(OutputFileTest, AReaderThatGoesIsAnErrorAndNoEnd) {
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
   const int status = InProcess([this] {

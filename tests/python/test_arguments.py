@@ -46,6 +46,7 @@ CALLS = [
     ("timeout", "'3'", lambda g: g.matmul(A, A, timeout="3")),
     ("timeout", "nan", lambda g: g.info(timeout=math.nan)),
     ("cancel", "3", lambda g: g.matmul(A, A, cancel=3)),
+    ("transpose_a", "'no'", lambda g: g.matmul(A, A, transpose_a="no")),
     ("params", "'x'", lambda g: g.matmul(A, A, kernel="host_openblas", params="x")),
     ("params", str(2**63), lambda g: g.matmul(A, A, params={"x": 2**63})),
     ("alpha", "'2'", lambda g: g.matmul(A, A, alpha="2")),
@@ -73,6 +74,11 @@ OPTIONS = [
     ("retry.budget", gemmd.Retry(budget=math.nan)), ("token_without_tls", "no"),
     ("server_name", 3), ("ca", 0), ("token_file", 3),
 ]  # fmt: skip
+
+
+def test_shapes_of_a_benchmark_may_be_an_array(g):
+    measured = g.bench(np.array([[8, 8, 8], [9, 8, 8]]), kernels=["host_reference"])
+    assert {(row.m, row.n, row.k) for row in measured.rows} == {(8, 8, 8), (9, 8, 8)}
 
 
 @pytest.mark.parametrize("field,words,call", CALLS, ids=[f"{c[0]}-{c[1]}" for c in CALLS])

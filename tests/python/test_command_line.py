@@ -70,6 +70,7 @@ def test_the_type_of_files_that_leave_it_open(multiply, tmp_path):
     (header()[:9], "the file ends inside its header"),
     (b"\x93NUMPY\x01\x00\x02\x00[]", "no dictionary"),
     (b"\x93NUMPY\x01\x00\x02\x00{}", "has no 'descr'"),
+    (b"\x93NUMPY\x01\x00\x07\x00{[]: 1}", "the header is no dictionary"),
     (b"\x93NUMPY\x09\x00", "format version 9.0"),
     (b"PK\x03\x04 and the rest of a .npz", "a .npz archive"),
     (b"text", "not a .npy file"),

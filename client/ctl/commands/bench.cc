@@ -74,6 +74,7 @@ class Receiver {
     if (!message.complete() || rows_.empty()) return absl::OkStatus();
     report_.Add(rows_, static_cast<size_t>(message.shape_index()));
     rows_.clear();
+    if (report_.unread()) return absl::CancelledError("nobody reads the output any more");
     return absl::OkStatus();
   }
 

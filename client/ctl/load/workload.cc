@@ -44,10 +44,11 @@ double BytesOfFactors(const LoadOptions& options, const ProductShape& shape) {
          static_cast<double>(client::SizeOf(options.dtype));
 }
 
-// The least that a request takes of the memory of jobs: what is resident or kept is the store's.
-double BytesOfJob(const LoadOptions& options, const ProductShape& shape) {
+// The least that a request takes of the server's memory: generated operands are the job's, and what
+// is sent may lie in the store, as the client chooses how a large product goes.
+double BytesOfRequest(const LoadOptions& options, const ProductShape& shape) {
   const double factors = options.source == Source::kResident ? 0 : BytesOfFactors(options, shape);
-  if (options.keeps()) return factors;
+  if (options.keeps() || options.source != Source::kGenerated) return factors;
   return factors + options.batch * Elements(shape.m, shape.n) *
                        static_cast<double>(client::SizeOf(ResultType(options.dtype)));
 }
@@ -69,12 +70,15 @@ absl::Status CheckLimits(const ::gemm::v1::Limits& limits, const LoadOptions& op
                                                                "; the server takes 1 to ", most));
   }
   for (const WeightedShape& shape : options.shapes) {
-    const double bytes = BytesOfJob(options, shape.shape);
-    const auto most = static_cast<double>(limits.max_job_bytes());
-    if (most == 0 || bytes <= most) continue;
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "--shape is ", shape.text, ": a request has matrices of ", BytesText(bytes),
-        " on the server, which takes at most ", BytesText(most), " in one (--max-job-bytes)"));
+    const bool sent = options.source == Source::kSent;
+    const double bytes = BytesOfRequest(options, shape.shape);
+    const auto most = static_cast<double>(limits.max_job_bytes()) +
+                      (sent ? static_cast<double>(limits.store_bytes()) : 0);
+    if (limits.max_job_bytes() == 0 || bytes <= most) continue;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("--shape is ", shape.text, ": a request has matrices of ", BytesText(bytes),
+                     " on the server, which has at most ", BytesText(most), " for one (",
+                     sent ? "--max-job-bytes and --store-bytes" : "--max-job-bytes", ")"));
   }
   return absl::OkStatus();
 }

@@ -50,6 +50,9 @@ class LiveReport {
   // that could not be written.
   absl::Status Finish();
 
+  // Nobody reads what is printed any more: to measure on is in vain.
+  bool unread() const { return !out_.good(); }
+
   const Metadata& metadata() const { return metadata_; }
   const std::vector<Row>& rows() const { return rows_; }
 

@@ -80,7 +80,9 @@ std::optional<FairQueue::Taken> FairQueue::TakeIf(Which which,
   if (which == Which::kAny && rounds > 0) {
     for (Flow& flow : ring_) flow.credit += kQuantum * (rounds * flow.weight);
   }
-  Taken taken{.cost = band->second.jobs.front().cost, .flow = next->name};
+  Taken taken{.cost = band->second.jobs.front().cost,
+              .flow = next->name,
+              .quick = band->first == kQuickBand};
   // A debt that Settle left may be larger.
   next->credit = std::max(next->credit - taken.cost, std::min(next->credit, -kMostDebt));
   ring_.splice(ring_.end(), ring_, next);

@@ -50,6 +50,7 @@ class FairQueue {
     std::shared_ptr<Runnable> job;
     absl::Duration cost;
     std::string flow;
+    bool quick = false;
   };
 
   static constexpr absl::Duration kHeadStart = absl::Milliseconds(250);

@@ -29,7 +29,7 @@ struct Starting {
   StreamLease lease;
 };
 
-// Those that this thread starts, while it does.
+// Jobs that wait for the Run on this thread to return; null outside of Start.
 thread_local std::vector<Starting>* starting_here = nullptr;
 
 // A job that ends as soon as it is run, as one that is late does, passes its stream on from within
@@ -86,10 +86,9 @@ Gauge QueueLimit::gauge() const {
 }
 
 void QueuePace::OnWait(absl::Time now) {
-  if (!unmoved_since_.has_value()) unmoved_since_ = now;
-  if (!idle_since_.has_value()) return;
-  if (now - *idle_since_ > kQuiet) *this = QueuePace();
+  if (idle_since_.has_value() && now - *idle_since_ > kQuiet) *this = QueuePace();
   idle_since_.reset();
+  if (!unmoved_since_.has_value()) unmoved_since_ = now;
 }
 
 void QueuePace::OnIdle(absl::Time now) {
@@ -249,7 +248,8 @@ void Scheduler::Withdraw(const Runnable* job) {
 std::shared_ptr<Runnable> Scheduler::Charge(StreamLease& lease, FairQueue::Taken taken,
                                             absl::Time now) {
   LaneOf(lease.runs_).pace.OnTurn(now, taken.cost);
-  // It may have been the last one, and taken by the other lane.
+  // It may have been a quick one, or the last one, and taken by the other lane.
+  if (taken.quick) quick_.pace.OnMove(now);
   if (queue_.size() == 0) any_.pace.OnEmpty();
   if (!queue_.quick_waits()) quick_.pace.OnEmpty();
   limit_.Return();

@@ -112,6 +112,10 @@ class QueuePace {
   void OnTurn(absl::Time now, absl::Duration cost);
   // No job waits, so the time to the next turn says nothing about the device.
   void OnIdle(absl::Time now);
+  // A stream of the other lane has taken a job that waited for this one, too.
+  void OnMove(absl::Time now) {
+    if (unmoved_since_.has_value()) unmoved_since_ = now;
+  }
   // No job waits, though all streams may be busy.
   void OnEmpty() { unmoved_since_.reset(); }
   // How long the device will take for jobs of this estimated cost together. Zero before

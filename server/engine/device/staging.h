@@ -108,7 +108,8 @@ class StagingPool {
   const size_t reserve_;  // for prompt receivers
   mutable Mutex mutex_;
   std::vector<std::byte*> free_ ABSL_GUARDED_BY(mutex_);
-  // Apart, so that a prompt receiver is served at once however many slow clients wait.
+  // Apart: while only the reserve is free, receivers need not be looked at, of whom there may be as
+  // many as slow clients.
   std::list<Waiting> prompt_ ABSL_GUARDED_BY(mutex_);
   std::list<Waiting> receivers_ ABSL_GUARDED_BY(mutex_);
   // The receivers that hold a block, without prompt ones.

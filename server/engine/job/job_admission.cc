@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gemm/scalars.h"
 #include "server/base/clock.h"
+#include "server/engine/bounds/bound_error.h"
 #include "server/engine/transfer/replica_copy.h"
 
 namespace gemmd {
@@ -312,6 +313,15 @@ void Unreserve(JobHoldings& holdings) {
   holdings.ticket.Reset();
 }
 
+// Whether the job was refused for the device memory that it needs.
+bool IsForMemory(const absl::Status& status) {
+  const std::optional<ReachedBound> reached = ReachedBoundOf(status);
+  if (!reached.has_value()) return false;
+  const absl::string_view bound = reached->bound;
+  return bound == "max-job-bytes" || bound == "max-admitted-bytes" || bound == "admitted-bytes" ||
+         bound == "device-memory-bytes";
+}
+
 // On the first of the devices that takes the job; else the last one's error.
 absl::Status ReserveOnOneOf(EngineCore& core, const std::vector<size_t>& candidates,
                             const gemm::Types& types, const OperandShapes& shapes,
@@ -383,8 +393,7 @@ absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
   const gemm::Types types = job.plan.problem.types;
   absl::Status status = ReserveOnOneOf(core, *candidates, types, shapes, job);
   // The server's policy is no reason to refuse a job that there is room for without its check.
-  if (absl::IsResourceExhausted(status) && job.check.plan.has_value() &&
-      !job.check_wish.by_request) {
+  if (IsForMemory(status) && job.check.plan.has_value() && !job.check_wish.by_request) {
     job.check_wish.wanted = false;
     status = ReserveOnOneOf(core, *candidates, types, shapes, job);
     job.check.why_not = "there is no device memory for the check";

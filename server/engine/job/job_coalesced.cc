@@ -248,7 +248,7 @@ void JobImpl::TakeCoalesced(absl::Status status, Computed computed, std::string 
           MutexLock lock(self->mutex_);
           computed.holdings = self->holdings_;
         }
-        if (computed.holdings == nullptr) return;
+        if (computed.holdings == nullptr) return self->TellDeviceTime(computed.device_time);
         std::memcpy(block.data(), copy.data(), copy.size());
         computed.result_block = std::move(block);
         Workers& answers = *self->core_.answers;

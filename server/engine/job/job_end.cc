@@ -33,11 +33,14 @@ bool IsWorthTuning(const EngineCore& core, const AdmittedJob& job, const JobRepo
 
 }  // namespace
 
+void JobImpl::TellDeviceTime(absl::Duration time) const {
+  if (core_.observer == nullptr) return;
+  const CallerQuotaPtr& quota = admitted_.spec.quota;
+  core_.observer->OnDeviceTime(quota == nullptr ? "" : quota->caller, time);
+}
+
 void JobImpl::OnComputed(absl::Status status, Computed computed) {
-  if (core_.observer != nullptr) {
-    core_.observer->OnDeviceTime(
-        admitted_.spec.quota == nullptr ? "" : admitted_.spec.quota->caller, computed.device_time);
-  }
+  TellDeviceTime(computed.device_time);
   if (!status.ok()) {
     computed.Release();
     return Fail(std::move(status));

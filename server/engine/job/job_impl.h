@@ -147,6 +147,8 @@ class JobImpl final : public Job,
   // else to do.
   void HandOver(absl::Status status, Computed computed);
   void OnComputed(absl::Status status, Computed computed);
+  // Of a job that has left the device, whatever becomes of it.
+  void TellDeviceTime(absl::Duration time) const;
   absl::Duration UploadTime(const JobHoldings& holdings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendResult(Computed computed);
   void Complete(const DownloadTimes& times);

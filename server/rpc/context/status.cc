@@ -17,9 +17,9 @@ constexpr size_t kMaxDescriptionBytes = 128;
 
 // When a server that cannot do it now, such as one that drains, may be asked again: by then
 // another one may have taken its place.
+constexpr absl::Duration kUnavailableRetry = absl::Seconds(1);
 // In seconds since 1970. A call that may take until then may take for ever.
 constexpr int64_t kFarFuture = int64_t{1} << 33;
-constexpr absl::Duration kUnavailableRetry = absl::Seconds(1);
 
 gemm::v1::RetryInfo RetryIn(absl::Duration delay) {
   gemm::v1::RetryInfo info;

@@ -53,13 +53,13 @@ absl::Status CallLife::WaitToStart(std::function<absl::Status()> start) {
   }
   traffic_.Charge(request_bytes_);
   const std::string& caller = (*identified_)->name;
-  return BoundError({.bound = "bytes-per-second",
-                     .caller = caller,
-                     .retry_after = std::max(traffic_.ready_at() - SteadyNow(), kRetrySoon)},
-                    absl::StrCat("bytes-per-second: ", CallerHas(caller), " moved more than ",
-                                 service_.identity.QuotaOf(**identified_)->bytes_per_second,
-                                 " bytes in a second, its limit (--quotas-file), and requests of "
-                                 "as many wait already: try again later"));
+  return BoundError(
+      {.bound = "bytes-per-second",
+       .caller = caller,
+       .retry_after = std::max(traffic_.ready_at() - SteadyNow(), kRetrySoon)},
+      absl::StrCat("bytes-per-second: ", CallerHas(caller), " moved more than ", traffic_.rate(),
+                   " bytes in a second, its limit (--quotas-file), and requests of "
+                   "as many wait already: try again later"));
 }
 
 absl::Status CallLife::CountCall() {

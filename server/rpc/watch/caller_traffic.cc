@@ -109,6 +109,12 @@ absl::Time TrafficShare::ready_at() const {
   return account_->as_of + absl::Seconds(account_->owed / static_cast<double>(account_->rate));
 }
 
+uint64_t TrafficShare::rate() const {
+  if (account_ == nullptr) return 0;
+  MutexLock lock(account_->mutex);
+  return static_cast<uint64_t>(account_->rate);
+}
+
 bool TrafficShare::MayWait(uint64_t bytes) {
   if (account_ == nullptr) return true;
   MutexLock lock(account_->mutex);

@@ -40,6 +40,8 @@ class TrafficShare {
   // When the caller has made up for what it has moved, with all of its calls: in the past
   // where it may go on now.
   absl::Time ready_at() const;
+  // The bytes a second that the caller may move; 0 where there is no bound.
+  uint64_t rate() const;
   // Whether the call may wait for that with a request of so many bytes, which it holds
   // meanwhile: those of all calls that wait come to no more than the caller may move in a
   // second. They count until StopWaiting.

@@ -6,7 +6,7 @@
 The names and options are those of `gemmd.Client`. Calls run on threads of the client's own, so
 that the loop is never blocked by copies. A task that is cancelled cancels its call, and goes on
 when the call has ended: then nothing is written into `out` any more, and operands may change.
-`free`, `close` and the ends of handles are not cancelled: they go on without the task.
+`connect`, `free`, `close` and the ends of handles are not cancelled: they go on without the task.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
+from . import checks, operands
 from . import connect as connect_blocking
-from . import operands
 from .awaiting import Arrivals, result
 from .bench import Benchmark
 from .call import Canceller
@@ -58,6 +58,11 @@ def _plain_options(options: dict[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in options.items()}
 
 
+async def _not_cancelled(future: Future[Answer]) -> Answer:
+    """A thread's answer. Where the task is cancelled the thread goes on, or begins yet."""
+    return await asyncio.shield(asyncio.wrap_future(future))
+
+
 class Client:
     """Matrix products on one server, for asyncio. Used from one loop."""
 
@@ -74,7 +79,7 @@ class Client:
         """A call that goes on where its task is cancelled. It uses no memory of the caller's."""
         if self._gone():
             return call(*args)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call, *args)
+        return await _not_cancelled(self._pool.submit(call, *args))
 
     async def _run_cancellable(
         self, call: Callable[..., Answer], *args: Any, **options: Any
@@ -84,6 +89,7 @@ class Client:
         given: Canceller | None = options.pop("cancel", None)
         own = Canceller()  # the task ends its own call; the given one may serve many
         if given is not None:
+            checks.instance(given, "cancel", Canceller, "a gemmd.Canceller")
             given._enter(own)
         work = partial(call, *map(_plain, args), cancel=own, **_plain_options(options))
         future = self._pool.submit(work)
@@ -110,8 +116,13 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        await self._run(self._blocking.close)
-        self._pool.shutdown(wait=False)
+        # A thread of its own: those of the pool may all be in the calls that this ends.
+        closer = ThreadPoolExecutor(1, "gemmd-aio-close")
+        try:
+            await _not_cancelled(closer.submit(self._blocking.close))
+        finally:
+            self._pool.shutdown(wait=False)
+            closer.shutdown(wait=False)
 
     async def matmul(self, a: Any, b: Any, **options: Any) -> Any:
         """As `gemmd.Client.matmul`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -119,7 +120,10 @@ def request(
 
 
 def _extents(shape: int | tuple[int, int, int], field: str) -> list[int]:
-    given = [shape] * 3 if hasattr(shape, "__index__") else shape
+    try:
+        given: Any = [operator.index(shape)] * 3  # type: ignore[arg-type]
+    except TypeError:
+        given = shape
     return checks.sizes(given, field, ("m", "n", "k"))
 
 

@@ -89,7 +89,9 @@ def of_channel(options: Options) -> grpc.ChannelCredentials | None:
     ca = _read_pem("ca", options.ca, "certificate")
     cert = _read_pem("cert", options.cert, "certificate")
     key = _read_pem("key", options.key, "private key")
-    _check_pair(options.cert, options.key)
+    # Read once more, which a pipe does not allow.
+    if all(path is None or os.path.isfile(path) for path in (options.cert, options.key)):
+        _check_pair(options.cert, options.key)
     return grpc.ssl_channel_credentials(ca, key, cert)
 
 

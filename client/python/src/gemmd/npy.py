@@ -81,7 +81,7 @@ def _header(file: BinaryIO) -> dict[str, Any]:
         raise InvalidArgument("the file ends inside its header")
     try:
         header = ast.literal_eval(text.decode("utf-8" if magic[6] == 3 else "latin1").strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         header = None
     if not isinstance(header, dict):
         raise InvalidArgument("the header is no dictionary of descr, fortran_order and shape")

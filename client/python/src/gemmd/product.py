@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from . import checks, dtypes, operands, results, wire
@@ -323,6 +323,11 @@ def make(client: Owner, a: Any, b: Any, options: Options, stack: Stack | None = 
     """The plan of a product, or of many whose matrices are stacked. Errors name the operand or
     the option."""
     builder = _Builder(client)
+    options = replace(
+        options,
+        transpose_a=checks.flag(options.transpose_a, "transpose_a"),
+        transpose_b=checks.flag(options.transpose_b, "transpose_b"),
+    )
     if options.out is not None:
         results.check_out(options.out)
     layouts = (None, None) if stack is None else stack.layouts(options)
@@ -330,8 +335,8 @@ def make(client: Owner, a: Any, b: Any, options: Options, stack: Stack | None = 
     shape_b, turned_b = builder.operand(b, "b", layouts[1])
     if stack is not None:
         shape_a, shape_b = stack.of_one(shape_a, "a"), stack.of_one(shape_b, "b")
-    transpose_a = bool(options.transpose_a) != turned_a
-    transpose_b = bool(options.transpose_b) != turned_b
+    transpose_a = options.transpose_a != turned_a
+    transpose_b = options.transpose_b != turned_b
     builder.scalars(options)
     shape = _result_shape(shape_a, shape_b, transpose_a, transpose_b, options)
     shape = builder.addends(options, shape, stack)
