@@ -30,7 +30,7 @@ usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # has_gpu: a CUDA device is there and its driver answers.
-has_gpu() { have nvidia-smi && grep -q '^GPU' <<<"$(nvidia-smi -L 2>/dev/null)"; }
+has_gpu() { have nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
 # pick_preset: the CMake preset for this machine: `dev` (CUDA and the host)
 # where nvcc is found, else `host`.
