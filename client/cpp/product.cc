@@ -113,8 +113,9 @@ absl::Status CheckStack(const Product& product, const Shape& shape, bool shared,
 absl::Status CheckNotEmpty(const std::vector<ProductSize>& group) {
   for (const auto& [name, extent] :
        {std::pair<const char*, SizeField>{"m", M}, {"n", N}, {"k", K}}) {
-    const bool any = std::any_of(group.begin(), group.end(),
-                                 [&](const ProductSize& size) { return extent(size) != 0; });
+    const bool any =
+        std::any_of(group.begin(), group.end(),
+                    [&, of = extent](const ProductSize& size) { return of(size) != 0; });
     if (any) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "the ", name, " of all products of the group is 0; their sum must be at least 1"));
