@@ -19,6 +19,13 @@ absl::Status Invalid(absl::string_view text, absl::string_view wanted) {
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not ", wanted));
 }
 
+absl::StatusOr<uint64_t> ParseWhole(absl::string_view text, uint64_t least,
+                                    absl::string_view what) {
+  uint64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value) || value < least) return Invalid(text, what);
+  return value;
+}
+
 }  // namespace
 
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
@@ -81,25 +88,15 @@ absl::StatusOr<double> ParseFraction(absl::string_view text) {
 }
 
 absl::StatusOr<uint64_t> ParseCount(absl::string_view text) {
-  uint64_t value = 0;
-  if (!absl::SimpleAtoi(text, &value) || value == 0) {
-    return Invalid(text, "a whole number of at least 1");
-  }
-  return value;
+  return ParseWhole(text, 1, "a whole number of at least 1");
 }
 
 absl::StatusOr<uint64_t> ParseSeed(absl::string_view text) {
-  uint64_t value = 0;
-  if (!absl::SimpleAtoi(text, &value)) return Invalid(text, "a seed of 0 to 2^64 - 1");
-  return value;
+  return ParseWhole(text, 0, "a seed of 0 to 2^64 - 1");
 }
 
 absl::StatusOr<uint64_t> ParseVersion(absl::string_view text) {
-  uint64_t value = 0;
-  if (!absl::SimpleAtoi(text, &value)) {
-    return Invalid(text, "a version, a whole number of 0 to 2^64 - 1");
-  }
-  return value;
+  return ParseWhole(text, 0, "a version, a whole number of 0 to 2^64 - 1");
 }
 
 absl::StatusOr<int64_t> ParseDimension(absl::string_view text) {

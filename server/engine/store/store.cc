@@ -161,10 +161,8 @@ absl::Status MatrixStore::MakeRoom(size_t device_index, uint64_t bytes, Dropped&
   const uint64_t lasting = share.used_bytes - share.idle_bytes;
   if (bytes > quota_bytes_) {
     return BoundError({.bound = "store-bytes"},
-                      absl::StrCat("the matrix needs ", bytes,
-                                   " bytes of the store, which holds at "
-                                   "most ",
-                                   quota_bytes_, " bytes (--store-bytes)"));
+                      absl::StrCat("the matrix needs ", bytes, " bytes of the store, which holds ",
+                                   "at most ", quota_bytes_, " bytes (--store-bytes)"));
   }
   if (lasting > quota_bytes_ - bytes) {
     return BoundError(
