@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/hopper/arguments.h"
 #include "kernels/hopper/cluster_sum.cuh"
@@ -11,6 +12,7 @@
 #include "kernels/hopper/multiply.cuh"
 #include "kernels/hopper/pipeline.cuh"
 #include "kernels/hopper/producer.cuh"
+#include "kernels/hopper/scales.cuh"
 #include "kernels/hopper/store.cuh"
 #include "kernels/ptx/grid_dependency.cuh"
 
@@ -88,10 +90,17 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
       }
     }
     if constexpr (kConfig.ping_pong()) turns.Await();
-    product.Start(shared, place, tiles.end_k() - tiles.first_k(), first_block, first_sharer);
+    const int row = tiles.line_a(tile) + first_block * 64, column = tiles.line_b(tile);
+    const int k_tiles = tiles.end_k() - tiles.first_k();
+    if constexpr (kHasScales<Tiles>) {
+      product.Start(shared, place, k_tiles, first_block, first_sharer,
+                    HopperTileScales<Variant, Product::kBlocksM, Tiles::kOfB>(
+                        arguments.scales_a, arguments.scales_b, row, column, tiles.first_k()));
+    } else {
+      product.Start(shared, place, k_tiles, first_block, first_sharer, NoScales<Variant>());
+    }
     if constexpr (kConfig.ping_pong()) turns.Pass();
     product.Finish(first_sharer);
-    const int row = tiles.line_a(tile) + first_block * 64, column = tiles.line_b(tile);
     BoxOfD at{tiles.product(), kConfig.swap ? column : row, kConfig.swap ? row : column};
     if constexpr (kConfig.split > 1) {
       using Sum = ClusterSum<Variant, Product::kBlocksM, kConfig.tile_n>;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/cuda_status.h"
@@ -11,6 +12,7 @@
 #include "kernels/core/tile_grid.h"
 #include "kernels/hopper/kernel.cuh"
 #include "kernels/hopper/maps.h"
+#include "kernels/hopper/scales.cuh"
 #include "kernels/hopper/schedule.cuh"
 #include "kernels/hopper/tile_group.h"
 
@@ -78,10 +80,11 @@ absl::Status EnqueueHopperKernel(const TransposedProduct& product, const HopperM
                     "launch of a Hopper kernel");
 }
 
-template <class Variant, bool kTransA, bool kTransB>
+// `Tiles` is HopperTiles or HopperScaledTiles.
+template <class Tiles, bool kTransA, bool kTransB>
 absl::Status LaunchHopperProducts(const TransposedProduct& product, const Launch& launch) {
+  using Variant = typename Tiles::Variant;
   constexpr HopperConfig kConfig = Variant::kConfig;
-  using Tiles = HopperTiles<Variant>;
   constexpr auto* kKernel = &HopperKernel<Tiles, kTransA, kTransB>;
   const absl::StatusOr<int> running = PrepareHopperKernel<Variant, kKernel>();
   if (!running.ok()) return running.status();
@@ -108,9 +111,14 @@ absl::Status LaunchHopperProducts(const TransposedProduct& product, const Launch
                         ? HopperGroup(kConfig, grid->tiles_m, *running)
                         : static_cast<int>(std::min<int64_t>(group_m, grid->tiles_m));
   const HopperTileOrder order(grid->tiles_m, grid->tiles_n, group, static_cast<int>(p.batch));
-  return EnqueueHopperKernel<Tiles, kKernel>(
-      product, described->maps, MakeHopperArguments<Variant>(product, *described, order), blocks,
-      launch.stream);
+  typename Tiles::Arguments arguments{MakeHopperArguments<Variant>(product, *described, order)};
+  if constexpr (kHasScales<Tiles>) {
+    const Operands operands = kConfig.swap ? TransposeOfD(product).operands : product.operands;
+    arguments.scales_a = MakeHopperScales(operands.scales_a, multiplied.scales_a, multiplied.m);
+    arguments.scales_b = MakeHopperScales(operands.scales_b, multiplied.scales_b, multiplied.n);
+  }
+  return EnqueueHopperKernel<Tiles, kKernel>(product, described->maps, arguments, blocks,
+                                             launch.stream);
 }
 
 }  // namespace gemm

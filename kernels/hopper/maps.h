@@ -50,6 +50,8 @@ inline TransposedProduct TransposeOfD(const TransposedProduct& product) {
   std::swap(swapped.operands.a, swapped.operands.b);
   std::swap(swapped.operands.lda, swapped.operands.ldb);
   std::swap(swapped.operands.stride_a, swapped.operands.stride_b);
+  std::swap(swapped.problem.scales_a, swapped.problem.scales_b);
+  std::swap(swapped.operands.scales_a, swapped.operands.scales_b);
   return swapped;
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/hopper/accumulators.cuh"
 #include "kernels/hopper/box.h"
 #include "kernels/hopper/f32x3.h"
 #include "kernels/hopper/pipeline.cuh"
+#include "kernels/hopper/scales.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/warpgroup.cuh"
@@ -52,13 +54,15 @@ class HopperProduct {
 
   // Accumulates the stages from `place` on, `k_tiles` of them, and moves `place` behind them.
   // `first_block`: of 64 rows of the tile, for this warpgroup. The last products are under way
-  // when it returns.
+  // when it returns. `scales`: NoScales, or HopperTileScales of the tile.
+  template <class Scales>
   __device__ __forceinline__ void Start(const HopperShared<Variant>& shared,
                                         HopperPlace<kConfig.stages>& place, int k_tiles,
-                                        int first_block, int first_sharer) {
+                                        int first_block, int first_sharer, Scales scales) {
     if (kConfig.promotes() || (kConfig.split > 1 && k_tiles == 0)) Clear();
     multiplied_ = 0;
     for (int k = 0; k < k_tiles; ++k) {
+      if constexpr (kScaled<Scales>) scales.Load();
       ptx::WaitForPhase(shared.full(place.stage), place.parity);
       const uint32_t tile_a = shared.tile_a(place.stage) + first_block * OperandA::kBlockBytes;
       const uint32_t tile_b = shared.tile_b(place.stage);
@@ -66,8 +70,9 @@ class HopperProduct {
         if constexpr (kConfig.f32x3) {
           MultiplyThrice(tile_a, tile_b);
         } else {
-          MultiplyInParts(tile_a, tile_b);
+          MultiplyInParts(tile_a, tile_b, scales);
         }
+        if constexpr (kScaled<Scales>) scales.Next();
         multiplied_ = shared.free(place.stage);
         Free(first_sharer);
         if constexpr (kTwoLevels) {
@@ -105,6 +110,9 @@ class HopperProduct {
   }
 
  private:
+  template <class Scales>
+  static constexpr bool kScaled = !std::is_same_v<Scales, NoScales<Variant>>;
+
   __device__ void Pin() {
 #pragma unroll
     for (int block = 0; block < kBlocksM; ++block) ptx::WgmmaPin(accumulators[block]);
@@ -142,9 +150,20 @@ class HopperProduct {
     ptx::WgmmaWait<1>();
   }
 
+  template <class Scales>
+  __device__ __forceinline__ static auto ColumnsOf(const Scales& scales, int first) {
+    if constexpr (kScaled<Scales>) {
+      return scales.LoadColumns(first);
+    } else {
+      return scales;
+    }
+  }
+
   // Multiplies a stage in parts, and adds them up.
-  __device__ __forceinline__ void MultiplyInParts(uint32_t tile_a, uint32_t tile_b) {
-    constexpr int kPartN = kConfig.part_n();
+  template <class Scales>
+  __device__ __forceinline__ void MultiplyInParts(uint32_t tile_a, uint32_t tile_b,
+                                                  const Scales& scales) {
+    constexpr int kPartN = Scales::kPartN;
     const uint64_t a = ptx::WgmmaMatrix(OperandA::kLayout, tile_a);
     const uint64_t b = ptx::WgmmaMatrix(OperandB::kLayout, tile_b);
 #pragma unroll
@@ -152,6 +171,7 @@ class HopperProduct {
 #pragma unroll
       for (int first = 0; first < kTileN; first += kPartN) {
         const int offset_a = block * OperandA::kBlockBytes, offset_b = first * OperandB::kSpan;
+        const auto columns = ColumnsOf(scales, first);
         float part[kPartN / 2];
         ptx::WgmmaPin(part);
         ptx::WgmmaFence();
@@ -165,8 +185,12 @@ class HopperProduct {
         ptx::WgmmaWait<0>();
         ptx::WgmmaPin(part);
         float* const sums = &accumulators[block][first / 2];
+        if constexpr (kScaled<Scales>) {
+          scales.Add(part, block, columns, sums);
+        } else {
 #pragma unroll
-        for (int x = 0; x < kPartN / 2; ++x) sums[x] += part[x];
+          for (int x = 0; x < kPartN / 2; ++x) sums[x] += part[x];
+        }
       }
     }
   }

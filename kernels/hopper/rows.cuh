@@ -76,7 +76,19 @@ absl::Status LaunchHopperLayout(const TransposedProduct& product, const Launch& 
       return LaunchHopperStack<Variant, kTransA, kTransB>(product, launch);
     }
   }
-  return LaunchHopperProducts<Variant, kTransA, kTransB>(product, launch);
+  if constexpr (Variant::kConfig.takes_scales()) {
+    constexpr ScaleBlocks kLines = ScaleBlocks::kLines, kTiles = ScaleBlocks::kTiles;
+    static_assert(!Variant::kConfig.swap);
+    if (product.problem.scales_b == kTiles) {
+      using Tiles = HopperScaledTiles<Variant, kTiles>;
+      return LaunchHopperProducts<Tiles, kTransA, kTransB>(product, launch);
+    }
+    if (product.problem.scales_b == kLines) {
+      using Tiles = HopperScaledTiles<Variant, kLines>;
+      return LaunchHopperProducts<Tiles, kTransA, kTransB>(product, launch);
+    }
+  }
+  return LaunchHopperProducts<HopperTiles<Variant>, kTransA, kTransB>(product, launch);
 }
 
 template <class Variant>
@@ -128,6 +140,7 @@ constexpr auto MakeHopperRows() {
         .batches = true,
         .groups = kConfig.groups,
         .row_blocks = true,
+        .block_scales = kConfig.takes_scales(),
         .workspace_bytes =
             kConfig.along_k_only() || kConfig.swap ? HopperScratchBytes<Variant> : nullptr,
         .launch = LaunchHopper<Variant>,
