@@ -114,7 +114,13 @@ absl::Status RunOnGpu(const Kernel& kernel, ProductData& data, const LaunchParam
   std::byte* const c = gpu.Upload(data.c.bytes(), offset);
   std::byte* const bias = gpu.Upload(data.bias.bytes(), offset);
   std::byte* const d = gpu.Upload(data.d.bytes(), offset);
+  std::byte* const scales_a = gpu.Upload(data.scales_a.bytes(), offset);
+  std::byte* const scales_b = gpu.Upload(data.scales_b.bytes(), offset);
   Operands operands = data.ForReference();
+  if (HasBlockScales(data.product.problem)) {
+    operands.scales_a.data = reinterpret_cast<const float*>(scales_a + kBand);
+    operands.scales_b.data = reinterpret_cast<const float*>(scales_b + kBand);
+  }
   operands.a = a + kBand;
   operands.b = b + kBand;
   operands.d = d + kBand;
@@ -129,6 +135,8 @@ absl::Status RunOnGpu(const Kernel& kernel, ProductData& data, const LaunchParam
   gpu.Download(b, data.b.bytes());
   gpu.Download(c, data.c.bytes());
   gpu.Download(bias, data.bias.bytes());
+  gpu.Download(scales_a, data.scales_a.bytes());
+  gpu.Download(scales_b, data.scales_b.bytes());
   gpu.Download(d, data.d.bytes());
   return gpu.Synchronize();
 }
@@ -136,6 +144,7 @@ absl::Status RunOnGpu(const Kernel& kernel, ProductData& data, const LaunchParam
 absl::Status RunInExactBuffers(const Kernel& kernel, ProductData& data) {
   Gpu& gpu = *Gpu::Get();
   const ExactBuffer a(data.a), b(data.b), c(data.c), bias(data.bias), d(data.d);
+  const ExactBuffer scales_a(data.scales_a), scales_b(data.scales_b);
   const size_t bytes = WorkspaceBytes(kernel, data.product.problem);
   const ExactBuffer workspace(nullptr, bytes);
   Operands operands = data.ForReference();
@@ -144,6 +153,10 @@ absl::Status RunInExactBuffers(const Kernel& kernel, ProductData& data) {
   operands.d = d.data();
   if (data.reads_c()) operands.c = data.product.c_is_d ? d.data() : c.data();
   if (data.reads_bias()) operands.bias = bias.data();
+  if (HasBlockScales(data.product.problem)) {
+    operands.scales_a.data = static_cast<const float*>(scales_a.data());
+    operands.scales_b.data = static_cast<const float*>(scales_b.data());
+  }
   absl::Status status =
       LaunchOn(gpu, kernel, data, operands, {workspace.data(), bytes}, Defaults(kernel));
   if (status.ok()) status = gpu.Synchronize();

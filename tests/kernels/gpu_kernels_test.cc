@@ -125,6 +125,28 @@ TEST_P(GpuKernel, ShapesAroundTheTile) {
   }
 }
 
+TEST_P(GpuKernel, BlockScales) {
+  if (!kernel().block_scales) GTEST_SKIP() << "skipped: it takes no block scales";
+  std::mt19937_64 random(23);
+  const int64_t shapes[][3] = {{1, 1, 1},       {1, 1, 129},      {37, 41, 128},  {130, 129, 127},
+                               {129, 257, 385}, {256, 128, 512},  {2, 300, 1100}, {65, 3, 2060},
+                               {300, 520, 777}, {513, 511, 1024}, {64, 4099, 640}};
+  for (const ScaleBlocks of_a : {ScaleBlocks::kLines, ScaleBlocks::kTiles}) {
+    for (const ScaleBlocks of_b : {ScaleBlocks::kLines, ScaleBlocks::kTiles}) {
+      for (const auto& [m, n, k] : shapes) {
+        const ProductCase drawn = RandomCase(NextTypes(), m, n, k, random);
+        Check(WithBlockScales(drawn, of_a, of_b, random), RandomParams(kernel(), random));
+        const ProductCase exact =
+            WithBlockScales(ExactCase(NextTypes(), m, n, k, random), of_a, of_b, random);
+        Check(exact, RandomParams(kernel(), random));
+        EXPECT_EQ(CheckProduct(kernel(), exact, RunInExactBuffers, 3000), "");
+      }
+      const ProductCase again = RandomCase(NextTypes(), 301, 259, 650, random);
+      CheckBits(WithBlockScales(again, of_a, of_b, random), Defaults(kernel()), 5);
+    }
+  }
+}
+
 // Elements that every order of the additions gives the same product of: a dropped tail, an
 // element of k taken twice or a wrong row is seen, however long the product and whatever the
 // accumulator. Beside a tile, and with ends of k within a k-tile and within a vector of it.
