@@ -90,17 +90,19 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
       }
     }
     if constexpr (kConfig.ping_pong()) turns.Await();
-    const int row = tiles.line_a(tile) + first_block * 64, column = tiles.line_b(tile);
     const int k_tiles = tiles.end_k() - tiles.first_k();
     if constexpr (kHasScales<Tiles>) {
-      product.Start(shared, place, k_tiles, first_block, first_sharer,
-                    HopperTileScales<Variant, Product::kBlocksM, Tiles::kOfB>(
-                        arguments.scales_a, arguments.scales_b, row, column, tiles.first_k()));
+      product.Start(
+          shared, place, k_tiles, first_block, first_sharer,
+          HopperTileScales<Variant, Product::kBlocksM, Tiles::kOfB>(
+              arguments.scales_a, arguments.scales_b, tiles.line_a(tile) + first_block * 64,
+              tiles.line_b(tile), tiles.first_k()));
     } else {
       product.Start(shared, place, k_tiles, first_block, first_sharer, NoScales<Variant>());
     }
     if constexpr (kConfig.ping_pong()) turns.Pass();
     product.Finish(first_sharer);
+    const int row = tiles.line_a(tile) + first_block * 64, column = tiles.line_b(tile);
     BoxOfD at{tiles.product(), kConfig.swap ? column : row, kConfig.swap ? row : column};
     if constexpr (kConfig.split > 1) {
       using Sum = ClusterSum<Variant, Product::kBlocksM, kConfig.tile_n>;
