@@ -25,6 +25,7 @@
 // their norms. What the check itself rounds is added.
 #pragma once
 
+#include <cfloat>
 #include <cmath>
 
 #include "gemm/check.h"
@@ -135,8 +136,9 @@ GEMM_HOST_DEVICE inline RowResidual JudgeRow(const RowRule& rule, const RowTerms
   }
   if (!Finite(t.d.dot) || !Finite(t.d.magnitudes)) {
     const double margin = 1.01 * (1 + rule.worst_case);
+    // The last: a row of finite elements of f64, whose sums are not.
     const bool may = margin * norms.product > rule.largest || margin * reach > rule.largest ||
-                     margin * reach > rule.largest_d;
+                     margin * reach > rule.largest_d || margin * rule.root_n * reach > DBL_MAX;
     row.covered = !may;
     row.residual = HUGE_VAL;  // beyond the likely bound; beyond the possible one unless `may`
     row.possible = may ? HUGE_VAL : 0;

@@ -215,6 +215,20 @@ TEST(CheckTest, AnOverflowIsUnlikelyAndPossible) {
   EXPECT_EQ(outcome.worst_row, 1);
 }
 
+// All elements are finite; what the check adds up is not.
+TEST(CheckTest, SumsOfARowMayOverflowWhereItsElementsDoNot) {
+  const std::unique_ptr<ProductData> data = ComputeTrial(Plain(kF64Types, 2, 64, 1));
+  for (int64_t i = 0; i < 2; ++i) data->a.Set(i, 0, i == 0 ? 1e307 : 1);
+  for (int64_t j = 0; j < 64; ++j) data->b.Set(0, j, 1);
+  RunOnHost(**FindKernel("host_reference"), *data).IgnoreError();
+  ASSERT_EQ(data->d.At(0, 0), 1e307);
+  CheckOutcome outcome = Outcome(*data);
+  EXPECT_TRUE(outcome.possible());
+  EXPECT_EQ(outcome.uncovered_rows, 1);
+  data->d.Set(1, 5, kNaN);
+  EXPECT_FALSE(Outcome(*data).possible());
+}
+
 TEST(CheckTest, VerySmallAndVeryLargeElements) {
   struct Case {
     Types types;
