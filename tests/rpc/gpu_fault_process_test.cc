@@ -2,7 +2,10 @@
 // does not end.
 #include <signal.h>
 
+#include <atomic>
+#include <iostream>
 #include <string>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -61,6 +64,40 @@ TEST_F(GpuFaultProcess, AnIllegalAccessTakesAllGpusOfTheProcess) {
   EXPECT_THAT(output, AllOf(HasSubstr("device cuda:0 is lost: cudaErrorIllegalAddress"),
                             HasSubstr("device cuda:1 is lost: cudaErrorIllegalAddress"),
                             HasSubstr(R"("work_left":false)")));
+}
+
+// So what keeps the other GPU is a process of its own.
+TEST_F(GpuFaultProcess, AServerForEachGpuKeepsTheOtherOneThroughAnIllegalAccess) {
+  NeedGpus(2);
+  if (IsSkipped()) return;
+  FaultyServer lost("faulty-cuda:0", "cuda:0 launch illegal 1");
+  FaultyServer other("faulty-cuda:1", "cuda:1 launch illegal 1000000");
+  const std::string there = other.Put("cuda:1");
+  std::atomic<bool> gone = false;
+  std::atomic<int> before = 0, after = 0, failed = 0;
+  std::thread caller([&] {
+    while (after < 200) {
+      const bool since = gone;
+      (other.Multiply(there).result.has_value() ? (since ? after : before) : failed)++;
+      if (failed > 0) return;
+    }
+  });
+  EXPECT_TRUE(lost.Multiply().result.has_value());
+  EXPECT_EQ(lost.Multiply().code(), kUnavailable);
+  const std::string output = lost.process().ReadAll();
+  EXPECT_EQ(lost.process().ExitCode(), kExitUnusable) << output;
+  EXPECT_THAT(output, HasSubstr("device cuda:0 is lost: cudaErrorIllegalAddress"));
+  gone = true;
+  caller.join();
+  EXPECT_EQ(failed, 0);
+  std::cout << before << " products beside the faulty server, " << after << " after its end\n";
+  EXPECT_THAT(other.Page("/readyz"), HasSubstr("200"));
+  EXPECT_THAT(other.Page("/metrics"),
+              AllOf(HasSubstr("gemmd_device_healthy{device=\"cuda:1\"} 1"),
+                    HasSubstr("gemmd_matrices_lost_total{device=\"cuda:1\"} 0")));
+  other.process().Signal(SIGTERM);
+  other.process().ReadAll();
+  EXPECT_EQ(other.process().ExitCode(), 0);
 }
 
 TEST_F(GpuFaultProcess, BesideAKernelThatDoesNotEndTheOtherGpuGoesOn) {
