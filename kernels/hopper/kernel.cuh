@@ -96,7 +96,7 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
           shared, place, k_tiles, first_block, first_sharer,
           HopperTileScales<Variant, Product::kBlocksM, Tiles::kOfB>(
               arguments.scales_a, arguments.scales_b, tiles.line_a(tile) + first_block * 64,
-              tiles.line_b(tile), tiles.first_k()));
+              tiles.line_b(tile), tiles.first_k(), shared.end()));
     } else {
       product.Start(shared, place, k_tiles, first_block, first_sharer, NoScales<Variant>());
     }

@@ -47,13 +47,23 @@ HopperArguments<Order> MakeHopperArguments(const TransposedProduct& product,
           .strides = StridesOf(product.operands)};
 }
 
+// Of a block.
+template <class Tiles>
+constexpr int HopperSharedBytes() {
+  constexpr HopperConfig kConfig = Tiles::Variant::kConfig;
+  constexpr int kBytes = kConfig.shared_bytes() + kConfig.consumers * HopperScaleBytes<Tiles>();
+  static_assert(kBytes <= HopperConfig::kMostSharedBytes);
+  return kBytes;
+}
+
 // Clusters of the kernel that run at a time.
-template <class Variant, auto* kKernel>
+template <class Tiles, auto* kKernel>
 absl::StatusOr<int> PrepareHopperKernel() {
-  constexpr HopperConfig kConfig = Variant::kConfig;
-  const absl::Status allowed = AllowSharedMemory<kKernel>(kConfig.shared_bytes());
+  constexpr HopperConfig kConfig = Tiles::Variant::kConfig;
+  const absl::Status allowed = AllowSharedMemory<kKernel>(HopperSharedBytes<Tiles>());
   if (!allowed.ok()) return allowed;
-  return ResidentClusters<kKernel>(kConfig.cluster(), kConfig.threads(), kConfig.shared_bytes());
+  return ResidentClusters<kKernel>(kConfig.cluster(), kConfig.threads(),
+                                   HopperSharedBytes<Tiles>());
 }
 
 template <class Tiles, auto* kKernel>
@@ -70,7 +80,7 @@ absl::Status EnqueueHopperKernel(const TransposedProduct& product, const HopperM
   cudaLaunchConfig_t config{};
   config.gridDim = {static_cast<unsigned>(blocks), 1, 1};
   config.blockDim = {static_cast<unsigned>(kConfig.threads()), 1, 1};
-  config.dynamicSmemBytes = static_cast<size_t>(kConfig.shared_bytes());
+  config.dynamicSmemBytes = static_cast<size_t>(HopperSharedBytes<Tiles>());
   config.stream = stream;
   config.attrs = attributes;
   config.numAttrs = 2;
@@ -86,7 +96,7 @@ absl::Status LaunchHopperProducts(const TransposedProduct& product, const Launch
   using Variant = typename Tiles::Variant;
   constexpr HopperConfig kConfig = Variant::kConfig;
   constexpr auto* kKernel = &HopperKernel<Tiles, kTransA, kTransB>;
-  const absl::StatusOr<int> running = PrepareHopperKernel<Variant, kKernel>();
+  const absl::StatusOr<int> running = PrepareHopperKernel<Tiles, kKernel>();
   if (!running.ok()) return running.status();
   const Problem& p = product.problem;
   if (absl::Status status = CheckHopperSizes(p); !status.ok()) return status;

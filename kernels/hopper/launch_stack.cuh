@@ -18,7 +18,7 @@ absl::Status LaunchHopperStack(const TransposedProduct& product, const Launch& l
   constexpr int kTileRows = kConfig.d_tile_m(), kTileColumns = kConfig.d_tile_n();
   using Tiles = HopperStackedTiles<Variant>;
   constexpr auto* kKernel = &HopperKernel<Tiles, kTransA, kTransB>;
-  const absl::StatusOr<int> running = PrepareHopperKernel<Variant, kKernel>();
+  const absl::StatusOr<int> running = PrepareHopperKernel<Tiles, kKernel>();
   if (!running.ok()) return running.status();
   const Problem& p = product.problem;
   if (absl::Status status = CheckHopperSizes(p); !status.ok()) return status;

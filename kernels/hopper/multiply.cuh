@@ -62,7 +62,7 @@ class HopperProduct {
     if (kConfig.promotes() || (kConfig.split > 1 && k_tiles == 0)) Clear();
     multiplied_ = 0;
     for (int k = 0; k < k_tiles; ++k) {
-      if constexpr (kScaled<Scales>) scales.Load();
+      if constexpr (kScaled<Scales>) scales.Begin(min(k + 1, k_tiles - 1));
       ptx::WaitForPhase(shared.full(place.stage), place.parity);
       const uint32_t tile_a = shared.tile_a(place.stage) + first_block * OperandA::kBlockBytes;
       const uint32_t tile_b = shared.tile_b(place.stage);
@@ -70,9 +70,8 @@ class HopperProduct {
         if constexpr (kConfig.f32x3) {
           MultiplyThrice(tile_a, tile_b);
         } else {
-          MultiplyInParts(tile_a, tile_b, scales);
+          MultiplyInParts(tile_a, tile_b, scales, min(k + 1, k_tiles - 1));
         }
-        if constexpr (kScaled<Scales>) scales.Next();
         multiplied_ = shared.free(place.stage);
         Free(first_sharer);
         if constexpr (kTwoLevels) {
@@ -150,19 +149,10 @@ class HopperProduct {
     ptx::WgmmaWait<1>();
   }
 
-  template <class Scales>
-  __device__ __forceinline__ static auto ColumnsOf(const Scales& scales, int first) {
-    if constexpr (kScaled<Scales>) {
-      return scales.LoadColumns(first);
-    } else {
-      return scales;
-    }
-  }
-
   // Multiplies a stage in parts, and adds them up.
   template <class Scales>
-  __device__ __forceinline__ void MultiplyInParts(uint32_t tile_a, uint32_t tile_b,
-                                                  const Scales& scales) {
+  __device__ __forceinline__ void MultiplyInParts(uint32_t tile_a, uint32_t tile_b, Scales& scales,
+                                                  int next) {
     constexpr int kPartN = Scales::kPartN;
     const uint64_t a = ptx::WgmmaMatrix(OperandA::kLayout, tile_a);
     const uint64_t b = ptx::WgmmaMatrix(OperandB::kLayout, tile_b);
@@ -171,7 +161,6 @@ class HopperProduct {
 #pragma unroll
       for (int first = 0; first < kTileN; first += kPartN) {
         const int offset_a = block * OperandA::kBlockBytes, offset_b = first * OperandB::kSpan;
-        const auto columns = ColumnsOf(scales, first);
         float part[kPartN / 2];
         ptx::WgmmaPin(part);
         ptx::WgmmaFence();
@@ -182,11 +171,14 @@ class HopperProduct {
               b + (offset_b + step * OperandB::kAdvance) / 16, step > 0);
         }
         ptx::WgmmaCommit();
+        if constexpr (kScaled<Scales>) {
+          if (block == 0 && first == 0) scales.Stage(next);
+        }
         ptx::WgmmaWait<0>();
         ptx::WgmmaPin(part);
         float* const sums = &accumulators[block][first / 2];
         if constexpr (kScaled<Scales>) {
-          scales.Add(part, block, columns, sums);
+          scales.Add(part, block, first, sums);
         } else {
 #pragma unroll
           for (int x = 0; x < kPartN / 2; ++x) sums[x] += part[x];

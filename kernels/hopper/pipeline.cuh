@@ -27,6 +27,8 @@ struct HopperShared {
   }
   __device__ uint32_t free(int stage) const { return full(kConfig.stages + stage); }
   __device__ uint32_t turns() const { return free(kConfig.stages); }
+  // Behind all of it; a multiple of 16.
+  __device__ uint32_t end() const { return begin + kConfig.shared_bytes(); }
 
   // By one thread.
   __device__ void InitBarriers() const {

@@ -8,6 +8,7 @@
 #include "gemm/problem.h"
 #include "kernels/hopper/config.h"
 #include "kernels/hopper/schedule.cuh"
+#include "kernels/ptx/warpgroup.cuh"
 
 namespace gemm {
 
@@ -61,83 +62,100 @@ struct NoScales {
   static constexpr int kPartN = Variant::kConfig.part_n();
 };
 
-// Those that a thread needs of its warpgroup's rows of a tile, and of the tile's columns.
+// Bytes of shared memory for the scales of a warpgroup's columns; where each has one of its own.
+template <class Tiles>
+constexpr int HopperScaleBytes() {
+  if constexpr (kHasScales<Tiles>) {
+    if (Tiles::kOfB == ScaleBlocks::kLines) return Tiles::Variant::kConfig.tile_n * 4;
+  }
+  return 0;
+}
+
+// Those that a thread needs of its warpgroup's rows of a tile, and of the tile's columns. What
+// scales a block of k is loaded while the block before it is multiplied.
 template <class Variant, int kBlocksM, ScaleBlocks kOfB>
 class HopperTileScales {
   static constexpr HopperConfig kConfig = Variant::kConfig;
   static constexpr bool kOneForAll = kOfB == ScaleBlocks::kTiles;  // columns of a part
-  static_assert(kConfig.tile_k() == kScaleBlock);
+  static constexpr int kRows = 2 * kBlocksM;
+  // Columns, or blocks of them, whose scale a thread loads.
+  static constexpr int kColumns = (kConfig.tile_n + kScaleBlock - 1) / kScaleBlock;
+  static_assert(kConfig.tile_k() == kScaleBlock && ptx::kWarpgroupThreads == kScaleBlock);
 
  public:
-  // Columns that are multiplied at a time: fewer where what scales each takes registers.
+  // Columns that are multiplied at a time.
   static constexpr int kPartN = kConfig.part_n();
-  static_assert(kScaleBlock % kPartN == 0 && kPartN % 64 == 0 && kConfig.tile_n % kPartN == 0);
+  static_assert(kScaleBlock % kPartN == 0 && kPartN % 32 == 0 && kConfig.tile_n % kPartN == 0);
 
-  // Of the tile whose rows begin at `row`, for this warpgroup, and its columns at `column`.
+  // Of the tile whose rows begin at `row`, for this warpgroup, and its columns at `column`, from
+  // block `first_k` of k on. `staged`: HopperScaleBytes of shared memory for each warpgroup that
+  // multiplies.
   __device__ HopperTileScales(const HopperScales& of_a, const HopperScales& of_b, int row,
-                              int column, int first_k)
+                              int column, int first_k, uint32_t staged)
       : of_a_(of_a),
         of_b_(of_b),
-        lane_(threadIdx.x % 32),
-        column_(column + (kOneForAll ? 0 : static_cast<int>(lane_ / 4 * 8 + lane_ % 4 * 2))),
-        row_(row + static_cast<int>(threadIdx.x % 128 / 32 * 16 + lane_ / 4)),
-        block_(static_cast<uint32_t>(first_k)) {}
-
-  // Loads those of the rows for the next block of k: before its products are awaited.
-  __device__ __forceinline__ void Load() {
-    const int row = Anew(row_);
-#pragma unroll
-    for (int x = 0; x < 2 * kBlocksM; ++x) {
-      const uint32_t line = of_a_.OfLine(row + (x / 2 * 64 + x % 2 * 8));
-      of_rows_[x] = __ldg(of_a_.data + (line + block_ * of_a_.block_step));
-    }
-  }
-  // Behind it.
-  __device__ __forceinline__ void Next() { ++block_; }
-
-  // A warp's scales of the columns of a part. A thread has those of columns that others multiply:
-  // column 8 j + 2 q + y is with lane 4 (j % 8) + q, at 2 (j / 8) + y. So each is loaded once, and
-  // few registers wait for it.
-  struct Columns {
-    float scales[kOneForAll ? 1 : kPartN / 32];
-  };
-
-  // Loads those from column `first` of the tile on: before the products are awaited.
-  __device__ __forceinline__ Columns LoadColumns(int first) const {
-    const uint32_t block = block_ * of_b_.block_step;
-    Columns columns;
-    if constexpr (kOneForAll) {
-      columns.scales[0] = __ldg(of_b_.data + (of_b_.OfLine(column_ + first) + block));
-      return columns;
-    }
-    const int own = Anew(column_);
-#pragma unroll
-    for (int x = 0; x < kPartN / 32; ++x) {
-      const auto line =
-          static_cast<uint32_t>(min(own + (first + x / 2 * 64 + x % 2), of_b_.last_line));
-      columns.scales[x] = __ldg(of_b_.data + (line * of_b_.line_step + block));
-    }
-    return columns;
+        row_(row + static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4)),
+        column_(column + (kOneForAll ? 0 : static_cast<int>(threadIdx.x % 128))),
+        first_k_(first_k),
+        staged_(staged) {
+    Load(0);
   }
 
-  // Adds the products of `part` to `sums`, for rows of `block`.
-  __device__ __forceinline__ void Add(const float (&part)[kPartN / 2], int block,
-                                      const Columns& columns, float* sums) const {
-    const float row = of_rows_[2 * block], other_row = of_rows_[2 * block + 1];
+  // Begins with a block of k. `next`: the one behind it, or the last one again; counted from
+  // `first_k`.
+  __device__ __forceinline__ void Begin(int next) {
+#pragma unroll
+    for (int x = 0; x < kRows; ++x) rows_[x] = next_rows_[x];
     if constexpr (kOneForAll) {
-      const float scale = row * columns.scales[0], other = other_row * columns.scales[0];
+#pragma unroll
+      for (int x = 0; x < kColumns; ++x) columns_[x] = next_columns_[x];
+      Load(next);
+    }
+  }
+
+  // Hands the columns' scales to the warpgroup: while its first products of the block are under
+  // way.
+  __device__ __forceinline__ void Stage(int next) {
+    if constexpr (kOneForAll) return;
+    const int barrier = static_cast<int>(threadIdx.x) / 128;  // the warpgroup's
+    const uint32_t staged = Staged();
+    ptx::WarpgroupBarrier(barrier);  // those of the block before were read
+#pragma unroll
+    for (int x = 0; x < kColumns; ++x) {
+      const int column = static_cast<int>(threadIdx.x) % 128 + x * static_cast<int>(kScaleBlock);
+      if (column >= kConfig.tile_n) break;
+      asm volatile("st.shared.f32 [%0], %1;" ::"r"(staged + 4 * column), "f"(next_columns_[x])
+                   : "memory");
+    }
+    Load(next);
+    ptx::WarpgroupBarrier(barrier);
+  }
+
+  // Adds the products of `part`, whose columns begin at `first` of the tile, to `sums`, for rows
+  // of `block`.
+  __device__ __forceinline__ void Add(const float (&part)[kPartN / 2], int block, int first,
+                                      float* sums) const {
+    const float row = rows_[2 * block], other_row = rows_[2 * block + 1];
+    if constexpr (kOneForAll) {
+      const float column = columns_[first / static_cast<int>(kScaleBlock)];
+      const float scale = row * column, other = other_row * column;
 #pragma unroll
       for (int x = 0; x < kPartN / 2; ++x) sums[x] += part[x] * (x % 4 < 2 ? scale : other);
       return;
     }
+    const uint32_t from = Staged() + 4 * first + threadIdx.x % 4 * 8;
 #pragma unroll
-    for (int j = 0; j < kPartN / 8; ++j) {
+    for (int x = 0; x < kPartN / 2; x += 4) {
+      // Those of all columns at once would not fit in the registers.
+      if (x % 32 == 0 && x > 0) __syncwarp();
+      float column[2];  // 2 x and the one after it
+      asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+                   : "=f"(column[0]), "=f"(column[1])
+                   : "r"(from + 8 * x));
 #pragma unroll
       for (int y = 0; y < 2; ++y) {
-        const float column = __shfl_sync(~0u, columns.scales[j / 8 * 2 + y], j % 8 * 4 + lane_ % 4);
-        const int x = 4 * j + y;
-        sums[x] += part[x] * column * row;
-        sums[x + 2] += part[x + 2] * column * other_row;
+        sums[x + y] += part[x + y] * (column[y] * row);
+        sums[x + y + 2] += part[x + y + 2] * (column[y] * other_row);
       }
     }
   }
@@ -150,13 +168,35 @@ class HopperTileScales {
     return x;
   }
 
+  // This warpgroup's.
+  __device__ __forceinline__ uint32_t Staged() const {
+    return staged_ + (static_cast<uint32_t>(Anew(threadIdx.x)) / 128 - 1) * (4 * kConfig.tile_n);
+  }
+
+  __device__ __forceinline__ void Load(int k) {
+    const auto block = static_cast<uint32_t>(first_k_ + k);
+    const int row = Anew(row_), column = Anew(column_);
+#pragma unroll
+    for (int x = 0; x < kRows; ++x) {
+      const uint32_t line = of_a_.OfLine(row + (x / 2 * 64 + x % 2 * 8));
+      next_rows_[x] = __ldg(of_a_.data + (line + block * of_a_.block_step));
+    }
+#pragma unroll
+    for (int x = 0; x < kColumns; ++x) {
+      const uint32_t line = of_b_.OfLine(column + x * static_cast<int>(kScaleBlock));
+      next_columns_[x] = __ldg(of_b_.data + (line + block * of_b_.block_step));
+    }
+  }
+
   const HopperScales& of_a_;
   const HopperScales& of_b_;
-  const uint32_t lane_;
-  const int column_;  // of B by lines, the first that this thread loads
   const int row_;     // its first
-  uint32_t block_;    // of k
-  float of_rows_[2 * kBlocksM];
+  const int column_;  // of B, the first that this thread loads
+  const int first_k_;
+  const uint32_t staged_;
+  float rows_[kRows], next_rows_[kRows];
+  float columns_[kColumns];  // where they have one for all
+  float next_columns_[kColumns];
 };
 
 }  // namespace gemm
