@@ -46,11 +46,6 @@ absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, D
   return elements;
 }
 
-// A row for each line.
-ScaleView ViewOf(const std::byte* data, int64_t ld) {
-  return {.data = reinterpret_cast<const float*>(data), .line_step = ld, .block_step = 1};
-}
-
 // -1, 0 and 1, each as often.
 absl::StatusOr<std::vector<std::byte>> DrawSigns(uint64_t seed, DType type) {
   return Draw({.low_or_mean = -1, .high_or_stddev = 2}, seed, type, std::floor);
@@ -67,8 +62,12 @@ OperandSets::Matrix OperandSets::Describe(int64_t rows, int64_t cols, DType type
 
 OperandSets::Matrix OperandSets::DescribeScales(ScaleBlocks blocks, int64_t outer, int64_t k) {
   if (blocks == ScaleBlocks::kNone) return {};
-  return Describe(blocks == ScaleBlocks::kTiles ? ScaleBlockCount(outer) : outer,
-                  ScaleBlockCount(k), DType::kF32);
+  if (blocks == ScaleBlocks::kTiles) {
+    return Describe(ScaleBlockCount(outer), ScaleBlockCount(k), DType::kF32);
+  }
+  Matrix scales = Describe(ScaleBlockCount(k), outer, DType::kF32);
+  scales.by_block = true;
+  return scales;
 }
 
 absl::Status OperandSets::Prepare(const Problem& p) {
@@ -163,8 +162,14 @@ Operands OperandSets::At(int64_t index) const {
           .ldb = b_.ld,
           .d = d_.data + set * d_.bytes,
           .ldd = d_.ld,
-          .scales_a = ViewOf(scales_a_.data + set * scales_a_.bytes, scales_a_.ld),
-          .scales_b = ViewOf(scales_b_.data + set * scales_b_.bytes, scales_b_.ld)};
+          .scales_a = ScalesAt(scales_a_, set),
+          .scales_b = ScalesAt(scales_b_, set)};
+}
+
+ScaleView OperandSets::ScalesAt(const Matrix& scales, size_t set) {
+  return {.data = reinterpret_cast<const float*>(scales.data + set * scales.bytes),
+          .line_step = scales.by_block ? 1 : scales.ld,
+          .block_step = scales.by_block ? scales.ld : 1};
 }
 
 }  // namespace gemm::bench

@@ -52,11 +52,13 @@ class OperandSets {
     int64_t ld = 0;
     size_t bytes = 0;  // a multiple of 256
     std::byte* data = nullptr;
+    bool by_block = false;  // of scales: a row has those of a block of k, else of a line
   };
   enum Role : uint64_t { kA, kB, kD, kSignsA, kSignsB, kScalesA, kScalesB };
 
   static Matrix Describe(int64_t rows, int64_t cols, DType type);
   static Matrix DescribeScales(ScaleBlocks blocks, int64_t outer, int64_t k);
+  static ScaleView ScalesAt(const Matrix& scales, size_t set);
   absl::Status PlaceAll(const Types& types);
   // Finds room for `count` matrices.
   absl::Status Place(Role role, DType type, int64_t count, Matrix& matrix);
@@ -66,7 +68,8 @@ class OperandSets {
   const GeneratorSpec inputs_;
   std::map<std::pair<Role, DType>, Slab> slabs_;
   Matrix a_, b_, d_;
-  // Of blocks of A and B, a row for each line: all are 1. Without bytes where there are none.
+  // Of blocks of A and B: all are 1. Those of lines lie block by block, as torch and DeepGEMM want
+  // them. Without bytes where there are none.
   Matrix scales_a_, scales_b_;
   int64_t count_ = 0;
   Elements known_ = Elements::kAny;
