@@ -19,9 +19,9 @@ constexpr RowsFn kTables[] = {
     SimtRows,        SimtSlicedKRows, SimtSgemmRows,     SimtBlockRows,      SimtHgemmRows,
     WmmaStepRows,    WmmaStageRows,   WmmaLargeTileRows, WmmaTf32Rows,       MmaStageRows,
     MmaDsmemRows,    MmaX2Rows,       GroupedF16Rows,    GroupedBF16Rows,    GroupedE4M3Rows,
-    GroupedE5M2Rows, HopperF16Rows,   HopperBF16Rows,    HopperF16Acc16Rows, HopperTF32Rows,
-    HopperF32x3Rows, HopperE4M3Rows,  HopperE5M2Rows,    HopperS8Rows,       CublasRows,
-    CublasLtRows,
+    GroupedE5M2Rows, HopperF16Rows,   HopperBF16Rows,    HopperF16Acc16Rows, HopperF32Rows,
+    HopperTF32Rows,  HopperF32x3Rows, HopperE4M3Rows,    HopperE5M2Rows,     HopperS8Rows,
+    CublasRows,      CublasLtRows,
 #endif
 };
 

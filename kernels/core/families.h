@@ -27,6 +27,7 @@ absl::Span<const Kernel> GroupedE5M2Rows();     // grouped/e5m2_rows.cu
 absl::Span<const Kernel> HopperF16Rows();       // hopper/f16_rows.cu
 absl::Span<const Kernel> HopperBF16Rows();      // hopper/bf16_rows.cu
 absl::Span<const Kernel> HopperF16Acc16Rows();  // hopper/f16acc16_rows.cu
+absl::Span<const Kernel> HopperF32Rows();       // hopper/f32/rows.cu
 absl::Span<const Kernel> HopperTF32Rows();      // hopper/tf32_rows.cu
 absl::Span<const Kernel> HopperF32x3Rows();     // hopper/f32x3_rows.cu
 absl::Span<const Kernel> HopperE4M3Rows();      // hopper/e4m3_rows.cu

@@ -50,16 +50,20 @@ HopperArguments<Order> MakeHopperArguments(const TransposedProduct& product,
 // Of a block.
 template <class Tiles>
 constexpr int HopperSharedBytes() {
-  constexpr HopperConfig kConfig = Tiles::Variant::kConfig;
-  constexpr int kBytes = kConfig.shared_bytes() + kConfig.consumers * HopperScaleBytes<Tiles>();
-  static_assert(kBytes <= HopperConfig::kMostSharedBytes);
-  return kBytes;
+  constexpr auto kConfig = Tiles::Variant::kConfig;
+  if constexpr (kHasScales<Tiles>) {
+    constexpr int kBytes = kConfig.shared_bytes() + kConfig.consumers * HopperScaleBytes<Tiles>();
+    static_assert(kBytes <= HopperConfig::kMostSharedBytes);
+    return kBytes;
+  } else {
+    return kConfig.shared_bytes();
+  }
 }
 
 // Clusters of the kernel that run at a time.
 template <class Tiles, auto* kKernel>
 absl::StatusOr<int> PrepareHopperKernel() {
-  constexpr HopperConfig kConfig = Tiles::Variant::kConfig;
+  constexpr auto kConfig = Tiles::Variant::kConfig;
   const absl::Status allowed = AllowSharedMemory<kKernel>(HopperSharedBytes<Tiles>());
   if (!allowed.ok()) return allowed;
   return ResidentClusters<kKernel>(kConfig.cluster(), kConfig.threads(),
@@ -70,7 +74,7 @@ template <class Tiles, auto* kKernel>
 absl::Status EnqueueHopperKernel(const TransposedProduct& product, const HopperMaps& maps,
                                  const typename Tiles::Arguments& arguments, int64_t blocks,
                                  CUstream_st* stream) {
-  constexpr HopperConfig kConfig = Tiles::Variant::kConfig;
+  constexpr auto kConfig = Tiles::Variant::kConfig;
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {static_cast<unsigned>(kConfig.cluster()), 1, 1};
@@ -90,6 +94,38 @@ absl::Status EnqueueHopperKernel(const TransposedProduct& product, const HopperM
                     "launch of a Hopper kernel");
 }
 
+// The tiles of a launch, and its blocks.
+struct HopperLaunch {
+  HopperTileOrder order;
+  int64_t blocks = 0;
+};
+
+// Of `problem`, which is multiplied as `multiplied`, where `running` clusters run at a time.
+// `group_m` may be kOwnChoice. `config`: HopperConfig or HopperF32Config.
+template <class Config>
+absl::StatusOr<HopperLaunch> PlanHopperLaunch(const Config& config, const Problem& problem,
+                                              const Problem& multiplied, int64_t group_m,
+                                              int running) {
+  const absl::StatusOr<TileGrid> grid =
+      MakeTileGrid(multiplied, config.tile_m * config.cluster_m, config.tile_n * config.cluster_n);
+  if (!grid.ok()) return grid.status();
+  const int64_t clusters = int64_t{grid->tiles_m} * grid->tiles_n * problem.batch;
+  // Blocks that share k do not stay: they compute one tile.
+  const int64_t launched = config.split > 1 ? clusters : std::min<int64_t>(clusters, running);
+  const int64_t blocks = launched * config.cluster();
+  if (clusters > kHopperMost || blocks > kHopperMost) {
+    return absl::InvalidArgumentError(absl::StrCat("batch_count x m x n is ", problem.batch, " x ",
+                                                   problem.m, " x ", problem.n,
+                                                   ", more tiles than one launch takes"));
+  }
+  const int group = group_m == kOwnChoice
+                        ? HopperGroup(config, grid->tiles_m, running)
+                        : static_cast<int>(std::min<int64_t>(group_m, grid->tiles_m));
+  return HopperLaunch{
+      HopperTileOrder(grid->tiles_m, grid->tiles_n, group, static_cast<int>(problem.batch)),
+      blocks};
+}
+
 // `Tiles` is HopperTiles or HopperScaledTiles.
 template <class Tiles, bool kTransA, bool kTransB>
 absl::Status LaunchHopperProducts(const TransposedProduct& product, const Launch& launch) {
@@ -101,33 +137,20 @@ absl::Status LaunchHopperProducts(const TransposedProduct& product, const Launch
   const Problem& p = product.problem;
   if (absl::Status status = CheckHopperSizes(p); !status.ok()) return status;
   const Problem multiplied = kConfig.swap ? TransposeOfD(product).problem : p;
-  const absl::StatusOr<TileGrid> grid = MakeTileGrid(multiplied, kConfig.tile_m * kConfig.cluster_m,
-                                                     kConfig.tile_n * kConfig.cluster_n);
-  if (!grid.ok()) return grid.status();
-  const int64_t clusters = int64_t{grid->tiles_m} * grid->tiles_n * p.batch;
-  // Blocks that share k do not stay: they compute one tile.
-  const int64_t launched = kConfig.split > 1 ? clusters : std::min<int64_t>(clusters, *running);
-  const int64_t blocks = launched * kConfig.cluster();
-  if (clusters > kHopperMost || blocks > kHopperMost) {
-    return absl::InvalidArgumentError(absl::StrCat("batch_count x m x n is ", p.batch, " x ", p.m,
-                                                   " x ", p.n,
-                                                   ", more tiles than one launch takes"));
-  }
+  const absl::StatusOr<HopperLaunch> planned =
+      PlanHopperLaunch(kConfig, p, multiplied, launch.params[0], *running);
+  if (!planned.ok()) return planned.status();
   const absl::StatusOr<HopperDescription> described =
       DescribeHopper<Variant>(product, {.a = p.batch, .b = p.batch, .d = p.batch});
   if (!described.ok()) return described.status();
-  const int64_t group_m = launch.params[0];
-  const int group = group_m == kOwnChoice
-                        ? HopperGroup(kConfig, grid->tiles_m, *running)
-                        : static_cast<int>(std::min<int64_t>(group_m, grid->tiles_m));
-  const HopperTileOrder order(grid->tiles_m, grid->tiles_n, group, static_cast<int>(p.batch));
-  typename Tiles::Arguments arguments{MakeHopperArguments<Variant>(product, *described, order)};
+  typename Tiles::Arguments arguments{
+      MakeHopperArguments<Variant>(product, *described, planned->order)};
   if constexpr (kHasScales<Tiles>) {
     const Operands operands = kConfig.swap ? TransposeOfD(product).operands : product.operands;
     arguments.scales_a = MakeHopperScales(operands.scales_a, multiplied.scales_a, multiplied.m);
     arguments.scales_b = MakeHopperScales(operands.scales_b, multiplied.scales_b, multiplied.n);
   }
-  return EnqueueHopperKernel<Tiles, kKernel>(product, described->maps, arguments, blocks,
+  return EnqueueHopperKernel<Tiles, kKernel>(product, described->maps, arguments, planned->blocks,
                                              launch.stream);
 }
 

@@ -24,21 +24,27 @@ struct HopperMatrices {
   bool shared() const { return batch == 1 || stride == 0; }
 };
 
-// Matrices as they are stored, in boxes of 64 rows of k, or of `lines` lines along k.
+// Matrices as they are stored, in boxes of `box_lines` lines along k, or of 128 bytes of lines for
+// each step of k.
+inline TiledMatrices MatricesOf(const HopperMatrices& operand, DType type, Compute compute,
+                                int64_t lines, int64_t k, bool along_k, int box_lines) {
+  const int64_t rows = along_k ? lines : k, columns = along_k ? k : lines;
+  const int64_t size = static_cast<int64_t>(SizeOf(type));
+  return {.data = operand.data,
+          .type = type,
+          .rows = rows,
+          .columns = columns,
+          .pitch = rows == 1 ? PitchBytes(columns, type) : operand.ld * size,
+          .count = operand.shared() ? 1 : operand.batch,
+          .stride = operand.stride * size,
+          .box_rows = along_k ? box_lines : 128 / static_cast<int>(size),
+          .compute = compute};
+}
+
 inline absl::StatusOr<CUtensorMap> DescribeOperand(const HopperMatrices& operand, DType type,
                                                    Compute compute, int64_t lines, int64_t k,
                                                    bool along_k, int box_lines) {
-  const int64_t rows = along_k ? lines : k, columns = along_k ? k : lines;
-  const int64_t size = static_cast<int64_t>(SizeOf(type));
-  return DescribeToTma({.data = operand.data,
-                        .type = type,
-                        .rows = rows,
-                        .columns = columns,
-                        .pitch = rows == 1 ? PitchBytes(columns, type) : operand.ld * size,
-                        .count = operand.shared() ? 1 : operand.batch,
-                        .stride = operand.stride * size,
-                        .box_rows = along_k ? box_lines : 128 / static_cast<int>(size),
-                        .compute = compute});
+  return DescribeToTma(MatricesOf(operand, type, compute, lines, k, along_k, box_lines));
 }
 
 // op(B)^T op(A)^T, whose columns are the rows of D.

@@ -9,6 +9,7 @@
 #include "kernels/hopper/launch_stack.cuh"
 #include "kernels/hopper/load_layout.h"
 #include "kernels/hopper/name.h"
+#include "kernels/hopper/params.h"
 #include "kernels/hopper/split_b.h"
 #include "kernels/transpose/operands.h"
 
@@ -23,10 +24,6 @@ struct HopperVariant {
   static constexpr SummaryText kSummary = HopperSummary(kConfig);
   static_assert(kConfig.valid());
 };
-
-inline constexpr ParamSpec kHopperParams[] = {
-    {"group_m", "rows of clusters of a group, whose tiles run column by column", 1, 1024,
-     kOwnChoice}};
 
 // The output types are those of VisitHopperOutput.
 template <DType kOperand>

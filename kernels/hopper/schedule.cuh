@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/hopper/arguments.h"
-#include "kernels/hopper/config.h"
 #include "kernels/hopper/tile_order.h"
 
 namespace gemm {
@@ -63,7 +62,7 @@ class HopperTiles {
   }
 
  private:
-  static constexpr HopperConfig kConfig = Variant::kConfig;
+  static constexpr auto kConfig = Variant::kConfig;
 
   __device__ int BeginOf(int part) const {
     return static_cast<int>(int64_t{arguments_.k_tiles} * part / kConfig.split);

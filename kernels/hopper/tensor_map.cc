@@ -52,16 +52,18 @@ absl::StatusOr<CUtensorMap> DescribeToTma(const TiledMatrices& matrices) {
       static_cast<cuuint64_t>(matrices.pitch),
       static_cast<cuuint64_t>(matrices.count == 1 ? matrices.rows * matrices.pitch
                                                   : matrices.stride)};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(kBoxRowBytes / SizeOf(matrices.type)),
+  const bool swizzled = matrices.box_columns == 0;
+  const cuuint32_t box[] = {swizzled ? static_cast<cuuint32_t>(kBoxRowBytes / SizeOf(matrices.type))
+                                     : static_cast<cuuint32_t>(matrices.box_columns),
                             static_cast<cuuint32_t>(matrices.box_rows), 1};
   const cuuint32_t every[] = {1, 1, 1};
   CUtensorMap map;
   // No promotion: loads of more than a box has cost skinny products 5% to 8% of their bandwidth.
-  const CUresult result =
-      encode(&map, TmaType(matrices.type, matrices.compute), /*tensorRank=*/3,
-             const_cast<void*>(matrices.data), size, pitches, box, every,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = encode(
+      &map, TmaType(matrices.type, matrices.compute), /*tensorRank=*/3,
+      const_cast<void*>(matrices.data), size, pitches, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     return absl::InternalError(absl::StrCat("cuTensorMapEncodeTiled of ", matrices.count, " times ",
                                             matrices.rows, " x ", matrices.columns,

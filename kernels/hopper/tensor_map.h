@@ -12,7 +12,7 @@ namespace gemm {
 
 // Matrices in device memory, `stride` bytes apart, of rows of `columns` elements, `pitch` bytes
 // apart; both are multiples of 16. They are copied in boxes of `box_rows` (up to 256) by 128
-// bytes. kTF32 rounds f32 elements on the way.
+// bytes, or by `box_columns` columns. kTF32 rounds f32 elements on the way.
 struct TiledMatrices {
   const void* data = nullptr;
   DType type = DType::kF16;
@@ -22,6 +22,9 @@ struct TiledMatrices {
   int64_t count = 1;
   int64_t stride = 0;  // of no use to one matrix
   int box_rows = 0;
+  // 0: rows of a box have 128 bytes, and are swizzled as box.h says. Else they have so many
+  // elements (up to 256), and lie as they are, one after the other.
+  int box_columns = 0;
   Compute compute = Compute::kF32;
 };
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/hopper/config.h"
-
 namespace gemm {
 
 // Rows of tiles of `rows` x `columns` in a group (GroupedTile), where `running` tiles run at a
@@ -15,8 +13,9 @@ inline int SquareGroup(double rows, double columns, int running) {
 }
 
 // Rows of clusters in a group, of `clusters_m` in all, where `running` clusters run at a time.
-// Groups are of equal height.
-inline int HopperGroup(const HopperConfig& config, int clusters_m, int running) {
+// Groups are of equal height. `config`: HopperConfig or HopperF32Config.
+template <class Config>
+int HopperGroup(const Config& config, int clusters_m, int running) {
   const int square =
       SquareGroup(config.tile_m * config.cluster_m, config.tile_n * config.cluster_n, running);
   const int groups = (clusters_m + square - 1) / square;

@@ -48,6 +48,8 @@ def is_async(name):
 
 def layouts_read(name):
     """Layouts that a Hopper row reads as they are; it transposes others first."""
+    if "_t8x16" in name:
+        return 2
     if re.search("tf32|f32x3|e4m3|e5m2|hopper_s8", name):
         return 1
     return 2 if "_swap" in name else 4
@@ -58,9 +60,14 @@ def reads_other_blocks(name):
     return re.search(r"^hopper_.*_k\d", name)
 
 
+def is_hopper_f32(name):
+    """Rows that promise TMA and FFMA."""
+    return name.startswith("hopper_f32_")
+
+
 def is_hopper(name):
     """Rows that promise TMA and wgmma."""
-    return name.startswith("hopper_")
+    return name.startswith("hopper_") and not is_hopper_f32(name)
 
 
 class NamesInMachineCode(unittest.TestCase):
@@ -245,6 +252,33 @@ class NamesInMachineCode(unittest.TestCase):
             return f"{len(found)}" if found else ""
 
         self.check(is_hopper, wrong)
+
+    def test_hopper_f32_rows_copy_by_tma_and_multiply_by_ffma(self):
+        """The loop reads shared memory in vectors, and has little beside its products."""
+
+        def wrong(_, function):
+            if function.architecture != 90:
+                return ""
+            if not function.opcodes("UTMALDG"):
+                return "no UTMALDG"
+            if found := function.opcodes(r"LDGSTS|\w*MMA|UTMASTG"):
+                return f"{set(found)}"
+            names = [opcode for opcode, _ in function.instructions]
+            loads = [i for i, name in enumerate(names) if name.startswith("LDS")]
+            if others := {names[i] for i in loads} - {"LDS.128"}:
+                return f"{others}"
+            loop = names[loads[0] : loads[-1]]
+            share = sum(name == "FFMA" for name in loop) / len(loop)
+            return "" if share >= 0.9 else f"FFMA is {share:.3f} of the loop"
+
+        self.check(is_hopper_f32, wrong)
+
+    def test_hopper_f32_rows_have_a_kernel_for_each_layout(self):
+        for row in filter(lambda row: is_hopper_f32(row["name"]), ROWS):
+            with self.subTest(row["name"]):
+                functions = [f for f in row["functions"] if f.architecture == 90]
+                wanted = layouts_read(row["name"]) if functions else 0
+                self.assertEqual(len(functions), wanted)
 
     def test_vector_rows_load_vectors(self):
         """All loads of the operands: those up to the last barrier. Behind it is the epilogue."""

@@ -1,0 +1,79 @@
+// The configuration of a Hopper variant that multiplies f32 on CUDA cores, and what follows from
+// it.
+#pragma once
+
+#include "kernels/hopper/box.h"
+
+namespace gemm {
+
+struct HopperF32Config {
+  int tile_m = 128, tile_n = 256;
+  int stages = 4;
+  // A thread's part of the tile: its accumulators.
+  int thread_m = 8, thread_n = 16;
+  // The lanes of a warp form a grid: so many along m, the others along n.
+  int lanes_m = 4;
+  // The loop over chunks of k has so many in a turn: more take fewer instructions beside the
+  // products, and more room in the instruction cache.
+  int unrolled = 1;
+  // So many blocks share a tile of D: each multiplies a part of k.
+  int split = 1;
+  // So many blocks on a multiprocessor.
+  int blocks_per_sm = 1;
+
+  static constexpr int kTileK = kBoxRowBytes / 4;
+  // A thread reads operands that lie along k in so many elements at once.
+  static constexpr int kChunk = 4;
+  static constexpr int kChunks = kTileK / kChunk;  // of a stage
+  constexpr int tile_k() const { return kTileK; }
+
+  constexpr int lanes_n() const { return 32 / lanes_m; }
+  constexpr int warp_m() const { return lanes_m * thread_m; }
+  constexpr int warp_n() const { return lanes_n() * thread_n; }
+  constexpr int warps_n() const { return tile_n / warp_n(); }
+  // Threads that multiply come first. The last warpgroup loads: registers move from one warpgroup
+  // to another, so that it is a whole one.
+  constexpr int consumers() const { return tile_m / thread_m * (tile_n / thread_n); }
+  constexpr int threads() const { return consumers() + 128; }
+  // Fragments along k take four registers a line beside the accumulators, and there are none for
+  // those of 16 lines.
+  constexpr bool a_along_k() const { return thread_m <= 8; }
+  constexpr bool b_along_k() const { return thread_n <= 8; }
+
+  // Registers of a thread that loads, and of one that multiplies, of what a launch gives to each.
+  static constexpr int kLoadingRegisters = 40;
+  constexpr int registers() const { return 65536 / (threads() * blocks_per_sm) / 8 * 8; }
+  constexpr int multiplying_registers() const {
+    const int all = registers() * threads() - kLoadingRegisters * 128;
+    return all / consumers() / 8 * 8;
+  }
+
+  // Blocks do not load for each other.
+  static constexpr int cluster_m = 1, cluster_n = 1;
+  constexpr int sharers() const { return 1; }
+  constexpr int cluster() const { return split; }
+
+  constexpr int tile_a_bytes() const { return tile_m * kBoxRowBytes; }
+  constexpr int stage_bytes() const { return (tile_m + tile_n) * kBoxRowBytes; }
+  constexpr int shared_bytes() const { return stages * (stage_bytes() + 2 * 8); }
+
+  constexpr bool valid() const {
+    const bool whole_warps = tile_m % warp_m() == 0 && tile_n % warp_n() == 0;
+    const bool whole_quads = thread_m % 4 == 0 && thread_n % 4 == 0;
+    // So a warp's first line is also the first of a swizzle's eight.
+    const bool whole_swizzles = (lanes_m == 4 || lanes_m == 8) && warp_m() % 8 == 0;
+    // The stages hold the accumulators, of which each block adds up some rows.
+    const bool whole_parts = split == 1 || (thread_m % split == 0 && split <= 8 &&
+                                            tile_m * tile_n * 4 <= stages * stage_bytes());
+    // Each of an SM's quarters takes as many warps of a block.
+    const bool whole_groups = consumers() % 128 == 0;
+    return whole_warps && whole_quads && whole_swizzles && whole_parts && whole_groups &&
+           tile_m <= 256 && tile_n <= 256 &&
+           (shared_bytes() + 1024) * blocks_per_sm <= kMultiprocessorBytes &&
+           shared_bytes() <= kMostSharedBytes;
+  }
+  static constexpr int kMostSharedBytes = 227 * 1024;      // of a block, on sm_90
+  static constexpr int kMultiprocessorBytes = 228 * 1024;  // of which each block takes 1 KiB more
+};
+
+}  // namespace gemm

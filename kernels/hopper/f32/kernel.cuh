@@ -1,0 +1,116 @@
+// The Hopper kernel of f32 on CUDA cores. One thread loads tiles by TMA; the other warpgroups
+// multiply them by FFMA, and store. Between them is a ring of stages with barriers that count
+// bytes. Blocks stay, and take one tile of D after the other: the loads of the next one start while
+// this one is stored.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/hopper/arguments.h"
+#include "kernels/hopper/f32/multiply.cuh"
+#include "kernels/hopper/f32/producer.cuh"
+#include "kernels/hopper/f32/split_sum.cuh"
+#include "kernels/hopper/f32/stages.cuh"
+#include "kernels/hopper/f32/store.cuh"
+#include "kernels/hopper/schedule.cuh"
+#include "kernels/ptx/grid_dependency.cuh"
+#include "kernels/ptx/warpgroup.cuh"
+#include "kernels/ptx/wgmma.cuh"
+
+namespace gemm {
+
+#if GEMM_HAS_WGMMA  // then registers move between warpgroups, too
+
+// By a warp that multiplies.
+template <class Variant, bool kTransA, bool kTransB>
+__device__ __forceinline__ void ConsumeF32(const HopperArguments<HopperTileOrder>& arguments,
+                                           const Epilogue<DType::kF32>& epilogue,
+                                           const HopperF32Stages<Variant>& stages,
+                                           HopperTiles<Variant> tiles) {
+  constexpr HopperF32Config kConfig = Variant::kConfig;
+  constexpr int kAllConsumers = 1;  // a barrier
+  // The shuffle tells the compiler that it is the same in a warp.
+  const HopperF32Thread<Variant> thread{
+      .warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0),
+      .lane = static_cast<int>(threadIdx.x) % 32};
+  HopperPlace<kConfig.stages> place;
+  for (; tiles.more(); tiles.Next()) {
+    HopperF32Product<Variant, kTransA, kTransB> product(thread);
+    product.Multiply(stages, place, tiles.end_k() - tiles.first_k());
+    const TileCoord tile = tiles.tile();
+    const HopperF32Store<Variant, kTransA, kTransB> store(
+        thread, {tiles.line_a(tile), tiles.line_b(tile), arguments.m, arguments.n});
+    const auto store_rows = [&](const auto& accumulators, int first) {
+      const auto of_product = OfProduct(epilogue, arguments.strides, tiles.matrix_d());
+      if (arguments.only_scales) {
+        store.Scaled(accumulators, first, of_product);
+      } else {
+        store.Finished(accumulators, first, of_product);
+      }
+    };
+    if constexpr (kConfig.split > 1) {
+      using Sum = HopperF32Sum<Variant>;
+      // Not before all of this block have left its stages.
+      ptx::AwaitBarrier<kConfig.consumers()>(kAllConsumers);
+      Sum::Write(product.accumulators, stages.begin);
+      ptx::ClusterBarrier();
+      Sum sum;
+      sum.Add(stages.begin, tiles.part());
+      store_rows(sum.sums, tiles.part() * Sum::kRows);
+    } else {
+      store_rows(product.accumulators, 0);
+    }
+  }
+}
+
+#endif  // GEMM_HAS_WGMMA
+
+// `Variant` has a constexpr HopperF32Config kConfig. The map of D is not used, and neither is the
+// output's type, which is f32.
+template <class Variant, bool kTransA, bool kTransB>
+__global__
+__launch_bounds__(Variant::kConfig.threads(), Variant::kConfig.blocks_per_sm) void HopperF32Kernel(
+    const __grid_constant__ HopperMaps maps, const HopperArguments<HopperTileOrder> arguments,
+    const Epilogue<DType::kF32> epilogue, DType) {
+#if GEMM_HAS_WGMMA
+  constexpr HopperF32Config kConfig = Variant::kConfig;
+  constexpr int kAllThreads = 2;  // a barrier
+  extern __shared__ __align__(1024) std::byte shared_memory[];
+  const HopperF32Stages<Variant> stages{
+      static_cast<uint32_t>(__cvta_generic_to_shared(shared_memory))};
+  const uint32_t block = kConfig.cluster() > 1 ? ptx::BlockOfCluster() : 0;
+  const bool loads = threadIdx.x >= kConfig.consumers();
+  if (threadIdx.x == kConfig.consumers()) {
+    ptx::PrefetchTensorMap(&maps.a);
+    ptx::PrefetchTensorMap(&maps.b);
+    stages.InitBarriers();
+  }
+  __syncwarp();
+  // Nobody arrives at barriers that are not there. Who made them need not wait.
+  if (loads) {
+    ptx::ArriveAtBarrier<kConfig.threads()>(kAllThreads);
+  } else {
+    ptx::AwaitBarrier<kConfig.threads()>(kAllThreads);
+  }
+  ptx::AwaitKernelBefore();
+  const HopperTiles<Variant> tiles(arguments, block);
+  if (loads) {
+    ptx::KeepRegisters<HopperF32Config::kLoadingRegisters>();
+    if (threadIdx.x == kConfig.consumers()) {
+      ProduceF32<Variant, kTransA, kTransB>(maps, stages, tiles);
+      // What is left is to multiply the last stages and to store.
+      ptx::AllowNextKernel();
+    }
+    __syncwarp();
+    if constexpr (kConfig.split > 1) ptx::ClusterBarrier();  // the one before the sum
+  } else {
+    ptx::TakeRegisters<kConfig.multiplying_registers()>();
+    ConsumeF32<Variant, kTransA, kTransB>(arguments, epilogue, stages, tiles);
+  }
+  // Others may still read.
+  if constexpr (kConfig.cluster() > 1) ptx::ClusterBarrier();
+#endif
+}
+
+}  // namespace gemm

@@ -1,0 +1,40 @@
+// The thread that loads: it keeps the stages filled by TMA.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/hopper/arguments.h"
+#include "kernels/hopper/f32/stages.cuh"
+#include "kernels/hopper/pipeline.cuh"
+#include "kernels/hopper/schedule.cuh"
+#include "kernels/ptx/tma.cuh"
+
+namespace gemm {
+
+// By one thread of the block. A tile of an operand is one box (maps.h).
+template <class Variant, bool kTransA, bool kTransB>
+__device__ __forceinline__ void ProduceF32(const HopperMaps& maps,
+                                           const HopperF32Stages<Variant>& stages,
+                                           HopperTiles<Variant> tiles) {
+  constexpr HopperF32Config kConfig = Variant::kConfig;
+  HopperPlace<kConfig.stages> place;
+  for (; tiles.more(); tiles.Next()) {
+    const TileCoord tile = tiles.tile();
+    const int line_a = tiles.line_a(tile), line_b = tiles.line_b(tile);
+    const int matrix_a = tiles.matrix_a(), matrix_b = tiles.matrix_b();
+    for (int k_tile = tiles.first_k(), end = tiles.end_k(); k_tile < end; ++k_tile) {
+      const int k = k_tile * HopperF32Config::kTileK;
+      // All stages are free at first: the phase before the first one has ended.
+      ptx::WaitForPhase(stages.free(place.stage), place.parity ^ 1);
+      const uint32_t full = stages.full(place.stage);
+      ptx::ArriveExpecting(full, kConfig.stage_bytes());
+      ptx::LoadBox(stages.tile_a(place.stage), &maps.a, kTransA ? line_a : k, kTransA ? k : line_a,
+                   matrix_a, full);
+      ptx::LoadBox(stages.tile_b(place.stage), &maps.b, kTransB ? k : line_b, kTransB ? line_b : k,
+                   matrix_b, full);
+      place.Next();
+    }
+  }
+}
+
+}  // namespace gemm

@@ -1,0 +1,80 @@
+// The Hopper variants of f32 on CUDA cores.
+#include <iterator>
+
+#include "kernels/core/families.h"
+#include "kernels/core/rows.h"
+#include "kernels/hopper/f32/configs.h"
+#include "kernels/hopper/f32/launch.cuh"
+#include "kernels/hopper/f32/name.h"
+#include "kernels/hopper/params.h"
+
+namespace gemm {
+namespace {
+
+// A variant as a type: nvcc cannot name kernels by records of a namespace.
+template <size_t kIndex>
+struct HopperF32Variant {
+  static constexpr HopperF32Config kConfig = kHopperF32Configs[kIndex];
+  static constexpr NameText kName = HopperF32Name(kConfig);
+  static constexpr SummaryText kSummary = HopperF32Summary(kConfig);
+  static_assert(kConfig.valid());
+};
+
+constexpr Types kTypes[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF32}};
+
+template <class Variant>
+size_t HopperF32ScratchBytes(const Problem& p) {
+  return TransposeScratchBytes(p, HopperF32Layout(Variant::kConfig, p));
+}
+
+template <class Variant, bool kTransA>
+absl::Status LaunchHopperF32OfA(const TransposedProduct& product, const Launch& launch) {
+  if constexpr (Variant::kConfig.b_along_k()) {
+    if (product.problem.trans_b) {
+      return LaunchHopperF32Layout<Variant, kTransA, true>(product, launch);
+    }
+  }
+  return LaunchHopperF32Layout<Variant, kTransA, false>(product, launch);
+}
+
+template <class Variant>
+absl::Status LaunchHopperF32(const Launch& launch) {
+  const absl::StatusOr<TransposedProduct> transposed =
+      TransposeOperands(launch, HopperF32Layout(Variant::kConfig, launch.problem));
+  if (!transposed.ok()) return transposed.status();
+  if constexpr (Variant::kConfig.a_along_k()) {
+    if (!transposed->problem.trans_a)
+      return LaunchHopperF32OfA<Variant, false>(*transposed, launch);
+  }
+  return LaunchHopperF32OfA<Variant, true>(*transposed, launch);
+}
+
+constexpr auto kRows = MakeRows<std::size(kHopperF32Configs)>([](auto index) {
+  using Variant = HopperF32Variant<index>;
+  constexpr HopperF32Config kConfig = Variant::kConfig;
+  return Kernel{
+      .name = Variant::kName.view(),
+      .family = "hopper",
+      .summary = Variant::kSummary.view(),
+      .capability = {.min = 90, .max = 90},
+      .types = kTypes,
+      .tile_m = kConfig.tile_m,
+      .tile_n = kConfig.tile_n,
+      .tile_k = kConfig.tile_k(),
+      .stages = kConfig.stages,
+      .threads = kConfig.threads(),
+      .shared_memory_bytes = static_cast<size_t>(kConfig.shared_bytes()),
+      .params = kHopperParams,
+      .auto_rank = 21,
+      .batches = true,
+      .row_blocks = true,
+      .workspace_bytes = HopperF32ScratchBytes<Variant>,
+      .launch = LaunchHopperF32<Variant>,
+  };
+});
+
+}  // namespace
+
+absl::Span<const Kernel> HopperF32Rows() { return kRows; }
+
+}  // namespace gemm
