@@ -73,6 +73,11 @@ TEST(HopperF32Config, WhatDoesNotFitIsNotValid) {
   config = fits;
   config.split = 3;  // a thread's rows are eight
   EXPECT_FALSE(config.valid());
+  config = fits;
+  config.cluster_m = 2;
+  EXPECT_TRUE(config.valid());
+  config.split = 2;
+  EXPECT_FALSE(config.valid());
 }
 
 // What threads that multiply take is what those that load, and the launch, leave to them.

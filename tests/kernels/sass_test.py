@@ -256,13 +256,17 @@ class NamesInMachineCode(unittest.TestCase):
     def test_hopper_f32_rows_copy_by_tma_and_multiply_by_ffma(self):
         """The loop reads shared memory in vectors, and has little beside its products."""
 
-        def wrong(_, function):
+        def wrong(row, function):
             if function.architecture != 90:
                 return ""
             if not function.opcodes("UTMALDG"):
                 return "no UTMALDG"
             if found := function.opcodes(r"LDGSTS|\w*MMA|UTMASTG"):
                 return f"{set(found)}"
+            shares = bool(re.search(r"_m\d", row["name"]))
+            multicasts = [o for o in function.opcodes("UTMALDG") if "MULTICAST" in o]
+            if shares != bool(multicasts):
+                return f"{len(multicasts)} copies to other blocks"
             names = [opcode for opcode, _ in function.instructions]
             loads = [i for i, name in enumerate(names) if name.startswith("LDS")]
             if others := {names[i] for i in loads} - {"LDS.128"}:

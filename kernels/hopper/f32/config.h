@@ -16,6 +16,8 @@ struct HopperF32Config {
   // The loop over chunks of k has so many in a turn: more take fewer instructions beside the
   // products, and more room in the instruction cache.
   int unrolled = 1;
+  // The blocks of a cluster are neighbours along m, which load a tile of B together.
+  int cluster_m = 1;
   // So many blocks share a tile of D: each multiplies a part of k.
   int split = 1;
   // So many blocks on a multiprocessor.
@@ -48,10 +50,9 @@ struct HopperF32Config {
     return all / consumers() / 8 * 8;
   }
 
-  // Blocks do not load for each other.
-  static constexpr int cluster_m = 1, cluster_n = 1;
-  constexpr int sharers() const { return 1; }
-  constexpr int cluster() const { return split; }
+  static constexpr int cluster_n = 1;
+  constexpr int sharers() const { return cluster_m; }
+  constexpr int cluster() const { return sharers() * split; }
 
   constexpr int tile_a_bytes() const { return tile_m * kBoxRowBytes; }
   constexpr int stage_bytes() const { return (tile_m + tile_n) * kBoxRowBytes; }
@@ -65,10 +66,13 @@ struct HopperF32Config {
     // The stages hold the accumulators, of which each block adds up some rows.
     const bool whole_parts = split == 1 || (thread_m % split == 0 && split <= 8 &&
                                             tile_m * tile_n * 4 <= stages * stage_bytes());
+    // A block loads whole steps of k of a shared tile, or whole rows of a swizzle.
+    const bool whole_shares =
+        cluster_m == 1 || (split == 1 && kTileK % cluster_m == 0 && tile_n % (8 * cluster_m) == 0);
     // Each of an SM's quarters takes as many warps of a block.
     const bool whole_groups = consumers() % 128 == 0;
-    return whole_warps && whole_quads && whole_swizzles && whole_parts && whole_groups &&
-           tile_m <= 256 && tile_n <= 256 &&
+    return whole_warps && whole_quads && whole_swizzles && whole_parts && whole_shares &&
+           whole_groups && tile_m <= 256 && tile_n <= 256 &&
            (shared_bytes() + 1024) * blocks_per_sm <= kMultiprocessorBytes &&
            shared_bytes() <= kMostSharedBytes;
   }

@@ -87,8 +87,11 @@ __launch_bounds__(Variant::kConfig.threads(), Variant::kConfig.blocks_per_sm) vo
     stages.InitBarriers();
   }
   __syncwarp();
-  // Nobody arrives at barriers that are not there. Who made them need not wait.
-  if (loads) {
+  // Nobody arrives at barriers that are not there. Who made them need not wait, but for those of
+  // other blocks.
+  if constexpr (kConfig.sharers() > 1) {
+    ptx::ClusterBarrier();
+  } else if (loads) {
     ptx::ArriveAtBarrier<kConfig.threads()>(kAllThreads);
   } else {
     ptx::AwaitBarrier<kConfig.threads()>(kAllThreads);
@@ -108,7 +111,7 @@ __launch_bounds__(Variant::kConfig.threads(), Variant::kConfig.blocks_per_sm) vo
     ptx::TakeRegisters<kConfig.multiplying_registers()>();
     ConsumeF32<Variant, kTransA, kTransB>(arguments, epilogue, stages, tiles);
   }
-  // Others may still read.
+  // Others may still arrive here, or read.
   if constexpr (kConfig.cluster() > 1) ptx::ClusterBarrier();
 #endif
 }

@@ -11,6 +11,7 @@
 #include "kernels/hopper/f32/lines.h"
 #include "kernels/hopper/f32/stages.cuh"
 #include "kernels/hopper/pipeline.cuh"
+#include "kernels/ptx/cluster.cuh"
 
 namespace gemm {
 
@@ -155,10 +156,15 @@ class HopperF32Product {
     }
   }
 
-  // A warp has read the stage.
+  // A warp has read the stage, and leaves it in each block that loads a part of it.
   __device__ static void Leave(const HopperF32Stages<Variant>& stages, int stage) {
+    const uint32_t lane = threadIdx.x % 32;
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::Arrive(stages.free(stage));
+    if constexpr (kConfig.sharers() > 1) {
+      if (lane < kConfig.sharers()) ptx::ArriveAt(stages.free(stage), lane);
+    } else {
+      if (lane == 0) ptx::Arrive(stages.free(stage));
+    }
   }
 
   const uint32_t origin_a_;

@@ -26,7 +26,8 @@ struct HopperF32Stages {
   __device__ void InitBarriers() const {
     for (int stage = 0; stage < kConfig.stages; ++stage) {
       ptx::InitBarrier(full(stage), 1);
-      ptx::InitBarrier(free(stage), kConfig.consumers() / 32);
+      // A warp leaves a stage in every block whose loads it takes part in.
+      ptx::InitBarrier(free(stage), kConfig.consumers() / 32 * kConfig.sharers());
     }
     ptx::FenceBarrierInit();
   }
