@@ -83,6 +83,11 @@ TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {
       } else if (problem.trans_b ? wide : along_k) {
         lines += 80;
       }
+      // Blocks that share tiles have memory for what they leave to others.
+      if (absl::StrContains(kernel->name, "_streamk")) {
+        EXPECT_GT(WorkspaceBytes(*kernel, problem), lines * 112 * SizeOf(types.a) + (16 << 20));
+        continue;
+      }
       const size_t bytes = WorkspaceBytes(*kernel, problem);
       EXPECT_EQ(bytes, lines * 112 * SizeOf(types.a))
           << kernel->name << ", transposes " << transposes;

@@ -10,6 +10,7 @@
 #include "kernels/hopper/f32/configs.h"
 #include "kernels/hopper/f32/lines.h"
 #include "kernels/hopper/f32/name.h"
+#include "kernels/hopper/f32/stream.h"
 #include "tests/kernels/bank_conflicts.h"
 
 namespace gemm {
@@ -75,6 +76,11 @@ TEST(HopperF32Config, WhatDoesNotFitIsNotValid) {
   EXPECT_FALSE(config.valid());
   config = fits;
   config.cluster_m = 2;
+  EXPECT_TRUE(config.valid());
+  config.split = 2;
+  EXPECT_FALSE(config.valid());
+  config = fits;
+  config.stream = true;
   EXPECT_TRUE(config.valid());
   config.split = 2;
   EXPECT_FALSE(config.valid());
@@ -219,6 +225,106 @@ TEST(HopperF32Layout, ColumnsOfABAcrossKAreRuns) {
       }
     }
   });
+}
+
+// What the blocks of a grid compute, in their turns.
+std::vector<std::vector<HopperF32Piece>> PiecesOf(const HopperF32Stream& stream) {
+  std::vector<std::vector<HopperF32Piece>> pieces(static_cast<size_t>(stream.blocks()));
+  for (int block = 0; block < stream.blocks(); ++block) {
+    for (int turn = 0;; ++turn) {
+      const HopperF32Piece piece = PieceOf(stream, block, turn);
+      if (piece.tile < 0) break;
+      pieces[static_cast<size_t>(block)].push_back(piece);
+    }
+  }
+  return pieces;
+}
+
+template <class Check>
+void ForEachStream(const Check& check) {
+  for (const int tiles : {1, 2, 5, 31, 32, 33, 63, 64, 65, 100, 128, 1000, 1024}) {
+    for (const int running : {1, 7, 32, 132}) {
+      for (const int k_tiles : {1, 2, 8, 9, 64, 257}) {
+        SCOPED_TRACE(::testing::Message()
+                     << tiles << " tiles of " << k_tiles << ", " << running << " blocks at a time");
+        check(HopperF32Stream(tiles, running, k_tiles), tiles, k_tiles);
+      }
+    }
+  }
+}
+
+TEST(HopperF32Stream, HasEachPartOfEachTileOnce) {
+  ForEachStream([](const HopperF32Stream& stream, int tiles, int k_tiles) {
+    std::vector<int> computed(static_cast<size_t>(tiles * k_tiles));
+    for (const auto& of_block : PiecesOf(stream)) {
+      for (const HopperF32Piece& piece : of_block) {
+        ASSERT_LT(piece.tile, tiles);
+        ASSERT_LT(piece.first_k, piece.end_k);
+        ASSERT_LE(piece.end_k, k_tiles);
+        for (int k = piece.first_k; k < piece.end_k; ++k) {
+          ++computed[static_cast<size_t>(piece.tile * k_tiles + k)];
+        }
+      }
+    }
+    EXPECT_EQ(computed, std::vector<int>(computed.size(), 1));
+  });
+}
+
+// A block has memory for the accumulators of one tile, and leaves them before it awaits others.
+TEST(HopperF32Stream, ABlockLeavesAtMostOneTileAndAwaitsOthersLast) {
+  ForEachStream([](const HopperF32Stream& stream, int, int k_tiles) {
+    for (const auto& of_block : PiecesOf(stream)) {
+      int left = 0;
+      bool awaits = false;
+      for (const HopperF32Piece& piece : of_block) {
+        const bool leaves = piece.end_k < k_tiles;
+        EXPECT_FALSE(awaits) << "tile " << piece.tile;
+        left += leaves ? 1 : 0;
+        awaits = !leaves && piece.first_k > 0;
+      }
+      EXPECT_LE(left, 1);
+    }
+  });
+}
+
+// Who has the end of a tile finds its begin with the blocks before, share by share.
+TEST(HopperF32Stream, TheBlocksBeforeLeaveTheBeginOfATile) {
+  ForEachStream([](const HopperF32Stream& stream, int, int k_tiles) {
+    const auto pieces = PiecesOf(stream);
+    for (int block = 0; block < stream.blocks(); ++block) {
+      for (const HopperF32Piece& piece : pieces[static_cast<size_t>(block)]) {
+        if (piece.end_k < k_tiles) continue;
+        int end = piece.first_k;
+        for (int before = block - 1; end > 0; --before) {
+          ASSERT_GE(before, 0);
+          bool found = false;
+          for (const HopperF32Piece& part : pieces[static_cast<size_t>(before)]) {
+            if (part.tile != piece.tile) continue;
+            EXPECT_EQ(part.end_k, end);
+            EXPECT_GE(part.first_k, end - (stream.BeginOf(before + 1) - stream.BeginOf(before)));
+            end = part.first_k;
+            found = true;
+          }
+          ASSERT_TRUE(found) << "block " << before << " has nothing of tile " << piece.tile;
+        }
+      }
+    }
+  });
+}
+
+// Four SMs of 132 are idle in 128 tiles; here every block has as many k-tiles as another one, or
+// one more.
+TEST(HopperF32Stream, SharesAreEqual) {
+  const HopperF32Stream stream(128, 132, 64);
+  ASSERT_TRUE(stream.shares());
+  EXPECT_EQ(stream.blocks(), 132);
+  for (int block = 0; block < 132; ++block) {
+    const int share = stream.BeginOf(block + 1) - stream.BeginOf(block);
+    EXPECT_TRUE(share == 62 || share == 63) << share;
+  }
+  EXPECT_EQ(stream.BeginOf(132), 128 * 64);
+  EXPECT_FALSE(HopperF32Stream(264, 132, 64).shares());
+  EXPECT_EQ(HopperF32Stream(512, 132, 64).whole(), 2 * 132);
 }
 
 }  // namespace

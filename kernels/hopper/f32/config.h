@@ -20,6 +20,8 @@ struct HopperF32Config {
   int cluster_m = 1;
   // So many blocks share a tile of D: each multiplies a part of k.
   int split = 1;
+  // Blocks share the last tiles (stream.h). How they are cut follows from the number of tiles.
+  bool stream = false;
   // So many blocks on a multiprocessor.
   int blocks_per_sm = 1;
 
@@ -69,10 +71,11 @@ struct HopperF32Config {
     // A block loads whole steps of k of a shared tile, or whole rows of a swizzle.
     const bool whole_shares =
         cluster_m == 1 || (split == 1 && kTileK % cluster_m == 0 && tile_n % (8 * cluster_m) == 0);
+    const bool whole_streams = !stream || (cluster() == 1 && blocks_per_sm == 1);
     // Each of an SM's quarters takes as many warps of a block.
     const bool whole_groups = consumers() % 128 == 0;
     return whole_warps && whole_quads && whole_swizzles && whole_parts && whole_shares &&
-           whole_groups && tile_m <= 256 && tile_n <= 256 &&
+           whole_streams && whole_groups && tile_m <= 256 && tile_n <= 256 &&
            (shared_bytes() + 1024) * blocks_per_sm <= kMultiprocessorBytes &&
            shared_bytes() <= kMostSharedBytes;
   }

@@ -11,6 +11,7 @@ inline constexpr HopperF32Config kHopperF32Configs[] = {
     {.tile_m = 128, .tile_n = 256, .stages = 4, .unrolled = 2},
     {.tile_m = 128, .tile_n = 256, .stages = 4, .lanes_m = 8, .unrolled = 2},
     {.tile_m = 128, .tile_n = 256, .stages = 4, .unrolled = 2, .cluster_m = 2},
+    {.tile_m = 128, .tile_n = 256, .stages = 4, .unrolled = 2, .stream = true},
     {.tile_m = 256, .tile_n = 128, .stages = 4, .unrolled = 2},
     {.tile_m = 128, .tile_n = 128, .stages = 3, .unrolled = 2, .blocks_per_sm = 2},
     {.tile_m = 128, .tile_n = 128, .stages = 6, .thread_n = 8, .unrolled = 2},

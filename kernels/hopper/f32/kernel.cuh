@@ -13,6 +13,7 @@
 #include "kernels/hopper/f32/split_sum.cuh"
 #include "kernels/hopper/f32/stages.cuh"
 #include "kernels/hopper/f32/store.cuh"
+#include "kernels/hopper/f32/stream.cuh"
 #include "kernels/hopper/schedule.cuh"
 #include "kernels/ptx/grid_dependency.cuh"
 #include "kernels/ptx/warpgroup.cuh"
@@ -23,11 +24,12 @@ namespace gemm {
 #if GEMM_HAS_WGMMA  // then registers move between warpgroups, too
 
 // By a warp that multiplies.
-template <class Variant, bool kTransA, bool kTransB>
-__device__ __forceinline__ void ConsumeF32(const HopperArguments<HopperTileOrder>& arguments,
+template <class Tiles, bool kTransA, bool kTransB>
+__device__ __forceinline__ void ConsumeF32(const typename Tiles::Arguments& arguments,
                                            const Epilogue<DType::kF32>& epilogue,
-                                           const HopperF32Stages<Variant>& stages,
-                                           HopperTiles<Variant> tiles) {
+                                           const HopperF32Stages<typename Tiles::Variant>& stages,
+                                           Tiles tiles) {
+  using Variant = typename Tiles::Variant;
   constexpr HopperF32Config kConfig = Variant::kConfig;
   constexpr int kAllConsumers = 1;  // a barrier
   // The shuffle tells the compiler that it is the same in a warp.
@@ -38,6 +40,9 @@ __device__ __forceinline__ void ConsumeF32(const HopperArguments<HopperTileOrder
   for (; tiles.more(); tiles.Next()) {
     HopperF32Product<Variant, kTransA, kTransB> product(thread);
     product.Multiply(stages, place, tiles.end_k() - tiles.first_k());
+    if constexpr (kStreams<Tiles>) {
+      if (!tiles.template Complete<kAllConsumers>(product.accumulators)) continue;
+    }
     const TileCoord tile = tiles.tile();
     const HopperF32Store<Variant, kTransA, kTransB> store(
         thread, {tiles.line_a(tile), tiles.line_b(tile), arguments.m, arguments.n});
@@ -66,14 +71,18 @@ __device__ __forceinline__ void ConsumeF32(const HopperArguments<HopperTileOrder
 
 #endif  // GEMM_HAS_WGMMA
 
-// `Variant` has a constexpr HopperF32Config kConfig. The map of D is not used, and neither is the
-// output's type, which is f32.
-template <class Variant, bool kTransA, bool kTransB>
-__global__
-__launch_bounds__(Variant::kConfig.threads(), Variant::kConfig.blocks_per_sm) void HopperF32Kernel(
-    const __grid_constant__ HopperMaps maps, const HopperArguments<HopperTileOrder> arguments,
-    const Epilogue<DType::kF32> epilogue, DType) {
+// `Tiles` is HopperTiles or HopperF32StreamTiles of a Variant, which has a constexpr
+// HopperF32Config kConfig. The map of D is not used, and neither is the output's type, which is
+// f32.
+template <class Tiles, bool kTransA, bool kTransB>
+__global__ __launch_bounds__(
+    Tiles::Variant::kConfig.threads(),
+    Tiles::Variant::kConfig
+        .blocks_per_sm) void HopperF32Kernel(const __grid_constant__ HopperMaps maps,
+                                             const typename Tiles::Arguments arguments,
+                                             const Epilogue<DType::kF32> epilogue, DType) {
 #if GEMM_HAS_WGMMA
+  using Variant = typename Tiles::Variant;
   constexpr HopperF32Config kConfig = Variant::kConfig;
   constexpr int kAllThreads = 2;  // a barrier
   extern __shared__ __align__(1024) std::byte shared_memory[];
@@ -97,11 +106,11 @@ __launch_bounds__(Variant::kConfig.threads(), Variant::kConfig.blocks_per_sm) vo
     ptx::AwaitBarrier<kConfig.threads()>(kAllThreads);
   }
   ptx::AwaitKernelBefore();
-  const HopperTiles<Variant> tiles(arguments, block);
+  const Tiles tiles(arguments, block);
   if (loads) {
     ptx::KeepRegisters<HopperF32Config::kLoadingRegisters>();
     if (threadIdx.x == kConfig.consumers()) {
-      ProduceF32<Variant, kTransA, kTransB>(maps, stages, tiles);
+      ProduceF32<Tiles, kTransA, kTransB>(maps, stages, tiles);
       // What is left is to multiply the last stages and to store.
       ptx::AllowNextKernel();
     }
@@ -109,7 +118,7 @@ __launch_bounds__(Variant::kConfig.threads(), Variant::kConfig.blocks_per_sm) vo
     if constexpr (kConfig.split > 1) ptx::ClusterBarrier();  // the one before the sum
   } else {
     ptx::TakeRegisters<kConfig.multiplying_registers()>();
-    ConsumeF32<Variant, kTransA, kTransB>(arguments, epilogue, stages, tiles);
+    ConsumeF32<Tiles, kTransA, kTransB>(arguments, epilogue, stages, tiles);
   }
   // Others may still arrive here, or read.
   if constexpr (kConfig.cluster() > 1) ptx::ClusterBarrier();

@@ -17,6 +17,7 @@ constexpr NameText HopperF32Name(const HopperF32Config& config) {
   if (config.unrolled > 1) name.Add("_u", config.unrolled);
   if (config.cluster_m > 1) name.Add("_m", config.cluster_m);
   if (config.split > 1) name.Add("_k", config.split);
+  if (config.stream) name.Add("_streamk");
   if (config.blocks_per_sm > 1) name.Add("_x", config.blocks_per_sm);
   return name;
 }
@@ -27,6 +28,7 @@ constexpr SummaryText HopperF32Summary(const HopperF32Config& config) {
   summary.Add(" accumulators a thread, warps of ", config.warp_m(), "x", config.warp_n());
   if (config.cluster_m > 1) summary.Add("; ", config.cluster_m, " blocks share B");
   if (config.split > 1) summary.Add("; ", config.split, " blocks share k");
+  if (config.stream) summary.Add("; blocks share the last tiles");
   if (config.blocks_per_sm > 1) summary.Add("; ", config.blocks_per_sm, " blocks an SM");
   return summary;
 }

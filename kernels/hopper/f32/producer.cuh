@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include "kernels/core/tile_order.h"
 #include "kernels/hopper/arguments.h"
 #include "kernels/hopper/f32/stages.cuh"
 #include "kernels/hopper/pipeline.cuh"
-#include "kernels/hopper/schedule.cuh"
 #include "kernels/ptx/tma.cuh"
 
 namespace gemm {
@@ -31,10 +31,11 @@ __device__ __forceinline__ void LoadF32TileOfB(const CUtensorMap* map, uint32_t 
 }
 
 // By one thread of the block. A tile of A is one box.
-template <class Variant, bool kTransA, bool kTransB>
+template <class Tiles, bool kTransA, bool kTransB>
 __device__ __forceinline__ void ProduceF32(const HopperMaps& maps,
-                                           const HopperF32Stages<Variant>& stages,
-                                           HopperTiles<Variant> tiles) {
+                                           const HopperF32Stages<typename Tiles::Variant>& stages,
+                                           Tiles tiles) {
+  using Variant = typename Tiles::Variant;
   constexpr HopperF32Config kConfig = Variant::kConfig;
   HopperPlace<kConfig.stages> place;
   for (; tiles.more(); tiles.Next()) {

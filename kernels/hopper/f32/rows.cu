@@ -24,29 +24,33 @@ constexpr Types kTypes[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF3
 
 template <class Variant>
 size_t HopperF32ScratchBytes(const Problem& p) {
-  return TransposeScratchBytes(p, HopperF32Layout(Variant::kConfig, p));
+  return TransposeScratchBytes(p, HopperF32Layout(Variant::kConfig, p)) +
+         HopperF32StreamBytes<Variant>();
 }
 
 template <class Variant, bool kTransA>
-absl::Status LaunchHopperF32OfA(const TransposedProduct& product, const Launch& launch) {
+absl::Status LaunchHopperF32OfA(const TransposedProduct& product, const Launch& launch,
+                                size_t used) {
   if constexpr (Variant::kConfig.b_along_k()) {
     if (product.problem.trans_b) {
-      return LaunchHopperF32Layout<Variant, kTransA, true>(product, launch);
+      return LaunchHopperF32Layout<Variant, kTransA, true>(product, launch, used);
     }
   }
-  return LaunchHopperF32Layout<Variant, kTransA, false>(product, launch);
+  return LaunchHopperF32Layout<Variant, kTransA, false>(product, launch, used);
 }
 
 template <class Variant>
 absl::Status LaunchHopperF32(const Launch& launch) {
-  const absl::StatusOr<TransposedProduct> transposed =
-      TransposeOperands(launch, HopperF32Layout(Variant::kConfig, launch.problem));
+  const LoadLayout layout = HopperF32Layout(Variant::kConfig, launch.problem);
+  const absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, layout);
   if (!transposed.ok()) return transposed.status();
+  const size_t used = TransposeScratchBytes(launch.problem, layout);
   if constexpr (Variant::kConfig.a_along_k()) {
-    if (!transposed->problem.trans_a)
-      return LaunchHopperF32OfA<Variant, false>(*transposed, launch);
+    if (!transposed->problem.trans_a) {
+      return LaunchHopperF32OfA<Variant, false>(*transposed, launch, used);
+    }
   }
-  return LaunchHopperF32OfA<Variant, true>(*transposed, launch);
+  return LaunchHopperF32OfA<Variant, true>(*transposed, launch, used);
 }
 
 constexpr auto kRows = MakeRows<std::size(kHopperF32Configs)>([](auto index) {
@@ -66,8 +70,9 @@ constexpr auto kRows = MakeRows<std::size(kHopperF32Configs)>([](auto index) {
       .shared_memory_bytes = static_cast<size_t>(kConfig.shared_bytes()),
       .params = kHopperParams,
       .auto_rank = 21,
-      .batches = true,
-      .row_blocks = true,
+      // The bits of a tile that is cut follow from how many tiles there are.
+      .batches = !kConfig.stream,
+      .row_blocks = !kConfig.stream,
       .workspace_bytes = HopperF32ScratchBytes<Variant>,
       .launch = LaunchHopperF32<Variant>,
   };

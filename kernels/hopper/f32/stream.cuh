@@ -1,0 +1,117 @@
+// Tiles that blocks share, and the accumulators that they leave for one another.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/hopper/arguments.h"
+#include "kernels/hopper/f32/config.h"
+#include "kernels/hopper/f32/stream.h"
+#include "kernels/hopper/tile_order.h"
+#include "kernels/ptx/flag.cuh"
+#include "kernels/ptx/warpgroup.cuh"
+
+namespace gemm {
+
+struct HopperF32StreamArguments : HopperArguments<HopperTileOrder> {
+  HopperF32Stream stream;
+  // Of each block, the accumulators of a tile, and whether they are there.
+  float4* partials = nullptr;
+  uint32_t* flags = nullptr;
+};
+
+// A block's tiles, as HopperTiles has them.
+template <class VariantOfTiles>
+class HopperF32StreamTiles {
+ public:
+  using Variant = VariantOfTiles;
+  using Arguments = HopperF32StreamArguments;
+
+  __device__ HopperF32StreamTiles(const Arguments& arguments, uint32_t) : arguments_(arguments) {}
+
+  __device__ bool more() const { return piece().tile >= 0; }
+  __device__ void Next() { ++turn_; }
+  __device__ TileCoord tile() const { return arguments_.order.Tile(piece().tile); }
+  __device__ int line_a(const TileCoord& tile) const { return tile.m * kConfig.tile_m; }
+  __device__ int line_b(const TileCoord& tile) const { return tile.n * kConfig.tile_n; }
+  __device__ int matrix_a() const { return 0; }
+  __device__ int matrix_b() const { return 0; }
+  __device__ int matrix_d() const { return 0; }
+  __device__ int sharer() const { return 0; }
+  __device__ int part() const { return 0; }
+  __device__ int first_k() const { return piece().first_k; }
+  __device__ int end_k() const { return piece().end_k; }
+
+  // Whether the tile is complete with what this block has, once it has added what others left: then
+  // it stores the tile. Else it has left the accumulators for the one that does. By all threads
+  // that multiply; `kBarrier` is theirs.
+  template <int kBarrier>
+  __device__ __forceinline__ bool Complete(
+      float (&accumulators)[VariantOfTiles::kConfig.thread_m][VariantOfTiles::kConfig.thread_n]) {
+    if (end_k() < arguments_.stream.k_tiles()) {
+      Leave<kBarrier>(accumulators);
+      return false;
+    }
+    const HopperF32Stream& stream = arguments_.stream;
+    // Of blocks before this one, which run: blocks are started in order.
+    for (int left = first_k(), block = static_cast<int>(blockIdx.x) - 1; left > 0; --block) {
+      Add<kBarrier>(accumulators, block);
+      left -= stream.BeginOf(block + 1) - stream.BeginOf(block);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr HopperF32Config kConfig = Variant::kConfig;
+
+  __device__ HopperF32Piece piece() const {
+    return PieceOf(arguments_.stream, static_cast<int>(blockIdx.x), turn_);
+  }
+  static constexpr int kQuads = kConfig.thread_n / 4;  // of a row
+
+  // A thread's four accumulators lie beside those of the next thread.
+  __device__ float4* QuadOf(int block, int row, int quad) const {
+    const int index = (block * kConfig.thread_m + row) * kQuads + quad;
+    return arguments_.partials + int64_t{index} * kConfig.consumers() + threadIdx.x;
+  }
+
+  template <int kBarrier>
+  __device__ void Leave(const float (&accumulators)[kConfig.thread_m][kConfig.thread_n]) const {
+    const int block = static_cast<int>(blockIdx.x);
+#pragma unroll
+    for (int row = 0; row < kConfig.thread_m; ++row) {
+#pragma unroll
+      for (int quad = 0; quad < kQuads; ++quad) {
+        const float* const four = &accumulators[row][4 * quad];
+        __stcg(QuadOf(block, row, quad), float4{four[0], four[1], four[2], four[3]});
+      }
+    }
+    __threadfence();
+    ptx::AwaitBarrier<kConfig.consumers()>(kBarrier);
+    if (threadIdx.x == 0) ptx::RaiseFlag(arguments_.flags + block);
+  }
+
+  template <int kBarrier>
+  __device__ void Add(float (&accumulators)[kConfig.thread_m][kConfig.thread_n], int block) const {
+    if (threadIdx.x == 0) ptx::AwaitFlag(arguments_.flags + block);
+    ptx::AwaitBarrier<kConfig.consumers()>(kBarrier);
+#pragma unroll
+    for (int row = 0; row < kConfig.thread_m; ++row) {
+#pragma unroll
+      for (int quad = 0; quad < kQuads; ++quad) {
+        const float4 four = __ldcg(QuadOf(block, row, quad));
+        float* const sums = &accumulators[row][4 * quad];
+        sums[0] += four.x, sums[1] += four.y, sums[2] += four.z, sums[3] += four.w;
+      }
+    }
+  }
+
+  const Arguments& arguments_;
+  int turn_ = 0;
+};
+
+template <class Tiles>
+inline constexpr bool kStreams = false;
+template <class Variant>
+inline constexpr bool kStreams<HopperF32StreamTiles<Variant>> = true;
+
+}  // namespace gemm
