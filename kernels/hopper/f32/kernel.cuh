@@ -89,11 +89,13 @@ __global__ __launch_bounds__(
   const HopperF32Stages<Variant> stages{
       static_cast<uint32_t>(__cvta_generic_to_shared(shared_memory))};
   const uint32_t block = kConfig.cluster() > 1 ? ptx::BlockOfCluster() : 0;
+  __shared__ int index;  // of the block, where it streams
   const bool loads = threadIdx.x >= kConfig.consumers();
   if (threadIdx.x == kConfig.consumers()) {
     ptx::PrefetchTensorMap(&maps.a);
     ptx::PrefetchTensorMap(&maps.b);
     stages.InitBarriers();
+    if constexpr (kStreams<Tiles>) index = Tiles::TakeIndex(arguments);
   }
   __syncwarp();
   // Nobody arrives at barriers that are not there. Who made them need not wait, but for those of
@@ -106,7 +108,7 @@ __global__ __launch_bounds__(
     ptx::AwaitBarrier<kConfig.threads()>(kAllThreads);
   }
   ptx::AwaitKernelBefore();
-  const Tiles tiles(arguments, block);
+  const Tiles tiles(arguments, kStreams<Tiles> ? __shfl_sync(~0u, index, 0) : block);
   if (loads) {
     ptx::KeepRegisters<HopperF32Config::kLoadingRegisters>();
     if (threadIdx.x == kConfig.consumers()) {

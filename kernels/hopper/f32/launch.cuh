@@ -21,7 +21,7 @@ constexpr size_t HopperF32StreamBytes() {
                         : 0;
 }
 
-// In the stream before a kernel whose blocks await flags.
+// In the stream before a kernel whose blocks await flags, and count themselves behind them.
 inline __global__ void LowerFlags(uint32_t* flags) { flags[threadIdx.x] = 0; }
 
 template <class Variant, bool kTransA, bool kTransB>
@@ -52,8 +52,9 @@ absl::Status LaunchHopperF32Stream(const TransposedProduct& product, const Launc
       reinterpret_cast<float4*>(static_cast<std::byte*>(launch.workspace.data) + used);
   arguments.flags = reinterpret_cast<uint32_t*>(
       arguments.partials + int64_t{kMostStreamBlocks} * kConfig.tile_m * kConfig.tile_n / 4);
+  arguments.started = arguments.flags + kMostStreamBlocks;
   if (arguments.stream.shares()) {
-    LowerFlags<<<1, kMostStreamBlocks, 0, launch.stream>>>(arguments.flags);
+    LowerFlags<<<1, kMostStreamBlocks + 1, 0, launch.stream>>>(arguments.flags);
     if (absl::Status status = CudaStatus(cudaGetLastError(), "launch of LowerFlags");
         !status.ok()) {
       return status;

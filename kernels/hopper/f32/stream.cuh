@@ -8,6 +8,7 @@
 #include "kernels/hopper/f32/stream.h"
 #include "kernels/hopper/tile_order.h"
 #include "kernels/ptx/flag.cuh"
+#include "kernels/ptx/grid_dependency.cuh"
 #include "kernels/ptx/warpgroup.cuh"
 
 namespace gemm {
@@ -17,6 +18,7 @@ struct HopperF32StreamArguments : HopperArguments<HopperTileOrder> {
   // Of each block, the accumulators of a tile, and whether they are there.
   float4* partials = nullptr;
   uint32_t* flags = nullptr;
+  uint32_t* started = nullptr;  // how many blocks have begun
 };
 
 // A block's tiles, as HopperTiles has them.
@@ -26,7 +28,16 @@ class HopperF32StreamTiles {
   using Variant = VariantOfTiles;
   using Arguments = HopperF32StreamArguments;
 
-  __device__ HopperF32StreamTiles(const Arguments& arguments, uint32_t) : arguments_(arguments) {}
+  __device__ HopperF32StreamTiles(const Arguments& arguments, uint32_t block)
+      : arguments_(arguments), block_(static_cast<int>(block)) {}
+
+  // The block's index, by one of its threads. Where blocks share tiles they are numbered as they
+  // start: so a block that is waited for runs, or has ended, in whatever order a GPU starts them.
+  __device__ static int TakeIndex(const Arguments& arguments) {
+    if (!arguments.stream.shares()) return static_cast<int>(blockIdx.x);
+    ptx::AwaitKernelBefore();  // which lowers the flags
+    return static_cast<int>(atomicAdd(arguments.started, 1));
+  }
 
   __device__ bool more() const { return piece().tile >= 0; }
   __device__ void Next() { ++turn_; }
@@ -52,8 +63,8 @@ class HopperF32StreamTiles {
       return false;
     }
     const HopperF32Stream& stream = arguments_.stream;
-    // Of blocks before this one, which run: blocks are started in order.
-    for (int left = first_k(), block = static_cast<int>(blockIdx.x) - 1; left > 0; --block) {
+    // Of blocks that began before this one.
+    for (int left = first_k(), block = block_ - 1; left > 0; --block) {
       Add<kBarrier>(accumulators, block);
       left -= stream.BeginOf(block + 1) - stream.BeginOf(block);
     }
@@ -63,9 +74,7 @@ class HopperF32StreamTiles {
  private:
   static constexpr HopperF32Config kConfig = Variant::kConfig;
 
-  __device__ HopperF32Piece piece() const {
-    return PieceOf(arguments_.stream, static_cast<int>(blockIdx.x), turn_);
-  }
+  __device__ HopperF32Piece piece() const { return PieceOf(arguments_.stream, block_, turn_); }
   static constexpr int kQuads = kConfig.thread_n / 4;  // of a row
 
   // A thread's four accumulators lie beside those of the next thread.
@@ -76,18 +85,17 @@ class HopperF32StreamTiles {
 
   template <int kBarrier>
   __device__ void Leave(const float (&accumulators)[kConfig.thread_m][kConfig.thread_n]) const {
-    const int block = static_cast<int>(blockIdx.x);
 #pragma unroll
     for (int row = 0; row < kConfig.thread_m; ++row) {
 #pragma unroll
       for (int quad = 0; quad < kQuads; ++quad) {
         const float* const four = &accumulators[row][4 * quad];
-        __stcg(QuadOf(block, row, quad), float4{four[0], four[1], four[2], four[3]});
+        __stcg(QuadOf(block_, row, quad), float4{four[0], four[1], four[2], four[3]});
       }
     }
     __threadfence();
     ptx::AwaitBarrier<kConfig.consumers()>(kBarrier);
-    if (threadIdx.x == 0) ptx::RaiseFlag(arguments_.flags + block);
+    if (threadIdx.x == 0) ptx::RaiseFlag(arguments_.flags + block_);
   }
 
   template <int kBarrier>
@@ -106,6 +114,7 @@ class HopperF32StreamTiles {
   }
 
   const Arguments& arguments_;
+  const int block_;
   int turn_ = 0;
 };
 
