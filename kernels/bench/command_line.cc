@@ -19,8 +19,9 @@ result is checked against products in double precision.)";
 constexpr const char* kFooter = R"(
 Columns: two corners of D; the median time of the samples and half their range;
 launch parameters; TFLOPS; the gain over the best row above; TFLOPS as a share of
-the baselines'; and the worst error as a share of what the types allow (over 1 is
-wrong).
+the baselines'; with --joules those of a product, of the whole board, and their
+share of the baseline's that takes the fewest; and the worst error as a share of
+what the types allow (over 1 is wrong).
 
 Examples:
   gemm_bench --shapes 4096 --family simt --types f32
@@ -31,6 +32,8 @@ Examples:
       what a launch parameter does
   gemm_bench --suite triton-31 --family grouped,cublas --types f16 --plot f16.svg
       a picture
+  gemm_bench --shapes 8192 --types f16 --family hopper,cublas --joules
+      the energy of a product beside its speed
   gemm_bench --device host --shapes 512 --types f32 --iterations 3
       where there is no GPU
 
@@ -61,6 +64,7 @@ Parsed ParseCommandLine(int argc, const char* const* argv, std::ostream& out) {
   app.footer(kFooter);
   DeclareBenchmarkOptions(app, line.benchmark);
   DeclareBlockScales(app, line.benchmark);
+  DeclareJoules(app, line.benchmark);
   app.add_option("--device", line.device, "auto, host, cuda or cuda:N")->group("What to measure");
   app.add_option("--triton", line.triton,
                  "Measure the kernels in this folder, too, where compile_triton.py left them")

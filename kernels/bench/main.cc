@@ -84,6 +84,15 @@ absl::StatusOr<std::vector<Candidate>> TritonKernels([[maybe_unused]] const Back
   return absl::InvalidArgumentError("--triton needs a CUDA device");
 }
 
+// What --joules needs is known before anything is measured.
+absl::Status CheckJoules(Backend& backend, const ComparisonRules& rules) {
+  if (rules.joules_time == absl::ZeroDuration()) return absl::OkStatus();
+  const auto counter = backend.energy();
+  if (counter.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--joules needs an energy counter: ", counter.status().message()));
+}
+
 int Run(int argc, const char* const* argv, std::ostream& out) {
   const Parsed parsed = ParseCommandLine(argc, argv, out);
   if (!parsed.command_line) return parsed.exit_code;
@@ -96,6 +105,7 @@ int Run(int argc, const char* const* argv, std::ostream& out) {
   auto backend = CreateBackend(line.device);
   if (!backend.ok()) return Fail(backend.status());
   const BenchmarkOptions& asked = line.benchmark;
+  if (absl::Status status = CheckJoules(**backend, asked.rules); !status.ok()) return Fail(status);
   auto candidates = SelectCandidates(asked.selection, (*backend)->caps());
   if (!candidates.ok()) return Fail(candidates.status());
   if (!line.triton.empty()) {

@@ -17,6 +17,9 @@
 namespace gemm::bench {
 namespace {
 
+// Ten times as long as the counters of GPUs take to change, or longer.
+constexpr absl::Duration kUsualJoulesTime = absl::Milliseconds(500);
+
 // A parser of ours as a callback of an option; what it refuses names the option.
 template <class Parser, class Take>
 std::function<void(const std::string&)> Parse(const std::string& option, Parser parser, Take take) {
@@ -39,6 +42,17 @@ absl::StatusOr<double> ParseCutoff(absl::string_view word) {
   if (absl::SimpleAtod(word, &cutoff) && cutoff >= 1 && cutoff <= 1e9) return cutoff;
   return absl::InvalidArgumentError(
       absl::StrCat("\"", word, "\" is not a number of 1 to 1000000000"));
+}
+
+// Empty: as long as is usual.
+absl::StatusOr<absl::Duration> ParseJoulesTime(absl::string_view word) {
+  if (word.empty()) return kUsualJoulesTime;
+  double seconds = 0;
+  if (absl::SimpleAtod(word, &seconds) && seconds >= 0.1 && seconds <= 600) {
+    return absl::Seconds(seconds);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", word, "\" is not a number of seconds of 0.1 to 600"));
 }
 
 absl::StatusOr<uint64_t> ParseSeed(absl::string_view word) {
@@ -213,6 +227,21 @@ void DeclareBlockScales(CLI::App& app, BenchmarkOptions& options) {
          "A:B, each lines or tiles: multiply fp8 operands with a scale for each 1 x 128 or "
          "128 x 128 block; the baselines multiply them without")
       ->group("What to measure");
+}
+
+void DeclareJoules(CLI::App& app, BenchmarkOptions& options) {
+  app.add_option_function<std::string>(
+         "--joules",
+         Parse("--joules", ParseJoulesTime,
+               [&options](absl::Duration time) { options.rules.joules_time = time; }),
+         absl::StrCat("Measure the energy of a product, too: after the samples of a shape each "
+                      "kernel runs alone, back to back, for so many seconds (without a number ",
+                      absl::ToDoubleSeconds(kUsualJoulesTime),
+                      ") and some tenths more, until the device's counter changes; this counts "
+                      "towards --budget"))
+      ->type_name("[SECONDS]")
+      ->expected(0, 1)
+      ->group("How");
 }
 
 std::string ContradictionOf(const Outputs& outputs) {

@@ -1,5 +1,5 @@
 // The command-line options of a benchmark. gemm_bench and gemmctl bench share them, but for
-// --block-scales, which gemm_bench has alone.
+// --block-scales and --joules, which gemm_bench has alone.
 #pragma once
 
 #include <string>
@@ -33,6 +33,9 @@ void DeclareBenchmarkOptions(CLI::App& app, BenchmarkOptions& options);
 
 // --block-scales, which a server's benchmark does not have.
 void DeclareBlockScales(CLI::App& app, BenchmarkOptions& options);
+
+// --joules, likewise.
+void DeclareJoules(CLI::App& app, BenchmarkOptions& options);
 
 // Why the files cannot all be written; empty where they can.
 std::string ContradictionOf(const Outputs& outputs);

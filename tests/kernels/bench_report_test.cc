@@ -22,6 +22,7 @@
 namespace gemm::bench {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -85,6 +86,42 @@ TEST(Table, ShowsFiguresAndReasons) {
   EXPECT_THAT(out.str(), HasSubstr("no time"));
 }
 
+// Of quick on both shapes, of steady on one.
+std::vector<Row> WithJoules() {
+  std::vector<Row> rows = TwoKernels();
+  rows[0].joules = 0.25;
+  rows[0].joules_of_baseline = 0.5;
+  rows[1].joules = 0.125;
+  rows[2].joules = 4;
+  rows[2].joules_of_baseline = 2;
+  return rows;
+}
+
+TEST(Summary, JoulesAreMeansOfAllShapesOrMissing) {
+  const auto kernels = SummariseKernels(WithJoules());
+  EXPECT_NEAR(*kernels[0].joules, 1, 1e-9);
+  EXPECT_NEAR(*kernels[0].joules_of_baseline, 1, 1e-9);
+  EXPECT_FALSE(kernels[1].joules.has_value()) << "of the small shape alone";
+  EXPECT_FALSE(kernels[1].joules_of_baseline.has_value());
+}
+
+TEST(Table, HasJoulesOnlyWhereTheyWereMeasured) {
+  std::ostringstream without, with, means;
+  PrintRows(TwoKernels(), 0, 1, "cuBLAS", without);
+  PrintSummary(TwoKernels(), "cuBLAS", without);
+  EXPECT_THAT(without.str(), Not(HasSubstr("joules")));
+  EXPECT_THAT(without.str(), Not(HasSubstr("J of baseline")));
+  std::vector<Row> rows = WithJoules();
+  rows[3] = LeftOut("late", {64, 64, 64}, "no time");
+  PrintRows(rows, 0, 1, "cuBLAS", with);
+  EXPECT_THAT(with.str(), ContainsRegex("of Lt best +joules +J of baseline +of bound"));
+  EXPECT_THAT(with.str(), ContainsRegex("quick .* 0\\.25 +0\\.500 "));
+  EXPECT_THAT(with.str(), ContainsRegex("steady .* 0\\.125 +- "));
+  EXPECT_THAT(with.str(), ContainsRegex("late .* - +- +- +- +- +no time"));
+  PrintSummary(WithJoules(), "cuBLAS", means);
+  EXPECT_THAT(means.str(), ContainsRegex("quick .* 1 +1\\.000 "));
+}
+
 TEST(Csv, IsWrittenRowByRowAndQuoted) {
   const std::string path = ::testing::TempDir() + "/rows.csv";
   auto csv = CsvWriter::Create(path).value();
@@ -98,6 +135,24 @@ TEST(Csv, IsWrittenRowByRowAndQuoted) {
   EXPECT_THAT(first, HasSubstr("8,9,10,quick,family,"));
   EXPECT_THAT(second, HasSubstr("\"no \"\"time\"\", none\""));
   EXPECT_EQ(CsvWriter::Create("/nowhere/rows.csv").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Files, HaveJoulesOrNothing) {
+  const std::string path = ::testing::TempDir() + "/joules.csv";
+  auto csv = CsvWriter::Create(path).value();
+  const std::vector<Row> rows = WithJoules();
+  ASSERT_EQ(csv.Write(rows), absl::OkStatus());
+  std::ifstream file(path);
+  std::string names, first, second;
+  ASSERT_TRUE(std::getline(file, names) && std::getline(file, first) && std::getline(file, second));
+  EXPECT_THAT(names, HasSubstr("of_cublaslt_best,joules,joules_of_baseline,first"));
+  EXPECT_THAT(first, HasSubstr(",0.25,,0.25,0.5,")) << "of_vendor, no of_cublaslt_best";
+  EXPECT_THAT(second, HasSubstr(",0.375,,0.125,,"));
+  const auto json = nlohmann::json::parse(ToJson({}, rows));
+  EXPECT_EQ(json["rows"][2]["joules"], 4);
+  EXPECT_TRUE(json["rows"][3]["joules"].is_null());
+  EXPECT_NEAR(json["kernels"][0]["joules_of_baseline"], 1, 1e-9);
+  EXPECT_TRUE(json["kernels"][1]["joules"].is_null());
 }
 
 TEST(Json, HoldsMetadataRowsAndMeans) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemm/kernel.h"
+#include "kernels/bench/backend/energy_counter.h"
 #include "kernels/bench/result/metadata.h"
 
 namespace gemm::bench {
@@ -52,6 +53,19 @@ class Backend {
   // allocate nor wait for the device, since it may be captured into a graph.
   virtual absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
                                       double expected_seconds) = 0;
+
+  // Repeats a batch of enqueue(0), ... enqueue(count - 1) back to back until `again`, asked after
+  // each batch that has ended, returns false. A device that works beside the host goes on with
+  // another batch meanwhile, and ends it. `enqueue` must be what Time asks for where the time is
+  // known.
+  virtual absl::Status Repeat(const std::function<absl::Status(int)>& enqueue, int count,
+                              const std::function<bool()>& again);
+
+  // The device's counter of energy, which the backend owns. UNAVAILABLE, with the reason, where
+  // it has none.
+  virtual absl::StatusOr<EnergyCounter*> energy() {
+    return absl::UnavailableError("a device of this kind has none");
+  }
 
   // At most `count` algorithms of the vendor's library for the product, its own choice
   // first. Empty where it has only one.

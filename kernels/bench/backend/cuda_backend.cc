@@ -4,10 +4,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gemm/libraries.h"
 #include "gemm/machine.h"
+#include "kernels/bench/backend/nvml_energy.h"
 #include "kernels/blas/lt_algorithms.h"
 #include "kernels/core/cuda_status.h"
 
@@ -21,6 +23,10 @@ struct DestroyGraph {
   void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
   void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
 };
+using ExecutableGraph = std::unique_ptr<CUgraphExec_st, DestroyGraph>;
+
+// "0000:3b:00.0" and an end.
+constexpr int kPciBusIdBytes = 32;
 
 // "13.0" for 13000, as CUDA counts.
 std::string CudaVersion(int version) {
@@ -35,7 +41,7 @@ class CudaBackend : public Backend {
       return absl::UnavailableError(
           absl::StrCat("there is no CUDA device ", ordinal, "; there are ", count));
     }
-    std::unique_ptr<CudaBackend> backend(new CudaBackend);
+    std::unique_ptr<CudaBackend> backend(new CudaBackend(ordinal));
     absl::Status status = CudaStatus(cudaSetDevice(ordinal), "cudaSetDevice");
     status.Update(CudaStatus(cudaGetDeviceProperties(&backend->properties_, ordinal),
                              "cudaGetDeviceProperties"));
@@ -155,6 +161,43 @@ class CudaBackend : public Backend {
     return static_cast<double>(milliseconds) * 1e-3 / count;
   }
 
+  absl::Status Repeat(const std::function<absl::Status(int)>& enqueue, int count,
+                      const std::function<bool()>& again) override {
+    const absl::StatusOr<ExecutableGraph> batch = Capture([&] {
+      absl::Status status;
+      for (int i = 0; status.ok() && i < count; ++i) status = enqueue(i);
+      return status;
+    });
+    absl::Status status = batch.status();
+    const auto begin = [&](cudaEvent_t end) {
+      if (status.ok()) status = Enqueue(*batch);
+      if (status.ok()) status = CudaStatus(cudaEventRecord(end, stream_), "cudaEventRecord");
+    };
+    // The ends of the batch that runs and of the one that waits for it.
+    cudaEvent_t running = start_, waiting = end_;
+    begin(running);
+    while (status.ok()) {
+      begin(waiting);
+      if (status.ok()) status = CudaStatus(cudaEventSynchronize(running), "cudaEventSynchronize");
+      if (!status.ok() || !again()) break;
+      std::swap(running, waiting);
+    }
+    status.Update(Synchronize());
+    return status;
+  }
+
+  absl::StatusOr<EnergyCounter*> energy() override {
+    if (energy_ != nullptr) return energy_.get();
+    char bus[kPciBusIdBytes] = "";
+    const absl::Status status =
+        CudaStatus(cudaDeviceGetPCIBusId(bus, kPciBusIdBytes, ordinal_), "cudaDeviceGetPCIBusId");
+    if (!status.ok()) return status;
+    absl::StatusOr<std::unique_ptr<EnergyCounter>> opened = OpenNvmlEnergy(bus);
+    if (!opened.ok()) return opened.status();
+    energy_ = *std::move(opened);
+    return energy_.get();
+  }
+
   std::vector<LaunchFn> VendorAlgorithms(const Problem& problem, const Operands& operands,
                                          int count) override {
     auto algorithms = LtAlgorithms(*libraries_, problem, operands, count);
@@ -162,11 +205,11 @@ class CudaBackend : public Backend {
   }
 
  private:
-  CudaBackend() = default;
+  explicit CudaBackend(int ordinal) : ordinal_(ordinal) {}
 
-  // Runs what `enqueue` enqueues as one CUDA graph. The device then does not wait for the
-  // host between kernels, however short they are.
-  absl::Status RunAsGraph(const std::function<absl::Status()>& enqueue) {
+  // What `enqueue` enqueues as one CUDA graph. The device then does not wait for the host between
+  // kernels, however short they are.
+  absl::StatusOr<ExecutableGraph> Capture(const std::function<absl::Status()>& enqueue) {
     absl::Status status =
         CudaStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
                    "cudaStreamBeginCapture");
@@ -179,15 +222,30 @@ class CudaBackend : public Backend {
     if (status.ok()) {
       status = CudaStatus(cudaGraphInstantiate(&instantiated, captured, 0), "cudaGraphInstantiate");
     }
-    const std::unique_ptr<CUgraphExec_st, DestroyGraph> executable(instantiated);
+    ExecutableGraph executable(instantiated);
     // Uploads what the first launch would otherwise upload.
     if (status.ok()) status = CudaStatus(cudaGraphUpload(instantiated, stream_), "cudaGraphUpload");
-    if (status.ok()) status = CudaStatus(cudaGraphLaunch(instantiated, stream_), "cudaGraphLaunch");
+    if (status.ok()) return executable;
+    (void)cudaGetLastError();  // the next call is not to see it
+    return status;
+  }
+
+  // Enqueues a graph.
+  absl::Status Enqueue(const ExecutableGraph& graph) {
+    const absl::Status status =
+        CudaStatus(cudaGraphLaunch(graph.get(), stream_), "cudaGraphLaunch");
     if (!status.ok()) (void)cudaGetLastError();  // the next call is not to see it
+    return status;
+  }
+
+  absl::Status RunAsGraph(const std::function<absl::Status()>& enqueue) {
+    const absl::StatusOr<ExecutableGraph> graph = Capture(enqueue);
+    absl::Status status = graph.ok() ? Enqueue(*graph) : graph.status();
     status.Update(Synchronize());
     return status;
   }
 
+  const int ordinal_;
   cudaDeviceProp properties_{};
   Machine machine_;
   cudaStream_t stream_ = nullptr;
@@ -195,6 +253,7 @@ class CudaBackend : public Backend {
   cudaEvent_t end_ = nullptr;
   void* pinned_ = nullptr;
   std::shared_ptr<Libraries> libraries_;
+  std::unique_ptr<EnergyCounter> energy_;  // null until it is asked for
 };
 
 }  // namespace

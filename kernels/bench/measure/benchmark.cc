@@ -27,15 +27,19 @@ std::vector<Group> GroupCandidates(const std::vector<Candidate>& candidates) {
 }
 
 // The work of each comparison in floating-point operations. Small shapes cost more than
-// their operations: the overhead counts as a share of the mean shape.
-std::vector<double> Weights(const std::vector<Shape>& shapes, const std::vector<Group>& groups) {
+// their operations: the overhead counts as a share of the mean shape. Where energy is measured,
+// that takes most of the time, the same on each shape.
+std::vector<double> Weights(const BenchmarkPlan& plan, const std::vector<Group>& groups) {
   constexpr double kBeside = 0.3;
+  const std::vector<Shape>& shapes = plan.shapes;
+  const bool joules = plan.rules.joules_time > absl::ZeroDuration();
   double mean = 0;
   for (const Shape& shape : shapes) mean += Flops(shape) / static_cast<double>(shapes.size());
   std::vector<double> weights;
   for (const Shape& shape : shapes) {
     for (const Group& group : groups) {
-      weights.push_back(static_cast<double>(group.size()) * (Flops(shape) + kBeside * mean));
+      const double work = joules ? 1 : Flops(shape) + kBeside * mean;
+      weights.push_back(static_cast<double>(group.size()) * work);
     }
   }
   return weights;
@@ -46,7 +50,7 @@ std::vector<double> Weights(const std::vector<Shape>& shapes, const std::vector<
 absl::Status RunBenchmark(Backend& backend, const BenchmarkPlan& plan,
                           const BenchmarkObserver& observer) {
   const std::vector<Group> groups = GroupCandidates(plan.candidates);
-  const Schedule schedule(plan.budget, Weights(plan.shapes, groups), observer.now);
+  const Schedule schedule(plan.budget, Weights(plan, groups), observer.now);
   Progress progress = {.shapes = plan.shapes.size()};
   size_t part = 0;
   const auto step = [&](absl::string_view name) {

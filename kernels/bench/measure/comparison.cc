@@ -97,6 +97,7 @@ absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
   }
   if (!status.ok()) return status;
   NoteMissingSamples();
+  if (status = MeasureEnergies(); !status.ok()) return status;
   for (const TimedCandidate& candidate : candidates_) {
     if (candidate.out || candidate.spec.kernel == nullptr) continue;
     record_[KeyOf(candidate.spec)] = {.tflops = TflopsOf(candidate), .flops = Flops(shape_)};
@@ -200,11 +201,15 @@ absl::Status Comparison::Enqueue(const TimedCandidate& candidate, const Operands
       backend_.MakeLaunch(problem_, operands, workspace, candidate.spec.params));
 }
 
+absl::Status Comparison::CheckDevice(const TimedCandidate& candidate) {
+  const absl::Status lost = backend_.Synchronize();
+  if (lost.ok()) return lost;
+  return absl::Status(
+      lost.code(), absl::StrCat(candidate.name, " on ", ShapeName(shape_), ": ", lost.message()));
+}
+
 absl::Status Comparison::TakeOut(TimedCandidate& candidate, const absl::Status& status) {
-  if (const absl::Status lost = backend_.Synchronize(); !lost.ok()) {
-    return absl::Status(
-        lost.code(), absl::StrCat(candidate.name, " on ", ShapeName(shape_), ": ", lost.message()));
-  }
+  if (absl::Status lost = CheckDevice(candidate); !lost.ok()) return lost;
   candidate.out = true;
   candidate.note = std::string(status.message());
   return absl::OkStatus();

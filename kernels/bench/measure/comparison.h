@@ -71,7 +71,8 @@ class Comparison {
     bool out = false;
     double expected_seconds = 0;  // of a launch, by its first run
     int most_samples = 0;
-    std::vector<double> samples;  // seconds
+    std::vector<double> samples;   // seconds
+    std::optional<double> joules;  // of a launch
     SampledError error;
   };
 
@@ -102,6 +103,14 @@ class Comparison {
   // The warm-ups that there is time for.
   int WarmupsOf(const TimedCandidate& candidate) const;
   void NoteMissingSamples();
+  // Once the samples are taken, where the rules ask for it: of each kernel that has all of its
+  // runs. Notes why there is no figure.
+  absl::Status MeasureEnergies();
+  absl::Status MeasureEnergy(TimedCandidate& candidate);
+  // Joules a launch, of batches of launches back to back. `stopped` is what ended it where `step`
+  // did.
+  absl::StatusOr<double> RunForJoules(const TimedCandidate& candidate, int batch,
+                                      absl::Status& stopped);
   static void AddNote(TimedCandidate& candidate, absl::string_view note);
 
   absl::Status Enqueue(const TimedCandidate& candidate, const Operands& operands);
@@ -109,12 +118,16 @@ class Comparison {
   absl::StatusOr<double> TimeLaunches(const TimedCandidate& candidate, int count);
   // Leaves the candidate out because of `status`; an error where the device is lost.
   absl::Status TakeOut(TimedCandidate& candidate, const absl::Status& status);
+  // An error where the device is lost, which names the candidate that ran.
+  absl::Status CheckDevice(const TimedCandidate& candidate);
 
   std::vector<Row> MakeRows() const;
   Row MakeRow(const TimedCandidate& candidate) const;
   double TflopsOf(const TimedCandidate& candidate) const;
   // Empty where there is no such candidate, or it is left out.
   std::optional<double> TflopsOf(absl::string_view name) const;
+  // The fewest of a baseline; empty where none has them.
+  std::optional<double> BaselineJoules() const;
 
   Backend& backend_;
   OperandSets& sets_;

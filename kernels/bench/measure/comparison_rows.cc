@@ -34,6 +34,15 @@ std::optional<double> Comparison::TflopsOf(absl::string_view name) const {
   return std::nullopt;
 }
 
+std::optional<double> Comparison::BaselineJoules() const {
+  std::optional<double> fewest;
+  for (const TimedCandidate& candidate : candidates_) {
+    if (candidate.name != vendor_ && candidate.name != kTunedVendor) continue;
+    if (candidate.joules && (!fewest || *candidate.joules < *fewest)) fewest = candidate.joules;
+  }
+  return fewest;
+}
+
 Row Comparison::MakeRow(const TimedCandidate& candidate) const {
   Row row = {.shape = shape_,
              .types = problem_.types,
@@ -52,6 +61,7 @@ Row Comparison::MakeRow(const TimedCandidate& candidate) const {
   row.slowest_seconds = *slowest;
   row.iterations = static_cast<int>(candidate.samples.size());
   row.tflops = TflopsOf(candidate);
+  row.joules = candidate.joules;
   row.error = candidate.error;
   return row;
 }
@@ -59,6 +69,7 @@ Row Comparison::MakeRow(const TimedCandidate& candidate) const {
 std::vector<Row> Comparison::MakeRows() const {
   const std::optional<double> vendor = TflopsOf(vendor_);
   const std::optional<double> tuned = TflopsOf(kTunedVendor);
+  const std::optional<double> baseline_joules = BaselineJoules();
   double best = 0;
   std::vector<Row> rows;
   for (const TimedCandidate& candidate : candidates_) {
@@ -66,6 +77,7 @@ std::vector<Row> Comparison::MakeRows() const {
     if (row.measured) {
       if (vendor) row.of_vendor = row.tflops / *vendor;
       if (tuned) row.of_tuned_vendor = row.tflops / *tuned;
+      if (row.joules && baseline_joules) row.joules_of_baseline = *row.joules / *baseline_joules;
       if (row.tflops > best) {
         row.gain = best == 0 ? 0 : row.tflops / best - 1;
         best = row.tflops;

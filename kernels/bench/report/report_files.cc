@@ -52,6 +52,8 @@ Json RowFields(const Row& row) {
   json["gain"] = OrNull(row.gain);
   json["of_vendor"] = OrNull(row.of_vendor);
   json["of_cublaslt_best"] = OrNull(row.of_tuned_vendor);
+  json["joules"] = OrNull(row.joules);
+  json["joules_of_baseline"] = OrNull(row.joules_of_baseline);
   json["first"] = figure(Finite(row.error.first));
   json["last"] = figure(Finite(row.error.last));
   json["error_of_bound"] = figure(Finite(row.error.of_bound));
@@ -68,6 +70,8 @@ Json MeansFields(const KernelMeans& means) {
   json["tflops"] = means.tflops;
   json["of_vendor"] = OrNull(means.of_vendor);
   json["of_cublaslt_best"] = OrNull(means.of_tuned_vendor);
+  json["joules"] = OrNull(means.joules);
+  json["joules_of_baseline"] = OrNull(means.joules_of_baseline);
   json["worst_error_of_bound"] = Finite(means.worst_of_bound);
   return json;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,9 +15,21 @@
 namespace gemm::bench {
 namespace {
 
-std::string RatioText(const std::optional<double>& ratio) {
-  return ratio ? absl::StrFormat("%.3f", *ratio) : "-";
+std::string Ratio(double ratio) { return absl::StrFormat("%.3f", ratio); }
+
+std::string RatioText(const std::optional<double>& ratio) { return ratio ? Ratio(*ratio) : "-"; }
+
+// Empty where nothing has the figure: the table then leaves the column out.
+template <class Figures, class Text>
+std::string IfAnyHas(absl::Span<const Figures> all, const Figures& one,
+                     std::optional<double> Figures::*figure, Text text) {
+  if (one.*figure) return text(*(one.*figure));
+  const bool any = std::any_of(all.begin(), all.end(),
+                               [figure](const Figures& x) { return (x.*figure).has_value(); });
+  return any ? "-" : "";
 }
+
+std::string JoulesText(double joules) { return absl::StrFormat("%.4g", joules); }
 
 std::string TflopsText(double tflops) {
   return tflops < 0.1 ? absl::StrFormat("%.3g", tflops) : absl::StrFormat("%.2f", tflops);
@@ -36,6 +49,9 @@ std::string SpreadText(const Row& row) {
 std::string ErrorText(const Row& row) {
   return absl::StrCat(absl::StrFormat("%.3f", row.error.of_bound), row.right() ? "" : " WRONG");
 }
+
+// Joules as a share of those of the baseline that has the fewest.
+constexpr const char* kOfBaseline = "J of baseline";
 
 // Where values begin, behind their labels.
 constexpr size_t kLabel = 19;
@@ -76,6 +92,8 @@ void PrintRows(absl::Span<const Row> rows, size_t index, size_t shapes, absl::st
                    {"gain", 5},
                    {absl::StrCat("of ", vendor), 1},
                    {"of Lt best", 6},
+                   {"joules"},
+                   {kOfBaseline, 1},
                    {"of bound"},
                    {"note", 4}});
   std::string section;
@@ -84,15 +102,18 @@ void PrintRows(absl::Span<const Row> rows, size_t index, size_t shapes, absl::st
       table.Separate(absl::StrCat(" ", next, " "));
       section = next;
     }
+    const std::string joules = IfAnyHas(rows, row, &Row::joules, JoulesText);
+    const std::string of_baseline = IfAnyHas(rows, row, &Row::joules_of_baseline, Ratio);
     if (!row.measured) {
-      table.Add(
-          {row.kernel, "-", "-", "-", "", OrDash(row.params), "-", "", "-", "-", "-", row.note});
+      table.Add({row.kernel, "-", "-", "-", "", OrDash(row.params), "-", "", "-", "-", joules,
+                 of_baseline, "-", row.note});
       continue;
     }
     table.Add({row.kernel, absl::StrFormat("%.6g", row.error.first),
                absl::StrFormat("%.6g", row.error.last), absl::StrFormat("%.6f", row.seconds * 1e3),
                SpreadText(row), OrDash(row.params), TflopsText(row.tflops), GainText(row.gain),
-               RatioText(row.of_vendor), RatioText(row.of_tuned_vendor), ErrorText(row), row.note});
+               RatioText(row.of_vendor), RatioText(row.of_tuned_vendor), joules, of_baseline,
+               ErrorText(row), row.note});
   }
   table.Print(out, width);
 }
@@ -108,13 +129,19 @@ void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ost
                      {"TFLOPS"},
                      {of_vendor, 1},
                      {"of Lt best", 6},
+                     {"joules"},
+                     {kOfBaseline, 1},
                      {"of bound", 7},
                      {"shapes", 4},
                      {""}});
-  for (const KernelMeans& means : SummariseKernels(rows)) {
+  const std::vector<KernelMeans> all = SummariseKernels(rows);
+  for (const KernelMeans& means : all) {
     kernels.Add({means.kernel, TypesName(means.types), std::string(LayoutName(means.layout)),
                  OrDash(means.params), TflopsText(means.tflops), RatioText(means.of_vendor),
-                 RatioText(means.of_tuned_vendor), absl::StrFormat("%.3f", means.worst_of_bound),
+                 RatioText(means.of_tuned_vendor),
+                 IfAnyHas<KernelMeans>(all, means, &KernelMeans::joules, JoulesText),
+                 IfAnyHas<KernelMeans>(all, means, &KernelMeans::joules_of_baseline, Ratio),
+                 absl::StrFormat("%.3f", means.worst_of_bound),
                  absl::StrCat(means.shapes, "/", means.shapes + means.missing), ""});
   }
   kernels.Print(out, width);

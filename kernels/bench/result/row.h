@@ -52,6 +52,10 @@ struct Row {
   // fastest of cuBLASLt's algorithms.
   std::optional<double> of_vendor;
   std::optional<double> of_tuned_vendor;
+  // Of one product, of the whole device; and as a share of the fewest of a baseline. Empty where
+  // they were not measured.
+  std::optional<double> joules;
+  std::optional<double> joules_of_baseline;
   SampledError error;
 
   bool right() const { return error.of_bound <= 1; }

@@ -12,7 +12,7 @@ namespace {
 // What the rows of one line of a summary have in common.
 struct Collected {
   const Row* first = nullptr;
-  std::vector<double> tflops, of_vendor, of_tuned_vendor;
+  std::vector<double> tflops, of_vendor, of_tuned_vendor, joules, joules_of_baseline;
   size_t missing = 0;
   double worst_of_bound = 0;
 
@@ -25,6 +25,8 @@ struct Collected {
     tflops.push_back(row.tflops);
     if (row.of_vendor) of_vendor.push_back(*row.of_vendor);
     if (row.of_tuned_vendor) of_tuned_vendor.push_back(*row.of_tuned_vendor);
+    if (row.joules) joules.push_back(*row.joules);
+    if (row.joules_of_baseline) joules_of_baseline.push_back(*row.joules_of_baseline);
     worst_of_bound = std::max(worst_of_bound, row.error.of_bound);
   }
 };
@@ -40,6 +42,7 @@ std::string GroupKey(const Row& row) {
 
 KernelMeans MeansOf(const Collected& collected) {
   const Row& row = *collected.first;
+  const bool everywhere = collected.joules.size() == collected.tflops.size();
   return {.kernel = row.kernel,
           .family = row.family,
           .types = row.types,
@@ -51,6 +54,8 @@ KernelMeans MeansOf(const Collected& collected) {
           .tflops = GeometricMean(collected.tflops),
           .of_vendor = MeanOfAny(collected.of_vendor),
           .of_tuned_vendor = MeanOfAny(collected.of_tuned_vendor),
+          .joules = everywhere ? MeanOfAny(collected.joules) : std::nullopt,
+          .joules_of_baseline = MeanOfAny(collected.joules_of_baseline),
           .worst_of_bound = collected.worst_of_bound};
 }
 

@@ -25,6 +25,9 @@ struct KernelMeans {
   double tflops = 0;
   std::optional<double> of_vendor;        // over the shapes that both were measured on
   std::optional<double> of_tuned_vendor;  // likewise
+  // Empty unless they were measured on every shape that the kernel was.
+  std::optional<double> joules;
+  std::optional<double> joules_of_baseline;  // over the shapes that have it
   double worst_of_bound = 0;
 };
 

@@ -1,6 +1,7 @@
 // How kernels are measured.
 #pragma once
 
+#include "absl/time/time.h"
 #include "gemm/generate.h"
 #include "kernels/bench/spec/scales.h"
 
@@ -14,6 +15,9 @@ struct ComparisonRules {
   double cutoff = 20;
   bool baselines = true;      // whether the vendor's kernels are measured, too
   int vendor_algorithms = 8;  // of cuBLASLt to choose the best from; 0: none
+  // How long each kernel of a shape runs alone, after the samples, so that its energy is measured.
+  // Zero: it is not.
+  absl::Duration joules_time = absl::ZeroDuration();
   // Rows of D, and columns; the elements where they cross are checked by the oracle.
   int checked_lines = 8;
   // With which fp8 operands are multiplied. All of them are 1: the baselines take none, and have
