@@ -58,7 +58,7 @@ TEST(Catalogue, WhatIsNotDeterministicIsChosenByNameAlone) {
 
 // wgmma reads 8-bit operands and TF32 along k alone. A row that multiplies D transposed reads few
 // lines of A, which have to lie along k, too. f32x3 has two matrices of every B. On CUDA cores f32
-// is read either way, but B along k only where a thread has few columns.
+// is read either way, but along k only where a thread has few columns.
 TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {
   int rows = 0;
   for (const Kernel* kernel : Catalogue()) {
@@ -77,7 +77,7 @@ TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {
                                .trans_a = transposes % 2 == 1,
                                .trans_b = transposes / 2 == 1};
       size_t lines = 0;  // of 112 elements, which end on 256 bytes
-      if (problem.trans_a && (swap || along_k)) lines += 48;
+      if (wide ? !problem.trans_a : problem.trans_a && (swap || along_k)) lines += 48;
       if (types.compute == Compute::kF32x3) {
         lines += 160;
       } else if (problem.trans_b ? wide : along_k) {

@@ -34,9 +34,9 @@ void ForEachKernel(const Visitor& visitor) {
     constexpr HopperF32Config kConfig = Variant::kConfig;
     const ::testing::ScopedTrace trace(__FILE__, __LINE__, Variant::Name());
     visitor.template operator()<Variant, true, false>();
-    if constexpr (kConfig.a_along_k()) visitor.template operator()<Variant, false, false>();
-    if constexpr (kConfig.b_along_k()) visitor.template operator()<Variant, true, true>();
-    if constexpr (kConfig.a_along_k() && kConfig.b_along_k()) {
+    if constexpr (kConfig.along_k()) {
+      visitor.template operator()<Variant, false, false>();
+      visitor.template operator()<Variant, true, true>();
       visitor.template operator()<Variant, false, true>();
     }
     ForEachKernel<Visitor, kIndex + 1>(visitor);
@@ -73,11 +73,6 @@ TEST(HopperF32Config, WhatDoesNotFitIsNotValid) {
   EXPECT_FALSE(config.valid());
   config = fits;
   config.split = 3;  // a thread's rows are eight
-  EXPECT_FALSE(config.valid());
-  config = fits;
-  config.cluster_m = 2;
-  EXPECT_TRUE(config.valid());
-  config.split = 2;
   EXPECT_FALSE(config.valid());
   config = fits;
   config.stream = true;
@@ -117,10 +112,9 @@ TEST(HopperF32Name, FollowsFromTheConfiguration) {
                             .stages = 3,
                             .thread_n = 8,
                             .lanes_m = 8,
-                            .unrolled = 2,
                             .split = 4,
                             .blocks_per_sm = 2};
-  EXPECT_EQ(HopperF32Name(all).view(), "hopper_f32_128x128x32_s3_t8x8_l8_u2_k4_x2");
+  EXPECT_EQ(HopperF32Name(all).view(), "hopper_f32_128x128x32_s3_t8x8_l8_k4_x2");
   EXPECT_EQ(
       HopperF32Summary(all).view(),
       "TMA, FFMA, 8x8 accumulators a thread, warps of 64x32; 4 blocks share k; 2 blocks an SM");

@@ -48,9 +48,7 @@ def is_async(name):
 
 def layouts_read(name):
     """Layouts that a Hopper row reads as they are; it transposes others first."""
-    if "_t8x16" in name:
-        return 2
-    if re.search("tf32|f32x3|e4m3|e5m2|hopper_s8", name):
+    if re.search("tf32|f32x3|e4m3|e5m2|hopper_s8|_t8x16", name):
         return 1
     return 2 if "_swap" in name else 4
 
@@ -263,10 +261,6 @@ class NamesInMachineCode(unittest.TestCase):
                 return "no UTMALDG"
             if found := function.opcodes(r"LDGSTS|\w*MMA|UTMASTG"):
                 return f"{set(found)}"
-            shares = bool(re.search(r"_m\d", row["name"]))
-            multicasts = [o for o in function.opcodes("UTMALDG") if "MULTICAST" in o]
-            if shares != bool(multicasts):
-                return f"{len(multicasts)} copies to other blocks"
             names = [opcode for opcode, _ in function.instructions]
             loads = [i for i, name in enumerate(names) if name.startswith("LDS")]
             if others := {names[i] for i in loads} - {"LDS.128"}:

@@ -13,11 +13,6 @@ struct HopperF32Config {
   int thread_m = 8, thread_n = 16;
   // The lanes of a warp form a grid: so many along m, the others along n.
   int lanes_m = 4;
-  // The loop over chunks of k has so many in a turn: more take fewer instructions beside the
-  // products, and more room in the instruction cache.
-  int unrolled = 1;
-  // The blocks of a cluster are neighbours along m, which load a tile of B together.
-  int cluster_m = 1;
   // So many blocks share a tile of D: each multiplies a part of k.
   int split = 1;
   // Blocks share the last tiles (stream.h). How they are cut follows from the number of tiles.
@@ -29,6 +24,8 @@ struct HopperF32Config {
   // A thread reads operands that lie along k in so many elements at once.
   static constexpr int kChunk = 4;
   static constexpr int kChunks = kTileK / kChunk;  // of a stage
+  // In a turn of the loop. Four take more instructions than the cache holds.
+  static constexpr int kUnrolled = 2;
   constexpr int tile_k() const { return kTileK; }
 
   constexpr int lanes_n() const { return 32 / lanes_m; }
@@ -39,10 +36,10 @@ struct HopperF32Config {
   // to another, so that it is a whole one.
   constexpr int consumers() const { return tile_m / thread_m * (tile_n / thread_n); }
   constexpr int threads() const { return consumers() + 128; }
-  // Fragments along k take four registers a line beside the accumulators, and there are none for
-  // those of 16 lines.
-  constexpr bool a_along_k() const { return thread_m <= 8; }
-  constexpr bool b_along_k() const { return thread_n <= 8; }
+  // Reads operands that lie along k, too, and not only after a transpose. That takes four registers
+  // a line beside the accumulators: beside those of 16 columns it leaves too few for B, and of A
+  // the loop gets slower than a transpose takes.
+  constexpr bool along_k() const { return thread_n <= 8; }
 
   // Registers of a thread that loads, and of one that multiplies, of what a launch gives to each.
   static constexpr int kLoadingRegisters = 40;
@@ -52,9 +49,10 @@ struct HopperF32Config {
     return all / consumers() / 8 * 8;
   }
 
-  static constexpr int cluster_n = 1;
-  constexpr int sharers() const { return cluster_m; }
-  constexpr int cluster() const { return sharers() * split; }
+  // Blocks that load a tile together: none do.
+  static constexpr int cluster_m = 1, cluster_n = 1;
+  static constexpr int sharers() { return 1; }
+  constexpr int cluster() const { return split; }
 
   constexpr int tile_a_bytes() const { return tile_m * kBoxRowBytes; }
   constexpr int stage_bytes() const { return (tile_m + tile_n) * kBoxRowBytes; }
@@ -68,14 +66,11 @@ struct HopperF32Config {
     // The stages hold the accumulators, of which each block adds up some rows.
     const bool whole_parts = split == 1 || (thread_m % split == 0 && split <= 8 &&
                                             tile_m * tile_n * 4 <= stages * stage_bytes());
-    // A block loads whole steps of k of a shared tile, or whole rows of a swizzle.
-    const bool whole_shares =
-        cluster_m == 1 || (split == 1 && kTileK % cluster_m == 0 && tile_n % (8 * cluster_m) == 0);
     const bool whole_streams = !stream || (cluster() == 1 && blocks_per_sm == 1);
     // Each of an SM's quarters takes as many warps of a block.
     const bool whole_groups = consumers() % 128 == 0;
-    return whole_warps && whole_quads && whole_swizzles && whole_parts && whole_shares &&
-           whole_streams && whole_groups && tile_m <= 256 && tile_n <= 256 &&
+    return whole_warps && whole_quads && whole_swizzles && whole_parts && whole_streams &&
+           whole_groups && tile_m <= 256 && tile_n <= 256 &&
            (shared_bytes() + 1024) * blocks_per_sm <= kMultiprocessorBytes &&
            shared_bytes() <= kMostSharedBytes;
   }

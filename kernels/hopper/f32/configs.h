@@ -7,21 +7,9 @@ namespace gemm {
 
 // What each is for: docs/kernels.md.
 inline constexpr HopperF32Config kHopperF32Configs[] = {
-    {.tile_m = 128, .tile_n = 256, .stages = 4},
-    {.tile_m = 128, .tile_n = 256, .stages = 4, .unrolled = 2},
-    {.tile_m = 128, .tile_n = 256, .stages = 4, .lanes_m = 8, .unrolled = 2},
-    {.tile_m = 128, .tile_n = 256, .stages = 4, .stream = true},
-    {.tile_m = 128, .tile_n = 256, .stages = 4, .unrolled = 2, .stream = true},
     {.tile_m = 128, .tile_n = 256, .stages = 4, .lanes_m = 8, .stream = true},
-    {.tile_m = 128, .tile_n = 256, .stages = 4, .lanes_m = 8, .unrolled = 2, .stream = true},
-    {.tile_m = 256, .tile_n = 128, .stages = 4, .lanes_m = 8, .stream = true},
-    {.tile_m = 256, .tile_n = 128, .stages = 4, .stream = true},
-    {.tile_m = 128, .tile_n = 128, .stages = 6, .thread_n = 8, .stream = true},
-    {.tile_m = 128, .tile_n = 128, .stages = 3, .unrolled = 2, .blocks_per_sm = 2},
-    {.tile_m = 128, .tile_n = 128, .stages = 6, .thread_n = 8, .unrolled = 2},
-    {.tile_m = 128, .tile_n = 128, .stages = 6, .thread_n = 8, .unrolled = 2, .split = 2},
-    {.tile_m = 128, .tile_n = 128, .stages = 6, .thread_n = 8, .unrolled = 2, .split = 4},
-    {.tile_m = 64, .tile_n = 128, .stages = 4, .thread_n = 8, .unrolled = 2, .blocks_per_sm = 2},
+    {.tile_m = 128, .tile_n = 128, .stages = 6, .thread_n = 8, .split = 2},
+    {.tile_m = 64, .tile_n = 128, .stages = 4, .thread_n = 8, .blocks_per_sm = 2},
 };
 
 }  // namespace gemm

@@ -98,11 +98,8 @@ __global__ __launch_bounds__(
     if constexpr (kStreams<Tiles>) index = Tiles::TakeIndex(arguments);
   }
   __syncwarp();
-  // Nobody arrives at barriers that are not there. Who made them need not wait, but for those of
-  // other blocks.
-  if constexpr (kConfig.sharers() > 1) {
-    ptx::ClusterBarrier();
-  } else if (loads) {
+  // Nobody arrives at barriers that are not there. Who made them need not wait.
+  if (loads) {
     ptx::ArriveAtBarrier<kConfig.threads()>(kAllThreads);
   } else {
     ptx::AwaitBarrier<kConfig.threads()>(kAllThreads);

@@ -9,17 +9,15 @@ namespace gemm {
 
 // The layouts that are read: others are transposed first.
 constexpr LoadLayout HopperF32Layout(const HopperF32Config& config, const Problem& p) {
-  return {.trans_a = p.trans_a || !config.a_along_k(), .trans_b = p.trans_b && config.b_along_k()};
+  return {.trans_a = p.trans_a || !config.along_k(), .trans_b = p.trans_b && config.along_k()};
 }
 
-// An operand in boxes of a tile, or of the part of one that each of `sharers` blocks loads: of rows
-// of 128 bytes along k, swizzled, or of a row for each step of k.
+// An operand in boxes of a tile: of rows of 128 bytes along k, swizzled, or of a row for each step
+// of k.
 inline absl::StatusOr<CUtensorMap> DescribeF32Operand(const HopperMatrices& operand, int64_t lines,
-                                                      int64_t k, bool along_k, int tile_lines,
-                                                      int sharers) {
+                                                      int64_t k, bool along_k, int tile_lines) {
   TiledMatrices matrices =
       MatricesOf(operand, DType::kF32, Compute::kF32, lines, k, along_k, tile_lines);
-  matrices.box_rows /= sharers;
   if (!along_k) matrices.box_columns = tile_lines;
   return DescribeToTma(matrices);
 }
@@ -30,9 +28,9 @@ inline absl::StatusOr<HopperDescription> DescribeHopperF32(const HopperF32Config
   const Operands& o = product.operands;
   const HopperMatrices of_a{o.a, o.lda, o.stride_a, p.batch};
   const HopperMatrices of_b{o.b, o.ldb, o.stride_b, p.batch};
-  const auto a = DescribeF32Operand(of_a, p.m, p.k, !p.trans_a, config.tile_m, 1);
+  const auto a = DescribeF32Operand(of_a, p.m, p.k, !p.trans_a, config.tile_m);
   if (!a.ok()) return a.status();
-  const auto b = DescribeF32Operand(of_b, p.n, p.k, p.trans_b, config.tile_n, config.sharers());
+  const auto b = DescribeF32Operand(of_b, p.n, p.k, p.trans_b, config.tile_n);
   if (!b.ok()) return b.status();
   return HopperDescription{.maps = {.a = *a, .b = *b, .d = {}},
                            .step_a = of_a.shared() ? 0 : 1,

@@ -11,7 +11,7 @@
 #include "kernels/hopper/f32/lines.h"
 #include "kernels/hopper/f32/stages.cuh"
 #include "kernels/hopper/pipeline.cuh"
-#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/mbarrier.cuh"
 
 namespace gemm {
 
@@ -78,7 +78,7 @@ class HopperF32Product {
       const uint32_t b = stages.tile_b(place.stage) + origin_b_;
       // The last step of a chunk comes with the first loads of the next one: so the compiler sees
       // how long loads take to what needs them. Before the first chunk it adds zeros.
-#pragma unroll kConfig.unrolled
+#pragma unroll HopperF32Config::kUnrolled
       for (int chunk = 0; chunk < HopperF32Config::kChunks; ++chunk) {
         const uint32_t at_a = A::AtChunk(a, chunk), at_b = B::AtChunk(b, chunk);
         LastStep<true>(at_a, at_b);
@@ -156,15 +156,10 @@ class HopperF32Product {
     }
   }
 
-  // A warp has read the stage, and leaves it in each block that loads a part of it.
+  // A warp has read the stage.
   __device__ static void Leave(const HopperF32Stages<Variant>& stages, int stage) {
-    const uint32_t lane = threadIdx.x % 32;
     __syncwarp();
-    if constexpr (kConfig.sharers() > 1) {
-      if (lane < kConfig.sharers()) ptx::ArriveAt(stages.free(stage), lane);
-    } else {
-      if (lane == 0) ptx::Arrive(stages.free(stage));
-    }
+    if (threadIdx.x % 32 == 0) ptx::Arrive(stages.free(stage));
   }
 
   const uint32_t origin_a_;

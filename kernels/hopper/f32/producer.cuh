@@ -11,26 +11,7 @@
 
 namespace gemm {
 
-// A block's part of a tile of B, or all of it, from column `line` and step `k` on: one box
-// (maps.h). Blocks that share the tile each load some columns that lie along k, or some steps of k,
-// for all.
-template <class Variant, bool kTransB>
-__device__ __forceinline__ void LoadF32TileOfB(const CUtensorMap* map, uint32_t tile, int line,
-                                               int k, int product, uint32_t full, int sharer) {
-  constexpr HopperF32Config kConfig = Variant::kConfig;
-  if constexpr (kConfig.sharers() > 1) {
-    constexpr int kPart = (kTransB ? kConfig.tile_n : kConfig.tile_k()) / kConfig.sharers();
-    constexpr int kPartBytes = kConfig.tile_n * kBoxRowBytes / kConfig.sharers();
-    const int first = sharer * kPart;
-    ptx::MulticastBox(tile + sharer * kPartBytes, map, kTransB ? k : line,
-                      kTransB ? line + first : k + first, product, full,
-                      static_cast<uint16_t>((1 << kConfig.sharers()) - 1));
-  } else {
-    ptx::LoadBox(tile, map, kTransB ? k : line, kTransB ? line : k, product, full);
-  }
-}
-
-// By one thread of the block. A tile of A is one box.
+// By one thread of the block. A tile is one box (maps.h).
 template <class Tiles, bool kTransA, bool kTransB>
 __device__ __forceinline__ void ProduceF32(const HopperMaps& maps,
                                            const HopperF32Stages<typename Tiles::Variant>& stages,
@@ -50,8 +31,8 @@ __device__ __forceinline__ void ProduceF32(const HopperMaps& maps,
       ptx::ArriveExpecting(full, kConfig.stage_bytes());
       ptx::LoadBox(stages.tile_a(place.stage), &maps.a, kTransA ? line_a : k, kTransA ? k : line_a,
                    matrix_a, full);
-      LoadF32TileOfB<Variant, kTransB>(&maps.b, stages.tile_b(place.stage), line_b, k, matrix_b,
-                                       full, tiles.sharer());
+      ptx::LoadBox(stages.tile_b(place.stage), &maps.b, kTransB ? k : line_b, kTransB ? line_b : k,
+                   matrix_b, full);
       place.Next();
     }
   }

@@ -28,29 +28,21 @@ size_t HopperF32ScratchBytes(const Problem& p) {
          HopperF32StreamBytes<Variant>();
 }
 
-template <class Variant, bool kTransA>
-absl::Status LaunchHopperF32OfA(const TransposedProduct& product, const Launch& launch,
-                                size_t used) {
-  if constexpr (Variant::kConfig.b_along_k()) {
-    if (product.problem.trans_b) {
-      return LaunchHopperF32Layout<Variant, kTransA, true>(product, launch, used);
-    }
-  }
-  return LaunchHopperF32Layout<Variant, kTransA, false>(product, launch, used);
-}
-
 template <class Variant>
 absl::Status LaunchHopperF32(const Launch& launch) {
   const LoadLayout layout = HopperF32Layout(Variant::kConfig, launch.problem);
   const absl::StatusOr<TransposedProduct> transposed = TransposeOperands(launch, layout);
   if (!transposed.ok()) return transposed.status();
   const size_t used = TransposeScratchBytes(launch.problem, layout);
-  if constexpr (Variant::kConfig.a_along_k()) {
-    if (!transposed->problem.trans_a) {
-      return LaunchHopperF32OfA<Variant, false>(*transposed, launch, used);
+  if constexpr (Variant::kConfig.along_k()) {
+    const Problem& p = transposed->problem;
+    if (!p.trans_a) {
+      return p.trans_b ? LaunchHopperF32Layout<Variant, false, true>(*transposed, launch, used)
+                       : LaunchHopperF32Layout<Variant, false, false>(*transposed, launch, used);
     }
+    if (p.trans_b) return LaunchHopperF32Layout<Variant, true, true>(*transposed, launch, used);
   }
-  return LaunchHopperF32OfA<Variant, true>(*transposed, launch, used);
+  return LaunchHopperF32Layout<Variant, true, false>(*transposed, launch, used);
 }
 
 constexpr auto kRows = MakeRows<std::size(kHopperF32Configs)>([](auto index) {

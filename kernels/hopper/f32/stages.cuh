@@ -27,7 +27,7 @@ struct HopperF32Stages {
     for (int stage = 0; stage < kConfig.stages; ++stage) {
       ptx::InitBarrier(full(stage), 1);
       // A warp leaves a stage in every block whose loads it takes part in.
-      ptx::InitBarrier(free(stage), kConfig.consumers() / 32 * kConfig.sharers());
+      ptx::InitBarrier(free(stage), kConfig.consumers() / 32);
     }
     ptx::FenceBarrierInit();
   }
