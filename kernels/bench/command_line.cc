@@ -19,9 +19,9 @@ result is checked against products in double precision.)";
 constexpr const char* kFooter = R"(
 Columns: two corners of D; the median time of the samples and half their range;
 launch parameters; TFLOPS; the gain over the best row above; TFLOPS as a share of
-the baselines'; with --joules those of a product, of the whole board, and their
-share of the baseline's that takes the fewest; and the worst error as a share of
-what the types allow (over 1 is wrong).
+the baselines'; with --joules the joules of a product (the whole board's), and as
+a share of the fewest that a baseline takes; and the worst error as a share of what
+the types allow (over 1 is wrong).
 
 Examples:
   gemm_bench --shapes 4096 --family simt --types f32

@@ -49,7 +49,7 @@ struct HopperConfig {
   // f32. So where that is too little, those of a stage are added to the accumulators in f32, by so
   // many columns at a time.
   constexpr bool promotes() const { return (element_bytes() == 1 && !integers()) || f32x3; }
-  // Takes block scales, as a stage of fp8 operands is a block: then it has a second kernel.
+  // Takes block scales, as a stage of fp8 operands is a block: then it has two more kernels.
   constexpr bool takes_scales() const { return promotes() && !f32x3; }
   // Accumulators that no addition rounds.
   constexpr bool integers() const { return accumulator == DType::kS32; }

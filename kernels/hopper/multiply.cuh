@@ -172,7 +172,7 @@ class HopperProduct {
         }
         ptx::WgmmaCommit();
         if constexpr (kScaled<Scales>) {
-          if (block == 0 && first == 0) scales.Stage(next);
+          if (block == 0 && first == 0) scales.HandOver(next);
         }
         ptx::WgmmaWait<0>();
         ptx::WgmmaPin(part);

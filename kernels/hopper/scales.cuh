@@ -88,16 +88,16 @@ class HopperTileScales {
   static_assert(kScaleBlock % kPartN == 0 && kPartN % 32 == 0 && kConfig.tile_n % kPartN == 0);
 
   // Of the tile whose rows begin at `row`, for this warpgroup, and its columns at `column`, from
-  // block `first_k` of k on. `staged`: HopperScaleBytes of shared memory for each warpgroup that
+  // block `first_k` of k on. `shared`: HopperScaleBytes of shared memory for each warpgroup that
   // multiplies.
   __device__ HopperTileScales(const HopperScales& of_a, const HopperScales& of_b, int row,
-                              int column, int first_k, uint32_t staged)
+                              int column, int first_k, uint32_t shared)
       : of_a_(of_a),
         of_b_(of_b),
         row_(row + static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4)),
         column_(column + (kOneForAll ? 0 : static_cast<int>(threadIdx.x % 128))),
         first_k_(first_k),
-        staged_(staged) {
+        shared_(shared) {
     Load(0);
   }
 
@@ -115,16 +115,16 @@ class HopperTileScales {
 
   // Hands the columns' scales to the warpgroup: while its first products of the block are under
   // way.
-  __device__ __forceinline__ void Stage(int next) {
+  __device__ __forceinline__ void HandOver(int next) {
     if constexpr (kOneForAll) return;
     const int barrier = static_cast<int>(threadIdx.x) / 128;  // the warpgroup's
-    const uint32_t staged = Staged();
+    const uint32_t shared = Shared();
     ptx::WarpgroupBarrier(barrier);  // those of the block before were read
 #pragma unroll
     for (int x = 0; x < kColumns; ++x) {
       const int column = static_cast<int>(threadIdx.x) % 128 + x * static_cast<int>(kScaleBlock);
       if (column >= kConfig.tile_n) break;
-      asm volatile("st.shared.f32 [%0], %1;" ::"r"(staged + 4 * column), "f"(next_columns_[x])
+      asm volatile("st.shared.f32 [%0], %1;" ::"r"(shared + 4 * column), "f"(next_columns_[x])
                    : "memory");
     }
     Load(next);
@@ -143,7 +143,7 @@ class HopperTileScales {
       for (int x = 0; x < kPartN / 2; ++x) sums[x] += part[x] * (x % 4 < 2 ? scale : other);
       return;
     }
-    const uint32_t from = Staged() + 4 * first + threadIdx.x % 4 * 8;
+    const uint32_t from = Shared() + 4 * first + threadIdx.x % 4 * 8;
 #pragma unroll
     for (int x = 0; x < kPartN / 2; x += 4) {
       // Those of all columns at once would not fit in the registers.
@@ -169,8 +169,8 @@ class HopperTileScales {
   }
 
   // This warpgroup's.
-  __device__ __forceinline__ uint32_t Staged() const {
-    return staged_ + (static_cast<uint32_t>(Anew(threadIdx.x)) / 128 - 1) * (4 * kConfig.tile_n);
+  __device__ __forceinline__ uint32_t Shared() const {
+    return shared_ + (static_cast<uint32_t>(Anew(threadIdx.x)) / 128 - 1) * (4 * kConfig.tile_n);
   }
 
   __device__ __forceinline__ void Load(int k) {
@@ -193,7 +193,7 @@ class HopperTileScales {
   const int row_;     // its first
   const int column_;  // of B, the first that this thread loads
   const int first_k_;
-  const uint32_t staged_;
+  const uint32_t shared_;
   float rows_[kRows], next_rows_[kRows];
   float columns_[kColumns];  // where they have one for all
   float next_columns_[kColumns];

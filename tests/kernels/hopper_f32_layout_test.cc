@@ -308,6 +308,11 @@ TEST(HopperF32Stream, TheBlocksBeforeLeaveTheBeginOfATile) {
 
 // Four SMs of 132 are idle in 128 tiles; here every block has as many k-tiles as another one, or
 // one more.
+TEST(HopperF32Stream, SharesThatNoIntCountsAreNone) {
+  EXPECT_TRUE(HopperF32Stream(100, 132, 1 << 24).shares());
+  EXPECT_FALSE(HopperF32Stream(100, 132, 1 << 25).shares());
+}
+
 TEST(HopperF32Stream, SharesAreEqual) {
   const HopperF32Stream stream(128, 132, 64);
   ASSERT_TRUE(stream.shares());

@@ -262,12 +262,15 @@ class NamesInMachineCode(unittest.TestCase):
             if found := function.opcodes(r"LDGSTS|\w*MMA|UTMASTG"):
                 return f"{set(found)}"
             names = [opcode for opcode, _ in function.instructions]
-            loads = [i for i, name in enumerate(names) if name.startswith("LDS")]
-            if others := {names[i] for i in loads} - {"LDS.128"}:
+            loads = [i for i, name in enumerate(names) if name == "LDS.128"]
+            others = [name for name in names if re.match(r"LDS(?!\.128)", name)]
+            # A block that shares tiles reads its index.
+            if others != ["LDS"] * ("_streamk" in row["name"]):
                 return f"{others}"
             loop = names[loads[0] : loads[-1]]
             share = sum(name == "FFMA" for name in loop) / len(loop)
-            return "" if share >= 0.9 else f"FFMA is {share:.3f} of the loop"
+            least = {"t4x4": 0.75, "t4x8": 0.84}.get(re.search(r"t\dx\d+", row["name"])[0], 0.9)
+            return "" if share >= least else f"FFMA is {share:.3f} of the loop"
 
         self.check(is_hopper_f32, wrong)
 

@@ -58,6 +58,9 @@ struct HopperF32Config {
   constexpr int stage_bytes() const { return (tile_m + tile_n) * kBoxRowBytes; }
   constexpr int shared_bytes() const { return stages * (stage_bytes() + 2 * 8); }
 
+  // Before the stages, which begin at a multiple of 1024, a block that shares tiles has its index.
+  constexpr int all_bytes() const { return shared_bytes() + (stream ? 1024 : 0); }
+
   constexpr bool valid() const {
     const bool whole_warps = tile_m % warp_m() == 0 && tile_n % warp_n() == 0;
     const bool whole_quads = thread_m % 4 == 0 && thread_n % 4 == 0;
@@ -71,8 +74,8 @@ struct HopperF32Config {
     const bool whole_groups = consumers() % 128 == 0;
     return whole_warps && whole_quads && whole_swizzles && whole_parts && whole_streams &&
            whole_groups && tile_m <= 256 && tile_n <= 256 &&
-           (shared_bytes() + 1024) * blocks_per_sm <= kMultiprocessorBytes &&
-           shared_bytes() <= kMostSharedBytes;
+           (all_bytes() + 1024) * blocks_per_sm <= kMultiprocessorBytes &&
+           all_bytes() <= kMostSharedBytes;
   }
   static constexpr int kMostSharedBytes = 227 * 1024;      // of a block, on sm_90
   static constexpr int kMultiprocessorBytes = 228 * 1024;  // of which each block takes 1 KiB more

@@ -59,7 +59,7 @@ constexpr auto kRows = MakeRows<std::size(kHopperF32Configs)>([](auto index) {
       .tile_k = kConfig.tile_k(),
       .stages = kConfig.stages,
       .threads = kConfig.threads(),
-      .shared_memory_bytes = static_cast<size_t>(kConfig.shared_bytes()),
+      .shared_memory_bytes = static_cast<size_t>(kConfig.all_bytes()),
       .params = kHopperParams,
       .auto_rank = 21,
       // The bits of a tile that is cut follow from how many tiles there are.

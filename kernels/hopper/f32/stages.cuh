@@ -26,7 +26,7 @@ struct HopperF32Stages {
   __device__ void InitBarriers() const {
     for (int stage = 0; stage < kConfig.stages; ++stage) {
       ptx::InitBarrier(full(stage), 1);
-      // A warp leaves a stage in every block whose loads it takes part in.
+      // Each warp leaves it.
       ptx::InitBarrier(free(stage), kConfig.consumers() / 32);
     }
     ptx::FenceBarrierInit();

@@ -47,8 +47,6 @@ class HopperF32StreamTiles {
   __device__ int matrix_a() const { return 0; }
   __device__ int matrix_b() const { return 0; }
   __device__ int matrix_d() const { return 0; }
-  __device__ int sharer() const { return 0; }
-  __device__ int part() const { return 0; }
   __device__ int first_k() const { return piece().first_k; }
   __device__ int end_k() const { return piece().end_k; }
 

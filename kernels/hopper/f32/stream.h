@@ -53,7 +53,7 @@ class HopperF32Stream {
   GEMM_HOST_DEVICE constexpr int TileOf(int k_tile) const { return k_tiles_.Quotient(k_tile); }
 
  private:
-  // Of a tile that is cut, at least so many k-tiles make a share.
+  // Where there are fewer tiles than blocks: at least so many k-tiles make a share.
   static constexpr int kLeastShare = 8;
 
   static constexpr int Blocks(int tiles, int running, int k_tiles) {
