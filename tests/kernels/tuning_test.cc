@@ -173,7 +173,7 @@ absl::StatusOr<TuningTable> ShippedTable() {
 TEST(TuningTable, TheShippedOneIsRead) {
   const auto table = ShippedTable();
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(table->size(), 598u);
+  EXPECT_EQ(table->size(), 837u);
 }
 
 using ShippedTuningTable = testing::CudaKernels;
