@@ -17,7 +17,7 @@
 namespace gemm::bench {
 namespace {
 
-// Ten times as long as the counters of GPUs take to change, or longer.
+// Readings over so long scatter by a tenth on an H200.
 constexpr absl::Duration kUsualJoulesTime = absl::Milliseconds(500);
 
 // A parser of ours as a callback of an option; what it refuses names the option.
@@ -237,7 +237,7 @@ void DeclareJoules(CLI::App& app, BenchmarkOptions& options) {
          absl::StrCat("Measure the energy of a product, too: after the samples of a shape each "
                       "kernel runs alone, back to back, for so many seconds (without a number ",
                       absl::ToDoubleSeconds(kUsualJoulesTime),
-                      ") and some tenths more, until the device's counter changes; this counts "
+                      ") and until the device's counter changes; this counts "
                       "towards --budget"))
       ->type_name("[SECONDS]")
       ->expected(0, 1)
