@@ -296,7 +296,8 @@ run_tidy() {
     xargs -0 -n 1 -P "$(nproc)" clang-tidy-14 -p build/tidy --quiet --extra-arg=-Wno-unknown-warning-option 2> >(grep -v 'warnings\? generated' >&2)
 }
 
-# sanitize PRESET: builds the chosen folders of tests/ under it and runs them.
+# sanitize PRESET [OPTION...]: builds the chosen folders of tests/ under it, configured
+# with the options, and runs them.
 sanitize() {
   local preset="$1" folder folders=() targets=() programs failed=0
   for folder in $SANITIZED; do
@@ -304,7 +305,7 @@ sanitize() {
     folders+=("$folder")
     targets+=("tests/$folder/all")
   done
-  check "configure ($preset)" configure "$preset"
+  check "configure ($preset)" configure "$@"
   check "build ($preset)" compile "$preset" "${targets[@]}"
   for folder in "${folders[@]}"; do
     mapfile -t programs < <(find "build/$preset/tests/$folder" -maxdepth 1 -type f -name '*_test' -executable | sort)
@@ -325,7 +326,7 @@ stage_tsan() {
   export OPENBLAS_NUM_THREADS=1
   export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$ROOT/tests/tsan.supp"
   TSAN_OPTIONS+=":ignore_noninstrumented_modules=1"
-  sanitize tsan
+  sanitize tsan "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--version-script=$ROOT/tests/tsan.map"
 }
 
 stage_fuzz() {

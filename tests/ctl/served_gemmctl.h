@@ -24,8 +24,6 @@ class ServedGemmctl : public ::testing::Test {
     server_ = builder.BuildAndStart();
     address_ = "127.0.0.1:" + std::to_string(port);
   }
-  // Before either is destroyed: a call may still be ending.
-  ~ServedGemmctl() override { server_->Shutdown(); }
 
   // Returns the exit status. What was printed is in `out_` and `err_`, of this run alone.
   int Gemmctl(std::vector<const char*> words) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd {
@@ -41,8 +42,14 @@ GemmdProcess::GemmdProcess(std::vector<std::string> arguments,
 
 GemmdProcess::~GemmdProcess() {
   if (!waited_) {
-    kill(pid_, SIGKILL);
-    Wait();
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      ADD_FAILURE() << "the server ended by itself, with wait status " << status << "; it wrote:\n"
+                    << ReadAll();
+    } else {
+      kill(pid_, SIGKILL);
+      Wait();
+    }
   }
   CloseOutput();
 }

@@ -18,7 +18,8 @@ struct ServingAt {
   std::string metrics;
 };
 
-// The program, with both outputs in one pipe. Killed where it still runs.
+// The program, with both outputs in one pipe. Killed where it still runs; a failure of the test
+// where it has ended unasked.
 class GemmdProcess {
  public:
   // `in_child` runs after the fork: async-signal-safe calls only. `program`: another one

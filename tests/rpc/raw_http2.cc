@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <cstring>
+
+#include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {
@@ -53,7 +55,9 @@ void Connect(int fd, int port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) std::abort();
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    ADD_FAILURE() << "no connection to port " << port << ": " << std::strerror(errno);
+  }
 }
 
 void SendAll(int fd, const std::string& bytes) {
@@ -95,7 +99,7 @@ RawHttp2::RawHttp2(const std::string& path, uint32_t stream_window) {
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   if (connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    std::abort();
+    ADD_FAILURE() << "no connection to " << path << ": " << std::strerror(errno);
   }
   Greet(stream_window);
 }

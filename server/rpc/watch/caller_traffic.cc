@@ -1,11 +1,14 @@
 #include "server/rpc/watch/caller_traffic.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
+#include "server/base/serving_clock.h"
 #include "server/engine/bounds/bound_error.h"
 #include "server/engine/bounds/caller_ledger.h"
 
@@ -28,7 +31,9 @@ struct TrafficShare::Account {
   const std::string caller;
   Mutex mutex;
   int64_t open ABSL_GUARDED_BY(mutex) = 0;
-  int64_t held ABSL_GUARDED_BY(mutex) = 0;  // those and the answered ones
+  // Of the calls that are answered, and that gRPC is not done with: since when, by the
+  // ServingClock.
+  std::multiset<absl::Time> answered ABSL_GUARDED_BY(mutex);
   int64_t rate ABSL_GUARDED_BY(mutex) =
       kNoBound;  // bytes a second, by the latest quota that has one
   // Bytes, at the time `as_of`. Below 0: what is saved up.
@@ -54,6 +59,12 @@ struct TrafficShare::Account {
     Settle();
     owed += static_cast<double>(bytes);
   }
+  // Whether clients leave so many answers that no more calls are begun for them.
+  bool LeavesAnswers(int64_t streams) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto late = answered.lower_bound(ServingClock::Now() - CallerTraffic::kTimeToTake);
+    return std::ssize(answered) >= std::max(CallerTraffic::kMostAnswered, streams) ||
+           std::distance(answered.begin(), late) >= CallerTraffic::kMostLate;
+  }
   // Whether nothing is owed, and nothing more can be saved up.
   bool Full() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Settle();
@@ -67,7 +78,7 @@ TrafficShare& TrafficShare::operator=(TrafficShare&& other) noexcept {
   traffic_ = std::exchange(other.traffic_, nullptr);
   account_ = std::move(other.account_);
   bounded_ = other.bounded_;
-  answered_ = other.answered_;
+  answered_at_ = other.answered_at_;
   waiting_bytes_ = std::exchange(other.waiting_bytes_, 0);
   return *this;
 }
@@ -78,14 +89,19 @@ void TrafficShare::Reset() {
   traffic_ = nullptr;
   const std::shared_ptr<Account> account = std::move(account_);
   MutexLock lock(account->mutex);
-  if (!answered_) --account->open;
-  --account->held;
+  if (answered_at_.has_value()) {
+    account->answered.erase(account->answered.find(*answered_at_));
+  } else {
+    --account->open;
+  }
 }
 
 void TrafficShare::Answered() {
-  if (account_ == nullptr || std::exchange(answered_, true)) return;
+  if (account_ == nullptr || answered_at_.has_value()) return;
+  answered_at_ = ServingClock::Now();
   MutexLock lock(account_->mutex);
   --account_->open;
+  account_->answered.insert(*answered_at_);
 }
 
 void TrafficShare::Use(const CallerQuotaPtr& quota) {
@@ -135,6 +151,7 @@ absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
                                                   uint64_t request_bytes) {
   TrafficShare share;
   bool all_open;
+  size_t answered;
   {
     MutexLock lock(mutex_);
     DropIdle();
@@ -142,23 +159,23 @@ absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
     if (account == nullptr) account = std::make_shared<Account>(quota->caller);
     MutexLock account_lock(account->mutex);
     account->SetRate(quota->bytes_per_second);
-    if (account->open < quota->streams && account->held - kMostAnswered < quota->streams) {
+    all_open = account->open >= quota->streams;
+    if (!all_open && !account->LeavesAnswers(quota->streams)) {
       ++account->open;
-      ++account->held;
       share.traffic_ = this;
       share.account_ = account;
       share.bounded_ = quota->bytes_per_second != kNoBound;
       return share;
     }
     if (quota->bytes_per_second != kNoBound) account->Charge(request_bytes);
-    all_open = account->open >= quota->streams;
+    answered = account->answered.size();
   }
   on_reached_("streams");
   if (!all_open) {
-    return BoundError({.bound = "streams", .caller = quota->caller, .retry_after = kRetrySoon},
-                      absl::StrCat("streams: ", CallerHas(quota->caller), " ", kMostAnswered,
-                                   " calls beside its ", quota->streams,
-                                   " (--quotas-file) whose answers it does not take: read them"));
+    return BoundError(
+        {.bound = "streams", .caller = quota->caller, .retry_after = kRetrySoon},
+        absl::StrCat("streams: ", CallerHas(quota->caller), " ", answered, " calls beside its ",
+                     quota->streams, " (--quotas-file) whose answers it does not take: read them"));
   }
   return BoundError(
       {.bound = "streams", .caller = quota->caller, .retry_after = kRetrySoon},
@@ -177,7 +194,7 @@ void CallerTraffic::DropIdle() {
   for (auto it = accounts_.begin(); it != accounts_.end();) {
     Account& account = *it->second;
     account.mutex.Lock();
-    const bool idle = account.held == 0 && account.Full();
+    const bool idle = account.open == 0 && account.answered.empty() && account.Full();
     account.mutex.Unlock();
     it = idle ? accounts_.erase(it) : std::next(it);
   }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
@@ -53,8 +54,8 @@ class TrafficShare {
   struct Account;
   CallerTraffic* traffic_ = nullptr;
   std::shared_ptr<Account> account_;
-  bool bounded_ = false;  // the call's quota has a rate
-  bool answered_ = false;
+  bool bounded_ = false;                   // the call's quota has a rate
+  std::optional<absl::Time> answered_at_;  // by the ServingClock
   uint64_t waiting_bytes_ = 0;
 };
 
@@ -69,12 +70,14 @@ class CallerTraffic {
   explicit CallerTraffic(std::function<void(absl::string_view bound)> on_reached)
       : on_reached_(std::move(on_reached)) {}
 
-  // Answered calls of a caller that are held beside as many open ones as it may have: their clients
-  // have yet to take the answer, or gRPC has yet to tell. Few, as each may have an answer in
-  // memory.
-  static constexpr int64_t kMostAnswered = 8;
+  // Answered calls of a caller that are held beside its open ones: their clients have yet to take
+  // the answer, or gRPC has yet to tell. Few, as each may have an answer in memory. But gRPC's
+  // thread that is to tell may have to wait for a core, while others serve the same client.
+  static constexpr absl::Duration kTimeToTake = absl::Seconds(1);
+  static constexpr int64_t kMostLate = 8;        // held for longer than that
+  static constexpr int64_t kMostAnswered = 128;  // or as many as may be open, where that is more
 
-  // RESOURCE_EXHAUSTED where the caller has as many calls open as it may, or kMostAnswered more
+  // RESOURCE_EXHAUSTED where the caller has as many calls open as it may, or too many answered ones
   // held. The call's `request_bytes`, which have come already, then count all the same.
   absl::StatusOr<TrafficShare> Begin(const CallerQuotaPtr& quota, uint64_t request_bytes = 0);
 
