@@ -114,8 +114,8 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
             "there for each request [sent]")
       ->type_name("sent|resident|generated");
   AddParsed(command, "--result", options.sink, ParseSink,
-            "Results are streamed back, kept on the server, or both. A kept result is removed "
-            "after each request, outside its latency [stream]")
+            "Results are streamed back, kept on the server, or both. A kept result takes the place "
+            "of the one before it, so each request under way has one or two there [stream]")
       ->type_name("stream|keep|both");
 }
 

@@ -22,8 +22,8 @@ class Caller {
   // call.
   virtual Outcome Call(const Slot& slot) = 0;
 
-  // Checks the product of the last call, if this slot is to be checked, and deletes
-  // what the call left on the server. Not part of the latency.
+  // Checks the product of the last call, if this slot is to be checked. Not part of the
+  // latency.
   virtual Verdict Finish(const Slot& slot) = 0;
 };
 

@@ -1,9 +1,11 @@
 #include "client/ctl/load/workload.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "client/ctl/format.h"
 #include "client/ctl/operand_spec.h"
@@ -91,14 +93,19 @@ std::vector<int> Weights(const LoadOptions& options) {
   return weights;
 }
 
+// Tests that one caller of the server runs at once have different ones.
+std::string NewRunName() {
+  std::random_device random;
+  return absl::StrFormat("%08x%08x", random(), random());
+}
+
 }  // namespace
 
 // Sends one worker's requests. Used only by that worker's thread.
 class Workload::ProductCaller : public Caller {
  public:
-  static absl::StatusOr<std::unique_ptr<ProductCaller>> Make(Workload& workload,
-                                                             const std::vector<OperandPair>& set) {
-    std::unique_ptr<ProductCaller> caller(new ProductCaller(workload, set));
+  static absl::StatusOr<std::unique_ptr<ProductCaller>> Make(Workload& workload, size_t worker) {
+    std::unique_ptr<ProductCaller> caller(new ProductCaller(workload, worker));
     const LoadOptions& options = workload.options_;
     for (const WeightedShape& shape : options.shapes) {
       client::HostMatrix result;
@@ -117,29 +124,29 @@ class Workload::ProductCaller : public Caller {
     return caller;
   }
 
+  ~ProductCaller() override {
+    if (may_have_kept_) workload_.Remove(client::Resident::ByName(kept_name_));
+  }
+
   Outcome Call(const Slot& slot) override { return Make(workload_.mix_.Choice(slot.index)); }
 
   Verdict Finish(const Slot& slot) override {
     const size_t choice = workload_.mix_.Choice(slot.index);
     const bool first = seen_.insert(choice).second;
-    Verdict verdict;
     if (IsSampled(slot.index) || (first && workload_.options_.verify_fraction > 0)) {
-      verdict = Check(choice);
+      return Check(choice);
     }
-    RemoveKept();
-    return verdict;
+    return {};
   }
 
   // Sends one request of this choice, outside the mix.
-  absl::Status TryOne(size_t choice) {
-    const Outcome outcome = Make(choice);
-    RemoveKept();
-    return outcome.status;
-  }
+  absl::Status TryOne(size_t choice) { return Make(choice).status; }
 
  private:
-  ProductCaller(Workload& workload, const std::vector<OperandPair>& set)
-      : workload_(workload), set_(set) {}
+  ProductCaller(Workload& workload, size_t worker)
+      : workload_(workload),
+        set_(workload.sets_[worker % workload.sets_.size()]),
+        kept_name_(absl::StrCat("loadtest-", workload.run_, "-", worker)) {}
 
   client::Product ProductOf(size_t choice) {
     const LoadOptions& options = workload_.options_;
@@ -150,11 +157,14 @@ class Workload::ProductCaller : public Caller {
     product.kernel.name = options.kernels[workload_.KernelOf(choice)].value;
     product.result.fetch = options.streams();
     if (options.streams()) product.result.into = results_[shape].mutable_view();
-    if (options.keeps()) product.result.keep = client::Keep{.ttl = kResultTtl};
+    if (options.keeps()) {
+      product.result.keep = client::Keep{.name = kept_name_, .ttl = kResultTtl, .replace = true};
+    }
     return product;
   }
 
   Outcome Make(size_t choice) {
+    may_have_kept_ = workload_.options_.keeps();
     const auto result = workload_.client_.Multiply(products_[choice], workload_.Call());
     Outcome outcome{.status = result.status()};
     if (!result.ok()) return outcome;
@@ -199,25 +209,20 @@ class Workload::ProductCaller : public Caller {
                                         products_[choice].kernel.name, ": ", Explain(*agreement))};
   }
 
-  // A result that has already expired is no failure.
-  void RemoveKept() {
-    if (!kept_.has_value()) return;
-    workload_.client_.DeleteMatrix(*kept_, workload_.Call()).status().IgnoreError();
-    kept_.reset();
-  }
-
   Workload& workload_;
   const std::vector<OperandPair>& set_;
+  const std::string kept_name_;  // of each result, which takes the place of the one before
   std::vector<client::HostMatrix> results_;  // by shape; empty where not streamed
   std::vector<client::Product> products_;    // by choice
   std::set<size_t> seen_;                    // choices that this worker has made
   client::ComputeMode compute_ = client::kDefaultCompute;
-  std::optional<client::Resident> kept_;
+  std::optional<client::Resident> kept_;  // by the last request that ended well
+  bool may_have_kept_ = false;
   uint64_t checks_ = 0;
 };
 
 Workload::Workload(client::Client& client, const LoadOptions& options)
-    : client_(client), options_(options), mix_(Weights(options)) {}
+    : client_(client), options_(options), mix_(Weights(options)), run_(NewRunName()) {}
 
 absl::StatusOr<std::unique_ptr<Workload>> Workload::Prepare(
     client::Client& client, const LoadOptions& options, absl::FunctionRef<void(double)> making) {
@@ -245,9 +250,14 @@ absl::StatusOr<std::unique_ptr<Workload>> Workload::Prepare(
 }
 
 Workload::~Workload() {
-  for (const client::Resident& matrix : resident_) {
-    client_.DeleteMatrix(matrix, Call()).status().IgnoreError();
-  }
+  for (const client::Resident& matrix : resident_) Remove(matrix);
+}
+
+void Workload::Remove(const client::Resident& matrix) {
+  if (!may_remove_) return;
+  const absl::Status status = client_.DeleteMatrix(matrix, Call()).status();
+  // It may have expired. But a server that is gone is not waited for once for each matrix.
+  may_remove_ = status.ok() || absl::IsNotFound(status);
 }
 
 std::vector<client::ProductSize> Workload::GroupOf(size_t shape) const {
@@ -309,7 +319,7 @@ absl::StatusOr<client::Operand> Workload::MakeOperand(const client::Generated& d
 absl::StatusOr<std::vector<std::unique_ptr<Caller>>> Workload::MakeCallers() {
   std::vector<std::unique_ptr<Caller>> callers;
   for (size_t worker = 0; worker < static_cast<size_t>(options_.concurrency); ++worker) {
-    auto caller = ProductCaller::Make(*this, sets_[worker % sets_.size()]);
+    auto caller = ProductCaller::Make(*this, worker);
     if (!caller.ok()) return caller.status();
     callers.push_back(*std::move(caller));
   }

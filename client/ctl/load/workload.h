@@ -44,7 +44,7 @@ class Workload {
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
 
-  // One caller for each request that may be under way.
+  // One caller for each request that may be under way. A caller removes what it has kept.
   absl::StatusOr<std::vector<std::unique_ptr<Caller>>> MakeCallers();
 
   // Sends one request of every shape with every kernel, and stops at the first
@@ -61,6 +61,8 @@ class Workload {
   std::vector<client::ProductSize> GroupOf(size_t shape) const;
   absl::StatusOr<client::Operand> MakeOperand(const client::Generated& drawn,
                                               client::MatrixView& elements);
+  // Removes a matrix at the end of the test.
+  void Remove(const client::Resident& matrix);
   client::CallOptions Call() const { return {.timeout = options_.timeout}; }
 
   // The shape of a choice of the mix.
@@ -71,9 +73,11 @@ class Workload {
   const LoadOptions options_;
   // Over shapes times kernels.
   const Mix mix_;
+  const std::string run_;  // in the names of kept results
   // By set, then by shape. Worker i uses set i modulo the number of sets.
   std::vector<std::vector<OperandPair>> sets_;
   std::vector<client::Resident> resident_;
+  bool may_remove_ = true;
 };
 
 }  // namespace gemmd::ctl
