@@ -67,46 +67,52 @@ TEST_F(CallerTrafficTest, ACallerHasItsStreamsAndNotOneMore) {
 
 // Whoever has seen its call end may begin another one, whatever gRPC has yet to do.
 TEST_F(CallerTrafficTest, AnAnsweredCallIsNotOpen) {
-  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 1});
-  const std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostAnswered - 1);
+  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 2});
+  const std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostAnswered + 1);
   TrafficShare open = Begin(alice);
-  EXPECT_FALSE(traffic_.Begin(alice).ok()) << "one is open";
   open.Answered();
   open.Answered();
   EXPECT_THAT(std::string(traffic_.Begin(alice).status().message()),
-              HasSubstr("128 calls beside its 1"));
+              HasSubstr("130 calls beside its 2"));
   open.Reset();
-  const TrafficShare last = Begin(alice);
-  EXPECT_FALSE(traffic_.Begin(alice).ok()) << "one is open";
+  const TrafficShare second = Begin(alice), last = Begin(alice);
+  EXPECT_FALSE(traffic_.Begin(alice).ok()) << "two are open";
 }
 
-TEST_F(CallerTrafficTest, AsManyMayBeAnsweredAsOpen) {
-  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 1000});
-  const std::vector<TrafficShare> held = Answered(alice, 999);
-  TrafficShare open = Begin(alice);
-  open.Answered();
-  EXPECT_FALSE(traffic_.Begin(alice).ok());
-}
-
-TEST_F(CallerTrafficTest, FewAnswersMayBeLeft) {
-  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 1});
-  std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostLate);
-  clock_.Advance(CallerTraffic::kTimeToTake);
-  Begin(alice).Reset();
-  clock_.Advance(absl::Nanoseconds(1));
+TEST_F(CallerTrafficTest, AnswersThatAreLeftCountAsOpenButForAFew) {
+  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 10});
+  std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostLate + 9);
+  clock_.Advance(CallerTraffic::kTimeToTake + absl::Nanoseconds(1));
+  const TrafficShare open = Begin(alice);
   const absl::Status refused = traffic_.Begin(alice).status();
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("8 calls beside its 1"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("17 calls beside its 10"));
   EXPECT_EQ(ReachedBoundOf(refused)->bound, "streams");
   held.pop_back();
   EXPECT_TRUE(traffic_.Begin(alice).ok());
 }
 
+TEST_F(CallerTrafficTest, AnAnswerMayBeTakenForASecond) {
+  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 1});
+  const std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostLate + 1);
+  clock_.Advance(CallerTraffic::kTimeToTake);
+  EXPECT_TRUE(traffic_.Begin(alice).ok());
+  clock_.Advance(absl::Nanoseconds(1));
+  EXPECT_FALSE(traffic_.Begin(alice).ok());
+}
+
 // While gRPC's threads are behind, nobody is to blame for an answer that is not taken.
 TEST_F(CallerTrafficTest, AnAnswerIsLeftByTheServingClock) {
   const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 1});
-  const std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostLate);
+  const std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostLate + 1);
   clock_.Advance(absl::Seconds(8));
   ServingClock::LeaveOut(absl::Seconds(7));
+  EXPECT_TRUE(traffic_.Begin(alice).ok());
+}
+
+TEST_F(CallerTrafficTest, WithoutABoundAnyNumberOfAnswersMayBeLeft) {
+  const CallerQuotaPtr alice = Quota({.caller = "alice"});
+  const std::vector<TrafficShare> held = Answered(alice, 1000);
+  clock_.Advance(absl::Minutes(1));
   EXPECT_TRUE(traffic_.Begin(alice).ok());
 }
 

@@ -59,11 +59,13 @@ struct TrafficShare::Account {
     Settle();
     owed += static_cast<double>(bytes);
   }
-  // Whether clients leave so many answers that no more calls are begun for them.
+  // Whether so many answers are left that the caller has no call to spare, though few are open.
   bool LeavesAnswers(int64_t streams) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    const auto late = answered.lower_bound(ServingClock::Now() - CallerTraffic::kTimeToTake);
-    return std::ssize(answered) >= std::max(CallerTraffic::kMostAnswered, streams) ||
-           std::distance(answered.begin(), late) >= CallerTraffic::kMostLate;
+    if (open + std::ssize(answered) < streams) return false;  // as always without a bound
+    const auto fresh = answered.lower_bound(ServingClock::Now() - CallerTraffic::kTimeToTake);
+    const int64_t late = std::distance(answered.begin(), fresh);
+    return open + late >= streams + CallerTraffic::kMostLate ||
+           std::ssize(answered) >= streams + CallerTraffic::kMostAnswered;
   }
   // Whether nothing is owed, and nothing more can be saved up.
   bool Full() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
