@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "client/cpp/connection.h"
-#include "client/cpp/wire.h"
+#include "client/cpp/calls/connection.h"
+#include "client/cpp/calls/wire.h"
 
 namespace gemmd::client {
 

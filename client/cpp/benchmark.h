@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "client/cpp/task.h"
+#include "client/cpp/calls/task.h"
 #include "gemm/v1/gemm.pb.h"
 
 namespace gemmd::client {

@@ -7,12 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/benchmark.h"
-#include "client/cpp/connection.h"
-#include "client/cpp/multiply.h"
-#include "client/cpp/product_plan.h"
-#include "client/cpp/run_task.h"
-#include "client/cpp/stripes.h"
-#include "client/cpp/transfer.h"
+#include "client/cpp/calls/connection.h"
+#include "client/cpp/calls/run_task.h"
+#include "client/cpp/calls/to_proto.h"
+#include "client/cpp/products/multiply.h"
+#include "client/cpp/products/product_plan.h"
+#include "client/cpp/transfers/stripes.h"
+#include "client/cpp/transfers/transfer.h"
 
 namespace gemmd::client {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "client/cpp/canceller_state.h"
+#include "client/cpp/calls/canceller_state.h"
 
 namespace gemmd::client {
 

@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/context.h"
-#include "client/ctl/parse.h"
-#include "client/ctl/server_choice.h"
+#include "client/ctl/parsing/cli_options.h"
+#include "client/ctl/parsing/parse.h"
+#include "client/ctl/servers/server_choice.h"
 #include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {

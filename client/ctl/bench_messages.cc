@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/render.h"
+#include "client/ctl/output/render.h"
 #include "gemm/dtype.h"
 
 namespace gemmd::ctl {

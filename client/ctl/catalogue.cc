@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/ctl/format.h"
-#include "client/ctl/table.h"
+#include "client/ctl/output/format.h"
+#include "client/ctl/output/table.h"
 #include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {

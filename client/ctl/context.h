@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/ctl/config.h"
 #include "client/ctl/deadline.h"
 #include "client/ctl/exit_code.h"
+#include "client/ctl/servers/config.h"
 #include "gemmd/client/client.h"
 #include "nlohmann/json_fwd.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "client/ctl/bench_messages.h"
 #include "client/ctl/deadline.h"
-#include "client/ctl/render.h"
+#include "client/ctl/output/render.h"
 #include "client/ctl/stop_on_signal.h"
 #include "gemmd/client/options.h"
 

@@ -1,4 +1,4 @@
-#include "client/cpp/block_report.h"
+#include "client/cpp/products/block_report.h"
 
 #include <string>
 

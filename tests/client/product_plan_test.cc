@@ -1,6 +1,6 @@
 // Which way a product goes, and what is refused before anything is sent.
 
-#include "client/cpp/product_plan.h"
+#include "client/cpp/products/product_plan.h"
 
 #include <limits>
 #include <string>

@@ -1,6 +1,6 @@
 // A result lands where it belongs, or the error says what the server did otherwise.
 
-#include "client/cpp/result_place.h"
+#include "client/cpp/products/result_place.h"
 
 #include <cstring>
 #include <string>

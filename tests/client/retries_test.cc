@@ -1,5 +1,5 @@
 // Which calls are tried again, when, and how often.
-#include "client/cpp/retries.h"
+#include "client/cpp/calls/retries.h"
 
 #include <atomic>
 #include <functional>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "client/cpp/multiply_attempt.h"
+#include "client/cpp/products/multiply_attempt.h"
 #include "gemmd/client/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

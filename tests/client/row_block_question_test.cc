@@ -1,6 +1,6 @@
 // What the server is asked about a product in blocks of rows, and what its answer means.
 
-#include "client/cpp/row_block_question.h"
+#include "client/cpp/products/row_block_question.h"
 
 #include "gtest/gtest.h"
 

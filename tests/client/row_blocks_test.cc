@@ -1,4 +1,4 @@
-#include "client/cpp/row_blocks.h"
+#include "client/cpp/products/row_blocks.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,6 +1,6 @@
 // How matrices are split over channels.
 
-#include "client/cpp/stripes.h"
+#include "client/cpp/transfers/stripes.h"
 
 #include <set>
 

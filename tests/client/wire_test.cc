@@ -1,6 +1,6 @@
 // Messages written and read by hand, against protobuf's own.
 
-#include "client/cpp/wire.h"
+#include "client/cpp/calls/wire.h"
 
 #include <numeric>
 #include <string>

@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "client/ctl/context.h"
 #include "client/ctl/load/load_report.h"
-#include "client/ctl/progress_bar.h"
+#include "client/ctl/output/progress_bar.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

@@ -1,5 +1,5 @@
 // The configuration file of gemmctl, and the tokens that it makes.
-#include "client/ctl/config.h"
+#include "client/ctl/servers/config.h"
 
 #include <map>
 #include <sstream>

@@ -1,5 +1,5 @@
 // Which products have one right result, whatever the order of their additions.
-#include "client/ctl/exact_sums.h"
+#include "client/ctl/checks/exact_sums.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // Words of the command line become values, or an error that names the word.
-#include "client/ctl/parse.h"
+#include "client/ctl/parsing/parse.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/ctl/operand_spec.h"
+#include "client/ctl/parsing/operand_spec.h"
 
 namespace gemmd::ctl {
 namespace {

@@ -1,5 +1,5 @@
 // Messages of the contract as tables and as JSON, with everything that a server may say.
-#include "client/ctl/render.h"
+#include "client/ctl/output/render.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

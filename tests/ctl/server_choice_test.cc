@@ -1,5 +1,5 @@
 // Which server gemmctl calls, and that no other one is shown its credentials.
-#include "client/ctl/server_choice.h"
+#include "client/ctl/servers/server_choice.h"
 
 #include <map>
 #include <string>

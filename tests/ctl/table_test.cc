@@ -1,11 +1,11 @@
 // Tables line up, and quantities read as people write them.
-#include "client/ctl/table.h"
+#include "client/ctl/output/table.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "client/ctl/format.h"
+#include "client/ctl/output/format.h"
 
 namespace gemmd::ctl {
 namespace {

@@ -1,6 +1,6 @@
 // The check of a product on the client's side: right for every layout and
 // epilogue, and it finds what is wrong.
-#include "client/ctl/verify.h"
+#include "client/ctl/checks/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "client/ctl/verify.h"
+#include "client/ctl/checks/verify.h"
 #include "kernels/bench/backend/backend.h"
 #include "kernels/bench/measure/oracle.h"
 #include "tests/kernels/defects.h"

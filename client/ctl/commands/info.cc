@@ -3,9 +3,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/format.h"
-#include "client/ctl/render.h"
-#include "client/ctl/table.h"
+#include "client/ctl/output/format.h"
+#include "client/ctl/output/render.h"
+#include "client/ctl/output/table.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

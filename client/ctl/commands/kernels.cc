@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "client/ctl/catalogue.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/render.h"
+#include "client/ctl/output/render.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

@@ -3,13 +3,13 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/format.h"
 #include "client/ctl/load/clock.h"
-#include "client/ctl/operand_spec.h"
-#include "client/ctl/progress_bar.h"
-#include "client/ctl/render.h"
+#include "client/ctl/output/format.h"
+#include "client/ctl/output/progress_bar.h"
+#include "client/ctl/output/render.h"
+#include "client/ctl/parsing/cli_options.h"
+#include "client/ctl/parsing/operand_spec.h"
 #include "gemmd/client/npy.h"
 #include "nlohmann/json.hpp"
 

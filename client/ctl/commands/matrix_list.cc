@@ -4,7 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/render.h"
+#include "client/ctl/output/render.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

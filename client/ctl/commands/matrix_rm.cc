@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "client/ctl/cli_options.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/operand_spec.h"
-#include "client/ctl/parse.h"
-#include "client/ctl/render.h"
+#include "client/ctl/output/render.h"
+#include "client/ctl/parsing/cli_options.h"
+#include "client/ctl/parsing/operand_spec.h"
+#include "client/ctl/parsing/parse.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

@@ -6,14 +6,14 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "client/ctl/checks/verify.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/commands/multiply_options.h"
 #include "client/ctl/commands/multiply_size.h"
-#include "client/ctl/format.h"
 #include "client/ctl/load/clock.h"
-#include "client/ctl/progress_bar.h"
-#include "client/ctl/render.h"
-#include "client/ctl/verify.h"
+#include "client/ctl/output/format.h"
+#include "client/ctl/output/progress_bar.h"
+#include "client/ctl/output/render.h"
 #include "gemmd/client/npy.h"
 #include "nlohmann/json.hpp"
 

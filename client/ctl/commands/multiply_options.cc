@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/cli_options.h"
-#include "client/ctl/parse.h"
+#include "client/ctl/parsing/cli_options.h"
+#include "client/ctl/parsing/parse.h"
 
 namespace gemmd::ctl {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/ctl/operand_spec.h"
+#include "client/ctl/parsing/operand_spec.h"
 #include "gemmd/client/options.h"
 #include "gemmd/client/product.h"
 

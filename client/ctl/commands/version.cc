@@ -5,8 +5,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/render.h"
-#include "client/ctl/table.h"
+#include "client/ctl/output/render.h"
+#include "client/ctl/output/table.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

@@ -4,8 +4,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/ctl/cli_options.h"
-#include "client/ctl/operand_spec.h"
+#include "client/ctl/parsing/cli_options.h"
+#include "client/ctl/parsing/operand_spec.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "client/ctl/context.h"
-#include "client/ctl/parse.h"
+#include "client/ctl/parsing/parse.h"
 #include "gemmd/client/product.h"
 #include "gemmd/client/types.h"
 

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/ctl/format.h"
-#include "client/ctl/table.h"
+#include "client/ctl/output/format.h"
+#include "client/ctl/output/table.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

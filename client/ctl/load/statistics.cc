@@ -1,7 +1,7 @@
 #include "client/ctl/load/statistics.h"
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/format.h"
+#include "client/ctl/output/format.h"
 #include "gemm/quote.h"
 
 namespace gemmd::ctl {

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/ctl/load/histogram.h"
-#include "client/ctl/phases.h"
+#include "client/ctl/output/phases.h"
 
 namespace gemmd::ctl {
 

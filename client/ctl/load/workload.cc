@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "client/ctl/format.h"
-#include "client/ctl/operand_spec.h"
-#include "client/ctl/render.h"
-#include "client/ctl/verify.h"
+#include "client/ctl/checks/verify.h"
+#include "client/ctl/output/format.h"
+#include "client/ctl/output/render.h"
+#include "client/ctl/parsing/operand_spec.h"
 
 namespace gemmd::ctl {
 namespace {

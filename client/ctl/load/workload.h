@@ -12,10 +12,10 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "client/ctl/checks/verify.h"
 #include "client/ctl/load/load_options.h"
 #include "client/ctl/load/mix.h"
 #include "client/ctl/load/runner.h"
-#include "client/ctl/verify.h"
 #include "gemmd/client/client.h"
 
 namespace gemmd::ctl {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/ctl/table.h"
+#include "client/ctl/output/table.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

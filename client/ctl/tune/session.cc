@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "client/ctl/bench_messages.h"
 #include "client/ctl/catalogue.h"
-#include "client/ctl/render.h"
+#include "client/ctl/output/render.h"
 #include "client/ctl/run_benchmark.h"
 #include "client/ctl/tune/candidates.h"
 #include "gemm/quote.h"

@@ -5,8 +5,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/ctl/cli_options.h"
-#include "client/ctl/parse.h"
+#include "client/ctl/parsing/cli_options.h"
+#include "client/ctl/parsing/parse.h"
 #include "files/text_file.h"
 #include "kernels/bench/spec/suites.h"
 

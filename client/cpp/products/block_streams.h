@@ -1,0 +1,31 @@
+// Multiplies a product in blocks of rows: while rows of A are sent, rows of D come back.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "client/cpp/calls/task.h"
+#include "client/cpp/products/product_plan.h"
+#include "gemm/v1/gemm.pb.h"
+
+namespace gemmd::client {
+
+struct BlockRun {
+  // With row blocks; B and the bias have their sources, and stay where they are.
+  ProductPlan plan;
+  // Where all of D goes.
+  std::byte* to = nullptr;
+  // The server holds all that the blocks read: a matrix of it may be deleted. May come before
+  // `then`, or not at all where the task fails.
+  std::function<void()> all_begun;
+  // Gets the report of the whole product once all of D is there; not where the task fails.
+  std::function<void(const ::gemm::v1::ProductReport&)> then;
+};
+
+// Each channel has a stream, which takes one block after another: its job is sent as soon as the
+// one before it was, while the results of those before it come back. FAILED_PRECONDITION where the
+// server's kernels promise no row blocks, or are not the same for all: the product may go whole.
+void MultiplyByRows(const std::shared_ptr<Task>& task, BlockRun run);
+
+}  // namespace gemmd::client

@@ -1,0 +1,78 @@
+// The plan of one product: what is sent, and with which transport.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cpp/products/row_blocks.h"
+#include "gemm/v1/gemm.pb.h"
+#include "gemmd/client/matrix.h"
+#include "gemmd/client/options.h"
+#include "gemmd/client/product.h"
+
+namespace gemmd::client {
+
+// The limits that a plan depends on.
+struct PlanLimits {
+  uint64_t chunk_bytes = kMiB;
+  uint64_t unary_threshold_bytes = 0;
+  uint64_t stripe_threshold_bytes = 0;
+  // The largest messages that the server and this client accept.
+  uint64_t server_message_bytes = 0;
+  uint64_t client_message_bytes = 0;
+  int channels = 1;
+  // Whether the caller has the role that keeping matrices needs, as stripes do.
+  bool may_keep = true;
+  // Products of a batch, and of a group; 0: the server takes none.
+  int32_t max_batch_count = 0;
+  int32_t max_group_count = 0;
+  int32_t scale_block = 0;  // 0: the server takes no block scales
+  // Devices of the server, healthy or not: an unhealthy one may be healthy later.
+  int devices = 1;
+  // 0: products do not go in blocks of rows.
+  int row_blocks_per_channel = 0;
+};
+
+// An operand whose elements this client sends.
+struct SentOperand {
+  ::gemm::v1::OperandRole role;
+  MatrixView view;
+  // True: uploaded over all channels before the product. False: sent with it.
+  bool striped = false;
+};
+
+struct ProductPlan {
+  // As on the wire, without the sources of the operands in `sent`.
+  ::gemm::v1::Product product;
+  std::vector<SentOperand> sent;  // in the order a, b, c, bias, scales
+  Transport transport = Transport::kUnary;
+  bool fetch = true;
+  // Kept on the server and then downloaded over all channels.
+  bool striped_result = false;
+  // Of A, of C and of D, where the transport is kRowBlocks: what else is sent is uploaded first.
+  // What is marked as striped is that only where the server's kernel promises no row blocks.
+  std::vector<RowBlock> row_blocks;
+  // Set where it is known before the server's answer.
+  std::optional<Shape> result_shape;
+  std::optional<MutableMatrixView> into;
+  uint64_t payload_bytes = 0;
+};
+
+// Makes the plan, and checks what can be checked without the server.
+// INVALID_ARGUMENT names the field, the value and the bound.
+absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transport,
+                                        const PlanLimits& limits);
+
+// Whether the operand's rows go with those of D.
+bool GoesByRows(::gemm::v1::OperandRole role);
+
+// The operand of `product` that `role` names.
+::gemm::v1::Operand* MutableOperand(::gemm::v1::Product& product, ::gemm::v1::OperandRole role);
+
+// OK, or INVALID_ARGUMENT, which names `field`, for a null pointer or a bad shape.
+absl::Status CheckView(const MatrixView& view, absl::string_view field);
+
+}  // namespace gemmd::client
