@@ -23,7 +23,7 @@ void GemmctlTest::SetUp() {
   address_ = "unix:" + Path("gemmd.sock");
   server_ = std::make_unique<Process>(
       std::vector<std::string>{GEMMD_PROGRAM, "--devices=host", "--address=" + address_,
-                               "--metrics-address=127.0.0.1:0"},
+                               "--metrics-address=127.0.0.1:0", "--max-queue-wait=1h"},
       Path("gemmd"));
   const absl::Time limit = absl::Now() + kStartTime;
   while (!std::filesystem::exists(Path("gemmd.sock"))) {

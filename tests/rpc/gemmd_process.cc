@@ -15,7 +15,7 @@ namespace gemmd {
 std::vector<std::string> HostServerFlags() {
   return {"--devices=host",        "--device-memory-bytes=64MiB",  "--staging-bytes=4MiB",
           "--address=127.0.0.1:0", "--staging-block-bytes=128KiB", "--metrics-address=127.0.0.1:0",
-          "--log-format=json"};
+          "--log-format=json",     "--max-queue-wait=1h"};
 }
 
 GemmdProcess::GemmdProcess(std::vector<std::string> arguments,
