@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gemm/catalogue.h"
 #include "gemm/run.h"
+#include "kernels/bench/backend/backend.h"
 #include "kernels/bench/measure/benchmark.h"
 #include "kernels/bench/measure/comparison.h"
 #include "tests/kernels/bench_fakes.h"
@@ -379,6 +381,15 @@ TEST_F(ComparisonTest, CandidatesOfOneLayoutCompete) {
   EXPECT_NEAR(*rows_[0].gain, 0, 1e-12);
   EXPECT_NEAR(*rows_[1].gain, 0, 1e-12) << "the first of its own group";
   EXPECT_TRUE(rows_[1].right());
+}
+
+// It is refused instead of taken until the system ends the program.
+TEST(HostBackend, MoreThanTheHostHasIsRefused) {
+  const std::unique_ptr<Backend> host = CreateHostBackend();
+  constexpr size_t kMore = size_t{1} << 30;  // than others give back meanwhile
+  const absl::Status refused = host->Allocate(host->free_bytes() + kMore).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("are available"));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,18 @@ namespace {
 constexpr size_t kHostAlignment = 256;
 // Where the system does not say.
 constexpr size_t kUsualCacheBytes = size_t{32} << 20;
+
+// What can be allocated without that anything is swapped out: more than is free, as files in the
+// page cache make room.
+size_t AvailableBytes() {
+  std::ifstream info("/proc/meminfo");
+  std::string name;
+  for (size_t kibibytes = 0; info >> name >> kibibytes; info.ignore(16, '\n')) {
+    if (name == "MemAvailable:") return kibibytes * 1024;
+  }
+  return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) *
+         static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
 
 class HostBackend : public Backend {
  public:
@@ -34,17 +48,17 @@ class HostBackend : public Backend {
     return bytes > 0 ? static_cast<size_t>(bytes) : kUsualCacheBytes;
   }
 
-  size_t free_bytes() const override {
-    return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) *
-           static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  }
+  size_t free_bytes() const override { return AvailableBytes(); }
 
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
     const size_t whole =
         (std::max<size_t>(bytes, 1) + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
-    void* const data = std::aligned_alloc(kHostAlignment, whole);
+    // Linux promises more than there is, and ends the program that takes it at its word.
+    const size_t available = AvailableBytes();
+    void* const data = whole > available ? nullptr : std::aligned_alloc(kHostAlignment, whole);
     if (data == nullptr) {
-      return absl::ResourceExhaustedError(absl::StrCat("no ", bytes, " bytes of host memory"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no ", bytes, " bytes of host memory: ", available, " are available"));
     }
     return Buffer(data, [](void* p) { std::free(p); });
   }
