@@ -17,6 +17,9 @@ absl::Duration TransferDeadline(double bytes);
 // the transfer, and a second for each 100 MFLOP.
 absl::Duration ProductDeadline(double bytes, double flops);
 
+// For a product of matrices whose shapes the caller may not ask for.
+inline constexpr absl::Duration kUnknownProductDeadline = absl::Hours(1);
+
 // For a benchmark: a minute more than the server's limit on its time.
 absl::Duration BenchmarkDeadline(absl::Duration server_limit);
 

@@ -20,17 +20,25 @@ void GemmctlTest::SetUp() {
   std::string pattern = (std::filesystem::temp_directory_path() / "gemmctl-XXXXXX").string();
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   directory_ = pattern;
-  address_ = "unix:" + Path("gemmd.sock");
-  server_ = std::make_unique<Process>(
-      std::vector<std::string>{GEMMD_PROGRAM, "--devices=host", "--address=" + address_,
-                               "--metrics-address=127.0.0.1:0", "--max-queue-wait=1h"},
-      Path("gemmd"));
+  address_ = AddressOf("gemmd");
+  server_ = StartServer("gemmd", {"--metrics-address=127.0.0.1:0"});
+}
+
+std::unique_ptr<Process> GemmctlTest::StartServer(const std::string& name,
+                                                  const std::vector<std::string>& flags) {
+  std::vector<std::string> command = {GEMMD_PROGRAM, "--devices=host",
+                                      "--address=" + AddressOf(name), "--max-queue-wait=1h"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  auto server = std::make_unique<Process>(std::move(command), Path(name));
   const absl::Time limit = absl::Now() + kStartTime;
-  while (!std::filesystem::exists(Path("gemmd.sock"))) {
-    ASSERT_FALSE(server_->Ended()) << server_->Wait().err;
-    ASSERT_LT(absl::Now(), limit) << server_->ErrSoFar();
+  while (!std::filesystem::exists(Path(name + ".sock"))) {
+    if (server->Ended() || absl::Now() > limit) {
+      ADD_FAILURE() << name << " does not serve: " << server->ErrSoFar();
+      break;
+    }
     absl::SleepFor(absl::Milliseconds(10));
   }
+  return server;
 }
 
 void GemmctlTest::TearDown() {

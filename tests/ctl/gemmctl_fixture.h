@@ -21,6 +21,11 @@ class GemmctlTest : public ::testing::Test {
   // Stops it, and expects it to leave well.
   void TearDown() override;
 
+  // Starts another one on the socket AddressOf(name), with these flags. To be stopped by the test.
+  std::unique_ptr<Process> StartServer(const std::string& name,
+                                       const std::vector<std::string>& flags);
+  std::string AddressOf(const std::string& name) const { return "unix:" + Path(name + ".sock"); }
+
   // Runs gemmctl with the server's address in the environment.
   Ran Gemmctl(std::vector<std::string> arguments);
   // The same, with --json: expects exit status 0 and parses the output.

@@ -1,5 +1,8 @@
 // gemmctl multiply, matrix, kernels, info and version, from the command line to
 // files and back.
+#include <signal.h>
+
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -349,6 +352,35 @@ TEST_F(GemmctlTest, ReplacesAndRemovesByVersion) {
   EXPECT_EQ(Gemmctl({"matrix", "rm", "@w", "@v", "--if-version", second}).exit_code, 2);
   GemmctlJson({"matrix", "rm", "@w", "--if-version", second});
   EXPECT_EQ(GemmctlJson({"matrix", "list"})["matrices"].size(), 0);
+}
+
+// It may not look at the matrix, so its shape is not known here.
+TEST_F(GemmctlTest, WhoMayOnlyMultiplyMultipliesASharedMatrix) {
+  std::ofstream callers(Path("callers"));
+  for (const auto& [name, roles] : {std::pair{"owner", "call,matrices"}, {"user", "call"}}) {
+    const auto made = GemmctlJson({"token", name, "--roles", roles});
+    callers << made["line"].get<std::string>() << '\n';
+    std::ofstream(Path(name)) << made["token"].get<std::string>() << '\n';
+    std::filesystem::permissions(Path(name), std::filesystem::perms::owner_read);
+  }
+  callers.close();
+  const auto server =
+      StartServer("shared", {"--metrics-address=", "--callers-file=" + Path("callers")});
+  const auto as = [&](const char* name, std::vector<std::string> words) {
+    words.insert(words.begin(), {"--address", AddressOf("shared"), "--token-file", Path(name)});
+    return Gemmctl(std::move(words));
+  };
+  const std::string a = WriteMatrix("a.npy", {.rows = 2, .cols = 2}, {1, 2, 3, 4});
+  const Ran put = as("owner", {"matrix", "put", a, "--name", "weights", "--shared"});
+  ASSERT_EQ(put.exit_code, 0) << put.err;
+  const Ran ran = as("user", {"multiply", a, "shared:weights", "-o", Path("d.npy")});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ReadMatrix(Path("d.npy")), ElementsAre(7, 10, 15, 22));
+  const Ran verified = as("user", {"multiply", a, "shared:weights", "--verify"});
+  EXPECT_EQ(verified.exit_code, 1) << "it may not read the elements";
+  EXPECT_THAT(verified.err, HasSubstr("PERMISSION_DENIED"));
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait().exit_code, 0);
 }
 
 TEST_F(GemmctlTest, UploadsFilesOfEveryTypeUnchanged) {

@@ -144,16 +144,9 @@ TEST_F(TuneTest, AServerWithTheTableTakesItsKernel) {
   const Ran tuned = Gemmctl({"tune", "--shapes", "24x16x8", "--rounds", "1", "--kernel",
                              "host_reference", "-o", Path("t.tune")});
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
-  const std::string address = "unix:" + Path("tuned.sock");
-  Process server({GEMMD_PROGRAM, "--devices=host", "--address=" + address,
-                  "--metrics-address=", "--tuning-tables=" + Path("t.tune")},
-                 Path("tuned"));
-  const absl::Time limit = absl::Now() + absl::Seconds(60);
-  while (!std::filesystem::exists(Path("tuned.sock"))) {
-    ASSERT_FALSE(server.Ended()) << server.Wait().err;
-    ASSERT_LT(absl::Now(), limit) << server.ErrSoFar();
-    absl::SleepFor(absl::Milliseconds(10));
-  }
+  const std::string address = AddressOf("tuned");
+  const auto server =
+      StartServer("tuned", {"--metrics-address=", "--tuning-tables=" + Path("t.tune")});
   const Ran exact = Gemmctl({"--address", address, "explain", "-m", "24", "-n", "16", "-k", "8"});
   EXPECT_THAT(exact.out, AllOf(ContainsRegex("auto takes +host_reference"),
                                ContainsRegex("by +table exact"), ContainsRegex("[0-9] [mun]*s")));
@@ -184,8 +177,8 @@ TEST_F(TuneTest, AServerWithTheTableTakesItsKernel) {
   const Ran refused = Gemmctl({"--address", address, "tune", "--apply"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("t.tune line 2: ")));
-  server.Signal(SIGTERM);
-  const Ran ended = server.Wait();
+  server->Signal(SIGTERM);
+  const Ran ended = server->Wait();
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out + ended.err,
               AllOf(HasSubstr("tuning tables"), HasSubstr("tuning tables read again"),
