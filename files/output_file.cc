@@ -51,13 +51,34 @@ absl::StatusOr<int> OpenFifo(const std::string& path) {
   return fd;
 }
 
+bool Names(const std::string& path, int fd) {
+  struct stat named, open;
+  return stat(path.c_str(), &named) == 0 && fstat(fd, &open) == 0 && named.st_dev == open.st_dev &&
+         named.st_ino == open.st_ino;
+}
+
+struct Through {
+  int fd;
+  bool own_output;  // standard output or standard error
+};
+
 // What a file has stays until it is cut.
-absl::StatusOr<int> OpenThrough(const std::string& path) {
+absl::StatusOr<Through> OpenThrough(const std::string& path) {
+  // Opened anew, it would be written from its beginning, over what was redirected there before.
+  for (const int own : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (!Names(path, own)) continue;
+    const int fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0) return Through{fd, true};
+  }
   struct stat target;
-  if (stat(path.c_str(), &target) == 0 && S_ISFIFO(target.st_mode)) return OpenFifo(path);
+  if (stat(path.c_str(), &target) == 0 && S_ISFIFO(target.st_mode)) {
+    const absl::StatusOr<int> fifo = OpenFifo(path);
+    if (!fifo.ok()) return fifo.status();
+    return Through{*fifo, false};
+  }
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, kNewFile);
   if (fd < 0) return SystemError(errno, path, "cannot be opened to be written");
-  return fd;
+  return Through{fd, false};
 }
 
 // The permissions of the regular file that is to be replaced, none where nothing
@@ -83,14 +104,11 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 absl::StatusOr<OutputFile> OutputFile::Open(std::string path, Visible visible) {
   const std::optional<mode_t> mode = Replaceable(path);
   if (visible == Visible::kAsItGrows || !mode) {
-    absl::StatusOr<int> fd = OpenThrough(path);
-    if (!fd.ok()) return fd.status();
-    OutputFile file(std::move(path), *fd, nullptr);
+    const absl::StatusOr<Through> through = OpenThrough(path);
+    if (!through.ok()) return through.status();
+    OutputFile file(std::move(path), through->fd, nullptr);
     struct stat there;
-    file.uncut_ = fstat(*fd, &there) == 0 && S_ISREG(there.st_mode);
-    if (visible == Visible::kAsItGrows) {
-      if (absl::Status status = file.Cut(); !status.ok()) return status;
-    }
+    file.uncut_ = !through->own_output && fstat(through->fd, &there) == 0 && S_ISREG(there.st_mode);
     return file;
   }
   auto part = std::make_unique<Part>(PartPath(path));
@@ -155,6 +173,12 @@ absl::Status OutputFile::Close() {
   }
   part_.reset();
   return absl::OkStatus();
+}
+
+bool IsStandardOutput(const std::string& path) {
+  struct stat output;
+  if (fstat(STDOUT_FILENO, &output) != 0) return false;
+  return (!S_ISCHR(output.st_mode) || isatty(STDOUT_FILENO) != 0) && Names(path, STDOUT_FILENO);
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view content) {

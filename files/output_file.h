@@ -21,12 +21,14 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 // temporary file beside it, which is removed if writing fails or the object is
 // destroyed first. Anything else stays what it is and is written through: a device, a
 // FIFO, a symbolic link's target, a file with several names. What such a file had is cut
-// at the first write, or at the close. A FIFO waits up to ten seconds for its reader.
+// at the first write, or at the close. A FIFO waits up to ten seconds for its reader. A name
+// of this process's own output, as /dev/stdout, is that output: the bytes go where it is,
+// behind what is there.
 class OutputFile {
  public:
   enum class Visible {
     kWhole,      // as described above
-    kAsItGrows,  // the path is written through in any case; what was there is cut
+    kAsItGrows,  // the path is written through in any case
   };
 
   static absl::StatusOr<OutputFile> Open(std::string path, Visible visible = Visible::kWhole);
@@ -51,6 +53,10 @@ class OutputFile {
   bool uncut_ = false;          // written through, and the path still has what it had
   std::unique_ptr<Part> part_;  // null: written through
 };
+
+// Whether a path, as /dev/stdout, names what standard output is, and somebody may read it there:
+// not so /dev/null.
+bool IsStandardOutput(const std::string& path);
 
 // Opens, writes and closes.
 absl::Status WriteFile(const std::string& path, absl::string_view content);

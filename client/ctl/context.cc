@@ -1,6 +1,9 @@
 #include "client/ctl/context.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "files/output_file.h"
 #include "gemm/quote.h"
 #include "nlohmann/json.hpp"
 
@@ -31,6 +34,17 @@ absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context,
 
 client::CallOptions Call(const Context& context, absl::Duration deadline) {
   return client::CallOptions{.timeout = context.global.deadline.value_or(deadline)};
+}
+
+Context Beside(const Context& context, std::initializer_list<std::string> files) {
+  const bool taken = std::any_of(files.begin(), files.end(), files::IsStandardOutput);
+  return {.global = context.global,
+          .out = taken ? context.err : context.out,
+          .err = context.err,
+          .err_is_terminal = context.err_is_terminal,
+          .width = context.width,
+          .server_choice = context.server_choice,
+          .command_line = context.command_line};
 }
 
 int Fail(const Context& context, const absl::Status& status) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -60,6 +61,10 @@ absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context,
 // Options of one call, with the global deadline, or with `deadline` where none was
 // given.
 client::CallOptions Call(const Context& context, absl::Duration deadline = kQuestionDeadline);
+
+// The same, for a command that writes `files`: where one of them is standard output, what is
+// printed for people goes to `err`.
+Context Beside(const Context& context, std::initializer_list<std::string> files);
 
 // Prints "gemmctl: NOT_FOUND: message" and returns kExitFailed.
 int Fail(const Context& context, const absl::Status& status);

@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "absl/status/status.h"
+
 namespace gemmd::ctl {
 
 // While this object lives, the first SIGINT or SIGTERM sets a flag; the next one
@@ -17,5 +19,10 @@ class StopOnSignal {
   // True once a signal was received; stays true when the object is destroyed.
   static const std::atomic<bool>& stopped();
 };
+
+// Whether that of a call is what such a signal has made of it.
+inline bool EndedBySignal(const absl::Status& status) {
+  return absl::IsCancelled(status) && StopOnSignal::stopped();
+}
 
 }  // namespace gemmd::ctl

@@ -60,8 +60,10 @@ Metadata RunMetadata(const Backend& backend, int argc, const char* const* argv) 
 absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Metadata metadata,
                      LiveReport& report) {
   const bool on_host = backend.caps().target == Target::kHost;
-  absl::Status begun =
-      report.Begin(std::move(metadata), on_host ? "OpenBLAS" : "cuBLAS", plan.shapes.size());
+  absl::Status begun = report.Open();
+  if (begun.ok()) {
+    begun = report.Begin(std::move(metadata), on_host ? "OpenBLAS" : "cuBLAS", plan.shapes.size());
+  }
   if (!begun.ok()) return begun;
   size_t shape = 0;
   BenchmarkObserver observer;

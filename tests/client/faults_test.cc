@@ -384,7 +384,9 @@ TEST(Connect, NamesTheOptionThatIsWrong) {
   };
   EXPECT_EQ(message({.channels = 0}), "channels is 0; it must be 1 to 64");
   EXPECT_EQ(message({.chunk_bytes = 100}), "chunk_bytes is 100; it must be 4096 to 67108864");
-  EXPECT_THAT(message({.address = ""}), HasSubstr("address is empty"));
+  EXPECT_THAT(message({.address = "127.0.0.1:117587"}),
+              HasSubstr("address is '127.0.0.1:117587'; it must be host:port, with a port of 1 to "
+                        "65535, or unix:path"));
   EXPECT_THAT(message({.connect_timeout = absl::ZeroDuration()}),
               HasSubstr("connect_timeout is 0; it must be above 0"));
   EXPECT_EQ(message({.keepalive_interval = absl::InfiniteDuration()}),

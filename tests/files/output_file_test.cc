@@ -14,6 +14,7 @@
 #include <functional>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "files/part_files.h"
 #include "tests/base/temporary_folder.h"
 
@@ -100,10 +101,33 @@ TEST_F(OutputFileTest, AnUnfinishedFileLeavesThePathAsItWas) {
 TEST_F(OutputFileTest, AFileThatGrowsIsSeenAsItGrows) {
   ASSERT_EQ(WriteFile(Path("a"), "old and long"), absl::OkStatus());
   auto file = OutputFile::Open(Path("a"), OutputFile::Visible::kAsItGrows);
-  EXPECT_EQ(Content("a"), "");
+  EXPECT_EQ(Content("a"), "old and long");
   ASSERT_EQ(file->Write("1\n"), absl::OkStatus());
   EXPECT_EQ(Content("a"), "1\n");
   ASSERT_EQ(file->Close(), absl::OkStatus());
+}
+
+// As of `program -o /dev/stdout >> log`: opened anew, the log would lose what it had.
+TEST_F(OutputFileTest, OwnOutputIsWrittenBehindWhatIsThere) {
+  for (const int own : {STDOUT_FILENO, STDERR_FILENO}) {
+    ASSERT_EQ(WriteFile(Path("log"), "before\n"), absl::OkStatus());
+    const int saved = dup(own);
+    const int log = open(Path("log").c_str(), O_WRONLY | O_APPEND);
+    ASSERT_EQ(dup2(log, own), own);
+    const std::string name = absl::StrCat("/proc/self/fd/", own);
+    const absl::Status written = WriteFile(name, "of the file\n");
+    const bool is_output = IsStandardOutput(name);
+    const auto table = write(own, "after\n", 6);
+    dup2(saved, own);
+    close(saved);
+    close(log);
+    EXPECT_EQ(written, absl::OkStatus());
+    EXPECT_EQ(is_output, own == STDOUT_FILENO);
+    EXPECT_EQ(table, 6);
+    EXPECT_EQ(Content("log"), "before\nof the file\nafter\n");
+  }
+  EXPECT_FALSE(IsStandardOutput(Path("log")));
+  EXPECT_FALSE(IsStandardOutput(Path("nowhere")));
 }
 
 TEST_F(OutputFileTest, TheLongestNameIsWritten) {

@@ -125,6 +125,7 @@ TEST(Table, HasJoulesOnlyWhereTheyWereMeasured) {
 TEST(Csv, IsWrittenRowByRowAndQuoted) {
   const std::string path = ::testing::TempDir() + "/rows.csv";
   auto csv = CsvWriter::Create(path).value();
+  ASSERT_EQ(csv.Begin(), absl::OkStatus());
   const std::vector<Row> rows = {Measured("quick", {8, 9, 10}, 2),
                                  LeftOut("late", {8, 9, 10}, "no \"time\", none")};
   ASSERT_EQ(csv.Write(rows), absl::OkStatus());
@@ -140,6 +141,7 @@ TEST(Csv, IsWrittenRowByRowAndQuoted) {
 TEST(Files, HaveJoulesOrNothing) {
   const std::string path = ::testing::TempDir() + "/joules.csv";
   auto csv = CsvWriter::Create(path).value();
+  ASSERT_EQ(csv.Begin(), absl::OkStatus());
   const std::vector<Row> rows = WithJoules();
   ASSERT_EQ(csv.Write(rows), absl::OkStatus());
   std::ifstream file(path);
@@ -205,6 +207,7 @@ TEST(LiveReport, PrintsAndWritesAsRowsCome) {
   const std::string json = ::testing::TempDir() + "/live.json";
   std::ostringstream out, err;
   LiveReport report({.csv = csv, .json = json}, out, err, /*err_is_terminal=*/true);
+  ASSERT_EQ(report.Open(), absl::OkStatus());
   ASSERT_EQ(report.Begin({{"device", "GPU"}}, "cuBLAS", 2), absl::OkStatus());
   EXPECT_THAT(out.str(), HasSubstr("GPU"));
   report.Update({.shapes = 2, .at = {8, 8, 8}, .step = "quick", .elapsed = absl::Seconds(1)});
@@ -225,6 +228,7 @@ TEST(LiveReport, CanBeSilentAndSaysWhatItCannotWrite) {
   std::ostringstream out, err;
   LiveReport report({.tables = Outputs::Tables::kNone, .quiet = true, .plot = "/dev/full"}, out,
                     err, true);
+  ASSERT_EQ(report.Open(), absl::OkStatus());
   ASSERT_EQ(report.Begin({}, "cuBLAS", 1), absl::OkStatus());
   report.Update({.shapes = 1, .step = "quick", .elapsed = absl::Seconds(1)});
   report.Add(TwoKernels(), 0);
@@ -234,8 +238,24 @@ TEST(LiveReport, CanBeSilentAndSaysWhatItCannotWrite) {
   for (const Outputs& outputs : {Outputs{.csv = "/nowhere/x"}, Outputs{.json = "/nowhere/x"},
                                  Outputs{.plot = "/nowhere/x"}}) {
     LiveReport refused(outputs, out, err, true);
-    EXPECT_THAT(std::string(refused.Begin({}, "cuBLAS", 1).message()), HasSubstr("/nowhere/x"));
+    EXPECT_THAT(std::string(refused.Open().message()), HasSubstr("/nowhere/x"));
   }
+}
+
+// A benchmark that is refused has no rows, and takes none away.
+TEST(LiveReport, FilesKeepWhatTheyHaveUntilItBegins) {
+  const std::string csv = ::testing::TempDir() + "/kept.csv";
+  std::ofstream(csv) << "of another day";
+  std::ostringstream out, err;
+  {
+    LiveReport report({.csv = csv}, out, err, true);
+    ASSERT_EQ(report.Open(), absl::OkStatus());
+  }
+  std::ifstream file(csv);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "of another day");
+  LiveReport without({}, out, err, true);
+  EXPECT_EQ(without.Finish(), absl::OkStatus());
+  EXPECT_EQ(out.str(), "") << "there are no means of nothing";
 }
 
 TEST(CheckRows, NamesTheFirstThatIsWrong) {

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/cpp/calls/address.h"
 #include "client/cpp/calls/credentials.h"
 #include "client/cpp/calls/wire.h"
 #include "grpcpp/create_channel.h"
@@ -56,11 +57,8 @@ bool ClosedAtOnce(absl::string_view message) {
 }
 
 absl::Status CheckOptions(const ClientOptions& options) {
-  if (options.address.empty()) {
-    return absl::InvalidArgumentError("address is empty; it must be like host:port");
-  }
   for (absl::Status status :
-       {CheckRange("channels", options.channels, 1, 64),
+       {CheckAddress(options.address), CheckRange("channels", options.channels, 1, 64),
         CheckRange<uint64_t>("chunk_bytes", options.chunk_bytes, 4096, 64 * kMiB),
         CheckRange<uint64_t>("unary_threshold_bytes", options.unary_threshold_bytes, 0, 64 * kMiB),
         CheckRange("row_blocks_per_channel", options.row_blocks_per_channel, 0, 64),
@@ -78,19 +76,6 @@ absl::Status CheckOptions(const ClientOptions& options) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
-}
-
-bool StaysOnThisMachine(absl::string_view address) {
-  absl::ConsumePrefix(&address, "dns:///");
-  absl::ConsumePrefix(&address, "ipv4:");
-  absl::ConsumePrefix(&address, "ipv6:");
-  if (absl::StartsWith(address, "unix:") || absl::StartsWith(address, "unix-abstract:"))
-    return true;
-  const absl::string_view host = address.substr(0, address.rfind(':'));
-  // Not 127.example, which may be anywhere.
-  const bool numeric = std::all_of(host.begin(), host.end(),
-                                   [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
-  return host == "localhost" || host == "[::1]" || (numeric && absl::StartsWith(host, "127."));
 }
 
 // The token of the options, or empty. Errors quote nothing of it.

@@ -13,6 +13,7 @@
 #include "client/ctl/output/render.h"
 #include "client/ctl/parsing/cli_options.h"
 #include "client/ctl/run_benchmark.h"
+#include "client/ctl/stop_on_signal.h"
 #include "files/output_file.h"
 #include "kernels/bench/options.h"
 #include "kernels/bench/report/live_report.h"
@@ -122,8 +123,10 @@ int ListSuites(const Context& context, const std::string& file) {
   return written.ok() ? kExitOk : Fail(context, written);
 }
 
-int Run(const Context& context, BenchCommand& command) {
+int Run(const Context& terminal, BenchCommand& command) {
   bench::BenchmarkOptions& options = command.options;
+  const Context context =
+      Beside(terminal, {options.outputs.csv, options.outputs.json, options.outputs.plot});
   if (const std::string wrong = bench::ContradictionOf(options.outputs); !wrong.empty()) {
     return FailUsage(context, absl::StrCat("bench: ", wrong));
   }
@@ -138,7 +141,13 @@ int Run(const Context& context, BenchCommand& command) {
   const auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
   Receiver receiver(context, options.outputs);
+  if (absl::Status opened = receiver.report().Open(); !opened.ok()) return Fail(context, opened);
   absl::Status status = Measure(context, **client, command, receiver);
+  if (EndedBySignal(status)) {
+    context.err << "gemmctl: ended early\n";
+    receiver.report().AddMetadata("ended", "early, by a signal");
+    status = absl::OkStatus();
+  }
   if (receiver.begun()) {
     // Also for a run that ended early.
     status.Update(receiver.report().Finish());
@@ -187,7 +196,7 @@ void AddBench(CLI::App& app, Context& context) {
       "the columns. A server runs one benchmark at a time. Its flag --benchmark-limit bounds the "
       "time, and is the default of --budget. Jobs of other clients go on and disturb the figures. "
       "With a wrong result the exit status is 3, with nothing measured 1. Ctrl-C ends the "
-      "benchmark early and keeps the rows so far.\n"
+      "benchmark early and keeps the rows so far; they are then what the exit status is about.\n"
       "\n"
       "Examples:\n"
       "  gemmctl bench --shape 512 --family host --types f32 --iterations 3\n"

@@ -68,7 +68,8 @@ int ExitCodeOf(const LoadResult& result) {
   return kExitOk;
 }
 
-int Run(const Context& context, LoadOptions& options) {
+int Run(const Context& terminal, LoadOptions& options) {
+  const Context context = Beside(terminal, {options.json});
   ApplyDefaults(options);
   // What a request costs, and which fail, is what is asked.
   const auto client = Connect(context, {.attempts = 1});

@@ -21,7 +21,8 @@ struct GetCommandOptions {
   std::string output;
 };
 
-int Run(const Context& context, const GetCommandOptions& options) {
+int Run(const Context& terminal, const GetCommandOptions& options) {
+  const Context context = Beside(terminal, {options.output});
   auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
   const absl::Time start = absl::Now();

@@ -230,7 +230,8 @@ absl::StatusOr<client::ProductResult> Multiply(const Context& context, client::C
   return client.Multiply(product, call);
 }
 
-int Run(const Context& context, const MultiplyOptions& options) {
+int Run(const Context& terminal, const MultiplyOptions& options) {
+  const Context context = Beside(terminal, {options.output});
   const std::string wrong = Contradiction(options);
   if (!wrong.empty()) return FailUsage(context, wrong);
   auto product = BuildProduct(options);

@@ -215,6 +215,14 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
       ->capture_default_str();
 }
 
+bool HasResident(const MultiplyOptions& options) {
+  const auto resident = [](const std::optional<OperandSpec>& operand) {
+    return operand.has_value() && std::holds_alternative<client::Resident>(*operand);
+  };
+  return resident(options.a) || resident(options.b) || resident(options.c) ||
+         resident(options.bias) || resident(options.scales_a) || resident(options.scales_b);
+}
+
 }  // namespace
 
 void DeclareMultiplyOptions(CLI::App& command, MultiplyOptions& options) {
@@ -237,6 +245,13 @@ std::string Contradiction(const MultiplyOptions& options) {
   }
   if (options.keep_as.ttl != absl::InfiniteDuration() && !options.keeps()) {
     return "multiply: --ttl needs --keep or --keep-name";
+  }
+  if (options.product.leaky_slope != client::Product().leaky_slope &&
+      options.product.activation != client::kLeakyRelu) {
+    return "multiply: --leaky-slope needs --activation leaky_relu";
+  }
+  if (options.release && !HasResident(options)) {
+    return "multiply: --release needs an operand that is resident on the server";
   }
   return "";
 }

@@ -9,6 +9,7 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/output/format.h"
 #include "client/ctl/output/table.h"
+#include "client/ctl/stop_on_signal.h"
 #include "client/ctl/tune/apply.h"
 #include "client/ctl/tune/session.h"
 #include "client/ctl/tune/targets.h"
@@ -124,7 +125,8 @@ absl::StatusOr<std::vector<TuneTarget>> ChooseTargets(const Context& context,
   return targets;
 }
 
-int Run(const Context& context, TuneOptions& options) {
+int Run(const Context& terminal, TuneOptions& options) {
+  const Context context = Beside(terminal, {options.output});
   if (options.apply) return ApplyTables(context);
   if (options.output.empty()) return FailUsage(context, "tune needs --output, or --apply");
   if (options.shapes.empty() && !options.traffic) {
@@ -148,6 +150,10 @@ int Run(const Context& context, TuneOptions& options) {
   if (!output.ok()) return Fail(context, output.status());
   TuningSession session(context, **client, options, *targets);
   absl::Status status = targets->empty() ? absl::OkStatus() : session.Run();
+  if (EndedBySignal(status)) {
+    context.err << "gemmctl: ended early\n";
+    status = absl::OkStatus();
+  }
   // Also what a run that ended early has measured.
   if (session.table().size() > 0) {
     status.Update(table->Merge(session.table()));

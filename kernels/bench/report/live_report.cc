@@ -28,10 +28,7 @@ absl::Status WriteAll(std::optional<OutputFile>& file, absl::string_view text) {
 
 }  // namespace
 
-absl::Status LiveReport::Begin(Metadata metadata, std::string vendor, size_t shapes) {
-  metadata_ = std::move(metadata);
-  vendor_ = std::move(vendor);
-  shapes_ = shapes;
+absl::Status LiveReport::Open() {
   if (!outputs_.csv.empty()) {
     absl::StatusOr<CsvWriter> created = CsvWriter::Create(outputs_.csv);
     if (!created.ok()) return created.status();
@@ -39,7 +36,16 @@ absl::Status LiveReport::Begin(Metadata metadata, std::string vendor, size_t sha
   }
   absl::Status opened = OpenIfNamed(outputs_.json, json_);
   if (opened.ok()) opened = OpenIfNamed(outputs_.plot, plot_);
-  if (!opened.ok()) return opened;
+  return opened;
+}
+
+absl::Status LiveReport::Begin(Metadata metadata, std::string vendor, size_t shapes) {
+  metadata_ = std::move(metadata);
+  vendor_ = std::move(vendor);
+  shapes_ = shapes;
+  if (csv_) {
+    if (absl::Status status = csv_->Begin(); !status.ok()) return status;
+  }
   if (outputs_.tables != Outputs::Tables::kNone) {
     PrintMetadata(metadata_, out_, outputs_.width);
     out_ << std::flush;
@@ -67,7 +73,7 @@ void LiveReport::Add(absl::Span<const Row> rows, size_t index) {
 
 absl::Status LiveReport::Finish() {
   progress_.Erase();
-  if (outputs_.tables != Outputs::Tables::kNone) {
+  if (outputs_.tables != Outputs::Tables::kNone && !rows_.empty()) {
     PrintSummary(rows_, vendor_, out_, outputs_.width);
   }
   absl::Status status = written_;

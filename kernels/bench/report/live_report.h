@@ -38,8 +38,10 @@ class LiveReport {
   LiveReport(const Outputs& outputs, std::ostream& out, std::ostream& err, bool err_is_terminal)
       : outputs_(outputs), out_(out), progress_(err, err_is_terminal) {}
 
-  // Call before anything is measured. `vendor` names the baseline. An error names the
-  // file that cannot be written.
+  // Call first, before anything is asked for: a path that cannot be written costs no time
+  // then. An error names it.
+  absl::Status Open();
+  // Call before anything is measured. `vendor` names the baseline.
   absl::Status Begin(Metadata metadata, std::string vendor, size_t shapes);
   void Update(const Progress& progress);
   // Adds an entry that is known only now. The files of Finish have it.
@@ -64,7 +66,6 @@ class LiveReport {
   std::string vendor_;
   size_t shapes_ = 0;
   std::optional<CsvWriter> csv_;
-  // Opened before anything is measured, so that a path that cannot be written costs no time.
   std::optional<gemmd::files::OutputFile> json_, plot_;
   absl::Status written_;
   std::vector<Row> rows_;

@@ -90,12 +90,14 @@ std::string CsvCell(const Json& value) {
 absl::StatusOr<CsvWriter> CsvWriter::Create(const std::string& path) {
   absl::StatusOr<OutputFile> file = OutputFile::Open(path, OutputFile::Visible::kAsItGrows);
   if (!file.ok()) return file.status();
+  return CsvWriter(*std::move(file));
+}
+
+absl::Status CsvWriter::Begin() {
   std::vector<std::string> names;
   const Json fields = RowFields({});
   for (const auto& field : fields.items()) names.push_back(field.key());
-  absl::Status status = file->Write(absl::StrJoin(names, ",") + "\n");
-  if (!status.ok()) return status;
-  return CsvWriter(*std::move(file));
+  return file_.Write(absl::StrJoin(names, ",") + "\n");
 }
 
 absl::Status CsvWriter::Write(absl::Span<const Row> rows) {

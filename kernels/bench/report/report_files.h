@@ -17,8 +17,11 @@ namespace gemm::bench {
 // Rows are in the file as soon as they are written: a run cut short keeps its rows.
 class CsvWriter {
  public:
+  // What the file has stays until Begin.
   static absl::StatusOr<CsvWriter> Create(const std::string& path);
 
+  // Writes the names of the columns.
+  absl::Status Begin();
   absl::Status Write(absl::Span<const Row> rows);
   // After the last row.
   absl::Status Close() { return file_.Close(); }

@@ -1,0 +1,62 @@
+#include "client/cpp/calls/address.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace gemmd::client {
+namespace {
+
+constexpr int kMostPort = 65535;
+
+bool IsUnix(absl::string_view address) {
+  return absl::StartsWith(address, "unix:") || absl::StartsWith(address, "unix-abstract:");
+}
+
+bool IsHostAndPort(absl::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == 0 || colon == absl::string_view::npos) return false;
+  const absl::string_view host = text.substr(0, colon), digits = text.substr(colon + 1);
+  const bool bracketed = host.front() == '[' && host.back() == ']';
+  int port = 0;
+  return (bracketed || !absl::StrContains(host, ':')) &&
+         std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) &&
+         absl::SimpleAtoi(digits, &port) && port >= 1 && port <= kMostPort;
+}
+
+}  // namespace
+
+absl::Status CheckAddress(absl::string_view address) {
+  if (IsUnix(address)) return absl::OkStatus();
+  absl::string_view rest = address;
+  const bool list = absl::ConsumePrefix(&rest, "ipv4:") || absl::ConsumePrefix(&rest, "ipv6:");
+  if (!list) absl::ConsumePrefix(&rest, "dns:///");
+  const bool web = absl::StartsWith(rest, "http://") || absl::StartsWith(rest, "https://");
+  if (absl::StrContains(rest, "://") && !web) return absl::OkStatus();
+  const std::vector<absl::string_view> all =
+      list ? absl::StrSplit(rest, ',') : std::vector<absl::string_view>{rest};
+  if (std::all_of(all.begin(), all.end(), IsHostAndPort)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("address is '", address,
+                                                 "'; it must be host:port, with a port of 1 to ",
+                                                 kMostPort, ", or unix:path"));
+}
+
+bool StaysOnThisMachine(absl::string_view address) {
+  if (IsUnix(address)) return true;
+  absl::ConsumePrefix(&address, "dns:///");
+  absl::ConsumePrefix(&address, "ipv4:");
+  absl::ConsumePrefix(&address, "ipv6:");
+  const absl::string_view host = address.substr(0, address.rfind(':'));
+  // Not 127.example, which may be anywhere.
+  const bool numeric = std::all_of(host.begin(), host.end(),
+                                   [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
+  return host == "localhost" || host == "[::1]" || (numeric && absl::StartsWith(host, "127."));
+}
+
+}  // namespace gemmd::client
