@@ -1,22 +1,34 @@
 #include "server/logs/job_log.h"
 
+#include <optional>
+
+#include "server/base/clock.h"
 #include "server/logs/logging.h"
 #include "server/logs/tuning_log.h"
 
 namespace gemmd {
 namespace {
 
+// A caller makes as many unlikely products as it likes.
+constexpr LineLimitOptions kCheckLines = {.lines = 100, .period = absl::Minutes(1)};
+
+}  // namespace
+
+JobLog::JobLog(EngineObserver& next) : next_(next), checks_(kCheckLines) {}
+
 // Products that another kernel had to compute again.
-void LogCheck(const JobReport& report, const absl::Status& outcome) {
+void JobLog::LogCheck(const JobReport& report, const absl::Status& outcome) {
   const CheckReport& check = report.check;
   if (check.failed_kernel.empty()) return;
+  const std::optional<int64_t> left_out = checks_.Take(SteadyNow());
+  if (!left_out.has_value()) return;
   const bool wrong = check.result == CheckResult::kWrong || check.result == CheckResult::kLost;
-  const char* const message = check.result == CheckResult::kLost
-                                  ? "two kernels gave a wrong product"
-                              : wrong ? "a kernel gave a wrong product; another's was delivered"
-                              : check.result == CheckResult::kSuspect
-                                  ? "a product was unlikely; another kernel's was delivered"
-                                  : "two kernels gave an unlikely product: unusual operands";
+  const char* const message =
+      check.result == CheckResult::kLost ? "two kernels gave a wrong product"
+      : wrong                            ? "a kernel gave a wrong product; another's was delivered"
+      : check.result == CheckResult::kSuspect
+          ? "a product was unlikely; another kernel's was delivered"
+          : "an unlikely product of unusual operands; another kernel's was delivered";
   Log(wrong ? LogLevel::kError : LogLevel::kWarning, message,
       {{"kernel", check.failed_kernel},
        {"delivered", check.result == CheckResult::kLost ? "none" : report.kernel},
@@ -26,10 +38,9 @@ void LogCheck(const JobReport& report, const absl::Status& outcome) {
        {"k", report.k},
        {"type", gemm::Name(report.types.a)},
        {"of_bound", check.failed_of_bound},
-       {"error", outcome.message()}});
+       {"error", outcome.message()},
+       {"left_out", *left_out}});
 }
-
-}  // namespace
 
 void JobLog::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
   if (LogEnabled(LogLevel::kDebug)) {

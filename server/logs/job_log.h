@@ -3,13 +3,14 @@
 #pragma once
 
 #include "server/engine/core/report.h"
+#include "server/logs/line_limit.h"
 
 namespace gemmd {
 
 // Passes everything on to `next`, which outlives it.
 class JobLog final : public EngineObserver {
  public:
-  explicit JobLog(EngineObserver& next) : next_(next) {}
+  explicit JobLog(EngineObserver& next);
 
   void OnJobEnd(const JobReport& report, const absl::Status& outcome) override;
   void OnDeviceTime(absl::string_view caller, absl::Duration time) override {
@@ -22,7 +23,10 @@ class JobLog final : public EngineObserver {
   void OnTuningReload(const absl::StatusOr<TuningLoad>& load) override;
 
  private:
+  void LogCheck(const JobReport& report, const absl::Status& outcome);
+
   EngineObserver& next_;
+  LineLimit checks_;
 };
 
 }  // namespace gemmd

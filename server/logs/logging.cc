@@ -1,5 +1,7 @@
 #include "server/logs/logging.h"
 
+#include <unistd.h>
+
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,8 +13,8 @@
 #include "nlohmann/json.hpp"
 #include "server/base/clock.h"
 #include "server/logs/line_limit.h"
+#include "server/logs/patient_sink.h"
 #include "spdlog/formatter.h"
-#include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
 namespace gemmd {
@@ -98,6 +100,18 @@ class LineFormatter final : public spdlog::formatter {
   const LogFormat format_;
 };
 
+// A warning that is written beside another line.
+std::string Line(LogFormat format, absl::string_view message, const Fields& fields) {
+  const spdlog::details::log_msg line("gemmd", spdlog::level::warn,
+                                      spdlog::string_view_t(message.data(), message.size()));
+  const std::string text =
+      format == LogFormat::kJson ? JsonLine(line, fields) : TextLine(line, fields);
+  return absl::StrCat(text, "\n");
+}
+
+// For whoever reads standard error.
+constexpr absl::Duration kPatience = absl::Seconds(1);
+
 // gRPC has a line for each handshake that fails: strangers make as many as they like.
 constexpr LineLimitOptions kGrpcLines = {.lines = 100, .period = absl::Minutes(1)};
 
@@ -119,8 +133,11 @@ void LogGrpc(gpr_log_func_args* args) {
 }  // namespace
 
 void SetUpLogging(const LogOptions& options) {
-  auto logger =
-      std::make_shared<spdlog::logger>("gemmd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  const auto note = [format = options.format](int64_t lines) {
+    return Line(format, "log lines were left out: nobody read them", {{"left_out", lines}});
+  };
+  auto logger = std::make_shared<spdlog::logger>(
+      "gemmd", std::make_shared<PatientSink>(STDERR_FILENO, kPatience, note));
   logger->set_formatter(std::make_unique<LineFormatter>(options.format));
   logger->set_level(ToSpdlog(options.level));
   logger->flush_on(spdlog::level::debug);

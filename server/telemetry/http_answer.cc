@@ -1,9 +1,22 @@
 #include "server/telemetry/http_answer.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace gemmd {
 namespace {
+
+// A target may have a whole address before its path (RFC 9112, 3.2.2).
+absl::string_view PathOf(absl::string_view target) {
+  for (const absl::string_view scheme : {"http://", "https://"}) {
+    if (!absl::ConsumePrefix(&target, scheme)) continue;
+    target.remove_prefix(std::min(target.find('/'), target.size()));
+    break;
+  }
+  return target.substr(0, target.find('?'));
+}
 
 HttpAnswer MetricsPage(const HttpRequest& request, const HttpPages& pages) {
   const absl::Status may =
@@ -27,7 +40,7 @@ HttpAnswer AnswerRequest(const HttpRequest& request, const HttpPages& pages) {
   if (request.method != "GET" && request.method != "HEAD") {
     return {.status = 405, .allow = "GET, HEAD", .body = "Only GET and HEAD are known.\n"};
   }
-  const absl::string_view path = request.target.substr(0, request.target.find('?'));
+  const absl::string_view path = PathOf(request.target);
   if (path == "/metrics") return MetricsPage(request, pages);
   if (path == "/readyz") return ReadyPage(pages);
   if (path == "/livez") return {.body = "alive\n"};

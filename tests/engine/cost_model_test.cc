@@ -20,6 +20,7 @@ class CostModelTest : public ::testing::Test {
   double Milliseconds(const JobWork& work) {
     return absl::ToDoubleMilliseconds(model_.Estimate(work).device_time);
   }
+  static bool Refuses(const JobCost& cost) { return cost.lately > absl::ZeroDuration(); }
   void ObserveMany(const JobWork& work, absl::Duration time) {
     for (int i = 0; i < 200; ++i) model_.Observe(work, time);
   }
@@ -31,7 +32,7 @@ class CostModelTest : public ::testing::Test {
 TEST_F(CostModelTest, GuessesByOperationsAndBytesBeforeAnythingRan) {
   const JobCost small = model_.Estimate(Cube(64));
   const JobCost large = model_.Estimate(Cube(2048));
-  EXPECT_FALSE(small.measured);
+  EXPECT_FALSE(Refuses(small));
   EXPECT_GE(small.device_time, absl::Microseconds(1));
   EXPECT_GT(large.device_time, 1000 * small.device_time);
   EXPECT_LT(CostModel(gemm::Target::kCuda).Estimate(Cube(2048)).device_time,
@@ -41,11 +42,11 @@ TEST_F(CostModelTest, GuessesByOperationsAndBytesBeforeAnythingRan) {
 
 TEST_F(CostModelTest, KnowsWhatWasMeasured) {
   for (int i = 0; i < CostModel::kSamplesToRefuse; ++i) {
-    EXPECT_FALSE(model_.Estimate(Cube(512)).measured) << i << " jobs are no reason to refuse one";
+    EXPECT_FALSE(Refuses(model_.Estimate(Cube(512)))) << i << " jobs are no reason to refuse one";
     model_.Observe(Cube(512), absl::Milliseconds(13));
     EXPECT_NEAR(Milliseconds(Cube(512)), 13, 1e-6) << "the best guess from the first on";
   }
-  EXPECT_TRUE(model_.Estimate(Cube(512)).measured);
+  EXPECT_TRUE(Refuses(model_.Estimate(Cube(512))));
 }
 
 TEST_F(CostModelTest, CarriesOverToShapesOfAboutTheSameSizeAndNoOthers) {
@@ -54,7 +55,7 @@ TEST_F(CostModelTest, CarriesOverToShapesOfAboutTheSameSizeAndNoOthers) {
   const double other = Milliseconds(Cube(2048));
   model_.Observe(Cube(512), absl::Milliseconds(1));
   EXPECT_EQ(Milliseconds(Cube(2048)), other);
-  EXPECT_FALSE(model_.Estimate(Cube(2048)).measured);
+  EXPECT_FALSE(Refuses(model_.Estimate(Cube(2048))));
 }
 
 TEST_F(CostModelTest, KernelsTypesAndGeneratorsAreToldApart) {
@@ -66,7 +67,7 @@ TEST_F(CostModelTest, KernelsTypesAndGeneratorsAreToldApart) {
   generates.generates = true;
   ObserveMany(work, absl::Milliseconds(500));
   for (const JobWork& other : {kernel, types, generates}) {
-    EXPECT_FALSE(model_.Estimate(other).measured);
+    EXPECT_FALSE(Refuses(model_.Estimate(other)));
     EXPECT_LT(Milliseconds(other), 100);
   }
 }
@@ -121,10 +122,24 @@ TEST_F(CostModelTest, OneStrayTimeMovesItLittle) {
 TEST_F(CostModelTest, AnOldMeasurementIsNoReasonToRefuse) {
   ObserveMany(Cube(512), absl::Milliseconds(13));
   clock_.Advance(CostModel::kLately);
-  EXPECT_TRUE(model_.Estimate(Cube(512)).measured);
+  EXPECT_TRUE(Refuses(model_.Estimate(Cube(512))));
   clock_.Advance(absl::Nanoseconds(1));
-  EXPECT_FALSE(model_.Estimate(Cube(512)).measured);
+  EXPECT_FALSE(Refuses(model_.Estimate(Cube(512))));
   EXPECT_NEAR(Milliseconds(Cube(512)), 13, 1e-6) << "it is still the best guess";
+}
+
+// One whose operands are slow to multiply keeps nobody else out.
+TEST_F(CostModelTest, JobsOfOthersAreNoReasonToRefuse) {
+  JobWork slow = Cube(512), other = slow;
+  slow.caller = 1;
+  other.caller = 2;
+  ObserveMany(slow, absl::Milliseconds(150));
+  EXPECT_FALSE(Refuses(model_.Estimate(other)));
+  EXPECT_NEAR(Milliseconds(other), 150, 1e-6) << "the best guess that there is";
+  ObserveMany(other, absl::Milliseconds(1));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(model_.Estimate(slow).lately), 150, 1e-6);
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(model_.Estimate(other).lately), 1, 1e-6);
+  EXPECT_LT(Milliseconds(other), 2);
 }
 
 TEST_F(CostModelTest, QuickJobsAreSmallAndShort) {
@@ -161,7 +176,7 @@ TEST_F(CostModelTest, ManyKindsOfJobsTakeNoMoreMemory) {
   for (int i = 0; i < 50; ++i) {
     const JobWork never = {
         .kernel = gemm::Catalogue().front(), .flops = 1e18, .bytes = std::exp2(i)};
-    ASSERT_FALSE(model_.Estimate(never).measured);
+    ASSERT_FALSE(Refuses(model_.Estimate(never)));
   }
 }
 

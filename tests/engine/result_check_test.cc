@@ -178,6 +178,19 @@ TEST_F(ResultCheckTest, TwoUnlikelyProductsAreOfUnusualOperands) {
   EXPECT_EQ(ResultAt(0), kUnlikely);
 }
 
+// OpenBLAS sums up in f32, the reference in f64.
+TEST_F(ResultCheckTest, AKernelThatMayOverflowOnItsWayIsNotSuspect) {
+  JobSpec spec = Product();
+  spec.a = {Shape{kRows, kDepth, gemm::DType::kF32},
+            FromGenerator{{.low_or_mean = 1e38, .high_or_stddev = 1e38}}};
+  spec.alpha = 2.0 / kDepth;
+  const auto result = Run(std::move(spec));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.check.result, CheckResult::kUnusual);
+  EXPECT_EQ(result->report.check.failed_kernel, kFirst);
+  EXPECT_NEAR(ResultAt(0) / 1e38f, 1, 1e-6);
+}
+
 TEST_F(ResultCheckTest, TwoWrongProductsFailTheJob) {
   wrong_ = {{kFirst, kWrong}, {kSecond, kWrong}};
   const auto result = Run(Product());

@@ -266,7 +266,7 @@ class DeadlineTest : public FairnessTest {
   }
   StreamClaim Until(const std::string& caller, absl::Duration left) {
     StreamClaim claim = Claim(caller, kTime);
-    claim.cost.measured = true;
+    claim.cost.lately = kTime;
     claim.deadline = SteadyNow() + left;
     return claim;
   }
@@ -288,7 +288,7 @@ TEST_F(DeadlineTest, AJobThatIsLongerThanItsTimeIsRefusedOnAnIdleDevice) {
 
 TEST_F(DeadlineTest, AGuessIsNoReasonToRefuse) {
   StreamClaim claim = Until("a", kTime / 2);
-  claim.cost.measured = false;
+  claim.cost.lately = absl::ZeroDuration();
   EXPECT_TRUE(Submit(claim).ok());
 }
 

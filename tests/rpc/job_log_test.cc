@@ -94,8 +94,8 @@ TEST_F(JobLogTest, AProductThatWasReplacedIsALineWithItsKernels) {
        "good_kernel"},
       {CheckResult::kSuspect, "warning", "a product was unlikely; another kernel's was delivered",
        "good_kernel"},
-      {CheckResult::kUnusual, "warning", "two kernels gave an unlikely product: unusual operands",
-       "good_kernel"},
+      {CheckResult::kUnusual, "warning",
+       "an unlikely product of unusual operands; another kernel's was delivered", "good_kernel"},
   };
   for (const Finding& finding : findings) {
     const auto lines = LinesOf(LogLevel::kInfo, [&](JobLog& log) {
@@ -109,6 +109,14 @@ TEST_F(JobLogTest, AProductThatWasReplacedIsALineWithItsKernels) {
     EXPECT_EQ(lines[0]["m"], 3);
     EXPECT_EQ(lines[0]["of_bound"], 2.5);
   }
+}
+
+// Whoever sends unusual operands does not fill the log.
+TEST_F(JobLogTest, ManyAreFewLines) {
+  const auto lines = LinesOf(LogLevel::kInfo, [&](JobLog& log) {
+    for (int i = 0; i < 1000; ++i) log.OnJobEnd(Report(CheckResult::kUnusual), absl::OkStatus());
+  });
+  EXPECT_EQ(lines.size(), 100u);
 }
 
 TEST_F(JobLogTest, AProductThatPassedIsNone) {

@@ -24,7 +24,8 @@ TEST(HttpAnswerTest, MetricsAreAnsweredWithThem) {
 }
 
 TEST(HttpAnswerTest, OtherRequestsAreErrorsThatSaySo) {
-  for (const char* target : {"/", "/metrics/", "/metricsx", "", "*"}) {
+  for (const char* target : {"/", "/metrics/", "/metricsx", "", "*", "http://", "http://x",
+                             "http://metrics", "ftp://x/metrics"}) {
     const HttpAnswer answer = Answer("GET", target);
     EXPECT_EQ(answer.status, 404) << target;
     EXPECT_EQ(answer.body, "There are /metrics, /readyz and /livez.\n");
@@ -32,6 +33,11 @@ TEST(HttpAnswerTest, OtherRequestsAreErrorsThatSaySo) {
   const HttpAnswer answer = Answer("POST", "/metrics");
   EXPECT_EQ(answer.status, 405);
   EXPECT_EQ(answer.allow, "GET, HEAD");
+}
+
+TEST(HttpAnswerTest, AWholeAddressMayStandBeforeThePath) {
+  EXPECT_EQ(Answer("GET", "http://x:9464/metrics?a=b").status, 200);
+  EXPECT_EQ(Answer("HEAD", "https://[::1]/livez").status, 200);
 }
 
 TEST(HttpAnswerTest, ReadinessNeedsNoTokenAndSaysWhy) {

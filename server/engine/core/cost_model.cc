@@ -52,7 +52,8 @@ int BandOf(const JobWork& work, absl::Duration device_time) {
 
 CostModel::CostModel(gemm::Target target) : target_(target) {
   MutexLock lock(mutex_);
-  slots_.resize(kSlots);
+  of_all_.resize(kSlots);
+  of_callers_.resize(kSlots);
 }
 
 CostModel::Key CostModel::KeyOf(const JobWork& work) {
@@ -76,17 +77,24 @@ double CostModel::GuessSeconds(const JobWork& work) const {
          static_cast<double>(work.launches - 1) * rates.seconds_of_launch;
 }
 
+const CostModel::Slot* CostModel::Find(const Table& table, const Key& key) {
+  const Slot& slot = table[absl::HashOf(key) % kSlots];
+  return slot.samples > 0 && slot.key == key ? &slot : nullptr;
+}
+
 JobCost CostModel::Estimate(const JobWork& work) const {
-  const Key key = KeyOf(work);
+  Key key = KeyOf(work);
   const absl::Time now = SteadyNow();
-  double seconds = GuessSeconds(work);
+  const double guess = GuessSeconds(work);
+  double seconds = guess;
   JobCost cost;
   {
     MutexLock lock(mutex_);
-    const Slot& slot = slots_[absl::HashOf(key) % kSlots];
-    if (slot.samples > 0 && slot.key == key) {
-      seconds *= slot.ratio;
-      cost.measured = slot.samples >= kSamplesToRefuse && now - slot.last <= kLately;
+    if (const Slot* of_all = Find(of_all_, key)) seconds *= of_all->ratio;
+    key.caller = work.caller;
+    const Slot* own = Find(of_callers_, key);
+    if (own != nullptr && own->samples >= kSamplesToRefuse && now - own->last <= kLately) {
+      cost.lately = absl::Seconds(guess * own->ratio);
     }
   }
   cost.device_time = std::max(absl::Seconds(seconds), absl::Microseconds(1));
@@ -95,11 +103,17 @@ JobCost CostModel::Estimate(const JobWork& work) const {
 }
 
 void CostModel::Observe(const JobWork& work, absl::Duration device_time) {
-  const Key key = KeyOf(work);
+  Key key = KeyOf(work);
   const absl::Time now = SteadyNow();
-  double ratio = absl::ToDoubleSeconds(device_time) / GuessSeconds(work);
+  const double ratio = absl::ToDoubleSeconds(device_time) / GuessSeconds(work);
   MutexLock lock(mutex_);
-  Slot& slot = slots_[absl::HashOf(key) % kSlots];
+  Observe(of_all_, key, ratio, now);
+  key.caller = work.caller;
+  Observe(of_callers_, key, ratio, now);
+}
+
+void CostModel::Observe(Table& table, const Key& key, double ratio, absl::Time now) {
+  Slot& slot = table[absl::HashOf(key) % kSlots];
   if (slot.samples == 0 || slot.key != key) {
     slot = {.key = key, .samples = 1, .ratio = ratio, .last = now};
     return;

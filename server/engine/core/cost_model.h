@@ -21,6 +21,7 @@ struct JobWork {
   int64_t launches = 1;    // as many as products, where the kernel takes a group apart
   bool generates = false;  // operands of a product
   bool checked = false;    // the product is checked on the device
+  size_t caller = 0;       // a hash of whose it is
 };
 
 // Jobs of band 0 are quick: they are too small to fill a GPU, and they end soon. Above, a
@@ -31,7 +32,10 @@ inline constexpr int kLastBand = 8;
 struct JobCost {
   // How long the job would keep the device busy by itself, at least 1 us.
   absl::Duration device_time = absl::Microseconds(1);
-  bool measured = false;  // lately, on several jobs like this one: it may refuse one
+  // How long several jobs like this one of the same caller took lately; zero where that is not
+  // known. Only this refuses one: with operands that make a kernel slow, as subnormal numbers do
+  // on a host, a caller would keep out others.
+  absl::Duration lately;
   int band = 1;
 
   bool quick() const { return band == kQuickBand; }
@@ -41,7 +45,7 @@ struct JobCost {
 // measured for it: a moving average over the jobs with the same kernel and types, and
 // about the same operations, bytes and products. Thread-safe.
 //
-// The table has a fixed size. Jobs of different kinds whose slots are the same push each
+// The tables have a fixed size. Jobs of different kinds whose slots are the same push each
 // other out, and are guessed again.
 class CostModel {
  public:
@@ -52,8 +56,8 @@ class CostModel {
   void Observe(const JobWork& work, absl::Duration device_time);
 
   static constexpr size_t kSlots = 4096;
-  // An estimate that is older is not `measured`: it may be wrong by now, and is never
-  // known to be if it keeps all such jobs out.
+  // An estimate that is older is not what jobs took `lately`: it may be wrong by now, and is
+  // never known to be if it keeps all such jobs out.
   static constexpr absl::Duration kLately = absl::Seconds(10);
   // Nor is one over fewer jobs: a single one may have waited for a processor, or been the
   // first of its kernel.
@@ -68,12 +72,13 @@ class CostModel {
     int16_t products_log = 0;
     bool generates = false;
     bool checked = false;
+    size_t caller = 0;  // 0: of all
 
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>
     friend H AbslHashValue(H hash, const Key& key) {
       return H::combine(std::move(hash), key.kernel, key.types, key.flops_log, key.bytes_log,
-                        key.products_log, key.generates, key.checked);
+                        key.products_log, key.generates, key.checked, key.caller);
     }
   };
   struct Slot {
@@ -82,13 +87,18 @@ class CostModel {
     double ratio = 1;  // measured time to the guess
     absl::Time last;
   };
+  using Table = std::vector<Slot>;
 
   static Key KeyOf(const JobWork& work);
+  // The slot of the key; null where it has another's.
+  static const Slot* Find(const Table& table, const Key& key);
+  static void Observe(Table& table, const Key& key, double ratio, absl::Time now);
   double GuessSeconds(const JobWork& work) const;
 
   const gemm::Target target_;
   mutable Mutex mutex_;
-  std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
+  Table of_all_ ABSL_GUARDED_BY(mutex_);
+  Table of_callers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

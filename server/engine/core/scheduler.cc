@@ -197,12 +197,12 @@ absl::Duration Scheduler::WaitOf(const StreamClaim& claim) const {
 
 absl::Status Scheduler::CheckWaitLocked(const StreamClaim& claim) const {
   const absl::Duration left = claim.deadline - SteadyNow();
-  const absl::Duration takes = claim.cost.measured ? claim.cost.device_time : absl::ZeroDuration();
+  const absl::Duration takes = claim.cost.lately;
   if (takes > left) {
     return absl::DeadlineExceededError(
         absl::StrCat("the job would take about ", Rounded(takes), " on ", device_.info().name,
-                     ", as such jobs lately did, but its deadline is in ", Rounded(left),
-                     ": allow it more time"));
+                     ", as such jobs of this caller lately did, but its deadline is in ",
+                     Rounded(left), ": allow it more time"));
   }
   // As many as there are streams may wait, so that a wrong estimate is put right.
   if (queue_.size() < any_.streams + quick_.streams) return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "gemm/scalars.h"
 #include "server/base/clock.h"
@@ -228,7 +229,8 @@ JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t wor
       .products = job.plan.products(),
       .launches = gemm::TakesInOneLaunch(*job.pick.kernel, problem) ? 1 : job.plan.products(),
       .generates = HasGenerator(*job.holdings),
-      .checked = job.check.plan.has_value()};
+      .checked = job.check.plan.has_value(),
+      .caller = absl::HashOf(job.spec.flow)};
   uint64_t bytes = workspace_bytes + job.plan.result.pitched_bytes();
   for (const std::optional<Shape>& shape : shapes.by_role) {
     if (shape.has_value()) bytes += shape->pitched_bytes();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
 #include "server/engine/core/hang_guard.h"
@@ -68,7 +69,8 @@ UploadImpl::UploadImpl(EngineCore& core, UploadSpec spec, ByteSpan range, Admiss
                        .b = spec_.shape.type,
                        .d = spec_.shape.type,
                        .compute = gemm::Compute::kF32},
-             .bytes = static_cast<double>(spec_.shape.pitched_bytes())}) {
+             .bytes = static_cast<double>(spec_.shape.pitched_bytes()),
+             .caller = absl::HashOf(spec_.flow)}) {
   MutexLock lock(mutex_);
   ticket_ = std::move(ticket);
   group_ = std::move(group);

@@ -1,0 +1,39 @@
+// Where log lines go: a reader that stops reading stops nobody.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "spdlog/sinks/base_sink.h"
+
+namespace gemmd {
+
+// Writes to a file, a terminal, a pipe or a socket. Where that takes nothing for `patience`, lines
+// are left out until it does again; then a line of `note` says how many were. Thread-safe.
+class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  // `fd` outlives this. `note`: a whole line that says so of so many.
+  PatientSink(int fd, absl::Duration patience, std::function<std::string(int64_t)> note);
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override;
+  void flush_() override {}
+
+  // False where not all of it was taken before `limit`.
+  bool Write(absl::string_view text, absl::Time limit) const;
+  ssize_t WriteSome(absl::string_view text) const;
+
+  const int fd_;
+  const bool is_socket_;
+  const absl::Duration patience_;
+  const std::function<std::string(int64_t)> note_;
+  int64_t left_out_ = 0;  // since the last line that was written
+};
+
+}  // namespace gemmd
