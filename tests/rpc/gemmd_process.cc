@@ -43,10 +43,11 @@ GemmdProcess::GemmdProcess(std::vector<std::string> arguments,
 GemmdProcess::~GemmdProcess() {
   if (!waited_) {
     int status = 0;
-    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+    const bool ended = waitpid(pid_, &status, WNOHANG) == pid_;
+    if (ended && !asked_to_end_) {
       ADD_FAILURE() << "the server ended by itself, with wait status " << status << "; it wrote:\n"
                     << ReadAll();
-    } else {
+    } else if (!ended) {
       kill(pid_, SIGKILL);
       Wait();
     }
@@ -82,7 +83,10 @@ void GemmdProcess::CloseOutput() {
   output_ = -1;
 }
 
-void GemmdProcess::Signal(int number) { kill(pid_, number); }
+void GemmdProcess::Signal(int number) {
+  asked_to_end_ |= number != SIGHUP;
+  kill(pid_, number);
+}
 
 int GemmdProcess::Wait() {
   int status = 0;

@@ -49,6 +49,7 @@ class GemmdProcess {
  private:
   pid_t pid_;
   int output_;
+  bool asked_to_end_ = false;
   bool waited_ = false;
 };
 
