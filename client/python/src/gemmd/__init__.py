@@ -13,6 +13,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from . import address as _address
 from .bench import Benchmark
 from .call import Canceller
 from .client import Client
@@ -51,13 +52,12 @@ except PackageNotFoundError:  # run from its source, without being installed
 
 
 def connect(address: str = "127.0.0.1:50051", **options: Any) -> Client:
-    """A client of the server at `address`: "host:port" or "unix:/path".
+    """A client of the server at `address`: "host:port" or "unix:PATH".
 
     The options are those of `Options`. Where no server answers, it is tried again as `Retry`
     says, within `connect_timeout`; then Unavailable or DeadlineExceeded name the address.
     """
-    if not isinstance(address, str) or not address:
-        raise InvalidArgument(f"address is {address!r}; it must be like host:port", field="address")
+    _address.check(address)
     try:
         parsed = Options(**options)
     except TypeError as error:
