@@ -10,10 +10,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from . import address as _address
+from . import checks as _checks
 from .bench import Benchmark
 from .call import Canceller
 from .client import Client
@@ -58,11 +60,8 @@ def connect(address: str = "127.0.0.1:50051", **options: Any) -> Client:
     says, within `connect_timeout`; then Unavailable or DeadlineExceeded name the address.
     """
     _address.check(address)
-    try:
-        parsed = Options(**options)
-    except TypeError as error:
-        raise InvalidArgument(f"connect: {error}") from None
-    return Client(address, parsed)
+    _checks.keywords(options, [field.name for field in dataclasses.fields(Options)], "connect")
+    return Client(address, Options(**options))
 
 
 def offload(client: Client, model: Any, modules: Any = None, **options: Any) -> Any:

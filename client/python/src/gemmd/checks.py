@@ -5,6 +5,7 @@ InvalidType where the value is of a type that cannot be taken, else InvalidArgum
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 import re
@@ -144,6 +145,17 @@ def sizes(value: Any, field: str, wanted: Sequence[str]) -> list[int]:
             field=field,
         )
     return given
+
+
+def keywords(given: Iterable[str], allowed: Sequence[str], function: str) -> None:
+    """InvalidType, in Python's words, names the function that was called and the argument."""
+    for name in given:
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, 1)
+            meant = f". Did you mean {near[0]!r}?" if near else ""
+            raise InvalidType(
+                f"{function}() got an unexpected keyword argument {name!r}{meant}", field=name
+            )
 
 
 def instance(value: Any, field: str, kind: type[Any] | tuple[type[Any], ...], wanted: str) -> None:

@@ -23,6 +23,9 @@ from .progress import Meter
 from .tables import Table
 from .unseen import Unseen
 
+# Of `Client.keep`, which looks for an unknown option's neighbours among them.
+_KEEP_NAMES = (*KeepAs._fields, "timeout", "cancel", *product.OPTION_NAMES)
+
 
 class Client(NoCopies):
     """Matrix products on one server. Thread-safe; any number of calls at once.
@@ -120,8 +123,9 @@ class Client(NoCopies):
         for all products. c has two or three dimensions, the bias one row or b of them; the
         result is (b, m, n). One request, whatever b is: see `Limits.max_batch_count`.
 
-        out: memory for the result, of its shape and type. Received in place where its rows
-            or its columns are dense. With numpy, what is returned is a view of it.
+        out: memory for the result, of its shape and type. Received in place where it is
+            contiguous in row-major or column-major order, else copied there. With numpy, what is
+            returned is a view of it.
         c, beta: beta is 1 where c is given alone.
         activation: "relu", "gelu" or "leaky_relu" (with `leaky_slope`, else 0.01).
         scale_a, scale_b: factors of the elements, for fp8 and s8 operands.
@@ -238,6 +242,7 @@ class Client(NoCopies):
             raise errors.InvalidArgument(
                 "out is given; a result that is kept has none", field="out"
             )
+        checks.keywords(options, _KEEP_NAMES, "Client.keep")
         with Call(self._connection, "keep", timeout, cancel) as call:
             plan = product.make(self, a, b, product.Options(**options))
             keep_as = KeepAs(name, ttl, replace, if_version, shared)

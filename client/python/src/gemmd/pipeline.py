@@ -27,6 +27,7 @@ from .stream import Stream
 # Of the window: how many products end before a caller that waits for room is woken. Waking it
 # for each takes the interpreter away from the threads that send and receive.
 _BUNCH = 1 / 8
+_MATMUL_NAMES = ("timeout", *product.OPTION_NAMES)
 
 
 def _open(future: Future[Any]) -> None:
@@ -177,6 +178,7 @@ class Pipeline:
         return future
 
     def _plan(self, a: Any, b: Any, timeout: float | None, options: dict[str, Any]) -> Plan:
+        checks.keywords(options, _MATMUL_NAMES, "Pipeline.matmul")
         plan = product.make(self._client, a, b, product.Options(**options))
         if timeout is not None:
             timeout = checks.timeout(timeout)
@@ -229,6 +231,7 @@ class Pipeline:
         self, pairs: Iterable[tuple[Any, Any]], *, timeout: float | None = None, **options: Any
     ) -> Iterator[Any]:
         """The products of pairs of operands, in order, with at most `window` under way."""
+        checks.keywords(options, _MATMUL_NAMES, "Pipeline.map")
         ahead: deque[_Future] = deque()
         for a, b in pairs:
             ahead.append(self._make(a, b, timeout, options, collect=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 from . import checks, dtypes, operands, results, wire
@@ -78,6 +78,9 @@ class Options:
     family: str | None = None
     params: Mapping[str, int] | None = None
     verify: str | None = None
+
+
+OPTION_NAMES = tuple(one.name for one in fields(Options))
 
 
 class Stack(Protocol):
