@@ -11,11 +11,13 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from . import address as _address
 from . import checks as _checks
+from . import report as _report
 from .bench import Benchmark
 from .call import Canceller
 from .client import Client
@@ -70,6 +72,9 @@ def offload(client: Client, model: Any, modules: Any = None, **options: Any) -> 
 
     return nn.offload(client, model, modules, **options)
 
+
+if "torch" in sys.modules:
+    _report.let_torch_load()
 
 __all__ = [
     "Aborted",

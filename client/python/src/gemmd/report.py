@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,9 @@ class Report:
 
     def __init__(self, proto: pb.ProductReport) -> None:
         self._proto = proto
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return parse, (self._proto.SerializeToString(),)
 
     @property
     def kernel(self) -> str:
@@ -153,3 +157,18 @@ class Report:
 
     def _repr_html_(self) -> str:
         return html_table(("", "product"), self._rows())
+
+
+def parse(data: bytes) -> Report:
+    """A report that was pickled, or copied."""
+    return Report(pb.ProductReport.FromString(data))
+
+
+@functools.cache
+def let_torch_load() -> None:
+    """A tensor's report is saved with it, and `torch.load` takes nothing that it was not told of."""
+    import torch
+
+    tell = getattr(torch.serialization, "add_safe_globals", None)
+    if tell is not None:  # else an older torch, which takes everything
+        tell([parse])

@@ -11,7 +11,7 @@ from . import dtypes
 from .contract import pb
 from .errors import InvalidArgument, InvalidType
 from .operands import Shape, is_torch
-from .report import Report
+from .report import Report, let_torch_load
 
 
 class Array(np.ndarray[Any, Any]):
@@ -146,7 +146,9 @@ class Target:
                 result = final
             else:
                 result = result.to(final)
-        if isinstance(result, np.ndarray) and not isinstance(result, Array):
+        if is_torch(result):
+            let_torch_load()
+        elif not isinstance(result, Array):
             result = result.view(Array)
         result.report = report
         return result
