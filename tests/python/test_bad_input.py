@@ -13,6 +13,8 @@ A = np.ones((4, 6), np.float32)
 B = np.ones((6, 5), np.float32)
 READ_ONLY = np.zeros((4, 5), np.float32)
 READ_ONLY.flags.writeable = False
+ROWS_IN_ONE = np.lib.stride_tricks.as_strided(np.zeros(5, "f4"), (4, 5), (0, 4))
+ROWS_IN_ROWS = np.lib.stride_tricks.as_strided(np.zeros(20, "f4"), (4, 5), (16, 4))
 
 CASES = [
     ("inner dimensions", (A, A), {}, gemmd.InvalidArgument, "b", "6 columns and op(b) has 4 rows"),
@@ -48,6 +50,11 @@ CASES = [
     ("out's kind", (A, B), {"out": [0.0]}, gemmd.InvalidType, "out", "list"),
     ("out of c's type", (A, B), {"out": np.zeros((4, 5), complex)}, gemmd.InvalidType, "out", "c"),
     ("out's dimensions", (A, B), {"out": np.zeros(20, "f4")}, gemmd.InvalidArgument, "out", "(20,)"),
+    ("a mask", (np.ma.masked_less(A, 0), B), {}, gemmd.InvalidType, "a", "masked array"),
+    ("a mask of c", (A, B), {"c": np.ma.array(A @ B)}, gemmd.InvalidType, "c", "masked array"),
+    ("a mask of out", (A, B), {"out": np.ma.zeros((4, 5), "f4")}, gemmd.InvalidType, "out", "masked"),
+    ("out of one row", (A, B), {"out": ROWS_IN_ONE}, gemmd.InvalidArgument, "out", "strides (0, 4)"),
+    ("out of rows in rows", (A, B), {"out": ROWS_IN_ROWS}, gemmd.InvalidArgument, "out", "share"),
     ("mixed types", (A, B.astype(np.float64)), {}, gemmd.InvalidArgument, None, "F64"),
 ]  # fmt: skip
 
@@ -67,6 +74,26 @@ def test_refused(g, small, way, name, operands, options, kind, field, words):
     if field is not None:
         assert error.field == field
     np.testing.assert_allclose(g.matmul(A, B), A @ B)
+
+
+@pytest.mark.parametrize("cut", [
+    np.s_[:4, :5], np.s_[::2, :5], np.s_[:4, ::2], np.s_[3::-1, 4::-1], np.s_[1:8:2, 9::-2],
+])  # fmt: skip
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_out_of_any_strides_that_share_no_memory(g, order, cut):
+    whole = np.zeros((8, 10), np.float32, order=order)
+    g.matmul(A, B, out=whole[cut])
+    np.testing.assert_array_equal(whole[cut], A @ B)
+    whole[cut] = 0
+    assert not whole.any()
+
+
+def test_a_batch_with_a_mask_is_refused(g):
+    masked = np.ma.array(np.ones((2, 4, 6), np.float32))
+    with pytest.raises(gemmd.InvalidType, match="^a is a masked array"):
+        g.matmul(masked, B)
+    with pytest.raises(gemmd.InvalidType, match="^b is a masked array"):
+        g.grouped_matmul(A[:3, :4], masked, [1, 2])
 
 
 @pytest.mark.parametrize("options,words", [

@@ -106,6 +106,8 @@ def stack(a: Any, b: Any, options: Options) -> tuple[Any, Any, Options, Batch]:
     """The operands and options with stacked matrices. Errors name the operand."""
     given = {"a": a, "b": b, "c": options.c}
     three = {name: value for name, value in given.items() if ndim(value) == 3}
+    for name, value in three.items():
+        operands.check_kind(value, name)
     first, array = next(iter(three.items()))
     count = int(array.shape[0])
     for name, value in three.items():

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from . import batches
+from . import batches, operands
 from .contract import pb
 from .errors import InvalidArgument, InvalidType, Unimplemented
 from .handle import Handle, TransposedHandle
@@ -160,6 +160,7 @@ def stack(
             raise InvalidArgument(
                 f"{name} has shape {tuple(value.shape)}; it must have two dimensions", field=name
             )
+        operands.check_kind(value, name)
         batches.check_matrices(value, name, len(sizes), "group_sizes")
         flat[name] = batches.stacked(value)
     shared = set()

@@ -1,7 +1,7 @@
 """What a caller hands over as a matrix, as the dense lines that the wire has.
 
-A line is a row of a row-major matrix or a column of a column-major one. An array whose lines
-are dense is sent from its own memory. Any other is gathered piece by piece as it is sent, so
+A line is a row of a row-major matrix or a column of a column-major one. An array that is
+contiguous in one of these orders is sent from its own memory. Any other is gathered piece by piece as it is sent, so
 that no copy of the whole array is ever made.
 """
 
@@ -107,6 +107,26 @@ def copied(value: Any) -> bool:
     return not isinstance(value, np.ndarray) or not value.dtype.isnative
 
 
+def check_kind(value: Any, field: str) -> None:
+    """InvalidType where the elements of an array or tensor do not say all, or are not there."""
+    if is_torch(value):
+        import torch
+
+        if value.layout != torch.strided or value.is_nested:
+            kind = "is nested" if value.is_nested else f"has the layout {value.layout}"
+            raise InvalidType(f"{field} {kind}; it must be a strided tensor", field=field)
+        if value.device.type == "meta":
+            raise InvalidType(
+                f"{field} is on the device meta, where tensors have no elements", field=field
+            )
+    elif isinstance(value, np.ma.MaskedArray):
+        raise InvalidType(
+            f"{field} is a masked array, and the server knows no masks: give {field}.filled(...), "
+            f"or {field}.data",
+            field=field,
+        )
+
+
 def _bits_of_torch(tensor: Any, field: str) -> tuple[npt.NDArray[Any], int]:
     import torch
 
@@ -116,10 +136,6 @@ def _bits_of_torch(tensor: Any, field: str) -> tuple[npt.NDArray[Any], int]:
             f"{field} requires a gradient, and none flows through the server: "
             f"use torch.no_grad() or {field}.detach()",
             field=field,
-        )
-    if tensor.layout != torch.strided:
-        raise InvalidType(
-            f"{field} has the layout {tensor.layout}; it must be a strided tensor", field=field
         )
     tensor = tensor.detach().resolve_neg().cpu()
     views = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -154,6 +170,7 @@ def take(value: Any, field: str, *, layout: int | None = None, bias: bool = Fals
     With `layout`, its lines are of that order; otherwise of the order in which they lie. A
     bias may have one dimension. InvalidArgument and InvalidType name the field.
     """
+    check_kind(value, field)
     torch_kind = is_torch(value)
     array, number = (_bits_of_torch if torch_kind else _bits_of_numpy)(value, field)
     if bias and array.ndim == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from . import dtypes
 from .contract import pb
 from .errors import InvalidArgument, InvalidType
-from .operands import Shape, is_torch
+from .operands import Shape, check_kind, copied, is_torch
 from .report import Report, let_torch_load
 
 
@@ -28,7 +29,7 @@ class Array(np.ndarray[Any, Any]):
 
 
 def layout_of(value: Any) -> int | None:
-    """The storage order of a caller's `out`; None where its lines are not dense."""
+    """The storage order of a caller's `out`; None where it is not contiguous in one."""
     if is_torch(value):
         if value.is_contiguous():
             return pb.LAYOUT_ROW_MAJOR
@@ -40,14 +41,17 @@ def layout_of(value: Any) -> int | None:
 
 def check_out(out: Any) -> None:
     """InvalidType or InvalidArgument where no result can be received into `out`."""
+    check_kind(out, "out")
     if is_torch(out):
         dtypes.of_torch(out.dtype, "out")
         if out.requires_grad:
             raise InvalidArgument("out requires a gradient; it must be a plain tensor", field="out")
+        strides, itemsize = out.stride(), 1
     elif isinstance(out, np.ndarray):
         dtypes.of_numpy(out.dtype, "out")
         if not out.flags.writeable:
             raise InvalidArgument("out is read-only; it must be writable", field="out")
+        strides, itemsize = out.strides, out.itemsize
     else:
         raise InvalidType(
             f"out is a {type(out).__name__}; it must be a numpy array or a torch tensor",
@@ -57,6 +61,25 @@ def check_out(out: Any) -> None:
         raise InvalidArgument(
             f"out has shape {tuple(out.shape)}; it must have two dimensions", field="out"
         )
+    if _overlaps(out.shape, strides, itemsize):
+        raise InvalidArgument(
+            f"out has shape {tuple(out.shape)} and strides {tuple(strides)}, where elements share "
+            "memory; each must have its own",
+            field="out",
+        )
+
+
+def _overlaps(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    """Whether two elements have memory in common; strides and itemsize in one unit.
+
+    Also where they lie between one another without that, which nobody's arrays do.
+    """
+    reach = itemsize
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(strides, shape)):
+        if size > 1 and stride < reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 def dtype_of(value: Any) -> int:
@@ -93,8 +116,8 @@ def _allocate(shape: Shape, kind: str) -> tuple[Any, npt.NDArray[Any]]:
 class Target:
     """Memory for one result, and the object to give to the caller when it has arrived.
 
-    Received in place where the lines of `out` are dense and its bytes are of this machine;
-    otherwise beside it, with one copy at the end.
+    Received in place where `out` is contiguous and its bytes are of this machine; otherwise
+    beside it, with one copy at the end.
     """
 
     __slots__ = ("_final", "_received", "memory")
@@ -107,9 +130,8 @@ class Target:
                 self._final = device
         else:
             self._check(out, shape)
-            on_host = not is_torch(out) or out.device.type == "cpu"
-            native = is_torch(out) or out.dtype.isnative
-            in_place = on_host and native and layout_of(out) == shape.layout
+            as_stored = not copied(out)  # no other machine's or device's bytes
+            in_place = as_stored and layout_of(out) == shape.layout
             kind = "torch" if is_torch(out) else "numpy"
             if in_place:
                 self._received, lines = out, _bits(out, shape.dtype)
