@@ -360,3 +360,14 @@ def test_a_pipeline_sends_while_every_thread_of_the_client_is_busy(server):
             assert all(future.result() for future in busy)
 
     asyncio.run(main())
+
+
+def test_numpy_makes_no_array_of_a_handle(server):
+    async def run():
+        async with await gemmd.aio.connect(server.address) as g:
+            async with await g.put(np.ones((2, 3))) as w:
+                with pytest.raises(gemmd.InvalidType, match=r"await w.numpy\(\)"):
+                    np.asarray(w)
+                assert (await w.numpy()).shape == (2, 3)
+
+    asyncio.run(run())

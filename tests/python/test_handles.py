@@ -83,6 +83,26 @@ def test_large_operands_are_striped_and_leave_nothing(small):
     assert left_on(small) == (0, 0)
 
 
+def test_numpy_makes_an_array_of_a_handle(g, matrix):
+    with g.put(matrix) as w:
+        for array, expected in (
+            (np.asarray(w), matrix), (np.asarray(w.T), matrix.T),
+            (np.asarray(w, np.float64), matrix.astype(np.float64)), (np.array([w])[0], matrix),
+        ):  # fmt: skip
+            assert array.dtype == expected.dtype
+            np.testing.assert_array_equal(array, expected)
+        with g.put(w) as same:
+            np.testing.assert_array_equal(same.numpy(), matrix)
+        np.testing.assert_array_equal(np.from_dlpack(w), matrix)
+        for handle in (w, w.T):
+            with pytest.raises(gemmd.InvalidArgument, match="copy is False"):
+                handle.__array__(copy=False)
+    w.free()
+    with pytest.raises(gemmd.HandleError, match="freed"):
+        np.asarray(w)
+    assert left_on(g) == (0, 0)
+
+
 def test_generated_matrices_are_the_same_twice(g):
     with (
         g.random((40, 30), dtype="f64", seed=7) as one,

@@ -26,6 +26,7 @@ from .awaiting import Arrivals, result
 from .bench import Benchmark
 from .call import Canceller
 from .client import Client as BlockingClient
+from .errors import InvalidType
 from .handle import Handle as BlockingHandle
 from .handle import TransposedHandle
 from .pipeline import Pipeline as BlockingPipeline
@@ -235,6 +236,9 @@ class Handle:
     async def torch(self, out: Any = None, **options: Any) -> Any:
         """As `gemmd.Handle.torch`."""
         return await self._client._run_cancellable(self._blocking.torch, out, **options)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise InvalidType("a handle of gemmd.aio is no array; its elements are `await w.numpy()`")
 
     async def free(self) -> None:
         """As `gemmd.Handle.free`."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from . import dtypes, transfer
 from .call import Call, Canceller
@@ -41,6 +45,13 @@ class Owner(Protocol):
 def _text(shape: Shape) -> str:
     order = "" if shape.layout == pb.LAYOUT_ROW_MAJOR else ", column-major"
     return f"{shape.rows}x{shape.cols} {dtypes.short_name(shape.dtype)}{order}"
+
+
+def _as_array(fetched: Any, dtype: Any, copy: bool | None) -> npt.NDArray[Any]:
+    """What numpy wants of `__array__`."""
+    if copy is False:
+        raise InvalidArgument("copy is False; a matrix on the server is had as a copy alone")
+    return np.asarray(fetched, dtype)
 
 
 class NoCopies:
@@ -124,6 +135,18 @@ class Handle(NoCopies):
     ) -> Any:
         """The elements as a torch tensor, or in `out`."""
         return self._fetch("torch", out, timeout, cancel)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """`np.asarray(handle)` is what `numpy()` gives."""
+        return _as_array(self.numpy(), dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """`torch.as_tensor(handle)` is what `torch()` gives."""
+        fetched = self.torch() if "torch" in sys.modules else self.numpy()
+        return fetched.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # memory of the host
 
     def _fetch(self, kind: str, out: Any, timeout: float | None, cancel: Canceller | None) -> Any:
         self._check(self._client)
@@ -276,6 +299,9 @@ class TransposedHandle:
     @property
     def T(self) -> Handle:
         return self._handle
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return _as_array(self._handle.numpy().T, dtype, copy)
 
     def __matmul__(self, other: Any) -> Any:
         return self._handle._client._operator(self, other)
