@@ -1,11 +1,14 @@
-"""torch tensors and linear layers on the server. Skipped where torch is not installed."""
+"""torch tensors and the server. Skipped where torch is not installed."""
+
+import copy
+import pickle
+import subprocess
+import sys
 
 import gemmd
 import pytest
 
 torch = pytest.importorskip("torch")
-
-import gemmd.nn  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
@@ -40,28 +43,51 @@ def test_gradients_are_refused(g):
         g.matmul(x, x)
     with torch.no_grad():
         torch.testing.assert_close(g.matmul(x, x), x @ x)
-    layer = gemmd.nn.Linear.of(g, torch.nn.Linear(3, 2))
-    with pytest.raises(gemmd.InvalidArgument, match="gradient"):
-        layer(x)
-    layer.free()
 
 
-def test_offload_swaps_and_puts_back(g):
-    model = torch.nn.Sequential(
-        torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Sequential(torch.nn.Linear(16, 4, False))
-    )
-    x = torch.randn(5, 3, 8)
-    with torch.no_grad():
-        expected = model(x)
-        with gemmd.offload(g, model) as remote:
-            assert isinstance(remote[0], gemmd.nn.Linear)
-            torch.testing.assert_close(remote(x), expected, rtol=1e-4, atol=1e-5)
-            assert len(g.matrices()) == 3
-        with gemmd.offload(g, model, ["2.0"]):
-            assert isinstance(model[0], torch.nn.Linear)
-            torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-5)
-        with pytest.raises(gemmd.InvalidArgument, match="no linear layer"):
-            with gemmd.offload(g, model, ["2"]):
-                pass
-        assert torch.equal(model(x), expected)
-    assert len(g.matrices()) == 0
+def test_a_handle_becomes_a_tensor(g):
+    w = torch.randn(4, 6).bfloat16()
+    with g.put(w) as handle:
+        for made in (torch.as_tensor, torch.tensor, torch.asarray, torch.from_dlpack):
+            assert torch.equal(made(handle), w)
+
+
+def test_products_are_copied_and_saved(g, tmp_path):
+    x = torch.randn(3, 3)
+    out = torch.empty(3, 3)
+    for product in (g.matmul(x, x), g.matmul(x, x, out=out)):
+        torch.save({"y": product}, tmp_path / "saved.pt")
+        for other in (
+            copy.deepcopy(product), pickle.loads(pickle.dumps(product)),
+            torch.load(tmp_path / "saved.pt")["y"],
+        ):  # fmt: skip
+            assert torch.equal(other, product)
+            assert repr(other.report) == repr(product.report)
+    for imports in ("torch, gemmd", "gemmd.nn, torch"):
+        read = f"import {imports}; print(torch.load({str(tmp_path / 'saved.pt')!r})['y'].report)"
+        done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True)
+        assert "<Report " in done.stdout, done.stderr
+
+
+def test_tensors_without_elements_are_refused(g):
+    x, out = torch.randn(3, 3), torch.zeros(3, 3)
+    meta, wide = torch.empty(3, 3, device="meta"), torch.zeros(1, 3).expand(3, 3)
+    nested = torch.nested.nested_tensor([x, x])
+    for kind, field, words, call in (
+        (gemmd.InvalidType, "a", "device meta", lambda: g.matmul(meta, x)),
+        (gemmd.InvalidType, "bias", "device meta", lambda: g.matmul(x, x, bias=meta[0])),
+        (gemmd.InvalidType, "matrix", "device meta", lambda: g.put(meta)),
+        (gemmd.InvalidType, "out", "device meta", lambda: g.matmul(x, x, out=meta)),
+        (gemmd.InvalidType, "a", "nested", lambda: g.matmul(nested, x)),
+        (gemmd.InvalidType, "b", "nested", lambda: g.grouped_matmul(x, nested, [1, 2])),
+        (gemmd.InvalidType, "a", "layout torch.sparse", lambda: g.matmul(x.to_sparse(), x)),
+        (gemmd.InvalidType, "out", "layout torch.sparse",
+         lambda: g.matmul(x, x, out=out.to_sparse())),
+        (gemmd.InvalidArgument, "out", "strides (0, 1)", lambda: g.matmul(x, x, out=wide)),
+    ):  # fmt: skip
+        with pytest.raises(kind) as caught:
+            call()
+        assert caught.value.field == field and words in str(caught.value)
+    turned = torch._neg_view(out)
+    torch.testing.assert_close(g.matmul(x, x, out=turned), x @ x)
+    torch.testing.assert_close(out, -(x @ x))

@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import address as _address
 from . import checks as _checks
@@ -75,6 +76,18 @@ def offload(client: Client, model: Any, modules: Any = None, **options: Any) -> 
 
 if "torch" in sys.modules:
     _report.let_torch_load()
+
+if TYPE_CHECKING:
+    from . import aio as aio
+    from . import nn as nn
+else:
+
+    def __getattr__(name: str) -> Any:
+        """`gemmd.aio` and `gemmd.nn` without an import of their own; the second needs torch."""
+        if name in ("aio", "nn"):
+            return importlib.import_module(f".{name}", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Aborted",

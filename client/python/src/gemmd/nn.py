@@ -11,20 +11,39 @@ from typing import Any
 
 import torch
 
+from . import checks, product
 from .client import Client
 from .errors import InvalidArgument, InvalidType
+from .report import let_torch_load
+
+let_torch_load()
+
+# Of `Client.matmul`, less those that the layer gives itself.
+_OPTION_NAMES = sorted(
+    {*product.OPTION_NAMES, "timeout", "cancel"} - {"out", "bias", "transpose_a", "transpose_b"}
+)
 
 
 class Linear(torch.nn.Module):  # type: ignore[misc]
     """y = x Wᵀ + bias on the server, with W there.
 
-    Takes inputs of any number of dimensions, as torch.nn.Linear does. It has no parameters:
-    it does not learn, and refuses inputs that require a gradient.
+    Takes inputs of any number of dimensions, as torch.nn.Linear does. It has no parameters, and
+    no gradient flows through it: where torch records gradients, it refuses inputs that require
+    one, and so it does where the weight or the bias did when it was made.
     """
 
     def __init__(self, client: Client, weight: Any, bias: Any = None, **options: Any) -> None:
         """weight: out_features x in_features. options: those of `Client.matmul`, for each call."""
         super().__init__()
+        checks.instance(client, "client", Client, "a gemmd.Client")
+        checks.keywords(options, _OPTION_NAMES, "gemmd.nn.Linear")
+        for name, value in (("weight", weight), ("bias", bias)):
+            if not isinstance(value, torch.Tensor) and (name == "weight" or value is not None):
+                raise InvalidType(
+                    f"{name} is a {type(value).__name__}; it must be a torch.Tensor. A layer of "
+                    "torch is put on the server by gemmd.nn.Linear.of(client, layer)",
+                    field=name,
+                )
         if weight.ndim != 2:
             raise InvalidArgument(
                 f"weight has shape {tuple(weight.shape)}; it must have two dimensions"
@@ -34,18 +53,30 @@ class Linear(torch.nn.Module):  # type: ignore[misc]
         self._options = options
         self._weight = client.put(weight.detach())
         self._bias = None if bias is None else client.put(bias.detach().reshape(1, -1))
+        self._given = {
+            "weight": weight.requires_grad,
+            "bias": bias is not None and bias.requires_grad,
+        }
 
     @classmethod
     def of(cls, client: Client, layer: torch.nn.Linear, **options: Any) -> Linear:
         """The same layer on the server."""
+        checks.instance(layer, "layer", torch.nn.Linear, "a torch.nn.Linear")
         return cls(client, layer.weight, layer.bias, **options)
 
+    def _learning(self) -> list[str]:
+        """The parameters that require a gradient."""
+        return [name for name, required in self._given.items() if required]
+
     def forward(self, x: Any) -> Any:
-        if torch.is_grad_enabled() and x.requires_grad:
-            raise InvalidArgument(
-                "the input of gemmd.nn.Linear requires a gradient, and none flows through the "
-                "server: use torch.no_grad() or torch.inference_mode()"
-            )
+        if torch.is_grad_enabled():
+            learning = ["input"] if x.requires_grad else self._learning()
+            if learning:
+                raise InvalidArgument(
+                    f"the {learning[0]} of gemmd.nn.Linear requires a gradient, and none flows "
+                    "through the server: use torch.no_grad() or torch.inference_mode(), or "
+                    "requires_grad_(False)"
+                )
         if x.shape[-1] != self.in_features:
             raise InvalidArgument(
                 f"the input has shape {tuple(x.shape)}; its last dimension must be "
@@ -67,6 +98,29 @@ class Linear(torch.nn.Module):  # type: ignore[misc]
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self._bias is not None}, on {self._client._connection.address}"
+        )
+
+
+class _Offloaded(Linear):
+    """In the place of a layer, whose parameters it has: what asks the model for them finds them.
+
+    The server has the elements that they had when it was made.
+    """
+
+    def __init__(self, client: Client, layer: torch.nn.Linear, **options: Any) -> None:
+        super().__init__(client, layer.weight, layer.bias, **options)
+        # The layer's own dictionaries: a parameter that is replaced in one is in both.
+        self._parameters, self._buffers = layer._parameters, layer._buffers
+        self._modules = layer._modules
+        self.train(layer.training)
+
+    def _learning(self) -> list[str]:
+        return [name for name, value in self.named_parameters() if value.requires_grad]
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *arguments: Any) -> None:
+        raise InvalidArgument(
+            f"{prefix.rstrip('.') or 'the layer'} is offloaded, and the server would keep its old "
+            "weights: load them before gemmd.offload"
         )
 
 
@@ -102,15 +156,23 @@ def offload(
     """Within the block, linear layers of the model run on the server.
 
     modules: their names, or a function of name and layer; left out: all of them. The model is
-    changed in place and put back at the end of the block.
+    changed in place and put back at the end of the block. Within it, the layers have their
+    parameters, as for `state_dict()`, and compute with what these were at its begin.
+
+    No gradient flows through the server: see `Linear`. Models whose parameters require one run
+    within torch.no_grad() or torch.inference_mode().
     """
+    checks.instance(client, "client", Client, "a gemmd.Client")
     if not isinstance(model, torch.nn.Module):
         raise InvalidType(f"model is a {type(model).__name__}; it must be a torch.nn.Module")
-    swapped: list[tuple[str, torch.nn.Linear, Linear]] = []
+    if isinstance(model, torch.nn.Linear):
+        raise InvalidArgument(
+            "model is a linear layer itself, and has none to swap: use gemmd.nn.Linear.of"
+        )
+    swapped: list[tuple[str, torch.nn.Linear, _Offloaded]] = []
     try:
         for name, layer in _chosen(model, modules):
-            remote = Linear.of(client, layer, **options)
-            remote.train(layer.training)
+            remote = _Offloaded(client, layer, **options)
             swapped.append((name, layer, remote))
             _replace(model, name, remote)
         yield model
