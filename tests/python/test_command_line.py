@@ -1,5 +1,6 @@
 """python -m gemmd multiply: the files it reads, and the sentence about one that it cannot."""
 
+import io
 import os
 import subprocess
 import sys
@@ -11,6 +12,10 @@ import pytest
 A = np.arange(12).reshape(3, 4) % 4
 TYPES = {"bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn,
          "e5m2": ml_dtypes.float8_e5m2}  # fmt: skip
+
+
+def command(server, *arguments):
+    return [sys.executable, "-m", "gemmd", *(a.format(server.address) for a in arguments)]
 
 
 @pytest.fixture
@@ -86,3 +91,70 @@ def test_a_file_that_cannot_be_is_named(multiply, tmp_path, content, words):
     assert done.returncode == 1
     assert done.stderr.startswith(f"gemmd: {wrong}: ") and words in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two operands, as the arguments of `multiply`."""
+    a, b = (save(tmp_path / name, x.astype("f4")) for name, x in (("a.npy", A), ("b.npy", A.T)))
+    return str(a), str(b)
+
+
+@pytest.mark.parametrize("mode", ["ab", "wb"], ids=[">>", ">"])
+@pytest.mark.parametrize("path", ["/dev/stdout", "{}"], ids=["its name", "its path"])
+def test_a_redirected_output_keeps_what_it_has(server, files, tmp_path, path, mode):
+    log = tmp_path / "log"
+    log.write_bytes(b"kept\n")
+    with open(log, mode) as output:
+        if mode == "wb":
+            output.write(b"kept\n")
+            output.flush()
+        done = subprocess.run(
+            command(server, "--address={}", "multiply", *files, "-o", path.format(log)),
+            stdout=output, stderr=subprocess.PIPE, text=True, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "TFLOPS" in done.stderr
+    with open(log, "rb") as file:
+        assert file.readline() == b"kept\n"
+        np.testing.assert_array_equal(np.load(file), A @ A.T)
+        assert file.read() == b""
+
+
+def test_the_output_may_be_a_pipe_or_the_standard_error(server, files, tmp_path):
+    arguments = command(server, "--address={}", "multiply", *files, "-o")
+    piped = subprocess.run([*arguments, "/dev/stdout"], capture_output=True, timeout=60)
+    assert piped.returncode == 0 and b"TFLOPS" in piped.stderr
+    np.testing.assert_array_equal(np.load(io.BytesIO(piped.stdout)), A @ A.T)
+    errors = tmp_path / "errors"
+    errors.write_text("kept\n")
+    with open(errors, "ab") as file:
+        done = subprocess.run([*arguments, str(errors)], stdout=subprocess.PIPE, stderr=file)
+    assert done.returncode == 0 and b"TFLOPS" in done.stdout
+    assert errors.read_bytes().startswith(b"kept\n\x93NUMPY")
+
+
+def test_a_file_of_before_is_replaced(multiply, files, tmp_path):
+    (tmp_path / "d.npy").write_bytes(b"x" * 10000)
+    done = multiply(*files)
+    assert done.returncode == 0 and "TFLOPS" in done.stdout
+    assert (tmp_path / "d.npy").stat().st_size < 1000
+
+
+@pytest.mark.parametrize("arguments", [
+    ("--address={}", "info"), ("info", "--address", "{}"), ("info", "--address={}", "--timeout=20"),
+    ("--address=127.0.0.1:1", "info", "--address={}"), ("--address={}", "kernels", "host", "--timeout=20"),
+    ("kernels", "--address={}", "host"), ("--timeout=20", "info", "--address={}"),
+])  # fmt: skip
+def test_options_of_every_command_stand_on_either_side(server, arguments):
+    done = subprocess.run(command(server, *arguments), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "host" in done.stdout
+
+
+def test_an_option_before_the_command_counts_also_where_others_follow(server):
+    done = subprocess.run(
+        command(server, "--timeout=0", "info", "--address={}"), capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr == "gemmd: timeout is 0.0; it must be above 0 seconds\n"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,21 +16,29 @@ from .client import Client
 from .errors import GemmdError
 
 
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m gemmd", description=__doc__)
-    parser.add_argument("--version", action="version", version=f"gemmd-client {__version__}")
-    parser.add_argument("--address", default="127.0.0.1:50051", help="host:port of the server")
-    parser.add_argument("--ca", help="TLS: the CA that signed the server's certificate, in PEM")
-    parser.add_argument("--cert", help="TLS: the certificate to show, in PEM")
-    parser.add_argument("--key", help="TLS: its private key, in PEM")
-    parser.add_argument("--server-name", help="TLS: the name in the server's certificate")
-    parser.add_argument("--tls", action="store_true", help="TLS with the system's CAs")
-    parser.add_argument("--token-file", help="a file with the token to show")
-    parser.add_argument(
+def _add_shared(parser: argparse.ArgumentParser, **default: Any) -> None:
+    """The options of every command."""
+    group = parser.add_argument_group("options of every command")
+    add = functools.partial(group.add_argument, **default)
+    add("--address", help="host:port or unix:PATH of the server (127.0.0.1:50051)")
+    add("--ca", help="TLS: the CA that signed the server's certificate, in PEM")
+    add("--cert", help="TLS: the certificate to show, in PEM")
+    add("--key", help="TLS: its private key, in PEM")
+    add("--server-name", help="TLS: the name in the server's certificate")
+    add("--tls", action="store_true", help="TLS with the system's CAs")
+    add("--token-file", help="a file with the token to show")
+    add(
         "--token-without-tls", action="store_true",
         help="send the token without TLS, also to other machines",
     )  # fmt: skip
-    parser.add_argument("--timeout", type=float, default=None, help="seconds for each call")
+    add("--timeout", type=float, help="seconds for each call")
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m gemmd", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"gemmd-client {__version__}")
+    _add_shared(parser)
+    parser.set_defaults(address="127.0.0.1:50051")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what the server is and does")
     kernels = commands.add_parser("kernels", help="the kernels of the catalogue")
@@ -46,6 +56,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="the element type, where that of a .npy file is ambiguous (V1, V2, f1)",
     )  # fmt: skip
     commands.add_parser("selftest", help="products of several sizes and types against numpy")
+    for command in commands.choices.values():
+        # Behind the command, too. Left out there, what stands before it counts.
+        _add_shared(command, default=argparse.SUPPRESS)
     return parser.parse_args(argv)
 
 
@@ -55,9 +68,10 @@ def _multiply(client: Client, args: argparse.Namespace) -> int:
         a, b, transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
         dtype=args.dtype, timeout=args.timeout,
     )  # fmt: skip
-    with open(args.output, "wb") as file:
-        np.save(file, np.asarray(product), allow_pickle=False)
-    print(product.report)
+    file, is_stdout = npy.output(args.output)
+    with file:
+        npy.write(file, np.asarray(product))
+    print(product.report, file=sys.stderr if is_stdout else sys.stdout)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Reads .npy files, also those with types that numpy does not know: bf16 and fp8.
+"""Reads and writes .npy files, also those with types that numpy does not know: bf16 and fp8.
 
 `gemmctl` reads them the same way. numpy's own reader refuses what ml_dtypes writes for e5m2, and
 does not say which file is wrong.
@@ -7,11 +7,13 @@ does not say which file is wrong.
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 import os
 import stat
 import struct
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,32 @@ def read(path: str, dtype: str | None = None) -> npt.NDArray[Any]:
             return _array(file, dtype)
     except InvalidArgument as error:
         raise type(error)(f"{path}: {error}", field=error.field) from None
+
+
+def output(path: str) -> tuple[BinaryIO, bool]:
+    """The file to write, and whether it is the process's standard output.
+
+    Where it is that, or the standard error, it is written on from where that stands: opened by
+    its path, a file that the shell has redirected there would lose what it has.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:  # none yet
+        return open(path, "wb"), False
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):  # it may be closed
+            if os.path.samestat(status, os.fstat(descriptor)):
+                return os.fdopen(os.dup(descriptor), "wb"), descriptor == 1
+    return open(path, "wb"), False
+
+
+def write(file: BinaryIO, array: npt.NDArray[Any]) -> None:
+    """Also into a pipe, in which numpy would seek if it saw the descriptor."""
+    np.save(_Writer(file.write), array, allow_pickle=False)
+
+
+class _Writer(NamedTuple):
+    write: Callable[[bytes], int]
 
 
 def _array(file: BinaryIO, dtype: str | None) -> npt.NDArray[Any]:
