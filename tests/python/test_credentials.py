@@ -206,8 +206,9 @@ def test_tls_needs_the_ca_and_the_name_of_the_server(tls, ours, theirs):
     gemmd.connect(tls.address, ca=ours.ca, token=token, server_name="gemmd.example").close()
     for wrong in ({}, {"tls": True}, {"ca": theirs.ca},
                   {"ca": ours.ca, "server_name": "other.example"}):  # fmt: skip
-        with pytest.raises(gemmd.Unavailable, match=tls.address):
+        with pytest.raises(gemmd.Unavailable, match=tls.address) as caught:
             gemmd.connect(tls.address, token=token, **wrong)
+        assert ("a server that wants TLS does so" in str(caught.value)) == (wrong == {})
     with pytest.raises(gemmd.Unauthenticated):
         gemmd.connect(tls.address, ca=ours.ca)
 

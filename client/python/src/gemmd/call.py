@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import grpc
 
-from . import checks, errors, interrupt, retries
+from . import checks, credentials, errors, interrupt, retries
 from .connection import Connection
 from .contract import pb
 
@@ -196,6 +196,8 @@ class Call:
                 options = connection.options
                 silence = options.keepalive_seconds + options.keepalive_timeout
                 details = f"nothing came for {silence:g} s: the server or the network is gone"
+            if not credentials.uses_tls(connection.options) and _closed_at_once(details):
+                details += "; a server that wants TLS does so"
             details = f"{connection.address}: {details}"
         made = errors.make(code, details)
         made.retry_after = retries.after_metadata(_trailing(error))
@@ -239,6 +241,12 @@ class Call:
         info = self.unary(self.connection.stubs().info, pb.GetServerInfoRequest())
         self.connection.server = info
         return info  # type: ignore[no-any-return]
+
+
+def _closed_at_once(details: str) -> bool:
+    """Whether the server closed the connection before its first word, in gRPC's words."""
+    closed = "Socket closed" in details or "Connection reset by peer" in details
+    return closed and "failed to connect" in details
 
 
 def _trailing(error: grpc.RpcError) -> Any:
