@@ -15,6 +15,7 @@
 #include "client/ctl/parsing/cli_options.h"
 #include "client/ctl/parsing/parse.h"
 #include "client/ctl/servers/server_choice.h"
+#include "gemm/quote.h"
 #include "kernels/bench/report/text_layout.h"
 
 namespace gemmd::ctl {
@@ -142,15 +143,29 @@ std::string WrapHelp(const std::string& help, size_t width) {
   return help.empty() ? help : wrapped;
 }
 
-// The error for a subcommand that needs a subcommand of its own.
-std::string SubcommandWanted(const CLI::App& app) {
+// The subcommand that was named, of a subcommand where that has some.
+const CLI::App& Innermost(const CLI::App& app) {
   const CLI::App* innermost = &app;
   while (!innermost->get_subcommands().empty()) innermost = innermost->get_subcommands().front();
+  return *innermost;
+}
+
+// The error for a subcommand that needs a subcommand of its own.
+std::string SubcommandWanted(const CLI::App& app) {
+  const CLI::App& innermost = Innermost(app);
   std::string names;
-  for (const CLI::App* subcommand : innermost->get_subcommands(nullptr)) {
+  for (const CLI::App* subcommand : innermost.get_subcommands(nullptr)) {
     absl::StrAppend(&names, names.empty() ? "" : ", ", subcommand->get_name());
   }
-  return absl::StrCat(innermost->get_name(), " needs a subcommand: ", names, "; --help says more");
+  return absl::StrCat(innermost.get_name(), " needs a subcommand: ", names, "; --help says more");
+}
+
+// The first of the words of the command line that is one of these.
+std::string FirstOf(const std::vector<std::string>& words, int argc, const char* const* argv) {
+  const char* const* const first = std::find_if(argv + 1, argv + argc, [&](const char* typed) {
+    return std::find(words.begin(), words.end(), typed) != words.end();
+  });
+  return first == argv + argc ? std::string() : *first;
 }
 
 }  // namespace
@@ -186,6 +201,12 @@ int RunGemmctl(int argc, const char* const* argv, const Screen& screen) {
   AddVersion(app, context);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& error) {
+    const std::string word = gemm::Quoted(FirstOf(app.remaining(true), argc, argv));
+    if (Innermost(app).get_subcommands(nullptr).empty()) {
+      return FailUsage(context, absl::StrCat(word, " was not expected; --help says more"));
+    }
+    return FailUsage(context, absl::StrCat("there is no ", word, ": ", SubcommandWanted(app)));
   } catch (const CLI::ParseError& error) {
     // Also how --help ends: with code 0, and its text on `out`.
     std::ostringstream help;

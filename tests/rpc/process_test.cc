@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -124,6 +125,29 @@ TEST(Process, OutputThatNobodyReadsDoesNotEndIt) {
   process.CloseOutput();
   process.Signal(SIGTERM);
   EXPECT_EQ(process.ExitCode(), kExitOk);
+}
+
+// Each product is a line of some 400 bytes, and a pipe takes 64 KiB.
+TEST(Process, ALogThatNobodyReadsStopsNoProduct) {
+  std::vector<std::string> arguments = HostServerFlags();
+  arguments.push_back("--log-level=debug");
+  GemmdProcess process(arguments);
+  auto stub = v1::GemmService::NewStub(
+      grpc::CreateChannel(process.AwaitServing().address, grpc::InsecureChannelCredentials()));
+  v1::MultiplyUnaryRequest request;
+  *request.mutable_product()->mutable_a() = GeneratedOperand({4, 4, gemm::DType::kF32}, 1);
+  *request.mutable_product()->mutable_b() = GeneratedOperand({4, 4, gemm::DType::kF32}, 2);
+  constexpr int kProducts = 1000;
+  for (int i = 0; i < kProducts; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+    v1::MultiplyUnaryResponse response;
+    const grpc::Status status = stub->MultiplyUnary(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << i << ": " << status.error_message();
+  }
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ExitCode(), kExitOk);
+  EXPECT_THAT(process.ReadAll(), Not(HasSubstr("stopped"))) << "there was room for all lines";
 }
 
 TEST(Process, WrongFlagsExitWithTwoAndSayWhy) {
