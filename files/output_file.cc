@@ -57,6 +57,10 @@ bool Names(const std::string& path, int fd) {
          named.st_ino == open.st_ino;
 }
 
+bool IsOwnOutput(const std::string& path) {
+  return Names(path, STDOUT_FILENO) || Names(path, STDERR_FILENO);
+}
+
 struct Through {
   int fd;
   bool own_output;  // standard output or standard error
@@ -103,7 +107,7 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 
 absl::StatusOr<OutputFile> OutputFile::Open(std::string path, Visible visible) {
   const std::optional<mode_t> mode = Replaceable(path);
-  if (visible == Visible::kAsItGrows || !mode) {
+  if (visible == Visible::kAsItGrows || !mode || IsOwnOutput(path)) {
     const absl::StatusOr<Through> through = OpenThrough(path);
     if (!through.ok()) return through.status();
     OutputFile file(std::move(path), through->fd, nullptr);

@@ -10,19 +10,19 @@ namespace gemmd {
 namespace {
 
 // A caller makes as many unlikely products as it likes.
-constexpr LineLimitOptions kCheckLines = {.lines = 100, .period = absl::Minutes(1)};
+constexpr LineLimitOptions kUnlikelyLines = {.lines = 100, .period = absl::Minutes(1)};
 
 }  // namespace
 
-JobLog::JobLog(EngineObserver& next) : next_(next), checks_(kCheckLines) {}
+JobLog::JobLog(EngineObserver& next) : next_(next), unlikely_(kUnlikelyLines) {}
 
 // Products that another kernel had to compute again.
 void JobLog::LogCheck(const JobReport& report, const absl::Status& outcome) {
   const CheckReport& check = report.check;
   if (check.failed_kernel.empty()) return;
-  const std::optional<int64_t> left_out = checks_.Take(SteadyNow());
-  if (!left_out.has_value()) return;
   const bool wrong = check.result == CheckResult::kWrong || check.result == CheckResult::kLost;
+  const std::optional<int64_t> left_out = wrong ? 0 : unlikely_.Take(SteadyNow());
+  if (!left_out.has_value()) return;
   const char* const message =
       check.result == CheckResult::kLost ? "two kernels gave a wrong product"
       : wrong                            ? "a kernel gave a wrong product; another's was delivered"

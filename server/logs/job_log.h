@@ -26,7 +26,7 @@ class JobLog final : public EngineObserver {
   void LogCheck(const JobReport& report, const absl::Status& outcome);
 
   EngineObserver& next_;
-  LineLimit checks_;
+  LineLimit unlikely_;
 };
 
 }  // namespace gemmd

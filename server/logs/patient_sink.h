@@ -1,8 +1,6 @@
 // Where log lines go: a reader that stops reading stops nobody.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -15,7 +13,8 @@
 namespace gemmd {
 
 // Writes to a file, a terminal, a pipe or a socket. Where that takes nothing for `patience`, lines
-// are left out until it does again; then a line of `note` says how many were. Thread-safe.
+// are left out until it does again; then a line of `note` says how many were. It is not waited for
+// again within a minute. Thread-safe.
 class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   // `fd` outlives this. `note`: a whole line that says so of so many.
@@ -27,13 +26,12 @@ class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
 
   // False where not all of it was taken before `limit`.
   bool Write(absl::string_view text, absl::Time limit) const;
-  ssize_t WriteSome(absl::string_view text) const;
 
   const int fd_;
-  const bool is_socket_;
   const absl::Duration patience_;
   const std::function<std::string(int64_t)> note_;
   int64_t left_out_ = 0;  // since the last line that was written
+  absl::Time patient_from_ = absl::InfinitePast();
 };
 
 }  // namespace gemmd

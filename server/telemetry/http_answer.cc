@@ -2,20 +2,21 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 
 namespace gemmd {
 namespace {
 
 // A target may have a whole address before its path (RFC 9112, 3.2.2).
 absl::string_view PathOf(absl::string_view target) {
+  absl::string_view path = target.substr(0, target.find('?'));
   for (const absl::string_view scheme : {"http://", "https://"}) {
-    if (!absl::ConsumePrefix(&target, scheme)) continue;
-    target.remove_prefix(std::min(target.find('/'), target.size()));
+    if (!absl::StartsWithIgnoreCase(path, scheme)) continue;
+    path.remove_prefix(std::min(path.find('/', scheme.size()), path.size()));
     break;
   }
-  return target.substr(0, target.find('?'));
+  return path;
 }
 
 HttpAnswer MetricsPage(const HttpRequest& request, const HttpPages& pages) {

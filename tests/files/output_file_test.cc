@@ -116,6 +116,7 @@ TEST_F(OutputFileTest, OwnOutputIsWrittenBehindWhatIsThere) {
     ASSERT_EQ(dup2(log, own), own);
     const std::string name = absl::StrCat("/proc/self/fd/", own);
     const absl::Status written = WriteFile(name, "of the file\n");
+    const absl::Status by_its_path = WriteFile(Path("log"), "and again\n");
     const bool is_output = IsStandardOutput(name);
     const auto table = write(own, "after\n", 6);
     dup2(saved, own);
@@ -124,7 +125,8 @@ TEST_F(OutputFileTest, OwnOutputIsWrittenBehindWhatIsThere) {
     EXPECT_EQ(written, absl::OkStatus());
     EXPECT_EQ(is_output, own == STDOUT_FILENO);
     EXPECT_EQ(table, 6);
-    EXPECT_EQ(Content("log"), "before\nof the file\nafter\n");
+    EXPECT_EQ(by_its_path, absl::OkStatus());
+    EXPECT_EQ(Content("log"), "before\nof the file\nand again\nafter\n");
   }
   EXPECT_FALSE(IsStandardOutput(Path("log")));
   EXPECT_FALSE(IsStandardOutput(Path("nowhere")));

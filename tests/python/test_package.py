@@ -16,7 +16,8 @@ def test_asyncio_needs_no_import_of_its_own():
 
 
 def test_layers_without_torch_say_what_they_need():
-    done = run("import sys; sys.modules['torch'] = None; import gemmd; gemmd.nn")
+    done = run("import sys; sys.modules['torch'] = None; import gemmd; print('here'); gemmd.nn")
+    assert done.stdout == "here\n", done.stderr
     assert "ModuleNotFoundError" in done.stderr and "torch" in done.stderr.splitlines()[-1]
 
 

@@ -204,7 +204,10 @@ TEST(Connections, EveryKindOfAddressServes) {
                                      std::string("[::1]:0"), absl::StrCat("unix:", path)}) {
     GemmdProcess process(With({"--address=" + address}));
     const ServingAt server = process.AwaitServing();
-    if (server.address.empty() && address[0] == '[') continue;  // no IPv6 here
+    if (server.address.empty() && address[0] == '[') {  // no IPv6 here
+      process.Wait();
+      continue;
+    }
     const grpc::Status status = MultiplyOnce(*NewStub(server.address));
     EXPECT_TRUE(status.ok()) << address << ": " << status.error_message();
     process.Signal(SIGTERM);

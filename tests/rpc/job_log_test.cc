@@ -117,6 +117,10 @@ TEST_F(JobLogTest, ManyAreFewLines) {
     for (int i = 0; i < 1000; ++i) log.OnJobEnd(Report(CheckResult::kUnusual), absl::OkStatus());
   });
   EXPECT_EQ(lines.size(), 100u);
+  const auto wrong = LinesOf(LogLevel::kInfo, [&](JobLog& log) {
+    for (int i = 0; i < 200; ++i) log.OnJobEnd(Report(CheckResult::kWrong), absl::OkStatus());
+  });
+  EXPECT_EQ(wrong.size(), 200u) << "what a caller cannot make is never left out";
 }
 
 TEST_F(JobLogTest, AProductThatPassedIsNone) {

@@ -2,7 +2,9 @@
 #include "server/logs/patient_sink.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <sys/socket.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <memory>
@@ -27,15 +29,13 @@ using ::testing::StartsWith;
 constexpr absl::Duration kPatience = absl::Milliseconds(200);
 constexpr int kLines = 500;  // of 500 bytes: more than a pipe or a socket takes
 
-enum class Kind { kPipe, kSocket };
+enum class Kind { kPipe, kSocket, kTerminal };
 
 class PatientSinkTest : public testing::TestWithParam<Kind> {
  protected:
   PatientSinkTest() {
     int ends[2] = {-1, -1};
-    const bool made = GetParam() == Kind::kPipe ? pipe(ends) == 0
-                                                : socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0;
-    EXPECT_TRUE(made);
+    EXPECT_TRUE(Make(ends));
     reader_ = UniqueFd(ends[0]);
     writer_ = UniqueFd(ends[1]);
     const auto note = [](int64_t lines) { return absl::StrCat("left out ", lines, "\n"); };
@@ -44,6 +44,21 @@ class PatientSinkTest : public testing::TestWithParam<Kind> {
     logger_->set_pattern("%v");
   }
 
+  // The reader's end first.
+  static bool Make(int (&ends)[2]) {
+    switch (GetParam()) {
+      case Kind::kPipe:
+        return pipe(ends) == 0;
+      case Kind::kSocket:
+        return socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0;
+      case Kind::kTerminal:
+        break;
+    }
+    // As it comes: no carriage returns.
+    termios raw{};
+    cfmakeraw(&raw);
+    return openpty(&ends[0], &ends[1], nullptr, &raw, nullptr) == 0;
+  }
   void Log(int count) {
     for (int i = 0; i < count; ++i) logger_->info("{} {}", i, std::string(500, 'x'));
   }
@@ -85,9 +100,12 @@ TEST_P(PatientSinkTest, AReaderThatReadsGetsEveryLine) {
   EXPECT_EQ(text.size(), kLines * 503u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, PatientSinkTest, testing::Values(Kind::kPipe, Kind::kSocket),
+INSTANTIATE_TEST_SUITE_P(Kinds, PatientSinkTest,
+                         testing::Values(Kind::kPipe, Kind::kSocket, Kind::kTerminal),
                          [](const auto& info) {
-                           return info.param == Kind::kPipe ? "Pipe" : "Socket";
+                           return std::string(info.param == Kind::kPipe     ? "Pipe"
+                                              : info.param == Kind::kSocket ? "Socket"
+                                                                            : "Terminal");
                          });
 
 }  // namespace

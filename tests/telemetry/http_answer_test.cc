@@ -25,7 +25,7 @@ TEST(HttpAnswerTest, MetricsAreAnsweredWithThem) {
 
 TEST(HttpAnswerTest, OtherRequestsAreErrorsThatSaySo) {
   for (const char* target : {"/", "/metrics/", "/metricsx", "", "*", "http://", "http://x",
-                             "http://metrics", "ftp://x/metrics"}) {
+                             "http://metrics", "ftp://x/metrics", "http://x?a=/metrics"}) {
     const HttpAnswer answer = Answer("GET", target);
     EXPECT_EQ(answer.status, 404) << target;
     EXPECT_EQ(answer.body, "There are /metrics, /readyz and /livez.\n");
@@ -37,7 +37,7 @@ TEST(HttpAnswerTest, OtherRequestsAreErrorsThatSaySo) {
 
 TEST(HttpAnswerTest, AWholeAddressMayStandBeforeThePath) {
   EXPECT_EQ(Answer("GET", "http://x:9464/metrics?a=b").status, 200);
-  EXPECT_EQ(Answer("HEAD", "https://[::1]/livez").status, 200);
+  EXPECT_EQ(Answer("HEAD", "HTTPS://[::1]/livez").status, 200);
 }
 
 TEST(HttpAnswerTest, ReadinessNeedsNoTokenAndSaysWhy) {

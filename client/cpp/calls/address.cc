@@ -25,23 +25,35 @@ bool IsHostAndPort(absl::string_view text) {
   const absl::string_view host = text.substr(0, colon), digits = text.substr(colon + 1);
   const bool bracketed = host.front() == '[' && host.back() == ']';
   int port = 0;
-  return (bracketed || !absl::StrContains(host, ':')) &&
+  return host.find_first_of(bracketed ? "/@ " : ":/@ ") == absl::string_view::npos &&
          std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) &&
          absl::SimpleAtoi(digits, &port) && port >= 1 && port <= kMostPort;
+}
+
+bool ConsumeScheme(absl::string_view scheme, absl::string_view& text) {
+  if (!absl::StartsWithIgnoreCase(text, scheme)) return false;
+  text.remove_prefix(scheme.size());
+  return true;
+}
+
+// The addresses behind the scheme, where there is one.
+std::vector<absl::string_view> HostsOf(absl::string_view address) {
+  if (ConsumeScheme("ipv4:", address) || ConsumeScheme("ipv6:", address)) {
+    return absl::StrSplit(address, ',');
+  }
+  if (ConsumeScheme("dns:", address) && ConsumeScheme("//", address)) {
+    // Behind the name server to ask.
+    address.remove_prefix(std::min(address.find('/'), address.size() - 1) + 1);
+  }
+  return {address};
 }
 
 }  // namespace
 
 absl::Status CheckAddress(absl::string_view address) {
-  if (IsUnix(address)) return absl::OkStatus();
-  absl::string_view rest = address;
-  const bool list = absl::ConsumePrefix(&rest, "ipv4:") || absl::ConsumePrefix(&rest, "ipv6:");
-  if (!list) absl::ConsumePrefix(&rest, "dns:///");
-  const bool web = absl::StartsWith(rest, "http://") || absl::StartsWith(rest, "https://");
-  if (absl::StrContains(rest, "://") && !web) return absl::OkStatus();
-  const std::vector<absl::string_view> all =
-      list ? absl::StrSplit(rest, ',') : std::vector<absl::string_view>{rest};
-  if (std::all_of(all.begin(), all.end(), IsHostAndPort)) return absl::OkStatus();
+  const std::vector<absl::string_view> hosts = HostsOf(address);
+  const bool is_path = IsUnix(address) && address.back() != ':';
+  if (is_path || std::all_of(hosts.begin(), hosts.end(), IsHostAndPort)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("address is '", address,
                                                  "'; it must be host:port, with a port of 1 to ",
                                                  kMostPort, ", or unix:path"));

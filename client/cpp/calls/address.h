@@ -6,9 +6,9 @@
 
 namespace gemmd::client {
 
-// INVALID_ARGUMENT, which says what the form must be: HOST:PORT, also behind dns:///, ipv4: or
-// ipv6:, with several of them behind the latter two, or unix:PATH. gRPC itself would take a port
-// above 65535 for another one, and none for 443. A name of another resolver passes.
+// INVALID_ARGUMENT, which says what the form must be: HOST:PORT, also behind dns:, ipv4: or ipv6:,
+// with several of them behind the latter two, or unix:PATH. gRPC itself would take a port above
+// 65535 for another one, and none for 443.
 absl::Status CheckAddress(absl::string_view address);
 
 // Whether nobody else can listen to what is sent there.

@@ -150,7 +150,7 @@ int Run(const Context& terminal, TuneOptions& options) {
   if (!output.ok()) return Fail(context, output.status());
   TuningSession session(context, **client, options, *targets);
   absl::Status status = targets->empty() ? absl::OkStatus() : session.Run();
-  if (EndedBySignal(status)) {
+  if (EndedBySignal(status) && session.table().size() > 0) {
     context.err << "gemmctl: ended early\n";
     status = absl::OkStatus();
   }

@@ -256,8 +256,8 @@ Workload::~Workload() {
 void Workload::Remove(const client::Resident& matrix) {
   if (!may_remove_) return;
   const absl::Status status = client_.DeleteMatrix(matrix, Call()).status();
-  // It may have expired. But a server that is gone is not waited for once for each matrix.
-  may_remove_ = status.ok() || absl::IsNotFound(status);
+  // A server that is gone is not waited for once for each matrix.
+  may_remove_ = !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
 }
 
 std::vector<client::ProductSize> Workload::GroupOf(size_t shape) const {

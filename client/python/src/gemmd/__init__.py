@@ -74,7 +74,7 @@ def offload(client: Client, model: Any, modules: Any = None, **options: Any) -> 
     return nn.offload(client, model, modules, **options)
 
 
-if "torch" in sys.modules:
+if sys.modules.get("torch") is not None:
     _report.let_torch_load()
 
 if TYPE_CHECKING:

@@ -142,7 +142,7 @@ class Handle(NoCopies):
 
     def __dlpack__(self, **options: Any) -> Any:
         """`torch.as_tensor(handle)` is what `torch()` gives."""
-        fetched = self.torch() if "torch" in sys.modules else self.numpy()
+        fetched = self.numpy() if sys.modules.get("torch") is None else self.torch()
         return fetched.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -54,7 +54,8 @@ def output(path: str) -> tuple[BinaryIO, bool]:
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):  # it may be closed
             if os.path.samestat(status, os.fstat(descriptor)):
-                return os.fdopen(os.dup(descriptor), "wb"), descriptor == 1
+                is_read = descriptor == 1 and path != os.devnull
+                return os.fdopen(os.dup(descriptor), "wb"), is_read
     return open(path, "wb"), False
 
 

@@ -1,8 +1,8 @@
 """What a caller hands over as a matrix, as the dense lines that the wire has.
 
 A line is a row of a row-major matrix or a column of a column-major one. An array that is
-contiguous in one of these orders is sent from its own memory. Any other is gathered piece by piece as it is sent, so
-that no copy of the whole array is ever made.
+contiguous in one of these orders is sent from its own memory. Any other is gathered piece by
+piece as it is sent, so that no copy of the whole array is ever made.
 """
 
 from __future__ import annotations
