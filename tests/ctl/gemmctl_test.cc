@@ -40,6 +40,21 @@ TEST_F(GemmctlTest, MultipliesFiles) {
   EXPECT_EQ(json["verification"]["elements_checked"], 4);
 }
 
+// The shell has opened the log to be written behind what it has.
+TEST_F(GemmctlTest, AResultOnStandardOutputStandsThereAlone) {
+  const std::string a = WriteMatrix("a.npy", {.rows = 1, .cols = 1}, {3});
+  std::ofstream(Path("log")) << "before\n";
+  const auto shell =
+      StartShell("\"$@\" >> " + Path("log"), {"multiply", a, a, "-o", "/dev/stdout"});
+  const Ran ran = shell->Wait();
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("kernel "));
+  std::ifstream log(Path("log"));
+  const std::string text(std::istreambuf_iterator<char>(log), {});
+  EXPECT_THAT(text, StartsWith("before\n\x93NUMPY"));
+  EXPECT_THAT(text, Not(HasSubstr("kernel ")));
+}
+
 TEST_F(GemmctlTest, PrintsATableForPeople) {
   const std::string a = WriteMatrix("a.npy", {.rows = 2, .cols = 2}, {1, 2, 3, 4});
   const Ran ran = Gemmctl({"multiply", a, a, "--verify"});

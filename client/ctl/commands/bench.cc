@@ -196,7 +196,7 @@ void AddBench(CLI::App& app, Context& context) {
       "the columns. A server runs one benchmark at a time. Its flag --benchmark-limit bounds the "
       "time, and is the default of --budget. Jobs of other clients go on and disturb the figures. "
       "With a wrong result the exit status is 3, with nothing measured 1. Ctrl-C ends the "
-      "benchmark early and keeps the rows so far; they are then what the exit status is about.\n"
+      "benchmark early; the rows so far are kept, and the exit status is theirs.\n"
       "\n"
       "Examples:\n"
       "  gemmctl bench --shape 512 --family host --types f32 --iterations 3\n"

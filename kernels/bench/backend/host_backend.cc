@@ -54,11 +54,13 @@ class HostBackend : public Backend {
     const size_t whole =
         (std::max<size_t>(bytes, 1) + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
     // Linux promises more than there is, and ends the program that takes it at its word.
-    const size_t available = AvailableBytes();
-    void* const data = whole > available ? nullptr : std::aligned_alloc(kHostAlignment, whole);
-    if (data == nullptr) {
+    if (const size_t available = AvailableBytes(); whole > available) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no ", bytes, " bytes of host memory: ", available, " are available"));
+    }
+    void* const data = std::aligned_alloc(kHostAlignment, whole);
+    if (data == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrCat("no ", bytes, " bytes of host memory"));
     }
     return Buffer(data, [](void* p) { std::free(p); });
   }

@@ -74,8 +74,8 @@ class CallerTraffic {
   // the answer, or gRPC has yet to tell. Few, as each may have an answer in memory. But gRPC's
   // thread that is to tell may have to wait for a core, while others serve the same client.
   static constexpr absl::Duration kTimeToTake = absl::Seconds(1);
-  static constexpr int64_t kMostLate = 8;        // held for longer than that; others count as open
-  static constexpr int64_t kMostAnswered = 128;  // beside as many as may be open
+  static constexpr int64_t kMostLate = 8;        // held for longer; any more count as open
+  static constexpr int64_t kMostAnswered = 128;  // on top of as many as may be open
 
   // RESOURCE_EXHAUSTED where the caller has as many calls open as it may, or too many answered ones
   // held. The call's `request_bytes`, which have come already, then count all the same.
