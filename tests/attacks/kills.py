@@ -40,8 +40,9 @@ LONGEST_DELAY = 0.6       # of a kill, seconds after the client's calls began
 LONGEST_LIFE = 0.4        # of a gemmctl, which does not say when they begin
 TRIES = 40                # of a kind that ends before its kill, each time with a shorter life
 BEGIN_SECONDS = 60
-# A split upload of which some parts came waits so long for the others.
-TIMEOUTS = ["--upload-timeout=10s"]
+# A split upload of which some parts came waits so long for the others. Nor is a job refused because
+# others are ahead of it: gemmctl would end.
+TIMEOUTS = ["--upload-timeout=10s", "--max-queue-wait=1h"]
 SETTLE_SECONDS = 60
 # A matrix that expires within this time is waited for.
 SOON_SECONDS = 10

@@ -1,8 +1,9 @@
-// What gemmctl says of a server that answers with wrong products.
+// What gemmctl says of a server that answers with wrong products, and of one that is busy at first.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 
 #include "gemm/v1/gemm.grpc.pb.h"
@@ -12,6 +13,7 @@ namespace gemmd::ctl {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Every element of every product is 0.
 class ZeroServer : public gemm::v1::GemmService::Service {
@@ -63,6 +65,48 @@ TEST_F(WrongProductTest, LoadTestExitsWithThree) {
             kExitWrongProduct);
   EXPECT_THAT(err_.str(), HasSubstr("gemmctl: verification failed: 8x8x8 with kernel auto"));
   EXPECT_THAT(out_.str(), HasSubstr("first wrong"));
+}
+
+// Refuses the products with the numbers that a test sets, and says when to try again.
+class BusyServer : public ZeroServer {
+ public:
+  grpc::Status MultiplyUnary(grpc::ServerContext* context,
+                             const gemm::v1::MultiplyUnaryRequest* request,
+                             gemm::v1::MultiplyUnaryResponse* response) override {
+    const int number = ++products_;
+    if (number < first_refused || number > last_refused) {
+      return ZeroServer::MultiplyUnary(context, request, response);
+    }
+    gemm::v1::RetryInfo retry;
+    retry.mutable_retry_delay()->set_nanos(1'000'000);
+    gemm::v1::StatusDetails details;
+    auto& detail = *details.add_details();
+    detail.set_type_url("type.googleapis.com/google.rpc.RetryInfo");
+    detail.set_value(retry.SerializeAsString());
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, "full", details.SerializeAsString()};
+  }
+
+  int first_refused = 1;
+  int last_refused = 0;
+
+ private:
+  std::atomic<int> products_ = 0;
+};
+
+using BusyServerTest = ServedGemmctl<BusyServer>;
+
+TEST_F(BusyServerTest, ALoadTestWaitsBeforeItBegins) {
+  service_.last_refused = 2;
+  EXPECT_EQ(Gemmctl({"loadtest", "--requests", "5", "--warmup", "0", "--shape", "8x8x8"}), kExitOk)
+      << err_.str();
+  EXPECT_THAT(out_.str(), Not(HasSubstr("RESOURCE_EXHAUSTED")));
+}
+
+TEST_F(BusyServerTest, ALoadTestCountsWhatIsRefusedInIt) {
+  service_.first_refused = service_.last_refused = 3;
+  EXPECT_EQ(Gemmctl({"loadtest", "--requests", "5", "--warmup", "0", "--shape", "8x8x8"}),
+            kExitFailed);
+  EXPECT_THAT(out_.str(), HasSubstr("RESOURCE_EXHAUSTED"));
 }
 
 }  // namespace

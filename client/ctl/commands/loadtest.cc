@@ -74,7 +74,9 @@ int Run(const Context& terminal, LoadOptions& options) {
   // What a request costs, and which fail, is what is asked.
   const auto client = Connect(context, {.attempts = 1});
   if (!client.ok()) return Fail(context, client.status());
-  const auto workload = Workload::Prepare(**client, options, [&](double bytes) {
+  const auto patient = Connect(context);
+  if (!patient.ok()) return Fail(context, patient.status());
+  const auto workload = Workload::Prepare(**client, **patient, options, [&](double bytes) {
     if (bytes < kBytesWorthSaying) return;
     context.err << "gemmctl: makes operands of " << BytesText(bytes) << " on this machine\n";
   });

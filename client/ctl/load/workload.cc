@@ -128,7 +128,9 @@ class Workload::ProductCaller : public Caller {
     if (may_have_kept_) workload_.Remove(client::Resident::ByName(kept_name_));
   }
 
-  Outcome Call(const Slot& slot) override { return Make(workload_.mix_.Choice(slot.index)); }
+  Outcome Call(const Slot& slot) override {
+    return Make(workload_.client_, workload_.mix_.Choice(slot.index));
+  }
 
   Verdict Finish(const Slot& slot) override {
     const size_t choice = workload_.mix_.Choice(slot.index);
@@ -140,7 +142,7 @@ class Workload::ProductCaller : public Caller {
   }
 
   // Sends one request of this choice, outside the mix.
-  absl::Status TryOne(size_t choice) { return Make(choice).status; }
+  absl::Status TryOne(size_t choice) { return Make(workload_.patient_, choice).status; }
 
  private:
   ProductCaller(Workload& workload, size_t worker)
@@ -163,9 +165,9 @@ class Workload::ProductCaller : public Caller {
     return product;
   }
 
-  Outcome Make(size_t choice) {
+  Outcome Make(client::Client& client, size_t choice) {
     may_have_kept_ = workload_.options_.keeps();
-    const auto result = workload_.client_.Multiply(products_[choice], workload_.Call());
+    const auto result = client.Multiply(products_[choice], workload_.Call());
     Outcome outcome{.status = result.status()};
     if (!result.ok()) return outcome;
     const ProductShape& shape = workload_.options_.shapes[workload_.ShapeOf(choice)].shape;
@@ -189,7 +191,7 @@ class Workload::ProductCaller : public Caller {
     const size_t shape = workload_.ShapeOf(choice);
     client::MatrixView elements = results_[shape].view();
     if (!options.streams()) {
-      auto fetched = ElementsOf(workload_.client_, *kept_, workload_.Call());
+      auto fetched = ElementsOf(workload_.patient_, *kept_, workload_.Call());
       if (!fetched.ok()) {
         return {.checked = true,
                 .right = false,
@@ -221,14 +223,19 @@ class Workload::ProductCaller : public Caller {
   uint64_t checks_ = 0;
 };
 
-Workload::Workload(client::Client& client, const LoadOptions& options)
-    : client_(client), options_(options), mix_(Weights(options)), run_(NewRunName()) {}
+Workload::Workload(client::Client& client, client::Client& patient, const LoadOptions& options)
+    : client_(client),
+      patient_(patient),
+      options_(options),
+      mix_(Weights(options)),
+      run_(NewRunName()) {}
 
 absl::StatusOr<std::unique_ptr<Workload>> Workload::Prepare(
-    client::Client& client, const LoadOptions& options, absl::FunctionRef<void(double)> making) {
+    client::Client& client, client::Client& patient, const LoadOptions& options,
+    absl::FunctionRef<void(double)> making) {
   absl::Status status = CheckLimits(client.server().limits(), options);
   if (!status.ok()) return status;
-  std::unique_ptr<Workload> workload(new Workload(client, options));
+  std::unique_ptr<Workload> workload(new Workload(client, patient, options));
   // One set is enough where the server holds the operands: nothing is read here.
   const size_t sets = options.source == Source::kResident
                           ? 1
@@ -255,7 +262,7 @@ Workload::~Workload() {
 
 void Workload::Remove(const client::Resident& matrix) {
   if (!may_remove_) return;
-  const absl::Status status = client_.DeleteMatrix(matrix, Call()).status();
+  const absl::Status status = patient_.DeleteMatrix(matrix, Call()).status();
   // A server that is gone is not waited for once for each matrix.
   may_remove_ = !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
 }
@@ -310,7 +317,7 @@ absl::StatusOr<client::Operand> Workload::MakeOperand(const client::Generated& d
   }
   if (options_.source == Source::kSent) return elements;
   if (options_.source == Source::kGenerated) return drawn;
-  const auto info = client_.PutGenerated(drawn, {.keep = {.ttl = kOperandTtl}}, Call());
+  const auto info = patient_.PutGenerated(drawn, {.keep = {.ttl = kOperandTtl}}, Call());
   if (!info.ok()) return info.status();
   resident_.push_back(client::Resident::Of(*info));
   return resident_.back();

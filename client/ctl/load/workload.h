@@ -29,13 +29,16 @@ struct OperandPair {
 };
 
 // Prepares a test, makes its callers and cleans up after it. The callers use the
-// client and this object, which must outlive them.
+// clients and this object, which must outlive them.
 class Workload {
  public:
   // Generates the operands and uploads resident ones. `options` have their defaults
   // filled in. What the server's limits do not allow is refused before that. Calls `making` with
-  // the bytes of the operands before they are made here.
+  // the bytes of the operands before they are made here. The requests of the test go through
+  // `client`; what is not measured goes through `patient`, which may try again where others keep
+  // the server busy.
   static absl::StatusOr<std::unique_ptr<Workload>> Prepare(client::Client& client,
+                                                           client::Client& patient,
                                                            const LoadOptions& options,
                                                            absl::FunctionRef<void(double)> making);
 
@@ -54,7 +57,7 @@ class Workload {
  private:
   class ProductCaller;
 
-  Workload(client::Client& client, const LoadOptions& options);
+  Workload(client::Client& client, client::Client& patient, const LoadOptions& options);
 
   absl::StatusOr<OperandPair> MakePair(size_t set, size_t shape);
   // The products of each request of this shape, where it has a group of them.
@@ -70,6 +73,7 @@ class Workload {
   size_t KernelOf(size_t choice) const { return choice % options_.kernels.size(); }
 
   client::Client& client_;
+  client::Client& patient_;
   const LoadOptions options_;
   // Over shapes times kernels.
   const Mix mix_;
