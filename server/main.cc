@@ -92,6 +92,14 @@ void LogStart(Server& server) {
     const DeviceInfoRecord& info = device->info();
     Log(LogLevel::kInfo, "device",
         {{"name", info.name}, {"model", info.model}, {"memory", FormatSize(info.memory_bytes)}});
+    const size_t store = server.engine().options().store_bytes;
+    const size_t capacity = device->memory().capacity();
+    if (store < capacity) continue;
+    Log(LogLevel::kWarning,
+        "--store-bytes is not below a device's memory: resident matrices may leave none for jobs",
+        {{"device", info.name},
+         {"store-bytes", FormatSize(store)},
+         {"memory", FormatSize(capacity)}});
   }
   LogTuning(server.engine().tuning());
   Log(LogLevel::kInfo, "serving",

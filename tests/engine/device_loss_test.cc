@@ -85,8 +85,8 @@ TEST_F(DeviceLossTest, AJobGetsTheTimeOfTheLargestThatIsUnderWay) {
   options.job_timeout = absl::Minutes(1);
   Make(options);
   const std::string a = PutWhole(kSize, kSize, 1, 0), b = PutWhole(kSize, kSize, 2, 0);
-  // Eight times 2e9 operations at 1e8 a second: 160 s more.
-  const std::string large = PutWhole(1000, 1000, 1, 0);
+  // Eight times 2e8 operations at 1e7 a second: 160 s more.
+  const std::string large = PutWhole(464, 464, 1, 0);
   device(0).Inject({Fault::kHung, Operation::kLaunch, 0});
   device(0).Inject({Fault::kHung, Operation::kLaunch, 0});
   static const std::vector<float> unknown;

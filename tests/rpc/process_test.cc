@@ -150,6 +150,27 @@ TEST(Process, ALogThatNobodyReadsStopsNoProduct) {
   EXPECT_THAT(process.ReadAll(), Not(HasSubstr("stopped"))) << "there was room for all lines";
 }
 
+// What a server with such a store writes until it serves.
+std::string StartWithStore(const std::string& bytes) {
+  std::vector<std::string> arguments = HostServerFlags();
+  arguments.insert(arguments.end(), {"--device-memory-bytes=64MiB", "--store-bytes=" + bytes});
+  GemmdProcess process(arguments);
+  std::string all;
+  for (std::string line = process.ReadLine(); !line.empty(); line = process.ReadLine()) {
+    all += line + '\n';
+    if (line.find("\"serving\"") != std::string::npos) break;
+  }
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ExitCode(), kExitOk);
+  return all;
+}
+
+TEST(Process, AStoreThatLeavesNoRoomForJobsIsWarnedOf) {
+  const auto warns = HasSubstr("--store-bytes is not below a device's memory");
+  EXPECT_THAT(StartWithStore("64MiB"), warns);
+  EXPECT_THAT(StartWithStore("63MiB"), AllOf(HasSubstr("\"serving\""), Not(warns)));
+}
+
 TEST(Process, WrongFlagsExitWithTwoAndSayWhy) {
   struct Wrong {
     std::vector<std::string> arguments;

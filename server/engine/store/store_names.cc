@@ -22,30 +22,30 @@ bool MatrixStore::ReservesName(const KeepSpec& keep) {
 
 absl::Status MatrixStore::CheckName(const KeepSpec& keep) const {
   if (keep.name.empty()) return absl::OkStatus();
-  const std::string name = gemm::Quoted(keep.name);
+  const auto name = [&keep] { return gemm::Quoted(keep.name); };
   const auto named = by_name_.find(NameOf(keep));
   if (named == by_name_.end()) {
     if (keep.if_version.value_or(0) == 0) return absl::OkStatus();
-    return VersionError(keep, absl::StrCat("no matrix has the name ", name));
+    return VersionError(keep, absl::StrCat("no matrix has the name ", name()));
   }
   if (!keep.replace) {
     return absl::AlreadyExistsError(absl::StrCat(
-        "keep.name ", name, " names another matrix: delete that one first, or replace it"));
+        "keep.name ", name(), " names another matrix: delete that one first, or replace it"));
   }
   const Named& current = named->second;
   if (current.owner != keep.owner) {
     return absl::PermissionDeniedError(
-        absl::StrCat("keep.replace: the shared matrix with name ", name, " belongs to ",
+        absl::StrCat("keep.replace: the shared matrix with name ", name(), " belongs to ",
                      gemm::Quoted(current.owner), ": its owner alone may replace it"));
   }
   if (!keep.if_version.has_value()) return absl::OkStatus();
   if (current.version == 0) {
-    return VersionError(keep, absl::StrCat("another call is putting a matrix of the name ", name,
+    return VersionError(keep, absl::StrCat("another call is putting a matrix of the name ", name(),
                                            ", which has no version yet"));
   }
   if (*keep.if_version == current.version) return absl::OkStatus();
   return VersionError(
-      keep, absl::StrCat("the matrix with name ", name, " has version ", current.version));
+      keep, absl::StrCat("the matrix with name ", name(), " has version ", current.version));
 }
 
 absl::Status MatrixStore::CheckOvertaken(const KeepSpec& keep, bool replaced) {
