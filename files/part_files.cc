@@ -1,12 +1,13 @@
 #include "files/part_files.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <utility>
+
+#include "files/standard_descriptors.h"
 
 namespace gemmd::files {
 namespace {
@@ -41,11 +42,7 @@ PartFile::~PartFile() {
 }
 
 void PrepareProcess() {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    if (fcntl(fd, F_GETFD) >= 0) continue;
-    // The wrong way round, so that reading and writing fail as before.
-    (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-  }
+  OpenStandardDescriptors();
   struct sigaction action = {};
   action.sa_handler = SIG_IGN;
   for (const int signal : {SIGXFSZ, SIGPIPE}) (void)sigaction(signal, &action, nullptr);

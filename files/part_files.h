@@ -27,8 +27,7 @@ class PartFile {
 // Call in main, before any thread is started. SIGHUP, SIGINT, SIGTERM and SIGXCPU then
 // remove the unfinished files before they end the process. A file beyond its size limit
 // fails the write (EFBIG) instead of ending the process by SIGXFSZ, and so does a pipe that
-// nobody reads any more (EPIPE instead of SIGPIPE). Closed descriptors 0 to 2 are opened, so
-// that no socket or file gets their numbers and with them the program's output.
+// nobody reads any more (EPIPE instead of SIGPIPE). Calls OpenStandardDescriptors.
 void PrepareProcess();
 
 }  // namespace gemmd::files

@@ -7,6 +7,7 @@ namespace gemmd {
 // this, the last channel or server to go stops the queue's threads, and now and
 // then aborts on a reference count in doing so, or waits ten seconds for a
 // poller. Call it before the first channel or server; further calls do nothing.
-void KeepGrpc();
+// False where gRPC has no threads, since the process may not have as many.
+bool KeepGrpc();
 
 }  // namespace gemmd

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "files/standard_descriptors.h"
 #include "proto/lock_order.h"
 #include "server/base/clock.h"
 #include "server/engine/engine.h"
@@ -86,14 +87,14 @@ int Refuse(const absl::Status& status) {
   return usage ? kExitUsage : kExitFailure;
 }
 
-void LogStart(Server& server) {
-  const BuildInfo& build = ThisBuild();
-  for (const auto& device : server.engine().devices()) {
+// What a server may start with and come to regret.
+void WarnOfMemory(const Engine& engine) {
+  const size_t store = engine.options().store_bytes;
+  uint64_t of_host_devices = 0;
+  for (const auto& device : engine.devices()) {
     const DeviceInfoRecord& info = device->info();
-    Log(LogLevel::kInfo, "device",
-        {{"name", info.name}, {"model", info.model}, {"memory", FormatSize(info.memory_bytes)}});
-    const size_t store = server.engine().options().store_bytes;
     const size_t capacity = device->memory().capacity();
+    if (info.caps.target == gemm::Target::kHost) of_host_devices += capacity;
     if (store < capacity) continue;
     Log(LogLevel::kWarning,
         "--store-bytes is not below a device's memory: resident matrices may leave none for jobs",
@@ -101,6 +102,21 @@ void LogStart(Server& server) {
          {"store-bytes", FormatSize(store)},
          {"memory", FormatSize(capacity)}});
   }
+  const uint64_t machine =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (of_host_devices <= machine) return;
+  Log(LogLevel::kWarning, "host devices may use more memory than this machine has",
+      {{"device-memory-bytes", FormatSize(of_host_devices)}, {"memory", FormatSize(machine)}});
+}
+
+void LogStart(Server& server) {
+  const BuildInfo& build = ThisBuild();
+  for (const auto& device : server.engine().devices()) {
+    const DeviceInfoRecord& info = device->info();
+    Log(LogLevel::kInfo, "device",
+        {{"name", info.name}, {"model", info.model}, {"memory", FormatSize(info.memory_bytes)}});
+  }
+  WarnOfMemory(server.engine());
   LogTuning(server.engine().tuning());
   Log(LogLevel::kInfo, "serving",
       {{"address", server.address()},
@@ -146,6 +162,7 @@ int Serve(const Flags& flags) {
   LogStart(**server);
   absl::Status health = WaitForTheEnd(**server);
   if (health.ok()) health = LeaveRotation(**server, flags.drain_delay);
+  if (health.ok()) Log(LogLevel::kInfo, "refusing new calls", {});
   if (!health.ok()) {
     Log(LogLevel::kError, "the server is of no more use", {{"reason", health.message()}});
   }
@@ -170,6 +187,7 @@ int Serve(const Flags& flags) {
 }  // namespace gemmd
 
 int main(int argc, char** argv) {
+  gemmd::files::OpenStandardDescriptors();
   gemmd::LeaveLockOrderUnchecked();
   const gemmd::FlagOutcome outcome = gemmd::ParseFlags(
       {argv + 1, argv + argc}, [](const char* name) -> const char* { return std::getenv(name); });
@@ -183,5 +201,9 @@ int main(int argc, char** argv) {
     return gemmd::kExitFailure;
   }
   gemmd::SetUpLogging(outcome.flags->log);
+  for (const gemmd::MisspeltVariable& variable : gemmd::MisspeltVariables(environ)) {
+    gemmd::Log(gemmd::LogLevel::kWarning, "a variable of the environment names no flag",
+               {{"variable", variable.name}, {"may_be_meant", variable.meant}});
+  }
   return gemmd::Serve(*outcome.flags);
 }

@@ -1,8 +1,14 @@
 #include "server/server.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <future>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -46,6 +52,9 @@ namespace gemmd {
 namespace {
 
 constexpr char kServiceName[] = "gemm.v1.GemmService";
+
+// Fewer are said at the start, where nobody has asked for so few.
+constexpr int kFewConnections = 100;
 
 constexpr char kDraining[] = "draining";
 
@@ -229,6 +238,13 @@ class ServerImpl final : public Server {
       return absl::InvalidArgumentError(absl::StrCat(
           "--idle-tuning: '", file, "'; allowed: nothing, where --benchmark-limit is 0"));
     }
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::absolute(file, error).parent_path();
+    if (access(folder.c_str(), W_OK | X_OK) != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--idle-tuning: '", file, "': ", std::strerror(errno),
+                       "; allowed: a file in a folder that can be written"));
+    }
     idle_tuner_ = std::make_unique<IdleTuner>(
         *engine_,
         [this](BenchmarkSpec spec, std::shared_ptr<BenchmarkListener> listener) {
@@ -262,6 +278,11 @@ class ServerImpl final : public Server {
   static absl::StatusOr<int> MaxConnections(int asked) {
     const int descriptors = DescriptorLimit();
     const int most = ConnectionsFor(descriptors);
+    if (asked == 0 && most < kFewConnections) {
+      Log(LogLevel::kWarning,
+          "the limit on open descriptors leaves room for few connections: raise it (ulimit -n)",
+          {{"descriptors", descriptors}, {"connections", most}});
+    }
     if (asked == 0) return std::min(most, kMostConnections);
     if (asked <= most) return asked;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -300,7 +321,11 @@ class ServerImpl final : public Server {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::channelz::experimental::InitChannelzService();
-    KeepGrpc();
+    if (!KeepGrpc()) {
+      return absl::UnavailableError(
+          "gRPC's threads do not start: is the limit on threads too low (ulimit -u, or pids of the "
+          "container)?");
+    }
     grpc::ServerBuilder builder;
     const int64_t most_unfinished =
         std::max(kUnfinishedCallsPerStream * options.connections.streams, kLeastUnfinishedCalls);

@@ -81,7 +81,7 @@ EXCEPTIONS = {
     # The table of the kinds of devices.
     "server/engine/device/device_kinds.cc": ["server/engine/device/host", "server/engine/device/cuda"],
     # The program: it reads the flags that say what the server is.
-    "server/main.cc": ["server/flags"],
+    "server/main.cc": ["server/flags", "files"],
     # What a program that calls gRPC does at its start.
     "client/ctl/main.cc": ["proto"],
 }

@@ -89,7 +89,8 @@ class Engine {
   // OK while any device is healthy.
   virtual absl::Status Health() const = 0;
 
-  // From now on refuses new jobs and transfers with UNAVAILABLE.
+  // From now on refuses new jobs and uploads with UNAVAILABLE, and downloads where no job runs that
+  // may have kept its result, or has kept it just now (Admission::kTimeToFetch).
   virtual void StopAdmitting() = 0;
   // Waits until nothing runs, and cancels what is left at `deadline`. Returns whether
   // everything ended by itself.

@@ -243,4 +243,23 @@ FlagOutcome ParseFlags(const std::vector<std::string>& arguments, const Environm
   return {.flags = std::move(flags)};
 }
 
+std::vector<MisspeltVariable> MisspeltVariables(const char* const* variables) {
+  constexpr size_t kMostWrong = 2;  // letters
+  std::vector<std::string> known = {"GEMMD_FLAGFILE"};
+  for (const FlagRow& row : FlagTable()) known.push_back(EnvironmentName(row));
+  std::vector<MisspeltVariable> misspelt;
+  for (; *variables != nullptr; ++variables) {
+    absl::string_view name = *variables;
+    name = name.substr(0, name.find('='));
+    if (!absl::StartsWith(name, "GEMMD_")) continue;
+    const auto distance = [name](const std::string& x) { return EditDistance(name, x); };
+    const auto nearest = std::min_element(
+        known.begin(), known.end(),
+        [&](const std::string& x, const std::string& y) { return distance(x) < distance(y); });
+    const size_t wrong = distance(*nearest);
+    if (wrong > 0 && wrong <= kMostWrong) misspelt.push_back({std::string(name), *nearest});
+  }
+  return misspelt;
+}
+
 }  // namespace gemmd

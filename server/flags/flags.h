@@ -42,4 +42,13 @@ using Environment = std::function<const char*(const char* name)>;
 // error names the flag, its origin, the value and what is allowed.
 FlagOutcome ParseFlags(const std::vector<std::string>& arguments, const Environment& environment);
 
+// Of the environment's variables ("NAME=value") those that name no flag, though nearly, each with
+// the name that may be meant. Others that begin with GEMMD_ are not the server's alone: clients
+// have some, and Kubernetes sets them for a service called gemmd.
+struct MisspeltVariable {
+  std::string name;
+  std::string meant;
+};
+std::vector<MisspeltVariable> MisspeltVariables(const char* const* variables);
+
 }  // namespace gemmd

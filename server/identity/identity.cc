@@ -90,9 +90,10 @@ absl::StatusOr<CallerPtr> Identity::Identify(const Credentials& credentials) con
         absl::StrCat("the server does not know the name of the certificate, ",
                      gemm::Quoted(credentials.certificate_name)));
   }
-  return absl::UnauthenticatedError(
-      "no credentials: this server wants 'authorization: Bearer TOKEN', or a client's certificate "
-      "with exactly one common name");
+  return absl::UnauthenticatedError(absl::StrCat(
+      "no credentials: this server wants 'authorization: Bearer TOKEN'",
+      !options_.tls.client_ca.empty() ? ", or a client's certificate with exactly one common name"
+                                      : ""));
 }
 
 absl::StatusOr<CallerPtr> Identity::CallerWithRole(CallerRole role, absl::string_view what,

@@ -9,12 +9,18 @@
 namespace gemmd {
 namespace {
 
-// A caller makes as many unlikely products as it likes.
-constexpr LineLimitOptions kUnlikelyLines = {.lines = 100, .period = absl::Minutes(1)};
+// A caller makes as many unlikely products as it likes, and the jobs of a lost device fail
+// together.
+constexpr LineLimitOptions kFewLines = {.lines = 100, .period = absl::Minutes(1)};
+
+// A job that ended before a kernel was chosen may not have had types either.
+absl::string_view TypeOf(const JobReport& report) {
+  return report.kernel.empty() ? "" : gemm::Name(report.types.a);
+}
 
 }  // namespace
 
-JobLog::JobLog(EngineObserver& next) : next_(next), unlikely_(kUnlikelyLines) {}
+JobLog::JobLog(EngineObserver& next) : next_(next), unlikely_(kFewLines), failed_(kFewLines) {}
 
 // Products that another kernel had to compute again.
 void JobLog::LogCheck(const JobReport& report, const absl::Status& outcome) {
@@ -42,6 +48,32 @@ void JobLog::LogCheck(const JobReport& report, const absl::Status& outcome) {
        {"left_out", *left_out}});
 }
 
+// Jobs that the server failed, and not its callers. LogCheck says so of wrong products.
+void JobLog::LogFailure(const JobReport& report, const absl::Status& outcome) {
+  if (report.check.result == CheckResult::kLost) return;
+  switch (outcome.code()) {
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kUnknown:
+      break;
+    default:
+      return;
+  }
+  const std::optional<int64_t> left_out = failed_.Take(SteadyNow());
+  if (!left_out.has_value()) return;
+  Log(LogLevel::kError, "job failed",
+      {{"code", absl::StatusCodeToString(outcome.code())},
+       {"error", outcome.message()},
+       {"kernel", report.kernel},
+       {"device", report.device},
+       {"m", report.m},
+       {"n", report.n},
+       {"k", report.k},
+       {"type", TypeOf(report)},
+       {"left_out", *left_out}});
+}
+
 void JobLog::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
   if (LogEnabled(LogLevel::kDebug)) {
     const PhaseDurations& phases = report.phases;
@@ -54,7 +86,7 @@ void JobLog::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
          {"n", report.n},
          {"k", report.k},
          {"products", report.products()},
-         {"type", gemm::Name(report.types.a)},
+         {"type", TypeOf(report)},
          {"copies", report.copies.size()},
          {"bytes_in", report.bytes_in},
          {"bytes_out", report.bytes_out},
@@ -65,6 +97,7 @@ void JobLog::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
          {"total_seconds", absl::ToDoubleSeconds(phases.total)}});
   }
   LogCheck(report, outcome);
+  LogFailure(report, outcome);
   next_.OnJobEnd(report, outcome);
 }
 

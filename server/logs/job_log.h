@@ -24,9 +24,11 @@ class JobLog final : public EngineObserver {
 
  private:
   void LogCheck(const JobReport& report, const absl::Status& outcome);
+  void LogFailure(const JobReport& report, const absl::Status& outcome);
 
   EngineObserver& next_;
   LineLimit unlikely_;
+  LineLimit failed_;
 };
 
 }  // namespace gemmd

@@ -64,6 +64,10 @@ std::array<absl::Duration, kPhaseCount> InOrder(const PhaseDurations& phases) {
 struct Metrics::Families {
   explicit Families(const MetricsOptions& options);
 
+  Counter& Refusals(absl::string_view bound, const char* subject) {
+    return refusals.Add({{"bound", std::string(bound)}, {"subject", subject}});
+  }
+
   const LabelSet kernels;
   const LabelSet dtypes = DTypeLabels();
   const LabelSet methods;
@@ -206,6 +210,13 @@ struct Metrics::Families {
                quota_keys.size(), [this](size_t i) -> Labels {
                  return {{"bound", quota_keys[i]}};
                });
+  prometheus::Family<Counter>& refusals =
+      prometheus::BuildCounter()
+          .Name("gemmd_refusals_total")
+          .Help(
+              "Jobs, transfers and streams refused because a bound was reached: by the flag or the "
+              "key of the quotas file that sets it, and by whose bound it is (server, caller).")
+          .Register(registry);
   prometheus::Family<prometheus::Gauge>& identity_current =
       prometheus::BuildGauge()
           .Name("gemmd_identity_current")
@@ -246,6 +257,13 @@ struct Metrics::Families {
           .Add({});
 };
 
+// The bounds of the server that refuse jobs and transfers: their series are there from the start,
+// since a counter that begins with its first event has no rate for that one.
+constexpr const char* kServerBounds[] = {
+    "deadline",     "device-memory-bytes", "max-admitted-bytes", "max-job-bytes", "max-jobs",
+    "max-matrices", "max-queue-wait",      "max-queued-jobs",    "store-bytes"};
+constexpr absl::string_view kRate = "bytes-per-second";  // at which calls wait
+
 Metrics::Families::Families(const MetricsOptions& options)
     : kernels(KernelLabels(options.catalogue)),
       methods(options.methods, "other"),
@@ -258,13 +276,17 @@ Metrics::Families::Families(const MetricsOptions& options)
             {"commit", options.commit},
             {"cuda", options.cuda.empty() ? "none" : options.cuda}})
       .Set(1);
+  for (const char* const bound : kServerBounds) Refusals(bound, "server");
+  for (size_t i = 0; i < quota_keys.fallback(); ++i) {
+    if (quota_keys[i] != kRate) Refusals(quota_keys[i], "caller");
+  }
 }
 
 Metrics::Metrics(const MetricsOptions& options) : families_(std::make_unique<Families>(options)) {}
 Metrics::~Metrics() = default;
 
 void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
-  CountCallerBound(outcome);
+  CountRefusal(outcome);
   Families& f = *families_;
   const size_t kernel = f.kernels.IndexOf(report.kernel);
   // A job that ended before a kernel was chosen may not have had types either.
@@ -306,10 +328,12 @@ void Metrics::OnDeviceTime(absl::string_view caller, absl::Duration time) {
   f.caller_seconds[f.callers.IndexOf(caller)].Increment(absl::ToDoubleSeconds(time));
 }
 
-void Metrics::CountCallerBound(const absl::Status& outcome) {
+void Metrics::CountRefusal(const absl::Status& outcome) {
   if (outcome.ok()) return;
   const std::optional<ReachedBound> reached = ReachedBoundOf(outcome);
-  if (reached.has_value() && reached->caller.has_value()) OnCallerBound(reached->bound);
+  if (!reached.has_value()) return;
+  if (reached->caller.has_value()) return OnCallerBound(reached->bound);
+  families_->Refusals(reached->bound, "server").Increment();
 }
 
 void Metrics::CountCheck(const JobReport& report) {
@@ -327,7 +351,7 @@ void Metrics::CountCheck(const JobReport& report) {
 
 void Metrics::OnTransferEnd(bool upload, uint64_t bytes, absl::Duration elapsed,
                             const absl::Status& outcome) {
-  CountCallerBound(outcome);
+  CountRefusal(outcome);
   Families& f = *families_;
   const auto direction = static_cast<size_t>(upload ? Direction::kIn : Direction::kOut);
   f.transfers[direction * f.outcomes.size() + OutcomeIndex(outcome.code())].Increment();
@@ -359,6 +383,7 @@ void Metrics::OnRefusedCall(absl::StatusCode code) {
 
 void Metrics::OnCallerBound(absl::string_view bound) {
   families_->caller_bounds[families_->quota_keys.IndexOf(bound)].Increment();
+  if (bound != kRate) families_->Refusals(bound, "caller").Increment();
 }
 
 void Metrics::OnReload(absl::string_view what, bool taken) {

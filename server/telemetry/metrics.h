@@ -88,8 +88,8 @@ class Metrics : public EngineObserver {
   void CountCheck(const JobReport& report);
 
   struct Families;
-  // Of a refusal, whose bound it was.
-  void CountCallerBound(const absl::Status& outcome);
+  // Whose bound it was, where one was reached.
+  void CountRefusal(const absl::Status& outcome);
   const std::unique_ptr<Families> families_;
 };
 

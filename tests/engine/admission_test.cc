@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "tests/base/test_clock.h"
 
 namespace gemmd {
@@ -172,6 +174,38 @@ TEST_F(AdmissionTest, ClosedItAdmitsNothingNewAndKeepsWhatItHas) {
   EXPECT_EQ(admission_.AdmitJob(10).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(admission_.AdmitTransfer().status().code(), absl::StatusCode::kUnavailable);
   ExpectHeld(1, 10);
+}
+
+TEST_F(AdmissionTest, ClosedItLetsResultsOfItsJobsBeFetched) {
+  TestClock clock;
+  const auto fetch = [this] { return admission_.AdmitDownload().status().code(); };
+  AdmissionTicket job = Admit(10);
+  admission_.Close();
+  EXPECT_EQ(fetch(), absl::StatusCode::kOk) << "the job may keep its result";
+  admission_.OnResultKept();
+  job.Reset();
+  clock.Advance(Admission::kTimeToFetch - absl::Nanoseconds(1));
+  EXPECT_EQ(fetch(), absl::StatusCode::kOk);
+  std::thread waits([this] { EXPECT_TRUE(admission_.WaitIdle(absl::InfiniteFuture())); });
+  clock.Advance(absl::Nanoseconds(1));
+  EXPECT_EQ(fetch(), absl::StatusCode::kUnavailable);
+  waits.join();
+}
+
+TEST_F(AdmissionTest, ClosedItWaitsForWhoeverIsAboutToFetch) {
+  TestClock clock;
+  admission_.OnResultKept();
+  admission_.Close();
+  EXPECT_TRUE(admission_.WaitIdle(SteadyNow())) << "not beyond its time";
+  std::atomic<bool> idle = false;
+  std::thread waits([&] {
+    EXPECT_TRUE(admission_.WaitIdle(SteadyNow() + absl::Hours(1)));
+    idle = true;
+  });
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_FALSE(idle);
+  clock.Advance(Admission::kTimeToFetch);
+  waits.join();
 }
 
 TEST_F(AdmissionTest, WaitIdleReturnsWhenTheLastTicketDoes) {

@@ -427,6 +427,12 @@ TEST_P(CoalescedTest, OneThatEndsWhileItWaitsForItsReceiversBlockHoldsNothing) {
   await([&] { return engine_->Stats().jobs.used == 0; });
   EXPECT_EQ(engine_->Stats().jobs.used, 0) << "though the recorders keep their blocks";
   EXPECT_EQ(engine_->Stats().admitted_bytes.used, 0);
+  std::vector<std::weak_ptr<Job>> jobs;
+  for (One& one : held) jobs.push_back(std::exchange(one.job, nullptr));
+  const auto gone = [&] {
+    return std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return job.expired(); });
+  };
+  EXPECT_TRUE(await([&] { return gone() >= 5; })) << "nor do the others, with a copy of theirs";
   for (const One& one : held) one.recorder->Release();
   ExpectNothingHeld();
 }

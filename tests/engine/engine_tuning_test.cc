@@ -60,9 +60,10 @@ class EngineTuningTest : public EngineTest {
   }
   void WriteText(const std::string& text) { std::ofstream(path_) << text; }
 
-  void MakeTuned() {
+  void MakeTuned(Verify verify = Verify::kOff) {
     EngineOptions options = SmallOptions();
     options.tuning_tables = path_;
+    options.verify = verify;
     auto engine = Engine::Create(options, &reloads_);
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
@@ -120,6 +121,26 @@ TEST_F(EngineTuningTest, ABlockOfRowsGetsTheWholesEntryAndCountsAsSuch) {
   const std::vector<TrafficEntry> traffic = engine_->ListTraffic(10);
   ASSERT_EQ(traffic.size(), 1u);
   EXPECT_EQ(traffic[0].product.m, kM + 2);
+}
+
+// A check of an activation's product does not ask the table, and its kernel promises no blocks.
+TEST_F(EngineTuningTest, APolicyOfChecksRefusesNoBlockOfRows) {
+  Write(kTuned);
+  MakeTuned(Verify::kAlways);
+  JobSpec spec;
+  spec.a = {Shape{kM / 3, kK, gemm::DType::kF32}, FromGenerator{}};
+  spec.b = {Shape{kK, kN, gemm::DType::kF32}, FromGenerator{}};
+  spec.product_rows = kM;
+  spec.activation = gemm::Activation::kRelu;
+  const auto recorder = std::make_shared<JobRecorder>();
+  auto job = engine_->Admit(spec, recorder);
+  ASSERT_TRUE(job.ok()) << job.status();
+  (*job)->Start();
+  const auto result = recorder->Wait();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.kernel, kTuned);
+  EXPECT_EQ(result->report.check.result, CheckResult::kNone);
+  EXPECT_THAT(result->report.check.why_not, HasSubstr("all blocks of rows have kernel"));
 }
 
 TEST_F(EngineTuningTest, WhatTheFilesSayNowIsTakenUp) {

@@ -105,6 +105,7 @@ class FakeDevice final : public Device {
   FakeStream& quick(size_t i) { return static_cast<FakeStream&>(*quick_streams_[i]); }
 
   absl::Status health;
+  mutable int healthy_looks = -1;  // that are left before it is lost; below 0: any number
   bool more_completions = false;
   int asked_for_more = 0;  // calls of HasMoreCompletions
   absl::Duration elapsed = absl::Milliseconds(5);
@@ -129,7 +130,11 @@ class FakeDevice final : public Device {
     ++executed;
     function();
   }
-  absl::Status Health() const override { return health; }
+  absl::Status Health() const override {
+    if (healthy_looks == 0) return absl::UnavailableError("lost");
+    if (healthy_looks > 0) --healthy_looks;
+    return health;
+  }
   void Lose(absl::string_view why) override { health = absl::UnavailableError(why); }
   bool Idle() override { return true; }
   int64_t driver_allocations() const override { return 0; }

@@ -144,6 +144,16 @@ TEST_F(JobAdmissionTest, ABlockOfRowsOfAKernelThatPromisesNothingIsRefused) {
   EXPECT_THAT(Refuse(spec).message(), HasSubstr("row_block.product_rows is 15"));
 }
 
+// Between the look at the operand's holder and the look at all devices.
+TEST_F(JobAdmissionTest, ADeviceThatIsLostMeanwhileIsNoPlaceForItsOperands) {
+  JobSpec spec = Product();
+  spec.a = Resident(Put(1));
+  fake_.device(1).healthy_looks = 1;
+  const absl::Status status = AdmitJob(fake_.core, spec).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(status.message(), HasSubstr("lost just now"));
+}
+
 TEST_F(JobAdmissionTest, AGroupTakesTheMemoryAndTheTimeOfAllItsProducts) {
   JobSpec spec = Product();
   spec.a.shape->rows = 5 * 16;

@@ -362,6 +362,32 @@ TEST(PlanCheck, AKernelWithoutAccumulatorsIsUncheckedUnlessTheRequestInsists) {
               AllOf(HasSubstr("verify is always"), HasSubstr("choose another kernel")));
 }
 
+TEST(PlanCheck, ABlockOfRowsKeepsTheKernelOfItsProduct) {
+  constexpr gemm::DeviceCaps kHost{gemm::Target::kHost, 0};
+  const gemm::Problem problem{
+      .m = 8,
+      .n = 8,
+      .k = 8,
+      .types = {gemm::DType::kF32, gemm::DType::kF32, gemm::DType::kF32, gemm::Compute::kF32},
+      .activation = gemm::Activation::kRelu};
+  const auto pick = PickKernel({.name = kSecond}, problem.types, true, kHost);
+  ASSERT_TRUE(pick.ok()) << pick.status();
+  const auto check = [&](bool by_request, const KernelPick& of, bool pick_counts) {
+    return PlanCheck({.wanted = true, .by_request = by_request}, {}, problem, of, kHost,
+                     pick_counts);
+  };
+  const auto whole = check(false, *pick, false);
+  ASSERT_TRUE(whole.ok() && whole->plan.has_value());
+  const KernelPick& own = whole->plan->first;
+  ASSERT_NE(own.kernel, pick->kernel) << "the rank's, which a check takes by itself";
+  EXPECT_TRUE(check(false, own, true)->plan.has_value());
+  const auto block = check(false, *pick, true);
+  ASSERT_TRUE(block.ok()) << block.status();
+  EXPECT_FALSE(block->plan.has_value());
+  EXPECT_THAT(block->why_not, HasSubstr("all blocks of rows have kernel"));
+  EXPECT_EQ(check(true, *pick, true).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(ResultCheckTest, TheStricterOfRequestAndPolicyCounts) {
   EngineOptions policy;
   policy.verify_sample_rate = 0;

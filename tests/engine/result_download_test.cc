@@ -230,6 +230,61 @@ TEST_F(ResultDownloadTest, AfterAbortNothingIsAskedOfTheDevice) {
   ExpectNothingHeld();
 }
 
+TEST_F(ResultDownloadTest, AfterAbortItWaitsForNoBlock) {
+  std::vector<StagingBlock> all;
+  while (StagingBlock block = device_.download_staging().TryAcquire()) {
+    all.push_back(std::move(block));
+  }
+  for (const bool copied : {false, true}) {
+    auto download = Make(0, kBlock, NewReceiver());
+    if (copied) {
+      download->StartCopied(std::string(kBlock, 'x'));
+    } else {
+      download->Start();
+    }
+    const std::weak_ptr<ResultDownload> watched = download;
+    download->Abort();
+    download.reset();
+    EXPECT_TRUE(watched.expired()) << "copied: " << copied;
+  }
+  all.clear();
+  EXPECT_THAT(offsets_, IsEmpty());
+  EXPECT_THAT(ends_, IsEmpty());
+  ExpectNothingHeld();
+}
+
+TEST_F(ResultDownloadTest, AnErrorEndsTheWaitForABlock) {
+  const auto download = Make(0, 3 * kBlock, NewReceiver());
+  download->Start();
+  EXPECT_EQ(device_.downloads().waiting(), 2u) << "its share; it waits for more";
+  device_.downloads().EndOne(absl::InternalError("broken"));
+  const std::weak_ptr<ResultDownload> watched = download;
+  device_.downloads().EndAll();
+  EXPECT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(watched.use_count(), 1) << "the test's own";
+  ExpectNothingHeld();
+}
+
+TEST_F(ResultDownloadTest, ARangeInHostMemoryGoesOutAsBlocksBecomeFree) {
+  std::vector<StagingBlock> all;
+  while (StagingBlock block = device_.download_staging().TryAcquire()) {
+    all.push_back(std::move(block));
+  }
+  const auto download = Make(8, 8 + 2 * kBlock, NewReceiver());
+  download->StartCopied(std::string(kBlock, 'x') + std::string(kBlock, 'y'));
+  EXPECT_THAT(offsets_, IsEmpty());
+  all.clear();
+  EXPECT_THAT(offsets_, ElementsAre(8, 8 + kBlock));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()),
+            std::string(kBlock, 'x') + std::string(kBlock, 'y'));
+  EXPECT_THAT(ends_, IsEmpty());
+  RunToEnd();
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(ends_[0].ok());
+  EXPECT_EQ(device_.downloads().waiting(), 0u) << "the device has nothing to copy";
+  ExpectNothingHeld();
+}
+
 TEST_F(ResultDownloadTest, AbortBeforeTheStartLeavesNothing) {
   const auto download = Make(0, kBlock);
   download->Abort();

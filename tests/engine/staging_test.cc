@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <random>
 #include <set>
 #include <thread>
@@ -228,6 +229,49 @@ TEST_F(StagingShareTest, OneWithItsShareWaitsForItsOwnBlocksAndOthersPassIt) {
   EXPECT_FALSE(served);
   held_.pop_back();
   EXPECT_TRUE(served);
+}
+
+TEST_F(StagingShareTest, AWithdrawnWaiterIsGoneAndNeverCalled) {
+  TakeAll(kPromptReceiver);
+  for (const ReceiverId receiver : {kPromptReceiver, NewReceiver()}) {
+    auto held = std::make_shared<int>();
+    const std::weak_ptr<int> watched = held;
+    const StagingPool::Place place = pool_.Acquire(
+        receiver, [held = std::move(held)](StagingBlock) { ADD_FAILURE() << "called"; });
+    EXPECT_FALSE(watched.expired());
+    pool_.Withdraw(place);
+    EXPECT_TRUE(watched.expired());
+  }
+  EXPECT_FALSE(pool_.scarce()) << "nobody waits any more";
+  held_.clear();
+  EXPECT_EQ(pool_.used_blocks(), 0u);
+}
+
+TEST_F(StagingShareTest, WithdrawingOneThatWasServedChangesNothing) {
+  const ReceiverId receiver = NewReceiver();
+  StagingBlock first, second;
+  const StagingPool::Place place =
+      pool_.Acquire(receiver, [&](StagingBlock block) { first = std::move(block); });
+  TakeAll(receiver);
+  pool_.Acquire(receiver, [&](StagingBlock block) { second = std::move(block); });
+  pool_.Withdraw(place);
+  pool_.Withdraw({});
+  EXPECT_TRUE(first);
+  EXPECT_FALSE(second);
+  first.Reset();
+  EXPECT_TRUE(second);
+}
+
+TEST_F(StagingShareTest, TheWaitersOfAReceiverAreServedInOrderAsItsBlocksCome) {
+  const ReceiverId receiver = NewReceiver();
+  TakeAll(receiver);
+  std::vector<int> served;
+  for (int i = 0; i < 4; ++i) {
+    pool_.Acquire(receiver, [&, i](StagingBlock) { served.push_back(i); });
+  }
+  EXPECT_THAT(served, ElementsAre());
+  held_.pop_back();  // and each that is served gives its block back at once
+  EXPECT_THAT(served, ElementsAre(0, 1, 2, 3));
 }
 
 TEST_F(StagingShareTest, ScarceOnceSomebodyWaitsForOthers) {

@@ -165,6 +165,43 @@ TEST_F(DrainProcess, NewCallsOfEveryKindAreRefusedAndWhatRunsEnds) {
   EXPECT_EQ(process_->ExitCode(), kExitOk);
 }
 
+// As a client does that fetches a large result over several connections.
+TEST_F(DrainProcess, ResultsThatJobsHaveKeptMayBeFetched) {
+  Start({"--drain-timeout=5m"});
+  const HostMatrix matrix = RandomMatrix({8, 8, gemm::DType::kF32}, 1);
+  v1::Product product;
+  *product.mutable_a() = PayloadOperand(matrix);
+  *product.mutable_b() = PayloadOperand(matrix);
+  product.mutable_result()->mutable_keep()->mutable_ttl()->set_seconds(60);
+  StreamClient stream(*stub_);
+  stream.Header(1, product);
+  stream.Cancel(99);
+  EXPECT_EQ(stream.Wait(99).code(), StatusCode::NOT_FOUND);
+  process_->Signal(SIGTERM);
+  EXPECT_TRUE(Eventually([this] { return !Multiply().ok(); }));
+  stream.Payload(1, v1::OPERAND_ROLE_A, matrix);
+  stream.Payload(1, v1::OPERAND_ROLE_B, matrix);
+  const auto ended = stream.Wait(1);
+  ASSERT_TRUE(ended.result.has_value());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+  v1::GetMatrixRequest request;
+  request.mutable_matrix()->set_id(ended.result->kept().id());
+  const auto reader = stub_->GetMatrix(&context, request);
+  v1::GetMatrixResponse response;
+  size_t bytes = 0;
+  while (reader->Read(&response)) bytes += response.data().size();
+  const grpc::Status fetched = reader->Finish();
+  EXPECT_TRUE(fetched.ok()) << fetched.error_message();
+  EXPECT_EQ(bytes, matrix.bytes.size());
+  grpc::ClientContext deletes;
+  v1::DeleteMatrixRequest deleted;
+  *deleted.mutable_matrix() = request.matrix();
+  v1::DeleteMatrixResponse none;
+  EXPECT_TRUE(stub_->DeleteMatrix(&deletes, deleted, &none).ok());
+  EXPECT_EQ(process_->ExitCode(), kExitOk);
+}
+
 // The answer is taken later than the grace for cancelled calls, 2 s, after its job has ended.
 TEST_F(DrainProcess, AnAnswerMayBeReadForAsLongAsJobsMayRun) {
   Start({"--drain-timeout=5m", "--send-timeout=5m"});

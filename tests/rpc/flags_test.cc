@@ -192,5 +192,23 @@ TEST(FlagValues, SizesReadBack) {
   }
 }
 
+TEST(Flags, VariablesThatNearlyNameAFlagAreSaid) {
+  const char* const variables[] = {
+      "GEMMD_MAX_JOB=5", "GEMMD_CALLER_FILE=/etc/x", "GEMMD_ADDRES=:1", "GEMMD_FLAGFILES",
+      // No flag's, and meant so.
+      "GEMMD_MAX_JOBS=5", "GEMMD_FLAGFILE=x", "GEMMD_TOKEN=x", "GEMMD_TOKEN_FILE=x",
+      "GEMMD_PORT=tcp://10.0.0.1:50051", "GEMMD_PORT_50051_TCP=tcp://10.0.0.1:50051",
+      "GEMMD_PORT_50051_TCP_ADDR=10.0.0.1", "GEMMD_SERVICE_HOST=10.0.0.1",
+      "GEMMD_SERVICE_PORT=50051", "GEMMD_METRICS_PORT=9464", "GEMMD_COMMIT=unknown", "MAX_JOB=5",
+      nullptr};
+  std::string found;
+  for (const MisspeltVariable& one : MisspeltVariables(variables)) {
+    found += one.name + ">" + one.meant + " ";
+  }
+  EXPECT_EQ(found,
+            "GEMMD_MAX_JOB>GEMMD_MAX_JOBS GEMMD_CALLER_FILE>GEMMD_CALLERS_FILE "
+            "GEMMD_ADDRES>GEMMD_ADDRESS GEMMD_FLAGFILES>GEMMD_FLAGFILE ");
+}
+
 }  // namespace
 }  // namespace gemmd

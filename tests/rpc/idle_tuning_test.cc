@@ -102,5 +102,14 @@ TEST(IdleTuningFlagTest, NeedsBenchmarks) {
               AllOf(HasSubstr("--idle-tuning"), HasSubstr("--benchmark-limit")));
 }
 
+TEST(IdleTuningFlagTest, NeedsAFolder) {
+  ServerOptions options = SmallServer();
+  options.engine.idle_tuning = "/nowhere/idle.tune";
+  const absl::Status status = Server::Start(options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("--idle-tuning: '/nowhere/idle.tune'"), HasSubstr("can be written")));
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -111,6 +111,32 @@ TEST_F(JobLogTest, AProductThatWasReplacedIsALineWithItsKernels) {
   }
 }
 
+TEST_F(JobLogTest, AJobThatTheServerFailedIsALine) {
+  JobReport report;
+  report.kernel = "good_kernel";
+  report.device = "host:0";
+  for (const absl::Status& status : {absl::InternalError("x"), absl::UnavailableError("x"),
+                                     absl::DataLossError("x"), absl::UnknownError("x")}) {
+    const auto lines = LinesOf(LogLevel::kInfo, [&](JobLog& log) { log.OnJobEnd(report, status); });
+    ASSERT_EQ(lines.size(), 1u) << status;
+    EXPECT_EQ(lines[0]["msg"], "job failed");
+    EXPECT_EQ(lines[0]["level"], "error");
+    EXPECT_EQ(lines[0]["code"], absl::StatusCodeToString(status.code()));
+    EXPECT_EQ(lines[0]["device"], "host:0");
+  }
+  for (const absl::Status& status :
+       {absl::OkStatus(), absl::CancelledError("x"), absl::ResourceExhaustedError("x"),
+        absl::InvalidArgumentError("x"), absl::DeadlineExceededError("x")}) {
+    EXPECT_TRUE(
+        LinesOf(LogLevel::kInfo, [&](JobLog& log) { log.OnJobEnd(report, status); }).empty())
+        << status;
+  }
+  const auto lines = LinesOf(LogLevel::kInfo, [&](JobLog& log) {
+    for (int i = 0; i < 1000; ++i) log.OnJobEnd(report, absl::UnavailableError("lost"));
+  });
+  EXPECT_EQ(lines.size(), 96u) << "100 a minute, of which 4 were above";
+}
+
 // Whoever sends unusual operands does not fill the log.
 TEST_F(JobLogTest, ManyAreFewLines) {
   const auto lines = LinesOf(LogLevel::kInfo, [&](JobLog& log) {

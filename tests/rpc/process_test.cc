@@ -1,6 +1,7 @@
 // The program itself: what it exits with, and what it says.
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
@@ -12,6 +13,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "server/flags/flags.h"
+#include "tests/base/temporary_folder.h"
 #include "tests/rpc/gemmd_process.h"
 #include "tests/rpc/host_matrix.h"
 #include "tests/rpc/stream_client.h"
@@ -148,6 +150,30 @@ TEST(Process, ALogThatNobodyReadsStopsNoProduct) {
   process.Signal(SIGTERM);
   EXPECT_EQ(process.ExitCode(), kExitOk);
   EXPECT_THAT(process.ReadAll(), Not(HasSubstr("stopped"))) << "there was room for all lines";
+}
+
+// No descriptor that the server opens gets their numbers, and with them lines of its log.
+TEST(Process, ServesWithClosedOutputs) {
+  const TemporaryFolder folder;
+  const std::string address = "unix:" + folder.Path("gemmd.sock");
+  std::vector<std::string> arguments = HostServerFlags();
+  arguments.push_back("--address=" + address);
+  GemmdProcess process(arguments, [] {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(fd);
+  });
+  auto stub =
+      v1::GemmService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  for (int i = 0; i < 3; ++i) {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+    v1::GetServerInfoResponse response;
+    const grpc::Status status = stub->GetServerInfo(&context, {}, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    absl::SleepFor(absl::Milliseconds(300));  // the signal's end of a pipe is looked at
+  }
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ExitCode(), kExitOk);
 }
 
 // What a server with such a store writes until it serves.

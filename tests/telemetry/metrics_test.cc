@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/engine/bounds/bound_error.h"
 #include "server/telemetry/buckets.h"
 #include "tests/telemetry/fake_catalogue.h"
 #include "tests/telemetry/scrape.h"
@@ -171,6 +172,30 @@ TEST_F(MetricsTest, RefusedJobsHaveNoDuration) {
   EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_sum{outcome="RESOURCE_EXHAUSTED"})"), 1);
   EXPECT_EQ(
       scrape.at(R"(gemmd_jobs_total{dtype="none",kernel="none",outcome="RESOURCE_EXHAUSTED"})"), 1);
+}
+
+TEST_F(MetricsTest, RefusalsAreCountedByWhoseBoundWasReached) {
+  metrics_.OnJobEnd({}, BoundError({.bound = "max-queue-wait"}, "full"));
+  metrics_.OnJobEnd({}, BoundError({.bound = "max-queue-wait"}, "full"));
+  metrics_.OnTransferEnd(true, 0, absl::ZeroDuration(), BoundError({.bound = "store-bytes"}, "x"));
+  metrics_.OnJobEnd({}, BoundError({.bound = "jobs", .caller = "alice"}, "its own"));
+  metrics_.OnJobEnd({}, absl::ResourceExhaustedError("of no bound"));
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_refusals_total{bound="max-queue-wait",subject="server"})"), 2);
+  EXPECT_EQ(scrape.at(R"(gemmd_refusals_total{bound="store-bytes",subject="server"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_refusals_total{bound="jobs",subject="caller"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_caller_bounds_total{bound="jobs"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_refusals_total{bound="max-jobs",subject="server"})"), 0)
+      << "a rate needs a first value";
+}
+
+TEST_F(MetricsTest, ACallThatWaitsForItsRateIsNotRefused) {
+  metrics_.OnCallerBound("bytes-per-second");
+  metrics_.OnCallerBound("streams");
+  const ParsedScrape scrape = Scrape();
+  EXPECT_EQ(scrape.at(R"(gemmd_refusals_total{bound="streams",subject="caller"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_caller_bounds_total{bound="bytes-per-second"})"), 1);
+  EXPECT_EQ(scrape.LabelValues("gemmd_refusals_total", "bound").count("bytes-per-second"), 0u);
 }
 
 TEST_F(MetricsTest, ManyCallersShareOneSeries) {

@@ -24,7 +24,8 @@ absl::Status CallerLedger::Check(absl::string_view caller, const Request& reques
     return refusal(
         request.count_bound, request.passes && request.most > 0,
         absl::StrCat(request.count_bound, ": ", CallerHas(caller), " ", share.count, " of at most ",
-                     request.most, " (--quotas-file): ", request.what_to_do));
+                     request.most, " (--quotas-file)", request.most > 0 ? ": " : "",
+                     request.most > 0 ? request.what_to_do : ""));
   }
   // Not added up: what is asked for may be anything.
   if (share.bytes <= request.most_bytes &&

@@ -1,10 +1,19 @@
 #include "server/engine/core/admission.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
 #include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
+namespace {
+
+absl::Status Draining() {
+  return absl::UnavailableError("the server is draining: call another one");
+}
+
+}  // namespace
 
 AdmissionTicket& AdmissionTicket::operator=(AdmissionTicket&& other) noexcept {
   if (this == &other) return *this;
@@ -48,7 +57,7 @@ absl::StatusOr<AdmissionTicket> Admission::AdmitJob(uint64_t bytes, const Caller
 }
 
 absl::Status Admission::CheckJob(uint64_t bytes, const CallerQuotaPtr& quota) const {
-  if (closed_) return absl::UnavailableError("the server is draining: call another one");
+  if (closed_) return Draining();
   if (quota != nullptr) {
     absl::Status status =
         callers_.Check(quota->caller, {.count_bound = "jobs",
@@ -103,7 +112,22 @@ absl::Status Admission::CheckReserve(uint64_t bytes, const CallerQuotaPtr& quota
 
 absl::StatusOr<AdmissionTicket> Admission::AdmitTransfer() {
   MutexLock lock(mutex_);
-  if (closed_) return absl::UnavailableError("the server is draining: call another one");
+  if (closed_) return Draining();
+  return Transfer();
+}
+
+absl::StatusOr<AdmissionTicket> Admission::AdmitDownload() {
+  MutexLock lock(mutex_);
+  if (closed_ && jobs_ == 0 && SteadyNow() >= fetched_until_) return Draining();
+  return Transfer();
+}
+
+void Admission::OnResultKept() {
+  MutexLock lock(mutex_);
+  fetched_until_ = SteadyNow() + kTimeToFetch;
+}
+
+AdmissionTicket Admission::Transfer() {
   ++tickets_;
   ++arrived_;
   AdmissionTicket ticket;
@@ -137,8 +161,12 @@ void Admission::Close() {
 
 bool Admission::WaitIdle(absl::Time deadline) {
   MutexLock lock(mutex_);
-  while (tickets_ > 0 && SteadyNow() < deadline) idle_.WaitUntil(mutex_, deadline);
-  return tickets_ == 0;
+  for (;;) {
+    const absl::Time now = SteadyNow();
+    if (tickets_ == 0 && now >= std::min(fetched_until_, deadline)) return true;
+    if (now >= deadline) return false;
+    idle_.WaitUntil(mutex_, tickets_ == 0 ? std::min(fetched_until_, deadline) : deadline);
+  }
 }
 
 std::vector<std::shared_ptr<Cancellable>> Admission::Running() {

@@ -55,6 +55,7 @@ class Admission {
  public:
   // One part in so many is kept for callers with less than that part.
   static constexpr int kReservedShare = 16;
+  static constexpr absl::Duration kTimeToFetch = absl::Seconds(1);
 
   explicit Admission(const EngineOptions& options);
 
@@ -64,13 +65,17 @@ class Admission {
   // Admits a matrix transfer. The store or its matrix bounds it, so it only counts as
   // under way. UNAVAILABLE once closed.
   absl::StatusOr<AdmissionTicket> AdmitTransfer();
+  // The same of a download. Once closed these go on for as long as jobs run, and kTimeToFetch after
+  // one has kept its result, which its caller may be about to fetch.
+  absl::StatusOr<AdmissionTicket> AdmitDownload();
+  void OnResultKept();
 
   // Registers work that Drain cancels when its time is up.
   uint64_t Register(std::weak_ptr<Cancellable> running);
   void Unregister(uint64_t id);
 
   void Close();
-  // Waits until every ticket was returned; false at `deadline`.
+  // Waits until every ticket was returned, and no download begins any more; false at `deadline`.
   bool WaitIdle(absl::Time deadline);
   void CancelAll(const absl::Status& why);
   // Cancels what needs the device.
@@ -85,6 +90,7 @@ class Admission {
  private:
   friend class AdmissionTicket;
   void Return(const AdmissionTicket& ticket);
+  AdmissionTicket Transfer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckJob(uint64_t bytes, const CallerQuotaPtr& quota) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The last part of the jobs and of their bytes is for callers with less than that, so that
@@ -99,6 +105,7 @@ class Admission {
   mutable Mutex mutex_;
   CondVar idle_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time fetched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   int jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   int tickets_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t arrived_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,11 +1,12 @@
-// Blocks wait in a stack (the last one used is the warmest), waiters in a
-// queue. Whoever adds to either side then pairs the two. Waiters that stay in the
-// queue beside free blocks are those whose receiver has its share.
+// Blocks wait in a stack (the last one used is the warmest), waiters in
+// queues. Whoever adds to either side then pairs the two. Waiters that stay beside
+// free blocks are those whose receiver has its share.
 #include "server/engine/device/staging.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <tuple>
 #include <utility>
 
 namespace gemmd {
@@ -16,8 +17,8 @@ constexpr size_t kReserveShare = 16;
 // Of the blocks that are free beside those, for one receiver.
 constexpr size_t kReceiverShare = 4;
 
-// The pools whose HandOut() runs on this thread, innermost first. A waiter may
-// give back a block, or ask for one: HandOut() further up the stack sees to it,
+// The pools whose Serve() runs on this thread, innermost first. A waiter may
+// give back a block, or ask for one: Serve() further up the stack sees to it,
 // so the stack does not grow with the number of waiters.
 struct ActivePool {
   const StagingPool* pool;
@@ -61,18 +62,29 @@ StagingPool::StagingPool(std::byte* memory, size_t block_bytes, size_t blocks)
   for (size_t i = blocks; i-- > 0;) free_.push_back(memory + i * block_bytes);
 }
 
-void StagingPool::Acquire(ReceiverId receiver, Waiter waiter, Turn turn) {
-  {
-    MutexLock lock(mutex_);
-    std::list<Waiting>& queue = receiver == kPromptReceiver ? prompt_ : receivers_;
-    if (turn == Turn::kLast) {
-      queue.push_back({receiver, std::move(waiter)});
-    } else {
-      queue.push_front({receiver, std::move(waiter)});
-    }
-    if (!MayTake(receiver)) return;
+StagingPool::Place StagingPool::Queue(ReceiverId receiver, Waiter waiter, Turn turn) {
+  MutexLock lock(mutex_);
+  const Place place{.receiver = receiver, .number = turn == Turn::kLast ? ++last_ : --first_};
+  if (receiver == kPromptReceiver) {
+    prompt_.emplace(place.number, std::move(waiter));
+  } else {
+    receivers_[receiver].waiters.emplace(place.number, std::move(waiter));
+    Settle(receiver);
   }
-  HandOut();
+  return place;
+}
+
+void StagingPool::Withdraw(const Place& place) {
+  Waiters::node_type withdrawn;  // outlives the lock
+  MutexLock lock(mutex_);
+  if (place.receiver == kPromptReceiver) {
+    withdrawn = prompt_.extract(place.number);
+    return;
+  }
+  const auto receiver = receivers_.find(place.receiver);
+  if (receiver == receivers_.end()) return;
+  withdrawn = receiver->second.waiters.extract(place.number);
+  Settle(place.receiver);
 }
 
 StagingBlock StagingPool::TryAcquire(ReceiverId receiver) {
@@ -84,14 +96,17 @@ StagingBlock StagingPool::TryAcquire(ReceiverId receiver) {
 bool StagingPool::MayTake(ReceiverId receiver) const {
   if (receiver == kPromptReceiver) return !free_.empty();
   if (free_.size() <= reserve_) return false;
-  const auto share = shares_.find(receiver);
-  if (share == shares_.end()) return true;
-  return share->second.held <
-         std::min(share->second.window, (free_.size() - reserve_) / kReceiverShare);
+  const auto known = receivers_.find(receiver);
+  if (known == receivers_.end() || known->second.held == 0) return true;
+  return known->second.held <
+         std::min(known->second.window, (free_.size() - reserve_) / kReceiverShare);
 }
 
 StagingBlock StagingPool::Take(ReceiverId receiver) {
-  if (receiver != kPromptReceiver) ++shares_[receiver].held;
+  if (receiver != kPromptReceiver) {
+    ++receivers_[receiver].held;
+    Settle(receiver);
+  }
   std::byte* data = free_.back();
   free_.pop_back();
   return StagingBlock(this, receiver, data);
@@ -103,44 +118,64 @@ void StagingPool::Release(ReceiverId receiver, std::byte* data) {
     assert(free_.size() < blocks_);
     free_.push_back(data);
     if (receiver != kPromptReceiver) {
-      const auto share = shares_.find(receiver);
-      ++share->second.window;
-      if (--share->second.held == 0) shares_.erase(share);
+      Receiver& holder = receivers_.find(receiver)->second;
+      ++holder.window;
+      if (--holder.held == 0) holder.window = Receiver().window;
+      Settle(receiver);
     }
-    if (prompt_.empty() && receivers_.empty()) return;
+    if (prompt_.empty() && ready_.empty()) return;
   }
-  HandOut();
+  Serve();
 }
 
-StagingPool::Waiting StagingPool::NextServed() {
-  for (std::list<Waiting>* waiters : {&prompt_, &receivers_}) {
-    // Those passed over hold their share of the blocks, so there are not many of them.
-    if (waiters == &receivers_ && free_.size() <= reserve_) break;
-    for (auto next = waiters->begin(); next != waiters->end(); ++next) {
-      if (!MayTake(next->receiver)) continue;
-      Waiting served = std::move(*next);
-      waiters->erase(next);
-      return served;
-    }
+void StagingPool::Settle(ReceiverId id) {
+  const auto it = receivers_.find(id);
+  Receiver& receiver = it->second;
+  const bool waits = !receiver.waiters.empty();
+  std::optional<int64_t> ready;
+  if (waits && receiver.held < receiver.window) ready = receiver.waiters.begin()->first;
+  if (ready != receiver.ready) {
+    if (receiver.ready.has_value()) ready_.erase({*receiver.ready, id});
+    if (ready.has_value()) ready_.emplace(*ready, id);
+    receiver.ready = ready;
+  }
+  if (waits != receiver.waits) {
+    receiver.waits = waits;
+    waiting_receivers_ += waits ? 1 : -1;
+  }
+  if (!waits && receiver.held == 0) receivers_.erase(it);
+}
+
+// Those passed over hold a block each, and the fewer blocks are free the more of them: so there are
+// never more than the pool has blocks.
+std::pair<ReceiverId, StagingPool::Waiter> StagingPool::NextServed() {
+  if (!prompt_.empty()) {
+    return {kPromptReceiver, std::move(prompt_.extract(prompt_.begin()).mapped())};
+  }
+  if (free_.size() <= reserve_) return {};
+  for (const auto& [number, id] : ready_) {
+    if (!MayTake(id)) continue;
+    return {id, std::move(receivers_.find(id)->second.waiters.extract(number).mapped())};
   }
   return {};
 }
 
-void StagingPool::HandOut() {
+void StagingPool::Serve() {
   if (IsActive(this)) return;
   ActivePool active{this, active_pools};
   active_pools = &active;
   while (true) {
-    Waiting next;
+    Waiter waiter;
     StagingBlock block;
     {
       MutexLock lock(mutex_);
       if (free_.empty()) break;
-      next = NextServed();
-      if (!next.waiter) break;
-      block = Take(next.receiver);
+      ReceiverId receiver;
+      std::tie(receiver, waiter) = NextServed();
+      if (!waiter) break;
+      block = Take(receiver);
     }
-    next.waiter(std::move(block));
+    waiter(std::move(block));
   }
   active_pools = active.outer;
 }
@@ -152,7 +187,7 @@ size_t StagingPool::used_blocks() const {
 
 bool StagingPool::scarce() const {
   MutexLock lock(mutex_);
-  return !(prompt_.empty() && receivers_.empty()) && free_.size() <= reserve_;
+  return (!prompt_.empty() || waiting_receivers_ > 0) && free_.size() <= reserve_;
 }
 
 }  // namespace gemmd

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -64,15 +66,32 @@ class StagingPool {
   // Whether a waiter queues behind the other waiters or, in few cases, before them.
   enum class Turn { kLast, kNext };
 
+  // Where a waiter queues. Numbers of later calls are higher, but for Turn::kNext.
+  struct Place {
+    ReceiverId receiver = kPromptReceiver;
+    int64_t number = 0;  // none
+  };
+
   // Calls `waiter` with a block: at once if one is free, else on the thread that returns
   // one. Waiters are served in the order of the calls, prompt receivers before others, except
   // receivers that hold their share: those wait for their own blocks. The waiter must be short, is
   // called with no lock held, and may release the block unused. A call from inside a waiter of this
   // pool is served once that waiter has returned, so that waiters do not nest.
-  void Acquire(Waiter waiter, Turn turn = Turn::kLast) {
-    Acquire(kPromptReceiver, std::move(waiter), turn);
+  Place Acquire(Waiter waiter, Turn turn = Turn::kLast) {
+    return Acquire(kPromptReceiver, std::move(waiter), turn);
   }
-  void Acquire(ReceiverId receiver, Waiter waiter, Turn turn = Turn::kLast);
+  Place Acquire(ReceiverId receiver, Waiter waiter, Turn turn = Turn::kLast) {
+    const Place place = Queue(receiver, std::move(waiter), turn);
+    Serve();
+    return place;
+  }
+
+  // The two steps of Acquire: so that a caller knows the place before its waiter is called.
+  Place Queue(ReceiverId receiver, Waiter waiter, Turn turn = Turn::kLast);
+  void Serve();
+
+  // Destroys a waiter that was not called yet, and has no effect on others.
+  void Withdraw(const Place& place);
 
   // A block if one is free that the receiver may take, else an empty one.
   StagingBlock TryAcquire(ReceiverId receiver = kPromptReceiver);
@@ -86,34 +105,38 @@ class StagingPool {
 
  private:
   friend class StagingBlock;
-  struct Share {
+  using Waiters = std::map<int64_t, Waiter>;  // by the numbers of their places
+  struct Receiver {
     size_t held = 0;
     size_t window = 2;  // grows as blocks are let go
-  };
-  struct Waiting {
-    ReceiverId receiver = kPromptReceiver;
-    Waiter waiter;
+    Waiters waiters;
+    bool waits = false;            // counted in waiting_receivers_
+    std::optional<int64_t> ready;  // its number in ready_
   };
 
   void Release(ReceiverId receiver, std::byte* data);
-  void HandOut();
   bool MayTake(ReceiverId receiver) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StagingBlock Take(ReceiverId receiver) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes from its queue and returns the first who may have a block now. The waiter is null if
+  // Removes and returns the first who may have a block now, and whose it is. The waiter is null if
   // there is none.
-  Waiting NextServed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::pair<ReceiverId, Waiter> NextServed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After each change of a receiver, which may have nothing left.
+  void Settle(ReceiverId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t block_bytes_;
   const size_t blocks_;
   const size_t reserve_;  // for prompt receivers
   mutable Mutex mutex_;
   std::vector<std::byte*> free_ ABSL_GUARDED_BY(mutex_);
-  // Apart: while only the reserve is free, receivers need not be looked at, of whom there may be as
-  // many as slow clients.
-  std::list<Waiting> prompt_ ABSL_GUARDED_BY(mutex_);
-  std::list<Waiting> receivers_ ABSL_GUARDED_BY(mutex_);
-  // The receivers that hold a block, without prompt ones.
-  absl::flat_hash_map<ReceiverId, Share> shares_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_ ABSL_GUARDED_BY(mutex_) = 0;   // number that was given
+  int64_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // the lowest one
+  Waiters prompt_ ABSL_GUARDED_BY(mutex_);
+  // Those that hold a block, or wait for one, without prompt ones.
+  absl::flat_hash_map<ReceiverId, Receiver> receivers_ ABSL_GUARDED_BY(mutex_);
+  // Of those that wait and hold less than their window: the number of the first waiter. The others
+  // wait for blocks of their own, and are not looked at when somebody else lets one go.
+  std::set<std::pair<int64_t, ReceiverId>> ready_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_receivers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gemmd

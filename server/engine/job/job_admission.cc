@@ -120,6 +120,9 @@ absl::StatusOr<std::vector<size_t>> Candidates(const EngineCore& core,
   std::sort(ranked.begin(), ranked.end());
   std::vector<size_t> best;
   for (const auto& [busy, missing, place] : ranked) best.push_back(devices[place]);
+  if (best.empty()) {
+    return absl::UnavailableError("the device that holds an operand was lost just now");
+  }
   return best;
 }
 
@@ -270,8 +273,9 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   problem.types.compute = pick->compute;
   job.pick = *std::move(pick);
   uint64_t workspace_bytes = gemm::WorkspaceBytes(*job.pick.kernel, problem);
-  absl::StatusOr<CheckDecision> check = PlanCheck(
-      job.check_wish, job.spec.kernel, problem, job.pick, core.devices[device_index]->info().caps);
+  absl::StatusOr<CheckDecision> check =
+      PlanCheck(job.check_wish, job.spec.kernel, problem, job.pick,
+                core.devices[device_index]->info().caps, job.plan.product_rows.has_value());
   if (!check.ok()) return check.status();
   job.check = *std::move(check);
   uint64_t bytes = MatrixBytes(shapes, job);

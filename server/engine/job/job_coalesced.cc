@@ -216,7 +216,7 @@ void JobImpl::EndCoalesced(CoalescedLaunch launch, absl::Status status) {
       }
       results.reset();
       for (CoalescedEnd& one : ends) {
-        one.job->TakeCoalesced(status, std::move(one.computed), std::move(one.copy));
+        one.job->OnComputed(status, std::move(one.computed));
       }
     });
   }
@@ -231,31 +231,8 @@ void JobImpl::CopyProduct(CoalescedEnd& end) {
   if (block) {
     std::memcpy(block.data(), end.product, bytes);
   } else {
-    end.copy.assign(reinterpret_cast<const char*>(end.product), bytes);
+    end.computed.result_copy.assign(reinterpret_cast<const char*>(end.product), bytes);
   }
-}
-
-void JobImpl::TakeCoalesced(absl::Status status, Computed computed, std::string copy) {
-  if (copy.empty()) return OnComputed(std::move(status), std::move(computed));
-  // The job may end while it waits for the block, and then holds nothing.
-  for (JobInput& input : computed.holdings->inputs) input = JobInput();
-  computed.holdings.reset();
-  StagingPool& staging = device().download_staging();
-  staging.Acquire(
-      admitted_.spec.receiver, [self = shared_from_this(), computed = std::move(computed),
-                                copy = std::move(copy)](StagingBlock block) mutable {
-        {
-          MutexLock lock(self->mutex_);
-          computed.holdings = self->holdings_;
-        }
-        if (computed.holdings == nullptr) return self->TellDeviceTime(computed.device_time);
-        std::memcpy(block.data(), copy.data(), copy.size());
-        computed.result_block = std::move(block);
-        Workers& answers = *self->core_.answers;
-        answers.Schedule([self = std::move(self), computed = std::move(computed)]() mutable {
-          self->OnComputed(absl::OkStatus(), std::move(computed));
-        });
-      });
 }
 
 }  // namespace gemmd

@@ -127,6 +127,8 @@ void JobImpl::SendResult(Computed computed) {
   computed.holdings.reset();  // Complete lets go of everything before it says so
   if (computed.result_block) {
     download->StartStaged(std::move(computed.result_block));
+  } else if (!computed.result_copy.empty()) {
+    download->StartCopied(std::move(computed.result_copy));
   } else {
     download->Start();
   }
@@ -179,6 +181,7 @@ void JobImpl::Complete(const DownloadTimes& times) {
         core_.store->Add(std::move(holdings->room), holdings->result);
     outcome = kept.status();
     if (kept.ok()) result.kept = *std::move(kept);
+    core_.admission->OnResultKept();
   }
   holdings.reset();  // whoever hears of the end finds nothing of the job left
   if (IsWorthTuning(core_, admitted_, result.report)) {

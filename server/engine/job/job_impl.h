@@ -35,6 +35,7 @@ struct JobPayload {
 struct Computed {
   std::shared_ptr<JobHoldings> holdings;
   StagingBlock result_block;  // with a small result, copied; else empty
+  std::string result_copy;    // or in host memory, where the receiver may have no block
   absl::Duration device_time;
   // Of a launch of several jobs, and the part of its time that is this job's.
   int jobs = 1;
@@ -51,7 +52,6 @@ struct CoalescedEnd {
   std::shared_ptr<class JobImpl> job;
   Computed computed;
   const std::byte* product = nullptr;  // its dense bytes, in the launch's block
-  std::string copy;                    // of these, where the receiver may have no block
 };
 
 // A product on a stream, until its end is known.
@@ -130,7 +130,6 @@ class JobImpl final : public Job,
                             JobHoldings& holdings) const;
   static void EndCoalesced(CoalescedLaunch launch, absl::Status status);
   void CopyProduct(CoalescedEnd& end);
-  void TakeCoalesced(absl::Status status, Computed computed, std::string copy);
 
   void Launch(StreamLease lease);
   absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);

@@ -73,7 +73,7 @@ CheckWish WishFor(Verify request, const EngineOptions& policy) {
 
 absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelRequest& request,
                                         const gemm::Problem& given, const KernelPick& pick,
-                                        const gemm::DeviceCaps& device) {
+                                        const gemm::DeviceCaps& device, bool pick_counts) {
   CheckDecision decision;
   if (!wish.wanted) return decision;
   const gemm::Problem problem = gemm::RoundScalars(given);
@@ -109,6 +109,13 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
           absl::StrCat("with an activation the check needs the accumulators, which kernel ",
                        pick.kernel->name, " does not give: ", first.status().message()),
           "choose another kernel, or leave verify out");
+    }
+    if (pick_counts && first->kernel != pick.kernel) {
+      return Unchecked(
+          wish,
+          absl::StrCat("with an activation the check takes kernel ", first->kernel->name,
+                       ", and all blocks of rows have kernel ", pick.kernel->name),
+          "choose a kernel by name, or leave verify out");
     }
     plan.first = *std::move(first);
   }

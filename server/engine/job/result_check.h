@@ -49,14 +49,16 @@ struct CheckPlan {
 // How a wished check of `problem`, which `pick` would compute, can take place on a device.
 // `plan` is empty where it cannot, and `why_not` says why: without a product there is nothing
 // to check, and a batch is not checked. FAILED_PRECONDITION where the request asks for it and the
-// kernel that it names cannot leave the accumulators, or where the product is a batch.
+// kernel that it names cannot leave the accumulators, or where the product is a batch. With
+// `pick_counts` that takes the kernel that is picked, as for a block of rows, which has that of its
+// whole product.
 struct CheckDecision {
   std::optional<CheckPlan> plan;
   std::string why_not;
 };
 absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelRequest& request,
                                         const gemm::Problem& problem, const KernelPick& pick,
-                                        const gemm::DeviceCaps& device);
+                                        const gemm::DeviceCaps& device, bool pick_counts = false);
 
 // What two checks say of a product; only the first where that was likely. DATA_LOSS where the
 // second product is wrong, too.

@@ -1,5 +1,6 @@
 #include "server/engine/store/store.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -13,6 +14,9 @@
 namespace gemmd {
 namespace {
 
+// How often a matrix in use is looked at once its time has passed, or less often by its ttl.
+constexpr absl::Duration kLookInUse = absl::Milliseconds(100);
+
 std::string RandomPrefix() {
   std::random_device random;
   return absl::StrFormat("m%08x", random());
@@ -20,7 +24,7 @@ std::string RandomPrefix() {
 
 std::string Describe(const MatrixKey& key) {
   return absl::StrCat(
-      key.id.empty() ? absl::StrCat("name ", gemm::Quoted(key.name))
+      key.id.empty() ? absl::StrCat(key.shared ? "shared name " : "name ", gemm::Quoted(key.name))
                      : absl::StrCat("id ", gemm::Quoted(key.id)),
       key.owner.has_value() ? absl::StrCat(" and owner ", gemm::Quoted(*key.owner)) : "");
 }
@@ -385,7 +389,8 @@ void MatrixStore::OnExpiry(const std::string& id) {
     if (it == by_id_.end()) return;
     const ResidentMatrix& found = *it->second;
     const absl::Time now = SteadyNow();
-    const absl::Time due = (found.in_use > 0 ? now : found.last_used) + *found.ttl;
+    const absl::Time due =
+        found.in_use > 0 ? now + std::max(*found.ttl, kLookInUse) : found.last_used + *found.ttl;
     if (due <= now) {
       dropped = Erase(it);
       return;

@@ -27,7 +27,7 @@ absl::StatusOr<std::shared_ptr<DownloadImpl>> DownloadImpl::Begin(
   if (spec.deadline <= SteadyNow()) {
     return absl::DeadlineExceededError("the deadline passed before the download began");
   }
-  absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitTransfer();
+  absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitDownload();
   if (!ticket.ok()) return ticket.status();
   absl::StatusOr<MatrixPin> pin = core.store->Pin(spec.key, spec.release);
   if (!pin.ok()) return pin.status();

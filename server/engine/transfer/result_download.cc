@@ -1,6 +1,7 @@
 #include "server/engine/transfer/result_download.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "server/base/clock.h"
@@ -49,45 +50,56 @@ void ResultDownload::StartStaged(StagingBlock block) {
   DeliverAll();
 }
 
+void ResultDownload::StartCopied(std::string bytes) {
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr) return;
+    staged_ = true;
+    host_copy_ = std::move(bytes);
+  }
+  Pump();
+}
+
 // Asks for the next block. One is asked for at a time, and its copy enqueued
 // before the next is, so that the copies stay in order.
 void ResultDownload::Pump() {
+  StagingPool& staging = device_.download_staging();
   {
     MutexLock lock(mutex_);
     if (source_ == nullptr || acquiring_ || next_ == end_ || outstanding_ == kWindow) return;
     acquiring_ = true;
+    place_ = staging.Queue(receiver_, [self = shared_from_this()](StagingBlock block) {
+      self->Fetch(std::move(block));
+    });
   }
-  device_.download_staging().Acquire(receiver_, [self = shared_from_this()](StagingBlock block) {
-    self->Fetch(std::move(block));
-  });
+  staging.Serve();
 }
 
 void ResultDownload::Fetch(StagingBlock block) {
   std::shared_ptr<Source> source;
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
-  bool last = false;
+  Copied copied{.block = std::move(block)};
+  bool last = false, here = false;
   {
     MutexLock lock(mutex_);
     if (source_ == nullptr) return;
     source = source_;
-    offset = next_;
-    bytes = std::min<uint64_t>(end_ - next_, device_.download_staging().block_bytes());
-    next_ += bytes;
+    copied.offset = next_;
+    copied.bytes = std::min<uint64_t>(end_ - next_, device_.download_staging().block_bytes());
+    next_ += copied.bytes;
     last = next_ == end_;
     ++outstanding_;
+    here = !host_copy_.empty();
+    if (here) {
+      std::memcpy(copied.block.data(), host_copy_.data() + (copied.offset - begin_), copied.bytes);
+      if (last) host_copy_ = std::string();
+    }
   }
-  Stream& stream = device_.download_stream();
-  absl::Status status = stream.Download(source->matrix->pitched(), offset, bytes, block.data());
-  if (status.ok() && last) status = stream.Record(*source->last_copy);
-  stream.Notify([self = shared_from_this(), source = std::move(source), offset, bytes,
-                 block = std::move(block),
-                 enqueued = std::move(status)](absl::Status status) mutable {
-    status.Update(enqueued);
+  if (here) {
     source.reset();
-    if (!status.ok()) return self->Fail(std::move(status));
-    self->OnCopied({.offset = offset, .bytes = bytes, .block = std::move(block)});
-  });
+    OnCopied(std::move(copied), /*by_device=*/false);
+  } else {
+    EnqueueCopy(std::move(source), std::move(copied), last);
+  }
   {
     // Only now: a piece let go on another thread must not enqueue the next copy
     // before this one.
@@ -97,13 +109,27 @@ void ResultDownload::Fetch(StagingBlock block) {
   Pump();
 }
 
-void ResultDownload::OnCopied(Copied copied) {
+void ResultDownload::EnqueueCopy(std::shared_ptr<Source> source, Copied copied, bool last) {
+  Stream& stream = device_.download_stream();
+  absl::Status status =
+      stream.Download(source->matrix->pitched(), copied.offset, copied.bytes, copied.block.data());
+  if (status.ok() && last) status = stream.Record(*source->last_copy);
+  stream.Notify([self = shared_from_this(), source = std::move(source), copied = std::move(copied),
+                 enqueued = std::move(status)](absl::Status status) mutable {
+    status.Update(enqueued);
+    source.reset();
+    if (!status.ok()) return self->Fail(std::move(status));
+    self->OnCopied(std::move(copied), /*by_device=*/true);
+  });
+}
+
+void ResultDownload::OnCopied(Copied copied, bool by_device) {
   bool here = false;
   {
     MutexLock lock(mutex_);
     // Where it has ended the device may be on its way out.
     if (source_ == nullptr) return;
-    here = copied.bytes <= kSmallBytes && !device_.HasMoreCompletions();
+    here = by_device && copied.bytes <= kSmallBytes && !device_.HasMoreCompletions();
     copied_.push_back(std::move(copied));
     if (std::exchange(delivering_, true)) return;
   }
@@ -174,24 +200,27 @@ void ResultDownload::EndIfDone() {
   end(times);
 }
 
-void ResultDownload::Fail(absl::Status status) {
-  absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> end;
+ResultDownload::End ResultDownload::Stop() {
+  End end;  // outlives the lock, as the others do
+  std::string copy;
   std::shared_ptr<Source> source;
+  StagingPool::Place place;
   {
     MutexLock lock(mutex_);
     source = std::exchange(source_, nullptr);
     end = std::exchange(on_end_, nullptr);
+    copy.swap(host_copy_);
+    place = place_;
+    if (source == nullptr || !acquiring_) return end;
   }
-  source.reset();
-  if (end) end(std::move(status));
+  device_.download_staging().Withdraw(place);
+  return end;
 }
 
-void ResultDownload::Abort() {
-  absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> end;  // outlives the lock
-  std::shared_ptr<Source> source;
-  MutexLock lock(mutex_);
-  source = std::exchange(source_, nullptr);
-  end = std::exchange(on_end_, nullptr);
+void ResultDownload::Fail(absl::Status status) {
+  if (End end = Stop()) end(std::move(status));
 }
+
+void ResultDownload::Abort() { Stop(); }
 
 }  // namespace gemmd

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -43,8 +44,12 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   // Instead of Start: passes on a range that the caller has already copied to staging
   // memory, all of [begin, end) in one block, on the caller's thread.
   void StartStaged(StagingBlock block);
+  // Instead of Start: passes on a range that the caller has already copied to host memory, where
+  // the receiver may have no block for it.
+  void StartCopied(std::string bytes);
 
-  // Drops the pieces of copies under way when they finish, and then releases the source.
+  // Drops the pieces of copies under way when they finish, and then releases the source. Waits for
+  // no block any more.
   void Abort();
 
  private:
@@ -66,12 +71,16 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
 
   void Pump();
   void Fetch(StagingBlock block);
-  // Has the piece handed over, after those before it.
-  void OnCopied(Copied copied);
+  void EnqueueCopy(std::shared_ptr<Source> source, Copied copied, bool last);
+  // Has the piece handed over, after those before it. `by_device`: on its thread.
+  void OnCopied(Copied copied, bool by_device);
   // Hands over all pieces that wait. On one thread at a time: see delivering_.
   void DeliverAll();
   void Deliver(Copied copied);
   void OnPieceLetGo();
+  using End = absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)>;
+  // Drops all that it holds, but for pieces handed over. The end is null if it had ended already.
+  End Stop();
   void Fail(absl::Status status);
   void EndIfDone();
 
@@ -87,13 +96,15 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   uint64_t delivered_ ABSL_GUARDED_BY(mutex_);              // first byte not yet handed over
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;             // pieces copied or held by the receiver
   bool acquiring_ ABSL_GUARDED_BY(mutex_) = false;
+  StagingPool::Place place_ ABSL_GUARDED_BY(mutex_);   // of the last block that was asked for
   std::deque<Copied> copied_ ABSL_GUARDED_BY(mutex_);  // at most kWindow, not yet handed over
   bool delivering_ ABSL_GUARDED_BY(mutex_) = false;    // a thread hands pieces over, or soon will
-  bool staged_ ABSL_GUARDED_BY(mutex_) = false;
+  bool staged_ ABSL_GUARDED_BY(mutex_) = false;        // the device has nothing to copy
+  std::string host_copy_ ABSL_GUARDED_BY(mutex_);      // see StartCopied
   DownloadTimes times_ ABSL_GUARDED_BY(mutex_);
   absl::Time first_handed_over_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::AnyInvocable<void(ResultPiece)> on_piece_;
-  absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)> on_end_ ABSL_GUARDED_BY(mutex_);
+  End on_end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd

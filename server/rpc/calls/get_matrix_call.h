@@ -21,6 +21,8 @@ class GetMatrixCall final : public AnswerStream, public DownloadListener {
   void OnDone(absl::Status status) override;
 
  private:
+  // For the results of jobs that ran when the drain began.
+  bool begins_while_draining() const override { return true; }
   absl::Status Start(const grpc::ByteBuffer& request) override;
   void CancelWork(const absl::Status& why) override;
 

@@ -140,7 +140,7 @@ absl::Status PutMatrixCall::BeginUpload(UploadSpec spec) {
   {
     MutexLock lock(mutex_);
     if (!outcome_.has_value()) upload_ = *upload;
-    if (!stopped_.ok()) cancelled = WhyEnded();
+    cancelled = stopped_.ok() ? failed_ : WhyEnded();
   }
   if (!cancelled.ok()) (*upload)->Cancel(std::move(cancelled));
   return absl::OkStatus();
@@ -202,7 +202,11 @@ void PutMatrixCall::Fail(absl::Status why) {
     if (outcome_.has_value()) return;
     upload = upload_;
     // An upload that has begun and not started is cancelled once it has.
-    if (!began_upload_) outcome_ = why;
+    if (began_upload_) {
+      failed_ = why;
+    } else {
+      outcome_ = why;
+    }
   }
   if (upload != nullptr) upload->Cancel(std::move(why));
 }

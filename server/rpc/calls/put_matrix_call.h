@@ -70,6 +70,7 @@ class PutMatrixCall final : public ClientStreamingCall {
   size_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool now_held_back_ ABSL_GUARDED_BY(mutex_) = false;
   bool began_upload_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failed_ ABSL_GUARDED_BY(mutex_);  // after that
   bool input_open_ ABSL_GUARDED_BY(mutex_) = true;
 };
 

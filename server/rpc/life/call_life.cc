@@ -21,7 +21,8 @@ void CallLife::GoLive(absl::FunctionRef<absl::Status()> start) {
   // Whoever calls back later sees what the constructors wrote.
   Enter();
   const bool draining = service_.live_calls.Add(shared_from_this());
-  absl::Status status = draining ? absl::UnavailableError(kDrainingMessage) : CountCall();
+  absl::Status status =
+      draining && !begins_while_draining() ? absl::UnavailableError(kDrainingMessage) : CountCall();
   if (status.ok()) status = start();
   if (!status.ok()) {
     MutexLock lock(mutex_);

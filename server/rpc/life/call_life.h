@@ -61,9 +61,9 @@ class CallLife : public LiveCall {
 
   // Makes the call live, runs `start`, and takes the first steps. An error of `start`
   // is the call's outcome. Called once, before gRPC gets the reactor. `start` does not run
-  // while the server drains, UNAVAILABLE, nor for a caller who has become unknown since the
-  // call was let through, UNAUTHENTICATED, or who has as many calls open as it may,
-  // RESOURCE_EXHAUSTED.
+  // while the server drains, UNAVAILABLE (but: begins_while_draining), nor for a caller who has
+  // become unknown since the call was let through, UNAUTHENTICATED, or who has as many calls open
+  // as it may, RESOURCE_EXHAUSTED.
   void GoLive(absl::FunctionRef<absl::Status()> start = absl::OkStatus);
   // The same, where `start` begins work: it runs once the caller has made up for what it has
   // moved. It does not run in a call that has ended before, nor for a caller who has become
@@ -78,6 +78,8 @@ class CallLife : public LiveCall {
   virtual std::optional<absl::Status> Outcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return outcome_;
   }
+  // Whether the call begins also while the server drains. Then the engine says what may be done.
+  virtual bool begins_while_draining() const { return false; }
   // Whether the next message may be read now.
   virtual bool WantsRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
 

@@ -32,7 +32,14 @@ class QueryCall final : public UnaryCall {
   }
 
   QueryCall(ServiceContext& service, grpc::CallbackServerContext* call, absl::string_view method)
-      : UnaryCall(service, call, method) {}
+      : UnaryCall(service, call, method),
+        deletes_(method == MethodOf<gemm::v1::DeleteMatrixRequest>()) {}
+
+ private:
+  // Whoever has fetched a result may delete it.
+  bool begins_while_draining() const override { return deletes_; }
+
+  const bool deletes_;
 };
 
 // Answers a call with what `query` says.
