@@ -39,6 +39,7 @@ lint check-jsonschema "check-jsonschema on PyPI" "compose file" \
 lint kubernetes-validate "kubernetes-validate on PyPI" "Kubernetes manifests" \
   kubernetes-validate --strict deploy/kubernetes/gemmd.yaml
 lint python3 "package python3" "grace periods" python3 tests/deploy/grace_check.py
+lint python3 "package python3" "scrapes find the servers" python3 tests/deploy/scrape_check.py
 lint promtool "package prometheus" "Prometheus configuration" \
   promtool check config --syntax-only deploy/prometheus/prometheus.yml
 lint promtool "package prometheus" "alert rules on made-up series" \
