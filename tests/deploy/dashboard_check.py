@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DASHBOARD = ROOT / "deploy/grafana/dashboards/gemmd.json"
 DATASOURCE = ROOT / "deploy/grafana/provisioning/datasources/prometheus.yaml"
 GRID_WIDTH = 24
+AGGREGATION = re.compile(r"\b(?:sum|count|histogram_quantile)\b")
 
 
 def provisioned_uid():
@@ -27,6 +28,11 @@ def cells(panel):
     return {
         (x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])
     }
+
+
+def is_by_instance(expr):
+    """Whether a query has series of each server apart."""
+    return not AGGREGATION.search(expr) or "by (instance" in expr
 
 
 def panel_problems(panel, uid):
@@ -49,6 +55,8 @@ def panel_problems(panel, uid):
             yield f"{title}: ignores the variable $instance: {target['expr']}"
         if not target.get("legendFormat"):
             yield f"{title}: a query without a legend: {target['expr']}"
+        elif is_by_instance(target["expr"]) and "{{instance}}" not in target["legendFormat"]:
+            yield f"{title}: two servers look alike in the legend of {target['expr']}"
 
 
 def problems(dashboard):

@@ -46,6 +46,7 @@ lint promtool "package prometheus" "alert rules on made-up series" \
   promtool test rules tests/deploy/alerts_test.yml
 lint python3 "package python3" "a case for every alert" python3 tests/deploy/alerts_check.py
 lint python3 "package python3" "Grafana dashboard" python3 tests/deploy/dashboard_check.py
+lint promtool "package prometheus" "dashboard queries on made-up series" python3 tests/deploy/dashboard_test.py
 
 ((failures + missing == 0)) ||
   die "of $checks checks above $failures failed and $missing were not made"

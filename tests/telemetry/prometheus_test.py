@@ -38,7 +38,8 @@ QUERY_SECONDS = 60
 RATE_INTERVAL = "30s"
 INSTANCE = ".*"
 # Callers: name, roles. A caller's token is its name.
-CALLERS = {"operator": "all", "scraper": "metrics"}
+CALLERS = {"operator": "all", "scraper": "metrics", "bounded": "call"}
+QUOTAS = "bounded jobs=0\n"
 
 
 def free_port():
@@ -86,12 +87,14 @@ def said_in(process, log):
 
 
 def dashboard_queries():
-    """(panel title, query) of every target, with Grafana's variables filled in."""
+    """(panel title, query, what the panel says without data) of every target, with Grafana's
+    variables filled in."""
     dashboard = json.loads((ROOT / "deploy/grafana/dashboards/gemmd.json").read_text())
     for panel in dashboard["panels"]:
         for target in panel.get("targets", []):
             query = target["expr"].replace("$__rate_interval", RATE_INTERVAL)
-            yield panel["title"], query.replace("$instance", INSTANCE)
+            query = query.replace("$instance", INSTANCE)
+            yield panel["title"], query, panel["fieldConfig"]["defaults"].get("noValue")
 
 
 class Server:
@@ -105,6 +108,8 @@ class Server:
         callers.write_text("".join(
             f"{name} {roles} sha256:{hashlib.sha256(name.encode()).hexdigest()}\n"
             for name, roles in CALLERS.items()))
+        quotas = folder / "quotas"
+        quotas.write_text(QUOTAS)
         self.process, self.log = launch(
             folder / "gemmd.log",
             gemmd,
@@ -112,6 +117,7 @@ class Server:
             f"--address={self.address}",
             f"--metrics-address={self.metrics.replace('127.0.0.1', '0.0.0.0')}",
             f"--callers-file={callers}",
+            f"--quotas-file={quotas}",
         )
         with said_in(self.process, self.log):
             eventually("gemmd's /metrics", START_SECONDS, self.scrape)
@@ -119,11 +125,11 @@ class Server:
     def scrape(self):
         return fetch(f"http://{self.metrics}/metrics", token="scraper")
 
-    def ctl(self, *words, fails=False):
+    def ctl(self, *words, token="operator", fails=False):
         """Runs gemmctl; its output. `fails`: the server must refuse."""
         command = [self.gemmctl, f"--address={self.address}", "--deadline=20s", *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
-                              env=os.environ | {"GEMMCTL_TOKEN": "operator"})
+                              env=os.environ | {"GEMMCTL_TOKEN": token})
         if (done.returncode == 1) != fails or done.returncode > 1:
             raise AssertionError(f"{command}: exit {done.returncode}: {done.stderr}")
         return done.stdout
@@ -198,8 +204,10 @@ class PrometheusTest(unittest.TestCase):
         drawn = ("multiply", "random:96x64:f32:1", "random:64x80:f32:2", "-o", result)
         sent = ("multiply", result, "random:80x64:f32:3", "-o", str(self.folder / "d.npy"))
         self.server.ctl(*drawn)
-        self.server.ctl(*sent, "--kernel=host_reference")
+        self.server.ctl(*sent, "--kernel=host_reference", "--check=always")
         self.server.ctl(*drawn, "--kernel=no_such_kernel", fails=True)
+        self.server.ctl(*drawn, token="bounded", fails=True)
+        self.server.ctl("kernels", token="nobody's", fails=True)
         self.server.ctl("matrix", "put", result, "--name=probe")
         self.server.ctl("matrix", "get", "@probe", "-o", str(self.folder / "back.npy"))
         self.server.ctl("matrix", "rm", "@probe")
@@ -208,19 +216,28 @@ class PrometheusTest(unittest.TestCase):
     def has_data(self, query):
         return any(math.isfinite(value) for _, value in self.prometheus.query(query))
 
+    def may_be_empty(self, query, no_value):
+        """Whether the panel says why, and what the query counts has not happened."""
+        metric = re.search(r"(?:gemmd|process)_[a-z_]+", query)[0]
+        return no_value is not None and not self.prometheus.query(metric)
+
+    def missing_of(self, queries):
+        return [each for each in queries
+                if not self.has_data(each[1]) and not self.may_be_empty(*each[1:])]
+
     def test_prometheus_sees_the_server(self):
         with self.assertRaises(urllib.error.HTTPError) as refused:
             fetch(f"http://{self.server.metrics}/metrics")
         self.assertEqual(refused.exception.code, 401)
         eventually("up", START_SECONDS, lambda: self.prometheus.value('up{job="gemmd"}') == 1)
-        missing = dict.fromkeys(dashboard_queries())
-        self.assertGreater(len(missing), 20)
+        queries = missing = list(dashboard_queries())
+        self.assertGreater(len(queries), 20)
         products = 0
         deadline = time.monotonic() + QUERY_SECONDS
         while missing and time.monotonic() < deadline:
             products += self.work()
-            missing = {each: None for each in missing if not self.has_data(each[1])}
-        self.assertEqual(list(missing), [], "dashboard queries without data")
+            missing = self.missing_of(queries)
+        self.assertEqual(missing, [], "dashboard queries without data")
         self.check_scrape()
         self.check_counts(products)
         self.assertEqual(self.prometheus.query('ALERTS{alertstate="firing"}'), [])
