@@ -137,7 +137,7 @@ The contract, [gemm.proto](../{CONTRACT}), has the messages, their fields and th
 
 ## Flags
 
-`gemmd --help` has the defaults. A wrong value is answered with what is allowed.
+`gemmd --help` has the defaults. A wrong value is answered with what is allowed. Each flag is a variable of the environment, too (`--max-jobs` as `GEMMD_MAX_JOBS`), or a line of the file that `--flagfile` or `GEMMD_FLAGFILE` names. The command line counts before the environment, and that before the file.
 
 {options}
 
