@@ -9,6 +9,7 @@ import time
 
 import gemmd
 import gemmd.aio
+import gemmd.call
 import gemmd.client
 import gemmd.handle
 import numpy as np
@@ -358,6 +359,58 @@ def test_a_pipeline_sends_while_every_thread_of_the_client_is_busy(server):
                 watchdog.cancel()
                 free.set()
             assert all(future.result() for future in busy)
+
+    asyncio.run(main())
+
+
+class BusyThreads:
+    """Every thread of a client is taken, until the end of the block."""
+
+    def __init__(self, client):
+        self.free = threading.Event()
+        self.taken = [client._pool.submit(self.free.wait, 30) for _ in range(client._threads)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.free.set()
+
+
+def test_a_timeout_counts_while_its_call_waits_for_a_thread(server):
+    async def main():
+        async with await gemmd.aio.connect(server.address, threads=2) as g:
+            with BusyThreads(g):
+                words = "info did not begin within its timeout of 0.2 s: 2 calls"
+                with pytest.raises(gemmd.DeadlineExceeded, match=words):
+                    await g.info(timeout=0.2)
+            assert (await g.info(timeout=20)).devices
+            with pytest.raises(gemmd.InvalidArgument, match="timeout is 0.0"):
+                await g.info(timeout=0)
+
+    asyncio.run(main())
+
+
+def test_what_a_call_waited_for_a_thread_is_of_its_timeout(server):
+    async def main():
+        async with await gemmd.aio.connect(server.address, threads=1) as g:
+            def left(cancel, timeout):
+                with gemmd.call.Call(g._blocking._connection, "left", timeout, cancel) as call:
+                    return call.left()
+
+            with BusyThreads(g) as busy:
+                waiting = asyncio.create_task(g._run_cancellable(left, timeout=30))
+                await asyncio.sleep(0.2)
+                busy.free.set()
+            assert await waiting < 29.85
+
+    asyncio.run(main())
+
+
+def test_the_number_of_threads_is_the_callers(server):
+    async def main():
+        with pytest.raises(gemmd.InvalidArgument, match="threads is 0; it must be 1 to 1024"):
+            await gemmd.aio.connect(server.address, threads=0)
 
     asyncio.run(main())
 

@@ -4,8 +4,10 @@
         c = await g.matmul(a, b)
 
 The names and options are those of `gemmd.Client`. Calls run on threads of the client's own, so
-that the loop is never blocked by copies. A task that is cancelled cancels its call, and goes on
-when the call has ended: then nothing is written into `out` any more, and operands may change.
+that the loop is never blocked by copies. So many run at once; further ones wait for a thread, and
+their `timeout` counts meanwhile. Many small products are for a pipeline, which needs none of them.
+A task that is cancelled cancels its call, and goes on when the call has ended: then nothing is
+written into `out` any more, and operands may change.
 `connect`, `free`, `close` and the ends of handles are not cancelled: they go on without the task.
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -22,11 +25,11 @@ from typing import Any, TypeVar
 
 from . import checks, operands
 from . import connect as connect_blocking
-from .awaiting import Arrivals, result
+from .awaiting import Arrivals, NeverBegan, result
 from .bench import Benchmark
 from .call import Canceller
 from .client import Client as BlockingClient
-from .errors import InvalidType
+from .errors import DeadlineExceeded, InvalidType
 from .handle import Handle as BlockingHandle
 from .handle import TransposedHandle
 from .pipeline import Pipeline as BlockingPipeline
@@ -38,14 +41,18 @@ from .tables import Table
 Answer = TypeVar("Answer")
 
 _THREADS = 32
+_MOST_THREADS = 1024
 # Operands of a pipeline that are copied on the loop: another thread takes longer to wake.
 _SMALL_BYTES = 64 << 10
 
 
-async def connect(address: str = "127.0.0.1:50051", **options: Any) -> Client:
-    """As `gemmd.connect`."""
+async def connect(
+    address: str = "127.0.0.1:50051", *, threads: int = _THREADS, **options: Any
+) -> Client:
+    """As `gemmd.connect`. threads: how many calls run at once, 1 to 1024; each has a thread."""
+    checks.integer(threads, "threads", 1, _MOST_THREADS)
     blocking = await asyncio.to_thread(partial(connect_blocking, address, **options))
-    return Client(blocking)
+    return Client(blocking, threads)
 
 
 def _plain(value: Any) -> Any:
@@ -67,9 +74,10 @@ async def _not_cancelled(future: Future[Answer]) -> Answer:
 class Client:
     """Matrix products on one server, for asyncio. Used from one loop."""
 
-    def __init__(self, blocking: BlockingClient) -> None:
+    def __init__(self, blocking: BlockingClient, threads: int = _THREADS) -> None:
         self._blocking = blocking
-        self._pool = ThreadPoolExecutor(_THREADS, "gemmd-aio")
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, "gemmd-aio")
 
     def _gone(self) -> bool:
         """The pool has no threads. A call made here ends at once, with ClientClosed."""
@@ -89,6 +97,12 @@ class Client:
             return call(*map(_plain, args), **_plain_options(options))
         given: Canceller | None = options.pop("cancel", None)
         own = Canceller()  # the task ends its own call; the given one may serve many
+        own._begun = time.monotonic()
+        timeout = options.get("timeout")
+        if timeout is None:
+            timeout = self._blocking._connection.options.timeout
+        if timeout is not None:
+            timeout = checks.timeout(timeout)
         if given is not None:
             checks.instance(given, "cancel", Canceller, "a gemmd.Canceller")
             given._enter(own)
@@ -100,7 +114,12 @@ class Client:
                 own.cancel()
 
         try:
-            return await result(future, stop)
+            return await result(future, stop, timeout)
+        except NeverBegan:
+            raise DeadlineExceeded(
+                f"{call.__name__} did not begin within its timeout of {timeout:g} s: "
+                f"{self._threads} calls of this client are under way, and it has as many threads"
+            ) from None
         finally:
             if given is not None:
                 given._leave(own)

@@ -18,12 +18,24 @@ _FEW = 16
 _LATER_SECONDS = 0.001
 
 
-async def result(future: Future[Answer], stop: Callable[[], object]) -> Answer:
+class NeverBegan(Exception):
+    """No thread took the work in time."""
+
+
+async def result(
+    future: Future[Answer], stop: Callable[[], object], begin_within: float | None = None
+) -> Answer:
     """What a thread makes. A cancelled task calls `stop`, which must make the thread end soon,
-    and waits for that end: until then the thread uses the caller's memory."""
+    and waits for that end: until then the thread uses the caller's memory.
+
+    begin_within: NeverBegan where no thread has taken it after so many seconds."""
     made = asyncio.wrap_future(future)
     try:
-        await asyncio.wait((made,))
+        await asyncio.wait((made,), timeout=begin_within)
+        if not made.done():
+            if future.cancel():
+                raise NeverBegan
+            await asyncio.wait((made,))
     except asyncio.CancelledError:
         stop()
         while not made.done():

@@ -28,6 +28,8 @@ class Canceller:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._calls: set[Call | Canceller] = set()
+        # When its one call was made, where a thread takes that later: its timeout counts from here.
+        self._begun: float | None = None
         self.cancelled = False
 
     def cancel(self) -> None:
@@ -77,7 +79,10 @@ class Call:
         self.what = what
         self.timeout = timeout
         self.cancelled = False
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        begun = None if canceller is None else canceller._begun
+        if begun is None:
+            begun = time.monotonic()
+        self._deadline = None if timeout is None else begun + timeout
         self._canceller = canceller
         self._lock = threading.Lock()
         self._rpcs: list[Any] = []
