@@ -165,6 +165,8 @@ CALLS = {
     "array @ handle": lambda g, w: A @ w,
     "handle @ array": lambda g, w: w @ A,
     "handle @ handle": lambda g, w: w @ w,
+    "transposed.numpy": lambda g, w: w.T.numpy(),
+    "transposed @ array": lambda g, w: w.T @ A,
 }
 
 
@@ -424,3 +426,41 @@ def test_numpy_makes_no_array_of_a_handle(server):
                 assert (await w.numpy()).shape == (2, 3)
 
     asyncio.run(run())
+
+
+def test_operators_of_handles_are_awaited_and_give_what_those_of_gemmd_give(server, g):
+    b = BIG[:, :4].copy()
+
+    async def main():
+        async with await gemmd.aio.connect(server.address) as client:
+            w, v = await client.put(b), await client.put(A)
+            cases = [
+                (w @ v, b @ A), (w.T @ w, b.T @ b), (w @ w.T, b @ b.T), (v.T @ w.T, A.T @ b.T),
+                (w.T @ b, b.T @ b), (b.T @ w, b.T @ b), (A @ w.T, A @ b.T), (w @ A, b @ A),
+            ]  # fmt: skip
+            for i, (awaited, want) in enumerate(cases):
+                product = await awaited
+                if i < 4:
+                    assert isinstance(product, gemmd.aio.Handle)
+                    product = await product.numpy()
+                np.testing.assert_allclose(product, want)
+            assert isinstance(await client.matmul(w, v), np.ndarray)
+
+    asyncio.run(main())
+
+
+def test_a_handle_and_its_transposed_one_say_what_those_of_gemmd_say(server, g):
+    async def main():
+        async with await gemmd.aio.connect(server.address) as client:
+            handle, blocking = await client.put(BIG), g.put(BIG)
+            public = {name for name in vars(gemmd.Handle) if not name.startswith("_")}
+            public |= set(vars(blocking)) - {"_client", "_life", "_matrix", "_ref", "_freed"}
+            assert public <= set(dir(handle))
+            names = {name for name in dir(blocking.T) if not name.startswith("_")}
+            assert names <= set(dir(handle.T))
+            assert (handle.owned, handle.device, handle.id != "") == (True, "host:0", True)
+            assert handle.T.T is handle
+            assert (handle.T.shape, handle.T.dtype) == (blocking.T.shape, blocking.T.dtype)
+            np.testing.assert_array_equal(await handle.T.numpy(), blocking.T.numpy())
+
+    asyncio.run(main())

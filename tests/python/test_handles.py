@@ -111,3 +111,18 @@ def test_generated_matrices_are_the_same_twice(g):
         first, second = one.numpy(), two.numpy()
     np.testing.assert_array_equal(first, second)
     assert 0 <= first.min() < first.max() < 1
+
+
+def test_a_transposed_handle_is_fetched(g):
+    b = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    with g.put(b) as w:
+        assert (w.T.shape, w.T.dtype, w.T.nbytes) == ((3, 2), "f32", 24)
+        np.testing.assert_array_equal(w.T.numpy(), b.T)
+        np.testing.assert_array_equal(np.asarray(w.T), b.T)
+        np.testing.assert_array_equal(np.from_dlpack(w.T), b.T)
+        for order in "CF":
+            out = np.zeros((3, 2), np.float32, order=order)
+            assert np.shares_memory(w.T.numpy(out), out)
+            np.testing.assert_array_equal(out, b.T)
+        with pytest.raises(gemmd.InvalidType, match="out is a list"):
+            w.T.numpy([])

@@ -35,6 +35,8 @@ def test_handles_and_tensors(g):
             torch.testing.assert_close(product, x @ w)
         torch.testing.assert_close(handle @ torch.ones(5, 2), w @ torch.ones(5, 2))
         assert torch.equal(handle.torch(), w)
+        assert torch.equal(handle.T.torch(), w.t())
+        assert torch.equal(torch.as_tensor(handle.T), w.t())
 
 
 def test_gradients_are_refused(g):

@@ -24,7 +24,7 @@ from .errors import (
     NotFound,
 )
 from .janitor import Janitor, by_id
-from .operands import Shape
+from .operands import Shape, is_torch
 from .progress import Meter
 from .report import Report
 from .results import Target, check_out
@@ -52,6 +52,14 @@ def _as_array(fetched: Any, dtype: Any, copy: bool | None) -> npt.NDArray[Any]:
     if copy is False:
         raise InvalidArgument("copy is False; a matrix on the server is had as a copy alone")
     return np.asarray(fetched, dtype)
+
+
+def _turned(out: Any) -> Any:
+    """A caller's memory for the transposed matrix, as that of the matrix."""
+    if out is None:
+        return None
+    check_out(out)
+    return out.t() if is_torch(out) else out.T
 
 
 class NoCopies:
@@ -300,8 +308,39 @@ class TransposedHandle:
     def T(self) -> Handle:
         return self._handle
 
+    @property
+    def dtype(self) -> str:
+        """Such as "f32"."""
+        return self._handle.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the wire."""
+        return self._handle.nbytes
+
+    def numpy(
+        self, out: Any = None, *, timeout: float | None = None, cancel: Canceller | None = None
+    ) -> Any:
+        """The elements as a numpy array, or in `out`."""
+        return self._handle.numpy(_turned(out), timeout=timeout, cancel=cancel).T
+
+    def torch(
+        self, out: Any = None, *, timeout: float | None = None, cancel: Canceller | None = None
+    ) -> Any:
+        """The elements as a torch tensor, or in `out`."""
+        return self._handle.torch(_turned(out), timeout=timeout, cancel=cancel).t()
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        return _as_array(self._handle.numpy().T, dtype, copy)
+        """`np.asarray(handle.T)` is what `numpy()` gives."""
+        return _as_array(self.numpy(), dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """`torch.as_tensor(handle.T)` is what `torch()` gives."""
+        fetched = self.numpy() if sys.modules.get("torch") is None else self.torch()
+        return fetched.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # memory of the host
 
     def __matmul__(self, other: Any) -> Any:
         return self._handle._client._operator(self, other)
