@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -464,3 +465,110 @@ def test_a_handle_and_its_transposed_one_say_what_those_of_gemmd_say(server, g):
             np.testing.assert_array_equal(await handle.T.numpy(), blocking.T.numpy())
 
     asyncio.run(main())
+
+
+@pytest.fixture
+def logged():
+    """What asyncio tells the loop's handler, such as of errors that nobody has retrieved."""
+    told = []
+    yield told
+    gc.collect()
+
+
+def run_logged(main, told):
+    async def run():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        await main()
+        gc.collect()
+
+    asyncio.run(run())
+
+
+def test_as_completed_gives_every_future_also_behind_one_that_failed(server, logged):
+    async def main():
+        async with await gemmd.aio.connect(server.address) as g, g.pipeline(8) as p:
+            futures = []
+            for i in range(12):
+                futures.append(await p.matmul(A, A, kernel="nope" if i % 3 == 0 else None))
+            ended = [future async for future in p.as_completed()]
+            assert {id(f) for f in ended} == {id(f) for f in futures}
+            assert sum(isinstance(f.exception(), gemmd.NotFound) for f in ended) == 4
+            again = await p.matmul(A, A)
+            assert [f async for f in p.as_completed()] == [again]
+            given = 0
+            while given < 8:
+                try:
+                    async for _ in p.results():
+                        given += 1
+                except gemmd.NotFound:
+                    pass
+
+    run_logged(main, logged)
+    assert not logged
+
+
+def test_as_completed_that_is_cancelled_loses_nothing(own_server):
+    async def main():
+        async with await gemmd.aio.connect(own_server.address) as g, g.pipeline(8) as p:
+            await (await p.matmul(A, A))
+            stop(own_server)
+            future = await p.matmul(A, A)
+            ended = p.as_completed()
+            await anext(ended)
+            waiting = asyncio.create_task(anext(ended))
+            await asyncio.sleep(0.01)
+            await cancelled(waiting)
+            own_server.process.send_signal(signal.SIGCONT)
+            assert [f async for f in p.as_completed()] == [future]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("collect", [True, False])
+def test_the_end_of_the_block_raises_what_nobody_asked_for(server, logged, collect):
+    async def main():
+        async with await gemmd.aio.connect(server.address) as g:
+            with pytest.raises(gemmd.NotFound, match="nope"):
+                async with g.pipeline(collect=collect) as p:
+                    seen = await p.matmul(A, A, kernel="also_none")
+                    with pytest.raises(gemmd.NotFound):
+                        await seen
+                    await p.matmul(A, A, kernel="nope")
+                    good = await p.matmul(A, A)
+                    await p.matmul(A, A, kernel="nope_either")
+            np.testing.assert_allclose(await good, A @ A)
+            with pytest.raises(ZeroDivisionError):
+                async with g.pipeline() as p:
+                    await p.matmul(A, A, kernel="nope")
+                    1 / 0  # noqa: B018
+
+    run_logged(main, logged)
+    assert not logged
+
+
+def test_failures_that_were_seen_are_not_held_without_bound(server):
+    async def main():
+        async with await gemmd.aio.connect(server.address) as g, g.pipeline(8) as p:
+            for _ in range(200):
+                assert (await asyncio.wait([await p.matmul(A, A, kernel="nope")]))[0].pop().exception()
+            assert len(p._arrivals._failed) < 50
+
+    asyncio.run(main())
+
+
+def test_map_takes_iterables_of_either_kind_and_takes_along_what_is_behind_a_failure(server, logged):
+    async def pairs():
+        for i in range(20):
+            await asyncio.sleep(0)
+            yield A * i, np.eye(4)
+
+    async def main():
+        async with await gemmd.aio.connect(server.address) as g, g.pipeline(4) as p:
+            mapped = [c async for c in p.map(pairs())]
+            np.testing.assert_allclose(mapped, [A * i for i in range(20)])
+            with pytest.raises(gemmd.NotFound):
+                [c async for c in p.map([(A, A)] * 10, kernel="nope")]
+            np.testing.assert_allclose(await (await p.matmul(A, A)), A @ A)
+
+    run_logged(main, logged)
+    assert not logged

@@ -53,10 +53,10 @@ def test_products_take_their_events_from_grpc_or_from_its_own_stream(small, monk
             np.testing.assert_array_equal(small.matmul(np.eye(3), np.eye(3)), np.eye(3))
             good = [p.matmul(a, b) for a, b in pairs(20)] + [p.matmul(large, large.T)]
             bad = p.matmul(large, large.T, kernel="none_of_these")
+            with pytest.raises(gemmd.NotFound):
+                bad.result()
         for (a, b), future in zip([*pairs(20), (large, large.T)], good, strict=True):
             np.testing.assert_allclose(future.result(), a @ b)
-        with pytest.raises(gemmd.NotFound):
-            bad.result()
 
 
 def test_a_small_product_is_not_sent_by_grpcios_own_call(g, monkeypatch):
@@ -111,12 +111,60 @@ def test_one_products_error_is_its_own(g):
         bad = p.matmul(a, a, kernel="none_of_these")
         late = p.matmul(np.ones((700, 700)), np.ones((700, 700)), timeout=2e-6)
         after = p.matmul(a, a * 2)
+        with pytest.raises(gemmd.NotFound):
+            bad.result()
+        with pytest.raises(gemmd.DeadlineExceeded):
+            late.result()
     np.testing.assert_array_equal(good.result(), a)
-    with pytest.raises(gemmd.NotFound):
-        bad.result()
-    with pytest.raises(gemmd.DeadlineExceeded):
-        late.result()
     np.testing.assert_array_equal(after.result(), a * 2)
+
+
+@pytest.mark.parametrize("collect", [True, False])
+def test_the_end_of_the_block_raises_what_nobody_asked_for(g, collect):
+    a = np.eye(3)
+    with pytest.raises(gemmd.NotFound, match="nope") as caught:
+        with g.pipeline(collect=collect) as p:
+            seen = p.matmul(a, a, kernel="also_none")
+            assert isinstance(seen.exception(), gemmd.NotFound)
+            p.matmul(a, a, kernel="nope")
+            good = p.matmul(a, a)
+            p.matmul(a, a, kernel="nope_either")
+    np.testing.assert_array_equal(good.result(), a)
+    assert getattr(caught.value, "__notes__", []) in (
+        [], ["further products of the pipeline that failed: 1"]
+    )  # fmt: skip
+
+
+def test_the_end_of_the_block_raises_nothing_in_place_of_another_error(g):
+    a = np.eye(3)
+    with pytest.raises(ZeroDivisionError):
+        with g.pipeline() as p:
+            p.matmul(a, a, kernel="nope")
+            1 / 0  # noqa: B018
+    with g.pipeline() as p:
+        futures = [p.matmul(a, a, kernel="nope")]
+        futures += [p.matmul(np.ones((700, 700)), np.ones((700, 700))) for _ in range(8)]
+        p.cancel()
+    assert all(future.done() for future in futures)
+
+
+def test_a_map_that_fails_takes_what_is_behind_it_along(g):
+    a = np.eye(3)
+    with g.pipeline(8) as p:
+        with pytest.raises(gemmd.NotFound):
+            list(p.map([(a, a)] * 20, kernel="nope"))
+        np.testing.assert_array_equal(p.matmul(a, a).result(), a)
+
+
+def test_a_failure_that_was_seen_is_not_held(g):
+    a = np.eye(3)
+    with g.pipeline(collect=False) as p:
+        future = p.matmul(a, a, kernel="nope")
+        held = weakref.ref(future)
+        assert future.exception() is not None
+        del future
+        gc.collect()
+        assert held() is None
 
 
 def test_a_block_that_raises_ends_what_is_under_way(g):

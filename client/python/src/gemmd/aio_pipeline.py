@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -17,6 +18,7 @@ from .awaiting import Arrivals, result
 from .client import Client as BlockingClient
 from .handle import Handle, TransposedHandle
 from .pipeline import Pipeline as BlockingPipeline
+from .pipeline import raise_first
 from .product import ROLES
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ class _Sent(BlockingPipeline):
 
     def _give_room(self, count: int) -> None:
         self._on_room(count)
+
+    def _take_unseen(self) -> list[BaseException]:
+        return []  # the futures of the loop say what was asked for
 
     def send_small(self) -> bool:
         """Has the product sent that the loop has just added. False where that may copy much:
@@ -57,6 +62,9 @@ class Pipeline:
         futures = [await p.matmul(a, b) for a, b in pairs]
         async for c in p.results():
             ...
+
+    The end of the block raises the first error that nobody asked for: see `gemmd.Pipeline`.
+    A task asks by awaiting the future.
     """
 
     def __init__(self, client: Client, window: int, collect: bool = True) -> None:
@@ -71,7 +79,9 @@ class Pipeline:
         self._waking = False  # the thread will send
         self._blocking: _Sent | None = None
         self._arrivals: Arrivals  # of the loop, with `_blocking`
-        self._order: list[asyncio.Future[Any]] = []
+        self._order: deque[asyncio.Future[Any]] = deque()
+        self._ended: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
+        self._pending = 0  # futures that as_completed has yet to give
 
     async def __aenter__(self) -> Pipeline:
         opening = self._thread.submit(self._open, asyncio.get_running_loop())
@@ -99,6 +109,8 @@ class Pipeline:
         future = await self._submit(a, b, options)
         if self._collect:
             self._order.append(future)
+            self._pending += 1
+            future.add_done_callback(self._ended.put_nowait)
         return future
 
     async def _submit(self, a: Any, b: Any, options: dict[str, Any]) -> asyncio.Future[Any]:
@@ -129,23 +141,35 @@ class Pipeline:
     async def results(self) -> AsyncIterator[Any]:
         """The results of the products so far, in their order."""
         while self._order:
-            yield await self._order.pop(0)
+            yield await self._order.popleft()
 
-    async def as_completed(self) -> AsyncIterator[Any]:
-        """The results of the products so far, as they end."""
-        order, self._order = self._order, []
-        for next_one in asyncio.as_completed(order):
-            yield await next_one
+    async def as_completed(self) -> AsyncIterator[asyncio.Future[Any]]:
+        """The futures of the products so far, as they end: those that `matmul` gave, all done."""
+        while self._pending:
+            self._pending -= 1
+            try:
+                future = await self._ended.get()
+            except BaseException:
+                self._pending += 1
+                raise
+            yield future
 
-    async def map(self, pairs: Iterable[tuple[Any, Any]], **options: Any) -> AsyncIterator[Any]:
-        """The products of pairs of operands, in order."""
-        ahead: list[asyncio.Future[Any]] = []
-        for a, b in pairs:
-            ahead.append(await self._submit(a, b, options))
-            while ahead and ahead[0].done():
-                yield ahead.pop(0).result()
-        for future in ahead:
-            yield await future
+    async def map(
+        self, pairs: Iterable[tuple[Any, Any]] | AsyncIterable[tuple[Any, Any]], **options: Any
+    ) -> AsyncIterator[Any]:
+        """The products of pairs of operands, in order. Where it is left early, or one of them
+        fails, those behind are cancelled."""
+        ahead: deque[asyncio.Future[Any]] = deque()
+        try:
+            async for a, b in _each(pairs):
+                ahead.append(await self._submit(a, b, options))
+                while ahead and ahead[0].done():
+                    yield ahead.popleft().result()
+            while ahead:
+                yield await ahead.popleft()
+        finally:
+            for future in ahead:
+                future.cancel()
 
     async def __aexit__(
         self,
@@ -160,7 +184,21 @@ class Pipeline:
         finally:
             if self._blocking is not None:
                 self._arrivals.deliver()  # every future is done behind the block
+                unseen = self._arrivals.take_unseen()
             self._thread.shutdown(wait=False)
+        if self._blocking is not None and kind is None:
+            raise_first(unseen)
+
+
+async def _each(
+    pairs: Iterable[tuple[Any, Any]] | AsyncIterable[tuple[Any, Any]],
+) -> AsyncIterator[tuple[Any, Any]]:
+    if isinstance(pairs, AsyncIterable):
+        async for pair in pairs:
+            yield pair
+    else:
+        for pair in pairs:
+            yield pair
 
 
 def _copies(a: Any, b: Any, options: dict[str, Any]) -> bool:

@@ -16,6 +16,8 @@ Answer = TypeVar("Answer")
 # takes the interpreter away from the threads that send and receive.
 _FEW = 16
 _LATER_SECONDS = 0.001
+# Of failed futures, how many may be held whose errors were seen.
+_SEEN = 16
 
 
 class NeverBegan(Exception):
@@ -56,6 +58,8 @@ class Arrivals:
         self._ended: deque[tuple[Future[Any], asyncio.Future[Any]]] = deque()
         self._woken = False  # the loop will call `deliver`
         self._out = 0  # futures that were not given yet
+        self._failed: list[asyncio.Future[Any]] = []
+        self._most_failed = _SEEN
 
     def wrap(self, future: Future[Any], *, in_place: bool) -> asyncio.Future[Any]:
         """in_place: the thread writes into the caller's memory until the future is done."""
@@ -92,8 +96,23 @@ class Arrivals:
                 made.cancel()
             elif (error := future.exception()) is not None:
                 made.set_exception(error)
+                self._note(made)
             else:
                 made.set_result(future.result())
+
+
+    def _note(self, failed: asyncio.Future[Any]) -> None:
+        self._failed.append(failed)
+        if len(self._failed) > self._most_failed:
+            self._failed = [made for made in self._failed if made._log_traceback]
+            self._most_failed = 2 * len(self._failed) + _SEEN
+
+    def take_unseen(self) -> list[BaseException]:
+        """The errors that nobody has asked for so far, by their time. Now they are."""
+        # asyncio's own note, by which it logs such errors where their futures are garbage.
+        unseen = [made.exception() for made in self._failed if made._log_traceback]
+        self._failed.clear()
+        return [error for error in unseen if error is not None]
 
 
 class _InPlace(asyncio.Future[Any]):

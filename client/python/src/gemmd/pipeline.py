@@ -45,6 +45,8 @@ class _Future(Future[Any]):
         self._latch = threading.Lock()
         self._latch.acquire()
         self._ended = False
+        # The pipeline's failed futures that nobody has asked for, of which this is one.
+        self._unseen: dict[int, _Future] | None = None
         # Not a bound method: the future would refer to itself.
         self.add_done_callback(_open)
 
@@ -59,11 +61,38 @@ class _Future(Future[Any]):
 
     def result(self, timeout: float | None = None) -> Any:
         self._wait(timeout)
+        self._seen()
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         self._wait(timeout)
+        self._seen()
         return super().exception(0)
+
+    def fail(self, error: BaseException, unseen: dict[int, _Future]) -> None:
+        """Ends with `error`, and is in `unseen` until somebody asks."""
+        self._unseen = unseen
+        unseen[id(self)] = self
+        self.set_exception(error)
+
+    def _seen(self) -> None:
+        if self._ended and self._unseen is not None:
+            self._unseen.pop(id(self), None)
+            self._unseen = None
+
+    def give_up(self) -> None:
+        """Nobody will ask for it."""
+        if not self.cancel():
+            self.add_done_callback(lambda future: future.exception())
+
+
+def raise_first(errors: list[BaseException]) -> None:
+    """Of those that nobody asked for, where there is one. Its note says how many others failed."""
+    if not errors:
+        return
+    if len(errors) > 1 and hasattr(errors[0], "add_note"):  # Python 3.11
+        errors[0].add_note(f"further products of the pipeline that failed: {len(errors) - 1}")
+    raise errors[0]
 
 
 class _Job:
@@ -95,6 +124,11 @@ class Pipeline:
 
     `matmul` returns a Future at once, or waits where `window` products are under way. Used
     with `with`: the end of the block waits for every result. Thread-safe.
+
+    No failure is lost: the end of the block raises the first error of a product whose result
+    nobody asked for, unless an exception is leaving the block already, or `cancel` was called.
+    `result()` and `exception()` of its future ask for it, and so do `results` and `map`;
+    `close` raises none.
 
     With `collect`, `results` and `as_completed` give every product, which is held until then.
     Without it only the futures have them, as suits a pipeline that lives long.
@@ -130,6 +164,7 @@ class Pipeline:
         self._ids = itertools.count(1)
         self._jobs: dict[int, _Job] = {}
         self._order: deque[Future[Any]] = deque()
+        self._unseen: dict[int, _Future] = {}  # failures that nobody has asked for
         self._failure: errors.GemmdError | None = None
         self._closed = False
         self._over = False  # the stream has ended
@@ -230,15 +265,20 @@ class Pipeline:
     def map(
         self, pairs: Iterable[tuple[Any, Any]], *, timeout: float | None = None, **options: Any
     ) -> Iterator[Any]:
-        """The products of pairs of operands, in order, with at most `window` under way."""
+        """The products of pairs of operands, in order, with at most `window` under way. Where it
+        is left early, or one of them fails, those behind are cancelled."""
         checks.keywords(options, _MATMUL_NAMES, "Pipeline.map")
         ahead: deque[_Future] = deque()
-        for a, b in pairs:
-            ahead.append(self._make(a, b, timeout, options, collect=False))
-            while ahead and ahead[0]._ended:
+        try:
+            for a, b in pairs:
+                ahead.append(self._make(a, b, timeout, options, collect=False))
+                while ahead and ahead[0]._ended:
+                    yield ahead.popleft().result()
+            while ahead:
                 yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.give_up()
 
     def close(self) -> None:
         """Waits for the results of all products, then ends the stream."""
@@ -279,7 +319,14 @@ class Pipeline:
         except BaseException:
             self.cancel()
             raise
+        if not self._call.cancelled:
+            raise_first(self._take_unseen())
         return None
+
+    def _take_unseen(self) -> list[BaseException]:
+        """The errors that nobody has asked for so far, by their time. Now they are."""
+        unseen = [future.exception() for future in list(self._unseen.values())]
+        return [error for error in unseen if error is not None]
 
     # Sending: by the thread that has a product, or by the one that hears that there is room.
 
@@ -433,7 +480,7 @@ class Pipeline:
             job.sink.check_complete()
             array = job.target.finish(Report(result.report))
         except Exception as error:
-            job.future.set_exception(error)
+            job.future.fail(error, self._unseen)
         else:
             job.future.set_result(array)
             self._budget.on_call()
@@ -446,7 +493,7 @@ class Pipeline:
         if job is None:
             return
         if self._begin(job):
-            job.future.set_exception(error)
+            job.future.fail(error, self._unseen)
         self._end(job_id)
 
     def _end(self, job_id: int) -> None:
