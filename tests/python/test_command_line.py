@@ -30,8 +30,8 @@ def multiply(server, tmp_path):
     return run
 
 
-def header(shape="(3, 4)", descr="'<f4'"):
-    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+def header(shape="(3, 4)", descr="'<f4'", order="False", more=""):
+    text = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, {more}}}\n".encode()
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
@@ -63,11 +63,53 @@ def test_the_type_of_files_that_leave_it_open(multiply, tmp_path):
     assert multiply(a, b, "--npy-dtype", "e5m2").returncode == 0
 
 
+@pytest.mark.parametrize("descr", [
+    "'>f8'", "'>f4'", "'>f2'", "'=f4'", "'f4'", "'|i1'", "'float32'", "'<d'", "u'<f4'",
+])  # fmt: skip
+def test_types_by_their_other_names_and_orders(multiply, tmp_path, descr):
+    kind = np.dtype(descr.strip("u'"))
+    a, b = tmp_path / "a.npy", tmp_path / "b.npy"
+    a.write_bytes(header(descr=descr) + A.astype(kind).tobytes())
+    b.write_bytes(header(descr=descr, order="True", shape="(4, 3)") + A.astype(kind).tobytes())
+    done = multiply(a, b)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), A @ A.T)
+
+
+@pytest.mark.parametrize("descr", ["<V2", "|V2", "=V2", "V2"])
+def test_bf16_with_any_order_but_the_other_one(multiply, tmp_path, descr):
+    path = tmp_path / "a.npy"
+    ones = np.ones((3, 3), ml_dtypes.bfloat16)
+    path.write_bytes(header(descr=f"'{descr}'", shape="(3, 3)") + ones.tobytes())
+    done = multiply(path, path, "--dtype", "f32")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), np.full((3, 3), 3.0))
+
+
+def test_a_vector_is_a_row_and_a_scalar_one_element(multiply, tmp_path):
+    row = save(tmp_path / "row.npy", np.arange(3.0))
+    scalar = save(tmp_path / "scalar.npy", np.array(2.0))
+    done = multiply(scalar, row)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), [[0, 2, 4]])
+    assert multiply(row, row, "--transpose-b").returncode == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), [[5]])
+
+
 @pytest.mark.parametrize("content,words", [
     (header(shape=f"({10**30}, 4)") + b"x" * 48, f"its header asks for {16 * 10**30}"),
     (header() + b"x" * 47, "the file has 47 bytes of elements; its header asks for 48"),
     (header(shape="(3, -4)"), "shape is (3, -4); it must be"),
     (header(shape="7"), "shape is 7; it must be"),
+    (header(shape="(3, 4, True)") + b"x" * 48, "shape is (3, 4, True); it must be"),
+    (header(order="'no'") + b"x" * 48, "fortran_order is 'no'; it must be True or False"),
+    (header(order="0") + b"x" * 48, "fortran_order is 0; it must be True or False"),
+    (header(order="1") + b"x" * 48, "fortran_order is 1; it must be True or False"),
+    (header(more="'x': 1") + b"x" * 48, "the header has the key 'x'; it must have descr, fortran_order"),
+    (header(descr="b'<f4'") + b"x" * 48, "descr is b'<f4'; it must be one of float64"),
+    (header(descr="'xV2'") + b"x" * 24, "descr is 'xV2'; it must be one of float64"),
+    (header(descr="'>V2'") + b"x" * 24, "descr is '>V2', which is big-endian; bf16 must be <V2"),
+    (header(descr="''") + b"x" * 24, "descr is ''; it must be one of float64"),
     (header(descr="'|O'"), "descr is '|O'; it must be one of float64"),
     (header(descr="'<U1'"), "descr is '<U1'; it must be one of float64"),
     (header(descr="[('x', '<f4')]"), "descr is [('x', '<f4')]; it must be one of"),
@@ -132,6 +174,12 @@ def test_the_output_may_be_a_pipe_or_the_standard_error(server, files, tmp_path)
         done = subprocess.run([*arguments, str(errors)], stdout=subprocess.PIPE, stderr=file)
     assert done.returncode == 0 and b"TFLOPS" in done.stdout
     assert errors.read_bytes().startswith(b"kept\n\x93NUMPY")
+
+
+def test_an_output_that_cannot_be_written_is_named(multiply, files):
+    done = multiply(*files, "-o", "/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "gemmd: [Errno 28] No space left on device: '/dev/full'\n"
 
 
 def test_a_file_of_before_is_replaced(multiply, files, tmp_path):

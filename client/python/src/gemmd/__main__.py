@@ -63,14 +63,18 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _multiply(client: Client, args: argparse.Namespace) -> int:
-    a, b = npy.read(args.a, args.npy_dtype), npy.read(args.b, args.npy_dtype)
+    a, b = (npy.read(path, args.npy_dtype) for path in (args.a, args.b))
+    # As gemmctl: (n,) is 1 x n, and () is 1 x 1.
     product = client.matmul(
-        a, b, transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
+        np.atleast_2d(a), np.atleast_2d(b), transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
         dtype=args.dtype, timeout=args.timeout,
     )  # fmt: skip
     file, is_stdout = npy.output(args.output)
-    with file:
-        npy.write(file, np.asarray(product))
+    try:
+        with file:
+            npy.write(file, np.asarray(product))
+    except OSError as error:  # of a write, which does not know where
+        raise OSError(error.errno, error.strerror, args.output) from None
     print(product.report, file=sys.stderr if is_stdout else sys.stdout)
     return 0
 

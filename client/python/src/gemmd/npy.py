@@ -1,7 +1,12 @@
 """Reads and writes .npy files, also those with types that numpy does not know: bf16 and fp8.
 
-`gemmctl` reads them the same way. numpy's own reader refuses what ml_dtypes writes for e5m2, and
-does not say which file is wrong.
+numpy's own reader refuses what ml_dtypes writes for e5m2, and does not say which file is wrong.
+
+`gemmctl` reads the same files with these types: <f8, <f4, <f2, |i1, <i4, <V2 (bf16), <V1 (e4m3) and
+<f1 (e5m2), also with = or | or without an order; big-endian >f8, >f4, >f2 and >i4; and of them
+matrices, (n,) as 1 x n and () as 1 x 1. Two things are read here and by numpy alone: a type by its
+other names, such as float32 or <d, and what Python's own syntax allows in the header beside that
+of numpy, such as a comment, or u'descr'.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from .errors import InvalidArgument, InvalidType
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 64 << 10
+_KEYS = ("descr", "fortran_order", "shape")
 # What ml_dtypes and gemmctl write for types that numpy has no name for, without the byte order.
 # Another type of the same size may stand behind them.
 _OPEN = {"V2": "bf16", "V1": "e4m3", "f1": "e5m2"}
@@ -73,12 +79,11 @@ def _array(file: BinaryIO, dtype: str | None) -> npt.NDArray[Any]:
     if not stat.S_ISREG(status.st_mode):
         raise InvalidArgument("not a regular file, and a .npy file must be one")
     header = _header(file)
-    try:
-        descr, order, shape = header["descr"], header["fortran_order"], header["shape"]
-    except KeyError as missing:
-        raise InvalidArgument(f"the header has no {missing}") from None
+    descr, order, shape = (header[key] for key in _KEYS)
     kind = _type(descr, dtype)
-    if not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 1 for n in shape):
+    if not isinstance(order, bool):
+        raise InvalidArgument(f"fortran_order is {order!r}; it must be True or False")
+    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 1 for n in shape):
         raise InvalidArgument(f"shape is {shape}; it must be a tuple of integers of at least 1")
     begin, expected = file.tell(), math.prod(shape, start=kind.itemsize)
     if status.st_size - begin != expected:
@@ -114,17 +119,30 @@ def _header(file: BinaryIO) -> dict[str, Any]:
         header = None
     if not isinstance(header, dict):
         raise InvalidArgument("the header is no dictionary of descr, fortran_order and shape")
+    for key in _KEYS:
+        if key not in header:
+            raise InvalidArgument(f"the header has no {key!r}")
+    for key in header:
+        if key not in _KEYS:
+            raise InvalidArgument(
+                f"the header has the key {key!r}; it must have descr, fortran_order and shape"
+            )
     return header
 
 
 def _type(descr: Any, hint: str | None) -> np.dtype[Any]:
-    code = descr[1:] if isinstance(descr, str) else ""
+    wrong = f"descr is {descr!r}; it must be one of {dtypes.ALLOWED}"
+    if not isinstance(descr, str):
+        raise InvalidType(wrong)
+    code = descr[1:] if descr[:1] in ("<", ">", "=", "|") else descr
+    if code == "V2" and descr[0] == ">":  # numpy reads the bytes as they are
+        raise InvalidType(f"descr is {descr!r}, which is big-endian; bf16 must be <V2")
     if code not in _OPEN:
         try:
             kind: np.dtype[Any] = np.dtype(descr)
             dtypes.of_numpy(kind, "descr")
         except (TypeError, ValueError):
-            raise InvalidType(f"descr is {descr!r}; it must be one of {dtypes.ALLOWED}") from None
+            raise InvalidType(wrong) from None
         return kind
     own = dtypes.parse(_OPEN[code], "descr")
     wanted = own if hint is None else dtypes.parse(hint, "npy_dtype")
