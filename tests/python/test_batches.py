@@ -35,6 +35,17 @@ def test_a_2d_operand_is_shared(g):
         np.testing.assert_array_equal(g.matmul(handle.T, drawn(1, M, N)).shape, (1, K, N))
 
 
+def test_an_operand_of_one_matrix_is_shared(g):
+    a, b = drawn(1, M, K), drawn(BATCH, K, N)
+    for left, right in ((a, b), (b.transpose(0, 2, 1), a.transpose(0, 2, 1))):
+        np.testing.assert_array_equal(g.matmul(left, right), np.matmul(left, right))
+    for c in (drawn(1, M, N), drawn(BATCH, M, N)):
+        np.testing.assert_array_equal(g.matmul(a, b, c=c), np.matmul(a, b) + c)
+    np.testing.assert_array_equal(g.matmul(a, b[:1]), np.matmul(a, b[:1]))
+    out = np.zeros((BATCH, M, N), np.float32)
+    np.testing.assert_array_equal(g.matmul(a, b, out=out), np.matmul(a, b))
+
+
 def test_arrays_of_any_strides(g):
     a, b = drawn(K, BATCH, M), drawn(BATCH, N, K)
     turned = a.transpose(1, 2, 0)  # (BATCH, M, K)
@@ -95,7 +106,10 @@ def test_out(g):
         ((2, M, K), (2, K, N), {"c": (3, M, N)}, "c has 3 matrices and a has 2"),
         ((2, M, K), (2, K, N), {"c": (N, M)}, "c has shape"),
         ((2, M, K), (2, K, N), {"bias": (3, N)}, "bias has shape"),
-        ((2, M, K, 1), (2, K, N), {}, "two dimensions"),
+        ((2, M, K, 1), (2, K, N), {}, "it must have two dimensions, or three for a batch"),
+        ((M, K), (K,), {}, r"b has shape .4,.; it must have two dimensions, or three for a batch"),
+        ((2, M, K), (2, K, N), {"c": (N,)}, "c has .*; it must have two dimensions, or three"),
+        ((2, M, K), (2, K, N), {"bias": (1, 1, N)}, "bias has .*; it must have one dimension or two"),
         ((70000, 1, 1), (1, 1), {}, "a batch has 70000 products; it may have 65535"),
     ],
 )
@@ -122,12 +136,21 @@ def test_a_large_batch_goes_over_all_channels(server):
         np.testing.assert_array_equal(striped.matmul(a, b), np.matmul(a, b))
 
 
-def test_pipelines_and_kept_results_take_two_dimensions(g):
+def test_pipelines_take_two_dimensions(g):
     a, b = drawn(BATCH, M, K), drawn(K, N)
-    with pytest.raises(gemmd.InvalidArgument, match="two dimensions"):
-        g.keep(a, b)
     with g.pipeline() as p, pytest.raises(gemmd.InvalidArgument, match="two dimensions"):
         p.matmul(a, b).result(30)
+
+
+def test_a_batch_is_kept_as_one_matrix(g):
+    a, b, c = drawn(BATCH, M, K), drawn(BATCH, K, N), drawn(BATCH, N, K)
+    bias = drawn(BATCH, N)
+    want = np.matmul(a, b) + bias[:, None, :]
+    with g.keep(a, b, bias=bias) as kept:
+        assert kept.shape == (BATCH * M, N) and kept.report.batch == BATCH
+        np.testing.assert_array_equal(kept.numpy().reshape(want.shape), want)
+        second = g.grouped_matmul(kept, c, [M] * BATCH)
+        np.testing.assert_array_equal(second.reshape(BATCH, M, K), np.matmul(want, c))
 
 
 def test_a_transposed_bias_handle_is_refused(g):

@@ -151,6 +151,7 @@ def test_out(g):
         ((6, K), (K, N), [2, 4], {"by": "m"}, "b has shape .4, 3.; it must have three dimensions"),
         ((6, K), (2, K, N), [2, 4], {"by": "x"}, "by is 'x'"),
         ((6, K), (2, K, N), [2, 4], {"bias": (3, N)}, "bias has shape"),
+        ((6, K), (2, K, N, 1), [2, 4], {}, "b has .*; it must have two dimensions, or three for a matrix"),
         ((6, K), (2, K, N), [2, 4], {"c": (2, 3, N)}, "c has shape"),
         ((4097, 1), (4097, 1, 1), [1] * 4097, {}, "4097 sizes; it may have 4096"),
     ],
@@ -162,6 +163,27 @@ def test_what_does_not_fit_is_named(g, a, b, sizes, options, says):
     }
     with pytest.raises(gemmd.GemmdError, match=says):
         g.grouped_matmul(drawn(*a), drawn(*b), sizes, **given)
+
+
+def test_a_mixture_of_experts_is_chained_on_the_server(g):
+    tokens, up, down = drawn(TOTAL, K), drawn(G, K, N), drawn(G, N, M)
+    want = by_m(np.maximum(by_m(tokens, up), 0), down)
+    with g.keep(tokens, up, group_sizes=SIZES, activation="relu") as hidden:
+        assert hidden.shape == (TOTAL, N) and hidden.report.group == G
+        np.testing.assert_array_equal(g.grouped_matmul(hidden, down, SIZES), want)
+        with g.keep(hidden, down, group_sizes=SIZES) as chained:
+            np.testing.assert_array_equal(chained.numpy(), want)
+
+
+def test_groups_by_k_and_by_n_are_kept_as_one_matrix(g):
+    a, b = drawn(M, TOTAL), drawn(TOTAL, N)
+    with g.keep(a, b, group_sizes=SIZES) as kept:
+        np.testing.assert_array_equal(kept.numpy().reshape(G, M, N), by_k(a, b))
+    a, b = drawn(G, M, K), drawn(K, TOTAL)
+    with g.keep(a, b, group_sizes=SIZES, by="n") as kept:
+        np.testing.assert_array_equal(kept.numpy(), by_n(a, b))
+    with pytest.raises(gemmd.InvalidArgument, match="by is given without group_sizes"):
+        g.keep(b, b.T, by="m")
 
 
 def test_torch(g):
@@ -179,6 +201,8 @@ def test_asyncio(server):
 
     async def main():
         async with await gemmd.aio.connect(server.address) as g:
+            async with await g.keep(a, b, group_sizes=SIZES) as kept:
+                np.testing.assert_array_equal(await kept.numpy(), by_m(a, b))
             return await g.grouped_matmul(a, b, SIZES)
 
     np.testing.assert_array_equal(asyncio.run(main()), by_m(a, b))
@@ -193,3 +217,4 @@ def test_a_large_group_goes_over_all_channels(server):
     )
     with gemmd.connect(server.address, channels=3, unary_bytes=1, stripe_bytes=1 << 17) as striped:
         np.testing.assert_array_equal(striped.grouped_matmul(a, b, sizes), want)
+        np.testing.assert_array_equal(striped.keep(a, b, group_sizes=sizes).numpy(), want)

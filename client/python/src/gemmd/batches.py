@@ -1,7 +1,8 @@
 """Products of 3-D arrays: a batch, whose matrices the wire has stacked in one.
 
 An array of shape (b, m, k) is b matrices. Their rows, one matrix after the other, are those of
-one row-major matrix of b * m rows. A 2-D operand is shared by all products.
+one row-major matrix of b * m rows. An operand of two dimensions, or of shape (1, m, k), is shared by
+all products.
 """
 
 from __future__ import annotations
@@ -58,8 +59,20 @@ def ndim(value: Any) -> int:
     return number if isinstance(number, int) else 2
 
 
+def check_ndim(value: Any, name: str, third: str) -> None:
+    """InvalidArgument where it has neither two dimensions nor three, which are for `third`."""
+    if ndim(value) not in (2, 3):
+        raise InvalidArgument(
+            f"{name} has shape {tuple(value.shape)}; it must have two dimensions, or three for "
+            f"{third}",
+            field=name,
+        )
+
+
 def wanted(a: Any, b: Any) -> bool:
     """Whether the product of a and b is a batch."""
+    for name, value in (("a", a), ("b", b)):
+        check_ndim(value, name, "a batch")
     return ndim(a) == 3 or ndim(b) == 3
 
 
@@ -105,21 +118,27 @@ def check_matrices(value: Any, name: str, count: int, other: str) -> None:
 def stack(a: Any, b: Any, options: Options) -> tuple[Any, Any, Options, Batch]:
     """The operands and options with stacked matrices. Errors name the operand."""
     given = {"a": a, "b": b, "c": options.c}
+    check_ndim(options.c, "c", "a batch")
     three = {name: value for name, value in given.items() if ndim(value) == 3}
     for name, value in three.items():
         operands.check_kind(value, name)
-    first, array = next(iter(three.items()))
-    count = int(array.shape[0])
-    for name, value in three.items():
-        check_matrices(value, name, count, first)
+    # One of a and b says how many there are: that with more than one, where there is such a one.
+    first = max((name for name in ("a", "b") if name in three), key=lambda n: three[n].shape[0] > 1)
+    count = int(three[first].shape[0])
+    flat = dict(given)
     shared = {name for name in given if name not in three}
+    for name, value in three.items():
+        if value.shape[0] == 1 < count:
+            shared.add(name)
+        else:
+            check_matrices(value, name, count, first)
+        flat[name] = stacked(value)
     if options.bias is not None and rows(options.bias) == 1:
         shared.add("bias")
-    changes: dict[str, Any] = {"c": stacked(options.c) if "c" in three else options.c}
+    changes: dict[str, Any] = {"c": flat["c"]}
     if options.out is not None:
         check_out(options.out, count)
         changes["out"] = stacked(options.out)
-    flat = {name: stacked(value) if name in three else value for name, value in given.items()}
     options = dataclasses.replace(options, **changes)
     return flat["a"], flat["b"], options, Batch(count, frozenset(shared))
 

@@ -24,7 +24,9 @@ from .tables import Table
 from .unseen import Unseen
 
 # Of `Client.keep`, which looks for an unknown option's neighbours among them.
-_KEEP_NAMES = (*KeepAs._fields, "timeout", "cancel", *product.OPTION_NAMES)
+_KEEP_NAMES = (
+    "group_sizes", "by", *KeepAs._fields, "timeout", "cancel", *product.OPTION_NAMES,
+)  # fmt: skip
 
 
 class Client(NoCopies):
@@ -120,7 +122,7 @@ class Client(NoCopies):
         otherwise a numpy array.
 
         A batch: a of shape (b, m, k), b of shape (b, k, n), or one of the two in two dimensions,
-        for all products. c has two or three dimensions, the bias one row or b of them; the
+        or with a b of 1, for all products. c has two or three dimensions, the bias one row or b of them; the
         result is (b, m, n). One request, whatever b is: see `Limits.max_batch_count`.
 
         out: memory for the result, of its shape and type. Received in place where it is
@@ -223,6 +225,8 @@ class Client(NoCopies):
         a: Any,
         b: Any,
         *,
+        group_sizes: Any = None,
+        by: str | None = None,
         name: str | None = None,
         ttl: float | None = None,
         replace: bool = False,
@@ -232,11 +236,16 @@ class Client(NoCopies):
         cancel: Canceller | None = None,
         **options: Any,
     ) -> Handle:
-        """The product of `matmul`, left on the server: a handle with a `.report`.
+        """The product of `matmul`, left on the server: a handle with a `.report`. With
+        `group_sizes`, and `by`, the products of `grouped_matmul`.
 
         `name`, `ttl`, `replace`, `if_version` and `shared` are as for `put`; the matrix that is
         replaced may be an operand. The other options are matmul's, without `out`.
-        Operands have two dimensions: a batch cannot be kept.
+
+        The results of a batch, or of a group by k, stay as one matrix of two dimensions: their
+        rows, one result after the other. So do those of a group by m, whose next product takes
+        the handle with the same `group_sizes`; `grouped_matmul` with sizes of m multiplies the
+        results of a batch.
         """
         if "out" in options:
             raise errors.InvalidArgument(
@@ -244,7 +253,15 @@ class Client(NoCopies):
             )
         checks.keywords(options, _KEEP_NAMES, "Client.keep")
         with Call(self._connection, "keep", timeout, cancel) as call:
-            plan = product.make(self, a, b, product.Options(**options))
+            given = product.Options(**options)
+            stack: product.Stack | None = None
+            if group_sizes is not None:
+                a, b, given, stack = groups.stack(a, b, group_sizes, by, given)
+            elif by is not None:
+                raise errors.InvalidArgument("by is given without group_sizes", field="by")
+            elif batches.wanted(a, b):
+                a, b, given, stack = batches.stack(a, b, given)
+            plan = product.make(self, a, b, given, stack)
             keep_as = KeepAs(name, ttl, replace, if_version, shared)
             with Unseen(self._janitor, name) as kept:
 

@@ -19,6 +19,7 @@ from .handle import Handle, TransposedHandle
 from .operands import Shape
 from .product import Options, write_shared
 
+_OF_EACH = "a matrix of each product"
 _ROW, _COLUMN = pb.LAYOUT_ROW_MAJOR, pb.LAYOUT_COLUMN_MAJOR
 
 
@@ -113,6 +114,8 @@ def _sizes(group_sizes: Any) -> tuple[int, ...]:
 
 def _by(a: Any, b: Any, by: str | None) -> str:
     """The dimension, by the dimensions of the operands where the caller leaves it open."""
+    for name, value in (("a", a), ("b", b)):
+        batches.check_ndim(value, name, _OF_EACH)
     three = batches.ndim(a) == 3, batches.ndim(b) == 3
     if three == (True, True):
         raise InvalidArgument(
@@ -154,6 +157,8 @@ def stack(
     three = {"m": ("b",), "n": ("a",), "k": ("c",)}[by]
     flat = {"a": a, "b": b, "c": options.c}
     for name, value in flat.items():
+        if name in three:
+            batches.check_ndim(value, name, _OF_EACH)
         if batches.ndim(value) != 3:
             continue
         if name not in three:

@@ -176,8 +176,9 @@ def take(value: Any, field: str, *, layout: int | None = None, bias: bool = Fals
     if bias and array.ndim == 1:
         array = array[np.newaxis, :]
     if array.ndim != 2:
+        wanted = "one dimension or two" if bias else "two dimensions"
         raise InvalidArgument(
-            f"{field} has shape {tuple(array.shape)}; it must have two dimensions", field=field
+            f"{field} has shape {tuple(array.shape)}; it must have {wanted}", field=field
         )
     rows, cols = array.shape
     if rows == 0 or cols == 0:
