@@ -1,6 +1,11 @@
 """Addresses: what cannot be one is refused before anything is sent, in one sentence."""
 
+import asyncio
+import subprocess
+import sys
+
 import gemmd
+import gemmd.aio
 import pytest
 from gemmd import address
 
@@ -29,7 +34,6 @@ WRONG = [
     (" localhost:50051", FORM),
     ("user@localhost:50051", FORM),
     (50051, "a int; it must be a str"),
-    (None, "a NoneType; it must be a str"),
 ]
 
 RIGHT = [
@@ -64,3 +68,19 @@ def test_other_names_of_a_server(server):
     port = server.address.rpartition(":")[2]
     for name in ("localhost:{}", "dns:///127.0.0.1:{}", "dns:localhost:{}", "ipv4:127.0.0.1:{}"):
         gemmd.connect(name.format(port)).close()
+
+
+def test_without_an_address_that_of_the_environment_counts(server, monkeypatch):
+    monkeypatch.setenv("GEMMD_ADDRESS", f"{server.address},unix:/run/gemmd.sock")
+    for connect in (gemmd.connect, lambda: asyncio.run(gemmd.aio.connect())._blocking):
+        with connect() as client:
+            assert client._connection.address == server.address
+    done = subprocess.run([sys.executable, "-m", "gemmd", "info"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(gemmd.GemmdError, match="127.0.0.1:1:"):
+        gemmd.connect("127.0.0.1:1", retry=gemmd.Retry(1))
+    monkeypatch.setenv("GEMMD_ADDRESS", "localhost:70000")
+    with pytest.raises(gemmd.InvalidArgument, match="GEMMD_ADDRESS is 'localhost:70000', whose port"):
+        gemmd.connect()
+    for environment in ({}, {"GEMMD_ADDRESS": ""}):
+        assert address.chosen(None, environment) == "127.0.0.1:50051"

@@ -56,15 +56,16 @@ except PackageNotFoundError:  # run from its source, without being installed
     __version__ = "0+unknown"
 
 
-def connect(address: str = "127.0.0.1:50051", **options: Any) -> Client:
-    """A client of the server at `address`: "host:port" or "unix:PATH".
+def connect(address: str | None = None, **options: Any) -> Client:
+    """A client of the server at `address`: "host:port" or "unix:PATH". Left out: that of
+    GEMMD_ADDRESS in the environment, the first where it has several, else 127.0.0.1:50051.
 
     The options are those of `Options`. Where no server answers, it is tried again as `Retry`
     says, within `connect_timeout`; then Unavailable or DeadlineExceeded name the address.
     """
-    _address.check(address)
+    chosen = _address.chosen(address)
     _checks.keywords(options, [field.name for field in dataclasses.fields(Options)], "connect")
-    return Client(address, Options(**options))
+    return Client(chosen, Options(**options))
 
 
 def offload(client: Client, model: Any, modules: Any = None, **options: Any) -> Any:

@@ -20,7 +20,10 @@ def _add_shared(parser: argparse.ArgumentParser, **default: Any) -> None:
     """The options of every command."""
     group = parser.add_argument_group("options of every command")
     add = functools.partial(group.add_argument, **default)
-    add("--address", help="host:port or unix:PATH of the server (127.0.0.1:50051)")
+    add(
+        "--address",
+        help="host:port or unix:PATH of the server (GEMMD_ADDRESS, else 127.0.0.1:50051)",
+    )
     add("--ca", help="TLS: the CA that signed the server's certificate, in PEM")
     add("--cert", help="TLS: the certificate to show, in PEM")
     add("--key", help="TLS: its private key, in PEM")
@@ -38,7 +41,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m gemmd", description=__doc__)
     parser.add_argument("--version", action="version", version=f"gemmd-client {__version__}")
     _add_shared(parser)
-    parser.set_defaults(address="127.0.0.1:50051")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what the server is and does")
     kernels = commands.add_parser("kernels", help="the kernels of the catalogue")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from . import checks
 from .errors import InvalidArgument
 
+#: Where no address is given, here or in the environment.
+DEFAULT = "127.0.0.1:50051"
+_VARIABLE = "GEMMD_ADDRESS"
 _FORM = "host:port, [IPv6 address]:port or unix:PATH"
 _SOCKET = re.compile(r"unix(-abstract)?:.+", re.DOTALL)
 _SCHEME = re.compile(r"dns:(//[^/]*/)?|(?P<numbers>ipv[46]):(///)?", re.IGNORECASE)
@@ -17,8 +22,19 @@ _HOST_PORT = re.compile(
 _MOST_PORT = 65535
 
 
-def check(address: Any) -> str:
-    """InvalidArgument where no server can be there. gRPC itself takes a port modulo 65536."""
+def chosen(address: Any, environment: Mapping[str, str] = os.environ) -> str:
+    """The caller's address; where that is None, the one of GEMMD_ADDRESS, else the default."""
+    if address is not None:
+        return check(address)
+    several = environment.get(_VARIABLE)
+    # A server may listen on several: the first will do.
+    return check(several.split(",")[0], _VARIABLE) if several else DEFAULT
+
+
+def check(address: Any, name: str = "address") -> str:
+    """InvalidArgument where no server can be there. gRPC itself takes a port modulo 65536.
+
+    name: of what gave it."""
     given = checks.text(address, "address")
     if _SOCKET.fullmatch(given):
         return given
@@ -28,13 +44,13 @@ def check(address: Any) -> str:
     for host in hosts.split(",") if several else [hosts]:
         found = _HOST_PORT.fullmatch(host)
         if found is None:
-            raise _wrong(f"address is {given!r}; it must be {_FORM}")
+            raise _wrong(f"{name} is {given!r}; it must be {_FORM}")
         port = found[3]
         if not port:
-            raise _wrong(f"address is {given!r}, which has no port; it must be {_FORM}")
+            raise _wrong(f"{name} is {given!r}, which has no port; it must be {_FORM}")
         if not _is_port(port):
             raise _wrong(
-                f"address is {given!r}, whose port is {port}; it must be 1 to {_MOST_PORT}"
+                f"{name} is {given!r}, whose port is {port}; it must be 1 to {_MOST_PORT}"
             )
     return given
 

@@ -40,7 +40,7 @@ _MOST_THREADS = 1024
 
 
 async def connect(
-    address: str = "127.0.0.1:50051", *, threads: int = _THREADS, **options: Any
+    address: str | None = None, *, threads: int = _THREADS, **options: Any
 ) -> Client:
     """As `gemmd.connect`. threads: how many calls run at once, 1 to 1024; each has a thread."""
     checks.integer(threads, "threads", 1, _MOST_THREADS)
@@ -147,7 +147,7 @@ class Client:
         """As `gemmd.Client.random`."""
         return Handle(self, await self._run_cancellable(self._blocking.random, shape, **options))
 
-    async def matrix(self, name: str, **options: Any) -> Handle:
+    async def matrix(self, name: str | None = None, **options: Any) -> Handle:
         """As `gemmd.Client.matrix`."""
         return Handle(self, await self._run_cancellable(self._blocking.matrix, name, **options))
 
@@ -155,7 +155,7 @@ class Client:
         """As `gemmd.Client.matrices`."""
         return await self._run_cancellable(self._blocking.matrices, prefix, **options)
 
-    async def delete(self, name: str, **options: Any) -> None:
+    async def delete(self, name: str | None = None, **options: Any) -> None:
         """As `gemmd.Client.delete`."""
         await self._run_cancellable(self._blocking.delete, name, **options)
 
