@@ -126,3 +126,37 @@ def test_a_transposed_handle_is_fetched(g):
             np.testing.assert_array_equal(out, b.T)
         with pytest.raises(gemmd.InvalidType, match="out is a list"):
             w.T.numpy([])
+
+
+def test_a_detached_matrix_is_found_by_its_id(g, matrix):
+    kept = g.put(matrix).detach()
+    matrix_id = kept.id
+    del kept
+    gc.collect()
+    found = g.matrix(id=matrix_id)
+    assert found.id == matrix_id and not found.owned and found.name.startswith("python-")
+    np.testing.assert_array_equal(found.numpy(), matrix)
+    del found
+    gc.collect()
+    version = g.matrix(id=matrix_id).version
+    with pytest.raises(gemmd.Aborted):
+        g.delete(id=matrix_id, if_version=version + 1)
+    g.delete(id=matrix_id, if_version=version)
+    with pytest.raises(gemmd.NotFound):
+        g.matrix(id=matrix_id)
+    assert left_on(g) == (0, 0)
+
+
+@pytest.mark.parametrize("given,says", [
+    ({}, "neither name nor id is given; give one of them"),
+    ({"name": "w", "id": "1"}, "name and id are both given"),
+    ({"id": ""}, "id is empty"),
+    ({"id": 7}, "id is 7, a int; it must be a str"),
+    ({"id": "1", "shared": True}, "shared is set with an id"),
+])  # fmt: skip
+def test_a_matrix_is_named_in_one_way(g, given, says):
+    for call in (g.matrix, g.delete):
+        with pytest.raises(gemmd.InvalidArgument, match=says):
+            call(**given)
+    with pytest.raises(gemmd.InvalidArgument, match="shape and dtype are for a name"):
+        g.matrix(id="1", shape=(2, 2), dtype="f32")

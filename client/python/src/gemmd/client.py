@@ -14,7 +14,7 @@ from .connection import Connection
 from .contract import pb
 from .handle import Handle, NoCopies, TransposedHandle, explain_not_found
 from .interrupt import Hold
-from .janitor import Janitor, by_name
+from .janitor import Janitor, one_of
 from .keeping import KeepAs
 from .operands import take
 from .options import Options
@@ -374,8 +374,9 @@ class Client(NoCopies):
 
     def matrix(
         self,
-        name: str,
+        name: str | None = None,
         *,
+        id: str | None = None,
         shared: bool = False,
         owner: str | None = None,
         version: int | None = None,
@@ -388,6 +389,7 @@ class Client(NoCopies):
 
         The handle is of the version that has the name now.
 
+        id: in place of the name, such as that of a matrix without one that was detached.
         shared: the name is one of the shared names.
         owner: NotFound where the matrix is another caller's.
         version: Aborted where the name's matrix has another version.
@@ -395,12 +397,16 @@ class Client(NoCopies):
             the role call alone, multiply with a handle made so. It means the matrix that has
             the name at each product, which must be row-major and of this shape and type.
         """
-        ref = by_name(name, shared=shared, owner=owner, version=version)
+        ref = one_of(name, id, shared=shared, owner=owner, version=version)
         if shape is not None or dtype is not None:
+            if name is None:
+                raise errors.InvalidArgument(
+                    "shape and dtype are for a name; with an id the server says them", field="shape"
+                )
             return Handle(self, transfer.described(shape, dtype), name, ref)
         with Call(self._connection, "matrix", timeout, cancel) as call:
             info = call.tried(lambda: transfer.describe(call, ref))
-            return Handle(self, info, name)
+            return Handle(self, info, name or info.name).detach()
 
     def matrices(
         self,
@@ -423,20 +429,21 @@ class Client(NoCopies):
 
     def delete(
         self,
-        name: str,
+        name: str | None = None,
         *,
+        id: str | None = None,
         shared: bool = False,
         if_version: int | None = None,
         timeout: float | None = None,
         cancel: Canceller | None = None,
     ) -> None:
-        """Deletes a resident matrix by its name. NotFound where there is none.
+        """Deletes a resident matrix by its name, or its `id`. NotFound where there is none.
 
         shared: the name is one of the shared names.
         if_version: only this version of it; Aborted where it has another.
         """
         with Call(self._connection, "delete", timeout, cancel) as call:
-            ref = by_name(name, shared=shared, version=if_version)
+            ref = one_of(name, id, shared=shared, version=if_version)
             request = pb.DeleteMatrixRequest(matrix=ref)
             call.unary(self._connection.stubs().delete, request)
 

@@ -208,6 +208,8 @@ class Handle(NoCopies):
     def detach(self) -> Handle:
         """Leaves a matrix without a name on the server when this handle ends, too.
 
+        It is found by its id then: `Client.matrix(id=...)`, `Client.delete(id=...)`. Lists show it
+        under a name that the package gave it, `python-` and hexadecimal digits.
         Returns the handle.
         """
         self.owned = False

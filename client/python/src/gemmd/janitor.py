@@ -16,6 +16,7 @@ from . import checks
 from .call import Call
 from .connection import Connection
 from .contract import pb
+from .errors import InvalidArgument
 
 _TIMEOUT = 2.0
 _STOP = object()
@@ -25,11 +26,36 @@ def by_id(matrix_id: str) -> pb.MatrixRef:
     return pb.MatrixRef(id=matrix_id)
 
 
+def one_of(
+    name: str | None,
+    matrix_id: str | None,
+    *,
+    shared: bool = False,
+    owner: str | None = None,
+    version: int | None = None,
+) -> pb.MatrixRef:
+    """By its name or its id. InvalidArgument where not exactly one of them is given."""
+    if matrix_id is None and name is not None:
+        return by_name(name, shared=shared, owner=owner, version=version)
+    if matrix_id is None or name is not None:
+        which = "neither name nor id is" if matrix_id is None else "name and id are both"
+        raise InvalidArgument(f"{which} given; give one of them", field="name")
+    if not checks.text(matrix_id, "id"):
+        raise InvalidArgument("id is empty; it must be that of a matrix", field="id")
+    if checks.flag(shared, "shared"):
+        raise InvalidArgument("shared is set with an id; it is for names", field="shared")
+    return _narrowed(by_id(matrix_id), owner, version)
+
+
 def by_name(
     name: str, *, shared: bool = False, owner: str | None = None, version: int | None = None
 ) -> pb.MatrixRef:
     """owner, version: None for any."""
     ref = pb.MatrixRef(name=checks.name(name), shared=checks.flag(shared, "shared"))
+    return _narrowed(ref, owner, version)
+
+
+def _narrowed(ref: pb.MatrixRef, owner: str | None, version: int | None) -> pb.MatrixRef:
     if owner is not None:
         ref.owner = checks.text(owner, "owner")
     if version is not None:
