@@ -20,6 +20,7 @@ INF = math.inf
 CALLS = [
     ("ttl", "inf", lambda g: g.put(A, ttl=INF)),
     ("ttl", "1e+300", lambda g: g.put(A, ttl=1e300)),
+    ("ttl", "0.0001; it must be 0.001 to 3e+11 seconds", lambda g: g.put(A, ttl=1e-4)),
     ("ttl", "nan", lambda g: g.keep(A, A, ttl=math.nan)),
     ("ttl", "'x'", lambda g: g.put(A, ttl="x")),
     ("name", "''", lambda g: g.put(A, name="")),

@@ -36,6 +36,15 @@ def test_offload_swaps_and_puts_back(g, model):
     assert len(g.matrices()) == 0
 
 
+def test_an_input_of_another_type_is_what_the_error_names(g):
+    layer = torch.nn.Linear(8, 4)
+    with torch.no_grad():
+        remote = gemmd.nn.Linear.of(g, layer)
+        with pytest.raises(gemmd.InvalidType, match="the input has dtype f16 and the weight has f32"):
+            remote(torch.ones(2, 8).half())
+        remote.free()
+
+
 def test_no_gradient_is_lost_in_silence(g, model):
     x = torch.randn(5, 8)
     expected = model(x).detach()

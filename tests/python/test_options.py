@@ -20,6 +20,13 @@ def through(pipeline, call):
 CALLS = [
     ("connect", "chanels", "channels", lambda g: gemmd.connect("127.0.0.1:1", chanels=2)),
     ("connect", "bogus", None, lambda g: gemmd.connect("127.0.0.1:1", bogus=2)),
+    ("Client.matmul", "kernal", "kernel", lambda g: g.matmul(A, A, kernal="x")),
+    ("Client.grouped_matmul", "bogus", None, lambda g: g.grouped_matmul(A, A, [4], bogus=1)),
+    ("Client.put", "tll", "ttl", lambda g: g.put(A, tll=1)),
+    ("Client.random", "sead", "seed", lambda g: g.random((2, 2), sead=1)),
+    ("Client.matrix", "bogus", None, lambda g: g.matrix("w", bogus=1)),
+    ("Client.bench", "kernel", "kernels", lambda g: g.bench([4], kernel=["x"])),
+    ("Client.pipeline", "colect", "collect", lambda g: g.pipeline(colect=False)),
     ("Client.keep", "bogus", None, lambda g: g.keep(A, A, bogus=1)),
     ("Client.keep", "tll", "ttl", lambda g: g.keep(A, A, tll=1)),
     ("Client.keep", "activaton", "activation", lambda g: g.keep(A, A, activaton="relu")),

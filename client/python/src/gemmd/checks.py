@@ -6,12 +6,14 @@ InvalidType where the value is of a type that cannot be taken, else InvalidArgum
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
 import math
 import operator
 import re
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -80,11 +82,11 @@ def timeout(value: Any, field: str = "timeout") -> float | None:
     return checked if checked < _NO_BOUND_SECONDS else None
 
 
-def microseconds(value: Any, field: str) -> int:
+def microseconds(value: Any, field: str, least: float = 1e-6) -> int:
     """Of a time in seconds that the server is to know."""
     checked = number(value, field)
-    if not 0 < checked <= _MOST_SECONDS:
-        raise _out_of_bounds(checked, field, f"above 0 and at most {_MOST_SECONDS:g} seconds")
+    if not least <= checked <= _MOST_SECONDS:
+        raise _out_of_bounds(checked, field, f"{least:g} to {_MOST_SECONDS:g} seconds")
     return round(checked * 1e6)
 
 
@@ -156,6 +158,28 @@ def keywords(given: Iterable[str], allowed: Sequence[str], function: str) -> Non
             raise InvalidType(
                 f"{function}() got an unexpected keyword argument {name!r}{meant}", field=name
             )
+
+
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
+
+
+def named_options(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """Has `keywords` refuse an unknown option, which Python itself would."""
+    allowed = [
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is not parameter.POSITIONAL_ONLY and name != "self"
+    ]
+    known = frozenset(allowed)
+
+    @functools.wraps(function)
+    def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Answer:
+        if not known.issuperset(options):
+            keywords(options, allowed, function.__qualname__)
+        return function(*args, **options)
+
+    return checked
 
 
 def instance(value: Any, field: str, kind: type[Any] | tuple[type[Any], ...], wanted: str) -> None:

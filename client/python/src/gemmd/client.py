@@ -87,6 +87,7 @@ class Client(NoCopies):
 
     # Products.
 
+    @checks.named_options
     def matmul(
         self,
         a: Any,
@@ -161,6 +162,7 @@ class Client(NoCopies):
                 raise explain_not_found(call, error, plan.handles) from None
             return result if batch is None else batches.unstack(result, batch.count, out)
 
+    @checks.named_options
     def grouped_matmul(
         self,
         a: Any,
@@ -277,6 +279,7 @@ class Client(NoCopies):
             handle.report = done.report
             return handle
 
+    @checks.named_options
     def pipeline(self, window: int = 256, *, collect: bool = True) -> Pipeline:
         """Many products under way on one stream: see Pipeline."""
         self._connection.check()
@@ -290,6 +293,7 @@ class Client(NoCopies):
 
     # Matrices on the server.
 
+    @checks.named_options
     def put(
         self,
         matrix: Any,
@@ -337,6 +341,7 @@ class Client(NoCopies):
             kept.known()
             return handle
 
+    @checks.named_options
     def random(
         self,
         shape: tuple[int, int],
@@ -372,6 +377,7 @@ class Client(NoCopies):
             kept.known()
             return handle
 
+    @checks.named_options
     def matrix(
         self,
         name: str | None = None,
@@ -408,6 +414,7 @@ class Client(NoCopies):
             info = call.tried(lambda: transfer.describe(call, ref))
             return Handle(self, info, name or info.name).detach()
 
+    @checks.named_options
     def matrices(
         self,
         prefix: str = "",
@@ -427,6 +434,7 @@ class Client(NoCopies):
             self._janitor.flush(call)
             return Table(records.Matrix, map(records.matrix, transfer.listed(call, request)))
 
+    @checks.named_options
     def delete(
         self,
         name: str | None = None,
@@ -449,6 +457,7 @@ class Client(NoCopies):
 
     # The server.
 
+    @checks.named_options
     def info(
         self, *, timeout: float | None = None, cancel: Canceller | None = None
     ) -> records.Info:
@@ -456,6 +465,7 @@ class Client(NoCopies):
         with Call(self._connection, "info", timeout, cancel) as call:
             return records.info(call.tried(call.ask_server))
 
+    @checks.named_options
     def kernels(
         self, family: str = "", *, timeout: float | None = None, cancel: Canceller | None = None
     ) -> Table[records.Kernel]:
@@ -466,6 +476,7 @@ class Client(NoCopies):
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.Kernel, map(records.kernel, response.kernels))
 
+    @checks.named_options
     def explain(
         self,
         m: int,
@@ -513,6 +524,7 @@ class Client(NoCopies):
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.RankedKernel, map(records.ranked_kernel, response.kernels))
 
+    @checks.named_options
     def traffic(
         self, limit: int = 100, *, timeout: float | None = None, cancel: Canceller | None = None
     ) -> Table[records.Traffic]:
@@ -527,6 +539,7 @@ class Client(NoCopies):
             response = call.tried(lambda: call.unary(method, request))
             return Table(records.Traffic, map(records.traffic, response.entries))
 
+    @checks.named_options
     def reload_tuning(
         self, *, timeout: float | None = None, cancel: Canceller | None = None
     ) -> records.TuningLoad:
@@ -539,6 +552,7 @@ class Client(NoCopies):
             request = pb.ReloadTuningRequest()
             return records.tuning_load(call.tried(lambda: call.unary(method, request)))
 
+    @checks.named_options
     def bench(
         self,
         shapes: Sequence[int | tuple[int, int, int]] = (),

@@ -8,6 +8,9 @@ from . import checks
 from .contract import pb
 from .errors import InvalidArgument
 
+# The server takes no shorter one.
+_LEAST_TTL = 0.001
+
 
 class KeepAs(NamedTuple):
     """What a caller says of a matrix that is to stay."""
@@ -38,5 +41,5 @@ class KeepAs(NamedTuple):
                     field="if_version",
                 )
         if self.ttl is not None:
-            keep.ttl.FromMicroseconds(checks.microseconds(self.ttl, "ttl"))
+            keep.ttl.FromMicroseconds(checks.microseconds(self.ttl, "ttl", _LEAST_TTL))
         return keep

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import checks, product
+from . import checks, dtypes, product
 from .client import Client
 from .errors import InvalidArgument, InvalidType
 from .report import let_torch_load
@@ -82,11 +82,21 @@ class Linear(torch.nn.Module):  # type: ignore[misc]
                 f"the input has shape {tuple(x.shape)}; its last dimension must be "
                 f"{self.in_features}"
             )
+        self._check_type(x)
         rows = x.reshape(-1, self.in_features)
         if not len(rows):
             return x.new_empty((*x.shape[:-1], self.out_features))
         y = self._client.matmul(rows, self._weight.T, bias=self._bias, **self._options)
         return y.reshape(*x.shape[:-1], self.out_features)
+
+    def _check_type(self, x: Any) -> None:
+        """Only the two fp8 types are multiplied with one another."""
+        weight = self._weight.dtype
+        given = dtypes.short_name(dtypes.of_torch(x.dtype, "the input"))
+        if given != weight and not {given, weight} <= {"e4m3", "e5m2"}:
+            raise InvalidType(
+                f"the input has dtype {given} and the weight has {weight}; they must be the same"
+            )
 
     def free(self) -> None:
         """Deletes the weights on the server."""

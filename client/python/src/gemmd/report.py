@@ -20,7 +20,8 @@ def seconds(duration: Any) -> float:
 class Check:
     """What the server's check of a product found."""
 
-    #: "passed", "partial", "unusual", "suspect" or "wrong", as in the contract; "not_checked".
+    #: "passed", "partial", "unusual", "suspect" or "wrong", as in the contract; "not_checked",
+    #: for which gemmctl shows "not checked".
     result: str
     #: The largest residual of a row, as a multiple of its bound: at most 1 where it passed.
     of_bound: float
