@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import time
 import weakref
 from concurrent.futures import CancelledError
 
@@ -88,6 +89,30 @@ def test_a_pipeline_that_does_not_collect_holds_no_result(g):
         assert list(p.results()) == [] and list(p.as_completed()) == []
     gc.collect()
     assert held() is None
+
+
+def readers():
+    return [t for t in threading.enumerate() if t.name == "gemmd-pipeline"]
+
+
+def test_a_pipeline_that_is_dropped_ends_when_no_future_waits_for_it(server):
+    a = np.eye(4)
+    big = np.ones((500, 500))
+    with gemmd.connect(server.address) as client:
+        before = len(readers())
+        for _ in range(5):
+            client.pipeline().matmul(a, a).result()
+        futures = [client.pipeline().matmul(big, big, kernel="host_reference") for _ in range(2)]
+        gc.collect()
+        for future in futures:
+            assert future.result(60)[0, 0] == 500
+        del future, futures
+        deadline = time.monotonic() + 20
+        while len(readers()) > before and time.monotonic() < deadline:
+            gc.collect()
+            time.sleep(0.01)
+        assert len(readers()) <= before
+        np.testing.assert_array_equal(client.matmul(a, a), a)
 
 
 def test_large_and_small_products_share_a_pipeline(small):

@@ -1,4 +1,4 @@
-"""Deletes matrices in the background.
+"""Deletes matrices in the background, and ends pipelines that were dropped.
 
 A handle may be dropped anywhere, also inside gRPC or while a lock is held, so its end only
 puts a name into a queue.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -87,6 +88,10 @@ class Janitor:
         """Returns at once. Safe in a destructor."""
         self._queue.put(ref)
 
+    def run(self, work: Callable[[], None]) -> None:
+        """On the thread, once it is started. Returns at once. Safe in a destructor."""
+        self._queue.put(work)
+
     def flush(self, call: Call) -> None:
         """Waits until everything so far is deleted, or cannot be, or the call ends."""
         if self._thread is None or not self._thread.is_alive():
@@ -117,6 +122,9 @@ def _run(connection: Connection, todo: queue.SimpleQueue[Any]) -> None:
             item.set()
             continue
         if connection.closed or connection.forked:
+            continue
+        if callable(item):
+            item()
             continue
         if gone and not todo.empty():
             continue  # the server does not answer: not two seconds for each

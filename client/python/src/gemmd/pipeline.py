@@ -6,9 +6,11 @@ import itertools
 import queue
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -45,6 +47,8 @@ class _Future(Future[Any]):
         self._latch = threading.Lock()
         self._latch.acquire()
         self._ended = False
+        # Until it is done: a pipeline that is garbage is cancelled.
+        self._pipeline: Pipeline | None = None
         # The pipeline's failed futures that nobody has asked for, of which this is one.
         self._unseen: dict[int, _Future] | None = None
         # Not a bound method: the future would refer to itself.
@@ -123,7 +127,8 @@ class Pipeline:
     """Products that are sent without waiting for the results of those before.
 
     `matmul` returns a Future at once, or waits where `window` products are under way. Used
-    with `with`: the end of the block waits for every result. Thread-safe.
+    with `with`: the end of the block waits for every result. One that is dropped without its end
+    is cancelled, once no future of it is left that is not done. Thread-safe.
 
     No failure is lost: the end of the block raises the first error of a product whose result
     nobody asked for, unless an exception is leaving the block already, or `cancel` was called.
@@ -174,9 +179,14 @@ class Pipeline:
         self._pending = 0  # completed futures that as_completed has yet to give
         try:
             with Hold():
-                stream = client._connection.stubs().multiply_stream(self._has_left)
+                client._janitor.start()  # for `__del__`
+                own = weakref.ref(self)
+                stream = client._connection.stubs().multiply_stream(partial(_has_left, own))
                 self._stream: Stream = self._call.track(stream)
-                reader = threading.Thread(target=self._read, daemon=True, name="gemmd-pipeline")
+                reader = threading.Thread(
+                    target=_read, args=(own, stream, self._call), daemon=True,
+                    name="gemmd-pipeline",
+                )  # fmt: skip
                 reader.start()
                 self._reader = reader
                 del reader
@@ -185,6 +195,11 @@ class Pipeline:
             raise
         except ValueError as error:  # the client was closed meanwhile
             raise self._call.explain(error) from None
+
+    def __del__(self) -> None:
+        # Not from here: gRPC may be on the stack.
+        if getattr(self, "_reader", None) is not None and not self._over:
+            self._client._janitor.run(self._call.cancel)
 
     def matmul(
         self, a: Any, b: Any, *, timeout: float | None = None, **options: Any
@@ -230,6 +245,7 @@ class Pipeline:
             except BaseException:
                 self._give_room(1)
                 raise
+            job.future._pipeline = self
             self._jobs[job.job_id] = job
             if collect:
                 self._order.append(job.future)
@@ -349,7 +365,7 @@ class Pipeline:
                 self._leaving = True
                 self._stream.close_sending()
 
-    def _has_left(self) -> None:
+    def _message_left(self) -> None:
         with self._send_lock:
             self._leaving = False
         self._send()
@@ -421,16 +437,8 @@ class Pipeline:
 
     # The thread that receives.
 
-    def _read(self) -> None:
-        failure: errors.GemmdError = errors.Internal("the server ended the stream early")
-        try:
-            self._stream.run(self._take)
-        except grpc.RpcError as error:
-            failure = self._fault or self._call.explain(error)
-        except errors.GemmdError as error:
-            failure = error
-        except BaseException as error:
-            failure = errors.Internal(f"the pipeline failed: {error!r}")
+    def _finish(self, failure: errors.GemmdError) -> None:
+        failure = self._fault or failure
         with self._lock:
             left = list(self._jobs.values())
             self._over = True
@@ -505,9 +513,41 @@ class Pipeline:
             if self._left_room == self._bunch:
                 self._give_room(self._left_room)
                 self._left_room = 0
+        job.future._pipeline = None
         if job.collect:
             self._done.put(job.future)
 
     def _give_room(self, count: int) -> None:
         for _ in range(count):
             self._room.put(None)
+
+
+# What the threads of a stream call. They hold no pipeline, so that one that was dropped is garbage.
+
+
+def _has_left(own: weakref.ref[Pipeline]) -> None:
+    pipeline = own()
+    if pipeline is not None:
+        pipeline._message_left()
+
+
+def _read(own: weakref.ref[Pipeline], stream: Stream, call: Call) -> None:
+    """The thread that receives."""
+
+    def take(message: bytes) -> None:
+        pipeline = own()
+        if pipeline is not None:
+            pipeline._take(message)
+
+    failure: errors.GemmdError = errors.Internal("the server ended the stream early")
+    try:
+        stream.run(take)
+    except grpc.RpcError as error:
+        failure = call.explain(error)
+    except errors.GemmdError as error:
+        failure = error
+    except BaseException as error:
+        failure = errors.Internal(f"the pipeline failed: {error!r}")
+    pipeline = own()
+    if pipeline is not None:
+        pipeline._finish(failure)
