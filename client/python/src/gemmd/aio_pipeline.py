@@ -16,9 +16,9 @@ from . import operands
 from .aio_handle import plain, plain_options
 from .awaiting import Arrivals, result
 from .client import Client as BlockingClient
+from .futures import raise_first
 from .handle import Handle, TransposedHandle
 from .pipeline import Pipeline as BlockingPipeline
-from .pipeline import raise_first
 from .product import ROLES
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ import grpc
 from . import checks, errors, multiply, product, retries, wire
 from .call import Call
 from .contract import pb
+from .futures import ProductFuture, raise_first
 from .handle import Owner, explain_not_found
 from .interrupt import Hold
 from .product import ROLES, Plan
@@ -32,73 +33,6 @@ _BUNCH = 1 / 8
 _MATMUL_NAMES = ("timeout", *product.OPTION_NAMES)
 
 
-def _open(future: Future[Any]) -> None:
-    if isinstance(future, _Future):
-        future._ended = True
-        future._latch.release()
-
-
-class _Future(Future[Any]):
-    """Its waits hold no lock: Ctrl-C in one of concurrent.futures' can leave the lock taken
-    for ever, and the pipeline's thread would wait for it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._latch = threading.Lock()
-        self._latch.acquire()
-        self._ended = False
-        # Until it is done: a pipeline that is garbage is cancelled.
-        self._pipeline: Pipeline | None = None
-        # The pipeline's failed futures that nobody has asked for, of which this is one.
-        self._unseen: dict[int, _Future] | None = None
-        # Not a bound method: the future would refer to itself.
-        self.add_done_callback(_open)
-
-    def _wait(self, timeout: float | None) -> None:
-        end = None if timeout is None else time.monotonic() + timeout
-        while not self._ended:
-            left = 1.0 if end is None else min(1.0, end - time.monotonic())
-            if left <= 0:
-                return
-            if self._latch.acquire(timeout=left):
-                self._latch.release()
-
-    def result(self, timeout: float | None = None) -> Any:
-        self._wait(timeout)
-        self._seen()
-        return super().result(0)
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        self._wait(timeout)
-        self._seen()
-        return super().exception(0)
-
-    def fail(self, error: BaseException, unseen: dict[int, _Future]) -> None:
-        """Ends with `error`, and is in `unseen` until somebody asks."""
-        self._unseen = unseen
-        unseen[id(self)] = self
-        self.set_exception(error)
-
-    def _seen(self) -> None:
-        if self._ended and self._unseen is not None:
-            self._unseen.pop(id(self), None)
-            self._unseen = None
-
-    def give_up(self) -> None:
-        """Nobody will ask for it."""
-        if not self.cancel():
-            self.add_done_callback(lambda future: future.exception())
-
-
-def raise_first(errors: list[BaseException]) -> None:
-    """Of those that nobody asked for, where there is one. Its note says how many others failed."""
-    if not errors:
-        return
-    if len(errors) > 1 and hasattr(errors[0], "add_note"):  # Python 3.11
-        errors[0].add_note(f"further products of the pipeline that failed: {len(errors) - 1}")
-    raise errors[0]
-
-
 class _Job:
     """One product: its plan until it is sent, its memory until it has arrived."""
 
@@ -110,7 +44,7 @@ class _Job:
         self.plan = plan
         self.target: Target = plan.target()
         self.sink = wire.Sink(self.target.memory, 0, len(self.target.memory))
-        self.future = _Future()
+        self.future = ProductFuture()
         # When it is sent: the server may refuse it for a bound that passes.
         self.not_before = 0.0
         self.tries = 1
@@ -169,7 +103,7 @@ class Pipeline:
         self._ids = itertools.count(1)
         self._jobs: dict[int, _Job] = {}
         self._order: deque[Future[Any]] = deque()
-        self._unseen: dict[int, _Future] = {}  # failures that nobody has asked for
+        self._unseen: dict[int, ProductFuture] = {}  # failures that nobody has asked for
         self._failure: errors.GemmdError | None = None
         self._closed = False
         self._over = False  # the stream has ended
@@ -214,7 +148,7 @@ class Pipeline:
 
     def _make(
         self, a: Any, b: Any, timeout: float | None, options: dict[str, Any], collect: bool
-    ) -> _Future:
+    ) -> ProductFuture:
         plan = self._plan(a, b, timeout, options)
         while True:
             try:
@@ -236,7 +170,7 @@ class Pipeline:
             plan.proto.timeout.FromMicroseconds(round(timeout * 1e6))
         return plan
 
-    def _enqueue(self, plan: Plan, collect: bool) -> _Future:
+    def _enqueue(self, plan: Plan, collect: bool) -> ProductFuture:
         """The caller has taken room for it, and has it sent. Waits for nothing."""
         with self._lock:
             try:
@@ -284,7 +218,7 @@ class Pipeline:
         """The products of pairs of operands, in order, with at most `window` under way. Where it
         is left early, or one of them fails, those behind are cancelled."""
         checks.keywords(options, _MATMUL_NAMES, "Pipeline.map")
-        ahead: deque[_Future] = deque()
+        ahead: deque[ProductFuture] = deque()
         try:
             for a, b in pairs:
                 ahead.append(self._make(a, b, timeout, options, collect=False))

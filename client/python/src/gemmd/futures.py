@@ -1,0 +1,78 @@
+"""Futures of a pipeline's products, which know whether somebody has asked for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+
+def _open(future: Future[Any]) -> None:
+    if isinstance(future, ProductFuture):
+        future._ended = True
+        future._latch.release()
+
+
+class ProductFuture(Future[Any]):
+    """Its waits hold no lock: Ctrl-C in one of concurrent.futures' can leave the lock taken
+    for ever, and the pipeline's thread would wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._latch = threading.Lock()
+        self._latch.acquire()
+        self._ended = False
+        # Until it is done: a pipeline that is garbage is cancelled.
+        self._pipeline: Pipeline | None = None
+        # The pipeline's failed futures that nobody has asked for, of which this is one.
+        self._unseen: dict[int, ProductFuture] | None = None
+        # Not a bound method: the future would refer to itself.
+        self.add_done_callback(_open)
+
+    def _wait(self, timeout: float | None) -> None:
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._ended:
+            left = 1.0 if end is None else min(1.0, end - time.monotonic())
+            if left <= 0:
+                return
+            if self._latch.acquire(timeout=left):
+                self._latch.release()
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._wait(timeout)
+        self._seen()
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._wait(timeout)
+        self._seen()
+        return super().exception(0)
+
+    def fail(self, error: BaseException, unseen: dict[int, ProductFuture]) -> None:
+        """Ends with `error`, and is in `unseen` until somebody asks."""
+        self._unseen = unseen
+        unseen[id(self)] = self
+        self.set_exception(error)
+
+    def _seen(self) -> None:
+        if self._ended and self._unseen is not None:
+            self._unseen.pop(id(self), None)
+            self._unseen = None
+
+    def give_up(self) -> None:
+        """Nobody will ask for it."""
+        if not self.cancel():
+            self.add_done_callback(lambda future: future.exception())
+
+
+def raise_first(errors: list[BaseException]) -> None:
+    """Of those that nobody asked for, where there is one. Its note says how many others failed."""
+    if not errors:
+        return
+    if len(errors) > 1 and hasattr(errors[0], "add_note"):  # Python 3.11
+        errors[0].add_note(f"further products of the pipeline that failed: {len(errors) - 1}")
+    raise errors[0]
