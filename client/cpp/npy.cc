@@ -58,6 +58,28 @@ absl::StatusOr<uint64_t> ReadUpTo(const File& file, const std::string& path, cha
   return done;
 }
 
+template <size_t kBytes>
+void ReverseEach(std::byte* elements, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    std::reverse(elements + i * kBytes, elements + (i + 1) * kBytes);
+  }
+}
+
+// From big-endian elements to little-endian ones.
+void SwapBytes(HostMatrix& matrix) {
+  const int64_t count = matrix.shape().elements();
+  switch (SizeOf(matrix.shape().dtype)) {
+    case 8:
+      return ReverseEach<8>(matrix.data(), count);
+    case 4:
+      return ReverseEach<4>(matrix.data(), count);
+    case 2:
+      return ReverseEach<2>(matrix.data(), count);
+    default:
+      return;
+  }
+}
+
 absl::StatusOr<NpyHeader> ReadHeader(const File& file, const std::string& path,
                                      std::optional<DataType> hint) {
   if (!file.ok()) return LastError(path, "cannot be opened");
@@ -105,6 +127,7 @@ absl::StatusOr<HostMatrix> ReadNpy(const std::string& path, std::optional<DataTy
   if (*length != matrix->bytes()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": the file was cut while it was read"));
   }
+  if (header->big_endian) SwapBytes(*matrix);
   return matrix;
 }
 

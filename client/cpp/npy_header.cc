@@ -2,6 +2,7 @@
 // dictionary literal with exactly the keys descr, fortran_order and shape
 // (NumPy enhancement proposal 1 and numpy.lib.format).
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -19,6 +20,10 @@ namespace {
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kPrefixBytes = 8;  // the magic and two version bytes
 constexpr size_t kDataAlignment = 64;
+
+constexpr absl::string_view kAllowedDescrs =
+    "; it must be one of <f8, <f4, <f2, |i1, <i4, <V2 (bf16), <V1 (e4m3) and <f1 (e5m2), or "
+    "big-endian: >f8, >f4, >f2 and >i4";
 
 absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
@@ -59,6 +64,7 @@ class Dictionary {
                             "' belongs"));
   }
   absl::StatusOr<std::string> String();
+  absl::StatusOr<std::string> Descr();
   absl::StatusOr<bool> Bool();
   absl::StatusOr<int64_t> Integer();
   absl::StatusOr<std::vector<int64_t>> Tuple();
@@ -78,6 +84,25 @@ absl::StatusOr<std::string> Dictionary::String() {
   std::string value(rest_.substr(1, end - 1));
   rest_.remove_prefix(end + 1);
   return value;
+}
+
+// Up to the comma or the bracket that ends a value, such as "[('x', '<f4')]".
+absl::string_view FirstValue(absl::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '[' || c == '(' || c == '{') ++depth;
+    if (depth == 0 && (c == ',' || c == '}')) return text.substr(0, i);
+    if (c == ']' || c == ')' || c == '}') --depth;
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> Dictionary::Descr() {
+  SkipSpace();
+  if (!rest_.empty() && (rest_[0] == '\'' || rest_[0] == '"')) return String();
+  const char* const what = absl::StartsWith(rest_, "[") ? ", a structured type" : "";
+  return Bad(absl::StrCat("descr is ", Quote(FirstValue(rest_)), what, kAllowedDescrs));
 }
 
 absl::StatusOr<bool> Dictionary::Bool() {
@@ -131,7 +156,7 @@ absl::Status Dictionary::Value(absl::string_view key) {
     field = *std::move(read);
     return absl::OkStatus();
   };
-  if (key == "descr") return put(String(), descr);
+  if (key == "descr") return put(Descr(), descr);
   if (key == "fortran_order") return put(Bool(), fortran_order);
   if (key == "shape") return put(Tuple(), shape);
   return Bad(absl::StrCat("the header has the key ", Quote(key),
@@ -175,21 +200,28 @@ constexpr DescrRow kDescrs[] = {
     {"i4", kS32, false}, {"V2", kBF16, true}, {"V1", kF8E4M3, true}, {"f1", kF8E5M2, true},
 };
 
-absl::StatusOr<DataType> TypeOf(absl::string_view descr, std::optional<DataType> hint) {
+struct Elements {
+  DataType type;
+  bool big_endian;
+};
+
+absl::StatusOr<Elements> ElementsOf(absl::string_view descr, std::optional<DataType> hint) {
   const auto refuse = [&](absl::string_view why) {
-    return Bad(absl::StrCat(
-        "descr is ", Quote(descr), why,
-        "; it must be one of <f8, <f4, <f2, |i1, <i4, <V2 (bf16), <V1 (e4m3) and <f1 (e5m2)"));
+    return Bad(absl::StrCat("descr is ", Quote(descr), why, kAllowedDescrs));
   };
-  if (descr.size() != 3) return refuse("");
-  const char order = descr[0];
+  // Without an order, and with = or |, that of this machine.
+  constexpr absl::string_view kOrders = "<>=|";
+  const bool ordered = !descr.empty() && absl::StrContains(kOrders, descr[0]);
+  const char order = ordered ? descr[0] : '=';
   for (const DescrRow& row : kDescrs) {
-    if (row.descr != descr.substr(1)) continue;
+    if (row.descr != descr.substr(ordered ? 1 : 0)) continue;
     const bool one_byte = SizeOf(row.type) == 1;
-    if (order == '>' && !one_byte) return refuse(", which is big-endian");
-    if (order != '<' && order != '|' && !(order == '>' && one_byte)) return refuse("");
-    if (!hint || *hint == row.type) return row.type;
-    if (row.opaque && SizeOf(*hint) == SizeOf(row.type)) return *hint;
+    const bool native_is_big = std::endian::native == std::endian::big;
+    const bool big_endian = !one_byte && (order == '>' || (order != '<' && native_is_big));
+    // numpy reads these bytes as they are: nobody says what their order is.
+    if (big_endian && row.opaque) return refuse(", which is big-endian");
+    if (!hint || *hint == row.type) return Elements{row.type, big_endian};
+    if (row.opaque && SizeOf(*hint) == SizeOf(row.type)) return Elements{*hint, big_endian};
     return Bad(absl::StrCat("descr is ", Quote(descr), ", which is ", Name(row.type),
                             " and cannot be read as ", Name(*hint)));
   }
@@ -247,14 +279,15 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view bytes, std::optional<D
   if (!extent.ok()) return extent.status();
   Dictionary dictionary(bytes.substr(extent->begin, extent->length));
   if (absl::Status status = dictionary.Read(); !status.ok()) return status;
-  absl::StatusOr<DataType> type = TypeOf(*dictionary.descr, hint);
-  if (!type.ok()) return type.status();
-  absl::StatusOr<Shape> shape = ShapeOf(dictionary, *type);
+  absl::StatusOr<Elements> elements = ElementsOf(*dictionary.descr, hint);
+  if (!elements.ok()) return elements.status();
+  absl::StatusOr<Shape> shape = ShapeOf(dictionary, elements->type);
   if (!shape.ok()) return shape.status();
   return NpyHeader{.shape = *shape,
                    .data_offset = extent->begin + extent->length,
                    .major_version = static_cast<uint8_t>(bytes[6]),
                    .descr = *dictionary.descr,
+                   .big_endian = elements->big_endian,
                    .dimensions = static_cast<int>(dictionary.shape->size())};
 }
 

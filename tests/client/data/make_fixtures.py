@@ -31,7 +31,9 @@ def main():
     np.save(HERE / "vector.npy", (np.arange(4) / 4 - 1).astype(np.float32))
     np.save(HERE / "scalar.npy", np.float64(-1))
     np.save(HERE / "cube.npy", np.zeros((2, 2, 2), np.float32))
-    np.save(HERE / "big_endian.npy", (VALUES / 4 - 1).astype(">f4"))
+    for name, dtype in {"f64": ">f8", "f32": ">f4", "f16": ">f2"}.items():
+        np.save(HERE / f"big_endian_{name}.npy", (VALUES / 4 - 1).astype(dtype))
+    np.save(HERE / "big_endian_s32.npy", (VALUES - 5).astype(">i4"))
     np.save(HERE / "complex.npy", np.zeros((2, 2), np.complex64))
     for version in (1, 2, 3):
         with open(HERE / f"version{version}.npy", "wb") as file:

@@ -2,8 +2,9 @@
 //
 // Types by descr: <f8, <f4, <f2, |i1, <i4, and the descrs that ml_dtypes writes:
 // <V2 for bfloat16, <V1 for float8_e4m3fn (also |V2, |V1), <f1 for float8_e5m2. As
-// <V1 may also be another 8-bit type, give a hint where it is not e4m3. Only
-// little-endian; no structured or object types.
+// <V1 may also be another 8-bit type, give a hint where it is not e4m3. Big-endian
+// >f8, >f4, >f2 and >i4 are read, too; =f4 and f4 are in this machine's order. No structured
+// or object types, and no names such as float32.
 //
 // Shapes: (rows, cols); (n,) is 1 x n; () is 1 x 1. Fortran order is
 // column-major.
@@ -30,6 +31,8 @@ struct NpyHeader {
   int major_version = 1;
   // As in the file, such as "<f4".
   std::string descr;
+  // Whether the elements in the file are. ReadNpy swaps their bytes.
+  bool big_endian = false;
   int dimensions = 2;  // 0, 1 or 2
 };
 
