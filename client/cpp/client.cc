@@ -287,10 +287,13 @@ absl::StatusOr<RankKernelsResponse> Client::RankKernels(const RankKernelsRequest
 absl::StatusOr<BenchmarkEnd> Client::Benchmark(const BenchmarkRequest& request,
                                                const BenchmarkCallback& on_message,
                                                const CallOptions& options) {
-  return RunTask<BenchmarkEnd>(*impl_->connection, options, "Benchmark",
-                               [&](const auto& task, auto then) {
-                                 StreamBenchmark(task, request, on_message, std::move(then));
-                               });
+  Connection& connection = *impl_->connection;
+  const auto attempt = [&](const CallOptions& rest) {
+    return RunTask<BenchmarkEnd>(connection, rest, "Benchmark", [&](const auto& task, auto then) {
+      StreamBenchmark(task, request, on_message, std::move(then));
+    });
+  };
+  return Tried(connection, options, "Benchmark", Repeated::kDifferent, attempt);
 }
 
 absl::StatusOr<ListTrafficResponse> Client::ListTraffic(int limit, const CallOptions& options) {

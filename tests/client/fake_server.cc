@@ -408,6 +408,17 @@ grpc::Status FakeServer::RankKernels(grpc::ServerContext* context, const v1::Ran
   return grpc::Status::OK;
 }
 
+grpc::Status FakeServer::Benchmark(grpc::ServerContext* context, const v1::BenchmarkRequest*,
+                                   grpc::ServerWriter<v1::BenchmarkResponse>* writer) {
+  if (auto status = Begin("Benchmark", context); !status.ok()) return status;
+  v1::BenchmarkResponse response;
+  response.mutable_header();
+  writer->Write(response);
+  response.mutable_end();
+  writer->Write(response);
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeServer::GetServerInfo(grpc::ServerContext* context,
                                        const v1::GetServerInfoRequest*,
                                        v1::GetServerInfoResponse* response) {

@@ -130,6 +130,8 @@ class FakeServer final : public gemm::v1::GemmService::Service {
   grpc::Status RankKernels(grpc::ServerContext* context,
                            const gemm::v1::RankKernelsRequest* request,
                            gemm::v1::RankKernelsResponse* response) override;
+  grpc::Status Benchmark(grpc::ServerContext* context, const gemm::v1::BenchmarkRequest* request,
+                         grpc::ServerWriter<gemm::v1::BenchmarkResponse>* writer) override;
   grpc::Status GetServerInfo(grpc::ServerContext* context,
                              const gemm::v1::GetServerInfoRequest* request,
                              gemm::v1::GetServerInfoResponse* response) override;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cpp/products/multiply_attempt.h"
 #include "gemmd/client/client.h"
@@ -167,6 +168,31 @@ TEST_F(RetriesTest, AllCallsShareABudgetThatCallsPayInto) {
   EXPECT_TRUE(again()) << "that call has paid in, too";
 }
 
+// As of a server that drains, and has gone by the next attempt.
+TEST_F(RetriesTest, WhereTheServerHasGoneTheFirstErrorIsToldToo) {
+  const absl::Status drains = absl::UnavailableError("x:1: the server drains");
+  const absl::Status nobody =
+      absl::UnavailableError("x:1: failed to connect to all addresses: Connection refused");
+  const auto told = [this](const std::vector<absl::Status>& errors) {
+    RetryBudget budget(options_);
+    Retries retries(options_, budget, Repeated::kSame);
+    for (const absl::Status& error : errors) (void)retries.Next(error, absl::InfiniteFuture());
+    return retries.Told(errors.back());
+  };
+  EXPECT_EQ(told({nobody}), nobody);
+  EXPECT_EQ(told({drains, drains}), drains);
+  EXPECT_EQ(
+      told({drains, nobody, nobody}),
+      absl::UnavailableError(absl::StrCat(drains.message(), "; tried again: ", nobody.message())));
+  // Other errors say by themselves what there is to know.
+  EXPECT_EQ(told({kRefused, nobody}), nobody);
+  EXPECT_EQ(told({kRefused, drains, nobody}), told({drains, nobody}));
+  EXPECT_EQ(told({drains, kRefused}), kRefused);
+  EXPECT_EQ(told({drains, absl::NotFoundError("a")}), absl::NotFoundError("a"));
+  const absl::Status other = absl::UnavailableError("x:1: failed to connect: timeout");
+  EXPECT_EQ(told({nobody, other}), other);
+}
+
 class RetriedCallsTest : public testing::Test {
  protected:
   RetriedCallsTest() : client_(Connect({})) {
@@ -289,6 +315,45 @@ TEST_F(RetriedCallsTest, AStripedProductThatIsRefusedIsTriedAgainAsOneStream) {
   const auto rich = Connect({})->Multiply(Squares(160));
   ASSERT_TRUE(rich.ok()) << rich.status();
   EXPECT_EQ(rich->transport, Transport::kStream);
+}
+
+TEST_F(RetriedCallsTest, ABenchmarkIsTriedAgainWhereItWasRefused) {
+  int messages = 0;
+  const auto benchmark = [&] {
+    return client_->Benchmark({}, [&](const BenchmarkResponse&) { ++messages; }).status();
+  };
+  Refuse("Benchmark", 2);
+  EXPECT_EQ(benchmark(), absl::OkStatus());
+  EXPECT_EQ(server_.calls("Benchmark"), 3);
+  EXPECT_EQ(messages, 1);
+  refusal_ = RefusedFor(StatusCode::UNAVAILABLE, absl::Milliseconds(1));
+  Refuse("Benchmark", 1);
+  EXPECT_TRUE(absl::IsUnavailable(benchmark()));
+  EXPECT_EQ(server_.calls("Benchmark"), 4);
+}
+
+TEST_F(RetriedCallsTest, TheErrorOfAServerThatGoesIsNotLost) {
+  client_ = Connect({.attempts = 3});
+  std::atomic<int> begun{0};
+  // Not those that clean up after an attempt.
+  server_.faults().refuse = [&](const std::string& method) {
+    const bool first = method != "DeleteMatrix" && begun++ == 0;
+    return grpc::Status(StatusCode::UNAVAILABLE, first ? "drains" : "gone");
+  };
+  // Not sent: each attempt begins one call.
+  const Generated drawn{.shape = {.rows = 64, .cols = 64}};
+  const auto told = testing::ContainsRegex("drains; tried again: .*gone");
+  for (const Transport transport : {Transport::kUnary, Transport::kStream, Transport::kStriped}) {
+    const Product product{.a = drawn, .b = drawn};
+    begun = 0;
+    const CallOptions options{.transport = transport};
+    EXPECT_THAT(std::string(client_->Multiply(product, options).status().message()), told);
+    begun = 0;
+    const auto future = client_->MultiplyFuture(product, options).get();
+    EXPECT_THAT(std::string(future.status().message()), told);
+  }
+  begun = 0;
+  EXPECT_THAT(std::string(client_->GetServerInfo().status().message()), told);
 }
 
 TEST_F(RetriedCallsTest, WhatMayHaveRunIsNotRunTwiceWhereThatIsNotTheSame) {

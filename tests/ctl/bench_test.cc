@@ -151,5 +151,17 @@ TEST_F(BenchTest, InterruptEndsItWithTheRowsItHad) {
                              HasSubstr("geometric means, kernel by kernel")));
 }
 
+// The server ends a launch that has begun, after the client has gone.
+TEST_F(BenchTest, OneThatWasGivenUpDoesNotStopTheNext) {
+  const std::vector<std::string> small = {"bench",   "--shape", "16",           "--family", "host",
+                                          "--types", "f32",     "--iterations", "1"};
+  const Ran full = Gemmctl({"bench", "--shape", "16,700", "--kernel", "host_reference", "--types",
+                            "f64", "--iterations", "20", "--cutoff", "1e9", "--csv", "/dev/full"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.err, HasSubstr("No space left on device"));
+  const Ran next = Gemmctl(small);
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+}
+
 }  // namespace
 }  // namespace gemmd::ctl

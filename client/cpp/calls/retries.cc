@@ -6,12 +6,16 @@
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace gemmd::client {
 namespace {
 
 namespace v1 = ::gemm::v1;
 
+// What gRPC says where it could not reach a server.
+constexpr absl::string_view kNoConnection = "failed to connect";
 constexpr char kRetryInfo[] = "type.googleapis.com/google.rpc.RetryInfo";
 constexpr char kQuotaFailure[] = "type.googleapis.com/google.rpc.QuotaFailure";
 
@@ -85,7 +89,20 @@ std::optional<absl::Duration> Retries::Next(const absl::Status& status, absl::Ti
   const absl::Duration wait = least + RandomWait(options_, made_);
   if (absl::Now() + wait >= deadline || !budget_.Take()) return std::nullopt;
   ++made_;
+  if (first_.ok() && absl::IsUnavailable(status)) first_ = status;
   return wait;
+}
+
+absl::Status Retries::Told(const absl::Status& last) const {
+  if (first_.ok() || !absl::IsUnavailable(last) || first_.message() == last.message() ||
+      absl::StrContains(first_.message(), kNoConnection)) {
+    return last;
+  }
+  absl::Status both =
+      absl::UnavailableError(absl::StrCat(first_.message(), "; tried again: ", last.message()));
+  last.ForEachPayload(
+      [&both](absl::string_view url, const absl::Cord& payload) { both.SetPayload(url, payload); });
+  return both;
 }
 
 }  // namespace gemmd::client

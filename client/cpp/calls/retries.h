@@ -51,6 +51,9 @@ class Retries {
   // How long to wait before the next attempt of a call that has failed; nullopt where none
   // follows.
   std::optional<absl::Duration> Next(const absl::Status& status, absl::Time deadline);
+  // The error of the call, whose last attempt has failed with `last`: where the server has gone
+  // in between, the first such error says why.
+  absl::Status Told(const absl::Status& last) const;
   // When the first attempt began.
   absl::Time begun() const { return begun_; }
 
@@ -60,6 +63,7 @@ class Retries {
   RetryBudget& budget_;
   const Repeated repeated_;
   int made_ = 1;
+  absl::Status first_;  // the first UNAVAILABLE that another attempt followed
 };
 
 }  // namespace gemmd::client

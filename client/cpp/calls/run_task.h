@@ -52,7 +52,7 @@ auto Tried(Connection& connection, const CallOptions& options, const char* what,
     auto answer = attempt(rest);
     if (StatusOf(answer).ok()) return answer;
     const std::optional<absl::Duration> wait = retries.Next(StatusOf(answer), deadline);
-    if (!wait) return answer;
+    if (!wait) return retries.Told(StatusOf(answer));
     rest.timeout = deadline - absl::Now();
     // As a task, it ends with the client, too.
     const absl::StatusOr<MatrixInfo> waited = RunTask(

@@ -317,7 +317,7 @@ void MultiplyOp::Finish(const absl::Status& status) {
   }
   names_.DeleteAll(connection_);
   // What the job has released or kept is not there, or there already, for another attempt.
-  if (ran_ && RepeatedRun(*product_) == Repeated::kDifferent) return done(status);
+  if (ran_ && RepeatedRun(*product_) == Repeated::kDifferent) return done(retries_->Told(status));
   CallOptions again = options_;
   if (const std::optional<Transport> plainer = PlainerTransport(status)) {
     again.transport = *plainer;
@@ -329,7 +329,7 @@ void MultiplyOp::Finish(const absl::Status& status) {
   if (const auto wait = retries_->Next(status, task_->deadline())) {
     return TryAgain(again, *wait, done);
   }
-  done(status);
+  done(retries_->Told(status));
 }
 
 // Everything that this attempt kept on the server has a name of its own, and is deleted.

@@ -7,9 +7,11 @@
 // - UNAVAILABLE: what was asked for may have been done. Only calls are tried again that do
 //   the same when they run twice: queries, downloads, and products that neither keep their
 //   result nor release an operand. Never a product into a kept name, never one whose operand
-//   may be gone, no PutMatrix and no DeleteMatrix.
+//   may be gone, no PutMatrix, no DeleteMatrix and no Benchmark.
 //
-// Connect, Benchmark, and calls that fail for other reasons have one attempt.
+// Connect, and calls that fail for other reasons, have one attempt. Where the last attempt fails
+// with UNAVAILABLE for another reason than the first such one, as when the server could no longer
+// be reached, the message has that of the first one before its own.
 #pragma once
 
 #include <optional>
