@@ -52,6 +52,7 @@ absl::StatusOr<int> OpenFifo(const std::string& path) {
 }
 
 bool Names(const std::string& path, int fd) {
+  if (path == kStandardOutput) return fd == STDOUT_FILENO;
   struct stat named, open;
   return stat(path.c_str(), &named) == 0 && fstat(fd, &open) == 0 && named.st_dev == open.st_dev &&
          named.st_ino == open.st_ino;
@@ -72,7 +73,8 @@ absl::StatusOr<Through> OpenThrough(const std::string& path) {
   for (const int own : {STDOUT_FILENO, STDERR_FILENO}) {
     if (!Names(path, own)) continue;
     const int fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
-    if (fd >= 0) return Through{fd, true};
+    if (fd < 0) return SystemError(errno, path, "cannot be opened to be written");
+    return Through{fd, true};
   }
   struct stat target;
   if (stat(path.c_str(), &target) == 0 && S_ISFIFO(target.st_mode)) {
@@ -110,6 +112,7 @@ absl::StatusOr<OutputFile> OutputFile::Open(std::string path, Visible visible) {
   if (visible == Visible::kAsItGrows || !mode || IsOwnOutput(path)) {
     const absl::StatusOr<Through> through = OpenThrough(path);
     if (!through.ok()) return through.status();
+    if (path == kStandardOutput) path = "standard output";  // in errors
     OutputFile file(std::move(path), through->fd, nullptr);
     struct stat there;
     file.uncut_ = !through->own_output && fstat(through->fd, &there) == 0 && S_ISREG(there.st_mode);

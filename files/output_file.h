@@ -11,6 +11,9 @@
 
 namespace gemmd::files {
 
+// The path that means standard output.
+inline constexpr const char* kStandardOutput = "-";
+
 // An errno as a status: "PATH: WHAT: No space left on device".
 absl::Status SystemError(int error, const std::string& path, absl::string_view what);
 
@@ -22,7 +25,7 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 // destroyed first. Anything else stays what it is and is written through: a device, a
 // FIFO, a symbolic link's target, a file with several names. What such a file had is cut
 // at the first write, or at the close. A FIFO waits up to ten seconds for its reader. A name
-// of this process's own output, as /dev/stdout, is that output: the bytes go where it is,
+// of this process's own output, as - or /dev/stdout, is that output: the bytes go where it is,
 // behind what is there.
 class OutputFile {
  public:
@@ -54,8 +57,8 @@ class OutputFile {
   std::unique_ptr<Part> part_;  // null: written through
 };
 
-// Whether a path, as /dev/stdout, names what standard output is, and somebody may read it there:
-// not so /dev/null.
+// Whether a path, as - or /dev/stdout, names what standard output is, and somebody may read it
+// there: not so /dev/null.
 bool IsStandardOutput(const std::string& path);
 
 // Opens, writes and closes.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "files/output_file.h"
 #include "files/output_stream.h"
 #include "files/part_files.h"
 #include "kernels/bench/backend/backend.h"
@@ -123,7 +124,10 @@ int Run(int argc, const char* const* argv, std::ostream& out) {
   std::signal(SIGINT, [](int) { interrupted = 1; });
   Outputs outputs = asked.outputs;
   outputs.width = TerminalWidth(STDOUT_FILENO);
-  LiveReport report(outputs, out, std::cerr, isatty(STDERR_FILENO) == 1);
+  const bool taken = gemmd::files::IsStandardOutput(outputs.csv) ||
+                     gemmd::files::IsStandardOutput(outputs.json) ||
+                     gemmd::files::IsStandardOutput(outputs.plot);
+  LiveReport report(outputs, taken ? std::cerr : out, std::cerr, isatty(STDERR_FILENO) == 1);
   absl::Status status = Measure(**backend, plan, RunMetadata(**backend, argc, argv), report);
   if (status.ok()) status = CheckMeasured(report.rows());
   status.Update(CheckRows(report.rows()));

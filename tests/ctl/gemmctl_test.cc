@@ -43,16 +43,17 @@ TEST_F(GemmctlTest, MultipliesFiles) {
 // The shell has opened the log to be written behind what it has.
 TEST_F(GemmctlTest, AResultOnStandardOutputStandsThereAlone) {
   const std::string a = WriteMatrix("a.npy", {.rows = 1, .cols = 1}, {3});
-  std::ofstream(Path("log")) << "before\n";
-  const auto shell =
-      StartShell("\"$@\" >> " + Path("log"), {"multiply", a, a, "-o", "/dev/stdout"});
-  const Ran ran = shell->Wait();
-  EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("kernel "));
-  std::ifstream log(Path("log"));
-  const std::string text(std::istreambuf_iterator<char>(log), {});
-  EXPECT_THAT(text, StartsWith("before\n\x93NUMPY"));
-  EXPECT_THAT(text, Not(HasSubstr("kernel ")));
+  for (const std::string output : {"/dev/stdout", "-"}) {
+    std::ofstream(Path("log")) << "before\n";
+    const auto shell = StartShell("\"$@\" >> " + Path("log"), {"multiply", a, a, "-o", output});
+    const Ran ran = shell->Wait();
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("kernel "));
+    std::ifstream log(Path("log"));
+    const std::string text(std::istreambuf_iterator<char>(log), {});
+    EXPECT_THAT(text, StartsWith("before\n\x93NUMPY"));
+    EXPECT_THAT(text, Not(HasSubstr("kernel ")));
+  }
 }
 
 TEST_F(GemmctlTest, PrintsATableForPeople) {

@@ -128,6 +128,50 @@ TEST_F(OutputTest, AResultGoesThroughAFifo) {
   EXPECT_EQ(got.size(), 128 + 8 * 8 * 4u);
 }
 
+// Where a file is to be written, as for --json.
+TEST_F(OutputTest, AHyphenIsStandardOutputAndTablesGoBesideIt) {
+  struct Case {
+    std::vector<std::string> words;
+    std::string begins;
+    std::string beside;
+  };
+  const std::vector<std::string> bench = {
+      "bench", "--shape", "8", "--family", "host", "--types", "f32", "--iterations", "1"};
+  const auto with = [](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  GemmctlJson({"matrix", "put", "random:4x4:f32", "--name", "m"});
+  const std::vector<Case> cases = {
+      {{"matrix", "get", "@m", "-o", "-"}, "\x93NUMPY", "4x4"},
+      {with(bench, {"--csv", "-"}), "m,n,k,kernel,", "geometric means"},
+      {with(bench, {"--svg", "-"}), "<svg", "geometric means"},
+      {with(bench, {"--json", "-"}), "{", ""},
+      {{"bench", "--list-suites", "--json", "-"}, "{", ""},
+      {{"tune", "--shapes", "8", "--family", "host", "--rounds", "1", "-o", "-"},
+       "gemmd tuning table",
+       "KERNEL"},
+      {{"loadtest", "--shape", "8x8x8", "--requests", "2", "--warmup", "0s", "--json", "-"},
+       "{",
+       ""},
+  };
+  for (const Case& test : cases) {
+    const Ran ran = Gemmctl(test.words);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_THAT(ran.out, StartsWith(test.begins));
+    EXPECT_THAT(ran.err, HasSubstr(test.beside));
+    if (test.beside.empty()) {
+      EXPECT_FALSE(nlohmann::json::parse(ran.out, nullptr, false).is_discarded()) << ran.out;
+    } else {
+      EXPECT_EQ(ran.out.find(test.beside), std::string::npos) << ran.out;
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists("-"));
+  const Ran both = Gemmctl(with(bench, {"--csv", "-", "--json"}));
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr("--csv and --json both name \"-\""));
+}
+
 TEST_F(OutputTest, AFullDiskIsNamedAndLeavesNothing) {
   GemmctlJson({"matrix", "put", "random:4x4:f32", "--name", "m"});
   const std::vector<std::vector<std::string>> commands = {

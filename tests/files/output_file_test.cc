@@ -132,6 +132,32 @@ TEST_F(OutputFileTest, OwnOutputIsWrittenBehindWhatIsThere) {
   EXPECT_FALSE(IsStandardOutput(Path("nowhere")));
 }
 
+// Not a file of that name.
+TEST_F(OutputFileTest, AHyphenIsStandardOutput) {
+  ASSERT_EQ(WriteFile(Path("log"), "before\n"), absl::OkStatus());
+  const int saved = dup(STDOUT_FILENO);
+  const int log = open(Path("log").c_str(), O_WRONLY | O_APPEND);
+  const int full = open("/dev/full", O_WRONLY);
+  ASSERT_EQ(dup2(log, STDOUT_FILENO), STDOUT_FILENO);
+  const absl::Status written = WriteFile("-", "of the file\n");
+  const bool is_output = IsStandardOutput("-");
+  ASSERT_EQ(dup2(full, STDOUT_FILENO), STDOUT_FILENO);
+  const absl::Status lost = WriteFile("-", "lost");
+  (void)close(STDOUT_FILENO);
+  const absl::Status closed = WriteFile("-", "lost");
+  dup2(saved, STDOUT_FILENO);
+  close(saved);
+  close(log);
+  close(full);
+  EXPECT_EQ(written, absl::OkStatus());
+  EXPECT_TRUE(is_output);
+  EXPECT_EQ(Content("log"), "before\nof the file\n");
+  EXPECT_THAT(std::string(lost.message()), StartsWith("standard output: cannot be written"));
+  EXPECT_FALSE(closed.ok());
+  struct stat info;
+  EXPECT_NE(stat("-", &info), 0);
+}
+
 TEST_F(OutputFileTest, TheLongestNameIsWritten) {
   const std::string name(255, 'n');
   EXPECT_EQ(WriteFile(Path(name), "x"), absl::OkStatus());

@@ -100,9 +100,9 @@ absl::Status Measure(const Context& context, client::Client& client, const Bench
   return absl::OkStatus();
 }
 
-// `file` as of --json.
-int ListSuites(const Context& context, const std::string& file) {
-  if (!context.global.json && file.empty()) {
+// As tables; as `json`, which goes to `file` where there is one.
+int ListSuites(const Context& context, bool json, const std::string& file) {
+  if (!json && file.empty()) {
     bench::PrintSuites(context.out, context.width);
     return kExitOk;
   }
@@ -114,29 +114,27 @@ int ListSuites(const Context& context, const std::string& file) {
     }
     suites.push_back({{"name", suite.name}, {"summary", suite.summary}, {"shapes", shapes}});
   }
-  const Json json = {{"suites", suites}};
-  if (file.empty() || file == kStandardOutput) {
-    PrintJson(context, json);
+  const Json list = {{"suites", suites}};
+  if (file.empty()) {
+    PrintJson(context, list);
     return kExitOk;
   }
-  const absl::Status written = files::WriteFile(file, JsonText(json));
+  const absl::Status written = files::WriteFile(file, JsonText(list));
   return written.ok() ? kExitOk : Fail(context, written);
 }
 
 int Run(const Context& terminal, BenchCommand& command) {
   bench::BenchmarkOptions& options = command.options;
+  if (const std::string wrong = bench::ContradictionOf(options.outputs); !wrong.empty()) {
+    return FailUsage(terminal, absl::StrCat("bench: ", wrong));
+  }
+  const bool json = terminal.global.json || options.outputs.json == files::kStandardOutput;
+  if (options.outputs.json == files::kStandardOutput) options.outputs.json.clear();
   const Context context =
       Beside(terminal, {options.outputs.csv, options.outputs.json, options.outputs.plot});
-  if (const std::string wrong = bench::ContradictionOf(options.outputs); !wrong.empty()) {
-    return FailUsage(context, absl::StrCat("bench: ", wrong));
-  }
-  if (options.list_suites) return ListSuites(context, options.outputs.json);
+  if (options.list_suites) return ListSuites(context, json, options.outputs.json);
   if (options.shapes.empty()) return FailUsage(context, "bench needs --suite or --shapes");
-  const bool json = context.global.json || options.outputs.json == kStandardOutput;
-  if (json) {
-    options.outputs.tables = bench::Outputs::Tables::kNone;
-    if (options.outputs.json == kStandardOutput) options.outputs.json.clear();
-  }
+  if (json) options.outputs.tables = bench::Outputs::Tables::kNone;
   options.outputs.width = context.width;
   const auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
@@ -188,7 +186,7 @@ void AddBench(CLI::App& app, Context& context) {
                    "Print metadata, rows and means as JSON instead of tables, or write them to "
                    "FILE in addition")
       ->expected(0, 1)
-      ->default_str(kStandardOutput)
+      ->default_str(files::kStandardOutput)
       ->type_name("[FILE]")
       ->group("Output");
   bench->footer(

@@ -69,6 +69,8 @@ int ExitCodeOf(const LoadResult& result) {
 }
 
 int Run(const Context& terminal, LoadOptions& options) {
+  const bool json_to_output = terminal.global.json || options.json == files::kStandardOutput;
+  if (options.json == files::kStandardOutput) options.json.clear();
   const Context context = Beside(terminal, {options.json});
   ApplyDefaults(options);
   // What a request costs, and which fail, is what is asked.
@@ -87,7 +89,7 @@ int Run(const Context& terminal, LoadOptions& options) {
   if (!tried.ok()) return Fail(context, tried);
   // Before the test, which may be long.
   std::optional<files::OutputFile> file;
-  if (!options.json.empty() && options.json != kStandardOutput) {
+  if (!options.json.empty()) {
     absl::StatusOr<files::OutputFile> opened = files::OutputFile::Open(options.json);
     if (!opened.ok()) return Fail(context, opened.status());
     file = *std::move(opened);
@@ -102,7 +104,7 @@ int Run(const Context& terminal, LoadOptions& options) {
                      {"server", ToJson((*client)->server())},
                      {"configuration", configuration},
                      {"result", ToJson(result)}};
-  if (context.global.json || options.json == kStandardOutput) {
+  if (json_to_output) {
     PrintJson(context, json);
   } else {
     PrintLoadTable(context.out, result, context.width);
@@ -130,7 +132,7 @@ void AddLoadTest(CLI::App& app, Context& context) {
       ->add_option("--json", options->json,
                    "Print everything as JSON instead of tables, or write it to FILE in addition")
       ->expected(0, 1)
-      ->default_str(kStandardOutput)
+      ->default_str(files::kStandardOutput)
       ->type_name("[FILE]");
   command->footer(
       "Closed loop: --concurrency requests are always under way, so a slow server gets fewer.\n"

@@ -25,9 +25,9 @@ namespace {
 namespace bench = gemm::bench;
 
 // The table that the file has; an empty one where there is no file, or where the path is written
-// through, as a device and a FIFO are.
+// through, as standard output, a device and a FIFO are.
 absl::StatusOr<gemm::TuningTable> ReadTable(const std::string& path) {
-  if (!files::IsRegularFile(path)) return gemm::TuningTable();
+  if (files::IsStandardOutput(path) || !files::IsRegularFile(path)) return gemm::TuningTable();
   const auto text = files::ReadText(path, gemm::kMaxTuningBytes);
   if (!text.ok()) return text.status();
   return gemm::ParseTuningTable(*text, path);

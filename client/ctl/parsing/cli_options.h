@@ -13,9 +13,6 @@
 
 namespace gemmd::ctl {
 
-// The file name that means standard output.
-inline constexpr const char* kStandardOutput = "-";
-
 // The parsed word; throws CLI::ValidationError, which names the option, where
 // `parse` (absl::string_view to StatusOr) refuses it.
 template <typename Parser>
