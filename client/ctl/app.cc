@@ -36,7 +36,7 @@ constexpr const char* kFooter =
     "  [lab]\n"
     "  address = \"gpu1.example:50051\"\n"
     "  ca = \"/etc/gemmd/ca.pem\"\n"
-    "  token-file = \"/home/alice/lab.token\"\n"
+    "  token-file = \"lab.token\"    (a path begins in the file's folder)\n"
     "\n"
     "Exit status:\n"
     "  0  success\n"

@@ -29,7 +29,9 @@ absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context,
   options.token_without_tls = server.token_without_tls;
   options.user_agent = absl::StrCat("gemmctl/", ClientVersion());
   if (context.global.deadline.has_value()) options.connect_timeout = *context.global.deadline;
-  return client::Client::Connect(std::move(options));
+  auto client = client::Client::Connect(std::move(options));
+  if (!client.ok()) return InNamesOfUser(client.status(), server);
+  return client;
 }
 
 client::CallOptions Call(const Context& context, absl::Duration deadline) {

@@ -56,6 +56,23 @@ TEST(ConfigTest, TheCurrentContextIsReadUnlessAnotherIsNamed) {
   EXPECT_EQ(cloud->token_file, "");
 }
 
+TEST(ConfigTest, APathBeginsInTheFolderOfTheFile) {
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.Write("config",
+                   "[lab]\naddress = \"x:1\"\nca = \"ca.pem\"\ncert = \"../c\"\nkey = \"/k\"\n"
+                   "server-name = \"lab\"\ntoken-file = \"tokens/lab\"\n");
+  const auto lab = ReadContext(path, "lab");
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  const std::string place = path.substr(0, path.rfind('/') + 1);
+  EXPECT_EQ(lab->ca, place + "ca.pem");
+  EXPECT_EQ(lab->cert, place + "../c");
+  EXPECT_EQ(lab->key, "/k");
+  EXPECT_EQ(lab->token_file, place + "tokens/lab");
+  EXPECT_EQ(lab->server_name, "lab");
+  EXPECT_EQ(lab->address, "x:1");
+}
+
 TEST(ConfigTest, WithoutACurrentContextNothingIsSet) {
   const auto settings = ContextOf("[lab]\naddress = \"x:1\"\n");
   ASSERT_TRUE(settings.ok()) << settings.status();

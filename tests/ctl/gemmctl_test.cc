@@ -457,7 +457,9 @@ TEST_F(GemmctlTest, FailuresHaveTheCodeAndTheSentenceOnStderr) {
        "INVALID_ARGUMENT",
        "x"},
       {{"matrix", "get", "id:nothing", "-o", Path("x.npy")}, "NOT_FOUND", "nothing"},
-      {{"matrix", "put", "random:4x4:f32", "--name", "no spaces"}, "INVALID_ARGUMENT", "name"},
+      {{"matrix", "put", "random:4x4:f32", "--ca", Path("none"), "--name", "a"},
+       "INVALID_ARGUMENT",
+       "--ca is '" + Path("none") + "', which cannot be read"},
       {{"multiply", a, a, "--transpose-b", "-o", "/no/such/place/c.npy"}, "", "/no/such/place"},
       {{"--address", "unix:" + Path("nobody.sock"), "--deadline", "1s", "info"}, "", "nobody.sock"},
   };

@@ -140,6 +140,31 @@ TEST_F(ServerChoiceTest, WhatNamesTwoServersOrNoneIsRefused) {
   EXPECT_THAT(Choose().message(), AllOf(HasSubstr("'lab'"), HasSubstr("GEMMCTL_CONFIG")));
 }
 
+// As the user has set it: the client library has other names.
+TEST_F(ServerChoiceTest, AnErrorNamesASettingAsItWasSet) {
+  variables_["GEMMCTL_KEY"] = "/own/key";
+  global_.server.ca = "/own/ca";
+  ASSERT_TRUE(Choose().ok());
+  const auto told = [this](const std::string& message) {
+    const absl::Status status = InNamesOfUser(absl::InvalidArgumentError(message), global_.server);
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    return std::string(status.message());
+  };
+  const std::string prod = variables_["GEMMCTL_CONFIG"] + ": [prod] ";
+  EXPECT_EQ(told("tls.root_certificates_file is '/own/ca', no"), "--ca is '/own/ca', no");
+  EXPECT_EQ(told("tls.private_key_file is 'x'"), "GEMMCTL_KEY is 'x'");
+  EXPECT_EQ(told("tls.certificate_chain_file is 'x'"), prod + "cert is 'x'");
+  EXPECT_EQ(told("token_file has a token"), prod + "token-file has a token");
+  EXPECT_EQ(told("address is 'x'"), prod + "address is 'x'");
+  EXPECT_EQ(told("token: not sent: set tls, or token_without_tls"),
+            "token: not sent: set --tls, or --token-without-tls");
+  EXPECT_EQ(told("addresses are many"), "addresses are many");
+  global_ = {};
+  variables_["GEMMCTL_TOKEN"] = "a b";
+  ASSERT_TRUE(Choose().ok());
+  EXPECT_EQ(told("token has a token"), "GEMMCTL_TOKEN has a token");
+}
+
 TEST_F(ServerChoiceTest, AFileThatTheEnvironmentNamesMustBeThere) {
   variables_["GEMMCTL_CONFIG"] = "/nowhere/at/all";
   EXPECT_THAT(Choose().message(), HasSubstr("/nowhere/at/all"));

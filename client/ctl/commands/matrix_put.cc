@@ -73,10 +73,9 @@ void AddMatrixPut(CLI::App& matrix, Context& context) {
             "uniform on [0, 1), or on [-128, 128) for s8")
       ->required()
       ->type_name("");
-  command
-      ->add_option("--name", options->put.keep.name,
-                   "1 to 128 of [A-Za-z0-9._/-], unique among your matrices. Default: the matrix "
-                   "has only an id")
+  AddParsed(*command, "--name", options->put.keep.name, ParseNewName,
+            "1 to 128 of [A-Za-z0-9._/-], unique among your matrices. Default: the matrix has only "
+            "an id")
       ->type_name("NAME");
   command->add_flag("--shared", options->put.keep.shared,
                     "Every caller may read the matrix; its name is one of the shared ones");

@@ -177,9 +177,8 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
                   "The file for the result. Default: the result is downloaded and discarded")
       ->type_name("FILE.npy");
   command.add_flag("--keep", options.keep, "Keep the result on the server, with only an id");
-  command
-      .add_option("--keep-name", options.keep_as.name,
-                  "Keep the result under a name: 1 to 128 of [A-Za-z0-9._/-], unique among yours")
+  AddParsed(command, "--keep-name", options.keep_as.name, ParseNewName,
+            "Keep the result under a name: 1 to 128 of [A-Za-z0-9._/-], unique among yours")
       ->type_name("NAME");
   command.add_flag("--keep-replace", options.keep_as.replace,
                    "Take that name from the matrix that has it, once the result is complete");

@@ -1,16 +1,19 @@
 #include "client/ctl/parsing/operand_spec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/ctl/parsing/parse.h"
+#include "gemm/quote.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -108,6 +111,17 @@ absl::StatusOr<OperandSpec> ParseGenerated(absl::string_view text, absl::string_
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ParseNewName(absl::string_view text) {
+  constexpr size_t kMostBytes = 128;
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(c) || absl::StrContains("._/-", c);
+  });
+  if (plain && text.size() <= kMostBytes) return std::string(text);
+  return absl::InvalidArgumentError(
+      absl::StrCat(gemm::Quoted(text), " is no name: it must be 1 to ", kMostBytes,
+                   " of [A-Za-z0-9._/-], without the @ of an operand"));
+}
 
 absl::StatusOr<client::DataType> ParseDataTypeName(absl::string_view text) {
   return Named(text, client::ParseDataType(text), "an element type", client::kS32);

@@ -1,12 +1,16 @@
 #include "client/ctl/servers/config.h"
 
+#include <filesystem>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "files/text_file.h"
 #include "gemm/quote.h"
 
@@ -28,16 +32,15 @@ absl::Status SetFlag(const std::string& text, bool& flag) {
   return absl::OkStatus();
 }
 
-absl::Status Set(const std::string& key, const std::string& text, ServerSettings& settings) {
-  const std::pair<const char*, std::string*> texts[] = {{"address", &settings.address},
-                                                        {"ca", &settings.ca},
-                                                        {"cert", &settings.cert},
-                                                        {"key", &settings.key},
-                                                        {"server-name", &settings.server_name},
-                                                        {"token-file", &settings.token_file}};
-  for (const auto& [name, place] : texts) {
-    if (key != name) continue;
-    *place = text;
+// `path` and `context`: where the key is.
+absl::Status Set(const std::string& path, const std::string& context, const std::string& key,
+                 const std::string& text, ServerSettings& settings) {
+  for (const TextSetting& setting : kTextSettings) {
+    if (key != setting.key) continue;
+    const bool is_path = setting.is_path && !text.empty();
+    settings.*setting.value =
+        is_path ? (std::filesystem::path(path).parent_path() / text).string() : text;
+    settings.names[setting.library] = absl::StrCat(path, ": [", context, "] ", key);
     return absl::OkStatus();
   }
   if (key == "tls") return SetFlag(text, settings.tls);
@@ -90,7 +93,7 @@ absl::StatusOr<ServerSettings> ReadContext(const std::string& path, const std::s
                                       " values; allowed: one, between quotation marks where it "
                                       "has spaces"));
     }
-    const absl::Status status = Set(item.name, item.inputs.front(), settings);
+    const absl::Status status = Set(path, wanted, item.name, item.inputs.front(), settings);
     if (!status.ok()) {
       return Wrong(path, absl::StrCat("[", wanted, "] ", item.name, ": ", status.message()));
     }
@@ -100,6 +103,19 @@ absl::StatusOr<ServerSettings> ReadContext(const std::string& path, const std::s
     return Wrong(path, absl::StrCat("[", wanted, "]: no address; allowed: host:port, unix:/path"));
   }
   return settings;
+}
+
+absl::Status InNamesOfUser(const absl::Status& status, const ServerSettings& server) {
+  std::string message = absl::StrReplaceAll(
+      status.message(), {{"set tls, or token_without_tls", "set --tls, or --token-without-tls"}});
+  for (const auto& [library, own] : server.names) {
+    absl::string_view rest = message;
+    if (!absl::ConsumePrefix(&rest, library)) continue;
+    if (!absl::StartsWith(rest, " ") && !absl::StartsWith(rest, ":")) continue;
+    message = absl::StrCat(own, rest);
+    break;
+  }
+  return absl::Status(status.code(), message);
 }
 
 bool UsesTls(const ServerSettings& server) {

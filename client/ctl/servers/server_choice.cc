@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -14,25 +16,43 @@ void SetIfEmpty(std::string& value, const std::string& other) {
   if (value.empty()) value = other;
 }
 
+void NameOptions(ServerSettings& server) {
+  for (const TextSetting& setting : kTextSettings) {
+    if ((server.*setting.value).empty()) continue;
+    server.names[setting.library] = absl::StrCat("--", setting.key);
+  }
+}
+
+// GEMMCTL_TOKEN_FILE of "token-file".
+std::string VariableOf(const TextSetting& setting) {
+  return absl::StrCat("GEMMCTL_",
+                      absl::AsciiStrToUpper(absl::StrReplaceAll(setting.key, {{"-", "_"}})));
+}
+
 void TakeVariables(const Environment& environment, GlobalOptions& global) {
   ServerSettings& server = global.server;
   SetIfEmpty(global.context, environment("GEMMCTL_CONTEXT"));
-  SetIfEmpty(server.ca, environment("GEMMCTL_CA"));
-  SetIfEmpty(server.cert, environment("GEMMCTL_CERT"));
-  SetIfEmpty(server.key, environment("GEMMCTL_KEY"));
-  SetIfEmpty(server.server_name, environment("GEMMCTL_SERVER_NAME"));
-  SetIfEmpty(server.token_file, environment("GEMMCTL_TOKEN_FILE"));
+  for (const TextSetting& setting : kTextSettings) {
+    // An address comes with the options.
+    if (setting.value == &ServerSettings::address || !(server.*setting.value).empty()) continue;
+    const std::string variable = VariableOf(setting);
+    server.*setting.value = environment(variable.c_str());
+    if (!(server.*setting.value).empty()) server.names[setting.library] = variable;
+  }
   if (server.token_file.empty()) server.token = environment("GEMMCTL_TOKEN");
+  if (!server.token.empty()) server.names["token"] = "GEMMCTL_TOKEN";
 }
 
 void TakeContext(const ServerSettings& context, GlobalOptions& global) {
   ServerSettings& server = global.server;
   global.address = context.address;
-  SetIfEmpty(server.ca, context.ca);
-  SetIfEmpty(server.cert, context.cert);
-  SetIfEmpty(server.key, context.key);
-  SetIfEmpty(server.server_name, context.server_name);
-  if (server.token.empty()) SetIfEmpty(server.token_file, context.token_file);
+  for (const TextSetting& setting : kTextSettings) {
+    const bool has_token = setting.value == &ServerSettings::token_file && !server.token.empty();
+    std::string& value = server.*setting.value;
+    if (has_token || !value.empty() || (context.*setting.value).empty()) continue;
+    value = context.*setting.value;
+    server.names[setting.library] = context.names.at(setting.library);
+  }
   server.tls = server.tls || context.tls;
   server.token_without_tls = server.token_without_tls || context.token_without_tls;
 }
@@ -70,6 +90,7 @@ absl::Status ChooseServer(bool address_given, const Environment& environment,
     return absl::InvalidArgumentError(
         "--address and --context both name a server; allowed: one of them");
   }
+  NameOptions(global.server);
   if (!context_given) TakeVariables(environment, global);
   const bool from_variable = !context_given && !global.context.empty();
   // An address that is named here is not shown the credentials of another server.
