@@ -182,7 +182,7 @@ TEST_F(CredentialsServerTest, ACallerNeedsNoRoleButThatOfItsCalls) {
 TEST_F(CredentialsServerTest, AClientWithoutTlsIsToldWhatMayBeMissing) {
   const auto client =
       Client::Connect({.address = server_->address(), .connect_timeout = absl::Seconds(20)});
-  EXPECT_THAT(std::string(client.status().message()), HasSubstr("a server that wants TLS"));
+  EXPECT_THAT(std::string(client.status().message()), HasSubstr("a server does so that wants TLS"));
 }
 
 TEST_F(CredentialsServerTest, WithoutTheRoleMatricesProductsAreNotSplit) {

@@ -44,6 +44,10 @@ TEST(ParseTest, ProductShapes) {
   EXPECT_EQ(shape->m, 512);
   EXPECT_EQ(shape->n, 64);
   EXPECT_EQ(shape->k, 7);
+  const auto cube = ParseProductShape("16");
+  ASSERT_TRUE(cube.ok()) << cube.status();
+  EXPECT_EQ(cube->m * 10000 + cube->n * 100 + cube->k, 161616);
+  EXPECT_FALSE(ParseProductShape("").ok());
   EXPECT_THAT(Message(ParseProductShape("512x64").status()), HasSubstr("'512x64'"));
   EXPECT_THAT(Message(ParseProductShape("512x0x7").status()), HasSubstr("'0' is not a dimension"));
   EXPECT_FALSE(ParseProductShape("1x2x3x4").ok());

@@ -258,8 +258,10 @@ absl::Status Connection::Explain(const absl::Status& status, const char* what,
       // being shut down.
       return status.message() == "CANCELLED" ? gone("the server cancelled the call") : status;
     case absl::StatusCode::kUnavailable:
-      if (!options_.tls && ClosedAtOnce(status.message())) {
-        return gone(absl::StrCat(status.message(), "; a server that wants TLS does so"));
+      if (ClosedAtOnce(status.message())) {
+        return gone(absl::StrCat(status.message(), "; a server does so that ",
+                                 options_.tls ? "" : "wants TLS, or ",
+                                 "has as many connections as it takes"));
       }
       if (!absl::StrContains(status.message(), kNoAnswer)) return gone(status.message());
       return gone(absl::StrCat(

@@ -85,7 +85,8 @@ void DeclareLoop(CLI::App& command, LoadOptions& options) {
 
 void DeclareProducts(CLI::App& command, LoadOptions& options) {
   AddParsedList(command, "--shape", options.shapes, ParseWeightedShape,
-                "M, N and K of the products; several are mixed by weight [512x512x512]")
+                "M, N and K of the products, or one number for a cube; several are mixed by weight "
+                "[512x512x512]")
       ->type_name("MxNxK[=WEIGHT]");
   CLI::Option* const batch =
       command.add_option("--batch", options.batch, "Products of one shape in each request [1]")

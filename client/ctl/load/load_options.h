@@ -66,7 +66,7 @@ void DeclareLoadOptions(CLI::App& command, LoadOptions& options);
 // Fills in the defaults.
 void ApplyDefaults(LoadOptions& options);
 
-// "MxNxK" or "MxNxK=weight".
+// "MxNxK" or "MxNxK=weight"; one number is a cube.
 absl::StatusOr<WeightedShape> ParseWeightedShape(absl::string_view text);
 
 Json ToJson(const LoadOptions& options);

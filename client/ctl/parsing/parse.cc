@@ -120,8 +120,11 @@ absl::StatusOr<std::vector<int64_t>> ParseExtents(absl::string_view text) {
 }
 
 absl::StatusOr<ProductShape> ParseProductShape(absl::string_view text) {
-  const std::vector<std::string> parts = absl::StrSplit(text, 'x');
-  if (parts.size() != 3) return Invalid(text, "a shape MxNxK such as 512x512x512");
+  std::vector<std::string> parts = absl::StrSplit(text, 'x');
+  if (parts.size() == 1) parts.resize(3, parts.front());
+  if (parts.size() != 3) {
+    return Invalid(text, "a shape MxNxK such as 512x512x64, or one number for a cube");
+  }
   std::array<int64_t, 3> dims{};
   for (size_t i = 0; i < dims.size(); ++i) {
     const auto dim = ParseDimension(parts[i]);

@@ -46,7 +46,7 @@ struct ProductShape {
   int64_t k = 0;
 };
 
-// "MxNxK".
+// "MxNxK", or one number for a cube.
 absl::StatusOr<ProductShape> ParseProductShape(absl::string_view text);
 
 // "value=weight" with a weight of 1 to 1000; without one the weight is 1.
