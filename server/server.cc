@@ -238,6 +238,9 @@ class ServerImpl final : public Server {
       return absl::InvalidArgumentError(absl::StrCat(
           "--idle-tuning: '", file, "'; allowed: nothing, where --benchmark-limit is 0"));
     }
+    if (file == "-") {
+      return absl::InvalidArgumentError("--idle-tuning: '-'; allowed: a file that can be read");
+    }
     std::error_code error;
     const std::filesystem::path folder = std::filesystem::absolute(file, error).parent_path();
     if (access(folder.c_str(), W_OK | X_OK) != 0) {

@@ -252,6 +252,20 @@ TEST(RunLoadTest, StopEndsTheTestEarly) {
   EXPECT_GT(statistics.Sum().succeeded, 0);
 }
 
+// A server that goes away computes no wrong product.
+TEST(StatisticsTest, AResultThatCannotBeFetchedHasFailedAndIsNotWrong) {
+  Statistics statistics(1);
+  for (int i = 0; i < 2; ++i) statistics.AddOutcome(0, Outcome{}, absl::Milliseconds(3));
+  statistics.AddVerdict(0, {.checked = true});
+  statistics.AddVerdict(0, {.fetched = absl::UnavailableError("gone")});
+  const Tally sum = statistics.Sum();
+  EXPECT_EQ(sum.succeeded, 1u);
+  EXPECT_EQ(sum.failed, 1u);
+  EXPECT_EQ(sum.verified, 1u);
+  EXPECT_EQ(sum.wrong, 0u);
+  EXPECT_EQ(sum.errors.at("UNAVAILABLE").first, "gone");
+}
+
 TEST(StatisticsTest, AnIntervalStartsWhereTheLastEnded) {
   Statistics statistics(2);
   statistics.AddOutcome(0, Outcome{}, absl::Milliseconds(3));

@@ -68,9 +68,14 @@ void Statistics::AddNotSent(size_t worker, absl::Duration late) {
 }
 
 void Statistics::AddVerdict(size_t worker, const Verdict& verdict) {
-  if (!verdict.checked) return;
+  if (!verdict.checked && verdict.fetched.ok()) return;
   Shard& shard = ShardOf(worker);
   const std::lock_guard lock(shard.mutex);
+  if (!verdict.fetched.ok()) {
+    --shard.tally.succeeded;
+    return AddError(shard.tally, absl::StatusCodeToString(verdict.fetched.code()),
+                    gemm::EscapeControls(verdict.fetched.message()));
+  }
   ++shard.tally.verified;
   if (verdict.right) return;
   if (shard.tally.wrong++ == 0) shard.tally.first_wrong = verdict.explanation;

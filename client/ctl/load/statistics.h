@@ -28,6 +28,7 @@ struct Outcome {
 
 // The result of a product's verification.
 struct Verdict {
+  absl::Status fetched;  // where not OK there was nothing to verify: the request has failed
   bool checked = false;
   bool right = true;
   std::string explanation;  // where not right

@@ -193,10 +193,10 @@ class Workload::ProductCaller : public Caller {
     if (!options.streams()) {
       auto fetched = ElementsOf(workload_.patient_, *kept_, workload_.Call());
       if (!fetched.ok()) {
-        return {.checked = true,
-                .right = false,
-                .explanation = absl::StrCat("the result kept could not be fetched: ",
-                                            fetched.status().ToString())};
+        return {.fetched =
+                    absl::Status(fetched.status().code(),
+                                 absl::StrCat("the result that was kept could not be fetched: ",
+                                              fetched.status().message()))};
       }
       elements = *std::move(fetched);
     }

@@ -201,8 +201,10 @@ class Call:
                 options = connection.options
                 silence = options.keepalive_seconds + options.keepalive_timeout
                 details = f"nothing came for {silence:g} s: the server or the network is gone"
-            if not credentials.uses_tls(connection.options) and _closed_at_once(details):
-                details += "; a server that wants TLS does so"
+            if _closed_at_once(details):
+                plain = not credentials.uses_tls(connection.options)
+                wants_tls = "wants TLS, or " if plain else ""
+                details += f"; a server does so that {wants_tls}has as many connections as it takes"
             details = f"{connection.address}: {details}"
         made = errors.make(code, details)
         made.retry_after = retries.after_metadata(_trailing(error))
