@@ -128,7 +128,8 @@ absl::StatusOr<int64_t> Dictionary::Integer() {
     }
     value = value * 10 + digit;
   }
-  if (digits == 0) {
+  // A leading 0 is no number to Python.
+  if (digits == 0 || (digits > 1 && rest_[0] == '0')) {
     return Bad(absl::StrCat("shape has ", Quote(rest_), " where a number of at least 0 belongs"));
   }
   rest_.remove_prefix(digits);

@@ -265,7 +265,9 @@ absl::Status EngineImpl::Health() const {
 }
 
 bool EngineImpl::Drain(absl::Time deadline) {
-  if (core_.admission->WaitIdle(deadline)) return true;
+  const bool idle = core_.admission->WaitIdle(deadline);
+  core_.admission->CloseDownloads();
+  if (idle) return true;
   core_.admission->CancelAll(absl::UnavailableError("the server is shutting down"));
   return false;
 }

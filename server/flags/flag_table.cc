@@ -304,8 +304,9 @@ void AddProcess(std::vector<FlagRow>& rows) {
                 "elsewhere. A second signal ends the process at once."},
                GEMMD_FIELD(drain_delay), absl::ZeroDuration(), absl::Hours(1)));
   rows.push_back(Duration({"drain-timeout", group,
-                           "How long the end takes after --drain-delay. New calls are refused, and "
-                           "jobs run on; those left 4s before that time are cancelled, those left "
+                           "How long the end takes after --drain-delay. New calls are refused but "
+                           "for those that fetch what jobs keep, and jobs run on; those left 4s "
+                           "before that time are cancelled, those left "
                            "at half of it where it is less than 8s. If a kernel still runs after "
                            "that, the process ends anyway, with exit code 71."},
                           GEMMD_FIELD(drain_timeout), absl::ZeroDuration(), absl::Hours(24)));

@@ -214,8 +214,10 @@ struct Metrics::Families {
       prometheus::BuildCounter()
           .Name("gemmd_refusals_total")
           .Help(
-              "Jobs, transfers and streams refused because a bound was reached: by the flag or the "
-              "key of the quotas file that sets it, and by whose bound it is (server, caller).")
+              "Jobs and transfers refused because a bound of the server or of their caller was "
+              "reached, and calls past a caller's streams: by the flag or the key of the quotas "
+              "file that sets it, and by whose bound it is (server, caller). Bounds of one stream "
+              "are not in it.")
           .Register(registry);
   prometheus::Family<prometheus::Gauge>& identity_current =
       prometheus::BuildGauge()

@@ -206,6 +206,7 @@ TEST(NpyHeader, RefusesBadDictionaries) {
       {"{" + good + "'shape': (2, 3), 'more': 1}", "has the key 'more'"},
       {"{" + good + "'shape': (2, 3)} x", "after its dictionary"},
       {"{" + good + "'shape': (2, -3)}", "where a number of at least 0 belongs"},
+      {"{" + good + "'shape': (02, 3)}", "where a number of at least 0 belongs"},
       {"{" + good + "'shape': (2, 0)}", "shape.cols is 0; it must be at least 1"},
       {"{" + good + "'shape': (2, 3}", "where ')' belongs"},
       {"{" + good + "'shape': (99999999999999999999, 1)}", "above 2^63 - 1"},

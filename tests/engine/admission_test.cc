@@ -195,17 +195,32 @@ TEST_F(AdmissionTest, ClosedItLetsResultsOfItsJobsBeFetched) {
 TEST_F(AdmissionTest, ClosedItWaitsForWhoeverIsAboutToFetch) {
   TestClock clock;
   admission_.OnResultKept();
+  const absl::Time until = SteadyNow() + Admission::kTimeToFetch;
   admission_.Close();
   EXPECT_TRUE(admission_.WaitIdle(SteadyNow())) << "not beyond its time";
-  std::atomic<bool> idle = false;
+  std::atomic<bool> begun = false;
   std::thread waits([&] {
+    begun = true;
     EXPECT_TRUE(admission_.WaitIdle(SteadyNow() + absl::Hours(1)));
-    idle = true;
+    EXPECT_GE(SteadyNow(), until);
   });
+  while (!begun) std::this_thread::yield();
   absl::SleepFor(absl::Milliseconds(50));
-  EXPECT_FALSE(idle);
   clock.Advance(Admission::kTimeToFetch);
   waits.join();
+}
+
+TEST_F(AdmissionTest, AtTheEndNobodyFetches) {
+  TestClock clock;
+  {
+    const AdmissionTicket job = Admit(10);
+    admission_.OnResultKept();
+    admission_.Close();
+    admission_.CloseDownloads();
+    EXPECT_EQ(admission_.AdmitDownload().status().code(), absl::StatusCode::kUnavailable);
+    admission_.OnResultKept();
+  }
+  EXPECT_TRUE(admission_.WaitIdle(absl::InfiniteFuture())) << "though the clock stands still";
 }
 
 TEST_F(AdmissionTest, WaitIdleReturnsWhenTheLastTicketDoes) {

@@ -140,7 +140,7 @@ TEST_F(DrainProcess, AfterItsDelayItEndsByItself) {
   EXPECT_THAT(process_->ReadAll(), AllOf(HasSubstr("draining"), HasSubstr("\"msg\":\"stopped\"")));
 }
 
-TEST_F(DrainProcess, NewCallsOfEveryKindAreRefusedAndWhatRunsEnds) {
+TEST_F(DrainProcess, NewJobsAndQuestionsAreRefusedAndWhatRunsEnds) {
   Start({"--drain-timeout=5m"});
   const HostMatrix matrix = RandomMatrix({8, 8, gemm::DType::kF32}, 1);
   v1::Product product;
@@ -175,6 +175,7 @@ TEST_F(DrainProcess, ResultsThatJobsHaveKeptMayBeFetched) {
   product.mutable_result()->mutable_keep()->mutable_ttl()->set_seconds(60);
   StreamClient stream(*stub_);
   stream.Header(1, product);
+  stream.Header(2, product);  // holds the drain until the test has seen enough
   stream.Cancel(99);
   EXPECT_EQ(stream.Wait(99).code(), StatusCode::NOT_FOUND);
   process_->Signal(SIGTERM);
@@ -199,6 +200,7 @@ TEST_F(DrainProcess, ResultsThatJobsHaveKeptMayBeFetched) {
   *deleted.mutable_matrix() = request.matrix();
   v1::DeleteMatrixResponse none;
   EXPECT_TRUE(stub_->DeleteMatrix(&deletes, deleted, &none).ok());
+  stream.Cancel(2);
   EXPECT_EQ(process_->ExitCode(), kExitOk);
 }
 

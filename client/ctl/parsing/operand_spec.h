@@ -34,11 +34,11 @@ absl::StatusOr<OperandSpec> ParseOperandSpec(absl::string_view text);
 // "id:ID", or a bare NAME.
 absl::StatusOr<client::Resident> ParseResident(absl::string_view text);
 
-// Parse the contract's names; the error lists them.
 // A name to keep a matrix under: 1 to 128 of [A-Za-z0-9._/-]. An empty word is taken: of an option
 // it is refused with a better sentence.
 absl::StatusOr<std::string> ParseNewName(absl::string_view text);
 
+// Parse the contract's names; the error lists them.
 absl::StatusOr<client::DataType> ParseDataTypeName(absl::string_view text);
 absl::StatusOr<client::Layout> ParseLayoutName(absl::string_view text);
 absl::StatusOr<client::Activation> ParseActivationName(absl::string_view text);

@@ -118,13 +118,15 @@ absl::StatusOr<AdmissionTicket> Admission::AdmitTransfer() {
 
 absl::StatusOr<AdmissionTicket> Admission::AdmitDownload() {
   MutexLock lock(mutex_);
-  if (closed_ && jobs_ == 0 && SteadyNow() >= fetched_until_) return Draining();
+  if (downloads_closed_ || (closed_ && jobs_ == 0 && SteadyNow() >= fetched_until_)) {
+    return Draining();
+  }
   return Transfer();
 }
 
 void Admission::OnResultKept() {
   MutexLock lock(mutex_);
-  fetched_until_ = SteadyNow() + kTimeToFetch;
+  if (!downloads_closed_) fetched_until_ = SteadyNow() + kTimeToFetch;
 }
 
 AdmissionTicket Admission::Transfer() {
@@ -157,6 +159,12 @@ void Admission::Unregister(uint64_t id) {
 void Admission::Close() {
   MutexLock lock(mutex_);
   closed_ = true;
+}
+
+void Admission::CloseDownloads() {
+  MutexLock lock(mutex_);
+  downloads_closed_ = true;
+  fetched_until_ = absl::InfinitePast();
 }
 
 bool Admission::WaitIdle(absl::Time deadline) {

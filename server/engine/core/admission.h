@@ -75,7 +75,10 @@ class Admission {
   void Unregister(uint64_t id);
 
   void Close();
-  // Waits until every ticket was returned, and no download begins any more; false at `deadline`.
+  // Admits no downloads either.
+  void CloseDownloads();
+  // Waits until every ticket was returned and the time to fetch has passed; false at `deadline`
+  // where tickets are out.
   bool WaitIdle(absl::Time deadline);
   void CancelAll(const absl::Status& why);
   // Cancels what needs the device.
@@ -105,6 +108,7 @@ class Admission {
   mutable Mutex mutex_;
   CondVar idle_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool downloads_closed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time fetched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   int jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   int tickets_ ABSL_GUARDED_BY(mutex_) = 0;

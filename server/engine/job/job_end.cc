@@ -180,8 +180,10 @@ void JobImpl::Complete(const DownloadTimes& times) {
     absl::StatusOr<MatrixRecord> kept =
         core_.store->Add(std::move(holdings->room), holdings->result);
     outcome = kept.status();
-    if (kept.ok()) result.kept = *std::move(kept);
-    core_.admission->OnResultKept();
+    if (kept.ok()) {
+      result.kept = *std::move(kept);
+      core_.admission->OnResultKept();
+    }
   }
   holdings.reset();  // whoever hears of the end finds nothing of the job left
   if (IsWorthTuning(core_, admitted_, result.report)) {

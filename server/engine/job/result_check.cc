@@ -110,12 +110,12 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
                        pick.kernel->name, " does not give: ", first.status().message()),
           "choose another kernel, or leave verify out");
     }
-    if (pick_counts && first->kernel != pick.kernel) {
-      return Unchecked(
-          wish,
+    // Where the request insists, all of its blocks are checked and have the same one.
+    if (pick_counts && !wish.by_request && first->kernel != pick.kernel) {
+      decision.why_not =
           absl::StrCat("with an activation the check takes kernel ", first->kernel->name,
-                       ", and all blocks of rows have kernel ", pick.kernel->name),
-          "choose a kernel by name, or leave verify out");
+                       ", and all blocks of rows have kernel ", pick.kernel->name);
+      return decision;
     }
     plan.first = *std::move(first);
   }

@@ -50,8 +50,8 @@ struct CheckPlan {
 // `plan` is empty where it cannot, and `why_not` says why: without a product there is nothing
 // to check, and a batch is not checked. FAILED_PRECONDITION where the request asks for it and the
 // kernel that it names cannot leave the accumulators, or where the product is a batch. With
-// `pick_counts` that takes the kernel that is picked, as for a block of rows, which has that of its
-// whole product.
+// `pick_counts` a policy's check takes the kernel that is picked, as for a block of rows, which has
+// that of its whole product.
 struct CheckDecision {
   std::optional<CheckPlan> plan;
   std::string why_not;

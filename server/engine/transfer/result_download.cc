@@ -63,16 +63,18 @@ void ResultDownload::StartCopied(std::string bytes) {
 // Asks for the next block. One is asked for at a time, and its copy enqueued
 // before the next is, so that the copies stay in order.
 void ResultDownload::Pump() {
-  StagingPool& staging = device_.download_staging();
+  StagingPool* staging = nullptr;
   {
     MutexLock lock(mutex_);
+    // Where it has ended the device may be on its way out.
     if (source_ == nullptr || acquiring_ || next_ == end_ || outstanding_ == kWindow) return;
     acquiring_ = true;
-    place_ = staging.Queue(receiver_, [self = shared_from_this()](StagingBlock block) {
+    staging = &device_.download_staging();
+    place_ = staging->Queue(receiver_, [self = shared_from_this()](StagingBlock block) {
       self->Fetch(std::move(block));
     });
   }
-  staging.Serve();
+  staging->Serve();
 }
 
 void ResultDownload::Fetch(StagingBlock block) {

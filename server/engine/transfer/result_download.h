@@ -79,7 +79,7 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   void Deliver(Copied copied);
   void OnPieceLetGo();
   using End = absl::AnyInvocable<void(absl::StatusOr<DownloadTimes>)>;
-  // Drops all that it holds, but for pieces handed over. The end is null if it had ended already.
+  // Ends it, and waits for nothing more. The end is null if it had ended already.
   End Stop();
   void Fail(absl::Status status);
   void EndIfDone();

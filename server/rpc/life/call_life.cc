@@ -39,7 +39,9 @@ void CallLife::GoLiveAtItsRate(uint64_t request_bytes, std::function<absl::Statu
   GoLive([this, &start] {
     {
       MutexLock lock(mutex_);
-      if (!RateAllows()) return WaitToStart(std::move(start));
+      // A server that drains soon has nothing more to give.
+      const bool now = draining_ && begins_while_draining();
+      if (!RateAllows() && !now) return WaitToStart(std::move(start));
       traffic_.Charge(request_bytes_);
     }
     return start();
