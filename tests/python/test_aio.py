@@ -390,6 +390,30 @@ def test_a_timeout_counts_while_its_call_waits_for_a_thread(server):
             assert (await g.info(timeout=20)).devices
             with pytest.raises(gemmd.InvalidArgument, match="timeout is 0.0"):
                 await g.info(timeout=0)
+        async with await gemmd.aio.connect(server.address, threads=1) as g:
+            with BusyThreads(g):
+                words = ": 1 call of this client is under way, and it has as many threads"
+                with pytest.raises(gemmd.DeadlineExceeded, match=words):
+                    await g.info(timeout=0.2)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["before the call", "behind it"])
+def test_a_canceller_ends_a_call_that_waits_for_a_thread(server, early):
+    async def main():
+        async with await gemmd.aio.connect(server.address, threads=1) as g:
+            with BusyThreads(g) as busy:
+                canceller = gemmd.Canceller()
+                if early:
+                    canceller.cancel()
+                waiting = asyncio.create_task(g.info(cancel=canceller))
+                await asyncio.sleep(0.05)
+                canceller.cancel()
+                with pytest.raises(gemmd.Cancelled, match="info was cancelled by its caller"):
+                    await asyncio.wait_for(waiting, 10)
+                assert not busy.taken[0].done()
+            assert (await g.info()).devices
 
     asyncio.run(main())
 
@@ -544,6 +568,41 @@ def test_the_end_of_the_block_raises_what_nobody_asked_for(server, logged, colle
 
     run_logged(main, logged)
     assert not logged
+
+
+ASKED = {
+    "gather": lambda fs: asyncio.gather(*fs),
+    "wait_for": lambda fs: asyncio.gather(*(asyncio.wait_for(f, 20) for f in fs)),
+    "shield": lambda fs: asyncio.gather(*map(asyncio.shield, fs)),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_the_end_of_the_block_leaves_errors_to_the_tasks_that_wait_for_them(server, asked):
+    async def consume(future, caught):
+        try:
+            await ASKED[asked]([future])
+        except gemmd.NotFound:
+            caught.append(future)
+
+    async def main():
+        async with await gemmd.aio.connect(server.address) as g:
+            for _ in range(20):
+                async with g.pipeline() as p:
+                    futures = [await p.matmul(A, A, kernel="nope") for _ in range(40)]
+                    with contextlib.suppress(gemmd.NotFound):
+                        await ASKED[asked](futures)
+            for _ in range(20):
+                caught = []
+                async with g.pipeline() as p:
+                    tasks = []
+                    for _ in range(100):
+                        future = await p.matmul(A, A, kernel="nope")
+                        tasks.append(asyncio.create_task(consume(future, caught)))
+                await asyncio.gather(*tasks)
+                assert len(caught) == 100
+
+    asyncio.run(main())
 
 
 def test_failures_that_were_seen_are_not_held_without_bound(server):

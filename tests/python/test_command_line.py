@@ -110,6 +110,7 @@ def test_a_vector_is_a_row_and_a_scalar_one_element(multiply, tmp_path):
     (header(descr="'xV2'") + b"x" * 24, "descr is 'xV2'; it must be one of float64"),
     (header(descr="'>V2'") + b"x" * 24, "descr is '>V2', which is big-endian; bf16 must be <V2"),
     (header(descr="''") + b"x" * 24, "descr is ''; it must be one of float64"),
+    (header(descr="'(a,f4'"), "descr is '(a,f4'; it must be one of float64"),
     (header(descr="'|O'"), "descr is '|O'; it must be one of float64"),
     (header(descr="'<U1'"), "descr is '<U1'; it must be one of float64"),
     (header(descr="[('x', '<f4')]"), "descr is [('x', '<f4')]; it must be one of"),
@@ -165,9 +166,10 @@ def test_a_redirected_output_keeps_what_it_has(server, files, tmp_path, path, mo
 
 def test_the_output_may_be_a_pipe_or_the_standard_error(server, files, tmp_path):
     arguments = command(server, "--address={}", "multiply", *files, "-o")
-    piped = subprocess.run([*arguments, "/dev/stdout"], capture_output=True, timeout=60)
-    assert piped.returncode == 0 and b"TFLOPS" in piped.stderr
-    np.testing.assert_array_equal(np.load(io.BytesIO(piped.stdout)), A @ A.T)
+    for name in ("-", "/dev/stdout"):
+        piped = subprocess.run([*arguments, name], capture_output=True, timeout=60, cwd=tmp_path)
+        assert piped.returncode == 0 and b"TFLOPS" in piped.stderr
+        np.testing.assert_array_equal(np.load(io.BytesIO(piped.stdout)), A @ A.T)
     errors = tmp_path / "errors"
     errors.write_text("kept\n")
     with open(errors, "ab") as file:

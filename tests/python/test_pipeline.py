@@ -1,11 +1,13 @@
 """Many products under way, threads and asyncio."""
 
 import asyncio
+import concurrent.futures
 import gc
+import sys
 import threading
 import time
 import weakref
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import gemmd
 import gemmd.aio
@@ -13,6 +15,7 @@ import gemmd.stream
 import gemmd.unary
 import numpy as np
 import pytest
+from gemmd.futures import ProductFuture
 
 from conftest import SMALL, left_on
 
@@ -115,6 +118,20 @@ def test_a_pipeline_that_is_dropped_ends_when_no_future_waits_for_it(server):
         np.testing.assert_array_equal(client.matmul(a, a), a)
 
 
+def test_a_pipeline_that_is_garbage_with_its_client_ends(server):
+    before = len(readers())
+    for _ in range(5):
+        client = gemmd.connect(server.address)
+        client.pipeline()
+        client.pipeline().matmul(np.eye(4), np.eye(4)).result()
+        del client
+        gc.collect()
+    deadline = time.monotonic() + 20
+    while len(readers()) > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(readers()) <= before
+
+
 def test_large_and_small_products_share_a_pipeline(small):
     rng = np.random.default_rng(2)
     large = rng.standard_normal((150, 140))
@@ -155,9 +172,38 @@ def test_the_end_of_the_block_raises_what_nobody_asked_for(g, collect):
             good = p.matmul(a, a)
             p.matmul(a, a, kernel="nope_either")
     np.testing.assert_array_equal(good.result(), a)
-    assert getattr(caught.value, "__notes__", []) in (
-        [], ["further products of the pipeline that failed: 1"]
-    )  # fmt: skip
+    if sys.version_info >= (3, 11):  # noqa: UP036 (the package runs on 3.10 too)
+        assert caught.value.__notes__ == ["further products of the pipeline that failed: 1"]
+
+
+def test_the_end_of_the_block_leaves_an_error_to_the_thread_that_waits_for_it(g, monkeypatch):
+    a = np.eye(3)
+    waiting = threading.Event()
+    wait = ProductFuture._wait
+
+    def slow(future, timeout):
+        waiting.set()
+        wait(future, timeout)
+        time.sleep(0.2)  # the end of the block comes first
+
+    with ThreadPoolExecutor(1) as pool:
+        with g.pipeline() as p, monkeypatch.context() as patch:
+            patch.setattr(ProductFuture, "_wait", slow)
+            asked = pool.submit(p.matmul(a, a, kernel="nope").exception)
+            assert waiting.wait(20)
+        assert isinstance(asked.result(), gemmd.NotFound)
+
+
+def test_a_wait_that_times_out_has_not_asked():
+    future, unseen = ProductFuture(), {}
+    for ask in (future.result, future.exception):
+        with pytest.raises(concurrent.futures.TimeoutError):
+            ask(0.01)
+    assert not future.is_asked_for()
+    future.fail(gemmd.NotFound("nope"), unseen)
+    assert list(unseen.values()) == [future]
+    assert future.exception() is not None
+    assert not unseen
 
 
 def test_the_end_of_the_block_raises_nothing_in_place_of_another_error(g):
@@ -188,7 +234,10 @@ def test_a_failure_that_was_seen_is_not_held(g):
         held = weakref.ref(future)
         assert future.exception() is not None
         del future
-        gc.collect()
+        deadline = time.monotonic() + 20  # the pipeline's thread may still be at its end
+        while held() is not None and time.monotonic() < deadline:
+            gc.collect()
+            time.sleep(0.001)
         assert held() is None
 
 

@@ -158,7 +158,7 @@ def test_a_pipeline_wider_than_the_server_ends_well(busy):
 
 
 class Refused(grpc.RpcError):
-    """A PutMatrix call that the server refuses, once the calls of `after` have ended."""
+    """A call that the server refuses: of PutMatrix, once the calls of `after` have ended."""
 
     def __init__(self, after=()):
         super().__init__("refused")
@@ -167,6 +167,9 @@ class Refused(grpc.RpcError):
     def result(self):
         for rpc in self.after:
             rpc.result()
+        raise self
+
+    def __iter__(self):
         raise self
 
     def code(self):
@@ -281,3 +284,20 @@ def test_a_striped_product_that_is_refused_is_tried_again_as_one_stream(server):
         puts = Puts(client, lambda _: Refused())
         np.testing.assert_allclose(client.matmul(STRIPED, STRIPED), STRIPED @ STRIPED)
         assert len(puts.rpcs) == 6, "two operands of three stripes, once"
+
+
+def test_a_benchmark_that_is_refused_is_tried_again(server):
+    retry = gemmd.Retry(attempts=3, first_seconds=0.01)
+    with gemmd.connect(server.address, retry=retry) as client:
+        connection, refusals = client._connection, [Refused(), Refused()]
+        benchmark = connection.stubs().benchmark
+
+        def refuse(request, timeout=None):
+            return refusals.pop() if refusals else benchmark(request, timeout=timeout)
+
+        connection._all = [dataclasses.replace(one, benchmark=refuse) for one in connection._all]
+        assert client.bench([8], iterations=1, warmup=0).rows
+        assert not refusals
+        refusals += [Refused() for _ in range(3)]
+        with pytest.raises(gemmd.ResourceExhausted, match="streams: no more"):
+            client.bench([8])

@@ -48,7 +48,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     multiply = commands.add_parser("multiply", help="the product of two .npy files")
     multiply.add_argument("a")
     multiply.add_argument("b")
-    multiply.add_argument("-o", "--output", required=True, help="the .npy file to write")
+    multiply.add_argument(
+        "-o", "--output", required=True, help="the .npy file to write; - is the standard output"
+    )
     multiply.add_argument("--transpose-a", action="store_true")
     multiply.add_argument("--transpose-b", action="store_true")
     multiply.add_argument("--kernel")

@@ -29,7 +29,7 @@ from .awaiting import NeverBegan, result
 from .bench import Benchmark
 from .call import Canceller
 from .client import Client as BlockingClient
-from .errors import DeadlineExceeded
+from .errors import Cancelled, DeadlineExceeded
 from .records import Info, Kernel, Matrix, RankedKernel, Traffic, TuningLoad
 from .tables import Table
 
@@ -51,6 +51,16 @@ async def connect(
 async def _not_cancelled(future: Future[Answer]) -> Answer:
     """A thread's answer. Where the task is cancelled the thread goes on, or begins yet."""
     return await asyncio.shield(asyncio.wrap_future(future))
+
+
+class _OwnCanceller(Canceller):
+    """Of one call, which may still wait for a thread."""
+
+    work: Future[Any]
+
+    def cancel(self) -> None:
+        if not self.work.cancel():
+            super().cancel()
 
 
 class Client:
@@ -78,7 +88,7 @@ class Client:
         if self._gone():
             return call(*map(plain, args), **plain_options(options))
         given: Canceller | None = options.pop("cancel", None)
-        own = Canceller()  # the task ends its own call; the given one may serve many
+        own = _OwnCanceller()  # the task ends its own call; the given one may serve many
         own._begun = time.monotonic()
         timeout = options.get("timeout")
         if timeout is None:
@@ -87,20 +97,19 @@ class Client:
             timeout = checks.timeout(timeout)
         if given is not None:
             checks.instance(given, "cancel", Canceller, "a gemmd.Canceller")
-            given._enter(own)
         work = partial(call, *map(plain, args), cancel=own, **plain_options(options))
-        future = self._pool.submit(work)
-
-        def stop() -> None:
-            if not future.cancel():
-                own.cancel()
-
+        future = own.work = self._pool.submit(work)
+        if given is not None:
+            given._enter(own)
         try:
-            return await result(future, stop, timeout)
+            return await result(future, own.cancel, timeout)
         except NeverBegan:
+            if given is not None and given.cancelled:
+                raise Cancelled(f"{call.__name__} was cancelled by its caller") from None
+            calls = "calls of this client are" if self._threads > 1 else "call of this client is"
             raise DeadlineExceeded(
                 f"{call.__name__} did not begin within its timeout of {timeout:g} s: "
-                f"{self._threads} calls of this client are under way, and it has as many threads"
+                f"{self._threads} {calls} under way, and it has as many threads"
             ) from None
         finally:
             if given is not None:

@@ -181,6 +181,8 @@ class Pipeline:
             if self._blocking is not None:
                 ending = self._thread.submit(self._blocking.__exit__, kind, error, trace)
                 await result(ending, self._blocking._call.cancel)
+                if kind is None:
+                    await self._arrivals.settle()
         finally:
             if self._blocking is not None:
                 self._arrivals.deliver()  # every future is done behind the block

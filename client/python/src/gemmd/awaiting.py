@@ -18,10 +18,13 @@ _FEW = 16
 _LATER_SECONDS = 0.001
 # Of failed futures, how many may be held whose errors were seen.
 _SEEN = 16
+# Of the loop, until who waits for a future has its error: the task that awaits it needs one, and
+# one behind asyncio.wait_for, asyncio.wait or as_completed a few.
+_TURNS = 8
 
 
 class NeverBegan(Exception):
-    """No thread took the work in time."""
+    """No thread took the work: not in time, or it was cancelled before."""
 
 
 async def result(
@@ -30,7 +33,8 @@ async def result(
     """What a thread makes. A cancelled task calls `stop`, which must make the thread end soon,
     and waits for that end: until then the thread uses the caller's memory.
 
-    begin_within: NeverBegan where no thread has taken it after so many seconds."""
+    begin_within: NeverBegan where no thread has taken it after so many seconds, or `future` was
+    cancelled meanwhile."""
     made = asyncio.wrap_future(future)
     try:
         await asyncio.wait((made,), timeout=begin_within)
@@ -46,6 +50,8 @@ async def result(
         if not made.cancelled():
             made.exception()  # asyncio logs one that nobody has seen
         raise
+    if made.cancelled():
+        raise NeverBegan
     return made.result()
 
 
@@ -100,6 +106,13 @@ class Arrivals:
             else:
                 made.set_result(future.result())
 
+    async def settle(self) -> None:
+        """Gives what has ended, and lets those ask that wait for it."""
+        self.deliver()
+        for _ in range(_TURNS):
+            if not any(made._log_traceback for made in self._failed):
+                return
+            await asyncio.sleep(0)
 
     def _note(self, failed: asyncio.Future[Any]) -> None:
         self._failed.append(failed)

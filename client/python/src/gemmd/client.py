@@ -581,7 +581,7 @@ class Client(NoCopies):
             shapes, suite, kernels, families, types, iterations, warmup, baseline, budget, device
         )
         with Call(self._connection, "bench", timeout, cancel) as call:
-            return bench.run(call, request)
+            return call.tried(lambda: bench.run(call, request), repeatable=False)
 
     # For handles.
 

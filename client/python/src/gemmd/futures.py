@@ -30,6 +30,8 @@ class ProductFuture(Future[Any]):
         self._pipeline: Pipeline | None = None
         # The pipeline's failed futures that nobody has asked for, of which this is one.
         self._unseen: dict[int, ProductFuture] | None = None
+        # One entry for each thread in `result` or `exception`: none of them needs a lock for it.
+        self._askers: list[None] = []
         # Not a bound method: the future would refer to itself.
         self.add_done_callback(_open)
 
@@ -43,14 +45,24 @@ class ProductFuture(Future[Any]):
                 self._latch.release()
 
     def result(self, timeout: float | None = None) -> Any:
-        self._wait(timeout)
-        self._seen()
+        self._ask(timeout)
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        self._wait(timeout)
-        self._seen()
+        self._ask(timeout)
         return super().exception(0)
+
+    def _ask(self, timeout: float | None) -> None:
+        self._askers.append(None)
+        try:
+            self._wait(timeout)
+            self._seen()
+        finally:
+            self._askers.pop()
+
+    def is_asked_for(self) -> bool:
+        """Whether a thread waits for it, or is just being told."""
+        return bool(self._askers)
 
     def fail(self, error: BaseException, unseen: dict[int, ProductFuture]) -> None:
         """Ends with `error`, and is in `unseen` until somebody asks."""

@@ -6,9 +6,10 @@ puts a name into a queue.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
@@ -21,6 +22,9 @@ from .errors import InvalidArgument
 
 _TIMEOUT = 2.0
 _STOP = object()
+_DROPPED = object()  # the client was
+# How long what is garbage with a client may be destroyed behind it.
+_BEHIND_SECONDS = 1.0
 
 
 def by_id(matrix_id: str) -> pb.MatrixRef:
@@ -105,18 +109,31 @@ class Janitor:
 
     def stop(self, *, wait: bool = True) -> None:
         """Deletes what is left, then ends."""
-        self._queue.put(_STOP)
         if not wait:  # as in a destructor: no lock
+            self._queue.put(_DROPPED)
             return
+        self._queue.put(_STOP)
         with self._lock:
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
 
+def _items(todo: queue.SimpleQueue[Any]) -> Iterator[Any]:
+    """Until the end. The pipelines and handles that are garbage with a client come before it or
+    behind it."""
+    within: float | None = None
+    with contextlib.suppress(queue.Empty):
+        while (item := todo.get(timeout=within)) is not _STOP:
+            if item is _DROPPED:
+                within = _BEHIND_SECONDS
+            else:
+                yield item
+
+
 def _run(connection: Connection, todo: queue.SimpleQueue[Any]) -> None:
     gone = False
-    while (item := todo.get()) is not _STOP:
+    for item in _items(todo):
         if isinstance(item, threading.Event):
             gone = False
             item.set()

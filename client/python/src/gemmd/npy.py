@@ -48,11 +48,13 @@ def read(path: str, dtype: str | None = None) -> npt.NDArray[Any]:
 
 
 def output(path: str) -> tuple[BinaryIO, bool]:
-    """The file to write, and whether it is the process's standard output.
+    """The file to write, and whether it is the process's standard output, as "-" is.
 
     Where it is that, or the standard error, it is written on from where that stands: opened by
     its path, a file that the shell has redirected there would lose what it has.
     """
+    if path == "-":
+        return os.fdopen(os.dup(1), "wb"), True
     try:
         status = os.stat(path)
     except OSError:  # none yet
@@ -141,7 +143,7 @@ def _type(descr: Any, hint: str | None) -> np.dtype[Any]:
         try:
             kind: np.dtype[Any] = np.dtype(descr)
             dtypes.of_numpy(kind, "descr")
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, SyntaxError):
             raise InvalidType(wrong) from None
         return kind
     own = dtypes.parse(_OPEN[code], "descr")

@@ -275,7 +275,12 @@ class Pipeline:
 
     def _take_unseen(self) -> list[BaseException]:
         """The errors that nobody has asked for so far, by their time. Now they are."""
-        unseen = [future.exception() for future in list(self._unseen.values())]
+        # In this order: a thread that has asked takes its future out before it is no asker more.
+        left = [
+            future for key, future in list(self._unseen.items())
+            if not future.is_asked_for() and key in self._unseen
+        ]  # fmt: skip
+        unseen = [future.exception() for future in left]
         return [error for error in unseen if error is not None]
 
     # Sending: by the thread that has a product, or by the one that hears that there is room.
@@ -472,6 +477,8 @@ def _read(own: weakref.ref[Pipeline], stream: Stream, call: Call) -> None:
         pipeline = own()
         if pipeline is not None:
             pipeline._take(message)
+        else:
+            call.cancel()
 
     failure: errors.GemmdError = errors.Internal("the server ended the stream early")
     try:
