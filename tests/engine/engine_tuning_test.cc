@@ -83,14 +83,25 @@ class EngineTuningTest : public EngineTest {
     return ranking.ok() ? std::string(ranking->kernels[0].kernel->name) : "";
   }
 
-  // A product of drawn operands, to its end.
-  void Run(const JobSpec& spec) {
+  // The end of a product of drawn operands.
+  JobReport Run(const JobSpec& spec) {
     const auto recorder = std::make_shared<JobRecorder>();
     auto job = engine_->Admit(spec, recorder);
-    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_TRUE(job.ok()) << job.status();
+    if (!job.ok()) return {};
     (*job)->Start();
     const auto result = recorder->Wait();
-    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->report : JobReport();
+  }
+
+  // A third of the rows of the product that the table has.
+  static JobSpec BlockOfRows() {
+    JobSpec spec;
+    spec.a = {Shape{kM / 3, kK, gemm::DType::kF32}, FromGenerator{}};
+    spec.b = {Shape{kK, kN, gemm::DType::kF32}, FromGenerator{}};
+    spec.product_rows = kM;
+    return spec;
   }
 
   const TemporaryFolder folder_;
@@ -102,19 +113,11 @@ class EngineTuningTest : public EngineTest {
 TEST_F(EngineTuningTest, ABlockOfRowsGetsTheWholesEntryAndCountsAsSuch) {
   Write(kTuned);
   MakeTuned();
-  JobSpec spec;
-  spec.a = {Shape{kM / 3, kK, gemm::DType::kF32}, FromGenerator{}};
-  spec.b = {Shape{kK, kN, gemm::DType::kF32}, FromGenerator{}};
-  spec.product_rows = kM;
-  const auto recorder = std::make_shared<JobRecorder>();
-  auto job = engine_->Admit(spec, recorder);
-  ASSERT_TRUE(job.ok()) << job.status();
-  (*job)->Start();
-  const auto result = recorder->Wait();
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->report.kernel, kTuned);
-  EXPECT_EQ(result->report.rule, ChoiceRule::kTableExact);
-  EXPECT_EQ(result->report.m, kM / 3);
+  JobSpec spec = BlockOfRows();
+  const JobReport report = Run(spec);
+  EXPECT_EQ(report.kernel, kTuned);
+  EXPECT_EQ(report.rule, ChoiceRule::kTableExact);
+  EXPECT_EQ(report.m, kM / 3);
   EXPECT_TRUE(engine_->ListTraffic(10).empty()) << "the whole product was measured";
   spec.product_rows = kM + 2;
   Run(spec);
@@ -127,20 +130,12 @@ TEST_F(EngineTuningTest, ABlockOfRowsGetsTheWholesEntryAndCountsAsSuch) {
 TEST_F(EngineTuningTest, APolicyOfChecksRefusesNoBlockOfRows) {
   Write(kTuned);
   MakeTuned(Verify::kAlways);
-  JobSpec spec;
-  spec.a = {Shape{kM / 3, kK, gemm::DType::kF32}, FromGenerator{}};
-  spec.b = {Shape{kK, kN, gemm::DType::kF32}, FromGenerator{}};
-  spec.product_rows = kM;
+  JobSpec spec = BlockOfRows();
   spec.activation = gemm::Activation::kRelu;
-  const auto recorder = std::make_shared<JobRecorder>();
-  auto job = engine_->Admit(spec, recorder);
-  ASSERT_TRUE(job.ok()) << job.status();
-  (*job)->Start();
-  const auto result = recorder->Wait();
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->report.kernel, kTuned);
-  EXPECT_EQ(result->report.check.result, CheckResult::kNone);
-  EXPECT_THAT(result->report.check.why_not, HasSubstr("all blocks of rows have kernel"));
+  const JobReport report = Run(spec);
+  EXPECT_EQ(report.kernel, kTuned);
+  EXPECT_EQ(report.check.result, CheckResult::kNone);
+  EXPECT_THAT(report.check.why_not, HasSubstr("all blocks of rows have kernel"));
 }
 
 TEST_F(EngineTuningTest, WhatTheFilesSayNowIsTakenUp) {

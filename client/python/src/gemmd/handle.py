@@ -47,13 +47,6 @@ def _text(shape: Shape) -> str:
     return f"{shape.rows}x{shape.cols} {dtypes.short_name(shape.dtype)}{order}"
 
 
-def _as_array(fetched: Any, dtype: Any, copy: bool | None) -> npt.NDArray[Any]:
-    """What numpy wants of `__array__`."""
-    if copy is False:
-        raise InvalidArgument("copy is False; a matrix on the server is had as a copy alone")
-    return np.asarray(fetched, dtype)
-
-
 def _turned(out: Any) -> Any:
     """A caller's memory for the transposed matrix, as that of the matrix."""
     if out is None:
@@ -75,7 +68,31 @@ class NoCopies:
         )
 
 
-class Handle(NoCopies):
+class _Fetchable:
+    """What numpy and torch take for an array: the elements, fetched."""
+
+    def numpy(self) -> npt.NDArray[Any]:
+        raise NotImplementedError
+
+    def torch(self) -> Any:
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """`np.asarray` of it is what `numpy()` gives."""
+        if copy is False:
+            raise InvalidArgument("copy is False; a matrix on the server is had as a copy alone")
+        return np.asarray(self.numpy(), dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """`torch.as_tensor` of it is what `torch()` gives."""
+        fetched = self.numpy() if sys.modules.get("torch") is None else self.torch()
+        return fetched.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # memory of the host
+
+
+class Handle(_Fetchable, NoCopies):
     """A matrix that stays on the server between calls.
 
     `x @ w`, `w @ x` and `client.matmul(x, w)` multiply with it without sending it again.
@@ -143,18 +160,6 @@ class Handle(NoCopies):
     ) -> Any:
         """The elements as a torch tensor, or in `out`."""
         return self._fetch("torch", out, timeout, cancel)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """`np.asarray(handle)` is what `numpy()` gives."""
-        return _as_array(self.numpy(), dtype, copy)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """`torch.as_tensor(handle)` is what `torch()` gives."""
-        fetched = self.numpy() if sys.modules.get("torch") is None else self.torch()
-        return fetched.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # memory of the host
 
     def _fetch(self, kind: str, out: Any, timeout: float | None, cancel: Canceller | None) -> Any:
         self._check(self._client)
@@ -292,7 +297,7 @@ class Handle(NoCopies):
         return html_table(("", "matrix"), rows)
 
 
-class TransposedHandle:
+class TransposedHandle(_Fetchable):
     """A handle as a transposed operand."""
 
     __array_ufunc__ = None
@@ -331,18 +336,6 @@ class TransposedHandle:
     ) -> Any:
         """The elements as a torch tensor, or in `out`."""
         return self._handle.torch(_turned(out), timeout=timeout, cancel=cancel).t()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """`np.asarray(handle.T)` is what `numpy()` gives."""
-        return _as_array(self.numpy(), dtype, copy)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """`torch.as_tensor(handle.T)` is what `torch()` gives."""
-        fetched = self.numpy() if sys.modules.get("torch") is None else self.torch()
-        return fetched.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # memory of the host
 
     def __matmul__(self, other: Any) -> Any:
         return self._handle._client._operator(self, other)
