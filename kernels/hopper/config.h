@@ -67,7 +67,10 @@ struct HopperConfig {
 
   // Warpgroup 0 loads.
   // A thread that loads gives registers to those that multiply.
-  constexpr bool moves_registers() const { return consumers == 2 && blocks_per_sm == 1; }
+  constexpr bool moves_registers() const { return consumers > 1 && blocks_per_sm == 1; }
+  // Of a thread that loads, and of one that multiplies, where they do: together what a block has.
+  constexpr int loading_registers() const { return consumers == 2 ? 40 : 32; }
+  constexpr int multiplying_registers() const { return consumers == 2 ? 232 : 160; }
   constexpr int threads() const { return (1 + consumers) * 128; }
   // Of the tile, in blocks of 64 rows, for each warpgroup that multiplies it.
   constexpr int blocks_m() const { return tile_m / 64 / (ping_pong() ? 1 : consumers); }

@@ -98,6 +98,8 @@ inline constexpr HopperConfig kHopperF32x3Configs[] = {
 inline constexpr HopperConfig kHopper8BitConfigs[] = {
     {.tile_m = 128, .tile_n = 256, .stages = 4},
     {.tile_m = 128, .tile_n = 256, .stages = 4, .cluster_m = 2},
+    {.tile_m = 192, .tile_n = 128, .stages = 4, .consumers = 3},
+    {.tile_m = 192, .tile_n = 128, .stages = 4, .consumers = 3, .cluster_m = 2},
     {.tile_m = 128, .tile_n = 128, .stages = 6, .groups = true},
     {.tile_m = 128, .tile_n = 128, .stages = 6, .split = 2},
     {.tile_m = 64, .tile_n = 128, .stages = 8, .consumers = 1},

@@ -29,6 +29,9 @@ constexpr double kDepth = 1e-4;
 // How much longer a stage takes where blocks wait for one another, and how long at least.
 constexpr double kClusterStep = 1.04, kClusterStage = 0.28e-6;
 
+// The share of a stage's time that is left where a third warpgroup multiplies while two add.
+constexpr double kThirdWarpgroup = 0.92;
+
 // How much longer a stage takes where f32x3 adds up in two levels, by the columns of the tile.
 constexpr double kTwoLevels = 1.15, kTwoLevelsOf64 = 1.4;
 
@@ -103,6 +106,7 @@ double StageSeconds(const HopperConfig& config, const Waves& waves) {
   const double rate = std::min(kMultiprocessorRate, kL2Rate / waves.running);
   const double load = bytes * waves.blocks_each / rate;
   double stage = Together(multiply, load);
+  if (config.consumers > 2) stage *= kThirdWarpgroup;
   if (config.two_levels) stage *= config.tile_n > 64 ? kTwoLevels : kTwoLevelsOf64;
   return config.sharers() > 1 ? std::max(stage * kClusterStep, kClusterStage) : stage;
 }

@@ -20,12 +20,7 @@ namespace gemm {
 
 #if GEMM_HAS_WGMMA
 
-// Registers of a thread that loads, and of one that multiplies, where there are two warpgroups
-// of the latter: what 168 for each thread come to.
-inline constexpr int kLoadingRegisters = 40;
-inline constexpr int kMultiplyingRegisters = 232;
-
-// Barriers of a block: 1 and 2 are those of the warpgroups that multiply.
+// Barriers of a block: 1 to 3 are those of the warpgroups that multiply.
 inline constexpr int kAllConsumers = 4;
 inline constexpr int kAllThreads = 5;
 
@@ -163,7 +158,7 @@ __global__ __launch_bounds__(
   ptx::AwaitKernelBefore();
   Tiles tiles(arguments, block);
   if (loads) {
-    if constexpr (kConfig.moves_registers()) ptx::KeepRegisters<kLoadingRegisters>();
+    if constexpr (kConfig.moves_registers()) ptx::KeepRegisters<kConfig.loading_registers()>();
     if (threadIdx.x == 0) {
       Produce<Tiles, kTransA, kTransB>(maps, shared, tiles);
       // What is left is to multiply the last stages and to store.
@@ -172,7 +167,7 @@ __global__ __launch_bounds__(
     __syncwarp();
     if constexpr (kConfig.split > 1) ptx::ClusterBarrier();  // the one before the sum
   } else {
-    if constexpr (kConfig.moves_registers()) ptx::TakeRegisters<kMultiplyingRegisters>();
+    if constexpr (kConfig.moves_registers()) ptx::TakeRegisters<kConfig.multiplying_registers()>();
     Consume<Tiles, kTransA, kTransB>(maps, arguments, epilogue, output, shared, tiles);
   }
   // Others may still arrive here, or read.

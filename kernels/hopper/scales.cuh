@@ -173,18 +173,20 @@ class HopperTileScales {
     return shared_ + (static_cast<uint32_t>(Anew(threadIdx.x)) / 128 - 1) * (4 * kConfig.tile_n);
   }
 
+  // Not through __ldg: the kernel before, which wrote them, may still run when this one begins
+  // (AwaitKernelBefore), and that path is for memory that nobody writes while a kernel runs.
   __device__ __forceinline__ void Load(int k) {
     const auto block = static_cast<uint32_t>(first_k_ + k);
     const int row = Anew(row_), column = Anew(column_);
 #pragma unroll
     for (int x = 0; x < kRows; ++x) {
       const uint32_t line = of_a_.OfLine(row + (x / 2 * 64 + x % 2 * 8));
-      next_rows_[x] = __ldg(of_a_.data + (line + block * of_a_.block_step));
+      next_rows_[x] = of_a_.data[line + block * of_a_.block_step];
     }
 #pragma unroll
     for (int x = 0; x < kColumns; ++x) {
       const uint32_t line = of_b_.OfLine(column + x * static_cast<int>(kScaleBlock));
-      next_columns_[x] = __ldg(of_b_.data + (line + block * of_b_.block_step));
+      next_columns_[x] = of_b_.data[line + block * of_b_.block_step];
     }
   }
 
