@@ -95,6 +95,16 @@ size_t DefaultStoreBytes(const std::vector<std::unique_ptr<Device>>& devices) {
   return smallest / 2;
 }
 
+// How long a thread that sends answers looks for the next one. Threads of host devices need the
+// CPUs.
+absl::Duration AnswerSpin(const std::vector<std::unique_ptr<Device>>& devices,
+                          const EngineOptions& options) {
+  const bool polled = std::any_of(devices.begin(), devices.end(), [](const auto& device) {
+    return device->info().caps.target == gemm::Target::kCuda;
+  });
+  return polled ? options.completion_spin / 10 : absl::ZeroDuration();
+}
+
 EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
                        std::vector<std::unique_ptr<Device>> devices,
                        const gemm::TuningTable& tuning) {
@@ -108,7 +118,8 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
   core_.observer = observer;
   core_.admission = std::make_unique<Admission>(filled);
   core_.devices = std::move(devices);
-  core_.answers = std::make_unique<Workers>("answers", filled.copy_threads);
+  core_.answers =
+      std::make_unique<Workers>("answers", filled.copy_threads, AnswerSpin(core_.devices, filled));
   core_.queue_limit = std::make_unique<QueueLimit>(filled.max_queued_jobs);
   for (const auto& device : core_.devices) {
     core_.schedulers.push_back(

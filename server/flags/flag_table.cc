@@ -228,7 +228,9 @@ void AddDevices(std::vector<FlagRow>& rows) {
        "the cores, 1 to 8."},
       GEMMD_FIELD(server.engine.copy_threads), 0, 256));
   rows.push_back(Duration(
-      {"completion-spin", group, "How long a device's completion thread polls before it sleeps."},
+      {"completion-spin", group,
+       "How long a device's completion thread polls before it sleeps. A thread that sends answers "
+       "of GPUs looks a tenth of that for the next one."},
       GEMMD_FIELD(server.engine.completion_spin), absl::ZeroDuration(), absl::Seconds(1)));
 }
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <barrier>
+#include <chrono>
 #include <future>
 #include <string>
 #include <thread>
@@ -73,6 +75,51 @@ TEST(Workers, ThreadsHaveTheName) {
     name.set_value(buffer);
   });
   EXPECT_EQ(name.get_future().get(), "some-workers");
+}
+
+// Where none of them sleeps for long, and where each one but the one that looks does.
+class AwakeWorkers : public ::testing::TestWithParam<absl::Duration> {};
+INSTANTIATE_TEST_SUITE_P(Spin, AwakeWorkers,
+                         ::testing::Values(absl::Microseconds(1), absl::Microseconds(50),
+                                           absl::Hours(1)));
+
+TEST_P(AwakeWorkers, RunEachFunctionOnce) {
+  constexpr int kThreads = 3, kCallers = 3, kEach = 2000;
+  std::atomic<int> ran{0};
+  {
+    Workers workers("test", kThreads, GetParam());
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < kCallers; ++caller) {
+      callers.emplace_back([&] {
+        for (int i = 0; i < kEach; ++i) {
+          workers.Schedule([&ran] { ++ran; });
+          if (i % 100 == 0) std::this_thread::sleep_for(std::chrono::microseconds(30));
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+  }
+  EXPECT_EQ(ran, kCallers * kEach);
+}
+
+// The one that looks takes the first one; others have to be woken for the rest.
+TEST_P(AwakeWorkers, RunAsManyFunctionsAtATimeAsThereAreThreads) {
+  constexpr int kThreads = 4;
+  Workers workers("test", kThreads, GetParam());
+  std::barrier<> together(kThreads + 1);
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < kThreads; ++i) {
+      workers.Schedule([&together] { together.arrive_and_wait(); });
+    }
+    together.arrive_and_wait();
+    if (round % 10 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+TEST_P(AwakeWorkers, EndAtOnceThoughOneLooks) {
+  const auto begun = std::chrono::steady_clock::now();
+  Workers("test", 2, GetParam()).Stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::minutes(10));
 }
 
 TEST(Workers, ReleaseWhatAFunctionOwnsOnceItHasRun) {

@@ -192,5 +192,42 @@ TEST(CompletionPollerThreads, ManyPostAtOnce) {
   EXPECT_EQ(probe.recycled, kThreads * kPosts);
 }
 
+// In steps of `gap`.
+void OnCallbacks(CallbackPace& pace, CallbackPace::Clock::time_point& now, int count,
+                 std::chrono::microseconds gap) {
+  for (int i = 0; i < count; ++i) pace.OnCallback(now += gap);
+}
+
+TEST(CallbackPace, CrowdsOnceManyHaveComeFast) {
+  CallbackPace pace;
+  CallbackPace::Clock::time_point now{std::chrono::hours(1)};
+  EXPECT_FALSE(pace.crowds());
+  OnCallbacks(pace, now, 3, std::chrono::microseconds(30));
+  EXPECT_FALSE(pace.crowds());
+  OnCallbacks(pace, now, 30, std::chrono::microseconds(30));
+  EXPECT_TRUE(pace.crowds());
+}
+
+// Of one caller, say, who waits for each product.
+TEST(CallbackPace, DoesNotCrowdWhereTheyComeSlowly) {
+  CallbackPace pace;
+  CallbackPace::Clock::time_point now{std::chrono::hours(1)};
+  OnCallbacks(pace, now, 1000, std::chrono::microseconds(100));
+  EXPECT_FALSE(pace.crowds());
+}
+
+TEST(CallbackPace, ForgetsACrowdSoonAndALongRestAtOnce) {
+  CallbackPace pace;
+  CallbackPace::Clock::time_point now{std::chrono::hours(1)};
+  OnCallbacks(pace, now, 100, std::chrono::microseconds(10));
+  EXPECT_TRUE(pace.crowds());
+  OnCallbacks(pace, now, 1, std::chrono::hours(1));
+  EXPECT_FALSE(pace.crowds());
+  OnCallbacks(pace, now, 20, std::chrono::microseconds(10));
+  EXPECT_TRUE(pace.crowds());
+  OnCallbacks(pace, now, 20, std::chrono::microseconds(200));
+  EXPECT_FALSE(pace.crowds());
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -212,10 +212,10 @@ TEST_P(DeviceSuite, ACallbackKnowsWhetherOthersWait) {
   std::atomic<bool> begun = false;
   bool at_first = true, later = false;
   compute(0).Notify([&](absl::Status) {
-    at_first = device().HasMoreCompletions();
+    at_first = device().CompletionThreadIsBusy();
     begun = true;
     const absl::Time deadline = absl::Now() + absl::Seconds(60);
-    while (!later && absl::Now() < deadline) later = device().HasMoreCompletions();
+    while (!later && absl::Now() < deadline) later = device().CompletionThreadIsBusy();
   });
   while (!begun) std::this_thread::yield();
   ASSERT_EQ(Finish(compute(1)), absl::OkStatus());

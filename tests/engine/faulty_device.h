@@ -92,7 +92,7 @@ class FaultyDevice final : public Device {
   void Lose(absl::string_view why) override { inner_->Lose(why); }
   bool Idle() override { return inner_->Idle(); }
   int64_t driver_allocations() const override { return inner_->driver_allocations(); }
-  bool HasMoreCompletions() override { return inner_->HasMoreCompletions(); }
+  bool CompletionThreadIsBusy() override { return inner_->CompletionThreadIsBusy(); }
 
  private:
   friend class FaultyStream;

@@ -94,7 +94,7 @@ class SpoilingDevice final : public Device {
   void Lose(absl::string_view) override {}
   bool Idle() override { return true; }
   int64_t driver_allocations() const override { return 0; }
-  bool HasMoreCompletions() override { return false; }
+  bool CompletionThreadIsBusy() override { return false; }
 
  private:
   static constexpr size_t kMemory = 16 * kMiB;

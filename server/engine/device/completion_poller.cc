@@ -8,20 +8,13 @@
 
 #include <utility>
 
+#include "server/base/relax_cpu.h"
 #include "server/base/thread_name.h"
 
 namespace gemmd {
 namespace {
 
 constexpr std::chrono::microseconds kNap{20};
-
-inline void RelaxCpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -137,6 +130,7 @@ bool CompletionPoller::RunReached(std::deque<Entry>& entries) {
     entries.pop_front();
     --pending_;
     any = true;
+    pace_.OnCallback(Clock::now());
     entry.done(failure_.ok() ? std::move(entry.status) : failure_);
   }
   return any;

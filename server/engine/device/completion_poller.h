@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
+#include "server/engine/device/callback_pace.h"
 #include "server/engine/device/completion_queue.h"
 
 namespace gemmd {
@@ -49,8 +50,11 @@ class CompletionPoller {
   // Calls `done(status)` once every earlier callback of `channel` has run.
   void PostEnded(int channel, absl::Status status, CompletionCallback done);
 
-  // Whether other entries are pending or posted. For callbacks alone: it is of the thread.
-  bool HasMore() const { return pending_ > 0 || signalled_.load(std::memory_order_acquire); }
+  // Whether other entries are pending or posted, or callbacks crowd. For callbacks alone: it is of
+  // the thread.
+  bool IsBusy() const {
+    return pending_ > 0 || signalled_.load(std::memory_order_acquire) || pace_.crowds();
+  }
 
   // Runs `function` soon on the poller's thread if that is spinning, else at once on the
   // caller's.
@@ -84,6 +88,7 @@ class CompletionPoller {
   // Used only by the thread.
   std::vector<std::deque<Entry>> channels_;
   size_t pending_ = 0;  // entries in channels_
+  CallbackPace pace_;
   absl::Status failure_;
   std::vector<Entry> taken_;
   std::vector<absl::AnyInvocable<void()>> executing_;

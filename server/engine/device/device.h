@@ -159,9 +159,10 @@ class Device {
   // Constant once the server is warm.
   virtual int64_t driver_allocations() const = 0;
 
-  // Whether the completion thread, on which this is called, has other work in hand. Then
-  // what need not run there is better handed to another thread.
-  virtual bool HasMoreCompletions() = 0;
+  // Whether the completion thread, on which this is called, has other work in hand, or has it so
+  // often that more is about to come. Then what need not run there is better handed to another
+  // thread.
+  virtual bool CompletionThreadIsBusy() = 0;
 
  protected:
   friend struct EventRecycler;

@@ -339,7 +339,7 @@ void JobImpl::Judged(Launched launched, absl::Status status) {
 // Telling the caller, with a write to a socket, takes longer than the device's thread needs
 // for a small job.
 void JobImpl::HandOver(absl::Status status, Computed computed) {
-  if (!device().HasMoreCompletions()) return OnComputed(std::move(status), std::move(computed));
+  if (!device().CompletionThreadIsBusy()) return OnComputed(std::move(status), std::move(computed));
   core_.answers->Schedule([self = shared_from_this(), status = std::move(status),
                            computed = std::move(computed)]() mutable {
     self->OnComputed(std::move(status), std::move(computed));

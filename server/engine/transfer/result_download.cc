@@ -131,7 +131,7 @@ void ResultDownload::OnCopied(Copied copied, bool by_device) {
     MutexLock lock(mutex_);
     // Where it has ended the device may be on its way out.
     if (source_ == nullptr) return;
-    here = by_device && copied.bytes <= kSmallBytes && !device_.HasMoreCompletions();
+    here = by_device && copied.bytes <= kSmallBytes && !device_.CompletionThreadIsBusy();
     copied_.push_back(std::move(copied));
     if (std::exchange(delivering_, true)) return;
   }

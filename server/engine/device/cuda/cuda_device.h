@@ -34,7 +34,7 @@ class CudaDevice final : public Device {
   void Execute(absl::AnyInvocable<void()> function) override {
     poller_->Execute(std::move(function));
   }
-  bool HasMoreCompletions() override { return poller_->HasMore(); }
+  bool CompletionThreadIsBusy() override { return poller_->IsBusy(); }
   absl::Status Health() const override { return health_.status(); }
   // The completion thread tells all that waits, on its next look.
   void Lose(absl::string_view why) override { health_.Lose(why).IgnoreError(); }

@@ -27,7 +27,7 @@ class HostDevice final : public Device {
 
   EventPtr AcquireEvent() override;
   absl::Duration Elapsed(const Event& from, const Event& to) override;
-  bool HasMoreCompletions() override { return completions_->HasMore(); }
+  bool CompletionThreadIsBusy() override { return completions_->HasMore(); }
   absl::Status Health() const override { return health_.status(); }
   void Lose(absl::string_view why) override;
   bool Idle() override;
