@@ -71,6 +71,7 @@ struct HopperConfig {
   // Of a thread that loads, and of one that multiplies, where they do: together what a block has.
   constexpr int loading_registers() const { return consumers == 2 ? 40 : 32; }
   constexpr int multiplying_registers() const { return consumers == 2 ? 232 : 160; }
+  static constexpr int kRegisters = 64 * 1024;  // of a multiprocessor, on sm_90
   constexpr int threads() const { return (1 + consumers) * 128; }
   // Of the tile, in blocks of 64 rows, for each warpgroup that multiplies it.
   constexpr int blocks_m() const { return tile_m / 64 / (ping_pong() ? 1 : consumers); }
@@ -115,8 +116,14 @@ struct HopperConfig {
     const bool alone = !groups || cluster() == 1;
     const bool whole_split = !f32x3 || (operand == DType::kF32 && !swap && !groups && !ping_pong());
     const bool two_sums = !two_levels || f32x3;
+    // Barriers are numbered for so many warpgroups (kernel.cuh). Nobody would ever get registers
+    // that are not there.
+    const bool few =
+        consumers <= (ping_pong() ? 2 : 3) &&
+        (!moves_registers() ||
+         128 * (loading_registers() + consumers * multiplying_registers()) <= kRegisters);
     return one_direction && alone && whole_split && two_sums && whole_tile && whole_sums &&
-           whole_promotions && cluster() <= 8 && whole_rows && whole_boxes && whole_parts &&
+           whole_promotions && few && cluster() <= 8 && whole_rows && whole_boxes && whole_parts &&
            tile_m <= 256 && tile_n <= 256 && shared_bytes() <= kMostSharedBytes;
   }
   static constexpr int kMostSharedBytes = 227 * 1024;  // of a block, on sm_90

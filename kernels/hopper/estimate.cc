@@ -29,7 +29,8 @@ constexpr double kDepth = 1e-4;
 // How much longer a stage takes where blocks wait for one another, and how long at least.
 constexpr double kClusterStep = 1.04, kClusterStage = 0.28e-6;
 
-// The share of a stage's time that is left where a third warpgroup multiplies while two add.
+// The share of a stage's time that is left where a third warpgroup multiplies while two add, on an
+// H100. With block scales additions take so much longer that nothing is left to gain.
 constexpr double kThirdWarpgroup = 0.92;
 
 // How much longer a stage takes where f32x3 adds up in two levels, by the columns of the tile.
@@ -95,7 +96,7 @@ Waves WavesOf(const HopperConfig& config, const Problem& p) {
 }
 
 // One stage of a block's pipeline.
-double StageSeconds(const HopperConfig& config, const Waves& waves) {
+double StageSeconds(const HopperConfig& config, const Problem& p, const Waves& waves) {
   const double multiplications =
       static_cast<double>(config.tile_m) * config.tile_n * config.tile_k();
   const double multiply = multiplications * config.products() * config.element_bytes() / 2 /
@@ -106,7 +107,7 @@ double StageSeconds(const HopperConfig& config, const Waves& waves) {
   const double rate = std::min(kMultiprocessorRate, kL2Rate / waves.running);
   const double load = bytes * waves.blocks_each / rate;
   double stage = Together(multiply, load);
-  if (config.consumers > 2) stage *= kThirdWarpgroup;
+  if (config.consumers > 2 && !HasBlockScales(p)) stage *= kThirdWarpgroup;
   if (config.two_levels) stage *= config.tile_n > 64 ? kTwoLevels : kTwoLevelsOf64;
   return config.sharers() > 1 ? std::max(stage * kClusterStep, kClusterStage) : stage;
 }
@@ -162,7 +163,7 @@ double EstimateHopper(const HopperConfig& config, const Problem& p) {
   const double stages = std::ceil(CeilDiv(p.k, config.tile_k()) / config.split);
   const double store =
       BytesOf(config.tile_m, config.tile_n, p.types.d) * (p.beta == 0 ? 1 : 2) / kStoreRate;
-  double blocks = waves.count * TileSeconds(config, stages * StageSeconds(config, waves), store);
+  double blocks = waves.count * TileSeconds(config, stages * StageSeconds(config, p, waves), store);
   // Nobody multiplies beside the last store of a ping-pong, which the two warpgroups share.
   if (config.ping_pong()) blocks += store / 2;
   // m is that of all products of a group.

@@ -77,7 +77,7 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
     Product product;
     if constexpr (Tiles::kStacked && kConfig.consumers > 1 && !kConfig.ping_pong() &&
                   !kConfig.swap) {
-      // None of its rows are the product's: the tensor cores are the other warpgroup's alone.
+      // None of its rows are the product's: the tensor cores are the others'.
       if (tiles.line_a(tile) + first_block * 64 >= tiles.end_row()) {
         product.Pass(shared, place, arguments.k_tiles, first_sharer);
         tiles.Next();

@@ -173,8 +173,8 @@ class HopperTileScales {
     return shared_ + (static_cast<uint32_t>(Anew(threadIdx.x)) / 128 - 1) * (4 * kConfig.tile_n);
   }
 
-  // Not through __ldg: the kernel before, which wrote them, may still run when this one begins
-  // (AwaitKernelBefore), and that path is for memory that nobody writes while a kernel runs.
+  // Not through __ldg: the kernel before may have written them, and may still run when this one
+  // begins (AwaitKernelBefore); that path is for memory that nobody writes while a kernel runs.
   __device__ __forceinline__ void Load(int k) {
     const auto block = static_cast<uint32_t>(first_k_ + k);
     const int row = Anew(row_), column = Anew(column_);

@@ -230,7 +230,7 @@ void AddDevices(std::vector<FlagRow>& rows) {
   rows.push_back(Duration(
       {"completion-spin", group,
        "How long a device's completion thread polls before it sleeps. A thread that sends answers "
-       "of GPUs looks a tenth of that for the next one."},
+       "of GPUs polls for the next one for a tenth of that."},
       GEMMD_FIELD(server.engine.completion_spin), absl::ZeroDuration(), absl::Seconds(1)));
 }
 

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace gemmd {
@@ -145,6 +148,28 @@ TEST_P(CompletionPollerTest, CallbacksMayPost) {
   FakeProbe::Mark ready{true};
   poller_.Post(0, &ready, [&](absl::Status) { poller_.Post(0, &ready, done.Callback()); });
   EXPECT_THAT(done.Await(1), ElementsAre(absl::StatusCode::kOk));
+}
+
+// One callback posts the next one, and asks while nothing else is pending.
+TEST(CompletionPollerBusy, OnceCallbacksHaveComeFast) {
+  FakeProbe probe;
+  FakeProbe::Mark ready{true};
+  Done done;
+  bool asked = false, at_first = true, busy = false;
+  CompletionPoller poller("test", 1, absl::Seconds(1), probe);
+  const auto begun = std::chrono::steady_clock::now();
+  std::function<void(absl::Status)> next = [&](const absl::Status&) {
+    busy = poller.IsBusy();
+    if (!std::exchange(asked, true)) at_first = busy;
+    if (busy || std::chrono::steady_clock::now() - begun > std::chrono::seconds(60)) {
+      return poller.PostEnded(0, absl::OkStatus(), done.Callback());
+    }
+    poller.Post(0, &ready, next);
+  };
+  poller.Post(0, &ready, next);
+  done.Await(1);
+  EXPECT_FALSE(at_first);
+  EXPECT_TRUE(busy);
 }
 
 TEST(CompletionPollerEnd, WaitsForPendingMarks) {

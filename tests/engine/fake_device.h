@@ -106,8 +106,8 @@ class FakeDevice final : public Device {
 
   absl::Status health;
   mutable int healthy_looks = -1;  // that are left before it is lost; below 0: any number
-  bool more_completions = false;
-  int asked_for_more = 0;  // calls of CompletionThreadIsBusy
+  bool busy = false;
+  int asked_whether_busy = 0;  // calls of CompletionThreadIsBusy
   absl::Duration elapsed = absl::Milliseconds(5);
   int events = 0;    // not yet recycled
   int executed = 0;  // calls of Execute
@@ -139,8 +139,8 @@ class FakeDevice final : public Device {
   bool Idle() override { return true; }
   int64_t driver_allocations() const override { return 0; }
   bool CompletionThreadIsBusy() override {
-    ++asked_for_more;
-    return more_completions;
+    ++asked_whether_busy;
+    return busy;
   }
 
  private:

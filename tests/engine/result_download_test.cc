@@ -226,7 +226,7 @@ TEST_F(ResultDownloadTest, AfterAbortNothingIsAskedOfTheDevice) {
   download->Start();
   download->Abort();
   device_.downloads().EndAll();
-  EXPECT_EQ(device_.asked_for_more, 0);
+  EXPECT_EQ(device_.asked_whether_busy, 0);
   ExpectNothingHeld();
 }
 
@@ -321,13 +321,13 @@ TEST_F(ResultDownloadTest, AStagedRangeIsOnePieceOfTheCallersBlock) {
 class ResultDownloadThread : public ::testing::Test {
  protected:
   // The thread that gets a piece of so many bytes.
-  std::thread::id ThreadOf(uint64_t bytes, bool more_completions) {
+  std::thread::id ThreadOf(uint64_t bytes, bool busy) {
     FakeDevice::Options options;
     options.block_bytes = 2 * kSmallBytes;
     options.blocks = 16;
     options.memory_bytes = 4 * kSmallBytes;
     FakeDevice device(options);
-    device.more_completions = more_completions;
+    device.busy = busy;
     Workers answers("answers", 1);
     std::thread::id thread;
     std::promise<void> ended;
@@ -345,12 +345,12 @@ class ResultDownloadThread : public ::testing::Test {
 };
 
 TEST_F(ResultDownloadThread, SmallPiecesAreTheDevicesWhileItHasNothingElseToDo) {
-  EXPECT_EQ(ThreadOf(kSmallBytes, /*more_completions=*/false), here_);
-  EXPECT_NE(ThreadOf(kSmallBytes, /*more_completions=*/true), here_);
+  EXPECT_EQ(ThreadOf(kSmallBytes, /*busy=*/false), here_);
+  EXPECT_NE(ThreadOf(kSmallBytes, /*busy=*/true), here_);
 }
 
 TEST_F(ResultDownloadThread, LargePiecesAreTheAnswers) {
-  EXPECT_NE(ThreadOf(kSmallBytes + 1, /*more_completions=*/false), here_);
+  EXPECT_NE(ThreadOf(kSmallBytes + 1, /*busy=*/false), here_);
 }
 
 }  // namespace

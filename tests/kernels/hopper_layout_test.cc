@@ -220,6 +220,27 @@ TEST(HopperConfig, WhatDoesNotFitIsNotValid) {
   EXPECT_TRUE(config.valid());
   config.operand = DType::kBF16;  // wgmma has no sums of bf16 in f16
   EXPECT_FALSE(config.valid());
+  config = {.operand = DType::kE4M3, .tile_m = 192, .tile_n = 128, .stages = 4, .consumers = 3};
+  EXPECT_TRUE(config.valid());
+  config.schedule = HopperSchedule::kPingPong;  // of two
+  EXPECT_FALSE(config.valid());
+  config = {
+      .tile_m = 256, .tile_n = 64, .stages = 4, .consumers = 4};  // more registers than it has
+  EXPECT_FALSE(config.valid());
+}
+
+// What threads that multiply take is what those that load, and the launch, leave to them.
+TEST(HopperConfig, RegistersAreThoseOfTheMultiprocessor) {
+  for (const int consumers : {2, 3}) {
+    const HopperConfig config{.consumers = consumers};
+    ASSERT_TRUE(config.moves_registers());
+    EXPECT_EQ(config.loading_registers() % 8, 0);
+    EXPECT_EQ(config.multiplying_registers() % 8, 0);
+    // The launch gives each thread as many, in steps of 8.
+    const int launched = HopperConfig::kRegisters / config.threads() / 8 * 8;
+    EXPECT_LE(config.loading_registers() + consumers * config.multiplying_registers(),
+              (1 + consumers) * launched);
+  }
 }
 
 TEST(HopperName, FollowsFromTheConfiguration) {
@@ -248,6 +269,15 @@ TEST(HopperName, FollowsFromTheConfiguration) {
             "multiplies D transposed");
   const HopperConfig fp8{.operand = DType::kE4M3, .tile_m = 128, .tile_n = 256, .stages = 4};
   EXPECT_EQ(HopperName("e4m3", fp8).view(), "hopper_e4m3_128x256x128_s4_coop2");
+  const HopperConfig three{.operand = DType::kE4M3,
+                           .tile_m = 192,
+                           .tile_n = 128,
+                           .stages = 4,
+                           .consumers = 3,
+                           .cluster_m = 2};
+  EXPECT_EQ(HopperName("e4m3", three).view(), "hopper_e4m3_192x128x128_s4_coop3_m2");
+  EXPECT_EQ(HopperSummary(three).view(),
+            "TMA, wgmma, 3 warpgroups that multiply together; 2 blocks share B");
   const HopperConfig tf32{.operand = DType::kF32, .tile_m = 128, .tile_n = 256, .stages = 4};
   EXPECT_EQ(HopperName("tf32", tf32).view(), "hopper_tf32_128x256x32_s4_coop2");
   const HopperConfig f32x3{.operand = DType::kF32,

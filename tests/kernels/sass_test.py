@@ -251,6 +251,15 @@ class NamesInMachineCode(unittest.TestCase):
 
         self.check(is_hopper, wrong)
 
+    def test_hopper_rows_load_nothing_as_constant(self):
+        """The kernel before may still write what they read."""
+
+        def wrong(_, function):
+            found = function.opcodes(r"LDG.*CONSTANT")
+            return f"{set(found)}" if found else ""
+
+        self.check(lambda name: is_hopper(name) or is_hopper_f32(name), wrong)
+
     def test_hopper_f32_rows_copy_by_tma_and_multiply_by_ffma(self):
         """The loop reads shared memory in vectors, and has little beside its products."""
 

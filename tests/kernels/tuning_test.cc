@@ -161,32 +161,45 @@ TEST(EpilogueClassOf, IsFullWithAnythingAfterTheProduct) {
   EXPECT_EQ(EpilogueClassOf({.activation = Activation::kRelu}), EpilogueClass::kFull);
 }
 
-// With CUDA in the build, every kernel of the table is one of the catalogue's, and takes the
-// product and the parameters.
-absl::StatusOr<TuningTable> ShippedTable() {
-  std::ifstream file(GEMM_SHIPPED_TABLE);
+struct Shipped {
+  const char* name;
+  size_t entries;
+};
+
+constexpr Shipped kShipped[] = {{"nvidia-h200", 837}, {"nvidia-h100", 831}};
+
+absl::StatusOr<TuningTable> Read(const Shipped& shipped) {
+  std::ifstream file(absl::StrCat(GEMM_SHIPPED_TABLES, "/", shipped.name, ".tune"));
   std::stringstream text;
   text << file.rdbuf();
-  return ParseTuningTable(text.str(), "shipped");
+  return ParseTuningTable(text.str(), shipped.name);
 }
 
-TEST(TuningTable, TheShippedOneIsRead) {
-  const auto table = ShippedTable();
-  ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(table->size(), 837u);
+TEST(TuningTable, ShippedOnesAreRead) {
+  for (const Shipped& shipped : kShipped) {
+    SCOPED_TRACE(shipped.name);
+    const auto table = Read(shipped);
+    ASSERT_TRUE(table.ok()) << table.status();
+    EXPECT_EQ(table->size(), shipped.entries);
+  }
 }
 
 using ShippedTuningTable = testing::CudaKernels;
 
+// With CUDA in the build, every kernel of a table is one of the catalogue's, and takes the
+// product and the parameters.
 TEST_F(ShippedTuningTable, FitsTheCatalogue) {
-  const auto table = ShippedTable();
-  ASSERT_TRUE(table.ok()) << table.status();
-  for (const auto& [machine, products] : table->entries()) {
-    for (const auto& [product, choice] : products) {
-      const auto kernel = FindKernel(choice.kernel);
-      ASSERT_TRUE(kernel.ok()) << kernel.status();
-      EXPECT_TRUE(Takes(**kernel, product.types())) << choice.kernel;
-      EXPECT_TRUE(ResolveParams(**kernel, choice.params).ok()) << choice.kernel;
+  for (const Shipped& shipped : kShipped) {
+    SCOPED_TRACE(shipped.name);
+    const auto table = Read(shipped);
+    ASSERT_TRUE(table.ok()) << table.status();
+    for (const auto& [machine, products] : table->entries()) {
+      for (const auto& [product, choice] : products) {
+        const auto kernel = FindKernel(choice.kernel);
+        ASSERT_TRUE(kernel.ok()) << kernel.status();
+        EXPECT_TRUE(Takes(**kernel, product.types())) << choice.kernel;
+        EXPECT_TRUE(ResolveParams(**kernel, choice.params).ok()) << choice.kernel;
+      }
     }
   }
 }
