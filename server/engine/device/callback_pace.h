@@ -1,4 +1,4 @@
-// How thick callbacks come on a completion thread.
+// How close together callbacks come on a completion thread.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ class CallbackPace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A callback that tells a caller takes 20 us, one that starts the next job as long. Where they
-  // come faster than this, a thread that does both is held up by the one, and the device waits.
+  // To tell a caller takes about 20 us, and to start the next job takes as long. Where callbacks
+  // come closer together than this, a thread that does both keeps the device waiting.
   static constexpr std::chrono::microseconds kCrowd{75};
 
   void OnCallback(Clock::time_point now) {
