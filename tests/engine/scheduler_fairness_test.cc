@@ -286,6 +286,13 @@ TEST_F(DeadlineTest, AJobThatIsLongerThanItsTimeIsRefusedOnAnIdleDevice) {
   EXPECT_TRUE(Submit(Until("a", kTime)).ok());
 }
 
+TEST_F(DeadlineTest, AJobWhoseTimeIsOverIsToldSo) {
+  StreamClaim claim = Until("a", -absl::Milliseconds(1));
+  EXPECT_EQ(Refusal(claim).message(), "the deadline passed before the job was queued");
+  claim.cost.lately = absl::ZeroDuration();
+  EXPECT_EQ(Refusal(claim).message(), "the deadline passed before the job was queued");
+}
+
 TEST_F(DeadlineTest, AGuessIsNoReasonToRefuse) {
   StreamClaim claim = Until("a", kTime / 2);
   claim.cost.lately = absl::ZeroDuration();

@@ -198,6 +198,9 @@ absl::Duration Scheduler::WaitOf(const StreamClaim& claim) const {
 absl::Status Scheduler::CheckWaitLocked(const StreamClaim& claim) const {
   const absl::Duration left = claim.deadline - SteadyNow();
   const absl::Duration takes = claim.cost.lately;
+  if (left <= absl::ZeroDuration()) {
+    return absl::DeadlineExceededError("the deadline passed before the job was queued");
+  }
   if (takes > left) {
     return absl::DeadlineExceededError(
         absl::StrCat("the job would take about ", Rounded(takes), " on ", device_.info().name,
