@@ -45,7 +45,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 PIECES=(kernels-test device-test faults checks fairness overload wire-overload security conformance
   wire small idle-tuning latency strangers crowds soak attacks suites python)
-declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=560 [fairness]=200
+declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=560 [fairness]=260
   [overload]=400 [wire-overload]=120 [security]=120 [conformance]=280 [wire]=400 [small]=120
   [idle-tuning]=240 [strangers]=570 [crowds]=420
   [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
@@ -303,6 +303,10 @@ run_fairness() {
     with_server fairness "${room[@]}" -- "$BUNDLE/bin/wire_bench" fairness --server '{address}' \
       --large-extent 8192 --in-flight 64 --keep --rounds 2 --seconds 5 \
       --json "$OUT_DIR/.fairness-8192.json" || failed=1
+    echo "beside batches of 65,535 products of 64 cubed, results kept:"
+    with_server fairness "${room[@]}" -- "$BUNDLE/bin/wire_bench" fairness --server '{address}' \
+      --large-extent 64 --large-batch 65535 --in-flight 4 --keep --rounds 2 --seconds 5 \
+      --json "$OUT_DIR/.fairness-batches.json" || failed=1
   fi
   make_callers "$callers" 1 1 2 4
   with_server shares "${room[@]}" "${CALLERS_FLAGS[@]/#/--flag=}" -- "$BUNDLE/bin/wire_bench" \

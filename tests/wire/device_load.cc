@@ -40,13 +40,13 @@ absl::StatusOr<WireCaller> ConnectCaller(const CallerOptions& options) {
 }
 
 absl::StatusOr<std::unique_ptr<ResidentProduct>> ResidentProduct::Put(WireCaller& caller,
-                                                                      int64_t extent,
-                                                                      bool keep_result,
-                                                                      int64_t inner) {
-  if (inner == 0) inner = extent;
+                                                                      ResidentSizes sizes,
+                                                                      bool keep_result) {
+  const auto [extent, k, batch] = sizes;
+  const int64_t inner = k == 0 ? extent : k;
   auto resident = std::unique_ptr<ResidentProduct>(new ResidentProduct(caller));
   const auto side = static_cast<double>(extent);
-  resident->flops_ = 2 * side * side * static_cast<double>(inner);
+  resident->flops_ = 2 * side * side * static_cast<double>(inner * batch);
   gemm::v1::Product& product = resident->product_;
   for (gemm::v1::Operand* operand : {product.mutable_a(), product.mutable_b()}) {
     grpc::ClientContext context;
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<ResidentProduct>> ResidentProduct::Put(WireCaller
     gemm::v1::PutMatrixRequest request;
     gemm::v1::PutMatrixHeader* header = request.mutable_header();
     const bool first = resident->ids_.empty();
-    header->mutable_shape()->set_rows(first ? extent : inner);
+    header->mutable_shape()->set_rows(batch * (first ? extent : inner));
     header->mutable_shape()->set_cols(first ? inner : extent);
     header->mutable_shape()->set_dtype(gemm::v1::DATA_TYPE_F32);
     header->mutable_generator()->set_seed(resident->ids_.size() + 1);
@@ -67,6 +67,7 @@ absl::StatusOr<std::unique_ptr<ResidentProduct>> ResidentProduct::Put(WireCaller
     resident->ids_.push_back(response.matrix().id());
     operand->mutable_matrix()->set_id(response.matrix().id());
   }
+  if (batch > 1) product.set_batch_count(static_cast<int32_t>(batch));
   if (keep_result) {
     product.mutable_result()->mutable_keep()->mutable_ttl()->set_nanos(1'000'000);
   } else {

@@ -25,18 +25,25 @@ struct WireCaller {
 };
 absl::StatusOr<WireCaller> ConnectCaller(const CallerOptions& options);
 
-// A cube of f32 whose operands are two resident matrices, which live as long as this.
+// `batch` products of extent x inner by inner x extent, in f32.
+struct ResidentSizes {
+  int64_t extent = 0;
+  int64_t inner = 0;  // 0: the extent, so that each is a cube
+  int64_t batch = 1;
+};
+
+// A job of products whose operands are two resident matrices, which live as long as this.
 class ResidentProduct {
  public:
-  // extent x inner by inner x extent; `inner` 0: a cube.
-  static absl::StatusOr<std::unique_ptr<ResidentProduct>> Put(WireCaller& caller, int64_t extent,
-                                                              bool keep_result, int64_t inner = 0);
+  static absl::StatusOr<std::unique_ptr<ResidentProduct>> Put(WireCaller& caller,
+                                                              ResidentSizes sizes,
+                                                              bool keep_result);
   ~ResidentProduct();
   ResidentProduct(const ResidentProduct&) = delete;
   ResidentProduct& operator=(const ResidentProduct&) = delete;
 
   const gemm::v1::Product& product() const { return product_; }
-  double flops() const { return flops_; }
+  double flops() const { return flops_; }  // of the job
 
  private:
   explicit ResidentProduct(WireCaller& caller) : caller_(caller) {}

@@ -54,7 +54,9 @@ class Fairness {
       if (!connected.ok()) return connected.status();
       *caller = *std::move(connected);
     }
-    auto product = ResidentProduct::Put(large_, options_.large_extent, options_.keep_result);
+    auto product = ResidentProduct::Put(
+        large_, {.extent = options_.large_extent, .batch = options_.large_batch},
+        options_.keep_result);
     if (!product.ok()) return product.status();
     product_ = *std::move(product);
     absl::Status status = WarmUp();
@@ -91,6 +93,7 @@ class Fairness {
     Print(verdicts);
     const nlohmann::json report = {{"in_flight", options_.in_flight},
                                    {"large_extent", options_.large_extent},
+                                   {"large_batch", options_.large_batch},
                                    {"small_extent", options_.small_extent},
                                    {"large_milliseconds", large_time_.ToJson(1e3)},
                                    {"small_alone_milliseconds", alone_.ToJson(1e3)},
@@ -205,7 +208,8 @@ absl::Status MeasureShares(const SharesOptions& options, std::vector<double>& pe
     auto connected = ConnectCaller(options.callers[i].caller);
     if (!connected.ok()) return connected.status();
     callers[i] = *std::move(connected);
-    auto product = ResidentProduct::Put(callers[i], options.extent, options.keep_result);
+    auto product =
+        ResidentProduct::Put(callers[i], {.extent = options.extent}, options.keep_result);
     if (!product.ok()) return product.status();
     products.push_back(*std::move(product));
   }

@@ -175,7 +175,8 @@ int ReportOverload(const OverloadOptions& options, double peak, const Ends& ends
 absl::Status RunOverload(const OverloadOptions& options, int& exit_code) {
   auto caller = ConnectCaller(options.caller);
   if (!caller.ok()) return caller.status();
-  auto product = ResidentProduct::Put(*caller, options.extent, options.keep_result, options.inner);
+  auto product = ResidentProduct::Put(*caller, {.extent = options.extent, .inner = options.inner},
+                                      options.keep_result);
   if (!product.ok()) return product.status();
   const absl::StatusOr<double> peak = Peak(options, *caller, (*product)->product());
   if (!peak.ok()) return peak.status();

@@ -133,6 +133,9 @@ void AddFairness(CLI::App& app, gemmd::wire::FairnessOptions& options, int& exit
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command->add_option("--large-extent", options.large_extent)->capture_default_str();
+  command->add_option("--large-batch", options.large_batch, "products in each large one")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
   command->add_option("--small-extent", options.small_extent)->capture_default_str();
   command->add_option("--small-rate", options.small_rate,
                       "small products a second, at most: on few cores they cost client and server "

@@ -92,6 +92,7 @@ struct FairnessOptions {
   CallerOptions small;
   int in_flight = 1000;
   int64_t large_extent = 512;
+  int64_t large_batch = 1;  // products of each large one
   int64_t small_extent = 64;
   double small_rate = 0;     // small ones a second, at most; 0: as many as there can be
   bool keep_result = false;  // results of the large ones stay on the device
