@@ -112,6 +112,28 @@ TEST(Arena, WhatStaysAndWhatPassesLieAtOppositeEnds) {
   EXPECT_EQ(Take(arena, 2 * kUnit).data(), Base());
 }
 
+// However many holes lie behind it, what stays finds room, in the last piece of twice its size
+// where there is one.
+TEST(Arena, WhatStaysDoesNotLookAtEveryHole) {
+  constexpr int kHoles = 200;
+  Arena arena(Base(), (3 * kHoles + 20) * kUnit);
+  std::vector<DeviceBuffer> holes, walls;
+  for (int i = 0; i < kHoles; ++i) {
+    walls.push_back(Take(arena, kUnit, Stay::kStaying));
+    holes.push_back(Take(arena, 2 * kUnit, Stay::kStaying));
+  }
+  const DeviceBuffer wall = Take(arena, kUnit, Stay::kStaying);
+  DeviceBuffer fits = Take(arena, 3 * kUnit, Stay::kStaying);
+  std::byte* const fitting = fits.data();
+  const DeviceBuffer wall_behind = Take(arena, kUnit, Stay::kStaying);
+  holes.clear();
+  fits.Reset();
+  const DeviceBuffer below = Take(arena, 3 * kUnit, Stay::kStaying);
+  EXPECT_EQ(below.data(), wall_behind.data() - 3 * kUnit);
+  const DeviceBuffer all_below = Take(arena, arena.largest_free());
+  EXPECT_EQ(Take(arena, 3 * kUnit, Stay::kStaying).data(), fitting);
+}
+
 TEST(Arena, JoinsNeighboursInEveryOrderOfFreeing) {
   std::vector<int> order = {0, 1, 2, 3};
   do {

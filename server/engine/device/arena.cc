@@ -1,17 +1,21 @@
-// Best fit with coalescing: two views of the free pieces, one to find the
-// smallest that is large enough, one to find the last, and a freed piece's neighbours.
+// Best fit with coalescing: three views of the free pieces, one to find a freed piece's
+// neighbours, one to find the smallest that is large enough, one to find the last.
 #include "server/engine/device/arena.h"
 
 #include <cassert>
 #include <iterator>
-#include <tuple>
 #include <utility>
 
+#include "absl/numeric/bits.h"
 #include "absl/strings/str_cat.h"
 #include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
 namespace {
+
+// So many pieces are looked at that may be too small: a thousand holes that a caller leaves
+// between small matrices are no reason for others to wait.
+constexpr int kLooks = 64;
 
 constexpr size_t RoundDown(size_t bytes) { return bytes / Arena::kAlignment * Arena::kAlignment; }
 
@@ -43,21 +47,40 @@ void Arena::AddFree(size_t offset, size_t bytes) {
   if (bytes == 0) return;
   free_by_offset_.emplace(offset, bytes);
   free_by_size_.emplace(bytes, offset);
+  free_by_digits_[absl::bit_width(bytes)].insert(offset);
+}
+
+void Arena::RemoveFree(size_t offset, size_t bytes) {
+  free_by_offset_.erase(offset);
+  free_by_size_.erase({bytes, offset});
+  free_by_digits_[absl::bit_width(bytes)].erase(offset);
+}
+
+std::optional<size_t> Arena::LastFree(size_t bytes) const {
+  const size_t digits = absl::bit_width(bytes);
+  std::optional<size_t> last;
+  // With more digits than `bytes` every piece is large enough.
+  for (size_t more = digits + 1; more < free_by_digits_.size(); ++more) {
+    const std::set<size_t>& pieces = free_by_digits_[more];
+    if (!pieces.empty() && last < *pieces.rbegin()) last = *pieces.rbegin();
+  }
+  int looks = 0;
+  const std::set<size_t>& alike = free_by_digits_[digits];
+  for (auto piece = alike.rbegin(); piece != alike.rend() && last < *piece; ++piece) {
+    if (free_by_offset_.at(*piece) >= bytes) return *piece;
+    if (++looks == kLooks) break;
+  }
+  return last;
 }
 
 std::optional<size_t> Arena::Take(size_t bytes, Stay stay) {
   // The smallest piece that fits, and of equal ones the first in memory.
   const auto best = free_by_size_.lower_bound({bytes, 0});
   if (bytes == 0 || best == free_by_size_.end()) return std::nullopt;
-  auto [piece, begin] = *best;
-  if (stay == Stay::kStaying) {
-    // There is one that fits, so the search ends.
-    auto last = free_by_offset_.rbegin();
-    while (last->second < bytes) ++last;
-    std::tie(begin, piece) = *last;
-  }
-  free_by_offset_.erase(begin);
-  free_by_size_.erase({piece, begin});
+  size_t begin = best->second;
+  if (stay == Stay::kStaying) begin = LastFree(bytes).value_or(begin);
+  const size_t piece = free_by_offset_.at(begin);
+  RemoveFree(begin, piece);
   const size_t rest = piece - bytes;
   if (stay == Stay::kStaying) {
     AddFree(begin, rest);
@@ -95,14 +118,12 @@ void Arena::Free(std::byte* data, size_t bytes) {
     if (before->first + before->second == offset) {
       offset = before->first;
       bytes += before->second;
-      free_by_size_.erase({before->second, before->first});
-      free_by_offset_.erase(before);
+      RemoveFree(before->first, before->second);
     }
   }
   if (after != free_by_offset_.end() && after->first == offset + bytes) {
     bytes += after->second;
-    free_by_size_.erase({after->second, after->first});
-    free_by_offset_.erase(after);
+    RemoveFree(after->first, after->second);
   }
   AddFree(offset, bytes);
 }

@@ -2,8 +2,10 @@
 // driver.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,8 +52,9 @@ enum class Stay : uint8_t {
 
 // An allocator with coalescing over [base, base + bytes). kPassing takes the front of
 // the smallest free piece that is large enough (best fit); kStaying takes the end of the
-// last one. Never accesses the memory itself, so it serves host and device memory alike.
-// Thread-safe. Must outlive its buffers.
+// last one, but passes over those that have less than twice the size and lie behind many
+// that are too small. Never accesses the memory itself, so it serves host and device memory
+// alike. Thread-safe. Must outlive its buffers.
 class Arena {
  public:
   static constexpr size_t kAlignment = 512;
@@ -73,7 +76,10 @@ class Arena {
   void Free(std::byte* data, size_t bytes);
   // Takes `bytes` out of a free piece and returns their offset; nullopt where none fits.
   std::optional<size_t> Take(size_t bytes, Stay stay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The offset of the last free piece that has `bytes`; nullopt where none is found.
+  std::optional<size_t> LastFree(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddFree(size_t offset, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveFree(size_t offset, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::byte* const base_;
   const size_t capacity_;
@@ -81,6 +87,9 @@ class Arena {
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<size_t, size_t> free_by_offset_ ABSL_GUARDED_BY(mutex_);           // offset -> bytes
   std::set<std::pair<size_t, size_t>> free_by_size_ ABSL_GUARDED_BY(mutex_);  // bytes, offset
+  // The offsets of the pieces whose sizes have that many binary digits.
+  std::array<std::set<size_t>, std::numeric_limits<size_t>::digits + 1> free_by_digits_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gemmd
