@@ -31,8 +31,8 @@ command line takes precedence over the environment, and the environment over the
 file. A wrong value ends the process with exit code 2.
 
 Examples:
-  gemmd                                  serve on 127.0.0.1:50051, metrics on :9464
-  gemmd --devices=host:2                 two host devices, no GPU needed
+  gemmd                              serve on 127.0.0.1:50051, metrics on :9464
+  gemmd --devices=host:2             two host devices, no GPU needed
   gemmd --devices=cuda:0,1 --store-bytes=40GiB
   gemmd --address=unix:/run/gemmd.sock --metrics-address=
   gemmd --flagfile=/etc/gemmd.flags --log-format=json
@@ -115,9 +115,10 @@ absl::Status ReadEnvironment(const Environment& environment, Flags& flags) {
   return absl::OkStatus();
 }
 
-// Lines of at most kHelpColumns; CLI11 indents them.
+// Lines of at most kHelpColumns, which CLI11 indents: 80 together.
+constexpr size_t kHelpIndent = 28;
+constexpr size_t kHelpColumns = 80 - kHelpIndent;
 std::string Wrap(absl::string_view text) {
-  constexpr size_t kHelpColumns = 60;
   std::string wrapped;
   size_t column = 0;
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {
@@ -170,7 +171,7 @@ struct CommandLine {
               ->group(row.group)
               ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     }
-    app.get_formatter()->column_width(44);
+    app.get_formatter()->column_width(kHelpIndent);
     app.footer(kFooter);
   }
 };

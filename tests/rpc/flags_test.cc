@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/flags/flag_table.h"
@@ -161,6 +163,9 @@ TEST(Flags, HelpNamesEveryFlagItsDefaultAndTeaches) {
   for (const FlagRow& row : FlagTable()) EXPECT_THAT(outcome.output, HasSubstr("--" + row.name));
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("Examples:"), HasSubstr("GEMMD_MAX_JOBS"),
                                     HasSubstr("[256MiB]"), HasSubstr("TLS")));
+  for (const absl::string_view line : absl::StrSplit(outcome.output, '\n')) {
+    EXPECT_LE(line.size(), 80u) << line;
+  }
 }
 
 TEST(Flags, EveryDefaultIsAllowed) {
