@@ -188,6 +188,17 @@ bool IsStandardOutput(const std::string& path) {
   return (!S_ISCHR(output.st_mode) || isatty(STDOUT_FILENO) != 0) && Names(path, STDOUT_FILENO);
 }
 
+bool IsTerminal(const std::string& path) {
+  if (path == kStandardOutput) return isatty(STDOUT_FILENO) != 0;
+  struct stat there;
+  if (stat(path.c_str(), &there) != 0 || !S_ISCHR(there.st_mode)) return false;
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool is_terminal = isatty(fd) != 0;
+  (void)::close(fd);
+  return is_terminal;
+}
+
 absl::Status WriteFile(const std::string& path, absl::string_view content) {
   absl::StatusOr<OutputFile> file = OutputFile::Open(path);
   if (!file.ok()) return file.status();

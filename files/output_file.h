@@ -61,6 +61,9 @@ class OutputFile {
 // there: not so /dev/null.
 bool IsStandardOutput(const std::string& path);
 
+// Whether what is written to a path appears on a terminal.
+bool IsTerminal(const std::string& path);
+
 // Opens, writes and closes.
 absl::Status WriteFile(const std::string& path, absl::string_view content);
 

@@ -1,9 +1,11 @@
 // Where gemmctl's output goes: what a path names stays what it is, and a failed
 // write is an exit status of 1.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -126,6 +128,22 @@ TEST_F(OutputTest, AResultGoesThroughAFifo) {
   reader.join();
   EXPECT_THAT(got, StartsWith("\x93NUMPY"));
   EXPECT_EQ(got.size(), 128 + 8 * 8 * 4u);
+}
+
+TEST_F(OutputTest, ATerminalGetsNoMatrix) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(grantpt(terminal), 0);
+  ASSERT_EQ(unlockpt(terminal), 0);
+  const std::string name = ptsname(terminal);
+  GemmctlJson({"matrix", "put", "random:4x4:f32", "--name", "m"});
+  const std::vector<std::string> get = {"matrix", "get", "@m", "-o", name};
+  for (const std::vector<std::string>& words : {get, ProductInto(name)}) {
+    const Ran ran = Gemmctl(words);
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_THAT(ran.err, AllOf(HasSubstr("--output"), HasSubstr(name + "' is a terminal")));
+  }
+  close(terminal);
 }
 
 // Where a file is to be written, as for --json.

@@ -132,6 +132,29 @@ TEST_F(OutputFileTest, OwnOutputIsWrittenBehindWhatIsThere) {
   EXPECT_FALSE(IsStandardOutput(Path("nowhere")));
 }
 
+TEST_F(OutputFileTest, KnowsATerminal) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_EQ(grantpt(terminal), 0);
+  ASSERT_EQ(unlockpt(terminal), 0);
+  EXPECT_TRUE(IsTerminal(ptsname(terminal)));
+  ASSERT_EQ(WriteFile(Path("file"), ""), absl::OkStatus());
+  for (const std::string& other : {Path("file"), Path("nowhere"), std::string("/dev/null")}) {
+    EXPECT_FALSE(IsTerminal(other)) << other;
+  }
+  const int saved = dup(STDOUT_FILENO);
+  const int shown = open(ptsname(terminal), O_WRONLY | O_NOCTTY);
+  dup2(shown, STDOUT_FILENO);
+  const bool on_terminal = IsTerminal("-");
+  dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+  const bool thrown_away = IsTerminal("-");
+  dup2(saved, STDOUT_FILENO);
+  close(shown);
+  close(saved);
+  close(terminal);
+  EXPECT_TRUE(on_terminal);
+  EXPECT_FALSE(thrown_away);
+}
+
 // Not a file of that name.
 TEST_F(OutputFileTest, AHyphenIsStandardOutput) {
   ASSERT_EQ(WriteFile(Path("log"), "before\n"), absl::OkStatus());

@@ -62,6 +62,7 @@ void AddMatrixGet(CLI::App& matrix, Context& context) {
       ->type_name("");
   command->add_option("-o,--output", options->output, "The file to write")
       ->required()
+      ->check(CheckMatrixFile)
       ->type_name("FILE.npy");
   command->footer(
       "Examples:\n"

@@ -175,6 +175,7 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
   command
       .add_option("-o,--output", options.output,
                   "The file for the result. Default: the result is downloaded and discarded")
+      ->check(CheckMatrixFile)
       ->type_name("FILE.npy");
   command.add_flag("--keep", options.keep, "Keep the result on the server, with only an id");
   AddParsed(command, "--keep-name", options.keep_as.name, ParseNewName,

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "files/output_file.h"
 
 namespace gemmd::ctl {
 
@@ -61,6 +62,14 @@ CLI::Option* AddParsedList(CLI::App& app, const std::string& option, std::vector
           help)
       ->take_all()
       ->allow_extra_args(false);
+}
+
+// For an option that names the place of a .npy file: what is wrong with it, or nothing.
+inline std::string CheckMatrixFile(const std::string& path) {
+  if (!files::IsTerminal(path)) return "";
+  return absl::StrCat("'", path,
+                      "' is a terminal, and a .npy file is no text: name a file, or "
+                      "redirect standard output");
 }
 
 }  // namespace gemmd::ctl
