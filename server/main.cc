@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "files/standard_descriptors.h"
 #include "proto/lock_order.h"
 #include "server/base/clock.h"
@@ -153,11 +155,21 @@ absl::Status LeaveRotation(Server& server, absl::Duration delay) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<Server>> StartServer(const ServerOptions& options) {
+  try {
+    return Server::Start(options);
+  } catch (const std::system_error& error) {  // a thread's
+    return absl::UnavailableError(
+        absl::StrCat("a thread does not start (", error.what(),
+                     "): is the limit on threads too low (ulimit -u, or pids of the container)?"));
+  }
+}
+
 int Serve(const Flags& flags) {
   CatchSignals();
   IgnoreBrokenPipes();
   RaiseDescriptorLimit();
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(flags.server);
+  absl::StatusOr<std::unique_ptr<Server>> server = StartServer(flags.server);
   if (!server.ok()) return Refuse(server.status());
   LogStart(**server);
   absl::Status health = WaitForTheEnd(**server);

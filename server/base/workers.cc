@@ -10,11 +10,16 @@ namespace gemmd {
 Workers::Workers(std::string name, int threads, absl::Duration spin)
     : spin_(absl::ToChronoNanoseconds(spin)) {
   threads_.reserve(threads);
-  for (int i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, name] {
-      SetThreadName(name);
-      Loop();
-    });
+  try {
+    for (int i = 0; i < threads; ++i) {
+      threads_.emplace_back([this, name] {
+        SetThreadName(name);
+        Loop();
+      });
+    }
+  } catch (...) {  // the system has no more threads
+    Stop();
+    throw;
   }
 }
 

@@ -3,9 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "gemm/quote.h"
 #include "kernels/bench/measure/benchmark.h"
 #include "server/base/clock.h"
 #include "server/benchmark/bounded_backend.h"
@@ -65,7 +63,7 @@ absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
         absl::StrCat("budget: ", absl::FormatDuration(*spec.budget), "; this server takes up to ",
                      absl::FormatDuration(limits_.time), " (its flag --benchmark-limit)"));
   }
-  const absl::StatusOr<size_t> device = FindDevice(spec.device);
+  const absl::StatusOr<size_t> device = IndexOfDevice(engine_.devices(), spec.device);
   if (!device.ok()) return device.status();
   if (absl::Status health = engine_.devices()[*device]->Health(); !health.ok()) return health;
   auto run = std::make_shared<BenchmarkRun>();
@@ -77,19 +75,6 @@ absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
     listener->OnEnd(std::move(totals));
   });
   return run;
-}
-
-absl::StatusOr<size_t> Benchmarks::FindDevice(const std::string& name) const {
-  const auto devices = engine_.devices();
-  if (name.empty()) return 0;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i]->info().name == name) return i;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "device is ", gemm::Quoted(name), ", but this server has ",
-      absl::StrJoin(devices, ", ", [](std::string* out, const std::unique_ptr<Device>& device) {
-        absl::StrAppend(out, device->info().name);
-      })));
 }
 
 absl::Status Benchmarks::Enter(const std::shared_ptr<BenchmarkRun>& run, bool gives_way) {

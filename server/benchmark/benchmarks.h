@@ -113,7 +113,6 @@ class Benchmarks {
   bool running() const;
 
  private:
-  absl::StatusOr<size_t> FindDevice(const std::string& name) const;
   absl::Status Enter(const std::shared_ptr<BenchmarkRun>& run, bool gives_way);
   void Leave();
   // The number of jobs on the device since the server's start.

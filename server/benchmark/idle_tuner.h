@@ -38,7 +38,6 @@ enum class IdleTuningOutcome : uint8_t {
   kGivenUp,      // callers came for the last time
   kFailed,       // no kernel could be measured
 };
-inline constexpr int kIdleTuningOutcomeCount = 4;
 absl::string_view Name(IdleTuningOutcome outcome);  // "given_up"
 
 struct IdleTuningReport {

@@ -61,7 +61,7 @@ class EngineImpl final : public Engine {
   absl::StatusOr<TuningLoad> TakeUpTables();
 
   EngineCore core_;
-  // Reads tuning tables again, one call after the other; null where there are none.
+  // Reads tuning tables again, one call after the other.
   std::unique_ptr<TuningReloads> tuning_reloads_;  // null: no tables
 };
 

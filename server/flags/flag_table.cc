@@ -48,7 +48,8 @@ void AddListening(std::vector<FlagRow>& rows) {
                        "The longest message, in either direction. Longer operands are sent in "
                        "chunks. A longer message is answered with an error; one longer than twice "
                        "this size plus 64KiB ends its call before it is read."},
-                      GEMMD_FIELD(server.rpc.max_message_bytes), 64 * kKiB, kGiB / 2));
+                      GEMMD_FIELD(server.rpc.max_message_bytes), kMinStagingBlockBytes + kKiB,
+                      kGiB / 2));
   rows.push_back(Count({"max-jobs-per-stream", group, "Live jobs on one Multiply stream."},
                        GEMMD_FIELD(server.rpc.max_jobs_per_stream), 1, 1'000'000));
   rows.push_back(Count({"rpc-cpus", group,
@@ -218,8 +219,8 @@ void AddDevices(std::vector<FlagRow>& rows) {
             "Pinned host memory for transfers, for each device and direction; at least 16 blocks."},
            GEMMD_FIELD(server.engine.staging_bytes), 2 * kMiB, kTiB));
   rows.push_back(Size({"staging-block-bytes", group,
-                       "The size of the pieces of a transfer, and of result chunks. By default, "
-                       "gRPC clients accept messages of at most 4MiB."},
+                       "The size of the pieces of a transfer, and of result chunks: a multiple of "
+                       "64. By default, gRPC clients accept messages of at most 4MiB."},
                       GEMMD_FIELD(server.engine.staging_block_bytes), kMinStagingBlockBytes,
                       64 * kMiB));
   rows.push_back(Count(

@@ -138,8 +138,8 @@ absl::Status CheckTogether(const Flags& flags) {
   if (block > message - kKiB) {
     return absl::InvalidArgumentError(
         absl::StrCat("--staging-block-bytes: ", FormatSize(block),
-                     "; allowed: 1KiB less than --max-message-bytes, ", FormatSize(message),
-                     ", since a block becomes a message"));
+                     "; allowed: at least 1KiB less than --max-message-bytes, ",
+                     FormatSize(message), ", since a block becomes a message"));
   }
   return absl::OkStatus();
 }

@@ -1,10 +1,11 @@
 #include "server/identity/watched_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 
@@ -20,6 +21,27 @@ absl::Status CannotRead(const std::string& path, absl::string_view why) {
       absl::StrCat("'", path, "': ", why, "; allowed: a file that can be read"));
 }
 
+// The first `most_bytes` of it.
+absl::StatusOr<std::string> ReadDescriptor(int file, const std::string& path, size_t most_bytes) {
+  struct stat status {};
+  if (fstat(file, &status) != 0) return CannotRead(path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "': not a regular file; allowed: a file that can be read"));
+  }
+  std::string text(most_bytes, '\0');
+  size_t end = 0;
+  while (end < most_bytes) {
+    const ssize_t bytes = read(file, text.data() + end, most_bytes - end);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return CannotRead(path, std::strerror(errno));
+    if (bytes == 0) break;
+    end += static_cast<size_t>(bytes);
+  }
+  text.resize(end);
+  return text;
+}
+
 }  // namespace
 
 FileVersion VersionOf(const std::string& path) {
@@ -33,19 +55,12 @@ FileVersion VersionOf(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t max_bytes) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return CannotRead(path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "': not a regular file; allowed: a file that can be read"));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return CannotRead(path, std::strerror(errno));
-  std::string text(max_bytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return CannotRead(path, "a read failed");
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > max_bytes) {
+  // A FIFO would be waited for.
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return CannotRead(path, std::strerror(errno));
+  absl::StatusOr<std::string> text = ReadDescriptor(file, path, max_bytes + 1);
+  close(file);
+  if (text.ok() && text->size() > max_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", path, "': more than ", max_bytes, " bytes; allowed: up to ", max_bytes));
   }

@@ -18,8 +18,10 @@ int TransportMessageLimit(const RpcLimits& limits) {
   return static_cast<int>(std::min<size_t>(2 * limits.max_message_bytes + 64 * kKiB, INT32_MAX));
 }
 
+// 0 would be "at once" there.
 void SetTime(grpc::ServerBuilder& builder, const char* argument, absl::Duration time) {
-  builder.AddChannelArgument(argument, static_cast<int>(absl::ToInt64Milliseconds(time)));
+  const absl::Duration whole = absl::Ceil(time, absl::Milliseconds(1));
+  builder.AddChannelArgument(argument, static_cast<int>(absl::ToInt64Milliseconds(whole)));
 }
 
 // gRPC inflates a message before it looks at its length: kilobytes would become gigabytes. A

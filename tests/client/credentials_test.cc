@@ -115,6 +115,7 @@ class CredentialsServerTest : public testing::Test {
     options.metrics_address = "";
     options.engine.devices = "host";
     options.engine.device_memory_bytes = 256 * gemmd::kMiB;
+    options.engine.max_queue_wait = absl::Hours(1);  // no test depends on speed
     options.identity.tls = {.certificate = TempPath("crt"), .key = TempPath("key")};
     options.identity.callers_file = TempPath("callers");
     WriteFileAtOnce(TempPath("ca"), ca_.certificate());

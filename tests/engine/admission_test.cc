@@ -263,7 +263,7 @@ TEST_F(AdmissionTest, CancelAllEndsWhatIsRegisteredAndThereStill) {
   std::vector<std::shared_ptr<Work>> works;
   for (int i = 0; i < 4; ++i) {
     works.push_back(std::make_shared<Work>(admission_));
-    works.back()->id = admission_.Register(works.back());
+    works.back()->id = *admission_.Register(works.back());
   }
   admission_.Unregister(works[1]->id);
   works[2].reset();
@@ -275,6 +275,8 @@ TEST_F(AdmissionTest, CancelAllEndsWhatIsRegisteredAndThereStill) {
   EXPECT_TRUE(works[1]->cancelled.empty());
   admission_.CancelAll(absl::UnavailableError("again"));
   EXPECT_EQ(works[0]->cancelled.size(), 1u);
+  EXPECT_EQ(admission_.Register(works[1]).status(), absl::UnavailableError("the drain is over"))
+      << "too late";
 }
 
 }  // namespace

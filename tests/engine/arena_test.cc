@@ -63,8 +63,10 @@ TEST(Arena, ExhaustionNamesWhatWasAskedForAndWhatIsFree) {
   b.Reset();
   const absl::Status status = arena.Allocate(2 * kUnit).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(status.message(),
-            "device memory: 1024 bytes asked for, 1024 of 2048 free, 512 in one piece");
+  EXPECT_EQ(
+      status.message(),
+      "device memory (--device-memory-bytes): 1024 bytes asked for, 1024 of 2048 free, 512 in "
+      "one piece");
 }
 
 TEST(Arena, RefusesSizesThatWouldOverflow) {

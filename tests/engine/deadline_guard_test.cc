@@ -41,7 +41,9 @@ class DeadlineGuardTest : public ::testing::Test {
   }
   ~DeadlineGuardTest() override { core_.timer->Stop(); }
 
-  void Begin(absl::Time deadline) { guarded_->guard.Begin(core_, guarded_, deadline); }
+  void Begin(absl::Time deadline) {
+    EXPECT_EQ(guarded_->guard.Begin(core_, guarded_, deadline), absl::OkStatus());
+  }
   void PassTime(absl::Duration time) {
     clock_.Advance(time);
     RunDue(*core_.timer);
@@ -64,11 +66,18 @@ TEST_F(DeadlineGuardTest, CancelsAtTheDeadlineAndSaysWhere) {
 
 TEST_F(DeadlineGuardTest, CancelsWhenTheDrainHasNoMoreTime) {
   for (const absl::Time deadline : {absl::InfiniteFuture(), SteadyNow() + absl::Hours(1)}) {
+    core_.admission = std::make_unique<Admission>(core_.options);
     guarded_ = std::make_shared<Guarded>(core_);
     Begin(deadline);
     EndDrain();
     EXPECT_THAT(guarded_->cancelled, ElementsAre(absl::UnavailableError("drained")));
   }
+}
+
+TEST_F(DeadlineGuardTest, WhatBeginsAfterTheDrainIsToldAtOnce) {
+  EndDrain();
+  EXPECT_EQ(guarded_->guard.Begin(core_, guarded_, SteadyNow() + absl::Hours(1)),
+            absl::UnavailableError("drained"));
 }
 
 TEST_F(DeadlineGuardTest, WithoutADeadlineNoTimeEndsIt) {

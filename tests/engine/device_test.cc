@@ -243,11 +243,11 @@ TEST(ParseDeviceSpec, RefusesAnythingElseByName) {
                                  "cuda,host"}) {
     const absl::Status status = ParseDeviceSpec(spec, kinds).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << spec;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("devices: '" + spec + "'"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--devices: '" + spec + "'"));
   }
   EXPECT_THAT(Parsed<8>("cuda:0,1,0"), HasSubstr("device 0 is named twice"));
   EXPECT_THAT(Parsed<8>("gpu"),
-              HasSubstr("want auto, cuda, cuda:LIST (such as cuda:0,1), host or host:COUNT"));
+              HasSubstr("allowed: auto, cuda, cuda:LIST (such as cuda:0,1), host or host:COUNT"));
 }
 
 TEST(ParseDeviceSpec, AnAbsentDeviceIsAnsweredWithThosePresent) {
@@ -269,11 +269,11 @@ TEST(CheckDeviceOptions, NamesTheOptionItsValueAndTheBound) {
   EXPECT_EQ(CheckDeviceOptions({}), absl::OkStatus());
   EXPECT_EQ(message({.streams_per_device = 0}), "--streams-per-device is 0, but must be 1 to 128");
   EXPECT_EQ(message({.device_memory_bytes = 100}),
-            "device_memory_bytes: 100 is not 0 or at least 512");
+            "--device-memory-bytes is 100, but must be 0 or at least 512");
   EXPECT_EQ(message({.staging_block_bytes = 1000}),
-            "staging_block_bytes: 1000 is not a multiple of 64 above 0");
+            "--staging-block-bytes is 1000, but must be a multiple of 64 above 0");
   EXPECT_EQ(message({.staging_bytes = 64, .staging_block_bytes = 128}),
-            "staging_bytes: 64 is not at least one block of staging_block_bytes=128");
+            "--staging-bytes is 64, but must be at least one block (--staging-block-bytes=128)");
 }
 
 }  // namespace

@@ -124,20 +124,6 @@ class CoalescedTest : public EngineTest, public ::testing::WithParamInterface<co
     return options;
   }
 
-  // Nothing ends, and no job leaves the queue, until `function` has returned.
-  void WhileNothingEnds(const std::function<void()>& function) {
-    std::atomic<bool> holding = false, go_on = false;
-    engine_->devices()[0]->upload_stream().Notify([&](const absl::Status&) {
-      holding = true;
-      while (!go_on) std::this_thread::yield();
-      go_on = false;
-    });
-    while (!holding) std::this_thread::yield();
-    function();
-    go_on = true;
-    while (go_on) std::this_thread::yield();
-  }
-
   One Begin(const JobSpec& spec, uint32_t seed, size_t hold = 0) {
     One one{.spec = spec, .seed = seed, .recorder = std::make_shared<JobRecorder>(hold)};
     auto job = engine_->Admit(spec, one.recorder);
@@ -337,17 +323,20 @@ TEST_P(CoalescedTest, OneThatIsCancelledOrLateLeavesTheOthersAlone) {
   std::vector<One> all;
   WhileNothingEnds([&] {
     const JobSpec spec = Product(16, 16, 16);
-    for (uint32_t i = 0; i < 6; ++i) all.push_back(Begin(spec, i));
-    all[2].job->Cancel(absl::CancelledError("by the test"));
+    all.push_back(Begin(spec, 0));
+    // The first that waits, whose time nobody compares with the queue's.
     JobSpec late = spec;
     late.deadline = SteadyNow() + absl::Milliseconds(300);
-    all.push_back(Begin(late, 6));
+    all.push_back(Begin(late, 1));
+    for (uint32_t i = 2; i < 7; ++i) all.push_back(Begin(spec, i));
+    all[3].job->Cancel(absl::CancelledError("by the test"));
     absl::SleepFor(absl::Milliseconds(400));
   });
-  EXPECT_TRUE(absl::IsCancelled(all[2].recorder->Wait().status()));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(all[6].recorder->Wait().status()));
-  all.pop_back();
-  all.erase(all.begin() + 2);
+  const absl::Status late = all[1].recorder->Wait().status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_TRUE(absl::IsCancelled(all[3].recorder->Wait().status()));
+  all.erase(all.begin() + 3);
+  all.erase(all.begin() + 1);
   EXPECT_GE(Largest(LaunchesOf(all)), 3);
   ExpectAsAlone(all);
   ExpectNothingHeld();

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/time/clock.h"
@@ -79,6 +81,19 @@ class EngineTest : public ::testing::Test {
       all.RemovePrefix(size);
       offset += size;
     }
+  }
+
+  // Nothing ends on device 0, and no job leaves its queue, until `function` has returned.
+  void WhileNothingEnds(absl::FunctionRef<void()> function) {
+    const auto holding = std::make_shared<std::promise<void>>();
+    const auto go_on = std::make_shared<std::promise<void>>();
+    engine_->devices()[0]->upload_stream().Notify([holding, go_on](const absl::Status&) {
+      holding->set_value();
+      go_on->get_future().wait();
+    });
+    holding->get_future().wait();
+    function();
+    go_on->set_value();
   }
 
   // All that a job can hold is back: what the device still works on may take a

@@ -162,12 +162,12 @@ TEST_F(SmallJobsTest, EndsAreToldElsewhereWhileTheDevicesThreadHasWork) {
 
 TEST_F(SmallJobsTest, WaitingOnesLeaveStagingToUploads) {
   MakeNarrow();
+  const std::vector<float> values = RandomFloats(700 * 1000, 3);
   const Running long_one = BeginLong(1100);
   std::vector<Running> waiting;
   for (int i = 0; i < 40; ++i) waiting.push_back(BeginSmall());
   EXPECT_EQ(engine_->Stats().queued_jobs.used, 40);
   EXPECT_EQ(engine_->Stats().devices[0].upload_staging_bytes.used, 0);
-  const std::vector<float> values = RandomFloats(700 * 1000, 3);
   const auto put = Put({700, 1000, gemm::DType::kF32}, values, {"large", std::nullopt});
   EXPECT_TRUE(put.ok()) << put.status();
   EXPECT_EQ(engine_->Stats().queued_jobs.used, 40) << "the upload waited for the jobs";
@@ -227,13 +227,15 @@ TEST_F(SmallJobsTest, ReceivedBytesAreNotKeptWhileTheRestIsOnItsWay) {
 
 TEST_F(SmallJobsTest, ReceivedBytesAreNotKeptInTheQueue) {
   MakeNarrow();
-  const Running long_one = BeginLong();
-  const Running one = Begin(Product(kSide, kSide, kSide));
-  one.job->Append(Role::kA, 0, Borrowed(a_), [] {});
-  one.job->Append(Role::kB, 0, Borrowed(b_), [] {});
-  EXPECT_EQ(engine_->Stats().queued_jobs.used, 1);
-  EXPECT_EQ(borrowed_, 0);
-  long_one.job->Cancel(absl::CancelledError("by the test"));
+  Running first, one;
+  WhileNothingEnds([&] {
+    first = BeginSmall();
+    one = Begin(Product(kSide, kSide, kSide));
+    one.job->Append(Role::kA, 0, Borrowed(a_), [] {});
+    one.job->Append(Role::kB, 0, Borrowed(b_), [] {});
+    EXPECT_EQ(engine_->Stats().queued_jobs.used, 1);
+    EXPECT_EQ(borrowed_, 0);
+  });
   const absl::StatusOr<JobResult> result = one.recorder->Wait();
   ASSERT_TRUE(result.ok()) << result.status();
   ExpectProduct(kSide, kSide, kSide, a_, b_, one.recorder->bytes());
@@ -242,14 +244,16 @@ TEST_F(SmallJobsTest, ReceivedBytesAreNotKeptInTheQueue) {
 TEST_F(SmallJobsTest, AJobThatTheQueueRefusesLeavesItsOperand) {
   MakeNarrow(/*max_queued_jobs=*/0);
   ASSERT_TRUE(Put(kSquare, a_, {"w", std::nullopt}).ok());
-  const Running long_one = BeginLong();
   JobSpec spec = DrawnProduct(kSide, kSide, kSide);
-  spec.a = OperandSpec{std::nullopt, FromResident{{"", "w"}, /*release=*/true}};
-  EXPECT_THAT(Begin(spec).recorder->Wait().status().ToString(),
-              HasSubstr("RESOURCE_EXHAUSTED: 0 jobs wait for a stream"));
-  EXPECT_TRUE(Resident("w"));
-  long_one.job->Cancel(absl::CancelledError("by the test"));
-  long_one.recorder->Wait().status().IgnoreError();
+  Running first;
+  WhileNothingEnds([&] {
+    first = Begin(spec);
+    spec.a = OperandSpec{std::nullopt, FromResident{{"", "w"}, /*release=*/true}};
+    EXPECT_THAT(Begin(spec).recorder->Wait().status().ToString(),
+                HasSubstr("RESOURCE_EXHAUSTED: 0 jobs wait for a stream"));
+    EXPECT_TRUE(Resident("w"));
+  });
+  EXPECT_TRUE(first.recorder->Wait().ok());
   ExpectStreamFree();
   EXPECT_TRUE(Begin(spec).recorder->Wait().ok());
   EXPECT_FALSE(Resident("w"));
@@ -269,15 +273,17 @@ TEST_F(SmallJobsTest, AJobWhosePayloadIsWrongLeavesItsOperand) {
 TEST_F(SmallJobsTest, AJobInTheQueueHasItsOperandForItself) {
   MakeNarrow();
   ASSERT_TRUE(Put(kSquare, a_, {"w", std::nullopt}).ok());
-  const Running long_one = BeginLong();
   JobSpec spec = Product(kSide, kSide, kSide);
   spec.a = OperandSpec{std::nullopt, FromResident{{"", "w"}, /*release=*/true}};
-  const Running one = Begin(spec);
-  EXPECT_TRUE(Resident("w")) << "its payload is still to come";
-  Send(*one.job, Role::kB, b_, 1 << 20);
-  EXPECT_EQ(engine_->Stats().queued_jobs.used, 1);
-  EXPECT_FALSE(Resident("w"));
-  long_one.job->Cancel(absl::CancelledError("by the test"));
+  Running first, one;
+  WhileNothingEnds([&] {
+    first = BeginSmall();
+    one = Begin(spec);
+    EXPECT_TRUE(Resident("w")) << "its payload is still to come";
+    Send(*one.job, Role::kB, b_, 1 << 20);
+    EXPECT_EQ(engine_->Stats().queued_jobs.used, 1);
+    EXPECT_FALSE(Resident("w"));
+  });
   ASSERT_TRUE(one.recorder->Wait().ok());
   ExpectProduct(kSide, kSide, kSide, a_, b_, one.recorder->bytes());
   ExpectNothingHeld();

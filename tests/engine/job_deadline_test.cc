@@ -106,6 +106,19 @@ TEST_F(JobDeadlineTest, BeforeAnyPayload) {
   ExpectNothingHeld();
 }
 
+// Its thread stood still between the two steps.
+TEST_F(JobDeadlineTest, AJobThatStartsWhenAllWereCancelledEnds) {
+  absl::StatusOr<AdmittedJob> admitted = AdmitJob(fake_.core, Product());
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  auto recorder = std::make_shared<JobRecorder>();
+  const auto job =
+      std::make_shared<JobImpl>(fake_.core, *std::move(admitted), recorder, SteadyNow());
+  fake_.core.admission->CancelAll(absl::UnavailableError("drained"));
+  job->Start();
+  EXPECT_EQ(recorder->Wait().status(), absl::UnavailableError("drained"));
+  ExpectNothingHeld();
+}
+
 TEST_F(JobDeadlineTest, InTheMiddleOfAnOperand) {
   auto recorder = std::make_shared<JobRecorder>();
   const auto job = Begin(Product(), recorder);

@@ -7,10 +7,12 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "server/engine/bounds/bound_error.h"
 #include "server/engine/core/cost_model.h"
 #include "server/engine/core/scheduler.h"
 #include "tests/base/test_clock.h"
@@ -310,6 +312,18 @@ TEST_F(DeadlineTest, AJobThatTheQueueMakesLateIsRefused) {
                     HasSubstr("(10 jobs wait, 10 of them this caller's)"),
                     HasSubstr("then take 10ms"), HasSubstr("its deadline is in 147ms")));
   EXPECT_EQ(scheduler_.queued(), 10);
+}
+
+TEST_F(DeadlineTest, ARefusalSaysWhenTheQueueMayBeShortEnough) {
+  Fill(40);  // 410 ms
+  StreamClaim claim = Until("a", absl::Milliseconds(110));
+  const std::optional<ReachedBound> reached = ReachedBoundOf(Refusal(claim));
+  ASSERT_TRUE(reached.has_value());
+  EXPECT_EQ(reached->retry_after, absl::Milliseconds(330)) << "80 ms may be waited";
+  claim.cost.lately = absl::ZeroDuration();
+  EXPECT_THAT(std::string(Refusal(claim).message()),
+              HasSubstr("(40 jobs wait, 40 of them this caller's), perhaps a quarter more, but its "
+                        "deadline is in 110ms"));
 }
 
 TEST_F(DeadlineTest, AnotherCallersQueueMakesNobodyLate) {

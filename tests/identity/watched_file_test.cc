@@ -1,6 +1,7 @@
 // Files that are read whole, and told apart by their version.
 #include "server/identity/watched_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -23,6 +24,16 @@ TEST(WatchedFile, IsReadUpToItsBound) {
   const absl::Status long_one = ReadWholeFile(path, 4).status();
   EXPECT_EQ(long_one.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(long_one.message()), HasSubstr("more than 4 bytes; allowed: up to 4"));
+  unlink(path.c_str());
+}
+
+TEST(WatchedFile, AFifoIsNotWaitedFor) {
+  const std::string path = testing::TempDir() + "/watched_file_test.fifo";
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const absl::Status status = ReadWholeFile(path, 5).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not a regular file"));
   unlink(path.c_str());
 }
 

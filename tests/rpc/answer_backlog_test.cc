@@ -16,6 +16,7 @@
 namespace gemmd {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kBusyConnection = 7;
@@ -72,7 +73,8 @@ TEST_F(AnswerBacklogTest, ARefusalSaysWhenToTryAgain) {
   const absl::Status refused = Admit(absl::Seconds(2)).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("103809024 bytes of answers wait for this connection"));
+              AllOf(HasSubstr("103809024 bytes of answers wait for this connection"),
+                    HasSubstr("a quarter of the 2s that the call has left")));
   const std::optional<ReachedBound> reached = ReachedBoundOf(refused);
   ASSERT_TRUE(reached.has_value());
   EXPECT_NEAR(absl::ToDoubleMilliseconds(*reached->retry_after), 500, 5);

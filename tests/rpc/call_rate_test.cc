@@ -125,6 +125,48 @@ TEST_F(RateTest, AStartThatWaitsEndsWithItsCallAndWithTheServer) {
   Pass(absl::Hours(1));
 }
 
+TEST_F(RateTest, ADrainStartsWhatFetchesResultsAtOnce) {
+  call_->GoLive();
+  call_->Charge(1000 * kRate);
+  call_->WorkEnds(absl::OkStatus());
+  call_->Ended();
+  const auto next = NewCall();
+  next->while_draining = true;
+  int started = 0;
+  next->GoLiveAtItsRate(0, [&started] {
+    ++started;
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(started, 0);
+  next->BeginDrain();
+  EXPECT_EQ(started, 1);
+  EXPECT_THAT(next->finished, IsEmpty());
+  next->WorkEnds(absl::OkStatus());
+  ASSERT_EQ(next->finished.size(), 1u);
+  EXPECT_TRUE(next->finished[0].ok());
+  next->Ended();
+}
+
+// Neither while its caller has to make up for bytes, nor while the call itself reads no further.
+TEST_F(RateTest, TheClientIsWaitedForWhileItIsReadAlone) {
+  call_->GoLive();
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(call_->waited(), absl::ZeroDuration());
+  call_->WantReads(true);
+  clock.Advance(absl::Seconds(2));
+  EXPECT_EQ(call_->waited(), absl::Seconds(2));
+  call_->in_message = [this] { clock.Advance(absl::Seconds(4)); };
+  call_->ReadEnds(true);
+  EXPECT_EQ(call_->waited(), absl::Seconds(2));
+  clock.Advance(absl::Seconds(8));
+  EXPECT_EQ(call_->waited(), absl::Seconds(10));
+  call_->in_message = [this] { call_->Charge(3 * kRate); };
+  call_->ReadEnds(true);
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(call_->reads, 2);
+  EXPECT_EQ(call_->waited(), absl::Seconds(10));
+}
+
 TEST_F(RateTest, RequestsThatWaitAreBoundedToASecondsWorth) {
   Install("* bytes-per-second=64KiB\n");
   call_->GoLive();

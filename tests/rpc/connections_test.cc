@@ -95,31 +95,35 @@ TEST(Connections, FarMoreThanDescriptorsThenService) {
 // Live calls are bounded by HTTP/2; one that is reset is not live, but not over either. The bound
 // on those is four times as large, and at least 256.
 TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {
-  GemmdProcess process(With({"--max-streams-per-connection=1"}));
-  const ServingAt server = process.AwaitServing();
-  const std::vector<std::string> parts = absl::StrSplit(server.address, ':');
-  double dropped = 0;
   for (const std::string path : {"/gemm.v1.GemmService/MultiplyUnary",
                                  "/gemm.v1.GemmService/Multiply", "/grpc.health.v1.Health/Check",
                                  "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                                  "/grpc.health.v1.Health/NoSuchMethod"}) {
-    RawHttp2 flood(std::stoi(parts.back()), kLargestWindow);
-    constexpr int kBatch = 1000;
+    // Each flood leaves gRPC with more threads. Where others want the processors, these may end
+    // calls as fast as one of them reads the next: no flood. So each has a server of its own, and
+    // another one where that happens all the same.
     bool closed = false;
-    for (int i = 0; i < 20 && !closed; ++i) {
-      flood.CallAndReset(1 + 2 * kBatch * i, kBatch, path);
-      closed = flood.AwaitEnd(0.5);
+    for (int attempt = 0; attempt < 5 && !closed; ++attempt) {
+      GemmdProcess process(With({"--max-streams-per-connection=1"}));
+      const ServingAt server = process.AwaitServing();
+      const std::vector<std::string> parts = absl::StrSplit(server.address, ':');
+      RawHttp2 flood(std::stoi(parts.back()), kLargestWindow);
+      constexpr int kBatch = 1000;
+      for (int i = 0; i < 20 && !closed; ++i) {
+        flood.CallAndReset(1 + 2 * kBatch * i, kBatch, path);
+        closed = flood.AwaitEnd(0.5);
+      }
+      if (!closed) continue;
+      const auto counted = [&] {
+        return Metric(server, "gemmd_connections_dropped_total{reason=\"resets\"}");
+      };
+      EXPECT_TRUE(Eventually([&] { return counted() >= 1; })) << path << ": counted just after";
+      EXPECT_EQ(counted(), 1) << path;
+      const grpc::Status after = MultiplyOnce(*NewStub(server.address));
+      EXPECT_TRUE(after.ok()) << path << ": " << after.error_message();
     }
     EXPECT_TRUE(closed) << path;
-    ++dropped;  // and counted just after
-    const auto counted = [&] {
-      return Metric(server, "gemmd_connections_dropped_total{reason=\"resets\"}");
-    };
-    EXPECT_TRUE(Eventually([&] { return counted() >= dropped; })) << path;
-    EXPECT_EQ(counted(), dropped) << path;
   }
-  const grpc::Status after = MultiplyOnce(*NewStub(server.address));
-  EXPECT_TRUE(after.ok()) << after.error_message();
 }
 
 // It has no address to be found by: it is refused, and the log says so.

@@ -226,7 +226,9 @@ TEST_F(DrainTest, WhatRunsEndsAndNothingNewBegins) {
 TEST_F(DrainTest, WhatDoesNotEndInTimeIsCancelled) {
   StreamClient stream(*stub_);
   stream.Header(1, good_);
-  AwaitJobs(1);
+  // Until the job has begun, as messages are taken in order.
+  stream.Cancel(99);
+  EXPECT_EQ(stream.Wait(99).code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_FALSE(StopSoon(absl::Milliseconds(50)).get());
   EXPECT_EQ(stream.Wait(1).code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);

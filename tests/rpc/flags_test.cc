@@ -117,6 +117,7 @@ TEST(Flags, WrongValuesNameTheFlagTheValueAndWhatIsAllowed) {
       {{"--verify-sample-rate=1.5"}, {}, {"--verify-sample-rate: '1.5'", "0 to 1"}},
       {{"--verify-sample-rate=nan"}, {}, {"--verify-sample-rate: 'nan'", "0 to 1"}},
       {{"--log-format=xml"}, {}, {"--log-format: 'xml'", "text, json"}},
+      {{"--max-message-bytes=64KiB"}, {}, {"--max-message-bytes: '64KiB'", "from 129KiB"}},
       {{"--max-message-bytes=1MiB", "--staging-block-bytes=1MiB"},
        {},
        {"--staging-block-bytes: 1MiB"}},

@@ -55,6 +55,11 @@ class TestCall final : public CallLife {
     }
     Advance();
   }
+  // How long it has waited for its client to send.
+  absl::Duration waited() {
+    MutexLock lock(mutex_);
+    return payload_clock_.Elapsed();
+  }
   void WantReads(bool want) {
     {
       MutexLock lock(mutex_);
@@ -72,6 +77,7 @@ class TestCall final : public CallLife {
   bool input_ended = false;
   bool was_cancelled = false;
   bool held_back = false;
+  bool while_draining = false;
   std::function<void()> in_message = [] {};
   std::function<void()> in_write = [] {};
 
@@ -83,6 +89,7 @@ class TestCall final : public CallLife {
   }
   void OnInputEnd() override { input_ended = true; }
   void OnCancelled() override { was_cancelled = true; }
+  bool begins_while_draining() const override { return while_draining; }
   void OnHeldBack(bool held) override { held_back = held; }
 
   void GrpcRead(grpc::ByteBuffer*) override { ++reads; }

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -220,11 +221,18 @@ TEST(HttpEndpointTest, AClientThatSaysNothingHoldsUpNeitherOthersNorTheEnd) {
   ASSERT_TRUE(silent.Connect((*endpoint)->port()));
   EXPECT_THAT(Get((*endpoint)->port(), "/metrics"), StartsWith("HTTP/1.1 200"));
 
-  LoopbackSocket also_silent;
-  ASSERT_TRUE(also_silent.Connect((*endpoint)->port()));
-  const absl::Time start = absl::Now();
-  endpoint->reset();
-  EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+  // One that waited would take the two seconds of a connection each time; a busy machine does not.
+  absl::Duration shortest = absl::InfiniteDuration();
+  for (int i = 0; i < 5 && shortest > absl::Seconds(1); ++i) {
+    if (i > 0) endpoint = HttpEndpoint::Start(kFlag, "127.0.0.1:0", PagesOf(metrics));
+    ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+    LoopbackSocket also_silent;
+    ASSERT_TRUE(also_silent.Connect((*endpoint)->port()));
+    const absl::Time start = absl::Now();
+    endpoint->reset();
+    shortest = std::min(shortest, absl::Now() - start);
+  }
+  EXPECT_LT(shortest, absl::Seconds(1));
 }
 
 TEST(HttpEndpointTest, ServesIPv6) {

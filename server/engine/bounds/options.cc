@@ -33,7 +33,7 @@ absl::Status CheckOptions(const EngineOptions& options) {
   status.Update(CheckAtLeast("staging-block-bytes",
                              static_cast<int64_t>(options.staging_block_bytes),
                              kMinStagingBlockBytes));
-  // One block more than a result streams ahead, so that two can always move.
+  // The last sixteenth is for receivers that release at once: a block at least (staging.h).
   status.Update(CheckAtLeast("staging-bytes", static_cast<int64_t>(options.staging_bytes),
                              static_cast<int64_t>(16 * options.staging_block_bytes)));
   status.Update(CheckAtLeast("max-job-bytes", static_cast<int64_t>(options.max_job_bytes), 1));

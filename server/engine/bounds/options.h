@@ -53,7 +53,7 @@ struct EngineOptions {
   absl::Duration completion_spin = absl::Milliseconds(1);
 
   // Files of tuning tables (gemm/tuning.h), with commas between them. A later file's entry
-  // counts. Empty: kernels are chosen by rank alone.
+  // counts. Empty: kernels are chosen by estimate and rank.
   std::string tuning_tables;
   // A further file, which is read last if it exists. The server adds to it what it measures while
   // nothing runs (server/benchmark/idle_tuner.h). Empty: none.

@@ -145,8 +145,9 @@ void Admission::Return(const AdmissionTicket& ticket) {
   if (--tickets_ == 0) idle_.NotifyAll();
 }
 
-uint64_t Admission::Register(std::weak_ptr<Cancellable> running) {
+absl::StatusOr<uint64_t> Admission::Register(std::weak_ptr<Cancellable> running) {
   MutexLock lock(mutex_);
+  if (!cancelled_.ok()) return cancelled_;
   running_.emplace(next_id_, std::move(running));
   return next_id_++;
 }
@@ -187,6 +188,10 @@ std::vector<std::shared_ptr<Cancellable>> Admission::Running() {
 }
 
 void Admission::CancelAll(const absl::Status& why) {
+  {
+    MutexLock lock(mutex_);
+    cancelled_.Update(why);
+  }
   for (const std::shared_ptr<Cancellable>& one : Running()) one->Cancel(why);
 }
 

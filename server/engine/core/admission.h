@@ -70,8 +70,9 @@ class Admission {
   absl::StatusOr<AdmissionTicket> AdmitDownload();
   void OnResultKept();
 
-  // Registers work that Drain cancels when its time is up.
-  uint64_t Register(std::weak_ptr<Cancellable> running);
+  // Registers work that Drain cancels when its time is up. Where it is, an error says why: the work
+  // is not registered, and has to end by itself.
+  absl::StatusOr<uint64_t> Register(std::weak_ptr<Cancellable> running);
   void Unregister(uint64_t id);
 
   void Close();
@@ -109,6 +110,7 @@ class Admission {
   CondVar idle_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool downloads_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
   absl::Time fetched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   int jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   int tickets_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -6,18 +6,21 @@
 
 namespace gemmd {
 
-void DeadlineGuard::Begin(EngineCore& core, std::weak_ptr<Cancellable> watched,
-                          absl::Time deadline) {
+absl::Status DeadlineGuard::Begin(EngineCore& core, std::weak_ptr<Cancellable> watched,
+                                  absl::Time deadline) {
   MutexLock lock(mutex_);
-  if (ended_) return;
-  registration_ = core.admission->Register(watched);
-  if (deadline == absl::InfiniteFuture()) return;
+  if (ended_) return absl::OkStatus();
+  const absl::StatusOr<uint64_t> registered = core.admission->Register(watched);
+  if (!registered.ok()) return registered.status();
+  registration_ = *registered;
+  if (deadline == absl::InfiniteFuture()) return absl::OkStatus();
   timer_ = core.timer->Schedule(deadline, [watched = std::move(watched)] {
     const std::shared_ptr<Cancellable> running = watched.lock();
     if (running == nullptr) return;
     running->Cancel(
         absl::DeadlineExceededError(absl::StrCat("the deadline passed ", running->Where())));
   });
+  return absl::OkStatus();
 }
 
 void DeadlineGuard::End(EngineCore& core) {

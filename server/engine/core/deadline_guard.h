@@ -14,7 +14,9 @@ namespace gemmd {
 // Thread-safe. Owned by the guarded object, which must be held by a shared_ptr.
 class DeadlineGuard {
  public:
-  void Begin(EngineCore& core, std::weak_ptr<Cancellable> watched, absl::Time deadline);
+  // Not OK where everything was cancelled before: the object has to end by itself.
+  [[nodiscard]] absl::Status Begin(EngineCore& core, std::weak_ptr<Cancellable> watched,
+                                   absl::Time deadline);
   // Call once, when the guarded object has ended, even if Begin was never called.
   void End(EngineCore& core);
 

@@ -30,7 +30,7 @@ class DeviceLosses {
   void Look();
   // Work of so many operations begins on a device: unless it ends within HangLimit and
   // HangGrace (core/hang_limit.h), the device is given up. Returns the ticket for EndWork.
-  uint64_t BeginWork(size_t device_index, double work);
+  uint64_t BeginWork(size_t device_index, double operations);
   void EndWork(size_t device_index, uint64_t ticket);
   // The timer's function. The first call of a ticket gives the work its grace, the second one
   // gives the device up. Does nothing where the work has ended meanwhile.

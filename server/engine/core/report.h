@@ -55,7 +55,6 @@ enum class CheckResult : uint8_t {
   kWrong,    // beyond the possible bound; the product of another kernel was delivered
   kLost,     // so was that of another kernel: the job failed
 };
-inline constexpr int kCheckResultCount = 7;
 absl::string_view Name(CheckResult result);  // "passed", "suspect"
 
 struct CheckReport {

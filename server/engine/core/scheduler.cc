@@ -7,18 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
+#include "server/base/rounded_time.h"
 #include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
 namespace {
-
-// To three digits or so, for a sentence.
-std::string Rounded(absl::Duration time) {
-  const absl::Duration unit = time >= absl::Seconds(1)        ? absl::Milliseconds(10)
-                              : time >= absl::Milliseconds(1) ? absl::Microseconds(10)
-                                                              : absl::Nanoseconds(10);
-  return absl::FormatDuration(absl::Trunc(time, unit));
-}
 
 // An estimate of the queue is exceeded by this much now and then.
 constexpr double kMargin = 1.25;
@@ -219,11 +212,14 @@ absl::Status Scheduler::CheckWaitLocked(const StreamClaim& claim) const {
     absl::StrAppend(&why, "), the limit (--max-queue-wait) is ", absl::FormatDuration(max_wait_),
                     ": try again later");
   } else {
-    absl::StrAppend(&why, ") and then take ", Rounded(takes), ", but its deadline is in ",
-                    Rounded(left), ": allow it more time, or try again later");
+    absl::StrAppend(
+        &why, "), perhaps a quarter more,",
+        takes > absl::ZeroDuration() ? absl::StrCat(" and then take ", Rounded(takes), ",") : "",
+        " but its deadline is in ", Rounded(left), ": allow it more time, or try again later");
   }
+  const absl::Duration allowed = wait > max_wait_ ? max_wait_ : (left - takes) / kMargin;
   return BoundError({.bound = wait > max_wait_ ? "max-queue-wait" : "deadline",
-                     .retry_after = std::max(kRetrySoon, wait - max_wait_)},
+                     .retry_after = std::max(kRetrySoon, wait - allowed)},
                     why);
 }
 

@@ -101,10 +101,11 @@ absl::StatusOr<DeviceBuffer> Arena::Allocate(size_t bytes, Stay stay) {
     }
   }
   const size_t largest = free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
-  return BoundError({.bound = "device-memory-bytes",
-                     .retry_after = bytes <= capacity_ ? std::optional(kRetrySoon) : std::nullopt},
-                    absl::StrCat("device memory: ", bytes, " bytes asked for, ", capacity_ - used_,
-                                 " of ", capacity_, " free, ", largest, " in one piece"));
+  return BoundError(
+      {.bound = "device-memory-bytes",
+       .retry_after = bytes <= capacity_ ? std::optional(kRetrySoon) : std::nullopt},
+      absl::StrCat("device memory (--device-memory-bytes): ", bytes, " bytes asked for, ",
+                   capacity_ - used_, " of ", capacity_, " free, ", largest, " in one piece"));
 }
 
 void Arena::Free(std::byte* data, size_t bytes) {

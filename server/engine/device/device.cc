@@ -1,13 +1,29 @@
 #include "server/engine/device/device.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gemm/quote.h"
 #include "server/base/mutex.h"
 
 namespace gemmd {
 
 absl::Status Stream::CopyFrom(const Device& device, const std::byte*, std::byte*, size_t) {
   return absl::InternalError("this device cannot copy straight from " + device.info().name);
+}
+
+absl::StatusOr<size_t> IndexOfDevice(absl::Span<const std::unique_ptr<Device>> devices,
+                                     absl::string_view name) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (name.empty() || devices[i]->info().name == name) return i;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "device is ", gemm::Quoted(name), ", but this server has ",
+      absl::StrJoin(devices, ", ", [](std::string* out, const std::unique_ptr<Device>& device) {
+        absl::StrAppend(out, device->info().name);
+      })));
 }
 
 void AwaitCallbacks(Device& device) {

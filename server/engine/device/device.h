@@ -178,6 +178,11 @@ class Device {
   std::vector<std::unique_ptr<Stream>> quick_streams_;
 };
 
+// The index of the device of that name, or the first one where it is empty. INVALID_ARGUMENT has
+// the names that there are.
+absl::StatusOr<size_t> IndexOfDevice(absl::Span<const std::unique_ptr<Device>> devices,
+                                     absl::string_view name);
+
 // Waits until all callbacks that the device's streams have by now have run.
 void AwaitCallbacks(Device& device);
 

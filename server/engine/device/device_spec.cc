@@ -18,7 +18,7 @@ namespace {
 absl::Status BadSpec(absl::string_view spec, absl::Span<const DeviceKind> kinds,
                      absl::string_view why) {
   return absl::InvalidArgumentError(
-      absl::StrCat("devices: '", spec, "': ", why, "; want ", DeviceSpecForms(kinds)));
+      absl::StrCat("--devices: '", spec, "': ", why, "; allowed: ", DeviceSpecForms(kinds)));
 }
 
 int CountOf(const DeviceKind& kind) { return kind.count == nullptr ? 0 : kind.count(); }
@@ -60,7 +60,7 @@ absl::StatusOr<DeviceSpec> ParseList(absl::string_view spec, absl::Span<const De
   const int count = CountOf(kind);
   for (const int index : result.indices) {
     if (index >= count) {
-      return absl::FailedPreconditionError(absl::StrCat("devices: '", spec, "': there is no ",
+      return absl::FailedPreconditionError(absl::StrCat("--devices: '", spec, "': there is no ",
                                                         kind.name, ":", index, "; ",
                                                         PresentDevices(kind, count)));
     }
@@ -81,11 +81,12 @@ absl::StatusOr<DeviceSpec> AllOf(absl::string_view spec, const DeviceKind& kind)
   if (kind.max_made > 0) return DeviceSpec{&kind, {0}};
   if (const int count = CountOf(kind); count > 0) return DeviceSpec{&kind, FirstIndices(count)};
   return absl::FailedPreconditionError(absl::StrCat(
-      "devices: '", spec, "': there is no ", kind.title, " device; ", PresentDevices(kind, 0)));
+      "--devices: '", spec, "': there is no ", kind.title, " device; ", PresentDevices(kind, 0)));
 }
 
 absl::Status OutOfBounds(absl::string_view option, uint64_t value, absl::string_view bound) {
-  return absl::InvalidArgumentError(absl::StrCat(option, ": ", value, " is not ", bound));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", option, " is ", value, ", but must be ", bound));
 }
 
 }  // namespace
@@ -122,19 +123,19 @@ absl::StatusOr<DeviceSpec> ParseDeviceSpec(absl::string_view spec,
 absl::Status CheckDeviceOptions(const EngineOptions& options) {
   if (absl::Status status = CheckStreams(options); !status.ok()) return status;
   if (options.device_memory_bytes != 0 && options.device_memory_bytes < Arena::kAlignment) {
-    return OutOfBounds("device_memory_bytes", options.device_memory_bytes,
+    return OutOfBounds("device-memory-bytes", options.device_memory_bytes,
                        absl::StrCat("0 or at least ", Arena::kAlignment));
   }
   // Whole cache lines, so that no two blocks share one and all are aligned.
   constexpr size_t kCacheLine = 64;
   if (options.staging_block_bytes == 0 || options.staging_block_bytes % kCacheLine != 0) {
-    return OutOfBounds("staging_block_bytes", options.staging_block_bytes,
+    return OutOfBounds("staging-block-bytes", options.staging_block_bytes,
                        absl::StrCat("a multiple of ", kCacheLine, " above 0"));
   }
   if (options.staging_bytes < options.staging_block_bytes) {
-    return OutOfBounds(
-        "staging_bytes", options.staging_bytes,
-        absl::StrCat("at least one block of staging_block_bytes=", options.staging_block_bytes));
+    return OutOfBounds("staging-bytes", options.staging_bytes,
+                       absl::StrCat("at least one block (--staging-block-bytes=",
+                                    options.staging_block_bytes, ")"));
   }
   return absl::OkStatus();
 }

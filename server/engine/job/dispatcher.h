@@ -36,8 +36,9 @@ struct PickSite {
 
 // Where the request names no kernel: the tuning table's for the problem, else, of the
 // deterministic ones that take the types, the one with the least estimate, and where none has one
-// that with the highest auto_rank. A batch is in no table, and goes to kernels that take one. Nor
-// is a group, which goes to kernels that take it in one launch, where there are such.
+// that with the highest auto_rank. Batches, groups and products with block scales are in no table.
+// A batch goes to kernels that take one, a group to those that take it in one launch, where there
+// are such.
 // Never one of other types or another compute mode than the problem's. Where it names one, and
 // `compute_given` is false, `problem.types.compute` is the default for the types, and the kernel
 // may use its own. Errors:

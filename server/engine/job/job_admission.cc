@@ -315,6 +315,7 @@ void Unreserve(JobHoldings& holdings) {
   holdings.result.reset();
   holdings.workspace.Reset();
   holdings.check_memory.Reset();
+  holdings.check_end.reset();
   holdings.room = StoreReservation();
   holdings.ticket.Reset();
 }

@@ -77,9 +77,10 @@ absl::string_view JobImpl::Where() {
 }
 
 void JobImpl::Start() {
-  deadline_guard_.Begin(core_, weak_from_this(), admitted_.spec.deadline);
-  // Lost before the job was registered: nobody else ends it.
-  if (absl::Status health = device().Health(); !health.ok()) return Fail(std::move(health));
+  // Lost or cancelled before this was registered: nobody else ends it.
+  absl::Status ended = deadline_guard_.Begin(core_, weak_from_this(), admitted_.spec.deadline);
+  ended.Update(device().Health());
+  if (!ended.ok()) return Fail(std::move(ended));
   AwaitReplicas();
   if (admitted_.payload_bytes == 0) return Arrived();
   if (!has_small_payload()) StartUploads();

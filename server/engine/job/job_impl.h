@@ -23,7 +23,7 @@
 
 namespace gemmd {
 
-// The payload of a job. A large job has an PayloadUpload for each operand. A small job has all
+// The payload of a job. A large job has a PayloadUpload for each operand. A small job has all
 // of it in one block, which it holds only while it has a stream.
 struct JobPayload {
   std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads;

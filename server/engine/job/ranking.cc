@@ -7,27 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "gemm/catalogue.h"
-#include "gemm/quote.h"
 #include "server/engine/core/core.h"
 #include "server/engine/job/dispatcher.h"
 #include "server/engine/job/plan.h"
 
 namespace gemmd {
 namespace {
-
-absl::StatusOr<size_t> IndexOfDevice(const EngineCore& core, const std::string& name) {
-  if (name.empty()) return 0;
-  for (size_t i = 0; i < core.devices.size(); ++i) {
-    if (core.devices[i]->info().name == name) return i;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("device is ", gemm::Quoted(name), ", but this server has ",
-                   absl::StrJoin(core.devices, ", ", [](std::string* out, const auto& device) {
-                     absl::StrAppend(out, device->info().name);
-                   })));
-}
 
 // The epilogue is a beta: only its class matters.
 gemm::Problem ProblemOf(const RankingQuestion& q) {
@@ -62,7 +48,7 @@ RankedKernel Ranked(const gemm::Kernel& kernel, const gemm::Problem& problem) {
 }  // namespace
 
 absl::StatusOr<KernelRanking> RankKernels(const EngineCore& core, const RankingQuestion& question) {
-  const absl::StatusOr<size_t> index = IndexOfDevice(core, question.device);
+  const absl::StatusOr<size_t> index = IndexOfDevice(core.devices, question.device);
   if (!index.ok()) return index.status();
   const DeviceInfoRecord& info = core.devices[*index]->info();
   const gemm::Problem problem = ProblemOf(question);

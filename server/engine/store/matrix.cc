@@ -23,6 +23,15 @@ std::string ToString(const Shape& shape) {
                       shape.column_major ? " column-major" : " row-major");
 }
 
+absl::Status CheckRange(const ByteSpan& range, uint64_t all) {
+  if (range.length >= 1 && range.offset < all && range.length <= all - range.offset) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("range has offset ", range.offset, " and length ",
+                                                 range.length, ", but the matrix has ", all,
+                                                 " bytes, and a length is at least 1"));
+}
+
 absl::Status CheckShape(const Shape& shape, absl::string_view field) {
   if (shape.rows < 1) {
     return absl::InvalidArgumentError(

@@ -71,6 +71,9 @@ struct ByteSpan {
   uint64_t length = 0;
 };
 
+// INVALID_ARGUMENT unless the range is a part, not empty, of a matrix of `all` bytes.
+absl::Status CheckRange(const ByteSpan& range, uint64_t all);
+
 struct MatrixRecord {
   std::string id;
   std::string name;

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
 
 namespace gemmd {
@@ -11,13 +10,8 @@ namespace {
 absl::StatusOr<ByteSpan> RangeOf(const DownloadSpec& spec, const Shape& shape) {
   const uint64_t all = shape.dense_bytes();
   if (!spec.range.has_value()) return ByteSpan{0, all};
-  const ByteSpan& range = *spec.range;
-  if (range.length < 1 || range.offset >= all || range.length > all - range.offset) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("range has offset ", range.offset, " and length ", range.length,
-                     ", but the matrix has ", all, " bytes, and a length is at least 1"));
-  }
-  return range;
+  if (absl::Status status = CheckRange(*spec.range, all); !status.ok()) return status;
+  return *spec.range;
 }
 
 }  // namespace
@@ -57,9 +51,10 @@ DownloadImpl::DownloadImpl(EngineCore& core, const DownloadSpec& spec, ByteSpan 
 }
 
 void DownloadImpl::Start() {
-  deadline_guard_.Begin(core_, weak_from_this(), deadline_);
-  // Lost before the download was registered: nobody else ends it.
-  if (absl::Status health = device_.Health(); !health.ok()) return End(health);
+  // Lost or cancelled before this was registered: nobody else ends it.
+  absl::Status ended = deadline_guard_.Begin(core_, weak_from_this(), deadline_);
+  ended.Update(device_.Health());
+  if (!ended.ok()) return End(ended);
   std::shared_ptr<ResultDownload> download;
   {
     MutexLock lock(mutex_);

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "gemm/quote.h"
 #include "server/base/clock.h"
 #include "server/base/serving_clock.h"
@@ -23,18 +22,11 @@ bool SameKeep(const KeepSpec& x, const KeepSpec& y) {
 // that holds others of the folder comes before those, while it has at least half the
 // room of the emptiest.
 absl::StatusOr<std::vector<size_t>> ChooseDevices(const EngineCore& core, const UploadSpec& spec) {
-  const std::string& name = spec.device;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < core.devices.size(); ++i) {
-    names.push_back(core.devices[i]->info().name);
-    if (name != names.back()) continue;
-    absl::Status health = core.devices[i]->Health();
-    if (!health.ok()) return health;
-    return std::vector<size_t>{i};
-  }
-  if (!name.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "device is ", gemm::Quoted(name), ", but this server has ", absl::StrJoin(names, ", ")));
+  if (!spec.device.empty()) {
+    const absl::StatusOr<size_t> named = IndexOfDevice(core.devices, spec.device);
+    if (!named.ok()) return named.status();
+    if (absl::Status health = core.devices[*named]->Health(); !health.ok()) return health;
+    return std::vector<size_t>{*named};
   }
   std::vector<std::pair<uint64_t, size_t>> devices;  // room, index
   for (const size_t i : core.DevicesByLoad()) {

@@ -17,13 +17,8 @@ absl::StatusOr<ByteSpan> RangeOf(const UploadSpec& spec) {
   if (spec.upload_id.empty()) {
     return absl::InvalidArgumentError("range needs upload_id: only a split upload has ranges");
   }
-  const ByteSpan& range = *spec.range;
-  if (range.length < 1 || range.offset >= all || range.length > all - range.offset) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("range has offset ", range.offset, " and length ", range.length,
-                     ", but the matrix has ", all, " bytes, and a length is at least 1"));
-  }
-  return range;
+  if (absl::Status status = CheckRange(*spec.range, all); !status.ok()) return status;
+  return *spec.range;
 }
 
 absl::Status CheckSpec(const UploadSpec& spec) {
@@ -78,9 +73,10 @@ UploadImpl::UploadImpl(EngineCore& core, UploadSpec spec, ByteSpan range, Admiss
 }
 
 void UploadImpl::Start() {
-  deadline_guard_.Begin(core_, weak_from_this(), spec_.deadline);
-  // Lost before the upload was registered: nobody else ends it.
-  if (absl::Status health = device().Health(); !health.ok()) return Cancel(std::move(health));
+  // Lost or cancelled before this was registered: nobody else ends it.
+  absl::Status ended = deadline_guard_.Begin(core_, weak_from_this(), spec_.deadline);
+  ended.Update(device().Health());
+  if (!ended.ok()) return Cancel(std::move(ended));
   if (spec_.generator.has_value()) {
     const StreamClaim claim{.flow = spec_.flow,
                             .weight = spec_.quota == nullptr ? 1 : spec_.quota->weight,

@@ -264,7 +264,7 @@ void MultiplyCall::Append(uint64_t job_id, Job& job, Role role, uint64_t offset,
     MutexLock lock(mutex_);
     const auto entry = jobs_.find(job_id);
     if (entry != jobs_.end()) entry->second.last_payload = payload_clock_.Elapsed();
-    CountUnconsumed(static_cast<int64_t>(held_bytes));
+    unconsumed_bytes_ += held_bytes;
   }
   job.Append(role, offset, std::move(data),
              [self = Self<MultiplyCall>(), held_bytes]() { self->Consumed(held_bytes); });
@@ -279,23 +279,9 @@ void MultiplyCall::HandleCancel(const v1::CancelJob& cancel) {
 void MultiplyCall::Consumed(size_t bytes) {
   {
     MutexLock lock(mutex_);
-    CountUnconsumed(-static_cast<int64_t>(bytes));
+    unconsumed_bytes_ -= bytes;
   }
   Advance();
-}
-
-void MultiplyCall::CountUnconsumed(int64_t bytes) {
-  unconsumed_bytes_ += bytes;
-  SetPayloadClock();
-}
-
-void MultiplyCall::OnHeldBack(bool held_back) {
-  held_back_ = held_back;
-  SetPayloadClock();
-}
-
-void MultiplyCall::SetPayloadClock() {
-  payload_clock_.Set(held_back_ || unconsumed_bytes_ >= service_.limits.read_window_bytes);
 }
 
 void MultiplyCall::OnResult(uint64_t job_id, ResultPiece piece) {

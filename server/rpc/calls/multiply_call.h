@@ -19,7 +19,6 @@
 #include "server/rpc/context/method.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/life/reactors.h"
-#include "server/rpc/watch/payload_clock.h"
 
 namespace gemmd {
 
@@ -53,7 +52,6 @@ class MultiplyCall final : public BidiStreamingCall {
   void OnMessage(grpc::ByteBuffer& message) override;
   void OnInputEnd() override { EndInput(absl::OkStatus()); }
   void OnCancelled() override;
-  void OnHeldBack(bool held_back) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckPayload(const Patience& patience) override;
   void GrowOld() override;
   // Ends the stream when the jobs that it has have ended.
@@ -80,8 +78,6 @@ class MultiplyCall final : public BidiStreamingCall {
   void Append(uint64_t job_id, Job& job, Role role, uint64_t offset, absl::Cord data,
               size_t held_bytes);
   void Consumed(size_t bytes);
-  void CountUnconsumed(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetPayloadClock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void OnResult(uint64_t job_id, ResultPiece piece);
   void OnJobDone(uint64_t job_id, absl::StatusOr<JobResult> result);
@@ -90,11 +86,9 @@ class MultiplyCall final : public BidiStreamingCall {
   const ReceiverId receiver_ = NewReceiver();
   uint64_t messages_ = 0;  // received; only the reading side uses it
 
-  PayloadClock payload_clock_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<uint64_t, LiveJob> jobs_ ABSL_GUARDED_BY(mutex_);  // not yet ended
   RecentIds ended_ ABSL_GUARDED_BY(mutex_){kRememberedIds};
   size_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool held_back_ ABSL_GUARDED_BY(mutex_) = false;
   bool input_open_ ABSL_GUARDED_BY(mutex_) = true;
   absl::Status leaving_ ABSL_GUARDED_BY(mutex_);  // why it takes no new jobs
   absl::Status input_error_ ABSL_GUARDED_BY(mutex_);

@@ -153,7 +153,7 @@ absl::Status PutMatrixCall::HandleChunk(MatrixBytes chunk, size_t message_bytes)
   if (chunk.data.empty()) return FieldError("chunk.data", "empty");
   {
     MutexLock lock(mutex_);
-    CountUnconsumed(static_cast<int64_t>(message_bytes));
+    unconsumed_bytes_ += message_bytes;
   }
   Append(std::move(chunk), message_bytes);
   return absl::OkStatus();
@@ -232,25 +232,14 @@ void PutMatrixCall::OnUploadDone(absl::StatusOr<UploadResult> result) {
 void PutMatrixCall::Consumed(size_t bytes) {
   {
     MutexLock lock(mutex_);
-    CountUnconsumed(-static_cast<int64_t>(bytes));
+    unconsumed_bytes_ -= bytes;
   }
   Advance();
-}
-
-void PutMatrixCall::CountUnconsumed(int64_t bytes) {
-  unconsumed_bytes_ += bytes;
-  SetPayloadClock();
 }
 
 void PutMatrixCall::OnHeldBack(bool held_back) {
   // Not reset where the call goes on: the bytes that were held back have yet to come.
   if (held_back) *held_back_ = true;
-  now_held_back_ = held_back;
-  SetPayloadClock();
-}
-
-void PutMatrixCall::SetPayloadClock() {
-  payload_clock_.Set(now_held_back_ || unconsumed_bytes_ >= service_.limits.read_window_bytes);
 }
 
 }  // namespace gemmd

@@ -14,7 +14,6 @@
 #include "server/rpc/context/method.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/life/reactors.h"
-#include "server/rpc/watch/payload_clock.h"
 
 namespace gemmd {
 
@@ -50,8 +49,6 @@ class PutMatrixCall final : public ClientStreamingCall {
   void Fail(absl::Status why);
   void OnUploadDone(absl::StatusOr<UploadResult> result);
   void Consumed(size_t bytes);
-  void CountUnconsumed(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetPayloadClock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::ByteBuffer* const response_;  // written before outcome_ is OK
 
@@ -61,14 +58,12 @@ class PutMatrixCall final : public ClientStreamingCall {
   // leaves no matrix behind.
   std::optional<UploadSpec> to_generate_;
 
-  // From when the server reads no more of the call until its next message is there: the
-  // engine sees it, too.
+  // From when the caller's rate lets the server read no more of the call until its next message
+  // is there: the engine sees it, too.
   const std::shared_ptr<std::atomic<bool>> held_back_ = std::make_shared<std::atomic<bool>>(false);
-  PayloadClock payload_clock_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_message_ ABSL_GUARDED_BY(mutex_);     // by payload_clock_: when it came
   std::shared_ptr<Upload> upload_ ABSL_GUARDED_BY(mutex_);  // once started
   size_t unconsumed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool now_held_back_ ABSL_GUARDED_BY(mutex_) = false;
   bool began_upload_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);  // after that
   bool input_open_ ABSL_GUARDED_BY(mutex_) = true;

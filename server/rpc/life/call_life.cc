@@ -39,9 +39,7 @@ void CallLife::GoLiveAtItsRate(uint64_t request_bytes, std::function<absl::Statu
   GoLive([this, &start] {
     {
       MutexLock lock(mutex_);
-      // A server that drains soon has nothing more to give.
-      const bool now = draining_ && begins_while_draining();
-      if (!RateAllows() && !now) return WaitToStart(std::move(start));
+      if (!MayStart()) return WaitToStart(std::move(start));
       traffic_.Charge(request_bytes_);
     }
     return start();
@@ -123,7 +121,7 @@ void CallLife::OnWake() {
   {
     MutexLock lock(mutex_);
     if (!now.ok()) DropStart(now.status());
-    if (start_ != nullptr && RateAllows()) {
+    if (start_ != nullptr && MayStart()) {
       identified_ = std::move(now);
       start.swap(start_);
       traffic_.StopWaiting();
@@ -161,9 +159,9 @@ void CallLife::BeginDrain() {
   {
     MutexLock lock(mutex_);
     draining_ = true;
-    DropStart(absl::UnavailableError("the server is draining: call another one"));
+    if (!begins_while_draining()) DropStart(absl::UnavailableError(kDrainingMessage));
   }
-  Advance();
+  OnWake();
 }
 
 void CallLife::Enter() {
@@ -183,6 +181,7 @@ void CallLife::ReadEnds(bool ok) {
   {
     MutexLock lock(mutex_);
     ++busy_;
+    payload_clock_.Stop();
     if (ok) traffic_.Charge(incoming_.Length());
   }
   if (ok) {
@@ -308,7 +307,10 @@ bool CallLife::Decide(Step& step) {
   step.write = outbox_.Next();
   if (step.write != nullptr) guard_.SendBegins();
   step.read = !reading_ && stopped_.ok() && WantsRead() && RateAllows();
-  if (step.read) reading_ = true;
+  if (step.read) {
+    reading_ = true;
+    payload_clock_.Start();
+  }
   if (!step.read && step.write == nullptr) return false;
   ++busy_;
   return true;

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
@@ -16,12 +17,14 @@
 #include "grpcpp/support/status.h"
 #include "server/base/clock.h"
 #include "server/base/mutex.h"
+#include "server/identity/connection_number.h"
 #include "server/identity/grpc_credentials.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/life/outbox.h"
 #include "server/rpc/watch/call_guard.h"
 #include "server/rpc/watch/caller_traffic.h"
 #include "server/rpc/watch/live_calls.h"
+#include "server/rpc/watch/payload_clock.h"
 
 namespace gemmd {
 
@@ -46,8 +49,8 @@ class CallLife : public LiveCall {
  public:
   // Ends the call when its client stalls it.
   void CheckWaits(const Patience& patience) final;
-  // Ends a call that has yet to start. Of others the engine's own drain ends the work, and so
-  // the call.
+  // Ends a call that has yet to start, or starts it (begins_while_draining). Of others the
+  // engine's own drain ends the work, and so the call.
   void BeginDrain() override;
 
  protected:
@@ -96,7 +99,7 @@ class CallLife : public LiveCall {
   virtual void OnTaken() {}
   // The call is cancelled: by the client, its deadline or its guard. Ends its work soon.
   virtual void OnCancelled() {}
-  // The server itself reads no more of the call for now, or goes on. Under the lock.
+  // The caller's rate lets the server read no more of the call for now, or go on. Under the lock.
   virtual void OnHeldBack(bool /*held_back*/) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
   // Ends what the client has promised and not sent in time.
   virtual void CheckPayload(const Patience& /*patience*/) {}
@@ -144,7 +147,7 @@ class CallLife : public LiveCall {
   // Whose turn the call's work takes (JobSpec::flow): the caller's, or the connection's where
   // the server asks nobody, so that one client does not wait for all that another one sent.
   std::string FlowOf(const Caller& caller) const {
-    return caller.name.empty() ? context_->peer() : caller.name;
+    return caller.name.empty() ? absl::StrCat("#", ConnectionOf(context_->c_call())) : caller.name;
   }
 
   ServiceContext& service_;
@@ -153,6 +156,7 @@ class CallLife : public LiveCall {
 
   Mutex mutex_;
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
+  PayloadClock payload_clock_ ABSL_GUARDED_BY(mutex_);
   // Why the call is to end early, once it is: nothing more is read or sent.
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
   // Of the work, once it has ended.
@@ -177,6 +181,10 @@ class CallLife : public LiveCall {
 
   // Whether the caller's rate allows more now. If not, this is asked again when it does.
   bool RateAllows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the call's work may begin: a server that drains soon has nothing more to give.
+  bool MayStart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return (draining_ && begins_while_draining()) || RateAllows();
+  }
   void OnWake();
   // Who calls now: still the same caller. UNAUTHENTICATED, PERMISSION_DENIED.
   absl::StatusOr<CallerPtr> CallerAtWake();

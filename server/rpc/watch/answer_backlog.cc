@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/bytes.h"
 #include "server/base/clock.h"
+#include "server/base/rounded_time.h"
 #include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
@@ -74,8 +75,9 @@ absl::StatusOr<AnswerBacklog::Place> AnswerBacklog::Admit(uint64_t connection, u
         absl::StrCat("deadline: ", its.promised_bytes,
                      " bytes of answers wait for this connection, "
                      "which takes them in about ",
-                     absl::FormatDuration(wait), "; the call has ", absl::FormatDuration(left),
-                     " left: try again later, or on another connection"));
+                     Rounded(wait), "; a quarter of the ", Rounded(left),
+                     " that the call has left is allowed for that: try again later, or on another "
+                     "connection"));
   }
   its.promised_bytes += bytes;
   ++its.places;

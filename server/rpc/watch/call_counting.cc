@@ -75,10 +75,12 @@ class OtherCall final : public grpc::experimental::Interceptor {
   }
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* operation) override {
-    if (connection_ == 0) {
-      const Step step;
-      connection_ = ConnectionOf(context_.c_call());
-      calls_.HandOver(connection_, context_.peer());
+    {
+      const Step step;  // before it is read, too: another thread may have written it
+      if (connection_ == 0) {
+        connection_ = ConnectionOf(context_.c_call());
+        calls_.HandOver(connection_, context_.peer());
+      }
     }
     operation->Proceed();
   }

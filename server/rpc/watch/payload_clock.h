@@ -7,27 +7,24 @@
 
 namespace gemmd {
 
-// Runs while the call's messages are read, and stops while the server has yet to take
-// received ones: bytes that wait in the server are not the client's delay. Guarded by
-// its call's lock.
+// Runs while a read of the call is under way: while the server reads no further, for whatever
+// reason, what has yet to come is not the client's delay. Guarded by its call's lock.
 class PayloadClock {
  public:
-  // `held_back`: the server has stopped reading for now.
-  void Set(bool held_back) {
-    if (held_back == held_back_) return;
-    const absl::Time now = ServingClock::Now();
-    if (held_back) run_ += now - since_;
-    since_ = now;
-    held_back_ = held_back;
+  void Start() {
+    since_ = ServingClock::Now();
+    runs_ = true;
   }
-  absl::Duration Elapsed() const {
-    return held_back_ ? run_ : run_ + (ServingClock::Now() - since_);
+  void Stop() {
+    run_ = Elapsed();
+    runs_ = false;
   }
+  absl::Duration Elapsed() const { return runs_ ? run_ + (ServingClock::Now() - since_) : run_; }
 
  private:
   absl::Duration run_;
-  absl::Time since_ = ServingClock::Now();
-  bool held_back_ = false;
+  absl::Time since_;
+  bool runs_ = false;
 };
 
 }  // namespace gemmd
