@@ -238,7 +238,7 @@ def main():
         folder = pathlib.Path(folder)
         files = reload_files.Files(folder / "files", rng)
         server = Server(arguments.start_gemmd, arguments.devices, folder / "gemmd.log", guard=files,
-                        timeouts=())
+                        timeouts=("--max-queue-wait=1h",))
         reloads = Reloads(server, files, rng)
         try:
             reloads.run(arguments.times)
