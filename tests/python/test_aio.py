@@ -197,30 +197,35 @@ def test_a_cancelled_task_returns_when_its_call_has_ended(own_server, calls):
     asyncio.run(main())
 
 
-def test_a_cancelled_task_leaves_the_other_calls_of_its_canceller(server, g):
+def test_a_cancelled_task_leaves_the_other_calls_of_its_canceller(own_server, calls):
+    async def begun(client, canceller):
+        task = asyncio.create_task(client.matmul(A, A, cancel=canceller))
+        while not calls:
+            await asyncio.sleep(0.001)
+        return task
+
     async def main():
-        async with await gemmd.aio.connect(server.address) as client:
+        async with await gemmd.aio.connect(own_server.address) as client:
             shared = gemmd.Canceller()
-            slow = np.ones((700, 700))
-            first, other = (
-                asyncio.create_task(
-                    client.matmul(slow, slow, kernel="host_reference", cancel=shared)
-                )
-                for _ in range(2)
-            )
-            await asyncio.sleep(0.05)
-            await cancelled(first)
-            assert not shared.cancelled
-            np.testing.assert_allclose((await other)[0], 700.0)
-            last = asyncio.create_task(client.matmul(slow, slow, kernel="host_reference",
-                                                     cancel=shared))  # fmt: skip
-            await asyncio.sleep(0.05)
-            shared.cancel()
-            with pytest.raises(gemmd.Cancelled):
-                await last
+            try:
+                stop(own_server)
+                first = await begun(client, shared)
+                other = await begun(client, shared)
+                await cancelled(first)
+                assert not shared.cancelled
+                own_server.process.send_signal(signal.SIGCONT)
+                np.testing.assert_allclose((await other)[0], (A @ A)[0])
+                stop(own_server)
+                last = await begun(client, shared)
+                shared.cancel()
+                with pytest.raises(gemmd.Cancelled):
+                    await last
+            finally:
+                own_server.process.send_signal(signal.SIGCONT)
 
     asyncio.run(main())
-    assert left_on(g) == (0, 0)
+    with gemmd.connect(own_server.address) as client:
+        assert left_on(client) == (0, 0)
 
 
 def test_a_pipeline_without_room_does_not_block_the_loop(own_server):
