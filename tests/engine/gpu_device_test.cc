@@ -62,7 +62,7 @@ TEST_F(GpuDeviceTest, MemoryThatCannotBeHadIsNamed) {
   options.device_memory_bytes = size_t{1} << 50;
   const absl::Status status = CreateDevices(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("device_memory_bytes: 1125899906842624"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--device-memory-bytes: 1125899906842624"));
 }
 
 TEST_F(GpuDeviceTest, WarmingUpRunsTheLibrariesProductsAndKeepsNothing) {

@@ -28,7 +28,7 @@ absl::StatusOr<std::byte*> CudaMemory::AllocateDevice(size_t bytes) {
     const absl::StatusOr<Available> available = Query();
     if (!available.ok()) return available.status();
     return absl::ResourceExhaustedError(absl::StrCat(
-        "cuda:", device_, ": device_memory_bytes: ", bytes, " bytes could not be allocated, ",
+        "cuda:", device_, ": --device-memory-bytes: ", bytes, " bytes could not be allocated, ",
         available->free_bytes, " of ", available->total_bytes, " are free"));
   }
   if (absl::Status status = health_.Check(result, "cudaMalloc"); !status.ok()) return status;
@@ -43,7 +43,7 @@ absl::StatusOr<std::byte*> CudaMemory::AllocatePinned(size_t bytes) {
   const cudaError_t result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
   if (result == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    return absl::ResourceExhaustedError(absl::StrCat("cuda:", device_, ": staging_bytes: ", bytes,
+    return absl::ResourceExhaustedError(absl::StrCat("cuda:", device_, ": --staging-bytes: ", bytes,
                                                      " bytes of host memory could not be pinned"));
   }
   if (absl::Status status = health_.Check(result, "cudaHostAlloc"); !status.ok()) return status;
