@@ -38,7 +38,7 @@ struct ServerOptions {
   int max_connections = 0;
   ConnectionLimits connections;
   // The number of CPUs that gRPC's threads share. 0: all.
-  int rpc_cpus = 6;
+  int rpc_cpus = 10;
 };
 
 // Serves from Start to Stop or destruction.

@@ -35,12 +35,12 @@ void Workers::Stop() {
   }
 }
 
-void Workers::Schedule(absl::AnyInvocable<void()> function) {
+void Workers::Schedule(absl::AnyInvocable<void()> function, Urgency urgency) {
   bool wake = false;
   {
     MutexLock lock(mutex_);
     if (!stop_) {
-      functions_.push_back(std::exchange(function, nullptr));
+      functions_.push_back({std::exchange(function, nullptr), urgency});
       const bool found = looks_ && functions_.size() == 1;
       if (found) found_.store(true, std::memory_order_release);
       wake = !found && asleep_ > 0;
@@ -51,19 +51,25 @@ void Workers::Schedule(absl::AnyInvocable<void()> function) {
 }
 
 void Workers::Loop() {
-  while (absl::AnyInvocable<void()> function = Next()) function();
+  for (Urgency last = Urgency::kPatient;;) {
+    Scheduled next = Next(last);
+    if (!next.function) return;
+    next.function();
+    last = next.urgency;
+  }
 }
 
-absl::AnyInvocable<void()> Workers::Next() {
+Workers::Scheduled Workers::Next(Urgency last) {
   MutexLock lock(mutex_);
-  if (functions_.empty() && !stop_ && !looks_ && spin_ > spin_.zero()) Look();
+  const bool may_look = last == Urgency::kPrompt && spin_ > spin_.zero();
+  if (functions_.empty() && !stop_ && !looks_ && may_look) Look();
   ++asleep_;
   while (functions_.empty() && !stop_) wake_.Wait(mutex_);
   --asleep_;
-  if (functions_.empty()) return nullptr;
-  absl::AnyInvocable<void()> function = std::move(functions_.front());
+  if (functions_.empty()) return {};
+  Scheduled next = std::move(functions_.front());
   functions_.pop_front();
-  return function;
+  return next;
 }
 
 void Workers::Look() {

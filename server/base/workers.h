@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <thread>
@@ -14,12 +15,16 @@
 
 namespace gemmd {
 
+// Whether what comes behind a function is wanted at once.
+enum class Urgency : uint8_t { kPrompt, kPatient };
+
 // A FIFO of functions for a fixed number of threads. Thread-safe. The user bounds its
 // length: each function that copies holds a staging block, each that answers a job.
 class Workers {
  public:
-  // Debuggers and `top -H` show the threads by `name`. One of those without work looks for it for
-  // `spin` before it sleeps: to wake a thread takes tens of microseconds, and its waker a few.
+  // Debuggers and `top -H` show the threads by `name`. After a prompt function one of those without
+  // work looks for it for `spin` before it sleeps: to wake a thread takes tens of microseconds, and
+  // its waker a few.
   Workers(std::string name, int threads, absl::Duration spin = absl::ZeroDuration());
   ~Workers() { Stop(); }
 
@@ -27,12 +32,17 @@ class Workers {
   void Stop();
 
   // After Stop the function runs at once, on the caller's thread.
-  void Schedule(absl::AnyInvocable<void()> function);
+  void Schedule(absl::AnyInvocable<void()> function, Urgency urgency = Urgency::kPrompt);
 
  private:
+  struct Scheduled {
+    absl::AnyInvocable<void()> function;
+    Urgency urgency = Urgency::kPrompt;
+  };
+
   void Loop();
-  // The next function; null at the end.
-  absl::AnyInvocable<void()> Next();
+  // The next function, for a thread whose last one had that urgency; null at the end.
+  Scheduled Next(Urgency last);
   // Waits for a function, awake.
   void Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -44,7 +54,7 @@ class Workers {
   bool looks_ ABSL_GUARDED_BY(mutex_) = false;  // one more does, awake
   // There is something for that one: a function, or the end. It reads this without the lock.
   std::atomic<bool> found_{false};
-  std::deque<absl::AnyInvocable<void()>> functions_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Scheduled> functions_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
 

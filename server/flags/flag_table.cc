@@ -54,8 +54,8 @@ void AddListening(std::vector<FlagRow>& rows) {
                        GEMMD_FIELD(server.rpc.max_jobs_per_stream), 1, 1'000'000));
   rows.push_back(Count({"rpc-cpus", group,
                         "CPUs that gRPC's threads share, next to the one that the server starts "
-                        "on. Few CPUs keep their caches warm, for low latency of small calls; more "
-                        "give more throughput for large ones. 0: all."},
+                        "on. Few CPUs keep their caches warm, for streams of many small products; "
+                        "more carry more bytes of large ones. 0: all."},
                        GEMMD_FIELD(server.rpc_cpus), 0, 1024));
   rows.push_back(Size({"read-window-bytes", group,
                        "Received payload of one call that may wait for the engine before flow "
@@ -230,8 +230,8 @@ void AddDevices(std::vector<FlagRow>& rows) {
       GEMMD_FIELD(server.engine.copy_threads), 0, 256));
   rows.push_back(Duration(
       {"completion-spin", group,
-       "How long a device's completion thread polls before it sleeps. A thread that sends answers "
-       "of GPUs polls for the next one for a tenth of that."},
+       "How long a device's completion thread polls after a job before it sleeps. A thread that "
+       "sends answers of GPUs polls for the next one for a tenth of that."},
       GEMMD_FIELD(server.engine.completion_spin), absl::ZeroDuration(), absl::Seconds(1)));
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <time.h>
 
 #include <atomic>
 #include <barrier>
@@ -130,6 +131,24 @@ TEST(Workers, EndThoughOneLooks) {
   const auto begun = std::chrono::steady_clock::now();
   workers.Stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kLong);
+}
+
+double ProcessorSeconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+TEST(Workers, SleepBehindAPatientFunction) {
+  Workers workers("test", 1, absl::Minutes(1));
+  for (const Urgency urgency : {Urgency::kPrompt, Urgency::kPatient}) {
+    std::promise<void> ran;
+    workers.Schedule([&ran] { ran.set_value(); }, urgency);
+    ran.get_future().wait();
+  }
+  const double before = ProcessorSeconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(ProcessorSeconds() - before, 0.1);
 }
 
 TEST(Workers, ReleaseWhatAFunctionOwnsOnceItHasRun) {

@@ -22,6 +22,7 @@ class FakeProbe final : public CompletionProbe {
   using Mark = std::atomic<bool>;
 
   absl::StatusOr<bool> Reached(void* mark) override {
+    ++looks;
     if (broken) return absl::UnavailableError("device gone");
     return static_cast<Mark*>(mark)->load();
   }
@@ -29,6 +30,7 @@ class FakeProbe final : public CompletionProbe {
 
   std::atomic<bool> broken{false};
   std::atomic<int> recycled{0};
+  std::atomic<int> looks{0};
 };
 
 class Done {
@@ -62,7 +64,8 @@ class Done {
 class CompletionPollerTest : public ::testing::TestWithParam<int> {
  protected:
   FakeProbe probe_;
-  CompletionPoller poller_{"test", 3, absl::Microseconds(GetParam()), probe_};
+  CompletionPoller poller_{
+      "test", {.patient = 1, .prompt = 2}, absl::Microseconds(GetParam()), probe_};
 };
 INSTANTIATE_TEST_SUITE_P(SpinMicroseconds, CompletionPollerTest,
                          ::testing::Values(0, 200, 1'000'000));
@@ -156,7 +159,7 @@ TEST(CompletionPollerBusy, OnceCallbacksHaveComeFast) {
   FakeProbe::Mark ready{true};
   Done done;
   bool asked = false, at_first = true, busy = false;
-  CompletionPoller poller("test", 1, absl::Seconds(1), probe);
+  CompletionPoller poller("test", {.prompt = 1}, absl::Seconds(1), probe);
   const auto begun = std::chrono::steady_clock::now();
   std::function<void(absl::Status)> next = [&](const absl::Status&) {
     busy = poller.IsBusy();
@@ -172,6 +175,49 @@ TEST(CompletionPollerBusy, OnceCallbacksHaveComeFast) {
   EXPECT_TRUE(busy);
 }
 
+// It sleeps 20 us at least between two looks, also after a prompt mark that came before.
+TEST(CompletionPollerPatience, APatientMarkIsNotWaitedForAwake) {
+  FakeProbe probe;
+  FakeProbe::Mark at_once{true}, late{false};
+  Done done;
+  CompletionPoller poller("test", {.patient = 1, .prompt = 1}, absl::Microseconds(100), probe);
+  poller.Post(1, &at_once, done.Callback());
+  poller.Post(0, &at_once, done.Callback());
+  done.Await(2);
+  poller.Post(0, &late, done.Callback());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the spin is over
+  const auto begun = std::chrono::steady_clock::now();
+  probe.looks = 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const int looks = probe.looks;
+  const auto passed = std::chrono::steady_clock::now() - begun;
+  EXPECT_GT(looks, 0);
+  EXPECT_LE(looks, passed / std::chrono::microseconds(20) + 2);
+  late = true;
+  done.Await(3);
+}
+
+// Patient marks that are reached one after the other keep nobody awake between them.
+TEST(CompletionPollerPatience, PatientMarksDoNotBeginASpin) {
+  FakeProbe probe;
+  FakeProbe::Mark at_once{true}, late{false};
+  Done done;
+  CompletionPoller poller("test", {.patient = 1, .prompt = 1}, absl::Minutes(1), probe);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  poller.Post(0, &at_once, done.Callback());
+  done.Await(1);
+  poller.Post(0, &late, done.Callback());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto begun = std::chrono::steady_clock::now();
+  probe.looks = 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const int looks = probe.looks;
+  const auto passed = std::chrono::steady_clock::now() - begun;
+  EXPECT_LE(looks, passed / std::chrono::microseconds(20) + 2);
+  late = true;
+  done.Await(2);
+}
+
 TEST(CompletionPollerEnd, WaitsForPendingMarks) {
   FakeProbe probe;
   FakeProbe::Mark mark{false};
@@ -181,7 +227,7 @@ TEST(CompletionPollerEnd, WaitsForPendingMarks) {
     mark = true;
   });
   {
-    CompletionPoller poller("test", 1, absl::Microseconds(50), probe);
+    CompletionPoller poller("test", {.prompt = 1}, absl::Microseconds(50), probe);
     poller.Post(0, &mark, [&](absl::Status) { ++called; });
   }
   EXPECT_EQ(called, 1);
@@ -191,7 +237,7 @@ TEST(CompletionPollerEnd, WaitsForPendingMarks) {
 TEST(CompletionPollerEnd, ALongSpinDoesNotDelayIt) {
   FakeProbe probe;
   const auto start = std::chrono::steady_clock::now();
-  { CompletionPoller poller("test", 1, absl::Hours(1), probe); }
+  { CompletionPoller poller("test", {.prompt = 1}, absl::Hours(1), probe); }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
@@ -202,7 +248,7 @@ TEST(CompletionPollerThreads, ManyPostAtOnce) {
   FakeProbe::Mark ready{true};
   std::atomic<int> called{0};
   {
-    CompletionPoller poller("test", 3, absl::Microseconds(100), probe);
+    CompletionPoller poller("test", {.patient = 1, .prompt = 2}, absl::Microseconds(100), probe);
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {

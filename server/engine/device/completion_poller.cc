@@ -1,7 +1,8 @@
 // A loop over the heads of the channels that slows down in three steps: spin,
 // nap, block. Waking a blocked thread takes tens of microseconds on a virtual
 // machine, as long as a small job takes in all; hence the spin also where
-// nothing is pending.
+// nothing is pending. Where large transfers alone are under way, a spin would take
+// from them the core that their bytes need.
 #include "server/engine/device/completion_poller.h"
 
 #include <sys/prctl.h>
@@ -18,11 +19,12 @@ constexpr std::chrono::microseconds kNap{20};
 
 }  // namespace
 
-CompletionPoller::CompletionPoller(std::string thread_name, int channels, absl::Duration spin,
-                                   CompletionProbe& probe)
+CompletionPoller::CompletionPoller(std::string thread_name, PollerChannels channels,
+                                   absl::Duration spin, CompletionProbe& probe)
     : probe_(probe),
+      patient_(channels.patient),
       spin_(absl::ToChronoNanoseconds(spin)),
-      channels_(channels),
+      channels_(channels.patient + channels.prompt),
       thread_([this, name = std::move(thread_name)] {
         SetThreadName(name);
         // Linux rounds sleeps up by 50 us unless told not to.
@@ -76,29 +78,26 @@ void CompletionPoller::Execute(absl::AnyInvocable<void()> function) {
 }
 
 void CompletionPoller::Run() {
-  Clock::time_point active = Clock::now();
+  Clock::time_point active = Clock::now() - spin_;  // the last event of a prompt channel
   while (true) {
-    bool progress = TakePosted();
-    if (pending_ > 0) {
-      for (std::deque<Entry>& entries : channels_) progress |= RunReached(entries);
-    }
+    Found found;
+    TakePosted(found);
+    if (pending_ > 0) RunReached(found);
     const Clock::time_point now = Clock::now();
-    if (progress) {
-      active = now;
-    } else if (now - active < spin_ && !signalled_.load(std::memory_order_acquire)) {
+    if (found.prompt) active = now;
+    if (found.any) continue;
+    if (now - active < spin_ && !signalled_.load(std::memory_order_acquire)) {
       RelaxCpu();
     } else if (pending_ > 0) {
       Nap();
-    } else if (AwaitPost()) {
-      active = Clock::now();
-    } else {
+    } else if (!AwaitPost()) {
       return;
     }
   }
 }
 
-bool CompletionPoller::TakePosted() {
-  if (!signalled_.load(std::memory_order_acquire)) return false;
+void CompletionPoller::TakePosted(Found& found) {
+  if (!signalled_.load(std::memory_order_acquire)) return;
   {
     MutexLock lock(mutex_);
     taken_.swap(posted_);
@@ -106,13 +105,24 @@ bool CompletionPoller::TakePosted() {
     // While stopping the signal stays up, and ends the spin.
     signalled_.store(stopping_, std::memory_order_relaxed);
   }
-  for (Entry& entry : taken_) channels_[entry.channel].push_back(std::move(entry));
+  found.any = !taken_.empty() || !executing_.empty();
+  found.prompt = !executing_.empty();
+  for (Entry& entry : taken_) {
+    found.prompt |= IsPrompt(entry.channel);
+    channels_[entry.channel].push_back(std::move(entry));
+  }
   pending_ += taken_.size();
-  const bool any = !taken_.empty() || !executing_.empty();
   taken_.clear();
   for (absl::AnyInvocable<void()>& function : executing_) function();
   executing_.clear();
-  return any;
+}
+
+void CompletionPoller::RunReached(Found& found) {
+  for (size_t channel = 0; channel < channels_.size(); ++channel) {
+    if (!RunReached(channels_[channel])) continue;
+    found.any = true;
+    found.prompt |= IsPrompt(channel);
+  }
 }
 
 bool CompletionPoller::RunReached(std::deque<Entry>& entries) {

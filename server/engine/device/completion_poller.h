@@ -29,15 +29,22 @@ class CompletionProbe {
   virtual void Recycle(void* mark) = 0;
 };
 
+// How many streams there are whose marks are waited for, and how. The patient ones have the first
+// numbers.
+struct PollerChannels {
+  int patient = 0;  // the thread sleeps between two looks
+  int prompt = 0;   // it stays awake
+};
+
 // Runs each callback once its mark is reached, in order within a channel (one for each
-// stream). It polls continuously until `spin` has passed without an event. Then it
-// sleeps briefly between polls while marks are pending, and blocks if there are none.
+// stream). It polls continuously until `spin` has passed without an event of a prompt channel.
+// Then it sleeps briefly between polls while marks are pending, and blocks if there are none.
 // After an error of the probe, all pending and later callbacks get that error.
 // Thread-safe.
 class CompletionPoller {
  public:
   // `probe` must outlive the poller.
-  CompletionPoller(std::string thread_name, int channels, absl::Duration spin,
+  CompletionPoller(std::string thread_name, PollerChannels channels, absl::Duration spin,
                    CompletionProbe& probe);
   // Waits until every callback has run.
   ~CompletionPoller();
@@ -72,17 +79,26 @@ class CompletionPoller {
 
   void Post(Entry entry);
   void Run();
+  // What a look has found.
+  struct Found {
+    bool any = false;
+    bool prompt = false;  // for a prompt channel, or for Execute
+  };
+
   // Moves posted entries into the channels, and runs the functions given to Execute.
-  // False if there were none.
-  bool TakePosted();
-  // Runs the callbacks whose marks are reached. True if there were any.
+  void TakePosted(Found& found);
+  // Runs the callbacks whose marks are reached.
+  void RunReached(Found& found);
+  // True if there were any.
   bool RunReached(std::deque<Entry>& entries);
+  bool IsPrompt(size_t channel) const { return channel >= patient_; }
   // Sleeps briefly, unless something was posted.
   void Nap();
   // Blocks until something is posted; false at destruction.
   bool AwaitPost();
 
   CompletionProbe& probe_;
+  const size_t patient_;
   const Clock::duration spin_;
 
   // Used only by the thread.

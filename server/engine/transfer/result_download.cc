@@ -126,17 +126,19 @@ void ResultDownload::EnqueueCopy(std::shared_ptr<Source> source, Copied copied, 
 }
 
 void ResultDownload::OnCopied(Copied copied, bool by_device) {
+  const bool small = copied.bytes <= kSmallBytes;
   bool here = false;
   {
     MutexLock lock(mutex_);
     // Where it has ended the device may be on its way out.
     if (source_ == nullptr) return;
-    here = by_device && copied.bytes <= kSmallBytes && !device_.CompletionThreadIsBusy();
+    here = by_device && small && !device_.CompletionThreadIsBusy();
     copied_.push_back(std::move(copied));
     if (std::exchange(delivering_, true)) return;
   }
   if (here) return DeliverAll();
-  answers_.Schedule([self = shared_from_this()] { self->DeliverAll(); });
+  answers_.Schedule([self = shared_from_this()] { self->DeliverAll(); },
+                    small ? Urgency::kPrompt : Urgency::kPatient);
 }
 
 void ResultDownload::DeliverAll() {
