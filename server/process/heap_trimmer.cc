@@ -24,13 +24,17 @@ bool HeapTrimmer::Look(Clock::time_point now) {
   const MemoryUse use = use_();
   const bool more_free = use.free_bytes >= least_.free_bytes + kGrowth;
   const bool grown = use.resident_bytes >= least_.resident_bytes + kGrowth;
-  if (!more_free && !(grown && use.free_bytes >= kGrowth)) {
+  const bool much_free = use.free_bytes >= kGrowth;
+  if (!more_free && !(grown && much_free) && !(unfinished_ && much_free)) {
+    unfinished_ = false;
     least_.free_bytes = std::min(least_.free_bytes, use.free_bytes);
     least_.resident_bytes = std::min(least_.resident_bytes, use.resident_bytes);
     return false;
   }
   GiveBackFreeHeap();
   least_ = use_();
+  unfinished_ = use.free_bytes >= least_.free_bytes + kGrowth ||
+                use.resident_bytes >= least_.resident_bytes + kGrowth;
   return true;
 }
 

@@ -88,6 +88,27 @@ TEST(HeapTrimmer, SeesThatWhatWasGivenBackIsResidentAgain) {
   EXPECT_FALSE(trimmer.Look(kStart + 2 * HeapTrimmer::kPeriod)) << "little is free";
 }
 
+// Others go on freeing while it gives back.
+TEST(HeapTrimmer, GivesBackWhatWasFreedMeanwhile) {
+  const std::vector<MemoryUse> uses = {
+      {.free_bytes = 0, .resident_bytes = 1000 * kMiB},           // at first
+      {.free_bytes = 300 * kMiB, .resident_bytes = 2000 * kMiB},  // behind a burst
+      {.free_bytes = 300 * kMiB, .resident_bytes = 1700 * kMiB},  // given back, as much freed
+      {.free_bytes = 300 * kMiB, .resident_bytes = 1700 * kMiB},
+      {.free_bytes = 100 * kMiB, .resident_bytes = 1400 * kMiB},  // again, less freed
+      {.free_bytes = 100 * kMiB, .resident_bytes = 1400 * kMiB},
+      {.free_bytes = 0, .resident_bytes = 1300 * kMiB},
+      {.free_bytes = 0, .resident_bytes = 1300 * kMiB},
+  };
+  size_t next = 0;
+  HeapTrimmer trimmer([&] { return uses.at(next++); });
+  for (int look = 0; look < 3; ++look) {
+    EXPECT_TRUE(trimmer.Look(kStart + look * HeapTrimmer::kPeriod)) << look;
+  }
+  EXPECT_FALSE(trimmer.Look(kStart + 3 * HeapTrimmer::kPeriod)) << "nothing is left";
+  EXPECT_EQ(next, uses.size());
+}
+
 TEST(HeapTrimmer, LooksOnceAPeriod) {
   size_t free_bytes = 0;
   HeapTrimmer trimmer([&] { return MemoryUse{.free_bytes = free_bytes}; });
