@@ -15,7 +15,7 @@
 
 namespace gemmd {
 
-// Whether what comes behind a function is wanted at once.
+// Whether a thread stays awake behind a function, for the next one.
 enum class Urgency : uint8_t { kPrompt, kPatient };
 
 // A FIFO of functions for a fixed number of threads. Thread-safe. The user bounds its

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/base/processor_time.h"
 #include "tests/base/test_clock.h"
 #include "tests/engine/fake_device.h"
 
@@ -351,6 +353,29 @@ TEST_F(ResultDownloadThread, SmallPiecesAreTheDevicesWhileItHasNothingElseToDo) 
 
 TEST_F(ResultDownloadThread, LargePiecesAreTheAnswers) {
   EXPECT_NE(ThreadOf(kSmallBytes + 1, /*busy=*/false), here_);
+}
+
+// A thread that stayed awake for the next piece would take what the bytes of this one need.
+TEST(ResultDownloadPieces, AreNotWaitedForAwake) {
+  constexpr uint64_t kPiece = 2 * kSmallBytes;
+  FakeDevice device({.memory_bytes = 2 * kPiece, .block_bytes = kPiece, .blocks = 16});
+  Workers answers("answers", 1, absl::Minutes(1));
+  std::promise<void> first, ended;
+  const auto download = std::make_shared<ResultDownload>(
+      device.MakeMatrix({1, static_cast<int64_t>(2 * kPiece / 4), gemm::DType::kF32}), 0,
+      2 * kPiece, kPromptReceiver, answers,
+      [&first](const ResultPiece& piece) {
+        if (piece.offset == 0) first.set_value();
+      },
+      [&ended](const absl::StatusOr<DownloadTimes>&) { ended.set_value(); });
+  download->Start();
+  device.downloads().EndOne();
+  first.get_future().wait();
+  const double before = ProcessorSeconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(ProcessorSeconds() - before, 0.05);
+  device.downloads().EndOne();
+  ended.get_future().wait();
 }
 
 }  // namespace

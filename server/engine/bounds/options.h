@@ -49,7 +49,7 @@ struct EngineOptions {
   // Threads that copy payload into staging memory, and as many that tell listeners of
   // results and ends. 0: half the cores, at least 1 and at most 8.
   int copy_threads = 0;
-  // How long the completion thread polls without sleeping after work last ended.
+  // How long the completion thread polls without sleeping after a job last began or ended.
   absl::Duration completion_spin = absl::Milliseconds(1);
 
   // Files of tuning tables (gemm/tuning.h), with commas between them. A later file's entry

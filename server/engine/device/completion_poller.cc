@@ -1,8 +1,8 @@
 // A loop over the heads of the channels that slows down in three steps: spin,
 // nap, block. Waking a blocked thread takes tens of microseconds on a virtual
 // machine, as long as a small job takes in all; hence the spin also where
-// nothing is pending. Where large transfers alone are under way, a spin would take
-// from them the core that their bytes need.
+// nothing is pending. Where transfers alone are under way, a spin would take from
+// large ones the core that their bytes need.
 #include "server/engine/device/completion_poller.h"
 
 #include <sys/prctl.h>

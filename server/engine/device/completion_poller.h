@@ -37,9 +37,9 @@ struct PollerChannels {
 };
 
 // Runs each callback once its mark is reached, in order within a channel (one for each
-// stream). It polls continuously until `spin` has passed without an event of a prompt channel.
-// Then it sleeps briefly between polls while marks are pending, and blocks if there are none.
-// After an error of the probe, all pending and later callbacks get that error.
+// stream). It polls continuously until `spin` has passed without an event of a prompt channel or a
+// call of Execute. Then it sleeps briefly between polls while marks are pending, and blocks if
+// there are none. After an error of the probe, all pending and later callbacks get that error.
 // Thread-safe.
 class CompletionPoller {
  public:

@@ -127,6 +127,9 @@ void ResultDownload::EnqueueCopy(std::shared_ptr<Source> source, Copied copied, 
 
 void ResultDownload::OnCopied(Copied copied, bool by_device) {
   const bool small = copied.bytes <= kSmallBytes;
+  // Between the pieces of a long result nobody waits for one of them alone.
+  const Urgency urgency =
+      copied.offset + copied.bytes == end_ ? Urgency::kPrompt : Urgency::kPatient;
   bool here = false;
   {
     MutexLock lock(mutex_);
@@ -137,8 +140,7 @@ void ResultDownload::OnCopied(Copied copied, bool by_device) {
     if (std::exchange(delivering_, true)) return;
   }
   if (here) return DeliverAll();
-  answers_.Schedule([self = shared_from_this()] { self->DeliverAll(); },
-                    small ? Urgency::kPrompt : Urgency::kPatient);
+  answers_.Schedule([self = shared_from_this()] { self->DeliverAll(); }, urgency);
 }
 
 void ResultDownload::DeliverAll() {
