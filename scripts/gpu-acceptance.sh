@@ -46,7 +46,7 @@ HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 PIECES=(kernels-test device-test faults checks fairness overload wire-overload security conformance
   wire small idle-tuning latency strangers crowds soak attacks suites python)
 declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=560 [fairness]=260
-  [overload]=400 [wire-overload]=120 [security]=120 [conformance]=280 [wire]=400 [small]=120
+  [overload]=400 [wire-overload]=120 [security]=120 [conformance]=560 [wire]=400 [small]=120
   [idle-tuning]=240 [strangers]=570 [crowds]=420
   [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
 

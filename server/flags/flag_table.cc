@@ -55,7 +55,7 @@ void AddListening(std::vector<FlagRow>& rows) {
   rows.push_back(Count({"rpc-cpus", group,
                         "CPUs that gRPC's threads share, next to the one that the server starts "
                         "on. Few CPUs keep their caches warm, for streams of many small products; "
-                        "more carry more bytes of large ones. 0: all."},
+                        "more carry more bytes of large uploads. 0: all."},
                        GEMMD_FIELD(server.rpc_cpus), 0, 1024));
   rows.push_back(Size({"read-window-bytes", group,
                        "Received payload of one call that may wait for the engine before flow "

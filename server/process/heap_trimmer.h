@@ -17,8 +17,8 @@ MemoryUse ThisProcessMemory();
 // An allocator keeps freed memory for later allocations, so after a burst of large messages
 // the process would stay at its peak size. This returns the free pages when more is free than
 // the last time, or when the process has grown and as much is free: a burst between two checks
-// leaves no more free than before, but resident again. And it returns them once more after a time
-// that something came of: what others freed meanwhile is free, and no growth since.
+// leaves no more free than before, but resident again. And it does so again as long as
+// something comes of it: what others freed meanwhile is free, and no growth since.
 // Not thread-safe: one thread calls Look.
 class HeapTrimmer {
  public:

@@ -1,14 +1,17 @@
-// The time that this process has taken of its processors, which a busy machine does not change.
+// The time that a thread has taken of its processor, which a busy machine does not change.
 #pragma once
 
+#include <pthread.h>
 #include <time.h>
 
 namespace gemmd {
 
-// Seconds, of all threads.
-inline double ProcessorSeconds() {
+// Seconds. The thread must not have ended.
+inline double ProcessorSeconds(pthread_t thread) {
+  clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
+  pthread_getcpuclockid(thread, &clock);
   timespec used{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  clock_gettime(clock, &used);
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 

@@ -81,17 +81,17 @@ def groups(quick, rng, run, server, backend):
     ]
 
 
-def print_table(tallies):
-    print(f"{'group':<12}{'cases':>7}{'exact':>7}{'elements':>13}{'worst/bound':>13}"
-          f"{'reordered':>11}{'failed':>8}{'s':>8}")
-    for t in tallies:
-        print(f"{t.name:<12}{t.cases:>7}{t.exact:>7}{t.elements:>13}{t.worst_ratio:>13.3f}"
-              f"{t.out_of_order:>11}{len(t.failures):>8}{t.seconds:>8.1f}")
-    total = sum(len(t.failures) for t in tallies)
-    print(f"{'total':<12}{sum(t.cases for t in tallies):>7}{sum(t.exact for t in tallies):>7}"
+def print_header():
+    print(f"{'group':<15}{'cases':>7}{'exact':>7}{'elements':>13}{'worst/bound':>13}"
+          f"{'reordered':>11}{'failed':>8}{'s':>8}", flush=True)
+
+
+def print_row(name, tallies):
+    """The line of one group as it ends, or that of all of them."""
+    print(f"{name:<15}{sum(t.cases for t in tallies):>7}{sum(t.exact for t in tallies):>7}"
           f"{sum(t.elements for t in tallies):>13}{max(t.worst_ratio for t in tallies):>13.3f}"
-          f"{sum(t.out_of_order for t in tallies):>11}{total:>8}"
-          f"{sum(t.seconds for t in tallies):>8.1f}")
+          f"{sum(t.out_of_order for t in tallies):>11}{sum(len(t.failures) for t in tallies):>8}"
+          f"{sum(t.seconds for t in tallies):>8.1f}", flush=True)
 
 
 def wanted_of(every, only):
@@ -135,7 +135,9 @@ def main():
     resident_before = info.load.matrices
     tallies = []
     every = groups(ARGUMENTS.quick, rng, Runner(server, backend, rng), server, backend)
-    for name, function in wanted_of(every, ARGUMENTS.only):
+    wanted = wanted_of(every, ARGUMENTS.only)
+    print_header()
+    for name, function in wanted:
         tally = Tally(name)
         begin = time.monotonic()
         function(tally)
@@ -145,12 +147,14 @@ def main():
         tallies.append(tally)
         for failure in tally.failures[:10]:
             print(f"FAIL {name}: {failure}", flush=True)
+        print_row(name, [tally])
     leftover = Tally("leftovers", cases=1)
     checks.nothing_left(leftover, server, resident_before)
     tallies.append(leftover)
     for failure in leftover.failures:
         print(f"FAIL leftovers: {failure}")
-    print_table(tallies)
+    print_row("leftovers", [leftover])
+    print_row("total", tallies)
     if ARGUMENTS.json:
         write_json(ARGUMENTS.json, seed, backend, info, tallies)
     server.close()

@@ -127,7 +127,7 @@ void ResultDownload::EnqueueCopy(std::shared_ptr<Source> source, Copied copied, 
 
 void ResultDownload::OnCopied(Copied copied, bool by_device) {
   const bool small = copied.bytes <= kSmallBytes;
-  // Between the pieces of a long result nobody waits for one of them alone.
+  // Behind the last piece another answer may come at once; between pieces the wire takes the time.
   const Urgency urgency =
       copied.offset + copied.bytes == end_ ? Urgency::kPrompt : Urgency::kPatient;
   bool here = false;
