@@ -185,7 +185,18 @@ TEST(CompletionPollerBusy, OnceCallbacksHaveComeFast) {
   EXPECT_TRUE(busy);
 }
 
-// It sleeps 20 us at least between two looks, also after a prompt mark that came before.
+// A nap takes 20 us at least, so a busy machine has fewer looks and never more.
+void ExpectNapsBetweenLooks(FakeProbe& probe) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a spin of less is over
+  const auto begun = std::chrono::steady_clock::now();
+  probe.looks = 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const int looks = probe.looks;
+  const auto passed = std::chrono::steady_clock::now() - begun;
+  EXPECT_LE(looks, passed / std::chrono::microseconds(20) + 2);
+}
+
+// Also after a prompt mark that came before.
 TEST(CompletionPollerPatience, APatientMarkIsNotWaitedForAwake) {
   FakeProbe probe;
   FakeProbe::Mark at_once{true}, late{false};
@@ -195,13 +206,7 @@ TEST(CompletionPollerPatience, APatientMarkIsNotWaitedForAwake) {
   poller.Post(0, &at_once, done.Callback());
   done.Await(2);
   poller.Post(0, &late, done.Callback());
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the spin is over
-  const auto begun = std::chrono::steady_clock::now();
-  probe.looks = 0;
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  const int looks = probe.looks;
-  const auto passed = std::chrono::steady_clock::now() - begun;
-  EXPECT_LE(looks, passed / std::chrono::microseconds(20) + 2);
+  ExpectNapsBetweenLooks(probe);
   late = true;
   done.Await(3);
 }
@@ -216,13 +221,7 @@ TEST(CompletionPollerPatience, PatientMarksDoNotBeginASpin) {
   poller.Post(0, &at_once, done.Callback());
   done.Await(1);
   poller.Post(0, &late, done.Callback());
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const auto begun = std::chrono::steady_clock::now();
-  probe.looks = 0;
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  const int looks = probe.looks;
-  const auto passed = std::chrono::steady_clock::now() - begun;
-  EXPECT_LE(looks, passed / std::chrono::microseconds(20) + 2);
+  ExpectNapsBetweenLooks(probe);
   late = true;
   done.Await(2);
 }
@@ -247,7 +246,7 @@ TEST(CompletionPollerEnd, ALongSpinDoesNotDelayIt) {
   FakeProbe probe;
   FakeProbe::Mark reached{true};
   const auto start = std::chrono::steady_clock::now();
-  for (const int channel : {0, 1}) {  // naps behind the one, spins behind the other
+  for (const int channel : {0, 1}) {  // blocks behind the one, spins behind the other
     Done done;
     CompletionPoller poller("test", {.patient = 1, .prompt = 1}, absl::Seconds(30), probe);
     poller.Post(channel, &reached, done.Callback());
