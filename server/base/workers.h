@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <deque>
 #include <string>
 #include <thread>
@@ -12,11 +11,9 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
+#include "server/base/urgency.h"
 
 namespace gemmd {
-
-// Whether a thread stays awake behind a function, for the next one.
-enum class Urgency : uint8_t { kPrompt, kPatient };
 
 // A FIFO of functions for a fixed number of threads. Thread-safe. The user bounds its
 // length: each function that copies holds a staging block, each that answers a job.

@@ -61,29 +61,31 @@ class Done {
 };
 
 struct Manner {
-  int patient = 0;  // of three channels
+  Urgency urgency = Urgency::kPrompt;
   absl::Duration spin;
 };
 
 // Spinning, napping and blocking have to behave alike.
 class CompletionPollerTest : public ::testing::TestWithParam<Manner> {
  protected:
+  void Post(int channel, FakeProbe::Mark* mark, CompletionCallback done) {
+    poller_.Post(channel, mark, std::move(done), GetParam().urgency);
+  }
+
   FakeProbe probe_;
-  CompletionPoller poller_{"test",
-                           {.patient = GetParam().patient, .prompt = 3 - GetParam().patient},
-                           GetParam().spin,
-                           probe_};
+  CompletionPoller poller_{"test", 3, GetParam().spin, probe_};
 };
-INSTANTIATE_TEST_SUITE_P(
-    Manners, CompletionPollerTest,
-    ::testing::Values(Manner{0, absl::ZeroDuration()}, Manner{0, absl::Microseconds(200)},
-                      Manner{0, absl::Seconds(1)}, Manner{1, absl::Microseconds(200)},
-                      Manner{3, absl::ZeroDuration()}, Manner{3, absl::Seconds(1)}));
+INSTANTIATE_TEST_SUITE_P(Manners, CompletionPollerTest,
+                         ::testing::Values(Manner{Urgency::kPrompt, absl::ZeroDuration()},
+                                           Manner{Urgency::kPrompt, absl::Microseconds(200)},
+                                           Manner{Urgency::kPrompt, absl::Seconds(1)},
+                                           Manner{Urgency::kPatient, absl::ZeroDuration()},
+                                           Manner{Urgency::kPatient, absl::Seconds(1)}));
 
 TEST_P(CompletionPollerTest, CallsBackOnceAMarkIsReachedAndNotBefore) {
   Done done;
   FakeProbe::Mark mark{false};
-  poller_.Post(0, &mark, done.Callback());
+  Post(0, &mark, done.Callback());
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(done.count(), 0u);
   mark = true;
@@ -96,7 +98,7 @@ TEST_P(CompletionPollerTest, LeavesABorrowedMarkToItsOwner) {
   FakeProbe::Mark mark{true};
   poller_.PostBorrowed(0, &mark, done.Callback());
   done.Await(1);
-  poller_.Post(0, &mark, done.Callback());
+  Post(0, &mark, done.Callback());
   done.Await(2);
   EXPECT_EQ(probe_.recycled, 1);
 }
@@ -112,10 +114,10 @@ TEST_P(CompletionPollerTest, KeepsTheOrderOfAChannelAndNotOfTwo) {
   };
   Done first, last;
   FakeProbe::Mark never_first{false}, ready{true};
-  poller_.Post(0, &never_first, note(0));
+  Post(0, &never_first, note(0));
   poller_.PostEnded(0, absl::OkStatus(), note(1));
-  poller_.Post(0, &ready, last.Callback());
-  poller_.Post(1, &ready, note(2));
+  Post(0, &ready, last.Callback());
+  Post(1, &ready, note(2));
   poller_.PostEnded(1, absl::OkStatus(), first.Callback());
   first.Await(1);
   never_first = true;
@@ -134,11 +136,11 @@ TEST_P(CompletionPollerTest, AnErrorOfTheProbeEndsEverythingExactlyOnce) {
   Done done;
   std::vector<FakeProbe::Mark> marks(30);
   for (size_t i = 0; i < marks.size(); ++i) {
-    poller_.Post(static_cast<int>(i % 3), &marks[i], done.Callback());
+    Post(static_cast<int>(i % 3), &marks[i], done.Callback());
   }
   probe_.broken = true;
   done.Await(marks.size());
-  poller_.Post(0, &marks[0], done.Callback());
+  Post(0, &marks[0], done.Callback());
   poller_.PostEnded(1, absl::OkStatus(), done.Callback());
   const std::vector<absl::StatusCode> codes = done.Await(marks.size() + 2);
   EXPECT_EQ(std::set(codes.begin(), codes.end()), std::set{absl::StatusCode::kUnavailable});
@@ -150,7 +152,7 @@ TEST_P(CompletionPollerTest, WakesUpAgainAfterARest) {
   FakeProbe::Mark ready{true};
   for (int i = 0; i < 5; ++i) {
     Done done;
-    poller_.Post(i % 3, &ready, done.Callback());
+    Post(i % 3, &ready, done.Callback());
     done.Await(1);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -159,7 +161,7 @@ TEST_P(CompletionPollerTest, WakesUpAgainAfterARest) {
 TEST_P(CompletionPollerTest, CallbacksMayPost) {
   Done done;
   FakeProbe::Mark ready{true};
-  poller_.Post(0, &ready, [&](absl::Status) { poller_.Post(0, &ready, done.Callback()); });
+  Post(0, &ready, [&](absl::Status) { Post(0, &ready, done.Callback()); });
   EXPECT_THAT(done.Await(1), ElementsAre(absl::StatusCode::kOk));
 }
 
@@ -169,7 +171,7 @@ TEST(CompletionPollerBusy, OnceCallbacksHaveComeFast) {
   FakeProbe::Mark ready{true};
   Done done;
   bool asked = false, at_first = true, busy = false;
-  CompletionPoller poller("test", {.prompt = 1}, absl::Seconds(1), probe);
+  CompletionPoller poller("test", 1, absl::Seconds(1), probe);
   const auto begun = std::chrono::steady_clock::now();
   std::function<void(absl::Status)> next = [&](const absl::Status&) {
     busy = poller.IsBusy();
@@ -201,11 +203,11 @@ TEST(CompletionPollerPatience, APatientMarkIsNotWaitedForAwake) {
   FakeProbe probe;
   FakeProbe::Mark at_once{true}, late{false};
   Done done;
-  CompletionPoller poller("test", {.patient = 1, .prompt = 1}, absl::Microseconds(100), probe);
+  CompletionPoller poller("test", 2, absl::Microseconds(100), probe);
   poller.Post(1, &at_once, done.Callback());
-  poller.Post(0, &at_once, done.Callback());
+  poller.Post(0, &at_once, done.Callback(), Urgency::kPatient);
   done.Await(2);
-  poller.Post(0, &late, done.Callback());
+  poller.Post(0, &late, done.Callback(), Urgency::kPatient);
   ExpectNapsBetweenLooks(probe);
   late = true;
   done.Await(3);
@@ -216,11 +218,11 @@ TEST(CompletionPollerPatience, PatientMarksDoNotBeginASpin) {
   FakeProbe probe;
   FakeProbe::Mark at_once{true}, late{false};
   Done done;
-  CompletionPoller poller("test", {.patient = 1, .prompt = 1}, absl::Minutes(1), probe);
+  CompletionPoller poller("test", 1, absl::Minutes(1), probe);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  poller.Post(0, &at_once, done.Callback());
+  poller.Post(0, &at_once, done.Callback(), Urgency::kPatient);
   done.Await(1);
-  poller.Post(0, &late, done.Callback());
+  poller.Post(0, &late, done.Callback(), Urgency::kPatient);
   ExpectNapsBetweenLooks(probe);
   late = true;
   done.Await(2);
@@ -235,7 +237,7 @@ TEST(CompletionPollerEnd, WaitsForPendingMarks) {
     mark = true;
   });
   {
-    CompletionPoller poller("test", {.prompt = 1}, absl::Microseconds(50), probe);
+    CompletionPoller poller("test", 1, absl::Microseconds(50), probe);
     poller.Post(0, &mark, [&](absl::Status) { ++called; });
   }
   EXPECT_EQ(called, 1);
@@ -246,10 +248,11 @@ TEST(CompletionPollerEnd, ALongSpinDoesNotDelayIt) {
   FakeProbe probe;
   FakeProbe::Mark reached{true};
   const auto start = std::chrono::steady_clock::now();
-  for (const int channel : {0, 1}) {  // blocks behind the one, spins behind the other
+  // Blocks behind the one, spins behind the other.
+  for (const Urgency urgency : {Urgency::kPatient, Urgency::kPrompt}) {
     Done done;
-    CompletionPoller poller("test", {.patient = 1, .prompt = 1}, absl::Seconds(30), probe);
-    poller.Post(channel, &reached, done.Callback());
+    CompletionPoller poller("test", 1, absl::Seconds(30), probe);
+    poller.Post(0, &reached, done.Callback(), urgency);
     done.Await(1);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
@@ -262,12 +265,14 @@ TEST(CompletionPollerThreads, ManyPostAtOnce) {
   FakeProbe::Mark ready{true};
   std::atomic<int> called{0};
   {
-    CompletionPoller poller("test", {.patient = 1, .prompt = 2}, absl::Microseconds(100), probe);
+    CompletionPoller poller("test", 3, absl::Microseconds(100), probe);
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
         for (int i = 0; i < kPosts; ++i) {
-          poller.Post(t % 3, &ready, [&](absl::Status status) { called += status.ok(); });
+          poller.Post(
+              t % 3, &ready, [&](absl::Status status) { called += status.ok(); },
+              i % 2 == 0 ? Urgency::kPrompt : Urgency::kPatient);
         }
       });
     }

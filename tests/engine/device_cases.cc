@@ -202,7 +202,7 @@ TEST_P(DeviceSuite, NotifiesOfAnEventThatWasRecordedLast) {
         EXPECT_EQ(status, absl::OkStatus());
         seen_in_callback = device().Elapsed(*begin, *end);
       },
-      end.get());
+      {.last = end.get()});
   ASSERT_EQ(Finish(compute()), absl::OkStatus());
   EXPECT_GT(seen_in_callback, absl::ZeroDuration()) << "called before the event was reached";
   EXPECT_EQ(device().Elapsed(*begin, *end), seen_in_callback) << "the event went to another";

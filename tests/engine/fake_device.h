@@ -23,6 +23,8 @@ class FakeStream final : public Stream {
   absl::Status error;
   // Dense bytes that were asked for, in order.
   std::vector<ByteSpan> uploads, downloads;
+  // How the ends are waited for.
+  std::vector<Urgency> urgencies;
 
   // What a download brings as byte `offset` of a matrix.
   static std::byte DenseByte(size_t offset) { return static_cast<std::byte>(offset % 251); }
@@ -60,8 +62,9 @@ class FakeStream final : public Stream {
   absl::Status Finish(const gemm::Problem&, const gemm::Operands&, void*) override { return error; }
   absl::Status Record(Event&) override { return error; }
   absl::Status Wait(const Event&) override { return error; }
-  void Notify(absl::AnyInvocable<void(absl::Status)> done, const Event*) override {
+  void Notify(absl::AnyInvocable<void(absl::Status)> done, const Notice& how) override {
     callbacks_.push_back(std::move(done));
+    urgencies.push_back(how.urgency);
   }
 
  private:

@@ -63,7 +63,7 @@ class FaultyStream final : public Stream {
     return status.ok() ? inner_.Record(event) : status;
   }
   absl::Status Wait(const Event& event) override { return inner_.Wait(event); }
-  void Notify(absl::AnyInvocable<void(absl::Status)> done, const Event* last) override;
+  void Notify(absl::AnyInvocable<void(absl::Status)> done, const Notice& how) override;
 
  private:
   // What happens to the stream before the operation; not OK: in its place.
@@ -137,7 +137,7 @@ absl::Status FaultyStream::Launch(const gemm::Kernel& kernel, const gemm::Proble
   return status;
 }
 
-void FaultyStream::Notify(absl::AnyInvocable<void(absl::Status)> done, const Event* last) {
+void FaultyStream::Notify(absl::AnyInvocable<void(absl::Status)> done, const Notice& how) {
   absl::Status late;
   int hung = 0;
   {
@@ -151,7 +151,7 @@ void FaultyStream::Notify(absl::AnyInvocable<void(absl::Status)> done, const Eve
       done(std::move(status));
     };
   }
-  inner_.Notify(std::move(done), last);
+  inner_.Notify(std::move(done), how);
   if (hung > 0) device_.AddAwaitedHangs(hung);
 }
 

@@ -34,7 +34,7 @@ class HostStreamTest : public ::testing::Test {
       told_.emplace_back(number, status.code());
       changed_.NotifyAll();
     };
-    stream_->Notify(note, nullptr);
+    stream_->Notify(note, {});
   }
   std::vector<Notice> AwaitTold(size_t count) {
     MutexLock lock(mutex_);

@@ -89,6 +89,18 @@ TEST_F(ResultDownloadTest, BringsTheBytesOfItsRangeInOrder) {
   EXPECT_TRUE(ends_[0].ok());
 }
 
+// The wire takes the time between the pieces; behind the last one, more may be asked for at once.
+TEST_F(ResultDownloadTest, OnlyTheLastPieceIsAwaitedAwake) {
+  Make(0, 3 * kBlock)->Start();
+  RunToEnd();
+  EXPECT_THAT(device_.downloads().urgencies,
+              ElementsAre(Urgency::kPatient, Urgency::kPatient, Urgency::kPrompt));
+  device_.downloads().urgencies.clear();
+  Make(0, 20)->Start();
+  RunToEnd();
+  EXPECT_THAT(device_.downloads().urgencies, ElementsAre(Urgency::kPrompt));
+}
+
 TEST_F(ResultDownloadTest, IsAtMostItsWindowAheadOfTheReceiver) {
   const auto download = Make(0, 10 * kBlock);
   download->Start();

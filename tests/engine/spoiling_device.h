@@ -54,8 +54,8 @@ class SpoilingStream final : public Stream {
   }
   absl::Status Record(Event& event) override { return host_.Record(event); }
   absl::Status Wait(const Event& event) override { return host_.Wait(event); }
-  void Notify(absl::AnyInvocable<void(absl::Status)> done, const Event* last) override {
-    host_.Notify(std::move(done), last);
+  void Notify(absl::AnyInvocable<void(absl::Status)> done, const Notice& how) override {
+    host_.Notify(std::move(done), how);
   }
 
  private:

@@ -1,8 +1,8 @@
 // A loop over the heads of the channels that slows down in three steps: spin,
 // nap, block. Waking a blocked thread takes tens of microseconds on a virtual
 // machine, as long as a small job takes in all; hence the spin also where
-// nothing is pending. Where transfers alone are under way, a spin would take from
-// large ones the core that their bytes need.
+// nothing is pending. Between the blocks of a large transfer, a spin would take from
+// it the core that its bytes need.
 #include "server/engine/device/completion_poller.h"
 
 #include <sys/prctl.h>
@@ -19,12 +19,11 @@ constexpr std::chrono::microseconds kNap{20};
 
 }  // namespace
 
-CompletionPoller::CompletionPoller(std::string thread_name, PollerChannels channels,
-                                   absl::Duration spin, CompletionProbe& probe)
+CompletionPoller::CompletionPoller(std::string thread_name, int channels, absl::Duration spin,
+                                   CompletionProbe& probe)
     : probe_(probe),
-      patient_(channels.patient),
       spin_(absl::ToChronoNanoseconds(spin)),
-      channels_(channels.patient + channels.prompt),
+      channels_(channels),
       thread_([this, name = std::move(thread_name)] {
         SetThreadName(name);
         // Linux rounds sleeps up by 50 us unless told not to.
@@ -42,12 +41,17 @@ CompletionPoller::~CompletionPoller() {
   thread_.join();
 }
 
-void CompletionPoller::Post(int channel, void* mark, CompletionCallback done) {
-  Post({.channel = channel, .mark = mark, .done = std::move(done)});
+void CompletionPoller::Post(int channel, void* mark, CompletionCallback done, Urgency urgency) {
+  Post({.channel = channel, .mark = mark, .urgency = urgency, .done = std::move(done)});
 }
 
-void CompletionPoller::PostBorrowed(int channel, void* mark, CompletionCallback done) {
-  Post({.channel = channel, .mark = mark, .borrowed = true, .done = std::move(done)});
+void CompletionPoller::PostBorrowed(int channel, void* mark, CompletionCallback done,
+                                    Urgency urgency) {
+  Post({.channel = channel,
+        .mark = mark,
+        .borrowed = true,
+        .urgency = urgency,
+        .done = std::move(done)});
 }
 
 void CompletionPoller::PostEnded(int channel, absl::Status status, CompletionCallback done) {
@@ -78,7 +82,7 @@ void CompletionPoller::Execute(absl::AnyInvocable<void()> function) {
 }
 
 void CompletionPoller::Run() {
-  Clock::time_point active = Clock::now() - spin_;  // the last event of a prompt channel
+  Clock::time_point active = Clock::now() - spin_;  // the last prompt callback
   while (true) {
     Found found;
     TakePosted(found);
@@ -108,7 +112,7 @@ void CompletionPoller::TakePosted(Found& found) {
   found.any = !taken_.empty() || !executing_.empty();
   found.prompt = !executing_.empty();
   for (Entry& entry : taken_) {
-    found.prompt |= IsPrompt(entry.channel);
+    found.prompt |= entry.urgency == Urgency::kPrompt;
     channels_[entry.channel].push_back(std::move(entry));
   }
   pending_ += taken_.size();
@@ -118,32 +122,28 @@ void CompletionPoller::TakePosted(Found& found) {
 }
 
 void CompletionPoller::RunReached(Found& found) {
-  for (size_t channel = 0; channel < channels_.size(); ++channel) {
-    if (!RunReached(channels_[channel])) continue;
-    found.any = true;
-    found.prompt |= IsPrompt(channel);
+  for (std::deque<Entry>& entries : channels_) {
+    while (!entries.empty() && HasEnded(entries.front())) {
+      Entry entry = std::move(entries.front());
+      entries.pop_front();
+      --pending_;
+      found.any = true;
+      found.prompt |= entry.urgency == Urgency::kPrompt;
+      pace_.OnCallback(Clock::now());
+      entry.done(failure_.ok() ? std::move(entry.status) : failure_);
+    }
   }
 }
 
-bool CompletionPoller::RunReached(std::deque<Entry>& entries) {
-  bool any = false;
-  while (!entries.empty()) {
-    if (void* mark = entries.front().mark; mark != nullptr) {
-      if (failure_.ok()) {
-        const absl::StatusOr<bool> reached = probe_.Reached(mark);
-        if (!reached.ok()) failure_ = reached.status();
-        if (reached.ok() && !*reached) break;
-      }
-      if (!entries.front().borrowed) probe_.Recycle(mark);
-    }
-    Entry entry = std::move(entries.front());
-    entries.pop_front();
-    --pending_;
-    any = true;
-    pace_.OnCallback(Clock::now());
-    entry.done(failure_.ok() ? std::move(entry.status) : failure_);
+bool CompletionPoller::HasEnded(const Entry& entry) {
+  if (entry.mark == nullptr) return true;
+  if (failure_.ok()) {
+    const absl::StatusOr<bool> reached = probe_.Reached(entry.mark);
+    if (reached.ok() && !*reached) return false;
+    failure_ = reached.status();
   }
-  return any;
+  if (!entry.borrowed) probe_.Recycle(entry.mark);
+  return true;
 }
 
 void CompletionPoller::Nap() {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
+#include "server/base/urgency.h"
 #include "server/engine/device/callback_pace.h"
 #include "server/engine/device/completion_queue.h"
 
@@ -29,31 +30,25 @@ class CompletionProbe {
   virtual void Recycle(void* mark) = 0;
 };
 
-// How many streams there are whose marks are waited for, and how. The patient ones have the first
-// numbers.
-struct PollerChannels {
-  int patient = 0;  // the thread sleeps between two looks
-  int prompt = 0;   // it stays awake
-};
-
 // Runs each callback once its mark is reached, in order within a channel (one for each
-// stream). It polls continuously until `spin` has passed without an event of a prompt channel or a
-// call of Execute. Then it sleeps briefly between polls while marks are pending, and blocks if
-// there are none. After an error of the probe, all pending and later callbacks get that error.
-// Thread-safe.
+// stream). It polls continuously until `spin` has passed without a prompt callback that was posted
+// or ran, or a call of Execute. Then it sleeps briefly between polls while marks are pending, and
+// blocks if there are none. After an error of the probe, all pending and later callbacks get that
+// error. Thread-safe.
 class CompletionPoller {
  public:
   // `probe` must outlive the poller.
-  CompletionPoller(std::string thread_name, PollerChannels channels, absl::Duration spin,
+  CompletionPoller(std::string thread_name, int channels, absl::Duration spin,
                    CompletionProbe& probe);
   // Waits until every callback has run.
   ~CompletionPoller();
 
   // Calls `done(OK)` once `mark` is reached and every earlier callback of `channel` has
   // run.
-  void Post(int channel, void* mark, CompletionCallback done);
+  void Post(int channel, void* mark, CompletionCallback done, Urgency urgency = Urgency::kPrompt);
   // The same for a mark that `done` keeps alive, and that is not recycled.
-  void PostBorrowed(int channel, void* mark, CompletionCallback done);
+  void PostBorrowed(int channel, void* mark, CompletionCallback done,
+                    Urgency urgency = Urgency::kPrompt);
   // Calls `done(status)` once every earlier callback of `channel` has run.
   void PostEnded(int channel, absl::Status status, CompletionCallback done);
 
@@ -73,6 +68,7 @@ class CompletionPoller {
     int channel = 0;
     void* mark = nullptr;  // null: ended already
     bool borrowed = false;
+    Urgency urgency = Urgency::kPrompt;
     absl::Status status;
     CompletionCallback done;
   };
@@ -82,23 +78,21 @@ class CompletionPoller {
   // What a look has found.
   struct Found {
     bool any = false;
-    bool prompt = false;  // for a prompt channel, or for Execute
+    bool prompt = false;  // a prompt callback, or one given to Execute
   };
 
   // Moves posted entries into the channels, and runs the functions given to Execute.
   void TakePosted(Found& found);
   // Runs the callbacks whose marks are reached.
   void RunReached(Found& found);
-  // True if there were any.
-  bool RunReached(std::deque<Entry>& entries);
-  bool IsPrompt(size_t channel) const { return channel >= patient_; }
+  // Whether the callback may run. Gives back the mark if so.
+  bool HasEnded(const Entry& entry);
   // Sleeps briefly, unless something was posted.
   void Nap();
   // Blocks until something is posted; false at destruction.
   bool AwaitPost();
 
   CompletionProbe& probe_;
-  const size_t patient_;
   const Clock::duration spin_;
 
   // Used only by the thread.

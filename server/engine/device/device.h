@@ -21,6 +21,7 @@
 #include "gemm/generate.h"
 #include "gemm/kernel.h"
 #include "gemm/machine.h"
+#include "server/base/urgency.h"
 #include "server/engine/bounds/options.h"
 #include "server/engine/device/arena.h"
 #include "server/engine/device/staging.h"
@@ -49,6 +50,16 @@ struct EventRecycler {
   void operator()(Event* event) const;
 };
 using EventPtr = std::unique_ptr<Event, EventRecycler>;
+
+// How a stream tells of the end of work.
+struct Notice {
+  // Recorded on the stream after all other work, it lives until the callback is called, and saves
+  // the device a mark of its own. May be null.
+  const Event* last = nullptr;
+  // How the end is waited for, where the device has to be polled. kPatient where more of the same
+  // follows anyway, as behind a block of a large transfer.
+  Urgency urgency = Urgency::kPrompt;
+};
 
 // An in-order queue of device work. Calls enqueue and return. They are thread-safe,
 // except Launch: one thread at a time. Errors: wrong arguments, or UNAVAILABLE if the
@@ -96,13 +107,11 @@ class Stream {
   // Calls `done` on the device's completion thread once all work enqueued so far has
   // ended, exactly once and in order. The status is OK, the first error of a host kernel
   // since the last Notify (on a compute stream), or UNAVAILABLE if the device is lost.
-  // `last`, where given, was recorded on this stream after all other work, and lives until
-  // `done` is called: it saves the device a mark of its own.
   //
   // A job or transfer that was cancelled no longer keeps the engine, while its callback may still
   // be due: that one may come while the device is destroyed, on the completion thread, which the
   // device waits for. It lets go of what it holds, and uses nothing of the device.
-  virtual void Notify(absl::AnyInvocable<void(absl::Status)> done, const Event* last = nullptr) = 0;
+  virtual void Notify(absl::AnyInvocable<void(absl::Status)> done, const Notice& how = {}) = 0;
 };
 
 struct DeviceInfoRecord {

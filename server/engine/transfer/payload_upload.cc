@@ -107,7 +107,8 @@ void PayloadUpload::Stage(uint64_t offset, absl::Cord piece, std::shared_ptr<voi
     // The block and the matrix stay until the copy is done, even if the job is
     // not: the device reads the one and writes the other.
     self->device_.upload_stream().Notify(
-        [block = std::move(block), target = std::move(target)](absl::Status) {});
+        [block = std::move(block), target = std::move(target)](absl::Status) {},
+        {.urgency = Urgency::kPatient});
     absl::AnyInvocable<void(absl::Status)> done;
     {
       MutexLock lock(self->mutex_);

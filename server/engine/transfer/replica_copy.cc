@@ -81,13 +81,16 @@ void ReplicaCopy::OnPiece(ResultPiece piece, std::shared_ptr<AdmissionTicket> ti
   Stream& stream = to_->device->upload_stream();
   absl::Status status =
       stream.Upload(piece.bytes.data(), to_->pitched(), piece.offset, piece.bytes.size());
-  stream.Notify([ticket = std::move(ticket), self = shared_from_this(), piece = std::move(piece),
-                 enqueued = std::move(status)](absl::Status status) mutable {
-    status.Update(enqueued);
-    if (!status.ok()) self->End(status);
-    piece = ResultPiece();  // before the ticket: it is of the other device
-    self.reset();
-  });
+  const bool last = piece.offset + piece.bytes.size() == to_->shape.dense_bytes();
+  stream.Notify(
+      [ticket = std::move(ticket), self = shared_from_this(), piece = std::move(piece),
+       enqueued = std::move(status)](absl::Status status) mutable {
+        status.Update(enqueued);
+        if (!status.ok()) self->End(status);
+        piece = ResultPiece();  // before the ticket: it is of the other device
+        self.reset();
+      },
+      {.urgency = UrgencyOfPiece(last)});
 }
 
 void ReplicaCopy::CopyPieceFromPeer() {
@@ -110,17 +113,19 @@ void ReplicaCopy::CopyPieceFromPeer() {
   Stream& stream = to_->device->upload_stream();
   absl::Status status = stream.CopyFrom(*from->device, from->buffer.data() + offset,
                                         to_->buffer.data() + offset, bytes);
-  stream.Notify([ticket = std::move(ticket), self = shared_from_this(), from = std::move(from),
-                 last, enqueued = std::move(status)](absl::Status status) mutable {
-    status.Update(enqueued);
-    from.reset();
-    if (!status.ok() || last) {
-      self->End(status);
-    } else {
-      self->CopyPieceFromPeer();
-    }
-    self.reset();  // before the ticket
-  });
+  stream.Notify(
+      [ticket = std::move(ticket), self = shared_from_this(), from = std::move(from), last,
+       enqueued = std::move(status)](absl::Status status) mutable {
+        status.Update(enqueued);
+        from.reset();
+        if (!status.ok() || last) {
+          self->End(status);
+        } else {
+          self->CopyPieceFromPeer();
+        }
+        self.reset();  // before the ticket
+      },
+      {.urgency = UrgencyOfPiece(last)});
 }
 
 void ReplicaCopy::Abort() {

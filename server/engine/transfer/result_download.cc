@@ -116,20 +116,20 @@ void ResultDownload::EnqueueCopy(std::shared_ptr<Source> source, Copied copied, 
   absl::Status status =
       stream.Download(source->matrix->pitched(), copied.offset, copied.bytes, copied.block.data());
   if (status.ok() && last) status = stream.Record(*source->last_copy);
-  stream.Notify([self = shared_from_this(), source = std::move(source), copied = std::move(copied),
-                 enqueued = std::move(status)](absl::Status status) mutable {
-    status.Update(enqueued);
-    source.reset();
-    if (!status.ok()) return self->Fail(std::move(status));
-    self->OnCopied(std::move(copied), /*by_device=*/true);
-  });
+  stream.Notify(
+      [self = shared_from_this(), source = std::move(source), copied = std::move(copied),
+       enqueued = std::move(status)](absl::Status status) mutable {
+        status.Update(enqueued);
+        source.reset();
+        if (!status.ok()) return self->Fail(std::move(status));
+        self->OnCopied(std::move(copied), /*by_device=*/true);
+      },
+      {.urgency = UrgencyOfPiece(last)});
 }
 
 void ResultDownload::OnCopied(Copied copied, bool by_device) {
   const bool small = copied.bytes <= kSmallBytes;
-  // Behind the last piece another answer may come at once; between pieces the wire takes the time.
-  const Urgency urgency =
-      copied.offset + copied.bytes == end_ ? Urgency::kPrompt : Urgency::kPatient;
+  const Urgency urgency = UrgencyOfPiece(copied.offset + copied.bytes == end_);
   bool here = false;
   {
     MutexLock lock(mutex_);

@@ -67,8 +67,7 @@ absl::Status CudaDevice::CreateStreams(const EngineOptions& options) {
   constexpr int kTransferStreams = 2;
   poller_ = std::make_unique<CompletionPoller>(
       absl::StrCat(info_.name, "-done"),
-      PollerChannels{.patient = kTransferStreams,
-                     .prompt = options.streams_per_device + options.quick_streams},
+      kTransferStreams + options.streams_per_device + options.quick_streams,
       options.completion_spin, probe_);
   const size_t outcomes = options.streams_per_device + options.quick_streams;
   absl::StatusOr<std::byte*> pinned =

@@ -180,19 +180,19 @@ absl::Status CudaStream::Wait(const Event& event) {
                                 "cudaStreamWaitEvent");
 }
 
-void CudaStream::Notify(CompletionCallback done, const Event* last) {
+void CudaStream::Notify(CompletionCallback done, const Notice& how) {
   MutexLock lock(notify_mutex_);
   if (absl::Status status = Begin(); !status.ok()) {
     return context_.poller->PostEnded(channel_, std::move(status), std::move(done));
   }
-  if (const auto* event = static_cast<const CudaEvent*>(last);
+  if (const auto* event = static_cast<const CudaEvent*>(how.last);
       event != nullptr && event->recorded()) {
-    return context_.poller->PostBorrowed(channel_, *event->handle(), std::move(done));
+    return context_.poller->PostBorrowed(channel_, *event->handle(), std::move(done), how.urgency);
   }
   const absl::StatusOr<cudaEvent_t> mark = context_.marks->Acquire();
   if (!mark.ok()) return context_.poller->PostEnded(channel_, mark.status(), std::move(done));
   absl::Status status = context_.health->Check(cudaEventRecord(*mark, stream_), "cudaEventRecord");
-  if (status.ok()) return context_.poller->Post(channel_, *mark, std::move(done));
+  if (status.ok()) return context_.poller->Post(channel_, *mark, std::move(done), how.urgency);
   context_.marks->Recycle(*mark);
   context_.poller->PostEnded(channel_, std::move(status), std::move(done));
 }

@@ -57,7 +57,7 @@ class CudaStream final : public Stream {
                       void* accumulators) override;
   absl::Status Record(Event& event) override;
   absl::Status Wait(const Event& event) override;
-  void Notify(CompletionCallback done, const Event* last) override;
+  void Notify(CompletionCallback done, const Notice& how) override;
 
   // Whether all that was enqueued has ended. Also of a lost device.
   bool Idle() const;

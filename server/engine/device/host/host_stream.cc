@@ -198,7 +198,7 @@ absl::Status HostStream::Wait(const Event& event) {
   return absl::OkStatus();
 }
 
-void HostStream::Notify(CompletionCallback done, const Event*) {
+void HostStream::Notify(CompletionCallback done, const Notice&) {
   {
     MutexLock lock(mutex_);
     notices_.push_back(std::move(done));

@@ -96,7 +96,7 @@ class HostStream final : public Stream {
                       void* accumulators) override;
   absl::Status Record(Event& event) override;
   absl::Status Wait(const Event& event) override;
-  void Notify(CompletionCallback done, const Event* last) override;
+  void Notify(CompletionCallback done, const Notice& how) override;
 
   // Has all callbacks called that are pending. The device is lost.
   void TellOfLoss();

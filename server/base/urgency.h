@@ -1,0 +1,19 @@
+// How a thread waits for what comes next.
+#pragma once
+
+#include <cstdint>
+
+namespace gemmd {
+
+// To wake a thread takes tens of microseconds, as long as a small product. A thread that stays
+// awake takes a core, which the bytes of a large transfer need.
+enum class Urgency : uint8_t {
+  kPrompt,   // awake, for a while
+  kPatient,  // asleep
+};
+
+// Of a piece of a transfer. Behind the last one, more may come at once; between two pieces it is
+// the wire that takes the time.
+inline Urgency UrgencyOfPiece(bool last) { return last ? Urgency::kPrompt : Urgency::kPatient; }
+
+}  // namespace gemmd
