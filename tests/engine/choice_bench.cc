@@ -50,13 +50,13 @@ std::string Percentiles(std::vector<double> micros) {
 }
 
 void Measure(const char* name, int choices, const PickSite& site,
-             const std::function<gemm::Problem(int)>& problem_of) {
+             const std::function<gemm::Problem(int)>& problem_of, KernelChoices* made = nullptr) {
   std::vector<double> micros;
   int by_table = 0;
   for (int i = 0; i < choices; ++i) {
     const gemm::Problem problem = problem_of(i);
     const auto begin = std::chrono::steady_clock::now();
-    const auto pick = PickKernel({}, problem, true, site);
+    const auto pick = PickKernel({}, problem, true, site, made);
     const std::chrono::duration<double, std::micro> taken =
         std::chrono::steady_clock::now() - begin;
     micros.push_back(taken.count());
@@ -101,6 +101,15 @@ int Run(int choices) {
           [&](int) { return Random(random, 1, 16384); });
   Measure("a new shape far from all", choices, site,
           [&](int) { return Random(random, 1 << 24, 1 << 30); });
+  KernelChoices made;
+  std::vector<gemm::Problem> asked;
+  for (size_t i = 0; i < KernelChoices::kMost; ++i) {
+    asked.push_back(Random(random, 1, 16384));
+    if (!PickKernel({}, asked.back(), true, site, &made).ok()) std::abort();
+  }
+  Measure(
+      "a shape that was asked for before", choices, site,
+      [&](int) { return asked[random() % asked.size()]; }, &made);
   TrafficLog log;
   MeasureLog("the log of traffic, its products", choices, log,
              [&](int i) { return known[static_cast<size_t>(i) % kMaxTrafficEntries]; });

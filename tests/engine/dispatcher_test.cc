@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "gemm/catalogue.h"
@@ -72,6 +74,108 @@ TEST(PickKernel, OnTheHostEveryKernelTakesBatches) {
     const auto pick = PickKernel({.name = name}, Batch(kSingle), true, {.device = kHost});
     EXPECT_TRUE(pick.ok()) << pick.status();
   }
+}
+
+gemm::Problem Product(int64_t m) { return {.m = m, .n = 8, .k = 8, .types = kSingle}; }
+
+absl::StatusOr<KernelPick> PickOnHost(const gemm::Problem& problem, KernelChoices& choices,
+                                      const KernelRequest& request = {}) {
+  return PickKernel(request, problem, true, {.device = kHost}, &choices);
+}
+
+// What is known is told from what is chosen by a choice that nobody would make.
+void Remember(KernelChoices& choices, const gemm::Problem& problem) {
+  KernelPick pick = *PickKernel({.name = "host_reference"}, kSingle, true, kHost);
+  pick.reason = "known";
+  choices.Add(problem, PickSite().max_workspace_bytes, std::make_shared<const KernelPick>(pick));
+}
+
+TEST(KernelChoices, WhatWasChosenIsChosenAgain) {
+  KernelChoices choices;
+  const auto first = PickOnHost(Product(8), choices);
+  EXPECT_EQ(NameOf(first), "host_openblas");
+  ASSERT_NE(choices.Find(Product(8), PickSite().max_workspace_bytes), nullptr);
+  EXPECT_EQ(choices.Find(Product(8), PickSite().max_workspace_bytes)->reason, first->reason);
+  Remember(choices, Product(8));
+  const auto again = PickOnHost(Product(8), choices, {.name = "auto"});
+  EXPECT_EQ(NameOf(again), "host_reference");
+  EXPECT_EQ(again->reason, "known");
+}
+
+// Each differs from the one that is known in one thing.
+TEST(KernelChoices, AnotherProductOrSiteIsChosenForAnew) {
+  KernelChoices choices;
+  gemm::Problem known = Product(8);
+  known.types = {DType::kF64, DType::kF64, DType::kF64, Compute::kF64};
+  Remember(choices, known);
+  ASSERT_EQ(NameOf(PickOnHost(known, choices)), "host_reference");
+  std::vector<gemm::Problem> others(19, known);
+  others[0].m = 9;
+  others[1].n = 9;
+  others[2].k = 9;
+  others[3].types.a = DType::kF32;
+  others[4].trans_a = true;
+  others[5].trans_b = true;
+  others[6].alpha = 2;
+  others[7].beta = 1;
+  others[8].bias = gemm::BiasAxis::kColumns;
+  others[9].activation = gemm::Activation::kRelu;
+  others[10].leaky_slope = 0;
+  others[11].batch = 2;
+  others[12].types.compute = Compute::kF32;
+  const std::vector<int64_t> extents = {4, 4};
+  others[13].grouped = gemm::GroupedBy::kM;
+  others[13].extents = extents;
+  others[14].types.b = DType::kF32;
+  others[15].types.d = DType::kF32;
+  others[16].scales_a = gemm::ScaleBlocks::kLines;
+  others[17].scales_b = gemm::ScaleBlocks::kLines;
+  others[18].alpha = 1e-300;  // 0 as f32
+  for (const gemm::Problem& other : others) {
+    EXPECT_EQ(choices.Find(other, PickSite().max_workspace_bytes), nullptr)
+        << &other - others.data();
+  }
+  EXPECT_EQ(choices.Find(known, 1000), nullptr);
+}
+
+// Scales of a caller's tensors, say, which are part of alpha.
+TEST(KernelChoices, FactorsThatAreNeitherZeroNorOneAreAlike) {
+  KernelChoices choices;
+  gemm::Problem known = Product(8);
+  known.alpha = 0.7;
+  known.leaky_slope = 0.01;
+  Remember(choices, known);
+  known.alpha = 0.3;
+  known.leaky_slope = 0.1;
+  EXPECT_EQ(NameOf(PickOnHost(known, choices)), "host_reference");
+}
+
+TEST(KernelChoices, ARequestThatSaysMoreAsksForNoneThatIsKnown) {
+  KernelChoices choices;
+  Remember(choices, Product(8));
+  EXPECT_EQ(NameOf(PickOnHost(Product(8), choices, {.name = "host_openblas"})), "host_openblas");
+  EXPECT_EQ(NameOf(PickOnHost(Product(8), choices, {.family = "host"})), "host_openblas");
+  EXPECT_FALSE(PickOnHost(Product(8), choices, {.params = {{"swizzle", 1}}}).ok());
+  EXPECT_EQ(NameOf(PickOnHost(Product(8), choices)), "host_reference");
+}
+
+TEST(KernelChoices, AreForgottenWhereThereAreTooMany) {
+  KernelChoices choices;
+  const size_t any = PickSite().max_workspace_bytes;
+  const auto most = static_cast<int64_t>(KernelChoices::kMost);
+  for (int64_t m = 1; m <= most; ++m) Remember(choices, Product(m));
+  EXPECT_NE(choices.Find(Product(1), any), nullptr);
+  Remember(choices, Product(most + 1));
+  EXPECT_EQ(choices.Find(Product(1), any), nullptr);
+  EXPECT_NE(choices.Find(Product(most + 1), any), nullptr);
+}
+
+TEST(KernelChoices, ErrorsAreNotKept) {
+  KernelChoices choices;
+  gemm::Problem mixed = Product(8);
+  mixed.types = {DType::kS8, DType::kS8, DType::kS8, Compute::kS32};
+  EXPECT_FALSE(PickOnHost(mixed, choices).ok());
+  EXPECT_EQ(choices.Find(mixed, PickSite().max_workspace_bytes), nullptr);
 }
 
 gemm::Problem Scaled(const gemm::Types& types) {

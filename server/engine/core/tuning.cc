@@ -1,12 +1,16 @@
 #include "server/engine/core/tuning.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string>
 
 namespace gemmd {
 
 Tuning::Tuning(const gemm::TuningTable& table, absl::Span<const std::unique_ptr<Device>> devices) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    choices_.push_back(std::make_unique<KernelChoices>());
+  }
   load_.entries = table.size();
   if (table.size() == 0) return;
   std::set<std::string> skipped;

@@ -9,13 +9,14 @@
 #include "absl/types/span.h"
 #include "gemm/tuning.h"
 #include "server/base/mutex.h"
+#include "server/engine/core/kernel_choices.h"
 #include "server/engine/core/report.h"
 #include "server/engine/core/tuned_kernels.h"
 #include "server/engine/device/device.h"
 
 namespace gemmd {
 
-// One reading of the tables. Immutable, so thread-safe.
+// One reading of the tables, and what was chosen by it. Thread-safe.
 class Tuning {
  public:
   // No tables.
@@ -27,9 +28,14 @@ class Tuning {
     return devices_.empty() ? nullptr : &devices_[device];
   }
   const TuningLoad& load() const { return load_; }
+  // Null for a device that the constructor did not get.
+  KernelChoices* ChoicesOn(size_t device) const {
+    return device < choices_.size() ? choices_[device].get() : nullptr;
+  }
 
  private:
   std::vector<TunedKernels> devices_;  // empty: no entries
+  std::vector<std::unique_ptr<KernelChoices>> choices_;
   TuningLoad load_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -255,13 +256,13 @@ std::optional<KernelPick> PickByEstimate(const KernelRequest& request, const gem
   return pick;
 }
 
-}  // namespace
+bool NamesKernel(const KernelRequest& request) {
+  return !request.name.empty() && request.name != "auto";
+}
 
-absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
-                                      bool compute_given, const PickSite& site) {
-  if (!request.name.empty() && request.name != "auto") {
-    return PickByName(request, problem, compute_given, site.device);
-  }
+// By the tables, estimates or ranks.
+absl::StatusOr<KernelPick> Choose(const KernelRequest& request, const gemm::Problem& problem,
+                                  const PickSite& site) {
   if (const absl::Status status = CheckOpenChoice(request); !status.ok()) return status;
   if (std::optional<KernelPick> tuned = PickTuned(request, problem, site)) return *std::move(tuned);
   const auto eligible = EligibleKernels(request, problem, site.device);
@@ -272,11 +273,25 @@ absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::
   return PickByRank(request, problem.types, *eligible);
 }
 
+}  // namespace
+
+absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
+                                      bool compute_given, const PickSite& site,
+                                      KernelChoices* choices) {
+  if (NamesKernel(request)) return PickByName(request, problem, compute_given, site.device);
+  const bool any = request.family.empty() && request.params.empty();
+  if (choices == nullptr || !any) return Choose(request, problem, site);
+  if (const auto known = choices->Find(problem, site.max_workspace_bytes)) return *known;
+  absl::StatusOr<KernelPick> pick = Choose(request, problem, site);
+  if (pick.ok()) {
+    choices->Add(problem, site.max_workspace_bytes, std::make_shared<const KernelPick>(*pick));
+  }
+  return pick;
+}
+
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
                                       bool compute_given, const gemm::DeviceCaps& device) {
-  if (!request.name.empty() && request.name != "auto") {
-    return PickByName(request, {.types = types}, compute_given, device);
-  }
+  if (NamesKernel(request)) return PickByName(request, {.types = types}, compute_given, device);
   if (const absl::Status status = CheckOpenChoice(request); !status.ok()) return status;
   const auto eligible = EligibleKernels(request, {.types = types}, device);
   if (!eligible.ok()) return eligible.status();

@@ -5,26 +5,16 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "gemm/kernel.h"
+#include "server/engine/core/kernel_choices.h"
 #include "server/engine/core/report.h"
 #include "server/engine/core/tuned_kernels.h"
 #include "server/engine/job/job.h"
 
 namespace gemmd {
-
-struct KernelPick {
-  const gemm::Kernel* kernel = nullptr;
-  gemm::LaunchParams params{};
-  std::map<std::string, int64_t> named_params;  // as they are used, defaults included
-  std::string reason;
-  ChoiceRule rule = ChoiceRule::kNone;
-  std::optional<TunedFrom> tuned;  // where the rule is a table's
-  gemm::Compute compute = gemm::Compute::kF32;
-};
 
 // What a pick depends on beside the request.
 struct PickSite {
@@ -47,8 +37,11 @@ struct PickSite {
 // - INVALID_ARGUMENT: types that no kernel takes, types that the named kernel does
 //   not take, a batch where it takes none, or wrong launch parameters.
 // Where a named kernel cannot do it, the error names the closest kernel that can.
+//
+// `choices`, which may be null, has what was chosen before at this site, and gets what is.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
-                                      bool compute_given, const PickSite& site);
+                                      bool compute_given, const PickSite& site,
+                                      KernelChoices* choices = nullptr);
 
 // The same without table and estimates, which depends on the types alone.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,

@@ -268,7 +268,8 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
       PickKernel(job.spec.kernel, whole, job.spec.compute.has_value(),
                  {.device = core.devices[device_index]->info().caps,
                   .tuned = tuning.For(device_index),
-                  .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, unchecked_bytes)});
+                  .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, unchecked_bytes)},
+                 tuning.ChoicesOn(device_index));
   if (!pick.ok()) return pick.status();
   problem.types.compute = pick->compute;
   job.pick = *std::move(pick);
