@@ -214,6 +214,12 @@ void AddDevices(std::vector<FlagRow>& rows) {
        "Whether cuBLAS loads its kernels at start. Otherwise the first product that needs one "
        "waits up to 140ms for it, and others of its device with it."},
       {{"on", true}, {"off", false}}, GEMMD_FIELD(server.engine.warm_up)));
+  rows.push_back(Size(
+      {"zero-copy-bytes", group,
+       "A kernel reads the operands of a single product in pinned host memory where they, and the "
+       "result, come to at most so many bytes each and k is short. A result of so many bytes it "
+       "writes there. To begin copies would take longer. 0: all are copied."},
+      GEMMD_FIELD(server.engine.zero_copy_bytes), 0, kMaxZeroCopyBytes));
   rows.push_back(
       Size({"staging-bytes", group,
             "Pinned host memory for transfers, for each device and direction; at least 16 blocks."},
@@ -230,8 +236,9 @@ void AddDevices(std::vector<FlagRow>& rows) {
       GEMMD_FIELD(server.engine.copy_threads), 0, 256));
   rows.push_back(Duration(
       {"completion-spin", group,
-       "How long a device's completion thread polls after a job before it sleeps. A thread that "
-       "sends answers of GPUs polls for the next one for a tenth of that."},
+       "How long a device's completion thread polls after a job, or the end of a transfer, "
+       "before it sleeps. A thread that sends answers of GPUs polls for the next one for a tenth "
+       "of that."},
       GEMMD_FIELD(server.engine.completion_spin), absl::ZeroDuration(), absl::Seconds(1)));
 }
 

@@ -428,10 +428,17 @@ TEST_P(CoalescedTest, OneThatEndsWhileItWaitsForItsReceiversBlockHoldsNothing) {
 
 // Bytes as they come: parts that end in the middle of a line, staged already or not.
 TEST(SmallPayloadTest, CopiesALineAtATime) {
-  for (const bool staged : {false, true}) {
-    std::string memory(64, '.');
-    StagingPool pool(reinterpret_cast<std::byte*>(memory.data()), 32, 2);
-    SmallPayload payload({4, 12, 0, 0});
+  const Shape a{.rows = 1, .cols = 4, .type = gemm::DType::kS8};
+  const Shape b_shape{.rows = 3, .cols = 4, .type = gemm::DType::kS8};
+  const StagedLayout dense = DenseLayout({&a, &b_shape});
+  const StagedLayout pitched = PitchedLayout({&a, &b_shape});
+  EXPECT_EQ(dense[1].offset, 4u);
+  EXPECT_EQ(pitched[1].offset, Arena::kAlignment);
+  EXPECT_EQ(pitched[1].pitch_bytes, 16);
+  for (const auto& [layout, staged] : {std::pair{dense, false}, {dense, true}, {pitched, true}}) {
+    std::string memory(2048, '.');
+    StagingPool pool(reinterpret_cast<std::byte*>(memory.data()), 1024, 2);
+    SmallPayload payload(layout);
     absl::Cord b = absl::MakeCordFromExternal("bbb", [] {});
     b.Append(absl::MakeCordFromExternal("ccccddd", [] {}));
     b.Append(absl::MakeCordFromExternal("ee", [] {}));

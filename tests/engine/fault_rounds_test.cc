@@ -88,6 +88,7 @@ void FaultRounds::SetUpRound() {
   EngineOptions options = TwoFaultyDevices();
   options.streams_per_device = 1 + Below(2);
   options.max_coalesced_jobs = OneIn(2) ? 1 : 8;
+  if (OneIn(2)) options.zero_copy_bytes = 0;
   FaultyDevice::peers = OneIn(2);
   checked_ = OneIn(2);
   Make(options, &metrics_);

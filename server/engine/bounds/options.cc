@@ -29,6 +29,11 @@ absl::Status CheckOptions(const EngineOptions& options) {
         absl::StrCat("--max-coalesced-jobs is ", options.max_coalesced_jobs, ", but must be 0 to ",
                      kMostCoalescedJobs)));
   }
+  if (options.zero_copy_bytes > kMaxZeroCopyBytes) {
+    status.Update(
+        absl::InvalidArgumentError(absl::StrCat("--zero-copy-bytes is ", options.zero_copy_bytes,
+                                                ", but must be at most ", kMaxZeroCopyBytes)));
+  }
   status.Update(CheckAtLeast("copy-threads", options.copy_threads, 0));
   status.Update(CheckAtLeast("staging-block-bytes",
                              static_cast<int64_t>(options.staging_block_bytes),

@@ -19,6 +19,9 @@ inline constexpr size_t kSmallBytes = 128 * kKiB;
 // So that one block holds all of it.
 inline constexpr size_t kMinStagingBlockBytes = kSmallBytes;
 
+// With every operand from a boundary of the arena on, that fits in a block, too.
+inline constexpr size_t kMaxZeroCopyBytes = kSmallBytes / 2;
+
 inline constexpr int kMaxStreamsPerDevice = 128;
 inline constexpr int kMostCoalescedJobs = 64;
 
@@ -39,6 +42,9 @@ struct EngineOptions {
   // 0: kMostCoalescedJobs on a GPU, where a launch costs more than a small product, and 1 on a
   // host, whose streams work side by side.
   int max_coalesced_jobs = 0;
+  // A payload or a result of up to this many bytes, at most kMaxZeroCopyBytes, is read or written
+  // by the kernel in staging memory (job/zero_copy.h).
+  size_t zero_copy_bytes = 16 * kKiB;
   // Pinned staging memory for each device and direction, and its block size, which is at
   // least kMinStagingBlockBytes.
   size_t staging_bytes = 256 * kMiB;
@@ -49,7 +55,7 @@ struct EngineOptions {
   // Threads that copy payload into staging memory, and as many that tell listeners of
   // results and ends. 0: half the cores, at least 1 and at most 8.
   int copy_threads = 0;
-  // How long the completion thread polls without sleeping after a job last began or ended.
+  // How long the completion thread polls without sleeping after a job, or the end of a transfer.
   absl::Duration completion_spin = absl::Milliseconds(1);
 
   // Files of tuning tables (gemm/tuning.h), with commas between them. A later file's entry

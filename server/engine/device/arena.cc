@@ -94,7 +94,7 @@ absl::StatusOr<DeviceBuffer> Arena::Allocate(size_t bytes, Stay stay) {
   MutexLock lock(mutex_);
   // Compared before rounding up, which could overflow.
   if (bytes <= capacity_) {
-    const size_t rounded = RoundDown(bytes + kAlignment - 1);
+    const size_t rounded = RoundedUp(bytes);
     if (const std::optional<size_t> offset = Take(rounded, stay); offset.has_value()) {
       used_ += rounded;
       return DeviceBuffer(this, base_ + *offset, rounded);

@@ -58,6 +58,9 @@ enum class Stay : uint8_t {
 class Arena {
  public:
   static constexpr size_t kAlignment = 512;
+  static constexpr size_t RoundedUp(size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
 
   Arena(std::byte* base, size_t bytes);
   Arena(const Arena&) = delete;

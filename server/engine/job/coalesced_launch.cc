@@ -11,10 +11,6 @@ bool Alike(const gemm::Problem& x, const gemm::Problem& y) {
          x.activation == y.activation && x.leaky_slope == y.leaky_slope;
 }
 
-size_t RoundedUp(size_t bytes) {
-  return (bytes + CoalescedLayout::kStart - 1) / CoalescedLayout::kStart * CoalescedLayout::kStart;
-}
-
 }  // namespace
 
 std::optional<CoalescingKind> CoalescingKind::Of(const AdmittedJob& job, JobHoldings& holdings) {
@@ -59,10 +55,11 @@ CoalescedLayout CoalescedLayout::Of(const CoalescingKind& kind, const Plan& plan
     const JobInput& input = holdings[role];
     if (!input.payload) continue;
     layout.operands[static_cast<size_t>(role)] = layout.sent_bytes;
-    layout.sent_bytes = RoundedUp(layout.sent_bytes + count * input.memory->shape.pitched_bytes());
+    layout.sent_bytes =
+        Arena::RoundedUp(layout.sent_bytes + count * input.memory->shape.pitched_bytes());
   }
   layout.result = layout.sent_bytes;
-  layout.workspace = RoundedUp(layout.result + count * plan.result.pitched_bytes());
+  layout.workspace = Arena::RoundedUp(layout.result + count * plan.result.pitched_bytes());
   layout.workspace_bytes = gemm::WorkspaceBytes(*kind.kernel, BatchPlan(kind, plan, jobs).problem);
   layout.bytes = layout.workspace + layout.workspace_bytes;
   return layout;

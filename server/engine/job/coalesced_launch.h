@@ -36,10 +36,8 @@ struct CoalescingKind {
 };
 
 // Where things lie in the device memory of a launch. What is sent lies the same way in the staging
-// block, so that one copy takes all of it up. Everything starts on a kStart boundary.
+// block, so that one copy takes all of it up. Everything starts where the arena's buffers may.
 struct CoalescedLayout {
-  static constexpr size_t kStart = Arena::kAlignment;
-
   std::array<size_t, kRoleCount> operands{};  // of those that are sent
   size_t sent_bytes = 0;
   size_t result = 0;

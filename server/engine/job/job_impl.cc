@@ -56,12 +56,15 @@ JobImpl::JobImpl(EngineCore& core, AdmittedJob admitted, std::shared_ptr<JobList
   listener_ = std::move(listener);
   report_ = InitialReport(core_, admitted_);
   holdings_ = std::move(admitted_.holdings);
+  std::array<const Shape*, kRoleCount> payload{};
   for (const Role role : kRoles) {
     const JobInput& input = (*holdings_)[role];
     if (input.replica) ++awaited_;
-    if (input.payload) payload_sizes_[Index(role)] = input.memory->shape.dense_bytes();
+    if (input.payload) payload[Index(role)] = &input.memory->shape;
   }
-  if (has_small_payload()) small_payload_ = SmallPayload(payload_sizes_);
+  zero_copy_ = ZeroCopy::Of(admitted_, *holdings_, core_.options.zero_copy_bytes);
+  payload_layout_ = zero_copy_.payload ? PitchedLayout(payload) : DenseLayout(payload);
+  if (has_small_payload()) small_payload_ = SmallPayload(payload_layout_);
   kind_ = CoalescingKind::Of(admitted_, *holdings_);
 }
 
@@ -146,7 +149,7 @@ void JobImpl::Append(Role role, uint64_t offset, absl::Cord bytes,
   std::shared_ptr<PayloadUpload> upload;
   absl::Status status;
   bool complete = false;
-  if (payload_sizes_[Index(role)] == 0) {
+  if (payload_layout_[Index(role)].lines == 0) {
     status = absl::InvalidArgumentError(absl::StrCat(
         Name(role), ": a chunk came, but the source of ", Name(role), " is not payload"));
   } else if (has_small_payload()) {
@@ -302,24 +305,25 @@ void JobImpl::EnqueueProduct(Launched launched, absl::Status enqueued) {
   JobHoldings& holdings = *launched.holdings;
   const bool again = launched.first.has_value();
   const KernelPick& pick = again ? admitted_.check.plan->second : admitted_.pick;
-  if (enqueued.ok()) enqueued = EnqueueKernel(stream, holdings, pick);
   StagingBlock& block = launched.result_block;
   if (enqueued.ok() && admitted_.spec.stream_result && has_small_result() && !block) {
     block = device().download_staging().TryAcquire(admitted_.spec.receiver);
   }
-  if (enqueued.ok() && block) {
+  if (enqueued.ok()) enqueued = EnqueueKernel(launched, pick);
+  const bool copied = block && !zero_copy_.result;
+  if (enqueued.ok() && copied) {
     enqueued = stream.Download(holdings.result->pitched(), 0, holdings.result->shape.dense_bytes(),
                                block.data());
   }
   const Event* last = holdings.check_end ? holdings.check_end.get() : holdings.kernel_end.get();
-  if (block || !enqueued.ok()) last = nullptr;
+  if (copied || !enqueued.ok()) last = nullptr;
   stream.Notify(
       [self = shared_from_this(), launched = std::move(launched),
        enqueued = std::move(enqueued)](absl::Status status) mutable {
         status.Update(enqueued);
         self->Judged(std::move(launched), std::move(status));
       },
-      last);
+      {.last = last});
 }
 
 void JobImpl::Judged(Launched launched, absl::Status status) {
@@ -352,15 +356,14 @@ absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
   absl::Status status;
   if (holdings.upload_begin != nullptr) status = stream.Record(*holdings.upload_begin);
   if (!status.ok()) return status;
-  const std::byte* staged = payload.block.data();
   for (const Role role : kRoles) {
     const JobInput& input = holdings[role];
     if (const auto& upload = payload.uploads[Index(role)]; upload != nullptr) {
       status = stream.Wait(upload->last_copy());
-    } else if (input.payload) {
-      const size_t bytes = input.memory->shape.dense_bytes();
-      status = stream.Upload(staged, input.memory->pitched(), 0, bytes);
-      staged += bytes;
+    } else if (input.payload && !zero_copy_.payload) {
+      const StagedOperand& staged = payload_layout_[Index(role)];
+      status = stream.Upload(payload.block.data() + staged.offset, input.memory->pitched(), 0,
+                             staged.dense_bytes());
     } else if (input.generator.has_value()) {
       status = stream.Generate(*input.generator, input.memory->generator_target());
     }
@@ -369,11 +372,26 @@ absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
   return absl::OkStatus();
 }
 
-absl::Status JobImpl::EnqueueKernel(Stream& stream, JobHoldings& holdings, const KernelPick& pick) {
-  const Plan& plan = admitted_.plan;
+gemm::Operands JobImpl::OperandsOf(Launched& launched) const {
+  JobHoldings& holdings = *launched.holdings;
   OperandMemories inputs;
-  for (const Role role : kRoles) inputs[Index(role)] = MemoryOf(holdings[role].memory);
-  const gemm::Operands operands = BindOperands(plan, inputs, MemoryOf(holdings.result));
+  for (const Role role : kRoles) {
+    OperandMemory& operand = inputs[Index(role)];
+    operand = MemoryOf(holdings[role].memory);
+    if (holdings[role].payload && zero_copy_.payload) {
+      operand.data = launched.payload.block.data() + payload_layout_[Index(role)].offset;
+    }
+  }
+  OperandMemory result = MemoryOf(holdings.result);
+  if (launched.result_block && zero_copy_.result) result.data = launched.result_block.data();
+  return BindOperands(admitted_.plan, inputs, result);
+}
+
+absl::Status JobImpl::EnqueueKernel(Launched& launched, const KernelPick& pick) {
+  Stream& stream = *launched.lease;
+  JobHoldings& holdings = *launched.holdings;
+  const Plan& plan = admitted_.plan;
+  const gemm::Operands operands = OperandsOf(launched);
   absl::Status status = stream.Record(*holdings.kernel_begin);
   if (!status.ok()) return status;
   if (admitted_.check.plan.has_value()) return EnqueueChecked(stream, holdings, pick, operands);

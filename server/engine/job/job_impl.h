@@ -18,6 +18,7 @@
 #include "server/engine/job/job.h"
 #include "server/engine/job/job_admission.h"
 #include "server/engine/job/small_payload.h"
+#include "server/engine/job/zero_copy.h"
 #include "server/engine/transfer/payload_upload.h"
 #include "server/engine/transfer/result_download.h"
 
@@ -77,7 +78,8 @@ struct Launched {
 //   Coalesce -> or: it shares the stream with small jobs like it that wait. They run as one
 //               batch (CoalescedLaunch), and each goes on with Computed
 //   Launch   -> uploads, generators, kernel, and a small result's download are enqueued
-//               at once, and the check of the product where there is one
+//               at once, and the check of the product where there is one. The payload and the
+//               result of the smallest stay in host memory (ZeroCopy)
 //   Judged   -> a product that fails its check is launched again, by another kernel
 //   Computed -> a large result is downloaded block by block (ResultDownload)
 //   Complete -> or, from any of these, Fail.
@@ -135,7 +137,9 @@ class JobImpl final : public Job,
   absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);
   // The product and all that follows it, and then goes on with Judged. `enqueued`: so far.
   void EnqueueProduct(Launched launched, absl::Status enqueued);
-  absl::Status EnqueueKernel(Stream& stream, JobHoldings& holdings, const KernelPick& pick);
+  absl::Status EnqueueKernel(Launched& launched, const KernelPick& pick);
+  // What the kernel reads, and where it writes.
+  gemm::Operands OperandsOf(Launched& launched) const;
   absl::Status EnqueueChecked(Stream& stream, JobHoldings& holdings, const KernelPick& pick,
                               const gemm::Operands& operands);
   void Judged(Launched launched, absl::Status status);
@@ -159,8 +163,9 @@ class JobImpl final : public Job,
   EngineCore& core_;
   AdmittedJob admitted_;  // but for holdings, which move to holdings_
   const absl::Time arrived_;
-  SmallPayload::Sizes payload_sizes_{};  // 0: no payload
-  std::optional<CoalescingKind> kind_;   // null: runs alone
+  ZeroCopy zero_copy_;
+  StagedLayout payload_layout_{};       // of a small payload, where it is staged
+  std::optional<CoalescingKind> kind_;  // null: runs alone
   DeadlineGuard deadline_guard_;
   ListenerGate gate_;
 

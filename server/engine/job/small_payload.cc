@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <string>
 
 #include "server/engine/bounds/options.h"
+#include "server/engine/device/arena.h"
 #include "server/engine/transfer/payload_upload.h"
 
 namespace gemmd {
@@ -28,13 +28,43 @@ void CopyShortParts(absl::Cord& bytes) {
 
 }  // namespace
 
-SmallPayload::SmallPayload(const Sizes& sizes)
-    : sizes_(sizes), missing_bytes_(std::accumulate(sizes.begin(), sizes.end(), uint64_t{0})) {}
+StagedLayout DenseLayout(const std::array<const Shape*, kRoleCount>& shapes) {
+  StagedLayout layout;
+  size_t at = 0;
+  for (size_t i = 0; i < kRoleCount; ++i) {
+    if (shapes[i] == nullptr) continue;
+    const uint64_t bytes = shapes[i]->dense_bytes();
+    layout[i] = {.offset = at,
+                 .lines = 1,
+                 .line_bytes = static_cast<int64_t>(bytes),
+                 .pitch_bytes = static_cast<int64_t>(bytes)};
+    at += bytes;
+  }
+  return layout;
+}
+
+StagedLayout PitchedLayout(const std::array<const Shape*, kRoleCount>& shapes) {
+  StagedLayout layout;
+  size_t at = 0;
+  for (size_t i = 0; i < kRoleCount; ++i) {
+    if (shapes[i] == nullptr) continue;
+    layout[i] = {.offset = at,
+                 .lines = shapes[i]->lines(),
+                 .line_bytes = shapes[i]->line_bytes(),
+                 .pitch_bytes = shapes[i]->pitch_bytes()};
+    at += Arena::RoundedUp(shapes[i]->pitched_bytes());
+  }
+  return layout;
+}
+
+SmallPayload::SmallPayload(const StagedLayout& layout) : layout_(layout) {
+  for (const StagedOperand& operand : layout) missing_bytes_ += operand.dense_bytes();
+}
 
 absl::Status SmallPayload::Append(Role role, uint64_t offset, absl::Cord bytes) {
   const auto index = static_cast<size_t>(role);
   absl::Status status =
-      CheckNextBytes(Name(role), offset, bytes.size(), next_[index], sizes_[index]);
+      CheckNextBytes(Name(role), offset, bytes.size(), next_[index], layout_[index].dense_bytes());
   if (!status.ok()) return status;
   next_[index] += bytes.size();
   missing_bytes_ -= bytes.size();
@@ -65,20 +95,23 @@ void SmallPayload::CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes, st
       }
     }
   };
-  if (staged()) {
-    const uint64_t before = std::accumulate(
-        sizes_.begin(), sizes_.begin() + static_cast<ptrdiff_t>(index), uint64_t{0});
-    return copy(reinterpret_cast<const char*>(block_.data() + before), sizes_[index]);
+  if (!staged()) {
+    for (const absl::string_view chunk : bytes_[index].Chunks()) copy(chunk.data(), chunk.size());
+    return;
   }
-  for (const absl::string_view chunk : bytes_[index].Chunks()) copy(chunk.data(), chunk.size());
+  const StagedOperand& from = layout_[index];
+  const auto* const data = reinterpret_cast<const char*>(block_.data() + from.offset);
+  for (int64_t line = 0; line < from.lines; ++line) {
+    copy(data + line * from.pitch_bytes, static_cast<size_t>(from.line_bytes));
+  }
 }
 
 void SmallPayload::Stage(StagingBlock block) {
-  std::byte* to = block.data();
-  for (absl::Cord& bytes : bytes_) {
-    CopyCord(bytes, to);
-    to += bytes.size();
-    bytes.Clear();
+  for (const Role role : kRoles) {
+    const auto index = static_cast<size_t>(role);
+    const StagedOperand& to = layout_[index];
+    CopyTo(role, to.line_bytes, to.pitch_bytes, block.data() + to.offset);
+    bytes_[index].Clear();
   }
   block_ = std::move(block);
 }

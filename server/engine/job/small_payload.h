@@ -1,5 +1,5 @@
 // The payload of a small job: bytes that wait in host memory until the job has a stream,
-// and then go up in one staging block.
+// and then are in one staging block.
 #pragma once
 
 #include <array>
@@ -11,17 +11,31 @@
 #include "absl/strings/cord.h"
 #include "server/engine/core/report.h"
 #include "server/engine/device/staging.h"
+#include "server/engine/store/matrix.h"
 
 namespace gemmd {
+
+// An operand in a staging block.
+struct StagedOperand {
+  size_t offset = 0;  // in the block
+  int64_t lines = 0;  // 0: it is no payload
+  int64_t line_bytes = 0;
+  int64_t pitch_bytes = 0;  // from one line to the next
+
+  uint64_t dense_bytes() const { return static_cast<uint64_t>(lines * line_bytes); }
+};
+using StagedLayout = std::array<StagedOperand, kRoleCount>;
+
+// Those whose shape is given, by role: densely, one after the other.
+StagedLayout DenseLayout(const std::array<const Shape*, kRoleCount>& shapes);
+// Or as they lie in device memory, with gaps between lines, each from a boundary of it on.
+StagedLayout PitchedLayout(const std::array<const Shape*, kRoleCount>& shapes);
 
 // Not thread-safe: the job's lock guards it.
 class SmallPayload {
  public:
-  // The dense bytes of each operand, by role; 0 where it is no payload.
-  using Sizes = std::array<uint64_t, kRoleCount>;
-
   SmallPayload() = default;
-  explicit SmallPayload(const Sizes& sizes);
+  explicit SmallPayload(const StagedLayout& layout);
 
   // The next bytes of an operand; INVALID_ARGUMENT where they are not. Bytes that wait
   // for others are copied out of the transport's read buffers.
@@ -34,15 +48,15 @@ class SmallPayload {
   // Copies an operand to `to`: its lines, of `line_bytes`, begin `pitch_bytes` apart.
   void CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes, std::byte* to) const;
 
-  // Puts all operands into `block`, densely, in the order of roles.
+  // Puts all operands into `block`, as the layout says.
   void Stage(StagingBlock block);
   bool staged() const { return static_cast<bool>(block_); }
   // Hands the block over, with all that Stage put there.
   StagingBlock TakeBlock() { return std::move(block_); }
 
  private:
-  Sizes sizes_{};
-  Sizes next_{};
+  StagedLayout layout_{};
+  std::array<uint64_t, kRoleCount> next_{};
   uint64_t missing_bytes_ = 0;
   std::array<absl::Cord, kRoleCount> bytes_;  // until they are staged
   StagingBlock block_;

@@ -1,0 +1,24 @@
+// Which jobs leave payload and result in host memory.
+#pragma once
+
+#include <cstddef>
+
+#include "server/engine/job/job_admission.h"
+
+namespace gemmd {
+
+// To begin a copy takes the device's thread longer than the few bytes of a small product take to
+// cross the bus. So a kernel reads a small payload in the staging block where it lies, and writes a
+// small result into one, and neither is copied.
+struct ZeroCopy {
+  bool payload = false;
+  bool result = false;
+
+  // `bytes` bounds the payload, and the result, as they would lie in device memory. Both are
+  // copied where the kernel would cross the bus again and again, where the product is checked,
+  // which reads them once more, and where it shares its launch (CoalescedLaunch); a result also
+  // where it is kept, or has gaps between its lines.
+  static ZeroCopy Of(const AdmittedJob& job, JobHoldings& holdings, size_t bytes);
+};
+
+}  // namespace gemmd
