@@ -304,6 +304,21 @@ TEST_F(ResultDownloadTest, ARangeInHostMemoryGoesOutAsBlocksBecomeFree) {
   ExpectNothingHeld();
 }
 
+// The blocks come back from what hangs there, and may still be written.
+TEST_F(ResultDownloadTest, NothingIsPutIntoABlockOfALostDevice) {
+  std::vector<StagingBlock> all;
+  while (StagingBlock block = device_.download_staging().TryAcquire()) {
+    all.push_back(std::move(block));
+  }
+  Make(8, 8 + 2 * kBlock, NewReceiver())->StartCopied(std::string(2 * kBlock, 'x'));
+  device_.Lose("a kernel hangs");
+  all.clear();
+  EXPECT_THAT(offsets_, IsEmpty());
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0].status().code(), absl::StatusCode::kUnavailable);
+  ExpectNothingHeld();
+}
+
 TEST_F(ResultDownloadTest, AbortBeforeTheStartLeavesNothing) {
   const auto download = Make(0, kBlock);
   download->Abort();

@@ -10,10 +10,10 @@
 namespace gemmd {
 namespace {
 
-constexpr int64_t kM = 16, kN = 24, kK = 32;
-
 class ZeroCopyTest : public FaultTest {
  protected:
+  static constexpr int64_t kM = 16, kN = 24, kK = 32;
+
   void SetUp() override { Make(OneDevice()); }
   ~ZeroCopyTest() override { EndEngine(); }
 

@@ -228,6 +228,8 @@ void JobImpl::CopyProduct(CoalescedEnd& end) {
   const size_t bytes = admitted_.plan.result.dense_bytes();
   StagingBlock& block = end.computed.result_block;
   block = device().download_staging().TryAcquire(admitted_.spec.receiver);
+  // As in ResultDownload::Fetch.
+  if (block && !device().Health().ok()) block.Reset();
   if (block) {
     std::memcpy(block.data(), end.product, bytes);
   } else {

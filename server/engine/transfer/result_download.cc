@@ -85,6 +85,16 @@ void ResultDownload::Fetch(StagingBlock block) {
     MutexLock lock(mutex_);
     if (source_ == nullptr) return;
     source = source_;
+  }
+  // What hangs on a lost device may still write into a block that was let go since. One that is
+  // in hand while the device is healthy is no such block.
+  if (absl::Status health = device_.Health(); !health.ok()) {
+    source.reset();
+    return Fail(std::move(health));
+  }
+  {
+    MutexLock lock(mutex_);
+    if (source_ == nullptr) return;
     copied.offset = next_;
     copied.bytes = std::min<uint64_t>(end_ - next_, device_.download_staging().block_bytes());
     next_ += copied.bytes;
