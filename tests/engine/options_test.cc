@@ -18,6 +18,7 @@ TEST(EngineOptions, DefaultsAndTheLeastOfEachAreTaken) {
   EngineOptions least;
   least.streams_per_device = 1;
   least.quick_streams = 0;
+  least.zero_copy_bytes = 0;
   least.copy_threads = 0;
   least.staging_block_bytes = kMinStagingBlockBytes;
   least.staging_bytes = 16 * kMinStagingBlockBytes;
@@ -42,6 +43,8 @@ TEST(EngineOptions, ErrorsNameTheFlagTheValueAndTheBound) {
   const WrongOption table[] = {
       {[](auto& o) { o.streams_per_device = 0; }, "--streams-per-device is 0, but must be 1 to"},
       {[](auto& o) { o.quick_streams = -1; }, "--quick-streams is -1, but must be 0 to"},
+      {[](auto& o) { o.zero_copy_bytes = kMaxZeroCopyBytes + 1; },
+       "--zero-copy-bytes is 65537, but must be at most 65536"},
       {[](auto& o) { o.quick_streams = kMaxStreamsPerDevice + 1; }, "--quick-streams is "},
       {[](auto& o) { o.copy_threads = -1; }, "--copy-threads is -1, but must be at least 0"},
       {[](auto& o) { o.staging_block_bytes = kMinStagingBlockBytes - 1; },

@@ -15,9 +15,9 @@ struct ZeroCopy {
   bool result = false;
 
   // `bytes` bounds the payload, and the result, as they would lie in device memory. Both are
-  // copied where the kernel would cross the bus again and again, where the product is checked,
-  // which reads them once more, and where it shares its launch (CoalescedLaunch); a result also
-  // where it is kept, or has gaps between its lines.
+  // copied where the kernel would cross the bus again and again, and where the product is checked,
+  // which reads them once more; a result also where it is kept, or has gaps between its lines. Of
+  // a job that runs by itself: launches of several (CoalescedLaunch) always copy.
   static ZeroCopy Of(const AdmittedJob& job, JobHoldings& holdings, size_t bytes);
 };
 
