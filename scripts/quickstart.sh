@@ -6,11 +6,12 @@
 # --serve      leaves the server running at the end, and says how to use and stop it
 # --port       the server's port on 127.0.0.1. Without it a free one; with --serve
 #              50051, and 9464 for metrics
-# --build-dir  the build tree; build/dev by default, or build/host without nvcc
+# --build-dir  the build tree; build/dev by default, or build/host without a GPU
 #
 # On Debian 12 and Ubuntu 24.04 what is missing is installed first (as root, or
-# through sudo). The server serves the GPU where there is one, else the host. The
-# input is examples/digits: 1797 images of handwritten digits.
+# through sudo). What this machine can run is built: kernels for its GPU where there
+# is one and nvcc is found, else the host device alone, which takes a few minutes on
+# two cores. The input is examples/digits: 1797 images of handwritten digits.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -21,7 +22,8 @@ DIGITS=examples/digits
 SERVE=false
 PORT=
 METRICS_PORT=0 # any free one
-PRESET="$(pick_preset)"
+PRESET=host
+if have nvcc && has_gpu; then PRESET=dev; fi
 BUILD=
 SERVER_PID=
 ADDRESS=
@@ -50,22 +52,50 @@ parse() {
 }
 
 build() {
-  local architecture options=()
-  architecture="$(gpu_architecture)"
-  if ! have nvcc; then
-    say "no nvcc: building for the host device alone (install CUDA 13 to serve GPUs)"
-  elif [[ -z $architecture ]]; then
-    say "nvcc, but no GPU: building for both, serving the host device"
+  local options=()
+  if [[ $PRESET == dev ]]; then
+    options+=("-DCMAKE_CUDA_ARCHITECTURES=$(gpu_architecture)")
+    say "a GPU: building for it ($(gpu_architecture)) and for the host"
+  elif have nvcc; then
+    say "no GPU: building for the host device alone; kernels for GPUs are built by" \
+      "cmake --preset release && cmake --build --preset release"
   else
-    options+=("-DCMAKE_CUDA_ARCHITECTURES=$architecture")
-    say "a GPU: building for it ($architecture)"
+    say "no nvcc: building for the host device alone; to serve GPUs, run" \
+      "scripts/install-cuda.sh, then this script again"
   fi
   say "building gemmd and gemmctl in $BUILD; the first time takes minutes"
   cmake --preset "$PRESET" -B "$BUILD" ${options[@]+"${options[@]}"} >"$OUT/configure.log" 2>&1 || {
     cat "$OUT/configure.log" >&2
     die "configuring failed: the lines above say why"
   }
-  cmake --build "$BUILD" -j "$(build_jobs)" --target gemmd gemmctl
+  NINJA_STATUS='[%f/%t] ' cmake --build "$BUILD" -j "$(build_jobs)" --target gemmd gemmctl \
+    >"$OUT/build.log" 2>&1 </dev/null &
+  local builder=$!
+  # The shell lets what runs beside it ignore Ctrl-C.
+  # shellcheck disable=SC2064  # the number of now
+  trap "kill $builder 2>/dev/null; exit 130" INT TERM
+  show_progress "$builder"
+  trap - INT TERM
+  wait "$builder" || {
+    tail -n 40 "$OUT/build.log" >&2
+    die "the build failed; the lines above end its log, $OUT/build.log"
+  }
+}
+
+# show_progress PROCESS: how far the build is, and how long it will take, while the process runs.
+# Files take about as long as those before them.
+show_progress() {
+  local started=$SECONDS shown=0 done_files all_files elapsed
+  while kill -0 "$1" 2>/dev/null; do
+    sleep 1
+    elapsed="$(seconds_since "$started")"
+    ((elapsed - shown >= 10)) || continue
+    shown=$elapsed
+    IFS=/ read -r done_files all_files < <(
+      grep -o '^\[[0-9]*/[0-9]*\]' "$OUT/build.log" | tail -n 1 | tr -d '[]') || continue
+    say "$done_files of $all_files files in $(as_time "$elapsed"), about" \
+      "$(as_time $((elapsed * (all_files - done_files) / done_files))) left"
+  done
 }
 
 # start_server: on the ports asked for, or on free ones; sets ADDRESS and METRICS
