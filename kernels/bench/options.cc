@@ -37,6 +37,15 @@ absl::StatusOr<double> ParseBudget(absl::string_view word) {
       absl::StrCat("\"", word, "\" is not a number of seconds above 0"));
 }
 
+absl::StatusOr<absl::Duration> ParseSampleTime(absl::string_view word) {
+  double milliseconds = 0;
+  if (absl::SimpleAtod(word, &milliseconds) && milliseconds >= 0.01 && milliseconds <= 1000) {
+    return absl::Milliseconds(milliseconds);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", word, "\" is not a number of milliseconds of 0.01 to 1000"));
+}
+
 absl::StatusOr<double> ParseCutoff(absl::string_view word) {
   double cutoff = 0;
   if (absl::SimpleAtod(word, &cutoff) && cutoff >= 1 && cutoff <= 1e9) return cutoff;
@@ -147,6 +156,20 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
   app.add_option("--iterations", rules.iterations,
                  "Samples of each kernel; one of a short kernel is a batch of launches")
       ->check(CLI::Range(1, 100000))
+      ->capture_default_str()
+      ->group("How");
+  app.add_option_function<std::string>(
+         "--sample-time",
+         Parse("--sample-time", ParseSampleTime,
+               [&rules](absl::Duration time) { rules.sample_time = time; }),
+         "Of a sample: a shorter kernel is launched several times in a row")
+      ->type_name("MILLISECONDS")
+      ->default_str(absl::StrCat(absl::ToDoubleMilliseconds(rules.sample_time)))
+      ->group("How");
+  app.add_option("--checked-lines", rules.checked_lines,
+                 "Rows of D, and columns: the elements where they cross are compared with the "
+                 "right ones")
+      ->check(CLI::Range(2, 64))
       ->capture_default_str()
       ->group("How");
   app.add_option_function<std::string>(

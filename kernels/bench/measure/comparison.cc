@@ -17,8 +17,8 @@ namespace {
 
 // NaN in every floating type: an element that is not written shows.
 constexpr std::byte kPoison{0xFF};
-// A sample of a short kernel is a batch of launches as long as this.
-constexpr double kSampleSeconds = 1e-3;
+// Runs shorter than this are cheap whatever the rules say.
+constexpr double kShortSeconds = 1e-3;
 constexpr int kMostLaunches = 100;
 // The first run may load code. In a run of so many seconds that does not show, except in
 // a kernel's very first one: a library may take long to get ready.
@@ -36,8 +36,9 @@ constexpr absl::string_view kBudgetEnded = "left out: the time budget ended";
 // Rounds in which cuBLASLt's algorithms are compared.
 constexpr int kTuningRounds = 3;
 
-int LaunchesOfSample(double expected_seconds) {
-  const double launches = std::ceil(kSampleSeconds / std::max(expected_seconds, 1e-9));
+// A sample of a short kernel is a batch of launches that takes `sample_seconds`.
+int LaunchesOfSample(double sample_seconds, double expected_seconds) {
+  const double launches = std::ceil(sample_seconds / std::max(expected_seconds, 1e-9));
   return static_cast<int>(std::clamp(launches, 1.0, static_cast<double>(kMostLaunches)));
 }
 
@@ -254,7 +255,7 @@ absl::Status Comparison::TimeAlgorithms(std::vector<TimedCandidate>& algorithms)
         return absl::OkStatus();
       }
       if (absl::Status status = hooks_.step("choosing cublaslt_best"); !status.ok()) return status;
-      const int launches = round == 0 ? 1 : LaunchesOfSample(algorithm.expected_seconds);
+      const int launches = round == 0 ? 1 : LaunchesOf(algorithm);
       const absl::StatusOr<double> seconds = TimeLaunches(algorithm, launches);
       if (!seconds.ok()) {
         if (absl::Status lost = TakeOut(algorithm, seconds.status()); !lost.ok()) return lost;
@@ -265,6 +266,10 @@ absl::Status Comparison::TimeAlgorithms(std::vector<TimedCandidate>& algorithms)
     }
   }
   return absl::OkStatus();
+}
+
+int Comparison::LaunchesOf(const TimedCandidate& candidate) const {
+  return LaunchesOfSample(absl::ToDoubleSeconds(rules_.sample_time), candidate.expected_seconds);
 }
 
 std::optional<double> Comparison::ForeseenSeconds(const TimedCandidate& candidate) const {
@@ -360,7 +365,7 @@ void Comparison::ApplyCutoff() {
   for (TimedCandidate& candidate : candidates_) {
     if (candidate.out || candidate.expected_seconds <= rules_.cutoff * best) continue;
     // Samples of short runs cost no more than the best's, and one alone says little.
-    if (candidate.expected_seconds <= kSampleSeconds) continue;
+    if (candidate.expected_seconds <= kShortSeconds) continue;
     candidate.most_samples = 0;
     candidate.samples = {candidate.expected_seconds};
     AddNote(candidate, absl::StrFormat("one run: %.0f times as long as the best's",
@@ -390,8 +395,7 @@ absl::Status Comparison::TakeSample(TimedCandidate& candidate) {
     if (!warm.ok()) return TakeOut(candidate, warm.status());
     candidate.expected_seconds = *warm;
   }
-  const absl::StatusOr<double> seconds =
-      TimeLaunches(candidate, LaunchesOfSample(candidate.expected_seconds));
+  const absl::StatusOr<double> seconds = TimeLaunches(candidate, LaunchesOf(candidate));
   if (!seconds.ok()) return TakeOut(candidate, seconds.status());
   candidate.samples.push_back(*seconds);
   return absl::OkStatus();

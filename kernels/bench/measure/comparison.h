@@ -101,6 +101,7 @@ class Comparison {
   absl::Status TakeSamples();
   absl::Status TakeSample(TimedCandidate& candidate);
   // The warm-ups that there is time for.
+  int LaunchesOf(const TimedCandidate& candidate) const;  // in a sample
   int WarmupsOf(const TimedCandidate& candidate) const;
   void NoteMissingSamples();
   // Once the samples are taken, where the rules ask for it: of each kernel that has all of its

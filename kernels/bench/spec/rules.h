@@ -10,6 +10,8 @@ namespace gemm::bench {
 struct ComparisonRules {
   int warmup = 2;       // launches of a kernel before its first timed one
   int iterations = 10;  // timed samples of each; the figure is their median
+  // A sample of a shorter kernel is a batch of launches that takes about this long.
+  absl::Duration sample_time = absl::Milliseconds(1);
   // A kernel is not run again if its first run takes more than a millisecond and more
   // than so many times the fastest one's.
   double cutoff = 20;
