@@ -1,5 +1,6 @@
 // What the CUDA sources define, for a build without them.
 #include "gemm/check.h"
+#include "gemm/estimates.h"
 #include "gemm/generate.h"
 #include "gemm/libraries.h"
 #include "gemm/machine.h"
@@ -23,6 +24,8 @@ absl::Status CheckCuda(const Check&, CheckOutcome*, CUstream_st*) { return NoCud
 absl::Status FinishCuda(const Problem&, const Operands&, void*, CUstream_st*) { return NoCuda(); }
 
 absl::Status ApplyWithoutProduct(const Problem&, const Operands&, CUstream_st*) { return NoCuda(); }
+
+DeviceEstimates BuiltInEstimates(absl::string_view, int) { return {}; }
 
 absl::StatusOr<Machine> CudaMachine(int) { return NoCuda(); }
 

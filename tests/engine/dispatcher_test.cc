@@ -344,6 +344,18 @@ TEST_F(PickCudaKernel, TheLeastEstimateIsTaken) {
   EXPECT_LE(few_rows->kernel->tile_m, 64);
 }
 
+// At such sizes the library's first answer takes many times as long as the fastest kernel.
+TEST_F(PickCudaKernel, MeasurementsOfTheModelKeepAwayFromWhatIsSlowThere) {
+  const gemm::DeviceEstimates h200 = gemm::BuiltInEstimates("NVIDIA H200", 90);
+  ASSERT_NE(h200.estimates, nullptr);
+  const gemm::Problem problem{.m = 18, .n = 248, .k = 4148, .types = kSingle};
+  const auto pick = PickKernel({}, problem, true, {.device = kHopper, .estimates = h200});
+  ASSERT_TRUE(pick.ok()) << pick.status();
+  EXPECT_EQ(pick->rule, ChoiceRule::kEstimate);
+  EXPECT_NE(pick->kernel->name, "cublaslt_f32");
+  EXPECT_THAT(pick->reason, HasSubstr(" us, from measurements on NVIDIA H200"));
+}
+
 TEST_F(PickCudaKernel, WithoutEstimatesTheRankDecides) {
   const gemm::Problem problem{.m = 512, .n = 512, .k = 512, .types = kHalf};
   const auto rule = [&](const KernelRequest& request, const PickSite& site) {

@@ -245,5 +245,46 @@ TEST_F(TunedCudaKernels, ParametersAreThoseOfTheVeryProductAlone) {
   EXPECT_EQ(algorithm(full), 0);
 }
 
+// Entries for other shapes: of a row with tiles of 32 rows of D, and of a library.
+class NearEntries : public gemm::testing::CudaKernels {
+ protected:
+  static constexpr gemm::Types kF16{DType::kF16, DType::kF16, DType::kF16, Compute::kF32};
+  static constexpr gemm::DeviceCaps kH200{gemm::Target::kCuda, 90};
+
+  static gemm::Problem Rows(int64_t m) {
+    return {.m = m, .n = 4096, .k = 4096, .types = kF16, .trans_b = true};
+  }
+
+  // The rule by which `problem` gets its kernel, where 32 rows have an entry.
+  static ChoiceRule RuleFor(const gemm::Problem& problem, const char* kernel,
+                            const gemm::DeviceEstimates& estimates = {}) {
+    gemm::TuningTable table;
+    EXPECT_TRUE(table.Put(kHere, gemm::TunedProduct::Of(Rows(32)), {kernel, {}, 1e-5}).ok());
+    const TunedKernels tuned(table, kHere, kH200);
+    const auto pick =
+        PickKernel({}, problem, true, {.device = kH200, .tuned = &tuned, .estimates = estimates});
+    EXPECT_TRUE(pick.ok()) << pick.status();
+    return pick.ok() ? pick->rule : ChoiceRule::kNone;
+  }
+
+  static constexpr char kTiles[] = "hopper_f16_32x64x64_s8_coop1_swap";
+  static constexpr char kLibrary[] = "cublaslt_f16";
+};
+
+TEST_F(NearEntries, CountOnTheSameSideOfATileBoundaryAlone) {
+  EXPECT_EQ(RuleFor(Rows(32), kTiles), ChoiceRule::kTableExact);
+  EXPECT_EQ(RuleFor(Rows(31), kTiles), ChoiceRule::kTableNear);
+  EXPECT_EQ(RuleFor(Rows(33), kTiles), ChoiceRule::kEstimate);
+  EXPECT_EQ(RuleFor(Rows(33), kLibrary), ChoiceRule::kTableNear) << "its tiles are not known";
+}
+
+TEST_F(NearEntries, DoNotCountBesideMeasurementsOfTheModel) {
+  const gemm::DeviceEstimates h200 = gemm::BuiltInEstimates("NVIDIA H200", 90);
+  ASSERT_NE(h200.estimates, nullptr);
+  EXPECT_EQ(RuleFor(Rows(32), kTiles, h200), ChoiceRule::kTableExact);
+  EXPECT_EQ(RuleFor(Rows(31), kTiles, h200), ChoiceRule::kEstimate);
+  EXPECT_EQ(RuleFor(Rows(33), kLibrary, h200), ChoiceRule::kEstimate);
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -3,14 +3,10 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/hopper/f32/config.h"
+#include "kernels/hopper/f32/load_layout.h"
 #include "kernels/hopper/maps.h"
 
 namespace gemm {
-
-// The layouts that are read: others are transposed first.
-constexpr LoadLayout HopperF32Layout(const HopperF32Config& config, const Problem& p) {
-  return {.trans_a = p.trans_a || !config.along_k(), .trans_b = p.trans_b && config.along_k()};
-}
 
 // An operand in boxes of a tile: of rows of 128 bytes along k, swizzled, or of a row for each step
 // of k.

@@ -4,6 +4,7 @@
 #include "kernels/core/families.h"
 #include "kernels/core/rows.h"
 #include "kernels/hopper/f32/configs.h"
+#include "kernels/hopper/f32/estimate.h"
 #include "kernels/hopper/f32/launch.cuh"
 #include "kernels/hopper/f32/name.h"
 #include "kernels/hopper/params.h"
@@ -26,6 +27,11 @@ template <class Variant>
 size_t HopperF32ScratchBytes(const Problem& p) {
   return TransposeScratchBytes(p, HopperF32Layout(Variant::kConfig, p)) +
          HopperF32StreamBytes<Variant>();
+}
+
+template <class Variant>
+double HopperF32Seconds(const Problem& p) {
+  return EstimateHopperF32(Variant::kConfig, p);
 }
 
 template <class Variant>
@@ -62,6 +68,7 @@ constexpr auto kRows = MakeRows<std::size(kHopperF32Configs)>([](auto index) {
       .shared_memory_bytes = static_cast<size_t>(kConfig.all_bytes()),
       .params = kHopperParams,
       .auto_rank = 21,
+      .estimated_seconds = HopperF32Seconds<Variant>,
       // The bits of a tile that is cut follow from how many tiles there are.
       .batches = !kConfig.stream,
       .row_blocks = !kConfig.stream,

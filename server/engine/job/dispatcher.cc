@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -132,6 +130,18 @@ std::string TunedReason(const TunedFrom& from, bool exact) {
                       from.other_epilogue ? "; without the epilogue" : "");
 }
 
+// Whether what was measured for the row's shape says something of the problem's. One that needs a
+// tile more may take twice as long.
+bool MayStandFor(const TunedRow& row, const gemm::Problem& problem, const PickSite& site) {
+  if (row.m == problem.m && row.n == problem.n && row.k == problem.k) return true;
+  if (site.estimates.estimates != nullptr) return false;
+  const auto same_tiles = [](int64_t x, int64_t y, int tile) {
+    return tile == 0 || (x + tile - 1) / tile == (y + tile - 1) / tile;
+  };
+  return same_tiles(row.m, problem.m, row.kernel->tile_m) &&
+         same_tiles(row.n, problem.n, row.kernel->tile_n);
+}
+
 // The table's choice, where it has one that the request and the site allow.
 std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Problem& problem,
                                     const PickSite& site) {
@@ -142,6 +152,7 @@ std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Pr
   if (problem.grouped != gemm::GroupedBy::kNothing) return std::nullopt;
   const auto match = site.tuned->Find(problem, [&](const TunedRow& row) {
     if (!request.family.empty() && row.kernel->family != request.family) return false;
+    if (!MayStandFor(row, problem, site)) return false;
     return gemm::WorkspaceBytes(*row.kernel, problem) <= site.max_workspace_bytes;
   });
   if (!match.has_value()) return std::nullopt;
@@ -237,22 +248,30 @@ absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::
 std::optional<KernelPick> PickByEstimate(const KernelRequest& request, const gemm::Problem& problem,
                                          const PickSite& site,
                                          const std::vector<const gemm::Kernel*>& eligible) {
-  const gemm::Kernel* best = nullptr;
-  double least = std::numeric_limits<double>::infinity();
+  // Small jobs share a launch of a kernel that takes batches: another one has to be faster alone.
+  constexpr double kWithoutBatches = 1.05;
+  const std::vector<double> seconds = EstimatedSeconds(problem, site, eligible);
+  const auto cost = [&](size_t i) {
+    return seconds[i] * (eligible[i]->batches ? 1 : kWithoutBatches);
+  };
+  std::optional<size_t> best;
   int estimated = 0;
-  for (const gemm::Kernel* kernel : eligible) {
-    if (kernel->estimated_seconds == nullptr) continue;
-    if (gemm::WorkspaceBytes(*kernel, problem) > site.max_workspace_bytes) continue;
-    const double seconds = kernel->estimated_seconds(problem);
-    if (std::isinf(seconds)) continue;  // the kernel would refuse it
+  for (size_t i = 0; i < eligible.size(); ++i) {
+    if (std::isinf(seconds[i])) continue;  // nothing is known, or the kernel would refuse it
+    if (gemm::WorkspaceBytes(*eligible[i], problem) > site.max_workspace_bytes) continue;
     ++estimated;
-    if (seconds < least) std::tie(best, least) = std::pair(kernel, seconds);
+    if (!best || cost(i) < cost(*best)) best = i;
   }
-  if (best == nullptr) return std::nullopt;
-  KernelPick pick = PickOf(*best, *gemm::ResolveParams(*best, {}), problem.types.compute);
+  if (!best) return std::nullopt;
+  const gemm::Kernel& kernel = *eligible[*best];
+  KernelPick pick = PickOf(kernel, *gemm::ResolveParams(kernel, {}), problem.types.compute);
   pick.rule = ChoiceRule::kEstimate;
   pick.reason = absl::StrFormat("auto: by estimate the fastest of %d kernels%s, %.3g us", estimated,
-                                OfFamily(request), least * 1e6);
+                                OfFamily(request), seconds[*best] * 1e6);
+  if (site.estimates.estimates != nullptr) {
+    absl::StrAppend(&pick.reason, ", from measurements on ",
+                    site.estimates.estimates->devices()[site.estimates.device]);
+  }
   return pick;
 }
 
@@ -274,6 +293,12 @@ absl::StatusOr<KernelPick> Choose(const KernelRequest& request, const gemm::Prob
 }
 
 }  // namespace
+
+std::vector<double> EstimatedSeconds(const gemm::Problem& problem, const PickSite& site,
+                                     absl::Span<const gemm::Kernel* const> kernels) {
+  if (site.estimates.estimates == nullptr) return gemm::FormulaSeconds(problem, kernels);
+  return site.estimates.estimates->Seconds(problem, kernels, site.estimates.device);
+}
 
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
                                       bool compute_given, const PickSite& site,

@@ -6,8 +6,11 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "gemm/estimates.h"
 #include "gemm/kernel.h"
 #include "server/engine/core/kernel_choices.h"
 #include "server/engine/core/report.h"
@@ -20,13 +23,23 @@ namespace gemmd {
 struct PickSite {
   gemm::DeviceCaps device;
   const TunedKernels* tuned = nullptr;  // may be null: by estimate and rank alone
+  // Of the device's model; without them formulas alone estimate.
+  gemm::DeviceEstimates estimates;
   // A kernel of the table, or with an estimate, that needs more scratch memory is passed over.
   size_t max_workspace_bytes = std::numeric_limits<size_t>::max();
 };
 
+// Seconds that each of `kernels` should take on the site's device, in their order; infinite where
+// nothing is known of one, or it would refuse the problem.
+std::vector<double> EstimatedSeconds(const gemm::Problem& problem, const PickSite& site,
+                                     absl::Span<const gemm::Kernel* const> kernels);
+
 // Where the request names no kernel: the tuning table's for the problem, else, of the
 // deterministic ones that take the types, the one with the least estimate, and where none has one
 // that with the highest auto_rank. Batches, groups and products with block scales are in no table.
+// Where the device's model was measured, an entry of the table for another shape does not count:
+// the estimates know more than one shape nearby. Elsewhere it counts where its kernel has as many
+// tiles for both.
 // A batch goes to kernels that take one, a group to those that take it in one launch, where there
 // are such.
 // Never one of other types or another compute mode than the problem's. Where it names one, and

@@ -264,10 +264,12 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   const uint64_t unchecked_bytes =
       job.plan.product_rows.has_value() ? SentBytes(whole) : MatrixBytes(shapes, job);
   const size_t max_job_bytes = core.options.max_job_bytes;
+  const DeviceInfoRecord& info = core.devices[device_index]->info();
   absl::StatusOr<KernelPick> pick =
       PickKernel(job.spec.kernel, whole, job.spec.compute.has_value(),
-                 {.device = core.devices[device_index]->info().caps,
+                 {.device = info.caps,
                   .tuned = tuning.For(device_index),
+                  .estimates = gemm::BuiltInEstimates(info.machine.device, info.caps.capability),
                   .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, unchecked_bytes)},
                  tuning.ChoicesOn(device_index));
   if (!pick.ok()) return pick.status();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gemm/catalogue.h"
@@ -29,20 +30,32 @@ gemm::Problem ProblemOf(const RankingQuestion& q) {
           .scales_b = q.block_scales ? gemm::ScaleBlocks::kTiles : gemm::ScaleBlocks::kNone};
 }
 
-RankedKernel Ranked(const gemm::Kernel& kernel, const gemm::Problem& problem) {
+// `seconds`: as EstimatedSeconds.
+RankedKernel Ranked(const gemm::Kernel& kernel, const gemm::Problem& problem, double seconds) {
   RankedKernel ranked;
   ranked.kernel = &kernel;
   // Defaults are always in range.
   ranked.params = NamedParams(kernel, *gemm::ResolveParams(kernel, {}));
   ranked.workspace_bytes = gemm::WorkspaceBytes(kernel, problem);
-  if (kernel.estimated_seconds != nullptr) {
-    const double seconds = kernel.estimated_seconds(problem);
-    if (!std::isinf(seconds)) ranked.estimated_seconds = seconds;
-  }
-  ranked.reason = !kernel.deterministic                 ? "not deterministic: only by name"
-                  : kernel.estimated_seconds == nullptr ? absl::StrCat("rank ", kernel.auto_rank)
-                                                        : "estimate";
+  const bool estimated = !std::isinf(seconds);
+  if (estimated) ranked.estimated_seconds = seconds;
+  ranked.reason = !kernel.deterministic ? "not deterministic: only by name"
+                  : estimated           ? "estimate"
+                                        : absl::StrCat("rank ", kernel.auto_rank);
   return ranked;
+}
+
+// Those of the catalogue, or of the family, that take the problem on the device.
+std::vector<const gemm::Kernel*> KernelsFor(const gemm::Problem& problem, const std::string& family,
+                                            const gemm::DeviceCaps& device) {
+  std::vector<const gemm::Kernel*> kernels;
+  for (const gemm::Kernel* kernel : gemm::Catalogue()) {
+    if (!family.empty() && kernel->family != family) continue;
+    if (!gemm::Takes(*kernel, problem.types) || !gemm::RunsOn(*kernel, device)) continue;
+    if (!gemm::CheckBlockScales(*kernel, problem).ok()) continue;
+    kernels.push_back(kernel);
+  }
+  return kernels;
 }
 
 }  // namespace
@@ -56,18 +69,18 @@ absl::StatusOr<KernelRanking> RankKernels(const EngineCore& core, const RankingQ
   const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
   const PickSite site{.device = info.caps,
                       .tuned = tuning->For(*index),
+                      .estimates = gemm::BuiltInEstimates(info.machine.device, info.caps.capability),
                       .max_workspace_bytes = most - std::min(most, SentBytes(problem))};
   absl::StatusOr<KernelPick> pick =
       PickKernel({.family = question.family}, problem, /*compute_given=*/true, site);
   if (!pick.ok()) return pick.status();
   KernelRanking ranking{
       .device = info.name, .machine = info.machine, .types = problem.types, .rule = pick->rule};
-  for (const gemm::Kernel* kernel : gemm::Catalogue()) {
-    if (!question.family.empty() && kernel->family != question.family) continue;
-    if (!gemm::Takes(*kernel, problem.types) || !gemm::RunsOn(*kernel, info.caps)) continue;
-    if (!gemm::CheckBlockScales(*kernel, problem).ok()) continue;
-    ranking.kernels.push_back(Ranked(*kernel, problem));
-    if (kernel != pick->kernel) continue;
+  const std::vector<const gemm::Kernel*> kernels = KernelsFor(problem, question.family, info.caps);
+  const std::vector<double> seconds = EstimatedSeconds(problem, site, kernels);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    ranking.kernels.push_back(Ranked(*kernels[i], problem, seconds[i]));
+    if (kernels[i] != pick->kernel) continue;
     ranking.kernels.back().params = std::move(pick->named_params);
     ranking.kernels.back().tuned = pick->tuned;
     ranking.kernels.back().reason = std::move(pick->reason);

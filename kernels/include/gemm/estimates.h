@@ -1,0 +1,82 @@
+// How long kernels should take for a product on a model of GPU: formulas, corrected by regression
+// trees that were fitted to measurements on that model.
+//
+// A kernel's formula (Kernel::estimated_seconds) knows tiles and the rates of a chip. What it does
+// not know was measured: the ratio of measured to computed time. For each kernel the logarithm of
+// that ratio is a sum of small trees over features of the product (kernels/tuning/features.h). A
+// kernel without a formula, such as a library's, takes the least of the others' as its own: what a
+// library runs is much like these. scripts/fit_estimates.py makes the trees.
+//
+// As text: a first line with the version, a line for each device, as its driver names it, and then
+// classes. A class has kernels for some types of A and B and a compute mode; several types share
+// trees where their kernels have the same configurations. * in a kernel's name stands for the name
+// of the types. A tree is its inner nodes, feature:threshold:left:right, then = and the values of
+// its leaves; a product goes left where the feature is at most the threshold. A child below 0 is
+// the leaf -1 - child. # begins a comment line.
+//
+//   gemmd estimates 1
+//   device NVIDIA H200
+//   class f16:f16:f32=f16 bf16:bf16:f32=bf16
+//   kernel cublaslt_*
+//   tree 3:2.5:-1:1 0:7.25:-2:-3 = 0.12 -0.03 0.4
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gemm/kernel.h"
+#include "gemm/problem.h"
+
+namespace gemm {
+
+// Immutable, so thread-safe.
+class Estimates {
+ public:
+  // INVALID_ARGUMENT names `source`, the line, the value and what is allowed. Kernels that this
+  // build does not have are no error.
+  static absl::StatusOr<Estimates> Parse(absl::string_view text, absl::string_view source);
+
+  Estimates(Estimates&&) noexcept;
+  Estimates& operator=(Estimates&&) noexcept;
+  ~Estimates();
+
+  // The devices of which these are, as their drivers name them.
+  const std::vector<std::string>& devices() const { return devices_; }
+
+  // Seconds that the problem should take with each of `kernels`, in their order, on the device of
+  // that place in devices(); infinity for a kernel that would refuse it, and for one of which
+  // nothing is known. Batches, groups and products with block scales were not measured: formulas
+  // alone count. Takes a few microseconds.
+  std::vector<double> Seconds(const Problem& problem, absl::Span<const Kernel* const> kernels,
+                              size_t device) const;
+
+ private:
+  struct Class;
+  class Parser;
+
+  Estimates();
+  const Class* ClassOf(const Problem& problem, size_t& types) const;
+
+  std::vector<std::string> devices_;
+  std::vector<std::unique_ptr<const Class>> classes_;
+};
+
+// Estimates for one device.
+struct DeviceEstimates {
+  const Estimates* estimates = nullptr;
+  size_t device = 0;  // of estimates->devices()
+};
+
+// Those of a device that come with the library, by the name that its driver gives it and its
+// capability (DeviceCaps). A model that was not measured gets those of one with the same
+// capability; `estimates` is null where there is none.
+DeviceEstimates BuiltInEstimates(absl::string_view device, int capability);
+
+// By formulas alone, as for a device of which nothing was measured.
+std::vector<double> FormulaSeconds(const Problem& problem, absl::Span<const Kernel* const> kernels);
+
+}  // namespace gemm

@@ -1,0 +1,226 @@
+// The built-in estimates, beside what GPUs measured on shapes that no fit saw
+// (docs/results/timings: linear layers of public models, and random sizes): how fast is the kernel
+// that they rank first?
+#include "gemm/estimates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gemm/catalogue.h"
+
+namespace gemm {
+namespace {
+
+using ::testing::TestWithParam;
+
+struct ClassOfProducts {
+  const char* name;  // of the file
+  Types types;
+  bool trans_a, trans_b;
+  // The first by estimate is at least so fast, as a share of the fastest of all that was
+  // measured, cuBLASLt's eight algorithms included: on average.
+  double least_mean;
+};
+
+constexpr DType kF16 = DType::kF16, kBF16 = DType::kBF16, kE4M3 = DType::kE4M3, kF32 = DType::kF32,
+                kF64 = DType::kF64, kS8 = DType::kS8;
+
+constexpr ClassOfProducts kClasses[] = {
+    {"f16-nt", {kF16, kF16, kF16, Compute::kF32}, false, true, 0.95},
+    {"f16-nn", {kF16, kF16, kF16, Compute::kF32}, false, false, 0.95},
+    {"bf16-nt", {kBF16, kBF16, kBF16, Compute::kF32}, false, true, 0.95},
+    {"bf16-nn", {kBF16, kBF16, kBF16, Compute::kF32}, false, false, 0.95},
+    {"bf16-tn", {kBF16, kBF16, kBF16, Compute::kF32}, true, false, 0.94},
+    {"e4m3-nt", {kE4M3, kE4M3, kF16, Compute::kF32}, false, true, 0.96},
+    {"e4m3-tn", {kE4M3, kE4M3, kF16, Compute::kF32}, true, false, 0.95},
+    {"tf32-nt", {kF32, kF32, kF32, Compute::kTF32}, false, true, 0.95},
+    {"tf32-nn", {kF32, kF32, kF32, Compute::kTF32}, false, false, 0.92},
+    {"s8-nt", {kS8, kS8, DType::kS32, Compute::kS32}, false, true, 0.95},
+    {"f64-nt", {kF64, kF64, kF64, Compute::kF64}, false, true, 0.85},
+    {"f64-nn", {kF64, kF64, kF64, Compute::kF64}, false, false, 0.92},
+    {"f32x3-nt", {kF32, kF32, kF32, Compute::kF32x3}, false, true, 0.98},
+    {"f32x3-nn", {kF32, kF32, kF32, Compute::kF32x3}, false, false, 0.98},
+    {"f32-nt", {kF32, kF32, kF32, Compute::kF32}, false, true, 0.94},
+    {"f32-nn", {kF32, kF32, kF32, Compute::kF32}, false, false, 0.95},
+};
+
+// A line of a file: a shape, and what was the fastest there.
+struct Measured {
+  Problem problem;
+  double best = std::numeric_limits<double>::infinity();
+  std::vector<double> micros;  // of each kernel that may be chosen; infinite: not measured
+};
+
+struct Measurements {
+  std::vector<const Kernel*> kernels;
+  std::vector<Measured> lines;
+};
+
+// Empty where the build lacks the kernels.
+Measurements Read(const std::string& folder, const ClassOfProducts& products) {
+  Measurements all;
+  std::ifstream file(absl::StrCat(GEMM_TIMINGS, "/", folder, "/", products.name, ".csv"));
+  std::string line;
+  EXPECT_TRUE(std::getline(file, line)) << folder << "/" << products.name;
+  const std::vector<std::string> heads = absl::StrSplit(line, ',');
+  constexpr size_t kFirst = 3;  // behind m, n and k
+  std::vector<int> place(heads.size(), -1);
+  std::vector<bool> counts(heads.size(), false);
+  for (size_t i = kFirst; i < heads.size(); ++i) {
+    const std::string name = heads[i].substr(0, heads[i].find(':'));
+    const auto kernel = FindKernel(name);
+    // A baseline in another mode is not what was asked for.
+    if (!kernel.ok() || !Takes(**kernel, products.types)) continue;
+    counts[i] = true;
+    if (absl::StrContains(heads[i], ':') && !absl::EndsWith(heads[i], ":0")) continue;
+    place[i] = static_cast<int>(all.kernels.size());
+    all.kernels.push_back(*kernel);
+  }
+  while (std::getline(file, line)) {
+    const std::vector<std::string> words = absl::StrSplit(line, ',');
+    Measured one;
+    one.problem.types = products.types;
+    one.problem.trans_a = products.trans_a;
+    one.problem.trans_b = products.trans_b;
+    EXPECT_TRUE(absl::SimpleAtoi(words[0], &one.problem.m) &&
+                absl::SimpleAtoi(words[1], &one.problem.n) &&
+                absl::SimpleAtoi(words[2], &one.problem.k))
+        << line;
+    one.micros.assign(all.kernels.size(), std::numeric_limits<double>::infinity());
+    for (size_t i = kFirst; i < words.size(); ++i) {
+      double micros = 0;
+      if (!counts[i] || !absl::SimpleAtod(words[i], &micros)) continue;
+      one.best = std::min(one.best, micros);
+      if (place[i] >= 0) one.micros[static_cast<size_t>(place[i])] = micros;
+    }
+    if (std::isfinite(one.best)) all.lines.push_back(std::move(one));
+  }
+  return all;
+}
+
+class BuiltInEstimates : public TestWithParam<std::tuple<const char*, ClassOfProducts>> {};
+
+// Prints what docs/results/auto.md has.
+TEST_P(BuiltInEstimates, TheFirstIsNearlyTheFastest) {
+  const auto& [device, products] = GetParam();
+  const std::string folder = absl::StrCat(device, "-judge");
+  const DeviceEstimates known = gemm::BuiltInEstimates(
+      std::string(device) == "h200" ? "NVIDIA H200" : "NVIDIA H100 80GB HBM3", 90);
+  if (known.estimates == nullptr) GTEST_SKIP() << "a build without CUDA has no estimates";
+  const Measurements all = Read(folder, products);
+  ASSERT_GE(all.lines.size(), 100u);
+  double logs = 0, worst = 1, best_sum = 0, taken_sum = 0;
+  int below = 0;
+  const auto started = std::chrono::steady_clock::now();
+  std::vector<size_t> picks;
+  for (const Measured& line : all.lines) {
+    const std::vector<double> seconds =
+        known.estimates->Seconds(line.problem, all.kernels, known.device);
+    picks.push_back(
+        static_cast<size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin()));
+  }
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - started;
+  for (size_t i = 0; i < picks.size(); ++i) {
+    const Measured& line = all.lines[i];
+    const double taken = line.micros[picks[i]];
+    // One that was not measured would be left out of the mean.
+    ASSERT_TRUE(std::isfinite(taken)) << all.kernels[picks[i]]->name;
+    const double share = line.best / taken;
+    logs += std::log(share);
+    worst = std::min(worst, share);
+    below += share < 0.9 ? 1 : 0;
+    best_sum += line.best;
+    taken_sum += taken;
+  }
+  const auto count = static_cast<double>(picks.size());
+  std::printf("| %s | %s | %zu | %.3f | %.3f | %.2f | %d | %.1f |\n", device, products.name,
+              picks.size(), std::exp(logs / count), best_sum / taken_sum, worst, below,
+              took.count() / count);
+  EXPECT_GE(std::exp(logs / count), products.least_mean);
+}
+
+INSTANTIATE_TEST_SUITE_P(Classes, BuiltInEstimates,
+                         ::testing::Combine(::testing::Values("h200", "h100"),
+                                            ::testing::ValuesIn(kClasses)),
+                         [](const auto& info) {
+                           std::string name = absl::StrCat(std::get<0>(info.param), "_",
+                                                           std::get<1>(info.param).name);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+constexpr char kSmall[] = R"(gemmd estimates 1
+# Twice the formula up to k = 1024, half of it beyond.
+device A
+device B
+class f32:f32:f32=f32
+kernel host_openblas
+tree 2:10:-1:-2 = 0.6931 -0.6931
+)";
+
+TEST(Estimates, CorrectTheLeastFormulaByTheirTrees) {
+  const auto estimates = Estimates::Parse(kSmall, "small");
+  ASSERT_TRUE(estimates.ok()) << estimates.status();
+  EXPECT_EQ(estimates->devices(), (std::vector<std::string>{"A", "B"}));
+  const Kernel* const openblas = *FindKernel("host_openblas");
+  const Kernel* const reference = *FindKernel("host_reference");
+  Problem p{.m = 8, .n = 8, .k = 1024};
+  const double shallow = estimates->Seconds(p, {openblas, reference}, 0)[0];
+  EXPECT_TRUE(std::isinf(estimates->Seconds(p, {openblas, reference}, 0)[1]))
+      << "nothing is known of it";
+  p.k = 1025;
+  const double deep = estimates->Seconds(p, {openblas}, 0)[0];
+  // Neither has a formula: both start from the same, which changes little.
+  EXPECT_NEAR(shallow / deep, 4, 0.1);
+  p.batch = 2;
+  EXPECT_TRUE(std::isinf(estimates->Seconds(p, {openblas}, 0)[0])) << "batches were not measured";
+}
+
+TEST(Estimates, AnotherModelOfAMeasuredGenerationHasThoseOfOne) {
+  if (gemm::BuiltInEstimates("NVIDIA H200", 90).estimates == nullptr) {
+    GTEST_SKIP() << "a build without CUDA has no estimates";
+  }
+  EXPECT_NE(gemm::BuiltInEstimates("NVIDIA GH200", 90).estimates, nullptr);
+  EXPECT_EQ(gemm::BuiltInEstimates("NVIDIA A100", 80).estimates, nullptr) << "another generation";
+  EXPECT_EQ(gemm::BuiltInEstimates("NVIDIA B200", 100).estimates, nullptr);
+}
+
+TEST(Estimates, WhatIsWrongInTheTextIsNamed) {
+  const auto error = [](const std::string& text) {
+    return std::string(Estimates::Parse(text, "file").status().message());
+  };
+  const std::string head =
+      "gemmd estimates 1\ndevice A\nclass f32:f32:f32=f32\nkernel host_openblas\n";
+  EXPECT_EQ(error("estimates"),
+            "file, line 1: the first line is \"estimates\"; it must be gemmd estimates 1");
+  EXPECT_EQ(error("gemmd estimates 1\n"), "file: no line names a device");
+  EXPECT_EQ(error(head + "branch"),
+            "file, line 5: the first word is \"branch\"; it must be device, class, kernel or tree");
+  EXPECT_EQ(error("gemmd estimates 1\nclass f32=f32"),
+            "file, line 2: a class is \"f32=f32\"; it must be A:B:COMPUTE=NAME");
+  EXPECT_THAT(error("gemmd estimates 1\ntree = 1"), ::testing::HasSubstr("behind a kernel"));
+  EXPECT_THAT(error(head + "tree 2:10:-1 = 1 2"), ::testing::HasSubstr("a node is \"2:10:-1\""));
+  EXPECT_THAT(error(head + "tree 99:10:-1:-2 = 1 2"), ::testing::HasSubstr("a feature below"));
+  EXPECT_THAT(error(head + "tree 2:10:-1:-2 = 1"), ::testing::HasSubstr("1 nodes and 1 leaves"));
+  EXPECT_THAT(error(head + "tree 2:10:-1:-3 = 1 2"), ::testing::HasSubstr("a child is \"-3\""));
+  EXPECT_THAT(error(head + "tree 2:10:0:-2 = 1 2"), ::testing::HasSubstr("a child is \"0\""));
+  EXPECT_THAT(error(head + "tree 2:10:-1:-2 = 1 nan"), ::testing::HasSubstr("a leaf is \"nan\""));
+}
+
+}  // namespace
+}  // namespace gemm
