@@ -2,8 +2,10 @@
 # Puts small defects into the code, one at a time, and shows which tests notice.
 #
 #   scripts/mutants.sh [--gpu] [NAME...]   judges those of HEAD that have no verdict yet
-#   scripts/mutants.sh --check             whether every patch applies to the work tree
-#   scripts/mutants.sh --table             the verdicts as docs/results/mutants.md, printed
+#   scripts/mutants.sh --check             whether every patch applies and is in the index
+#   scripts/mutants.sh --table             the verdicts as rows of the index, printed
+#
+# The index is docs/results/mutants.md: a row for each patch, with the reason why it is kept.
 #
 #   --gpu    takes the defects that only a GPU shows, in the preset dev; else the others, in host
 #   --again  forgets the verdicts first
@@ -25,6 +27,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$ROOT"
 
 TREE="$ROOT/build/mutants/tree"
+INDEX="$ROOT/docs/results/mutants.md"
 COMMIT="$(git rev-parse HEAD)"
 VERDICTS="$ROOT/build/mutants/verdicts/$COMMIT"
 LOG="$ROOT/build/mutants/last.log"
@@ -50,6 +53,9 @@ done
 
 # header NAME FIELD: the field's value, empty where the patch has none.
 header() { sed -n "1,/^\$/s/^$2: *//p" "$ROOT/tests/mutants/$1.patch" | head -n 1; }
+
+# why NAME: the index's reason to keep it, empty where the index has no row for it.
+why() { awk -F ' [|] ' -v name="| $1" '$1 == name {print $3}' "$INDEX"; }
 
 needs_gpu() { [[ "$(header "$1" gpu)" == yes ]]; }
 
@@ -161,11 +167,11 @@ judge() {
 # table GPU: the verdicts of one group.
 table() {
   local name
-  echo "| defect | what it breaks | noticed by |"
-  echo "| --- | --- | --- |"
+  echo "| defect | what it breaks | why it is kept | noticed by |"
+  echo "| --- | --- | --- | --- |"
   for name in "${NAMES[@]}"; do
     [[ "$(needs_gpu "$name" && echo yes || echo no)" == "$1" && -f $VERDICTS/$name ]] || continue
-    echo "| $name | $(header "$name" breaks) | $(sed -e 's/^noticed by //' -e 's/^not .*/**&**/' "$VERDICTS/$name") |"
+    echo "| $name | $(header "$name" breaks) | $(why "$name") | $(sed -e 's/^noticed by //' -e 's/^not .*/**&**/' "$VERDICTS/$name") |"
   done
 }
 
@@ -177,9 +183,13 @@ if [[ $MODE == check ]]; then
   for name in "${NAMES[@]}"; do
     git apply --check "tests/mutants/$name.patch" || stale=$((stale + 1))
     [[ -n "$(header "$name" breaks)" ]] || die "$name says not what it breaks"
+    [[ -n "$(why "$name")" ]] || die "$name has no row in ${INDEX#"$ROOT"/}"
     [[ -n "$(header "$name" command)" || -n "$(header "$name" tests)" ]] || die "$name names no tests"
   done
   ((stale == 0)) || die "$stale of ${#NAMES[@]} do not apply"
+  while read -r name; do
+    [[ -f tests/mutants/$name.patch ]] || die "${INDEX#"$ROOT"/} has $name, and tests/mutants has not"
+  done < <(sed -nE 's/^\| ([a-z0-9-]+) \| .*/\1/p' "$INDEX" | grep -vxE 'defect|-+')
   say "${#NAMES[@]} apply"
   exit 0
 fi

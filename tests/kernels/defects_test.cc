@@ -1,6 +1,6 @@
 // Defects put into right products, and who sees them: the bound of drawn elements, the worst
-// case, exact elements, `gemmctl --verify` and the benchmark's "right". Prints
-// docs/results/defects.md but for its first lines.
+// case, exact elements, `gemmctl --verify` and the benchmark's "right". Prints the tables that
+// docs/results/defects.md sums up.
 #include "tests/kernels/defects.h"
 
 #include <gtest/gtest.h>
