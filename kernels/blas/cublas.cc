@@ -109,7 +109,7 @@ constexpr Kernel CublasRow(absl::string_view name, absl::string_view summary,
       .capability = capability,
       .types = types,
       // Above cuBLASLt: on sizes such as layers have, the first answer of its heuristic takes up to a
-      // hundred times as long (docs/results/auto.md).
+      // hundred times as long (docs/results/estimates.md).
       .auto_rank = 95,
       .workspace_bytes = ScratchBytes,
       .launch = LaunchCublas,

@@ -10,7 +10,7 @@ namespace gemm {
 // limits a tile: the tensor cores, the L2 or the memory; of a group that the kernel does not take
 // in one launch, of all its launches. The constants are those of an H200, so the times of another
 // chip are off, but their order hardly is. The epilogue counts by the bytes of C alone. Infinite
-// for a product that the kernel refuses for its size. Source: docs/results/h200-model.md.
+// for a product that the kernel refuses for its size. Source: docs/results/auto.md.
 double EstimateHopper(const HopperConfig& config, const Problem& p);
 
 }  // namespace gemm

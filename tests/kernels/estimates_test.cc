@@ -115,7 +115,7 @@ Measurements Read(const std::string& folder, const ClassOfProducts& products) {
 
 class BuiltInEstimates : public TestWithParam<std::tuple<const char*, ClassOfProducts>> {};
 
-// Prints what docs/results/auto.md has.
+// Prints what docs/results/estimates.md has.
 TEST_P(BuiltInEstimates, TheFirstIsNearlyTheFastest) {
   const auto& [device, products] = GetParam();
   const std::string folder = absl::StrCat(device, "-judge");

@@ -138,7 +138,7 @@ class Mean {
 
 class HopperEstimate : public ::testing::TestWithParam<Suite> {};
 
-// Prints what docs/results/h200-model.md has.
+// Prints what docs/results/auto.md has.
 TEST_P(HopperEstimate, TheFirstIsNearlyTheFastest) {
   const Suite& suite = GetParam();
   const Measurements all = Read(suite);
@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Suites, HopperEstimate, ::testing::ValuesIn(kSuites),
                            return name;
                          });
 
-// A third warpgroup gains nothing there (docs/results/h100-fp8.md).
+// A third warpgroup gains nothing there (docs/results/fp8.md).
 TEST(HopperEstimates, OfBlockScalesDoNotCountOnAThirdWarpgroup) {
   Problem p{.m = 16384, .n = 4096, .k = 4096};
   p.types = {DType::kE4M3, DType::kE4M3, DType::kBF16, Compute::kF32};
