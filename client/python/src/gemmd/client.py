@@ -127,7 +127,8 @@ class Client(NoCopies):
         result is (b, m, n). One request, whatever b is: see `Limits.max_batch_count`.
 
         out: memory for the result, of its shape and type. Received in place where it is
-            contiguous in row-major or column-major order, else copied there. With numpy, what is
+            contiguous in row-major or column-major order, else copied there. It may be, or overlap,
+            an operand: then it is copied there, too, once all of it has come. With numpy, what is
             returned is a view of it.
         c, beta: beta is 1 where c is given alone.
         activation: "relu", "gelu" or "leaky_relu" (with `leaky_slope`, else 0.01).

@@ -75,6 +75,10 @@ class HostMatrix:
         """Whether the elements are sent from where they lie."""
         return self._dense is not None
 
+    def may_share(self, lines: npt.NDArray[Any]) -> bool:
+        """Whether bytes written to `lines` may be read as elements of this matrix."""
+        return np.may_share_memory(self._lines, lines)
+
     def piece(self, start: int, end: int) -> Buffer:
         """Bytes [start, end) of the dense lines, both multiples of the element's size."""
         if self._dense is not None:

@@ -149,7 +149,8 @@ class Plan:
         return [self.proto.SerializeToString()]
 
     def target(self) -> results.Target:
-        return results.Target(self.shape, self.kind, self.out, self.device)
+        sent = [matrix for _, matrix in self.sent]
+        return results.Target(self.shape, self.kind, self.out, self.device, sent)
 
 
 def _choice(value: Any, table: Mapping[str, int], name: str) -> Any:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from . import dtypes
 from .contract import pb
 from .errors import InvalidArgument, InvalidType
-from .operands import Shape, check_kind, copied, is_torch
+from .operands import HostMatrix, Shape, check_kind, copied, is_torch
 from .report import Report, let_torch_load
 
 
@@ -116,13 +116,21 @@ def _allocate(shape: Shape, kind: str) -> tuple[Any, npt.NDArray[Any]]:
 class Target:
     """Memory for one result, and the object to give to the caller when it has arrived.
 
-    Received in place where `out` is contiguous and its bytes are of this machine; otherwise
-    beside it, with one copy at the end.
+    Received in place where `out` is contiguous, its bytes are of this machine, and none of `sent`
+    may share them: another attempt reads the operands again. Otherwise received beside it, with one
+    copy at the end.
     """
 
     __slots__ = ("_final", "_received", "memory")
 
-    def __init__(self, shape: Shape, kind: str, out: Any = None, device: Any = None) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        kind: str,
+        out: Any = None,
+        device: Any = None,
+        sent: Sequence[HostMatrix] = (),
+    ) -> None:
         self._final = out
         if out is None:
             self._received, lines = _allocate(shape, kind)
@@ -135,9 +143,10 @@ class Target:
             kind = "torch" if is_torch(out) else "numpy"
             if in_place:
                 self._received, lines = out, _bits(out, shape.dtype)
+                in_place = not any(matrix.may_share(lines) for matrix in sent)
                 if shape.layout == pb.LAYOUT_COLUMN_MAJOR:
                     lines = lines.T
-            else:
+            if not in_place:
                 self._received, lines = _allocate(shape, kind)
         #: The dense bytes to receive into.
         self.memory: memoryview = lines.data.cast("B")
