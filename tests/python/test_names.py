@@ -1,7 +1,9 @@
 """Names that pass from one matrix to the next, and versions."""
 
 import asyncio
+import dataclasses
 import gc
+import itertools
 import threading
 import time
 
@@ -11,7 +13,7 @@ import pytest
 from gemmd import aio
 from gemmd.progress import Meter
 
-from conftest import left_on
+from conftest import SMALL, left_on
 
 
 def of(value):
@@ -228,3 +230,79 @@ def test_the_same_for_asyncio(server):
             await g.delete("w", if_version=second.version)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [8, 64], ids=["one stripe", "striped"])
+def test_a_described_name_is_followed_beside_a_writer(server, small, size):
+    """Every download is of one matrix, whatever has the name meanwhile."""
+    shape = (size, size)
+    end = threading.Event()
+
+    def write():
+        with gemmd.connect(server.address) as writer:
+            for value in itertools.count():
+                if end.is_set():
+                    return
+                writer.put(np.full(shape, float(value)), name="followed", replace=True)
+
+    small.put(np.zeros(shape), name="followed")
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        w = small.matrix("followed", shape=shape, dtype="f64")
+        seen = [w.numpy() for _ in range(200)]
+    finally:
+        end.set()
+        thread.join()
+        small.delete("followed")
+    assert all((matrix == matrix[0, 0]).all() for matrix in seen)
+
+
+class _Then:
+    """A call, and what is done behind it."""
+
+    def __init__(self, rpc, then):
+        self._rpc = rpc
+        self._then = then
+
+    def cancel(self):
+        self._rpc.cancel()
+
+    def __iter__(self):
+        yield from self._rpc
+        self._then()
+
+
+def test_a_name_is_followed_once_its_matrix_was_found(server, small):
+    """The matrix is replaced between the question for it and the download of its stripes."""
+    old, new = np.zeros((64, 64)), np.ones((64, 64))
+    small.put(old, name="found")
+    with gemmd.connect(server.address, **SMALL) as reader:
+        connection, asked = reader._connection, []
+        get = connection.stubs(0).get
+
+        def replaces(request, timeout=None):
+            messages = get(request, timeout=timeout)
+            if request.range.length == 1:
+                asked.append(request)
+                messages = _Then(messages, lambda: small.put(new, name="found", replace=True))
+            return messages
+
+        connection._all = [dataclasses.replace(one, get=replaces) for one in connection._all]
+        w = reader.matrix("found", shape=old.shape, dtype="f64")
+        np.testing.assert_array_equal(w.numpy(), new)
+        assert len(asked) == 1
+    small.delete("found")
+
+
+def test_a_described_name_of_another_shape_is_refused(small):
+    for size in (8, 64):
+        small.put(np.zeros((size, size)), name="other")
+        for wrong in {(size, 2 * size), (64, 64), (8, 8)} - {(size, size)}:
+            with pytest.raises(gemmd.InvalidArgument, match="on the server, but the handle was"):
+                small.matrix("other", shape=wrong, dtype="f64").numpy()
+        small.delete("other")
+    with pytest.raises(gemmd.NotFound):
+        small.matrix("other", shape=(8, 8), dtype="f64").numpy()
+    with pytest.raises(gemmd.NotFound):
+        small.matrix("other", shape=(64, 64), dtype="f64").numpy()

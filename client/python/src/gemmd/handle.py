@@ -171,7 +171,12 @@ class Handle(_Fetchable, NoCopies):
 
             def run() -> None:
                 with Meter("get", self.nbytes, connection.options.progress) as meter:
-                    transfer.download(call, self._one(call), target.memory, meter)
+                    if self.id:
+                        transfer.download(call, self._ref, target.memory, meter)
+                    else:
+                        transfer.download_named(
+                            call, self._ref, self._check_found, target.memory, meter
+                        )
 
             try:
                 call.tried(run)
@@ -179,11 +184,8 @@ class Handle(_Fetchable, NoCopies):
                 raise explain_not_found(call, error, [self]) from None
         return target.finish(None)
 
-    def _one(self, call: Call) -> pb.MatrixRef:
-        """One matrix, by its id: a name may come to mean another one during a download."""
-        if self.id:
-            return self._ref
-        info = transfer.describe(call, self._ref)
+    def _check_found(self, info: pb.MatrixInfo) -> None:
+        """InvalidArgument where the matrix of the name is not as the handle was made for."""
         found = Shape.of(info.shape)
         if found != self._matrix:
             raise InvalidArgument(
@@ -191,7 +193,6 @@ class Handle(_Fetchable, NoCopies):
                 f"for {_text(self._matrix)}",
                 field="shape",
             )
-        return by_id(info.id)
 
     def free(self) -> None:
         """Deletes the matrix on the server. A matrix that is gone already is no error."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -12,7 +12,14 @@ import grpc
 from . import checks, dtypes, wire
 from .call import Call, first_error
 from .contract import pb
-from .errors import DeadlineExceeded, GemmdError, Internal, InvalidArgument, ResourceExhausted
+from .errors import (
+    DeadlineExceeded,
+    GemmdError,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    ResourceExhausted,
+)
 from .operands import HostMatrix, Shape
 from .progress import Meter
 from .stripes import Stripe, new_id, plan
@@ -171,7 +178,8 @@ def generate(call: Call, header: pb.PutMatrixHeader) -> pb.MatrixInfo:
 
 
 def _get(call: Call, ref: pb.MatrixRef, stripe: Stripe, whole: int, memory: memoryview,
-         meter: Meter) -> None:  # fmt: skip
+         meter: Meter, found: Callable[[pb.MatrixInfo], None] | None = None) -> None:  # fmt: skip
+    """found: is called with what the server says of the matrix, before the first byte."""
     request = pb.GetMatrixRequest(matrix=ref)
     if stripe.end - stripe.start < whole:
         request.range.offset = stripe.start
@@ -184,6 +192,8 @@ def _get(call: Call, ref: pb.MatrixRef, stripe: Stripe, whole: int, memory: memo
             piece = wire.get_response(message)
             if isinstance(piece, wire.Piece):
                 meter.add(sink.take(piece))
+            elif found is not None:
+                found(piece.matrix)
     except grpc.RpcError as error:
         raise call.explain(error) from None
     sink.check_complete()
@@ -207,6 +217,27 @@ def download(call: Call, ref: pb.MatrixRef, memory: memoryview, meter: Meter) ->
     if failures:
         raise failures[0]
     return None
+
+
+def download_named(
+    call: Call,
+    ref: pb.MatrixRef,
+    found: Callable[[pb.MatrixInfo], None],
+    memory: memoryview,
+    meter: Meter,
+) -> None:
+    """The elements of one matrix that has the name, also where others replace it all the time.
+    `found` raises where that is none to be had."""
+    stripe = Stripe(call.connection.next_channel(), 0, len(memory))
+    if len(memory) >= call.connection.options.stripe_bytes:
+        info = describe(call, ref)
+        found(info)
+        try:
+            return download(call, pb.MatrixRef(id=info.id), memory, meter)
+        except NotFound:
+            pass  # it had the name, and has gone before every stripe had taken hold of it
+    # In one RPC, which nothing can come between.
+    return _get(call, ref, stripe, len(memory), memory, meter, found)
 
 
 def _in_threads(call: Call, one: Any, stripes: Sequence[Stripe]) -> None:
