@@ -1,6 +1,7 @@
-"""Presses Ctrl-C at random moments of calls: interrupted.py ADDRESS WAY ROUNDS
+"""Has a signal handler raise at random moments of calls: interrupted.py ADDRESS WAY ROUNDS SIGNAL
 
-After each, the client must be usable; at the end nothing of it may be left on the server. Where
+SIGINT is Ctrl-C; SIGTERM has a handler that calls sys.exit, as containers want it. After each
+signal, the client must be usable; at the end nothing of it may be left on the server. Where
 it hangs, the stacks of all threads are printed. A process of its own sends the signals: a
 thread's would share locks with what is tested.
 """
@@ -20,17 +21,19 @@ import os, random, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 while os.read(0, 1):
     time.sleep(random.uniform(0, float(sys.argv[2])))
-    os.kill(int(sys.argv[1]), signal.SIGINT)
+    os.kill(int(sys.argv[1]), int(sys.argv[3]))
 """
 # The extent of the matrices, and within how many seconds the signal comes.
 WAYS = {"unary": (40, 0.05), "stream": (300, 0.05), "striped": (1100, 0.25), "put": (1100, 0.25),
-        "pipeline": (60, 0.1)}  # fmt: skip
+        "keep": (60, 0.05), "pipeline": (60, 0.1)}  # fmt: skip
 
 
 def call(g, way, matrix):
     if way == "put":
         with g.put(matrix) as w:
             w.numpy()
+    elif way == "keep":
+        g.keep(matrix, matrix).free()
     elif way == "pipeline":
         with g.pipeline(16) as p:
             for _ in range(60):
@@ -39,14 +42,16 @@ def call(g, way, matrix):
         g.matmul(matrix, matrix)
 
 
-def main(address, way, rounds):
+def main(address, way, rounds, number):
     # A shell's background jobs ignore the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     extent, within = WAYS[way]
     matrix, one = np.ones((extent, extent)), np.eye(2)
     with gemmd.connect(address) as g:
         poker = subprocess.Popen(
-            [sys.executable, "-c", POKER, str(os.getpid()), str(within)], stdin=subprocess.PIPE
+            [sys.executable, "-c", POKER, str(os.getpid()), str(within), str(number)],
+            stdin=subprocess.PIPE,
         )
         for _ in range(rounds):
             faulthandler.dump_traceback_later(60, exit=True)
@@ -56,7 +61,7 @@ def main(address, way, rounds):
                 until = time.monotonic() + 10
                 while time.monotonic() < until:
                     call(g, way, matrix)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, SystemExit):
                 pass
             assert np.array_equal(g.matmul(one, one), one)
         poker.stdin.close()
@@ -69,4 +74,4 @@ def main(address, way, rounds):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -1,6 +1,7 @@
 """Calls that end early: timeouts, cancellation, Ctrl-C, and servers that die."""
 
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -181,11 +182,12 @@ def test_a_server_that_dies_ends_a_pipeline_and_its_futures(own_server):
     client.close()
 
 
-@pytest.mark.parametrize("way", ["unary", "stream", "striped", "put", "pipeline"])
-def test_ctrl_c_anywhere_in_a_call_leaves_the_client_usable(server, g, way):
+@pytest.mark.parametrize("way", ["unary", "stream", "striped", "put", "keep", "pipeline"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_handler_that_raises_anywhere_in_a_call_leaves_the_client_usable(server, g, way, number):
     source = pathlib.Path(gemmd.__file__).parents[1]
     child = subprocess.run(
-        [sys.executable, INTERRUPTED, server.address, way, "30"],
+        [sys.executable, INTERRUPTED, server.address, way, "30", str(int(number))],
         capture_output=True, text=True, timeout=240, env={"PYTHONPATH": str(source)},
     )  # fmt: skip
     assert (child.returncode, child.stdout) == (0, "usable\n"), child.stderr

@@ -90,12 +90,13 @@ def test_a_connection_lost_without_a_status_is_tried_again(server):
         connection, losses = client._connection, [Lost(), Lost()]
         info = connection.stubs().info
 
-        def lose(request, timeout=None):
-            if losses:
-                raise losses.pop()
-            return info(request, timeout=timeout)
+        class Losing:
+            def future(self, request, timeout=None):
+                if losses:
+                    raise losses.pop()
+                return info.future(request, timeout=timeout)
 
-        connection._all = [dataclasses.replace(one, info=lose) for one in connection._all]
+        connection._all = [dataclasses.replace(one, info=Losing()) for one in connection._all]
         assert client.info().version
         assert not losses
 

@@ -18,6 +18,7 @@ from .awaiting import Arrivals, result
 from .client import Client as BlockingClient
 from .futures import raise_first
 from .handle import Handle, TransposedHandle
+from .interrupt import Hold
 from .pipeline import Pipeline as BlockingPipeline
 from .product import ROLES
 
@@ -50,7 +51,8 @@ class _Sent(BlockingPipeline):
             first = [job.plan.payload_bytes for job in itertools.islice(self._todo, 2)]
         if self._in_parts or len(first) > 1 or sum(first) > _SMALL_BYTES:
             return False
-        self._send()
+        with Hold():
+            self._send()
         return True
 
 

@@ -53,8 +53,8 @@ class Canceller:
 
 
 class Call:
-    """Used with `with`: where its body raises, every RPC is cancelled. Ctrl-C cancels them
-    too, and is raised at the end of the block."""
+    """Used with `with`: where its body raises, every RPC is cancelled. A signal handler that
+    raises, as that of Ctrl-C does, cancels them too, and that is raised at the end of the block."""
 
     __slots__ = (
         "__weakref__", "_canceller", "_deadline", "_hold", "_lock", "_rpcs", "_wake",
@@ -105,10 +105,7 @@ class Call:
             self._canceller._leave(self)
         if kind is not None:
             self.drop()
-        try:
-            self._hold.end()
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt from None
+        self._hold.end()
 
     def left(self) -> float | None:
         """Seconds until the deadline; DeadlineExceeded where it has passed."""
@@ -144,29 +141,26 @@ class Call:
         """Cancels the RPCs under way; those that have ended do not mind."""
         with self._lock:
             rpcs, self._rpcs = self._rpcs, []
-        for rpc in rpcs:
-            rpc.cancel()
+        with interrupt.Hold():
+            for rpc in rpcs:
+                rpc.cancel()
 
     def cancel(self) -> None:
         """From any thread: the call ends with Cancelled."""
         self.cancelled = True
-        if self._wake is not None:
-            self._wake.set()
-        self.drop()
+        with interrupt.Hold():
+            if self._wake is not None:
+                self._wake.set()
+            self.drop()
 
     def check_cancelled(self) -> None:
         if self.cancelled:
             raise errors.Cancelled(f"{self.what} was cancelled by its caller")
 
-    def unary(self, method: Any, request: Any, *, blocking: bool = True) -> Any:
-        """A unary RPC, to its end. A GemmdError where it fails.
-
-        Without `blocking` it takes twice the time, and Ctrl-C ends it on the server too.
-        """
+    def unary(self, method: Any, request: Any) -> Any:
+        """A unary RPC, to its end. A GemmdError where it fails."""
         self.check_cancelled()
         try:
-            if blocking and self._canceller is None and interrupt.CAN_BLOCK:
-                return method(request, timeout=self.left())
             return self.begin(method.future, request).result()
         except (grpc.RpcError, grpc.FutureCancelledError, ValueError) as error:
             raise self.explain(error) from None
@@ -238,7 +232,7 @@ class Call:
         end = time.monotonic() + (seconds if left is None else min(seconds, left))
         while (wait := end - time.monotonic()) > 0:
             if self._wake is None:
-                time.sleep(min(wait, 0.05))  # Ctrl-C is noted, and ends no sleep
+                time.sleep(min(wait, 0.05))  # a signal is noted, and ends no sleep
             else:
                 self._wake.wait(wait)
             self.check_cancelled()

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
+import grpc.experimental
 
-from . import credentials
+from . import credentials, ends
 from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
 from .errors import ClientClosed
+from .interrupt import Hold
 from .options import Options
 from .retries import Budget
 from .stream import Stream, open_stream
@@ -60,15 +62,14 @@ class _Showing:
 
 
 def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
-    def unary(name: str, request: Any, response: Any) -> Any:
-        return channel.unary_unary(SERVICE + name, request.SerializeToString, response.FromString)
-
-    multiply_response = pb.MultiplyUnaryResponse.FromString
+    def unary(name: str, request: Any, response: Any) -> Unary:
+        serialize = None if request is None else request.SerializeToString
+        return Unary(channel, SERVICE + name, serialize, response.FromString, metadata)
 
     plain = Stubs(
         multiply=channel.stream_stream(SERVICE + "Multiply", None, None),
         multiply_stream=functools.partial(open_stream, channel, SERVICE + "Multiply", metadata),
-        multiply_unary=Unary(channel, SERVICE + "MultiplyUnary", multiply_response, metadata),
+        multiply_unary=unary("MultiplyUnary", None, pb.MultiplyUnaryResponse),
         put=channel.stream_unary(SERVICE + "PutMatrix", None, pb.PutMatrixResponse.FromString),
         get=channel.unary_stream(
             SERVICE + "GetMatrix", pb.GetMatrixRequest.SerializeToString, None
@@ -88,8 +89,8 @@ def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
     )
     if not metadata:
         return plain
-    own = ("multiply_stream", "multiply_unary")  # which show it themselves
-    calls = {name: method for name, method in vars(plain).items() if name not in own}
+    calls = {name: getattr(plain, name) for name in ("multiply", "put", "get", "benchmark")}
+    # The others show it themselves.
     return replace(plain, **{name: _Showing(method, metadata) for name, method in calls.items()})
 
 
@@ -200,8 +201,17 @@ class Connection:
         if self.closed or self.forked:
             return
         self.closed = True
-        for channel in self._channels:
-            channel.close()
+
+        def close() -> None:
+            for channel in self._channels:
+                channel.close()
+
+        with Hold():
+            if not ends.done(close, "gemmd-close"):
+                ends.left_behind(
+                    f"the connections to {self.address} did not close within "
+                    f"{ends.BOUND_SECONDS:g} s; they end with the process"
+                )
 
     def abandon(self) -> None:
         """Called in a forked child: gRPC's objects are the parent's, so none is destroyed."""

@@ -7,6 +7,8 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from .interrupt import Hold
+
 if TYPE_CHECKING:
     from .pipeline import Pipeline
 
@@ -18,8 +20,8 @@ def _open(future: Future[Any]) -> None:
 
 
 class ProductFuture(Future[Any]):
-    """Its waits hold no lock: Ctrl-C in one of concurrent.futures' can leave the lock taken
-    for ever, and the pipeline's thread would wait for it."""
+    """Its waits hold no lock: a signal handler that raises in one of concurrent.futures' can
+    leave the lock taken for ever, and the pipeline's thread would wait for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,11 +48,17 @@ class ProductFuture(Future[Any]):
 
     def result(self, timeout: float | None = None) -> Any:
         self._ask(timeout)
-        return super().result(0)
+        with Hold():
+            return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         self._ask(timeout)
-        return super().exception(0)
+        with Hold():
+            return super().exception(0)
+
+    def cancel(self) -> bool:
+        with Hold():
+            return super().cancel()
 
     def _ask(self, timeout: float | None) -> None:
         self._askers.append(None)

@@ -14,7 +14,7 @@ from typing import Any
 
 import grpc
 
-from . import checks
+from . import checks, ends
 from .call import Call
 from .connection import Connection
 from .contract import pb
@@ -23,6 +23,8 @@ from .errors import InvalidArgument
 _TIMEOUT = 2.0
 _STOP = object()
 _DROPPED = object()  # the client was
+# Of matrices that could not be deleted, how many are named.
+_NAMED = 8
 # How long what is garbage with a client may be destroyed behind it.
 _BEHIND_SECONDS = 1.0
 
@@ -76,13 +78,14 @@ class Janitor:
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._now = _Now()
 
     def start(self) -> None:
         """Must be called before the first matrix that may have to be deleted."""
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(
-                    target=_run, args=(self._connection, self._queue), daemon=True,
+                    target=_run, args=(self._connection, self._queue, self._now), daemon=True,
                     name="gemmd-janitor",
                 )  # fmt: skip
                 thread.start()
@@ -116,7 +119,23 @@ class Janitor:
         with self._lock:
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            if not ends.joined(thread, lambda: self._now.taken):
+                self._say_what_is_left()
+
+    def _say_what_is_left(self) -> None:
+        left = [] if self._now.ref is None else [self._now.ref]
+        with contextlib.suppress(queue.Empty):
+            while True:
+                item = self._queue.get_nowait()
+                if isinstance(item, pb.MatrixRef):
+                    left.append(item)
+        named = [ref.name or ref.id for ref in left[:_NAMED]]
+        more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+        ends.left_behind(
+            f"the client of {self._connection.address} was closed, and its thread that deletes "
+            f"matrices did not go on for {ends.BOUND_SECONDS:g} s; on the server may be left: "
+            f"{', '.join(named) or 'nothing'}{more}"
+        )
 
 
 def _items(todo: queue.SimpleQueue[Any]) -> Iterator[Any]:
@@ -131,9 +150,17 @@ def _items(todo: queue.SimpleQueue[Any]) -> Iterator[Any]:
                 yield item
 
 
-def _run(connection: Connection, todo: queue.SimpleQueue[Any]) -> None:
+class _Now:
+    """What the thread is at."""
+
+    taken = 0
+    ref: pb.MatrixRef | None = None
+
+
+def _run(connection: Connection, todo: queue.SimpleQueue[Any], now: _Now) -> None:
     gone = False
     for item in _items(todo):
+        now.taken += 1
         if isinstance(item, threading.Event):
             gone = False
             item.set()
@@ -145,13 +172,16 @@ def _run(connection: Connection, todo: queue.SimpleQueue[Any]) -> None:
             continue
         if gone and not todo.empty():
             continue  # the server does not answer: not two seconds for each
+        now.ref = item
         gone = not _delete(connection, item)
+        now.ref = None
 
 
 def _delete(connection: Connection, ref: pb.MatrixRef) -> bool:
     """Whether the server answered."""
     try:
-        connection.stubs().delete(pb.DeleteMatrixRequest(matrix=ref), timeout=_TIMEOUT)
+        request = pb.DeleteMatrixRequest(matrix=ref)
+        connection.stubs().delete.future(request, timeout=_TIMEOUT).result()
     except grpc.RpcError as error:
         code = error.code()
         return code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)

@@ -68,7 +68,7 @@ def keep(janitor: Janitor, call: Call, plan: Plan, keep_as: pb.Keep) -> Kept:
 
 def _keep_unary(call: Call, pieces: list[Buffer]) -> Kept:
     method = call.connection.stubs().multiply_unary
-    response = call.unary(method, wire.multiply_unary(pieces), blocking=False)
+    response = call.unary(method, wire.multiply_unary(pieces))
     return Kept(response.kept, Report(response.report))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import grpc
 
-from . import checks, errors, multiply, product, retries, wire
+from . import checks, ends, errors, multiply, product, retries, wire
 from .call import Call
 from .contract import pb
 from .futures import ProductFuture, raise_first
@@ -124,11 +124,11 @@ class Pipeline:
                 reader.start()
                 self._reader = reader
                 del reader
-        except KeyboardInterrupt:
-            self.cancel()
-            raise
         except ValueError as error:  # the client was closed meanwhile
             raise self._call.explain(error) from None
+        except BaseException:  # of a signal handler
+            self.cancel()
+            raise
 
     def __del__(self) -> None:
         # Not from here: gRPC may be on the stack.
@@ -156,8 +156,8 @@ class Pipeline:
                 break
             except queue.Empty:
                 self._check()
-        future = self._enqueue(plan, collect)
         with Hold():
+            future = self._enqueue(plan, collect)
             self._send()
         return future
 
@@ -247,11 +247,23 @@ class Pipeline:
             self._join()
 
     def _join(self) -> None:
+        """Waits for the thread that receives: as long as products are under way, and then for a
+        while."""
         reader = self._reader
-        if reader is not None:
-            reader.join()
-        # Its end runs callbacks, in which Python loses a Ctrl-C: not after the hold.
+        if reader is threading.current_thread():
+            return  # in a callback: it ends behind that
+        if reader is not None and not ends.joined(reader, self._pace):
+            ends.left_behind(
+                f"a pipeline of {self._client._connection.address}: its thread did not end within "
+                f"{ends.BOUND_SECONDS:g} s, with {len(self._jobs)} products under way; it may yet "
+                "write into their out"
+            )
+        # Its end runs callbacks, in which Python loses what a signal handler raises: not after the
+        # hold.
         self._reader = None
+
+    def _pace(self) -> object:
+        return time.monotonic() if self._jobs and not self._call.cancelled else None
 
     def __enter__(self) -> Pipeline:
         return self

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
 
-from . import checks, dtypes, wire
+from . import checks, dtypes, ends, wire
 from .call import Call, first_error
 from .contract import pb
 from .errors import (
@@ -241,21 +242,28 @@ def download_named(
 
 
 def _in_threads(call: Call, one: Any, stripes: Sequence[Stripe]) -> None:
-    """Runs `one` for every stripe. Interrupted, it ends the RPCs and waits for the threads:
-    none writes into the caller's memory after that."""
+    """Runs `one` for every stripe. Where that fails, or the call is cancelled, it ends the RPCs and
+    waits for the threads: none writes into the caller's memory after that."""
     threads = [threading.Thread(target=one, args=(stripe,), daemon=True) for stripe in stripes]
+
+    def pace() -> object:
+        return None if call.cancelled else time.monotonic()
+
     try:
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        all(ends.joined(thread, pace) for thread in threads)  # until one does not end
     except BaseException:
-        while any(thread.is_alive() for thread in threads if thread.ident):
-            call.cancel()
-            for thread in threads:
-                if thread.ident:
-                    thread.join(0.05)
+        call.cancel()
         raise
+    finally:
+        if left := ends.left_of([thread for thread in threads if thread.ident]):
+            ends.left_behind(
+                f"{call.what}: {left} of its threads did not end within {ends.BOUND_SECONDS:g} s; "
+                "they may yet write into the result's memory"
+            )
+    if left:
+        call.check_cancelled()
 
 
 def listed(call: Call, request: pb.ListMatricesRequest) -> Iterator[pb.MatrixInfo]:

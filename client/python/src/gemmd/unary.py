@@ -1,4 +1,4 @@
-"""A unary method whose blocking call is made of gRPC's operations alone.
+"""A unary method whose calls are made of gRPC's operations alone.
 
 grpcio's own does as much, and keeps a state, records and hooks for each call beside it: a fifth
 of the processor's time of a small product. What this needs of grpcio is private; where a
@@ -13,55 +13,60 @@ from typing import Any
 
 import grpc
 
-from . import interrupt
 from .credentials import Metadata
 from .stream import Ended, cygrpc
 
 _NO_FLAGS = 0
 
 
-def _wait(call: Any) -> Any:
-    """The call's only event. Here Ctrl-C is raised: gRPC cleans up after it."""
-    return call.next_event()
+class _Running:
+    """A call, as far as it is a grpc.Future."""
 
+    __slots__ = ("_call", "_parse")
 
-interrupt.raise_in(_wait)
-
-
-class Unary:
-    """Takes bytes."""
-
-    def __init__(
-        self,
-        channel: grpc.Channel,
-        method: str,
-        parse: Callable[[bytes], Any],
-        metadata: Metadata = (),
-    ) -> None:
-        self._channel: Any = channel
-        self._method = method.encode()
+    def __init__(self, call: Any, parse: Callable[[bytes], Any]) -> None:
+        self._call = call
         self._parse = parse
-        self._metadata = metadata or None
-        self._usual: Any = channel.unary_unary(method, None, parse)
 
-    def __call__(self, request: bytes, timeout: float | None = None) -> Any:
-        try:
-            call = self._begin(request, None if timeout is None else time.time() + timeout)
-        except (AttributeError, TypeError):
-            return self._usual(request, timeout=timeout, metadata=self._metadata)
-        try:
-            operations = _wait(call).batch_operations
-        except BaseException:
-            call.cancel(cygrpc.StatusCode.cancelled, "Cancelled")
-            raise
+    def cancel(self) -> None:
+        """From any thread. One that has ended does not mind."""
+        self._call.cancel(cygrpc.StatusCode.cancelled, "Cancelled")
+
+    def result(self) -> Any:
+        """Waits for the answer. To be called once. An RpcError where the call fails."""
+        operations = self._call.next_event().batch_operations
         status = operations[-1]
         if status.code() != cygrpc.StatusCode.ok:
             raise Ended(status)
         return self._parse(operations[-2].message())
 
-    def future(self, request: bytes, timeout: float | None = None) -> Any:
-        """grpcio's own."""
-        return self._usual.future(request, timeout=timeout, metadata=self._metadata)
+
+class Unary:
+    """`future` begins a call. Its `result` is to be called where no signal handler can raise."""
+
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        method: str,
+        serialize: Callable[[Any], bytes] | None,
+        parse: Callable[[bytes], Any],
+        metadata: Metadata = (),
+    ) -> None:
+        """serialize: None where requests are bytes."""
+        self._channel: Any = channel
+        self._method = method.encode()
+        self._serialize = serialize
+        self._parse = parse
+        self._metadata = metadata or None
+        self._usual: Any = channel.unary_unary(method, None, parse)
+
+    def future(self, request: Any, timeout: float | None = None) -> Any:
+        message = request if self._serialize is None else self._serialize(request)
+        try:
+            call = self._begin(message, None if timeout is None else time.time() + timeout)
+        except (AttributeError, TypeError):
+            return self._usual.future(message, timeout=timeout, metadata=self._metadata)
+        return _Running(call, self._parse)
 
     def _begin(self, request: bytes, deadline: float | None) -> Any:
         operations = (
