@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import gc
+import queue
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from gemmd.futures import ProductFuture
 
 from conftest import SMALL, left_on
 
+ONE = np.ones((4, 4))
 
 def pairs(count, size=20):
     rng = np.random.default_rng(9)
@@ -331,3 +333,58 @@ def test_a_cancelled_task_cancels_its_call(server, g):
 
     asyncio.run(main())
     assert left_on(g) == (0, 0)
+
+
+@pytest.mark.parametrize("window", [1, 2, 9])
+def test_a_callback_adds_a_product_to_a_full_window(g, window):
+    """It runs on the thread that makes room."""
+    left, chain_ended = [50], threading.Event()
+
+    def again(future):
+        future.result()
+        if left[0]:
+            left[0] -= 1
+            p.matmul(ONE, ONE).add_done_callback(again)
+        else:
+            chain_ended.set()
+
+    with g.pipeline(window) as p:
+        for _ in range(window):
+            p.matmul(ONE, ONE).add_done_callback(again)
+        assert chain_ended.wait(60)
+        for c in p.results():
+            np.testing.assert_allclose(c, ONE @ ONE)
+
+
+def test_callbacks_that_add_ever_more_are_refused(g):
+    refusals = queue.SimpleQueue()
+
+    def twice(future):
+        try:
+            for _ in range(2):
+                p.matmul(ONE, ONE).add_done_callback(twice)
+        except gemmd.GemmdError as error:
+            refusals.put(error)
+
+    with g.pipeline(4) as p:
+        p.matmul(ONE, ONE).add_done_callback(twice)
+        refusal = refusals.get(timeout=60)
+        p.cancel()
+    assert isinstance(refusal, gemmd.ResourceExhausted) and "window is 4" in str(refusal)
+
+
+def test_a_callback_that_would_wait_for_itself_says_so(g):
+    failures = queue.SimpleQueue()
+
+    def waits(future):
+        one = p.matmul(ONE, ONE).result
+        for wait in (one, lambda: list(p.results()), lambda: next(p.as_completed())):
+            try:
+                failures.put(wait())
+            except gemmd.FailedPrecondition as error:
+                failures.put(error)
+
+    with g.pipeline() as p:
+        p.matmul(ONE, ONE).add_done_callback(waits)
+        for _ in range(3):
+            assert "would wait for ever" in str(failures.get(timeout=60))

@@ -39,6 +39,8 @@ class ProductFuture(Future[Any]):
 
     def _wait(self, timeout: float | None) -> None:
         end = None if timeout is None else time.monotonic() + timeout
+        if not self._ended and (pipeline := self._pipeline) is not None:
+            pipeline._check_waits("result()")
         while not self._ended:
             left = 1.0 if end is None else min(1.0, end - time.monotonic())
             if left <= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import queue
 import threading
@@ -86,6 +87,7 @@ class Pipeline:
         self._call = Call(client._connection, "pipeline")
         # A token for each product that may yet be under way.
         self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._owed = 0  # room that callbacks took before it was there; guarded by _lock
         self._bunch = max(1, int(window * _BUNCH))
         self._budget = retries.Budget(2 * window, 1)
         self._give_room(window)
@@ -143,6 +145,10 @@ class Pipeline:
 
         timeout: seconds on the server, from the arrival of the product's header.
         The operands must not change until the future is done.
+
+        In a callback of a future (`add_done_callback`) it never waits: the product takes the room
+        of one that ends. ResourceExhausted where callbacks have added `window` products more than
+        have ended.
         """
         return self._make(a, b, timeout, options, self._collect)
 
@@ -150,16 +156,45 @@ class Pipeline:
         self, a: Any, b: Any, timeout: float | None, options: dict[str, Any], collect: bool
     ) -> ProductFuture:
         plan = self._plan(a, b, timeout, options)
-        while True:
-            try:
-                self._room.get(timeout=1.0)
-                break
-            except queue.Empty:
-                self._check()
+        if self._in_callback():
+            self._owe_room()
+        else:
+            self._await_room()
         with Hold():
             future = self._enqueue(plan, collect)
             self._send()
         return future
+
+    def _await_room(self) -> None:
+        while True:
+            try:
+                return self._room.get(timeout=1.0)
+            except queue.Empty:
+                self._check()
+
+    def _owe_room(self) -> None:
+        """In a callback, on the thread that makes room: the product takes that of one that ends."""
+        with contextlib.suppress(queue.Empty):
+            return self._room.get_nowait()
+        with self._lock:
+            if self._owed >= self._window:
+                raise errors.ResourceExhausted(
+                    f"window is {self._window:g}, and callbacks have added as many products beyond "
+                    "it; a callback may add one for each that ends: add more from another thread"
+                )
+            self._owed += 1
+        return None
+
+    def _in_callback(self) -> bool:
+        return threading.current_thread() is self._reader
+
+    def _check_waits(self, what: str) -> None:
+        """FailedPrecondition where the thread would wait for what it is to do itself."""
+        if self._in_callback():
+            raise errors.FailedPrecondition(
+                f"{what} in a callback of the pipeline, for a product that is under way: it would "
+                "wait for ever; add a callback to that product's future"
+            )
 
     def _plan(self, a: Any, b: Any, timeout: float | None, options: dict[str, Any]) -> Plan:
         checks.keywords(options, _MATMUL_NAMES, "Pipeline.matmul")
@@ -209,6 +244,8 @@ class Pipeline:
             with self._lock:
                 if not self._pending:
                     return
+                if self._done.empty():
+                    self._check_waits("as_completed()")
                 self._pending -= 1
             yield self._done.get()
 
@@ -250,8 +287,8 @@ class Pipeline:
         """Waits for the thread that receives: as long as products are under way, and then for a
         while."""
         reader = self._reader
-        if reader is threading.current_thread():
-            return  # in a callback: it ends behind that
+        if self._in_callback():
+            return  # it ends behind that
         if reader is not None and not ends.joined(reader, self._pace):
             ends.left_behind(
                 f"a pipeline of {self._client._connection.address}: its thread did not end within "
@@ -469,7 +506,9 @@ class Pipeline:
             self._done.put(job.future)
 
     def _give_room(self, count: int) -> None:
-        for _ in range(count):
+        paid = min(self._owed, count)
+        self._owed -= paid
+        for _ in range(count - paid):
             self._room.put(None)
 
 
