@@ -1,12 +1,13 @@
 """Waits at an end whose thread does not end: they have a bound, and the log names what is left."""
 
 import logging
+import socket
 import threading
 
 import gemmd
 import numpy as np
 import pytest
-from gemmd import ends, janitor, transfer
+from gemmd import connection, ends, janitor, transfer
 from gemmd.call import Call
 from gemmd.contract import pb
 from gemmd.stripes import Stripe
@@ -161,3 +162,41 @@ def test_names_stand_for_ids_in_the_log(client, stuck, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "gemmd"):
         client.close()
     assert "may be left: of-an-upload" in caplog.text
+
+
+def test_of_a_connect_in_a_forked_child_that_grpc_does_not_end(server, stuck, monkeypatch):
+    late = []
+
+    def ask(call):
+        stuck.wait()
+        late.append(call.connection)
+        left.set()
+
+    left = threading.Event()
+    monkeypatch.setattr(connection, "in_forked_child", True)
+    monkeypatch.setattr(Call, "ask_server", ask)
+    with pytest.raises(gemmd.DeadlineExceeded, match="was forked.*spawn or forkserver"):
+        gemmd.connect(server.address, connect_timeout=0.05)
+    stuck.set()
+    assert left.wait(60)
+    monkeypatch.undo()
+    with gemmd.connect(server.address) as client:
+        while not late[0].closed:
+            client.info()
+
+
+def test_a_forked_child_connects_as_others_do(server, monkeypatch):
+    monkeypatch.setattr(connection, "in_forked_child", True)
+    with gemmd.connect(server.address) as client:
+        assert client.matmul(ONE, ONE)[0, 0] == 4
+    with pytest.raises(gemmd.InvalidArgument):
+        gemmd.connect("127.0.0.1:1", token="\n")
+
+
+def test_a_forked_child_hears_why_its_connect_may_be_late(monkeypatch):
+    monkeypatch.setattr(connection, "in_forked_child", True)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        with pytest.raises(
+            gemmd.DeadlineExceeded, match=r"timeout of 0\.05 s; .*spawn or forkserver"
+        ):
+            gemmd.connect(f"127.0.0.1:{silent.getsockname()[1]}", connect_timeout=0.05)

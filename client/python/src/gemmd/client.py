@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import atexit
+import os
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
 
-from . import batches, bench, checks, errors, groups, multiply, product, records, transfer
+from . import (
+    batches,
+    bench,
+    checks,
+    connection,
+    ends,
+    errors,
+    groups,
+    multiply,
+    product,
+    records,
+    transfer,
+)
 from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
@@ -29,6 +44,58 @@ _KEEP_NAMES = (
 )  # fmt: skip
 
 
+def _opened(address: str, options: Options) -> Connection:
+    """A connection whose server has answered."""
+    with Hold():
+        opened = Connection(address, options)
+    try:
+        with Call(opened, "connect", options.connect_timeout) as call:
+            call.tried(call.ask_server)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _opened_in_child(address: str, options: Options) -> Connection:
+    """The same with a bound of its own: the fork may have come while a thread of the parent held
+    locks of gRPC's, which nobody frees here, so that gRPC keeps no deadline."""
+    opened: Future[Connection] = Future()
+
+    def work() -> None:
+        try:
+            opened.set_result(_opened(address, options))
+        except BaseException as error:
+            opened.set_exception(error)
+
+    thread = threading.Thread(target=work, daemon=True, name="gemmd-connect")
+    thread.start()
+    timeout = checks.timeout(options.connect_timeout, "connect_timeout")
+    try:
+        thread.join(None if timeout is None else timeout + ends.BOUND_SECONDS)
+    finally:
+        if thread.is_alive():
+            opened.add_done_callback(_close_late)
+    why = (
+        f"process {os.getpid()} was forked, maybe while another thread of its parent was in a call, "
+        "and then gRPC does not work here; fork before the first gemmd.connect, or start processes "
+        "by the methods spawn or forkserver"
+    )
+    if not opened.done():
+        raise errors.DeadlineExceeded(
+            f"connect did not end within its timeout of {timeout:g} s; {why}"
+        )
+    try:
+        return opened.result()
+    except errors.DeadlineExceeded as error:
+        raise errors.DeadlineExceeded(f"{error}; {why}") from None
+
+
+def _close_late(opened: Future[Connection]) -> None:
+    if opened.exception() is None:
+        opened.result().close()
+
+
 class Client(NoCopies):
     """Matrix products on one server. Thread-safe; any number of calls at once.
 
@@ -38,16 +105,10 @@ class Client(NoCopies):
 
     def __init__(self, address: str, options: Options) -> None:
         options.check()
-        with Hold():
-            self._connection = Connection(address, options)
+        open_one = _opened_in_child if connection.in_forked_child else _opened
+        self._connection = open_one(address, options)
         self._janitor = Janitor(self._connection)
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
-        try:
-            with Call(self._connection, "connect", options.connect_timeout) as call:
-                call.tried(call.ask_server)
-        except BaseException:
-            self._connection.close()
-            raise
         _open.add(self)
 
     def __repr__(self) -> str:

@@ -223,7 +223,13 @@ _alive: weakref.WeakSet[Connection] = weakref.WeakSet()
 _abandoned: list[Any] = []
 
 
+#: Whether this process was forked from one that had imported this package.
+in_forked_child = False
+
+
 def _after_fork() -> None:
+    global in_forked_child
+    in_forked_child = True
     for connection in list(_alive):
         connection.abandon()
 
