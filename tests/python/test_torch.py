@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+import weakref
 
 import gemmd
 import pytest
@@ -54,21 +55,41 @@ def test_a_handle_becomes_a_tensor(g):
             assert torch.equal(made(handle), w)
 
 
-def test_products_are_copied_and_saved(g, tmp_path):
+def test_products_are_copied_and_saved_as_plain_tensors(g, tmp_path):
     x = torch.randn(3, 3)
-    out = torch.empty(3, 3)
-    for product in (g.matmul(x, x), g.matmul(x, x, out=out)):
-        torch.save({"y": product}, tmp_path / "saved.pt")
-        for other in (
-            copy.deepcopy(product), pickle.loads(pickle.dumps(product)),
-            torch.load(tmp_path / "saved.pt")["y"],
-        ):  # fmt: skip
-            assert torch.equal(other, product)
-            assert repr(other.report) == repr(product.report)
-    for imports in ("torch, gemmd", "gemmd.nn, torch"):
-        read = f"import {imports}; print(torch.load({str(tmp_path / 'saved.pt')!r})['y'].report)"
-        done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True)
-        assert "<Report " in done.stdout, done.stderr
+    batch = torch.empty(2, 3, 3)
+    for product in (
+        g.matmul(x, x), g.matmul(x, x, out=torch.empty(3, 3)),
+        g.matmul(torch.stack([x, x]), x), g.matmul(torch.stack([x, x]), x, out=batch),
+    ):  # fmt: skip
+        copied = copy.deepcopy(product)
+        assert repr(copied.report) == repr(product.report)
+        for one in (product, copied):
+            torch.save({"y": one}, tmp_path / "saved.pt")
+            for other in (
+                pickle.loads(pickle.dumps(one)), torch.load(tmp_path / "saved.pt")["y"],
+                copy.copy(one),
+            ):  # fmt: skip
+                assert type(other) is torch.Tensor and torch.equal(other, product)
+                assert not vars(other)
+    read = f"import sys, torch; torch.load({str(tmp_path / 'saved.pt')!r}); print('gemmd' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_attributes_of_the_callers_are_saved(g, tmp_path):
+    x, out = torch.randn(3, 3), torch.empty(3, 3)
+    out.label = "mine"
+    product = g.matmul(x, x, out=out)
+    product.other = 2
+    torch.save(product, tmp_path / "saved.pt")
+    assert vars(torch.load(tmp_path / "saved.pt")) == {"label": "mine", "other": 2}
+
+
+def test_a_tensor_is_garbage_as_soon_as_it_is_dropped(g):
+    x = torch.randn(3, 3)
+    product = weakref.ref(g.matmul(x, x))
+    assert product() is None
 
 
 def test_tensors_without_elements_are_refused(g):

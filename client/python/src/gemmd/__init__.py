@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from . import address as _address
 from . import checks as _checks
-from . import report as _report
 from .bench import Benchmark
 from .call import Canceller
 from .client import Client
@@ -74,9 +72,6 @@ def offload(client: Client, model: Any, modules: Any = None, **options: Any) -> 
 
     return nn.offload(client, model, modules, **options)
 
-
-if sys.modules.get("torch") is not None:
-    _report.let_torch_load()
 
 if TYPE_CHECKING:
     from . import aio as aio

@@ -11,7 +11,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from . import operands
+from . import operands, results
 from .contract import pb
 from .errors import InvalidArgument, Unimplemented
 from .handle import Handle
@@ -151,5 +151,5 @@ def unstack(result: Any, count: int, out: Any) -> Any:
         result = out
     else:
         result = result.reshape(count, lines // count, cols)
-    result.report = report
+    results.attach(report, result)
     return result

@@ -14,9 +14,6 @@ import torch
 from . import checks, dtypes, product
 from .client import Client
 from .errors import InvalidArgument, InvalidType
-from .report import let_torch_load
-
-let_torch_load()
 
 # Of `Client.matmul`, less those that the layer gives itself.
 _OPTION_NAMES = sorted(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,13 +162,3 @@ class Report:
 def parse(data: bytes) -> Report:
     """A report that was pickled, or copied."""
     return Report(pb.ProductReport.FromString(data))
-
-
-@functools.cache
-def let_torch_load() -> None:
-    """A tensor's report is saved with it, and `torch.load` takes nothing that it was not told of."""
-    import torch
-
-    tell = getattr(torch.serialization, "add_safe_globals", None)
-    if tell is not None:  # else an older torch, which takes everything
-        tell([parse])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,46 @@ from . import dtypes
 from .contract import pb
 from .errors import InvalidArgument, InvalidType
 from .operands import HostMatrix, Shape, check_kind, copied, is_torch
-from .report import Report, let_torch_load
+from .report import Report
 
 
 class Array(np.ndarray[Any, Any]):
     """A numpy array that came from the server.
 
     `report` says which kernel ran, why, and how long each phase took. What is computed from
-    it is an ordinary array.
+    it is an ordinary array, and so is what is pickled.
     """
 
     report: Report | None = None  # of the class: no view has the attribute of what it views
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else np.asarray(array)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """As a plain array, to be loaded where this package is not."""
+        return np.asarray(self).__reduce_ex__(protocol)
+
+
+class _PickledState:
+    """What torch pickles of a tensor beside its elements: its attributes without the report."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = weakref.ref(tensor)  # which refers to this
+
+    def __call__(self) -> dict[str, Any]:
+        own = ("report", "__getstate__")
+        return {name: value for name, value in vars(self._tensor()).items() if name not in own}
+
+    def __deepcopy__(self, memo: object) -> Callable[[], dict[str, Any]]:
+        return dict  # of a copy, which is not known here: no attributes
+
+
+def attach(report: Report | None, result: Any) -> None:
+    """As the result's attribute, which is not pickled with it."""
+    result.report = report
+    if is_torch(result):
+        # torch asks the tensor, as a class of its own may define it.
+        result.__getstate__ = _PickledState(result)
 
 
 def layout_of(value: Any) -> int | None:
@@ -177,9 +204,7 @@ class Target:
                 result = final
             else:
                 result = result.to(final)
-        if is_torch(result):
-            let_torch_load()
-        elif not isinstance(result, Array):
+        if not is_torch(result) and not isinstance(result, Array):
             result = result.view(Array)
-        result.report = report
+        attach(report, result)
         return result
