@@ -289,6 +289,30 @@ TEST(ProductPlan, RefusalsNameTheField) {
               HasSubstr("result.into.shape is 2x1 f32 row-major; the result is 2x2"));
 }
 
+TEST(ProductPlan, KnowsWhereTheResultOverlapsWhatIsSent) {
+  std::byte memory[48];
+  const Shape square{.rows = 2, .cols = 2};  // 16 bytes
+  const auto at = [&](int offset) { return MatrixView{.shape = square, .data = memory + offset}; };
+  const auto overlaps = [&](const Product& product, int offset) {
+    Product into = product;
+    into.result.into = MutableMatrixView{.shape = square, .data = memory + offset};
+    return Plan(into).into_overlaps;
+  };
+  const Product product{.a = at(16), .b = View(2, 2)};
+  EXPECT_FALSE(overlaps(product, 0));
+  EXPECT_TRUE(overlaps(product, 1));
+  EXPECT_TRUE(overlaps(product, 16));
+  EXPECT_TRUE(overlaps(product, 31));
+  EXPECT_FALSE(overlaps(product, 32));
+  EXPECT_TRUE(overlaps({.a = View(2, 2), .b = at(16)}, 16));
+  EXPECT_TRUE(overlaps({.a = View(2, 2), .b = View(2, 2), .c = at(16), .beta = 1}, 16));
+  EXPECT_TRUE(overlaps({.a = View(2, 2),
+                        .b = View(2, 2),
+                        .bias = MatrixView{.shape = {.rows = 1, .cols = 2}, .data = memory + 16}},
+                       16));
+  EXPECT_FALSE(overlaps({.a = Resident::ById("x"), .b = View(2, 2)}, 16));
+}
+
 TEST(ProductPlan, TransposesCount) {
   EXPECT_EQ(ToString(**ResultShape({.a = View(3, 5),
                                     .b = View(7, 3),

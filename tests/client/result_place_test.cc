@@ -139,5 +139,21 @@ TEST(ResultPlace, TheCallersMemoryIsWrittenAsItComes) {
   EXPECT_TRUE(matrix.empty());
 }
 
+TEST(ResultPlace, MemoryThatAnOperandOverlapsIsWrittenInTheEnd) {
+  const std::string before(24, '-');
+  std::string memory = before;
+  ProductPlan plan = PlanOf(kShape);
+  plan.into = MutableViewOf(kShape, memory.data());
+  plan.into_overlaps = true;
+  HostMatrix matrix;
+  ResultPlace place(plan, &matrix);
+  ASSERT_TRUE(PutChunk(place, 0, kElements).ok());
+  EXPECT_TRUE(place.Complete(kShape).ok());
+  EXPECT_EQ(memory, before);
+  place.HandOver();
+  EXPECT_EQ(memory, kElements);
+  EXPECT_TRUE(matrix.empty());
+}
+
 }  // namespace
 }  // namespace gemmd::client

@@ -85,6 +85,32 @@ TEST_F(RowBlockFaultsTest, BlocksOfDifferentKernelsAreNoProduct) {
   }
 }
 
+// The first attempt brings all of D before it fails; the second one sends A again.
+TEST_F(RowBlockFaultsTest, TheResultMayGoWhereAnOperandLies) {
+  server_.faults().other_kernel = true;
+  Product product = Tall();
+  product.result.into = MutableViewOf({.rows = kRows, .cols = kExtent}, a_.data());
+  const auto result = client_->Multiply(
+      product, {.timeout = absl::Seconds(60), .transport = Transport::kRowBlocks});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->transport, Transport::kStriped);
+  EXPECT_THAT(a_, ::testing::Each(2.0f * kExtent));
+  EXPECT_TRUE(result->matrix.empty());
+}
+
+TEST_F(RowBlockFaultsTest, AnOperandIsAsBeforeWhereAResultForItsMemoryDoesNotComeWhole) {
+  server_.faults().lose_last_chunk = true;
+  Product product = Tall();
+  product.result.into = MutableViewOf({.rows = kRows, .cols = kExtent}, a_.data());
+  for (const Transport transport :
+       {Transport::kStream, Transport::kStriped, Transport::kRowBlocks}) {
+    const auto result =
+        client_->Multiply(product, {.timeout = absl::Seconds(60), .transport = transport});
+    EXPECT_TRUE(absl::IsInternal(result.status())) << result.status();
+    EXPECT_THAT(a_, ::testing::Each(1.0f));
+  }
+}
+
 TEST_F(RowBlockFaultsTest, ARefusedBlockSendsTheProductWhole) {
   std::atomic<int> streams{0};
   server_.faults().refuse = [&](const std::string& method) {

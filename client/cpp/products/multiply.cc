@@ -31,6 +31,7 @@ absl::StatusOr<ProductResult> OneMessage(Connection& connection, const ProductPl
   ResultPlace place(plan, &result.matrix);
   status = TakeUnaryResponse(response, place, result);
   if (!status.ok()) return status;
+  place.HandOver();
   result.bytes_sent = plan.payload_bytes;
   result.bytes_received = place.bytes();
   return result;

@@ -310,6 +310,7 @@ void MultiplyOp::FetchResult() {
 void MultiplyOp::Finish(const absl::Status& status) {
   const MultiplyDone done = std::move(done_);
   if (status.ok()) {
+    place_.HandOver();
     result_.bytes_sent = plan_.payload_bytes;
     result_.bytes_received = plan_.fetch ? place_.bytes() : 0;
     result_.elapsed = absl::Now() - retries_->begun();

@@ -1,6 +1,7 @@
 #include "client/cpp/products/product_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -153,6 +154,13 @@ uint64_t FieldBytes(const ProductPlan& plan) {
   return kMessageOverheadBytes + kSizeBytes * static_cast<uint64_t>(plan.product.group_size());
 }
 
+bool Overlap(const MatrixView& sent, const MutableMatrixView& into) {
+  // std::less orders pointers into different objects, too.
+  const std::less<const std::byte*> before;
+  return before(sent.data, into.data + into.shape.bytes()) &&
+         before(into.data, sent.data + sent.shape.bytes());
+}
+
 absl::Status AddResult(const Product& product, ProductPlan& plan) {
   const ResultTo& result = product.result;
   if (!result.fetch && !result.keep) {
@@ -178,6 +186,9 @@ absl::Status AddResult(const Product& product, ProductPlan& plan) {
                                                    ToString(*plan.result_shape)));
   }
   plan.into = result.into;
+  plan.into_overlaps =
+      std::any_of(plan.sent.begin(), plan.sent.end(),
+                  [&](const SentOperand& sent) { return Overlap(sent.view, *plan.into); });
   plan.result_shape = result.into->shape;
   return absl::OkStatus();
 }

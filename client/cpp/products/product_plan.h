@@ -58,6 +58,9 @@ struct ProductPlan {
   // Set where it is known before the server's answer.
   std::optional<Shape> result_shape;
   std::optional<MutableMatrixView> into;
+  // `into` overlaps an operand in `sent`: nothing is written there before the product has ended
+  // well, as rows of the operand may still have to be sent, or all of it again.
+  bool into_overlaps = false;
   uint64_t payload_bytes = 0;
 };
 

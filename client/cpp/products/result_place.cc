@@ -11,6 +11,7 @@ ResultPlace::ResultPlace(const ProductPlan& plan, HostMatrix* allocated)
     : wanted_(plan.fetch && !plan.striped_result),
       shape_(plan.fetch ? plan.result_shape : std::nullopt),
       into_(plan.into),
+      into_overlaps_(plan.into_overlaps),
       allocated_(allocated) {}
 
 absl::StatusOr<std::byte*> ResultPlace::Prepare(const Shape& shape) {
@@ -19,7 +20,7 @@ absl::StatusOr<std::byte*> ResultPlace::Prepare(const Shape& shape) {
                                                    ToString(*shape_), "; it is ", ToString(shape)));
   }
   shape_ = shape;
-  if (into_) return into_->data;
+  if (into_ && !into_overlaps_) return into_->data;
   absl::StatusOr<HostMatrix> matrix = HostMatrix::Allocate(shape);
   if (!matrix.ok()) return matrix.status();
   *allocated_ = *std::move(matrix);
@@ -64,6 +65,12 @@ absl::Status ResultPlace::PutAll(const Shape& shape, absl::string_view elements)
   }
   std::memcpy(*data, elements.data(), elements.size());
   return absl::OkStatus();
+}
+
+void ResultPlace::HandOver() {
+  if (!into_overlaps_ || allocated_->empty()) return;
+  std::memcpy(into_->data, allocated_->data(), allocated_->bytes());
+  *allocated_ = HostMatrix();
 }
 
 }  // namespace gemmd::client

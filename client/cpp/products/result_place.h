@@ -16,7 +16,8 @@
 namespace gemmd::client {
 
 // Either the caller's memory, or a matrix that is allocated once its shape is known,
-// from the plan or else from the report that ends the result. Not thread-safe.
+// from the plan or else from the report that ends the result. Memory of the caller's that
+// overlaps an operand gets a copy of such a matrix in the end. Not thread-safe.
 class ResultPlace {
  public:
   // `allocated` receives the matrix where the plan has no memory for it.
@@ -38,10 +39,14 @@ class ResultPlace {
   // Adds the whole result at once.
   absl::Status PutAll(const Shape& shape, absl::string_view elements);
 
+  // Called once the product has ended well, and nothing of its operands will be read again.
+  void HandOver();
+
  private:
   const bool wanted_;
   std::optional<Shape> shape_;  // expected, then had
   std::optional<MutableMatrixView> into_;
+  const bool into_overlaps_;
   HostMatrix* allocated_;
   std::optional<RangeSink> sink_;
   std::vector<std::pair<grpc::ByteBuffer, Piece>> held_back_;

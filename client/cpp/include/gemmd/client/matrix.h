@@ -61,7 +61,8 @@ struct MatrixView {
 };
 
 // The caller's memory for received elements. It must stay valid until the call has
-// ended. Its content is undefined where the call failed.
+// ended. Its content is undefined where the call failed, unless it overlaps an operand:
+// then it is as before.
 struct MutableMatrixView {
   Shape shape;
   std::byte* data = nullptr;

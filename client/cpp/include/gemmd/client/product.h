@@ -101,7 +101,7 @@ struct ResultTo {
   // Download the elements.
   bool fetch = true;
   // Memory for the elements; its shape must be the result's. Left out: the library
-  // allocates.
+  // allocates. It may overlap operands: then the library allocates, too, and copies in the end.
   std::optional<MutableMatrixView> into;
   // Keep it on the server.
   std::optional<Keep> keep;
