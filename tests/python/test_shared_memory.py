@@ -159,3 +159,15 @@ def test_memory_that_nothing_else_has_is_received_into_in_place(server):
         with pytest.raises(gemmd.Unavailable):
             client.matmul(square(64) + 10, square(64) + 10, out=out)
         assert out.any()
+
+
+def test_a_pipeline_receives_beside_operands_too(g):
+    """Its products are tried again where the server refuses them."""
+    a, b = square(40), square(40)
+    exact = a @ b
+    with g.pipeline() as p:
+        for out, shared in ((a, True), (np.empty((40, 40)), False)):
+            memory = p._plan(a, b, None, {"out": out}).target().memory
+            assert np.may_share_memory(np.frombuffer(memory, np.uint8), out) is not shared
+        p.matmul(a, b, out=a).result()
+    np.testing.assert_array_equal(a, exact)
