@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import signal
 import threading
 import weakref
@@ -114,6 +115,31 @@ def test_a_handler_that_sets_another_one_keeps_it(handle):
         with interrupt.Hold():
             signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_that_is_forked_during_a_hold_has_none(handle):
+    """As by a thread, while the main thread is in a call."""
+    handle(raising)
+    statuses = []
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            kept = signal.getsignal(signal.SIGTERM) is raising
+            try:
+                with interrupt.Hold():
+                    signal.raise_signal(signal.SIGTERM)
+                os._exit(1)
+            except Stopped:
+                os._exit(0 if kept else 2)
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    with interrupt.Hold():
+        thread = threading.Thread(target=fork)
+        thread.start()
+        thread.join()
+    assert statuses == [0]
 
 
 def test_a_handler_may_use_the_client_it_interrupts(handle, g):

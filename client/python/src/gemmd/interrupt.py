@@ -18,6 +18,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # typeshed leaves it out
 import _thread
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -46,6 +47,25 @@ def _guard(number: int, frame: FrameType | None) -> None:
         handler(number, frame)
     except BaseException as error:
         hold._note(error)
+
+
+def _restore() -> None:
+    """A handler that raises meanwhile may leave others to the next hold."""
+    for number in list(_put_back):
+        if _signal.getsignal(number) is _guard:
+            _signal.signal(number, _put_back[number])
+        del _put_back[number]
+
+
+def _after_fork() -> None:
+    """The hold is one of the parent's main thread, and ends there alone."""
+    global _current
+    _current = None
+    _restore()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Hold:
@@ -81,11 +101,7 @@ class Hold:
         if _current is not self:
             return
         _current = None
-        # A handler that raises from here on may leave others to the next hold.
-        for number in list(_put_back):
-            if _signal.getsignal(number) is _guard:
-                _signal.signal(number, _put_back[number])
-            del _put_back[number]
+        _restore()
         error, self.raised = self.raised, None
         try:
             if error is not None:
