@@ -209,7 +209,7 @@ void AddRules(CLI::App& app, BenchmarkOptions& options) {
          "Do not measure the vendor's kernels as baselines")
       ->group("How");
   app.add_option("--algorithms", rules.vendor_algorithms,
-                 "Of cuBLASLt to choose the best from; 0: do not")
+                 "Of cuBLASLt, sampled like the kernels: the fastest is cublaslt_best; 0: none")
       ->check(CLI::Range(0, 100))
       ->capture_default_str()
       ->group("How");

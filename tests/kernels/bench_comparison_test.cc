@@ -269,6 +269,50 @@ TEST_F(ComparisonTest, BaselinesAreMeasuredBeside) {
   EXPECT_NEAR(*rows_[0].of_tuned_vendor, 0.5, 1e-6);
 }
 
+// The library's algorithms are sampled as often as every other candidate.
+TEST_F(ComparisonTest, AlgorithmsHaveTheSameRounds) {
+  Add(kVerySlow);
+  plan_.rules.baselines = true;
+  plan_.rules.warmup = 0;
+  plan_.rules.cutoff = 1000;
+  ASSERT_EQ(Run(), absl::OkStatus());
+  // Its first runs, checked twice and timed, and the samples.
+  const auto runs = 3 + plan_.rules.iterations;
+  EXPECT_EQ(std::count(launched.begin(), launched.end(), "very slow"), runs);
+  EXPECT_EQ(std::count(launched.begin(), launched.end(), "slow"), runs);
+  EXPECT_EQ(std::count(launched.begin(), launched.end(), "fast"), runs);
+  EXPECT_EQ(rows_.back().iterations, plan_.rules.iterations);
+}
+
+TEST_F(ComparisonTest, TheBaselineIsTheFastestOfAllThatTheLibraryHas) {
+  Kernel quick = kShort;  // half a millisecond; the best algorithm takes a whole one
+  quick.name = "cublas_quick";
+  quick.family = "cublas";
+  Add(kSlow);
+  Add(quick);
+  plan_.rules.baselines = true;
+  ASSERT_EQ(Run(), absl::OkStatus());
+  ASSERT_EQ(rows_.size(), 4u);
+  const Row& best = rows_.back();
+  EXPECT_EQ(best.kernel, kTunedVendor);
+  EXPECT_EQ(best.family, "cublaslt");
+  EXPECT_TRUE(best.baseline);
+  EXPECT_EQ(best.note, "cublas_quick");
+  EXPECT_EQ(best.params, "");
+  EXPECT_NEAR(best.seconds, 5e-4, 1e-9);
+  EXPECT_EQ(rows_[1].kernel, "cublas_quick");
+  EXPECT_FALSE(rows_[1].baseline) << "it was selected";
+  EXPECT_NEAR(*rows_[0].of_tuned_vendor, 0.25, 1e-6);
+}
+
+TEST_F(ComparisonTest, AnotherFamilysKernelIsNoBaseline) {
+  Add(kInstant);
+  plan_.rules.baselines = true;
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_EQ(rows_.back().note, "algorithm 2 of 3");
+  EXPECT_GT(*rows_[0].of_tuned_vendor, 100);
+}
+
 TEST_F(ComparisonTest, BudgetLeavesOutSamplesThenSlowKernels) {
   Add(kFast);
   Add(kVerySlow);
@@ -301,33 +345,29 @@ TEST_F(ComparisonTest, WarmupsFitTheTimeLeft) {
   EXPECT_EQ(rows_[0].iterations, 1);
 }
 
-TEST_F(ComparisonTest, ChoosingTheVendorsAlgorithmEndsWithTheBudget) {
+// First runs go backwards: the fast algorithm, which stands behind the slow one, has the first.
+TEST_F(ComparisonTest, TheVendorsAlgorithmsEndWithTheBudget) {
   Add(kFast);
   plan_.rules.baselines = true;
-  plan_.budget = absl::Microseconds(1500);  // past it during the slow first algorithm
+  plan_.budget = absl::Microseconds(1500);  // past it while the fast algorithm is timed
   ASSERT_EQ(Run(), absl::OkStatus());
-  EXPECT_THAT(launched, ElementsAre("slow"));
-  for (const Row& row : rows_) EXPECT_EQ(row.note, "left out: the time budget ended");
-
-  rows_.clear();
-  launched.clear();
-  now = absl::UnixEpoch();
-  plan_.budget = absl::Milliseconds(5);  // room for a first round, and half of the next
-  ASSERT_EQ(Run(), absl::OkStatus());
-  EXPECT_THAT(launched, ElementsAre("slow", "fast", "slow"));
-  EXPECT_EQ(rows_.back().kernel, kTunedVendor);
-  EXPECT_FALSE(rows_.back().measured);
+  EXPECT_THAT(launched, ElementsAre("fast", "fast"));
+  EXPECT_EQ(rows_[0].note, "left out: the time budget ended");
+  EXPECT_EQ(rows_[1].note, "left out: the time budget ended");
+  EXPECT_THAT(rows_[2].note, HasSubstr("algorithm 2 of 3; "));
+  EXPECT_THAT(rows_[2].note, HasSubstr("1 of 4 samples: the time budget ended"));
 }
 
-TEST_F(ComparisonTest, ChoosingTheVendorsAlgorithmCanBeCancelled) {
+TEST_F(ComparisonTest, TheVendorsAlgorithmsCanBeCancelled) {
   Add(kFast);
   plan_.rules.baselines = true;
   plan_.shapes = {{1, 1, 1}};
-  // One step for the operands, twice two lines and an element, then the first algorithm.
-  cancel_after_ = 1 + 2 * 3 + 1;
+  // A step for the operands, twice two lines and an element, the question for algorithms, the one
+  // that is refused, and the fast one.
+  cancel_after_ = 1 + 2 * 3 + 1 + 2;
   EXPECT_EQ(Run().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(steps_.back().step, "choosing cublaslt_best");
-  EXPECT_THAT(launched, ElementsAre("slow"));
+  EXPECT_EQ(steps_.back().step, kTunedVendor);
+  EXPECT_THAT(launched, ElementsAre("fast", "fast", "fast"));
 }
 
 TEST_F(ComparisonTest, TheHostsReferenceIsLeftOutUnheardWhereItIsTooSlow) {

@@ -57,12 +57,48 @@ TEST(Summary, MeansOfKernelsAndOfFamilies) {
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_EQ(kernels[0].kernel, "quick");
   EXPECT_NEAR(kernels[0].tflops, 4, 1e-9);
-  EXPECT_NEAR(*kernels[0].of_vendor, 0.5, 1e-9);
+  EXPECT_NEAR(kernels[0].of_vendor->mean, 0.5, 1e-9);
   EXPECT_EQ(kernels[0].shapes, 2u);
   const auto families = SummariseFamilies(TwoKernels());
   ASSERT_EQ(families.size(), 1u);
   EXPECT_EQ(families[0].best.kernel, "quick");
   EXPECT_NEAR(families[0].per_shape_tflops, std::sqrt(3 * 8), 1e-9);
+}
+
+// The mean counts every shape the same, the ratio of times every second.
+TEST(Summary, SaysWhatAMeanHides) {
+  std::vector<Row> rows = TwoKernels();
+  // In seconds 1 and 9, of a baseline that takes 2 and 6.
+  rows[0].seconds = 1;
+  rows[0].of_vendor = 2;
+  rows[2].seconds = 9;
+  rows[2].of_vendor = 6.0 / 9;
+  rows[2].of_tuned_vendor = kLostShare;
+  const auto kernels = SummariseKernels(rows);
+  EXPECT_GT(kernels[0].of_vendor->mean, 1.15);
+  EXPECT_NEAR(kernels[0].of_vendor->by_time, 0.8, 1e-9);
+  EXPECT_EQ(kernels[0].of_vendor->shapes, 2u);
+  EXPECT_EQ(kernels[0].of_vendor->lost, 1u);
+  EXPECT_EQ(kernels[0].of_tuned_vendor->shapes, 1u) << "of those that both were measured on";
+  EXPECT_EQ(kernels[0].of_tuned_vendor->lost, 0u);
+  EXPECT_FALSE(kernels[1].of_tuned_vendor.has_value());
+
+  std::ostringstream out;
+  PrintSummary(rows, "cuBLAS", out);
+  EXPECT_THAT(out.str(),
+              ContainsRegex("of cuBLAS +by time +<0\\.97 +of Lt best +by time +<0\\.97"));
+  EXPECT_THAT(out.str(), ContainsRegex("quick .* 1\\.155 +0\\.800 +1/2 +0\\.970 +0\\.970 +0/1 "));
+  EXPECT_THAT(out.str(), HasSubstr("by time: the baseline's times, summed, over the kernel's"));
+
+  const auto json = nlohmann::json::parse(ToJson({}, rows));
+  EXPECT_NEAR(json["kernels"][0]["of_vendor_by_time"], 0.8, 1e-9);
+  EXPECT_EQ(json["kernels"][0]["of_vendor_shapes"], 2);
+  EXPECT_EQ(json["kernels"][0]["of_vendor_below_0.97"], 1);
+  EXPECT_TRUE(json["kernels"][1]["of_cublaslt_best_by_time"].is_null());
+  // The fastest of each shape: steady, with 3/8 of the vendor, and quick.
+  const auto& family = json["families"][0];
+  EXPECT_EQ(family["per_shape_of_vendor_shapes"], 2);
+  EXPECT_EQ(family["per_shape_of_vendor_below_0.97"], 2);
 }
 
 TEST(Summary, RowThatMissesShapesIsNotTheBest) {

@@ -33,8 +33,6 @@ constexpr double kMuchLarger = 8;
 constexpr absl::string_view kReference = "host_reference";
 constexpr double kReferenceFlops = 1e9;
 constexpr absl::string_view kBudgetEnded = "left out: the time budget ended";
-// Rounds in which cuBLASLt's algorithms are compared.
-constexpr int kTuningRounds = 3;
 
 // A sample of a short kernel is a batch of launches that takes `sample_seconds`.
 int LaunchesOfSample(double sample_seconds, double expected_seconds) {
@@ -86,7 +84,7 @@ absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
     status = exact_.Prepare(backend_, sets_, problem_, rules_.checked_lines,
                             [&] { return hooks_.step("working out what is exact"); });
   }
-  if (status.ok() && rules_.baselines) status = AddTunedVendor();
+  if (status.ok() && rules_.baselines) status = AddAlgorithms();
   // Backwards: the baselines stand last, and before them the kernels that are likely
   // the fastest.
   for (auto candidate = candidates_.rbegin(); candidate != candidates_.rend(); ++candidate) {
@@ -98,6 +96,7 @@ absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
   }
   if (!status.ok()) return status;
   NoteMissingSamples();
+  KeepFastestOfLibrary();
   if (status = MeasureEnergies(); !status.ok()) return status;
   for (const TimedCandidate& candidate : candidates_) {
     if (candidate.out || candidate.spec.kernel == nullptr) continue;
@@ -216,58 +215,6 @@ absl::Status Comparison::TakeOut(TimedCandidate& candidate, const absl::Status& 
   return absl::OkStatus();
 }
 
-// Chooses the fastest of cuBLASLt's algorithms, in a comparison of their own.
-absl::Status Comparison::AddTunedVendor() {
-  if (rules_.vendor_algorithms == 0 || hooks_.now() >= deadlines_.hard) return absl::OkStatus();
-  std::vector<TimedCandidate> algorithms;
-  for (LaunchFn& launch :
-       backend_.VendorAlgorithms(problem_, sets_.At(0), rules_.vendor_algorithms)) {
-    algorithms.push_back({.name = std::string(kTunedVendor),
-                          .family = "cublaslt",
-                          .baseline = true,
-                          .launch = std::move(launch),
-                          .most_samples = rules_.iterations});
-  }
-  if (algorithms.empty()) return absl::OkStatus();
-  if (absl::Status status = TimeAlgorithms(algorithms); !status.ok()) return status;
-  const auto speed = [](const TimedCandidate& e) {
-    if (e.out || e.expected_seconds == 0) return std::numeric_limits<double>::infinity();
-    return e.samples.empty() ? e.expected_seconds : Median(e.samples);
-  };
-  const auto best = std::min_element(
-      algorithms.begin(), algorithms.end(),
-      [&](const TimedCandidate& x, const TimedCandidate& y) { return speed(x) < speed(y); });
-  if (!best->out) {
-    best->note =
-        absl::StrCat("algorithm ", best - algorithms.begin() + 1, " of ", algorithms.size());
-  }
-  best->samples.clear();
-  best->expected_seconds = 0;
-  candidates_.push_back(std::move(*best));
-  return absl::OkStatus();
-}
-
-absl::Status Comparison::TimeAlgorithms(std::vector<TimedCandidate>& algorithms) {
-  for (int round = 0; round <= kTuningRounds; ++round) {
-    for (TimedCandidate& algorithm : algorithms) {
-      if (algorithm.out) continue;
-      if (hooks_.now() >= (round == 0 ? deadlines_.hard : deadlines_.soft)) {
-        return absl::OkStatus();
-      }
-      if (absl::Status status = hooks_.step("choosing cublaslt_best"); !status.ok()) return status;
-      const int launches = round == 0 ? 1 : LaunchesOf(algorithm);
-      const absl::StatusOr<double> seconds = TimeLaunches(algorithm, launches);
-      if (!seconds.ok()) {
-        if (absl::Status lost = TakeOut(algorithm, seconds.status()); !lost.ok()) return lost;
-        continue;
-      }
-      algorithm.expected_seconds = *seconds;
-      if (round > 0) algorithm.samples.push_back(*seconds);
-    }
-  }
-  return absl::OkStatus();
-}
-
 int Comparison::LaunchesOf(const TimedCandidate& candidate) const {
   return LaunchesOfSample(absl::ToDoubleSeconds(rules_.sample_time), candidate.expected_seconds);
 }
@@ -354,7 +301,7 @@ absl::Status Comparison::CompareExactly(TimedCandidate& candidate, double second
 }
 
 bool Comparison::HasRun(const TimedCandidate& candidate) const {
-  return candidate.spec.kernel == nullptr || record_.find(KeyOf(candidate.spec)) != record_.end();
+  return candidate.spec.kernel != nullptr && record_.find(KeyOf(candidate.spec)) != record_.end();
 }
 
 void Comparison::ApplyCutoff() {

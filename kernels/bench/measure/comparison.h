@@ -19,7 +19,8 @@
 
 namespace gemm::bench {
 
-// The name under which the best of cuBLASLt's algorithms stands in rows.
+// The name under which the fastest of the vendor's libraries stands in rows: an algorithm of
+// cuBLASLt, or one of the libraries' kernels that are measured beside.
 inline constexpr absl::string_view kTunedVendor = "cublaslt_best";
 
 // The speed that each candidate last reached and the size of that shape, by the
@@ -60,7 +61,7 @@ class Comparison {
 
  private:
   struct TimedCandidate {
-    Candidate spec;  // without a kernel for the tuned vendor
+    Candidate spec;  // without a kernel for an algorithm of cuBLASLt
     std::string name;
     std::string family;
     bool baseline = false;
@@ -83,9 +84,11 @@ class Comparison {
   void AddBaseline();
   // Draws the operands. Frees scratch memory where there is no room for them.
   absl::Status PrepareOperands();
-  absl::Status AddTunedVendor();
-  // Runs the first round up to the hard deadline, and more up to the soft one.
-  absl::Status TimeAlgorithms(std::vector<TimedCandidate>& algorithms);
+  // cuBLASLt's algorithms as candidates like the others, all named kTunedVendor: they have the
+  // same rounds, so that neither side is chosen by fewer samples.
+  absl::Status AddAlgorithms();
+  // Puts the fastest that was measured of the vendor's libraries in the place of the algorithms.
+  void KeepFastestOfLibrary();
   void ReserveWorkspace();
 
   absl::Status FirstRun(TimedCandidate& candidate);
@@ -95,7 +98,7 @@ class Comparison {
   std::string NoTimeFor(const TimedCandidate& candidate) const;
   // Seconds that a run is expected to take; empty: unknown.
   std::optional<double> ForeseenSeconds(const TimedCandidate& candidate) const;
-  // Whether it ran on an earlier shape. cuBLASLt's algorithm ran when it was chosen.
+  // Whether it ran on an earlier shape. An algorithm of cuBLASLt belongs to a shape.
   bool HasRun(const TimedCandidate& candidate) const;
   void ApplyCutoff();
   absl::Status TakeSamples();

@@ -38,6 +38,15 @@ Json Identity(const Figures& x) {
           {"parameters", x.params},      {"baseline", x.baseline}};
 }
 
+// Beside a baseline: the mean under `name`, and what its neighbours are named after it.
+void AddOfBaseline(Json& json, const std::string& name, const std::optional<OfBaseline>& of) {
+  json[name] = of ? Json(of->mean) : Json();
+  json[name + "_by_time"] = of ? Json(of->by_time) : Json();
+  json[name + "_shapes"] = of ? Json(of->shapes) : Json();
+  json[name + "_below_0.97"] = of ? Json(of->lost) : Json();
+}
+static_assert(kLostShare == 0.97, "the name of a field says so");
+
 // The one list of a row's fields, for both kinds of file.
 Json RowFields(const Row& row) {
   Json json = {{"m", row.shape.m}, {"n", row.shape.n}, {"k", row.shape.k}};
@@ -68,8 +77,8 @@ Json MeansFields(const KernelMeans& means) {
   json["shapes"] = means.shapes;
   json["missing"] = means.missing;
   json["tflops"] = means.tflops;
-  json["of_vendor"] = OrNull(means.of_vendor);
-  json["of_cublaslt_best"] = OrNull(means.of_tuned_vendor);
+  AddOfBaseline(json, "of_vendor", means.of_vendor);
+  AddOfBaseline(json, "of_cublaslt_best", means.of_tuned_vendor);
   json["joules"] = OrNull(means.joules);
   json["joules_of_baseline"] = OrNull(means.joules_of_baseline);
   json["worst_error_of_bound"] = Finite(means.worst_of_bound);
@@ -121,12 +130,12 @@ std::string ToJson(const Metadata& metadata, absl::Span<const Row> rows) {
     json["kernels"].push_back(MeansFields(means));
   }
   for (const FamilyMeans& family : SummariseFamilies(rows)) {
-    json["families"].push_back(
-        {{"family", family.best.family},
-         {"best", MeansFields(family.best)},
-         {"per_shape_tflops", family.per_shape_tflops},
-         {"per_shape_of_vendor", OrNull(family.per_shape_of_vendor)},
-         {"per_shape_of_cublaslt_best", OrNull(family.per_shape_of_tuned_vendor)}});
+    Json fields = {{"family", family.best.family},
+                   {"best", MeansFields(family.best)},
+                   {"per_shape_tflops", family.per_shape_tflops}};
+    AddOfBaseline(fields, "per_shape_of_vendor", family.per_shape_of_vendor);
+    AddOfBaseline(fields, "per_shape_of_cublaslt_best", family.per_shape_of_tuned_vendor);
+    json["families"].push_back(std::move(fields));
   }
   return Dump(json, 1) + "\n";
 }

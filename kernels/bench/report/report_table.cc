@@ -61,6 +61,112 @@ size_t RuleWidth(size_t width) { return width == 0 ? kRule : std::min(width, kRu
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
+std::string BelowTitle() { return absl::StrCat("<", kLostShare); }
+
+// What stands beside each baseline: the geometric mean, the ratio of summed times, and the shapes
+// below kLostShare. Empty, and so left out, of a baseline that no kernel was measured beside.
+class BaselineColumns {
+ public:
+  BaselineColumns(absl::string_view vendor, const std::vector<KernelMeans>& all)
+      : vendor_title_(absl::StrCat("of ", vendor)) {
+    for (const KernelMeans& means : all) {
+      vendor_ = vendor_ || means.of_vendor.has_value();
+      tuned_ = tuned_ || means.of_tuned_vendor.has_value();
+    }
+  }
+
+  bool any() const { return vendor_ || tuned_; }
+  void AddTitles(std::vector<TextTable::Column>& columns) const {
+    columns.insert(columns.end(), {{vendor_title_, 1}, {"by time", 2}, {BelowTitle(), 3}});
+    columns.insert(columns.end(), {{"of Lt best", 9}, {"by time", 10}, {BelowTitle(), 11}});
+  }
+  void AddCells(const std::optional<OfBaseline>& vendor, const std::optional<OfBaseline>& tuned,
+                std::vector<std::string>& cells) const {
+    AddCells(vendor, vendor_ ? "-" : "", cells);
+    AddCells(tuned, tuned_ ? "-" : "", cells);
+  }
+
+ private:
+  static void AddCells(const std::optional<OfBaseline>& of, const char* missing,
+                       std::vector<std::string>& cells) {
+    cells.push_back(of ? Ratio(of->mean) : missing);
+    cells.push_back(of ? Ratio(of->by_time) : missing);
+    cells.push_back(of ? absl::StrCat(of->lost, "/", of->shapes) : missing);
+  }
+
+  const std::string vendor_title_;
+  bool vendor_ = false, tuned_ = false;
+};
+
+std::string ShapesText(const KernelMeans& means) {
+  return absl::StrCat(means.shapes, "/", means.shapes + means.missing);
+}
+
+void PrintTitle(absl::string_view title, std::ostream& out, size_t width) {
+  out << '\n' << Rule(absl::StrCat(" ", title, " "), RuleWidth(width)) << '\n';
+}
+
+void PrintKernels(const std::vector<KernelMeans>& all, const BaselineColumns& baselines,
+                  std::ostream& out, size_t width) {
+  PrintTitle("geometric means, kernel by kernel", out, width);
+  std::vector<TextTable::Column> columns = {
+      {"kernel"}, {"types", 5}, {"layout", 8}, {"parameters", 6}, {"TFLOPS"}};
+  baselines.AddTitles(columns);
+  columns.insert(columns.end(),
+                 {{"joules"}, {kOfBaseline, 4}, {"of bound", 12}, {"shapes", 7}, {""}});
+  TextTable table(std::move(columns));
+  for (const KernelMeans& means : all) {
+    std::vector<std::string> cells = {means.kernel, TypesName(means.types),
+                                      std::string(LayoutName(means.layout)), OrDash(means.params),
+                                      TflopsText(means.tflops)};
+    baselines.AddCells(means.of_vendor, means.of_tuned_vendor, cells);
+    cells.insert(cells.end(),
+                 {IfAnyHas<KernelMeans>(all, means, &KernelMeans::joules, JoulesText),
+                  IfAnyHas<KernelMeans>(all, means, &KernelMeans::joules_of_baseline, Ratio),
+                  absl::StrFormat("%.3f", means.worst_of_bound), ShapesText(means), ""});
+    table.Add(std::move(cells));
+  }
+  table.Print(out, width);
+}
+
+void PrintBestRows(const std::vector<FamilyMeans>& families, const BaselineColumns& baselines,
+                   std::ostream& out, size_t width) {
+  PrintTitle("geometric means, the best row of each family", out, width);
+  std::vector<TextTable::Column> columns = {
+      {"family"}, {"types", 5}, {"layout", 7}, {"best row"}, {"TFLOPS"}};
+  baselines.AddTitles(columns);
+  columns.insert(columns.end(), {{"shapes", 6}, {""}});
+  TextTable table(std::move(columns));
+  for (const FamilyMeans& family : families) {
+    const KernelMeans& best = family.best;
+    std::vector<std::string> cells = {best.family, TypesName(best.types),
+                                      std::string(LayoutName(best.layout)), best.kernel,
+                                      TflopsText(best.tflops)};
+    baselines.AddCells(best.of_vendor, best.of_tuned_vendor, cells);
+    cells.insert(cells.end(), {ShapesText(best), ""});
+    table.Add(std::move(cells));
+  }
+  table.Print(out, width);
+}
+
+void PrintBestOfEachShape(const std::vector<FamilyMeans>& families,
+                          const BaselineColumns& baselines, std::ostream& out, size_t width) {
+  PrintTitle("geometric means, each family's fastest row of each shape", out, width);
+  std::vector<TextTable::Column> columns = {{"family"}, {"types", 5}, {"layout", 7}, {"TFLOPS"}};
+  baselines.AddTitles(columns);
+  columns.push_back({""});
+  TextTable table(std::move(columns));
+  for (const FamilyMeans& family : families) {
+    std::vector<std::string> cells = {family.best.family, TypesName(family.best.types),
+                                      std::string(LayoutName(family.best.layout)),
+                                      TflopsText(family.per_shape_tflops)};
+    baselines.AddCells(family.per_shape_of_vendor, family.per_shape_of_tuned_vendor, cells);
+    cells.emplace_back();
+    table.Add(std::move(cells));
+  }
+  table.Print(out, width);
+}
+
 }  // namespace
 
 void PrintMetadata(const Metadata& metadata, std::ostream& out, size_t width) {
@@ -120,56 +226,18 @@ void PrintRows(absl::Span<const Row> rows, size_t index, size_t shapes, absl::st
 
 void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ostream& out,
                   size_t width) {
-  const std::string of_vendor = absl::StrCat("of ", vendor);
-  out << '\n' << Rule(" geometric means, kernel by kernel ", RuleWidth(width)) << '\n';
-  TextTable kernels({{"kernel"},
-                     {"types", 2},
-                     {"layout", 5},
-                     {"parameters", 3},
-                     {"TFLOPS"},
-                     {of_vendor, 1},
-                     {"of Lt best", 6},
-                     {"joules"},
-                     {kOfBaseline, 1},
-                     {"of bound", 7},
-                     {"shapes", 4},
-                     {""}});
-  const std::vector<KernelMeans> all = SummariseKernels(rows);
-  for (const KernelMeans& means : all) {
-    kernels.Add({means.kernel, TypesName(means.types), std::string(LayoutName(means.layout)),
-                 OrDash(means.params), TflopsText(means.tflops), RatioText(means.of_vendor),
-                 RatioText(means.of_tuned_vendor),
-                 IfAnyHas<KernelMeans>(all, means, &KernelMeans::joules, JoulesText),
-                 IfAnyHas<KernelMeans>(all, means, &KernelMeans::joules_of_baseline, Ratio),
-                 absl::StrFormat("%.3f", means.worst_of_bound),
-                 absl::StrCat(means.shapes, "/", means.shapes + means.missing), ""});
-  }
-  kernels.Print(out, width);
-
-  out << '\n' << Rule(" geometric means, the best of each family ", RuleWidth(width)) << '\n';
-  // First the means of the best row, then those of the fastest row of each shape.
-  TextTable families({{"family"},
-                      {"types", 2},
-                      {"layout", 4},
-                      {"best row"},
-                      {"TFLOPS"},
-                      {of_vendor, 1},
-                      {"of Lt best", 7},
-                      {"shapes", 3},
-                      {"best of each shape: TFLOPS", 5},
-                      {of_vendor, 6},
-                      {"of Lt best", 8},
-                      {""}});
-  for (const FamilyMeans& family : SummariseFamilies(rows)) {
-    const KernelMeans& best = family.best;
-    families.Add({best.family, TypesName(best.types), std::string(LayoutName(best.layout)),
-                  best.kernel, TflopsText(best.tflops), RatioText(best.of_vendor),
-                  RatioText(best.of_tuned_vendor),
-                  absl::StrCat(best.shapes, "/", best.shapes + best.missing),
-                  TflopsText(family.per_shape_tflops), RatioText(family.per_shape_of_vendor),
-                  RatioText(family.per_shape_of_tuned_vendor), ""});
-  }
-  families.Print(out, width);
+  const std::vector<KernelMeans> kernels = SummariseKernels(rows);
+  const std::vector<FamilyMeans> families = SummariseFamilies(rows);
+  const BaselineColumns baselines(vendor, kernels);
+  PrintKernels(kernels, baselines, out, width);
+  PrintBestRows(families, baselines, out, width);
+  PrintBestOfEachShape(families, baselines, out, width);
+  if (!baselines.any()) return;
+  const std::string legend =
+      absl::StrCat("by time: the baseline's times, summed, over the kernel's; ", BelowTitle(),
+                   ": shapes with a smaller share");
+  out << '\n';
+  for (const std::string& line : WrapText(legend, width)) out << line << '\n';
 }
 
 }  // namespace gemm::bench

@@ -9,10 +9,36 @@
 namespace gemm::bench {
 namespace {
 
+// The rows of one line that have a share of a baseline.
+class Shares {
+ public:
+  void Add(const Row& row, const std::optional<double>& share) {
+    if (!share) return;
+    shares_.push_back(*share);
+    seconds_ += row.seconds;
+    baseline_seconds_ += row.seconds * *share;
+    if (*share < kLostShare) ++lost_;
+  }
+  // Empty of none.
+  std::optional<OfBaseline> Result() const {
+    if (shares_.empty()) return std::nullopt;
+    return OfBaseline{.mean = GeometricMean(shares_),
+                      .by_time = baseline_seconds_ / seconds_,
+                      .shapes = shares_.size(),
+                      .lost = lost_};
+  }
+
+ private:
+  std::vector<double> shares_;
+  double seconds_ = 0, baseline_seconds_ = 0;
+  size_t lost_ = 0;
+};
+
 // What the rows of one line of a summary have in common.
 struct Collected {
   const Row* first = nullptr;
-  std::vector<double> tflops, of_vendor, of_tuned_vendor, joules, joules_of_baseline;
+  std::vector<double> tflops, joules, joules_of_baseline;
+  Shares of_vendor, of_tuned_vendor;
   size_t missing = 0;
   double worst_of_bound = 0;
 
@@ -23,8 +49,8 @@ struct Collected {
       return;
     }
     tflops.push_back(row.tflops);
-    if (row.of_vendor) of_vendor.push_back(*row.of_vendor);
-    if (row.of_tuned_vendor) of_tuned_vendor.push_back(*row.of_tuned_vendor);
+    of_vendor.Add(row, row.of_vendor);
+    of_tuned_vendor.Add(row, row.of_tuned_vendor);
     if (row.joules) joules.push_back(*row.joules);
     if (row.joules_of_baseline) joules_of_baseline.push_back(*row.joules_of_baseline);
     worst_of_bound = std::max(worst_of_bound, row.error.of_bound);
@@ -52,8 +78,8 @@ KernelMeans MeansOf(const Collected& collected) {
           .shapes = collected.tflops.size(),
           .missing = collected.missing,
           .tflops = GeometricMean(collected.tflops),
-          .of_vendor = MeanOfAny(collected.of_vendor),
-          .of_tuned_vendor = MeanOfAny(collected.of_tuned_vendor),
+          .of_vendor = collected.of_vendor.Result(),
+          .of_tuned_vendor = collected.of_tuned_vendor.Result(),
           .joules = everywhere ? MeanOfAny(collected.joules) : std::nullopt,
           .joules_of_baseline = MeanOfAny(collected.joules_of_baseline),
           .worst_of_bound = collected.worst_of_bound};

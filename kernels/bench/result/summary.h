@@ -11,6 +11,19 @@
 
 namespace gemm::bench {
 
+// Below this share of a baseline a shape counts as lost: what scatters between runs is less.
+inline constexpr double kLostShare = 0.97;
+
+// A kernel beside a baseline, over the shapes that both were measured on.
+struct OfBaseline {
+  double mean = 0;  // geometric, of the shares of TFLOPS
+  // The sum of the baseline's times over the sum of the kernel's: every second counts the same,
+  // where in the mean every shape does.
+  double by_time = 0;
+  size_t shapes = 0;
+  size_t lost = 0;  // of them, those below kLostShare
+};
+
 // Geometric means of one kernel with its types, layout and parameters, over the
 // shapes that it was measured on.
 struct KernelMeans {
@@ -23,8 +36,8 @@ struct KernelMeans {
   size_t shapes = 0;   // that it was measured on
   size_t missing = 0;  // that it was not
   double tflops = 0;
-  std::optional<double> of_vendor;        // over the shapes that both were measured on
-  std::optional<double> of_tuned_vendor;  // likewise
+  std::optional<OfBaseline> of_vendor;
+  std::optional<OfBaseline> of_tuned_vendor;
   // Empty unless they were measured on every shape that the kernel was.
   std::optional<double> joules;
   std::optional<double> joules_of_baseline;  // over the shapes that have it
@@ -40,8 +53,8 @@ std::vector<KernelMeans> SummariseKernels(absl::Span<const Row> rows);
 struct FamilyMeans {
   KernelMeans best;
   double per_shape_tflops = 0;
-  std::optional<double> per_shape_of_vendor;
-  std::optional<double> per_shape_of_tuned_vendor;
+  std::optional<OfBaseline> per_shape_of_vendor;
+  std::optional<OfBaseline> per_shape_of_tuned_vendor;
 };
 std::vector<FamilyMeans> SummariseFamilies(absl::Span<const Row> rows);
 

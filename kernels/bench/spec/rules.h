@@ -16,7 +16,7 @@ struct ComparisonRules {
   // than so many times the fastest one's.
   double cutoff = 20;
   bool baselines = true;      // whether the vendor's kernels are measured, too
-  int vendor_algorithms = 8;  // of cuBLASLt to choose the best from; 0: none
+  int vendor_algorithms = 8;  // of cuBLASLt, sampled like the kernels; 0: none
   // How long each kernel of a shape runs alone, after the samples, so that its energy is measured.
   // Zero: it is not.
   absl::Duration joules_time = absl::ZeroDuration();
