@@ -11,7 +11,7 @@
 namespace gemm {
 
 // Where a tile begins in D, and where D ends.
-struct TileOfD {
+struct HopperF32Place {
   int row;
   int column;
   int m;
@@ -31,7 +31,7 @@ class HopperF32Store {
   static constexpr int kRuns = kThreadN / kRun;
 
  public:
-  __device__ HopperF32Store(const HopperF32Thread<Variant>& thread, const TileOfD& tile)
+  __device__ HopperF32Store(const HopperF32Thread<Variant>& thread, const HopperF32Place& tile)
       : tile_(tile),
         lane_m_(thread.lane_m()),
         row_(tile.row + thread.warp_row()),
@@ -91,7 +91,7 @@ class HopperF32Store {
      ...);
   }
 
-  const TileOfD tile_;
+  const HopperF32Place tile_;
   const int lane_m_;
   const int row_;
   const int column_;
