@@ -14,10 +14,26 @@ std::string CapabilityName(int capability) {
   return absl::StrCat(capability / 10, ".", capability % 10);
 }
 
+bool Includes(const Capability& capability, const DeviceCaps& device) {
+  return device.capability >= capability.min && device.capability <= capability.max;
+}
+
 std::string Needs(const Capability& capability) {
   if (capability.max == Capability{}.max) return CapabilityName(capability.min) + " or higher";
   if (capability.min == capability.max) return CapabilityName(capability.min) + " exactly";
   return absl::StrCat(CapabilityName(capability.min), " to ", CapabilityName(capability.max));
+}
+
+absl::string_view Name(DeviceCode code) {
+  switch (code) {
+    case DeviceCode::kAny:
+      return "any architecture";
+    case DeviceCode::kSm89:
+      return "sm_89 or higher";
+    case DeviceCode::kSm90a:
+      return "sm_90a";
+  }
+  return "an architecture that has no name";
 }
 
 // "a f16, b f16, output f32, compute f32".
@@ -31,7 +47,7 @@ std::string Describe(const Types& types) {
 bool RunsOn(const Kernel& kernel, const DeviceCaps& device) {
   if (kernel.target != device.target) return false;
   return kernel.target == Target::kHost ||
-         (device.capability >= kernel.capability.min && device.capability <= kernel.capability.max);
+         (Includes(kernel.capability, device) && device.code >= kernel.code);
 }
 
 bool Takes(const Kernel& kernel, const Types& types) {
@@ -70,6 +86,12 @@ absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device) {
         kernel.target == Target::kCuda
             ? absl::StrCat("kernel ", kernel.name, " needs a CUDA device; this is a host device")
             : absl::StrCat("kernel ", kernel.name, " needs a host device; this is a CUDA device"));
+  }
+  if (Includes(kernel.capability, device)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("kernel ", kernel.name, " was not compiled for ", Name(kernel.code),
+                     ", which it needs; what this build has for the device was compiled for ",
+                     Name(device.code), " (CMAKE_CUDA_ARCHITECTURES)"));
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "kernel ", kernel.name, " needs CUDA compute capability ", Needs(kernel.capability),

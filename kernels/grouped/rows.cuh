@@ -86,6 +86,7 @@ constexpr auto MakeGroupedRows() {
         .family = "grouped",
         .summary = kConfig.fills_warpgroups() ? kWarpgroups : kPair,
         .capability = {.min = kConfig.fp8() ? 89 : 80},
+        .code = kConfig.fp8() ? DeviceCode::kSm89 : DeviceCode::kAny,
         .types = GroupedTypes<kConfig.operand>(),
         .tile_m = kConfig.tile_m,
         .tile_n = kConfig.tile_n,

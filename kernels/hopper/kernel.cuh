@@ -172,6 +172,8 @@ __global__ __launch_bounds__(
   }
   // Others may still arrive here, or read.
   if constexpr (kConfig.cluster() > 1) ptx::ClusterBarrier();
+#else
+  __trap();  // the rows say so (DeviceCode::kSm90a), and are refused before the launch
 #endif
 }
 

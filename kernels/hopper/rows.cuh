@@ -124,6 +124,7 @@ constexpr auto MakeHopperRows() {
         .family = "hopper",
         .summary = Variant::kSummary.view(),
         .capability = {.min = 90, .max = 90},
+        .code = DeviceCode::kSm90a,
         .types = HopperTypes<Variant>(),
         .tile_m = kConfig.d_tile_m(),
         .tile_n = kConfig.d_tile_n(),

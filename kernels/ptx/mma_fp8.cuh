@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "gemm/dtype.h"
+#include "kernels/ptx/architecture.h"
 
 namespace gemm::ptx {
 
@@ -14,14 +15,14 @@ namespace gemm::ptx {
                : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])               \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
 
-// Does nothing where the architecture has none; such a device is refused before
-// the launch.
+// Ends the kernel with an error where the architecture has none. Rows that use it say so
+// (DeviceCode::kSm89), and are refused before the launch.
 template <DType kA, DType kB>
 __device__ __forceinline__ void MmaFp8M16N8K32([[maybe_unused]] float (&acc)[4],
                                                [[maybe_unused]] const uint32_t (&a)[4],
                                                [[maybe_unused]] uint32_t b0,
                                                [[maybe_unused]] uint32_t b1) {
-#if __CUDA_ARCH__ >= 890
+#if GEMM_HAS_FP8_MMA
   if constexpr (kA == DType::kE4M3 && kB == DType::kE4M3) {
     GEMM_MMA_FP8("e4m3.e4m3");
   } else if constexpr (kA == DType::kE4M3) {
@@ -31,6 +32,8 @@ __device__ __forceinline__ void MmaFp8M16N8K32([[maybe_unused]] float (&acc)[4],
   } else {
     GEMM_MMA_FP8("e5m2.e5m2");
   }
+#else
+  __trap();
 #endif
 }
 

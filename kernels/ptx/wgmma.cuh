@@ -21,13 +21,7 @@
 #include <cstdint>
 
 #include "gemm/dtype.h"
-
-// Device code that is compiled for sm_90a.
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define GEMM_HAS_WGMMA 1
-#else
-#define GEMM_HAS_WGMMA 0
-#endif
+#include "kernels/ptx/architecture.h"
 
 namespace gemm::ptx {
 

@@ -230,6 +230,43 @@ TEST(CheckDevice, SaysWhatTheKernelNeeds) {
   EXPECT_FALSE(CheckDevice(Find("host_openblas"), {Target::kCuda, 90}).ok());
 }
 
+// A GPU of 9.0 takes code for sm_90, which has no wgmma, and PTX for sm_80, which has no fp8.
+TEST(CheckDevice, SaysWhatTheKernelWasNotCompiledFor) {
+  Kernel hopper = WithParams(), fp8 = WithParams();
+  hopper.capability = {90, 90};
+  hopper.code = DeviceCode::kSm90a;
+  fp8.capability = {89};
+  fp8.code = DeviceCode::kSm89;
+  const auto with = [](DeviceCode code) {
+    return DeviceCaps{.target = Target::kCuda, .capability = 90, .code = code};
+  };
+  EXPECT_TRUE(RunsOn(hopper, with(DeviceCode::kSm90a)));
+  EXPECT_FALSE(RunsOn(hopper, with(DeviceCode::kSm89)));
+  EXPECT_TRUE(RunsOn(fp8, with(DeviceCode::kSm89)));
+  EXPECT_FALSE(RunsOn(fp8, with(DeviceCode::kAny)));
+  EXPECT_TRUE(RunsOn(WithParams(), with(DeviceCode::kAny)));
+  const absl::Status missing = CheckDevice(hopper, with(DeviceCode::kSm89));
+  EXPECT_EQ(missing.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(missing),
+            "kernel grouped was not compiled for sm_90a, which it needs; what this build has for "
+            "the device was compiled for sm_89 or higher (CMAKE_CUDA_ARCHITECTURES)");
+  EXPECT_TRUE(CheckDevice(hopper, with(DeviceCode::kSm90a)).ok());
+  // What the device itself lacks is said first.
+  EXPECT_THAT(Message(CheckDevice(hopper, {Target::kCuda, 80, DeviceCode::kAny})),
+              HasSubstr("needs CUDA compute capability 9.0 exactly"));
+}
+
+// The rows with less than a body where something is missing; every other row has one everywhere.
+TEST(Catalogue, RowsSayWhichCodeTheyNeed) {
+  for (const Kernel* kernel : Catalogue()) {
+    const bool fp8 = kernel->family == "grouped" && SizeOf(kernel->types[0].a) == 1;
+    EXPECT_EQ(kernel->code, kernel->family == "hopper" ? DeviceCode::kSm90a
+                            : fp8                      ? DeviceCode::kSm89
+                                                       : DeviceCode::kAny)
+        << kernel->name;
+  }
+}
+
 TEST(CheckTypes, ListsWhatTheKernelTakes) {
   const absl::Status status =
       CheckTypes(WithParams(), {DType::kF16, DType::kBF16, DType::kF32, Compute::kTF32});

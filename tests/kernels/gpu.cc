@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "gemm/machine.h"
 #include "gemm/run.h"
 #include "kernels/core/cuda_status.h"
 
@@ -61,9 +62,9 @@ Gpu* Gpu::Get() {
 
 Gpu* Gpu::Create() {
   auto gpu = std::make_unique<Gpu>();
-  cudaDeviceProp properties;
-  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) return nullptr;
-  gpu->capability_ = properties.major * 10 + properties.minor;
+  const absl::StatusOr<DeviceCaps> caps = CudaCaps(0);
+  if (!caps.ok()) return nullptr;
+  gpu->caps_ = *caps;
   void* memory = nullptr;
   if (cudaMalloc(&memory, kBytes) != cudaSuccess) return nullptr;
   gpu->memory_ = static_cast<std::byte*>(memory);

@@ -20,7 +20,7 @@ class Gpu {
   // Created on first use, for the life of the program; null where it failed.
   static Gpu* Get();
 
-  DeviceCaps caps() const { return {Target::kCuda, capability_}; }
+  DeviceCaps caps() const { return caps_; }
   cudaStream_t stream() const { return stream_; }
   Libraries* libraries() const { return libraries_.get(); }
 
@@ -38,7 +38,7 @@ class Gpu {
 
   static Gpu* Create();
 
-  int capability_ = 0;
+  DeviceCaps caps_;
   std::byte* memory_ = nullptr;
   size_t used_ = 0;
   cudaStream_t stream_ = nullptr;

@@ -6,13 +6,27 @@
 #include <utility>
 #include <vector>
 
+#include "gemm/machine.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/product_case.h"
 
 namespace gemm::testing {
 namespace {
 
+using GpuCaps = GpuTest;
 using GpuGenerator = GpuTest;
+
+// CMake refuses a build with code for sm_90 and none for sm_90a.
+TEST_F(GpuCaps, AHopperTakesTheCodeForIt) {
+  const DeviceCaps caps = Gpu::Get()->caps();
+  if (caps.capability != 90) GTEST_SKIP() << "skipped: no GPU of compute capability 9.0";
+  EXPECT_EQ(caps.code, DeviceCode::kSm90a);
+}
+
+TEST_F(GpuCaps, OfADeviceThatThereIsNotAreAnError) {
+  EXPECT_FALSE(CudaCaps(4096).ok());
+  EXPECT_TRUE(CudaCaps(0).ok()) << "the error before is not seen";
+}
 
 TEST_F(GpuGenerator, SameBitsAsTheHost) {
   Gpu& gpu = *Gpu::Get();

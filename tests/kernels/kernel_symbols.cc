@@ -18,6 +18,7 @@ int main() {
     const nlohmann::ordered_json row = {{"name", std::string(kernel->name)},
                                         {"family", std::string(kernel->family)},
                                         {"min_capability", kernel->capability.min},
+                                        {"code", static_cast<int>(kernel->code)},
                                         {"tile_m", kernel->tile_m},
                                         {"tile_n", kernel->tile_n},
                                         {"tile_k", kernel->tile_k},

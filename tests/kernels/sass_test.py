@@ -100,6 +100,16 @@ class NamesInMachineCode(unittest.TestCase):
                 self.assertTrue(row["variant"], "its launch function has no symbol")
                 self.assertEqual({f.architecture for f in row["functions"]}, architectures)
 
+    def test_every_kernel_multiplies_or_ends_with_an_error(self):
+        """Code for an architecture that has not what a row needs (DeviceCode) is no empty one."""
+        product = r"FFMA|DFMA|HFMA2|HMUL2|[HQID]MMA|[HQI]GMMA"
+        for row in ROWS:
+            for function in row["functions"]:
+                has = 2 if function.architecture == 90 else int(function.architecture >= 89)
+                wanted = product if has >= row["code"] else r"BPT\.TRAP"
+                with self.subTest(row["name"], architecture=function.architecture):
+                    self.assertTrue(function.opcodes(wanted), f"no {wanted}")
+
     def test_no_two_rows_are_the_same_kernel(self):
         owners = {}
         for row in ROWS:

@@ -54,6 +54,9 @@ class CudaBackend : public Backend {
     absl::StatusOr<Machine> machine = CudaMachine(ordinal);
     if (!machine.ok()) return machine.status();
     backend->machine_ = *std::move(machine);
+    const absl::StatusOr<DeviceCaps> caps = CudaCaps(ordinal);
+    if (!caps.ok()) return caps.status();
+    backend->caps_ = *caps;
     auto libraries = CreateLibraries(backend->stream_);
     if (!libraries.ok()) return libraries.status();
     backend->libraries_ = *std::move(libraries);
@@ -68,9 +71,7 @@ class CudaBackend : public Backend {
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
-  DeviceCaps caps() const override {
-    return {Target::kCuda, properties_.major * 10 + properties_.minor};
-  }
+  DeviceCaps caps() const override { return caps_; }
 
   Metadata metadata() const override {
     int driver = 0;
@@ -247,6 +248,7 @@ class CudaBackend : public Backend {
 
   const int ordinal_;
   cudaDeviceProp properties_{};
+  DeviceCaps caps_;
   Machine machine_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr;

@@ -59,6 +59,7 @@ constexpr auto kRows = MakeRows<std::size(kHopperF32Configs)>([](auto index) {
       .family = "hopper",
       .summary = Variant::kSummary.view(),
       .capability = {.min = 90, .max = 90},
+      .code = DeviceCode::kSm90a,
       .types = kTypes,
       .tile_m = kConfig.tile_m,
       .tile_n = kConfig.tile_n,

@@ -68,10 +68,20 @@ struct Capability {
   int max = 9999;
 };
 
+// What a program's own device code was compiled for. Each has what those before it have.
+enum class DeviceCode : uint8_t {
+  kAny,    // every architecture that the project can be compiled for
+  kSm89,   // and higher, sm_90 too: has mma.sync of fp8
+  kSm90a,  // and no other: has wgmma, and registers that move between warpgroups
+};
+
 // A device, as kernels depend on it.
 struct DeviceCaps {
   Target target = Target::kHost;
   int capability = 0;  // major * 10 + minor; 0 on the host
+  // Of the code that this program has for several architectures, that which the device takes. It
+  // may have less than the device: a GPU of 9.0 takes code for sm_90, and PTX for sm_80.
+  DeviceCode code = DeviceCode::kSm90a;
 };
 
 struct Kernel {
@@ -80,6 +90,8 @@ struct Kernel {
   absl::string_view summary;
   Target target = Target::kCuda;
   Capability capability;
+  // What its machine code has to be compiled for: for anything less it has none.
+  DeviceCode code = DeviceCode::kAny;
   absl::Span<const Types> types;           // all combinations that it takes
   int tile_m = 0, tile_n = 0, tile_k = 0;  // 0 where a library decides
   int stages = 0;

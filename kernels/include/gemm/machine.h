@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "gemm/kernel.h"
 
 namespace gemm {
 
@@ -26,5 +27,9 @@ Machine HostMachine();
 
 // CUDA device `ordinal`. UNAVAILABLE where there is none, or in a build without CUDA.
 absl::StatusOr<Machine> CudaMachine(int ordinal);
+
+// CUDA device `ordinal`, as kernels depend on it: asks the driver which of this program's code it
+// takes. FAILED_PRECONDITION where it takes none. Not in a build without CUDA.
+absl::StatusOr<DeviceCaps> CudaCaps(int ordinal);
 
 }  // namespace gemm

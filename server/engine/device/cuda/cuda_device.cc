@@ -58,8 +58,9 @@ absl::Status CudaDevice::Describe() {
   absl::StatusOr<gemm::Machine> machine = gemm::CudaMachine(index_);
   if (!machine.ok()) return machine.status();
   info_.machine = *std::move(machine);
-  info_.caps = {.target = gemm::Target::kCuda,
-                .capability = properties.major * 10 + properties.minor};
+  absl::StatusOr<gemm::DeviceCaps> caps = gemm::CudaCaps(index_);
+  if (!caps.ok()) return caps.status();
+  info_.caps = *caps;
   return absl::OkStatus();
 }
 
