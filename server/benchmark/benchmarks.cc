@@ -1,5 +1,6 @@
 #include "server/benchmark/benchmarks.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,9 @@ namespace gemmd {
 namespace {
 
 namespace bench = gemm::bench;
+
+// Cancelled benchmarks that wait behind a launch that does not end, and the next one.
+constexpr size_t kMostRuns = 8;
 
 // As kernels/bench names the engine's device.
 std::string BackendName(const DeviceInfoRecord& device) {
@@ -32,6 +36,12 @@ absl::Status CheckCount(const std::vector<bench::Candidate>& candidates) {
 
 }  // namespace
 
+BenchmarkRun::BenchmarkRun(std::string caller, std::string device, bool gives_way)
+    : caller_(std::move(caller)),
+      device_(std::move(device)),
+      gives_way_(gives_way),
+      began_(SteadyNow()) {}
+
 void BenchmarkRun::Cancel(absl::Status why) {
   MutexLock lock(mutex_);
   why_.Update(std::move(why));
@@ -42,13 +52,36 @@ absl::Status BenchmarkRun::cancelled() const {
   return why_;
 }
 
+void BenchmarkRun::Note(const bench::Progress& progress) {
+  MutexLock lock(mutex_);
+  progress_ = progress;
+}
+
+BenchmarkUnderWay BenchmarkRun::Describe() const {
+  MutexLock lock(mutex_);
+  std::string subject = gives_way_ ? "idle tuning, " : "";
+  if (progress_.has_value()) {
+    absl::StrAppend(&subject, "shape ", progress_->shape + 1, "/", progress_->shapes, " ",
+                    bench::ShapeName(progress_->at), ": ", progress_->step);
+  } else {
+    absl::StrAppend(&subject, "not begun");
+  }
+  return {.caller = caller_,
+          .device = device_,
+          .subject = std::move(subject),
+          .age = SteadyNow() - began_,
+          .ending = !why_.ok()};
+}
+
 Benchmarks::Benchmarks(Engine& engine, const BenchmarkLimits& limits,
                        std::function<void(bool)> on_running)
     : engine_(engine), limits_(limits), on_running_(std::move(on_running)) {}
 
-bool Benchmarks::running() const {
+std::vector<BenchmarkUnderWay> Benchmarks::UnderWay() const {
+  std::vector<BenchmarkUnderWay> all;
   MutexLock lock(mutex_);
-  return running_ > 0;
+  for (const std::shared_ptr<BenchmarkRun>& run : runs_) all.push_back(run->Describe());
+  return all;
 }
 
 absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
@@ -66,8 +99,9 @@ absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
   const absl::StatusOr<size_t> device = IndexOfDevice(engine_.devices(), spec.device);
   if (!device.ok()) return device.status();
   if (absl::Status health = engine_.devices()[*device]->Health(); !health.ok()) return health;
-  auto run = std::make_shared<BenchmarkRun>();
-  if (absl::Status entered = Enter(run, spec.gives_way); !entered.ok()) return entered;
+  auto run = std::make_shared<BenchmarkRun>(spec.caller, engine_.devices()[*device]->info().name,
+                                            spec.gives_way);
+  if (absl::Status entered = Enter(run); !entered.ok()) return entered;
   thread_.Schedule([this, run, device = *device, spec = std::move(spec),
                     listener = std::move(listener)]() mutable {
     absl::StatusOr<BenchmarkTotals> totals = Measure(spec, device, *run, *listener);
@@ -77,24 +111,31 @@ absl::StatusOr<std::shared_ptr<BenchmarkRun>> Benchmarks::Start(
   return run;
 }
 
-absl::Status Benchmarks::Enter(const std::shared_ptr<BenchmarkRun>& run, bool gives_way) {
+absl::Status Benchmarks::Enter(const std::shared_ptr<BenchmarkRun>& run) {
   MutexLock lock(mutex_);
-  if (running_ > 0 && (gives_way || gives_way_ == nullptr)) {
+  const bool all_end =
+      std::all_of(runs_.begin(), runs_.end(), [&run](const std::shared_ptr<BenchmarkRun>& other) {
+        return !other->cancelled().ok() || (other->gives_way() && !run->gives_way());
+      });
+  // What gives way does not wait, either.
+  if (!all_end || runs_.size() >= kMostRuns || (run->gives_way() && !runs_.empty())) {
     return BoundError(
         {.bound = "benchmarks", .retry_after = absl::Seconds(1)},
-        "a benchmark runs already, and a server takes one at a time: try again later");
+        "a benchmark runs already, and a server takes one at a time: try again later; "
+        "GetServerInfo says whose it is, and what it measures");
   }
-  if (gives_way_ != nullptr) gives_way_->Cancel(absl::AbortedError("another benchmark came"));
-  gives_way_ = gives_way ? run : nullptr;
-  if (++running_ == 1 && on_running_) on_running_(true);
+  for (const std::shared_ptr<BenchmarkRun>& other : runs_) {
+    other->Cancel(absl::AbortedError("another benchmark came"));
+  }
+  runs_.push_back(run);
+  if (runs_.size() == 1 && on_running_) on_running_(true);
   return absl::OkStatus();
 }
 
 void Benchmarks::Leave() {
   MutexLock lock(mutex_);
-  if (--running_ > 0) return;
-  gives_way_ = nullptr;
-  if (on_running_) on_running_(false);
+  runs_.pop_front();
+  if (runs_.empty() && on_running_) on_running_(false);
 }
 
 int64_t Benchmarks::JobsBegun(size_t device) const {
@@ -102,13 +143,15 @@ int64_t Benchmarks::JobsBegun(size_t device) const {
 }
 
 absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, size_t device,
-                                                    const BenchmarkRun& run,
+                                                    BenchmarkRun& run,
                                                     BenchmarkListener& listener) {
   const absl::Time began = SteadyNow();
   const auto stopped = [&]() -> absl::Status {
     if (absl::Status cancelled = run.cancelled(); !cancelled.ok()) return cancelled;
     return spec.stopped ? spec.stopped() : absl::OkStatus();
   };
+  // It waited for another to end, and nobody waits for it any more.
+  if (absl::Status why = stopped(); !why.ok()) return why;
   const DeviceStats before = engine_.Stats().devices[device];
   const DeviceInfoRecord& info = engine_.devices()[device]->info();
   absl::StatusOr<std::unique_ptr<bench::Backend>> own = bench::CreateBackend(BackendName(info));
@@ -134,6 +177,7 @@ absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, s
   observer.cancelled = [&] { return !stopped().ok(); };
   observer.on_progress = [&](const bench::Progress& progress) {
     shape = progress.shape;
+    run.Note(progress);
     listener.OnProgress(progress);
   };
   observer.on_rows = [&](absl::Span<const bench::Row> rows) { listener.OnRows(shape, rows); };

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -36,6 +37,7 @@ struct BenchmarkLimits {
 };
 
 struct BenchmarkSpec {
+  std::string caller;  // who asks for it; empty: nobody knows, or the server itself
   std::string device;  // empty: the first
   std::vector<gemm::bench::Shape> shapes;
   gemm::bench::Selection selection;
@@ -78,17 +80,37 @@ class BenchmarkListener {
   virtual void OnEnd(absl::StatusOr<BenchmarkTotals> totals) = 0;
 };
 
-// A benchmark under way. Thread-safe.
+// A benchmark that runs or waits for its turn, for people.
+struct BenchmarkUnderWay {
+  std::string caller;
+  std::string device;
+  std::string subject;  // "shape 3/125 4096x4096x4096: host_reference"
+  absl::Duration age;   // since it was asked for
+  bool ending = false;  // it was cancelled, and ends after the launch under way
+};
+
+// A benchmark that runs or waits for its turn. Thread-safe.
 class BenchmarkRun {
  public:
+  BenchmarkRun(std::string caller, std::string device, bool gives_way);
+
   // Ends the benchmark with `why` before its next step. The first call counts.
   void Cancel(absl::Status why);
   // OK while nobody has cancelled it.
   absl::Status cancelled() const;
+  // Whether another benchmark that comes ends it.
+  bool gives_way() const { return gives_way_; }
+  // By the benchmark's thread: what is measured now.
+  void Note(const gemm::bench::Progress& progress);
+  BenchmarkUnderWay Describe() const;
 
  private:
+  const std::string caller_, device_;
+  const bool gives_way_;
+  const absl::Time began_;
   mutable Mutex mutex_;
   absl::Status why_ ABSL_GUARDED_BY(mutex_);
+  std::optional<gemm::bench::Progress> progress_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Thread-safe. Measures on its own thread. The destructor waits for a running
@@ -101,8 +123,9 @@ class Benchmarks {
 
   // Starts a benchmark. Errors that it returns: FAILED_PRECONDITION where benchmarks
   // are refused; INVALID_ARGUMENT for an unknown device; UNAVAILABLE for a lost one;
-  // RESOURCE_EXHAUSTED for a budget above the limit, or while another benchmark runs that does not
-  // give way.
+  // RESOURCE_EXHAUSTED for a budget above the limit, or while another benchmark runs that neither
+  // gives way nor was cancelled. One that was cancelled ends after the launch under way, which may
+  // be long; until then the next one waits for the thread.
   // Errors that OnEnd gets: NOT_FOUND for an unknown kernel or family;
   // FAILED_PRECONDITION for a kernel that the device cannot run; INVALID_ARGUMENT for
   // too many candidates, or a parameter that none of them has.
@@ -110,22 +133,24 @@ class Benchmarks {
                                                       std::shared_ptr<BenchmarkListener> listener);
 
   const BenchmarkLimits& limits() const { return limits_; }
-  bool running() const;
+  // The one that runs, then those that wait for it to end. Empty: none.
+  std::vector<BenchmarkUnderWay> UnderWay() const;
 
  private:
-  absl::Status Enter(const std::shared_ptr<BenchmarkRun>& run, bool gives_way);
+  absl::Status Enter(const std::shared_ptr<BenchmarkRun>& run);
+  // Of the run that entered first.
   void Leave();
   // The number of jobs on the device since the server's start.
   int64_t JobsBegun(size_t device) const;
   absl::StatusOr<BenchmarkTotals> Measure(const BenchmarkSpec& spec, size_t device,
-                                          const BenchmarkRun& run, BenchmarkListener& listener);
+                                          BenchmarkRun& run, BenchmarkListener& listener);
 
   Engine& engine_;
   const BenchmarkLimits limits_;
   const std::function<void(bool)> on_running_;
   mutable Mutex mutex_;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // 2: one is to end for the other
-  std::shared_ptr<BenchmarkRun> gives_way_ ABSL_GUARDED_BY(mutex_);
+  // In the order in which the thread takes them. All but the last are to end.
+  std::deque<std::shared_ptr<BenchmarkRun>> runs_ ABSL_GUARDED_BY(mutex_);
   Workers thread_{"benchmark", 1};  // uses what is above it
 };
 

@@ -91,6 +91,23 @@ TEST_F(OddServerTest, InfoShowsABenchmarkUnderWay) {
   service_.info.mutable_load()->set_benchmark_running(true);
   EXPECT_EQ(Gemmctl({"info"}), kExitOk) << err_.str();
   EXPECT_THAT(out_.str(), ContainsRegex("benchmark +running; at most 1m"));
+  v1::RunningBenchmark& benchmark = *service_.info.mutable_load()->add_benchmarks();
+  benchmark.set_caller("alice");
+  benchmark.set_device("cuda:0");
+  benchmark.set_subject("shape 3/125 4096x4096x4096: host_reference");
+  benchmark.mutable_age()->set_seconds(83);
+  benchmark.set_ending(true);
+  service_.info.mutable_load()->add_benchmarks()->set_subject("not begun");
+  EXPECT_EQ(Gemmctl({"info"}), kExitOk) << err_.str();
+  EXPECT_THAT(out_.str(),
+              AllOf(HasSubstr("ends, alice's, for 83.0 s on cuda:0: shape 3/125 4096x4096x4096"),
+                    HasSubstr("not begun")));
+  EXPECT_EQ(Gemmctl({"info", "--json"}), kExitOk) << err_.str();
+  const auto load = nlohmann::json::parse(out_.str())["load"];
+  EXPECT_EQ(load["benchmarks"][0]["caller"], "alice");
+  EXPECT_EQ(load["benchmarks"][0]["age_seconds"], 83);
+  EXPECT_EQ(load["benchmarks"][0]["ending"], true);
+  EXPECT_EQ(load["benchmarks"][1]["ending"], false);
 }
 
 TEST_F(OddServerTest, KernelsThatNoDeviceRunsAreSaidToBeSo) {

@@ -253,7 +253,12 @@ TEST_F(BenchmarkTest, TellsHowFarItIsAndWhoDisturbedIt) {
 TEST_F(BenchmarkTest, OneRunsAtATime) {
   Call first(*stub_, EndlessRequest());
   ASSERT_TRUE(first.ReadOne());
-  EXPECT_TRUE(Info().load().benchmark_running());
+  const v1::Load load = Info().load();
+  EXPECT_TRUE(load.benchmark_running());
+  ASSERT_EQ(load.benchmarks_size(), 1);
+  EXPECT_EQ(load.benchmarks(0).device(), "host:0");
+  EXPECT_NE(load.benchmarks(0).subject(), "");
+  EXPECT_FALSE(load.benchmarks(0).ending());
   const Heard second = Call(*stub_, Request(5, 5, 5)).Finish();
   EXPECT_EQ(second.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(second.status.error_message(), HasSubstr("one at a time"));

@@ -102,7 +102,7 @@ class ScriptedBenchmarks {
     if (end.ok()) end = spec.stopped();
     if (end.ok()) listener.OnRows(0, rows);
     listener.OnEnd(end.ok() ? absl::StatusOr<BenchmarkTotals>(BenchmarkTotals()) : end);
-    return std::make_shared<BenchmarkRun>();
+    return std::make_shared<BenchmarkRun>("", spec.device, true);
   }
 
   static double SecondsOf(const std::string& kernel) {

@@ -21,6 +21,14 @@ std::string BenchmarkText(const client::ServerInfo& info) {
                       Size(info.limits().benchmark_memory_bytes()));
 }
 
+// "alice's, for 3.21 min on cuda:0: shape 3/125 ..."
+std::string RunningText(const ::gemm::v1::RunningBenchmark& benchmark) {
+  return absl::StrCat(benchmark.ending() ? "ends, " : "",
+                      benchmark.caller().empty() ? "" : benchmark.caller() + "'s, ", "for ",
+                      DurationText(FromProto(benchmark.age())), " on ", benchmark.device(), ": ",
+                      benchmark.subject());
+}
+
 void PrintTables(const Context& context, const client::ServerInfo& info) {
   const auto& limits = info.limits();
   const auto& load = info.load();
@@ -45,6 +53,7 @@ void PrintTables(const Context& context, const client::ServerInfo& info) {
                              ? absl::StrCat("at most ", limits.max_group_count(), " products")
                              : "none"});
   summary.Add({"benchmark", BenchmarkText(info)});
+  for (const auto& benchmark : load.benchmarks()) summary.Add({"", RunningText(benchmark)});
   if (!info.caller().name().empty()) {
     summary.Add({"you", absl::StrCat(info.caller().name(), ", with the roles ",
                                      absl::StrJoin(info.caller().roles(), ", "))});

@@ -62,6 +62,18 @@ Json CheckJson(const ::gemm::v1::ResultCheck& check) {
       {"failed_kernel", check.failed_kernel()},   {"not_checked", check.not_checked()}};
 }
 
+Json BenchmarksJson(const gemm::v1::Load& load) {
+  Json benchmarks = Json::array();
+  for (const auto& benchmark : load.benchmarks()) {
+    benchmarks.push_back({{"caller", benchmark.caller()},
+                          {"device", benchmark.device()},
+                          {"subject", benchmark.subject()},
+                          {"age_seconds", absl::ToDoubleSeconds(FromProto(benchmark.age()))},
+                          {"ending", benchmark.ending()}});
+  }
+  return benchmarks;
+}
+
 Json DeviceJson(const gemm::v1::DeviceInfo& device) {
   Json json = {{"name", device.name()},
                {"model", device.model()},
@@ -240,7 +252,8 @@ Json ToJson(const client::ServerInfo& info) {
             {"admitted_bytes", load.admitted_bytes()},
             {"matrices", load.matrices()},
             {"store_used_bytes", load.store_used_bytes()},
-            {"benchmark_running", load.benchmark_running()}}},
+            {"benchmark_running", load.benchmark_running()},
+            {"benchmarks", BenchmarksJson(load)}}},
           {"caller",
            {{"name", info.caller().name()},
             {"roles", std::vector<std::string>(info.caller().roles().begin(),

@@ -38,6 +38,7 @@ absl::Status BenchmarkCall::Start(const grpc::ByteBuffer& message) {
   }
   absl::StatusOr<BenchmarkSpec> spec = ParseBenchmark(request);
   if (!spec.ok()) return spec.status();
+  spec->caller = caller().name;
   absl::StatusOr<std::shared_ptr<BenchmarkRun>> run =
       service_.benchmarks.Start(*std::move(spec), Self<BenchmarkCall>());
   if (!run.ok()) return run.status();

@@ -7,6 +7,14 @@ namespace {
 
 namespace v1 = gemm::v1;
 
+void Fill(const BenchmarkUnderWay& benchmark, v1::RunningBenchmark& out) {
+  out.set_caller(benchmark.caller);
+  out.set_device(benchmark.device);
+  out.set_subject(benchmark.subject);
+  Fill(benchmark.age, *out.mutable_age());
+  out.set_ending(benchmark.ending);
+}
+
 void FillLimits(const ServiceContext& context, v1::Limits& out) {
   const EngineOptions& options = context.engine.options();
   out.set_max_message_bytes(context.limits.max_message_bytes);
@@ -38,7 +46,10 @@ absl::Status GetServerInfo(ServiceContext& context, const Caller& caller,
   }
   FillLimits(context, *response.mutable_limits());
   Fill(stats, *response.mutable_load());
-  response.mutable_load()->set_benchmark_running(context.benchmarks.running());
+  for (const BenchmarkUnderWay& benchmark : context.benchmarks.UnderWay()) {
+    Fill(benchmark, *response.mutable_load()->add_benchmarks());
+  }
+  response.mutable_load()->set_benchmark_running(response.load().benchmarks_size() > 0);
   response.mutable_caller()->set_name(caller.name);
   for (std::string& role : caller.roles.Names()) {
     response.mutable_caller()->add_roles(std::move(role));

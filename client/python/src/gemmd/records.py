@@ -59,6 +59,21 @@ class Limits(Record):
 
 
 @dataclass(frozen=True)
+class RunningBenchmark(Record):
+    """A benchmark that runs on the server, or waits for one before it to end."""
+
+    #: "" on a server that asks nobody, and for idle tuning.
+    caller: str
+    device: str
+    #: For people, such as "shape 3/125 4096x4096x4096: host_reference".
+    subject: str
+    #: Seconds since it was asked for.
+    age: float
+    #: It was cancelled, and ends after the launch under way. Another may be asked for.
+    ending: bool
+
+
+@dataclass(frozen=True)
 class Info(Record):
     """The server: what it is, what it has, and what it does now."""
 
@@ -76,6 +91,8 @@ class Info(Record):
     #: The name that the server knows this client by, and its roles; "" where it asks nobody.
     caller: str
     roles: tuple[str, ...]
+    #: The one that runs, then those that wait for it to end.
+    benchmarks: tuple[RunningBenchmark, ...] = ()
 
     def _rows(self) -> list[tuple[str, Any]]:
         rows: list[tuple[str, Any]] = [
@@ -86,6 +103,10 @@ class Info(Record):
         ]
         if self.caller:
             rows.append(("caller", f"{self.caller}: {', '.join(self.roles)}"))
+        rows += [
+            ("bench", f"{b.caller or 'nobody'}, {b.age:.0f} s on {b.device}: {b.subject}")
+            for b in self.benchmarks
+        ]
         rows += [
             (d.name, f"{d.model}, {d.memory_used} of {d.memory} bytes, "
              + ("healthy" if d.healthy else d.unhealthy_reason))
@@ -236,6 +257,10 @@ def info(proto: pb.GetServerInfoResponse) -> Info:
         benchmark_running=load.benchmark_running,
         caller=proto.caller.name,
         roles=tuple(proto.caller.roles),
+        benchmarks=tuple(
+            RunningBenchmark(b.caller, b.device, b.subject, seconds(b.age), b.ending)
+            for b in load.benchmarks
+        ),
     )
 
 
