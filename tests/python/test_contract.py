@@ -32,11 +32,24 @@ def test_every_rpc_has_a_stub():
     [
         (records.Device, pb.DeviceInfo),
         (records.Limits, pb.Limits),
+        (records.RunningBenchmark, pb.RunningBenchmark),
         (records.TuningLoad, pb.ReloadTuningResponse),
     ],
 )
 def test_a_record_has_every_field(record, message):
     assert len(dataclasses.fields(record)) == len(message.DESCRIPTOR.fields)
+
+
+def test_info_names_the_benchmark_under_way():
+    proto = pb.GetServerInfoResponse()
+    running = proto.load.benchmarks.add(caller="alice", device="cuda:0", subject="shape 3/125")
+    running.age.FromSeconds(83)
+    running.ending = True
+    info = records.info(proto)
+    assert info.benchmarks == (
+        records.RunningBenchmark("alice", "cuda:0", "shape 3/125", 83.0, True),
+    )
+    assert "alice, 83 s on cuda:0: shape 3/125" in repr(info)
 
 
 def test_asyncio_has_every_method():
