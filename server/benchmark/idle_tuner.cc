@@ -58,7 +58,7 @@ std::map<std::string, const gemm::Kernel*> WorthMeasuring(const KernelRanking& r
   for (const RankedKernel& ranked : ranking.kernels) {
     if (!ranked.kernel->deterministic) continue;
     std::string name(ranked.kernel->name);
-    estimates.push_back({name, ranked.estimated_seconds});
+    estimates.push_back({name, std::string(ranked.kernel->family), ranked.estimated_seconds});
     kernels.emplace(std::move(name), ranked.kernel);
   }
   const std::set<std::string> worth = bench::WorthMeasuring(estimates, kIdleBestEstimates);

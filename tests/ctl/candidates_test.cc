@@ -43,5 +43,16 @@ TEST(Candidates, OneThatIsGoodForOtherTypesIsMeasured) {
   EXPECT_TRUE(candidates.LeavesOut("z"));
 }
 
+// Its estimate is of its first algorithm.
+TEST(Candidates, ALibrarysKernelsAreMeasuredWhateverTheirEstimate) {
+  ::gemm::v1::RankKernelsResponse ranking =
+      Ranking({{"fast", 1}, {"late", 2}, {"cublaslt_f16", 9}});
+  ranking.mutable_kernels(2)->set_family("cublaslt");
+  Candidates candidates(1);
+  candidates.Add(ranking);
+  EXPECT_TRUE(candidates.LeavesOut("late"));
+  EXPECT_FALSE(candidates.LeavesOut("cublaslt_f16"));
+}
+
 }  // namespace
 }  // namespace gemmd::ctl

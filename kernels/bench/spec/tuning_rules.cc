@@ -14,7 +14,8 @@ std::set<std::string> WorthMeasuring(const std::vector<Estimate>& kernels, size_
   std::set<std::string> worth;
   std::vector<std::pair<double, std::string>> estimated;
   for (const Estimate& kernel : kernels) {
-    if (kernel.seconds > 0) {
+    const bool library = kernel.family == "cublas" || kernel.family == "cublaslt";
+    if (kernel.seconds > 0 && !library) {
       estimated.emplace_back(kernel.seconds, kernel.kernel);
     } else {
       worth.insert(kernel.kernel);

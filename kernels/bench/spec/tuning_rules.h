@@ -15,10 +15,12 @@ inline constexpr double kFinalistFactor = 1.25;
 
 struct Estimate {
   std::string kernel;
+  std::string family;
   double seconds = 0;  // 0: nobody knows
 };
 
-// The `best` by estimate, and all without one.
+// The `best` by estimate, all without one, and those of libraries: their estimates are of one
+// algorithm of many.
 std::set<std::string> WorthMeasuring(const std::vector<Estimate>& kernels, size_t best);
 
 // Every value of a launch parameter that has few, unless `values` has it already. Parameters
