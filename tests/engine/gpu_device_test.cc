@@ -18,6 +18,16 @@
 #include <cuda_runtime_api.h>
 
 #include "server/engine/device/cuda/cuda_stream.h"
+
+// No event is made while this is true.
+static std::atomic<bool> events_fail{false};
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's
+extern "C" cudaError_t __real_cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+extern "C" cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (events_fail) return cudaErrorMemoryAllocation;
+  return __real_cudaEventCreateWithFlags(event, flags);
+}
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 #endif
 
 namespace gemmd {
@@ -113,6 +123,46 @@ TEST_F(GpuDeviceTest, QuickStreamsGoFirst) {
   EXPECT_THAT(PrioritiesOf(device.quick_streams()), ElementsAre(greatest, greatest));
   EXPECT_THAT(PrioritiesOf(device.compute_streams()), AllOf(Not(IsEmpty()), Each(least)));
 }
+
+// Holds a stream of a GPU up until it is opened.
+class GpuGate {
+ public:
+  explicit GpuGate(Stream& stream) : stream_(static_cast<CudaStream&>(stream).handle()) {
+    const auto stand = [](void* gate) { static_cast<GpuGate*>(gate)->open_.wait(false); };
+    EXPECT_EQ(cudaLaunchHostFunc(stream_, stand, this), cudaSuccess);
+  }
+  ~GpuGate() {
+    Open();
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  }
+  void Open() {
+    open_ = true;
+    open_.notify_all();
+  }
+
+ private:
+  const cudaStream_t stream_;
+  std::atomic<bool> open_{false};
+};
+
+// The work before the mark runs on: nobody may believe that it has ended.
+TEST_F(GpuDeviceTest, AMarkThatCannotBeMadeLosesTheDevice) {
+  const auto devices = CreateDevices(SmallDeviceOptions("cuda:0"));
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  Device& device = *devices->front();
+  Stream& stream = *device.compute_streams()[0];
+  GpuGate gate(stream);
+  events_fail = true;
+  const absl::Status told = Finish(stream);
+  events_fail = false;
+  EXPECT_EQ(told.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(told.message()),
+              AllOf(HasSubstr("device cuda:0 is lost"), HasSubstr("cudaErrorMemoryAllocation")));
+  EXPECT_EQ(device.Health(), told);
+  EXPECT_EQ(Finish(*device.compute_streams()[1]), told);
+  EXPECT_FALSE(device.Idle());
+}
+
 #endif
 
 // Ends the process with 0 where a device that a kernel broke behaves as it must.

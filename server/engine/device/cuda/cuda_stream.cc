@@ -190,11 +190,18 @@ void CudaStream::Notify(CompletionCallback done, const Notice& how) {
     return context_.poller->PostBorrowed(channel_, *event->handle(), std::move(done), how.urgency);
   }
   const absl::StatusOr<cudaEvent_t> mark = context_.marks->Acquire();
-  if (!mark.ok()) return context_.poller->PostEnded(channel_, mark.status(), std::move(done));
-  absl::Status status = context_.health->Check(cudaEventRecord(*mark, stream_), "cudaEventRecord");
-  if (status.ok()) return context_.poller->Post(channel_, *mark, std::move(done), how.urgency);
-  context_.marks->Recycle(*mark);
-  context_.poller->PostEnded(channel_, std::move(status), std::move(done));
+  absl::Status status = mark.status();
+  if (mark.ok()) {
+    status = context_.health->Check(cudaEventRecord(*mark, stream_), "cudaEventRecord");
+    if (status.ok()) return context_.poller->Post(channel_, *mark, std::move(done), how.urgency);
+    context_.marks->Recycle(*mark);
+  }
+  // Whatever the error: `done` lets go of memory that the work may still use, and nobody can see
+  // when that ends. The memory of a lost device is never used again.
+  context_.poller->PostEnded(
+      channel_,
+      context_.health->Lose(absl::StrCat("the end of its work cannot be seen: ", status.message())),
+      std::move(done));
 }
 
 bool CudaStream::Idle() const {
