@@ -44,6 +44,8 @@ std::string Describe(const Types& types) {
 
 }  // namespace
 
+absl::Status Stopped() { return absl::CancelledError("stopped: nobody needs the matrix any more"); }
+
 bool RunsOn(const Kernel& kernel, const DeviceCaps& device) {
   if (kernel.target != device.target) return false;
   return kernel.target == Target::kHost ||

@@ -11,6 +11,7 @@ namespace {
 // `problem` has its scalars rounded, and `operands` no C where beta is 0.
 absl::Status RunRounded(const Kernel& kernel, const Problem& problem, const Operands& operands,
                         const Launch& launch) {
+  if (IsStopped(launch)) return Stopped();
   if (problem.alpha == 0) {
     return kernel.target == Target::kHost ? ApplyWithoutProductOnHost(problem, operands)
                                           : ApplyWithoutProduct(problem, operands, launch.stream);
@@ -21,7 +22,8 @@ absl::Status RunRounded(const Kernel& kernel, const Problem& problem, const Oper
                         .params = launch.params,
                         .stream = launch.stream,
                         .libraries = launch.libraries,
-                        .transposed = launch.transposed});
+                        .transposed = launch.transposed,
+                        .stop = launch.stop});
 }
 
 // The products of a group that the kernel does not take in one launch. They share the workspace:

@@ -58,7 +58,8 @@ void Gemm(const Problem& p, const Operands& o, double beta, float* d) {
 }
 
 // f32 and f64: OpenBLAS reads the stored operands and applies alpha and beta. Bias and
-// activation follow in D.
+// activation follow in D. One call, which is not stopped: OpenBLAS does not promise the same bits
+// for parts of D, nor of k.
 template <DType kType>
 void MultiplyInPlace(const Problem& problem, const Operands& operands) {
   using Element = typename ElementTraits<kType>::Storage;
@@ -110,8 +111,8 @@ void AddScaled(const Launch& launch, const float* products, int64_t p, int64_t r
   }
 }
 
-// 16- and 8-bit operands, block by block through f32.
-void MultiplyWidened(const Launch& launch) {
+// 16- and 8-bit operands, block by block through f32. Stopped() between two of them.
+absl::Status MultiplyWidened(const Launch& launch) {
   const Problem& problem = launch.problem;
   const bool integers = OfIntegers(problem), scaled = HasBlockScales(problem);
   const int64_t step = scaled ? kScaleBlock : kBlock;
@@ -127,6 +128,7 @@ void MultiplyWidened(const Launch& launch) {
     for (int64_t row = 0; row < problem.m; row += kBlock) {
       const int64_t rows = std::min(kBlock, problem.m - row);
       for (int64_t p = 0; p < problem.k; p += step) {
+        if (IsStopped(launch)) return Stopped();
         const int64_t depth = std::min(step, problem.k - p);
         PackBlock(a, row, rows, p, depth, a_block, depth);
         PackBlock(b, p, depth, col, cols, b_block, cols);
@@ -149,6 +151,7 @@ void MultiplyWidened(const Launch& launch) {
       });
     }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -173,7 +176,7 @@ absl::Status LaunchHostOpenblas(const Launch& launch) {
       MultiplyInPlace<DType::kF32>(launch.problem, launch.operands);
       break;
     default:
-      MultiplyWidened(launch);
+      return MultiplyWidened(launch);
   }
   return absl::OkStatus();
 }

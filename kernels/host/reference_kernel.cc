@@ -45,11 +45,13 @@ void MultiplyBlock(Scratch& s, int64_t rows, int64_t depth) {
   }
 }
 
-// Computes the accumulators of the block of D at (row, col), over k from `begin` to `end`.
-void AccumulateBlock(const OperandView& a, const OperandView& b, int64_t begin, int64_t end,
-                     int64_t row, int64_t rows, int64_t col, int64_t cols, Scratch& s) {
+// Computes the accumulators of the block of D at (row, col), over k from `begin` to `end`. Any,
+// where the launch is stopped meanwhile: k may be long.
+void AccumulateBlock(const Launch& launch, const OperandView& a, const OperandView& b,
+                     int64_t begin, int64_t end, int64_t row, int64_t rows, int64_t col,
+                     int64_t cols, Scratch& s) {
   std::fill_n(&s.accumulators[0][0], kBlockM * kBlockN, 0.0);
-  for (int64_t p = begin; p < end; p += kBlockK) {
+  for (int64_t p = begin; p < end && !IsStopped(launch); p += kBlockK) {
     const int64_t depth = std::min(kBlockK, end - p);
     if (depth < kBlockK || cols < kBlockN) {
       std::fill_n(&s.a[0][0], kBlockM * kBlockK, 0.0);
@@ -66,8 +68,9 @@ void AccumulateScaledBlock(const Launch& launch, const OperandView& a, const Ope
                            int64_t row, int64_t rows, int64_t col, int64_t cols, ScaledScratch& s) {
   const Problem& problem = launch.problem;
   std::fill_n(&s.sums[0][0], kBlockM * kBlockN, 0.0);
-  for (int64_t p = 0; p < problem.k; p += kBlockK) {
-    AccumulateBlock(a, b, p, std::min(problem.k, p + kBlockK), row, rows, col, cols, s.block);
+  for (int64_t p = 0; p < problem.k && !IsStopped(launch); p += kBlockK) {
+    AccumulateBlock(launch, a, b, p, std::min(problem.k, p + kBlockK), row, rows, col, cols,
+                    s.block);
     for (int64_t i = 0; i < rows; ++i) {
       const double of_a = ScaleOf(problem.scales_a, launch.operands.scales_a, row + i, p / kBlockK);
       for (int64_t j = 0; j < cols; ++j) {
@@ -113,8 +116,9 @@ absl::Status LaunchHostReference(const Launch& launch) {
         AccumulateScaledBlock(launch, a, b, row, rows, col, cols,
                               *static_cast<ScaledScratch*>(launch.workspace.data));
       } else {
-        AccumulateBlock(a, b, 0, problem.k, row, rows, col, cols, scratch);
+        AccumulateBlock(launch, a, b, 0, problem.k, row, rows, col, cols, scratch);
       }
+      if (IsStopped(launch)) return Stopped();
       VisitDType(problem.types.d, [&]<DType kD>() {
         for (int64_t i = 0; i < rows; ++i) {
           Finish<kD>(launch, scratch.accumulators[i], row + i, col, cols);

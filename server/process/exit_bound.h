@@ -9,8 +9,8 @@
 
 namespace gemmd {
 
-// Ends the process when its orderly shutdown takes too long. A host kernel, or a launch
-// of a benchmark, cannot be interrupted, and its memory cannot be freed before it has
+// Ends the process when its orderly shutdown takes too long. A call of OpenBLAS, or a
+// launch of a benchmark, cannot be interrupted, and its memory cannot be freed before it has
 // ended. So the process is ended with that work still running, and logs it. Thread-safe.
 class ExitBound {
  public:

@@ -319,16 +319,15 @@ TEST_P(DeviceSuite, LaunchesKernels) {
   for (Stream* stream : {&compute(0), &compute(2)}) {
     ASSERT_EQ(stream->Generate(normal, LongWork(a)), absl::OkStatus());
     ASSERT_EQ(stream->Generate({.seed = 4}, LongWork(b)), absl::OkStatus());
-    ASSERT_EQ(
-        stream->Launch(*kernel, problem,
-                       {.a = a.data,
-                        .lda = a.pitch_bytes / 4,
-                        .b = b.data,
-                        .ldb = b.pitch_bytes / 4,
-                        .d = d.data,
-                        .ldd = d.pitch_bytes / 4},
-                       {.data = workspace.data(), .bytes = workspace.bytes()}, *params, nullptr),
-        absl::OkStatus());
+    ASSERT_EQ(stream->Launch(*kernel, problem,
+                             {.a = a.data,
+                              .lda = a.pitch_bytes / 4,
+                              .b = b.data,
+                              .ldb = b.pitch_bytes / 4,
+                              .d = d.data,
+                              .ldd = d.pitch_bytes / 4},
+                             {.data = workspace.data(), .bytes = workspace.bytes()}, *params),
+              absl::OkStatus());
     ASSERT_EQ(Finish(*stream), absl::OkStatus());
     std::vector<std::byte> host_a = GetAll(a), host_b = GetAll(b), host_d = GetAll(d);
     const gemm::Agreement agreement =
@@ -376,7 +375,7 @@ TEST_P(DeviceSuite, ALaunchedGroupKeepsItsExtents) {
       stream.Launch(
           *kernel, problem,
           {.a = a.data, .lda = 4, .b = b.data, .ldb = 4, .d = d.data, .ldd = 4, .stride_b = 4},
-          {.data = workspace.data(), .bytes = workspace.bytes()}, *params, nullptr),
+          {.data = workspace.data(), .bytes = workspace.bytes()}, *params),
       absl::OkStatus());
   extents = {5, 0, 0};
   ASSERT_EQ(Finish(stream), absl::OkStatus());
@@ -390,7 +389,7 @@ TEST_P(DeviceSuite, RefusesAKernelOfAnotherKindOfDevice) {
   const bool host = device().info().caps.target == gemm::Target::kHost;
   const gemm::Kernel kernel = {.name = "elsewhere",
                                .target = host ? gemm::Target::kCuda : gemm::Target::kHost};
-  const absl::Status status = compute().Launch(kernel, {}, {}, {}, {}, nullptr);
+  const absl::Status status = compute().Launch(kernel, {}, {}, {}, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("elsewhere"));
 }

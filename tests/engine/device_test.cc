@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,9 +34,7 @@ class Gate {
   static absl::Status Hold(const gemm::Launch& launch) {
     return static_cast<Gate*>(launch.operands.d)->Pass();
   }
-  absl::Status CloseOn(Stream& stream) {
-    return stream.Launch(kKernel, {}, {.d = this}, {}, {}, nullptr);
-  }
+  absl::Status CloseOn(Stream& stream) { return stream.Launch(kKernel, {}, {.d = this}, {}, {}); }
   void Open() {
     MutexLock lock(mutex_);
     open_ = true;
@@ -138,16 +137,34 @@ TEST_F(HostDeviceTest, TheNextNotifyTellsOfTheFirstFailedKernel) {
     MutexLock lock(mutex);
     told.push_back(std::string(status.message()));
   };
-  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {1}, nullptr), absl::OkStatus());
-  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {2}, nullptr), absl::OkStatus());
+  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {1}), absl::OkStatus());
+  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {2}), absl::OkStatus());
   compute(0).Notify(tell);
   compute(0).Notify(tell);
-  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {3}, nullptr), absl::OkStatus());
+  EXPECT_EQ(compute(0).Launch(kFailing, {}, {}, {}, {3}), absl::OkStatus());
   compute(0).Notify(tell);
   gate.Open();
   EXPECT_EQ(Finish(compute(0)), absl::OkStatus());
   MutexLock lock(mutex);
   EXPECT_THAT(told, ElementsAre("failure 1", "", "failure 3"));
+}
+
+// Runs until it is stopped.
+absl::Status Endless(const gemm::Launch& launch) {
+  if (launch.stop == nullptr) return absl::InternalError("nobody can stop it");
+  launch.stop->wait(false);
+  return gemm::Stopped();
+}
+
+TEST_F(HostDeviceTest, AKernelIsStoppedWhileItRunsAndItsNotifyTellsOfThat) {
+  constexpr gemm::Kernel kEndless = {
+      .name = "endless", .target = gemm::Target::kHost, .launch = Endless};
+  auto stop = std::make_shared<std::atomic<bool>>(false);
+  EXPECT_EQ(compute(0).Launch(kEndless, {}, {}, {}, {}, {.stop = stop}), absl::OkStatus());
+  *stop = true;
+  stop->notify_all();
+  EXPECT_EQ(Finish(compute(0)), gemm::Stopped());
+  EXPECT_EQ(Finish(compute(0)), absl::OkStatus()) << "what comes next is not stopped";
 }
 
 TEST_F(HostDeviceTest, AGeneratorOfAnUnsupportedTypeIsRefusedAtOnce) {

@@ -1,6 +1,7 @@
 // A device without threads: what is enqueued on it ends when the test says so.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,8 @@ class FakeStream final : public Stream {
   absl::Status error;
   // Dense bytes that were asked for, in order.
   std::vector<ByteSpan> uploads, downloads;
+  // Of the last launch, or generator.
+  StopFlag stop;
   // How the ends are waited for.
   std::vector<Urgency> urgencies;
 
@@ -50,11 +53,14 @@ class FakeStream final : public Stream {
     for (size_t i = 0; i < bytes; ++i) staging[i] = DenseByte(offset + i);
     return error;
   }
-  absl::Status Generate(const gemm::GeneratorSpec&, const gemm::GeneratorTarget&) override {
+  absl::Status Generate(const gemm::GeneratorSpec&, const gemm::GeneratorTarget&,
+                        StopFlag to_stop) override {
+    stop = std::move(to_stop);
     return error;
   }
   absl::Status Launch(const gemm::Kernel&, const gemm::Problem&, const gemm::Operands&,
-                      gemm::Workspace, const gemm::LaunchParams&, Event*) override {
+                      gemm::Workspace, const gemm::LaunchParams&, const LaunchHow& how) override {
+    stop = how.stop;
     return error;
   }
   absl::Status Check(const gemm::Check&) override { return error; }

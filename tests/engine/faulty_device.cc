@@ -41,14 +41,14 @@ class FaultyStream final : public Stream {
     return inner_.Upload(from, {.data = to, .lines = 1, .line_bytes = line, .pitch_bytes = line}, 0,
                          bytes);
   }
-  absl::Status Generate(const gemm::GeneratorSpec& spec,
-                        const gemm::GeneratorTarget& target) override {
+  absl::Status Generate(const gemm::GeneratorSpec& spec, const gemm::GeneratorTarget& target,
+                        StopFlag stop) override {
     absl::Status status = Suffer(device_.Strike(Operation::kGenerate));
-    return status.ok() ? inner_.Generate(spec, target) : status;
+    return status.ok() ? inner_.Generate(spec, target, std::move(stop)) : status;
   }
   absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                       const gemm::Operands& operands, gemm::Workspace workspace,
-                      const gemm::LaunchParams& params, Event* transposed) override;
+                      const gemm::LaunchParams& params, const LaunchHow& how) override;
   absl::Status Check(const gemm::Check& check) override {
     absl::Status status = Suffer(device_.Strike(Operation::kCheck));
     return status.ok() ? inner_.Check(check) : status;
@@ -121,13 +121,13 @@ absl::Status FaultyStream::Suffer(const std::optional<Injection>& injection) {
 
 absl::Status FaultyStream::Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                                   const gemm::Operands& operands, gemm::Workspace workspace,
-                                  const gemm::LaunchParams& params, Event* transposed) {
+                                  const gemm::LaunchParams& params, const LaunchHow& how) {
   const std::optional<Injection> injection = device_.Strike(Operation::kLaunch);
   absl::Status status = Suffer(injection);
   if (!status.ok()) return status;
   const bool other = injection.has_value() && injection->fault == Fault::kOtherKernel;
-  status = inner_.Launch(other ? *injection->kernel : kernel, problem, operands, workspace, params,
-                         transposed);
+  status =
+      inner_.Launch(other ? *injection->kernel : kernel, problem, operands, workspace, params, how);
   if (injection.has_value() && injection->fault == Fault::kWrongBit) {
     // On a lost device this is called at once, while the kernel may still write.
     device_.Call(inner_, [&device = device_, bit = injection->bit, problem, operands] {

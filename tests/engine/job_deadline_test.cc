@@ -175,10 +175,34 @@ TEST_F(JobDeadlineTest, WhileTheKernelRuns) {
   auto recorder = std::make_shared<JobRecorder>();
   const auto job = Begin(Drawn(), recorder);
   const uint64_t all = memory();
+  ASSERT_NE(fake_.device().compute(0).stop, nullptr);
+  EXPECT_FALSE(*fake_.device().compute(0).stop);
   PassDeadline();
   ExpectPassed(recorder->Wait().status(), "while it ran");
+  EXPECT_TRUE(*fake_.device().compute(0).stop) << "a kernel that looks at it ends now";
   ExpectHeld({.memory = all});
   FakeStreamsEnd();
+  ExpectNothingHeld();
+}
+
+// What runs on for nobody is still its caller's: none has all streams by short deadlines.
+TEST_F(JobDeadlineTest, WhileTheKernelRunsOnTheJobCountsAgainstItsCaller) {
+  CallerQuota quota;
+  quota.caller = "alice";
+  quota.jobs = 1;
+  JobSpec spec = Drawn();
+  spec.quota = std::make_shared<const CallerQuota>(quota);
+  auto recorder = std::make_shared<JobRecorder>();
+  const auto job = Begin(spec, recorder);
+  PassDeadline();
+  ExpectPassed(recorder->Wait().status(), "while it ran");
+  spec.deadline = SteadyNow() + kLeft;
+  const absl::Status refused = AdmitJob(fake_.core, spec).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("jobs: the caller 'alice' has 1 of at most 1"));
+  EXPECT_EQ(fake_.core.schedulers[0]->streams().used, 1);
+  FakeStreamsEnd();
+  EXPECT_TRUE(AdmitJob(fake_.core, spec).ok());
   ExpectNothingHeld();
 }
 
@@ -231,6 +255,7 @@ TEST_F(JobDeadlineTest, WhileAMatrixIsGenerated) {
   PassDeadline();
   ExpectPassed(running.Wait().status(), "in transfer");
   ExpectPassed(waiting.Wait().status(), "in transfer");
+  EXPECT_TRUE(*fake_.device().compute(0).stop);
   EXPECT_EQ(fake_.core.store->count(), 0);
   ExpectHeld({.memory = kBytes});
   FakeStreamsEnd();

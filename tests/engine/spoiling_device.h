@@ -31,14 +31,14 @@ class SpoilingStream final : public Stream {
                         std::byte* staging) override {
     return host_.Download(from, offset, bytes, staging);
   }
-  absl::Status Generate(const gemm::GeneratorSpec& spec,
-                        const gemm::GeneratorTarget& target) override {
-    return host_.Generate(spec, target);
+  absl::Status Generate(const gemm::GeneratorSpec& spec, const gemm::GeneratorTarget& target,
+                        StopFlag stop) override {
+    return host_.Generate(spec, target, std::move(stop));
   }
   absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                       const gemm::Operands& operands, gemm::Workspace workspace,
-                      const gemm::LaunchParams& params, Event* transposed) override {
-    absl::Status status = host_.Launch(kernel, problem, operands, workspace, params, transposed);
+                      const gemm::LaunchParams& params, const LaunchHow& how) override {
+    absl::Status status = host_.Launch(kernel, problem, operands, workspace, params, how);
     const std::optional<double> wrong = spoil_(kernel.name);
     if (!status.ok() || !wrong.has_value()) return status;
     const gemm::GeneratorSpec spec{.low_or_mean = *wrong, .high_or_stddev = *wrong};

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <random>
+#include <vector>
 
 #include "kernels/generate/element_function.h"
 #include "tests/kernels/product_case.h"
@@ -174,6 +176,15 @@ TEST(Generate, OtherTypesAreUnimplemented) {
 }
 
 // Ends of the range stand for what is beyond them.
+TEST(Generate, EndsWhereItIsStopped) {
+  std::vector<float> values(8, 7);
+  const GeneratorTarget target = {
+      .data = values.data(), .type = DType::kF32, .rows = 2, .cols = 4, .pitch_bytes = 16};
+  const std::atomic<bool> stop{true};
+  EXPECT_EQ(GenerateHost({}, target, &stop).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(values, std::vector<float>(8, 7));
+}
+
 TEST(Generate, IntegersAreRoundedAndSaturate) {
   constexpr int64_t kCount = 20000;
   std::vector<int8_t> s8(kCount);

@@ -9,6 +9,7 @@
 // element type, to nearest even. What is beyond s8 becomes its nearest end.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -47,8 +48,10 @@ struct GeneratorTarget {
 // UNIMPLEMENTED for a type that cannot be generated, with those that can.
 absl::Status CheckGenerated(DType type);
 
-// Fills host memory before it returns. UNIMPLEMENTED for other types.
-absl::Status GenerateHost(const GeneratorSpec& spec, const GeneratorTarget& target);
+// Fills host memory before it returns. UNIMPLEMENTED for other types. CANCELLED, with a part of it
+// filled, soon after `stop` is set, which may be null.
+absl::Status GenerateHost(const GeneratorSpec& spec, const GeneratorTarget& target,
+                          const std::atomic<bool>* stop = nullptr);
 
 // Enqueues the fill of device memory. UNAVAILABLE in a build without CUDA.
 absl::Status GenerateCuda(const GeneratorSpec& spec, const GeneratorTarget& target,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -60,7 +61,17 @@ struct Launch {
   CUstream_st* stream = nullptr;        // null on the host
   Libraries* libraries = nullptr;       // null on the host
   TransposeMark* transposed = nullptr;  // may be null
+  // Set while the launch runs: nobody needs the product any more. A kernel of the host looks at it
+  // between tiles and returns Stopped(), with D in any state. May be null.
+  const std::atomic<bool>* stop = nullptr;
 };
+
+// For kernels of the host.
+inline bool IsStopped(const Launch& launch) {
+  return launch.stop != nullptr && launch.stop->load(std::memory_order_relaxed);
+}
+// CANCELLED: what was being computed is not needed any more.
+absl::Status Stopped();
 
 // CUDA compute capability as major * 10 + minor: 80, 86, 89, 90.
 struct Capability {

@@ -6,6 +6,7 @@
 // library that is also used without a server.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -61,6 +62,17 @@ struct Notice {
   Urgency urgency = Urgency::kPrompt;
 };
 
+// Set: nobody needs what is computed any more. A device that can stop it does, and Notify tells of
+// CANCELLED. May be null.
+using StopFlag = std::shared_ptr<const std::atomic<bool>>;
+
+// How a product is launched. All of it may be left out.
+struct LaunchHow {
+  // Recorded after the transposes of operands, if the kernel makes any before its product.
+  Event* transposed = nullptr;
+  StopFlag stop;
+};
+
 // An in-order queue of device work. Calls enqueue and return. They are thread-safe,
 // except Launch: one thread at a time. Errors: wrong arguments, or UNAVAILABLE if the
 // device is lost.
@@ -86,13 +98,11 @@ class Stream {
   virtual absl::Status CopyFrom(const class Device& device, const std::byte* from, std::byte* to,
                                 size_t bytes);
   virtual absl::Status Generate(const gemm::GeneratorSpec& spec,
-                                const gemm::GeneratorTarget& target) = 0;
-  // `transposed`, which may be null, is recorded after the transposes of operands, if the
-  // kernel makes any before its product. What the problem refers to is borrowed until this
-  // returns.
+                                const gemm::GeneratorTarget& target, StopFlag stop = nullptr) = 0;
+  // What the problem refers to is borrowed until this returns.
   virtual absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                               const gemm::Operands& operands, gemm::Workspace workspace,
-                              const gemm::LaunchParams& params, Event* transposed) = 0;
+                              const gemm::LaunchParams& params, const LaunchHow& how = {}) = 0;
   // Enqueues the check of a product that was launched on this stream. check_outcome() has what
   // it found once Notify's callback is called for work after it, until the next check.
   virtual absl::Status Check(const gemm::Check& check) = 0;

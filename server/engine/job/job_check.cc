@@ -14,8 +14,9 @@ absl::Status JobImpl::EnqueueChecked(Stream& stream, JobHoldings& holdings, cons
   const gemm::Operands checked =
       plan.accumulators ? gemm::AccumulatorOperands(problem, operands, memory) : operands;
   const gemm::Workspace workspace{holdings.workspace.data(), holdings.workspace.bytes()};
-  absl::Status status = stream.Launch(*pick.kernel, plan.problem, checked, workspace, pick.params,
-                                      holdings.transposed.get());
+  absl::Status status =
+      stream.Launch(*pick.kernel, plan.problem, checked, workspace, pick.params,
+                    {.transposed = holdings.transposed.get(), .stop = stop_flag()});
   if (status.ok() && plan.accumulators) status = stream.Finish(problem, operands, memory);
   if (status.ok()) status = stream.Record(*holdings.kernel_end);
   if (status.ok()) {

@@ -170,7 +170,7 @@ absl::Status JobImpl::EnqueueBatch(const CoalescedLaunch& launch, const Coalesce
     problem.batch = static_cast<int64_t>(library ? std::bit_floor(left) : left);
     status =
         stream.Launch(*kind_->kernel, problem, gemm::OperandsFrom(plan.problem, operands, first),
-                      {memory + layout.workspace, layout.workspace_bytes}, kind_->params, nullptr);
+                      {memory + layout.workspace, layout.workspace_bytes}, kind_->params);
     if (!status.ok()) return status;
     first += problem.batch;
   }

@@ -144,6 +144,7 @@ std::shared_ptr<JobHoldings> JobImpl::TakeHoldings() {
     MutexLock lock(mutex_);
     holdings = std::exchange(holdings_, nullptr);
     if (holdings == nullptr) return nullptr;
+    stopped_ = true;
     launched = launched_;
     uploads.swap(uploads_);
     download.swap(download_);

@@ -365,7 +365,7 @@ absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
       status = stream.Upload(payload.block.data() + staged.offset, input.memory->pitched(), 0,
                              staged.dense_bytes());
     } else if (input.generator.has_value()) {
-      status = stream.Generate(*input.generator, input.memory->generator_target());
+      status = stream.Generate(*input.generator, input.memory->generator_target(), stop_flag());
     }
     if (!status.ok()) return status;
   }
@@ -397,7 +397,7 @@ absl::Status JobImpl::EnqueueKernel(Launched& launched, const KernelPick& pick) 
   if (admitted_.check.plan.has_value()) return EnqueueChecked(stream, holdings, pick, operands);
   const gemm::Workspace workspace{holdings.workspace.data(), holdings.workspace.bytes()};
   status = stream.Launch(*pick.kernel, plan.problem, operands, workspace, pick.params,
-                         holdings.transposed.get());
+                         {.transposed = holdings.transposed.get(), .stop = stop_flag()});
   if (!status.ok()) return status;
   return stream.Record(*holdings.kernel_end);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -138,6 +139,8 @@ class JobImpl final : public Job,
   // The product and all that follows it, and then goes on with Judged. `enqueued`: so far.
   void EnqueueProduct(Launched launched, absl::Status enqueued);
   absl::Status EnqueueKernel(Launched& launched, const KernelPick& pick);
+  // Set once the job has ended. Keeps the job.
+  StopFlag stop_flag() { return {shared_from_this(), &stopped_}; }
   // What the kernel reads, and where it writes.
   gemm::Operands OperandsOf(Launched& launched) const;
   absl::Status EnqueueChecked(Stream& stream, JobHoldings& holdings, const KernelPick& pick,
@@ -168,6 +171,7 @@ class JobImpl final : public Job,
   std::optional<CoalescingKind> kind_;  // null: runs alone
   DeadlineGuard deadline_guard_;
   ListenerGate gate_;
+  std::atomic<bool> stopped_{false};  // written once, as holdings_ goes
 
   Mutex mutex_;
   std::shared_ptr<JobListener> listener_ ABSL_GUARDED_BY(mutex_);

@@ -104,9 +104,8 @@ int WarmUp(Device& device) {
   for (const Row& row : rows) {
     for (const gemm::Problem& problem : Problems(row.types)) {
       if (gemm::WorkspaceBytes(*row.kernel, problem) > scratch.workspace().bytes) continue;
-      const absl::Status status =
-          stream.Launch(*row.kernel, problem, scratch.OperandsOf(problem), scratch.workspace(),
-                        row.params, /*transposed=*/nullptr);
+      const absl::Status status = stream.Launch(*row.kernel, problem, scratch.OperandsOf(problem),
+                                                scratch.workspace(), row.params);
       if (status.ok()) ++launched;
     }
   }

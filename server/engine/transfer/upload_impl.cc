@@ -113,7 +113,8 @@ void UploadImpl::Run(StreamLease lease) {
   if (memory == nullptr) return;  // ended while it waited
   Stream& stream = *lease;
   HangGuard guard(core_, device_index_, WorkOf(spec_.shape));
-  absl::Status enqueued = stream.Generate(*spec_.generator, memory->generator_target());
+  absl::Status enqueued = stream.Generate(*spec_.generator, memory->generator_target(),
+                                          StopFlag(shared_from_this(), &stopped_));
   stream.Notify([self = shared_from_this(), memory = std::move(memory), lease = std::move(lease),
                  guard = std::move(guard),
                  enqueued = std::move(enqueued)](absl::Status status) mutable {
@@ -210,6 +211,7 @@ void UploadImpl::End(absl::StatusOr<UploadResult> result) {
   {
     MutexLock lock(mutex_);
     if (group_ == nullptr) return;
+    stopped_ = true;
     group = std::exchange(group_, nullptr);
     upload = std::exchange(upload_, nullptr);
     ticket = std::move(ticket_);

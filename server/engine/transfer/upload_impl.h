@@ -1,6 +1,7 @@
 // Uploads of matrices to the store, by one call or split over several.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -149,6 +150,8 @@ class UploadImpl final : public Upload,
   const size_t device_index_;
   const JobWork work_;  // of its generator
   DeadlineGuard deadline_guard_;
+
+  std::atomic<bool> stopped_{false};  // written once, as group_ goes: a generator that runs ends
 
   Mutex mutex_;
   AdmissionTicket ticket_ ABSL_GUARDED_BY(mutex_);

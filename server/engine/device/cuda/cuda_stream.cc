@@ -119,7 +119,7 @@ absl::Status CudaStream::CheckComputes() const {
 }
 
 absl::Status CudaStream::Generate(const gemm::GeneratorSpec& spec,
-                                  const gemm::GeneratorTarget& target) {
+                                  const gemm::GeneratorTarget& target, StopFlag) {
   if (absl::Status status = Begin(); !status.ok()) return status;
   if (absl::Status status = CheckComputes(); !status.ok()) return status;
   return FromKernels(gemm::GenerateCuda(spec, target, stream_));
@@ -127,14 +127,14 @@ absl::Status CudaStream::Generate(const gemm::GeneratorSpec& spec,
 
 absl::Status CudaStream::Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                                 const gemm::Operands& operands, gemm::Workspace workspace,
-                                const gemm::LaunchParams& params, Event* transposed) {
+                                const gemm::LaunchParams& params, const LaunchHow& how) {
   if (absl::Status status = Begin(); !status.ok()) return status;
   if (absl::Status status = CheckComputes(); !status.ok()) return status;
   if (kernel.target != gemm::Target::kCuda) {
     return absl::InvalidArgumentError(
         absl::StrCat("kernel ", kernel.name, " does not run on a CUDA device"));
   }
-  CudaEvent* const event = static_cast<CudaEvent*>(transposed);
+  CudaEvent* const event = static_cast<CudaEvent*>(how.transposed);
   gemm::TransposeMark mark;
   if (event != nullptr && event->handle().ok()) mark.event = *event->handle();
   absl::Status status =

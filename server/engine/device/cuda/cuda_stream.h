@@ -46,11 +46,11 @@ class CudaStream final : public Stream {
                         std::byte* staging) override;
   absl::Status CopyFrom(const Device& device, const std::byte* from, std::byte* to,
                         size_t bytes) override;
-  absl::Status Generate(const gemm::GeneratorSpec& spec,
-                        const gemm::GeneratorTarget& target) override;
+  absl::Status Generate(const gemm::GeneratorSpec& spec, const gemm::GeneratorTarget& target,
+                        StopFlag) override;
   absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                       const gemm::Operands& operands, gemm::Workspace workspace,
-                      const gemm::LaunchParams& params, Event* transposed) override;
+                      const gemm::LaunchParams& params, const LaunchHow& how) override;
   absl::Status Check(const gemm::Check& check) override;
   gemm::CheckOutcome check_outcome() const override { return *outcome_; }
   absl::Status Finish(const gemm::Problem& problem, const gemm::Operands& operands,

@@ -135,17 +135,19 @@ absl::Status HostStream::CheckComputes() const {
 }
 
 absl::Status HostStream::Generate(const gemm::GeneratorSpec& spec,
-                                  const gemm::GeneratorTarget& target) {
+                                  const gemm::GeneratorTarget& target, StopFlag stop) {
   if (absl::Status status = Begin(); !status.ok()) return status;
   if (absl::Status status = CheckComputes(); !status.ok()) return status;
   if (absl::Status status = gemm::CheckGenerated(target.type); !status.ok()) return status;
-  Enqueue([this, spec, target] { Remember(gemm::GenerateHost(spec, target)); });
+  Enqueue([this, spec, target, stop = std::move(stop)] {
+    Remember(gemm::GenerateHost(spec, target, stop.get()));
+  });
   return absl::OkStatus();
 }
 
 absl::Status HostStream::Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                                 const gemm::Operands& operands, gemm::Workspace workspace,
-                                const gemm::LaunchParams& params, Event*) {
+                                const gemm::LaunchParams& params, const LaunchHow& how) {
   if (absl::Status status = Begin(); !status.ok()) return status;
   if (absl::Status status = CheckComputes(); !status.ok()) return status;
   if (kernel.target != gemm::Target::kHost) {
@@ -153,11 +155,15 @@ absl::Status HostStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
         absl::StrCat("kernel ", kernel.name, " does not run on the host"));
   }
   std::vector<int64_t> extents(problem.extents.begin(), problem.extents.end());
-  Enqueue([this, &kernel, problem, extents = std::move(extents), operands, workspace, params] {
+  Enqueue([this, &kernel, problem, extents = std::move(extents), operands, workspace, params,
+           stop = how.stop] {
     gemm::Problem own = problem;
     own.extents = extents;
-    Remember(gemm::RunProduct(
-        kernel, {.problem = own, .operands = operands, .workspace = workspace, .params = params}));
+    Remember(gemm::RunProduct(kernel, {.problem = own,
+                                       .operands = operands,
+                                       .workspace = workspace,
+                                       .params = params,
+                                       .stop = stop.get()}));
   });
   return absl::OkStatus();
 }

@@ -85,11 +85,11 @@ class HostStream final : public Stream {
                       size_t bytes) override;
   absl::Status Download(const Pitched& from, size_t offset, size_t bytes,
                         std::byte* staging) override;
-  absl::Status Generate(const gemm::GeneratorSpec& spec,
-                        const gemm::GeneratorTarget& target) override;
+  absl::Status Generate(const gemm::GeneratorSpec& spec, const gemm::GeneratorTarget& target,
+                        StopFlag stop) override;
   absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                       const gemm::Operands& operands, gemm::Workspace workspace,
-                      const gemm::LaunchParams& params, Event* transposed) override;
+                      const gemm::LaunchParams& params, const LaunchHow& how) override;
   absl::Status Check(const gemm::Check& check) override;
   gemm::CheckOutcome check_outcome() const override { return outcome_; }
   absl::Status Finish(const gemm::Problem& problem, const gemm::Operands& operands,
