@@ -1,5 +1,7 @@
 #include "kernels/blas/lt_product.h"
 
+#include <utility>
+
 #include "kernels/blas/libraries.h"
 #include "kernels/blas/vocabulary.h"
 #include "kernels/epilogue/in_place.h"
@@ -24,6 +26,8 @@ absl::Status OneCall(const Launch& launch, const Problem& problem, const Operand
       "cublasLtMatmul");
 }
 
+bool HasMore(const Launch& launch) { return launch.piece != nullptr && launch.piece->more(); }
+
 absl::Status LaunchThroughAccumulators(const Launch& launch) {
   const AccumulatorProduct accumulators =
       MakeAccumulatorProduct(launch.problem, launch.operands, launch.workspace);
@@ -32,7 +36,7 @@ absl::Status LaunchThroughAccumulators(const Launch& launch) {
   if (!plan.ok()) return plan.status();
   const absl::Status status =
       RunLtPlan(launch, accumulators.problem, accumulators.operands, **plan);
-  if (!status.ok()) return status;
+  if (!status.ok() || HasMore(launch)) return status;
   return FinishFromAccumulators(launch.problem, launch.operands, accumulators, launch.stream);
 }
 
@@ -40,7 +44,13 @@ absl::Status LaunchThroughAccumulators(const Launch& launch) {
 
 absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Operands& operands,
                        LtPlan& plan) {
-  for (int64_t first = 0; first < problem.batch; first += plan.batch) {
+  LaunchPiece* const piece = launch.piece;
+  int64_t first = piece == nullptr ? 0 : std::exchange(piece->next, 0);
+  for (int64_t calls = 0; first < problem.batch; first += plan.batch, ++calls) {
+    if (piece != nullptr && calls == kLaunchesInPiece) {
+      piece->next = first;
+      break;
+    }
     const Operands from = OperandsFrom(problem, operands, first);
     const int64_t left = problem.batch - first;
     absl::Status status;
@@ -63,7 +73,8 @@ absl::Status LaunchLt(const Launch& launch) {
   const absl::StatusOr<LtPlan*> plan = launch.libraries->PlanFor(p, o, AlgorithmOf(launch));
   if (!plan.ok()) return plan.status();
   const absl::Status status = RunLtPlan(launch, p, o, **plan);
-  if (!status.ok() || (*plan)->fused_epilogue || !HasBiasOrActivation(p)) return status;
+  if (!status.ok() || HasMore(launch)) return status;
+  if ((*plan)->fused_epilogue || !HasBiasOrActivation(p)) return status;
   return ApplyBiasAndActivation(p, o, launch.stream);
 }
 

@@ -8,7 +8,8 @@
 namespace gemm {
 
 // Enqueues the products, and the epilogue as far as the plan fuses it. Problem and operands
-// have the shape and types of the plan; they may differ from the launch's.
+// have the shape and types of the plan; they may differ from the launch's. In pieces
+// (Launch::piece), by the plan's calls: what is to follow all of them waits for the last piece.
 absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Operands& operands,
                        LtPlan& plan);
 

@@ -1,5 +1,7 @@
 #include "gemm/run.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "gemm/scalars.h"
@@ -23,6 +25,7 @@ absl::Status RunRounded(const Kernel& kernel, const Problem& problem, const Oper
                         .stream = launch.stream,
                         .libraries = launch.libraries,
                         .transposed = launch.transposed,
+                        .piece = launch.piece,
                         .stop = launch.stop});
 }
 
@@ -31,15 +34,21 @@ absl::Status RunRounded(const Kernel& kernel, const Problem& problem, const Oper
 absl::Status RunOneByOne(const Kernel& kernel, const Problem& problem, const Operands& operands,
                          Launch launch) {
   launch.transposed = nullptr;
-  int64_t first = 0;
-  for (size_t i = 0; i < problem.extents.size(); ++i) {
-    OneProduct one = ProductOfGroup(problem, operands, static_cast<int64_t>(i), first);
-    first += problem.extents[i];
+  LaunchPiece* const piece = std::exchange(launch.piece, nullptr);
+  const auto products = static_cast<int64_t>(problem.extents.size());
+  const int64_t begin = piece == nullptr ? 0 : piece->next;
+  const int64_t end = piece == nullptr ? products : std::min(products, begin + kLaunchesInPiece);
+  int64_t first =
+      std::accumulate(problem.extents.begin(), problem.extents.begin() + begin, int64_t{0});
+  for (int64_t i = begin; i < end; ++i) {
+    OneProduct one = ProductOfGroup(problem, operands, i, first);
+    first += problem.extents[static_cast<size_t>(i)];
     if (one.problem.m == 0) continue;
     if (one.problem.k == 0) one.problem.alpha = 0;
     absl::Status status = RunRounded(kernel, one.problem, one.operands, launch);
     if (!status.ok()) return status;
   }
+  if (piece != nullptr) piece->next = end == products ? 0 : end;
   return absl::OkStatus();
 }
 

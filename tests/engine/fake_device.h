@@ -24,6 +24,10 @@ class FakeStream final : public Stream {
   absl::Status error;
   // Dense bytes that were asked for, in order.
   std::vector<ByteSpan> uploads, downloads;
+  // The pieces that a product takes, of one launch each, and those that were enqueued.
+  int64_t pieces = 1;
+  std::vector<int64_t> launches;
+  int records = 0;
   // Of the last launch, or generator.
   StopFlag stop;
   // How the ends are waited for.
@@ -60,13 +64,19 @@ class FakeStream final : public Stream {
   }
   absl::Status Launch(const gemm::Kernel&, const gemm::Problem&, const gemm::Operands&,
                       gemm::Workspace, const gemm::LaunchParams&, const LaunchHow& how) override {
+    launches.push_back(how.piece == nullptr ? 0 : how.piece->next);
+    if (how.piece != nullptr)
+      how.piece->next = launches.back() + 1 < pieces ? launches.back() + 1 : 0;
     stop = how.stop;
     return error;
   }
   absl::Status Check(const gemm::Check&) override { return error; }
   gemm::CheckOutcome check_outcome() const override { return {}; }
   absl::Status Finish(const gemm::Problem&, const gemm::Operands&, void*) override { return error; }
-  absl::Status Record(Event&) override { return error; }
+  absl::Status Record(Event&) override {
+    ++records;
+    return error;
+  }
   absl::Status Wait(const Event&) override { return error; }
   void Notify(absl::AnyInvocable<void(absl::Status)> done, const Notice& how) override {
     callbacks_.push_back(std::move(done));

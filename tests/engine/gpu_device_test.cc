@@ -163,6 +163,89 @@ TEST_F(GpuDeviceTest, AMarkThatCannotBeMadeLosesTheDevice) {
   EXPECT_FALSE(device.Idle());
 }
 
+// A group that its kernel takes apart, with operands drawn, of `rows` rows each.
+class GroupOnGpu {
+ public:
+  static constexpr int64_t kProducts = 4096, kRows = 4, kSize = 16;
+
+  explicit GroupOnGpu(Device& device) {
+    const auto take = [&](int64_t lines) {
+      buffers_.push_back(*device.memory().Allocate(static_cast<size_t>(lines * kSize * 4)));
+      return buffers_.back().data();
+    };
+    operands_ = {.a = take(kProducts * kRows),
+                 .lda = kSize,
+                 .b = take(kProducts * kSize),
+                 .ldb = kSize,
+                 .d = take(kProducts * kRows),
+                 .ldd = kSize,
+                 .stride_b = kSize * kSize};
+    Draw(*device.compute_streams()[0], 1, buffers_[0].data(), kProducts * kRows);
+    Draw(*device.compute_streams()[0], 2, buffers_[1].data(), kProducts * kSize);
+  }
+  // D has nothing of a product.
+  void Clear(Stream& stream) { Draw(stream, 3, buffers_[2].data(), kProducts * kRows); }
+  absl::Status Launch(Stream& stream, gemm::LaunchPiece* piece) {
+    const gemm::Kernel& kernel = **gemm::FindKernel("cublas_f32");
+    return stream.Launch(kernel,
+                         {.m = kProducts * kRows,
+                          .n = kSize,
+                          .k = kSize,
+                          .grouped = gemm::GroupedBy::kM,
+                          .extents = extents_},
+                         operands_, {}, {}, {.piece = piece});
+  }
+  std::vector<std::byte> Result(Stream& stream) {
+    std::vector<std::byte> result(buffers_[2].bytes());
+    EXPECT_EQ(Finish(stream), absl::OkStatus());
+    EXPECT_EQ(cudaMemcpy(result.data(), buffers_[2].data(), result.size(), cudaMemcpyDeviceToHost),
+              cudaSuccess);
+    return result;
+  }
+
+ private:
+  static void Draw(Stream& stream, uint64_t seed, void* data, int64_t rows) {
+    const gemm::GeneratorTarget target = {.data = data,
+                                          .type = gemm::DType::kF32,
+                                          .rows = rows,
+                                          .cols = kSize,
+                                          .pitch_bytes = kSize * 4};
+    EXPECT_EQ(stream.Generate({.seed = seed}, target), absl::OkStatus());
+    EXPECT_EQ(Finish(stream), absl::OkStatus());
+  }
+
+  std::vector<int64_t> extents_ = std::vector<int64_t>(kProducts, kRows);
+  std::vector<DeviceBuffer> buffers_;
+  gemm::Operands operands_;
+};
+
+// A thread that enqueues more than the driver takes stands still until some has run. Here none
+// does before the gate opens, so a piece that is too large never returns.
+TEST_F(GpuDeviceTest, APieceOfALargeGroupIsEnqueuedWhileNothingRuns) {
+  const auto devices = CreateDevices(SmallDeviceOptions("cuda:0"));
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  Device& device = *devices->front();
+  Stream& stream = *device.compute_streams()[0];
+  GroupOnGpu group(device);
+  ASSERT_EQ(group.Launch(stream, nullptr), absl::OkStatus());
+  const std::vector<std::byte> at_once = group.Result(stream);
+  group.Clear(stream);
+  ASSERT_NE(group.Result(stream), at_once);
+
+  GpuGate gate(stream);
+  gemm::LaunchPiece piece;
+  ASSERT_EQ(group.Launch(stream, &piece), absl::OkStatus());
+  EXPECT_EQ(piece.next, gemm::kLaunchesInPiece);
+  EXPECT_EQ(Finish(*device.compute_streams()[1]), absl::OkStatus()) << "others are told";
+  gate.Open();
+  int pieces = 1;
+  for (; piece.more(); ++pieces) {
+    ASSERT_EQ(Finish(stream), absl::OkStatus());
+    ASSERT_EQ(group.Launch(stream, &piece), absl::OkStatus());
+  }
+  EXPECT_EQ(pieces, GroupOnGpu::kProducts / gemm::kLaunchesInPiece);
+  EXPECT_EQ(group.Result(stream), at_once) << "the same bits";
+}
 #endif
 
 // Ends the process with 0 where a device that a kernel broke behaves as it must.

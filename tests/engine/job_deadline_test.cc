@@ -206,6 +206,20 @@ TEST_F(JobDeadlineTest, WhileTheKernelRunsOnTheJobCountsAgainstItsCaller) {
   ExpectNothingHeld();
 }
 
+// Nothing more of it is enqueued.
+TEST_F(JobDeadlineTest, BetweenThePiecesOfAProduct) {
+  FakeStream& stream = fake_.device().compute(0);
+  stream.pieces = 3;
+  auto recorder = std::make_shared<JobRecorder>();
+  const auto job = Begin(Drawn(), recorder);
+  EXPECT_EQ(stream.launches.size(), 1u);
+  PassDeadline();
+  ExpectPassed(recorder->Wait().status(), "while it ran");
+  FakeStreamsEnd();
+  EXPECT_EQ(stream.launches.size(), 1u);
+  ExpectNothingHeld();
+}
+
 TEST_F(JobDeadlineTest, InTheMiddleOfTheResult) {
   auto recorder = std::make_shared<JobRecorder>(/*hold=*/100);
   const auto job = Begin(Drawn(), recorder);

@@ -6,7 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "gemm/kernel.h"
 #include "gemm/machine.h"
+#include "kernels/blas/libraries.h"
+#include "kernels/blas/lt_plan.h"
+#include "kernels/blas/lt_product.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/product_case.h"
 
@@ -126,6 +130,56 @@ TEST_F(GpuLibraries, TheEndOfKIsAccumulated) {
       }
     }
   }
+}
+
+// As of a batch whose algorithm takes few products in a call.
+TEST_F(GpuLibraries, TheCallsOfABatchGoInPiecesOfTheSameBits) {
+  Gpu& gpu = *Gpu::Get();
+  constexpr int64_t kProducts = 2 * kLaunchesInPiece + 44, kElements = 256;
+  const Problem problem = {.m = 16, .n = 16, .k = 16, .batch = kProducts};
+  std::mt19937_64 random(17);
+  const auto drawn = [&] {
+    std::vector<float> values(kProducts * kElements);
+    for (float& value : values) value = static_cast<float>(random() % 1000) / 999.0f;
+    const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+    return std::vector<std::byte>(bytes, bytes + values.size() * sizeof(float));
+  };
+  const std::vector<std::byte> nothing(kProducts * kElements * sizeof(float));
+  gpu.Reset();
+  Operands operands = {.lda = 16, .ldb = 16, .ldd = 16};
+  operands.a = gpu.Upload(drawn(), 0);
+  operands.b = gpu.Upload(drawn(), 0);
+  operands.stride_a = operands.stride_b = operands.stride_d = kElements;
+  const auto run = [&](LaunchPiece* piece, int& calls) {
+    std::vector<std::byte> d = nothing;
+    std::byte* const on_gpu = gpu.Upload(d, 0);
+    operands.d = on_gpu;
+    const absl::StatusOr<LtPlan*> made = gpu.libraries()->PlanFor(problem, operands, 0);
+    EXPECT_TRUE(made.ok()) << made.status();
+    LtPlan plan = **made;
+    EXPECT_EQ(SetBatch(plan, 1), absl::OkStatus());
+    const Launch launch = {.problem = problem,
+                           .operands = operands,
+                           .workspace = {},
+                           .params = {},
+                           .stream = gpu.stream(),
+                           .libraries = gpu.libraries(),
+                           .piece = piece};
+    do {
+      EXPECT_EQ(RunLtPlan(launch, problem, operands, plan), absl::OkStatus());
+      ++calls;
+    } while (piece != nullptr && piece->more() && calls < 100);
+    gpu.Download(on_gpu, d);
+    EXPECT_EQ(gpu.Synchronize(), absl::OkStatus());
+    return d;
+  };
+  int at_once = 0, in_pieces = 0;
+  LaunchPiece piece;
+  const std::vector<std::byte> expected = run(nullptr, at_once);
+  EXPECT_NE(expected, nothing);
+  EXPECT_EQ(run(&piece, in_pieces), expected);
+  EXPECT_EQ(at_once, 1);
+  EXPECT_EQ(in_pieces, 3);
 }
 
 }  // namespace

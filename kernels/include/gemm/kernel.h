@@ -53,6 +53,17 @@ struct TransposeMark {
   bool recorded = false;  // false: nothing was transposed
 };
 
+// The launches of a GPU that wait at the same time are bounded, about 1,024 on all of its streams,
+// and a thread that enqueues one more stands still. So a product that takes many of them is
+// enqueued in pieces, each once the one before has run.
+inline constexpr int64_t kLaunchesInPiece = 128;
+struct LaunchPiece {
+  // In: the product of the batch or group that the piece begins with. Out: the one that the next
+  // piece begins with; 0 once everything has been enqueued.
+  int64_t next = 0;
+  bool more() const { return next > 0; }
+};
+
 struct Launch {
   const Problem& problem;
   const Operands& operands;
@@ -61,6 +72,7 @@ struct Launch {
   CUstream_st* stream = nullptr;        // null on the host
   Libraries* libraries = nullptr;       // null on the host
   TransposeMark* transposed = nullptr;  // may be null
+  LaunchPiece* piece = nullptr;         // null: everything is enqueued at once
   // Set while the launch runs: nobody needs the product any more. A kernel of the host looks at it
   // between tiles and returns Stopped(), with D in any state. May be null.
   const std::atomic<bool>* stop = nullptr;
@@ -133,7 +145,8 @@ struct Kernel {
   size_t (*workspace_bytes)(const Problem&) = nullptr;
 
   // For RunProduct alone (gemm/run.h). Enqueues the product and returns; a host kernel
-  // runs it before it returns. Never allocates, never synchronises. CheckTypes accepts
+  // runs it before it returns. One that needs a launch for each product of a batch takes
+  // Launch::piece. Never allocates, never synchronises. CheckTypes accepts
   // the problem, and the workspace has workspace_bytes(problem).
   absl::Status (*launch)(const Launch&) = nullptr;
 };

@@ -13,6 +13,10 @@ namespace gemm {
 // host gets its products one after another, and so does one that is to take a group and cannot
 // (Kernel::groups). Products of a group without rows are skipped; those without a k are computed
 // without the kernel.
+//
+// With a Launch::piece, a batch or a group that takes more than kLaunchesInPiece launches is
+// enqueued in several calls: piece->more() says that another one is to follow, with the same
+// launch. The bits are the same.
 absl::Status RunProduct(const Kernel& kernel, const Launch& launch);
 
 }  // namespace gemm

@@ -70,6 +70,9 @@ using StopFlag = std::shared_ptr<const std::atomic<bool>>;
 struct LaunchHow {
   // Recorded after the transposes of operands, if the kernel makes any before its product.
   Event* transposed = nullptr;
+  // The piece to enqueue, where the product takes many launches, and whether another one is to
+  // follow it (gemm::LaunchPiece). Null: everything is enqueued at once.
+  gemm::LaunchPiece* piece = nullptr;
   StopFlag stop;
 };
 

@@ -306,10 +306,17 @@ void JobImpl::EnqueueProduct(Launched launched, absl::Status enqueued) {
   const bool again = launched.first.has_value();
   const KernelPick& pick = again ? admitted_.check.plan->second : admitted_.pick;
   StagingBlock& block = launched.result_block;
-  if (enqueued.ok() && admitted_.spec.stream_result && has_small_result() && !block) {
+  const bool begins = !launched.piece.more();
+  if (enqueued.ok() && begins && admitted_.spec.stream_result && has_small_result() && !block) {
     block = device().download_staging().TryAcquire(admitted_.spec.receiver);
   }
   if (enqueued.ok()) enqueued = EnqueueKernel(launched, pick);
+  if (enqueued.ok() && launched.piece.more()) {
+    return stream.Notify(
+        [self = shared_from_this(), launched = std::move(launched)](absl::Status status) mutable {
+          self->Continue(std::move(launched), std::move(status));
+        });
+  }
   const bool copied = block && !zero_copy_.result;
   if (enqueued.ok() && copied) {
     enqueued = stream.Download(holdings.result->pitched(), 0, holdings.result->shape.dense_bytes(),
@@ -324,6 +331,12 @@ void JobImpl::EnqueueProduct(Launched launched, absl::Status enqueued) {
         self->Judged(std::move(launched), std::move(status));
       },
       {.last = last});
+}
+
+void JobImpl::Continue(Launched launched, absl::Status status) {
+  if (status.ok() && stopped_) status = gemm::Stopped();
+  if (!status.ok()) return Judged(std::move(launched), std::move(status));
+  EnqueueProduct(std::move(launched), absl::OkStatus());
 }
 
 void JobImpl::Judged(Launched launched, absl::Status status) {
@@ -392,13 +405,15 @@ absl::Status JobImpl::EnqueueKernel(Launched& launched, const KernelPick& pick) 
   JobHoldings& holdings = *launched.holdings;
   const Plan& plan = admitted_.plan;
   const gemm::Operands operands = OperandsOf(launched);
-  absl::Status status = stream.Record(*holdings.kernel_begin);
+  absl::Status status;
+  if (!launched.piece.more()) status = stream.Record(*holdings.kernel_begin);
   if (!status.ok()) return status;
   if (admitted_.check.plan.has_value()) return EnqueueChecked(stream, holdings, pick, operands);
   const gemm::Workspace workspace{holdings.workspace.data(), holdings.workspace.bytes()};
-  status = stream.Launch(*pick.kernel, plan.problem, operands, workspace, pick.params,
-                         {.transposed = holdings.transposed.get(), .stop = stop_flag()});
-  if (!status.ok()) return status;
+  status = stream.Launch(
+      *pick.kernel, plan.problem, operands, workspace, pick.params,
+      {.transposed = holdings.transposed.get(), .piece = &launched.piece, .stop = stop_flag()});
+  if (!status.ok() || launched.piece.more()) return status;
   return stream.Record(*holdings.kernel_end);
 }
 

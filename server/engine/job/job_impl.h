@@ -65,6 +65,7 @@ struct Launched {
   // What the check of a first product found that had to be computed again.
   std::optional<gemm::CheckOutcome> first;
   HangGuard guard;  // of what is enqueued
+  gemm::LaunchPiece piece;
 };
 
 // The steps of a job:
@@ -79,8 +80,10 @@ struct Launched {
 //   Coalesce -> or: it shares the stream with small jobs like it that wait. They run as one
 //               batch (CoalescedLaunch), and each goes on with Computed
 //   Launch   -> uploads, generators, kernel, and a small result's download are enqueued
-//               at once, and the check of the product where there is one. The payload and the
-//               result of the smallest stay in host memory (ZeroCopy)
+//               at once, and the check of the product where there is one. A product of many
+//               launches goes in pieces, each once the one before has run, so that the device's
+//               thread sees to others between. The payload and the result of the smallest stay in
+//               host memory (ZeroCopy)
 //   Judged   -> a product that fails its check is launched again, by another kernel
 //   Computed -> a large result is downloaded block by block (ResultDownload)
 //   Complete -> or, from any of these, Fail.
@@ -139,6 +142,8 @@ class JobImpl final : public Job,
   // The product and all that follows it, and then goes on with Judged. `enqueued`: so far.
   void EnqueueProduct(Launched launched, absl::Status enqueued);
   absl::Status EnqueueKernel(Launched& launched, const KernelPick& pick);
+  // A piece has run: goes on with the next one, where somebody waits for the product still.
+  void Continue(Launched launched, absl::Status status);
   // Set once the job has ended. Keeps the job.
   StopFlag stop_flag() { return {shared_from_this(), &stopped_}; }
   // What the kernel reads, and where it writes.

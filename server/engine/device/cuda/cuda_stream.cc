@@ -144,7 +144,8 @@ absl::Status CudaStream::Launch(const gemm::Kernel& kernel, const gemm::Problem&
                                             .params = params,
                                             .stream = stream_,
                                             .libraries = libraries_.get(),
-                                            .transposed = mark.event ? &mark : nullptr}));
+                                            .transposed = mark.event ? &mark : nullptr,
+                                            .piece = how.piece}));
   if (mark.recorded) event->set_recorded(true);
   return status;
 }
