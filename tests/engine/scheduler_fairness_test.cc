@@ -4,97 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "server/engine/bounds/bound_error.h"
 #include "server/engine/core/cost_model.h"
-#include "server/engine/core/scheduler.h"
-#include "tests/base/test_clock.h"
-#include "tests/engine/fake_device.h"
+#include "tests/engine/fairness_fixture.h"
 
 namespace gemmd {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-constexpr absl::Duration kLargeTime = absl::Milliseconds(13);
-constexpr absl::Duration kSmallTime = absl::Microseconds(50);
-
-class FairnessTest : public ::testing::Test {
- protected:
-  // A job that runs until the test ends it.
-  class TimedJob final : public Runnable {
-   public:
-    TimedJob(FairnessTest& test, std::string caller, absl::Duration cost)
-        : caller(std::move(caller)), left(cost), test_(test) {}
-    void Run(StreamLease stream) override {
-      lease = std::move(stream);
-      test_.running_.push_back(this);
-      test_.begun_.push_back(caller);
-    }
-
-    const std::string caller;
-    absl::Duration left;  // of its device time
-    StreamLease lease;
-
-   private:
-    FairnessTest& test_;
-  };
-
-  explicit FairnessTest(int streams = 1, int quick_streams = 0)
-      : device_({.streams = streams, .quick_streams = quick_streams}) {}
-
-  // A lease that goes gives its stream to a job that waits.
-  ~FairnessTest() override {
-    for (const auto& job : jobs_) scheduler_.Withdraw(job.get());
-  }
-
-  static StreamClaim Claim(const std::string& caller, absl::Duration cost, double weight = 1,
-                           int band = 1) {
-    return {.flow = caller, .weight = weight, .cost = {.device_time = cost, .band = band}};
-  }
-  absl::Status Submit(const StreamClaim& claim) {
-    auto job = std::make_shared<TimedJob>(*this, claim.flow, claim.cost.device_time);
-    jobs_.push_back(job);
-    return scheduler_.Submit(job, claim);
-  }
-  // The oldest running job ends, after `time`.
-  void EndOne(absl::Duration time) {
-    clock_.Advance(time);
-    TimedJob* const job = running_.front();
-    running_.pop_front();
-    device_time_[job->caller] += job->lease.Reset();
-  }
-  // The jobs that run share the device until the first of them ends. Its caller.
-  std::string RunOne() {
-    const auto next =
-        std::min_element(running_.begin(), running_.end(),
-                         [](const TimedJob* x, const TimedJob* y) { return x->left < y->left; });
-    const absl::Duration left = (*next)->left;
-    for (TimedJob* job : running_) job->left -= left;
-    std::swap(*next, running_.front());
-    const std::string caller = running_.front()->caller;
-    EndOne(left * static_cast<int64_t>(running_.size()));
-    return caller;
-  }
-  std::vector<std::string> TakeBegun() { return std::exchange(begun_, {}); }
-
-  TestClock clock_;
-  FakeDevice device_;
-  QueueLimit limit_{100'000};
-  Scheduler scheduler_{device_, limit_, absl::Hours(1)};
-  std::vector<std::shared_ptr<TimedJob>> jobs_;
-  std::deque<TimedJob*> running_;
-  std::vector<std::string> begun_;                     // the callers, in order
-  std::map<std::string, absl::Duration> device_time_;  // of what has ended
-};
 
 TEST_F(FairnessTest, BesideAThousandLargeJobsASmallOneWaitsForOne) {
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(Submit(Claim("large", kLargeTime)).ok());
@@ -136,9 +60,7 @@ TEST_F(FairnessTest, BesideHugeBatchesSmallProductsWaitForOneAndThenGetAsMuchTim
 // The first estimates of a kernel may be far off: what was paid too much comes back.
 TEST_F(FairnessTest, SharesHoldThoughTheEstimatesOfOneAreThirtyTimesTooLong) {
   const auto submit = [&](const std::string& caller, absl::Duration estimate) {
-    auto job = std::make_shared<TimedJob>(*this, caller, kLargeTime);
-    jobs_.push_back(job);
-    ASSERT_TRUE(scheduler_.Submit(job, Claim(caller, estimate)).ok());
+    ASSERT_TRUE(Submit(Claim(caller, estimate), kLargeTime).ok());
   };
   for (int i = 0; i < 500; ++i) submit("early", 30 * kLargeTime);
   for (int i = 0; i < 500; ++i) submit("late", kLargeTime);
@@ -155,9 +77,7 @@ class FourStreamsTest : public FairnessTest {
 // A caller that paid thirty times too much while it was alone has not saved up for later.
 TEST_F(FourStreamsTest, WhoComesAfterDearJobsOfAnotherDoesNotWaitForAllThatWasPaidTooMuch) {
   const auto submit = [&](const std::string& caller, absl::Duration estimate) {
-    auto job = std::make_shared<TimedJob>(*this, caller, kLargeTime);
-    jobs_.push_back(job);
-    ASSERT_TRUE(scheduler_.Submit(job, Claim(caller, estimate)).ok());
+    ASSERT_TRUE(Submit(Claim(caller, estimate), kLargeTime).ok());
   };
   for (int i = 0; i < 40; ++i) submit("early", 30 * kLargeTime);
   for (int i = 0; i < 200; ++i) submit("early", kLargeTime);
@@ -168,50 +88,6 @@ TEST_F(FourStreamsTest, WhoComesAfterDearJobsOfAnotherDoesNotWaitForAllThatWasPa
   const std::vector<std::string> begun = TakeBegun();
   // What is kept, 100 ms, is eight of these jobs.
   EXPECT_GE(std::count(begun.begin(), begun.end(), "late"), 20 - 8);
-}
-
-class QuickStreamTest : public FairnessTest {
- protected:
-  QuickStreamTest() : FairnessTest(/*streams=*/2, /*quick_streams=*/1) {}
-};
-
-TEST_F(QuickStreamTest, AQuickJobBeginsAtOnceBesideLargeOnes) {
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(Submit(Claim("large", kLargeTime)).ok());
-  EXPECT_EQ(TakeBegun().size(), 2u) << "none of them on the quick stream";
-  const StreamClaim quick = Claim("large", kSmallTime, 1, kQuickBand);
-  ASSERT_TRUE(Submit(quick).ok());
-  EXPECT_EQ(running_.size(), 3u);
-  EXPECT_EQ(&*running_.back()->lease, &device_.quick(0));
-  ASSERT_TRUE(Submit(quick).ok());
-  EXPECT_EQ(running_.size(), 3u) << "the second waits";
-  EXPECT_EQ(scheduler_.streams().used, 3);
-  EXPECT_EQ(scheduler_.streams().limit, 3);
-  std::swap(running_.front(), running_.back());
-  EndOne(kSmallTime);
-  EXPECT_EQ(&*running_.back()->lease, &device_.quick(0)) << "and is next on the quick stream";
-  std::swap(running_.front(), running_.back());
-  EndOne(kSmallTime);
-  EXPECT_EQ(running_.size(), 2u) << "which large jobs leave free";
-}
-
-TEST_F(QuickStreamTest, AQuickJobTakesAnyFreeStream) {
-  const StreamClaim quick = Claim("a", kSmallTime, 1, kQuickBand);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Submit(quick).ok());
-  EXPECT_EQ(running_.size(), 3u);
-  ASSERT_TRUE(Submit(quick).ok());
-  EXPECT_EQ(running_.size(), 3u);
-  std::swap(running_.front(), running_.back());
-  EndOne(kSmallTime);
-  EXPECT_EQ(running_.size(), 3u) << "whichever ends";
-}
-
-TEST_F(QuickStreamTest, LargeJobsAheadAreNoWaitForAQuickOne) {
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Submit(Claim("large", kLargeTime)).ok());
-  for (int i = 0; i < 20; ++i) EndOne(kLargeTime / 2);
-  StreamClaim quick = Claim("large", kSmallTime, 1, kQuickBand);
-  quick.deadline = SteadyNow() + absl::Milliseconds(5);
-  ASSERT_TRUE(Submit(quick).ok());
-  EXPECT_TRUE(scheduler_.CheckWait(quick).ok()) << "while the quick stream is in use, too";
 }
 
 class SharesTest : public FairnessTest {
@@ -237,7 +113,7 @@ TEST_F(SharesTest, FourCallersGetDeviceTimeByTheirWeights) {
   }
   // Each caller always has as many jobs.
   const absl::Time begin = SteadyNow();
-  while (SteadyNow() - begin < absl::Seconds(10)) submit(RunOne());
+  while (SteadyNow() - begin < absl::Seconds(10)) submit(RunOne().claim.flow);
   for (const auto& [name, caller] : callers) {
     const double share = absl::FDivDuration(device_time_[name], SteadyNow() - begin);
     EXPECT_NEAR(share, caller.weight / 8, 0.05 * caller.weight / 8) << name;

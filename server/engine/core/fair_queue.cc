@@ -15,20 +15,42 @@ double Bounded(double weight) {
 }  // namespace
 
 void FairQueue::Add(std::shared_ptr<Runnable> job, const StreamClaim& claim, absl::Time now) {
-  const auto [entry, is_new] = flows_.try_emplace(claim.flow);
-  if (is_new) entry->second = ring_.insert(ring_.end(), Flow{.name = claim.flow});
-  Flow& flow = *entry->second;
+  const Ring::iterator entry = FlowOf(claim.flow, claim.weight);
+  Flow& flow = *entry;
   flow.weight = Bounded(claim.weight);
+  if (flow.jobs == 0) ring_.splice(ring_.end(), debtors_, entry);
   Band& band = flow.bands[claim.cost.band];
   const absl::Duration cost = claim.cost.device_time;
   const Runnable* const key = job.get();
   band.jobs.push_back({.job = std::move(job), .cost = cost, .arrived = now});
-  places_[key] = {
-      .flow = entry->second, .band = claim.cost.band, .job = std::prev(band.jobs.end())};
+  places_[key] = {.flow = entry, .band = claim.cost.band, .job = std::prev(band.jobs.end())};
   band.cost += cost;
   flow.cost += cost;
   cost_ += cost;
   ++flow.jobs;
+}
+
+FairQueue::Ring::iterator FairQueue::FlowOf(const std::string& name, double weight) {
+  const auto [entry, is_new] = flows_.try_emplace(name);
+  if (is_new) {
+    entry->second = debtors_.insert(debtors_.end(), {.name = name, .weight = Bounded(weight)});
+  }
+  return entry->second;
+}
+
+void FairQueue::KeepOrForget(Ring::iterator flow) {
+  if (flow->credit >= absl::ZeroDuration()) {
+    flows_.erase(flow->name);
+    debtors_.erase(flow);
+  } else if (debtors_.size() > kMostDebtors) {
+    flows_.erase(debtors_.front().name);
+    debtors_.pop_front();
+  }
+}
+
+void FairQueue::ForgetDebts() {
+  for (const Flow& flow : debtors_) flows_.erase(flow.name);
+  debtors_.clear();
 }
 
 FairQueue::Bands::iterator FairQueue::NextBand(Flow& flow, Which which) {
@@ -48,17 +70,45 @@ std::optional<FairQueue::Taken> FairQueue::Take(Which which) {
   return TakeIf(which, [](const Runnable*) { return true; });
 }
 
+// A flow is passed over for one that is owed something, and not for one that is as far ahead.
+std::optional<absl::Duration> FairQueue::MostAhead(const Flow* own) const {
+  std::optional<absl::Duration> least;
+  for (const Flow& flow : ring_) {
+    if (&flow == own || flow.has_quick()) continue;
+    const absl::Duration ahead = std::max(flow.ahead(), absl::ZeroDuration());
+    least = least.has_value() ? std::min(*least, ahead) : ahead;
+  }
+  if (least.has_value()) *least += under_way_;
+  return least;
+}
+
+bool FairQueue::InDebt(const StreamClaim& claim) const {
+  const auto own = flows_.find(claim.flow);
+  if (own == flows_.end()) return false;
+  const Flow& flow = *own->second;
+  const std::optional<absl::Duration> most_ahead = MostAhead(&flow);
+  if (!most_ahead.has_value()) return false;
+  const auto quick = flow.bands.find(kQuickBand);
+  const absl::Duration waits =
+      quick == flow.bands.end() ? absl::ZeroDuration() : quick->second.cost;
+  return flow.ahead() + waits / flow.weight > *most_ahead;
+}
+
 FairQueue::Turn FairQueue::NextTurn(Which which) {
-  Turn next{.flow = ring_.end()};
+  const std::optional<absl::Duration> most_ahead =
+      which == Which::kQuick ? MostAhead(nullptr) : std::nullopt;
+  Turn next{.flow = ring_.end(), .in_advance = most_ahead.has_value()};
   for (auto flow = ring_.begin(); flow != ring_.end(); ++flow) {
     const auto band = NextBand(*flow, which);
     if (band == flow->bands.end()) continue;
+    if (most_ahead.has_value() && flow->ahead() > *most_ahead) continue;
     if (which == Which::kAny) {
       flow->credit = std::min(flow->credit, band->second.jobs.front().cost + kMostSaved);
     }
     const double lacking = RoundsFor(*flow, band->second.jobs.front().cost);
     if (next.flow != ring_.end() && lacking >= next.rounds) continue;
-    next = {.flow = flow, .rounds = lacking};
+    next.flow = flow;
+    next.rounds = lacking;
     if (lacking == 0) break;
   }
   return next;
@@ -72,39 +122,67 @@ const Runnable* FairQueue::Next(Which which) {
 
 std::optional<FairQueue::Taken> FairQueue::TakeIf(Which which,
                                                   absl::FunctionRef<bool(const Runnable*)> wanted) {
-  const auto [next, rounds] = NextTurn(which);
+  const auto [next, rounds, in_advance] = NextTurn(which);
   if (next == ring_.end()) return std::nullopt;
   const auto band = NextBand(*next, which);
   if (!wanted(band->second.jobs.front().job.get())) return std::nullopt;
-  // A stream for quick jobs takes them in advance: the others' turn has not come for it.
-  if (which == Which::kAny && rounds > 0) {
-    for (Flow& flow : ring_) flow.credit += kQuantum * (rounds * flow.weight);
-  }
-  Taken taken{.cost = band->second.jobs.front().cost,
-              .flow = next->name,
+  if (!in_advance && rounds > 0) GiveRounds(rounds);
+  const Waiting& first = band->second.jobs.front();
+  Taken taken{.charge = {.flow = next->name, .weight = next->weight, .cost = first.cost},
               .quick = band->first == kQuickBand};
-  // A debt that Settle left may be larger.
-  next->credit = std::max(next->credit - taken.cost, std::min(next->credit, -kMostDebt));
+  next->credit -= first.cost;
+  if (which == Which::kAny) under_way_ += first.cost / next->weight;
   ring_.splice(ring_.end(), ring_, next);
-  const auto place = places_.find(band->second.jobs.front().job.get());
+  const auto place = places_.find(first.job.get());
   taken.job = Extract(place->second);
   places_.erase(place);
   return taken;
 }
 
-void FairQueue::Settle(absl::string_view flow, Which which, absl::Duration cost,
-                       absl::Duration took) {
-  const auto entry = flows_.find(flow);
-  if (entry == flows_.end()) return;
-  absl::Duration& credit = entry->second->credit;
-  const absl::Duration settled = credit + cost - took;
-  // Of quick jobs no more debt is remembered than Take does.
-  credit = which == Which::kAny ? settled : std::max(settled, std::min(credit, -kMostDebt));
+void FairQueue::GiveRounds(double rounds) {
+  for (Ring* flows : {&ring_, &debtors_}) {
+    for (auto next = flows->begin(); next != flows->end();) {
+      const auto flow = next++;
+      flow->credit += kQuantum * (rounds * flow->weight);
+      if (flow->jobs == 0) KeepOrForget(flow);
+    }
+  }
+}
+
+std::optional<FairQueue::Charge> FairQueue::Pass(Which which, const StreamClaim& claim) {
+  Charge charge{.flow = claim.flow,
+                .weight = Bounded(claim.weight),
+                .cost = claim.cost.device_time,
+                .paid = false};
+  if (which == Which::kAny) {
+    under_way_ += charge.cost / charge.weight;
+    return charge;
+  }
+  if (InDebt(claim)) return std::nullopt;
+  const auto others = static_cast<size_t>(size_of(claim.flow) > 0 ? 1 : 0);
+  if (ring_.size() == others) return charge;
+  charge.paid = true;
+  const Ring::iterator flow = FlowOf(claim.flow, claim.weight);
+  flow->credit -= charge.cost;
+  if (flow->jobs == 0) KeepOrForget(flow);
+  return charge;
+}
+
+void FairQueue::Settle(Which which, const Charge& charge, absl::Duration took) {
+  if (which == Which::kAny) under_way_ -= charge.cost / charge.weight;
+  if (!charge.paid) return;
+  const absl::Duration refund = charge.cost - took;
+  if (!flows_.contains(charge.flow)) {
+    // Nobody waits for what was taken too much, or it is lost.
+    if (ring_.empty() || refund >= absl::ZeroDuration()) return;
+  }
+  const Ring::iterator flow = FlowOf(charge.flow, charge.weight);
+  flow->credit += refund;
+  if (flow->jobs == 0) KeepOrForget(flow);
 }
 
 bool FairQueue::quick_waits() const {
-  return std::any_of(ring_.begin(), ring_.end(),
-                     [](const Flow& flow) { return flow.bands.contains(kQuickBand); });
+  return std::any_of(ring_.begin(), ring_.end(), [](const Flow& flow) { return flow.has_quick(); });
 }
 
 std::shared_ptr<Runnable> FairQueue::Remove(const Runnable* job) {
@@ -125,8 +203,8 @@ std::shared_ptr<Runnable> FairQueue::Extract(const Place& place) {
   band->second.jobs.erase(place.job);
   if (band->second.jobs.empty()) flow.bands.erase(band);
   if (--flow.jobs == 0) {
-    flows_.erase(flow.name);
-    ring_.erase(place.flow);
+    debtors_.splice(debtors_.end(), ring_, place.flow);
+    KeepOrForget(place.flow);
   }
   return job;
 }

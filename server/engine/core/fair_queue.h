@@ -37,30 +37,44 @@ inline constexpr double kMostWeight = 1e3;
 // get device time by their weights, whatever their jobs cost. Credit is lost when a flow has no
 // job left, but for what those of its jobs that still run have paid.
 //
+// A quick stream serves quick jobs alone. Its jobs begin in advance while another flow waits that
+// has none: the other's turn does not come by it, so the flow owes the price. It may owe as much as
+// the jobs on the other streams were charged, by the weights, since those were charged in advance,
+// too. A flow that owes more is in debt. Quick streams pass it over, and rather stay idle, until
+// the turns of the others have made up for it. This keeps both promises: a flow gets no more than
+// its share and one job for each stream, and one that uses less never waits behind large jobs. Debt
+// is kept in full. A flow without waiting jobs keeps it, too.
+//
 // Within a flow, jobs are in the order of their arrival, but a band (JobCost) counts as
 // kHeadStart earlier than the one above it: a quick job does not wait for the large ones
 // that came just before, and a large one waits for none that comes
 // kLastBand * kHeadStart after it, or later.
 //
-// Guarded by its owner's lock. The number of waiting jobs bounds everything that it keeps.
+// Guarded by its owner's lock. It keeps as much as there are waiting jobs, and kMostDebtors flows.
 class FairQueue {
  public:
   enum class Which { kAny, kQuick };
+  // The price of a job that runs.
+  struct Charge {
+    std::string flow;
+    double weight = 1;
+    absl::Duration cost;
+    bool paid = true;  // not where nobody else waited
+  };
   struct Taken {
     std::shared_ptr<Runnable> job;
-    absl::Duration cost;
-    std::string flow;
+    Charge charge;
     bool quick = false;
   };
 
   static constexpr absl::Duration kHeadStart = absl::Milliseconds(250);
   // Far below the cost of most jobs: a flow that has just come waits for no more of it.
   static constexpr absl::Duration kQuantum = absl::Microseconds(10);
-  // A quick job may be taken before its flow can pay for it. That much is remembered.
-  static constexpr absl::Duration kMostDebt = absl::Milliseconds(100);
-  // And that much more than its next job costs is kept of what a flow has paid too much, so that
+  // That much more than its next job costs is kept of what a flow has paid too much, so that
   // one that has just come does not wait for all of it to be used up.
   static constexpr absl::Duration kMostSaved = absl::Milliseconds(100);
+  // Flows without waiting jobs whose debt is remembered: the last ones.
+  static constexpr size_t kMostDebtors = 1024;
 
   // `job` is not in the queue.
   void Add(std::shared_ptr<Runnable> job, const StreamClaim& claim, absl::Time now);
@@ -70,15 +84,22 @@ class FairQueue {
   std::optional<Taken> TakeIf(Which which, absl::FunctionRef<bool(const Runnable*)> wanted);
   // The job that Take would give; null: there is none.
   const Runnable* Next(Which which);
-  // A job that Take(which) gave, for `cost`, has taken `took`. Nothing where its flow has no
-  // job left.
-  void Settle(absl::string_view flow, Which which, absl::Duration cost, absl::Duration took);
+  // Charges a job that begins without waiting, as a stream for `which` is free. nullopt: its flow
+  // is in debt, so the job has to wait.
+  std::optional<Charge> Pass(Which which, const StreamClaim& claim);
+  // The job of a charge that Take or Pass gave, for the same streams, has ended and taken `took`.
+  void Settle(Which which, const Charge& charge, absl::Duration took);
+  // Forgets the debt of flows without waiting jobs: there is room for everybody.
+  void ForgetDebts();
   // Null where the job is not in the queue.
   std::shared_ptr<Runnable> Remove(const Runnable* job);
 
   // About the device time of the jobs that would run before a new one. For kQuick, on
   // streams that run quick jobs alone.
   absl::Duration Ahead(const StreamClaim& claim, Which which, absl::Time now) const;
+
+  // Whether a quick stream would pass such a job over, behind the quick ones of its flow.
+  bool InDebt(const StreamClaim& claim) const;
 
   bool quick_waits() const;
   int size() const { return static_cast<int>(places_.size()); }
@@ -105,6 +126,10 @@ class FairQueue {
     absl::Duration cost;  // of all its jobs
     int jobs = 0;
     Bands bands;  // those with jobs
+
+    bool has_quick() const { return bands.contains(kQuickBand); }
+    // Device time of a flow of weight 1 that it has had in advance.
+    absl::Duration ahead() const { return -credit / weight; }
   };
   using Ring = std::list<Flow>;
   struct Place {
@@ -114,20 +139,32 @@ class FairQueue {
   };
 
   struct Turn {
-    Ring::iterator flow;  // end() where no job is there
-    double rounds = 0;    // that all flows are given until this one can pay
+    Ring::iterator flow;      // end() where no job is there
+    double rounds = 0;        // that all flows are given until this one can pay
+    bool in_advance = false;  // it owes the price instead
   };
   Turn NextTurn(Which which);
   // The band whose first job is next; end() where there is none.
   static Bands::iterator NextBand(Flow& flow, Which which);
   // How many quanta the flow lacks for a job.
   static double RoundsFor(const Flow& flow, absl::Duration cost);
+  // How far ahead a flow with quick jobs may be. nullopt: any distance, as all flows that wait have
+  // quick jobs, without regard to `own`.
+  std::optional<absl::Duration> MostAhead(const Flow* own) const;
+  void GiveRounds(double rounds);
+  // The flow with this name, among the debtors and with this weight where it is new.
+  Ring::iterator FlowOf(const std::string& name, double weight);
+  // A flow without waiting jobs stays while it owes something.
+  void KeepOrForget(Ring::iterator flow);
   std::shared_ptr<Runnable> Extract(const Place& place);
 
-  Ring ring_;  // the flow that was served longest ago first
+  Ring ring_;     // flows with waiting jobs, the one that was served longest ago first
+  Ring debtors_;  // flows without, whose credit is negative; the one that stopped first first
   absl::flat_hash_map<std::string, Ring::iterator> flows_;
   absl::flat_hash_map<const Runnable*, Place> places_;
   absl::Duration cost_;
+  // The prices of the jobs that run on streams for any job, each divided by its flow's weight.
+  absl::Duration under_way_;
 };
 
 }  // namespace gemmd

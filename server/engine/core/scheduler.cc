@@ -16,19 +16,14 @@ namespace {
 // An estimate of the queue is exceeded by this much now and then.
 constexpr double kMargin = 1.25;
 
-// A job that has its stream and is to be run.
-struct Starting {
-  std::shared_ptr<Runnable> job;
-  StreamLease lease;
-};
-
-// Jobs that wait for the Run on this thread to return; null outside of Start.
-thread_local std::vector<Starting>* starting_here = nullptr;
+}  // namespace
 
 // A job that ends as soon as it is run, as one that is late does, passes its stream on from within
 // its Run. The next one is run when that has returned, so that the stack does not grow with a queue
 // of such jobs.
-void Start(Starting next) {
+void Scheduler::Start(Starting next) {
+  // Jobs that wait for the Run on this thread to return; null outside of Start.
+  thread_local std::vector<Starting>* starting_here = nullptr;
   if (starting_here != nullptr) return starting_here->push_back(std::move(next));
   std::vector<Starting> starting;
   starting_here = &starting;
@@ -41,8 +36,6 @@ void Start(Starting next) {
   starting_here = nullptr;
 }
 
-}  // namespace
-
 StreamLease& StreamLease::operator=(StreamLease&& other) noexcept {
   if (this == &other) return *this;
   Reset();
@@ -50,7 +43,6 @@ StreamLease& StreamLease::operator=(StreamLease&& other) noexcept {
   stream_ = std::exchange(other.stream_, nullptr);
   runs_ = other.runs_;
   begun_ = other.begun_;
-  jobs_ = other.jobs_;
   charges_ = std::move(other.charges_);
   return *this;
 }
@@ -123,24 +115,28 @@ Scheduler::Scheduler(Device& device, QueueLimit& limit, absl::Duration max_wait)
   for (Lane* lane : {&any_, &quick_}) lane->streams = static_cast<int>(lane->free.size());
 }
 
-StreamLease Scheduler::Lease(Stream* stream, FairQueue::Which runs) {
+StreamLease Scheduler::Lease(FairQueue::Which runs) {
+  std::vector<Stream*>& free = LaneOf(runs).free;
   device_time_.JobBegins(SteadyNow());
   ++begun_;
   StreamLease lease;
   lease.scheduler_ = this;
-  lease.stream_ = stream;
+  lease.stream_ = free.back();
   lease.runs_ = runs;
   lease.begun_ = device_time_.passed();
+  free.pop_back();
   return lease;
 }
 
-StreamLease Scheduler::LeaseFree(const JobCost& cost) {
+StreamLease Scheduler::LeaseFree(const StreamClaim& claim) {
   for (const FairQueue::Which runs : {FairQueue::Which::kQuick, FairQueue::Which::kAny}) {
-    std::vector<Stream*>& free = LaneOf(runs).free;
-    if (free.empty() || (runs == FairQueue::Which::kQuick && !cost.quick())) continue;
-    Stream* const stream = free.back();
-    free.pop_back();
-    return Lease(stream, runs);
+    if (LaneOf(runs).free.empty()) continue;
+    if (runs == FairQueue::Which::kQuick && !claim.cost.quick()) continue;
+    std::optional<FairQueue::Charge> charge = queue_.Pass(runs, claim);
+    if (!charge.has_value()) continue;
+    StreamLease lease = Lease(runs);
+    lease.charges_.push_back(*std::move(charge));
+    return lease;
   }
   return {};
 }
@@ -150,13 +146,14 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job, const StreamClaim&
   {
     MutexLock lock(mutex_);
     if (absl::Status status = CheckWaitLocked(claim); !status.ok()) return status;
-    lease = LeaseFree(claim.cost);
+    lease = LeaseFree(claim);
     if (lease.stream_ == nullptr) {
       if (!limit_.TryTake(queue_.size_of(claim.flow))) return Full(claim.flow);
       const absl::Time now = SteadyNow();
       queue_.Add(std::move(job), claim, now);
       any_.pace.OnWait(now);
-      if (claim.cost.quick()) quick_.pace.OnWait(now);
+      // Beside a free quick stream it is in debt, and waits for its turn on another.
+      if (claim.cost.quick() && quick_.free.empty()) quick_.pace.OnWait(now);
       return absl::OkStatus();
     }
   }
@@ -180,8 +177,8 @@ absl::Status Scheduler::Full(absl::string_view flow) const {
 }
 
 absl::Duration Scheduler::WaitOf(const StreamClaim& claim) const {
-  const bool quick = claim.cost.quick() && quick_.streams > 0;
-  if (!any_.free.empty() || (quick && !quick_.free.empty())) return absl::ZeroDuration();
+  if (HasStreamForLocked(claim)) return absl::ZeroDuration();
+  const bool quick = claim.cost.quick() && quick_.streams > 0 && !queue_.InDebt(claim);
   const QueuePace& pace = quick ? quick_.pace : any_.pace;
   const auto which = quick ? FairQueue::Which::kQuick : FairQueue::Which::kAny;
   const absl::Time now = SteadyNow();
@@ -223,6 +220,16 @@ absl::Status Scheduler::CheckWaitLocked(const StreamClaim& claim) const {
                     why);
 }
 
+bool Scheduler::HasStreamForLocked(const StreamClaim& claim) const {
+  if (!any_.free.empty()) return true;
+  return claim.cost.quick() && !quick_.free.empty() && !queue_.InDebt(claim);
+}
+
+bool Scheduler::HasStreamFor(const StreamClaim& claim) const {
+  MutexLock lock(mutex_);
+  return HasStreamForLocked(claim);
+}
+
 absl::Status Scheduler::CheckWait(const StreamClaim& claim) const {
   MutexLock lock(mutex_);
   return CheckWaitLocked(claim);
@@ -236,23 +243,31 @@ absl::Duration Scheduler::estimated_wait() const {
 
 void Scheduler::Withdraw(const Runnable* job) {
   std::shared_ptr<Runnable> withdrawn;  // outlives the lock
-  MutexLock lock(mutex_);
-  withdrawn = queue_.Remove(job);
-  if (withdrawn == nullptr) return;
-  limit_.Return();
-  if (queue_.size() == 0) any_.pace.OnIdle(SteadyNow());
-  if (!queue_.quick_waits()) quick_.pace.OnIdle(SteadyNow());
+  std::vector<Starting> starting;
+  {
+    MutexLock lock(mutex_);
+    withdrawn = queue_.Remove(job);
+    if (withdrawn == nullptr) return;
+    limit_.Return();
+    const absl::Time now = SteadyNow();
+    if (queue_.size() == 0) any_.pace.OnIdle(now);
+    if (!queue_.quick_waits()) quick_.pace.OnIdle(now);
+    starting = Fill(now);  // quick jobs that waited for its sake
+  }
+  for (Starting& next : starting) {
+    device_.Execute([next = std::move(next)]() mutable { Start(std::move(next)); });
+  }
 }
 
 std::shared_ptr<Runnable> Scheduler::Charge(StreamLease& lease, FairQueue::Taken taken,
                                             absl::Time now) {
-  LaneOf(lease.runs_).pace.OnTurn(now, taken.cost);
+  LaneOf(lease.runs_).pace.OnTurn(now, taken.charge.cost);
   // It may have been a quick one, or the last one, and taken by the other lane.
   if (taken.quick) quick_.pace.OnMove(now);
   if (queue_.size() == 0) any_.pace.OnEmpty();
   if (!queue_.quick_waits()) quick_.pace.OnEmpty();
   limit_.Return();
-  lease.charges_.push_back({.flow = std::move(taken.flow), .paid = taken.cost});
+  lease.charges_.push_back(std::move(taken.charge));
   return std::move(taken.job);
 }
 
@@ -263,6 +278,7 @@ int Scheduler::MayTake(const StreamLease& lease, absl::FunctionRef<bool(const Ru
   return next != nullptr && wanted(next) ? queue_.size() : 0;
 }
 
+// A quick job that may go now that another's turn has come does so when the lease ends.
 std::vector<std::shared_ptr<Runnable>> Scheduler::TakeMore(
     StreamLease& lease, int most, absl::FunctionRef<bool(const Runnable*)> wanted) {
   std::vector<std::shared_ptr<Runnable>> more;
@@ -272,36 +288,46 @@ std::vector<std::shared_ptr<Runnable>> Scheduler::TakeMore(
     std::optional<FairQueue::Taken> taken = queue_.TakeIf(lease.runs_, wanted);
     if (!taken.has_value()) break;
     more.push_back(Charge(lease, *std::move(taken), now));
-    ++lease.jobs_;
     ++begun_;
   }
   return more;
 }
 
+std::vector<Scheduler::Starting> Scheduler::Fill(absl::Time now) {
+  std::vector<Starting> starting;
+  // A turn on a stream for any job may bring a quick one out of debt.
+  for (const FairQueue::Which runs : {FairQueue::Which::kAny, FairQueue::Which::kQuick}) {
+    Lane& lane = LaneOf(runs);
+    while (!lane.free.empty()) {
+      std::optional<FairQueue::Taken> taken = queue_.Take(runs);
+      if (!taken.has_value()) {
+        lane.pace.OnIdle(now);
+        break;
+      }
+      StreamLease lease = Lease(runs);
+      std::shared_ptr<Runnable> job = Charge(lease, *std::move(taken), now);
+      starting.push_back({std::move(job), std::move(lease)});
+    }
+  }
+  if (!any_.free.empty()) queue_.ForgetDebts();
+  return starting;
+}
+
 absl::Duration Scheduler::Release(StreamLease& lease) {
   Stream* const stream = std::exchange(lease.stream_, nullptr);
-  std::shared_ptr<Runnable> next;
-  StreamLease passed_on;
+  std::vector<Starting> starting;
   absl::Duration took;
   {
     MutexLock lock(mutex_);
     const absl::Time now = SteadyNow();
     device_time_.JobEnds(now);
-    took = (device_time_.passed() - lease.begun_) / lease.jobs_;
-    for (const StreamLease::Charge& charge : lease.charges_)
-      queue_.Settle(charge.flow, lease.runs_, charge.paid, took);
+    took = (device_time_.passed() - lease.begun_) / static_cast<int64_t>(lease.charges_.size());
+    for (const FairQueue::Charge& charge : lease.charges_) queue_.Settle(lease.runs_, charge, took);
     lease.charges_.clear();
-    std::optional<FairQueue::Taken> taken = queue_.Take(lease.runs_);
-    if (!taken.has_value()) {
-      Lane& lane = LaneOf(lease.runs_);
-      lane.free.push_back(stream);
-      lane.pace.OnIdle(now);
-      return took;
-    }
-    passed_on = Lease(stream, lease.runs_);
-    next = Charge(passed_on, *std::move(taken), now);
+    LaneOf(lease.runs_).free.push_back(stream);
+    starting = Fill(now);
   }
-  Start({std::move(next), std::move(passed_on)});
+  for (Starting& next : starting) Start(std::move(next));
   return took;
 }
 

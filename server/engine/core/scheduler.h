@@ -36,18 +36,11 @@ class StreamLease {
 
  private:
   friend class Scheduler;
-  // What a job that waited was charged.
-  struct Charge {
-    std::string flow;
-    absl::Duration paid;
-  };
-
   Scheduler* scheduler_ = nullptr;
   Stream* stream_ = nullptr;
   FairQueue::Which runs_ = FairQueue::Which::kAny;  // the jobs that the stream is for
   absl::Duration begun_;                            // in device time
-  int jobs_ = 1;
-  std::vector<Charge> charges_;  // of those jobs that waited
+  std::vector<FairQueue::Charge> charges_;          // of each of its jobs
 };
 
 // A job that waits for a stream.
@@ -139,7 +132,8 @@ class QueuePace {
 };
 
 // Quick jobs (JobCost) may use any stream. The device's quick streams are for them alone, so
-// that they need not wait for the end of a large job. Thread-safe. Must outlive its leases.
+// that they need not wait for the end of a large job. A caller in debt (FairQueue) waits all the
+// same, also beside a free quick stream. Thread-safe. Must outlive its leases.
 class Scheduler {
  public:
   // A job is refused if its estimated wait is longer than `max_wait`. As many jobs as
@@ -158,13 +152,16 @@ class Scheduler {
   // as long as they are `wanted`, which is asked under a lock. Their Run is not called.
   std::vector<std::shared_ptr<Runnable>> TakeMore(StreamLease& lease, int most,
                                                   absl::FunctionRef<bool(const Runnable*)> wanted);
-  // Removes a waiting job from the queue. Does nothing if it has run.
+  // Removes a waiting job from the queue. Does nothing if it has run. Runs quick jobs that waited
+  // for its sake alone, so no lock is held.
   void Withdraw(const Runnable* job);
 
   // The status of Submit for what it knows of times. Called at the header, so that no
   // payload is sent in vain.
   absl::Status CheckWait(const StreamClaim& claim) const;
 
+  // Whether such a job would run at once.
+  bool HasStreamFor(const StreamClaim& claim) const;
   // Of both kinds.
   Gauge streams() const;
   int queued() const;
@@ -184,13 +181,23 @@ class Scheduler {
     int streams = 0;
   };
 
+  // A job that has its stream and is to be run.
+  struct Starting {
+    std::shared_ptr<Runnable> job;
+    StreamLease lease;
+  };
+  static void Start(Starting next);
+
   absl::Duration Release(StreamLease& lease);
-  StreamLease Lease(Stream* stream, FairQueue::Which runs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StreamLease Lease(FairQueue::Which runs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A job that waited begins with this lease.
   std::shared_ptr<Runnable> Charge(StreamLease& lease, FairQueue::Taken taken, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Empty where no stream is free for the job.
-  StreamLease LeaseFree(const JobCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Empty where no stream is free for the job, or its flow is in debt.
+  StreamLease LeaseFree(const StreamClaim& claim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives free streams to the jobs that may have them.
+  std::vector<Starting> Fill(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasStreamForLocked(const StreamClaim& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lane& LaneOf(FairQueue::Which runs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return runs == FairQueue::Which::kQuick ? quick_ : any_;
   }
