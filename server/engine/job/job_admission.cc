@@ -78,6 +78,14 @@ absl::StatusOr<Shape> ResolveOperand(EngineCore& core, const OperandSpec& operan
   return shape;
 }
 
+uint64_t BytesOf(const OperandShapes& shapes) {
+  uint64_t bytes = 0;
+  for (const std::optional<Shape>& shape : shapes.by_role) {
+    if (shape.has_value()) bytes += shape->pitched_bytes();
+  }
+  return bytes;
+}
+
 // What the job's resident operands on other devices come to that have no replica on
 // this one.
 uint64_t MissingBytes(const EngineCore& core, const JobHoldings& holdings, size_t device_index) {
@@ -92,30 +100,40 @@ uint64_t MissingBytes(const EngineCore& core, const JobHoldings& holdings, size_
   return bytes;
 }
 
+// What a device would be asked for, before a kernel is chosen.
+StreamClaim RoughClaim(const JobSpec& spec, const Plan& plan, const OperandShapes& shapes,
+                       const CostModel& costs) {
+  JobWork work{.flops = gemm::Flops(plan.problem), .products = plan.products()};
+  work.bytes = static_cast<double>(plan.result.pitched_bytes() + BytesOf(shapes));
+  return {.flow = spec.flow,
+          .weight = spec.quota == nullptr ? 1 : spec.quota->weight,
+          .cost = costs.Estimate(work)};
+}
+
 // The devices that may take the job, the best first. Without resident operands all
-// healthy ones, by load. Else those that hold one: first those with a free stream, of
+// healthy ones, else those that hold one. First those with a free stream that the job may use, of
 // these the one where the least is missing, and of equal ones the least loaded. So the
 // smaller operand moves, and a busy device shares its jobs with one that holds another
 // of their operands.
-absl::StatusOr<std::vector<size_t>> Candidates(const EngineCore& core,
-                                               const JobHoldings& holdings) {
+absl::StatusOr<std::vector<size_t>> Candidates(const EngineCore& core, const AdmittedJob& job,
+                                               const OperandShapes& shapes) {
   std::set<size_t> holders;
-  for (const JobInput& input : holdings.inputs) {
+  for (const JobInput& input : job.holdings->inputs) {
     if (!input.pin) continue;
     const Device& holder = *input.pin.memory()->device;
     const absl::Status health = holder.Health();
     if (!health.ok()) return health;
     holders.insert(core.IndexOf(holder));
   }
-  std::vector<size_t> devices = core.DevicesByLoad();
+  const std::vector<size_t> devices = core.DevicesByLoad();
   if (devices.empty()) return absl::UnavailableError("no device of this server is healthy");
-  if (holders.empty()) return devices;
   std::vector<std::tuple<bool, uint64_t, size_t>> ranked;  // busy, missing, place by load
   for (size_t place = 0; place < devices.size(); ++place) {
     const size_t i = devices[place];
-    if (holders.count(i) == 0) continue;
-    const Gauge streams = core.schedulers[i]->streams();
-    ranked.emplace_back(streams.used == streams.limit, MissingBytes(core, holdings, i), place);
+    if (!holders.empty() && holders.count(i) == 0) continue;
+    const StreamClaim claim = RoughClaim(job.spec, job.plan, shapes, *core.costs[i]);
+    ranked.emplace_back(!core.schedulers[i]->HasStreamFor(claim),
+                        MissingBytes(core, *job.holdings, i), place);
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<size_t> best;
@@ -234,11 +252,8 @@ JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t wor
       .generates = HasGenerator(*job.holdings),
       .checked = job.check.plan.has_value(),
       .caller = absl::HashOf(job.spec.flow)};
-  uint64_t bytes = workspace_bytes + job.plan.result.pitched_bytes();
-  for (const std::optional<Shape>& shape : shapes.by_role) {
-    if (shape.has_value()) bytes += shape->pitched_bytes();
-  }
-  work.bytes = static_cast<double>(bytes);
+  work.bytes =
+      static_cast<double>(workspace_bytes + job.plan.result.pitched_bytes() + BytesOf(shapes));
   return work;
 }
 
@@ -398,7 +413,7 @@ absl::StatusOr<AdmittedJob> AdmitJob(EngineCore& core, JobSpec spec) {
   job.spec = std::move(spec);
   job.check_wish = WishFor(job.spec.verify, core.options);
 
-  absl::StatusOr<std::vector<size_t>> candidates = Candidates(core, *job.holdings);
+  absl::StatusOr<std::vector<size_t>> candidates = Candidates(core, job, shapes);
   if (!candidates.ok()) return candidates.status();
   const gemm::Types types = job.plan.problem.types;
   absl::Status status = ReserveOnOneOf(core, *candidates, types, shapes, job);
