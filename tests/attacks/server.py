@@ -17,12 +17,16 @@ STOP_SECONDS = 40
 LOG_LINES = 10
 # So many, where the limit on open descriptors leaves room for them.
 GUARDED_CONNECTIONS = 12_000
+# The server under attack has production's defaults, but for the flags below; streams, quick ones
+# too, are the defaults. A benchmark and a drain end within an attack's time, and the log has only
+# what an attack may cause.
 FLAGS = ["--benchmark-limit=4s", "--drain-timeout=10s", "--log-level=warning"]
 # What attackers do not send or take is given up soon. Passed where the server knows them.
 # Where the machine stands still for a second, jobs wait so long: what counts is verdict.py's bound.
 SHORT_TIMEOUTS = ["--upload-timeout=2s", "--send-timeout=2s", "--payload-timeout=2s",
                   "--max-queue-wait=5s"]
-# On the host device memory is RSS: it is filled once, so that it does not rise later.
+# On the host device memory is RSS: it is filled once, so that it does not rise later. So there is
+# less of it than the default.
 HOST_FLAGS = ["--device-memory-bytes=1GiB", "--store-bytes=512MiB"]
 
 

@@ -117,9 +117,8 @@ class CoalescedTest : public EngineTest, public ::testing::WithParamInterface<co
 
   // One stream, so that all but the first job wait.
   static EngineOptions Options() {
-    EngineOptions options = SmallOptions();
+    EngineOptions options = OneStream();
     options.devices = GetParam();
-    options.streams_per_device = 1;
     options.max_coalesced_jobs = kMost;
     return options;
   }

@@ -62,8 +62,7 @@ TEST_F(EngineTest, CancelJustAsItRunsGivesEverythingBack) {
 TEST_F(EngineTest, DeadlinesPassInTransferAndInTheQueue) {
   // Far more than it takes to begin a job, on a busy machine too.
   constexpr absl::Duration kLeft = absl::Seconds(1);
-  EngineOptions options = SmallOptions();
-  options.streams_per_device = 1;
+  EngineOptions options = OneStream();
   Make(options);
   JobSpec in_transfer = Product(10, 10, 10);
   in_transfer.deadline = SteadyNow() + kLeft;

@@ -20,16 +20,23 @@
 
 namespace gemmd {
 
+// The server's defaults, but for these.
 inline EngineOptions SmallOptions() {
   EngineOptions options;
-  options.devices = "host";
-  options.device_memory_bytes = 64 * kMiB;
-  options.staging_bytes = 4 * kMiB;
-  options.staging_block_bytes = 128 * kKiB;
-  options.streams_per_device = 2;
-  options.quick_streams = 0;  // a job that waits does so for one of the two
-  options.copy_threads = 2;
-  options.max_queue_wait = absl::Hours(1);  // no test but its own depends on speed
+  options.devices = "host";                  // also where there is a GPU
+  options.device_memory_bytes = 64 * kMiB;   // a test can fill it
+  options.staging_bytes = 4 * kMiB;          // the same
+  options.staging_block_bytes = 128 * kKiB;  // a payload of some hundred KiB has many
+  options.copy_threads = 2;                  // however many cores there are
+  options.max_queue_wait = absl::Hours(1);   // no test but its own depends on speed
+  return options;
+}
+
+// One stream, and none for quick jobs alone: whatever comes second waits.
+inline EngineOptions OneStream() {
+  EngineOptions options = SmallOptions();
+  options.streams_per_device = 1;
+  options.quick_streams = 0;
   return options;
 }
 

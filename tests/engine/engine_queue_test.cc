@@ -12,8 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST_F(EngineTest, AJobThatWouldWaitTooLongIsRefusedUntilTheQueueIsShorter) {
-  EngineOptions options = SmallOptions();
-  options.streams_per_device = 1;
+  EngineOptions options = OneStream();
   options.max_queue_wait = absl::Milliseconds(2);
   Make(options);
   JobSpec spec = DrawnProduct(200, 200, 200);

@@ -112,8 +112,7 @@ TEST_F(EngineUploadTest, AMatrixBeingDrawnHoldsUpNoUpload) {
 }
 
 TEST_F(EngineUploadTest, ADrawingThatIsCancelledInTheQueueLeavesNothing) {
-  EngineOptions options = SmallOptions();
-  options.streams_per_device = 1;
+  EngineOptions options = OneStream();
   options.max_queued_jobs = 1;
   Make(options);
   UploadSpec spec;

@@ -443,6 +443,7 @@ class NoQueueTest : public QuotasRpcTest {
   static ServerOptions NoQueue() {
     ServerOptions options = WithQuotas();
     options.engine.streams_per_device = 1;
+    options.engine.quick_streams = 0;
     options.engine.max_queued_jobs = 0;
     return options;
   }

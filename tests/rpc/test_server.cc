@@ -10,20 +10,20 @@ namespace gemmd {
 
 namespace v1 = gemm::v1;
 
+// The server's defaults, but for these.
 ServerOptions SmallServer() {
   ServerOptions options;
-  options.address = "127.0.0.1:0";
-  options.metrics_address = "";
-  options.engine.devices = "host";
-  options.engine.device_memory_bytes = 32 * kMiB;
-  options.engine.staging_bytes = 2 * kMiB;
-  options.engine.staging_block_bytes = 128 * kKiB;
-  options.engine.streams_per_device = 2;
-  options.engine.quick_streams = 0;  // a job that waits does so for one of the two
-  options.engine.copy_threads = 2;
-  options.engine.max_queue_wait = absl::Hours(1);  // no test but its own depends on speed
-  options.rpc.max_message_bytes = kMiB;
-  options.rpc.max_jobs_per_stream = 16;
+  options.address = "127.0.0.1:0";  // programs of tests run side by side
+  options.metrics_address = "";     // the same; tests of metrics have their own
+  EngineOptions& engine = options.engine;
+  engine.devices = "host";                  // also where there is a GPU
+  engine.device_memory_bytes = 32 * kMiB;   // a test can fill it
+  engine.staging_bytes = 2 * kMiB;          // the same
+  engine.staging_block_bytes = 128 * kKiB;  // a payload of some hundred KiB has many
+  engine.copy_threads = 2;                  // however many cores there are
+  engine.max_queue_wait = absl::Hours(1);   // no test but its own depends on speed
+  options.rpc.max_message_bytes = kMiB;     // a test can send a message that is too large
+  options.rpc.max_jobs_per_stream = 16;     // a test can send one too many
   return options;
 }
 
