@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -23,11 +23,21 @@ constexpr absl::Duration kReaderPoll = absl::Milliseconds(20);
 constexpr mode_t kNewFile = 0666;  // less the umask
 constexpr size_t kLargestWrite = size_t{1} << 30;
 
-// In the same folder, so that it can be renamed; short, so that the longest name
-// that the file system takes can still be written.
-std::string PartPath(const std::string& path) {
-  static std::atomic<unsigned> counter{0};
-  return absl::StrCat(path.substr(0, path.rfind('/') + 1), ".", getpid(), "-", counter++, ".part");
+// A new empty file in the folder of `path`, so that it can be renamed, and its path in `part`; -1
+// and errno where there is none. Its name is short, so that the longest name that the file system
+// takes can still be written, and random: a process that was killed leaves its file, and in a
+// container the next one has the same PID.
+int CreatePart(const std::string& path, std::string& part) {
+  constexpr int kAttempts = 100;
+  for (int i = 0; i < kAttempts; ++i) {
+    uint64_t number = 0;
+    if (getentropy(&number, sizeof number) != 0) return -1;
+    part = absl::StrCat(path.substr(0, path.rfind('/') + 1), ".",
+                        absl::Hex(number, absl::kZeroPad16), ".part");
+    const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFile);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
 }
 
 // An open FIFO that somebody reads. Without O_NONBLOCK, open would wait for good.
@@ -96,6 +106,19 @@ std::optional<mode_t> Replaceable(const std::string& path) {
   return there.st_mode & 07777;
 }
 
+// So that a new name is still there after a crash. A folder that cannot be read, or a file system
+// that knows no such thing, leaves that open.
+absl::Status SyncFolder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return absl::OkStatus();
+  const int error = fsync(fd) == 0 ? 0 : errno;
+  (void)::close(fd);
+  if (error == 0 || error == EINVAL) return absl::OkStatus();
+  return SystemError(error, path, "cannot be written");
+}
+
 }  // namespace
 
 struct OutputFile::Part {
@@ -118,11 +141,10 @@ absl::StatusOr<OutputFile> OutputFile::Open(std::string path, Visible visible) {
     file.uncut_ = !through->own_output && fstat(through->fd, &there) == 0 && S_ISREG(there.st_mode);
     return file;
   }
-  auto part = std::make_unique<Part>(PartPath(path));
-  const int fd =
-      ::open(part->file.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFile);
+  std::string part;
+  const int fd = CreatePart(path, part);
   if (fd < 0) return SystemError(errno, path, "cannot be created");
-  OutputFile file(std::move(path), fd, std::move(part));
+  OutputFile file(std::move(path), fd, std::make_unique<Part>(std::move(part)));
   if (*mode != 0 && fchmod(fd, *mode) != 0) {
     return SystemError(errno, file.path_, "cannot be given its permissions");
   }
@@ -170,6 +192,8 @@ absl::Status OutputFile::Write(absl::string_view bytes) {
 
 absl::Status OutputFile::Close() {
   if (absl::Status status = Cut(); !status.ok()) return status;
+  // Before its name is: after a crash, the path has all that it had or all that is new.
+  if (part_ != nullptr && fsync(fd_) != 0) return SystemError(errno, path_, "cannot be written");
   // Some file systems tell of a failed write only here.
   if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
     return SystemError(errno, path_, "cannot be written");
@@ -179,7 +203,7 @@ absl::Status OutputFile::Close() {
     return SystemError(errno, path_, "cannot be replaced");
   }
   part_.reset();
-  return absl::OkStatus();
+  return SyncFolder(path_);
 }
 
 bool IsStandardOutput(const std::string& path) {

@@ -20,12 +20,12 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 // A file to write from its beginning. Not thread-safe.
 //
 // A path that does not exist, or that is the only name of a regular file, gets its
-// new content atomically when the file is closed. Until then the content is in a
-// temporary file beside it, which is removed if writing fails or the object is
-// destroyed first. Anything else stays what it is and is written through: a device, a
-// FIFO, a symbolic link's target, a file with several names. What such a file had is cut
-// at the first write, or at the close. A FIFO waits up to ten seconds for its reader. A name
-// of this process's own output, as - or /dev/stdout, is that output: the bytes go where it is,
+// new content atomically when the file is closed, also if the machine goes down then. Until then
+// the content is in a temporary file beside it, .NUMBER.part with a random number, which is removed
+// if writing fails or the object is destroyed first. Anything else stays what it is and is written
+// through: a device, a FIFO, a symbolic link's target, a file with several names. What such a file
+// had is cut at the first write, or at the close. A FIFO waits up to ten seconds for its reader. A
+// name of this process's own output, as - or /dev/stdout, is that output: the bytes go where it is,
 // behind what is there.
 class OutputFile {
  public:

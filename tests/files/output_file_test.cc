@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -24,6 +25,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 class OutputFileTest : public ::testing::Test, protected TemporaryFolder {};
@@ -259,6 +261,26 @@ TEST_F(OutputFileTest, ASignalLeavesNoUnfinishedFile) {
     EXPECT_TRUE(WIFSIGNALED(status)) << status;
     EXPECT_EQ(WTERMSIG(status), signal);
     EXPECT_THAT(Names(), IsEmpty());
+  }
+}
+
+// As in containers, where every process is number 1 and SIGKILL leaves its file.
+TEST_F(OutputFileTest, WhatAKilledProcessLeftIsInNobodysWay) {
+  constexpr int kNotAllowed = 77;
+  for (size_t i = 1; i <= 3; ++i) {
+    const int status = InProcess([&] {
+      if (unshare(CLONE_NEWPID) != 0) _exit(kNotAllowed);
+      const int one = InProcess([&] {
+        const auto file = OutputFile::Open(Path("a"));
+        _exit(file.ok() && getpid() == 1 ? 0 : 1);
+      });
+      _exit(WEXITSTATUS(one));
+    });
+    if (WEXITSTATUS(status) == kNotAllowed) {
+      GTEST_SKIP() << "needs the right to have processes numbered anew";
+    }
+    EXPECT_EQ(status, 0);
+    EXPECT_THAT(Names(), SizeIs(i));
   }
 }
 
