@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -92,18 +91,33 @@ absl::StatusOr<Through> OpenThrough(const std::string& path) {
     if (!fifo.ok()) return fifo.status();
     return Through{*fifo, false};
   }
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, kNewFile);
+  // Without O_CREAT at first: in a shared folder such as /tmp, the system refuses that for a file
+  // of another user, who may have let everybody write it.
+  constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
+  int fd = ::open(path.c_str(), kFlags);
+  if (fd < 0 && errno == ENOENT) fd = ::open(path.c_str(), kFlags | O_CREAT, kNewFile);
   if (fd < 0) return SystemError(errno, path, "cannot be opened to be written");
   return Through{fd, false};
 }
 
-// The permissions of the regular file that is to be replaced, none where nothing
-// is there; an empty optional where the path is to be written through.
-std::optional<mode_t> Replaceable(const std::string& path) {
-  struct stat there;
-  if (lstat(path.c_str(), &there) != 0) return mode_t{0};  // also says why it cannot be made
-  if (!S_ISREG(there.st_mode) || there.st_nlink > 1) return std::nullopt;
-  return there.st_mode & 07777;
+// Whether a rename over what is at the path would change nothing but its content. No: a link, a
+// device, a file with other names; a file that is mounted by itself, as containers' are, and one
+// that may not be replaced (chattr).
+bool Replaceable(const std::string& path, const struct stat& there) {
+  if (!S_ISREG(there.st_mode) || there.st_nlink > 1) return false;
+  constexpr uint64_t kBound = STATX_ATTR_MOUNT_ROOT | STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND;
+  struct statx more = {};
+  return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &more) != 0 ||
+         (more.stx_attributes & kBound) == 0;
+}
+
+// Gives a new file the owner, the group and the permissions of the one that it is to replace.
+bool TakeOver(int fd, const struct stat& old) {
+  struct stat now;
+  if (fstat(fd, &now) != 0) return false;
+  const bool same = now.st_uid == old.st_uid && now.st_gid == old.st_gid;
+  if (!same && fchown(fd, old.st_uid, old.st_gid) != 0) return false;
+  return fchmod(fd, old.st_mode & 07777) == 0;
 }
 
 // So that a new name is still there after a crash. A folder that cannot be read, or a file system
@@ -131,23 +145,37 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 }
 
 absl::StatusOr<OutputFile> OutputFile::Open(std::string path, Visible visible) {
-  const std::optional<mode_t> mode = Replaceable(path);
-  if (visible == Visible::kAsItGrows || !mode || IsOwnOutput(path)) {
-    const absl::StatusOr<Through> through = OpenThrough(path);
-    if (!through.ok()) return through.status();
-    if (path == kStandardOutput) path = "standard output";  // in errors
-    OutputFile file(std::move(path), through->fd, nullptr);
-    struct stat there;
-    file.uncut_ = !through->own_output && fstat(through->fd, &there) == 0 && S_ISREG(there.st_mode);
-    return file;
+  if (visible == Visible::kAsItGrows || IsOwnOutput(path)) {
+    return WriteThrough(std::move(path), visible);
   }
+  struct stat old = {};
+  const bool exists = lstat(path.c_str(), &old) == 0;
+  // Also of a name that is too long, which the part's is not.
+  if (!exists && (errno != ENOENT || path.empty())) {
+    return SystemError(errno, path, "cannot be created");
+  }
+  if (exists && !Replaceable(path, old)) return WriteThrough(std::move(path), visible);
   std::string part;
   const int fd = CreatePart(path, part);
-  if (fd < 0) return SystemError(errno, path, "cannot be created");
-  OutputFile file(std::move(path), fd, std::make_unique<Part>(std::move(part)));
-  if (*mode != 0 && fchmod(fd, *mode) != 0) {
-    return SystemError(errno, file.path_, "cannot be given its permissions");
+  if (fd < 0) {
+    // A file may be writable in a folder that is not.
+    if (exists) return WriteThrough(std::move(path), visible);
+    return SystemError(errno, path, "cannot be created");
   }
+  OutputFile file(path, fd, std::make_unique<Part>(std::move(part)));
+  if (exists && !TakeOver(fd, old)) return WriteThrough(std::move(path), visible);
+  return file;
+}
+
+absl::StatusOr<OutputFile> OutputFile::WriteThrough(std::string path, Visible visible) {
+  const absl::StatusOr<Through> through = OpenThrough(path);
+  if (!through.ok()) return through.status();
+  if (path == kStandardOutput) path = "standard output";  // in errors
+  OutputFile file(std::move(path), through->fd, nullptr);
+  struct stat there;
+  if (through->own_output || fstat(through->fd, &there) != 0) return file;
+  file.uncut_ = S_ISREG(there.st_mode);
+  file.loses_ = file.uncut_ && visible == Visible::kWhole && there.st_size > 0;
   return file;
 }
 
@@ -158,12 +186,14 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
       uncut_(other.uncut_),
+      loses_(other.loses_),
       part_(std::move(other.part_)) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
   std::swap(uncut_, other.uncut_);
+  std::swap(loses_, other.loses_);
   std::swap(part_, other.part_);
   return *this;
 }
@@ -184,20 +214,25 @@ absl::Status OutputFile::Write(absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kLargestWrite));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError(errno, path_, "cannot be written");
+    if (n < 0) return Unwritten();
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return absl::OkStatus();
 }
 
+absl::Status OutputFile::Unwritten() const {
+  return SystemError(errno, path_,
+                     loses_ ? "cannot be written, and what it had is gone, as it could not be "
+                              "replaced but only written in place"
+                            : "cannot be written");
+}
+
 absl::Status OutputFile::Close() {
   if (absl::Status status = Cut(); !status.ok()) return status;
   // Before its name is: after a crash, the path has all that it had or all that is new.
-  if (part_ != nullptr && fsync(fd_) != 0) return SystemError(errno, path_, "cannot be written");
+  if (part_ != nullptr && fsync(fd_) != 0) return Unwritten();
   // Some file systems tell of a failed write only here.
-  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
-    return SystemError(errno, path_, "cannot be written");
-  }
+  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) return Unwritten();
   if (part_ == nullptr) return absl::OkStatus();
   if (rename(part_->file.path().c_str(), path_.c_str()) != 0) {
     return SystemError(errno, path_, "cannot be replaced");

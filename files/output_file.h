@@ -22,11 +22,15 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 // A path that does not exist, or that is the only name of a regular file, gets its
 // new content atomically when the file is closed, also if the machine goes down then. Until then
 // the content is in a temporary file beside it, .NUMBER.part with a random number, which is removed
-// if writing fails or the object is destroyed first. Anything else stays what it is and is written
-// through: a device, a FIFO, a symbolic link's target, a file with several names. What such a file
-// had is cut at the first write, or at the close. A FIFO waits up to ten seconds for its reader. A
-// name of this process's own output, as - or /dev/stdout, is that output: the bytes go where it is,
-// behind what is there.
+// if writing fails or the object is destroyed first. Owner, group and permissions stay.
+//
+// Anything else stays what it is and is written through: a device, a FIFO, a symbolic link's
+// target, a file with several names; and a file that cannot be replaced so: one that is mounted by
+// itself, one in a folder that is not ours to write, one whose owner or group only another user can
+// give it. What such a file had is cut at the first write, or at the close, and an error of a later
+// write says that it is lost. A FIFO waits up to ten seconds for its reader. A name of this
+// process's own output, as - or /dev/stdout, is that output: the bytes go where it is, behind what
+// is there.
 class OutputFile {
  public:
   enum class Visible {
@@ -34,6 +38,7 @@ class OutputFile {
     kAsItGrows,  // the path is written through in any case
   };
 
+  // An error where the path cannot be written: open it before the work whose result it is to have.
   static absl::StatusOr<OutputFile> Open(std::string path, Visible visible = Visible::kWhole);
 
   OutputFile(OutputFile&& other) noexcept;
@@ -49,11 +54,15 @@ class OutputFile {
  private:
   struct Part;
   OutputFile(std::string path, int fd, std::unique_ptr<Part> part);
+  static absl::StatusOr<OutputFile> WriteThrough(std::string path, Visible visible);
   absl::Status Cut();
+  // What errno says of a write.
+  absl::Status Unwritten() const;
 
   std::string path_;
   int fd_ = -1;
   bool uncut_ = false;          // written through, and the path still has what it had
+  bool loses_ = false;          // written through, and what it had is gone once it is cut
   std::unique_ptr<Part> part_;  // null: written through
 };
 

@@ -189,6 +189,15 @@ TEST_F(OutputFileTest, TheLongestNameIsWritten) {
   EXPECT_EQ(Content(name), "x");
 }
 
+// Not when it is renamed, when the work is done: a part file has a short name of its own.
+TEST_F(OutputFileTest, ANameThatCannotBeIsRefusedWhenItIsOpened) {
+  for (const std::string& path : {Path(std::string(256, 'n')), std::string()}) {
+    const auto file = OutputFile::Open(path);
+    EXPECT_FALSE(file.ok()) << path;
+  }
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
 TEST_F(OutputFileTest, ASymbolicLinkStaysAndItsTargetIsWritten) {
   ASSERT_EQ(WriteFile(Path("target"), "old"), absl::OkStatus());
   ASSERT_EQ(symlink("target", Path("link").c_str()), 0);
