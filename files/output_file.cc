@@ -73,7 +73,8 @@ bool IsOwnOutput(const std::string& path) {
 
 struct Through {
   int fd;
-  bool own_output;  // standard output or standard error
+  bool own_output;    // standard output or standard error
+  bool made = false;  // there was no file of this name
 };
 
 // What a file has stays until it is cut.
@@ -95,9 +96,11 @@ absl::StatusOr<Through> OpenThrough(const std::string& path) {
   // of another user, who may have let everybody write it.
   constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
   int fd = ::open(path.c_str(), kFlags);
-  if (fd < 0 && errno == ENOENT) fd = ::open(path.c_str(), kFlags | O_CREAT, kNewFile);
+  const bool missing = fd < 0 && errno == ENOENT;
+  if (missing) fd = ::open(path.c_str(), kFlags | O_CREAT, kNewFile);
   if (fd < 0) return SystemError(errno, path, "cannot be opened to be written");
-  return Through{fd, false};
+  const bool is_link = lstat(path.c_str(), &target) == 0 && S_ISLNK(target.st_mode);
+  return Through{fd, false, missing && !is_link};
 }
 
 // Whether a rename over what is at the path would change nothing but its content. No: a link, a
@@ -175,6 +178,7 @@ absl::StatusOr<OutputFile> OutputFile::WriteThrough(std::string path, Visible vi
   struct stat there;
   if (through->own_output || fstat(through->fd, &there) != 0) return file;
   file.uncut_ = S_ISREG(there.st_mode);
+  file.made_ = through->made;
   file.loses_ = file.uncut_ && visible == Visible::kWhole && there.st_size > 0;
   return file;
 }
@@ -187,6 +191,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
       fd_(std::exchange(other.fd_, -1)),
       uncut_(other.uncut_),
       loses_(other.loses_),
+      made_(other.made_),
       part_(std::move(other.part_)) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
@@ -194,12 +199,15 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(uncut_, other.uncut_);
   std::swap(loses_, other.loses_);
+  std::swap(made_, other.made_);
   std::swap(part_, other.part_);
   return *this;
 }
 
 OutputFile::~OutputFile() {
   if (fd_ >= 0) (void)::close(fd_);
+  // Opened for work that did not begin.
+  if (fd_ >= 0 && made_ && uncut_) (void)unlink(path_.c_str());
   if (part_ != nullptr) (void)unlink(part_->file.path().c_str());
 }
 

@@ -28,9 +28,9 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 // target, a file with several names; and a file that cannot be replaced so: one that is mounted by
 // itself, one in a folder that is not ours to write, one whose owner or group only another user can
 // give it. What such a file had is cut at the first write, or at the close, and an error of a later
-// write says that it is lost. A FIFO waits up to ten seconds for its reader. A name of this
-// process's own output, as - or /dev/stdout, is that output: the bytes go where it is, behind what
-// is there.
+// write says that it is lost; a file that was made for it goes again if nothing is written. A FIFO
+// waits up to ten seconds for its reader. A name of this process's own output, as - or /dev/stdout,
+// is that output: the bytes go where it is, behind what is there.
 class OutputFile {
  public:
   enum class Visible {
@@ -63,6 +63,7 @@ class OutputFile {
   int fd_ = -1;
   bool uncut_ = false;          // written through, and the path still has what it had
   bool loses_ = false;          // written through, and what it had is gone once it is cut
+  bool made_ = false;           // written through, and there was no file before
   std::unique_ptr<Part> part_;  // null: written through
 };
 

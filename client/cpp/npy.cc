@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "files/output_file.h"
@@ -131,16 +132,35 @@ absl::StatusOr<HostMatrix> ReadNpy(const std::string& path, std::optional<DataTy
   return matrix;
 }
 
-absl::Status WriteNpy(const std::string& path, const MatrixView& matrix) {
-  absl::StatusOr<std::string> header = EncodeNpyHeader(matrix.shape);
-  if (!header.ok()) return InFile(path, header.status());
+struct NpyOutput::File {
+  std::string path;
+  files::OutputFile file;
+};
+
+absl::StatusOr<NpyOutput> NpyOutput::Open(const std::string& path) {
   absl::StatusOr<files::OutputFile> file = files::OutputFile::Open(path);
   if (!file.ok()) return file.status();
-  absl::Status status = file->Write(*header);
+  return NpyOutput(std::make_unique<File>(File{path, *std::move(file)}));
+}
+
+NpyOutput::NpyOutput(std::unique_ptr<File> file) : file_(std::move(file)) {}
+NpyOutput::NpyOutput(NpyOutput&& other) noexcept = default;
+NpyOutput& NpyOutput::operator=(NpyOutput&& other) noexcept = default;
+NpyOutput::~NpyOutput() = default;
+
+absl::Status NpyOutput::Write(const MatrixView& matrix) {
+  const absl::StatusOr<std::string> header = EncodeNpyHeader(matrix.shape);
+  if (!header.ok()) return InFile(file_->path, header.status());
+  absl::Status status = file_->file.Write(*header);
   if (status.ok()) {
-    status = file->Write({reinterpret_cast<const char*>(matrix.data), matrix.shape.bytes()});
+    status = file_->file.Write({reinterpret_cast<const char*>(matrix.data), matrix.shape.bytes()});
   }
-  return status.ok() ? file->Close() : status;
+  return status.ok() ? file_->file.Close() : status;
+}
+
+absl::Status WriteNpy(const std::string& path, const MatrixView& matrix) {
+  absl::StatusOr<NpyOutput> file = NpyOutput::Open(path);
+  return file.ok() ? file->Write(matrix) : file.status();
 }
 
 }  // namespace gemmd::client

@@ -61,11 +61,9 @@ Metadata RunMetadata(const Backend& backend, int argc, const char* const* argv) 
 absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Metadata metadata,
                      LiveReport& report) {
   const bool on_host = backend.caps().target == Target::kHost;
-  absl::Status begun = report.Open();
-  if (begun.ok()) {
-    begun = report.Begin(std::move(metadata), on_host ? "OpenBLAS" : "cuBLAS", plan.shapes.size());
-  }
-  if (!begun.ok()) return begun;
+  absl::Status status =
+      report.Begin(std::move(metadata), on_host ? "OpenBLAS" : "cuBLAS", plan.shapes.size());
+  if (!status.ok()) return status;
   size_t shape = 0;
   BenchmarkObserver observer;
   observer.cancelled = [&report] { return interrupted != 0 || report.unread(); };
@@ -74,7 +72,7 @@ absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Metadata metad
     report.Update(now);
   };
   observer.on_rows = [&](absl::Span<const Row> rows) { report.Add(rows, shape); };
-  absl::Status status = RunBenchmark(backend, plan, observer);
+  status = RunBenchmark(backend, plan, observer);
   status.Update(report.Finish());
   return status;
 }
@@ -105,6 +103,13 @@ int Run(int argc, const char* const* argv, std::ostream& out) {
     return 0;
   }
   if (line.job == CommandLine::Job::kCatalogue) return PrintCatalogue(line, out);
+  Outputs outputs = line.benchmark.outputs;
+  outputs.width = TerminalWidth(STDOUT_FILENO);
+  const bool taken = gemmd::files::IsStandardOutput(outputs.csv) ||
+                     gemmd::files::IsStandardOutput(outputs.json) ||
+                     gemmd::files::IsStandardOutput(outputs.plot);
+  LiveReport report(outputs, taken ? std::cerr : out, std::cerr, isatty(STDERR_FILENO) == 1);
+  if (absl::Status opened = report.Open(); !opened.ok()) return Fail(opened);
   auto backend = CreateBackend(line.device);
   if (!backend.ok()) return Fail(backend.status());
   const BenchmarkOptions& asked = line.benchmark;
@@ -122,12 +127,6 @@ int Run(int argc, const char* const* argv, std::ostream& out) {
                               .inputs = asked.inputs,
                               .budget = asked.budget};
   std::signal(SIGINT, [](int) { interrupted = 1; });
-  Outputs outputs = asked.outputs;
-  outputs.width = TerminalWidth(STDOUT_FILENO);
-  const bool taken = gemmd::files::IsStandardOutput(outputs.csv) ||
-                     gemmd::files::IsStandardOutput(outputs.json) ||
-                     gemmd::files::IsStandardOutput(outputs.plot);
-  LiveReport report(outputs, taken ? std::cerr : out, std::cerr, isatty(STDERR_FILENO) == 1);
   absl::Status status = Measure(**backend, plan, RunMetadata(**backend, argc, argv), report);
   if (status.ok()) status = CheckMeasured(report.rows());
   status.Update(CheckRows(report.rows()));

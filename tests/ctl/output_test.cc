@@ -214,6 +214,39 @@ TEST_F(OutputTest, AFullDiskIsNamedAndLeavesNothing) {
   }
 }
 
+// Here not even a connection: nobody listens where these look for the server.
+TEST_F(OutputTest, APathThatCannotBeWrittenIsRefusedBeforeAnyWork) {
+  const std::string nowhere = Path("none/there");
+  const std::vector<std::vector<std::string>> commands = {
+      ProductInto(nowhere),
+      {"matrix", "get", "@m", "-o", nowhere},
+      {"loadtest", "--requests", "1", "--shape", "8x8x8", "--json", nowhere},
+      {"bench", "--shape", "8", "--csv", nowhere},
+      {"bench", "--shape", "8", "--json", nowhere},
+      {"bench", "--shape", "8", "--svg", nowhere},
+      {"tune", "--shapes", "8", "-o", nowhere},
+  };
+  for (auto words : commands) {
+    words.insert(words.end(), {"--address", "unix:" + Path("nobody")});
+    const Ran ran = Gemmctl(words);
+    EXPECT_EQ(ran.exit_code, 1) << words[0];
+    EXPECT_THAT(ran.err, AllOf(StartsWith("gemmctl: NOT_FOUND: " + nowhere),
+                               HasSubstr("No such file or directory")))
+        << words[0];
+  }
+}
+
+TEST_F(OutputTest, OperandsAreNotReleasedForAResultThatCannotBeWritten) {
+  GemmctlJson({"matrix", "put", "random:8x8:f32:1", "--name", "a"});
+  const std::vector<std::string> words = {"multiply", "@a", "random:8x8:f32:2", "--release", "-o"};
+  auto wrong = words, right = words;
+  wrong.push_back(Path("none/d.npy"));
+  right.push_back(Path("d.npy"));
+  EXPECT_EQ(Gemmctl(wrong).exit_code, 1);
+  EXPECT_EQ(Gemmctl(right).exit_code, 0) << "the operand is gone";
+  EXPECT_EQ(UnfinishedFiles(), 0u);
+}
+
 TEST_F(OutputTest, AFileOverTheLimitOfItsSizeLeavesNothing) {
   const std::vector<std::string> words = {"multiply", "random:256x256:f32:1",
                                           "random:256x256:f32:2", "-o", Path("c.npy")};

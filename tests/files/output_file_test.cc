@@ -109,6 +109,19 @@ TEST_F(OutputFileTest, AFileThatGrowsIsSeenAsItGrows) {
   ASSERT_EQ(file->Close(), absl::OkStatus());
 }
 
+// Opened before the work, which then did not begin.
+TEST_F(OutputFileTest, NoFileIsMadeForNothing) {
+  {
+    auto file = OutputFile::Open(Path("a"), OutputFile::Visible::kAsItGrows);
+    ASSERT_TRUE(file.ok()) << file.status();
+    auto moved = *std::move(file);
+  }
+  EXPECT_THAT(Names(), IsEmpty());
+  ASSERT_EQ(WriteFile(Path("a"), "old"), absl::OkStatus());
+  { auto file = OutputFile::Open(Path("a"), OutputFile::Visible::kAsItGrows); }
+  EXPECT_EQ(Content("a"), "old");
+}
+
 // As of `program -o /dev/stdout >> log`: opened anew, the log would lose what it had.
 TEST_F(OutputFileTest, OwnOutputIsWrittenBehindWhatIsThere) {
   for (const int own : {STDOUT_FILENO, STDERR_FILENO}) {

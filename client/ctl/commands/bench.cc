@@ -136,10 +136,10 @@ int Run(const Context& terminal, BenchCommand& command) {
   if (options.shapes.empty()) return FailUsage(context, "bench needs --suite or --shapes");
   if (json) options.outputs.tables = bench::Outputs::Tables::kNone;
   options.outputs.width = context.width;
-  const auto client = Connect(context);
-  if (!client.ok()) return Fail(context, client.status());
   Receiver receiver(context, options.outputs);
   if (absl::Status opened = receiver.report().Open(); !opened.ok()) return Fail(context, opened);
+  const auto client = Connect(context);
+  if (!client.ok()) return Fail(context, client.status());
   absl::Status status = Measure(context, **client, command, receiver);
   if (EndedBySignal(status)) {
     context.err << "gemmctl: ended early\n";

@@ -73,6 +73,13 @@ int Run(const Context& terminal, LoadOptions& options) {
   if (options.json == files::kStandardOutput) options.json.clear();
   const Context context = Beside(terminal, {options.json});
   ApplyDefaults(options);
+  // Before the test, which may be long.
+  std::optional<files::OutputFile> file;
+  if (!options.json.empty()) {
+    absl::StatusOr<files::OutputFile> opened = files::OutputFile::Open(options.json);
+    if (!opened.ok()) return Fail(context, opened.status());
+    file = *std::move(opened);
+  }
   // What a request costs, and which fail, is what is asked.
   const auto client = Connect(context, {.attempts = 1});
   if (!client.ok()) return Fail(context, client.status());
@@ -87,13 +94,6 @@ int Run(const Context& terminal, LoadOptions& options) {
   if (!callers.ok()) return Fail(context, callers.status());
   const absl::Status tried = (*workload)->Try(*callers->front());
   if (!tried.ok()) return Fail(context, tried);
-  // Before the test, which may be long.
-  std::optional<files::OutputFile> file;
-  if (!options.json.empty()) {
-    absl::StatusOr<files::OutputFile> opened = files::OutputFile::Open(options.json);
-    if (!opened.ok()) return Fail(context, opened.status());
-    file = *std::move(opened);
-  }
   LoadResult result = Measure(context, options, *callers);
   result.products = options.products();
 

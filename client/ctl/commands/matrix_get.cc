@@ -23,6 +23,9 @@ struct GetCommandOptions {
 
 int Run(const Context& terminal, const GetCommandOptions& options) {
   const Context context = Beside(terminal, {options.output});
+  // Before the download, which may be long.
+  auto output = client::NpyOutput::Open(options.output);
+  if (!output.ok()) return Fail(context, output.status());
   auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
   const absl::Time start = absl::Now();
@@ -36,7 +39,7 @@ int Run(const Context& terminal, const GetCommandOptions& options) {
   const auto fetched = (*client)->GetMatrix(options.matrix, {}, call);
   if (!fetched.ok()) return Fail(context, fetched.status());
   const absl::Duration elapsed = absl::Now() - start;
-  const absl::Status written = client::WriteNpy(options.output, fetched->matrix.view());
+  const absl::Status written = output->Write(fetched->matrix.view());
   if (!written.ok()) return Fail(context, written);
   if (context.global.json) {
     PrintJson(context, {{"matrix", ToJson(fetched->info)},

@@ -230,10 +230,20 @@ absl::StatusOr<client::ProductResult> Multiply(const Context& context, client::C
   return client.Multiply(product, call);
 }
 
+absl::StatusOr<std::optional<client::NpyOutput>> OpenOutput(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  absl::StatusOr<client::NpyOutput> output = client::NpyOutput::Open(path);
+  if (!output.ok()) return output.status();
+  return std::optional<client::NpyOutput>(*std::move(output));
+}
+
 int Run(const Context& terminal, const MultiplyOptions& options) {
   const Context context = Beside(terminal, {options.output});
   const std::string wrong = Contradiction(options);
   if (!wrong.empty()) return FailUsage(context, wrong);
+  // Before everything: --release would free operands for a result that cannot be written.
+  auto output = OpenOutput(options.output);
+  if (!output.ok()) return Fail(context, output.status());
   auto product = BuildProduct(options);
   if (!product.ok()) return Fail(context, product.status());
   const auto client = Connect(context);
@@ -261,8 +271,8 @@ int Run(const Context& terminal, const MultiplyOptions& options) {
   }
   const auto result = Multiply(context, **client, options, *product, deadlines.product);
   if (!result.ok()) return Fail(context, result.status());
-  if (!options.output.empty()) {
-    const absl::Status written = client::WriteNpy(options.output, result->matrix.view());
+  if (output->has_value()) {
+    const absl::Status written = (*output)->Write(result->matrix.view());
     if (!written.ok()) return Fail(context, written);
   }
   std::optional<gemm::Agreement> agreement;

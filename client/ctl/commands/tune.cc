@@ -137,6 +137,9 @@ int Run(const Context& terminal, TuneOptions& options) {
   }
   absl::StatusOr<gemm::TuningTable> table = ReadTable(options.output);
   if (!table.ok()) return Fail(context, table.status());
+  // Before anything is measured: a path that cannot be written costs no time then.
+  absl::StatusOr<files::OutputFile> output = files::OutputFile::Open(options.output);
+  if (!output.ok()) return Fail(context, output.status());
   const auto client = Connect(context);
   if (!client.ok()) return Fail(context, client.status());
   const auto targets = ChooseTargets(context, **client, options);
@@ -145,9 +148,6 @@ int Run(const Context& terminal, TuneOptions& options) {
     context.err << "gemmctl: nothing to tune: the server knows of no product without an entry of "
                    "its own in the tuning tables\n";
   }
-  // Before anything is measured: a path that cannot be written costs no time then.
-  absl::StatusOr<files::OutputFile> output = files::OutputFile::Open(options.output);
-  if (!output.ok()) return Fail(context, output.status());
   TuningSession session(context, **client, options, *targets);
   absl::Status status = targets->empty() ? absl::OkStatus() : session.Run();
   if (EndedBySignal(status) && session.table().size() > 0) {

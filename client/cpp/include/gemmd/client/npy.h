@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -58,8 +59,29 @@ absl::StatusOr<NpyHeader> StatNpy(const std::string& path,
 absl::StatusOr<HostMatrix> ReadNpy(const std::string& path,
                                    std::optional<DataType> hint = std::nullopt);
 
-// Writes to the path. A reader never sees half of a regular file, and a device, a FIFO
-// or a link stays what it is. Errors begin with the path.
+// A file for one matrix, to be opened before the work whose result it is to have: a path that
+// cannot be written costs none then. A reader never sees half of a regular file, and a device, a
+// FIFO or a link stays what it is. Until Write, the path has what it had. Errors begin with the
+// path. Not thread-safe.
+class NpyOutput {
+ public:
+  static absl::StatusOr<NpyOutput> Open(const std::string& path);
+
+  NpyOutput(NpyOutput&& other) noexcept;
+  NpyOutput& operator=(NpyOutput&& other) noexcept;
+  ~NpyOutput();
+
+  // Call once. The path has the matrix only if this returns OK.
+  absl::Status Write(const MatrixView& matrix);
+
+ private:
+  struct File;
+  explicit NpyOutput(std::unique_ptr<File> file);
+
+  std::unique_ptr<File> file_;
+};
+
+// Opens and writes.
 absl::Status WriteNpy(const std::string& path, const MatrixView& matrix);
 
 }  // namespace gemmd::client
