@@ -208,3 +208,30 @@ def test_an_option_before_the_command_counts_also_where_others_follow(server):
     )
     assert done.returncode == 1
     assert done.stderr == "gemmd: timeout is 0.0; it must be above 0 seconds\n"
+
+
+def test_an_output_that_cannot_be_written_costs_no_work(multiply, tmp_path):
+    nowhere = str(tmp_path / "none" / "d.npy")
+    done = multiply("no.npy", "no.npy", "-o", nowhere, "--address", "127.0.0.1:1")
+    assert done.returncode == 1
+    assert done.stderr == f"gemmd: [Errno 2] No such file or directory: {nowhere!r}\n"
+
+
+def test_an_error_leaves_the_file_of_before(multiply, files, tmp_path):
+    (tmp_path / "d.npy").write_bytes(b"kept")
+    assert multiply(files[0], files[0]).returncode == 1  # 3 x 4 and 3 x 4
+    assert (tmp_path / "d.npy").read_bytes() == b"kept"
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "d.npy"]
+
+
+def test_an_operand_may_be_the_output(multiply, files, tmp_path):
+    done = multiply(*files, "-o", files[0])
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(files[0]), A @ A.T)
+
+
+def test_the_file_that_a_link_names_is_written(multiply, files, tmp_path):
+    (tmp_path / "d.npy").symlink_to("target.npy")
+    assert multiply(*files).returncode == 0
+    assert (tmp_path / "d.npy").is_symlink()
+    np.testing.assert_array_equal(np.load(tmp_path / "target.npy"), A @ A.T)

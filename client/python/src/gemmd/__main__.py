@@ -14,6 +14,7 @@ import numpy as np
 from . import __version__, connect, dtypes, npy
 from .client import Client
 from .errors import GemmdError
+from .output import Output
 
 
 def _add_shared(parser: argparse.ArgumentParser, **default: Any) -> None:
@@ -66,20 +67,25 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _multiply(client: Client, args: argparse.Namespace) -> int:
-    a, b = (npy.read(path, args.npy_dtype) for path in (args.a, args.b))
-    # As gemmctl: (n,) is 1 x n, and () is 1 x 1.
-    product = client.matmul(
-        np.atleast_2d(a), np.atleast_2d(b), transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
-        dtype=args.dtype, timeout=args.timeout,
+def _connect(args: argparse.Namespace) -> Client:
+    return connect(
+        args.address, ca=args.ca, cert=args.cert, key=args.key, tls=args.tls,
+        server_name=args.server_name, token_file=args.token_file,
+        token_without_tls=args.token_without_tls,
     )  # fmt: skip
-    file, is_stdout = npy.output(args.output)
-    try:
-        with file:
-            npy.write(file, np.asarray(product))
-    except OSError as error:  # of a write, which does not know where
-        raise OSError(error.errno, error.strerror, args.output) from None
-    print(product.report, file=sys.stderr if is_stdout else sys.stdout)
+
+
+def _multiply(args: argparse.Namespace) -> int:
+    # The output first: a path that cannot be written costs no product.
+    with Output(args.output) as output, _connect(args) as client:
+        a, b = (npy.read(path, args.npy_dtype) for path in (args.a, args.b))
+        # As gemmctl: (n,) is 1 x n, and () is 1 x 1.
+        product = client.matmul(
+            np.atleast_2d(a), np.atleast_2d(b), transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
+            dtype=args.dtype, timeout=args.timeout,
+        )  # fmt: skip
+        npy.write(output, np.asarray(product))
+    print(product.report, file=sys.stderr if output.is_stdout else sys.stdout)
     return 0
 
 
@@ -116,17 +122,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0, 1 for an error, 3 for a wrong product."""
     args = _arguments(argv)
     try:
-        with connect(
-            args.address, ca=args.ca, cert=args.cert, key=args.key, tls=args.tls,
-            server_name=args.server_name, token_file=args.token_file,
-            token_without_tls=args.token_without_tls,
-        ) as client:  # fmt: skip
+        if args.command == "multiply":
+            return _multiply(args)
+        with _connect(args) as client:
             if args.command == "info":
                 print(client.info(timeout=args.timeout))
             elif args.command == "kernels":
                 print(client.kernels(args.family, timeout=args.timeout))
-            elif args.command == "multiply":
-                return _multiply(client, args)
             else:
                 return _selftest(client)
     except (GemmdError, OSError, ValueError) as error:

@@ -12,7 +12,6 @@ of numpy, such as a comment, or u'descr'.
 from __future__ import annotations
 
 import ast
-import contextlib
 import math
 import os
 import stat
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from . import dtypes
 from .errors import InvalidArgument, InvalidType
+from .output import Output
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 64 << 10
@@ -47,27 +47,7 @@ def read(path: str, dtype: str | None = None) -> npt.NDArray[Any]:
         raise type(error)(f"{path}: {error}", field=error.field) from None
 
 
-def output(path: str) -> tuple[BinaryIO, bool]:
-    """The file to write, and whether it is the process's standard output, as "-" is.
-
-    Where it is that, or the standard error, it is written on from where that stands: opened by
-    its path, a file that the shell has redirected there would lose what it has.
-    """
-    if path == "-":
-        return os.fdopen(os.dup(1), "wb"), True
-    try:
-        status = os.stat(path)
-    except OSError:  # none yet
-        return open(path, "wb"), False
-    for descriptor in (1, 2):
-        with contextlib.suppress(OSError):  # it may be closed
-            if os.path.samestat(status, os.fstat(descriptor)):
-                is_read = descriptor == 1 and path != os.devnull
-                return os.fdopen(os.dup(descriptor), "wb"), is_read
-    return open(path, "wb"), False
-
-
-def write(file: BinaryIO, array: npt.NDArray[Any]) -> None:
+def write(file: Output, array: npt.NDArray[Any]) -> None:
     """Also into a pipe, in which numpy would seek if it saw the descriptor."""
     np.save(_Writer(file.write), array, allow_pickle=False)
 
