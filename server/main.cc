@@ -68,8 +68,11 @@ void CatchSignals() {
   std::signal(SIGINT, &OnStopSignal);
 }
 
-// A log whose reader has gone costs its lines, not the jobs.
-void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
+// A log whose reader has gone costs its lines, not the jobs; so does one, or a tuning file, that is
+// as large as it may be (ulimit -f): the write fails with EPIPE or EFBIG.
+void IgnoreFailedWrites() {
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+}
 
 // The signal that came within the health period, or until then where that is sooner; or 0.
 int AwaitSignal(absl::Time until = absl::InfiniteFuture()) {
@@ -167,7 +170,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartServer(const ServerOptions& options
 
 int Serve(const Flags& flags) {
   CatchSignals();
-  IgnoreBrokenPipes();
+  IgnoreFailedWrites();
   RaiseDescriptorLimit();
   absl::StatusOr<std::unique_ptr<Server>> server = StartServer(flags.server);
   if (!server.ok()) return Refuse(server.status());

@@ -1,5 +1,7 @@
 // The program itself: what it exits with, and what it says.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,6 +176,25 @@ TEST(Process, ServesWithClosedOutputs) {
   }
   process.Signal(SIGTERM);
   EXPECT_EQ(process.ExitCode(), kExitOk);
+}
+
+// Not even its first line can be written.
+TEST(Process, ALogAtTheLimitOfItsSizeCostsItsLinesAlone) {
+  const TemporaryFolder folder;
+  const std::string log = folder.Write("log", "full"), socket = "unix:" + folder.Path("socket");
+  std::vector<std::string> arguments = HostServerFlags();
+  arguments.push_back("--address=" + socket);
+  GemmdProcess process(arguments, [&log] {
+    const int file = open(log.c_str(), O_WRONLY | O_APPEND);
+    const rlimit limit = {.rlim_cur = 4, .rlim_max = 4};
+    if (dup2(file, STDERR_FILENO) < 0 || setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(99);
+  });
+  const auto channel = grpc::CreateChannel(socket, grpc::InsecureChannelCredentials());
+  const auto limit = std::chrono::system_clock::now() + std::chrono::minutes(1);
+  EXPECT_TRUE(channel->WaitForConnected(limit)) << "it has ended";
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ExitCode(), kExitOk);
+  EXPECT_EQ(folder.Content("log"), "full");
 }
 
 // What a server with such a store writes until it serves.
