@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "google/protobuf/stubs/logging.h"
 #include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
 #include "server/base/clock.h"
@@ -112,22 +113,38 @@ std::string Line(LogFormat format, absl::string_view message, const Fields& fiel
 // For whoever reads standard error.
 constexpr absl::Duration kPatience = absl::Seconds(1);
 
-// gRPC has a line for each handshake that fails: strangers make as many as they like.
-constexpr LineLimitOptions kGrpcLines = {.lines = 100, .period = absl::Minutes(1)};
+// gRPC has a line for each handshake that fails, and protobuf one for each message whose text is
+// not UTF-8: strangers make as many as they like.
+constexpr LineLimitOptions kLinesOfALibrary = {.lines = 100, .period = absl::Minutes(1)};
+
+void LogOfLibrary(LogLevel level, const char* library, absl::string_view message,
+                  LineLimit& limit) {
+  if (!LogEnabled(level)) return;
+  const std::optional<int64_t> left_out = limit.Take(SteadyNow());
+  if (!left_out.has_value()) return;
+  if (*left_out == 0) {
+    Log(level, message, {{"source", library}});
+  } else {
+    Log(level, message, {{"source", library}, {"left_out", *left_out}});
+  }
+}
 
 void LogGrpc(gpr_log_func_args* args) {
+  static auto* const limit = new LineLimit(kLinesOfALibrary);  // gRPC's threads outlive main
   const LogLevel level = args->severity == GPR_LOG_SEVERITY_ERROR  ? LogLevel::kWarning
                          : args->severity == GPR_LOG_SEVERITY_INFO ? LogLevel::kInfo
                                                                    : LogLevel::kDebug;
-  if (!LogEnabled(level)) return;
-  static auto* const limit = new LineLimit(kGrpcLines);  // gRPC's threads outlive main
-  const std::optional<int64_t> left_out = limit->Take(SteadyNow());
-  if (!left_out.has_value()) return;
-  if (*left_out == 0) {
-    Log(level, args->message, {{"source", "grpc"}});
-  } else {
-    Log(level, args->message, {{"source", "grpc"}, {"left_out", *left_out}});
-  }
+  LogOfLibrary(level, "grpc", args->message, *limit);
+}
+
+void LogProtobuf(google::protobuf::LogLevel severity, const char* /*file*/, int /*line*/,
+                 const std::string& message) {
+  static auto* const limit = new LineLimit(kLinesOfALibrary);
+  // After a fatal one, protobuf ends the process.
+  const LogLevel level = severity == google::protobuf::LOGLEVEL_FATAL  ? LogLevel::kError
+                         : severity == google::protobuf::LOGLEVEL_INFO ? LogLevel::kInfo
+                                                                       : LogLevel::kWarning;
+  LogOfLibrary(level, "protobuf", message, *limit);
 }
 
 }  // namespace
@@ -143,6 +160,7 @@ void SetUpLogging(const LogOptions& options) {
   logger->flush_on(spdlog::level::debug);
   spdlog::set_default_logger(std::move(logger));
   gpr_set_log_function(&LogGrpc);
+  google::protobuf::SetLogHandler(&LogProtobuf);
 }
 
 bool LogEnabled(LogLevel level) {

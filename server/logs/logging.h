@@ -33,9 +33,9 @@ struct LogField {
   std::variant<std::string, int64_t, double, bool> value;
 };
 
-// Call once, before the first line. Lines of spdlog and gRPC are logged in the same way,
-// of gRPC's at most 100 a minute: the next one has the number of those before it that were not
-// written, as "left_out".
+// Call once, before the first line. Lines of spdlog, gRPC and protobuf are logged in the
+// same way, of gRPC's and of protobuf's at most 100 a minute each: the next one has the number of
+// those before it that were not written, as "left_out".
 //   text  2026-11-21T12:00:00.000Z info serving address=127.0.0.1:50051
 //   json  {"time":"2026-11-21T12:00:00.000Z","level":"info","msg":"serving","address":...}
 void SetUpLogging(const LogOptions& options);

@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "gemm/v1/gemm.pb.h"
 #include "gmock/gmock.h"
 #include "grpc/support/log.h"
 #include "gtest/gtest.h"
@@ -72,6 +74,25 @@ TEST(Logging, LinesOfGrpcAreBounded) {
   EXPECT_GT(std::count(text.begin(), text.end(), '\n'), 1);
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 500);
   EXPECT_THAT(text, HasSubstr("another line")) << "others are not bounded";
+}
+
+TEST(Logging, LinesOfProtobufAreLoggedAsOthersAndBounded) {
+  SetUpLogging({.format = LogFormat::kJson, .level = LogLevel::kWarning});
+  gemm::v1::ListMatricesRequest request;
+  const std::string not_utf8("\x1a\x02\xff\xfe", 4);
+  CaptureStderr();
+  for (int i = 0; i < 1000; ++i) (void)request.ParseFromString(not_utf8);
+  const std::string text = GetCapturedStderr();
+  int lines = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    ASSERT_FALSE(json.is_discarded()) << line;
+    EXPECT_EQ(json["source"], "protobuf");
+    EXPECT_EQ(json["level"], "warning");
+    ++lines;
+  }
+  EXPECT_GT(lines, 0);
+  EXPECT_LT(lines, 500);
 }
 
 TEST(LineLimit, SaysHowManyLinesWereLeftOut) {
