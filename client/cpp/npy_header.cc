@@ -190,15 +190,20 @@ absl::Status Dictionary::Read() {
   return absl::OkStatus();
 }
 
+// What a descr leaves open: nothing; little, as ml_dtypes writes it for one type alone, and a hint
+// may say another of the size; all, as ml_dtypes writes it for a dozen, and a hint has to say one.
+enum class OpenType { kNot, kALittle, kAll };
+
 struct DescrRow {
   absl::string_view descr;  // without its byte order
-  DataType type;
-  // Another type of the same size may stand behind it: a hint decides.
-  bool opaque;
+  DataType type;            // of those that are written
+  OpenType open;
 };
 constexpr DescrRow kDescrs[] = {
-    {"f8", kF64, false}, {"f4", kF32, false}, {"f2", kF16, false},   {"i1", kS8, false},
-    {"i4", kS32, false}, {"V2", kBF16, true}, {"V1", kF8E4M3, true}, {"f1", kF8E5M2, true},
+    {"f8", kF64, OpenType::kNot},    {"f4", kF32, OpenType::kNot},
+    {"f2", kF16, OpenType::kNot},    {"i1", kS8, OpenType::kNot},
+    {"i4", kS32, OpenType::kNot},    {"V2", kBF16, OpenType::kALittle},
+    {"V1", kF8E4M3, OpenType::kAll}, {"f1", kF8E5M2, OpenType::kNot},
 };
 
 struct Elements {
@@ -219,11 +224,18 @@ absl::StatusOr<Elements> ElementsOf(absl::string_view descr, std::optional<DataT
     const bool one_byte = SizeOf(row.type) == 1;
     const bool native_is_big = std::endian::native == std::endian::big;
     const bool big_endian = !one_byte && (order == '>' || (order != '<' && native_is_big));
+    const bool open = row.open != OpenType::kNot;
     // numpy reads these bytes as they are: nobody says what their order is.
-    if (big_endian && row.opaque) return refuse(", which is big-endian");
+    if (big_endian && open) return refuse(", which is big-endian");
+    if (!hint && row.open == OpenType::kAll) {
+      return Bad(absl::StrCat("descr is ", Quote(descr),
+                              ", which is written for every type of one byte that numpy does not "
+                              "know: say which it is, e4m3, e5m2 or s8 (--npy-dtype)"));
+    }
     if (!hint || *hint == row.type) return Elements{row.type, big_endian};
-    if (row.opaque && SizeOf(*hint) == SizeOf(row.type)) return Elements{*hint, big_endian};
-    return Bad(absl::StrCat("descr is ", Quote(descr), ", which is ", Name(row.type),
+    if (open && SizeOf(*hint) == SizeOf(row.type)) return Elements{*hint, big_endian};
+    return Bad(absl::StrCat("descr is ", Quote(descr), ", which is ",
+                            row.open == OpenType::kAll ? "a type of one byte" : Name(row.type),
                             " and cannot be read as ", Name(*hint)));
   }
   return refuse("");
@@ -251,6 +263,9 @@ struct Extent {
   size_t length;
 };
 absl::StatusOr<Extent> FindDictionary(absl::string_view bytes) {
+  if (absl::StartsWith(bytes, "PK")) {
+    return Bad("a .npz archive, and not a .npy file; save one of its arrays by itself");
+  }
   if (bytes.size() < kPrefixBytes || bytes.substr(0, kMagic.size()) != kMagic) {
     return Bad("not a .npy file: it must begin with \\x93NUMPY and a version");
   }

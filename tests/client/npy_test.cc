@@ -63,7 +63,8 @@ class FixtureTest : public NpyTest, public ::testing::WithParamInterface<DataTyp
 
 TEST_P(FixtureTest, IsReadAndWrittenAsNumpyDoes) {
   const std::string fixture = Fixture(Name(GetParam()));
-  const auto matrix = ReadNpy(fixture);
+  const auto hint = GetParam() == kF8E4M3 ? std::optional(kF8E4M3) : std::nullopt;
+  const auto matrix = ReadNpy(fixture, hint);
   ASSERT_TRUE(matrix.ok()) << matrix.status();
   EXPECT_EQ(ToString(matrix->shape()), absl::StrCat("3x4 ", Name(GetParam()), " row-major"));
   const bool integers = GetParam() == kS8 || GetParam() == kS32;
@@ -134,6 +135,31 @@ TEST_F(NpyTest, HintDecidesWhatAnOpaqueTypeIs) {
               HasSubstr("descr is '<V2', which is bf16 and cannot be read as f32"));
   EXPECT_FALSE(StatNpy(Fixture("f32"), kS32).ok());
   EXPECT_TRUE(StatNpy(Fixture("f32"), kF32).ok());
+}
+
+// ml_dtypes writes it for e4m3fnuz, e8m0, int4 and others as well.
+TEST_F(NpyTest, ATypeThatManyShareIsAskedFor) {
+  const absl::Status unsaid = StatNpy(Fixture("e4m3")).status();
+  EXPECT_EQ(unsaid.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unsaid.message()),
+              HasSubstr("say which it is, e4m3, e5m2 or s8 (--npy-dtype)"));
+  for (const DataType type : {kF8E4M3, kF8E5M2, kS8}) {
+    const auto said = StatNpy(Fixture("e4m3"), type);
+    ASSERT_TRUE(said.ok()) << said.status();
+    EXPECT_EQ(said->shape.dtype, type);
+  }
+}
+
+// Each has one type in ml_dtypes.
+TEST_F(NpyTest, ATypeThatIsSaidStays) {
+  EXPECT_EQ(StatNpy(Fixture("e5m2"))->shape.dtype, kF8E5M2);
+  EXPECT_THAT(std::string(StatNpy(Fixture("e5m2"), kF8E4M3).status().message()),
+              HasSubstr("which is e5m2 and cannot be read as e4m3"));
+}
+
+TEST_F(NpyTest, AnArchiveIsNamed) {
+  WriteFile("PK\x03\x04 and the rest of a .npz");
+  EXPECT_THAT(std::string(ReadNpy(path()).status().message()), HasSubstr("a .npz archive"));
 }
 
 TEST_F(NpyTest, ErrorsNameTheFileAndWhatIsAllowed) {

@@ -223,6 +223,37 @@ TEST_F(GemmctlTest, ScalesOfFilesAreF32WhateverTheOperandsAre) {
   EXPECT_THAT(other.err, HasSubstr("cannot be read as bf16"));
 }
 
+// In silence, e4m3 was taken: of another type of one byte, a 2 became a 4.
+TEST_F(GemmctlTest, AFileThatDoesNotSayItsTypeIsRefused) {
+  const std::string e4m3 =
+      WriteMatrix("e4m3.npy", {.rows = 1, .cols = 1, .dtype = client::kF8E4M3}, {2});
+  const std::string e5m2 =
+      WriteMatrix("e5m2.npy", {.rows = 1, .cols = 1, .dtype = client::kF8E5M2}, {3});
+  const Ran unsaid = Gemmctl({"multiply", e4m3, e5m2});
+  EXPECT_EQ(unsaid.exit_code, 1);
+  EXPECT_THAT(unsaid.err, HasSubstr(e4m3 + ": descr is '<V1'"));
+  EXPECT_THAT(unsaid.err, HasSubstr("--npy-dtype"));
+  EXPECT_EQ(Gemmctl({"matrix", "put", e4m3}).exit_code, 1);
+  // And e5m2 stays what its file says.
+  GemmctlJson({"multiply", e4m3, e5m2, "--npy-dtype", "e4m3", "--output-dtype", "f32", "-o",
+               Path("d.npy")});
+  EXPECT_THAT(ReadMatrix(Path("d.npy")), ElementsAre(6));
+}
+
+TEST_F(GemmctlTest, AVectorThatDoesNotFitIsExplained) {
+  const std::string a = WriteMatrix("a.npy", {.rows = 2, .cols = 4}, std::vector<double>(8, 1));
+  const std::string vector = Path("vector.npy");
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }";
+  header.resize(118, ' ');
+  std::ofstream(vector) << std::string("\x93NUMPY\x01\x00\x76\x00", 10) << header
+                        << std::string(16, '\0');
+  const Ran ran = Gemmctl({"multiply", a, vector});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("vector.npy has one dimension and is read as 1 x 4, which "
+                                 "--transpose-b makes 4 x 1"));
+  EXPECT_EQ(Gemmctl({"multiply", a, vector, "--transpose-b"}).exit_code, 0);
+}
+
 TEST_F(GemmctlTest, MultipliesGroups) {
   const std::vector<std::string> group = {
       "multiply",        "random:60x8:f32:1", "random:40x5:f32:2",

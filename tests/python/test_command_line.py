@@ -44,9 +44,19 @@ def save(path, array):
 def test_types_that_numpy_has_no_name_for(multiply, tmp_path, name):
     a = save(tmp_path / "a.npy", A.astype(TYPES[name]))
     b = save(tmp_path / "b.npy", np.asfortranarray(A.T.astype(TYPES[name])))
-    done = multiply(a, b, "--dtype", "f32")
+    hint = ["--npy-dtype", "e4m3"] if name == "e4m3" else []
+    done = multiply(a, b, "--dtype", "f32", *hint)
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), A @ A.T)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3fnuz", "int4", "float8_e8m0fnu"])
+def test_a_type_that_many_share_is_asked_for(multiply, tmp_path, name):
+    """All of these have the same descr, whatever a 2.0 is."""
+    a = save(tmp_path / "a.npy", np.full((2, 2), 2).astype(getattr(ml_dtypes, name)))
+    done = multiply(a, a)
+    assert done.returncode == 1
+    assert "a.npy: descr is '" in done.stderr and "say which it is, e4m3, e5m2 or s8 (--npy-dtype)" in done.stderr
 
 
 def test_the_type_of_files_that_leave_it_open(multiply, tmp_path):
@@ -57,7 +67,7 @@ def test_the_type_of_files_that_leave_it_open(multiply, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), A @ A.T)
     other = multiply(a, b, "--npy-dtype", "bf16")
     assert other.returncode == 1
-    assert "a.npy: descr is '|V1', which is e4m3 and cannot be read as bf16" in other.stderr
+    assert "a.npy: descr is '|V1', which is written for every type of one byte that numpy does not know and cannot be read as bf16" in other.stderr
     # A type that the file does say stays.
     a, b = save(a, A.astype("f4")), save(b, A.T.astype("f4"))
     assert multiply(a, b, "--npy-dtype", "e5m2").returncode == 0
@@ -92,6 +102,8 @@ def test_a_vector_is_a_row_and_a_scalar_one_element(multiply, tmp_path):
     done = multiply(scalar, row)
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), [[0, 2, 4]])
+    wrong = multiply(save(tmp_path / "a.npy", np.ones((2, 3))), row)
+    assert "row.npy has one dimension and is read as 1 x 3, which --transpose-b makes 3 x 1" in wrong.stderr
     assert multiply(row, row, "--transpose-b").returncode == 0
     np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), [[5]])
 

@@ -93,7 +93,8 @@ void AddMatrixPut(CLI::App& matrix, Context& context) {
                    "Such as cuda:0 or host:0. Default: the device with the most room")
       ->type_name("DEVICE");
   AddParsed(*command, "--npy-dtype", options->npy_dtype, ParseDataTypeName,
-            "The element type, where that of the .npy file is ambiguous (V1, V2, f1)")
+            "The element type, where the .npy file does not say it: V1 (e4m3 and others; needed) "
+            "or V2 (else bf16)")
       ->type_name("DTYPE");
   command->footer(
       "Examples:\n"

@@ -28,12 +28,7 @@ absl::StatusOr<client::HostMatrix> ReadOperand(const std::string& path,
   absl::StatusOr<client::HostMatrix> matrix = client::ReadNpy(path, dtype);
   if (matrix.ok() || !dtype.has_value()) return matrix;
   absl::StatusOr<client::HostMatrix> as_it_says = client::ReadNpy(path, std::nullopt);
-  if (!as_it_says.ok()) return matrix;
-  // Of others numpy has no type of its own: such a file says none.
-  const client::DataType type = as_it_says->shape().dtype;
-  const bool says = type == client::kF64 || type == client::kF32 || type == client::kF16 ||
-                    type == client::kS8 || type == client::kS32;
-  return says ? std::move(as_it_says) : std::move(matrix);
+  return as_it_says.ok() ? std::move(as_it_says) : std::move(matrix);
 }
 
 // The operand to send; a file is read here.
@@ -218,6 +213,23 @@ void PrintTable(const Context& context, const MultiplyOptions& options,
   summary.Print(context.out, context.width);
 }
 
+// The error of a product, with what a reader of numpy may not expect: there, a vector is a row or a
+// column as it fits.
+absl::Status WithVectors(const absl::Status& status, const MultiplyOptions& options) {
+  if (!absl::IsInvalidArgument(status)) return status;
+  std::string text(status.message());
+  for (const auto& [operand, option] :
+       {std::pair(&options.a, "--transpose-a"), std::pair(&options.b, "--transpose-b")}) {
+    const auto* file = std::get_if<NpyFile>(operand);
+    if (file == nullptr) continue;
+    const auto header = client::StatNpy(file->path, options.npy_dtype);
+    if (!header.ok() || header->dimensions != 1) continue;
+    absl::StrAppend(&text, "; ", file->path, " has one dimension and is read as 1 x ",
+                    header->shape.cols, ", which ", option, " makes ", header->shape.cols, " x 1");
+  }
+  return absl::Status(status.code(), text);
+}
+
 absl::StatusOr<client::ProductResult> Multiply(const Context& context, client::Client& client,
                                                const MultiplyOptions& options,
                                                const client::Product& product,
@@ -270,7 +282,7 @@ int Run(const Context& terminal, const MultiplyOptions& options) {
     operands = *std::move(loaded);
   }
   const auto result = Multiply(context, **client, options, *product, deadlines.product);
-  if (!result.ok()) return Fail(context, result.status());
+  if (!result.ok()) return Fail(context, WithVectors(result.status(), options));
   if (output->has_value()) {
     const absl::Status written = (*output)->Write(result->matrix.view());
     if (!written.ok()) return Fail(context, written);

@@ -71,7 +71,8 @@ void DeclareOperands(CLI::App& command, MultiplyOptions& options) {
   command.add_flag("--release", options.release,
                    "Remove the resident operands once the server has accepted the product");
   AddParsed(command, "--npy-dtype", options.npy_dtype, ParseDataTypeName,
-            "The element type, where that of a .npy file is ambiguous (V1, V2, f1)")
+            "The element type, where a .npy file does not say it: V1 (e4m3 and others; needed) "
+            "or V2 (else bf16)")
       ->type_name("DTYPE");
 }
 

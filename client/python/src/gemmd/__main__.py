@@ -13,7 +13,7 @@ import numpy as np
 
 from . import __version__, connect, dtypes, npy
 from .client import Client
-from .errors import GemmdError
+from .errors import GemmdError, InvalidArgument
 from .output import Output
 
 
@@ -58,7 +58,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     multiply.add_argument("--dtype", help="the type of the result, such as f32")
     multiply.add_argument(
         "--npy-dtype", metavar="DTYPE", choices=dtypes.SHORT_NAMES,
-        help="the element type, where that of a .npy file is ambiguous (V1, V2, f1)",
+        help="the element type, where a .npy file does not say it: V1 (e4m3 and others; needed) "
+        "or V2 (else bf16)",
     )  # fmt: skip
     commands.add_parser("selftest", help="products of several sizes and types against numpy")
     for command in commands.choices.values():
@@ -75,15 +76,27 @@ def _connect(args: argparse.Namespace) -> Client:
     )  # fmt: skip
 
 
+def _vectors(args: argparse.Namespace, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> str:
+    """What a reader of numpy may not expect: there, a vector is a row or a column as it fits."""
+    return "".join(
+        f"; {path} has one dimension and is read as 1 x {x.size}, which {option} makes {x.size} x 1"
+        for path, x, option in ((args.a, a, "--transpose-a"), (args.b, b, "--transpose-b"))
+        if x.ndim == 1
+    )
+
+
 def _multiply(args: argparse.Namespace) -> int:
     # The output first: a path that cannot be written costs no product.
     with Output(args.output) as output, _connect(args) as client:
         a, b = (npy.read(path, args.npy_dtype) for path in (args.a, args.b))
         # As gemmctl: (n,) is 1 x n, and () is 1 x 1.
-        product = client.matmul(
-            np.atleast_2d(a), np.atleast_2d(b), transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
-            dtype=args.dtype, timeout=args.timeout,
-        )  # fmt: skip
+        try:
+            product = client.matmul(
+                np.atleast_2d(a), np.atleast_2d(b), transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
+                dtype=args.dtype, timeout=args.timeout,
+            )  # fmt: skip
+        except InvalidArgument as error:
+            raise type(error)(str(error) + _vectors(args, a, b)) from None
         npy.write(output, np.asarray(product))
     print(product.report, file=sys.stderr if output.is_stdout else sys.stdout)
     return 0

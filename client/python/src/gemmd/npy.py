@@ -2,8 +2,8 @@
 
 numpy's own reader refuses what ml_dtypes writes for e5m2, and does not say which file is wrong.
 
-`gemmctl` reads the same files with these types: <f8, <f4, <f2, |i1, <i4, <V2 (bf16), <V1 (e4m3) and
-<f1 (e5m2), also with = or | or without an order; big-endian >f8, >f4, >f2 and >i4; and of them
+`gemmctl` reads the same files with these types: <f8, <f4, <f2, |i1, <i4, <V2 (bf16), <f1 (e5m2) and
+<V1 (which e4m3 shares with others, so that it has to be said), also with = or | or without an order; big-endian >f8, >f4, >f2 and >i4; and of them
 matrices, (n,) as 1 x n and () as 1 x 1. Two things are read here and by numpy alone: a type by its
 other names, such as float32 or <d, and what Python's own syntax allows in the header beside that
 of numpy, such as a comment, or u'descr'.
@@ -30,8 +30,8 @@ _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 64 << 10
 _KEYS = ("descr", "fortran_order", "shape")
 # What ml_dtypes and gemmctl write for types that numpy has no name for, without the byte order.
-# Another type of the same size may stand behind them.
-_OPEN = {"V2": "bf16", "V1": "e4m3", "f1": "e5m2"}
+# ml_dtypes writes V1 for a dozen types of one byte.
+_OTHERS = {"V2": "bf16", "V1": "e4m3", "f1": "e5m2"}
 
 
 def read(path: str, dtype: str | None = None) -> npt.NDArray[Any]:
@@ -119,18 +119,21 @@ def _type(descr: Any, hint: str | None) -> np.dtype[Any]:
     code = descr[1:] if descr[:1] in ("<", ">", "=", "|") else descr
     if code == "V2" and descr[0] == ">":  # numpy reads the bytes as they are
         raise InvalidType(f"descr is {descr!r}, which is big-endian; bf16 must be <V2")
-    if code not in _OPEN:
+    if code not in _OTHERS:
         try:
             kind: np.dtype[Any] = np.dtype(descr)
             dtypes.of_numpy(kind, "descr")
         except (TypeError, ValueError, SyntaxError):
             raise InvalidType(wrong) from None
         return kind
-    own = dtypes.parse(_OPEN[code], "descr")
-    wanted = own if hint is None else dtypes.parse(hint, "npy_dtype")
-    if dtypes.itemsize(wanted) != dtypes.itemsize(own):
+    own = dtypes.parse(_OTHERS[code], "descr")
+    wanted = None if hint is None else dtypes.parse(hint, "npy_dtype")
+    fits = wanted is not None and dtypes.itemsize(wanted) == dtypes.itemsize(own)
+    if code == "V1" and not fits:
+        asked = "" if wanted is None else f" and cannot be read as {dtypes.short_name(wanted)}"
         raise InvalidType(
-            f"descr is {descr!r}, which is {_OPEN[code]} and cannot be read as "
-            f"{dtypes.short_name(wanted)}"
+            f"descr is {descr!r}, which is written for every type of one byte that numpy does not "
+            f"know{asked}: say which it is, e4m3, e5m2 or s8 (--npy-dtype)"
         )
-    return dtypes.to_numpy(wanted)
+    # Of f1 there is one type alone.
+    return dtypes.to_numpy(wanted if wanted is not None and fits and code != "f1" else own)

@@ -2,7 +2,7 @@
 //
 // Types by descr: <f8, <f4, <f2, |i1, <i4, and the descrs that ml_dtypes writes:
 // <V2 for bfloat16, <V1 for float8_e4m3fn (also |V2, |V1), <f1 for float8_e5m2. As
-// <V1 may also be another 8-bit type, give a hint where it is not e4m3. Big-endian
+// <V1 may also be another 8-bit type, it is read only with a hint. Big-endian
 // >f8, >f4, >f2 and >i4 are read, too; =f4 and f4 are in this machine's order. No structured
 // or object types, and no names such as float32.
 //
@@ -38,8 +38,8 @@ struct NpyHeader {
 };
 
 // Reads the header at the start of `bytes`, the first bytes of a file. They may go
-// on past the header; kMaxNpyHeaderBytes of them are enough. Where the descr is one
-// of the opaque V1, V2 or f1, `hint` gives the type if its size fits.
+// on past the header; kMaxNpyHeaderBytes of them are enough. Where the descr is V2,
+// `hint` may give another type of two bytes; where it is V1, it must give one of one byte.
 // INVALID_ARGUMENT says what is wrong and what is allowed.
 absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view bytes,
                                         std::optional<DataType> hint = std::nullopt);
