@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "client/ctl/output/format.h"
 #include "client/ctl/output/table.h"
 #include "kernels/bench/report/text_layout.h"
@@ -84,11 +85,22 @@ void PrintWrapped(std::ostream& out, const std::string& text, size_t width) {
   for (const std::string& line : gemm::bench::WrapText(text, width)) out << line << '\n';
 }
 
+// A server names the kernel in each reason ("kernel NAME needs a CUDA device"): without it, kernels
+// have the same reason.
+std::string ReasonOfAny(const client::KernelInfo& kernel) {
+  std::string reason = kernel.unavailable_reason();
+  for (const std::string& named : {absl::StrCat("kernel '", kernel.name(), "' "),
+                                   absl::StrCat("kernel ", kernel.name(), " ")}) {
+    absl::StrReplaceAll({{named, ""}}, &reason);
+  }
+  return reason;
+}
+
 // Why kernels run on no device, and for how many kernels each reason holds.
 void PrintReasons(std::ostream& out, const Kernels& kernels, size_t width) {
   Ordered<std::string, size_t> reasons;
   for (const auto& kernel : kernels) {
-    if (kernel.devices().empty()) ++reasons[kernel.unavailable_reason()];
+    if (kernel.devices().empty()) ++reasons[ReasonOfAny(kernel)];
   }
   if (reasons.entries().empty()) return;
   out << '\n';

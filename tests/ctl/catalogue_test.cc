@@ -123,6 +123,25 @@ TEST(CatalogueTest, FamiliesFitAnyTerminalAndAScreen) {
   }
 }
 
+// As of a build for GPUs on a machine that has none: the reasons differ in the kernel's name alone.
+TEST(CatalogueTest, OneReasonOfManyKernelsIsOneLine) {
+  Kernels kernels;
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "hgemm_" + std::to_string(i);
+    kernels.push_back(Kernel(name, "mma"));
+    kernels.back().set_unavailable_reason("kernel " + name +
+                                          " needs a CUDA device; this is a host device");
+  }
+  for (const auto print : {&PrintFamilies, &PrintKernels}) {
+    std::ostringstream out;
+    print(out, kernels, 0);
+    EXPECT_THAT(out.str(),
+                HasSubstr("300 kernels on no device of this server: needs a CUDA device; "
+                          "this is a host device\n"));
+    EXPECT_THAT(out.str(), Not(HasSubstr("1 kernel on no device")));
+  }
+}
+
 TEST(CatalogueTest, AFamilyFitsAndSaysOnceWhatItsKernelsShare) {
   for (const size_t width : {80, 120}) {
     std::ostringstream out;
