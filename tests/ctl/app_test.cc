@@ -239,10 +239,19 @@ TEST(LoadReportTest, TheTableHasErrorsRatesAndPercentiles) {
                     HasSubstr("1.00 KiB"), HasSubstr("p99.9"), HasSubstr("server queue")));
 }
 
-TEST(LoadReportTest, ATestThatCountedNothingHasRatesOfZero) {
+// As after a server that is gone: 0 us would be the best latency of all.
+TEST(LoadReportTest, ATestThatCountedNothingHasRatesOfZeroAndNoLatency) {
   const Json json = ToJson(LoadResult{});
   EXPECT_EQ(json["requests_per_second"], 0);
-  EXPECT_EQ(json["latency_seconds"]["p99"], 0);
+  EXPECT_EQ(json["latency_seconds"]["count"], 0);
+  for (const char* name : {"p50", "p99", "min", "max", "mean"}) {
+    EXPECT_TRUE(json["latency_seconds"][name].is_null()) << name;
+  }
+  std::ostringstream out;
+  PrintLoadTable(out, LoadResult{});
+  EXPECT_THAT(out.str(), ::testing::ContainsRegex("latency +- +- +-"));
+  EXPECT_THAT(LiveLine(absl::Seconds(4), absl::Seconds(1), Interval{}, 7),
+              AllOf(HasSubstr("p50 -"), HasSubstr("p99 -"), HasSubstr("errors 7")));
 }
 
 TEST(LoadReportTest, TheLiveLineIsOfTheLastSecond) {

@@ -15,14 +15,20 @@ namespace {
 constexpr std::array<std::pair<const char*, double>, 5> kPercentiles = {
     {{"p50", 50}, {"p90", 90}, {"p95", 95}, {"p99", 99}, {"p99.9", 99.9}}};
 
+constexpr const char* kNothing = "-";
+
+// What is read of no value at all is none, and not 0.
 Json LatencyJson(const Histogram& histogram) {
+  const auto seconds = [&](absl::Duration value) {
+    return histogram.count() == 0 ? Json() : Json(absl::ToDoubleSeconds(value));
+  };
   Json json = {{"count", histogram.count()}};
   for (const auto& [name, percentile] : kPercentiles) {
-    json[name] = absl::ToDoubleSeconds(histogram.Percentile(percentile));
+    json[name] = seconds(histogram.Percentile(percentile));
   }
-  json["min"] = absl::ToDoubleSeconds(histogram.min());
-  json["max"] = absl::ToDoubleSeconds(histogram.max());
-  json["mean"] = absl::ToDoubleSeconds(histogram.mean());
+  json["min"] = seconds(histogram.min());
+  json["max"] = seconds(histogram.max());
+  json["mean"] = seconds(histogram.mean());
   return json;
 }
 
@@ -36,12 +42,15 @@ void PrintTimes(std::ostream& out, const Tally& tally, size_t width) {
                {"max", Align::kRight},
                {"mean", Align::kRight, Fit::kDrop}});
   const auto add = [&table](const std::string& name, const Histogram& histogram) {
+    const auto text = [&](absl::Duration value) {
+      return histogram.count() == 0 ? std::string(kNothing) : MillisecondsText(value);
+    };
     std::vector<std::string> cells = {name};
     for (const auto& [title, percentile] : kPercentiles) {
-      cells.push_back(MillisecondsText(histogram.Percentile(percentile)));
+      cells.push_back(text(histogram.Percentile(percentile)));
     }
-    cells.push_back(MillisecondsText(histogram.max()));
-    cells.push_back(MillisecondsText(histogram.mean()));
+    cells.push_back(text(histogram.max()));
+    cells.push_back(text(histogram.mean()));
     table.Add(std::move(cells));
   };
   add("latency", tally.latency);
@@ -60,11 +69,14 @@ double LoadResult::PerSecond(double amount) const {
 std::string LiveLine(absl::Duration elapsed, absl::Duration since_last, const Interval& interval,
                      uint64_t failed) {
   const double seconds = absl::ToDoubleSeconds(since_last);
+  const auto text = [&](double percentile) {
+    return interval.latency.count() == 0 ? std::string(kNothing)
+                                         : DurationText(interval.latency.Percentile(percentile));
+  };
   const double rate = seconds > 0 ? static_cast<double>(interval.done) / seconds : 0;
   return absl::StrFormat("%5.0f s  done %-7d %8s/s  p50 %-9s p99 %-9s errors %d",
-                         absl::ToDoubleSeconds(elapsed), interval.done, NumberText(rate),
-                         DurationText(interval.latency.Percentile(50)),
-                         DurationText(interval.latency.Percentile(99)), failed);
+                         absl::ToDoubleSeconds(elapsed), interval.done, NumberText(rate), text(50),
+                         text(99), failed);
 }
 
 void PrintLoadTable(std::ostream& out, const LoadResult& result, size_t width) {
