@@ -43,6 +43,8 @@ OutputStream::OutputStream(int fd, std::string name)
   rdbuf(&buffer_);
 }
 
+bool OutputStream::unread() const { return buffer_.error() == EPIPE; }
+
 absl::Status OutputStream::Close() {
   buffer_.Close();
   if (buffer_.error() == 0) return absl::OkStatus();

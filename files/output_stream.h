@@ -21,6 +21,9 @@ class OutputStream : public std::ostream {
   // error since the beginning.
   absl::Status Close();
 
+  // Whether the first error was that nobody reads any more, as "| head" does not. After Close.
+  bool unread() const;
+
  private:
   class Buffer : public std::streambuf {
    public:

@@ -41,6 +41,12 @@ PartFile::~PartFile() {
   if (slot_ >= 0) paths[slot_].store(nullptr);
 }
 
+void EndUnread() {
+  (void)signal(SIGPIPE, SIG_DFL);
+  (void)raise(SIGPIPE);
+  _exit(128 + SIGPIPE);  // it is blocked
+}
+
 void PrepareProcess() {
   OpenStandardDescriptors();
   struct sigaction action = {};

@@ -30,4 +30,8 @@ class PartFile {
 // nobody reads any more (EPIPE instead of SIGPIPE). Calls OpenStandardDescriptors.
 void PrepareProcess();
 
+// Ends the process as if SIGPIPE had: without a word, as a shell's user expects of a program whose
+// reader has seen enough.
+[[noreturn]] void EndUnread();
+
 }  // namespace gemmd::files

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
                                            .width = gemm::bench::TerminalWidth(STDOUT_FILENO)});
   const absl::Status printed = out.Close();
   if (printed.ok()) return code;
+  if (out.unread() && code == gemmd::ctl::kExitOk) gemmd::files::EndUnread();
   std::cerr << "gemmctl: " << printed << '\n';
   return code == gemmd::ctl::kExitOk ? gemmd::ctl::kExitFailed : code;
 }

@@ -142,6 +142,7 @@ int main(int argc, char** argv) {
   const int code = gemm::bench::Run(argc, argv, out);
   const absl::Status printed = out.Close();
   if (printed.ok()) return code;
+  if (out.unread() && code == 0) gemmd::files::EndUnread();
   std::cerr << "gemm_bench: " << printed.message() << '\n';
   return code == 0 ? gemm::bench::kFailed : code;
 }

@@ -1,6 +1,7 @@
 // Where gemmctl's output goes: what a path names stays what it is, and a failed
 // write is an exit status of 1.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -93,6 +94,19 @@ TEST_F(OutputTest, AClosedStandardOutputIsAnErrorAndNoOtherFileGetsItsNumber) {
   const Ran ran = StartShell("exec \"$@\" >&-", product_)->Wait();
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.err, HasSubstr("standard output: cannot be written"));
+}
+
+// As of "gemmctl info | head": the reader has gone before the first word, and nothing is wrong.
+TEST_F(OutputTest, AReaderThatHasSeenEnoughIsNoError) {
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  const std::string unread =
+      "exec 3<>" + Path("fifo") + " 4>" + Path("fifo") + " 3<&-; exec \"$@\" >&4 4>&-";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"info"}, {"kernels", "host"}, {"matrix", "list"}}) {
+    const Ran ran = StartShell(unread, words)->Wait();
+    EXPECT_EQ(ran.exit_code, 128 + SIGPIPE) << words[0];
+    EXPECT_EQ(ran.err, "") << words[0];
+  }
 }
 
 TEST_F(OutputTest, AResultIsWrittenThroughALinkAndADevice) {

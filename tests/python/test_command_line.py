@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 
@@ -247,3 +248,13 @@ def test_the_file_that_a_link_names_is_written(multiply, files, tmp_path):
     assert multiply(*files).returncode == 0
     assert (tmp_path / "d.npy").is_symlink()
     np.testing.assert_array_equal(np.load(tmp_path / "target.npy"), A @ A.T)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(server):
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb") as output:
+        done = subprocess.run(
+            command(server, "--address={}", "kernels"), stdout=output, stderr=subprocess.PIPE
+        )
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -131,25 +133,39 @@ def _selftest(client: Client) -> int:
     return 3 if failed else 0
 
 
+def _run(args: argparse.Namespace) -> int:
+    if args.command == "multiply":
+        return _multiply(args)
+    with _connect(args) as client:
+        if args.command == "selftest":
+            return _selftest(client)
+        if args.command == "info":
+            print(client.info(timeout=args.timeout))
+        else:
+            print(client.kernels(args.family, timeout=args.timeout))
+    return 0
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0, 1 for an error, 3 for a wrong product."""
     args = _arguments(argv)
     try:
-        if args.command == "multiply":
-            return _multiply(args)
-        with _connect(args) as client:
-            if args.command == "info":
-                print(client.info(timeout=args.timeout))
-            elif args.command == "kernels":
-                print(client.kernels(args.family, timeout=args.timeout))
-            else:
-                return _selftest(client)
+        status = _run(args)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError as error:
+        if error.filename is not None:  # of --output
+            print(f"gemmd: {error}", file=sys.stderr)
+            return 1
+        # Who reads the standard output has seen enough: the end that SIGPIPE makes, without a word.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
     except (GemmdError, OSError, ValueError) as error:
         print(f"gemmd: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
+    return 1
 
 
 if __name__ == "__main__":
