@@ -56,6 +56,13 @@ bool ClosedAtOnce(absl::string_view message) {
           absl::StrContains(message, "Connection reset by peer"));
 }
 
+// What it says of an address where nobody listens.
+bool NobodyListens(absl::string_view message) {
+  return absl::StrContains(message, "failed to connect") &&
+         (absl::StrContains(message, "Connection refused") ||
+          absl::StrContains(message, "No such file or directory"));
+}
+
 absl::Status CheckOptions(const ClientOptions& options) {
   for (absl::Status status :
        {CheckAddress(options.address), CheckRange("channels", options.channels, 1, 64),
@@ -262,6 +269,10 @@ absl::Status Connection::Explain(const absl::Status& status, const char* what,
         return gone(absl::StrCat(status.message(), "; a server does so that ",
                                  options_.tls ? "" : "wants TLS, or ",
                                  "has as many connections as it takes"));
+      }
+      if (NobodyListens(status.message())) {
+        return gone(absl::StrCat(
+            status.message(), "; nobody listens there: does gemmd run, and is this its address?"));
       }
       if (!absl::StrContains(status.message(), kNoAnswer)) return gone(status.message());
       return gone(absl::StrCat(

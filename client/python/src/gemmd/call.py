@@ -199,6 +199,8 @@ class Call:
                 plain = not credentials.uses_tls(connection.options)
                 wants_tls = "wants TLS, or " if plain else ""
                 details += f"; a server does so that {wants_tls}has as many connections as it takes"
+            if _nobody_listens(details):
+                details += "; nobody listens there: does gemmd run, and is this its address?"
             details = f"{connection.address}: {details}"
         made = errors.make(code, details)
         made.retry_after = retries.after_metadata(_trailing(error))
@@ -248,6 +250,11 @@ def _closed_at_once(details: str) -> bool:
     """Whether the server closed the connection before its first word, in gRPC's words."""
     closed = "Socket closed" in details or "Connection reset by peer" in details
     return closed and "failed to connect" in details
+
+
+def _nobody_listens(details: str) -> bool:
+    refused = "Connection refused" in details or "No such file or directory" in details
+    return refused and "failed to connect" in details
 
 
 def _trailing(error: grpc.RpcError) -> Any:
