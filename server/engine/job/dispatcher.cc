@@ -30,7 +30,9 @@ absl::Status NoKernelFor(const gemm::Types& types, absl::string_view family) {
                               ? "no kernel of this server"
                               : absl::StrCat("no kernel of family ", gemm::Quoted(family));
   return absl::InvalidArgumentError(absl::StrCat(
-      who, " takes ", Describe(types), "; ListKernels gives the combinations that are taken"));
+      who, " takes ", Describe(types),
+      "; convert an operand (astype in Python), or ask for another type of the result; gemmctl "
+      "kernels shows what is taken"));
 }
 
 // Kernels of the catalogue, or of the family, take the types here, but none of them batches.
