@@ -216,9 +216,10 @@ int main(int argc, char** argv) {
     return gemmd::kExitFailure;
   }
   gemmd::SetUpLogging(outcome.flags->log);
-  for (const gemmd::MisspeltVariable& variable : gemmd::MisspeltVariables(environ)) {
+  for (const gemmd::UnknownVariable& variable : gemmd::UnknownVariables(environ)) {
     gemmd::Log(gemmd::LogLevel::kWarning, "a variable of the environment names no flag",
-               {{"variable", variable.name}, {"may_be_meant", variable.meant}});
+               {{"variable", variable.name},
+                {"may_be_meant", variable.meant.empty() ? "nothing near" : variable.meant}});
   }
   return gemmd::Serve(*outcome.flags);
 }

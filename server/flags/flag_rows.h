@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -46,6 +47,19 @@ inline absl::Status NotAllowed(absl::string_view text, absl::string_view allowed
   return absl::InvalidArgumentError(absl::StrCat("'", text, "'; allowed: ", allowed));
 }
 
+// Of `texts` those that lie in [min, max], for a sentence: ", such as 200us or 30s".
+template <typename Value, typename Parse>
+std::string SuchAs(std::initializer_list<const char*> texts, Parse parse, Value min, Value max) {
+  std::vector<std::string> fit;
+  for (const char* text : texts) {
+    if (const auto value = parse(text); *value >= min && *value <= max) fit.emplace_back(text);
+  }
+  if (fit.empty()) return "";
+  const std::string last = std::move(fit.back());
+  fit.pop_back();
+  return absl::StrCat(", such as ", absl::StrJoin(fit, ", "), fit.empty() ? "" : " or ", last);
+}
+
 // A flag whose text is parsed by `parse` into a value of [min, max]. `field` returns
 // the field of Flags for it, `format` its text.
 template <typename Value, typename Field, typename Parse, typename Format>
@@ -68,12 +82,26 @@ FlagRow Ranged(About about, std::string kind, std::string allowed, Field field, 
   };
 }
 
+inline std::string SizesFrom(size_t min, size_t max) {
+  return absl::StrCat("a size from ", FormatSize(min), " to ", FormatSize(max),
+                      SuchAs({"4KiB", "512KiB", "256MiB", "2GiB"}, &ParseSize, min, max));
+}
+
 template <typename Field>
 FlagRow Size(About about, Field field, size_t min, size_t max) {
-  return Ranged<size_t>(std::move(about), "SIZE",
-                        absl::StrCat("a size from ", FormatSize(min), " to ", FormatSize(max),
-                                     ", such as 512KiB, 256MiB or 2GiB"),
-                        field, &ParseSize, &FormatSize, min, max);
+  return Ranged<size_t>(std::move(about), "SIZE", SizesFrom(min, max), field, &ParseSize,
+                        &FormatSize, min, max);
+}
+
+// A size, or 0, which stands for something else.
+template <typename Field>
+FlagRow SizeOrZero(About about, Field field, size_t min, size_t max) {
+  const auto parse = [min](absl::string_view text) {
+    const std::optional<size_t> size = ParseSize(text);
+    return size.value_or(1) != 0 && size.value_or(0) < min ? std::nullopt : size;
+  };
+  return Ranged<size_t>(std::move(about), "SIZE", absl::StrCat("0, or ", SizesFrom(min, max)),
+                        field, parse, &FormatSize, 0, max);
 }
 
 template <typename Field>
@@ -96,7 +124,8 @@ FlagRow Duration(About about, Field field, absl::Duration min, absl::Duration ma
   return Ranged<absl::Duration>(
       std::move(about), "TIME",
       absl::StrCat("a duration from ", absl::FormatDuration(min), " to ", absl::FormatDuration(max),
-                   ", such as 200us, 30s or 5m"),
+                   SuchAs({"200us", "500ms", "30s", "5m"}, &ParseDurationText, min, max),
+                   "; a number alone is in seconds"),
       field, &ParseDurationText, &absl::FormatDuration, min, max);
 }
 

@@ -1,5 +1,7 @@
 #include "server/flags/flag_table.h"
 
+#include <sched.h>
+
 #include "absl/strings/str_cat.h"
 #include "server/engine/device/device_kinds.h"
 #include "server/flags/flag_rows.h"
@@ -15,9 +17,12 @@ using flag_rows::Duration;
 using flag_rows::File;
 using flag_rows::Share;
 using flag_rows::Size;
+using flag_rows::SizeOrZero;
 using flag_rows::Text;
 
 constexpr size_t kTiB = size_t{1} << 40;
+// Less device memory, or room for resident matrices, holds nothing that is worth a server.
+constexpr size_t kLeastDeviceMemory = kMiB;
 // gRPC takes milliseconds of 31 bits, and adds two such times up.
 constexpr absl::Duration kLongestConnection = absl::Hours(24 * 10);
 
@@ -55,8 +60,9 @@ void AddListening(std::vector<FlagRow>& rows) {
   rows.push_back(Count({"rpc-cpus", group,
                         "CPUs that gRPC's threads share, next to the one that the server starts "
                         "on. Few CPUs keep their caches warm, for streams of many small products; "
-                        "more carry more bytes of large uploads. 0: all."},
-                       GEMMD_FIELD(server.rpc_cpus), 0, 1024));
+                        "more carry more bytes of large uploads. Where the server may use fewer, "
+                        "and with 0: all."},
+                       GEMMD_FIELD(server.rpc_cpus), 0, CPU_SETSIZE));
   rows.push_back(Size({"read-window-bytes", group,
                        "Received payload of one call that may wait for the engine before flow "
                        "control stops the sender."},
@@ -169,10 +175,11 @@ void AddDevices(std::vector<FlagRow>& rows) {
                        "The devices that run the jobs. auto: every CUDA device, or one host device "
                        "if there is none."},
                       "LIST", DeviceSpecForms(DeviceKinds()), GEMMD_FIELD(server.engine.devices)));
-  rows.push_back(Size({"device-memory-bytes", group,
-                       "Memory allocated on each device at start. 0: 80% of what is free on a GPU; "
-                       "2GiB on the host, where pages are touched only as they are used."},
-                      GEMMD_FIELD(server.engine.device_memory_bytes), 0, kTiB));
+  rows.push_back(
+      SizeOrZero({"device-memory-bytes", group,
+                  "Memory allocated on each device at start. 0: 80% of what is free on a GPU; "
+                  "2GiB on the host, where pages are touched only as they are used."},
+                 GEMMD_FIELD(server.engine.device_memory_bytes), kLeastDeviceMemory, kTiB));
   rows.push_back(Count({"streams-per-device", group, "Jobs that run at the same time on a device."},
                        GEMMD_FIELD(server.engine.streams_per_device), 1, kMaxStreamsPerDevice));
   rows.push_back(
@@ -192,7 +199,7 @@ void AddDevices(std::vector<FlagRow>& rows) {
       {"job-timeout", group,
        "A device is given up as lost when a job's work on it has not ended after this long and "
        "the time that the slowest kernel needs for the largest product under way on each stream: "
-       "1s for 10 GFLOP on a GPU, for 100 MFLOP on a host device; and up to 5s more. 0: never."},
+       "1s for 10 GFLOP on a GPU, for 10 MFLOP on a host device; and up to 5s more. 0: never."},
       GEMMD_FIELD(server.engine.job_timeout), absl::ZeroDuration(), absl::Hours(24)));
   rows.push_back(Text(
       {"tuning-tables", group,
@@ -285,8 +292,8 @@ void AddChecks(std::vector<FlagRow>& rows) {
 void AddStore(std::vector<FlagRow>& rows) {
   const std::string group = "Resident matrices";
   rows.push_back(
-      Size({"store-bytes", group, "Device memory for them, on each device. 0: half of it."},
-           GEMMD_FIELD(server.engine.store_bytes), 0, kTiB));
+      SizeOrZero({"store-bytes", group, "Device memory for them, on each device. 0: half of it."},
+                 GEMMD_FIELD(server.engine.store_bytes), kLeastDeviceMemory, kTiB));
   rows.push_back(Count({"max-matrices", group, "The number of resident matrices."},
                        GEMMD_FIELD(server.engine.max_matrices), 1, 100'000'000));
   rows.push_back(Duration(

@@ -10,6 +10,8 @@
 namespace gemmd {
 
 std::optional<absl::Duration> ParseDurationText(absl::string_view text) {
+  // As gemmctl takes them: a number alone is in seconds.
+  if (const std::optional<double> seconds = ParseNumber(text)) return absl::Seconds(*seconds);
   absl::Duration duration;
   if (!absl::ParseDuration(text, &duration)) return std::nullopt;
   return duration;

@@ -12,7 +12,7 @@
 
 namespace gemmd {
 
-// "30s", "200us", "5m", "1m30s", "0". Nullopt for anything else.
+// "30s", "200us", "5m", "1m30s"; "30" and "0.5", which are seconds. Nullopt for anything else.
 std::optional<absl::Duration> ParseDurationText(absl::string_view text);
 
 std::optional<int64_t> ParseInteger(absl::string_view text);

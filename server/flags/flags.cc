@@ -222,6 +222,12 @@ absl::Status ReadCommandLine(const CommandLine& line, const Environment& environ
   return status.ok() ? CheckTogether(flags) : status;
 }
 
+// A variable of clients, of images, or of Kubernetes: GEMMD_SERVICE_HOST, GEMMD_PORT_50051_TCP.
+bool IsOfOthers(absl::string_view name) {
+  return name == "GEMMD_TOKEN" || name == "GEMMD_TOKEN_FILE" || name == "GEMMD_COMMIT" ||
+         absl::StrContains(name, "_SERVICE_") || absl::StrContains(name, "_PORT");
+}
+
 }  // namespace
 
 FlagOutcome ParseFlags(const std::vector<std::string>& arguments, const Environment& environment) {
@@ -244,11 +250,11 @@ FlagOutcome ParseFlags(const std::vector<std::string>& arguments, const Environm
   return {.flags = std::move(flags)};
 }
 
-std::vector<MisspeltVariable> MisspeltVariables(const char* const* variables) {
+std::vector<UnknownVariable> UnknownVariables(const char* const* variables) {
   constexpr size_t kMostWrong = 2;  // letters
   std::vector<std::string> known = {"GEMMD_FLAGFILE"};
   for (const FlagRow& row : FlagTable()) known.push_back(EnvironmentName(row));
-  std::vector<MisspeltVariable> misspelt;
+  std::vector<UnknownVariable> unknown;
   for (; *variables != nullptr; ++variables) {
     absl::string_view name = *variables;
     name = name.substr(0, name.find('='));
@@ -258,9 +264,11 @@ std::vector<MisspeltVariable> MisspeltVariables(const char* const* variables) {
         known.begin(), known.end(),
         [&](const std::string& x, const std::string& y) { return distance(x) < distance(y); });
     const size_t wrong = distance(*nearest);
-    if (wrong > 0 && wrong <= kMostWrong) misspelt.push_back({std::string(name), *nearest});
+    if (wrong == 0) continue;
+    const bool near = wrong <= kMostWrong;
+    if (near || !IsOfOthers(name)) unknown.push_back({std::string(name), near ? *nearest : ""});
   }
-  return misspelt;
+  return unknown;
 }
 
 }  // namespace gemmd

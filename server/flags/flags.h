@@ -42,13 +42,14 @@ using Environment = std::function<const char*(const char* name)>;
 // error names the flag, its origin, the value and what is allowed.
 FlagOutcome ParseFlags(const std::vector<std::string>& arguments, const Environment& environment);
 
-// Of the environment's variables ("NAME=value") those that name no flag, though nearly, each with
-// the name that may be meant. Others that begin with GEMMD_ are not the server's alone: clients
-// have some, and Kubernetes sets them for a service called gemmd.
-struct MisspeltVariable {
+// Of the environment's variables ("NAME=value") those that begin with GEMMD_ and name no flag, each
+// with the name that may be meant, or none. Not refused, as a flag is, for they are not the
+// server's alone: those are left out that clients have, that Kubernetes sets for services called
+// gemmd, and that images have.
+struct UnknownVariable {
   std::string name;
-  std::string meant;
+  std::string meant;  // empty: nothing is near
 };
-std::vector<MisspeltVariable> MisspeltVariables(const char* const* variables);
+std::vector<UnknownVariable> UnknownVariables(const char* const* variables);
 
 }  // namespace gemmd

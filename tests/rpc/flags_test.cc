@@ -1,15 +1,19 @@
 // Flags: where a value comes from, and what a wrong one says.
 #include "server/flags/flags.h"
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/engine/core/hang_limit.h"
 #include "server/flags/flag_table.h"
 #include "server/flags/flag_values.h"
 
@@ -111,7 +115,12 @@ TEST(Flags, WrongValuesNameTheFlagTheValueAndWhatIsAllowed) {
       {{"--staging-bytes=99999999TiB"}, {}, {"--staging-bytes: '99999999TiB'"}},
       {{"--benchmark-memory=1KiB"}, {}, {"--benchmark-memory: '1KiB'", "1MiB to 1TiB"}},
       {{"--benchmark-limit=25h"}, {}, {"--benchmark-limit: '25h'", "0 to 24h"}},
-      {{"--drain-timeout=30"}, {}, {"--drain-timeout: '30'", "30s"}},
+      {{"--drain-timeout=30 s"}, {}, {"--drain-timeout: '30 s'", "30s", "is in seconds"}},
+      {{"--drain-timeout=inf"}, {}, {"--drain-timeout: 'inf'"}},
+      {{"--drain-timeout=nan"}, {}, {"--drain-timeout: 'nan'"}},
+      {{"--store-bytes=5"}, {}, {"--store-bytes: '5'", "0, or a size from 1MiB to 1TiB"}},
+      {{"--device-memory-bytes=5KiB"}, {}, {"--device-memory-bytes: '5KiB'", "0, or a size"}},
+      {{"--store-bytes=x"}, {}, {"--store-bytes: 'x'"}},
       {{"--drain-timeout=-1s"}, {}, {"--drain-timeout: '-1s'"}},
       {{"--verify=sometimes"}, {}, {"--verify: 'sometimes'", "off, sampled, always"}},
       {{"--verify-sample-rate=1.5"}, {}, {"--verify-sample-rate: '1.5'", "0 to 1"}},
@@ -178,6 +187,40 @@ TEST(Flags, EveryDefaultIsAllowed) {
   }
 }
 
+// "a size from 0 to 64KiB, such as 512KiB" sends the reader in circles.
+TEST(Flags, WhatAnErrorSaysIsAllowedIsAllowed) {
+  for (const FlagRow& row : FlagTable()) {
+    if (row.kind != "SIZE" && row.kind != "TIME" && row.kind != "N") continue;
+    std::vector<std::string> said;
+    for (const absl::string_view word :
+         absl::StrSplit(row.allowed, absl::ByAnyChar(" ,;"), absl::SkipEmpty())) {
+      if (absl::ascii_isdigit(word[0])) said.emplace_back(word);
+    }
+    EXPECT_GE(said.size(), 2u) << row.name << ": " << row.allowed;
+    for (const std::string& value : said) {
+      Flags flags;
+      EXPECT_EQ(row.set(value, flags), absl::OkStatus()) << row.name;
+    }
+  }
+}
+
+TEST(Flags, ANumberAloneIsATimeInSeconds) {
+  const FlagOutcome outcome = ParseWith({"--drain-timeout=90", "--completion-spin=0.5"});
+  ASSERT_TRUE(outcome.flags.has_value()) << outcome.output;
+  EXPECT_EQ(outcome.flags->drain_timeout, absl::Seconds(90));
+  EXPECT_EQ(outcome.flags->server.engine.completion_spin, absl::Milliseconds(500));
+}
+
+// The page of the reference is made from the text, so that it is no sum of pieces.
+TEST(Flags, TheHelpOfTheJobTimeoutSaysWhatTheLimitIs) {
+  const auto row = std::find_if(FlagTable().begin(), FlagTable().end(),
+                                [](const FlagRow& x) { return x.name == "job-timeout"; });
+  ASSERT_NE(row, FlagTable().end());
+  EXPECT_THAT(row->help,
+              HasSubstr(absl::StrCat("1s for ", kSlowestCuda / 1e9, " GFLOP on a GPU, for ",
+                                     kSlowestHost / 1e6, " MFLOP on a host device")));
+}
+
 TEST(Flags, Version) {
   const FlagOutcome outcome = ParseWith({"--version"});
   EXPECT_EQ(outcome.exit_code, kExitOk);
@@ -198,22 +241,23 @@ TEST(FlagValues, SizesReadBack) {
   }
 }
 
-TEST(Flags, VariablesThatNearlyNameAFlagAreSaid) {
+TEST(Flags, VariablesThatNameNoFlagAreSaid) {
   const char* const variables[] = {
       "GEMMD_MAX_JOB=5", "GEMMD_CALLER_FILE=/etc/x", "GEMMD_ADDRES=:1", "GEMMD_FLAGFILES",
+      "GEMMD_FOO=1",
       // No flag's, and meant so.
       "GEMMD_MAX_JOBS=5", "GEMMD_FLAGFILE=x", "GEMMD_TOKEN=x", "GEMMD_TOKEN_FILE=x",
       "GEMMD_PORT=tcp://10.0.0.1:50051", "GEMMD_PORT_50051_TCP=tcp://10.0.0.1:50051",
       "GEMMD_PORT_50051_TCP_ADDR=10.0.0.1", "GEMMD_SERVICE_HOST=10.0.0.1",
       "GEMMD_SERVICE_PORT=50051", "GEMMD_METRICS_PORT=9464", "GEMMD_COMMIT=unknown", "MAX_JOB=5",
-      nullptr};
+      "GEMMD_LAB_SERVICE_HOST=10.0.0.2", nullptr};
   std::string found;
-  for (const MisspeltVariable& one : MisspeltVariables(variables)) {
+  for (const UnknownVariable& one : UnknownVariables(variables)) {
     found += one.name + ">" + one.meant + " ";
   }
   EXPECT_EQ(found,
             "GEMMD_MAX_JOB>GEMMD_MAX_JOBS GEMMD_CALLER_FILE>GEMMD_CALLERS_FILE "
-            "GEMMD_ADDRES>GEMMD_ADDRESS GEMMD_FLAGFILES>GEMMD_FLAGFILE ");
+            "GEMMD_ADDRES>GEMMD_ADDRESS GEMMD_FLAGFILES>GEMMD_FLAGFILE GEMMD_FOO> ");
 }
 
 }  // namespace

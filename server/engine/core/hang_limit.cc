@@ -5,10 +5,6 @@
 namespace gemmd {
 namespace {
 
-// Below what every kernel of the kind reaches, on a busy machine, too. On a host the slowest is
-// the reference with subnormal operands, at 4e7.
-constexpr double kSlowestCuda = 1e10;  // operations a second
-constexpr double kSlowestHost = 1e7;
 constexpr double kOfAnElement = 10;  // operations to generate it, and to move it
 
 }  // namespace

@@ -8,6 +8,11 @@
 
 namespace gemmd {
 
+// What every kernel of the kind reaches, on a busy machine, too, in operations a second. On a host
+// the slowest is the reference with subnormal operands, at 4e7.
+inline constexpr double kSlowestCuda = 1e10;
+inline constexpr double kSlowestHost = 1e7;
+
 // What a launch has to do, in operations: those of its products, and some for each element,
 // which may be generated.
 double WorkOf(const gemm::Problem& problem);
