@@ -1,9 +1,11 @@
 #include "server/identity/connection_number.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "server/base/mutex.h"
 
@@ -13,16 +15,23 @@ namespace {
 // Beside what gRPC knows of the peer.
 constexpr char kProperty[] = "gemmd_connection";
 
-uint64_t NumberOf(const grpc_auth_context* connection) {
-  grpc_auth_property_iterator found =
-      grpc_auth_context_find_properties_by_name(connection, kProperty);
+absl::string_view Property(const grpc_auth_context* connection, const char* name) {
+  grpc_auth_property_iterator found = grpc_auth_context_find_properties_by_name(connection, name);
   const grpc_auth_property* const property = grpc_auth_property_iterator_next(&found);
+  return property == nullptr ? "" : absl::string_view(property->value, property->value_length);
+}
+
+void AddProperty(grpc_auth_context* connection, const char* name, absl::string_view value) {
+  grpc_auth_context_add_property(connection, name, value.data(), value.size());
+}
+
+uint64_t NumberOf(const grpc_auth_context* connection) {
   uint64_t number = 0;
-  if (property == nullptr ||
-      !absl::SimpleAtoi(absl::string_view(property->value, property->value_length), &number)) {
-    return 0;
-  }
-  return number;
+  return absl::SimpleAtoi(Property(connection, kProperty), &number) ? number : 0;
+}
+
+std::string Text(const CertificateValidity& validity) {
+  return absl::StrCat(absl::ToUnixSeconds(validity.from), " ", absl::ToUnixSeconds(validity.until));
 }
 
 }  // namespace
@@ -32,9 +41,23 @@ uint64_t NumberConnection(grpc_auth_context* connection) {
   static uint64_t last = 0;
   MutexLock lock(mutex);
   if (const uint64_t number = NumberOf(connection); number != 0) return number;
-  const std::string text = absl::StrCat(++last);
-  grpc_auth_context_add_property(connection, kProperty, text.data(), text.size());
+  const absl::string_view certificate = Property(connection, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (!certificate.empty()) {
+    AddProperty(connection, kValidityProperty, Text(ValidityOf(certificate)));
+  }
+  AddProperty(connection, kProperty, absl::StrCat(++last));
   return last;
+}
+
+CertificateValidity ReadValidity(absl::string_view property) {
+  if (property.empty()) return {};
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(property, ' ');
+  int64_t from = 0;
+  int64_t until = 0;
+  if (!absl::SimpleAtoi(parts.first, &from) || !absl::SimpleAtoi(parts.second, &until)) {
+    return ValidityOf("");
+  }
+  return {.from = absl::FromUnixSeconds(from), .until = absl::FromUnixSeconds(until)};
 }
 
 uint64_t ConnectionOf(grpc_call* call) {

@@ -1,15 +1,27 @@
-// A number for each connection. gRPC has none.
+// What the server knows of a connection beside what gRPC does: a number, and how long the
+// client's certificate is valid.
 #pragma once
 
 #include <grpc/grpc_security.h>
 
 #include <cstdint>
 
+#include "absl/strings/string_view.h"
+#include "server/identity/client_certificate.h"
+
 namespace gemmd {
 
-// The connection's number, above 0; a new one at the first call. Call this before anything else
-// reads `connection`: gRPC may have the headers of two of its calls on two threads.
+// The connection's number, above 0; a new one at the first call, which also reads the client's
+// certificate. Call this before anything else reads `connection`: gRPC may have the headers of
+// two of its calls on two threads.
 uint64_t NumberConnection(grpc_auth_context* connection);
+
+// The property of a numbered connection that ReadValidity reads. Connections without a
+// certificate have none.
+inline constexpr char kValidityProperty[] = "gemmd_certificate_validity";
+
+// "" where there is no certificate: that is valid at any time.
+CertificateValidity ReadValidity(absl::string_view property);
 
 // The number of the call's connection; 0 where it has none.
 uint64_t ConnectionOf(grpc_call* call);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gemm/quote.h"
-#include "server/identity/certificate_subject.h"
+#include "server/identity/client_certificate.h"
 #include "server/identity/connection_number.h"
 
 namespace gemmd {
@@ -45,6 +45,13 @@ absl::string_view CertificateName(const Peer& peer) {
   return one ? Property(peer, GRPC_X509_CN_PROPERTY_NAME) : "";
 }
 
+// What the certificate of a numbered connection says.
+template <typename Peer>
+void ShowCertificate(const Peer& peer, Credentials& credentials) {
+  credentials.certificate_name = CertificateName(peer);
+  credentials.certificate_validity = ReadValidity(Property(peer, kValidityProperty));
+}
+
 struct Checks {
   const Identity& identity;
   const ConnectionCheck of_connection;
@@ -59,9 +66,7 @@ void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metada
   const auto& [identity, of_connection] = *static_cast<const HandedChecks*>(state)->load();
   const uint64_t connection = NumberConnection(peer);
   Credentials credentials;
-  if (!identity.options().tls.client_ca.empty()) {
-    credentials.certificate_name = CertificateName(peer);
-  }
+  if (!identity.options().tls.client_ca.empty()) ShowCertificate(peer, credentials);
   absl::string_view path;
   for (size_t i = 0; i < count; ++i) {
     const absl::string_view key = View(metadata[i].key);
@@ -76,14 +81,32 @@ void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metada
        status.ok() ? nullptr : gemm::Printable(status.message(), kMaxRefusalBytes).c_str());
 }
 
+// OpenSSL verifies nothing where a client resumes a session, and renews its ticket each time. So
+// gRPC gets a new context after this time, which knows no tickets of the one before: then the
+// whole chain is verified again, whose authorities may have expired meanwhile.
+constexpr absl::Duration kTicketsLive = absl::Minutes(1);
+
+// What gRPC has of the files of TLS.
+struct FetchedTls {
+  const Identity& identity;
+  uint64_t number = 0;
+  absl::Time fetched = absl::InfinitePast();
+};
+
 // Called by gRPC at each handshake, one at a time. What it had before stays in use where
 // this brings nothing new.
 grpc_ssl_certificate_config_reload_status FetchTls(void* state,
                                                    grpc_ssl_server_certificate_config** config) {
-  auto& [identity, last] = *static_cast<std::pair<const Identity*, uint64_t>*>(state);
-  const Identity::NumberedTls tls = identity->tls();
-  if (tls.number == last) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-  last = tls.number;
+  FetchedTls& last = *static_cast<FetchedTls*>(state);
+  const Identity::NumberedTls tls = last.identity.tls();
+  const absl::Time now = last.identity.options().now();
+  const bool tickets_expired =
+      !tls.material->client_ca.empty() && absl::AbsDuration(now - last.fetched) >= kTicketsLive;
+  if (tls.number == last.number && !tickets_expired) {
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+  }
+  last.number = tls.number;
+  last.fetched = now;
   const TlsMaterial& material = *tls.material;
   const grpc_ssl_pem_key_cert_pair pair = {material.key.c_str(), material.certificate.c_str()};
   // gRPC ends the process where there are no roots, also if it asks clients for nothing to verify
@@ -98,7 +121,7 @@ grpc_ssl_certificate_config_reload_status FetchTls(void* state,
 class CheckedCredentials final : public grpc::ServerCredentials {
  public:
   CheckedCredentials(const Identity& identity, ConnectionCheck check)
-      : identity_(identity), checks_{identity, std::move(check)}, fetched_(&identity, 0) {}
+      : identity_(identity), checks_{identity, std::move(check)}, fetched_{identity} {}
 
   // Never called: the check is there already.
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
@@ -130,7 +153,7 @@ class CheckedCredentials final : public grpc::ServerCredentials {
   const Identity& identity_;
   const Checks checks_;
   HandedChecks checked_by_ = nullptr;
-  std::pair<const Identity*, uint64_t> fetched_;  // gRPC's, and the number it last got
+  FetchedTls fetched_;
 };
 
 }  // namespace
@@ -155,7 +178,7 @@ absl::StatusOr<CallerPtr> CallerOf(const Identity& identity,
   std::shared_ptr<const grpc::AuthContext> peer;  // owns the certificate's name
   if (!identity.options().tls.client_ca.empty()) {
     peer = call.auth_context();
-    credentials.certificate_name = CertificateName(*peer);
+    ShowCertificate(*peer, credentials);
   }
   return identity.CallerOfMethod(method, credentials);
 }

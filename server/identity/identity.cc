@@ -41,6 +41,8 @@ std::optional<absl::string_view> BearerToken(absl::string_view authorization) {
   return authorization;
 }
 
+std::string Utc(absl::Time time) { return absl::FormatTime(time, absl::UTCTimeZone()); }
+
 absl::Status ChangedMeanwhile(absl::string_view flags) {
   return absl::UnavailableError(absl::StrCat(flags, ": changed while it was read"));
 }
@@ -105,18 +107,41 @@ absl::StatusOr<CallerPtr> Identity::CallerWithRole(CallerRole role, absl::string
       gemm::Quoted((*caller)->name), " has ", absl::StrJoin((*caller)->roles.Names(), ", ")));
 }
 
+absl::Status Identity::CheckValidity(const CertificateValidity& validity) const {
+  const absl::Time now = options_.now();
+  if (now >= validity.until) {
+    return absl::UnauthenticatedError(absl::StrCat("the certificate of this connection expired at ",
+                                                   Utc(validity.until),
+                                                   ": connect again with a newer one"));
+  }
+  if (now < validity.from) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("the certificate of this connection is not valid before ", Utc(validity.from),
+                     ", and the server's clock says ", Utc(now)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CallerPtr> Identity::CallerOfMethod(absl::string_view method,
                                                    const Credentials& credentials) const {
   const MethodRule rule = RuleForMethod(method);
   absl::StatusOr<CallerPtr> caller = NoRule(method);
-  if (rule.who == MethodRule::Who::kRole) caller = CallerWithRole(rule.role, method, credentials);
-  if (rule.who == MethodRule::Who::kCallers) caller = Identify(credentials);
+  if (absl::Status valid = CheckValidity(credentials.certificate_validity); !valid.ok()) {
+    caller = std::move(valid);
+  } else if (rule.who == MethodRule::Who::kRole) {
+    caller = CallerWithRole(rule.role, method, credentials);
+  } else if (rule.who == MethodRule::Who::kCallers) {
+    caller = Identify(credentials);
+  }
   if (!caller.ok()) on_refused_({.method = method, .code = caller.status().code()});
   return caller;
 }
 
-absl::StatusOr<CallerPtr> Identity::Check(absl::string_view path,
-                                          const Credentials& credentials) const {
+absl::StatusOr<CallerPtr> Identity::CallerOfPath(absl::string_view path,
+                                                 const Credentials& credentials) const {
+  if (absl::Status valid = CheckValidity(credentials.certificate_validity); !valid.ok()) {
+    return valid;
+  }
   const MethodRule rule = RuleForPath(path, options_.services);
   absl::StatusOr<CallerPtr> caller = nullptr;
   switch (rule.who) {
@@ -136,6 +161,12 @@ absl::StatusOr<CallerPtr> Identity::Check(absl::string_view path,
       if (caller.ok()) caller = NoRule(path);
       break;
   }
+  return caller;
+}
+
+absl::StatusOr<CallerPtr> Identity::Check(absl::string_view path,
+                                          const Credentials& credentials) const {
+  absl::StatusOr<CallerPtr> caller = CallerOfPath(path, credentials);
   if (!caller.ok()) on_refused_({.method = path, .code = caller.status().code()});
   return caller;
 }

@@ -11,10 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
 #include "server/identity/caller.h"
 #include "server/identity/callers.h"
+#include "server/identity/client_certificate.h"
 #include "server/identity/method_rules.h"
 #include "server/identity/quotas.h"
 #include "server/identity/tls_files.h"
@@ -30,6 +32,8 @@ struct IdentityOptions {
   // stand in for it. Means nothing without tls.client_ca.
   bool require_client_certificate = true;
   ServiceRules services;
+  // The wall clock, by which certificates expire. Only tests set another.
+  absl::Time (*now)() = &absl::Now;
 };
 
 // What a call shows.
@@ -38,6 +42,8 @@ struct Credentials {
   std::optional<absl::string_view> authorization;
   // The common name of the certificate of mutual TLS; empty where there is none, or several.
   absl::string_view certificate_name;
+  // Of that certificate; at all times where there is none.
+  CertificateValidity certificate_validity;
 };
 
 // A call or a scrape that was refused.
@@ -68,6 +74,9 @@ class Identity {
 
   // Who shows these credentials. UNAUTHENTICATED.
   absl::StatusOr<CallerPtr> Identify(const Credentials& credentials) const;
+  // The next two refuse a certificate that is not valid now, whatever else is shown, as a handshake
+  // does. TLS looks at it when a connection begins, and not even then where a session is resumed.
+
   // Who calls this method of the contract, such as "Multiply", where that caller has the role for
   // it now. UNAUTHENTICATED, PERMISSION_DENIED, UNIMPLEMENTED where no rule names the method.
   absl::StatusOr<CallerPtr> CallerOfMethod(absl::string_view method,
@@ -118,6 +127,11 @@ class Identity {
   absl::Status ReadTls(const std::array<FileVersion, 3>& seen);
   absl::StatusOr<CallerPtr> CallerWithRole(CallerRole role, absl::string_view what,
                                            const Credentials& credentials) const;
+  // UNAUTHENTICATED where the certificate is not valid now.
+  absl::Status CheckValidity(const CertificateValidity& validity) const;
+  // Check, before it tells of a refusal.
+  absl::StatusOr<CallerPtr> CallerOfPath(absl::string_view path,
+                                         const Credentials& credentials) const;
   std::array<FileVersion, 3> TlsVersions() const;
 
   const IdentityOptions options_;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/identity/client_certificate.h"
 #include "server/identity/file_permissions.h"
 #include "server/listening/exposure.h"
 #include "server/rpc/context/method.h"
@@ -31,6 +32,10 @@ constexpr char kAliceLine[] =
     "alice call,metrics "
     "sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\n";
 constexpr char kMultiply[] = "/gemm.v1.GemmService/Multiply";
+constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
+
+// The wall clock of the server, where a test sets it.
+absl::Time wall_clock;
 
 class IdentityTest : public testing::Test {
  protected:
@@ -165,7 +170,6 @@ TEST_F(IdentityTest, ServicesOfGrpcFollowTheirRules) {
                        std::optional<absl::string_view> authorization = std::nullopt) {
     return identity.Check(path, {.authorization = authorization}).status().code();
   };
-  constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
   constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
   constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
   constexpr char kChannelz[] = "/grpc.channelz.v1.Channelz/GetServers";
@@ -217,6 +221,51 @@ TEST_F(IdentityTest, AChangedCallersFileIsTakenAndAWrongOneIsNot) {
   std::remove(file.c_str());
   EXPECT_FALSE(identity->ReloadChanged().at(0).status.ok());
   EXPECT_TRUE(identity->Check(kMultiply, {.certificate_name = "b"}).ok());
+}
+
+TEST_F(IdentityTest, ACertificateIsLookedAtBeforeEveryCall) {
+  const TestCa ca;
+  const KeyedCertificate issued = ca.Issue({.common_name = "b"});
+  const CertificateValidity validity = ValidityOf(issued.certificate);
+  EXPECT_EQ(validity.until - validity.from, absl::Hours(25));
+
+  const auto identity =
+      *Make({.callers_file = Write("callers", absl::StrCat(kAliceLine, "b all certificate:b\n")),
+             .services = {.health = {.who = MethodRule::Who::kAnyone}},
+             .now = [] { return wall_clock; }});
+  const Credentials shown = {.certificate_name = "b", .certificate_validity = validity};
+  const Credentials with_token = {
+      .authorization = "Bearer s3cret", .certificate_name = "b", .certificate_validity = validity};
+  const auto expect_all = [&](absl::StatusCode code, absl::string_view when) {
+    for (const Credentials& credentials : {shown, with_token}) {
+      EXPECT_EQ(identity->Check(kMultiply, credentials).status().code(), code) << when;
+      EXPECT_EQ(identity->Check(kHealth, credentials).status().code(), code) << when;
+      EXPECT_EQ(identity->CallerOfMethod("Multiply", credentials).status().code(), code) << when;
+    }
+  };
+  wall_clock = validity.from - absl::Nanoseconds(1);
+  expect_all(absl::StatusCode::kUnauthenticated, "before it is valid");
+  wall_clock = validity.from;
+  expect_all(absl::StatusCode::kOk, "as it becomes valid");
+  wall_clock = validity.until - absl::Nanoseconds(1);
+  expect_all(absl::StatusCode::kOk, "before it expires");
+  EXPECT_THAT(refused_, SizeIs(6));
+  wall_clock = validity.until;
+  expect_all(absl::StatusCode::kUnauthenticated, "as it expires");
+  EXPECT_THAT(refused_, SizeIs(12));
+  EXPECT_THAT(identity->Check(kMultiply, shown).status().message(),
+              AllOf(HasSubstr(absl::FormatTime(validity.until, absl::UTCTimeZone())),
+                    HasSubstr("connect again")));
+  EXPECT_TRUE(identity->Check(kMultiply, {.authorization = "Bearer s3cret"}).ok())
+      << "without a certificate";
+}
+
+TEST_F(IdentityTest, ACertificateThatCannotBeReadIsNeverValid) {
+  for (const absl::string_view pem : {"", "-----BEGIN CERTIFICATE-----\nAAAA\n"}) {
+    const CertificateValidity validity = ValidityOf(pem);
+    EXPECT_EQ(validity.from, absl::InfiniteFuture());
+    EXPECT_EQ(validity.until, absl::InfinitePast());
+  }
 }
 
 TEST_F(IdentityTest, AFileThatCouldNotBeReadIsReadAtTheNextLook) {

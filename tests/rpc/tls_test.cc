@@ -9,13 +9,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "grpc/grpc_security.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "server/identity/client_certificate.h"
 #include "server/identity/token_hash.h"
 #include "server/rpc/context/method.h"
 #include "tests/identity/certificates.h"
+#include "tests/rpc/host_matrix.h"
 #include "tests/rpc/raw_client.h"
+#include "tests/rpc/stream_client.h"
 #include "tests/rpc/test_server.h"
 
 namespace gemmd {
@@ -31,11 +35,17 @@ std::string TokenLine(const std::string& name, const std::string& roles, const s
   return absl::StrCat(name, " ", roles, " sha256:", hex, "\n");
 }
 
+// The server's wall clock, where a test sets it.
+std::atomic<int64_t> wall_seconds;
+absl::Time WallClock() { return absl::FromUnixSeconds(wall_seconds); }
+void SetWallClock(absl::Time time) { wall_seconds = absl::ToUnixSeconds(time); }
+
 // The answer of one GetServerInfo on a connection of its own.
 struct Answer {
   StatusCode code = StatusCode::UNKNOWN;
   std::string caller;
   std::string server_certificate;  // PEM
+  bool resumed = false;            // the session of an earlier connection
 };
 
 class TlsTest : public testing::Test {
@@ -83,8 +93,8 @@ class TlsTest : public testing::Test {
     return options;
   }
 
-  std::shared_ptr<grpc::Channel> Connect(std::shared_ptr<grpc::ChannelCredentials> credentials) {
-    grpc::ChannelArguments arguments;
+  std::shared_ptr<grpc::Channel> Connect(std::shared_ptr<grpc::ChannelCredentials> credentials,
+                                         grpc::ChannelArguments arguments = {}) {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
     return grpc::CreateCustomChannel(absl::StrCat("localhost:", server_->port()),
                                      std::move(credentials), arguments);
@@ -98,6 +108,11 @@ class TlsTest : public testing::Test {
     const grpc::Status status =
         v1::GemmService::NewStub(channel)->GetServerInfo(&context, {}, &info);
     Answer answer = {.code = status.error_code(), .caller = info.caller().name()};
+    if (context.auth_context() != nullptr) {
+      for (const auto& resumed : context.auth_context()->FindPropertyValues("ssl_session_reused")) {
+        answer.resumed = resumed == "true";
+      }
+    }
     if (status.ok() && context.auth_context() != nullptr) {
       for (const auto& pem : context.auth_context()->FindPropertyValues("x509_pem_cert")) {
         answer.server_certificate = std::string(pem.data(), pem.size());
@@ -263,6 +278,83 @@ TEST_F(TlsTest, ACertificateWithSeveralCommonNamesIsRefused) {
     EXPECT_EQ(AskWith(Showing(client_ca_.Issue(spec))).code, StatusCode::UNAUTHENTICATED)
         << spec.common_name << ", " << spec.second_common_name;
   }
+}
+
+// A client that keeps the sessions of its connections, and whose certificate expires by the
+// server's clock, which the test sets. By the clock of the machine it is valid throughout.
+class ExpiringTlsTest : public TlsTest {
+ protected:
+  ExpiringTlsTest() : sessions_(grpc_ssl_session_cache_create_lru(16)) {
+    options_.identity.now = &WallClock;
+    SetWallClock(expires_ - absl::Seconds(5));
+  }
+  ~ExpiringTlsTest() override { grpc_ssl_session_cache_destroy(sessions_); }
+
+  std::shared_ptr<grpc::Channel> Connect() {
+    const grpc_arg sessions = grpc_ssl_session_cache_create_channel_arg(sessions_);
+    grpc::ChannelArguments arguments;
+    arguments.SetPointerWithVtable(sessions.key, sessions.value.pointer.p,
+                                   sessions.value.pointer.vtable);
+    return TlsTest::Connect(grpc::SslCredentials(Showing(shown_)), arguments);
+  }
+
+  const KeyedCertificate shown_ =
+      client_ca_.Issue({.common_name = "bob.cn", .valid_to = absl::Hours(1)});
+  const absl::Time expires_ = ValidityOf(shown_.certificate).until;
+  grpc_ssl_session_cache* const sessions_;
+};
+
+TEST_F(ExpiringTlsTest, AResumedSessionDoesNotHealACertificateThatHasExpired) {
+  for (const bool required : {true, false}) {
+    SetWallClock(expires_ - absl::Seconds(5));
+    StartMutual(required);
+    ASSERT_EQ(Ask(Connect()).code, StatusCode::OK);
+    const Answer before = Ask(Connect());
+    EXPECT_EQ(before.code, StatusCode::OK);
+    EXPECT_TRUE(before.resumed) << "or this test shows nothing";
+    SetWallClock(expires_ + absl::Seconds(5));
+    for (const char* token : {"", "right"}) {
+      const Answer after = Ask(Connect(), token);
+      EXPECT_TRUE(after.resumed) << "or this test shows nothing";
+      EXPECT_EQ(after.code, StatusCode::UNAUTHENTICATED) << "token: '" << token << "'";
+    }
+    server_.reset();
+  }
+}
+
+// Of a session that is resumed TLS verifies nothing, and gRPC does not know the chain. So an
+// authority that has expired is found by the handshake after this time.
+TEST_F(ExpiringTlsTest, ASessionIsResumedForAMinuteAtMost) {
+  StartMutual(/*required=*/true);
+  SetWallClock(expires_ - absl::Minutes(10));
+  ASSERT_EQ(Ask(Connect()).code, StatusCode::OK);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(Ask(Connect()).resumed) << round;
+    SetWallClock(WallClock() + absl::Seconds(59));
+    EXPECT_TRUE(Ask(Connect()).resumed) << round << ": its ticket is renewed";
+    SetWallClock(WallClock() + absl::Seconds(1));
+    const Answer verified = Ask(Connect());
+    EXPECT_EQ(verified.code, StatusCode::OK) << round;
+    EXPECT_FALSE(verified.resumed) << round;
+  }
+}
+
+TEST_F(ExpiringTlsTest, AnOpenStreamBeginsNothingForACertificateThatHasExpired) {
+  StartMutual(/*required=*/true);
+  const auto channel = Connect();
+  const auto stub = v1::GemmService::NewStub(channel);
+  v1::Product product;
+  *product.mutable_a() = GeneratedOperand({8, 8, gemm::DType::kF32}, 1);
+  *product.mutable_b() = GeneratedOperand({8, 8, gemm::DType::kF32}, 2);
+  StreamClient stream(*stub);
+  stream.Header(1, product);
+  EXPECT_EQ(stream.Wait(1).code(), StatusCode::OK);
+  SetWallClock(expires_);
+  EXPECT_EQ(Ask(channel).code, StatusCode::UNAUTHENTICATED) << "a call of the same connection";
+  stream.Header(2, product);
+  EXPECT_EQ(stream.Wait(2).code(), StatusCode::UNAUTHENTICATED);
+  stream.HalfClose();
+  EXPECT_TRUE(stream.Finish().ok()) << "the stream ends as its client wants";
 }
 
 TEST_F(TlsTest, ReloadsUnderLoadFailNoCall) {
