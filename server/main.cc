@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +26,7 @@
 #include "server/net/descriptors.h"
 #include "server/process/exit_bound.h"
 #include "server/process/heap_trimmer.h"
+#include "server/process/thread_limits.h"
 #include "server/process/version.h"
 #include "server/server.h"
 
@@ -158,13 +161,16 @@ absl::Status LeaveRotation(Server& server, absl::Duration delay) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Server>> StartServer(const ServerOptions& options) {
+// `bound` gets its thread here, too: when the server stops, there may be none left.
+absl::StatusOr<std::unique_ptr<Server>> StartServer(const ServerOptions& options,
+                                                    std::optional<ExitBound>& bound) {
   try {
+    bound.emplace();
     return Server::Start(options);
   } catch (const std::system_error& error) {  // a thread's
-    return absl::UnavailableError(
-        absl::StrCat("a thread does not start (", error.what(),
-                     "): is the limit on threads too low (ulimit -u, or pids of the container)?"));
+    return absl::UnavailableError(absl::StrCat("too few threads are allowed: one does not start (",
+                                               error.what(), "). ", DescribeThreads(),
+                                               ". gRPC alone needs ", ThreadsOfGrpc(), " more"));
   }
 }
 
@@ -172,7 +178,8 @@ int Serve(const Flags& flags) {
   CatchSignals();
   IgnoreFailedWrites();
   RaiseDescriptorLimit();
-  absl::StatusOr<std::unique_ptr<Server>> server = StartServer(flags.server);
+  std::optional<ExitBound> bound;
+  absl::StatusOr<std::unique_ptr<Server>> server = StartServer(flags.server, bound);
   if (!server.ok()) return Refuse(server.status());
   LogStart(**server);
   absl::Status health = WaitForTheEnd(**server);
@@ -182,19 +189,19 @@ int Serve(const Flags& flags) {
     Log(LogLevel::kError, "the server is of no more use", {{"reason", health.message()}});
   }
   const absl::Duration drain = health.ok() ? flags.drain_timeout : absl::ZeroDuration();
-  ExitBound bound(health.ok() ? kExitWorkLeft : kExitUnusable);
-  bound.Arm(drain + kStopGrace, "calls that did not end");
+  const int cut_short = health.ok() ? kExitWorkLeft : kExitUnusable;
+  bound->Arm(drain + kStopGrace, cut_short, "calls that did not end");
   const bool all_ended = (*server)->Stop(drain);
   // The callers of cancelled jobs have been told; the kernels they left may run on.
   const bool idle = (*server)->engine().Drain(SteadyNow() + kWorkGrace);
-  bound.Arm(idle ? kTeardownGrace : absl::ZeroDuration(),
-            "work that cannot be broken off: of a device, or a file that is read");
+  bound->Arm(idle ? kTeardownGrace : absl::ZeroDuration(), cut_short,
+             "work that cannot be broken off: of a device, or a file that is read");
   server->reset();
-  bound.Disarm();
+  bound->Disarm();
   const bool work_left = Engine::LeftWorkBehind();
   Log(LogLevel::kInfo, "stopped", {{"all_jobs_ended", all_ended}, {"work_left", work_left}});
   // Exit handlers of the driver may wait for the kernel that hangs.
-  if (work_left) std::_Exit(health.ok() ? kExitWorkLeft : kExitUnusable);
+  if (work_left) std::_Exit(cut_short);
   return health.ok() ? kExitOk : kExitUnusable;
 }
 

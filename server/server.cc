@@ -27,6 +27,7 @@
 #include "server/identity/grpc_credentials.h"
 #include "server/listening/exposure.h"
 #include "server/listening/grpc_listener.h"
+#include "server/listening/own_call.h"
 #include "server/listening/readiness.h"
 #include "server/logs/identity_log.h"
 #include "server/logs/idle_tuning_log.h"
@@ -35,6 +36,7 @@
 #include "server/net/address.h"
 #include "server/net/descriptors.h"
 #include "server/process/cpu_confinement.h"
+#include "server/process/thread_limits.h"
 #include "server/process/version.h"
 #include "server/rpc/context/method.h"
 #include "server/rpc/service.h"
@@ -57,6 +59,10 @@ constexpr char kServiceName[] = "gemm.v1.GemmService";
 constexpr int kFewConnections = 100;
 
 constexpr char kDraining[] = "draining";
+constexpr char kUnanswered[] = "calls are not answered";
+
+// What the server's first call to itself may take.
+constexpr absl::Duration kLongestFirstCall = absl::Seconds(30);
 
 // Of the time to stop in: calls that are told to end get this much to do so, and gRPC as much
 // to let its connections go. Then, in the worst case, result bytes as much to leave the transport.
@@ -67,6 +73,9 @@ constexpr int64_t kUnfinishedCallsPerStream = 4;
 // With few streams a client whose calls come one after the other may have more than that: gRPC
 // tells of their ends on threads that are behind now and then.
 constexpr int64_t kLeastUnfinishedCalls = 256;
+
+// Threads that the server makes once gRPC has started.
+constexpr int kOwnThreads = 4;
 
 constexpr absl::Duration kRefusalLogPeriod = absl::Seconds(10);
 // How often the files of callers and TLS are looked at.
@@ -177,6 +186,7 @@ class ServerImpl final : public Server {
     absl::Status health = engine_->Health();
     if (health.ok()) health = listener_->Health();
     if (!health.ok()) readiness_.Withdraw(health.message());
+    LookAtOwnCall();
     LogRefusedConnections();
     if (const absl::Time now = SteadyNow(); now - files_checked_ >= kReloadPeriod) {
       files_checked_ = now;
@@ -324,10 +334,12 @@ class ServerImpl final : public Server {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::channelz::experimental::InitChannelzService();
+    if (absl::Status status = CheckThreads(ThreadsOfGrpc() + kOwnThreads, "gRPC"); !status.ok()) {
+      return status;
+    }
     if (!KeepGrpc()) {
-      return absl::UnavailableError(
-          "gRPC's threads do not start: is the limit on threads too low (ulimit -u, or pids of the "
-          "container)?");
+      return absl::UnavailableError(absl::StrCat("gRPC's threads do not start. ", DescribeThreads(),
+                                                 ". Is a limit too low?"));
     }
     grpc::ServerBuilder builder;
     const int64_t most_unfinished =
@@ -344,9 +356,27 @@ class ServerImpl final : public Server {
     CountEnds(*unfinished_calls_, builder);
     grpc_ = builder.BuildAndStart();
     if (grpc_ == nullptr) return absl::UnavailableError("gRPC cannot start; its log says why");
+    // Before anyone is told that calls are served, and through the threads that gRPC makes late.
+    own_call_ = std::make_unique<OwnCall>(*grpc_);
+    if (!own_call_->Wait(kLongestFirstCall)) {
+      return absl::UnavailableError(absl::StrCat("gRPC has started, but a call got no answer in ",
+                                                 absl::FormatDuration(kLongestFirstCall), ". ",
+                                                 DescribeThreads(), ". Is a limit too low?"));
+    }
     listener_->Start();
     readiness_.Begin(grpc_->GetHealthCheckService(), {"", kServiceName});
     return absl::OkStatus();
+  }
+
+  void LookAtOwnCall() {
+    if (own_call_->Look()) {
+      if (readiness_.Restore(kUnanswered)) Log(LogLevel::kInfo, "calls are answered again", {});
+    } else if (readiness_.Withdraw(kUnanswered)) {
+      Log(LogLevel::kError,
+          "calls are not answered: the server's own call to itself is not. Not ready until it is; "
+          "restart the server where that lasts",
+          {{"threads", DescribeThreads()}});
+    }
   }
 
   void DropFlood(const std::string& peer) {
@@ -430,6 +460,7 @@ class ServerImpl final : public Server {
   std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::unique_ptr<UnfinishedCalls> unfinished_calls_;
   std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<OwnCall> own_call_;
   int64_t refused_connections_ = 0;  // of which the log has told
   int64_t made_room_ = 0;            // the same
   absl::Time refusal_logged_ = absl::InfinitePast();

@@ -13,14 +13,30 @@ void Readiness::Begin(grpc::HealthCheckServiceInterface* health,
   health_ = health;
   services_ = std::move(services);
   reasons_.clear();
-  for (const std::string& service : services_) health_->SetServingStatus(service, true);
+  TellHealth();
 }
 
-void Readiness::Withdraw(absl::string_view reason) {
+bool Readiness::Withdraw(absl::string_view reason) {
   MutexLock lock(mutex_);
-  if (std::find(reasons_.begin(), reasons_.end(), reason) != reasons_.end()) return;
+  if (std::find(reasons_.begin(), reasons_.end(), reason) != reasons_.end()) return false;
   reasons_.emplace_back(reason);
-  for (const std::string& service : services_) health_->SetServingStatus(service, false);
+  TellHealth();
+  return true;
+}
+
+bool Readiness::Restore(absl::string_view reason) {
+  MutexLock lock(mutex_);
+  const auto found = std::find(reasons_.begin(), reasons_.end(), reason);
+  if (found == reasons_.end()) return false;
+  reasons_.erase(found);
+  TellHealth();
+  return true;
+}
+
+void Readiness::TellHealth() {
+  for (const std::string& service : services_) {
+    health_->SetServingStatus(service, reasons_.empty());
+  }
 }
 
 absl::Status Readiness::Get() const {

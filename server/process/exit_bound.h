@@ -14,23 +14,23 @@ namespace gemmd {
 // ended. So the process is ended with that work still running, and logs it. Thread-safe.
 class ExitBound {
  public:
-  // `exit_code` is used where this object ends the process.
-  explicit ExitBound(int exit_code);
+  // Makes its thread, so that there is one at the end, however few are left then.
+  ExitBound();
   ~ExitBound();
 
-  // Ends the process after `timeout`, with a log line that says what was `under_way`.
-  // Replaces the bound before.
-  void Arm(absl::Duration timeout, absl::string_view under_way);
+  // Ends the process with `exit_code` after `timeout`, with a log line that says what was
+  // `under_way`. Replaces the bound before.
+  void Arm(absl::Duration timeout, int exit_code, absl::string_view under_way);
   void Disarm();
 
  private:
   void Watch();
 
-  const int exit_code_;
   Mutex mutex_;
   CondVar changed_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  int exit_code_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::string_view under_way_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses all of the above
 };

@@ -35,7 +35,7 @@ class CountedContext final : public grpc::CallbackServerContext {
 
   void Begin() {
     connection_ = ConnectionOf(c_call());
-    calls_.HandOver(connection_, peer());
+    if (connection_ != 0) calls_.HandOver(connection_, peer());  // else of the server's own
   }
 
  private:
@@ -79,7 +79,7 @@ class OtherCall final : public grpc::experimental::Interceptor {
       const Step step;  // before it is read, too: another thread may have written it
       if (connection_ == 0) {
         connection_ = ConnectionOf(context_.c_call());
-        calls_.HandOver(connection_, context_.peer());
+        if (connection_ != 0) calls_.HandOver(connection_, context_.peer());
       }
     }
     operation->Proceed();

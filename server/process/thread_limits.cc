@@ -1,0 +1,127 @@
+#include "server/process/thread_limits.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <future>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+
+namespace gemmd {
+namespace {
+
+// Threads that have ended count for a moment longer.
+constexpr absl::Duration kLongestEnd = absl::Seconds(1);
+
+// The number of "Threads: 12" in /proc/self/status; 0 where there is none.
+int64_t ThreadsNow() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    absl::string_view rest = line;
+    int64_t threads = 0;
+    if (absl::ConsumePrefix(&rest, "Threads:") && absl::SimpleAtoi(rest, &threads)) return threads;
+  }
+  return 0;
+}
+
+// The folders of the process's cgroups that may have a file pids.max: of version 1 and of 2.
+// Without their path, too: in a container it may be one of the host.
+std::vector<std::string> PidsFolders() {
+  std::vector<std::string> folders = {"/sys/fs/cgroup/pids", "/sys/fs/cgroup"};
+  std::ifstream cgroups("/proc/self/cgroup");
+  for (std::string line; std::getline(cgroups, line);) {
+    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() < 3) continue;
+    if (parts[1] == "pids") folders.push_back("/sys/fs/cgroup/pids" + parts[2]);
+    if (parts[1].empty()) folders.push_back("/sys/fs/cgroup" + parts[2]);
+  }
+  return folders;
+}
+
+// The least pids.max of these cgroups and of those around them; nullopt where none limits.
+std::optional<int64_t> PidsMax() {
+  constexpr absl::string_view kRoot = "/sys/fs/cgroup";
+  std::optional<int64_t> least;
+  for (std::string folder : PidsFolders()) {
+    for (; folder.size() >= kRoot.size(); folder.resize(folder.rfind('/'))) {
+      std::ifstream file(folder + "/pids.max");
+      std::string text;
+      int64_t most = 0;
+      if (file >> text && absl::SimpleAtoi(text, &most))
+        least = std::min(least.value_or(most), most);
+    }
+  }
+  return least;
+}
+
+// Waits until no more threads than `count` are left, as far as the system says.
+void AwaitEnds(int64_t count) {
+  const absl::Time give_up = absl::Now() + kLongestEnd;
+  while (ThreadsNow() > count && absl::Now() < give_up) absl::SleepFor(absl::Milliseconds(1));
+}
+
+}  // namespace
+
+int ThreadsOfGrpc() {
+  // As gRPC counts them: also those that this process may not use.
+  const int cpus = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_CONF)));
+  const int executor = 2 * cpus;  // one at first; more where closures queue up
+  const int resolver = 1;
+  const int event_engine = std::clamp(cpus, 2, 16) + 2;  // its pool, its poller and its timers
+  const int callbacks = std::clamp(cpus / 2, 2, 16);
+  const int timers = 4;             // one at first; more where timers fire at once
+  const int blocking_services = 4;  // reflection and channelz
+  return executor + resolver + event_engine + callbacks + timers + blocking_services;
+}
+
+absl::Status CheckThreads(int count, absl::string_view of) {
+  const int64_t before = ThreadsNow();
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  std::vector<std::thread> threads;
+  threads.reserve(count);
+  std::string why;
+  try {
+    while (static_cast<int>(threads.size()) < count) {
+      threads.emplace_back([ended] { ended.wait(); });
+    }
+  } catch (const std::system_error& error) {
+    why = error.what();
+  }
+  end.set_value();
+  for (std::thread& thread : threads) thread.join();
+  if (before > 0) AwaitEnds(before);
+  if (why.empty()) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("too few threads are allowed: ", of, " needs ", count, " more, and ",
+                   threads.size(), " of them start (", why, "). ", DescribeThreads(),
+                   ". Raise the limit by at least ", count - static_cast<int>(threads.size())));
+}
+
+std::string DescribeThreads() {
+  std::string text = absl::StrCat("The process has ", ThreadsNow(), " threads. Limits: ");
+  rlimit of_user{};
+  if (getrlimit(RLIMIT_NPROC, &of_user) == 0 && of_user.rlim_cur != RLIM_INFINITY) {
+    absl::StrAppend(
+        &text, "RLIMIT_NPROC (ulimit -u), for all of the user's processes: ", of_user.rlim_cur);
+  } else {
+    absl::StrAppend(&text, "RLIMIT_NPROC (ulimit -u): none");
+  }
+  const std::optional<int64_t> of_cgroup = PidsMax();
+  absl::StrAppend(&text, "; pids.max of the cgroup (container): ",
+                  of_cgroup.has_value() ? absl::StrCat(*of_cgroup) : "none");
+  return text;
+}
+
+}  // namespace gemmd
