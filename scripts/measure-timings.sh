@@ -75,7 +75,7 @@ for line in "${CLASSES[@]}"; do
   shapes+=(--shapes "$("$HERE/timing_shapes.py" "$PURPOSE" "$(scaled "$count")" --seed "$((seed + 100 * SERIES))" \
     --most-flops "$most")")
   # No library multiplies in this mode: cuBLAS in f32 is the baseline.
-  algorithms=(--param algorithm=0,1,2,3,4,5,6,7)
+  algorithms=(--param "algorithm=0,1,2,3,4,5,6,7")
   [[ $class != f32x3* ]] || algorithms=()
   started=$SECONDS
   # Exit code 1 says that a result was wrong: the row says so, too.

@@ -108,8 +108,8 @@ constexpr Kernel CublasRow(absl::string_view name, absl::string_view summary,
       .summary = summary,
       .capability = capability,
       .types = types,
-      // Above cuBLASLt: on sizes such as layers have, the first answer of its heuristic takes up to a
-      // hundred times as long (docs/results/estimates.md).
+      // Above cuBLASLt: on sizes such as layers have, the first answer of its heuristic takes up to
+      // a hundred times as long (docs/results/estimates.md).
       .auto_rank = 95,
       .workspace_bytes = ScratchBytes,
       .launch = LaunchCublas,
