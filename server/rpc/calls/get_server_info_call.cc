@@ -7,7 +7,7 @@ namespace {
 
 namespace v1 = gemm::v1;
 
-void Fill(const BenchmarkUnderWay& benchmark, v1::RunningBenchmark& out) {
+void FillBenchmark(const BenchmarkUnderWay& benchmark, v1::RunningBenchmark& out) {
   out.set_caller(benchmark.caller);
   out.set_device(benchmark.device);
   out.set_subject(benchmark.subject);
@@ -47,7 +47,7 @@ absl::Status GetServerInfo(ServiceContext& context, const Caller& caller,
   FillLimits(context, *response.mutable_limits());
   Fill(stats, *response.mutable_load());
   for (const BenchmarkUnderWay& benchmark : context.benchmarks.UnderWay()) {
-    Fill(benchmark, *response.mutable_load()->add_benchmarks());
+    FillBenchmark(benchmark, *response.mutable_load()->add_benchmarks());
   }
   response.mutable_load()->set_benchmark_running(response.load().benchmarks_size() > 0);
   response.mutable_caller()->set_name(caller.name);
