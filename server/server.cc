@@ -15,13 +15,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gemm/catalogue.h"
-#include "grpcpp/ext/channelz_service_plugin.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "proto/keep_grpc.h"
 #include "server/base/clock.h"
+#include "server/base/workers.h"
 #include "server/benchmark/idle_tuner.h"
 #include "server/engine/engine.h"
 #include "server/identity/grpc_credentials.h"
@@ -39,6 +38,7 @@
 #include "server/process/thread_limits.h"
 #include "server/process/version.h"
 #include "server/rpc/context/method.h"
+#include "server/rpc/reflection_service.h"
 #include "server/rpc/service.h"
 #include "server/rpc/watch/answer_backlog.h"
 #include "server/rpc/watch/call_counting.h"
@@ -54,6 +54,7 @@ namespace gemmd {
 namespace {
 
 constexpr char kServiceName[] = "gemm.v1.GemmService";
+constexpr char kHealthName[] = "grpc.health.v1.Health";
 
 // Fewer are said at the start, where nobody has asked for so few.
 constexpr int kFewConnections = 100;
@@ -332,8 +333,6 @@ class ServerImpl final : public Server {
   absl::Status StartGrpc(const ServerOptions& options) {
     const CpuConfinement confinement(options.rpc_cpus);  // of the threads gRPC starts here
     grpc::EnableDefaultHealthCheckService(true);
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-    grpc::channelz::experimental::InitChannelzService();
     if (absl::Status status = CheckThreads(ThreadsOfGrpc() + kOwnThreads, "gRPC"); !status.ok()) {
       return status;
     }
@@ -365,6 +364,12 @@ class ServerImpl final : public Server {
     }
     listener_->Start();
     readiness_.Begin(grpc_->GetHealthCheckService(), {"", kServiceName});
+    const std::vector<std::string> services = {kServiceName, kHealthName, Reflection::Name(),
+                                               ReflectionAlpha::Name()};
+    reflection_ = std::make_unique<Reflection>(*context_, services);
+    reflection_alpha_ = std::make_unique<ReflectionAlpha>(*context_, services);
+    builder.RegisterService(reflection_.get());
+    builder.RegisterService(reflection_alpha_.get());
     return absl::OkStatus();
   }
 
@@ -412,17 +417,19 @@ class ServerImpl final : public Server {
   // connection whose peer takes nothing would hold gRPC until its TCP gives up, 20 s: so what
   // is still open after `for_connections` is cut.
   void ShutDownGrpc(absl::Duration for_calls, absl::Duration for_connections) {
-    const std::future<void> down = std::async(std::launch::async, [this, for_calls] {
+    std::promise<void> done;
+    const std::future<void> down = done.get_future();
+    stopper_.Schedule([this, for_calls, &done] {
       grpc_->Shutdown(
           gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                        gpr_time_from_nanos(absl::ToInt64Nanoseconds(for_calls), GPR_TIMESPAN)));
       grpc_->Wait();
     });
-    if (down.wait_for(absl::ToChronoNanoseconds(for_connections)) == std::future_status::ready) {
-      return;
+    if (down.wait_for(absl::ToChronoNanoseconds(for_connections)) != std::future_status::ready) {
+      Log(LogLevel::kWarning, "connections cut whose clients take nothing");
+      listener_->ShutDownConnections();
     }
-    Log(LogLevel::kWarning, "connections cut whose clients take nothing");
-    listener_->ShutDownConnections();
+    stopper_.Stop();  // waits
   }
 
   // Result bytes that the transport had queued refer to the engine's memory.
@@ -444,6 +451,7 @@ class ServerImpl final : public Server {
   Metrics metrics_;
   JobLog observer_;
   std::unique_ptr<Identity> identity_;
+      done.set_value();
   absl::Time files_checked_ = SteadyNow();
   Readiness readiness_;
   AnswerBacklog answers_;  // before the engine: a job that ends with it gives its place back
@@ -476,3 +484,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 }  // namespace gemmd
+  std::unique_ptr<Reflection> reflection_;
+  std::unique_ptr<ReflectionAlpha> reflection_alpha_;
+  // Shuts gRPC down. Made at start: when the server is to end, there may be no more threads.
+  Workers stopper_{"shutdown", 1};

@@ -164,9 +164,6 @@ void AddCallers(std::vector<FlagRow>& rows) {
                         GEMMD_FIELD(server.identity.services.health)));
   rows.push_back(Access({"reflection-access", group, "Who may use gRPC's server reflection."},
                         GEMMD_FIELD(server.identity.services.reflection)));
-  rows.push_back(Access({"channelz-access", group,
-                         "Who may use grpc.channelz.v1, which shows the addresses of all clients."},
-                        GEMMD_FIELD(server.identity.services.channelz)));
 }
 
 void AddDevices(std::vector<FlagRow>& rows) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "gemm/quote.h"
 #include "server/identity/client_certificate.h"
 #include "server/identity/connection_number.h"
@@ -180,7 +181,8 @@ absl::StatusOr<CallerPtr> CallerOf(const Identity& identity,
     peer = call.auth_context();
     ShowCertificate(*peer, credentials);
   }
-  return identity.CallerOfMethod(method, credentials);
+  return absl::StartsWith(method, "/") ? identity.CallerOfPath(method, credentials)
+                                       : identity.CallerOfMethod(method, credentials);
 }
 
 }  // namespace gemmd

@@ -21,8 +21,9 @@ using ConnectionCheck = std::function<absl::Status(uint64_t connection, bool of_
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Identity& identity,
                                                                ConnectionCheck check);
 
-// Who makes a call of this method of the contract, which was let through, by what the callers
-// file says now. UNAUTHENTICATED or PERMISSION_DENIED where it says so no longer.
+// Who makes a call of this method of the contract, or of this path, "/grpc.reflection.v1..." and
+// the like, which was let through, by what the callers file says now. UNAUTHENTICATED or
+// PERMISSION_DENIED where it says so no longer.
 absl::StatusOr<CallerPtr> CallerOf(const Identity& identity,
                                    const grpc::CallbackServerContext& call,
                                    absl::string_view method);

@@ -171,6 +171,13 @@ absl::StatusOr<CallerPtr> Identity::Check(absl::string_view path,
   return caller;
 }
 
+absl::StatusOr<CallerPtr> Identity::CallerOfPath(absl::string_view path,
+                                                 const Credentials& credentials) const {
+  absl::StatusOr<CallerPtr> caller = Check(path, credentials);
+  if (caller.ok() && *caller == nullptr) caller = anonymous_;
+  return caller;
+}
+
 absl::Status Identity::CheckScrape(std::optional<absl::string_view> authorization) const {
   absl::Status status =
       CallerWithRole(CallerRole::kMetrics, "/metrics", {.authorization = authorization}).status();

@@ -85,6 +85,9 @@ class Identity {
   // PERMISSION_DENIED, or UNIMPLEMENTED for a service that is off, and for a method that no rule
   // names.
   absl::StatusOr<CallerPtr> Check(absl::string_view path, const Credentials& credentials) const;
+  // The same, where a stranger whom the rule lets in is the caller without a name.
+  absl::StatusOr<CallerPtr> CallerOfPath(absl::string_view path,
+                                         const Credentials& credentials) const;
   // Whether /metrics may be read with this header. The same codes.
   absl::Status CheckScrape(std::optional<absl::string_view> authorization) const;
 

@@ -82,7 +82,6 @@ MethodRule RuleForPath(absl::string_view path, const ServiceRules& services) {
     return HealthRule(path, services.health);
   }
   if (absl::StartsWith(path, "/grpc.reflection.")) return services.reflection;
-  if (absl::StartsWith(path, "/grpc.channelz.")) return services.channelz;
   return {.who = MethodRule::Who::kNobody};
 }
 

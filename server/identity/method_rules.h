@@ -34,7 +34,6 @@ struct ServiceRules {
   // Where it is kAnyone that is for Check alone: Watch takes whoever the server knows.
   MethodRule health = {.who = MethodRule::Who::kRole, .role = CallerRole::kCall};
   MethodRule reflection = {.who = MethodRule::Who::kRole, .role = CallerRole::kCall};
-  MethodRule channelz = {.who = MethodRule::Who::kRole, .role = CallerRole::kAdmin};
 };
 
 // The rule for a method of gemm.v1.GemmService, such as "Multiply": kNobody where no row names it.

@@ -172,7 +172,6 @@ TEST_F(IdentityTest, ServicesOfGrpcFollowTheirRules) {
   };
   constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
   constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
-  constexpr char kChannelz[] = "/grpc.channelz.v1.Channelz/GetServers";
   const auto defaults = *Make(options);
   EXPECT_EQ(code(*defaults, kHealth), absl::StatusCode::kUnauthenticated)
       << "a stranger may hold the call open without its message";
@@ -182,16 +181,13 @@ TEST_F(IdentityTest, ServicesOfGrpcFollowTheirRules) {
   EXPECT_EQ(code(**Make({}), kWatch), absl::StatusCode::kOk) << "where nobody is asked";
   EXPECT_EQ(code(*defaults, kReflection), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(code(*defaults, kReflection, "Bearer s3cret"), absl::StatusCode::kOk);
-  EXPECT_EQ(code(*defaults, kChannelz, "Bearer s3cret"), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(code(**Make({}), kHealth), absl::StatusCode::kOk) << "where nobody is asked";
   options.services = {.health = *ParseMethodRule("anyone"),
-                      .reflection = *ParseMethodRule("off"),
-                      .channelz = *ParseMethodRule("anyone")};
+                      .reflection = *ParseMethodRule("off")};
   const auto set = *Make(options);
   EXPECT_EQ(code(*set, kHealth), absl::StatusCode::kOk);
   EXPECT_EQ(code(*set, kWatch), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(code(*set, kReflection, "Bearer s3cret"), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(code(*set, kChannelz), absl::StatusCode::kOk);
 }
 
 TEST_F(IdentityTest, ScrapesNeedTheRoleMetrics) {

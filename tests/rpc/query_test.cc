@@ -1,10 +1,12 @@
-// What a server tells of itself: kernels, devices, limits, health, reflection,
-// channelz.
+// What a server tells of itself: kernels, devices, limits, health, reflection.
 #include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
+#include "grpc/reflection/v1/reflection.pb.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "tests/base/test_clock.h"
@@ -99,23 +101,88 @@ TEST_F(QueryTest, HealthCheckAndWatch) {
   EXPECT_EQ(ParseHealth(response), Serving::kServing);
 }
 
-TEST_F(QueryTest, ReflectionListsTheServices) {
-  RawCall call(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
-  ASSERT_TRUE(call.Write(std::string("\x3a\x00", 2)));  // string list_services = 7
-  std::string response;
-  ASSERT_TRUE(call.Read(response));
-  EXPECT_THAT(response, AllOf(HasSubstr("gemm.v1.GemmService"), HasSubstr("grpc.health.v1.Health"),
-                              HasSubstr("grpc.channelz.v1.Channelz")));
-  call.WritesDone();
-  EXPECT_TRUE(call.Finish().ok());
+namespace reflection = grpc::reflection::v1;
+
+// Of one call, by either of its names.
+class QueryReflectionTest : public QueryTest, public testing::WithParamInterface<const char*> {
+ protected:
+  reflection::ServerReflectionResponse Ask(const reflection::ServerReflectionRequest& request) {
+    reflection::ServerReflectionResponse answer;
+    std::string bytes;
+    EXPECT_TRUE(call_.Write(request.SerializeAsString()));
+    EXPECT_TRUE(call_.Read(bytes));
+    EXPECT_TRUE(answer.ParseFromString(bytes));
+    EXPECT_EQ(answer.original_request().SerializeAsString(), request.SerializeAsString());
+    return answer;
+  }
+
+  RawCall call_{channel_, GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Versions, QueryReflectionTest,
+    testing::Values("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"));
+
+TEST_P(QueryReflectionTest, AnswersOneQuestionAfterTheOther) {
+  reflection::ServerReflectionRequest request;
+  request.set_list_services("*");
+  EXPECT_THAT(Ask(request).DebugString(),
+              AllOf(HasSubstr("gemm.v1.GemmService"), HasSubstr("grpc.health.v1.Health"),
+                    HasSubstr("grpc.reflection.v1.ServerReflection"),
+                    HasSubstr("grpc.reflection.v1alpha.ServerReflection")));
+
+  // A tool builds its messages from the file of a symbol, and those that it imports.
+  request.set_file_containing_symbol("gemm.v1.GemmService.Multiply");
+  const reflection::ServerReflectionResponse files = Ask(request);
+  google::protobuf::DescriptorPool pool;
+  const auto& protos = files.file_descriptor_response().file_descriptor_proto();
+  for (auto proto = protos.rbegin(); proto != protos.rend(); ++proto) {
+    google::protobuf::FileDescriptorProto file;
+    ASSERT_TRUE(file.ParseFromString(*proto));
+    ASSERT_NE(pool.BuildFile(file), nullptr) << file.name();
+  }
+  EXPECT_NE(pool.FindMessageTypeByName("gemm.v1.MultiplyRequest"), nullptr);
+  for (const char* name :
+       {"grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}) {
+    request.set_file_containing_symbol(name);
+    EXPECT_EQ(Ask(request).file_descriptor_response().file_descriptor_proto_size(), 1) << name;
+  }
+  request.set_file_by_filename("gemm/v1/gemm.proto");
+  EXPECT_EQ(Ask(request).file_descriptor_response().SerializeAsString(),
+            files.file_descriptor_response().SerializeAsString());
+
+  request.set_all_extension_numbers_of_type("google.protobuf.MethodOptions");
+  EXPECT_TRUE(Ask(request).has_all_extension_numbers_response());
+  call_.WritesDone();
+  EXPECT_TRUE(call_.Finish().ok());
 }
 
-TEST_F(QueryTest, ChannelzKnowsTheServer) {
-  std::string response;
-  ASSERT_TRUE(CallUnary(channel_, "/grpc.channelz.v1.Channelz/GetServers", "", response).ok());
-  // repeated Server server = 1
-  ASSERT_FALSE(response.empty());
-  EXPECT_EQ(response[0], 0x0a);
+TEST_P(QueryReflectionTest, WhatThereIsNotIsAnAnswerThatNamesIt) {
+  reflection::ServerReflectionRequest request;
+  const auto error = [&] { return Ask(request).error_response(); };
+  request.set_file_by_filename("no/such.proto");
+  EXPECT_EQ(error().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(error().error_message(), HasSubstr("no/such.proto"));
+  request.set_file_containing_symbol("no.such.Symbol");
+  EXPECT_EQ(error().error_code(), grpc::StatusCode::NOT_FOUND);
+  request.set_all_extension_numbers_of_type("no.such.Type");
+  EXPECT_EQ(error().error_code(), grpc::StatusCode::NOT_FOUND);
+  request.mutable_file_containing_extension()->set_containing_type("gemm.v1.Product");
+  EXPECT_EQ(error().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Ask({}).error_response().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  call_.WritesDone();
+  EXPECT_TRUE(call_.Finish().ok());
+}
+
+TEST_P(QueryReflectionTest, WhatIsNoRequestEndsTheCall) {
+  ASSERT_TRUE(call_.Write("\xff"));
+  EXPECT_EQ(call_.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  RawCall long_one(channel_, GetParam());
+  ASSERT_TRUE(long_one.Write(std::string(5000, 'x')));
+  const grpc::Status status = long_one.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("at most 4096"));
 }
 
 ServerOptions FewStreams() {

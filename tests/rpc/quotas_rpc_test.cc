@@ -17,6 +17,7 @@
 #include "server/identity/token_hash.h"
 #include "tests/identity/certificates.h"
 #include "tests/net/loopback.h"
+#include "tests/rpc/raw_client.h"
 #include "tests/rpc/raw_http2.h"
 #include "tests/rpc/test_server.h"
 
@@ -259,6 +260,24 @@ TEST_F(QuotasRpcTest, ACallTooManyIsRefused) {
 }
 
 // A caller that does one thing at a time is never told that it does two.
+TEST_F(QuotasRpcTest, StreamsOfReflectionCountForTheirCaller) {
+  constexpr char kReflection[] = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+  const std::string list("\x3a\x00", 2);  // string list_services = 7
+  std::vector<std::unique_ptr<RawCall>> open;
+  std::string answer;
+  for (int i = 0; i < 3; ++i) {
+    open.push_back(std::make_unique<RawCall>(channel_, kReflection, "alice-token"));
+    ASSERT_TRUE(open.back()->Write(list));
+    ASSERT_TRUE(open.back()->Read(answer));
+  }
+  const grpc::Status refused = RawCall(channel_, kReflection, "alice-token").Finish();
+  EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ToldBy(refused).bound, "streams");
+  RawCall other(channel_, kReflection, "bob-token");
+  ASSERT_TRUE(other.Write(list));
+  EXPECT_TRUE(other.Read(answer));
+}
+
 TEST_F(QuotasRpcTest, OneCallAfterTheOtherIsOneCall) {
   Install("alice jobs=1 streams=1\n");
   v1::MultiplyUnaryRequest request;

@@ -148,8 +148,7 @@ class TlsTest : public testing::Test {
   static std::vector<std::string> EveryPath() {
     std::vector<std::string> paths = {
         "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch",
-        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-        "/grpc.channelz.v1.Channelz/GetServers"};
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"};
     for (const std::string& method : MethodNames()) {
       paths.push_back("/gemm.v1.GemmService/" + method);
     }
