@@ -323,7 +323,8 @@ class ServerImpl final : public Server {
     if (!max_connections.ok()) return max_connections.status();
     absl::StatusOr<std::unique_ptr<GrpcListener>> listener =
         GrpcListener::Open("--address", *addresses, LimitsOf(options, *max_connections),
-                           ConnectionPatience(options.rpc));
+                           ConnectionPatience(options.rpc), options.connections.calls_per_caller,
+                           [this](const TooManyCalls& excess) { OnTooManyCalls(excess); });
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
     metrics_.AttachListener("grpc", [this] { return listener_->Stats(); });
@@ -345,12 +346,23 @@ class ServerImpl final : public Server {
         std::max(kUnfinishedCallsPerStream * options.connections.streams, kLeastUnfinishedCalls);
     unfinished_calls_ = std::make_unique<UnfinishedCalls>(
         most_unfinished, [this](const std::string& peer) { DropFlood(peer); },
-        [this](const std::string& peer) { listener_->Prove(peer); });
-    credentials_ = MakeServerCredentials(*identity_, [this](uint64_t connection, bool of_caller) {
-      return CountAtHeaders(*unfinished_calls_, connection, of_caller);
-    });
+        [this](const std::string& peer, const std::string& caller) {
+          listener_->Prove(peer);
+          listener_->calls().Know(peer, caller);
+        },
+        [this] { listener_->calls().Ended(); });
+    credentials_ = MakeServerCredentials(
+        *identity_, [this](uint64_t connection, const absl::StatusOr<CallerPtr>& caller) {
+          return AtHeaders(connection, caller);
+        });
     listener_->AddTo(builder, credentials_);
     builder.RegisterService(service_.get());
+    const std::vector<std::string> services = {kServiceName, kHealthName, Reflection::Name(),
+                                               ReflectionAlpha::Name()};
+    reflection_ = std::make_unique<Reflection>(*context_, services);
+    reflection_alpha_ = std::make_unique<ReflectionAlpha>(*context_, services);
+    builder.RegisterService(reflection_.get());
+    builder.RegisterService(reflection_alpha_.get());
     SetArguments(builder, options.rpc, options.connections);
     CountEnds(*unfinished_calls_, builder);
     grpc_ = builder.BuildAndStart();
@@ -364,12 +376,6 @@ class ServerImpl final : public Server {
     }
     listener_->Start();
     readiness_.Begin(grpc_->GetHealthCheckService(), {"", kServiceName});
-    const std::vector<std::string> services = {kServiceName, kHealthName, Reflection::Name(),
-                                               ReflectionAlpha::Name()};
-    reflection_ = std::make_unique<Reflection>(*context_, services);
-    reflection_alpha_ = std::make_unique<ReflectionAlpha>(*context_, services);
-    builder.RegisterService(reflection_.get());
-    builder.RegisterService(reflection_alpha_.get());
     return absl::OkStatus();
   }
 
@@ -382,6 +388,27 @@ class ServerImpl final : public Server {
           "restart the server where that lasts",
           {{"threads", DescribeThreads()}});
     }
+  }
+
+  absl::Status AtHeaders(uint64_t connection, const absl::StatusOr<CallerPtr>& caller) {
+    listener_->calls().Began();
+    if (!caller.ok()) return caller.status();
+    const bool known = *caller != nullptr;
+    const std::string name = known ? (*caller)->name : "";
+    if (absl::Status may = listener_->calls().MayBegin(name); !may.ok()) return may;
+    return CountAtHeaders(*unfinished_calls_, connection, known, name);
+  }
+
+  void OnTooManyCalls(const TooManyCalls& excess) {
+    for (int64_t i = 0; i < excess.closed; ++i) metrics_.OnDroppedConnection("calls");
+    if (excess.bound == 0) return;  // told before
+    Log(LogLevel::kWarning,
+        "connections closed and refused: too many calls that are not over (--max-calls-per-caller)",
+        {{"caller", excess.caller},
+         {"address", excess.address},
+         {"calls", excess.calls},
+         {"limit", excess.bound},
+         {"closed", excess.closed}});
   }
 
   void DropFlood(const std::string& peer) {
@@ -424,6 +451,7 @@ class ServerImpl final : public Server {
           gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                        gpr_time_from_nanos(absl::ToInt64Nanoseconds(for_calls), GPR_TIMESPAN)));
       grpc_->Wait();
+      done.set_value();
     });
     if (down.wait_for(absl::ToChronoNanoseconds(for_connections)) != std::future_status::ready) {
       Log(LogLevel::kWarning, "connections cut whose clients take nothing");
@@ -451,7 +479,6 @@ class ServerImpl final : public Server {
   Metrics metrics_;
   JobLog observer_;
   std::unique_ptr<Identity> identity_;
-      done.set_value();
   absl::Time files_checked_ = SteadyNow();
   Readiness readiness_;
   AnswerBacklog answers_;  // before the engine: a job that ends with it gives its place back
@@ -464,6 +491,8 @@ class ServerImpl final : public Server {
   CallerTraffic traffic_{[this](absl::string_view bound) { metrics_.OnCallerBound(bound); }};
   std::unique_ptr<ServiceContext> context_;
   std::unique_ptr<GemmService> service_;
+  std::unique_ptr<Reflection> reflection_;
+  std::unique_ptr<ReflectionAlpha> reflection_alpha_;
   std::unique_ptr<GrpcListener> listener_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::unique_ptr<UnfinishedCalls> unfinished_calls_;
@@ -473,6 +502,8 @@ class ServerImpl final : public Server {
   int64_t made_room_ = 0;            // the same
   absl::Time refusal_logged_ = absl::InfinitePast();
   std::unique_ptr<WaitWatch> watch_;
+  // Shuts gRPC down. Made at start: when the server is to end, there may be no more threads.
+  Workers stopper_{"shutdown", 1};
 };
 
 }  // namespace
@@ -484,7 +515,3 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 }  // namespace gemmd
-  std::unique_ptr<Reflection> reflection_;
-  std::unique_ptr<ReflectionAlpha> reflection_alpha_;
-  // Shuts gRPC down. Made at start: when the server is to end, there may be no more threads.
-  Workers stopper_{"shutdown", 1};

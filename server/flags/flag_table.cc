@@ -91,6 +91,11 @@ void AddConnections(std::vector<FlagRow>& rows) {
                        GEMMD_FIELD(server.connections.handshakes), 1, 1'000'000));
   rows.push_back(Count({"max-streams-per-connection", group, "Live calls on one connection."},
                        GEMMD_FIELD(server.connections.streams), 1, 1'000'000));
+  rows.push_back(Count({"max-calls-per-caller", group,
+                        "Calls of one caller that are not over, those that were reset or whose "
+                        "connection is closed included; before the caller is known, those of its "
+                        "address. All together may have eight times as many."},
+                       GEMMD_FIELD(server.connections.calls_per_caller), 256, 10'000'000));
   rows.push_back(Size({"max-header-bytes", group,
                        "The metadata of one call, as HTTP/2 counts it: names, values, and 32 bytes "
                        "for each entry. A call with more is RESOURCE_EXHAUSTED."},

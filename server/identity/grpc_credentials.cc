@@ -55,7 +55,7 @@ void ShowCertificate(const Peer& peer, Credentials& credentials) {
 
 struct Checks {
   const Identity& identity;
-  const ConnectionCheck of_connection;
+  const CallCheck check;
 };
 
 // What gRPC's threads get of the server's: what was written before is seen after.
@@ -64,7 +64,7 @@ using HandedChecks = std::atomic<const Checks*>;
 // Called by gRPC before each call, on the thread that received its headers.
 void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metadata, size_t count,
                grpc_process_auth_metadata_done_cb done, void* user_data) {
-  const auto& [identity, of_connection] = *static_cast<const HandedChecks*>(state)->load();
+  const auto& [identity, check] = *static_cast<const HandedChecks*>(state)->load();
   const uint64_t connection = NumberConnection(peer);
   Credentials credentials;
   if (!identity.options().tls.client_ca.empty()) ShowCertificate(peer, credentials);
@@ -74,9 +74,7 @@ void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metada
     if (key == kPath) path = View(metadata[i].value);
     if (key == kAuthorization) credentials.authorization = View(metadata[i].value);
   }
-  const absl::StatusOr<CallerPtr> caller = identity.Check(path, credentials);
-  const absl::Status status =
-      caller.ok() ? of_connection(connection, *caller != nullptr) : caller.status();
+  const absl::Status status = check(connection, identity.Check(path, credentials));
   // The numbers are the same in both.
   done(user_data, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.raw_code()),
        status.ok() ? nullptr : gemm::Printable(status.message(), kMaxRefusalBytes).c_str());
@@ -121,7 +119,7 @@ grpc_ssl_certificate_config_reload_status FetchTls(void* state,
 // certificates change without the experimental provider; its C interface takes both.
 class CheckedCredentials final : public grpc::ServerCredentials {
  public:
-  CheckedCredentials(const Identity& identity, ConnectionCheck check)
+  CheckedCredentials(const Identity& identity, CallCheck check)
       : identity_(identity), checks_{identity, std::move(check)}, fetched_{identity} {}
 
   // Never called: the check is there already.
@@ -160,7 +158,7 @@ class CheckedCredentials final : public grpc::ServerCredentials {
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Identity& identity,
-                                                               ConnectionCheck check) {
+                                                               CallCheck check) {
   return std::make_shared<CheckedCredentials>(identity, std::move(check));
 }
 

@@ -11,15 +11,16 @@
 
 namespace gemmd {
 
-// Says whether a connection, by its number (connection_number.h), may begin one more call. From
-// any thread.
-using ConnectionCheck = std::function<absl::Status(uint64_t connection, bool of_caller)>;
+// Told of every call at its headers: the number of its connection (connection_number.h), and whose
+// it is (Identity::Check), or why it may not go on. Says whether it may. From any thread.
+using CallCheck =
+    std::function<absl::Status(uint64_t connection, const absl::StatusOr<CallerPtr>& caller)>;
 
 // Plain connections, or TLS by the files of `identity`, which must outlive the server.
 // Every call of every service is checked before the service sees it: first who makes it, then
 // `check`. A new version of the files holds from the next connection on.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Identity& identity,
-                                                               ConnectionCheck check);
+                                                               CallCheck check);
 
 // Who makes a call of this method of the contract, or of this path, "/grpc.reflection.v1..." and
 // the like, which was let through, by what the callers file says now. UNAUTHENTICATED or

@@ -10,6 +10,9 @@ namespace gemmd {
 struct ConnectionLimits {
   // Live calls on one connection.
   int streams = 1024;
+  // Calls of a caller, or of an address, that are not over; of all together kCallersWorthOfCalls
+  // (call_backlog.h) times as many.
+  int calls_per_caller = 4096;
   // The most connections in their TLS handshake.
   int handshakes = 1024;
   // The longest metadata of a call, as HTTP/2 counts it: 32 bytes more for each entry.

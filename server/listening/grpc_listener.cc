@@ -33,21 +33,40 @@ bool IsTcp(const UniqueFd& connection) {
 
 absl::StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Open(
     absl::string_view flag, absl::Span<const Address> addresses, AcceptorLimits limits,
-    absl::Duration user_timeout) {
+    absl::Duration user_timeout, int calls_per_caller, OnExcess on_excess) {
   std::vector<Listening> all;
   for (const Address& address : addresses) {
     absl::StatusOr<Listening> listening = Listen(flag, address);
     if (!listening.ok()) return listening.status();
     all.push_back(*std::move(listening));
   }
-  return std::unique_ptr<GrpcListener>(new GrpcListener(std::move(all), limits, user_timeout));
+  return std::unique_ptr<GrpcListener>(new GrpcListener(std::move(all), limits, user_timeout,
+                                                        calls_per_caller, std::move(on_excess)));
 }
 
 GrpcListener::GrpcListener(std::vector<Listening> listening, AcceptorLimits limits,
-                           absl::Duration user_timeout)
+                           absl::Duration user_timeout, int calls_per_caller, OnExcess on_excess)
     : listening_(std::move(listening)),
       user_timeout_(user_timeout),
+      calls_per_caller_(calls_per_caller),
+      calls_(calls_per_caller, Gates(std::move(on_excess))),
       acceptor_(Numbers(listening_), limits) {}
+
+CallBacklog::Gates GrpcListener::Gates(OnExcess on_excess) {
+  return {.opened = [this](intptr_t after) { return TransportsAfter(server_, after); },
+          .calls = &CallsOfTransport,
+          .unread = [this](int64_t bytes) { return acceptor_.UnreadAbove(bytes); },
+          .close = [this](const std::string& peer) { return acceptor_.ShutDown(peer); },
+          .on_excess = std::move(on_excess)};
+}
+
+ConnectionStats GrpcListener::Stats() {
+  ConnectionStats stats = acceptor_.Stats();
+  if (server_ != 0) calls_.Look();
+  stats.calls = calls_.calls();
+  stats.calls_limit = calls_per_caller_;
+  return stats;
+}
 
 std::string GrpcListener::text() const {
   return absl::StrJoin(listening_, ",", [](std::string* out, const Listening& one) {
@@ -63,8 +82,11 @@ void GrpcListener::AddTo(grpc::ServerBuilder& builder,
 }
 
 void GrpcListener::Start() {
+  server_ = NewestServer();
+  calls_.Start();
   acceptor_.Start([this](UniqueFd connection) { Take(std::move(connection)); },
-                  [server = NewestServer()] { return CountTransports(server); });
+                  [server = server_.load()] { return CountTransports(server); },
+                  [this](const std::string& peer) { return calls_.MayServe(peer); });
 }
 
 void GrpcListener::Take(UniqueFd connection) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd {
@@ -36,6 +37,16 @@ json List(const json& page, const char* key) {
   return page.is_object() && page.contains(key) ? page[key] : json::array();
 }
 
+// A count in a page's text, without parsing it: it is asked for thousands of them, and carries the
+// peer's certificate. 0 where there is none.
+int64_t CountIn(absl::string_view page, absl::string_view key) {
+  const size_t begin = page.find(key);
+  if (begin == absl::string_view::npos) return 0;
+  page.remove_prefix(begin + key.size());
+  int64_t count = 0;
+  return absl::SimpleAtoi(page.substr(0, page.find('"')), &count) ? count : 0;
+}
+
 bool IsLast(const json& page) { return !page.is_object() || page.value("end", false); }
 
 }  // namespace
@@ -59,6 +70,29 @@ int64_t CountTransports(intptr_t server) {
     if (sockets.empty() || IsLast(page)) return count;
     next = Id(sockets.back(), "socketId") + 1;
   }
+}
+
+std::vector<Transport> TransportsAfter(intptr_t server, intptr_t after) {
+  std::vector<Transport> transports;
+  for (;;) {
+    const json page = Parse(grpc_channelz_get_server_sockets(server, after + 1, /*max_results=*/0));
+    const json sockets = List(page, "socketRef");
+    for (const json& socket : sockets) {
+      after = Id(socket, "socketId");
+      const std::string name = socket.value("name", "");  // "chttp2 ipv4:10.0.0.1:40000"
+      transports.push_back({.id = after, .peer = name.substr(name.rfind(' ') + 1)});
+    }
+    if (sockets.empty() || IsLast(page)) return transports;
+  }
+}
+
+std::optional<TransportCalls> CallsOfTransport(intptr_t id) {
+  const std::unique_ptr<char, GprDeleter> page(grpc_channelz_get_socket(id));
+  if (page == nullptr) return std::nullopt;
+  const int64_t begun = CountIn(page.get(), R"("streamsStarted":")");
+  const int64_t over =
+      CountIn(page.get(), R"("streamsSucceeded":")") + CountIn(page.get(), R"("streamsFailed":")");
+  return TransportCalls{.begun = begun, .unfinished = begun - over};
 }
 
 }  // namespace gemmd

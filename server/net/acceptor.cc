@@ -66,8 +66,9 @@ Acceptor::Acceptor(std::vector<int> fds, AcceptorLimits limits)
 
 Acceptor::~Acceptor() { Stop(); }
 
-void Acceptor::Start(Take take, CountEstablished count_established) {
+void Acceptor::Start(Take take, CountEstablished count_established, MayServe may_serve) {
   take_ = std::move(take);
+  may_serve_ = std::move(may_serve);
   {
     MutexLock lock(mutex_);
     count_established_ = std::move(count_established);
@@ -113,7 +114,7 @@ absl::Duration Acceptor::AcceptSome(int fd) {
       // again later, which one that waits in the backlog would not.
       if (!HasRoom()) {
         MakeRoom();
-      } else if (HasRoomForHandshake()) {
+      } else if (MayBeServed(connection.get()) && HasRoomForHandshake()) {
         {
           MutexLock lock(mutex_);
           ++stats_.accepted;
@@ -180,6 +181,23 @@ bool Acceptor::HasRoomForHandshake() {
   MutexLock lock(mutex_);
   ++stats_.refused_handshakes;
   return false;
+}
+
+bool Acceptor::MayBeServed(int fd) {
+  if (may_serve_ == nullptr || may_serve_(PeerName(fd))) return true;
+  MutexLock lock(mutex_);
+  ++stats_.refused_peers;
+  return false;
+}
+
+bool Acceptor::ShutDown(const std::string& peer) {
+  MutexLock lock(mutex_);
+  return given_.ShutDown(peer);
+}
+
+std::vector<GivenSockets::Unread> Acceptor::UnreadAbove(int64_t bytes) const {
+  MutexLock lock(mutex_);
+  return given_.UnreadAbove(bytes);
 }
 
 void Acceptor::ShutDownConnections() {

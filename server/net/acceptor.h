@@ -29,6 +29,10 @@ struct ConnectionStats {
   int64_t handshake_limit = 0;     // 0: none
   int64_t refused_handshakes = 0;  // closed at once, for want of room below that limit
   int64_t made_room = 0;           // ended by AcceptorLimits::proof
+  int64_t refused_peers = 0;       // closed at once, as MayServe said
+  // That gRPC has not destroyed, and the most of one caller; of a listener of gRPC.
+  int64_t calls = 0;
+  int64_t calls_limit = 0;
 };
 
 struct AcceptorLimits {
@@ -53,6 +57,9 @@ class Acceptor {
   // The number of open connections whose handshake has ended, as far as whoever took
   // them knows. Called from any thread.
   using CountEstablished = std::function<int64_t()>;
+  // Whether a connection of this peer, as PeerName has it, may be served. Called on the
+  // acceptor's thread.
+  using MayServe = std::function<bool(const std::string& peer)>;
 
   // `fds` are listening, non-blocking, and outlive this object.
   Acceptor(std::vector<int> fds, AcceptorLimits limits);
@@ -61,7 +68,7 @@ class Acceptor {
   Acceptor& operator=(const Acceptor&) = delete;
 
   // Without `count_established` no connection counts as in its handshake.
-  void Start(Take take, CountEstablished count_established = nullptr);
+  void Start(Take take, CountEstablished count_established = nullptr, MayServe may_serve = nullptr);
   // Afterwards `take` is no longer called or running. May be called twice.
   void Stop();
 
@@ -73,6 +80,10 @@ class Acceptor {
   // Checks every open connection, so it is for metrics, not for the path of a call.
   ConnectionStats Stats() const;
   int64_t Refused() const;  // for either limit
+  // Ends an open connection by its peer. False where there is none.
+  bool ShutDown(const std::string& peer);
+  // Connections with more than `bytes` that whoever took them has yet to read.
+  std::vector<GivenSockets::Unread> UnreadAbove(int64_t bytes) const;
   // Ends every open connection. Whoever took them sees that.
   void ShutDownConnections();
 
@@ -85,12 +96,14 @@ class Acceptor {
   // The next one may find some: not this one, as their owner closes what is ended.
   void MakeRoom();
   bool HasRoomForHandshake();
+  bool MayBeServed(int fd);
   void Fail(absl::Status status);
 
   const std::vector<int> fds_;
   const AcceptorLimits limits_;
   const UniqueFd stop_;  // an eventfd that becomes readable when this is to stop
   Take take_;
+  MayServe may_serve_;
   // Of the acceptor's thread: the handshakes at the last count plus those that began
   // since, and when they may be counted again.
   int64_t handshakes_ = 0;

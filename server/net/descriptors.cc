@@ -1,6 +1,8 @@
 #include "server/net/descriptors.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,12 +11,14 @@
 #include <cerrno>
 #include <iterator>
 
+#include "server/base/peer_name.h"
 #include "server/net/listen_socket.h"
 
 namespace gemmd {
 namespace {
 
 constexpr rlim_t kMostDescriptors = 65'536;
+constexpr size_t kDiscardedAtOnce = 1 << 20;
 
 }  // namespace
 
@@ -51,7 +55,9 @@ int ConnectionsFor(int descriptors) {
   return std::max(1, descriptors - std::clamp(descriptors / 4, 128, 1024));
 }
 
-void GivenSockets::Add(int fd) { sockets_[fd] = {.inode = InodeOf(fd), .added = Clock::now()}; }
+void GivenSockets::Add(int fd) {
+  sockets_[fd] = {.inode = InodeOf(fd), .added = Clock::now(), .peer = PeerName(fd)};
+}
 
 size_t GivenSockets::CountOpen() {
   for (auto it = sockets_.begin(); it != sockets_.end();) {
@@ -69,6 +75,35 @@ size_t GivenSockets::AddedBefore(Clock::time_point time) const {
 
 void GivenSockets::ShutDownAll() {
   for (const auto& [fd, given] : sockets_) ShutDownSocket(fd, given.inode);
+}
+
+bool GivenSockets::ShutDown(const std::string& peer) {
+  if (peer.empty()) return false;
+  bool ended = false;
+  for (const auto& [fd, given] : sockets_) {
+    if (given.peer != peer || !ShutDownSocket(fd, given.inode)) continue;
+    ended = true;
+    // Its owner would read on what has come.
+    const UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    while (own && InodeOf(own.get()) == given.inode &&
+           recv(own.get(), nullptr, kDiscardedAtOnce, MSG_TRUNC | MSG_DONTWAIT) > 0) {
+    }
+  }
+  return ended;
+}
+
+std::vector<GivenSockets::Unread> GivenSockets::UnreadAbove(int64_t bytes) const {
+  std::vector<Unread> all;
+  for (const auto& [fd, given] : sockets_) {
+    int unread = 0;
+    // Of whatever has the number now: that does no harm, and is seen below.
+    if (ioctl(fd, FIONREAD, &unread) != 0 || unread <= bytes) continue;
+    const UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (!own || InodeOf(own.get()) != given.inode) continue;
+    pollfd end{.fd = own.get(), .events = POLLRDHUP, .revents = 0};
+    all.push_back({.peer = given.peer, .bytes = unread, .left = poll(&end, 1, 0) > 0});
+  }
+  return all;
 }
 
 }  // namespace gemmd

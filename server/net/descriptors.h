@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace gemmd {
 
@@ -45,11 +47,22 @@ class GivenSockets {
   size_t size() const { return sockets_.size(); }
   // Ends the connections of those that are open. Their owner sees that, and closes them.
   void ShutDownAll();
+  // The same for the one of `peer`, as PeerName has it, and what it had sent is discarded. False
+  // where there is none, or where it has ended.
+  bool ShutDown(const std::string& peer);
+  // Those with more than `bytes` that their owner has yet to read.
+  struct Unread {
+    std::string peer;
+    int64_t bytes = 0;
+    bool left = false;  // the other end is closed
+  };
+  std::vector<Unread> UnreadAbove(int64_t bytes) const;
 
  private:
   struct Given {
     uint64_t inode = 0;
     Clock::time_point added;
+    std::string peer;
   };
 
   std::unordered_map<int, Given> sockets_;  // by descriptor

@@ -53,6 +53,17 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
       CounterSamples("gemmd_unproven_connections_closed_total",
                      "Connections closed to make room for others: their clients had not shown for "
                      "ten seconds who they are.");
+  prometheus::MetricFamily refused_peers = CounterSamples(
+      "gemmd_connections_refused_for_calls_total",
+      "Connections closed at once because too many calls of their address, or of a caller there, "
+      "were not over (--max-calls-per-caller).");
+  prometheus::MetricFamily calls = GaugeSamples(
+      "gemmd_unfinished_calls",
+      "Calls that are not over, those that were reset or whose connection is closed included.");
+  prometheus::MetricFamily calls_limit = GaugeSamples(
+      "gemmd_unfinished_calls_limit",
+      "Limit: calls of one caller, or of one address, that are not over (--max-calls-per-caller); "
+      "all together may have eight times as many.");
   prometheus::MetricFamily failures =
       CounterSamples("gemmd_accept_failures_total",
                      "Failures of accept, as when descriptors run out; accept is retried.");
@@ -69,6 +80,10 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
     AddSample(handshake_limit, static_cast<double>(stats.handshake_limit), labels);
     AddSample(refused_handshakes, static_cast<double>(stats.refused_handshakes), labels);
     AddSample(made_room, static_cast<double>(stats.made_room), labels);
+    AddSample(refused_peers, static_cast<double>(stats.refused_peers), labels);
+    if (stats.calls_limit == 0) continue;
+    AddSample(calls, static_cast<double>(stats.calls), labels);
+    AddSample(calls_limit, static_cast<double>(stats.calls_limit), labels);
   }
   if (listeners_.empty()) return {};
   return {std::move(open),
@@ -79,6 +94,9 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
           std::move(handshake_limit),
           std::move(refused_handshakes),
           std::move(made_room),
+          std::move(refused_peers),
+          std::move(calls),
+          std::move(calls_limit),
           std::move(failures)};
 }
 

@@ -73,7 +73,7 @@ struct Metrics::Families {
   const LabelSet methods;
   const LabelSet outcomes = OutcomeLabels();
   const LabelSet files{{"callers", "quotas"}, "tls"};
-  const LabelSet drop_reasons{{"unread", "resets"}, "other"};
+  const LabelSet drop_reasons{{"unread", "resets", "calls"}, "other"};
   const LabelSet idle_outcomes{{"tuned", "interrupted", "given_up", "failed"}, "other"};
   const LabelSet quota_keys{
       {"jobs", "admitted-bytes", "matrices", "store-bytes", "streams", "bytes-per-second"},

@@ -8,6 +8,7 @@ import garbage
 import idle
 import names
 import partial
+import resets
 import slow_http
 import storms
 import tls_handshakes
@@ -16,6 +17,6 @@ import unknown_calls
 import unread
 
 ATTACKS = [attack for module in (connections, unread, floods, partial, slow_http, bombs, garbage,
-                                 frames, names, storms, tls_handshakes, tls_records,
+                                 frames, resets, names, storms, tls_handshakes, tls_records,
                                  unknown_calls, idle) for attack in module.ATTACKS]
 BY_NAME = {attack.name: attack for attack in ATTACKS}

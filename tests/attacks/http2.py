@@ -67,9 +67,10 @@ def message(data, compressed=False, length=None):
 class Connection:
     """A client's end. Nothing is read from the server unless asked for."""
 
-    def __init__(self, access, initial_window=65535, connection_window=65535, receive_bytes=0):
+    def __init__(self, access, initial_window=65535, connection_window=65535, receive_bytes=0,
+                 source=""):
         self.access = access
-        self.socket = sockets.open_to(access, receive_bytes=receive_bytes)
+        self.socket = sockets.open_to(access, receive_bytes=receive_bytes, source=source)
         self.next_stream = 1
         self.broken = False  # whether bytes could not be sent
         self._received = b""

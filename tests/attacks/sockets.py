@@ -13,11 +13,14 @@ def raise_own_limit():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def connect(address, timeout=5.0, receive_bytes=0):
-    """A connection; with `receive_bytes` one whose receive window is no larger."""
+def connect(address, timeout=5.0, receive_bytes=0, source=""):
+    """A connection, from the address `source`; with `receive_bytes` one whose receive window is
+    no larger."""
     host, port = address.split(":")
     s = socket.socket()
     s.settimeout(timeout)
+    if source:
+        s.bind((source, 0))
     if receive_bytes:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
     try:
@@ -28,9 +31,9 @@ def connect(address, timeout=5.0, receive_bytes=0):
     return s
 
 
-def open_to(access, timeout=5.0, receive_bytes=0):
+def open_to(access, timeout=5.0, receive_bytes=0, source=""):
     """A connection as `access` has it: after the handshake, where that is TLS."""
-    s = connect(access.address, timeout, receive_bytes)
+    s = connect(access.address, timeout, receive_bytes, source)
     if not access.ca:
         return s
     try:

@@ -1,6 +1,7 @@
 #include "server/net/acceptor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +9,8 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -41,7 +44,11 @@ class AcceptorTest : public ::testing::Test {
           MutexLock lock(mutex_);
           taken_.push_back(std::move(connection));
         },
-        [this] { return established_.load(); });
+        [this] { return established_.load(); },
+        [this](const std::string& peer) {
+          asked_ = peer;
+          return may_serve_.load();
+        });
   }
   ~AcceptorTest() override {
     if (acceptor_ != nullptr) acceptor_->Stop();
@@ -60,6 +67,8 @@ class AcceptorTest : public ::testing::Test {
   Mutex mutex_;
   std::vector<UniqueFd> taken_;
   std::atomic<int64_t> established_{0};
+  std::atomic<bool> may_serve_{true};
+  std::string asked_;
   Listening listening_;
   std::unique_ptr<Acceptor> acceptor_;
 };
@@ -121,6 +130,68 @@ TEST_F(AcceptorTest, OneMoreHandshakeThanTheBoundIsClosedAtOnceUntilOneEnds) {
     return Taken() == 3;
   }));
   EXPECT_EQ(acceptor_->Stats().handshaking, 2);
+}
+
+TEST_F(AcceptorTest, APeerThatMayNotBeServedIsClosedAtOnce) {
+  Start({.connections = 10});
+  may_serve_ = false;
+  {
+    const UniqueFd refused = ConnectTo(port());
+    EXPECT_TRUE(ClosedByPeer(refused));
+    EXPECT_EQ(acceptor_->Stats().refused_peers, 1);
+    EXPECT_EQ(acceptor_->Stats().accepted, 0);
+  }
+  may_serve_ = true;
+  const UniqueFd served = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 1; }));
+  MutexLock lock(mutex_);
+  EXPECT_EQ(asked_, PeerName(taken_.front().get()));
+}
+
+TEST_F(AcceptorTest, ShutsDownAConnectionByItsPeerAndDiscardsWhatItHadSent) {
+  Start({.connections = 10});
+  const UniqueFd kept = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 1; }));
+  const UniqueFd ended = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 2; }));
+  ASSERT_EQ(send(ended.get(), "unread", 6, 0), 6);
+  const auto [name, taken] = [this] {
+    MutexLock lock(mutex_);
+    return std::pair(PeerName(taken_[1].get()), taken_[1].get());
+  }();
+  pollfd come{.fd = taken, .events = POLLIN};
+  ASSERT_EQ(poll(&come, 1, 30'000), 1);
+  EXPECT_TRUE(acceptor_->ShutDown(name));
+  EXPECT_TRUE(ClosedByPeer(ended));
+  EXPECT_FALSE(ClosedByPeer(kept, absl::ZeroDuration()));
+  char byte;
+  EXPECT_EQ(recv(taken, &byte, 1, 0), 0);
+  EXPECT_FALSE(acceptor_->ShutDown("ipv4:10.0.0.1:1"));
+  EXPECT_FALSE(acceptor_->ShutDown(""));
+}
+
+TEST_F(AcceptorTest, KnowsWhatIsYetToBeReadAndWhoseClientHasLeft) {
+  Start({.connections = 10});
+  const UniqueFd stays = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 1; }));
+  UniqueFd leaves = ConnectTo(port());
+  ASSERT_TRUE(Eventually([this] { return Taken() == 2; }));
+  EXPECT_TRUE(acceptor_->UnreadAbove(0).empty());
+  ASSERT_EQ(send(stays.get(), "four", 4, 0), 4);
+  ASSERT_EQ(send(leaves.get(), "seven..", 7, 0), 7);
+  EXPECT_TRUE(Eventually([this] { return acceptor_->UnreadAbove(3).size() == 2; }));
+  EXPECT_EQ(acceptor_->UnreadAbove(4).size(), 1u);
+  EXPECT_FALSE(acceptor_->UnreadAbove(4).front().left);
+  leaves = UniqueFd();
+  EXPECT_TRUE(Eventually([this] { return acceptor_->UnreadAbove(4).front().left; }));
+  const GivenSockets::Unread unread = acceptor_->UnreadAbove(4).front();
+  EXPECT_EQ(unread.bytes, 7);
+  {
+    MutexLock lock(mutex_);
+    EXPECT_EQ(unread.peer, PeerName(taken_[1].get()));
+  }
+  CloseTaken();
+  EXPECT_TRUE(acceptor_->UnreadAbove(0).empty());
 }
 
 TEST_F(AcceptorTest, OldConnectionsCountAsLeaving) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -124,6 +125,70 @@ TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {
     }
     EXPECT_TRUE(closed) << path;
   }
+}
+
+// However many connections they come on.
+TEST(Connections, CallsOfAnAddressAreBoundedOverItsConnections) {
+  GemmdProcess process(With({"--max-calls-per-caller=256"}));
+  const ServingAt server = process.AwaitServing();
+  const int port = std::stoi(std::vector<std::string>(absl::StrSplit(server.address, ':')).back());
+  std::vector<std::unique_ptr<RawHttp2>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<RawHttp2>(port, kLargestWindow));
+    // Calls that are open: whether they are reset makes no difference.
+    for (uint32_t call = 0; call < 100; ++call) {
+      clients.back()->Call(1 + 2 * call, "/grpc.health.v1.Health/Watch", "", true);
+    }
+  }
+  EXPECT_TRUE(Eventually(
+      [&] { return Metric(server, "gemmd_connections_dropped_total{reason=\"calls\"}") >= 1; }));
+  EXPECT_TRUE(Eventually([&] {
+    ConnectTo(port);
+    return Metric(server, "gemmd_connections_refused_for_calls_total{listener=\"grpc\"}") >= 1;
+  }));
+  EXPECT_EQ(Metric(server, "gemmd_unfinished_calls_limit{listener=\"grpc\"}"), 256);
+  clients.clear();
+  const grpc::Status after = MultiplyOnce(*NewStub(server.address));
+  EXPECT_TRUE(after.ok()) << after.error_message();
+  EXPECT_TRUE(
+      Eventually([&] { return Metric(server, "gemmd_unfinished_calls{listener=\"grpc\"}") == 0; }));
+  process.Signal(SIGTERM);
+  EXPECT_THAT(process.ReadAll(), HasSubstr("too many calls that are not over"));
+  EXPECT_EQ(process.ExitCode(), kExitOk);
+}
+
+// gRPC's own reflection has one for each.
+TEST(Connections, OpenStreamsOfReflectionTakeNoThreads) {
+  GemmdProcess process(HostServerFlags());
+  const ServingAt server = process.AwaitServing();
+  const int port = std::stoi(std::vector<std::string>(absl::StrSplit(server.address, ':')).back());
+  const auto threads = [&process] {
+    std::ifstream status(absl::StrCat("/proc/", process.pid(), "/status"));
+    std::string word;
+    int count = 0;
+    while (status >> word) {
+      if (word == "Threads:") status >> count;
+    }
+    return count;
+  };
+  ASSERT_TRUE(MultiplyOnce(*NewStub(server.address)).ok());
+  const int before = threads();
+  constexpr int kStreams = 400;
+  RawHttp2 client(port, kLargestWindow);
+  for (uint32_t i = 0; i < kStreams; ++i) {
+    client.Call(1 + 2 * i, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                std::string("\x3a\x00", 2), false);
+  }
+  for (uint32_t i = 0; i < kStreams; ++i) {
+    client.Call(1 + 2 * (kStreams + i), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                std::string("\x3a\x00", 2), false);
+  }
+  ASSERT_TRUE(client.Await("gemm.v1.GemmService", 30));
+  EXPECT_TRUE(Eventually(
+      [&] { return Metric(server, "gemmd_unfinished_calls{listener=\"grpc\"}") >= kStreams; }));
+  EXPECT_LT(threads(), before + 50) << before << " before";
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ExitCode(), kExitOk);
 }
 
 // It has no address to be found by: it is refused, and the log says so.

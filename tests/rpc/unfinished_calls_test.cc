@@ -35,7 +35,11 @@ class UnfinishedCallsTest : public testing::Test {
   std::vector<std::string> reported_;
   std::vector<std::string> callers_;
   UnfinishedCalls calls_{3, [this](const std::string& peer) { reported_.push_back(peer); },
-                         [this](const std::string& peer) { callers_.push_back(peer); }};
+                         [this](const std::string& peer, const std::string& caller) {
+                           callers_.push_back(peer + " " + caller);
+                         },
+                         [this] { ++ended_; }};
+  int ended_ = 0;
 };
 
 TEST_F(UnfinishedCallsTest, OneAboveTheBoundIsRefusedUntilOneHasEnded) {
@@ -51,9 +55,9 @@ TEST_F(UnfinishedCallsTest, ACallersConnectionIsToldWithTheFirstOfItsUnfinishedC
   calls_.HandOver(kQuiet, "ipv4:10.0.0.1:1");
   EXPECT_THAT(callers_, IsEmpty());
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(calls_.Begin(kQuiet, true));
+    EXPECT_TRUE(calls_.Begin(kQuiet, true, "alice"));
     calls_.HandOver(kQuiet, "ipv4:10.0.0.1:1");
-    EXPECT_THAT(callers_, ElementsAre("ipv4:10.0.0.1:1"));
+    EXPECT_THAT(callers_, ElementsAre("ipv4:10.0.0.1:1 alice"));
   }
 }
 
@@ -104,6 +108,7 @@ TEST_F(UnfinishedCallsTest, AConnectionWithoutCallsIsForgotten) {
   EXPECT_EQ(calls_.connections(), 0);
   calls_.End(kFlooded);  // of a call that is not known
   EXPECT_EQ(calls_.connections(), 0);
+  EXPECT_EQ(ended_, 4);
 }
 
 TEST_F(UnfinishedCallsTest, ConnectionsWhoseCallsNeverEndAreForgottenInTime) {

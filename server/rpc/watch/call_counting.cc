@@ -113,8 +113,9 @@ class AtHandover final : public grpc::experimental::ServerInterceptorFactoryInte
 
 }  // namespace
 
-absl::Status CountAtHeaders(UnfinishedCalls& calls, uint64_t connection, bool of_caller) {
-  if (calls.Begin(connection, of_caller)) return absl::OkStatus();
+absl::Status CountAtHeaders(UnfinishedCalls& calls, uint64_t connection, bool of_caller,
+                            const std::string& caller) {
+  if (calls.Begin(connection, of_caller, caller)) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       "the connection resets calls faster than the server can end them");
 }

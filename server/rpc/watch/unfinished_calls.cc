@@ -16,7 +16,7 @@ constexpr absl::Duration kDroppedAfter = absl::Minutes(1);
 
 }  // namespace
 
-bool UnfinishedCalls::Begin(uint64_t connection, bool of_caller) {
+bool UnfinishedCalls::Begin(uint64_t connection, bool of_caller, const std::string& caller) {
   const absl::Time now = SteadyNow();
   std::string report;
   {
@@ -24,6 +24,7 @@ bool UnfinishedCalls::Begin(uint64_t connection, bool of_caller) {
     Connection& its = connections_[connection];
     its.last_call = now;
     its.of_caller |= of_caller;
+    if (its.caller != caller && !caller.empty()) its.caller = caller;
     ForgetDropped(its, now);
     if (its.calls() < most_) {
       ++its.begun;
@@ -41,11 +42,13 @@ void UnfinishedCalls::HandOver(uint64_t connection, const std::string& peer) {
   const absl::Time now = SteadyNow();
   std::string report;
   bool is_callers = false;
+  std::string caller;
   {
     MutexLock lock(mutex_);
     Connection& its = connections_[connection];
     its.last_call = now;
     is_callers = its.of_caller && !std::exchange(its.told_of_caller, its.of_caller);
+    if (is_callers) caller = its.caller;
     // The latest first: what was dropped is left with those before, and forgotten with them.
     int64_t& begun = its.begun > 0 ? its.begun : its.begun_before;
     begun = std::max<int64_t>(0, begun - 1);
@@ -53,11 +56,12 @@ void UnfinishedCalls::HandOver(uint64_t connection, const std::string& peer) {
     if (its.peer.empty()) its.peer = peer;
     report = ToReport(its);
   }
-  if (is_callers) on_caller_(peer);
+  if (is_callers) on_caller_(peer, caller);
   if (!report.empty()) on_excess_(report);
 }
 
 void UnfinishedCalls::End(uint64_t connection) {
+  on_end_();
   MutexLock lock(mutex_);
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return;

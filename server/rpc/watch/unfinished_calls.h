@@ -23,18 +23,24 @@ class UnfinishedCalls {
   // Told of a connection by its peer, as ServerContext::peer() has it; from the thread of a call,
   // and without a lock.
   using Told = std::function<void(const std::string& peer)>;
+  using ToldOfCaller = std::function<void(const std::string& peer, const std::string& caller)>;
 
   // `on_excess` is called once for a connection that has more than `most`. `on_caller` is called
-  // for one whose client has shown who it is: with the first of its unfinished calls.
-  UnfinishedCalls(int64_t most, Told on_excess, Told on_caller)
-      : most_(most), on_excess_(std::move(on_excess)), on_caller_(std::move(on_caller)) {}
+  // for one whose client has shown who it is: with the first of its unfinished calls. `on_end` of
+  // each call.
+  UnfinishedCalls(
+      int64_t most, Told on_excess, ToldOfCaller on_caller, std::function<void()> on_end = [] {})
+      : most_(most),
+        on_excess_(std::move(on_excess)),
+        on_caller_(std::move(on_caller)),
+        on_end_(std::move(on_end)) {}
   // After the last call has ended, on a thread of gRPC: the lock shows it to the thread sanitizer.
   ~UnfinishedCalls() { MutexLock lock(mutex_); }
   UnfinishedCalls(const UnfinishedCalls&) = delete;
 
-  // A call's headers have come, `of_caller` where they have shown whose. False where its connection
-  // has too many: it is refused then, and does not count.
-  bool Begin(uint64_t connection, bool of_caller);
+  // A call's headers have come, `of_caller` where they have shown whose: a caller of this name.
+  // False where its connection has too many: it is refused then, and does not count.
+  bool Begin(uint64_t connection, bool of_caller, const std::string& caller = "");
   // A call that began is handed over, and knows its peer.
   void HandOver(uint64_t connection, const std::string& peer);
   // gRPC is done with a call that was handed over.
@@ -54,6 +60,7 @@ class UnfinishedCalls {
     bool exceeded = false;
     bool reported = false;
     bool of_caller = false;
+    std::string caller;
     bool told_of_caller = false;
     absl::Time last_call;
 
@@ -71,7 +78,8 @@ class UnfinishedCalls {
 
   const int64_t most_;
   const Told on_excess_;
-  const Told on_caller_;
+  const ToldOfCaller on_caller_;
+  const std::function<void()> on_end_;
   mutable Mutex mutex_;
   std::unordered_map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);
   size_t forget_at_ ABSL_GUARDED_BY(mutex_) = 1024;  // connections
