@@ -27,10 +27,12 @@ constexpr int kLookShare = 5;
 constexpr int kQuietAtOnce = 64;
 // What gRPC has yet to read of a connection whose first call has not come, or that its client has
 // closed, counts as the calls that it may be: one for each of so many bytes, beyond a TLS handshake
-// or a preface, and no more than that. Later on it may be payload.
+// or a preface, and no more than that. It may be payload, and of an open connection it more often
+// is.
 constexpr int64_t kBytesOfCall = 32;
 constexpr int64_t kBytesBeforeCalls = 1024;
 constexpr int64_t kMostUnreadCalls = 256;
+constexpr int64_t kMostUnreadCallsOfClosed = 512;
 // However many share what all may have.
 constexpr int64_t kLeastBound = 256;
 // A flood comes again as soon as it may.
@@ -195,7 +197,8 @@ void CallBacklog::Read() {
 
 CallBacklog::Owners CallBacklog::Sum(std::unordered_map<std::string, GivenSockets::Unread> unread) {
   const auto calls_in = [](const GivenSockets::Unread& one) {
-    return std::min((one.bytes - kBytesBeforeCalls) / kBytesOfCall, kMostUnreadCalls);
+    return std::min((one.bytes - kBytesBeforeCalls) / kBytesOfCall,
+                    one.left ? kMostUnreadCallsOfClosed : kMostUnreadCalls);
   };
   Owners owners;
   std::unordered_map<std::string, std::string> callers;

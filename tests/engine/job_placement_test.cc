@@ -59,7 +59,7 @@ class JobPlacementTest : public ::testing::Test {
   std::vector<std::shared_ptr<Holding>> busy_;
 };
 
-TEST_F(JobPlacementTest, ADeviceWhoseQuickStreamsAloneAreFreeIsHoldingForALargeJob) {
+TEST_F(JobPlacementTest, ADeviceWhoseQuickStreamsAloneAreFreeIsBusyForALargeJob) {
   JobSpec spec;
   spec.a = Resident(0, kLarger);
   spec.b = Resident(1, kLarge);

@@ -117,10 +117,12 @@ class BuiltInEstimates : public TestWithParam<std::tuple<const char*, ClassOfPro
 
 // Prints what docs/results/estimates.md has.
 TEST_P(BuiltInEstimates, TheFirstIsNearlyTheFastest) {
-  const auto& [device, products] = GetParam();
-  const std::string folder = absl::StrCat(device, "-judge");
+  const auto& [folder, products] = GetParam();
+  if (!std::ifstream(absl::StrCat(GEMM_TIMINGS, "/", folder, "/", products.name, ".csv"))) {
+    GTEST_SKIP() << "not measured there";
+  }
   const DeviceEstimates known = gemm::BuiltInEstimates(
-      std::string(device) == "h200" ? "NVIDIA H200" : "NVIDIA H100 80GB HBM3", 90);
+      absl::StartsWith(folder, "h200") ? "NVIDIA H200" : "NVIDIA H100 80GB HBM3", 90);
   if (known.estimates == nullptr) GTEST_SKIP() << "a build without CUDA has no estimates";
   const Measurements all = Read(folder, products);
   ASSERT_GE(all.lines.size(), 100u);
@@ -148,14 +150,15 @@ TEST_P(BuiltInEstimates, TheFirstIsNearlyTheFastest) {
     taken_sum += taken;
   }
   const auto count = static_cast<double>(picks.size());
-  std::printf("| %s | %s | %zu | %.3f | %.3f | %.2f | %d | %.1f |\n", device, products.name,
+  std::printf("| %s | %s | %zu | %.3f | %.3f | %.2f | %d | %.1f |\n", folder, products.name,
               picks.size(), std::exp(logs / count), best_sum / taken_sum, worst, below,
               took.count() / count);
   EXPECT_GE(std::exp(logs / count), products.least_mean);
 }
 
 INSTANTIATE_TEST_SUITE_P(Classes, BuiltInEstimates,
-                         ::testing::Combine(::testing::Values("h200", "h100"),
+                         ::testing::Combine(::testing::Values("h200-judge", "h200-judge-2",
+                                                              "h100-judge"),
                                             ::testing::ValuesIn(kClasses)),
                          [](const auto& info) {
                            std::string name = absl::StrCat(std::get<0>(info.param), "_",

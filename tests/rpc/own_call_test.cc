@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server_builder.h"
@@ -174,9 +175,11 @@ class ServedCallsTest : public RpcTest {
 
   // Looks until the page says so.
   void LookUntil(const std::string& page) {
-    while (HttpGet(server_->metrics_address(), "/readyz").find(page) == std::string::npos) {
-      EXPECT_TRUE(server_->CheckHealth().ok()) << "a call without an answer ends no server";
+    for (int looks = 0; looks < 100'000; ++looks) {
+      if (absl::StrContains(HttpGet(server_->metrics_address(), "/readyz"), page)) return;
+      ASSERT_TRUE(server_->CheckHealth().ok()) << "a call without an answer ends no server";
     }
+    FAIL() << "never: " << page;
   }
   Serving Health() {
     std::string response;
