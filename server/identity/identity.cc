@@ -137,8 +137,8 @@ absl::StatusOr<CallerPtr> Identity::CallerOfMethod(absl::string_view method,
   return caller;
 }
 
-absl::StatusOr<CallerPtr> Identity::CallerOfPath(absl::string_view path,
-                                                 const Credentials& credentials) const {
+absl::StatusOr<CallerPtr> Identity::CheckPath(absl::string_view path,
+                                              const Credentials& credentials) const {
   if (absl::Status valid = CheckValidity(credentials.certificate_validity); !valid.ok()) {
     return valid;
   }
@@ -166,7 +166,7 @@ absl::StatusOr<CallerPtr> Identity::CallerOfPath(absl::string_view path,
 
 absl::StatusOr<CallerPtr> Identity::Check(absl::string_view path,
                                           const Credentials& credentials) const {
-  absl::StatusOr<CallerPtr> caller = CallerOfPath(path, credentials);
+  absl::StatusOr<CallerPtr> caller = CheckPath(path, credentials);
   if (!caller.ok()) on_refused_({.method = path, .code = caller.status().code()});
   return caller;
 }

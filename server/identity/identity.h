@@ -133,8 +133,7 @@ class Identity {
   // UNAUTHENTICATED where the certificate is not valid now.
   absl::Status CheckValidity(const CertificateValidity& validity) const;
   // Check, before it tells of a refusal.
-  absl::StatusOr<CallerPtr> CallerOfPath(absl::string_view path,
-                                         const Credentials& credentials) const;
+  absl::StatusOr<CallerPtr> CheckPath(absl::string_view path, const Credentials& credentials) const;
   std::array<FileVersion, 3> TlsVersions() const;
 
   const IdentityOptions options_;

@@ -182,8 +182,7 @@ TEST_F(IdentityTest, ServicesOfGrpcFollowTheirRules) {
   EXPECT_EQ(code(*defaults, kReflection), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(code(*defaults, kReflection, "Bearer s3cret"), absl::StatusCode::kOk);
   EXPECT_EQ(code(**Make({}), kHealth), absl::StatusCode::kOk) << "where nobody is asked";
-  options.services = {.health = *ParseMethodRule("anyone"),
-                      .reflection = *ParseMethodRule("off")};
+  options.services = {.health = *ParseMethodRule("anyone"), .reflection = *ParseMethodRule("off")};
   const auto set = *Make(options);
   EXPECT_EQ(code(*set, kHealth), absl::StatusCode::kOk);
   EXPECT_EQ(code(*set, kWatch), absl::StatusCode::kUnauthenticated);
