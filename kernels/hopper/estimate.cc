@@ -5,25 +5,19 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/hopper/chip.h"
 #include "kernels/hopper/load_layout.h"
 
 namespace gemm {
 namespace {
 
-// An H200 of 700 W under load.
-constexpr double kMultiprocessors = 132;
 // Multiplications of f16 a second, of a multiprocessor.
 constexpr double kMultiplications = 2048 * 1.55e9;
-// Bytes a second: into a multiprocessor, out of the L2, and of the memory.
-constexpr double kMultiprocessorRate = 120e9, kL2Rate = 11e12, kMemoryRate = 4.1e12;
-// Bytes of D a second that a multiprocessor stores while it does nothing else.
-constexpr double kStoreRate = 45e9;
 // Sums of the other blocks a second, in bytes, that a block adds where blocks share k.
 constexpr double kSplitRate = 12e9;
-// Seconds that come on top: of a launch, of a tile, of a tile that blocks add up together, of a
-// launch in clusters, and of a launch that transposes.
-constexpr double kLaunch = 1.8e-6, kTile = 0.2e-6, kSplit = 0.2e-6, kCluster = 0.6e-6,
-                 kTranspose = 2e-6;
+// Seconds that come on top: of a tile, of a tile that blocks add up together, and of a launch in
+// clusters.
+constexpr double kTile = 0.2e-6, kSplit = 0.2e-6, kCluster = 0.6e-6;
 // What decides between equal estimates, for each stage of the pipeline.
 constexpr double kDepth = 1e-4;
 // How much longer a stage takes where blocks wait for one another, and how long at least.
@@ -43,13 +37,6 @@ double CeilDiv(int64_t x, int64_t y) {
 
 // The kernel takes no larger dimension, and no more tiles.
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
-
-// Two resources that are used at the same time: a little longer than the slower one.
-double Together(double x, double y) {
-  x *= x;
-  y *= y;
-  return std::sqrt(std::sqrt(x * x + y * y));
-}
 
 double BytesOf(int64_t rows, int64_t columns, DType type) {
   return static_cast<double>(rows) * static_cast<double>(columns) *
@@ -87,12 +74,13 @@ Waves WavesOf(const HopperConfig& config, const Problem& p) {
                           CeilDiv(p.n, int64_t{config.d_tile_n()} * along_n);
   const double blocks = clusters * config.cluster() * static_cast<double>(p.batch);
   const double resident =
-      std::floor(kMultiprocessors * config.blocks_per_sm / config.cluster()) * config.cluster();
+      std::floor(h200::kMultiprocessors * config.blocks_per_sm / config.cluster()) *
+      config.cluster();
   const double at_a_time = std::min(blocks, resident);
   return {.blocks = blocks,
           .count = std::ceil(blocks / resident),
-          .running = std::min(at_a_time, kMultiprocessors),
-          .blocks_each = std::max(at_a_time / kMultiprocessors, 1.0)};
+          .running = std::min(at_a_time, h200::kMultiprocessors),
+          .blocks_each = std::max(at_a_time / h200::kMultiprocessors, 1.0)};
 }
 
 // One stage of a block's pipeline.
@@ -104,9 +92,9 @@ double StageSeconds(const HopperConfig& config, const Problem& p, const Waves& w
   const double bytes =
       static_cast<double>(config.tile_a_bytes()) / config.cluster_n +
       static_cast<double>(config.tile_b_bytes()) * config.matrices_b() / config.cluster_m;
-  const double rate = std::min(kMultiprocessorRate, kL2Rate / waves.running);
+  const double rate = std::min(h200::kMultiprocessorRate, h200::kL2Rate / waves.running);
   const double load = bytes * waves.blocks_each / rate;
-  double stage = Together(multiply, load);
+  double stage = h200::Together(multiply, load);
   if (config.consumers > 2 && !HasBlockScales(p)) stage *= kThirdWarpgroup;
   if (config.two_levels) stage *= config.tile_n > 64 ? kTwoLevels : kTwoLevelsOf64;
   return config.sharers() > 1 ? std::max(stage * kClusterStep, kClusterStage) : stage;
@@ -126,7 +114,8 @@ double TransposeSeconds(const HopperConfig& config, const Problem& p) {
   const LoadLayout layout = HopperLayout(config, p);
   // Each matrix is read, and written so many times.
   const auto seconds = [&p](int64_t lines, DType type, double matrices, int written) {
-    return kTranspose + (1 + written) * BytesOf(lines, p.k, type) * matrices / kMemoryRate;
+    return h200::kTranspose +
+           (1 + written) * BytesOf(lines, p.k, type) * matrices / h200::kMemoryRate;
   };
   const bool a = layout.trans_a != p.trans_a, b = layout.trans_b != p.trans_b || config.f32x3;
   return (a ? seconds(p.m, p.types.a, static_cast<double>(p.batch), 1) : 0) +
@@ -144,7 +133,7 @@ double EstimateOneByOne(const HopperConfig& config, const Problem& p) {
     ++looked_at;
     const Problem one = ProductOfGroup(p, {}, static_cast<int64_t>(i), 0).problem;
     if (one.m == 0) continue;
-    seconds += one.k == 0 ? kLaunch : EstimateHopper(config, one);
+    seconds += one.k == 0 ? h200::kLaunch : EstimateHopper(config, one);
   }
   return seconds * static_cast<double>(p.extents.size()) / looked_at;
 }
@@ -162,7 +151,7 @@ double EstimateHopper(const HopperConfig& config, const Problem& p) {
   }
   const double stages = std::ceil(CeilDiv(p.k, config.tile_k()) / config.split);
   const double store =
-      BytesOf(config.tile_m, config.tile_n, p.types.d) * (p.beta == 0 ? 1 : 2) / kStoreRate;
+      BytesOf(config.tile_m, config.tile_n, p.types.d) * (p.beta == 0 ? 1 : 2) / h200::kStoreRate;
   double blocks = waves.count * TileSeconds(config, stages * StageSeconds(config, p, waves), store);
   // Nobody multiplies beside the last store of a ping-pong, which the two warpgroups share.
   if (config.ping_pong()) blocks += store / 2;
@@ -171,11 +160,12 @@ double EstimateHopper(const HopperConfig& config, const Problem& p) {
       BytesOf(p.k, p.n, p.types.b) * ProductsOf(p) +
       (BytesOf(p.m, p.k, p.types.a) + BytesOf(p.m, p.n, p.types.d) * (p.beta == 0 ? 1 : 2)) *
           static_cast<double>(p.batch);
-  const double seconds = kLaunch + (config.sharers() > 1 ? kCluster : 0) +
-                         TransposeSeconds(config, p) + Together(blocks, bytes / kMemoryRate);
+  const double seconds = h200::kLaunch + (config.sharers() > 1 ? kCluster : 0) +
+                         TransposeSeconds(config, p) +
+                         h200::Together(blocks, bytes / h200::kMemoryRate);
   // Of rows that differ in their stages alone, the one with more is better where a multiprocessor
   // has one block, and the one with fewer where that leaves room for a second block.
-  const double deeper = waves.blocks > kMultiprocessors ? 1 : -1;
+  const double deeper = waves.blocks > h200::kMultiprocessors ? 1 : -1;
   return seconds * (1 + deeper * kDepth * config.stages);
 }
 

@@ -23,7 +23,7 @@
 namespace gemm {
 namespace {
 
-constexpr absl::string_view kFirstLine = "gemmd estimates 1";
+constexpr absl::string_view kEstimatesFirstLine = "gemmd estimates 1";
 // Bounds of what is read.
 constexpr size_t kMaxTextBytes = size_t{32} << 20, kMaxTrees = 1000, kMaxNodes = 255;
 
@@ -92,7 +92,8 @@ class Estimates::Parser {
       line = absl::StripAsciiWhitespace(line);
       absl::Status status;
       if (number == 1) {
-        if (line != kFirstLine) status = Wrong("the first line", line, kFirstLine);
+        if (line != kEstimatesFirstLine)
+          status = Wrong("the first line", line, kEstimatesFirstLine);
       } else if (!line.empty() && line[0] != '#') {
         status = AddLine(line);
       }

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/hopper/chip.h"
+
 namespace gemm {
 namespace {
 
-constexpr float kMultiprocessors = 132;
+constexpr auto kWave = static_cast<float>(h200::kMultiprocessors);  // tiles
 
 float Log2(float x) { return std::log2(x); }
 
@@ -18,7 +20,9 @@ float LowBits(int64_t x) {
   return static_cast<float>(std::min(std::countr_zero(static_cast<uint64_t>(x)), kMost));
 }
 
-float Tiles(int64_t extent, int tile) { return static_cast<float>((extent + tile - 1) / tile); }
+float CountTiles(int64_t extent, int tile) {
+  return static_cast<float>((extent + tile - 1) / tile);
+}
 
 // How much of `tiles` tiles the extent fills.
 float Fill(int64_t extent, int tile, float tiles) {
@@ -27,7 +31,7 @@ float Fill(int64_t extent, int tile, float tiles) {
 
 // How full waves of tiles are.
 float FillOfWaves(float tiles) {
-  const float waves = tiles / kMultiprocessors;
+  const float waves = tiles / kWave;
   return waves / std::ceil(waves);
 }
 
@@ -60,10 +64,10 @@ void SetProductFeatures(const Problem& p, double base, size_t types, size_t devi
   f[kLogAspect] = m - n;
   f[kLogDepth] = k - (m + n) / 2;
   constexpr int kLarge = 128, kSmall = 64;
-  const float tiles_m = Tiles(p.m, kLarge), tiles_n = Tiles(p.n, kLarge);
+  const float tiles_m = CountTiles(p.m, kLarge), tiles_n = CountTiles(p.n, kLarge);
   f[kLogTiles128] = Log2(tiles_m * tiles_n);
   f[kFill128] = FillOfWaves(tiles_m * tiles_n);
-  f[kLogTiles64] = Log2(Tiles(p.m, kSmall) * Tiles(p.n, kSmall));
+  f[kLogTiles64] = Log2(CountTiles(p.m, kSmall) * CountTiles(p.n, kSmall));
   f[kFillM128] = Fill(p.m, kLarge, tiles_m);
   f[kFillN128] = Fill(p.n, kLarge, tiles_n);
   f[kLogBase] = static_cast<float>(std::log(base));
@@ -78,12 +82,12 @@ void SetKernelFeatures(const Problem& p, const Kernel& kernel, double seconds, d
   const bool tiled = kernel.tile_m > 0;
   const int tile_m = tiled ? kernel.tile_m : 128, tile_n = tiled ? kernel.tile_n : 128,
             tile_k = tiled ? kernel.tile_k : 64;
-  const float tiles_m = Tiles(p.m, tile_m), tiles_n = Tiles(p.n, tile_n),
-              tiles_k = Tiles(p.k, tile_k);
+  const float tiles_m = CountTiles(p.m, tile_m), tiles_n = CountTiles(p.n, tile_n),
+              tiles_k = CountTiles(p.k, tile_k);
   const float tiles = tiles_m * tiles_n;
   f[kLogTiles] = Log2(tiles);
   f[kFill] = FillOfWaves(tiles);
-  f[kLogWaves] = Log2(std::ceil(tiles / kMultiprocessors));
+  f[kLogWaves] = Log2(std::ceil(tiles / kWave));
   f[kFillM] = Fill(p.m, tile_m, tiles_m);
   f[kFillN] = Fill(p.n, tile_n, tiles_n);
   f[kLogSteps] = Log2(tiles_k);

@@ -5,33 +5,22 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/hopper/chip.h"
 #include "kernels/hopper/f32/load_layout.h"
 
 namespace gemm {
 namespace {
 
-// An H200 under load.
-constexpr double kMultiprocessors = 132;
-constexpr double kMultiplications = 128 * 1.55e9;  // a second, of a multiprocessor
-// Bytes a second: into a multiprocessor, out of the L2, of the memory, and of D that a
-// multiprocessor stores while it does nothing else.
-constexpr double kMultiprocessorRate = 120e9, kL2Rate = 11e12, kMemoryRate = 4.1e12,
-                 kStoreRate = 45e9;
-// Seconds of a launch, of a tile, of a tile that blocks add up together, and of a transpose.
-constexpr double kLaunch = 1.8e-6, kTile = 0.3e-6, kSplit = 0.5e-6, kTranspose = 2e-6;
+constexpr double kFmaRate = 128 * 1.55e9;  // a second, of a multiprocessor
+// Seconds that come on top: of a tile, and of a tile that blocks add up together.
+constexpr double kF32Tile = 0.3e-6, kF32Split = 0.5e-6;
 // Steps over k that a share of a tile has at least (stream.h).
 constexpr double kLeastShare = 8;
-constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
+constexpr int64_t kMostTiles = std::numeric_limits<int32_t>::max() / 2;
 
-double Tiles(int64_t extent, int tile) {
+double TilesAlong(int64_t extent, int tile) {
   const int64_t tiles = (extent + tile - 1) / tile;
   return static_cast<double>(tiles);
-}
-
-double Together(double x, double y) {
-  x *= x;
-  y *= y;
-  return std::sqrt(std::sqrt(x * x + y * y));
 }
 
 // The steps over k that a multiprocessor makes, one after the other.
@@ -45,25 +34,25 @@ struct Steps {
 Steps StepsOf(const HopperF32Config& config, double tiles, double k_tiles) {
   if (config.stream) {
     const double blocks =
-        std::min(std::max(tiles * k_tiles / kLeastShare, tiles), kMultiprocessors);
+        std::min(std::max(tiles * k_tiles / kLeastShare, tiles), h200::kMultiprocessors);
     const double count = std::max(tiles * k_tiles / blocks, std::min(k_tiles, kLeastShare));
     return {.count = count, .running = blocks};
   }
   const double blocks = tiles * config.split;
   const double resident =
-      std::floor(kMultiprocessors * config.blocks_per_sm / config.split) * config.split;
+      std::floor(h200::kMultiprocessors * config.blocks_per_sm / config.split) * config.split;
   const double at_a_time = std::min(blocks, resident), waves = std::ceil(blocks / resident);
   return {.count = waves * std::ceil(k_tiles / config.split),
-          .blocks_each = std::max(at_a_time / kMultiprocessors, 1.0),
+          .blocks_each = std::max(at_a_time / h200::kMultiprocessors, 1.0),
           .tiles = waves,
-          .running = std::min(at_a_time, kMultiprocessors)};
+          .running = std::min(at_a_time, h200::kMultiprocessors)};
 }
 
 double TransposeSeconds(const HopperF32Config& config, const Problem& p) {
   const LoadLayout layout = HopperF32Layout(config, p);
   const auto seconds = [&p](int64_t lines) {
-    return kTranspose + 8.0 * static_cast<double>(lines) * static_cast<double>(p.k) *
-                            static_cast<double>(p.batch) / kMemoryRate;
+    return h200::kTranspose + 8.0 * static_cast<double>(lines) * static_cast<double>(p.k) *
+                                  static_cast<double>(p.batch) / h200::kMemoryRate;
   };
   return (layout.trans_a != p.trans_a ? seconds(p.m) : 0) +
          (layout.trans_b != p.trans_b ? seconds(p.n) : 0);
@@ -71,13 +60,13 @@ double TransposeSeconds(const HopperF32Config& config, const Problem& p) {
 
 // Products of a group are launched one by one. Of many, some stand for all.
 double EstimateGroup(const HopperF32Config& config, const Problem& p) {
-  constexpr size_t kLookedAt = 64;
-  const size_t step = (p.extents.size() + kLookedAt - 1) / kLookedAt;
+  constexpr size_t kSampled = 64;
+  const size_t step = (p.extents.size() + kSampled - 1) / kSampled;
   double seconds = 0, looked_at = 0;
   for (size_t i = 0; i < p.extents.size(); i += step) {
     ++looked_at;
     const Problem one = ProductOfGroup(p, {}, static_cast<int64_t>(i), 0).problem;
-    if (one.m > 0) seconds += one.k == 0 ? kLaunch : EstimateHopperF32(config, one);
+    if (one.m > 0) seconds += one.k == 0 ? h200::kLaunch : EstimateHopperF32(config, one);
   }
   return seconds * static_cast<double>(p.extents.size()) / looked_at;
 }
@@ -86,25 +75,25 @@ double EstimateGroup(const HopperF32Config& config, const Problem& p) {
 
 double EstimateHopperF32(const HopperF32Config& config, const Problem& p) {
   if (p.grouped != GroupedBy::kNothing) return EstimateGroup(config, p);
-  const double tiles =
-      Tiles(p.m, config.tile_m) * Tiles(p.n, config.tile_n) * static_cast<double>(p.batch);
+  const double tiles = TilesAlong(p.m, config.tile_m) * TilesAlong(p.n, config.tile_n) *
+                       static_cast<double>(p.batch);
   const double longest = static_cast<double>(std::max({p.m, p.n, p.k}));
-  if (std::max(longest, tiles * config.split) > static_cast<double>(kMost)) {
+  if (std::max(longest, tiles * config.split) > static_cast<double>(kMostTiles)) {
     return std::numeric_limits<double>::infinity();
   }
-  const Steps steps = StepsOf(config, tiles, Tiles(p.k, config.tile_k()));
+  const Steps steps = StepsOf(config, tiles, TilesAlong(p.k, config.tile_k()));
   const double multiply = static_cast<double>(config.tile_m) * config.tile_n * config.tile_k() /
-                          kMultiplications * steps.blocks_each;
+                          kFmaRate * steps.blocks_each;
   const double load = static_cast<double>(config.stage_bytes()) * steps.blocks_each /
-                      std::min(kMultiprocessorRate, kL2Rate / steps.running);
-  const double store = 4.0 * config.tile_m * config.tile_n / kStoreRate * steps.tiles;
-  const double blocks = kLaunch + kTile + (config.split > 1 ? kSplit : 0) + store +
-                        steps.count * Together(multiply, load);
+                      std::min(h200::kMultiprocessorRate, h200::kL2Rate / steps.running);
+  const double store = 4.0 * config.tile_m * config.tile_n / h200::kStoreRate * steps.tiles;
+  const double blocks = h200::kLaunch + kF32Tile + (config.split > 1 ? kF32Split : 0) + store +
+                        steps.count * h200::Together(multiply, load);
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
              k = static_cast<double>(p.k);
   const double bytes =
       4 * (m * k + k * n + m * n * (p.beta == 0 ? 1 : 2)) * static_cast<double>(p.batch);
-  return Together(blocks, bytes / kMemoryRate) + TransposeSeconds(config, p);
+  return h200::Together(blocks, bytes / h200::kMemoryRate) + TransposeSeconds(config, p);
 }
 
 }  // namespace gemm
