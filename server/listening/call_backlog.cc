@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "gemm/quote.h"
 #include "server/base/clock.h"
 #include "server/base/thread_name.h"
 
@@ -91,8 +90,8 @@ absl::Status CallBacklog::MayBegin(absl::string_view caller) const {
   const auto found = full_.find(std::string(caller));
   if (found == full_.end()) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "max-calls-per-caller: caller ", gemm::Quoted(caller), " has ", found->second, " of at most ",
-      most_, " calls that are not over, reset ones included: try again when some are"));
+      "max-calls-per-caller: caller \"", caller, "\" has ", found->second, " of at most ", most_,
+      " calls that are not over, reset ones included: try again when some are"));
 }
 
 bool CallBacklog::MayServe(const std::string& peer) {
