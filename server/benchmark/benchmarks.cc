@@ -45,6 +45,7 @@ BenchmarkRun::BenchmarkRun(std::string caller, std::string device, bool gives_wa
 void BenchmarkRun::Cancel(absl::Status why) {
   MutexLock lock(mutex_);
   why_.Update(std::move(why));
+  stop_ = true;
 }
 
 absl::Status BenchmarkRun::cancelled() const {
@@ -156,7 +157,7 @@ absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, s
   const DeviceInfoRecord& info = engine_.devices()[device]->info();
   absl::StatusOr<std::unique_ptr<bench::Backend>> own = bench::CreateBackend(BackendName(info));
   if (!own.ok()) return own.status();
-  BoundedBackend backend(*std::move(own), limits_.memory_bytes, stopped);
+  BoundedBackend backend(*std::move(own), limits_.memory_bytes, stopped, run.stop());
   auto candidates = bench::SelectCandidates(spec.selection, backend.caps());
   if (!candidates.ok()) return candidates.status();
   if (absl::Status count = CheckCount(*candidates); !count.ok()) return count;

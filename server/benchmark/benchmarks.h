@@ -1,6 +1,7 @@
 // Benchmarks on the engine's devices, one at a time, beside the engine's jobs.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -94,10 +95,13 @@ class BenchmarkRun {
  public:
   BenchmarkRun(std::string caller, std::string device, bool gives_way);
 
-  // Ends the benchmark with `why` before its next step. The first call counts.
+  // Ends the benchmark with `why` before its next step, and a launch of the host within a tile.
+  // The first call counts.
   void Cancel(absl::Status why);
   // OK while nobody has cancelled it.
   absl::Status cancelled() const;
+  // Set once it is cancelled; for its launches.
+  const std::atomic<bool>* stop() const { return &stop_; }
   // Whether another benchmark that comes ends it.
   bool gives_way() const { return gives_way_; }
   // By the benchmark's thread: what is measured now.
@@ -108,6 +112,7 @@ class BenchmarkRun {
   const std::string caller_, device_;
   const bool gives_way_;
   const absl::Time began_;
+  std::atomic<bool> stop_{false};
   mutable Mutex mutex_;
   absl::Status why_ ABSL_GUARDED_BY(mutex_);
   std::optional<gemm::bench::Progress> progress_ ABSL_GUARDED_BY(mutex_);

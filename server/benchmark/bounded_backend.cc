@@ -22,8 +22,11 @@ int LaunchesOfPart(double expected_seconds, int count) {
 }  // namespace
 
 BoundedBackend::BoundedBackend(std::unique_ptr<gemm::bench::Backend> device, size_t memory_bytes,
-                               std::function<absl::Status()> stopped)
-    : device_(std::move(device)), memory_bytes_(memory_bytes), stopped_(std::move(stopped)) {}
+                               std::function<absl::Status()> stopped, const std::atomic<bool>* stop)
+    : device_(std::move(device)),
+      memory_bytes_(memory_bytes),
+      stopped_(std::move(stopped)),
+      stop_(stop) {}
 
 size_t BoundedBackend::free_bytes() const {
   return std::min(device_->free_bytes(), memory_bytes_ - used_bytes_);
@@ -63,7 +66,9 @@ absl::Status BoundedBackend::Read(const void* from, size_t pitch, size_t width, 
 gemm::Launch BoundedBackend::MakeLaunch(const gemm::Problem& problem,
                                         const gemm::Operands& operands, gemm::Workspace workspace,
                                         const gemm::LaunchParams& params) {
-  return device_->MakeLaunch(problem, operands, workspace, params);
+  gemm::Launch launch = device_->MakeLaunch(problem, operands, workspace, params);
+  launch.stop = stop_;
+  return launch;
 }
 
 absl::StatusOr<double> BoundedBackend::Time(const std::function<absl::Status(int)>& enqueue,

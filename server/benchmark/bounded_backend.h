@@ -2,6 +2,7 @@
 // end on request.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -13,11 +14,12 @@ namespace gemmd {
 
 // Passes everything on to `device`. Allocations above `memory_bytes` in total fail with
 // RESOURCE_EXHAUSTED, which names the server's flag. `stopped` is checked before every
-// launch, and between parts of a long call of Time. Not thread-safe, like its device.
+// launch, and between parts of a long call of Time; `stop` goes with each launch
+// (Launch::stop). Not thread-safe, like its device.
 class BoundedBackend final : public gemm::bench::Backend {
  public:
   BoundedBackend(std::unique_ptr<gemm::bench::Backend> device, size_t memory_bytes,
-                 std::function<absl::Status()> stopped);
+                 std::function<absl::Status()> stopped, const std::atomic<bool>* stop = nullptr);
   // Every buffer must have been freed.
   ~BoundedBackend() override = default;
 
@@ -43,6 +45,7 @@ class BoundedBackend final : public gemm::bench::Backend {
   const std::unique_ptr<gemm::bench::Backend> device_;
   const size_t memory_bytes_;
   const std::function<absl::Status()> stopped_;
+  const std::atomic<bool>* const stop_;
   size_t used_bytes_ = 0;
 };
 

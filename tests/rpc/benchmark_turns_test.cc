@@ -80,7 +80,9 @@ TEST_F(BenchmarkTurnsTest, OneThatWasCancelledKeepsNobodyAway) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("GetServerInfo says whose it is"));
 
+  EXPECT_FALSE(*(*run)->stop());
   (*run)->Cancel(absl::CancelledError("by its caller"));
+  EXPECT_TRUE(*(*run)->stop());
   EXPECT_EQ(Start("bob", next).status(), absl::OkStatus());
   EXPECT_EQ(Start("carol", third).status().code(), absl::StatusCode::kResourceExhausted)
       << "bob's was not cancelled";

@@ -1,6 +1,7 @@
 // The bounds of a server's benchmark, on the host.
 #include "server/benchmark/bounded_backend.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -96,6 +97,15 @@ TEST_F(BoundedBackendTest, LaunchesEndOnceItIsStopped) {
   EXPECT_EQ(backend_.Time(enqueue, 100, 0).status(), absl::CancelledError("enough"));
   EXPECT_EQ(launched.size(), 3u);
   EXPECT_EQ(backend_.Upload(nullptr, nullptr, 0), absl::CancelledError("enough"));
+}
+
+// Kernels of the host look at it between tiles.
+TEST_F(BoundedBackendTest, LaunchesHaveTheFlagThatStopsThem) {
+  const std::atomic<bool> stop{false};
+  BoundedBackend backend(
+      gemm::bench::CreateHostBackend(), 1000, [this] { return stopped_; }, &stop);
+  EXPECT_EQ(backend.MakeLaunch({}, {}, {}, {}).stop, &stop);
+  EXPECT_EQ(backend_.MakeLaunch({}, {}, {}, {}).stop, nullptr);
 }
 
 TEST_F(BoundedBackendTest, LongCallsGoInPartsAndCountOnce) {

@@ -130,7 +130,8 @@ LaunchFn Comparison::LaunchOf(const Candidate& spec) const {
                                .params = launch.params,
                                .stream = launch.stream,
                                .libraries = launch.libraries,
-                               .transposed = launch.transposed});
+                               .transposed = launch.transposed,
+                               .stop = launch.stop});
   };
 }
 
