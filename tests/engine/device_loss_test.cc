@@ -80,7 +80,7 @@ TEST_F(DeviceLossTest, AHangIsNoticedAfterItsJobWasCancelled) {
 // A small job behind a large one is not what hangs.
 TEST_F(DeviceLossTest, AJobGetsTheTimeOfTheLargestThatIsUnderWay) {
   EngineOptions options = TwoFaultyDevices();
-  options.streams_per_device = 6;  // and two quick ones
+  options.streams_per_device = 8;
   options.device_memory_bytes = 64 * kMiB;
   options.job_timeout = absl::Minutes(1);
   Make(options);

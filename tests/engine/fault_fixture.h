@@ -43,11 +43,10 @@ class FaultTest : public EngineTest {
       AddFaultyDeviceKinds();
       return true;
     }();
-    EngineOptions options = SmallOptions();
+    EngineOptions options = OneStream();  // what comes behind a job that hangs waits
     EXPECT_TRUE(added);
     options.devices = "faulty:2";
     options.device_memory_bytes = 32 * kMiB;
-    options.streams_per_device = 1;  // a large job that hangs is all that runs
     // Passes only when the test sets the clock forward.
     options.job_timeout = absl::Hours(1);
     // Nor is a queue long in which nothing moved while the clock was set forward.
