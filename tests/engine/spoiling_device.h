@@ -44,7 +44,8 @@ class SpoilingStream final : public Stream {
     const gemm::GeneratorSpec spec{.low_or_mean = *wrong, .high_or_stddev = *wrong};
     return host_.Generate(
         spec,
-        {.data = operands.d, .type = problem.types.d, .rows = 1, .cols = 1, .pitch_bytes = 16});
+        {.data = operands.d, .type = problem.types.d, .rows = 1, .cols = 1, .pitch_bytes = 16},
+        /*stop=*/nullptr);
   }
   absl::Status Check(const gemm::Check& check) override { return host_.Check(check); }
   gemm::CheckOutcome check_outcome() const override { return host_.check_outcome(); }

@@ -151,7 +151,7 @@ TEST(OwnCallCounts, ManyAreNoFlood) {
   ASSERT_TRUE(KeepGrpc());
   int excesses = 0;
   UnfinishedCalls unfinished(
-      4, [&](const std::string&) { ++excesses; }, [](const std::string&) {});
+      4, [&](const std::string&) { ++excesses; }, [](const std::string&, const std::string&) {});
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   CountEnds(unfinished, builder);
