@@ -73,8 +73,8 @@ void SetProductFeatures(const Problem& p, double base, size_t types, size_t devi
   f[kLogBase] = static_cast<float>(std::log(base));
   f[kTransA] = p.trans_a ? 1 : 0;
   f[kTransB] = p.trans_b ? 1 : 0;
-  f[kTypes] = static_cast<float>(types);
-  f[kDevice] = static_cast<float>(device);
+  f[kTypesPlace] = static_cast<float>(types);
+  f[kDevicePlace] = static_cast<float>(device);
 }
 
 void SetKernelFeatures(const Problem& p, const Kernel& kernel, double seconds, double base,

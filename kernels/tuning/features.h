@@ -31,9 +31,9 @@ enum Feature : size_t {
   kLogBase,  // of the least formula's seconds, natural
   kTransA,
   kTransB,
-  kTypes,     // the place of the types in their class
-  kDevice,    // the place of the device
-  kLogTiles,  // from here on of the kernel's own tile; 128 x 128 x 64 where a library decides
+  kTypesPlace,   // the place of the types in their class
+  kDevicePlace,  // the place of the device
+  kLogTiles,     // from here on of the kernel's own tile; 128 x 128 x 64 where a library decides
   kFill,
   kLogWaves,
   kFillM,

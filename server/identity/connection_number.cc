@@ -15,7 +15,7 @@ namespace {
 // Beside what gRPC knows of the peer.
 constexpr char kProperty[] = "gemmd_connection";
 
-absl::string_view Property(const grpc_auth_context* connection, const char* name) {
+absl::string_view PropertyOf(const grpc_auth_context* connection, const char* name) {
   grpc_auth_property_iterator found = grpc_auth_context_find_properties_by_name(connection, name);
   const grpc_auth_property* const property = grpc_auth_property_iterator_next(&found);
   return property == nullptr ? "" : absl::string_view(property->value, property->value_length);
@@ -27,7 +27,7 @@ void AddProperty(grpc_auth_context* connection, const char* name, absl::string_v
 
 uint64_t NumberOf(const grpc_auth_context* connection) {
   uint64_t number = 0;
-  return absl::SimpleAtoi(Property(connection, kProperty), &number) ? number : 0;
+  return absl::SimpleAtoi(PropertyOf(connection, kProperty), &number) ? number : 0;
 }
 
 std::string Text(const CertificateValidity& validity) {
@@ -41,7 +41,7 @@ uint64_t NumberConnection(grpc_auth_context* connection) {
   static uint64_t last = 0;
   MutexLock lock(mutex);
   if (const uint64_t number = NumberOf(connection); number != 0) return number;
-  const absl::string_view certificate = Property(connection, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  const absl::string_view certificate = PropertyOf(connection, GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (!certificate.empty()) {
     AddProperty(connection, kValidityProperty, Text(ValidityOf(certificate)));
   }

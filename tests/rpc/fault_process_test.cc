@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(FaultProcess, EndsByItselfWhenTheLastDeviceHangs) {
   FaultyServer server("faulty:1", "host:0 launch hung 0");
@@ -51,6 +52,27 @@ TEST(FaultProcess, GoesOnWithTheDeviceThatIsLeft) {
   const std::string output = server.process().ReadAll();
   EXPECT_EQ(server.process().ExitCode(), kExitWorkLeft) << "the kernel still hangs";
   EXPECT_THAT(output, HasSubstr("draining"));
+}
+
+// A kernel that runs on cannot be broken off; the process ends all the same, and says so.
+TEST(FaultProcess, EndsInTimeUnderAKernelThatRunsOn) {
+  FaultyServer server("faulty:1", "host:0 launch hung 0",
+                      {"--job-timeout=1h", "--drain-timeout=100ms"});
+  gemm::v1::Product product;
+  *product.mutable_a() = GeneratedOperand({32, 32, gemm::DType::kF32}, 1);
+  *product.mutable_b() = GeneratedOperand({32, 32, gemm::DType::kF32}, 2);
+  StreamClient stream(server.stub(), absl::Seconds(120));
+  stream.Header(1, product);
+  while (server.Page("/metrics").find("gemmd_streams_in_use{device=\"host:0\"} 1") ==
+         std::string::npos) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  server.process().Signal(SIGTERM);
+  EXPECT_EQ(stream.Wait(1).code(), kUnavailable);
+  const std::string output = server.process().ReadAll();
+  EXPECT_EQ(server.process().ExitCode(), kExitWorkLeft);
+  EXPECT_THAT(output, HasSubstr("stopped with work under way"));
+  EXPECT_THAT(output, Not(HasSubstr("\"msg\":\"stopped\"")));
 }
 
 }  // namespace

@@ -153,7 +153,9 @@ TEST(OwnCallCounts, ManyAreNoFlood) {
   UnfinishedCalls unfinished(
       4, [&](const std::string&) { ++excesses; }, [](const std::string&, const std::string&) {});
   grpc::EnableDefaultHealthCheckService(true);
+  gemm::v1::GemmService::CallbackService service;  // gRPC starts no server without one
   grpc::ServerBuilder builder;
+  builder.RegisterService(&service);
   CountEnds(unfinished, builder);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   OwnCall call(*server);

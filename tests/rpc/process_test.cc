@@ -79,29 +79,6 @@ TEST(Process, CancelsWhatOutlastsTheDrainTimeout) {
   EXPECT_EQ(process.ExitCode(), kExitOk);
 }
 
-// A host kernel cannot be broken off; the process ends all the same, and says so.
-TEST(Process, EndsInTimeUnderAKernelThatRunsOn) {
-  std::vector<std::string> arguments = HostServerFlags();
-  arguments.push_back("--drain-timeout=100ms");
-  GemmdProcess process(arguments);
-  auto stub = v1::GemmService::NewStub(
-      grpc::CreateChannel(process.AwaitServing().address, grpc::InsecureChannelCredentials()));
-  v1::Product product;  // many times the drain's time and the grace after it
-  *product.mutable_a() = GeneratedOperand({2900, 2900, gemm::DType::kF16}, 1);
-  *product.mutable_b() = GeneratedOperand({2900, 2900, gemm::DType::kF16}, 2);
-  product.mutable_kernel()->set_name("host_reference");
-  StreamClient stream(*stub);
-  stream.Header(1, product);
-  stream.Cancel(99);
-  EXPECT_EQ(stream.Wait(99).code(), grpc::StatusCode::NOT_FOUND);
-  process.Signal(SIGTERM);
-  EXPECT_EQ(stream.Wait(1).code(), grpc::StatusCode::UNAVAILABLE);
-  const std::string output = process.ReadAll();
-  EXPECT_EQ(process.ExitCode(), kExitWorkLeft);
-  EXPECT_THAT(output, HasSubstr("stopped with work under way"));
-  EXPECT_THAT(output, Not(HasSubstr("\"msg\":\"stopped\"")));
-}
-
 TEST(Process, ASecondSignalEndsItAtOnce) {
   GemmdProcess process(HostServerFlags());
   auto stub = v1::GemmService::NewStub(

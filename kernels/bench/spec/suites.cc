@@ -86,10 +86,9 @@ constexpr Layer kLayers[] = {
     {256, 512},
     {1024, 479},
     {512, 415},
-    // VGG-16 and EfficientNet-B0, the last layers.
+    // VGG-16, the last layers.
     {4096, 25088},
     {1000, 4096},
-    {1000, 1280},
 };
 
 // Tokens, images or samples at once, as servers have them: one, decoding in batches, a picture's

@@ -13,7 +13,7 @@
 namespace gemmd {
 namespace {
 
-namespace v1 = grpc::reflection::v1;
+namespace reflection = grpc::reflection::v1;
 using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
@@ -24,7 +24,8 @@ constexpr size_t kMaxRequestBytes = 4096;
 
 const DescriptorPool& Pool() { return *DescriptorPool::generated_pool(); }
 
-void Refuse(absl::string_view what, absl::string_view name, v1::ServerReflectionResponse& out) {
+void Refuse(absl::string_view what, absl::string_view name,
+            reflection::ServerReflectionResponse& out) {
   out.mutable_error_response()->set_error_code(static_cast<int>(absl::StatusCode::kNotFound));
   out.mutable_error_response()->set_error_message(
       absl::StrCat("this server has no ", what, " ", gemm::Quoted(name)));
@@ -32,7 +33,7 @@ void Refuse(absl::string_view what, absl::string_view name, v1::ServerReflection
 
 // The file, and then those that it imports, each once.
 void AddFile(const FileDescriptor& file, std::set<const FileDescriptor*>& added,
-             v1::FileDescriptorResponse& out) {
+             reflection::FileDescriptorResponse& out) {
   if (!added.insert(&file).second) return;
   google::protobuf::FileDescriptorProto proto;
   file.CopyTo(&proto);
@@ -41,13 +42,14 @@ void AddFile(const FileDescriptor& file, std::set<const FileDescriptor*>& added,
 }
 
 void AnswerFile(const FileDescriptor* file, absl::string_view what, absl::string_view name,
-                v1::ServerReflectionResponse& out) {
+                reflection::ServerReflectionResponse& out) {
   if (file == nullptr) return Refuse(what, name, out);
   std::set<const FileDescriptor*> added;
   AddFile(*file, added, *out.mutable_file_descriptor_response());
 }
 
-void AnswerExtension(const v1::ExtensionRequest& request, v1::ServerReflectionResponse& out) {
+void AnswerExtension(const reflection::ExtensionRequest& request,
+                     reflection::ServerReflectionResponse& out) {
   const Descriptor* const type = Pool().FindMessageTypeByName(request.containing_type());
   const FieldDescriptor* const field =
       type == nullptr ? nullptr : Pool().FindExtensionByNumber(type, request.extension_number());
@@ -55,10 +57,10 @@ void AnswerExtension(const v1::ExtensionRequest& request, v1::ServerReflectionRe
              request.containing_type(), out);
 }
 
-void AnswerExtensions(const std::string& name, v1::ServerReflectionResponse& out) {
+void AnswerExtensions(const std::string& name, reflection::ServerReflectionResponse& out) {
   const Descriptor* const type = Pool().FindMessageTypeByName(name);
   if (type == nullptr) return Refuse("message type", name, out);
-  v1::ExtensionNumberResponse& answer = *out.mutable_all_extension_numbers_response();
+  reflection::ExtensionNumberResponse& answer = *out.mutable_all_extension_numbers_response();
   answer.set_base_type_name(name);
   std::vector<const FieldDescriptor*> fields;
   Pool().FindAllExtensions(type, &fields);
@@ -67,10 +69,10 @@ void AnswerExtensions(const std::string& name, v1::ServerReflectionResponse& out
 
 }  // namespace
 
-v1::ServerReflectionResponse Reflect(const v1::ServerReflectionRequest& request,
-                                     const std::vector<std::string>& services) {
-  using Request = v1::ServerReflectionRequest;
-  v1::ServerReflectionResponse out;
+reflection::ServerReflectionResponse Reflect(const reflection::ServerReflectionRequest& request,
+                                             const std::vector<std::string>& services) {
+  using Request = reflection::ServerReflectionRequest;
+  reflection::ServerReflectionResponse out;
   out.set_valid_host(request.host());
   *out.mutable_original_request() = request;
   switch (request.message_request_case()) {
@@ -118,7 +120,7 @@ void ReflectionCall::OnMessage(grpc::ByteBuffer& message) {
     return End(absl::ResourceExhaustedError(
         absl::StrCat("message: ", message.Length(), " bytes; at most ", kMaxRequestBytes)));
   }
-  v1::ServerReflectionRequest request;
+  reflection::ServerReflectionRequest request;
   if (!Parse(message, request)) {
     return End(absl::InvalidArgumentError("message: it is no ServerReflectionRequest"));
   }
