@@ -1,13 +1,18 @@
 #!/bin/bash
 # Installs what is missing, builds, and runs every test that needs no GPU.
 #
-#   scripts/test.sh [--quick] [--stage NAME]... [--list]
+#   scripts/test.sh [--quick | --all] [--stage NAME]... [--list] [--inputs]
 #
-# --quick        without the slow stages: image, fuzz, tidy
+# --quick        without the sanitizers, tidy, and the stages that have inputs of their own
+# --all          those too whose inputs are as the last release check saw them
 # --stage NAME   only this stage (may be given more than once)
 # --list         names the stages
+# --inputs       prints a digest of the inputs of each stage that has inputs of its own
 #
-# The quick stages come first, and every stage is run even if one before it failed.
+# Stages with inputs of their own (inputs_of, below) run where these are not those of the last
+# run of scripts/release-check.sh, which runs all of them and is recorded in
+# docs/results/release-check.md. The quick stages come first, and every stage is run even if one
+# before it failed.
 # At the end stand the time of each stage and a count of what passed, failed and
 # was skipped; the exit status is 0 only if nothing failed. Test programs of the
 # GPU skip themselves where there is none, each as one test. Build trees are
@@ -31,16 +36,31 @@ deploy    Dockerfile, compose, Kubernetes and Prometheus files
 docs      what the documentation says and a program can check
 build     configures and builds everything, warnings are errors
 unit      every test of the build
-install   installs the libraries of that build, and builds and runs projects that use them
 client    builds the Python package, and tests its wheel against a server of that build
-attacks   hostile clients against a server of that build, others being served meanwhile; a proxy in front
-image     builds the host image and runs it; the GPU image where its inputs changed
-fuzz      the fuzz targets over their corpus
-tsan      engine and rpc tests under the thread sanitizer
 tidy      clang-tidy over every C++ source
+tsan      engine and rpc tests under the thread sanitizer
 asan      engine and rpc tests under the address and undefined-behaviour sanitizers
+install   installs the libraries of that build, and builds and runs projects that use them
+attacks   hostile clients against a server of that build, others being served meanwhile; a proxy in front
+fuzz      the fuzz targets over their corpus
+image     builds the host image and runs it
+gpu-image builds the GPU image and runs it, for one architecture
 "
-SLOW_STAGES="image fuzz tidy"
+SLOW_STAGES="tidy tsan asan"
+# What a stage looks at that has inputs of its own: paths and patterns of git; none for the others.
+# A release check looks at all of it, whatever changed.
+inputs_of() {
+  case "$1" in
+    install) echo CMakeLists.txt '*/CMakeLists.txt' cmake kernels/include tests/install ;;
+    attacks) echo server/identity server/listening server/net server/rpc tests/attacks deploy/envoy ;;
+    fuzz) echo tests/fuzz ;;
+    image | gpu-image) echo .dockerignore CMakeLists.txt cmake deploy/docker scripts/cuda-wheels.txt \
+      scripts/install-cuda.sh scripts/install-deps.sh ;;
+  esac
+}
+# Not part of CI: the release check alone builds it, which takes half an hour.
+RELEASE_STAGES="gpu-image"
+RELEASE_CHECK="docs/results/release-check.md"
 # What the sanitizers run: folders of tests/.
 SANITIZED="base engine identity rpc"
 # The version whose layout is this repository's; others differ in details.
@@ -237,23 +257,9 @@ image_test() {
   check "image_test.sh $*" test "$status" = 0
 }
 
-# The host image is built every time. The GPU image takes several times as long: it is
-# built where CMake's settings, the Dockerfile or what that installs are not those of
-# its last recorded build, and then for one architecture.
-stage_image() {
-  local failed=0 recorded
-  image_test --target host || failed=1
-  recorded="$(sed -n 's/^| inputs | \([0-9a-f]*\) |$/\1/p' docs/results/image-gpu.md 2>/dev/null || true)"
-  if [[ -z $recorded ]]; then
-    skip "GPU image" "no build of it is recorded yet: docs/results/image-gpu.md is written by tests/deploy/image_test.sh --target gpu"
-  elif [[ $recorded == "$(tests/deploy/image_inputs.sh)" ]]; then
-    say "ok: the GPU image's inputs are those of docs/results/image-gpu.md"
-    count 1 0 0
-  else
-    image_test --target gpu --architectures 90a-real || failed=1
-  fi
-  return "$failed"
-}
+stage_image() { image_test --target host; }
+
+stage_gpu-image() { image_test --target gpu --architectures 90a-real; }
 
 # What strangers do to a server with TLS and callers, as far as a plain server has no such
 # attack, or one that costs more with TLS. All of them: attacks.py --guarded.
@@ -283,7 +289,7 @@ stage_tidy() {
   have clang-tidy-14 || { missing clang-tidy; return; }
   check "configure (tidy)" configure "$PRESET" -B build/tidy -DCMAKE_UNITY_BUILD=ON -DGEMMD_PCH=OFF \
     -DGEMMD_BUILD_TESTS=OFF
-  check "generated sources" cmake --build build/tidy --target proto/gemm/v1/gemm.pb.h -- --quiet
+  check "generated sources" cmake --build build/tidy --target gemmd_generated -- --quiet
   mapfile -t files < <(sed -nE "s#^  \"file\": \"$ROOT/(.*\.(cc|cxx))\".*#\1#p" build/tidy/compile_commands.json |
     grep -E '^(build/tidy/)?(client|files|kernels|server)/')
   some_files "${files[@]}"
@@ -346,6 +352,26 @@ run_stage() {
 
 stage_names() { awk 'NF {print $1}' <<<"$STAGES"; }
 
+# digest_of STAGE: of its inputs as they are here.
+digest_of() {
+  local paths
+  read -ra paths <<<"$(inputs_of "$1")"
+  sources "${paths[@]}" | tr '\n' '\0' | xargs -0 sha256sum | sha256sum | cut -c 1-16
+}
+
+# print_inputs: stages that have inputs of their own, each with their digest.
+print_inputs() {
+  local name
+  for name in $(stage_names); do
+    if [[ -n $(inputs_of "$name") ]]; then echo "$name $(digest_of "$name")"; fi
+  done
+}
+
+# unchanged STAGE: whether it has inputs of its own, and the last release check saw them as they are.
+unchanged() {
+  [[ -n $(inputs_of "$1") ]] && grep -qs "^| $1 | $(digest_of "$1") |" "$RELEASE_CHECK"
+}
+
 # run_all NAME...: each stage in a process of its own, then the summary.
 run_all() {
   local name start status failed_stages=() lines=()
@@ -381,10 +407,12 @@ summary() {
 }
 
 main() {
-  local chosen=() name quick=false
+  local chosen=() name what=changed
   while (($#)); do
     case "$1" in
-      --quick) quick=true ;;
+      --quick) what=quick ;;
+      --all) what=all ;;
+      --inputs) print_inputs; exit 0 ;;
       --list) sed '/^$/d' <<<"$STAGES"; exit 0 ;;
       -h | --help) usage; exit 0 ;;
       --stage | --in-stage)
@@ -394,13 +422,22 @@ main() {
         chosen+=("$2")
         shift
         ;;
-      *) die "unknown option '$1': --quick, --stage NAME, --list and --help are known" ;;
+      *) die "unknown option '$1': see --help" ;;
     esac
     shift
   done
   if ((${#chosen[@]} == 0)); then
     for name in $(stage_names); do
-      if $quick && [[ " $SLOW_STAGES " == *" $name "* ]]; then continue; fi
+      case "$what" in
+        quick) if [[ " $SLOW_STAGES " == *" $name "* || -n $(inputs_of "$name") ]]; then continue; fi ;;
+        changed)
+          if [[ " $RELEASE_STAGES " == *" $name "* ]]; then continue; fi
+          if unchanged "$name"; then
+            say "left out: $name: its inputs are those of $RELEASE_CHECK"
+            continue
+          fi
+          ;;
+      esac
       chosen+=("$name")
     done
   fi

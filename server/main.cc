@@ -176,7 +176,6 @@ absl::StatusOr<std::unique_ptr<Server>> StartServer(const ServerOptions& options
 
 int Serve(const Flags& flags) {
   CatchSignals();
-  IgnoreFailedWrites();
   RaiseDescriptorLimit();
   std::optional<ExitBound> bound;
   absl::StatusOr<std::unique_ptr<Server>> server = StartServer(flags.server, bound);
@@ -210,6 +209,7 @@ int Serve(const Flags& flags) {
 
 int main(int argc, char** argv) {
   gemmd::files::OpenStandardDescriptors();
+  gemmd::IgnoreFailedWrites();
   gemmd::LeaveLockOrderUnchecked();
   const gemmd::FlagOutcome outcome = gemmd::ParseFlags(
       {argv + 1, argv + argc}, [](const char* name) -> const char* { return std::getenv(name); });

@@ -21,7 +21,8 @@ float LowBits(int64_t x) {
 }
 
 float CountTiles(int64_t extent, int tile) {
-  return static_cast<float>((extent + tile - 1) / tile);
+  const int64_t tiles = (extent + tile - 1) / tile;
+  return static_cast<float>(tiles);
 }
 
 // How much of `tiles` tiles the extent fills.

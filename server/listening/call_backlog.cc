@@ -235,6 +235,17 @@ int64_t CallBacklog::BoundOf(const Owners& owners) const {
   return most_;
 }
 
+std::vector<std::string>& CallBacklog::Refuse(const std::string& address, TooManyCalls about,
+                                              absl::Time now, Excess& excess) {
+  const bool told = !refused_.insert_or_assign(address, now + kRefuseFor).second;
+  auto& [to_tell, peers] = excess[address];
+  if (!told) {
+    about.address = address;
+    to_tell = std::move(about);
+  }
+  return peers;
+}
+
 CallBacklog::Excess CallBacklog::Judge(const Owners& owners, absl::Time now) {
   const int64_t bound = std::max(BoundOf(owners), kLeastBound);
   Excess excess;
@@ -247,19 +258,9 @@ CallBacklog::Excess CallBacklog::Judge(const Owners& owners, absl::Time now) {
     busy_ |= owner.calls > bound / 4;
     if (is_caller && owner.calls >= bound) full_[name] = owner.calls;
     if (owner.calls <= (is_caller ? bound + bound / kPartAboveBound : bound)) continue;
-    const auto refuse = [&, &name = name, is_caller = is_caller](
-                            const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      const bool told = !refused_.insert_or_assign(address, now + kRefuseFor).second;
-      auto& [about, peers] = excess[address];
-      if (!told) {
-        about = {.caller = is_caller ? name : "",
-                 .address = address,
-                 .calls = owner.calls,
-                 .bound = bound};
-      }
-      return &peers;
-    };
-    if (!is_caller) refuse(name);
+    const TooManyCalls about = {
+        .caller = is_caller ? name : "", .calls = owner.calls, .bound = bound};
+    if (!is_caller) Refuse(name, about, now, excess);
     std::vector<Connection*> largest = owner.connections;
     std::sort(largest.begin(), largest.end(),
               [](const Connection* a, const Connection* b) { return a->calls > b->calls; });
@@ -267,8 +268,8 @@ CallBacklog::Excess CallBacklog::Judge(const Owners& owners, absl::Time now) {
     for (Connection* connection : largest) {
       if (left <= bound / 2) break;
       left -= connection->calls;
-      std::vector<std::string>* const peers = refuse(connection->address);
-      if (!std::exchange(connection->closed, true)) peers->push_back(connection->peer);
+      std::vector<std::string>& peers = Refuse(connection->address, about, now, excess);
+      if (!std::exchange(connection->closed, true)) peers.push_back(connection->peer);
     }
   }
   for (auto it = refused_.begin(); it != refused_.end();) {

@@ -115,6 +115,9 @@ class CallBacklog {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(looking_, mutex_);
   // Of one owner, where all together are not to have more than their bound.
   int64_t BoundOf(const Owners& owners) const;
+  // Refuses new connections of `address` for now. Returns its peers that are to be closed.
+  std::vector<std::string>& Refuse(const std::string& address, TooManyCalls about, absl::Time now,
+                                   Excess& excess) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Excess Judge(const Owners& owners, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(looking_, mutex_);
 

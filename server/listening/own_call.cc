@@ -30,6 +30,11 @@ struct OwnCall::Call {
   CondVar changed;
   State state ABSL_GUARDED_BY(mutex) = State::kUnderWay;
 
+  void Set(State now) {
+    MutexLock lock(mutex);
+    state = now;
+    changed.NotifyAll();
+  }
   State Get() {
     MutexLock lock(mutex);
     return state;
@@ -41,11 +46,10 @@ void OwnCall::Begin() {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return;
   grpc::AddInsecureChannelFromFd(&server_, ends[0]);
   call_ = std::make_shared<Call>(ends[1]);
+  call_->Set(Call::State::kUnderWay);  // under its lock: the next to take it is a thread of gRPC
   call_->stub.UnaryCall(&call_->context, "/grpc.health.v1.Health/Check", {}, &call_->request,
                         &call_->response, [call = call_](const grpc::Status& status) {
-                          MutexLock lock(call->mutex);
-                          call->state = status.ok() ? Call::State::kAnswered : Call::State::kFailed;
-                          call->changed.NotifyAll();
+                          call->Set(status.ok() ? Call::State::kAnswered : Call::State::kFailed);
                         });
 }
 

@@ -274,8 +274,7 @@ write_report() {
     printf '| command | `tests/deploy/image_test.sh --target %s%s%s` |\n' "$TARGET" \
       "${ARCHITECTURES:+ --architectures \"$ARCHITECTURES\"}" "${CCACHE:+ --ccache DIR}"
     printf '| commit | %s |\n' "$COMMIT"
-    printf '| date | %s |\n' "$(date -u +%Y-%m-%d)"
-    printf '| inputs | %s |\n\n' "$INPUTS"
+    printf '| date | %s |\n\n' "$(date -u +%Y-%m-%d)"
     printf '```\n'
     cat "$WORK/output.txt"
     printf '```\n'
@@ -286,8 +285,6 @@ main() {
   parse "$@"
   check_tools
   IMAGE="localhost/gemmd-test-$TARGET"
-  # Before the build: what it is built from.
-  INPUTS="$(tests/deploy/image_inputs.sh)"
   WORK="${WORK:-$(mktemp -d /var/tmp/gemmd-image.XXXXXX)}"
   mkdir -p "$WORK"
   : >"$WORK/output.txt"

@@ -97,7 +97,7 @@ int GemmdProcess::Wait() {
 
 int GemmdProcess::ExitCode() {
   const int status = Wait();
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 }  // namespace gemmd
