@@ -37,10 +37,12 @@ CLASSES = [
 ]
 LAYOUTS = ("nn", "nt", "tn", "tt")
 FIT = {
-    "n_estimators": 60,
+    "n_estimators": 80,
     "learning_rate": 0.12,
+    "max_depth": 4,
     "num_leaves": 16,
     "min_child_samples": 6,
+    "reg_lambda": 1.0,
     "subsample": 0.8,
     "subsample_freq": 1,
     "colsample_bytree": 0.7,
@@ -126,21 +128,19 @@ def fit_class(names, program):
 
 
 def tree_line(tree):
-    """A tree as gemm/estimates.h has it. Parents come before their children."""
-    nodes, leaves = [], []
-
-    def add(part):
-        if "leaf_value" in part and "split_feature" not in part:
-            leaves.append(part["leaf_value"])
-            return -len(leaves)
-        place = len(nodes)
-        nodes.append(None)
-        left, right = add(part["left_child"]), add(part["right_child"])
-        nodes[place] = f"{part['split_feature']}:{part['threshold']:.6g}:{left}:{right}"
-        return place
-
-    add(tree)
-    return " ".join(["tree", *nodes, "=", *(f"{value:.4g}" for value in leaves)])
+    """A tree as gemm/estimates.h has it: complete, with four levels of nodes."""
+    level, nodes = [tree], []
+    for _ in range(FIT["max_depth"]):
+        below = []
+        for part in level:
+            if "split_feature" in part:
+                nodes.append(f"{part['split_feature']}:{part['threshold']:.6g}")
+                below += [part["left_child"], part["right_child"]]
+            else:  # a leaf: both sides have its value
+                nodes.append("0:0")
+                below += [part, part]
+        level = below
+    return " ".join(["tree", *nodes, "=", *(f"{part['leaf_value']:.4g}" for part in level)])
 
 
 def main():

@@ -15,7 +15,9 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "files/standard_descriptors.h"
+#include "gemm/estimates.h"
 #include "proto/lock_order.h"
 #include "server/base/clock.h"
 #include "server/engine/engine.h"
@@ -121,8 +123,13 @@ void LogStart(Server& server) {
   const BuildInfo& build = ThisBuild();
   for (const auto& device : server.engine().devices()) {
     const DeviceInfoRecord& info = device->info();
+    const absl::string_view estimates =
+        gemm::BuiltInEstimates(info.machine.device, info.caps.capability).model();
     Log(LogLevel::kInfo, "device",
-        {{"name", info.name}, {"model", info.model}, {"memory", FormatSize(info.memory_bytes)}});
+        {{"name", info.name},
+         {"model", info.model},
+         {"memory", FormatSize(info.memory_bytes)},
+         {"estimates", estimates.empty() ? "none" : estimates}});
   }
   WarnOfMemory(server.engine());
   LogTuning(server.engine().tuning());

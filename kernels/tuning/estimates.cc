@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -25,40 +27,31 @@ namespace {
 
 constexpr absl::string_view kEstimatesFirstLine = "gemmd estimates 1";
 // Bounds of what is read.
-constexpr size_t kMaxTextBytes = size_t{32} << 20, kMaxTrees = 1000, kMaxNodes = 255;
+constexpr size_t kMaxTextBytes = size_t{32} << 20, kMaxTrees = 1000;
 
 // Kernels that are so far behind the first, as a natural logarithm of seconds, are left as they
 // are: by their formulas, then after each round of trees. What is left out changes them by less.
 constexpr double kHopelessByFormula = 1.2, kHopeless = 0.4;
 constexpr size_t kTreesOfARound = 10;
 
-struct Node {
-  float threshold;
-  int16_t left, right;  // below 0: the leaf -1 - child
-  uint8_t feature;
-};
+// A complete binary tree, its nodes level by level: the children of node i are 2 i + 1 and 2 i + 2.
+// All walks take the same steps, so that the processor has nothing to guess.
+struct Tree {
+  static constexpr size_t kLevels = 4, kLeaves = size_t{1} << kLevels, kNodes = kLeaves - 1;
+  std::array<float, kNodes> threshold;
+  std::array<uint8_t, kNodes> feature;
+  std::array<float, kLeaves> leaf;
 
-// The nodes and leaves of a kernel's trees, one tree behind the other.
-struct Trees {
-  std::vector<Node> nodes;
-  std::vector<float> leaves;
-  struct Place {
-    uint32_t node, leaf;
-    bool constant;  // a leaf alone
-  };
-  std::vector<Place> places;
-
-  float Value(size_t tree, const Features& f) const {
-    const Place& place = places[tree];
-    if (place.constant) return leaves[place.leaf];
-    int child = 0;
-    do {
-      const Node& node = nodes[place.node + static_cast<size_t>(child)];
-      child = f[node.feature] <= node.threshold ? node.left : node.right;
-    } while (child >= 0);
-    return leaves[place.leaf + static_cast<size_t>(-1 - child)];
+  float Value(const Features& f) const {
+    size_t node = 0;
+    for (size_t level = 0; level < kLevels; ++level) {
+      node = 2 * node + 1 + (f[feature[node]] > threshold[node] ? 1 : 0);
+    }
+    return leaf[node - kNodes];
   }
 };
+
+using Trees = std::vector<Tree>;  // of a kernel
 
 struct OperandTypes {
   DType a, b;
@@ -162,58 +155,33 @@ class Estimates::Parser {
   absl::Status AddTree(absl::string_view text) {
     if (trees_ == nullptr) return Wrong("a tree's place", text, "behind a kernel");
     const std::pair<absl::string_view, absl::string_view> sides = absl::StrSplit(text, '=');
-    const Trees::Place place = {static_cast<uint32_t>(trees_->nodes.size()),
-                                static_cast<uint32_t>(trees_->leaves.size()), false};
-    for (const absl::string_view word : absl::StrSplit(sides.first, ' ', absl::SkipEmpty())) {
-      const absl::Status status = AddNode(word);
-      if (!status.ok()) return status;
+    const std::vector<absl::string_view> nodes =
+                                             absl::StrSplit(sides.first, ' ', absl::SkipEmpty()),
+                                         leaves =
+                                             absl::StrSplit(sides.second, ' ', absl::SkipEmpty());
+    if (nodes.size() != Tree::kNodes || leaves.size() != Tree::kLeaves ||
+        trees_->size() == kMaxTrees) {
+      return Wrong("a tree", absl::StrCat(nodes.size(), " nodes and ", leaves.size(), " leaves"),
+                   absl::StrCat(Tree::kNodes, " nodes and ", Tree::kLeaves,
+                                " leaves, and the kernel's ", kMaxTrees, "th at most"));
     }
-    for (const absl::string_view word : absl::StrSplit(sides.second, ' ', absl::SkipEmpty())) {
-      float value = 0;
-      if (!absl::SimpleAtof(word, &value) || !(std::abs(value) < 100)) {
-        return Wrong("a leaf", word, "a number between -100 and 100");
+    Tree& tree = trees_->emplace_back();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(nodes[i], ':');
+      uint32_t feature = 0;
+      if (!absl::SimpleAtoi(parts.first, &feature) || feature >= kFeatures ||
+          !absl::SimpleAtof(parts.second, &tree.threshold[i]) || std::isnan(tree.threshold[i])) {
+        return Wrong("a node", nodes[i],
+                     absl::StrCat("FEATURE:THRESHOLD, with a feature below ",
+                                  static_cast<size_t>(kFeatures)));
       }
-      trees_->leaves.push_back(value);
+      tree.feature[i] = static_cast<uint8_t>(feature);
     }
-    const size_t nodes = trees_->nodes.size() - place.node,
-                 leaves = trees_->leaves.size() - place.leaf;
-    if (leaves != nodes + 1 || nodes > kMaxNodes || trees_->places.size() == kMaxTrees) {
-      return Wrong("a tree", absl::StrCat(nodes, " nodes and ", leaves, " leaves"),
-                   "at most 255 nodes with a leaf more, and the kernel's 1000th at most");
-    }
-    // A child stands behind its parent, so that every walk ends.
-    for (size_t i = 0; i < nodes; ++i) {
-      const Node& node = trees_->nodes[place.node + i];
-      for (const int child : {node.left, node.right}) {
-        const bool inner = child > static_cast<int>(i) && child < static_cast<int>(nodes);
-        const bool leaf = child < 0 && -1 - child < static_cast<int>(leaves);
-        if (!inner && !leaf) {
-          return Wrong("a child", absl::StrCat(child), "a later node of its tree, or a leaf of it");
-        }
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (!absl::SimpleAtof(leaves[i], &tree.leaf[i]) || !(std::abs(tree.leaf[i]) < 100)) {
+        return Wrong("a leaf", leaves[i], "a number between -100 and 100");
       }
     }
-    trees_->places.push_back({place.node, place.leaf, nodes == 0});
-    return absl::OkStatus();
-  }
-
-  absl::Status AddNode(absl::string_view word) {
-    const std::vector<absl::string_view> parts = absl::StrSplit(word, ':');
-    int feature = 0, left = 0, right = 0;
-    float threshold = 0;
-    const bool right_form =
-        parts.size() == 4 && absl::SimpleAtoi(parts[0], &feature) &&
-        absl::SimpleAtof(parts[1], &threshold) && absl::SimpleAtoi(parts[2], &left) &&
-        absl::SimpleAtoi(parts[3], &right) && feature >= 0 &&
-        feature < static_cast<int>(kFeatures) && std::abs(left) < 1000 && std::abs(right) < 1000;
-    if (!right_form) {
-      return Wrong("a node", word,
-                   absl::StrCat("FEATURE:THRESHOLD:LEFT:RIGHT, with a feature below ",
-                                static_cast<size_t>(kFeatures)));
-    }
-    trees_->nodes.push_back({.threshold = threshold,
-                             .left = static_cast<int16_t>(left),
-                             .right = static_cast<int16_t>(right),
-                             .feature = static_cast<uint8_t>(feature)});
     return absl::OkStatus();
   }
 
@@ -293,10 +261,10 @@ std::vector<double> Estimates::Seconds(const Problem& problem,
     bool more = false;
     for (const size_t i : running) {
       Candidate& one = candidates[i];
-      const size_t count = one.trees->places.size();
+      const size_t count = one.trees->size();
       const size_t end = std::min(first + kTreesOfARound, count);
       for (size_t tree = first; tree < end; ++tree) {
-        one.log += static_cast<double>(one.trees->Value(tree, one.features));
+        one.log += static_cast<double>((*one.trees)[tree].Value(one.features));
       }
       least = std::min(least, one.log);
       more |= end < count;

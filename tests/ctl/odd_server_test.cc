@@ -72,17 +72,19 @@ TEST_F(OddServerTest, InfoShowsALostDeviceTheCallerAndWhatIsNotThere) {
   v1::DeviceInfo& device = *service_.info.add_devices();
   device.set_name("cuda:0");
   device.set_unhealthy_reason("an illegal memory access");
+  device.set_estimates("NVIDIA H200");
   service_.info.mutable_caller()->set_name("alice");
   service_.info.mutable_caller()->add_roles("call");
   service_.info.mutable_caller()->add_roles("metrics");
   EXPECT_EQ(Gemmctl({"info"}), kExitOk) << err_.str();
-  EXPECT_THAT(out_.str(),
-              AllOf(HasSubstr("an illegal memory access"), ContainsRegex("batches +none"),
-                    ContainsRegex("groups +none"), ContainsRegex("benchmark +none taken"),
-                    HasSubstr("alice, with the roles call, metrics")));
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("an illegal memory access"), HasSubstr("NVIDIA H200"),
+                                ContainsRegex("batches +none"), ContainsRegex("groups +none"),
+                                ContainsRegex("benchmark +none taken"),
+                                HasSubstr("alice, with the roles call, metrics")));
   EXPECT_EQ(Gemmctl({"info", "--json"}), kExitOk) << err_.str();
   const auto json = nlohmann::json::parse(out_.str());
   EXPECT_EQ(json["devices"][0]["unhealthy_reason"], "an illegal memory access");
+  EXPECT_EQ(json["devices"][0]["estimates"], "NVIDIA H200");
   EXPECT_EQ(json["caller"]["roles"][1], "metrics");
 }
 

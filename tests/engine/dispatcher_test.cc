@@ -348,6 +348,8 @@ TEST_F(PickCudaKernel, TheLeastEstimateIsTaken) {
 TEST_F(PickCudaKernel, MeasurementsOfTheModelKeepAwayFromWhatIsSlowThere) {
   const gemm::DeviceEstimates h200 = gemm::BuiltInEstimates("NVIDIA H200", 90);
   ASSERT_NE(h200.estimates, nullptr);
+  EXPECT_EQ(h200.model(), "NVIDIA H200");
+  EXPECT_EQ(gemm::BuiltInEstimates("NVIDIA A100", 80).model(), "");
   const gemm::Problem problem{.m = 18, .n = 248, .k = 4148, .types = kSingle};
   const auto pick = PickKernel({}, problem, true, {.device = kHopper, .estimates = h200});
   ASSERT_TRUE(pick.ok()) << pick.status();

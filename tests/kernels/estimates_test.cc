@@ -167,17 +167,25 @@ INSTANTIATE_TEST_SUITE_P(Classes, BuiltInEstimates,
                            return name;
                          });
 
-constexpr char kSmall[] = R"(gemmd estimates 1
-# Twice the formula up to k = 1024, half of it beyond.
-device A
-device B
-class f32:f32:f32=f32
-kernel host_openblas
-tree 2:10:-1:-2 = 0.6931 -0.6931
-)";
+// A tree of one decision.
+std::string TreeOf(const std::string& node, const std::string& left, const std::string& right) {
+  std::string text = absl::StrCat("tree ", node);
+  for (int i = 0; i < 14; ++i) absl::StrAppend(&text, " 0:0");
+  absl::StrAppend(&text, " =");
+  for (int i = 0; i < 16; ++i) absl::StrAppend(&text, " ", i < 8 ? left : right);
+  return text;
+}
+
+// Twice the formula up to k = 1024, half of it beyond.
+std::string Small() {
+  return absl::StrCat(
+      "gemmd estimates 1\n# a comment\ndevice A\ndevice B\nclass f32:f32:f32=f32\n"
+      "kernel host_openblas\n",
+      TreeOf("2:10", "0.6931", "-0.6931"), "\n");
+}
 
 TEST(Estimates, CorrectTheLeastFormulaByTheirTrees) {
-  const auto estimates = Estimates::Parse(kSmall, "small");
+  const auto estimates = Estimates::Parse(Small(), "small");
   ASSERT_TRUE(estimates.ok()) << estimates.status();
   EXPECT_EQ(estimates->devices(), (std::vector<std::string>{"A", "B"}));
   const Kernel* const openblas = *FindKernel("host_openblas");
@@ -217,12 +225,13 @@ TEST(Estimates, WhatIsWrongInTheTextIsNamed) {
   EXPECT_EQ(error("gemmd estimates 1\nclass f32=f32"),
             "file, line 2: a class is \"f32=f32\"; it must be A:B:COMPUTE=NAME");
   EXPECT_THAT(error("gemmd estimates 1\ntree = 1"), ::testing::HasSubstr("behind a kernel"));
-  EXPECT_THAT(error(head + "tree 2:10:-1 = 1 2"), ::testing::HasSubstr("a node is \"2:10:-1\""));
-  EXPECT_THAT(error(head + "tree 99:10:-1:-2 = 1 2"), ::testing::HasSubstr("a feature below"));
-  EXPECT_THAT(error(head + "tree 2:10:-1:-2 = 1"), ::testing::HasSubstr("1 nodes and 1 leaves"));
-  EXPECT_THAT(error(head + "tree 2:10:-1:-3 = 1 2"), ::testing::HasSubstr("a child is \"-3\""));
-  EXPECT_THAT(error(head + "tree 2:10:0:-2 = 1 2"), ::testing::HasSubstr("a child is \"0\""));
-  EXPECT_THAT(error(head + "tree 2:10:-1:-2 = 1 nan"), ::testing::HasSubstr("a leaf is \"nan\""));
+  EXPECT_THAT(error(head + TreeOf("2", "1", "2")), ::testing::HasSubstr("a node is \"2\""));
+  EXPECT_THAT(error(head + TreeOf("2:x", "1", "2")), ::testing::HasSubstr("a node is \"2:x\""));
+  EXPECT_THAT(error(head + TreeOf("99:10", "1", "2")), ::testing::HasSubstr("a feature below"));
+  EXPECT_THAT(error(head + TreeOf("-1:10", "1", "2")), ::testing::HasSubstr("a feature below"));
+  EXPECT_THAT(error(head + "tree 2:10 = 1"), ::testing::HasSubstr("1 nodes and 1 leaves"));
+  EXPECT_THAT(error(head + TreeOf("2:10 0:0", "1", "2")), ::testing::HasSubstr("16 nodes"));
+  EXPECT_THAT(error(head + TreeOf("2:10", "1", "nan")), ::testing::HasSubstr("a leaf is \"nan\""));
 }
 
 }  // namespace

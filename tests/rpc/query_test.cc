@@ -73,6 +73,7 @@ TEST_F(QueryTest, ServerInfo) {
   EXPECT_EQ(info.devices(0).memory_bytes(), 32 * kMiB);
   EXPECT_GE(info.devices(0).memory_used_bytes(), 40'000u);
   EXPECT_EQ(info.devices(0).streams(), 6);
+  EXPECT_EQ(info.devices(0).estimates(), "");
   EXPECT_EQ(info.limits().max_message_bytes(), kMiB);
   EXPECT_EQ(info.limits().max_jobs_per_stream(), 16u);
   EXPECT_EQ(info.limits().chunk_bytes(), 128 * kKiB);

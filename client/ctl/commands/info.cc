@@ -66,11 +66,13 @@ void PrintTables(const Context& context, const client::ServerInfo& info) {
                  {"MEMORY", Align::kRight},
                  {"USED", Align::kRight},
                  {"STREAMS", Align::kRight},
+                 {"ESTIMATES", Align::kLeft, Fit::kDrop},
                  {"HEALTH", Align::kLeft, Fit::kWrap}});
   for (const auto& device : info.devices()) {
     devices.Add({device.name(), device.model(), device.compute_capability(),
                  Size(device.memory_bytes()), Size(device.memory_used_bytes()),
                  absl::StrCat(device.streams()),
+                 device.estimates().empty() ? "none" : device.estimates(),
                  device.healthy() ? "healthy" : device.unhealthy_reason()});
   }
   devices.Print(context.out, context.width);

@@ -81,7 +81,8 @@ Json DeviceJson(const gemm::v1::DeviceInfo& device) {
                {"memory_bytes", device.memory_bytes()},
                {"memory_used_bytes", device.memory_used_bytes()},
                {"streams", device.streams()},
-               {"healthy", device.healthy()}};
+               {"healthy", device.healthy()},
+               {"estimates", device.estimates()}};
   if (!device.healthy()) json["unhealthy_reason"] = device.unhealthy_reason();
   return json;
 }

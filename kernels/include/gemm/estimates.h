@@ -10,15 +10,15 @@
 // As text: a first line with the version, a line for each device, as its driver names it, and then
 // classes. A class has kernels for some types of A and B and a compute mode; several types share
 // trees where their kernels have the same configurations. * in a kernel's name stands for the name
-// of the types. A tree is its inner nodes, feature:threshold:left:right, then = and the values of
-// its leaves; a product goes left where the feature is at most the threshold. A child below 0 is
-// the leaf -1 - child. # begins a comment line.
+// of the types. A tree has four levels of nodes, level by level, each feature:threshold; then = and
+// its 16 leaves. A product goes to the left child of a node where the feature is at most the
+// threshold. # begins a comment line.
 //
 //   gemmd estimates 1
 //   device NVIDIA H200
 //   class f16:f16:f32=f16 bf16:bf16:f32=bf16
 //   kernel cublaslt_*
-//   tree 3:2.5:-1:1 0:7.25:-2:-3 = 0.12 -0.03 0.4
+//   tree 3:2.5 0:7.25 9:-2.2 (and 12 more) = 0.12 -0.03 0.4 (and 13 more)
 #pragma once
 
 #include <memory>
@@ -69,6 +69,11 @@ class Estimates {
 struct DeviceEstimates {
   const Estimates* estimates = nullptr;
   size_t device = 0;  // of estimates->devices()
+
+  // The model that was measured, as its driver names it; empty where there are none.
+  absl::string_view model() const {
+    return estimates == nullptr ? absl::string_view() : estimates->devices()[device];
+  }
 };
 
 // Those of a device that come with the library, by the name that its driver gives it and its

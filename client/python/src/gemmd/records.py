@@ -34,6 +34,7 @@ class Device(Record):
     streams: int
     healthy: bool
     unhealthy_reason: str
+    estimates: str = ""
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,7 @@ def device(proto: pb.DeviceInfo) -> Device:
     return Device(
         proto.name, proto.model, proto.compute_capability, proto.memory_bytes,
         proto.memory_used_bytes, proto.streams, proto.healthy, proto.unhealthy_reason,
+        proto.estimates,
     )  # fmt: skip
 
 
