@@ -6,7 +6,9 @@
 namespace gemm {
 
 inline constexpr Types kBlasF64[] = {{DType::kF64, DType::kF64, DType::kF64, Compute::kF64}};
-inline constexpr Types kBlasF32[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF32}};
+// f32x3 allows larger errors than f32 (error_bound.cc).
+inline constexpr Types kBlasF32[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF32},
+                                     {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3}};
 inline constexpr Types kBlasTF32[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kTF32}};
 inline constexpr Types kBlasF16[] = {{DType::kF16, DType::kF16, DType::kF16, Compute::kF32},
                                      {DType::kF16, DType::kF16, DType::kF32, Compute::kF32}};

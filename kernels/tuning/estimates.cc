@@ -227,11 +227,32 @@ std::vector<double> Estimates::Seconds(const Problem& problem,
   std::vector<double> seconds = FormulaSeconds(problem, kernels);
   const bool measured = problem.batch == 1 && problem.grouped == GroupedBy::kNothing &&
                         !HasBlockScales(problem) && problem.m > 0 && problem.n > 0 && problem.k > 0;
-  size_t types = 0;
-  const Class* const in_class = measured ? ClassOf(problem, types) : nullptr;
-  if (in_class == nullptr) return seconds;
+  if (!measured) return seconds;
+  Correct(problem, kernels, device, seconds);
+  if (problem.types.compute == Compute::kF32x3) {
+    // Kernels of f32 take it, too.
+    Problem f32 = problem;
+    f32.types.compute = Compute::kF32;
+    Correct(f32, kernels, device, seconds);
+  }
+  return seconds;
+}
 
-  const double base = BaseSeconds(problem, seconds);
+// Corrects the seconds of those kernels that are of the problem's class.
+void Estimates::Correct(const Problem& problem, absl::Span<const Kernel* const> kernels,
+                        size_t device, std::vector<double>& seconds) const {
+  size_t types = 0;
+  const Class* const in_class = ClassOf(problem, types);
+  if (in_class == nullptr) return;
+  const auto is_of_class = [&](const Kernel* kernel) {
+    return kernel->types.front().compute == problem.types.compute ||
+           in_class->place.contains(kernel);
+  };
+  std::vector<double> formulas;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (is_of_class(kernels[i])) formulas.push_back(seconds[i]);
+  }
+  const double base = BaseSeconds(problem, formulas);
   Features shared{};
   SetProductFeatures(problem, base, types, device, shared);
   struct Candidate {
@@ -284,9 +305,9 @@ std::vector<double> Estimates::Seconds(const Problem& problem,
   }
   // A kernel that came after the measurements: its formula is off as the others' are.
   for (size_t i = 0; i < kernels.size(); ++i) {
-    if (!in_class->place.contains(kernels[i])) seconds[i] *= std::exp(correction);
+    const bool is_new = !in_class->place.contains(kernels[i]) && is_of_class(kernels[i]);
+    if (is_new) seconds[i] *= std::exp(correction);
   }
-  return seconds;
 }
 
 }  // namespace gemm

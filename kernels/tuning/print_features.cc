@@ -32,7 +32,10 @@ bool ParseTypes(const std::string& text, Types& types) {
 void Print(int line, const Problem& p, size_t types, size_t device) {
   std::vector<const Kernel*> kernels;
   for (const Kernel* kernel : Catalogue()) {
-    if (kernel->target == Target::kCuda && Takes(*kernel, p.types)) kernels.push_back(kernel);
+    const bool measured_so = kernel->types.front().compute == p.types.compute;
+    if (kernel->target == Target::kCuda && Takes(*kernel, p.types) && measured_so) {
+      kernels.push_back(kernel);
+    }
   }
   const std::vector<double> formulas = FormulaSeconds(p, kernels);
   const double base = BaseSeconds(p, formulas);

@@ -14,9 +14,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "server/base/cgroup.h"
 
 namespace gemmd {
 namespace {
@@ -35,31 +35,15 @@ int64_t ThreadsNow() {
   return 0;
 }
 
-// The folders of the process's cgroups that may have a file pids.max: of version 1 and of 2.
-// Without their path, too: in a container it may be one of the host.
-std::vector<std::string> PidsFolders() {
-  std::vector<std::string> folders = {"/sys/fs/cgroup/pids", "/sys/fs/cgroup"};
-  std::ifstream cgroups("/proc/self/cgroup");
-  for (std::string line; std::getline(cgroups, line);) {
-    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() < 3) continue;
-    if (parts[1] == "pids") folders.push_back("/sys/fs/cgroup/pids" + parts[2]);
-    if (parts[1].empty()) folders.push_back("/sys/fs/cgroup" + parts[2]);
-  }
-  return folders;
-}
-
-// The least pids.max of these cgroups and of those around them; nullopt where none limits.
+// The least pids.max of the process's cgroups; nullopt where none limits.
 std::optional<int64_t> PidsMax() {
-  constexpr absl::string_view kRoot = "/sys/fs/cgroup";
   std::optional<int64_t> least;
-  for (std::string folder : PidsFolders()) {
-    for (; folder.size() >= kRoot.size(); folder.resize(folder.rfind('/'))) {
-      std::ifstream file(folder + "/pids.max");
-      std::string text;
-      int64_t most = 0;
-      if (file >> text && absl::SimpleAtoi(text, &most))
-        least = std::min(least.value_or(most), most);
+  for (const std::string& folder : CgroupFolders("pids")) {
+    std::ifstream file(folder + "/pids.max");
+    std::string text;
+    int64_t most = 0;
+    if (file >> text && absl::SimpleAtoi(text, &most)) {
+      least = std::min(least.value_or(most), most);
     }
   }
   return least;
@@ -80,9 +64,8 @@ int ThreadsOfGrpc() {
   const int resolver = 1;
   const int event_engine = std::clamp(cpus, 2, 16) + 2;  // its pool, its poller and its timers
   const int callbacks = std::clamp(cpus / 2, 2, 16);
-  const int timers = 4;             // one at first; more where timers fire at once
-  const int blocking_services = 4;  // reflection and channelz
-  return executor + resolver + event_engine + callbacks + timers + blocking_services;
+  const int timers = 4;  // one at first; more where timers fire at once
+  return executor + resolver + event_engine + callbacks + timers;
 }
 
 absl::Status CheckThreads(int count, absl::string_view of) {

@@ -237,15 +237,5 @@ TEST(Schedule, WithoutABudgetHasNoDeadline) {
   EXPECT_EQ(schedule.TimeLeft(0), absl::InfiniteDuration());
 }
 
-// cuBLAS has no such mode. The host serves it, and is its own baseline.
-TEST(FindBaseline, OfF32x3IsTheVendorsInF32) {
-  constexpr Types kF32x3{DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3};
-  constexpr Types kTF32{DType::kF32, DType::kF32, DType::kF32, Compute::kTF32};
-  const DeviceCaps host{Target::kHost, 0}, hopper{Target::kCuda, 90};
-  EXPECT_EQ(BaselineTypes(kF32x3, host), kF32x3);
-  EXPECT_EQ(BaselineTypes(kF32x3, hopper).compute, Compute::kF32);
-  EXPECT_EQ(BaselineTypes(kTF32, hopper), kTF32);
-}
-
 }  // namespace
 }  // namespace gemm::bench

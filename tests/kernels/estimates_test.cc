@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -35,6 +36,8 @@ struct ClassOfProducts {
   // The first by estimate is at least so fast, as a share of the fastest of all that was
   // measured, cuBLASLt's eight algorithms included: on average.
   double least_mean;
+  // Kernels of this class take the products, too: the file of those.
+  const char* also = nullptr;
 };
 
 constexpr DType kF16 = DType::kF16, kBF16 = DType::kBF16, kE4M3 = DType::kE4M3, kF32 = DType::kF32,
@@ -53,8 +56,8 @@ constexpr ClassOfProducts kClasses[] = {
     {"s8-nt", {kS8, kS8, DType::kS32, Compute::kS32}, false, true, 0.95},
     {"f64-nt", {kF64, kF64, kF64, Compute::kF64}, false, true, 0.85},
     {"f64-nn", {kF64, kF64, kF64, Compute::kF64}, false, false, 0.92},
-    {"f32x3-nt", {kF32, kF32, kF32, Compute::kF32x3}, false, true, 0.98},
-    {"f32x3-nn", {kF32, kF32, kF32, Compute::kF32x3}, false, false, 0.98},
+    {"f32x3-nt", {kF32, kF32, kF32, Compute::kF32x3}, false, true, 0.93, "f32-nt"},
+    {"f32x3-nn", {kF32, kF32, kF32, Compute::kF32x3}, false, false, 0.93, "f32-nn"},
     {"f32-nt", {kF32, kF32, kF32, Compute::kF32}, false, true, 0.94},
     {"f32-nn", {kF32, kF32, kF32, Compute::kF32}, false, false, 0.95},
 };
@@ -71,12 +74,13 @@ struct Measurements {
   std::vector<Measured> lines;
 };
 
-// Empty where the build lacks the kernels.
-Measurements Read(const std::string& folder, const ClassOfProducts& products) {
-  Measurements all;
-  std::ifstream file(absl::StrCat(GEMM_TIMINGS, "/", folder, "/", products.name, ".csv"));
+// Adds what a file measured to the lines of `all`; those that it does not have go, but for the
+// first file. Nothing where the build lacks the kernels.
+void Add(const std::string& path, const ClassOfProducts& products, Measurements& all) {
+  const bool first_file = all.kernels.empty();
+  std::ifstream file(path);
   std::string line;
-  EXPECT_TRUE(std::getline(file, line)) << folder << "/" << products.name;
+  EXPECT_TRUE(std::getline(file, line)) << path;
   const std::vector<std::string> heads = absl::StrSplit(line, ',');
   constexpr size_t kFirst = 3;  // behind m, n and k
   std::vector<int> place(heads.size(), -1);
@@ -88,27 +92,49 @@ Measurements Read(const std::string& folder, const ClassOfProducts& products) {
     if (!kernel.ok() || !Takes(**kernel, products.types)) continue;
     counts[i] = true;
     if (absl::StrContains(heads[i], ':') && !absl::EndsWith(heads[i], ":0")) continue;
-    place[i] = static_cast<int>(all.kernels.size());
-    all.kernels.push_back(*kernel);
+    const auto known = std::find(all.kernels.begin(), all.kernels.end(), *kernel);
+    place[i] = static_cast<int>(known - all.kernels.begin());
+    if (known == all.kernels.end()) all.kernels.push_back(*kernel);
   }
+  std::map<std::tuple<int64_t, int64_t, int64_t>, Measured> by_shape;
+  for (Measured& one : all.lines) {
+    const Problem& p = one.problem;
+    by_shape[{p.m, p.n, p.k}] = std::move(one);
+  }
+  all.lines.clear();
   while (std::getline(file, line)) {
     const std::vector<std::string> words = absl::StrSplit(line, ',');
     Measured one;
     one.problem.types = products.types;
     one.problem.trans_a = products.trans_a;
     one.problem.trans_b = products.trans_b;
-    EXPECT_TRUE(absl::SimpleAtoi(words[0], &one.problem.m) &&
-                absl::SimpleAtoi(words[1], &one.problem.n) &&
-                absl::SimpleAtoi(words[2], &one.problem.k))
+    Problem& p = one.problem;
+    EXPECT_TRUE(absl::SimpleAtoi(words[0], &p.m) && absl::SimpleAtoi(words[1], &p.n) &&
+                absl::SimpleAtoi(words[2], &p.k))
         << line;
-    one.micros.assign(all.kernels.size(), std::numeric_limits<double>::infinity());
+    if (!first_file) {
+      const auto known = by_shape.find({p.m, p.n, p.k});
+      if (known == by_shape.end()) continue;
+      one = std::move(known->second);
+    }
+    one.micros.resize(all.kernels.size(), std::numeric_limits<double>::infinity());
     for (size_t i = kFirst; i < words.size(); ++i) {
       double micros = 0;
       if (!counts[i] || !absl::SimpleAtod(words[i], &micros)) continue;
       one.best = std::min(one.best, micros);
-      if (place[i] >= 0) one.micros[static_cast<size_t>(place[i])] = micros;
+      if (place[i] < 0) continue;
+      double& of_kernel = one.micros[static_cast<size_t>(place[i])];
+      of_kernel = std::min(of_kernel, micros);
     }
     if (std::isfinite(one.best)) all.lines.push_back(std::move(one));
+  }
+}
+
+Measurements Read(const std::string& folder, const ClassOfProducts& products) {
+  Measurements all;
+  Add(absl::StrCat(GEMM_TIMINGS, "/", folder, "/", products.name, ".csv"), products, all);
+  if (products.also != nullptr && !all.kernels.empty()) {
+    Add(absl::StrCat(GEMM_TIMINGS, "/", folder, "/", products.also, ".csv"), products, all);
   }
   return all;
 }

@@ -23,7 +23,9 @@ constexpr double kOfF32 = 1.5;
 std::vector<const Kernel*> F32x3Kernels() {
   std::vector<const Kernel*> kernels;
   for (const Kernel* kernel : Catalogue()) {
-    if (kernel->target == Target::kCuda && Takes(*kernel, kF32x3)) kernels.push_back(kernel);
+    if (kernel->target == Target::kCuda && kernel->types.front() == kF32x3) {
+      kernels.push_back(kernel);
+    }
   }
   return kernels;
 }

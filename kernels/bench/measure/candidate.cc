@@ -212,13 +212,6 @@ const Kernel* FindBaseline(const Types& types, const DeviceCaps& device) {
   return nullptr;
 }
 
-Types BaselineTypes(const Types& types, const DeviceCaps& device) {
-  if (types.compute != Compute::kF32x3 || FindBaseline(types, device) != nullptr) return types;
-  Types f32 = types;
-  f32.compute = Compute::kF32;
-  return f32;
-}
-
 std::string ParamsText(const Candidate& candidate) {
   std::string text;
   for (size_t i = 0; i < candidate.kernel->params.size(); ++i) {

@@ -36,10 +36,6 @@ absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selecti
 // does not take them; OpenBLAS on the host. Null where there is none.
 const Kernel* FindBaseline(const Types& types, const DeviceCaps& device);
 
-// The types in which the vendor's kernel is the baseline of others: `types`, but f32 for f32x3
-// where the vendor has none such.
-Types BaselineTypes(const Types& types, const DeviceCaps& device);
-
 // "swizzle=2048 group_m=8"; "own" where the kernel chooses.
 std::string ParamsText(const Candidate& candidate);
 

@@ -146,19 +146,16 @@ Comparison::TimedCandidate Comparison::MakeTimedCandidate(const Candidate& spec)
 }
 
 void Comparison::AddBaseline() {
-  const Types types = BaselineTypes(problem_.types, backend_.caps());
-  const Kernel* const baseline = FindBaseline(types, backend_.caps());
+  const Kernel* const baseline = FindBaseline(problem_.types, backend_.caps());
   if (baseline == nullptr) return;
   vendor_ = std::string(baseline->name);
   for (const TimedCandidate& candidate : candidates_) {
     if (candidate.name == vendor_) return;
   }
-  candidates_.push_back(MakeTimedCandidate(
-      {.kernel = baseline, .types = types, .layout = {problem_.trans_a, problem_.trans_b}}));
+  candidates_.push_back(MakeTimedCandidate({.kernel = baseline,
+                                            .types = problem_.types,
+                                            .layout = {problem_.trans_a, problem_.trans_b}}));
   candidates_.back().baseline = true;
-  if (!(types == problem_.types)) {
-    candidates_.back().note = absl::StrCat("in mode ", Name(types.compute));
-  }
 }
 
 absl::Status Comparison::PrepareOperands() {

@@ -21,7 +21,9 @@ struct HopperF32Variant {
   static_assert(kConfig.valid());
 };
 
-constexpr Types kTypes[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF32}};
+// f32x3 allows larger errors than f32 (error_bound.cc).
+constexpr Types kTypes[] = {{DType::kF32, DType::kF32, DType::kF32, Compute::kF32},
+                            {DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3}};
 
 template <class Variant>
 size_t HopperF32ScratchBytes(const Problem& p) {

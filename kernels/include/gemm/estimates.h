@@ -9,7 +9,8 @@
 //
 // As text: a first line with the version, a line for each device, as its driver names it, and then
 // classes. A class has kernels for some types of A and B and a compute mode; several types share
-// trees where their kernels have the same configurations. * in a kernel's name stands for the name
+// trees where their kernels have the same configurations. A kernel that takes several compute modes
+// is in the class of its first. * in a kernel's name stands for the name
 // of the types. A tree has four levels of nodes, level by level, each feature:threshold; then = and
 // its 16 leaves. A product goes to the left child of a node where the feature is at most the
 // threshold. # begins a comment line.
@@ -60,6 +61,8 @@ class Estimates {
 
   Estimates();
   const Class* ClassOf(const Problem& problem, size_t& types) const;
+  void Correct(const Problem& problem, absl::Span<const Kernel* const> kernels, size_t device,
+               std::vector<double>& seconds) const;
 
   std::vector<std::string> devices_;
   std::vector<std::unique_ptr<const Class>> classes_;

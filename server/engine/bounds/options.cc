@@ -1,9 +1,9 @@
 #include "server/engine/bounds/options.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/cgroup.h"
 
 namespace gemmd {
 namespace {
@@ -77,9 +77,6 @@ absl::Status CheckStreams(const EngineOptions& options) {
   return status;
 }
 
-int DefaultCopyThreads() {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(cores / 2, 1, 8);
-}
+int DefaultCopyThreads() { return std::clamp(CpusToUse() / 2, 1, 8); }
 
 }  // namespace gemmd

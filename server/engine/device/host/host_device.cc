@@ -4,12 +4,13 @@
 #include <cblas.h>
 
 #include <algorithm>
-#include <thread>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gemm/machine.h"
+#include "server/base/cgroup.h"
 
 namespace gemmd {
 namespace {
@@ -124,10 +125,11 @@ absl::Duration HostDevice::Elapsed(const Event& from, const Event& to) {
 }
 
 void ShareHostCores(int devices, const EngineOptions& options) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  // Who runs the server may know better.
+  if (std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return;
   // Not the quick streams: a job of theirs is short, and would cost every large one its cores.
   const int streams = devices * options.streams_per_device;
-  openblas_set_num_threads(std::max(1, cores / std::max(1, streams)));
+  openblas_set_num_threads(std::max(1, CpusToUse() / std::max(1, streams)));
 }
 
 }  // namespace gemmd
