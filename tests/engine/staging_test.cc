@@ -78,6 +78,23 @@ TEST_F(StagingPoolTest, WaitersAreServedInTheOrderTheyCame) {
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
 }
 
+TEST_F(StagingPoolTest, WhoIsNextIsServedBeforeOthersInTheOrderTheyCame) {
+  std::vector<StagingBlock> held;
+  for (int i = 0; i < 3; ++i) held.push_back(Take());
+  std::vector<int> order;
+  const auto wait = [&](int who, StagingPool::Turn turn) {
+    return pool_.Acquire([&order, who](StagingBlock) { order.push_back(who); }, turn);
+  };
+  wait(0, StagingPool::Turn::kLast);
+  wait(1, StagingPool::Turn::kNext);
+  const StagingPool::Place gone = wait(2, StagingPool::Turn::kNext);
+  wait(3, StagingPool::Turn::kNext);
+  wait(4, StagingPool::Turn::kLast);
+  pool_.Withdraw(gone);
+  held.pop_back();
+  EXPECT_THAT(order, ElementsAre(1, 3, 0, 4));
+}
+
 TEST_F(StagingPoolTest, AWaiterThatDropsItsBlockPassesItOn) {
   std::vector<StagingBlock> held;
   for (int i = 0; i < 3; ++i) held.push_back(Take());

@@ -64,7 +64,7 @@ StagingPool::StagingPool(std::byte* memory, size_t block_bytes, size_t blocks)
 
 StagingPool::Place StagingPool::Queue(ReceiverId receiver, Waiter waiter, Turn turn) {
   MutexLock lock(mutex_);
-  const Place place{.receiver = receiver, .number = turn == Turn::kLast ? ++last_ : --first_};
+  const Place place{.receiver = receiver, .number = turn == Turn::kLast ? ++last_ : ++next_};
   if (receiver == kPromptReceiver) {
     prompt_.emplace(place.number, std::move(waiter));
   } else {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,10 +64,10 @@ class StagingPool {
   // `memory` holds `blocks` blocks of `block_bytes`.
   StagingPool(std::byte* memory, size_t block_bytes, size_t blocks);
 
-  // Whether a waiter queues behind the other waiters or, in few cases, before them.
+  // Whether a waiter queues behind all others or, in few cases, before those of kLast.
   enum class Turn { kLast, kNext };
 
-  // Where a waiter queues. Numbers of later calls are higher, but for Turn::kNext.
+  // Where a waiter queues. Numbers of later calls of the same turn are higher.
   struct Place {
     ReceiverId receiver = kPromptReceiver;
     int64_t number = 0;  // none
@@ -128,8 +129,9 @@ class StagingPool {
   const size_t reserve_;  // for prompt receivers
   mutable Mutex mutex_;
   std::vector<std::byte*> free_ ABSL_GUARDED_BY(mutex_);
-  int64_t last_ ABSL_GUARDED_BY(mutex_) = 0;   // number that was given
-  int64_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // the lowest one
+  // The highest numbers that were given: above 0 for Turn::kLast, below for Turn::kNext.
+  int64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t next_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<int64_t>::min();
   Waiters prompt_ ABSL_GUARDED_BY(mutex_);
   // Those that hold a block, or wait for one, without prompt ones.
   absl::flat_hash_map<ReceiverId, Receiver> receivers_ ABSL_GUARDED_BY(mutex_);

@@ -137,13 +137,15 @@ void CallLife::OnWake() {
 }
 
 absl::StatusOr<CallerPtr> CallLife::CallerAtWake() {
+  absl::StatusOr<CallerPtr> before;
   {
     // A call that has begun asks where it begins more work.
     MutexLock lock(mutex_);
     if (start_ == nullptr) return identified_;
+    before = identified_;
   }
   absl::StatusOr<CallerPtr> now = CallerNow();
-  if (!now.ok() || (*now)->name == (*identified_)->name) return now;
+  if (!now.ok() || (*now)->name == (*before)->name) return now;
   return absl::UnauthenticatedError(
       "the credentials are those of another caller since the call came: begin anew");
 }
