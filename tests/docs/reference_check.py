@@ -7,7 +7,8 @@
 
 The page is made from the contract, the table of flags, the families of server/telemetry and the
 rules of deploy/prometheus. And every metric that deploy/ or a page names is one that the server
-has, every alert that a page names is one of the rules, and docs/operations.md names all of them.
+has, every alert that a page names is one of the rules, and docs/operations/alerts.md has a runbook
+for each, under its name.
 Exits with 1 and a sentence for each difference.
 """
 
@@ -20,7 +21,7 @@ CONTRACT = "proto/gemm/v1/gemm.proto"
 FLAGS = "server/flags/flag_table.cc"
 TELEMETRY = "server/telemetry"
 ALERTS = "deploy/prometheus/alerts.yml"
-OPERATIONS = "docs/operations.md"
+RUNBOOKS = "docs/operations/alerts.md"
 PAGE = "docs/reference.md"
 # Pages with other names than today's metrics: those of then, or of CMake's targets.
 OTHER_NAMES = ("CHANGELOG.md", "docs/results/", "docs/libraries.md")
@@ -38,6 +39,8 @@ HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 # Each annotation is one line.
 ALERT = re.compile(r"^      - alert: (\w+)\n((?:^(?!      - ).*\n)*)", re.MULTILINE)
 ALERT_NAME = re.compile(r"`(Gemmd[A-Z]\w+)`")
+RUNBOOK = re.compile(r"^## (Gemmd\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+RUNBOOK_PARTS = ("Means", "Look", "Do")
 
 
 def text_of(literals):
@@ -149,7 +152,7 @@ Labels have fixed sets of values: no text of a request makes a series. Only `cal
 
 ## Alerts
 
-The rules are in [alerts.yml](../{ALERTS}), the sentences are those of the alert itself. [Operations](operations.md#alerts) leads to the chapter of each.
+The rules are in [alerts.yml](../{ALERTS}), the sentences are those of the alert itself. [The runbooks](operations/alerts.md) say what to look at and what to do.
 
 {rules}
 """
@@ -178,19 +181,29 @@ def unknown_metrics():
 
 
 def misnamed_alerts():
-    """Alerts that a page names and that are no rule, and rules that operators are not told of."""
-    known = [name for name, *_ in alerts()]
+    """Alerts that a page names and that are no rule."""
+    known = {name for name, *_ in alerts()}
     for page_name, text in pages():
         yield from (f"{page_name}: {ALERTS} has no alert {name}"
-                    for name in sorted(set(ALERT_NAME.findall(text)) - set(known)))
-    told = set(ALERT_NAME.findall(read(OPERATIONS)))
-    yield from (f"{OPERATIONS}: the alert {name} is not named" for name in known if name not in told)
+                    for name in sorted(set(ALERT_NAME.findall(text)) - known))
+
+
+def runbook_problems(known, page_text):
+    """Alerts without a runbook, runbooks without an alert, and runbooks that lack a part."""
+    books = dict(RUNBOOK.findall(page_text))
+    yield from (f"{RUNBOOKS}: the alert {name} has no runbook" for name in known if name not in books)
+    for name, text in books.items():
+        if name not in known:
+            yield f"{RUNBOOKS}: {ALERTS} has no alert {name}"
+        yield from (f"{RUNBOOKS}: the runbook of {name} lacks **{part}**"
+                    for part in RUNBOOK_PARTS if f"**{part}**" not in text)
 
 
 def main():
     if "--write" in sys.argv[1:]:
         (ROOT / PAGE).write_text(page(), encoding="utf-8")
-    found = [*overlooked(), *unknown_metrics(), *misnamed_alerts()]
+    found = [*overlooked(), *unknown_metrics(), *misnamed_alerts(),
+             *runbook_problems([name for name, *_ in alerts()], read(RUNBOOKS))]
     there = read(PAGE).splitlines() if (ROOT / PAGE).exists() else []
     made = page().splitlines()
     if there != made:
