@@ -9,7 +9,7 @@
 
 The page is made from the contract, the table of flags, the families of server/telemetry and the
 rules of deploy/prometheus. And every metric that deploy/ or a page names is one that the server
-has, every alert that a page names is one of the rules, and docs/operations/alerts.md has a runbook
+has, every alert that a page names is one of the rules, and docs/operations/runbooks.md has a runbook
 for each, under its name.
 Exits with 1 and a sentence for each difference.
 """
@@ -25,7 +25,7 @@ CONTRACT = "proto/gemm/v1/gemm.proto"
 FLAGS = "server/flags/flag_table.cc"
 TELEMETRY = "server/telemetry"
 ALERTS = "deploy/prometheus/alerts.yml"
-RUNBOOKS = "docs/operations/alerts.md"
+RUNBOOKS = "docs/operations/runbooks.md"
 PAGE = "docs/reference.md"
 # Pages with other names than today's metrics: those of then, or of CMake's targets.
 OTHER_NAMES = ("CHANGELOG.md", "docs/results/", "docs/libraries.md")
@@ -179,7 +179,7 @@ Labels have fixed sets of values: no text of a request makes a series. Only `cal
 
 ## Alerts
 
-The rules are in [alerts.yml](../{ALERTS}), the sentences are those of the alert itself. [The runbooks](operations/alerts.md) say what to look at and what to do.
+The rules are in [alerts.yml](../{ALERTS}), the sentences are those of the alert itself. [The runbooks](operations/runbooks.md) say what to look at and what to do.
 
 {rules}
 """
