@@ -192,7 +192,11 @@ int Serve(const Flags& flags) {
   if (health.ok()) health = LeaveRotation(**server, flags.drain_delay);
   if (health.ok()) Log(LogLevel::kInfo, "refusing new calls", {});
   if (!health.ok()) {
-    Log(LogLevel::kError, "the server is of no more use", {{"reason", health.message()}});
+    const bool devices_left = (*server)->engine().Health().ok();
+    Log(LogLevel::kError,
+        devices_left ? "shutting down: the listening socket is lost"
+                     : "shutting down: no healthy device left",
+        {{"reason", health.message()}});
   }
   const absl::Duration drain = health.ok() ? flags.drain_timeout : absl::ZeroDuration();
   const int cut_short = health.ok() ? kExitWorkLeft : kExitUnusable;

@@ -246,8 +246,8 @@ class ServerImpl final : public Server {
     const std::string& file = options.engine.idle_tuning;
     if (file.empty()) return absl::OkStatus();
     if (options.benchmark.time == absl::ZeroDuration()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--idle-tuning: '", file, "'; allowed: nothing, where --benchmark-limit is 0"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--idle-tuning: '", file, "'; requires --benchmark-limit above 0"));
     }
     if (file == "-") {
       return absl::InvalidArgumentError("--idle-tuning: '-'; allowed: a file that can be read");

@@ -3,7 +3,7 @@
 
     tests/layers_test.py [ROOT] [--print]
 
---print  the picture of the folders, which docs/architecture.md has to show
+--print  the picture of the folders, which docs/folders.md has to show
 
 A folder without a line of its own belongs to the nearest one above it that has one; a kind of
 device, a folder of server/engine/device, needs its own.
@@ -96,7 +96,7 @@ PUBLIC = re.compile(
     r"server/engine/(engine\.h|bounds/.*|core/(report|tuning_files)\.h|device/(device|device_kinds|staging)\.h|job/(job|ranking)\.h"
     r"|store/matrix\.h|transfer/(download|result_piece|upload)\.h)$")
 KINDS = "server/engine/device"
-PAGE = "docs/architecture.md"
+PAGE = "docs/folders.md"
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 

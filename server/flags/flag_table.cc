@@ -138,7 +138,7 @@ void AddTls(std::vector<FlagRow>& rows) {
 }
 
 void AddCallers(std::vector<FlagRow>& rows) {
-  const std::string group = "Callers (docs/operations.md)";
+  const std::string group = "Callers (docs/operations/callers.md)";
   rows.push_back(File({"callers-file", group,
                        "Who may call: lines of NAME ROLES sha256:HASH or NAME ROLES "
                        "certificate:COMMON_NAME; 'gemmctl token' makes one. Read again when it "
@@ -277,7 +277,7 @@ void AddAdmission(std::vector<FlagRow>& rows) {
 }
 
 void AddChecks(std::vector<FlagRow>& rows) {
-  const std::string group = "Checked results (docs/operations.md)";
+  const std::string group = "Checked results (docs/operations/devices.md)";
   rows.push_back(Choice<Verify>(
       {"verify", group,
        "Which products are checked on their device before they are delivered; a request may ask "

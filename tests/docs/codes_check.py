@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that docs/operations.md explains every error code that the server gives.
+"""Checks that docs/errors.md explains every error code that the server gives.
 
 A code counts as given where a source of FOLDERS makes a status of it. Codes that the table has
 and no source makes are found, too. Exits with 1 and a sentence for each.
@@ -10,8 +10,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = "docs/operations.md"
-HEADING = "### Error codes"
+PAGE = "docs/errors.md"
+HEADING = "## Error codes"
 # Whose statuses reach callers; of kernels/, what a product runs.
 FOLDERS = ("server/rpc", "server/engine", "server/identity", "server/benchmark", "kernels")
 NOT_SERVED = ("kernels/bench/",)

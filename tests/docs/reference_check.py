@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """Checks that docs/reference.md has every RPC, every flag of gemmd, every metric and every alert.
 
-    tests/docs/reference_check.py [--write]
+    tests/docs/reference_check.py [--write] [--gemmd PROGRAM]
 
 --write  makes the page anew
+--gemmd  takes the flags' defaults and what each allows from this program; without it they are
+         those of the page
 
 The page is made from the contract, the table of flags, the families of server/telemetry and the
 rules of deploy/prometheus. And every metric that deploy/ or a page names is one that the server
-has, every alert that a page names is one of the rules, and docs/operations.md names all of them.
+has, every alert that a page names is one of the rules, and docs/operations/runbooks.md has a runbook
+for each, under its name.
 Exits with 1 and a sentence for each difference.
 """
 
+import argparse
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -20,7 +25,7 @@ CONTRACT = "proto/gemm/v1/gemm.proto"
 FLAGS = "server/flags/flag_table.cc"
 TELEMETRY = "server/telemetry"
 ALERTS = "deploy/prometheus/alerts.yml"
-OPERATIONS = "docs/operations.md"
+RUNBOOKS = "docs/operations/runbooks.md"
 PAGE = "docs/reference.md"
 # Pages with other names than today's metrics: those of then, or of CMake's targets.
 OTHER_NAMES = ("CHANGELOG.md", "docs/results/", "docs/libraries.md")
@@ -33,11 +38,18 @@ METRIC = re.compile(r'"((?:gemmd|process)_\w+)"(?:,|\)\s*\.Help\()' + LITERALS)
 BOUNDED = re.compile(r"constexpr (?:Server|Device)Row \w+\[\] = \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 FAMILY = re.compile(r'(?:(?:Counters|Histograms)\(\s*registry,|(?:Gauge|Counter)Samples\(|\.Name\()\s*"([^"]*)"')
 METRIC_NAME = re.compile(r"\bgemmd_[a-z_]*[a-z]\b(?!\*)")
+HELP_DEFAULT = re.compile(r"^  --([a-z-]+) \S+ \[(.*?)\]", re.MULTILINE)
+# Of what a flag allows, the words that the reader of a table does not need.
+NOISE = re.compile(r"a (?:whole number|size|duration|number) from |, such as (?:[^;]*? or )?[^,;]+"
+                   r"|; a number alone is in seconds")
+FLAG_ROW = re.compile(r"^\| `--([a-z-]+)` \| [^|]* \| ([^|]*) \| ([^|]*) \|", re.MULTILINE)
 # What Prometheus adds to the name of a histogram.
 HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 # Each annotation is one line.
 ALERT = re.compile(r"^      - alert: (\w+)\n((?:^(?!      - ).*\n)*)", re.MULTILINE)
 ALERT_NAME = re.compile(r"`(Gemmd[A-Z]\w+)`")
+RUNBOOK = re.compile(r"^## (Gemmd\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+RUNBOOK_PARTS = ("Means", "Look", "Do")
 
 
 def text_of(literals):
@@ -64,6 +76,24 @@ def flags():
             group = match[1]
         else:
             yield group.split(" (")[0], match[2], text_of(match[3])
+
+
+def allowed_by(program, name):
+    """What a flag allows, by the program's own error; a dash where that comes only at the start."""
+    # gemmd names the first wrong flag of its table, and never starts with a wrong one.
+    last = list(flags())[-1][1]
+    answer = subprocess.run([program, f"--{name}=?", f"--{last}=?"], capture_output=True, text=True, timeout=60).stderr
+    told = re.search(rf"^gemmd: --{name}: .*?; allowed: (.*)$", answer, re.MULTILINE)
+    return NOISE.sub("", told[1]) if told else "–"
+
+
+def values(program):
+    """{flag: (default, what it allows)}, of a program or of the page."""
+    if program is None:
+        text = read(PAGE) if (ROOT / PAGE).exists() else ""
+        return {name: (default, allowed) for name, default, allowed in FLAG_ROW.findall(text)}
+    answer = subprocess.run([program, "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
+    return {name: (f"`{default}`", allowed_by(program, name)) for name, default in HELP_DEFAULT.findall(answer)}
 
 
 def metrics():
@@ -117,17 +147,17 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *escaped])
 
 
-def page():
+def page(known):
     calls = table(["RPC", "takes", "answers", "what"],
                   [[f"`{name}`", f"`{takes}`", f"`{answers}`", what] for name, takes, answers, what in rpcs()])
-    options = table(["flag", "group", "what"],
-                    [[f"`--{name}`", group, text] for group, name, text in flags()])
+    options = table(["flag", "group", "default", "allowed", "what"],
+                    [[f"`--{name}`", group, *known.get(name, ("?", "?")), text] for group, name, text in flags()])
     families = table(["metric", "what"], [[f"`{name}`", text] for name, text in sorted(metrics().items())])
     rules = table(["alert", "severity", "when", "what to do"],
                   [[f"`{name}`", *fields] for name, *fields in alerts()])
     return f"""# Reference
 
-Every RPC, every flag of gemmd, every metric and every alert. Made by `tests/docs/reference_check.py --write` from the sources, and held by it.
+Every RPC, every flag of gemmd with its default and range, every metric and every alert. Made by `tests/docs/reference_check.py --write` from the sources, and held by it.
 
 ## RPCs
 
@@ -137,7 +167,7 @@ The contract, [gemm.proto](../{CONTRACT}), has the messages, their fields and th
 
 ## Flags
 
-`gemmd --help` has the defaults. A wrong value is answered with what is allowed. Each flag is a variable of the environment, too (`--max-jobs` as `GEMMD_MAX_JOBS`), or a line of the file that `--flagfile` or `GEMMD_FLAGFILE` names. The command line counts before the environment, and that before the file.
+Each flag is also a variable of the environment (`--max-jobs` as `GEMMD_MAX_JOBS`) and a line of the file that `--flagfile` or `GEMMD_FLAGFILE` names. The command line counts before the environment, and that before the file. A duration has a unit, such as 200us, 500ms, 30s or 5m; a number alone is in seconds.
 
 {options}
 
@@ -149,7 +179,7 @@ Labels have fixed sets of values: no text of a request makes a series. Only `cal
 
 ## Alerts
 
-The rules are in [alerts.yml](../{ALERTS}), the sentences are those of the alert itself. [Operations](operations.md#alerts) leads to the chapter of each.
+The rules are in [alerts.yml](../{ALERTS}), the sentences are those of the alert itself. [The runbooks](operations/runbooks.md) say what to look at and what to do.
 
 {rules}
 """
@@ -178,25 +208,41 @@ def unknown_metrics():
 
 
 def misnamed_alerts():
-    """Alerts that a page names and that are no rule, and rules that operators are not told of."""
-    known = [name for name, *_ in alerts()]
+    """Alerts that a page names and that are no rule."""
+    known = {name for name, *_ in alerts()}
     for page_name, text in pages():
         yield from (f"{page_name}: {ALERTS} has no alert {name}"
-                    for name in sorted(set(ALERT_NAME.findall(text)) - set(known)))
-    told = set(ALERT_NAME.findall(read(OPERATIONS)))
-    yield from (f"{OPERATIONS}: the alert {name} is not named" for name in known if name not in told)
+                    for name in sorted(set(ALERT_NAME.findall(text)) - known))
+
+
+def runbook_problems(known, page_text):
+    """Alerts without a runbook, runbooks without an alert, and runbooks that lack a part."""
+    books = dict(RUNBOOK.findall(page_text))
+    yield from (f"{RUNBOOKS}: the alert {name} has no runbook" for name in known if name not in books)
+    for name, text in books.items():
+        if name not in known:
+            yield f"{RUNBOOKS}: {ALERTS} has no alert {name}"
+        yield from (f"{RUNBOOKS}: the runbook of {name} lacks **{part}**"
+                    for part in RUNBOOK_PARTS if f"**{part}**" not in text)
 
 
 def main():
-    if "--write" in sys.argv[1:]:
-        (ROOT / PAGE).write_text(page(), encoding="utf-8")
-    found = [*overlooked(), *unknown_metrics(), *misnamed_alerts()]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--gemmd")
+    arguments = parser.parse_args()
+    made_page = page(values(arguments.gemmd))
+    if arguments.write:
+        (ROOT / PAGE).write_text(made_page, encoding="utf-8")
+    found = [*overlooked(), *unknown_metrics(), *misnamed_alerts(),
+             *runbook_problems([name for name, *_ in alerts()], read(RUNBOOKS))]
     there = read(PAGE).splitlines() if (ROOT / PAGE).exists() else []
-    made = page().splitlines()
+    made = made_page.splitlines()
     if there != made:
         found.append(f"{PAGE}: not what {pathlib.Path(__file__).name} --write makes of the sources")
         found += [f"{PAGE}: lacks {line}" for line in made if line not in there]
         found += [f"{PAGE}: has, but should not, {line}" for line in there if line not in made]
+    found += [f"{PAGE}: --gemmd PROGRAM --write has to add a default: {line}" for line in made if "| ? |" in line]
     for line in found:
         print(line, file=sys.stderr)
     return 1 if found else 0

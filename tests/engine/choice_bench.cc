@@ -1,6 +1,6 @@
 // How long the choice of a kernel takes with a full tuning table, beside those by estimate and
 // by rank; and a note in the log of traffic.
-// docs/operations.md has its figures.
+// docs/operations/tuning.md has its figures.
 //
 //   choice_bench [CHOICES]
 #include <algorithm>

@@ -21,7 +21,8 @@ TEST(FaultProcess, EndsByItselfWhenTheLastDeviceHangs) {
   const std::string output = server.process().ReadAll();
   EXPECT_EQ(server.process().ExitCode(), kExitUnusable);
   EXPECT_THAT(output, AllOf(HasSubstr("device lost"), HasSubstr("--job-timeout"),
-                            HasSubstr("of no more use"), HasSubstr(R"("work_left":true)")));
+                            HasSubstr("shutting down: no healthy device left"),
+                            HasSubstr(R"("work_left":true)")));
 }
 
 TEST(FaultProcess, EndsByItselfWhenTheLastDeviceHasAStickyError) {
