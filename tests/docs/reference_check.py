@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that docs/reference.md has every RPC, every flag of gemmd, every metric and every alert.
+"""Checks that docs/reference.md has every RPC, flag of gemmd, metric, alert and form of a product.
 
     tests/docs/reference_check.py [--write] [--gemmd PROGRAM]
 
@@ -7,10 +7,10 @@
 --gemmd  takes the flags' defaults and what each allows from this program; without it they are
          those of the page
 
-The page is made from the contract, the table of flags, the families of server/telemetry and the
-rules of deploy/prometheus. And every metric that deploy/ or a page names is one that the server
-has, every alert that a page names is one of the rules, and docs/operations/runbooks.md has a runbook
-for each, under its name.
+The page is made from the contract, the table of forms, the table of flags, the families of
+server/telemetry and the rules of deploy/prometheus. And every metric that deploy/ or a page names is
+one that the server has, every alert that a page names is one of the rules, and
+docs/operations/runbooks.md has a runbook for each, under its name.
 Exits with 1 and a sentence for each difference.
 """
 
@@ -22,6 +22,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTRACT = "proto/gemm/v1/gemm.proto"
+FORMS = "server/engine/core/form.h"
 FLAGS = "server/flags/flag_table.cc"
 TELEMETRY = "server/telemetry"
 ALERTS = "deploy/prometheus/alerts.yml"
@@ -31,6 +32,14 @@ PAGE = "docs/reference.md"
 OTHER_NAMES = ("CHANGELOG.md", "docs/results/", "docs/libraries.md")
 
 LITERALS = r'((?:\s*"(?:[^"\\]|\\.)*")+)'
+FORM = re.compile(r"\{\.name = .*?\}", re.DOTALL)
+# The columns of the table of forms, in the words of callers.
+FEATURES = {
+    "checked": "checked (`Product.verify`)",
+    "tuned": "tuning tables, measured estimates",
+    "coalesced": "small ones share a launch",
+    "zero_copy": "small payload read in host memory",
+}
 RPC = re.compile(r"((?:^  //.*\n)+)^  rpc (\w+)\((.*?)\) returns \((.*?)\);", re.MULTILINE)
 FLAG = re.compile(r'const std::string group = "([^"]+)"|\{"([a-z-]+)",\s*group,' + LITERALS + r"\s*\}")
 METRIC = re.compile(r'"((?:gemmd|process)_\w+)"(?:,|\)\s*\.Help\()' + LITERALS)
@@ -66,6 +75,15 @@ def rpcs():
     for comment, name, request, response in RPC.findall(read(CONTRACT)):
         words = " ".join(line.strip().removeprefix("//").strip() for line in comment.splitlines())
         yield name, request, response, re.split(r"(?<=\.) ", words)[0]
+
+
+def forms():
+    """The cells of each form, in the table's order."""
+    for row in FORM.findall(read(FORMS)):
+        text = dict(re.findall(r'\.(\w+) = "([^"]*)"', row))
+        kernels = f"those with `{text['kernels']}`" if "kernels" in text else "all"
+        features = ["yes" if f".{feature} = true" in row else "no" for feature in FEATURES]
+        yield [text["name"], text.get("given", "–").replace("#", "n"), kernels, *features]
 
 
 def flags():
@@ -122,6 +140,8 @@ def overlooked():
     """What this program did not understand in the sources: it would be missing on the page."""
     names = set(re.findall(r"^  rpc (\w+)", read(CONTRACT), re.MULTILINE))
     yield from (f"{CONTRACT}: {name} has no comment" for name in sorted(names - {row[0] for row in rpcs()}))
+    columns = re.findall(r"^  bool (\w+) = false;", read(FORMS), re.MULTILINE)
+    yield from (f"{FORMS}: {name} is no column" for name in sorted(set(columns) ^ set(FEATURES)))
     rows, found = len(re.findall(r"rows\.push_back\(", read(FLAGS))), len(list(flags()))
     if rows != found:
         yield f"{FLAGS}: {rows} rows, of which {found} have the form {{name, group, help}}"
@@ -150,6 +170,7 @@ def table(head, rows):
 def page(known):
     calls = table(["RPC", "takes", "answers", "what"],
                   [[f"`{name}`", f"`{takes}`", f"`{answers}`", what] for name, takes, answers, what in rpcs()])
+    products = table(["form", "in the request", "kernels", *FEATURES.values()], forms())
     options = table(["flag", "group", "default", "allowed", "what"],
                     [[f"`--{name}`", group, *known.get(name, ("?", "?")), text] for group, name, text in flags()])
     families = table(["metric", "what"], [[f"`{name}`", text] for name, text in sorted(metrics().items())])
@@ -157,13 +178,19 @@ def page(known):
                   [[f"`{name}`", *fields] for name, *fields in alerts()])
     return f"""# Reference
 
-Every RPC, every flag of gemmd with its default and range, every metric and every alert. Made by `tests/docs/reference_check.py --write` from the sources, and held by it.
+Every RPC, every form of a product, every flag of gemmd with its default and range, every metric and every alert. Made by `tests/docs/reference_check.py --write` from the sources, and held by it.
 
 ## RPCs
 
 The contract, [gemm.proto](../{CONTRACT}), has the messages, their fields and the errors.
 
 {calls}
+
+## Forms of a product
+
+A product has one form. A request of two is `INVALID_ARGUMENT`; so is a kernel by name that does not take the form. `gemmctl kernels NAME` has the fields of `KernelInfo` that the column of kernels names. A product that is not checked is `FAILED_PRECONDITION` where its request asks for a check; where only `--verify` does, it is delivered, and counts as skipped. Tables and estimates know a block of rows as the whole product.
+
+{products}
 
 ## Flags
 

@@ -369,11 +369,5 @@ TEST_F(GroupPlanTest, NothingToComputeIsRefused) {
                                HasSubstr("only their m, in which they are stacked, may be 0")));
 }
 
-TEST_F(GroupPlanTest, AGroupIsNoBatch) {
-  spec_.batch = 2;
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("batch_count is 2"), HasSubstr("group has 3 products"),
-                               HasSubstr("leave one of them out")));
-}
-
 }  // namespace
 }  // namespace gemmd

@@ -113,21 +113,6 @@ TEST(PlanScales, WhatDoesNotFitIsNamed) {
       {"another type",
        [](JobSpec&, OperandShapes& s) { s[Role::kScalesA]->type = gemm::DType::kF16; },
        {"scales_a is 300x3 f16", "300x3 f32"}},
-      {"of a batch",
-       [](JobSpec& spec, OperandShapes& s) {
-         spec.batch = 2;
-         s[Role::kA]->rows *= 2;
-         s[Role::kB]->rows *= 2;
-       },
-       {"scales_a and scales_b are given, and batch_count is above 1", "single products"}},
-      {"of a group",
-       [](JobSpec& spec, OperandShapes&) {
-         spec.group = {{kM, kN, kK}};
-       },
-       {"there is a group"}},
-      {"of a block of rows",
-       [](JobSpec& spec, OperandShapes&) { spec.product_rows = 1000; },
-       {"row_block is set"}},
   };
   for (const Bad& bad : bads) {
     JobSpec spec;

@@ -183,10 +183,6 @@ TEST_F(PlanTest, ABlockOfRowsIsPartOfARowMajorProductThatMayBe) {
   spec_.product_rows = 70;
   spec_.output_column_major = true;
   EXPECT_THAT(Refusal(), HasSubstr("output_layout is column-major"));
-  spec_.output_column_major = false;
-  spec_.batch = 3;
-  spec_.shared[static_cast<size_t>(Role::kB)] = true;
-  EXPECT_THAT(Refusal(), HasSubstr("row_block is set, but batch_count is 3"));
 }
 
 TEST_F(PlanTest, SentBytesAreThoseOfOperandsAndResultInPitchedLines) {

@@ -279,11 +279,11 @@ TEST_F(ResultCheckTest, ABatchIsRefusedWhereItsRequestAsksForACheck) {
   const auto refused = Run(spec);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.status().message()),
-              AllOf(HasSubstr("verify is always"), HasSubstr("products of a batch"),
+              AllOf(HasSubstr("verify is always"), HasSubstr("batches are not checked"),
                     HasSubstr("batch_count is " + std::to_string(kRows))));
 
-  const auto decision =
-      PlanCheck({.wanted = true}, {}, {.m = 1, .n = 1, .k = 1, .batch = 2}, {}, gemm::DeviceCaps());
+  const auto decision = PlanCheck({.wanted = true}, {}, Form::kBatch,
+                                  {.m = 1, .n = 1, .k = 1, .batch = 2}, {}, gemm::DeviceCaps());
   ASSERT_TRUE(decision.ok()) << "the server's policy refuses nothing";
   EXPECT_FALSE(decision->plan.has_value());
   EXPECT_THAT(decision->why_not, HasSubstr("batch_count is 2"));
@@ -297,13 +297,14 @@ TEST_F(ResultCheckTest, AGroupIsRefusedWhereItsRequestAsksForACheck) {
   const auto refused = Run(spec);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.status().message()),
-              AllOf(HasSubstr("verify is always"), HasSubstr("products of a group"),
+              AllOf(HasSubstr("verify is always"), HasSubstr("groups are not checked"),
                     HasSubstr("group has 2 products")));
 
   const int64_t extents[] = {1, 0, 3};
   const gemm::Problem problem = {
       .m = 4, .n = 1, .k = 1, .grouped = gemm::GroupedBy::kM, .extents = extents};
-  const auto decision = PlanCheck({.wanted = true}, {}, problem, {}, gemm::DeviceCaps());
+  const auto decision =
+      PlanCheck({.wanted = true}, {}, Form::kGroup, problem, {}, gemm::DeviceCaps());
   ASSERT_TRUE(decision.ok()) << "the server's policy refuses nothing";
   EXPECT_FALSE(decision->plan.has_value());
   EXPECT_THAT(decision->why_not, HasSubstr("group has 3 products"));
@@ -352,11 +353,12 @@ TEST(PlanCheck, AKernelWithoutAccumulatorsIsUncheckedUnlessTheRequestInsists) {
   const KernelRequest named{.name = kFirst};
   const auto pick = PickKernel(named, problem.types, true, kHost);
   ASSERT_TRUE(pick.ok()) << pick.status();
-  const auto by_policy = PlanCheck({.wanted = true}, named, problem, *pick, kGpu);
+  const auto by_policy = PlanCheck({.wanted = true}, named, Form::kSingle, problem, *pick, kGpu);
   ASSERT_TRUE(by_policy.ok()) << by_policy.status();
   EXPECT_FALSE(by_policy->plan.has_value());
   EXPECT_THAT(by_policy->why_not, HasSubstr("needs the accumulators"));
-  const auto refused = PlanCheck({.wanted = true, .by_request = true}, named, problem, *pick, kGpu);
+  const auto refused =
+      PlanCheck({.wanted = true, .by_request = true}, named, Form::kSingle, problem, *pick, kGpu);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << refused.status();
   EXPECT_THAT(std::string(refused.status().message()),
               AllOf(HasSubstr("verify is always"), HasSubstr("choose another kernel")));
@@ -372,20 +374,19 @@ TEST(PlanCheck, ABlockOfRowsKeepsTheKernelOfItsProduct) {
       .activation = gemm::Activation::kRelu};
   const auto pick = PickKernel({.name = kSecond}, problem.types, true, kHost);
   ASSERT_TRUE(pick.ok()) << pick.status();
-  const auto check = [&](bool by_request, const KernelPick& of, bool pick_counts) {
-    return PlanCheck({.wanted = true, .by_request = by_request}, {}, problem, of, kHost,
-                     pick_counts);
+  const auto check = [&](bool by_request, const KernelPick& of, Form form) {
+    return PlanCheck({.wanted = true, .by_request = by_request}, {}, form, problem, of, kHost);
   };
-  const auto whole = check(false, *pick, false);
+  const auto whole = check(false, *pick, Form::kSingle);
   ASSERT_TRUE(whole.ok() && whole->plan.has_value());
   const KernelPick& own = whole->plan->first;
   ASSERT_NE(own.kernel, pick->kernel) << "the rank's, which a check takes by itself";
-  EXPECT_TRUE(check(false, own, true)->plan.has_value());
-  const auto block = check(false, *pick, true);
+  EXPECT_TRUE(check(false, own, Form::kRowBlock)->plan.has_value());
+  const auto block = check(false, *pick, Form::kRowBlock);
   ASSERT_TRUE(block.ok()) << block.status();
   EXPECT_FALSE(block->plan.has_value());
   EXPECT_THAT(block->why_not, HasSubstr("all blocks of rows have kernel"));
-  const auto insisted = check(true, *pick, true);
+  const auto insisted = check(true, *pick, Form::kRowBlock);
   ASSERT_TRUE(insisted.ok() && insisted->plan.has_value()) << "as all other blocks";
   EXPECT_EQ(insisted->plan->first.kernel, own.kernel);
 }

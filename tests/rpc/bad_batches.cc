@@ -117,7 +117,7 @@ void AddStacks(std::vector<BadJob>& jobs) {
                               p.set_verify(v1::VERIFY_ALWAYS);
                             },
                             StatusCode::FAILED_PRECONDITION,
-                            {"verify is always", "a batch are not checked", "batch_count is 2"}));
+                            {"verify is always", "batches are not checked", "batch_count is 2"}));
 }
 
 }  // namespace

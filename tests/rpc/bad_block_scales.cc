@@ -40,12 +40,6 @@ void AddBlockScales(std::vector<BadJob>& jobs) {
                                  *p.mutable_scales_a() = GeneratedOperand({2, 8, DType::kF32}, 3);
                                },
                                {"scales_a is 2x8", "8x2 f32", "1x2 f32"}));
-  jobs.push_back(InvalidScales("ScalesOfABatch",
-                               [](auto& p, auto&) {
-                                 *p.mutable_b() = GeneratedOperand({400, 6, DType::kE4M3}, 2);
-                                 p.set_batch_count(2);
-                               },
-                               {"batch_count is above 1"}));
   jobs.push_back(InvalidScales("ScalesWithoutASource",
                                [](auto& p, auto&) { p.mutable_scales_b()->clear_generator(); },
                                {"product.scales_b.source", "not set"}));

@@ -156,7 +156,7 @@ void AddGroupMatrices(std::vector<BadJob>& jobs) {
                               p.set_verify(v1::VERIFY_ALWAYS);
                             },
                             StatusCode::FAILED_PRECONDITION,
-                            {"verify is always", "a group are not checked", "2 products"}));
+                            {"verify is always", "groups are not checked", "2 products"}));
 }
 
 }  // namespace

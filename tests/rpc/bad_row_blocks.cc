@@ -1,5 +1,5 @@
-// Blocks of rows that are none: of a smaller product, of a batch, of columns, or by a kernel that
-// promises nothing.
+// Blocks of rows that are none: of a smaller product, of columns, or by a kernel that promises
+// nothing.
 #include <limits>
 #include <utility>
 
@@ -37,20 +37,6 @@ void AddRowBlocks(std::vector<BadJob>& jobs) {
   }
   jobs.push_back(InvalidBlock("RowBlockOfTooMuch", std::numeric_limits<int64_t>::max(), nullptr,
                               {"row_block", "9223372036854775807x6", "2^60 bytes"}));
-  jobs.push_back(InvalidBlock("RowBlockOfABatch", 100,
-                              [](auto& p, auto&) {
-                                p.set_batch_count(2);
-                                p.add_shared_operands(v1::OPERAND_ROLE_B);
-                              },
-                              {"row_block is set", "batch_count is 2"}));
-  jobs.push_back(InvalidBlock("RowBlockOfAGroup", 100,
-                              [](auto& p, auto&) {
-                                v1::ProductSize& size = *p.add_group();
-                                size.set_m(8);
-                                size.set_n(6);
-                                size.set_k(4);
-                              },
-                              {"row_block is set", "group has 1 products"}));
   jobs.push_back(InvalidBlock("RowBlockInColumns", 100,
                               [](auto& p, auto&) { p.set_output_layout(v1::LAYOUT_COLUMN_MAJOR); },
                               {"row_block is set", "output_layout is column-major"}));

@@ -15,9 +15,8 @@ bool Alike(const gemm::Problem& x, const gemm::Problem& y) {
 
 std::optional<CoalescingKind> CoalescingKind::Of(const AdmittedJob& job, JobHoldings& holdings) {
   const Plan& plan = job.plan;
-  const bool single = plan.problem.batch == 1 && plan.extents == nullptr &&
-                      !plan.product_rows.has_value() && !gemm::HasBlockScales(plan.problem);
-  if (!single || !job.pick.kernel->batches || job.check.plan.has_value()) return std::nullopt;
+  if (!RulesOf(plan.form).coalesced) return std::nullopt;
+  if (!job.pick.kernel->batches || job.check.plan.has_value()) return std::nullopt;
   if (!job.spec.stream_result || job.spec.keep_result.has_value()) return std::nullopt;
   if (job.payload_bytes == 0 || job.payload_bytes > kSmallBytes) return std::nullopt;
   if (plan.result.dense_bytes() > kSmallBytes) return std::nullopt;
@@ -40,6 +39,7 @@ bool operator==(const CoalescingKind& x, const CoalescingKind& y) {
 
 Plan BatchPlan(const CoalescingKind& kind, const Plan& plan, int jobs) {
   Plan batch = plan;
+  batch.form = Form::kBatch;
   batch.problem.batch = jobs;
   for (size_t role = 0; role < kRoleCount; ++role) {
     batch.shared[role] = kind.residents[role] != nullptr;

@@ -28,8 +28,8 @@ struct CoalescingKind {
   bool swapped = false;
   std::array<const MatrixMemory*, kRoleCount> residents{};  // operands that all of them read
 
-  // Null for a job that runs alone: one whose operands are not all sent or resident, whose payload
-  // or result is not small, or that is a batch, a group, a block of rows, checked or kept.
+  // Null for a job that runs alone: one whose form does (FormRules::coalesced), whose operands are
+  // not all sent or resident, whose payload or result is not small, or that is checked or kept.
   static std::optional<CoalescingKind> Of(const AdmittedJob& job, JobHoldings& holdings);
 
   friend bool operator==(const CoalescingKind& x, const CoalescingKind& y);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "gemm/catalogue.h"
 #include "gemm/quote.h"
+#include "server/engine/core/form.h"
 
 namespace gemmd {
 namespace {
@@ -35,20 +36,15 @@ absl::Status NoKernelFor(const gemm::Types& types, absl::string_view family) {
       "kernels shows what is taken"));
 }
 
-// Kernels of the catalogue, or of the family, take the types here, but none of them batches.
-absl::Status NoBatchesOf(const gemm::Types& types, absl::string_view family, int64_t batch) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "batch_count is ", batch, ", but no kernel of this device",
-      family.empty() ? "" : absl::StrCat(" of family ", gemm::Quoted(family)), " takes batches of ",
-      Describe(types), "; send single products, or take another kernel or other types"));
-}
-
-// The same for block scales.
-absl::Status NoBlockScalesOf(const gemm::Types& types, absl::string_view family) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "scales_a and scales_b are given, but no kernel of this device",
-      family.empty() ? "" : absl::StrCat(" of family ", gemm::Quoted(family)),
-      " takes block scales of ", Describe(types), "; ListKernels gives those that do"));
+// Kernels of the catalogue, or of the family, take the types here, but none of them the form.
+absl::Status NoKernelOfForm(const gemm::Problem& problem, absl::string_view family) {
+  const Form form = FormOf(problem);
+  const FormRules& rules = RulesOf(form);
+  return absl::InvalidArgumentError(
+      absl::StrCat(Given(form, ProductCount(problem)), ", but no kernel of this device",
+                   family.empty() ? "" : absl::StrCat(" of family ", gemm::Quoted(family)),
+                   " takes ", rules.name, " of ", Describe(problem.types),
+                   "; ListKernels gives those that do (", rules.kernels, ")"));
 }
 
 // What `kernel` takes beside types: a batch, or block scales.
@@ -147,11 +143,7 @@ bool MayStandFor(const TunedRow& row, const gemm::Problem& problem, const PickSi
 // The table's choice, where it has one that the request and the site allow.
 std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Problem& problem,
                                     const PickSite& site) {
-  // Single products were measured.
-  if (site.tuned == nullptr || problem.batch > 1 || gemm::HasBlockScales(problem)) {
-    return std::nullopt;
-  }
-  if (problem.grouped != gemm::GroupedBy::kNothing) return std::nullopt;
+  if (site.tuned == nullptr || !RulesOf(FormOf(problem)).tuned) return std::nullopt;
   const auto match = site.tuned->Find(problem, [&](const TunedRow& row) {
     if (!request.family.empty() && row.kernel->family != request.family) return false;
     if (!MayStandFor(row, problem, site)) return false;
@@ -224,10 +216,7 @@ absl::StatusOr<std::vector<const gemm::Kernel*>> EligibleKernels(const KernelReq
     }
   }
   if (!eligible.empty()) return InOneLaunchIfAny(std::move(eligible), problem);
-  if (wrong_form) {
-    return gemm::HasBlockScales(problem) ? NoBlockScalesOf(types, request.family)
-                                         : NoBatchesOf(types, request.family, problem.batch);
-  }
+  if (wrong_form) return NoKernelOfForm(problem, request.family);
   if (elsewhere != nullptr) return gemm::CheckDevice(*elsewhere, device);
   return NoKernelFor(types, request.family);
 }

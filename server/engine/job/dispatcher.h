@@ -36,7 +36,7 @@ std::vector<double> EstimatedSeconds(const gemm::Problem& problem, const PickSit
 
 // Where the request names no kernel: the tuning table's for the problem, else, of the
 // deterministic ones that take the types, the one with the least estimate, and where none has one
-// that with the highest auto_rank. Batches, groups and products with block scales are in no table.
+// that with the highest auto_rank. No table has products of a form without FormRules::tuned.
 // Where the device's model was measured, an entry of the table for another shape does not count:
 // the estimates know more than one shape nearby. Elsewhere it counts where its kernel has as many
 // tiles for both.

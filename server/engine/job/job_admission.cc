@@ -276,8 +276,8 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   job.check = {};  // of the device tried before
   // Blocks of rows must agree, whatever each has of A: they ask as RankKernels does.
   const gemm::Problem whole = job.plan.WholeProblem();
-  const uint64_t unchecked_bytes =
-      job.plan.product_rows.has_value() ? SentBytes(whole) : MatrixBytes(shapes, job);
+  const bool row_block = job.plan.form == Form::kRowBlock;
+  const uint64_t unchecked_bytes = row_block ? SentBytes(whole) : MatrixBytes(shapes, job);
   const size_t max_job_bytes = core.options.max_job_bytes;
   const DeviceInfoRecord& info = core.devices[device_index]->info();
   absl::StatusOr<KernelPick> pick =
@@ -292,8 +292,7 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   job.pick = *std::move(pick);
   uint64_t workspace_bytes = gemm::WorkspaceBytes(*job.pick.kernel, problem);
   absl::StatusOr<CheckDecision> check =
-      PlanCheck(job.check_wish, job.spec.kernel, problem, job.pick,
-                core.devices[device_index]->info().caps, job.plan.product_rows.has_value());
+      PlanCheck(job.check_wish, job.spec.kernel, job.plan.form, problem, job.pick, info.caps);
   if (!check.ok()) return check.status();
   job.check = *std::move(check);
   uint64_t bytes = MatrixBytes(shapes, job);
@@ -302,7 +301,7 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
     workspace_bytes = plan->workspace_bytes;
     bytes += plan->bytes();
   }
-  if (job.plan.product_rows.has_value()) {
+  if (row_block) {
     absl::Status promised = ChooseForRowBlock(*job.plan.product_rows, job.pick);
     if (!promised.ok()) return promised;
   }

@@ -12,7 +12,7 @@ namespace {
 // Whether measuring could give products like this one another kernel: the choice was left open,
 // the tables in force have no entry that was made for them, and `gemmctl tune` measures such.
 bool IsWorthTuning(const EngineCore& core, const AdmittedJob& job, const JobReport& report) {
-  if (report.batch > 1 || report.group > 0 || gemm::HasBlockScales(job.plan.problem)) return false;
+  if (!RulesOf(job.plan.form).tuned) return false;
   if (report.flops == 0 || !job.spec.kernel.family.empty()) return false;
   if (report.check.before_activation) return false;  // the check asks for the rank's kernel
   switch (report.rule) {

@@ -29,7 +29,7 @@ JobReport InitialReport(const EngineCore& core, const AdmittedJob& job) {
   report.n = job.plan.n;
   report.k = job.plan.k;
   report.batch = job.plan.problem.batch;
-  if (job.plan.extents != nullptr) report.group = job.plan.products();
+  if (job.plan.form == Form::kGroup) report.group = job.plan.products();
   report.types = job.plan.problem.types;
   report.result = job.plan.result;
   if (job.spec.quota != nullptr) report.caller = job.spec.quota->caller;

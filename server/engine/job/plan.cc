@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemm/scalars.h"
-#include "server/engine/job/plan_group.h"
 
 namespace gemmd {
 namespace {
@@ -18,15 +17,31 @@ absl::Status Mismatch(absl::string_view field, const Shape& shape, absl::string_
       absl::StrCat(field, " is ", ToString(shape), ", but must be ", must));
 }
 
+absl::StatusOr<Form> FormOf(const JobSpec& spec, const OperandShapes& shapes) {
+  const auto given = [&spec](Form form) {
+    return Given(form, form == Form::kBatch ? spec.batch : static_cast<int64_t>(spec.group.size()));
+  };
+  const bool scales = shapes[Role::kScalesA].has_value() && shapes[Role::kScalesB].has_value();
+  Form form = Form::kSingle;
+  for (const auto& [one, is_asked] : {std::pair(Form::kBatch, spec.batch > 1),
+                                      {Form::kGroup, !spec.group.empty()},
+                                      {Form::kRowBlock, spec.product_rows.has_value()},
+                                      {Form::kBlockScales, scales}}) {
+    if (!is_asked) continue;
+    if (form != Form::kSingle) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(given(form), " and ", given(one),
+                       ", but they exclude each other: leave one of them out"));
+    }
+    form = one;
+  }
+  return form;
+}
+
 absl::Status CheckBatch(const JobSpec& spec, const OperandShapes& shapes) {
   if (spec.batch < 1 || spec.batch > gemm::kMaxBatch) {
     return absl::InvalidArgumentError(
         absl::StrCat("batch_count is ", spec.batch, ", but must be from 1 to ", gemm::kMaxBatch));
-  }
-  if (spec.batch > 1 && !spec.group.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("batch_count is ", spec.batch, " and group has ", spec.group.size(),
-                     " products, but a request is a batch or a group: leave one of them out"));
   }
   for (const Role role : kRoles) {
     if (!spec.shared[static_cast<size_t>(role)] || shapes[role].has_value()) continue;
@@ -38,7 +53,7 @@ absl::Status CheckBatch(const JobSpec& spec, const OperandShapes& shapes) {
 
 // With both factors shared a job's memory would not bound its work.
 absl::Status CheckFactors(const Plan& plan) {
-  if (plan.problem.batch == 1 || !plan.Shares(Role::kA) || !plan.Shares(Role::kB)) {
+  if (plan.form != Form::kBatch || !plan.Shares(Role::kA) || !plan.Shares(Role::kB)) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -48,19 +63,7 @@ absl::Status CheckFactors(const Plan& plan) {
 
 // The whole product is only chosen for, but its sizes must be such as a product may have.
 absl::Status CheckRowBlock(const JobSpec& spec, const Plan& plan) {
-  if (!spec.product_rows.has_value()) return absl::OkStatus();
-  if (spec.batch > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("row_block is set, but batch_count is ",
-                                                   spec.batch,
-                                                   ": only a single product has row "
-                                                   "blocks"));
-  }
-  if (!spec.group.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("row_block is set, but group has ",
-                                                   spec.group.size(),
-                                                   " products: only a single product has row "
-                                                   "blocks"));
-  }
+  if (plan.form != Form::kRowBlock) return absl::OkStatus();
   if (spec.output_column_major) {
     return absl::InvalidArgumentError(
         "row_block is set, but output_layout is column-major: row blocks are of row-major results");
@@ -165,7 +168,7 @@ absl::Status SetScalars(const JobSpec& spec, gemm::Problem& p) {
 void SetStrides(const Plan& plan, gemm::Operands& o) {
   using gemm::GroupedBy;
   const gemm::Problem& p = plan.problem;
-  if (plan.extents == nullptr && p.batch == 1) return;
+  if (plan.form != Form::kBatch && plan.form != Form::kGroup) return;
   const auto stride = [&plan](Role role, int64_t elements) {
     return plan.Shares(role) ? 0 : elements;
   };
@@ -208,36 +211,6 @@ absl::Status SizeBatch(const JobSpec& spec, const OperandShapes& shapes, Plan& p
       "the result");
   if (!result.ok()) return result.status();
   plan.result = *result;
-  return absl::OkStatus();
-}
-
-absl::Status TakeGroup(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
-  const Shape& a = *shapes[Role::kA];
-  absl::StatusOr<GroupSizes> group =
-      SizeGroup(spec, a, *shapes[Role::kB], spec.output_type.value_or(DefaultOutput(a.type)));
-  if (!group.ok()) return group.status();
-  plan.m = group->m;
-  plan.n = group->n;
-  plan.k = group->k;
-  plan.result = group->result;
-  plan.extents = std::make_shared<const std::vector<int64_t>>(std::move(group->extents));
-  plan.problem.grouped = group->grouped;
-  plan.problem.extents = *plan.extents;
-  return absl::OkStatus();
-}
-
-absl::Status TakeScales(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
-  const absl::StatusOr<ScaleKinds> kinds = KindsOfScales(spec, {.a = *shapes[Role::kA],
-                                                                .b = *shapes[Role::kB],
-                                                                .scales_a = shapes[Role::kScalesA],
-                                                                .scales_b = shapes[Role::kScalesB],
-                                                                .m = plan.m,
-                                                                .n = plan.n,
-                                                                .k = plan.k});
-  if (!kinds.ok()) return kinds.status();
-  plan.scales = *kinds;
-  plan.problem.scales_a = plan.swapped ? kinds->b.blocks : kinds->a.blocks;
-  plan.problem.scales_b = plan.swapped ? kinds->a.blocks : kinds->b.blocks;
   return absl::OkStatus();
 }
 
@@ -284,14 +257,18 @@ gemm::Compute DefaultCompute(gemm::DType a) {
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) {
   absl::Status status = CheckBatch(spec, shapes);
   if (!status.ok()) return status;
+  const absl::StatusOr<Form> form = FormOf(spec, shapes);
+  if (!form.ok()) return form.status();
   Plan plan;
+  plan.form = *form;
   plan.shared = spec.shared;
   plan.product_rows = spec.product_rows;
   plan.swapped = spec.output_column_major;
   plan.problem.types.compute = spec.compute.value_or(DefaultCompute(shapes[Role::kA]->type));
   status = SetScalars(spec, plan.problem);
   if (status.ok()) {
-    status = spec.group.empty() ? SizeBatch(spec, shapes, plan) : TakeGroup(spec, shapes, plan);
+    status =
+        plan.form == Form::kGroup ? PlanGroup(spec, shapes, plan) : SizeBatch(spec, shapes, plan);
   }
   if (status.ok()) status = CheckC(spec, plan, shapes[Role::kC]);
   if (status.ok()) status = CheckBias(plan, shapes[Role::kBias]);
@@ -300,7 +277,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes) 
   if (!status.ok()) return status;
   Orient(spec, shapes, plan);
   status = gemm::CheckIntegerEpilogue(plan.problem, HasScale(spec) ? kScaledAlpha : "alpha");
-  if (status.ok()) status = TakeScales(spec, shapes, plan);
+  if (status.ok()) status = PlanScales(shapes, plan);
   if (!status.ok()) return status;
   return plan;
 }
@@ -340,8 +317,8 @@ gemm::Operands BindOperands(const Plan& plan, const OperandMemories& inputs,
   operands.d = const_cast<void*>(d.data);
   operands.ldd = d.leading_dimension;
   SetStrides(plan, operands);
-  operands.scales_a = ViewOfScales(plan.scales.a, of(Role::kScalesA));
-  operands.scales_b = ViewOfScales(plan.scales.b, of(Role::kScalesB));
+  operands.scales_a = ViewOfScales(plan.scales_a, of(Role::kScalesA));
+  operands.scales_b = ViewOfScales(plan.scales_b, of(Role::kScalesB));
   if (plan.swapped) std::swap(operands.scales_a, operands.scales_b);
   return operands;
 }

@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gemm/problem.h"
+#include "server/engine/core/form.h"
 #include "server/engine/job/job.h"
-#include "server/engine/job/plan_scales.h"
 #include "server/engine/store/matrix.h"
 
 namespace gemmd {
@@ -28,12 +28,19 @@ struct OperandShapes {
   std::optional<Shape>& operator[](Role role) { return by_role[static_cast<size_t>(role)]; }
 };
 
+// The block scales of one operand, as the caller sees it.
+struct ScaleKind {
+  gemm::ScaleBlocks blocks = gemm::ScaleBlocks::kNone;
+  bool by_block = false;  // a row of their memory has those of one block of k
+};
+
 struct Plan {
+  Form form = Form::kSingle;
   // types.compute is the caller's mode, or the default for the types.
   gemm::Problem problem;
   // A column-major result is computed transposed: the kernel's A is the job's B.
   bool swapped = false;
-  ScaleKinds scales;
+  ScaleKind scales_a, scales_b;
   Shape result;  // of all products of a batch or a group
   // As the caller sees each product. Of a group the dimension in which the products are stacked is
   // the sum of theirs.
@@ -46,9 +53,7 @@ struct Plan {
 
   // What the kernel is chosen for: of a block of rows, the whole product.
   gemm::Problem WholeProblem() const;
-  int64_t products() const {
-    return extents == nullptr ? problem.batch : static_cast<int64_t>(extents->size());
-  }
+  int64_t products() const { return ProductCount(problem); }
   // Whether several products read this operand.
   bool Shares(Role role) const { return products() > 1 && shared[static_cast<size_t>(role)]; }
 };
@@ -61,6 +66,13 @@ gemm::Compute DefaultCompute(gemm::DType a);
 // INVALID_ARGUMENT names the operand and the two sizes that differ, or the batch or the group and
 // its bound.
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes);
+
+// Parts of MakePlan, in files of their own.
+// The size and the result of a group, from its sizes, A, B and the result's order.
+absl::Status PlanGroup(const JobSpec& spec, const OperandShapes& shapes, Plan& plan);
+// What the block scales belong to, where there are any. A and B are fp8, both have scales, and
+// these are f32 in one of the two shapes that fit.
+absl::Status PlanScales(const OperandShapes& shapes, Plan& plan);
 
 // Device memory for the operands of a problem and its result, where all are sent: without C and
 // the bias.

@@ -1,13 +1,15 @@
-#include "server/engine/job/plan_group.h"
-
+// The sizes of a group: which dimension its products are stacked in, and the matrices that this
+// asks for.
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/engine/job/plan.h"
 
 namespace gemmd {
 namespace {
@@ -227,8 +229,8 @@ absl::Status CheckFactor(const JobSpec& spec, const Matrix& matrix, Role role, c
 
 }  // namespace
 
-absl::StatusOr<GroupSizes> SizeGroup(const JobSpec& spec, const Shape& a, const Shape& b,
-                                     gemm::DType output) {
+absl::Status PlanGroup(const JobSpec& spec, const OperandShapes& shapes, Plan& plan) {
+  const Shape &a = *shapes[Role::kA], &b = *shapes[Role::kB];
   const std::vector<ProductSize>& group = spec.group;
   if (absl::Status status = CheckSizes(group); !status.ok()) return status;
   const Matrices matrices = MatricesOf(spec, a, b);
@@ -243,15 +245,21 @@ absl::StatusOr<GroupSizes> SizeGroup(const JobSpec& spec, const Shape& a, const 
   absl::Status status = CheckShared(spec, *by);
   if (status.ok()) status = CheckFactor(spec, matrices[0], Role::kA, a, sums, *by);
   if (status.ok()) status = CheckFactor(spec, matrices[1], Role::kB, b, sums, *by);
-  GroupSizes sizes{.m = sums.m, .n = sums.n, .k = sums.k};
-  sizes.result = StackOf(matrices[2], sums, *by, group.size(), output);
-  if (status.ok()) status = CheckShape(sizes.result, "the result");
+  plan.m = sums.m;
+  plan.n = sums.n;
+  plan.k = sums.k;
+  plan.result = StackOf(matrices[2], sums, *by, group.size(),
+                        spec.output_type.value_or(DefaultOutput(a.type)));
+  if (status.ok()) status = CheckShape(plan.result, "the result");
   if (!status.ok()) return status;
+  std::vector<int64_t> extents;
+  extents.reserve(group.size());
+  for (const ProductSize& size : group) extents.push_back(Of(size, *by));
+  plan.extents = std::make_shared<const std::vector<int64_t>>(std::move(extents));
+  plan.problem.extents = *plan.extents;
   // By n, the result is column-major, and kernels see its transpose.
-  sizes.grouped = *by == Dim::kK ? gemm::GroupedBy::kK : gemm::GroupedBy::kM;
-  sizes.extents.reserve(group.size());
-  for (const ProductSize& size : group) sizes.extents.push_back(Of(size, *by));
-  return sizes;
+  plan.problem.grouped = *by == Dim::kK ? gemm::GroupedBy::kK : gemm::GroupedBy::kM;
+  return absl::OkStatus();
 }
 
 }  // namespace gemmd

@@ -72,8 +72,8 @@ CheckWish WishFor(Verify request, const EngineOptions& policy) {
 }
 
 absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelRequest& request,
-                                        const gemm::Problem& given, const KernelPick& pick,
-                                        const gemm::DeviceCaps& device, bool pick_counts) {
+                                        Form form, const gemm::Problem& given,
+                                        const KernelPick& pick, const gemm::DeviceCaps& device) {
   CheckDecision decision;
   if (!wish.wanted) return decision;
   const gemm::Problem problem = gemm::RoundScalars(given);
@@ -81,20 +81,11 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
     decision.why_not = "alpha is 0: there is no product to check";
     return decision;
   }
-  if (problem.batch > 1) {
-    return Unchecked(wish,
-                     absl::StrCat("the products of a batch are not checked (batch_count is ",
-                                  problem.batch, ")"),
-                     "send single products, or leave verify out");
-  }
-  if (problem.grouped != gemm::GroupedBy::kNothing) {
-    return Unchecked(wish,
-                     absl::StrCat("the products of a group are not checked (group has ",
-                                  problem.extents.size(), " products)"),
-                     "send single products, or leave verify out");
-  }
-  if (gemm::HasBlockScales(problem)) {
-    return Unchecked(wish, "products with block scales are not checked", "leave verify out");
+  if (const FormRules& rules = RulesOf(form); !rules.checked) {
+    return Unchecked(
+        wish,
+        absl::StrCat(rules.name, " are not checked (", Given(form, ProductCount(problem)), ")"),
+        "leave verify out");
   }
   CheckPlan plan{.problem = problem, .first = pick, .seed = wish.seed};
   plan.accumulators = problem.activation != gemm::Activation::kNone;
@@ -111,7 +102,7 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
           "choose another kernel, or leave verify out");
     }
     // Where the request insists, all of its blocks are checked and have the same one.
-    if (pick_counts && !wish.by_request && first->kernel != pick.kernel) {
+    if (form == Form::kRowBlock && !wish.by_request && first->kernel != pick.kernel) {
       decision.why_not =
           absl::StrCat("with an activation the check takes kernel ", first->kernel->name,
                        ", and all blocks of rows have kernel ", pick.kernel->name);

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "gemm/check.h"
 #include "server/engine/bounds/options.h"
+#include "server/engine/core/form.h"
 #include "server/engine/core/report.h"
 #include "server/engine/device/device.h"
 #include "server/engine/job/dispatcher.h"
@@ -46,19 +47,18 @@ struct CheckPlan {
   size_t bytes() const { return accumulator_bytes + scratch_bytes; }
 };
 
-// How a wished check of `problem`, which `pick` would compute, can take place on a device.
-// `plan` is empty where it cannot, and `why_not` says why: without a product there is nothing
-// to check, and a batch is not checked. FAILED_PRECONDITION where the request asks for it and the
-// kernel that it names cannot leave the accumulators, or where the product is a batch. With
-// `pick_counts` a policy's check takes the kernel that is picked, as for a block of rows, which has
-// that of its whole product.
+// How a wished check of `problem`, a product of this form, which `pick` would compute, can take
+// place on a device. `plan` is empty where it cannot, and `why_not` says why: without a product
+// there is nothing to check, and some forms are not checked. FAILED_PRECONDITION where the request
+// asks for it and the form is not, or the kernel that it names cannot leave the accumulators. For
+// a block of rows a policy's check takes the kernel that is picked: that of the whole product.
 struct CheckDecision {
   std::optional<CheckPlan> plan;
   std::string why_not;
 };
 absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelRequest& request,
-                                        const gemm::Problem& problem, const KernelPick& pick,
-                                        const gemm::DeviceCaps& device, bool pick_counts = false);
+                                        Form form, const gemm::Problem& problem,
+                                        const KernelPick& pick, const gemm::DeviceCaps& device);
 
 // What two checks say of a product; only the first where that was likely. DATA_LOSS where the
 // second product is wrong, too.
