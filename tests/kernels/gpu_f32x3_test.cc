@@ -30,7 +30,7 @@ std::vector<const Kernel*> F32x3Kernels() {
   return kernels;
 }
 
-struct Distribution {
+struct InputKind {
   const char* name;
   void (*fill)(GuardedMatrix&, uint64_t seed);
 };
@@ -47,7 +47,7 @@ void FillWide(GuardedMatrix& matrix, uint64_t seed) {
   }
 }
 
-constexpr Distribution kDistributions[] = {
+constexpr InputKind kInputKinds[] = {
     {"normal", [](GuardedMatrix& x, uint64_t seed) { x.FillNormal(seed); }},
     {"uniform in [0, 1)", [](GuardedMatrix& x, uint64_t seed) { x.FillUniform(seed, 0, 1); }},
     {"normal times 2^-20 to 2^20", FillWide},
@@ -112,17 +112,17 @@ class GpuF32x3 : public GpuTest {};
 TEST_F(GpuF32x3, ErrsNoMoreThanF32) {
   const absl::StatusOr<const Kernel*> cublas = FindKernel("cublas_f32");
   ASSERT_TRUE(cublas.ok()) << cublas.status();
-  for (const Distribution& distribution : kDistributions) {
+  for (const InputKind& kind : kInputKinds) {
     for (const auto& [edge, k] : kShapes) {
       ProductCase product;
       product.problem = {.m = edge, .n = edge, .k = k, .types = kF32};
       ProductData data(product);
-      distribution.fill(data.a, 1);
-      distribution.fill(data.b, 2);
+      kind.fill(data.a, 1);
+      kind.fill(data.b, 2);
       const Reference reference(data);
       ASSERT_EQ(RunOnGpu(**cublas, data, Defaults(**cublas), 0), absl::OkStatus());
       const Errors f32 = reference.Of(data);
-      printf("%s, m and n %d, k %d: cublas_f32 rms %.3g, worst %.3g\n", distribution.name,
+      printf("%s, m and n %d, k %d: cublas_f32 rms %.3g, worst %.3g\n", kind.name,
              static_cast<int>(edge), static_cast<int>(k), f32.rms, f32.worst);
       data.product.problem.types = kF32x3;
       for (const Kernel* const kernel : F32x3Kernels()) {
@@ -135,7 +135,7 @@ TEST_F(GpuF32x3, ErrsNoMoreThanF32) {
         // For a small D `auto` takes others.
         if (edge < 1024 && kernel->name == "hopper_f32x3_128x128x32_s4_coop2") continue;
         EXPECT_LE(errors.rms, kOfF32 * f32.rms)
-            << kernel->name << ", " << distribution.name << ", k of " << k;
+            << kernel->name << ", " << kind.name << ", k of " << k;
       }
     }
   }
