@@ -201,6 +201,9 @@ def check_rollout(case):
         if target != {"apiVersion": "apps/v1", "kind": "Deployment", "name": server["metadata"]["name"]}:
             yield f"HorizontalPodAutoscaler: scales {target}"
         for metric in scaler["spec"]["metrics"]:
+            aim = f"{case.merged['autoscaling']['queueMilliseconds']:.0f}m"
+            if metric["pods"]["target"] != {"type": "AverageValue", "averageValue": aim}:
+                yield f"HorizontalPodAutoscaler: aims at {metric['pods']['target']}"
             if f"| `{metric['pods']['metric']['name']}` |" not in REFERENCE:
                 yield f"HorizontalPodAutoscaler: gemmd has no metric {metric['pods']['metric']['name']}"
 
