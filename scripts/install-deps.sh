@@ -72,6 +72,8 @@ curl                      reads /metrics
 prometheus                scrapes /metrics in a test; promtool checks the rules
 buildah                   builds the images without a container engine
 debootstrap               their base system
+iproute2                  network namespaces for servers that are rolled
+dnsmasq-base              the name that they are behind
 LIST
     lint) cat <<'LIST' ;;
 clang-14                  builds the fuzzers

@@ -11,15 +11,19 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DASHBOARD = ROOT / "deploy/grafana/dashboards/gemmd.json"
-DATASOURCE = ROOT / "deploy/grafana/provisioning/datasources/prometheus.yaml"
 GRID_WIDTH = 24
 AGGREGATION = re.compile(r"\b(?:sum|count|histogram_quantile)\b")
 
 
-def provisioned_uid():
-    """The uid of the provisioned data source."""
-    match = re.search(r"^\s*uid: (\S+)$", DATASOURCE.read_text(), re.MULTILINE)
-    return match.group(1) if match else None
+def data_sources(value):
+    """The uid of every data source that a part of the dashboard names."""
+    if isinstance(value, dict):
+        if "uid" in value.get("datasource", {}):
+            yield value["datasource"]["uid"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from data_sources(each)
 
 
 def cells(panel):
@@ -35,7 +39,7 @@ def is_by_instance(expr):
     return not AGGREGATION.search(expr) or "by (instance" in expr
 
 
-def panel_problems(panel, uid):
+def panel_problems(panel):
     """What is wrong with one panel by itself."""
     title = panel.get("title")
     if not title:
@@ -49,8 +53,8 @@ def panel_problems(panel, uid):
     if not panel.get("targets"):
         yield f"{title}: no query"
     for target in panel.get("targets", []):
-        if target["datasource"]["uid"] != uid:
-            yield f"{title}: data source {target['datasource']['uid']}, provisioned is {uid}"
+        if "datasource" not in target:
+            yield f"{title}: a query without a data source: {target['expr']}"
         if "$instance" not in target["expr"]:
             yield f"{title}: ignores the variable $instance: {target['expr']}"
         if not target.get("legendFormat"):
@@ -61,16 +65,20 @@ def panel_problems(panel, uid):
 
 def problems(dashboard):
     """Everything that is wrong with the dashboard, a sentence each."""
-    uid = provisioned_uid()
-    if uid is None:
-        yield f"{DATASOURCE.name}: no uid"
+    # Chosen on the dashboard: a uid of one Grafana is another's empty panel.
+    variables = [variable for variable in dashboard["templating"]["list"] if variable["type"] == "datasource"]
+    if [variable["query"] for variable in variables] != ["prometheus"]:
+        yield "no variable, or several, for the data source"
+    named = {f"${{{variable['name']}}}" for variable in variables}
+    for uid in sorted(set(data_sources(dashboard)) - named):
+        yield f"names the data source {uid}"
     covered = {}
     ids = set()
     for panel in dashboard["panels"]:
         if panel["id"] in ids:
             yield f"{panel['title']}: id {panel['id']} is taken"
         ids.add(panel["id"])
-        yield from panel_problems(panel, uid)
+        yield from panel_problems(panel)
         for cell in cells(panel):
             if cell in covered:
                 yield f"{panel['title']}: overlaps {covered[cell]}"

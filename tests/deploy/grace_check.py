@@ -2,15 +2,18 @@
 """Checks that whoever stops gemmd waits for it, in the files of deploy/.
 
 The time between SIGTERM and the kill is at least --drain-delay, --drain-timeout and ten seconds
-for the devices; and --drain-delay is longer than Kubernetes takes to see that the server is not
-ready. Exits with 1 and a sentence for each difference.
+for the devices; Kubernetes counts the sleep of preStop, too. And --drain-delay is longer than
+Kubernetes takes to see that the server is not ready. Exits with 1 and a sentence for each
+difference.
+
+    .venv/bin/python tests/deploy/grace_check.py
 """
 
-import pathlib
 import re
 import sys
 
-DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
+import chart
+
 TEARDOWN_SECONDS = 10
 
 
@@ -24,20 +27,27 @@ def number(pattern, text, default=None):
 
 
 def needed(text):
-    """(--drain-delay, seconds that the whole end takes) of a command line in a file."""
+    """(--drain-delay, seconds that the whole end takes) of a command line."""
     delay = number(r"--drain-delay=(\d+)s", text, 0)
     return delay, delay + number(r"--drain-timeout=(\d+)s", text) + TEARDOWN_SECONDS
 
 
-def check_kubernetes(text):
-    delay, least = needed(text)
-    grace = number(r"terminationGracePeriodSeconds: (\d+)", text)
-    if grace < least:
-        yield f"kubernetes: terminationGracePeriodSeconds is {grace}; {least} needed"
-    probe = re.search(r"readinessProbe:\n((?: {12,}.*\n)+)", text)[1]
-    noticed = number(r"periodSeconds: (\d+)", probe) * number(r"failureThreshold: (\d+)", probe)
+def check_chart(case):
+    spec = chart.deployment(case.objects)["spec"]["template"]["spec"]
+    server = chart.container(spec)
+    delay, least = needed(" ".join(server["args"]))
+    sleep = server.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+    if sleep != case.merged["drain"]["preStopSeconds"]:
+        yield f"the sleep of preStop is {sleep} s"
+    grace = spec["terminationGracePeriodSeconds"]
+    if grace < sleep + least:
+        yield f"terminationGracePeriodSeconds is {grace}; {sleep + least} needed"
+    readiness, startup = server["readinessProbe"], server["startupProbe"]
+    noticed = readiness["periodSeconds"] * readiness["failureThreshold"]
     if delay <= noticed:
-        yield f"kubernetes: --drain-delay is {delay}s; the readiness probe takes up to {noticed} s"
+        yield f"--drain-delay is {delay}s; the readiness probe takes up to {noticed} s"
+    if startup["periodSeconds"] * startup["failureThreshold"] < case.merged["startupSeconds"]:
+        yield f"the startup probe waits less than {case.merged['startupSeconds']} s"
 
 
 def check_compose(text):
@@ -53,10 +63,8 @@ def check_compose(text):
 
 
 def main():
-    faults = [
-        *check_kubernetes((DEPLOY / "kubernetes/gemmd.yaml").read_text(encoding="utf-8")),
-        *check_compose((DEPLOY / "compose/compose.yaml").read_text(encoding="utf-8")),
-    ]
+    faults = [f"chart, {case.name}: {fault}" for case in chart.cases() for fault in check_chart(case)]
+    faults += check_compose((chart.ROOT / "deploy/compose/compose.yaml").read_text(encoding="utf-8"))
     for fault in faults:
         print(fault)
     return 1 if faults else 0

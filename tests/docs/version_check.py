@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the project's version stands in one place: project() in CMakeLists.txt.
 
-CHANGELOG.md begins with that version, and no other file has it or an earlier one. Recorded
-results keep the version that they were measured with. Exits with 1 and a sentence for each
+CHANGELOG.md begins with that version, and the Helm chart has it; no other file has it or an
+earlier one. Recorded results keep the version that they were measured with. Exits with 1 and a sentence for each
 place that disagrees.
 """
 
@@ -13,7 +13,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Files that may have a version of the project.
-PLACES = ("CMakeLists.txt", "CHANGELOG.md", "docs/results/")
+CHART = "deploy/helm/gemmd/Chart.yaml"
+PLACES = ("CMakeLists.txt", "CHANGELOG.md", "docs/results/", CHART)
 VERSION = r"\d+\.\d+\.\d+"
 
 
@@ -59,6 +60,10 @@ def problems():
     for older, date in listed[1:]:
         if date == "unreleased":
             yield f"CHANGELOG.md: {older} is unreleased, though {newest} follows it"
+    for key in "version", "appVersion":
+        chart = re.search(rf'^{key}: "?(.+?)"?$', (ROOT / CHART).read_text(), re.MULTILINE)
+        if chart is None or chart[1] != version:
+            yield f"{CHART}: {key} is {chart and chart[1]}, but CMakeLists.txt has {version}"
     known = {version, *(each for each, _ in listed)}
     for path in files():
         # What is not UTF-8 has no version to read, but ASCII beside it is found all the same.
