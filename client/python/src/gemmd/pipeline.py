@@ -17,7 +17,7 @@ from typing import Any
 
 import grpc
 
-from . import checks, ends, errors, multiply, product, retries, wire
+from . import checks, ends, errors, multiply, product, retries, shapes, wire
 from .call import Call
 from .contract import pb
 from .futures import ProductFuture, raise_first
@@ -139,9 +139,9 @@ class Pipeline:
 
     def matmul(
         self, a: Any, b: Any, *, timeout: float | None = None, **options: Any
-    ) -> Future[Any]:
-        """A Future of what `Client.matmul` gives. The options are the same, without `cancel`.
-        Operands have two dimensions.
+    ) -> ProductFuture:
+        """A Future of what `Client.matmul` gives, which has its `report` once it is done. The
+        options are the same, without `cancel` and `keep`.
 
         timeout: seconds on the server, from the arrival of the product's header.
         The operands must not change until the future is done.
@@ -198,7 +198,7 @@ class Pipeline:
 
     def _plan(self, a: Any, b: Any, timeout: float | None, options: dict[str, Any]) -> Plan:
         checks.keywords(options, _MATMUL_NAMES, "Pipeline.matmul")
-        plan = product.make(self._client, a, b, product.Options(**options))
+        plan = shapes.plan(self._client, a, b, product.Options(**options))
         if timeout is not None:
             timeout = checks.timeout(timeout)
         if timeout is not None:
@@ -474,10 +474,12 @@ class Pipeline:
         try:
             multiply.check_shape(job.plan.shape, result.report)
             job.sink.check_complete()
-            array = job.target.finish(Report(result.report))
+            report = Report(result.report)
+            array = job.plan.result(job.target, report)
         except Exception as error:
             job.future.fail(error, self._unseen)
         else:
+            job.future.report = report
             job.future.set_result(array)
             self._budget.on_call()
             with self._lock:

@@ -152,11 +152,13 @@ _SMALL_COPY_BYTES = 64 << 10
 
 
 class Sink:
-    """Receives bytes [start, end) of a matrix, in order, into memory that is the caller's."""
+    """Receives bytes [start, end) of a matrix, in order, into memory that is the caller's and
+    begins with the matrix's byte `begin`."""
 
-    __slots__ = ("_end", "_memory", "_next")
+    __slots__ = ("_begin", "_end", "_memory", "_next")
 
-    def __init__(self, memory: memoryview, start: int, end: int) -> None:
+    def __init__(self, memory: memoryview, start: int, end: int, begin: int = 0) -> None:
+        self._begin = begin
         self._memory = memory
         self._next = start
         self._end = end
@@ -169,7 +171,8 @@ class Sink:
                 f"the server sent bytes {piece.offset} to {piece.offset + length}; "
                 f"bytes {self._next} to at most {self._end} were to follow"
             )
-        target = self._memory[self._next : self._next + length]
+        at = self._next - self._begin
+        target = self._memory[at : at + length]
         if length < _SMALL_COPY_BYTES:
             target[:] = piece.data
         else:
