@@ -57,6 +57,8 @@ def _overlaps(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bo
 
     Also where they lie between one another without that, which nobody's arrays do.
     """
+    if 0 in shape:
+        return False
     reach = itemsize
     for stride, size in sorted((abs(stride), size) for stride, size in zip(strides, shape)):
         if size > 1 and stride < reach:
