@@ -21,7 +21,7 @@ ROLES = {
     "scales_a": pb.OPERAND_ROLE_SCALES_A,
     "scales_b": pb.OPERAND_ROLE_SCALES_B,
 }
-_FIELDS = {
+FIELDS = {
     "a": pb.Product.A_FIELD_NUMBER,
     "b": pb.Product.B_FIELD_NUMBER,
     "c": pb.Product.C_FIELD_NUMBER,
@@ -156,7 +156,7 @@ class Plan:
 
     def with_data(self) -> list[Buffer]:
         """The pieces of the serialized product, with the elements of what is sent."""
-        data = [(_FIELDS[name], matrix.piece(0, matrix.nbytes)) for name, matrix in self.sent]
+        data = [(FIELDS[name], [matrix.piece(0, matrix.nbytes)]) for name, matrix in self.sent]
         return wire.product(self.proto.SerializeToString(), data)
 
     def without_data(self) -> list[Buffer]:

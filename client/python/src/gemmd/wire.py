@@ -7,7 +7,7 @@ gives a chunk's payload the last number, so that it stands at the message's end.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,15 +44,17 @@ def _message(outer: int, fields: bytes, payload: Buffer) -> bytes:
     return b"".join((_open(outer, len(inner) + len(payload)), inner, payload))
 
 
-def product(head: bytes, data: Iterable[tuple[int, Buffer]]) -> list[Buffer]:
-    """The pieces of a serialized Product: `head`, then the elements of operands by their numbers.
+def product(head: bytes, data: Iterable[tuple[int, Sequence[Buffer]]]) -> list[Buffer]:
+    """The pieces of a serialized Product: `head`, then the elements of operands by their numbers,
+    in pieces themselves.
 
     `head` has these operands too, without a source: a parser merges the two.
     """
     pieces: list[Buffer] = [head]
     for number, elements in data:
-        inner = _open(pb.Operand.DATA_FIELD_NUMBER, len(elements))
-        pieces += (_open(number, len(inner) + len(elements)), inner, elements)
+        length = sum(map(len, elements))
+        inner = _open(pb.Operand.DATA_FIELD_NUMBER, length)
+        pieces += (_open(number, len(inner) + length), inner, *elements)
     return pieces
 
 
