@@ -155,6 +155,7 @@ CALLS = {
     "random": lambda g, w: g.random((4, 4)),
     "matrix": lambda g, w: g.matrix("w"),
     "matrices": lambda g, w: g.matrices(),
+    "exists": lambda g, w: g.exists("w"),
     "delete": lambda g, w: g.delete("w"),
     "info": lambda g, w: g.info(),
     "kernels": lambda g, w: g.kernels(),

@@ -4,6 +4,7 @@ import os
 import threading
 
 import gemmd
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -16,46 +17,79 @@ READ_ONLY.flags.writeable = False
 ROWS_IN_ONE = np.lib.stride_tricks.as_strided(np.zeros(5, "f4"), (4, 5), (0, 4))
 ROWS_IN_ROWS = np.lib.stride_tricks.as_strided(np.zeros(20, "f4"), (4, 5), (16, 4))
 
+LARGE = np.full((4, 6), 2**30)
+LARGER = np.full((6, 5), 2**30)
+INTS = A.astype(int)
+WIDE = np.ones((4, 6), np.longdouble)
+INVALID, TYPE = gemmd.InvalidArgument, gemmd.InvalidType
+
+# What is given, the error, its field, and words of the sentence: what to write instead.
 CASES = [
-    ("inner dimensions", (A, A), {}, gemmd.InvalidArgument, "b", "6 columns and op(b) has 4 rows"),
-    ("object", (A.astype(object), B), {}, gemmd.InvalidType, "a", "object"),
-    ("complex", (A, B.astype(complex)), {}, gemmd.InvalidType, "b", "complex128"),
-    ("integers", (A.astype(int), B), {}, gemmd.InvalidType, "a", "int64"),
-    ("strings", ("matrix", B), {}, gemmd.InvalidType, "a", "str"),
-    ("None", (None, B), {}, gemmd.InvalidType, "a", "NoneType"),
-    ("ragged", ([[1.0, 2.0], [3.0]], B), {}, gemmd.InvalidType, "a", "list"),
-    ("four dimensions", (A[None, None], B), {}, gemmd.InvalidArgument, "a", "(1, 1, 4, 6)"),
-    ("one dimension", (A, B[:, 0]), {}, gemmd.InvalidArgument, "b", "(6,)"),
-    ("nothing in it", (A[:0], B), {}, gemmd.InvalidArgument, "a", "at least 1"),
-    ("alpha", (A, B), {"alpha": float("nan")}, gemmd.InvalidArgument, "alpha", "nan"),
-    ("alpha's type", (A, B), {"alpha": "one"}, gemmd.InvalidType, "alpha", "str"),
-    ("alpha of f32", (A, B), {"alpha": 1e300}, gemmd.InvalidArgument, None, "alpha"),
-    ("beta alone", (A, B), {"beta": 2.0}, gemmd.InvalidArgument, "beta", "c is not given"),
-    ("c's shape", (A, B), {"c": A}, gemmd.InvalidArgument, "c", "(4, 5)"),
-    ("c's type", (A, B), {"c": np.ones((4, 5))}, gemmd.InvalidType, "c", "f64"),
-    ("bias", (A, B), {"bias": A[0]}, gemmd.InvalidArgument, "bias", "(1, 5)"),
-    ("scale", (A, B), {"scale_a": -1.0}, gemmd.InvalidArgument, None, "scale_a"),
-    ("activation", (A, B), {"activation": "tanh"}, gemmd.InvalidArgument, "activation", "gelu"),
-    ("compute", (A, B), {"compute": "f8"}, gemmd.InvalidArgument, "compute", "tf32"),
-    ("dtype", (A, B), {"dtype": "f17"}, gemmd.InvalidType, "dtype", "f17"),
+    ("inner dimensions", (A, A), {}, INVALID, "b", "6 columns and op(b) has 4 rows"),
+    ("inner of a vector", (A, A[:, 0]), {}, INVALID, "b", "6 columns and op(b) has 4 rows"),
+    ("inner of transposed", (A, B), {"transpose_b": True}, INVALID, "b", "op(b) has 5 rows"),
+    ("a scalar", (2.0, B), {}, INVALID, "a", "multiply with * instead"),
+    ("a scalar array", (A, np.array(3.0)), {}, INVALID, "b", "multiply with * instead"),
+    ("batches", (A[None].repeat(2, 0), B[None].repeat(3, 0)), {}, INVALID, "b", "or 1"),
+    ("object", (A.astype(object), B), {}, TYPE, "a", "a.astype(np.float64)"),
+    ("complex", (A, B.astype(complex)), {}, TYPE, "b", "b.real and b.imag apart"),
+    ("long double", (WIDE, B), {}, TYPE, "a", "a.astype(np.float64)"),
+    ("texts", (A, np.full((6, 5), "x")), {}, TYPE, "b", "b.astype(np.float64)"),
+    ("dates", (A, np.zeros((6, 5), "M8[s]")), {}, TYPE, "b", "datetime64"),
+    ("records", (np.zeros((4, 6), "f4,f4"), B), {}, TYPE, "a", "must be one of float64"),
+    ("strings", ("matrix", B), {}, TYPE, "a", "a numpy array, a torch tensor or a handle"),
+    ("bytes", (A, b"matrix"), {}, TYPE, "b", "a numpy array, a torch tensor or a handle"),
+    ("None", (None, B), {}, TYPE, "a", "a is a NoneType"),
+    ("ragged", ([[1.0, 2.0], [3.0]], B), {}, TYPE, "a", "list"),
+    ("integers that need more than 53 bits", (LARGE, LARGER), {}, INVALID, "a", "a.astype(np.float64)"),
+    ("integers beyond f64", (np.full((4, 6), 2**53 + 1), B), {}, INVALID, "a", "a.astype(np.float64)"),
+    ("integers with alpha", (INTS, LARGER), {"alpha": 0.5}, INVALID, "alpha", "a.astype(np.float64)"),
+    ("integers with beta", (INTS, LARGER), {"c": np.ones(5, int), "beta": 3}, INVALID, "beta", "astype"),
+    ("integers with dtype", (INTS, LARGER), {"dtype": "f32"}, INVALID, "dtype", "a.astype(np.float64)"),
+    ("integers with gelu", (INTS, LARGER), {"activation": "gelu"}, INVALID, "activation", "astype"),
+    ("integers in tf32", (INTS, LARGER), {"compute": "tf32"}, INVALID, "compute", "a.astype(np.float64)"),
+    ("integers and c of floats", (INTS, LARGER), {"c": np.ones(5)}, TYPE, "c", "c.astype(np.int64)"),
+    ("integers into a small out", (INTS, B.astype(int)), {"out": np.zeros((4, 5), "u1")}, TYPE, "out", "int64"),
+    ("alpha", (A, B), {"alpha": float("nan")}, INVALID, "alpha", "nan"),
+    ("alpha's type", (A, B), {"alpha": "one"}, TYPE, "alpha", "must be a number"),
+    ("alpha of f32", (A, B), {"alpha": 1e300}, INVALID, None, "alpha"),
+    ("beta alone", (A, B), {"beta": 2.0}, INVALID, "beta", "c is not given"),
+    ("c's shape", (A, B), {"c": A}, INVALID, "c", "(4, 5), or broadcast to it"),
+    ("c's many shapes", (A, B), {"c": np.ones((2, 4, 5), "f4")}, INVALID, "c", "(4, 5), or broadcast"),
+    ("c's type", (A, B), {"c": np.ones((4, 5))}, TYPE, "c", "give c.astype(...)"),
+    ("c of text", (A, B), {"c": "zero"}, TYPE, "c", "a numpy array, a torch tensor or a handle"),
+    ("bias", (A, B), {"bias": A[0]}, INVALID, "bias", "(4, 5), or broadcast to it"),
+    ("bias's type", (A, B), {"bias": np.ones(5)}, TYPE, "bias", "give bias.astype(...)"),
+    ("bias of columns and c", (A, B), {"bias": A[:, :1], "c": A @ B}, INVALID, "bias", "add the two"),
+    ("scale", (A, B), {"scale_a": -1.0}, INVALID, None, "scale_a"),
+    ("scales", (A, B), {"scales_a": A}, INVALID, "scales_b", "both or neither"),
+    ("activation", (A, B), {"activation": "tanh"}, INVALID, "activation", "gelu"),
+    ("compute", (A, B), {"compute": "f8"}, INVALID, "compute", "tf32"),
+    ("dtype", (A, B), {"dtype": "f17"}, TYPE, "dtype", "must be one of float64"),
+    ("a keyword", (A, B), {"transposeb": True}, TYPE, "transposeb", "Did you mean 'transpose_b'"),
+    ("a flag", (A, B), {"transpose_a": 1}, TYPE, "transpose_a", "True or False"),
+    ("report", (A, B), {"return_report": "yes"}, TYPE, "return_report", "True or False"),
     ("kernel", (A, B), {"kernel": "host_openblass"}, gemmd.NotFound, None, "host_openblas"),
     ("family", (A, B), {"family": "hosts"}, gemmd.NotFound, None, "hosts"),
-    ("both", (A, B), {"kernel": "k", "family": "f"}, gemmd.InvalidArgument, "kernel", "most one"),
-    ("params", (A, B), {"params": {"x": "y"}}, gemmd.InvalidType, "params", "integer"),
-    ("timeout", (A, B), {"timeout": 0}, gemmd.InvalidArgument, "timeout", "above 0"),
-    ("read-only out", (A, B), {"out": READ_ONLY}, gemmd.InvalidArgument, "out", "read-only"),
-    ("out's shape", (A, B), {"out": np.zeros((5, 4), "f4")}, gemmd.InvalidArgument, "out", "(4, 5)"),
-    ("out's type", (A, B), {"out": np.zeros((4, 5)), "dtype": "f32"}, gemmd.InvalidType, "out", "f32"),
-    ("beta", (A, B), {"c": A @ B, "beta": float("nan")}, gemmd.InvalidArgument, "beta", "nan"),
-    ("out's kind", (A, B), {"out": [0.0]}, gemmd.InvalidType, "out", "list"),
-    ("out of c's type", (A, B), {"out": np.zeros((4, 5), complex)}, gemmd.InvalidType, "out", "c"),
-    ("out's dimensions", (A, B), {"out": np.zeros(20, "f4")}, gemmd.InvalidArgument, "out", "(20,)"),
-    ("a mask", (np.ma.masked_less(A, 0), B), {}, gemmd.InvalidType, "a", "masked array"),
-    ("a mask of c", (A, B), {"c": np.ma.array(A @ B)}, gemmd.InvalidType, "c", "masked array"),
-    ("a mask of out", (A, B), {"out": np.ma.zeros((4, 5), "f4")}, gemmd.InvalidType, "out", "masked"),
-    ("out of one row", (A, B), {"out": ROWS_IN_ONE}, gemmd.InvalidArgument, "out", "strides (0, 4)"),
-    ("out of rows in rows", (A, B), {"out": ROWS_IN_ROWS}, gemmd.InvalidArgument, "out", "share"),
-    ("mixed types", (A, B.astype(np.float64)), {}, gemmd.InvalidArgument, None, "F64"),
+    ("both", (A, B), {"kernel": "k", "family": "f"}, INVALID, "kernel", "most one"),
+    ("params", (A, B), {"params": {"x": "y"}}, TYPE, "params", "integer"),
+    ("verify", (A, B), {"verify": True}, INVALID, "verify", "sampled"),
+    ("timeout", (A, B), {"timeout": 0}, INVALID, "timeout", "above 0"),
+    ("read-only out", (A, B), {"out": READ_ONLY}, INVALID, "out", "must be writable"),
+    ("out's shape", (A, B), {"out": np.zeros((5, 4), "f4")}, INVALID, "out", "the result has (4, 5)"),
+    ("out's type", (A, B), {"out": np.zeros((4, 5)), "dtype": "f32"}, TYPE, "out", "float32"),
+    ("out of integers", (A, B), {"out": np.zeros((4, 5), int)}, TYPE, "out", "the result has float32"),
+    ("beta", (A, B), {"c": A @ B, "beta": float("nan")}, INVALID, "beta", "nan"),
+    ("out's kind", (A, B), {"out": [0.0]}, TYPE, "out", "a numpy array or a torch tensor"),
+    ("out of c's type", (A, B), {"out": np.zeros((4, 5), complex)}, TYPE, "out", "complex"),
+    ("out's dimensions", (A, B), {"out": np.zeros(20, "f4")}, INVALID, "out", "the result has (4, 5)"),
+    ("a mask", (np.ma.masked_less(A, 0), B), {}, TYPE, "a", "give a.filled(...)"),
+    ("a mask of c", (A, B), {"c": np.ma.array(A @ B)}, TYPE, "c", "give c.filled(...)"),
+    ("a mask of out", (A, B), {"out": np.ma.zeros((4, 5), "f4")}, TYPE, "out", "masked"),
+    ("out of one row", (A, B), {"out": ROWS_IN_ONE}, INVALID, "out", "strides (0, 4)"),
+    ("out of rows in rows", (A, B), {"out": ROWS_IN_ROWS}, INVALID, "out", "share"),
+    ("fp8 and f32", (A.astype(ml_dtypes.float8_e5m2), np.zeros((6, 5), "M8[s]")), {}, TYPE, "b", "must be one"),
+    ("int8 and gelu", (A.astype("i1"), B.astype("i1")), {"activation": "gelu"}, INVALID, None, "gelu"),
 ]  # fmt: skip
 
 
@@ -74,6 +108,10 @@ def test_refused(g, small, way, name, operands, options, kind, field, words):
     if field is not None:
         assert error.field == field
     np.testing.assert_allclose(g.matmul(A, B), A @ B)
+
+
+def test_there_are_sixty():
+    assert len(CASES) >= 60
 
 
 @pytest.mark.parametrize("cut", [

@@ -19,8 +19,8 @@ def test_a_batch_is_numpys(g, dtype):
     result = g.matmul(a, b)
     assert result.shape == (BATCH, M, N)
     np.testing.assert_array_equal(result, np.matmul(a, b))
-    assert result.report.batch == BATCH
-    assert (result.report.m, result.report.n, result.report.k) == (M, N, K)
+    assert g.last_report.batch == BATCH
+    assert (g.last_report.m, g.last_report.n, g.last_report.k) == (M, N, K)
 
 
 def test_a_2d_operand_is_shared(g):
@@ -69,9 +69,9 @@ def test_arrays_of_any_strides(g):
 def test_addends(g, shared_c, shared_bias):
     a, b = drawn(BATCH, K, M), drawn(K, N)
     c = drawn(M, N) if shared_c else drawn(BATCH, M, N)
-    bias = drawn(N) if shared_bias else drawn(BATCH, N)
+    bias = drawn(N) if shared_bias else drawn(BATCH, 1, N)
     want = np.matmul(a.transpose(0, 2, 1), b) + 2 * c
-    want = np.maximum(want + (bias if shared_bias else bias[:, None, :]), 0)
+    want = np.maximum(want + bias, 0)
     result = g.matmul(a, b, c=c, beta=2, bias=bias, transpose_a=True, activation="relu")
     np.testing.assert_array_equal(result, want)
 
@@ -91,8 +91,11 @@ def test_out(g):
     result = g.matmul(a, b, out=out)
     np.testing.assert_array_equal(out, np.matmul(a, b))
     assert np.shares_memory(result, out)
-    for wrong in (np.zeros((BATCH, N, M), np.float32), np.zeros((M, N), np.float32),
-                  np.zeros((BATCH, M, 2 * N), np.float32)[:, :, ::2]):  # fmt: skip
+    for strides in (np.zeros((BATCH, M, 2 * N), np.float32)[:, :, ::2],
+                    np.zeros((N, M, BATCH), np.float32).T):  # fmt: skip
+        assert g.matmul(a, b, out=strides) is strides
+        np.testing.assert_array_equal(strides, out)
+    for wrong in (np.zeros((BATCH, N, M), np.float32), np.zeros((M, N), np.float32)):
         with pytest.raises(gemmd.InvalidArgument, match="out"):
             g.matmul(a, b, out=wrong)
 
@@ -100,16 +103,13 @@ def test_out(g):
 @pytest.mark.parametrize(
     ("a", "b", "options", "says"),
     [
-        ((2, M, K), (3, K, N), {}, "b has 3 matrices and a has 2"),
+        ((2, M, K), (3, K, N), {}, "the dimensions before the last two must be the same, or 1"),
         ((2, M, K), (2, K + 1, N), {}, "op.a. has 4 columns and op.b. has 5 rows"),
-        ((2, 0, K), (2, K, N), {}, "every dimension must be at least 1"),
-        ((2, M, K), (2, K, N), {"c": (3, M, N)}, "c has 3 matrices and a has 2"),
+        ((2, M, K), (2, K, N), {"c": (3, M, N)}, "c has shape .* or broadcast to it"),
         ((2, M, K), (2, K, N), {"c": (N, M)}, "c has shape"),
         ((2, M, K), (2, K, N), {"bias": (3, N)}, "bias has shape"),
-        ((2, M, K, 1), (2, K, N), {}, "it must have two dimensions, or three for a batch"),
-        ((M, K), (K,), {}, r"b has shape .4,.; it must have two dimensions, or three for a batch"),
-        ((2, M, K), (2, K, N), {"c": (N,)}, "c has .*; it must have two dimensions, or three"),
-        ((2, M, K), (2, K, N), {"bias": (1, 1, N)}, "bias has .*; it must have one dimension or two"),
+        ((2, M, K), (2, K, N), {"bias": (3, 1, N)}, "bias has shape .* or broadcast to it"),
+        ((2, M, K), (2, K, N), {"bias": (M, N), "c": (M, N)}, "add the two before"),
         ((70000, 1, 1), (1, 1), {}, "a batch has 70000 products; it may have 65535"),
     ],
 )
@@ -124,7 +124,7 @@ def test_torch(g):
     a, b = torch.from_numpy(drawn(BATCH, M, K)), torch.from_numpy(drawn(BATCH, K, N))
     result = g.matmul(a, b)
     assert torch.equal(result, a @ b)
-    assert result.report.batch == BATCH
+    assert g.last_report.batch == BATCH
     out = torch.zeros(BATCH, M, N)
     assert g.matmul(a, b, out=out) is out
     assert torch.equal(out, a @ b)
@@ -136,16 +136,27 @@ def test_a_large_batch_goes_over_all_channels(server):
         np.testing.assert_array_equal(striped.matmul(a, b), np.matmul(a, b))
 
 
-def test_pipelines_take_two_dimensions(g):
-    a, b = drawn(BATCH, M, K), drawn(K, N)
-    with g.pipeline() as p, pytest.raises(gemmd.InvalidArgument, match="two dimensions"):
-        p.matmul(a, b).result(30)
+def test_a_pipeline_takes_what_matmul_takes(g):
+    a, b = drawn(BATCH, 1, M, K), drawn(3, K, N)
+    out = np.zeros((BATCH, 3, M))
+    with g.pipeline() as p:
+        futures = [p.matmul(a, b), p.matmul(b[0, 0], b[0, 0]), p.matmul(a, b[0, :, 0]),
+                   p.matmul(a[:0], b), p.matmul(a, b[..., 0, None], return_report=True),
+                   p.matmul(a, b.astype(int)[1, :, 0], out=out[:, :1])]  # fmt: skip
+        got = list(p.results())
+    np.testing.assert_array_equal(got[0], np.matmul(a, b))
+    assert got[1] == b[0, 0] @ b[0, 0] and got[1].shape == ()
+    np.testing.assert_array_equal(got[2], a @ b[0, :, 0])
+    assert got[3].shape == (0, 3, M, N)
+    assert got[4][0].shape == (BATCH, 3, M, 1) and got[4][1] is futures[4].report
+    np.testing.assert_array_equal(got[5], a @ b[1, :, 0])
+    assert np.shares_memory(got[5], out)
 
 
 def test_a_batch_is_kept_as_one_matrix(g):
     a, b, c = drawn(BATCH, M, K), drawn(BATCH, K, N), drawn(BATCH, N, K)
-    bias = drawn(BATCH, N)
-    want = np.matmul(a, b) + bias[:, None, :]
+    bias = drawn(BATCH, 1, N)
+    want = np.matmul(a, b) + bias
     with g.keep(a, b, bias=bias) as kept:
         assert kept.shape == (BATCH * M, N) and kept.report.batch == BATCH
         np.testing.assert_array_equal(kept.numpy().reshape(want.shape), want)

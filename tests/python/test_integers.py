@@ -21,7 +21,7 @@ def test_int8_gives_int32(g, small, turned, k):
     for client in (g, small):
         got = client.matmul(left, b, transpose_a=turned)
         assert got.dtype == np.int32
-        assert got.report.compute == "s32"
+        assert client.last_report.compute == "s32"
         np.testing.assert_array_equal(got, exact(a, b))
     c = np.random.default_rng(3).integers(-(2**31), 2**31, (37, 29)).astype(np.int32)
     with g.put(b) as handle:

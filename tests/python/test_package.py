@@ -21,6 +21,14 @@ def test_layers_without_torch_say_what_they_need():
     assert "ModuleNotFoundError" in done.stderr and "torch" in done.stderr.splitlines()[-1]
 
 
+def test_its_directory_is_what_it_exports():
+    done = run(
+        "import gemmd; print(dir(gemmd) == gemmd.__all__ == sorted(gemmd.__all__));"
+        "import sys; from gemmd import *; print(aio.connect.__name__, 'torch' in sys.modules)"
+    )
+    assert done.stdout == "True\nconnect False\n", done.stderr
+
+
 def test_a_name_that_there_is_not():
     done = run("import gemmd; gemmd.bogus")
     assert done.stderr.endswith("AttributeError: module 'gemmd' has no attribute 'bogus'\n")

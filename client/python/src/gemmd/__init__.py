@@ -45,7 +45,6 @@ from .handle import Handle
 from .options import Options, Retry
 from .pipeline import Pipeline
 from .report import Report
-from .results import Array
 from .tables import Table
 
 try:
@@ -85,10 +84,15 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """What the package is used by, and not its modules. `gemmd.nn` is loaded by name: it needs
+    torch, which `from gemmd import *` shall not."""
+    return __all__
+
+
 __all__ = [
     "Aborted",
     "AlreadyExists",
-    "Array",
     "Benchmark",
     "Cancelled",
     "Canceller",
@@ -115,6 +119,8 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",
+    "__version__",
+    "aio",
     "connect",
     "offload",
 ]

@@ -93,14 +93,14 @@ def _multiply(args: argparse.Namespace) -> int:
         a, b = (npy.read(path, args.npy_dtype) for path in (args.a, args.b))
         # As gemmctl: (n,) is 1 x n, and () is 1 x 1.
         try:
-            product = client.matmul(
+            product, report = client.matmul(
                 np.atleast_2d(a), np.atleast_2d(b), transpose_a=args.transpose_a, transpose_b=args.transpose_b, kernel=args.kernel,
-                dtype=args.dtype, timeout=args.timeout,
+                dtype=args.dtype, timeout=args.timeout, return_report=True,
             )  # fmt: skip
         except InvalidArgument as error:
             raise type(error)(str(error) + _vectors(args, a, b)) from None
         npy.write(output, np.asarray(product))
-    print(product.report, file=sys.stderr if output.is_stdout else sys.stdout)
+    print(report, file=sys.stderr if output.is_stdout else sys.stdout)
     return 0
 
 

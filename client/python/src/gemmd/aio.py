@@ -30,6 +30,7 @@ from .bench import Benchmark
 from .call import Canceller
 from .client import Client as BlockingClient
 from .errors import Cancelled, DeadlineExceeded
+from .handle import Handle as BlockingHandle
 from .records import Info, Kernel, Matrix, RankedKernel, Traffic, TuningLoad
 from .tables import Table
 
@@ -137,7 +138,8 @@ class Client:
 
     async def matmul(self, a: Any, b: Any, **options: Any) -> Any:
         """As `gemmd.Client.matmul`."""
-        return await self._run_cancellable(self._blocking.matmul, a, b, **options)
+        result = await self._run_cancellable(self._blocking.matmul, a, b, **options)
+        return Handle(self, result) if isinstance(result, BlockingHandle) else result
 
     async def grouped_matmul(self, a: Any, b: Any, group_sizes: Any, **options: Any) -> Any:
         """As `gemmd.Client.grouped_matmul`."""
@@ -164,9 +166,13 @@ class Client:
         """As `gemmd.Client.matrices`."""
         return await self._run_cancellable(self._blocking.matrices, prefix, **options)
 
-    async def delete(self, name: str | None = None, **options: Any) -> None:
+    async def exists(self, name: str | None = None, **options: Any) -> bool:
+        """As `gemmd.Client.exists`."""
+        return await self._run_cancellable(self._blocking.exists, name, **options)
+
+    async def delete(self, name: str | None = None, **options: Any) -> int:
         """As `gemmd.Client.delete`."""
-        await self._run_cancellable(self._blocking.delete, name, **options)
+        return await self._run_cancellable(self._blocking.delete, name, **options)
 
     async def info(self, **options: Any) -> Info:
         """As `gemmd.Client.info`."""

@@ -18,6 +18,7 @@ class Operand:
 
     # numpy leaves `array @ handle` to this class.
     __array_ufunc__ = None
+    ndim = 2
 
     def __init__(
         self, client: Client, blocking: blocking.Handle | blocking.TransposedHandle
@@ -38,6 +39,11 @@ class Operand:
     def nbytes(self) -> int:
         """Bytes on the wire."""
         return self._blocking.nbytes  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return self._blocking.size  # type: ignore[no-any-return]
 
     async def numpy(self, out: Any = None, **options: Any) -> Any:
         """As `gemmd.Handle.numpy`."""

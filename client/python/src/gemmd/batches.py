@@ -7,11 +7,10 @@ all products.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from . import operands, results
+from . import operands
 from .contract import pb
 from .errors import InvalidArgument, Unimplemented
 from .handle import Handle
@@ -69,13 +68,6 @@ def check_ndim(value: Any, name: str, third: str) -> None:
         )
 
 
-def wanted(a: Any, b: Any) -> bool:
-    """Whether the product of a and b is a batch."""
-    for name, value in (("a", a), ("b", b)):
-        check_ndim(value, name, "a batch")
-    return ndim(a) == 3 or ndim(b) == 3
-
-
 def stacked(value: Any) -> Any:
     """A 3-D array as its matrices' rows; a view where they lie dense."""
     count, height, cols = value.shape
@@ -115,41 +107,9 @@ def check_matrices(value: Any, name: str, count: int, other: str) -> None:
         )
 
 
-def stack(a: Any, b: Any, options: Options) -> tuple[Any, Any, Options, Batch]:
-    """The operands and options with stacked matrices. Errors name the operand."""
-    given = {"a": a, "b": b, "c": options.c}
-    check_ndim(options.c, "c", "a batch")
-    three = {name: value for name, value in given.items() if ndim(value) == 3}
-    for name, value in three.items():
-        operands.check_kind(value, name)
-    # One of a and b says how many there are: that with more than one, where there is such a one.
-    first = max((name for name in ("a", "b") if name in three), key=lambda n: three[n].shape[0] > 1)
-    count = int(three[first].shape[0])
-    flat = dict(given)
-    shared = {name for name in given if name not in three}
-    for name, value in three.items():
-        if value.shape[0] == 1 < count:
-            shared.add(name)
-        else:
-            check_matrices(value, name, count, first)
-        flat[name] = stacked(value)
-    if options.bias is not None and rows(options.bias) == 1:
-        shared.add("bias")
-    changes: dict[str, Any] = {"c": flat["c"]}
-    if options.out is not None:
-        check_out(options.out, count)
-        changes["out"] = stacked(options.out)
-    options = dataclasses.replace(options, **changes)
-    return flat["a"], flat["b"], options, Batch(count, frozenset(shared))
-
-
 def unstack(result: Any, count: int, out: Any) -> Any:
-    """The result in three dimensions, with its report."""
+    """The result in three dimensions."""
+    if out is not None:
+        return out
     lines, cols = result.shape
-    report = result.report
-    if out is not None and operands.is_torch(out):
-        result = out
-    else:
-        result = result.reshape(count, lines // count, cols)
-    results.attach(report, result)
-    return result
+    return result.reshape(count, lines // count, cols)

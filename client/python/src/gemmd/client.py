@@ -8,11 +8,11 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from . import (
-    batches,
     bench,
     checks,
     connection,
@@ -22,19 +22,22 @@ from . import (
     multiply,
     product,
     records,
+    shapes,
     transfer,
 )
 from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
-from .handle import Handle, NoCopies, TransposedHandle, explain_not_found
+from .handle import Handle, NoCopies, explain_not_found
 from .interrupt import Hold
-from .janitor import Janitor, one_of
+from .janitor import Janitor, by_id, one_of
 from .keeping import KeepAs
 from .operands import take
+from .operators import Remote
 from .options import Options
 from .pipeline import Pipeline
 from .progress import Meter
+from .report import Report
 from .tables import Table
 from .unseen import Unseen
 
@@ -109,6 +112,7 @@ class Client(NoCopies):
         self._connection = open_one(address, options)
         self._janitor = Janitor(self._connection)
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self._last = threading.local()
         _open.add(self)
 
     def __repr__(self) -> str:
@@ -173,25 +177,35 @@ class Client(NoCopies):
         family: str | None = None,
         params: Mapping[str, int] | None = None,
         verify: str | None = None,
+        return_report: bool = False,
+        keep: bool = False,
+        name: str | None = None,
+        ttl: float | None = None,
+        replace: bool = False,
+        if_version: int | None = None,
+        shared: bool = False,
         timeout: float | None = None,
         cancel: Canceller | None = None,
     ) -> Any:
-        """D = act(alpha op(a) op(b) + beta c + bias), as an array with a `.report`.
+        """D = act(alpha op(a) op(b) + beta c + bias), as a plain array.
 
-        a is m x k, b is k x n, c is m x n, the bias has n elements: numpy arrays, torch
-        tensors or handles. op transposes where `transpose_a` or `transpose_b` is set. The
-        result is a torch tensor, on the operand's device, where an operand is one, and
-        otherwise a numpy array.
+        a and b are numpy arrays (or what numpy makes one of), torch tensors or handles, and
+        follow the rules of numpy.matmul: matrices; vectors; more dimensions, which are broadcast
+        and go as a batch, in one request (see `Limits.max_batch_count`); empty ones. op
+        transposes the last two dimensions where `transpose_a` or `transpose_b` is set. The result
+        is a torch tensor, on the operand's device, where an operand is one, and otherwise a numpy
+        array.
 
-        A batch: a of shape (b, m, k), b of shape (b, k, n), or one of the two in two dimensions,
-        or with a b of 1, for all products. c has two or three dimensions, the bias one row or b of them; the
-        result is (b, m, n). One request, whatever b is: see `Limits.max_batch_count`.
+        Types that differ are numpy's common type where that is one of float64, float32, float16
+        and bfloat16. Integers and bools give numpy's result where float64 holds every sum. int8
+        with int8 gives int32. Other types, and what would be rounded in silence, are an
+        InvalidType or InvalidArgument that says which `astype` to write.
 
-        out: memory for the result, of its shape and type. Received in place where it is
-            contiguous in row-major or column-major order, else copied there. It may be, or overlap,
-            an operand: then it is copied there, too, once all of it has come. With numpy, what is
-            returned is a view of it.
-        c, beta: beta is 1 where c is given alone.
+        out: memory for the result, of its shape; it is what is returned. Received in place where
+            it is contiguous in row-major or column-major order and has the result's type, else
+            copied there. It may be, or overlap, an operand: then it is copied there, too, once all
+            of it has come.
+        c, bias, beta: what broadcasts to the result. beta is 1 where c is given alone.
         activation: "relu", "gelu" or "leaky_relu" (with `leaky_slope`, else 0.01).
         scale_a, scale_b: factors of the elements, for fp8 and s8 operands.
         scales_a, scales_b: f32 scales of the blocks of fp8 operands, both or neither, and not of
@@ -204,7 +218,10 @@ class Client(NoCopies):
         kernel, family, params: a kernel of `kernels()`, or the best of a family; launch
             parameters only with a kernel. Left out: the server chooses.
         verify: "off", "sampled" or "always": whether the server checks the product before it
-            sends it. The server's policy counts where it is stricter. See `.report.check`.
+            sends it. The server's policy counts where it is stricter. See `Report.check`.
+        return_report: (result, Report) is returned. `last_report` has it, too.
+        keep: the result stays on the server, and a handle is returned: see `keep`, whose options
+            are name, ttl, replace, if_version and shared.
         timeout: seconds until DeadlineExceeded.
 
         Errors are GemmdErrors, which name the operand or the option.
@@ -212,17 +229,28 @@ class Client(NoCopies):
         options = product.Options(
             out, c, bias, alpha, beta, transpose_a, transpose_b, activation, leaky_slope,
             scale_a, scale_b, scales_a, scales_b, dtype, compute, kernel, family, params, verify,
+            return_report,
         )  # fmt: skip
+        keep_as = KeepAs(name, ttl, replace, if_version, shared)
+        if checks.flag(keep, "keep"):
+            return self._keep(a, b, options, keep_as, None, None, timeout, cancel)
+        keep_as.check_unused()
         with Call(self._connection, "matmul", timeout, cancel) as call:
-            batch = None
-            if batches.wanted(a, b):
-                a, b, options, batch = batches.stack(a, b, options)
-            plan = product.make(self, a, b, options, batch)
-            try:
-                result = multiply.fetch(self._janitor, call, plan)
-            except errors.NotFound as error:
-                raise explain_not_found(call, error, plan.handles) from None
-            return result if batch is None else batches.unstack(result, batch.count, out)
+            return self._fetch(call, shapes.plan(self, a, b, options))
+
+    def _fetch(self, call: Call, plan: product.Plan) -> Any:
+        """The result of a product, whose report is then the last one."""
+        try:
+            result, self._last.report = multiply.fetch(self._janitor, call, plan)
+        except errors.NotFound as error:
+            raise explain_not_found(call, error, plan.handles) from None
+        return result
+
+    @property
+    def last_report(self) -> Report | None:
+        """Of the last product that this thread had from `matmul` or `grouped_matmul`: which
+        kernel ran, why, and how long each phase took."""
+        return getattr(self._last, "report", None)
 
     @checks.named_options
     def grouped_matmul(
@@ -249,6 +277,7 @@ class Client(NoCopies):
         family: str | None = None,
         params: Mapping[str, int] | None = None,
         verify: str | None = None,
+        return_report: bool = False,
         timeout: float | None = None,
         cancel: Canceller | None = None,
     ) -> Any:
@@ -274,15 +303,13 @@ class Client(NoCopies):
         options = product.Options(
             out, c, bias, alpha, beta, transpose_a, transpose_b, activation, leaky_slope,
             scale_a, scale_b, None, None, dtype, compute, kernel, family, params, verify,
+            return_report,
         )  # fmt: skip
         with Call(self._connection, "grouped_matmul", timeout, cancel) as call:
             a, b, options, group = groups.stack(a, b, group_sizes, by, options)
             plan = product.make(self, a, b, options, group)
-            try:
-                result = multiply.fetch(self._janitor, call, plan)
-            except errors.NotFound as error:
-                raise explain_not_found(call, error, plan.handles) from None
-            return groups.unstack(result, group, out)
+            plan.ending = partial(groups.unstack, group=group, out=out)
+            return self._fetch(call, plan)
 
     def keep(
         self,
@@ -300,7 +327,7 @@ class Client(NoCopies):
         cancel: Canceller | None = None,
         **options: Any,
     ) -> Handle:
-        """The product of `matmul`, left on the server: a handle with a `.report`. With
+        """The product of `matmul`, left on the server: a handle, with its `report`. With
         `group_sizes`, and `by`, the products of `grouped_matmul`.
 
         `name`, `ttl`, `replace`, `if_version` and `shared` are as for `put`; the matrix that is
@@ -311,22 +338,41 @@ class Client(NoCopies):
         the handle with the same `group_sizes`; `grouped_matmul` with sizes of m multiplies the
         results of a batch.
         """
-        if "out" in options:
-            raise errors.InvalidArgument(
-                "out is given; a result that is kept has none", field="out"
-            )
         checks.keywords(options, _KEEP_NAMES, "Client.keep")
+        given = product.Options(**options)
+        keep_as = KeepAs(name, ttl, replace, if_version, shared)
+        return self._keep(a, b, given, keep_as, group_sizes, by, timeout, cancel)
+
+    def _keep(
+        self,
+        a: Any,
+        b: Any,
+        given: product.Options,
+        keep_as: KeepAs,
+        group_sizes: Any,
+        by: str | None,
+        timeout: float | None,
+        cancel: Canceller | None,
+    ) -> Handle:
+        for option, is_given in (("out", given.out is not None),
+                                 ("return_report", given.return_report)):  # fmt: skip
+            if is_given:
+                raise errors.InvalidArgument(
+                    f"{option} is given; a result that is kept has none: its handle has a report",
+                    field=option,
+                )
+        name = keep_as.name
         with Call(self._connection, "keep", timeout, cancel) as call:
-            given = product.Options(**options)
             stack: product.Stack | None = None
             if group_sizes is not None:
                 a, b, given, stack = groups.stack(a, b, group_sizes, by, given)
             elif by is not None:
                 raise errors.InvalidArgument("by is given without group_sizes", field="by")
-            elif batches.wanted(a, b):
-                a, b, given, stack = batches.stack(a, b, given)
+            else:
+                a, b, given, stack, ending = shapes.prepare(a, b, given)
+                if ending is not None:
+                    ending.check_kept()
             plan = product.make(self, a, b, given, stack)
-            keep_as = KeepAs(name, ttl, replace, if_version, shared)
             with Unseen(self._janitor, name) as kept:
 
                 def run() -> multiply.Kept:
@@ -347,11 +393,11 @@ class Client(NoCopies):
         self._connection.check()
         return Pipeline(self, window, collect)
 
-    def _operator(self, left: Any, right: Any, *, cancel: Canceller | None = None) -> Any:
-        kinds = (Handle, TransposedHandle)
-        if isinstance(left, kinds) and isinstance(right, kinds):
-            return self.keep(left, right, cancel=cancel)
-        return self.matmul(left, right, cancel=cancel)
+    def _operator(
+        self, left: Any, right: Any, *, out: Any = None, cancel: Canceller | None = None
+    ) -> Any:
+        keep = out is None and isinstance(left, Remote) and isinstance(right, Remote)
+        return self.matmul(left, right, out=out, keep=keep, cancel=cancel)
 
     # Matrices on the server.
 
@@ -497,25 +543,72 @@ class Client(NoCopies):
             return Table(records.Matrix, map(records.matrix, transfer.listed(call, request)))
 
     @checks.named_options
-    def delete(
+    def exists(
         self,
         name: str | None = None,
         *,
         id: str | None = None,
         shared: bool = False,
+        owner: str | None = None,
+        timeout: float | None = None,
+        cancel: Canceller | None = None,
+    ) -> bool:
+        """Whether the server has a matrix of this name, or `id`, that this caller may read."""
+        ref = one_of(name, id, shared=shared, owner=owner)
+        with Call(self._connection, "exists", timeout, cancel) as call:
+            try:
+                call.tried(lambda: transfer.describe(call, ref))
+            except errors.NotFound:
+                return False
+            return True
+
+    @checks.named_options
+    def delete(
+        self,
+        name: str | None = None,
+        *,
+        id: str | None = None,
+        prefix: str | None = None,
+        shared: bool = False,
         if_version: int | None = None,
         timeout: float | None = None,
         cancel: Canceller | None = None,
-    ) -> None:
-        """Deletes a resident matrix by its name, or its `id`. NotFound where there is none.
+    ) -> int:
+        """Deletes a resident matrix by its name, or its `id`: NotFound where there is none. Or
+        those whose names begin with `prefix`. Returns how many were deleted.
 
         shared: the name is one of the shared names.
         if_version: only this version of it; Aborted where it has another.
         """
         with Call(self._connection, "delete", timeout, cancel) as call:
-            ref = one_of(name, id, shared=shared, version=if_version)
-            request = pb.DeleteMatrixRequest(matrix=ref)
-            call.unary(self._connection.stubs().delete, request)
+            if prefix is None:
+                refs = [one_of(name, id, shared=shared, version=if_version)]
+            else:
+                refs = self._of_prefix(call, prefix, name or id or if_version, shared)
+            deleted = 0
+            for ref in refs:
+                try:
+                    call.unary(self._connection.stubs().delete, pb.DeleteMatrixRequest(matrix=ref))
+                    deleted += 1
+                except errors.NotFound:
+                    if prefix is None:
+                        raise
+            return deleted
+
+    @staticmethod
+    def _of_prefix(call: Call, prefix: str, other: Any, shared: bool) -> list[pb.MatrixRef]:
+        """The matrices whose names begin so now, by their ids: not what replaces them."""
+        if other:
+            raise errors.InvalidArgument(
+                "prefix is given with name, id or if_version; give it alone", field="prefix"
+            )
+        if not checks.text(prefix, "prefix"):
+            raise errors.InvalidArgument(
+                "prefix is empty, which every name begins with; it must have a character",
+                field="prefix",
+            )
+        request = pb.ListMatricesRequest(name_prefix=prefix, shared=checks.flag(shared, "shared"))
+        return [by_id(info.id) for info in transfer.listed(call, request)]
 
     # The server.
 

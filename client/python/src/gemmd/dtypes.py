@@ -34,6 +34,8 @@ _BIT_TYPES = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 # numpy's own types; the others are of ml_dtypes.
 _PLAIN = {"float64", "float32", "float16", "int8", "int32"}
 
+#: numpy's names of the types that are multiplied.
+OPERANDS = frozenset(_NUMPY_NAME.values()) - {"int32"}
 SHORT_NAMES = tuple(_SHORT.values())
 ALLOWED = ", ".join(row[2] for row in _ROWS)
 
@@ -54,15 +56,23 @@ def bits(number: int) -> np.dtype[Any]:
 
 
 @functools.lru_cache(64)  # a dtype's name is put together anew whenever it is asked for
-def _number_of(dtype: np.dtype[Any]) -> int | None:
+def number_of(dtype: np.dtype[Any]) -> int | None:
+    """The contract's number of a numpy type; None where it has none."""
     return _BY_NAME.get(dtype.name)
 
 
 def of_numpy(dtype: np.dtype[Any], field: str) -> int:
     """The contract's number of a numpy type. InvalidType names the field."""
-    number = _number_of(dtype)
+    number = number_of(dtype)
     if number is None:
-        raise InvalidType(f"{field} has dtype {dtype}; it must be one of {ALLOWED}", field=field)
+        how = (
+            f"multiply {field}.real and {field}.imag apart"
+            if dtype.kind == "c"
+            else f"give {field}.astype(np.float64), or another of them"
+        )
+        raise InvalidType(
+            f"{field} has dtype {dtype}; it must be one of {ALLOWED}: {how}", field=field
+        )
     return number
 
 
@@ -70,7 +80,10 @@ def of_torch(dtype: Any, field: str) -> int:
     """The contract's number of a torch type. InvalidType names the field."""
     number = _BY_NAME.get(str(dtype).removeprefix("torch."))
     if number is None:
-        raise InvalidType(f"{field} has dtype {dtype}; it must be one of {ALLOWED}", field=field)
+        raise InvalidType(
+            f"{field} has dtype {dtype}; it must be one of {ALLOWED}: give {field}.to(...)",
+            field=field,
+        )
     return number
 
 
@@ -87,6 +100,11 @@ def parse(value: Any, field: str) -> int:
         raise InvalidType(
             f"{field} is {value!r}; it must be one of {ALLOWED}", field=field
         ) from None
+
+
+def to_name(number: int) -> str:
+    """numpy's name."""
+    return _NUMPY_NAME[number]
 
 
 @functools.cache

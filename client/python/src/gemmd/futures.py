@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from .interrupt import Hold
+from .report import Report
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
@@ -25,6 +26,9 @@ class ProductFuture(Future[Any]):
 
     def __init__(self) -> None:
         super().__init__()
+        #: Which kernel ran, why, and how long each phase took. None until the product has ended
+        #: well.
+        self.report: Report | None = None
         self._latch = threading.Lock()
         self._latch.acquire()
         self._ended = False

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from . import dtypes, transfer
+from . import checks, dtypes, transfer
 from .call import Call, Canceller
 from .connection import Connection
 from .contract import pb
@@ -25,6 +23,7 @@ from .errors import (
 )
 from .janitor import Janitor, by_id
 from .operands import Shape, is_torch
+from .operators import Remote
 from .progress import Meter
 from .report import Report
 from .results import Target, check_out
@@ -37,7 +36,9 @@ class Owner(Protocol):
     _connection: Connection
     _janitor: Janitor
 
-    def _operator(self, left: Any, right: Any, *, cancel: Canceller | None = None) -> Any:
+    def _operator(
+        self, left: Any, right: Any, *, out: Any = None, cancel: Canceller | None = None
+    ) -> Any:
         """`left @ right`, of which one is a handle at least."""
         ...
 
@@ -68,42 +69,17 @@ class NoCopies:
         )
 
 
-class _Fetchable:
-    """What numpy and torch take for an array: the elements, fetched."""
-
-    def numpy(self) -> npt.NDArray[Any]:
-        raise NotImplementedError
-
-    def torch(self) -> Any:
-        raise NotImplementedError
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """`np.asarray` of it is what `numpy()` gives."""
-        if copy is False:
-            raise InvalidArgument("copy is False; a matrix on the server is had as a copy alone")
-        return np.asarray(self.numpy(), dtype)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """`torch.as_tensor` of it is what `torch()` gives."""
-        fetched = self.numpy() if sys.modules.get("torch") is None else self.torch()
-        return fetched.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # memory of the host
-
-
-class Handle(_Fetchable, NoCopies):
+class Handle(Remote, NoCopies):
     """A matrix that stays on the server between calls.
 
-    `x @ w`, `w @ x` and `client.matmul(x, w)` multiply with it without sending it again.
-    `x @ w` gives an array of x's kind; `v @ w` of two handles gives a handle.
+    `x @ w`, `w @ x`, `np.matmul(x, w)` and `client.matmul(x, w)` multiply with it without sending
+    it again. Of handles alone, `v @ w` gives a handle; with an array or a tensor among them, an array
+    of its kind. `client.matmul` always gives an array, and with keep=True always a handle.
+    `w[3]` and `w[2:7]` fetch those rows.
     A matrix without a name ends with its handle: at the end of a `with` block, when the handle
     is garbage, or when its client is closed. A matrix with a name stays, as others may use it,
     until `free()`, `Client.delete`, its `ttl` or a replacement deletes it.
     """
-
-    # numpy leaves `array @ handle` to this class.
-    __array_ufunc__ = None
 
     def __init__(self, client: Owner, info: pb.MatrixInfo, name: str | None,
                  ref: pb.MatrixRef | None = None) -> None:  # fmt: skip
@@ -161,28 +137,71 @@ class Handle(_Fetchable, NoCopies):
         """The elements as a torch tensor, or in `out`."""
         return self._fetch("torch", out, timeout, cancel)
 
+    def __getitem__(self, index: Any) -> Any:
+        """Rows as a numpy array: `w[3]`, `w[2:7]`. Nothing else of the matrix is sent."""
+        return self._rows(index, self)
+
+    def _rows(self, index: Any, seen: Handle | TransposedHandle) -> Any:
+        """Of the matrix, or of the transposed one, whichever is `seen`."""
+        lines, columns = seen.shape
+        if isinstance(index, slice):
+            first, last, step = index.indices(lines)
+        else:
+            first = checks.integer(index, "the index", -lines, lines - 1) % lines
+            last, step = first + 1, 1
+        if step != 1:
+            raise InvalidArgument(f"the index has a step of {step}; it must be 1: rows that follow "
+                                  "one another are fetched")  # fmt: skip
+        by_columns = self._matrix.layout == pb.LAYOUT_COLUMN_MAJOR
+        if by_columns != (seen is not self):
+            turned = "h[i:j]" if seen is not self else "h.T[i:j]"
+            raise InvalidArgument(
+                f"the rows of {seen!r} do not lie together on the server; fetch it, as h.numpy(), "
+                f"or its columns, as {turned}"
+            )
+        rows = Shape(max(0, last - first), columns, self._matrix.dtype)
+        if rows.rows == 0:
+            return np.empty((0, columns), dtypes.to_numpy(rows.dtype))
+        target = Target(rows, "numpy")
+        start = first * columns * dtypes.itemsize(rows.dtype)
+        self._download("rows", target, (start, start + rows.nbytes), None, None)
+        found = target.finish()
+        return found if isinstance(index, slice) else found[0]
+
     def _fetch(self, kind: str, out: Any, timeout: float | None, cancel: Canceller | None) -> Any:
         self._check(self._client)
         if out is not None:
             check_out(out)
         target = Target(self._matrix, kind, out)
+        self._download(kind, target, None, timeout, cancel)
+        return target.finish()
+
+    def _download(
+        self, what: str, target: Target, part: tuple[int, int] | None, timeout: float | None,
+        cancel: Canceller | None,
+    ) -> None:  # fmt: skip
+        """Into the target: all bytes, or a part of them."""
+        self._check(self._client)
         connection = self._client._connection
-        with Call(connection, kind, timeout, cancel) as call:
+        memory = target.memory
+        with Call(connection, what, timeout, cancel) as call:
 
             def run() -> None:
-                with Meter("get", self.nbytes, connection.options.progress) as meter:
-                    if self.id:
-                        transfer.download(call, self._ref, target.memory, meter)
-                    else:
-                        transfer.download_named(
-                            call, self._ref, self._check_found, target.memory, meter
+                with Meter("get", len(memory), connection.options.progress) as meter:
+                    found = None if self.id else self._check_found
+                    if part is not None:
+                        transfer.download_part(
+                            call, self._ref, part, self.nbytes, memory, meter, found
                         )
+                    elif found is None:
+                        transfer.download(call, self._ref, memory, meter)
+                    else:
+                        transfer.download_named(call, self._ref, found, memory, meter)
 
             try:
                 call.tried(run)
             except NotFound as error:
                 raise explain_not_found(call, error, [self]) from None
-        return target.finish(None)
 
     def _check_found(self, info: pb.MatrixInfo) -> None:
         """InvalidArgument where the matrix of the name is not as the handle was made for."""
@@ -245,22 +264,6 @@ class Handle(_Fetchable, NoCopies):
             f"{self._called()} is gone: it expired, or was deleted or replaced: {error}"
         )
 
-    def __matmul__(self, other: Any) -> Any:
-        return self._client._operator(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return self._client._operator(other, self)
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """torch leaves `tensor @ handle` and `torch.matmul` to this class."""
-        if func.__name__ not in ("matmul", "__matmul__", "__rmatmul__", "mm") or kwargs:
-            return NotImplemented
-        left, right = args
-        if func.__name__ == "__rmatmul__":
-            left, right = right, left
-        return operate(left, right)
-
     def __enter__(self) -> Handle:
         return self
 
@@ -298,14 +301,12 @@ class Handle(_Fetchable, NoCopies):
         return html_table(("", "matrix"), rows)
 
 
-class TransposedHandle(_Fetchable):
+class TransposedHandle(Remote):
     """A handle as a transposed operand."""
-
-    __array_ufunc__ = None
-    __torch_function__ = Handle.__torch_function__
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
+        self._client = handle._client
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -338,11 +339,9 @@ class TransposedHandle(_Fetchable):
         """The elements as a torch tensor, or in `out`."""
         return self._handle.torch(_turned(out), timeout=timeout, cancel=cancel).t()
 
-    def __matmul__(self, other: Any) -> Any:
-        return self._handle._client._operator(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return self._handle._client._operator(other, self)
+    def __getitem__(self, index: Any) -> Any:
+        """As of a handle."""
+        return self._handle._rows(index, self)
 
     def __repr__(self) -> str:
         return f"{self._handle!r}.T"
@@ -360,13 +359,3 @@ def explain_not_found(call: Call, error: NotFound, handles: Sequence[Handle]) ->
     except GemmdError:
         return error
     return named[0]._explain(error)
-
-
-def operate(left: Any, right: Any) -> Any:
-    """left @ right, at least one of which is a handle."""
-    for operand in (left, right):
-        if isinstance(operand, TransposedHandle):
-            operand = operand.T
-        if isinstance(operand, Handle):
-            return operand._client._operator(left, right)
-    return NotImplemented

@@ -22,6 +22,15 @@ class KeepAs(NamedTuple):
     if_version: int | None = None
     shared: bool = False
 
+    def check_unused(self) -> None:
+        """InvalidArgument where an option is given, and nothing is kept."""
+        for field, value, default in zip(self._fields, self, KeepAs()):
+            if value is not default:
+                raise InvalidArgument(
+                    f"{field} is given without keep=True; nothing stays on the server",
+                    field=field,
+                )
+
     def proto(self, name: str) -> pb.Keep:
         """Under `name`. InvalidArgument names the option that cannot be."""
         if self.name is not None:

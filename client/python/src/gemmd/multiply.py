@@ -42,14 +42,15 @@ def fits_one_message(call: Call, plan: Plan, result_bytes: int) -> bool:
     )
 
 
-def fetch(janitor: Janitor, call: Call, plan: Plan) -> Any:
-    """The result of a product, as the caller's kind of array."""
+def fetch(janitor: Janitor, call: Call, plan: Plan) -> tuple[Any, Report]:
+    """The result of a product, as the caller's kind of array, and its report."""
     target = plan.target()
     if fits_one_message(call, plan, plan.shape.nbytes):
         request = wire.multiply_unary(plan.with_data())
-        return target.finish(call.tried(lambda: _unary(call, request, plan.shape, target)))
-    report = call.tried(lambda: _large(janitor, call, plan, target))
-    return target.finish(report)
+        report = call.tried(lambda: _unary(call, request, plan.shape, target))
+    else:
+        report = call.tried(lambda: _large(janitor, call, plan, target))
+    return plan.result(target, report), report
 
 
 def keep(janitor: Janitor, call: Call, plan: Plan, keep_as: pb.Keep) -> Kept:

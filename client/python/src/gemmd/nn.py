@@ -17,7 +17,7 @@ from .errors import InvalidArgument, InvalidType
 
 # Of `Client.matmul`, less those that the layer gives itself.
 _OPTION_NAMES = sorted(
-    {*product.OPTION_NAMES, "timeout", "cancel"} - {"out", "bias", "transpose_a", "transpose_b"}
+    {*product.OPTION_NAMES, "timeout", "cancel"} - {"out", "bias", "transpose_a", "transpose_b", "return_report"}
 )
 
 

@@ -147,7 +147,8 @@ def _bits_of_torch(tensor: Any, field: str) -> tuple[npt.NDArray[Any], int]:
     return array.view(dtypes.bits(number)), number
 
 
-def _bits_of_numpy(value: Any, field: str) -> tuple[npt.NDArray[Any], int]:
+def array(value: Any, field: str) -> npt.NDArray[Any]:
+    """A numpy array of what is none, such as a list. InvalidType names the field."""
     if not isinstance(value, np.ndarray):
         if isinstance(value, (str, bytes, bytearray)) or value is None:
             raise InvalidType(
@@ -162,6 +163,11 @@ def _bits_of_numpy(value: Any, field: str) -> tuple[npt.NDArray[Any], int]:
                 f"{field} is a {type(value).__name__}, of which numpy makes no array: {error}",
                 field=field,
             ) from None
+    return value  # type: ignore[no-any-return]
+
+
+def _bits_of_numpy(value: Any, field: str) -> tuple[npt.NDArray[Any], int]:
+    value = array(value, field)
     number = dtypes.of_numpy(value.dtype, field)
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))

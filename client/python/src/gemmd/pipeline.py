@@ -17,7 +17,7 @@ from typing import Any
 
 import grpc
 
-from . import checks, ends, errors, multiply, product, retries, wire
+from . import checks, ends, errors, multiply, product, retries, shapes, together, wire
 from .call import Call
 from .contract import pb
 from .futures import ProductFuture, raise_first
@@ -27,17 +27,22 @@ from .product import ROLES, Plan
 from .report import Report
 from .results import Target
 from .stream import Stream
+from .together import Together
 
 # Of the window: how many products end before a caller that waits for room is woken. Waking it
 # for each takes the interpreter away from the threads that send and receive.
 _BUNCH = 1 / 8
+# Messages of products that could be batches under way: one that is computed, one on the wire.
+_BATCHES = 2
 _MATMUL_NAMES = ("timeout", *product.OPTION_NAMES)
 
 
 class _Job:
     """One product: its plan until it is sent, its memory until it has arrived."""
 
-    __slots__ = ("collect", "future", "job_id", "not_before", "plan", "sink", "target", "tries")
+    __slots__ = (
+        "alike", "collect", "future", "job_id", "not_before", "plan", "sink", "target", "tries",
+    )  # fmt: skip
 
     def __init__(self, job_id: int, plan: Plan, collect: bool) -> None:
         self.collect = collect
@@ -49,6 +54,8 @@ class _Job:
         # When it is sent: the server may refuse it for a bound that passes.
         self.not_before = 0.0
         self.tries = 1
+        # The same for products that may go as one batch.
+        self.alike = together.key(plan)
 
     def again(self, job_id: int, wait: float) -> None:
         """Another attempt. Its number is another one: of the last, something may yet come."""
@@ -64,6 +71,11 @@ class Pipeline:
     `matmul` returns a Future at once, or waits where `window` products are under way. Used
     with `with`: the end of the block waits for every result. One that is dropped without its end
     is cancelled, once no future of it is left that is not done. Thread-safe.
+
+    Small products that are alike and wait together go as one batch: `Report.batch` says how many
+    there were. Each has its own future and error. Where the batch is refused, they are sent again
+    one by one. Products that name a kernel or ask for a check go by themselves, and so do all where
+    the server checks of its own accord.
 
     No failure is lost: the end of the block raises the first error of a product whose result
     nobody asked for, unless an exception is leaving the block already, or `cancel` was called.
@@ -104,6 +116,12 @@ class Pipeline:
         self._alarm = False  # a timer will call _send
         self._ids = itertools.count(1)
         self._jobs: dict[int, _Job] = {}
+        # Batches under way, by numbers of their own, with their products.
+        self._batches: dict[int, tuple[Together, list[_Job]]] = {}
+        # Whether products go as batches: once the first report has shown that the server checks
+        # none of its own accord, as no batch is checked.
+        self._merges: bool | None = None if limits.max_batch_count > 1 else False
+        self._clocked: set[int] = set()  # messages under way that could be batches
         self._order: deque[Future[Any]] = deque()
         self._unseen: dict[int, ProductFuture] = {}  # failures that nobody has asked for
         self._failure: errors.GemmdError | None = None
@@ -139,9 +157,9 @@ class Pipeline:
 
     def matmul(
         self, a: Any, b: Any, *, timeout: float | None = None, **options: Any
-    ) -> Future[Any]:
-        """A Future of what `Client.matmul` gives. The options are the same, without `cancel`.
-        Operands have two dimensions.
+    ) -> ProductFuture:
+        """A Future of what `Client.matmul` gives, which has its `report` once it is done. The
+        options are the same, without `cancel` and `keep`.
 
         timeout: seconds on the server, from the arrival of the product's header.
         The operands must not change until the future is done.
@@ -198,7 +216,7 @@ class Pipeline:
 
     def _plan(self, a: Any, b: Any, timeout: float | None, options: dict[str, Any]) -> Plan:
         checks.keywords(options, _MATMUL_NAMES, "Pipeline.matmul")
-        plan = product.make(self._client, a, b, product.Options(**options))
+        plan = shapes.plan(self._client, a, b, product.Options(**options))
         if timeout is not None:
             timeout = checks.timeout(timeout)
         if timeout is not None:
@@ -362,31 +380,59 @@ class Pipeline:
         """What is to be sent; None where there is nothing now."""
         chunk = self._client._connection.chunk_bytes
         while True:
-            job = self._next_job()
-            if job is None:
+            jobs = self._next_jobs()
+            if not jobs:
                 yield None
-            elif self._begin(job):
-                yield from self._messages_of(job, chunk)
+                continue
+            jobs = self._begun(jobs)
+            if len(jobs) > 1:
+                yield self._message_of_batch(jobs)
+            elif jobs:
+                if jobs[0].alike is not None:
+                    with self._lock:
+                        self._clocked.add(jobs[0].job_id)
+                yield from self._messages_of(jobs[0], chunk)
                 self._in_parts = False
-            else:
-                self._end(job.job_id)
-            del job
+            del jobs
 
-    def _next_job(self) -> _Job | None:
-        """Not before its time, where it was refused. Those behind it wait too: the server is
-        at its bound."""
+    def _next_jobs(self) -> list[_Job]:
+        """The next one, with those that are alike. Not before its time, where it was refused. Those
+        behind it wait too: the server is at its bound."""
         with self._lock:
-            if not self._todo or self._under_way() >= self._allowed:
-                return None
+            free = int(self._allowed) - self._under_way()
+            if not self._todo or free < 1:
+                return []
             wait = self._todo[0].not_before - time.monotonic()
-            if wait <= 0:
-                return self._todo.popleft()
-            if not self._alarm:
-                self._alarm = True
-                timer = threading.Timer(wait, self._wake)
-                timer.daemon = True
-                timer.start()
-            return None
+            if wait > 0:
+                if not self._alarm:
+                    self._alarm = True
+                    timer = threading.Timer(wait, self._wake)
+                    timer.daemon = True
+                    timer.start()
+                return []
+            first = next((job for job in self._todo if self._may_go(job)), None)
+            if first is None:
+                return []
+            found = [first]
+            if first.alike is not None and self._merges:
+                most = min(free, together.most(self._client._connection, first.plan))
+                alike = (
+                    job for job in self._todo if job.alike == first.alike and job is not first
+                )
+                found += itertools.islice(alike, most - 1)
+            if len(found) == 1:
+                self._todo.remove(first)
+            else:
+                taken = set(map(id, found))
+                self._todo = deque(job for job in self._todo if id(job) not in taken)
+            return found
+
+    def _may_go(self, job: _Job) -> bool:
+        """Not while others that could be batches are under way, so that those that come meanwhile
+        go with it: the sooner, the emptier the stream is."""
+        if job.alike is None or self._merges is False:
+            return True
+        return len(self._clocked) < (_BATCHES if self._merges else 1)
 
     def _under_way(self) -> int:
         return len(self._jobs) - len(self._todo)
@@ -402,10 +448,28 @@ class Pipeline:
             alive = job.job_id in self._jobs
             return alive and (job.future.running() or job.future.set_running_or_notify_cancel())
 
+    def _begun(self, jobs: list[_Job]) -> list[_Job]:
+        """Those that are to be sent. The others end."""
+        begun = []
+        for job in jobs:
+            if self._begin(job):
+                begun.append(job)
+            else:
+                self._end(job.job_id)
+        return begun
+
     def _ended(self) -> bool:
         """Whether nothing more will be sent: a product may have to be sent again."""
         with self._lock:
             return self._over or self._call.cancelled or (self._closed and not self._jobs)
+
+    def _message_of_batch(self, jobs: list[_Job]) -> bytes:
+        batch = Together([job.plan for job in jobs])
+        with self._lock:
+            number = next(self._ids)
+            self._batches[number] = batch, jobs
+            self._clocked.add(number)
+        return batch.message(number)
 
     def _messages_of(self, job: _Job, chunk: int) -> Iterator[bytes]:
         plan, job_id = job.plan, job.job_id
@@ -429,6 +493,7 @@ class Pipeline:
         failure = self._fault or failure
         with self._lock:
             left = list(self._jobs.values())
+            self._batches.clear()
             self._over = True
             if left or not self._closed:
                 self._failure = failure
@@ -441,48 +506,98 @@ class Pipeline:
             job = self._jobs.get(response.job_id)
             if job is not None:
                 job.sink.take(response)
+            elif response.job_id in self._batches:
+                self._batches[response.job_id][0].sink.take(response)
         elif response.HasField("result"):
+            self._clocked.discard(response.result.job_id)
             self._succeed(response.result)
         elif response.HasField("error"):
+            self._clocked.discard(response.error.job_id)
             self._refused(response.error)
         if self._closed or self._todo:
             self._send()  # it may have been the last one, or there is room for the next
 
     def _refused(self, refusal: pb.JobError) -> None:
         error = retries.of_job(refusal)
+        with self._lock:
+            _, jobs = self._batches.pop(refusal.job_id, (None, None))
+        if jobs is not None:
+            self._refused_together(jobs, error)
+            return
         job = self._jobs.get(refusal.job_id)
-        wait = None
-        if job is not None and retries.refused(error):
-            wait = retries.wait(self._client._connection.options.retry, job.tries, error)
-        if job is not None and wait is not None and self._budget.take():
-            with self._lock:
+        if job is None:
+            return
+        wait = self._wait_after(job, error)
+        if wait is not None:
+            self._send_again([job], wait)
+            return
+        if isinstance(error, errors.NotFound):
+            error = explain_not_found(self._call, error, job.plan.handles)
+        self._fail(refusal.job_id, error)
+
+    def _refused_together(self, jobs: list[_Job], error: errors.GemmdError) -> None:
+        """Where the server was at a bound, all of them wait. Any other error may be of one of them:
+        each is sent by itself, and has its own."""
+        wait = self._wait_after(jobs[0], error)
+        if wait is None:
+            for job in jobs:
+                job.alike = None
+        self._send_again(jobs, wait or 0.0)
+
+    def _wait_after(self, job: _Job, error: errors.GemmdError) -> float | None:
+        """Seconds before another attempt; None where there is none."""
+        if not retries.refused(error):
+            return None
+        wait = retries.wait(self._client._connection.options.retry, job.tries, error)
+        return wait if wait is not None and self._budget.take() else None
+
+    def _send_again(self, jobs: list[_Job], wait: float) -> None:
+        with self._lock:
+            if wait > 0:
                 self._allowed = max(1.0, self._under_way() - 1)
+            for job in jobs:
                 del self._jobs[job.job_id]
                 job.again(next(self._ids), wait)
                 self._jobs[job.job_id] = job
                 self._todo.append(job)
-            self._send()
-            return
-        if job is not None and isinstance(error, errors.NotFound):
-            error = explain_not_found(self._call, error, job.plan.handles)
-        self._fail(refusal.job_id, error)
+        self._send()
 
     def _succeed(self, result: pb.MultiplyResult) -> None:
-        job = self._jobs.get(result.job_id)
-        if job is None:
+        if result.report.HasField("check"):
+            self._merges = False
+        elif self._merges is None:
+            self._merges = True
+        with self._lock:
+            batch, jobs = self._batches.pop(result.job_id, (None, None))
+        if batch is None or jobs is None:
+            job = self._jobs.get(result.job_id)
+            if job is not None:
+                self._deliver(job, result.report, None, 0)
             return
+        for place, job in enumerate(jobs):
+            self._deliver(job, result.report, batch, place)
+
+    def _deliver(
+        self, job: _Job, proto: pb.ProductReport, batch: Together | None, place: int
+    ) -> None:
         try:
-            multiply.check_shape(job.plan.shape, result.report)
-            job.sink.check_complete()
-            array = job.target.finish(Report(result.report))
+            if batch is None:
+                multiply.check_shape(job.plan.shape, proto)
+                job.sink.check_complete()
+            else:
+                batch.check(proto)
+                batch.deliver(place, job.target)
+            report = Report(proto)
+            array = job.plan.result(job.target, report)
         except Exception as error:
             job.future.fail(error, self._unseen)
         else:
+            job.future.report = report
             job.future.set_result(array)
             self._budget.on_call()
             with self._lock:
                 self._allowed = min(self._window, self._allowed + 0.2 / self._allowed)
-        self._end(result.job_id)
+        self._end(job.job_id)
 
     def _fail(self, job_id: int, error: errors.GemmdError) -> None:
         job = self._jobs.get(job_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from .contract import MESSAGE_OVERHEAD_BYTES, pb
 from .errors import InvalidArgument, InvalidType, Unimplemented
 from .handle import Handle, Owner, TransposedHandle
 from .operands import Buffer, HostMatrix, Shape
+from .report import Report
 
 ROLES = {
     "a": pb.OPERAND_ROLE_A,
@@ -20,7 +21,7 @@ ROLES = {
     "scales_a": pb.OPERAND_ROLE_SCALES_A,
     "scales_b": pb.OPERAND_ROLE_SCALES_B,
 }
-_FIELDS = {
+FIELDS = {
     "a": pb.Product.A_FIELD_NUMBER,
     "b": pb.Product.B_FIELD_NUMBER,
     "c": pb.Product.C_FIELD_NUMBER,
@@ -53,6 +54,15 @@ _RESULTS = {
     pb.DATA_TYPE_F8E5M2: pb.DATA_TYPE_F16,
     pb.DATA_TYPE_S8: pb.DATA_TYPE_S32,
 }
+_SHORT_FLOATS = (pb.DATA_TYPE_F16, pb.DATA_TYPE_BF16, pb.DATA_TYPE_F32)
+#: The types that it may have where not that of a alone.
+_OUTPUTS = {
+    pb.DATA_TYPE_F16: (pb.DATA_TYPE_F16, pb.DATA_TYPE_F32),
+    pb.DATA_TYPE_BF16: (pb.DATA_TYPE_BF16, pb.DATA_TYPE_F32),
+    pb.DATA_TYPE_F8E4M3: _SHORT_FLOATS,
+    pb.DATA_TYPE_F8E5M2: _SHORT_FLOATS,
+    pb.DATA_TYPE_S8: (pb.DATA_TYPE_S32, *_SHORT_FLOATS),
+}
 
 
 @dataclass
@@ -78,6 +88,8 @@ class Options:
     family: str | None = None
     params: Mapping[str, int] | None = None
     verify: str | None = None
+    #: Not of the product: whether its report is to be returned beside the result.
+    return_report: bool = False
 
 
 OPTION_NAMES = tuple(one.name for one in fields(Options))
@@ -124,6 +136,9 @@ class Plan:
     device: Any = None
     #: An attempt over all channels was refused.
     one_stream: bool = False
+    #: What makes the caller's result of the server's, where these differ.
+    ending: Callable[[Any], Any] | None = None
+    return_report: bool = False
     payload_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +156,7 @@ class Plan:
 
     def with_data(self) -> list[Buffer]:
         """The pieces of the serialized product, with the elements of what is sent."""
-        data = [(_FIELDS[name], matrix.piece(0, matrix.nbytes)) for name, matrix in self.sent]
+        data = [(FIELDS[name], [matrix.piece(0, matrix.nbytes)]) for name, matrix in self.sent]
         return wire.product(self.proto.SerializeToString(), data)
 
     def without_data(self) -> list[Buffer]:
@@ -151,6 +166,13 @@ class Plan:
     def target(self) -> results.Target:
         sent = [matrix for _, matrix in self.sent]
         return results.Target(self.shape, self.kind, self.out, self.device, sent)
+
+    def result(self, target: results.Target, report: Report) -> Any:
+        """What the caller gets, once the target's memory is full."""
+        result = target.finish()
+        if self.ending is not None:
+            result = self.ending(result)
+        return (result, report) if self.return_report else result
 
 
 def _choice(value: Any, table: Mapping[str, int], name: str) -> Any:
@@ -288,9 +310,19 @@ class _Builder:
         if shape.dtype != dtype:
             raise InvalidType(
                 f"{name} has dtype {dtypes.short_name(shape.dtype)}; "
-                f"it must have the result's, {dtypes.short_name(dtype)}",
+                f"it must have the result's, {dtypes.short_name(dtype)}: give {name}.astype(...)",
                 field=name,
             )
+
+
+def natural(operand: int) -> int:
+    """The type of a product's result, by that of a, where nothing else is asked for."""
+    return _RESULTS.get(operand, operand)  # type: ignore[call-overload, no-any-return]
+
+
+def outputs(operand: int) -> tuple[int, ...]:
+    """The types of results that the server has of such operands."""
+    return _OUTPUTS.get(operand, (operand,))  # type: ignore[call-overload, no-any-return]
 
 
 def _result_shape(a: Shape, b: Shape, ta: bool, tb: bool, options: Options) -> Shape:
@@ -304,9 +336,9 @@ def _result_shape(a: Shape, b: Shape, ta: bool, tb: bool, options: Options) -> S
     if options.dtype is not None:
         dtype = dtypes.parse(options.dtype, "dtype")
     elif options.out is not None:
-        dtype = results.dtype_of(options.out)
+        dtype = results.dtype_of(options.out) or natural(a.dtype)
     else:
-        dtype = _RESULTS.get(a.dtype, a.dtype)  # type: ignore[call-overload]
+        dtype = natural(a.dtype)
     layout = None if options.out is None else results.layout_of(options.out)
     return Shape(rows, cols, dtype, layout or pb.LAYOUT_ROW_MAJOR)
 
@@ -357,6 +389,7 @@ def make(client: Owner, a: Any, b: Any, options: Options, stack: Stack | None = 
         proto.output_dtype = shape.dtype  # type: ignore[assignment]
     proto.output_layout = shape.layout  # type: ignore[assignment]
     plan = Plan(proto, builder.sent, builder.handles, shape, options.out)
+    plan.return_report = checks.flag(options.return_report, "return_report")
     for _, matrix in builder.sent:
         if matrix.kind == "torch":
             plan.kind = "torch"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,46 +12,6 @@ from . import dtypes
 from .contract import pb
 from .errors import InvalidArgument, InvalidType
 from .operands import HostMatrix, Shape, check_kind, copied, is_torch
-from .report import Report
-
-
-class Array(np.ndarray[Any, Any]):
-    """A numpy array that came from the server.
-
-    `report` says which kernel ran, why, and how long each phase took. What is computed from
-    it is an ordinary array, and so is what is pickled.
-    """
-
-    report: Report | None = None  # of the class: no view has the attribute of what it views
-
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        return array[()] if return_scalar else np.asarray(array)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """As a plain array, to be loaded where this package is not."""
-        return np.asarray(self).__reduce_ex__(protocol)
-
-
-class _PickledState:
-    """What torch pickles of a tensor beside its elements: its attributes without the report."""
-
-    def __init__(self, tensor: Any) -> None:
-        self._tensor = weakref.ref(tensor)  # which refers to this
-
-    def __call__(self) -> dict[str, Any]:
-        own = ("report", "__getstate__")
-        return {name: value for name, value in vars(self._tensor()).items() if name not in own}
-
-    def __deepcopy__(self, memo: object) -> Callable[[], dict[str, Any]]:
-        return dict  # of a copy, which is not known here: no attributes
-
-
-def attach(report: Report | None, result: Any) -> None:
-    """As the result's attribute, which is not pickled with it."""
-    result.report = report
-    if is_torch(result):
-        # torch asks the tensor, as a class of its own may define it.
-        result.__getstate__ = _PickledState(result)
 
 
 def layout_of(value: Any) -> int | None:
@@ -75,7 +34,8 @@ def check_out(out: Any) -> None:
             raise InvalidArgument("out requires a gradient; it must be a plain tensor", field="out")
         strides, itemsize = out.stride(), 1
     elif isinstance(out, np.ndarray):
-        dtypes.of_numpy(out.dtype, "out")
+        if out.dtype.kind not in "biu":  # those get the result of a product of integers
+            dtypes.of_numpy(out.dtype, "out")
         if not out.flags.writeable:
             raise InvalidArgument("out is read-only; it must be writable", field="out")
         strides, itemsize = out.strides, out.itemsize
@@ -83,10 +43,6 @@ def check_out(out: Any) -> None:
         raise InvalidType(
             f"out is a {type(out).__name__}; it must be a numpy array or a torch tensor",
             field="out",
-        )
-    if out.ndim != 2:
-        raise InvalidArgument(
-            f"out has shape {tuple(out.shape)}; it must have two dimensions", field="out"
         )
     if _overlaps(out.shape, strides, itemsize):
         raise InvalidArgument(
@@ -101,6 +57,8 @@ def _overlaps(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bo
 
     Also where they lie between one another without that, which nobody's arrays do.
     """
+    if 0 in shape:
+        return False
     reach = itemsize
     for stride, size in sorted((abs(stride), size) for stride, size in zip(strides, shape)):
         if size > 1 and stride < reach:
@@ -109,10 +67,11 @@ def _overlaps(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bo
     return False
 
 
-def dtype_of(value: Any) -> int:
-    if is_torch(value):
-        return dtypes.of_torch(value.dtype, "out")
-    return dtypes.of_numpy(value.dtype, "out")
+def dtype_of(out: Any) -> int | None:
+    """The contract's number of a type; None for numpy's other integers."""
+    if is_torch(out):
+        return dtypes.of_torch(out.dtype, "out")
+    return dtypes.number_of(out.dtype)
 
 
 def _bits(value: Any, number: int) -> npt.NDArray[Any]:
@@ -136,7 +95,7 @@ def _allocate(shape: Shape, kind: str) -> tuple[Any, npt.NDArray[Any]]:
         tensor = torch.empty(size, dtype=dtypes.to_torch(shape.dtype))
         return (tensor.t() if column else tensor), _bits(tensor, shape.dtype)
     lines = np.empty(size, dtypes.bits(shape.dtype))
-    array = lines.view(dtypes.to_numpy(shape.dtype), Array)
+    array = lines.view(dtypes.to_numpy(shape.dtype))
     return (array.T if column else array), lines
 
 
@@ -191,7 +150,7 @@ class Target:
                 field="out",
             )
 
-    def finish(self, report: Report | None) -> Any:
+    def finish(self) -> Any:
         """What the caller gets, once `memory` is full."""
         result = self._received
         final = self._final
@@ -204,7 +163,4 @@ class Target:
                 result = final
             else:
                 result = result.to(final)
-        if not is_torch(result) and not isinstance(result, Array):
-            result = result.view(Array)
-        attach(report, result)
         return result

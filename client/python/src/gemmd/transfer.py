@@ -179,13 +179,15 @@ def generate(call: Call, header: pb.PutMatrixHeader) -> pb.MatrixInfo:
 
 
 def _get(call: Call, ref: pb.MatrixRef, stripe: Stripe, whole: int, memory: memoryview,
-         meter: Meter, found: Callable[[pb.MatrixInfo], None] | None = None) -> None:  # fmt: skip
-    """found: is called with what the server says of the matrix, before the first byte."""
+         meter: Meter, found: Callable[[pb.MatrixInfo], None] | None = None,
+         begin: int = 0) -> None:  # fmt: skip
+    """found: is called with what the server says of the matrix, before the first byte.
+    begin: the byte of the matrix that `memory` begins with."""
     request = pb.GetMatrixRequest(matrix=ref)
     if stripe.end - stripe.start < whole:
         request.range.offset = stripe.start
         request.range.length = stripe.end - stripe.start
-    sink = wire.Sink(memory, stripe.start, stripe.end)
+    sink = wire.Sink(memory, stripe.start, stripe.end, begin)
     method = call.connection.stubs(stripe.channel).get
     rpc = call.begin(method, request)
     try:
@@ -239,6 +241,20 @@ def download_named(
             pass  # it had the name, and has gone before every stripe had taken hold of it
     # In one RPC, which nothing can come between.
     return _get(call, ref, stripe, len(memory), memory, meter, found)
+
+
+def download_part(
+    call: Call,
+    ref: pb.MatrixRef,
+    part: tuple[int, int],
+    whole: int,
+    memory: memoryview,
+    meter: Meter,
+    found: Callable[[pb.MatrixInfo], None] | None,
+) -> None:
+    """Bytes `part` of a matrix of `whole` bytes."""
+    stripe = Stripe(call.connection.next_channel(), *part)
+    _get(call, ref, stripe, whole, memory, meter, found, part[0])
 
 
 def _in_threads(call: Call, one: Any, stripes: Sequence[Stripe]) -> None:

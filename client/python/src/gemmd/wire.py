@@ -7,7 +7,7 @@ gives a chunk's payload the last number, so that it stands at the message's end.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,15 +44,17 @@ def _message(outer: int, fields: bytes, payload: Buffer) -> bytes:
     return b"".join((_open(outer, len(inner) + len(payload)), inner, payload))
 
 
-def product(head: bytes, data: Iterable[tuple[int, Buffer]]) -> list[Buffer]:
-    """The pieces of a serialized Product: `head`, then the elements of operands by their numbers.
+def product(head: bytes, data: Iterable[tuple[int, Sequence[Buffer]]]) -> list[Buffer]:
+    """The pieces of a serialized Product: `head`, then the elements of operands by their numbers,
+    in pieces themselves.
 
     `head` has these operands too, without a source: a parser merges the two.
     """
     pieces: list[Buffer] = [head]
     for number, elements in data:
-        inner = _open(pb.Operand.DATA_FIELD_NUMBER, len(elements))
-        pieces += (_open(number, len(inner) + len(elements)), inner, elements)
+        length = sum(map(len, elements))
+        inner = _open(pb.Operand.DATA_FIELD_NUMBER, length)
+        pieces += (_open(number, len(inner) + length), inner, *elements)
     return pieces
 
 
@@ -152,11 +154,13 @@ _SMALL_COPY_BYTES = 64 << 10
 
 
 class Sink:
-    """Receives bytes [start, end) of a matrix, in order, into memory that is the caller's."""
+    """Receives bytes [start, end) of a matrix, in order, into memory that is the caller's and
+    begins with the matrix's byte `begin`."""
 
-    __slots__ = ("_end", "_memory", "_next")
+    __slots__ = ("_begin", "_end", "_memory", "_next")
 
-    def __init__(self, memory: memoryview, start: int, end: int) -> None:
+    def __init__(self, memory: memoryview, start: int, end: int, begin: int = 0) -> None:
+        self._begin = begin
         self._memory = memory
         self._next = start
         self._end = end
@@ -169,7 +173,8 @@ class Sink:
                 f"the server sent bytes {piece.offset} to {piece.offset + length}; "
                 f"bytes {self._next} to at most {self._end} were to follow"
             )
-        target = self._memory[self._next : self._next + length]
+        at = self._next - self._begin
+        target = self._memory[at : at + length]
         if length < _SMALL_COPY_BYTES:
             target[:] = piece.data
         else:
