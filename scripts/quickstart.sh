@@ -220,7 +220,7 @@ The server has stopped. To go on:
   $ctl --help
 TEXT
   fi
-  echo "  README.md and docs/ tell the rest"
+  echo "  docs/start.md goes on from here"
 }
 
 main() {
