@@ -236,48 +236,65 @@ TEST_F(FaultsTest, StripesOfTwoMatricesAreRefused) {
   EXPECT_THAT(std::string(fetched.status().message()), HasSubstr("two matrices"));
 }
 
-TEST_F(FaultsTest, AMatrixThatGoesWhileItIsReadByNameIsAskedForOnceMore) {
-  const MatrixView view = ViewOf({.rows = 300, .cols = 300}, data_.data());
-  ASSERT_TRUE(client_->PutMatrix(view, {.keep = {.name = "x"}}).ok());
-  const auto two_channels = Client::Connect({.address = server_.address(),
-                                             .channels = 2,
-                                             .chunk_bytes = 64 << 10,
-                                             .stripe_threshold_bytes = 128 << 10});
-  ASSERT_TRUE(two_channels.ok()) << two_channels.status();
-  HostMatrix memory = *HostMatrix::Allocate(view.shape);
-  const auto get = [&] {
-    return (*two_channels)
-        ->GetMatrix(Resident::ByName("x"), {.into = memory.mutable_view()})
+// Reads a matrix by its name, in two stripes. Each test has a server of its own, whose calls it
+// counts: one that was cancelled may begin late.
+class GoingMatrixTest : public FaultsTest {
+ protected:
+  void SetUp() override {
+    FaultsTest::SetUp();
+    ASSERT_TRUE(client_->PutMatrix(view_, {.keep = {.name = "x"}}).ok());
+    two_channels_ = *Client::Connect({.address = server_.address(),
+                                      .channels = 2,
+                                      .chunk_bytes = 64 << 10,
+                                      .stripe_threshold_bytes = 128 << 10});
+    server_.faults().refuse = [calls = calls_](const std::string& method) {
+      if (method != "GetMatrix") return grpc::Status::OK;
+      const int call = calls->begun++;
+      if (call == 0 || call > calls->last_gone) return grpc::Status::OK;
+      return grpc::Status(grpc::StatusCode::NOT_FOUND, "no matrix has id \"m1\"");
+    };
+  }
+
+  absl::Status Get() {
+    return two_channels_->GetMatrix(Resident::ByName("x"), {.into = memory_.mutable_view()})
         .status();
+  }
+
+  const MatrixView view_ = ViewOf({.rows = 300, .cols = 300}, data_.data());
+  HostMatrix memory_ = *HostMatrix::Allocate(view_.shape);
+  std::unique_ptr<Client> two_channels_;
+  // The first stripe finds the name; for the calls from there to the last one the matrix has gone.
+  struct Calls {
+    std::atomic<int> begun = 0, last_gone = 1;
   };
-  // The first stripe finds the name; for the second the matrix has gone.
-  std::atomic<int> begun = 0, last = 1;
-  server_.faults().refuse = [&](const std::string& method) {
-    if (method != "GetMatrix") return grpc::Status::OK;
-    const int call = begun++;
-    if (call == 0 || call > last) return grpc::Status::OK;
-    return grpc::Status(grpc::StatusCode::NOT_FOUND, "no matrix has id \"m1\"");
-  };
-  EXPECT_EQ(get(), absl::OkStatus());
-  EXPECT_EQ(begun, 3) << "two stripes, then one call for the whole";
-  EXPECT_EQ(std::memcmp(memory.data(), data_.data(), memory.bytes()), 0);
-  // Without a shape the first call asks for it.
-  begun = 0;
-  const auto fetched = (*two_channels)->GetMatrix(Resident::ByName("x"));
+  const std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
+};
+
+TEST_F(GoingMatrixTest, IsAskedForOnceMore) {
+  EXPECT_EQ(Get(), absl::OkStatus());
+  EXPECT_EQ(calls_->begun, 3) << "two stripes, then one call for the whole";
+  EXPECT_EQ(std::memcmp(memory_.data(), data_.data(), memory_.bytes()), 0);
+}
+
+// Then the first call asks for it.
+TEST_F(GoingMatrixTest, IsAskedForOnceMoreWithoutAShape) {
+  const auto fetched = two_channels_->GetMatrix(Resident::ByName("x"));
   ASSERT_TRUE(fetched.ok()) << fetched.status();
-  EXPECT_EQ(std::memcmp(fetched->matrix.data(), data_.data(), memory.bytes()), 0);
+  EXPECT_EQ(std::memcmp(fetched->matrix.data(), data_.data(), memory_.bytes()), 0);
   EXPECT_EQ(fetched->info.name(), "x");
-  // It did not come back.
-  begun = 0;
-  last = 1000;
-  EXPECT_TRUE(absl::IsNotFound(get()));
-  EXPECT_EQ(begun, 3);
-  // Not there at all: said at once.
+}
+
+TEST_F(GoingMatrixTest, IsNotFoundWhereItDoesNotComeBack) {
+  calls_->last_gone = 1000;
+  EXPECT_TRUE(absl::IsNotFound(Get()));
+  EXPECT_EQ(calls_->begun, 3);
+}
+
+TEST_F(GoingMatrixTest, IsNotFoundAtOnceWhereItIsNotThereAtAll) {
   ASSERT_TRUE(client_->DeleteMatrix(Resident::ByName("x")).ok());
-  begun = 0;
-  last = 0;
-  EXPECT_TRUE(absl::IsNotFound(get()));
-  EXPECT_EQ(begun, 1);
+  calls_->last_gone = 0;
+  EXPECT_TRUE(absl::IsNotFound(Get()));
+  EXPECT_EQ(calls_->begun, 1);
 }
 
 TEST_F(FaultsTest, WhatTheMatrixByNameBecameMustHaveTheShapeGiven) {
