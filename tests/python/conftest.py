@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import gemmd
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -95,6 +96,23 @@ def small(server):
     """A client that streams above 2 KiB and stripes from 12 KiB."""
     with gemmd.connect(server.address, **SMALL) as client:
         yield client
+
+
+@pytest.fixture
+def held(g):
+    """A pipeline that has had its first report, and whose products wait until `go`."""
+    with g.pipeline() as p:
+        p.matmul(np.eye(2), np.eye(2)).result(60)
+        list(p.results())
+        may_go = p._may_go
+        p._may_go = lambda job: False
+
+        def go():
+            p._may_go = may_go
+            p._send()
+
+        p.go = go
+        yield p
 
 
 def left_on(client):

@@ -637,3 +637,17 @@ def test_map_takes_iterables_of_either_kind_and_takes_along_what_is_behind_a_fai
 
     run_logged(main, logged)
     assert not logged
+
+
+def test_products_that_are_alike_go_as_batches(server):
+    async def batches(**options):
+        a = np.eye(8, dtype=np.float32)
+        async with await gemmd.aio.connect(server.address) as g, g.pipeline(**options) as p:
+            futures = [await p.matmul(a, a) for _ in range(300)]
+            reports = [(await p.matmul(a, a, return_report=True)) for _ in range(100)]
+            for future in futures:
+                np.testing.assert_array_equal(await future, a)
+            return {(await future)[1].batch for future in reports}
+
+    assert asyncio.run(batches(batch=False)) == {1}
+    assert max(asyncio.run(batches())) > 1

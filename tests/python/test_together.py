@@ -16,23 +16,6 @@ def drawn(*shape):
     return RNG.integers(-3, 4, shape).astype(np.float32)
 
 
-@pytest.fixture
-def held(g):
-    """A pipeline that has had its first report, and whose products wait until `go`."""
-    with g.pipeline() as p:
-        p.matmul(np.eye(2), np.eye(2)).result(60)
-        list(p.results())
-        may_go = p._may_go
-        p._may_go = lambda job: False
-
-        def go():
-            p._may_go = may_go
-            p._send()
-
-        p.go = go
-        yield p
-
-
 def test_each_has_its_own_result_and_report(g, held):
     a, b, c, bias = drawn(9, 6, 5), drawn(9, 5, 7), drawn(9, 6, 7), drawn(9, 7)
     outs = [np.zeros((6, 7), np.float32) for _ in a]
@@ -136,6 +119,15 @@ def test_nothing_is_a_batch_where_the_server_checks():
                 assert future.report.batch == 1 and future.report.check.result == "passed"
     finally:
         server.kill()
+
+
+def test_none_is_a_batch_where_the_caller_wants_none(g):
+    a = drawn(100, 8, 8)
+    with g.pipeline(batch=False) as p:
+        futures = [p.matmul(one, one) for one in a]
+    assert {future.report.batch for future in futures} == {1}
+    with pytest.raises(gemmd.InvalidType, match="batch"):
+        g.pipeline(batch="no")
 
 
 def test_many_in_a_row_are_fewer_messages(g):

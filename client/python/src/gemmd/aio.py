@@ -204,9 +204,11 @@ class Client:
             return await self.keep(left, right)
         return await self.matmul(left, right)
 
-    def pipeline(self, window: int = 256, *, collect: bool = True) -> Pipeline:
+    def pipeline(
+        self, window: int = 256, *, collect: bool = True, batch: bool = True
+    ) -> Pipeline:
         """As `gemmd.Client.pipeline`; used with `async with`."""
-        return Pipeline(self, window, collect)
+        return Pipeline(self, window, collect, batch)
 
 
 __all__ = ["Client", "Handle", "Pipeline", "TransposedHandle", "connect"]

@@ -32,9 +32,11 @@ _SMALL_BYTES = 64 << 10
 class _Sent(BlockingPipeline):
     """A pipeline whose products are added by the loop, which must not wait or copy."""
 
-    def __init__(self, client: BlockingClient, window: int, on_room: Callable[[int], None]) -> None:
+    def __init__(
+        self, client: BlockingClient, window: int, batch: bool, on_room: Callable[[int], None]
+    ) -> None:
         self._on_room = on_room
-        super().__init__(client, window, collect=False)
+        super().__init__(client, window, collect=False, batch=batch)
 
     def _give_room(self, count: int) -> None:
         self._on_room(count)
@@ -69,10 +71,13 @@ class Pipeline:
     A task asks by awaiting the future.
     """
 
-    def __init__(self, client: Client, window: int, collect: bool = True) -> None:
+    def __init__(
+        self, client: Client, window: int, collect: bool = True, batch: bool = True
+    ) -> None:
         self._client = client
         self._collect = collect
         self._window = window
+        self._batch = batch
         self._room = asyncio.Semaphore(0)
         self._turn = asyncio.Lock()  # products go in the order of the calls
         # Makes copies, sends, and waits for the end, so that the loop does none of these. Not of
@@ -100,7 +105,7 @@ class Pipeline:
                 loop.call_soon_threadsafe(self._give_room, count)
 
         self._arrivals = Arrivals(loop)
-        self._blocking = _Sent(self._client._blocking, self._window, on_room)
+        self._blocking = _Sent(self._client._blocking, self._window, self._batch, on_room)
 
     def _give_room(self, count: int) -> None:
         for _ in range(count):

@@ -388,10 +388,12 @@ class Client(NoCopies):
             return handle
 
     @checks.named_options
-    def pipeline(self, window: int = 256, *, collect: bool = True) -> Pipeline:
+    def pipeline(
+        self, window: int = 256, *, collect: bool = True, batch: bool = True
+    ) -> Pipeline:
         """Many products under way on one stream: see Pipeline."""
         self._connection.check()
-        return Pipeline(self, window, collect)
+        return Pipeline(self, window, collect, batch)
 
     def _operator(
         self, left: Any, right: Any, *, out: Any = None, cancel: Canceller | None = None

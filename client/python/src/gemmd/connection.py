@@ -147,6 +147,8 @@ class Connection:
         self._turn = itertools.count()
         self._device_turn = itertools.count()
         self.server = pb.GetServerInfoResponse()
+        #: A report has shown that it checks products of its own accord, which no batch can have.
+        self.server_checks = False
         _alive.add(self)
 
     @property

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .interrupt import Hold
@@ -18,6 +20,18 @@ def _open(future: Future[Any]) -> None:
     if isinstance(future, ProductFuture):
         future._ended = True
         future._latch.release()
+
+
+def _call_back(fn: Callable[[Any], object], future: Future[Any]) -> None:
+    try:
+        fn(future)
+    except Exception:
+        raise  # which the future logs
+    except BaseException as error:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        # A thread ends by it, and the pipeline's is needed by the other products.
+        raise RuntimeError(f"a callback of a product raised {error!r}") from error
 
 
 class ProductFuture(Future[Any]):
@@ -39,7 +53,10 @@ class ProductFuture(Future[Any]):
         # One entry for each thread in `result` or `exception`: none of them needs a lock for it.
         self._askers: list[None] = []
         # Not a bound method: the future would refer to itself.
-        self.add_done_callback(_open)
+        super().add_done_callback(_open)
+
+    def add_done_callback(self, fn: Callable[[Any], object]) -> None:
+        super().add_done_callback(partial(_call_back, fn))
 
     def _wait(self, timeout: float | None) -> None:
         end = None if timeout is None else time.monotonic() + timeout

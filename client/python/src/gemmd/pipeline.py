@@ -73,9 +73,11 @@ class Pipeline:
     is cancelled, once no future of it is left that is not done. Thread-safe.
 
     Small products that are alike and wait together go as one batch: `Report.batch` says how many
-    there were. Each has its own future and error. Where the batch is refused, they are sent again
-    one by one. Products that name a kernel or ask for a check go by themselves, and so do all where
-    the server checks of its own accord.
+    there were. The server may choose another kernel for a batch than for one product, whose results
+    may differ in the last bits. Each product has its own future and error. Where the batch is
+    refused because it is one, they are sent again one by one. Products that name a kernel or ask
+    for a check go by themselves, and so do all once a report has shown that the server checks of
+    its own accord. With `batch=False`, every product goes by itself.
 
     No failure is lost: the end of the block raises the first error of a product whose result
     nobody asked for, unless an exception is leaving the block already, or `cancel` was called.
@@ -91,7 +93,10 @@ class Pipeline:
                 ...
     """
 
-    def __init__(self, client: Owner, window: int, collect: bool = True) -> None:
+    def __init__(
+        self, client: Owner, window: int, collect: bool = True, batch: bool = True
+    ) -> None:
+        batch = checks.flag(batch, "batch")
         limits = client._connection.server.limits
         window = checks.integer(window, "window", 1, limits.max_jobs_per_stream or 1024)
         self._client = client
@@ -120,7 +125,9 @@ class Pipeline:
         self._batches: dict[int, tuple[Together, list[_Job]]] = {}
         # Whether products go as batches: once the first report has shown that the server checks
         # none of its own accord, as no batch is checked.
-        self._merges: bool | None = None if limits.max_batch_count > 1 else False
+        self._merges: bool | None = None
+        if not batch or limits.max_batch_count <= 1 or client._connection.server_checks:
+            self._merges = False
         self._clocked: set[int] = set()  # messages under way that could be batches
         self._order: deque[Future[Any]] = deque()
         self._unseen: dict[int, ProductFuture] = {}  # failures that nobody has asked for
@@ -416,9 +423,11 @@ class Pipeline:
             found = [first]
             if first.alike is not None and self._merges:
                 most = min(free, together.most(self._client._connection, first.plan))
+                now = time.monotonic()
                 alike = (
-                    job for job in self._todo if job.alike == first.alike and job is not first
-                )
+                    job for job in self._todo
+                    if job.alike == first.alike and job is not first and job.not_before <= now
+                )  # fmt: skip
                 found += itertools.islice(alike, most - 1)
             if len(found) == 1:
                 self._todo.remove(first)
@@ -536,10 +545,15 @@ class Pipeline:
         self._fail(refusal.job_id, error)
 
     def _refused_together(self, jobs: list[_Job], error: errors.GemmdError) -> None:
-        """Where the server was at a bound, all of them wait. Any other error may be of one of them:
-        each is sent by itself, and has its own."""
+        """Where the server was at a bound, all of them wait, as long as there are attempts left.
+        What may be of the batch alone has them sent one by one. Anything else is the error of
+        each."""
         wait = self._wait_after(jobs[0], error)
         if wait is None:
+            if retries.refused(error) or not together.go_alone(error):
+                for job in jobs:
+                    self._fail(job.job_id, error)
+                return
             for job in jobs:
                 job.alike = None
         self._send_again(jobs, wait or 0.0)
@@ -565,6 +579,7 @@ class Pipeline:
     def _succeed(self, result: pb.MultiplyResult) -> None:
         if result.report.HasField("check"):
             self._merges = False
+            self._client._connection.server_checks = True
         elif self._merges is None:
             self._merges = True
         with self._lock:

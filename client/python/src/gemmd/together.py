@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import wire
+from . import errors, wire
 from .connection import Connection
 from .contract import MESSAGE_OVERHEAD_BYTES, pb
-from .errors import Internal
 from .operands import Buffer, Shape
 from .product import FIELDS, ROLES, Plan, write_shared
 from .results import Target
@@ -19,6 +18,11 @@ from .results import Target
 #: Operands and result of one product.
 _MOST_BYTES = 256 << 10
 _ROW = pb.LAYOUT_ROW_MAJOR
+# What the server may say of a batch, before it has computed anything, and not of one product.
+_OF_BATCHES = (
+    errors.FailedPrecondition, errors.InvalidArgument, errors.NotFound, errors.ResourceExhausted,
+    errors.Unimplemented,
+)  # fmt: skip
 
 
 def key(plan: Plan) -> bytes | None:
@@ -42,11 +46,18 @@ def key(plan: Plan) -> bytes | None:
     return proto.SerializeToString() if stacked else None
 
 
+def go_alone(error: errors.GemmdError) -> bool:
+    """Whether the products of a batch that was refused are to be sent one by one. Not where the
+    time is over, or the server goes: each would have its timeout, or its attempt, twice."""
+    return isinstance(error, _OF_BATCHES)
+
+
 def most(connection: Connection, plan: Plan) -> int:
-    """How many such products one message takes."""
+    """How many such products one message takes. Their results, which are received beside their
+    places, have the same bound."""
     limits = connection.server.limits
     room = min(connection.chunk_bytes, connection.server_message_bytes) - MESSAGE_OVERHEAD_BYTES
-    return max(1, min(limits.max_batch_count, room // max(1, plan.payload_bytes)))
+    return max(1, min(limits.max_batch_count, room // max(plan.payload_bytes, plan.shape.nbytes)))
 
 
 class Together:
@@ -90,7 +101,7 @@ class Together:
         self.sink.check_complete()
         shape = Shape.of(report.result_shape)
         if shape != self.shape or report.batch_count != self._count:
-            raise Internal(
+            raise errors.Internal(
                 f"the results of {self._count} products were expected to be {self.shape}; they are "
                 f"{shape}, of {report.batch_count}"
             )
