@@ -9,9 +9,9 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -64,7 +64,7 @@ struct OperandTypes {
 struct Estimates::Class {
   std::vector<OperandTypes> types;
   std::vector<Trees> trees;
-  absl::flat_hash_map<const Kernel*, size_t> place;  // of a kernel's trees
+  std::unordered_map<const Kernel*, size_t> place;  // of a kernel's trees
 };
 
 Estimates::Estimates() = default;
