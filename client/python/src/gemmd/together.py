@@ -18,7 +18,7 @@ from .results import Target
 #: Operands and result of one product.
 _MOST_BYTES = 256 << 10
 _ROW = pb.LAYOUT_ROW_MAJOR
-# What the server may say of a batch, before it has computed anything, and not of one product.
+# Errors that a server may give to a batch before it computes it, but not to a single product.
 _OF_BATCHES = (
     errors.FailedPrecondition, errors.InvalidArgument, errors.NotFound, errors.ResourceExhausted,
     errors.Unimplemented,
