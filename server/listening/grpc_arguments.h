@@ -12,7 +12,7 @@ struct ConnectionLimits {
   int streams = 1024;
   // Calls of a caller, or of an address, that are not over; of all together kCallersWorthOfCalls
   // (call_backlog.h) times as many.
-  int calls_per_caller = 4096;
+  int calls_per_caller = 2048;
   // The most connections in their TLS handshake.
   int handshakes = 1024;
   // The longest metadata of a call, as HTTP/2 counts it: 32 bytes more for each entry.
