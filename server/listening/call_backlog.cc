@@ -27,11 +27,12 @@ constexpr int kQuietAtOnce = 64;
 // What gRPC has yet to read of a connection whose first call has not come, or that its client has
 // closed, counts as the calls that it may be: one for each of so many bytes, beyond a TLS handshake
 // or a preface, and no more than that. It may be payload, and of an open connection it more often
-// is.
+// is. At most this part of the bound for each connection, since it is a guess: a few clients that
+// end in mid-upload are no flood.
 constexpr int64_t kBytesOfCall = 32;
 constexpr int64_t kBytesBeforeCalls = 1024;
-constexpr int64_t kMostUnreadCalls = 256;
-constexpr int64_t kMostUnreadCallsOfClosed = 512;
+constexpr int64_t kPartUnread = 16;
+constexpr int64_t kPartUnreadOfClosed = 8;
 // However many share what all may have.
 constexpr int64_t kLeastBound = 256;
 // A flood comes again as soon as it may.
@@ -195,9 +196,9 @@ void CallBacklog::Read() {
 }
 
 CallBacklog::Owners CallBacklog::Sum(std::unordered_map<std::string, GivenSockets::Unread> unread) {
-  const auto calls_in = [](const GivenSockets::Unread& one) {
+  const auto calls_in = [this](const GivenSockets::Unread& one) {
     return std::min((one.bytes - kBytesBeforeCalls) / kBytesOfCall,
-                    one.left ? kMostUnreadCallsOfClosed : kMostUnreadCalls);
+                    most_ / (one.left ? kPartUnreadOfClosed : kPartUnread));
   };
   Owners owners;
   std::unordered_map<std::string, std::string> callers;
