@@ -72,12 +72,10 @@ def measured(names, kind):
     for place, (name, types) in enumerate(names.items()):
         for device, prefix in enumerate(DEVICES):
             for layout in LAYOUTS:
-                path = TIMINGS / f"{prefix}-{kind}" / f"{name}-{layout}.csv"
-                if not path.exists():
-                    continue
-                for (m, n, k), by_kernel in read_times(path):
-                    lines.append(f"{types} {layout} {place} {device} {m} {n} {k}")
-                    times.append({kernel_pattern(x, name): t for x, t in by_kernel.items()})
+                for path in sorted(TIMINGS.glob(f"{prefix}-{kind}*/{name}-{layout}.csv")):
+                    for (m, n, k), by_kernel in read_times(path):
+                        lines.append(f"{types} {layout} {place} {device} {m} {n} {k}")
+                        times.append({kernel_pattern(x, name): t for x, t in by_kernel.items()})
     return lines, times
 
 

@@ -3,10 +3,11 @@
 
     scripts/timing_shapes.py fit 400       400 shapes, MxNxK,MxNxK,... for gemm_bench --shapes
     scripts/timing_shapes.py judge 100     100 of another distribution, none of them for a fit
+    scripts/timing_shapes.py layers 100    100 of layers that no fit sees, with any number of rows
 
 Shapes to fit are of three kinds: any sizes of 1 to 16,384; sizes such as layers have, with few or
 many rows; and powers of two with their halves between. Linear layers of public models (the suite
-"layers") and the shapes to judge on are left out. The same arguments give the same shapes.
+"layers", and others) and the shapes to judge on are left out. The same arguments give the same shapes.
 """
 
 import argparse
@@ -92,17 +93,30 @@ def shapes_to_judge(count, seed, most_flops):
     return shapes
 
 
+def layers_to_judge(count, seed, most_flops):
+    draw = random.Random(f"layers {seed}")
+    shapes = []
+    while len(shapes) < count:
+        n, k = draw.choice(sorted(HELD_BACK))
+        shape = log_uniform(draw, 1, 4096), n, k
+        if 2 * shape[0] * n * k <= most_flops and shape not in shapes:
+            shapes.append(shape)
+    return shapes
+
+
+MAKERS = {"fit": shapes_to_fit, "judge": shapes_to_judge, "layers": layers_to_judge}
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("purpose", choices=["fit", "judge"])
+    parser.add_argument("purpose", choices=list(MAKERS))
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-flops", type=float, default=2e12, help="of a product")
     words = parser.parse_args()
-    make = shapes_to_fit if words.purpose == "fit" else shapes_to_judge
-    shapes = make(words.count, words.seed, words.most_flops)
+    shapes = MAKERS[words.purpose](words.count, words.seed, words.most_flops)
     sys.stdout.write(",".join("x".join(map(str, shape)) for shape in shapes) + "\n")
 
 

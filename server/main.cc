@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "files/standard_descriptors.h"
-#include "gemm/estimates.h"
 #include "proto/lock_order.h"
 #include "server/base/clock.h"
 #include "server/engine/engine.h"
@@ -123,8 +122,7 @@ void LogStart(Server& server) {
   const BuildInfo& build = ThisBuild();
   for (const auto& device : server.engine().devices()) {
     const DeviceInfoRecord& info = device->info();
-    const absl::string_view estimates =
-        gemm::BuiltInEstimates(info.machine.device, info.caps.capability).model();
+    const absl::string_view estimates = device->estimates().model();
     Log(LogLevel::kInfo, "device",
         {{"name", info.name},
          {"model", info.model},

@@ -30,6 +30,7 @@
 #include "server/listening/readiness.h"
 #include "server/logs/identity_log.h"
 #include "server/logs/idle_tuning_log.h"
+#include "server/logs/tuning_log.h"
 #include "server/logs/job_log.h"
 #include "server/logs/logging.h"
 #include "server/net/address.h"
@@ -133,6 +134,7 @@ class ServerImpl final : public Server {
     absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options.engine, &observer_);
     if (!engine.ok()) return engine.status();
     engine_ = *std::move(engine);
+    SetEstimates(*engine_, options.estimates, options.benchmark, LogFirstTimes);
     metrics_.Attach(engine_.get());
     if (!options.metrics_address.empty()) {
       absl::StatusOr<std::unique_ptr<HttpEndpoint>> endpoint =

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/benchmark/benchmarks.h"
+#include "server/benchmark/first_times.h"
 #include "server/engine/bounds/options.h"
 #include "server/identity/identity.h"
 #include "server/listening/exposure.h"
@@ -28,6 +29,7 @@ struct ServerOptions {
   // Serve other machines without TLS, or whoever calls.
   Insecure insecure = Insecure::kNone;
   BenchmarkLimits benchmark;
+  EstimatesFrom estimates = EstimatesFrom::kModel;
   // Where gRPC listens: "host:port" or "unix:path", or several with commas between them.
   // Port 0: any free one.
   std::string address = "127.0.0.1:50051";

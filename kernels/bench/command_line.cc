@@ -34,6 +34,8 @@ Examples:
       a picture
   gemm_bench --shapes 8192 --types f16 --family hopper,cublas --joules
       the energy of a product beside its speed
+  gemm_bench --suite layers --family hopper,cublas,cublaslt --types bf16 --auto
+      how near 'auto' comes to the fastest kernel
   gemm_bench --device host --shapes 512 --types f32 --iterations 3
       where there is no GPU
 
@@ -69,6 +71,19 @@ Parsed ParseCommandLine(int argc, const char* const* argv, std::ostream& out) {
   app.add_option("--triton", line.triton,
                  "Measure the kernels in this folder, too, where compile_triton.py left them")
       ->group("What to measure");
+  app.add_option_function<std::string>(
+         "--auto",
+         [&line](const std::string& how) {
+           line.with_auto =
+               how == "measured" ? CommandLine::Auto::kMeasured : CommandLine::Auto::kByModel;
+         },
+         "Add a row of what a server's 'auto' takes, and its share of the fastest row: by the "
+         "estimates of the device's model (model, or nothing), or by times that are measured "
+         "first, as on a model without estimates (measured)")
+      ->check(CLI::IsMember({"", "model", "measured"}))
+      ->type_name("[TEXT]")
+      ->expected(0, 1)
+      ->group("What to measure");
   app.add_option("--json", line.benchmark.outputs.json,
                  "Write metadata, rows and means to this file")
       ->group("Output");
@@ -78,6 +93,10 @@ Parsed ParseCommandLine(int argc, const char* const* argv, std::ostream& out) {
     if (line.benchmark.list_suites) line.job = CommandLine::Job::kListSuites;
     if (line.job == CommandLine::Job::kMeasure && line.benchmark.shapes.empty()) {
       throw CLI::RequiredError("--suite or --shapes");
+    }
+    if (line.with_auto != CommandLine::Auto::kNo && line.benchmark.selection.with_scales) {
+      throw CLI::ParseError("--auto and --block-scales: 'auto' is judged without block scales",
+                            kUsageError);
     }
     if (std::string wrong = ContradictionOf(line.benchmark.outputs); !wrong.empty()) {
       throw CLI::ParseError(std::move(wrong), kUsageError);

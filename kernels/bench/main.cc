@@ -3,7 +3,9 @@
 
 #include <csignal>
 #include <iostream>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -13,7 +15,9 @@
 #include "kernels/bench/backend/backend.h"
 #include "kernels/bench/catalogue_page.h"
 #include "kernels/bench/command_line.h"
+#include "kernels/bench/measure/auto_rows.h"
 #include "kernels/bench/measure/benchmark.h"
+#include "kernels/bench/measure/device_times.h"
 #include "kernels/bench/report/live_report.h"
 #include "kernels/bench/report/text_layout.h"
 #if GEMM_HAS_CUDA
@@ -57,9 +61,39 @@ Metadata RunMetadata(const Backend& backend, int argc, const char* const* argv) 
   return metadata;
 }
 
+// The estimates by which `auto` chooses, and who owns them where they are measured.
+struct Chooser {
+  std::optional<Estimates> measured;
+  std::optional<AutoRows> rows;  // empty: without
+};
+
+// On a model without estimates a server measures for so long at most.
+constexpr absl::Duration kMeasureTime = absl::Seconds(30);
+
+absl::Status PrepareAuto(Backend& backend, CommandLine::Auto how, Metadata& metadata,
+                         Chooser& chooser) {
+  if (how == CommandLine::Auto::kNo) return absl::OkStatus();
+  const std::string& device = metadata.front().second;
+  DeviceEstimates estimates = BuiltInEstimates(device, backend.caps().capability);
+  std::string source = std::string(estimates.model());
+  if (how == CommandLine::Auto::kMeasured) {
+    const absl::Time began = absl::Now();
+    const auto times = MeasureTimes(backend, kMeasureTime, [] { return interrupted != 0; });
+    if (!times.ok()) return times.status();
+    chooser.measured = Estimates::FromTimes(device, *times);
+    estimates = {.estimates = &*chooser.measured};
+    source = absl::StrCat("measured at the start: ", times->size(), " products in ",
+                          absl::FormatDuration(absl::Trunc(absl::Now() - began,
+                                                           absl::Milliseconds(100))));
+  }
+  metadata.emplace_back("auto", source.empty() ? "by formulas and ranks" : source);
+  chooser.rows.emplace(estimates, backend.caps());
+  return absl::OkStatus();
+}
+
 // An error where the run broke off or a file could not be written.
 absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Metadata metadata,
-                     LiveReport& report) {
+                     const std::optional<AutoRows>& of_auto, LiveReport& report) {
   const bool on_host = backend.caps().target == Target::kHost;
   absl::Status status =
       report.Begin(std::move(metadata), on_host ? "OpenBLAS" : "cuBLAS", plan.shapes.size());
@@ -71,7 +105,11 @@ absl::Status Measure(Backend& backend, const BenchmarkPlan& plan, Metadata metad
     shape = now.shape;
     report.Update(now);
   };
-  observer.on_rows = [&](absl::Span<const Row> rows) { report.Add(rows, shape); };
+  observer.on_rows = [&](absl::Span<const Row> rows) {
+    std::vector<Row> all(rows.begin(), rows.end());
+    if (of_auto) all.push_back(of_auto->For(rows));
+    report.Add(all, shape);
+  };
   status = RunBenchmark(backend, plan, observer);
   status.Update(report.Finish());
   return status;
@@ -127,7 +165,11 @@ int Run(int argc, const char* const* argv, std::ostream& out) {
                               .inputs = asked.inputs,
                               .budget = asked.budget};
   std::signal(SIGINT, [](int) { interrupted = 1; });
-  absl::Status status = Measure(**backend, plan, RunMetadata(**backend, argc, argv), report);
+  Metadata metadata = RunMetadata(**backend, argc, argv);
+  Chooser chooser;
+  absl::Status status = PrepareAuto(**backend, line.with_auto, metadata, chooser);
+  if (!status.ok()) return Fail(status);
+  status = Measure(**backend, plan, std::move(metadata), chooser.rows, report);
   if (status.ok()) status = CheckMeasured(report.rows());
   status.Update(CheckRows(report.rows()));
   return status.ok() ? 0 : Fail(status);

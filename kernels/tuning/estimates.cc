@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -20,6 +22,7 @@
 #include "absl/strings/strip.h"
 #include "gemm/catalogue.h"
 #include "gemm/quote.h"
+#include "kernels/tuning/gaussian_process.h"
 #include "kernels/tuning/features.h"
 
 namespace gemm {
@@ -63,8 +66,11 @@ struct OperandTypes {
 
 struct Estimates::Class {
   std::vector<OperandTypes> types;
+  std::unordered_map<const Kernel*, size_t> place;  // of a kernel in what follows
   std::vector<Trees> trees;
-  std::unordered_map<const Kernel*, size_t> place;  // of a kernel's trees
+  // In place of trees: of products that were measured, and a function for each kernel.
+  std::vector<Point> points;
+  std::vector<SmoothFunction> functions;
 };
 
 Estimates::Estimates() = default;
@@ -198,6 +204,57 @@ absl::StatusOr<Estimates> Estimates::Parse(absl::string_view text, absl::string_
   return Parser().Parse(text, source);
 }
 
+std::unique_ptr<Estimates::Class> Estimates::ClassFrom(
+    absl::Span<const TimedProduct* const> products) {
+  std::vector<const Kernel*> kernels;
+  for (const TimedProduct* product : products) {
+    for (const auto& [kernel, seconds] : product->seconds) {
+      if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) {
+        kernels.push_back(kernel);
+      }
+    }
+  }
+  auto made = std::make_unique<Class>();
+  const Types& types = products.front()->problem.types;
+  made->types.push_back({types.a, types.b, types.compute, ""});
+  // Of each kernel, by product: the logarithm of measured over computed time.
+  std::vector<std::vector<double>> logs(
+      kernels.size(),
+      std::vector<double>(products.size(), std::numeric_limits<double>::quiet_NaN()));
+  for (size_t i = 0; i < products.size(); ++i) {
+    const Problem& problem = products[i]->problem;
+    made->points.push_back(PointOf(problem));
+    const std::vector<double> formulas = FormulaSeconds(problem, kernels);
+    const double base = BaseSeconds(problem, formulas);
+    for (const auto& [kernel, seconds] : products[i]->seconds) {
+      const auto at =
+          static_cast<size_t>(std::find(kernels.begin(), kernels.end(), kernel) - kernels.begin());
+      const double computed = std::isinf(formulas[at]) ? base : formulas[at];
+      logs[at][i] = std::log(seconds / computed);
+    }
+  }
+  for (size_t at = 0; at < kernels.size(); ++at) {
+    std::optional<SmoothFunction> function = FitSmoothly(made->points, logs[at]);
+    if (!function) continue;
+    made->place[kernels[at]] = made->functions.size();
+    made->functions.push_back(*std::move(function));
+  }
+  made->trees.resize(made->functions.size());
+  return made;
+}
+
+Estimates Estimates::FromTimes(std::string device, absl::Span<const TimedProduct> products) {
+  std::map<std::tuple<DType, DType, Compute>, std::vector<const TimedProduct*>> by_types;
+  for (const TimedProduct& product : products) {
+    const Types& types = product.problem.types;
+    by_types[{types.a, types.b, types.compute}].push_back(&product);
+  }
+  Estimates all;
+  all.devices_.push_back(std::move(device));
+  for (const auto& [types, of_types] : by_types) all.classes_.push_back(ClassFrom(of_types));
+  return all;
+}
+
 const Estimates::Class* Estimates::ClassOf(const Problem& p, size_t& types) const {
   for (const auto& one : classes_) {
     for (types = 0; types < one->types.size(); ++types) {
@@ -257,7 +314,7 @@ void Estimates::Correct(const Problem& problem, absl::Span<const Kernel* const> 
   SetProductFeatures(problem, base, types, device, shared);
   struct Candidate {
     size_t index;  // of seconds
-    const Trees* trees;
+    size_t place;  // in the class
     double log;  // of its seconds, as far as trees were added
     Features features;
   };
@@ -270,7 +327,7 @@ void Estimates::Correct(const Problem& problem, absl::Span<const Kernel* const> 
     if (formula && std::isinf(seconds[i])) continue;  // refused
     const double of = formula ? seconds[i] : base;
     if (std::log(of / base) > kHopelessByFormula) continue;
-    candidates.push_back({i, &in_class->trees[found->second], std::log(of), shared});
+    candidates.push_back({i, found->second, std::log(of), shared});
     SetKernelFeatures(problem, *kernels[i], of, base, candidates.back().features);
   }
 
@@ -282,10 +339,11 @@ void Estimates::Correct(const Problem& problem, absl::Span<const Kernel* const> 
     bool more = false;
     for (const size_t i : running) {
       Candidate& one = candidates[i];
-      const size_t count = one.trees->size();
+      const Trees& trees = in_class->trees[one.place];
+      const size_t count = trees.size();
       const size_t end = std::min(first + kTreesOfARound, count);
       for (size_t tree = first; tree < end; ++tree) {
-        one.log += static_cast<double>((*one.trees)[tree].Value(one.features));
+        one.log += static_cast<double>(trees[tree].Value(one.features));
       }
       least = std::min(least, one.log);
       more |= end < count;
@@ -294,6 +352,10 @@ void Estimates::Correct(const Problem& problem, absl::Span<const Kernel* const> 
     running.erase(std::remove_if(running.begin(), running.end(),
                                  [&](size_t i) { return candidates[i].log > least + kHopeless; }),
                   running.end());
+  }
+  if (!in_class->functions.empty()) {
+    const std::vector<float> likeness = Likeness(PointOf(problem), in_class->points);
+    for (Candidate& one : candidates) one.log += in_class->functions[one.place].At(likeness);
   }
   for (const Candidate& one : candidates) {
     const double estimate = std::exp(one.log);
@@ -308,6 +370,22 @@ void Estimates::Correct(const Problem& problem, absl::Span<const Kernel* const> 
     const bool is_new = !in_class->place.contains(kernels[i]) && is_of_class(kernels[i]);
     if (is_new) seconds[i] *= std::exp(correction);
   }
+}
+
+std::optional<size_t> FastestOf(const Problem& problem, absl::Span<const Kernel* const> kernels,
+                                absl::Span<const double> seconds, size_t max_workspace_bytes) {
+  // Small jobs share a launch of a kernel that takes batches: another one has to be faster alone.
+  constexpr double kWithoutBatches = 1.05;
+  const auto cost = [&](size_t i) {
+    return seconds[i] * (kernels[i]->batches ? 1 : kWithoutBatches);
+  };
+  std::optional<size_t> best;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (std::isinf(seconds[i])) continue;  // nothing is known, or the kernel would refuse it
+    if (WorkspaceBytes(*kernels[i], problem) > max_workspace_bytes) continue;
+    if (!best || cost(i) < cost(*best)) best = i;
+  }
+  return best;
 }
 
 }  // namespace gemm

@@ -118,6 +118,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
   core_.observer = observer;
   core_.admission = std::make_unique<Admission>(filled);
   core_.devices = std::move(devices);
+  for (const auto& device : core_.devices) device->UseEstimatesOfModel();
   core_.answers =
       std::make_unique<Workers>("answers", filled.copy_threads, AnswerSpin(core_.devices, filled));
   core_.queue_limit = std::make_unique<QueueLimit>(filled.max_queued_jobs);

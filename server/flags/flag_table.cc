@@ -218,6 +218,16 @@ void AddDevices(std::vector<FlagRow>& rows) {
        "fastest kernels to it; they are chosen from the next start or 'gemmctl tune --apply' on. "
        "It need not exist. Empty: the server measures nothing by itself."},
       GEMMD_FIELD(server.engine.idle_tuning)));
+  rows.push_back(Choice<EstimatesFrom>(
+      {"estimates", group,
+       "Where the times come from by which kernels are chosen on a GPU. 'model': they were measured "
+       "on the GPU's model, H100 or H200; of another model the server measures some products "
+       "before it takes calls, for up to 30s. 'measured': it always does. 'none': formulas and "
+       "ranks decide. Measuring takes memory as --benchmark-memory says."},
+      {{"model", EstimatesFrom::kModel},
+       {"measured", EstimatesFrom::kMeasured},
+       {"none", EstimatesFrom::kNone}},
+      GEMMD_FIELD(server.estimates)));
   rows.push_back(Choice<bool>(
       {"warm-up", group,
        "Whether cuBLAS loads its kernels at start. Otherwise the first product that needs one "

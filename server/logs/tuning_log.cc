@@ -31,4 +31,15 @@ void LogTuningReload(const absl::StatusOr<TuningLoad>& load) {
       {{"reason", load.status().message()}});
 }
 
+void LogFirstTimes(const FirstTimes& times) {
+  if (!times.status.ok()) {
+    return Log(LogLevel::kWarning, "kernels not measured: formulas and ranks choose them",
+               {{"device", times.device}, {"reason", times.status.message()}});
+  }
+  Log(LogLevel::kInfo, "kernels measured",
+      {{"device", times.device},
+       {"products", times.products},
+       {"seconds", absl::ToDoubleSeconds(times.elapsed)}});
+}
+
 }  // namespace gemmd

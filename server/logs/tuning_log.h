@@ -1,7 +1,8 @@
-// What the log says of tuning tables.
+// What the log says of tuning tables, and of what was measured before the first call.
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "server/benchmark/first_times.h"
 #include "server/engine/core/report.h"
 
 namespace gemmd {
@@ -11,5 +12,7 @@ void LogTuning(const TuningLoad& load);
 
 // What became of them when they were read again.
 void LogTuningReload(const absl::StatusOr<TuningLoad>& load);
+
+void LogFirstTimes(const FirstTimes& times);
 
 }  // namespace gemmd

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "kernels/bench/result/auto_share.h"
 #include "kernels/bench/result/summary.h"
 #include "kernels/bench/spec/types_pattern.h"
 #include "nlohmann/json.hpp"
@@ -136,6 +137,13 @@ std::string ToJson(const Metadata& metadata, absl::Span<const Row> rows) {
     AddOfBaseline(fields, "per_shape_of_vendor", family.per_shape_of_vendor);
     AddOfBaseline(fields, "per_shape_of_cublaslt_best", family.per_shape_of_tuned_vendor);
     json["families"].push_back(std::move(fields));
+  }
+  for (const AutoShare& share : SummariseAuto(rows)) {
+    json["auto"].push_back({{"types", TypesName(share.types)},
+                            {"layout", LayoutName(share.layout)},
+                            {"shapes", share.shapes},
+                            {"of_best", share.mean},
+                            {"of_best_by_time", share.by_time}});
   }
   return Dump(json, 1) + "\n";
 }

@@ -33,7 +33,7 @@ class CsvWriter {
 };
 
 // The metadata, every row, and the means by kernel and by family, as one object:
-// "metadata", "rows", "kernels", "families".
+// "metadata", "rows", "kernels", "families"; and with rows of `auto` its shares, "auto".
 std::string ToJson(const Metadata& metadata, absl::Span<const Row> rows);
 
 }  // namespace gemm::bench

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "kernels/bench/report/text_layout.h"
 #include "kernels/bench/report/text_table.h"
+#include "kernels/bench/result/auto_share.h"
 #include "kernels/bench/spec/types_pattern.h"
 
 namespace gemm::bench {
@@ -61,7 +62,7 @@ size_t RuleWidth(size_t width) { return width == 0 ? kRule : std::min(width, kRu
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
-std::string BelowTitle() { return absl::StrCat("<", kLostShare); }
+std::string BelowTitle(double share = kLostShare) { return absl::StrCat("<", share); }
 
 // What stands beside each baseline: the geometric mean, the ratio of summed times, and the shapes
 // below kLostShare. Empty, and so left out, of a baseline that no kernel was measured beside.
@@ -167,6 +168,33 @@ void PrintBestOfEachShape(const std::vector<FamilyMeans>& families,
   table.Print(out, width);
 }
 
+void PrintAuto(const std::vector<AutoShare>& all, std::ostream& out, size_t width) {
+  if (all.empty()) return;
+  PrintTitle("auto beside the fastest row of each shape", out, width);
+  TextTable table({{"types"},
+                   {"layout"},
+                   {"shapes", 3},
+                   {"of best"},
+                   {"by time", 1},
+                   {BelowTitle(kLowShare), 2},
+                   {"worst"},
+                   {"at", 4},
+                   {"auto", 5},
+                   {"fastest", 6},
+                   {""}});
+  for (const AutoShare& share : all) {
+    std::vector<std::string> cells = {
+        TypesName(share.types), std::string(LayoutName(share.layout)),
+        absl::StrCat(share.shapes), Ratio(share.mean),
+        Ratio(share.by_time),   absl::StrCat(share.below)};
+    for (const AutoShare::At& at : share.worst) {
+      cells.insert(cells.end(), {Ratio(at.share), ShapeName(at.shape), at.took, at.best, ""});
+      table.Add(std::exchange(cells, std::vector<std::string>(6)));
+    }
+  }
+  table.Print(out, width);
+}
+
 }  // namespace
 
 void PrintMetadata(const Metadata& metadata, std::ostream& out, size_t width) {
@@ -232,6 +260,7 @@ void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ost
   PrintKernels(kernels, baselines, out, width);
   PrintBestRows(families, baselines, out, width);
   PrintBestOfEachShape(families, baselines, out, width);
+  PrintAuto(SummariseAuto(rows), out, width);
   if (!baselines.any()) return;
   const std::string legend =
       absl::StrCat("by time: the baseline's times, summed, over the kernel's; ", BelowTitle(),

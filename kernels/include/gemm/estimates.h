@@ -22,8 +22,11 @@
 //   tree 3:2.5 0:7.25 9:-2.2 (and 12 more) = 0.12 -0.03 0.4 (and 13 more)
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,12 +37,22 @@
 
 namespace gemm {
 
+// What was measured of a product: the seconds of each kernel.
+struct TimedProduct {
+  Problem problem;
+  std::vector<std::pair<const Kernel*, double>> seconds;
+};
+
 // Immutable, so thread-safe.
 class Estimates {
  public:
   // INVALID_ARGUMENT names `source`, the line, the value and what is allowed. Kernels that this
   // build does not have are no error.
   static absl::StatusOr<Estimates> Parse(absl::string_view text, absl::string_view source);
+
+  // For a device of which only a few dozen products of each class were measured: a smooth function
+  // of the product (kernels/tuning/gaussian_process.h) in place of trees.
+  static Estimates FromTimes(std::string device, absl::Span<const TimedProduct> products);
 
   Estimates(Estimates&&) noexcept;
   Estimates& operator=(Estimates&&) noexcept;
@@ -60,6 +73,7 @@ class Estimates {
   class Parser;
 
   Estimates();
+  static std::unique_ptr<Class> ClassFrom(absl::Span<const TimedProduct* const> products);
   const Class* ClassOf(const Problem& problem, size_t& types) const;
   void Correct(const Problem& problem, absl::Span<const Kernel* const> kernels, size_t device,
                std::vector<double>& seconds) const;
@@ -83,6 +97,11 @@ struct DeviceEstimates {
 // capability (DeviceCaps). A model that was not measured gets those of one with the same
 // capability; `estimates` is null where there is none.
 DeviceEstimates BuiltInEstimates(absl::string_view device, int capability);
+
+// Of `kernels`, the place of the one that `auto` takes by their `seconds`: the fastest that has
+// room for its scratch memory. Empty where nothing is known of any.
+std::optional<size_t> FastestOf(const Problem& problem, absl::Span<const Kernel* const> kernels,
+                                absl::Span<const double> seconds, size_t max_workspace_bytes);
 
 // By formulas alone, as for a device of which nothing was measured.
 std::vector<double> FormulaSeconds(const Problem& problem, absl::Span<const Kernel* const> kernels);

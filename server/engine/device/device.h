@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -19,6 +21,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "gemm/check.h"
+#include "gemm/estimates.h"
 #include "gemm/generate.h"
 #include "gemm/kernel.h"
 #include "gemm/machine.h"
@@ -141,6 +144,16 @@ class Device {
   virtual ~Device() = default;
 
   const DeviceInfoRecord& info() const { return info_; }
+  // How long kernels take here. To be set before the first job: those of the model, as far as it
+  // was measured, some of this very device, or none.
+  const gemm::DeviceEstimates& estimates() const { return estimates_; }
+  void UseEstimatesOfModel() {
+    estimates_ = gemm::BuiltInEstimates(info_.machine.device, info_.caps.capability);
+  }
+  void UseEstimates(std::optional<gemm::Estimates> measured) {
+    own_estimates_ = std::move(measured);
+    estimates_ = {.estimates = own_estimates_ ? &*own_estimates_ : nullptr};
+  }
   Arena& memory() { return *memory_; }
   StagingPool& upload_staging() { return *upload_staging_; }
   StagingPool& download_staging() { return *download_staging_; }
@@ -198,6 +211,10 @@ class Device {
   std::unique_ptr<Stream> download_stream_;
   std::vector<std::unique_ptr<Stream>> compute_streams_;
   std::vector<std::unique_ptr<Stream>> quick_streams_;
+
+ private:
+  gemm::DeviceEstimates estimates_;
+  std::optional<gemm::Estimates> own_estimates_;
 };
 
 // The index of the device of that name, or the first one where it is empty. INVALID_ARGUMENT has

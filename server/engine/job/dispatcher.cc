@@ -239,24 +239,15 @@ absl::StatusOr<KernelPick> PickByRank(const KernelRequest& request, const gemm::
 std::optional<KernelPick> PickByEstimate(const KernelRequest& request, const gemm::Problem& problem,
                                          const PickSite& site,
                                          const std::vector<const gemm::Kernel*>& eligible) {
-  // Small jobs share a launch of a kernel that takes batches: another one has to be faster alone.
-  constexpr double kWithoutBatches = 1.05;
   const std::vector<double> seconds = EstimatedSeconds(problem, site, eligible);
-  const auto cost = [&](size_t i) {
-    return seconds[i] * (eligible[i]->batches ? 1 : kWithoutBatches);
-  };
-  std::optional<size_t> best;
-  int estimated = 0;
-  for (size_t i = 0; i < eligible.size(); ++i) {
-    if (std::isinf(seconds[i])) continue;  // nothing is known, or the kernel would refuse it
-    if (gemm::WorkspaceBytes(*eligible[i], problem) > site.max_workspace_bytes) continue;
-    ++estimated;
-    if (!best || cost(i) < cost(*best)) best = i;
-  }
+  const std::optional<size_t> best =
+      gemm::FastestOf(problem, eligible, seconds, site.max_workspace_bytes);
   if (!best) return std::nullopt;
   const gemm::Kernel& kernel = *eligible[*best];
   KernelPick pick = PickOf(kernel, *gemm::ResolveParams(kernel, {}), problem.types.compute);
   pick.rule = ChoiceRule::kEstimate;
+  const auto estimated = std::count_if(seconds.begin(), seconds.end(),
+                                       [](double one) { return std::isfinite(one); });
   pick.reason = absl::StrFormat("auto: by estimate the fastest of %d kernels%s, %.3g us", estimated,
                                 OfFamily(request), seconds[*best] * 1e6);
   if (site.estimates.estimates != nullptr) {

@@ -279,12 +279,13 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   const bool row_block = job.plan.form == Form::kRowBlock;
   const uint64_t unchecked_bytes = row_block ? SentBytes(whole) : MatrixBytes(shapes, job);
   const size_t max_job_bytes = core.options.max_job_bytes;
-  const DeviceInfoRecord& info = core.devices[device_index]->info();
+  const Device& device = *core.devices[device_index];
+  const DeviceInfoRecord& info = device.info();
   absl::StatusOr<KernelPick> pick =
       PickKernel(job.spec.kernel, whole, job.spec.compute.has_value(),
                  {.device = info.caps,
                   .tuned = tuning.For(device_index),
-                  .estimates = gemm::BuiltInEstimates(info.machine.device, info.caps.capability),
+                  .estimates = device.estimates(),
                   .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, unchecked_bytes)},
                  tuning.ChoicesOn(device_index));
   if (!pick.ok()) return pick.status();

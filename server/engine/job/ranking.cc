@@ -63,14 +63,15 @@ std::vector<const gemm::Kernel*> KernelsFor(const gemm::Problem& problem, const 
 absl::StatusOr<KernelRanking> RankKernels(const EngineCore& core, const RankingQuestion& question) {
   const absl::StatusOr<size_t> index = IndexOfDevice(core.devices, question.device);
   if (!index.ok()) return index.status();
-  const DeviceInfoRecord& info = core.devices[*index]->info();
+  const Device& device = *core.devices[*index];
+  const DeviceInfoRecord& info = device.info();
   const gemm::Problem problem = ProblemOf(question);
   const size_t most = core.options.max_job_bytes;
   const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
   const PickSite site{
       .device = info.caps,
       .tuned = tuning->For(*index),
-      .estimates = gemm::BuiltInEstimates(info.machine.device, info.caps.capability),
+      .estimates = device.estimates(),
       .max_workspace_bytes = most - std::min(most, SentBytes(problem))};
   absl::StatusOr<KernelPick> pick =
       PickKernel({.family = question.family}, problem, /*compute_given=*/true, site);

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "gemm/estimates.h"
 #include "server/rpc/codec/vocabulary.h"
 
 namespace gemmd {
@@ -173,8 +172,7 @@ void Fill(const Device& device, const DeviceStats& stats, v1::DeviceInfo& out) {
   out.set_streams(static_cast<int32_t>(stats.streams.limit));
   out.set_healthy(stats.health.ok());
   out.set_unhealthy_reason(std::string(stats.health.message()));
-  out.set_estimates(
-      std::string(gemm::BuiltInEstimates(info.machine.device, info.caps.capability).model()));
+  out.set_estimates(std::string(device.estimates().model()));
 }
 
 void Fill(const EngineStats& stats, v1::Load& out) {
