@@ -134,7 +134,7 @@ class ServerImpl final : public Server {
     absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options.engine, &observer_);
     if (!engine.ok()) return engine.status();
     engine_ = *std::move(engine);
-    SetEstimates(*engine_, options.estimates, options.benchmark, LogFirstTimes);
+    SetEstimates(engine_->devices(), options.estimates, options.benchmark, LogFirstTimes);
     metrics_.Attach(engine_.get());
     if (!options.metrics_address.empty()) {
       absl::StatusOr<std::unique_ptr<HttpEndpoint>> endpoint =

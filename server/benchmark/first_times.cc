@@ -35,9 +35,10 @@ FirstTimes Measure(Device& device, size_t memory_bytes) {
 
 }  // namespace
 
-void SetEstimates(Engine& engine, EstimatesFrom from, const BenchmarkLimits& limits,
+void SetEstimates(absl::Span<const std::unique_ptr<Device>> devices, EstimatesFrom from,
+                  const BenchmarkLimits& limits,
                   const std::function<void(const FirstTimes&)>& told) {
-  for (const auto& device : engine.devices()) {
+  for (const auto& device : devices) {
     if (device->info().caps.target != gemm::Target::kCuda) continue;
     const bool known = device->estimates().estimates != nullptr;
     if (from == EstimatesFrom::kModel && known) continue;

@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/benchmark/benchmarks.h"
-#include "server/engine/engine.h"
+#include "server/engine/device/device.h"
 
 namespace gemmd {
 
@@ -32,9 +34,10 @@ struct FirstTimes {
   absl::Duration elapsed;
 };
 
-// Gives each GPU of the engine its estimates. Call before the first job. A device that cannot be
-// measured goes by formulas and ranks. `told` is called for each that was measured.
-void SetEstimates(Engine& engine, EstimatesFrom from, const BenchmarkLimits& limits,
+// Gives each GPU its estimates. Call before the first job. A device that cannot be measured goes by
+// formulas and ranks. `told` is called for each that was measured.
+void SetEstimates(absl::Span<const std::unique_ptr<Device>> devices, EstimatesFrom from,
+                  const BenchmarkLimits& limits,
                   const std::function<void(const FirstTimes&)>& told);
 
 }  // namespace gemmd

@@ -96,6 +96,7 @@ class FakeDevice final : public Device {
     size_t memory_bytes = 64 * kKiB;
     size_t block_bytes = 64;
     size_t blocks = 32;  // of each direction
+    gemm::DeviceCaps caps;
   };
 
   FakeDevice() : FakeDevice(Options()) {}
@@ -103,6 +104,7 @@ class FakeDevice final : public Device {
       : bytes_(options.memory_bytes), staging_(2 * options.block_bytes * options.blocks) {
     info_.name = options.name;
     info_.memory_bytes = options.memory_bytes;
+    info_.caps = options.caps;
     memory_ = std::make_unique<Arena>(bytes_.data(), bytes_.size());
     upload_staging_ =
         std::make_unique<StagingPool>(staging_.data(), options.block_bytes, options.blocks);

@@ -67,7 +67,7 @@ TEST(SmoothFunction, KnowsAlignmentAndTransposes) {
   transposed.trans_b = true;
   const std::vector<Point> points = {PointOf(even)};
   EXPECT_EQ(Likeness(PointOf(even), points)[0], 1);
-  EXPECT_LT(Likeness(PointOf(Sized(257, 256, 256)), points)[0], 0.9F);
+  EXPECT_LT(Likeness(PointOf(Sized(256, 257, 256)), points)[0], 0.9F);
   EXPECT_LT(Likeness(PointOf(transposed), points)[0], 0.9F);
 }
 
