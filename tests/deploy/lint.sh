@@ -45,6 +45,7 @@ lint_chart "what the Helm chart renders" chart_check
 lint_chart "wrong values of the Helm chart are refused" chart_values_check
 lint_chart "grace periods" grace_check
 lint_chart "scrapes find the servers" scrape_check
+lint_chart "the DaskCluster of the examples" dask_check
 lint promtool "package prometheus" "Prometheus configuration" \
   promtool check config --syntax-only deploy/prometheus/prometheus.yml
 lint promtool "package prometheus" "alert rules on made-up series" \

@@ -74,12 +74,14 @@ def offload(client: Client, model: Any, modules: Any = None, **options: Any) -> 
 
 if TYPE_CHECKING:
     from . import aio as aio
+    from . import dask as dask
     from . import nn as nn
 else:
 
     def __getattr__(name: str) -> Any:
-        """`gemmd.aio` and `gemmd.nn` without an import of their own; the second needs torch."""
-        if name in ("aio", "nn"):
+        """`gemmd.aio`, `gemmd.nn` and `gemmd.dask` without an import of their own; the second needs
+        torch, and the third Dask."""
+        if name in ("aio", "dask", "nn"):
             return importlib.import_module(f".{name}", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
