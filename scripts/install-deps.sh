@@ -69,6 +69,7 @@ python3-grpcio            a client of the contract that has no code of ours
 python3-protobuf          its messages
 python3-numpy             its oracle
 curl                      reads /metrics
+libb64-0d                 perf_analyzer
 prometheus                scrapes /metrics in a test; promtool checks the rules
 buildah                   builds the images without a container engine
 debootstrap               their base system

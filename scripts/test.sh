@@ -37,6 +37,7 @@ docs      what the documentation says and a program can check
 build     configures and builds everything, warnings are errors
 unit      every test of the build
 client    builds the Python package, and tests its wheel against a server of that build
+inference clients of the Open Inference Protocol, tritonclient and perf_analyzer, against a server of that build
 tidy      clang-tidy over every C++ source
 tsan      engine and rpc tests under the thread sanitizer
 asan      engine and rpc tests under the address and undefined-behaviour sanitizers
@@ -53,6 +54,7 @@ SLOW_STAGES="tidy tsan asan"
 inputs_of() {
   case "$1" in
     install) echo CMakeLists.txt '*/CMakeLists.txt' cmake kernels/include tests/install ;;
+    inference) echo proto/inference server/rpc server/engine/job tests/inference ;;
     attacks) echo server/identity server/listening server/net server/rpc tests/attacks deploy/envoy ;;
     fuzz) echo tests/fuzz ;;
     image | gpu-image) echo .dockerignore CMakeLists.txt cmake deploy/docker scripts/cuda-wheels.txt \
@@ -253,6 +255,16 @@ stage_client() {
   check "Python package" env GEMMD_SERVER="$ROOT/build/$PRESET/server/gemmd" tests/python/run.sh \
     -rs --junitxml="$junit" || failed=1
   # Empty where the package did not get as far as its tests.
+  if [[ -s $junit ]]; then count_junit "$junit"; fi
+  rm -f "$junit"
+  return "$failed"
+}
+
+stage_inference() {
+  local junit failed=0 build="$ROOT/build/$PRESET"
+  junit="$(mktemp)"
+  check "clients of the Open Inference Protocol" env GEMMD_SERVER="$build/server/gemmd" \
+    GEMMCTL="$build/client/ctl/gemmctl" tests/inference/run.sh -rs --junitxml="$junit" || failed=1
   if [[ -s $junit ]]; then count_junit "$junit"; fi
   rm -f "$junit"
   return "$failed"

@@ -39,6 +39,7 @@
 #include "server/process/thread_limits.h"
 #include "server/process/version.h"
 #include "server/rpc/context/method.h"
+#include "server/rpc/inference_service.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/service.h"
 #include "server/rpc/watch/answer_backlog.h"
@@ -85,11 +86,13 @@ constexpr absl::Duration kReloadPeriod = absl::Seconds(1);
 
 MetricsOptions DescribeForMetrics(absl::Time started) {
   const BuildInfo& build = ThisBuild();
+  std::vector<std::string> methods = MethodNames();
+  for (std::string& method : InferenceMethodNames()) methods.push_back(std::move(method));
   return {.version = build.version,
           .commit = build.commit,
           .cuda = build.cuda,
           .catalogue = gemm::Catalogue(),
-          .methods = MethodNames(),
+          .methods = std::move(methods),
           .started = started};
 }
 
@@ -175,6 +178,8 @@ class ServerImpl final : public Server {
                            }});
     watch_ = std::make_unique<WaitWatch>(*context_);
     service_ = std::make_unique<GemmService>(*context_);
+    inference_ =
+        std::make_unique<InferenceService>(*context_, [this] { return readiness_.Get().ok(); });
     return Listen(options);
   }
 
@@ -359,8 +364,9 @@ class ServerImpl final : public Server {
         });
     listener_->AddTo(builder, credentials_);
     builder.RegisterService(service_.get());
-    const std::vector<std::string> services = {kServiceName, kHealthName, Reflection::Name(),
-                                               ReflectionAlpha::Name()};
+    builder.RegisterService(inference_.get());
+    const std::vector<std::string> services = {kServiceName, InferenceService::Name(), kHealthName,
+                                               Reflection::Name(), ReflectionAlpha::Name()};
     reflection_ = std::make_unique<Reflection>(*context_, services);
     reflection_alpha_ = std::make_unique<ReflectionAlpha>(*context_, services);
     builder.RegisterService(reflection_.get());
@@ -377,7 +383,7 @@ class ServerImpl final : public Server {
                                                  DescribeThreads(), ". Is a limit too low?"));
     }
     listener_->Start();
-    readiness_.Begin(grpc_->GetHealthCheckService(), {"", kServiceName});
+    readiness_.Begin(grpc_->GetHealthCheckService(), {"", kServiceName, InferenceService::Name()});
     return absl::OkStatus();
   }
 
@@ -493,6 +499,7 @@ class ServerImpl final : public Server {
   CallerTraffic traffic_{[this](absl::string_view bound) { metrics_.OnCallerBound(bound); }};
   std::unique_ptr<ServiceContext> context_;
   std::unique_ptr<GemmService> service_;
+  std::unique_ptr<InferenceService> inference_;
   std::unique_ptr<Reflection> reflection_;
   std::unique_ptr<ReflectionAlpha> reflection_alpha_;
   std::unique_ptr<GrpcListener> listener_;

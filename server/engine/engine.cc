@@ -38,6 +38,9 @@ class EngineImpl final : public Engine {
   absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey& key) override {
     return core_.store->Delete(key);
   }
+  absl::StatusOr<MatrixRecord> DescribeMatrix(const MatrixKey& key) override {
+    return core_.store->Record(key);
+  }
   absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery& query) override;
   std::vector<TrafficEntry> ListTraffic(size_t limit) const override {
     return core_.traffic.Top(limit);

@@ -58,6 +58,8 @@ class Engine {
   virtual absl::StatusOr<std::shared_ptr<Download>> BeginDownload(
       DownloadSpec spec, std::shared_ptr<DownloadListener> listener) = 0;
   virtual absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey& key) = 0;
+  // NOT_FOUND, ABORTED and DATA_LOSS as of Admit. Counts as no use of the matrix.
+  virtual absl::StatusOr<MatrixRecord> DescribeMatrix(const MatrixKey& key) = 0;
   // Ordered by id.
   virtual absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery& query) = 0;
 

@@ -77,8 +77,8 @@ class Identity {
   // The next two refuse a certificate that is not valid now, whatever else is shown, as a handshake
   // does. TLS looks at it when a connection begins, and not even then where a session is resumed.
 
-  // Who calls this method of the contract, such as "Multiply", where that caller has the role for
-  // it now. UNAUTHENTICATED, PERMISSION_DENIED, UNIMPLEMENTED where no rule names the method.
+  // Who calls this method of a service of ours, such as "Multiply", where that caller has the role
+  // for it now. UNAUTHENTICATED, PERMISSION_DENIED, UNIMPLEMENTED where no rule names the method.
   absl::StatusOr<CallerPtr> CallerOfMethod(absl::string_view method,
                                            const Credentials& credentials) const;
   // Whose call of this path may go on; null where anyone's may. UNAUTHENTICATED,

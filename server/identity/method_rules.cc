@@ -9,6 +9,7 @@ namespace gemmd {
 namespace {
 
 struct MethodRow {
+  absl::string_view service;
   absl::string_view method;
   MethodRule rule;
 };
@@ -17,22 +18,48 @@ constexpr MethodRule Needs(CallerRole role) {
   return {.who = MethodRule::Who::kRole, .role = role};
 }
 
-// Every method of the contract. What a call may do to which matrix is decided where
-// the matrix is known. Each client begins with GetServerInfo, whatever its role is for.
+constexpr absl::string_view kGemm = "gemm.v1.GemmService";
+constexpr absl::string_view kInference = "inference.GRPCInferenceService";
+
+// Every method of the services of ours; no two have the same name. What a call may do to which
+// matrix is decided where the matrix is known. Each client begins with GetServerInfo, whatever its
+// role is for.
 constexpr MethodRow kMethods[] = {
-    {"Multiply", Needs(CallerRole::kCall)},
-    {"MultiplyUnary", Needs(CallerRole::kCall)},
-    {"PutMatrix", Needs(CallerRole::kMatrices)},
-    {"GetMatrix", Needs(CallerRole::kMatrices)},
-    {"ListMatrices", Needs(CallerRole::kMatrices)},
-    {"DeleteMatrix", Needs(CallerRole::kMatrices)},
-    {"ListKernels", Needs(CallerRole::kCall)},
-    {"RankKernels", Needs(CallerRole::kCall)},
-    {"GetServerInfo", {.who = MethodRule::Who::kCallers}},
-    {"Benchmark", Needs(CallerRole::kBenchmark)},
-    {"ReloadTuning", Needs(CallerRole::kAdmin)},
-    {"ListTraffic", Needs(CallerRole::kBenchmark)},
+    {kGemm, "Multiply", Needs(CallerRole::kCall)},
+    {kGemm, "MultiplyUnary", Needs(CallerRole::kCall)},
+    {kGemm, "PutMatrix", Needs(CallerRole::kMatrices)},
+    {kGemm, "GetMatrix", Needs(CallerRole::kMatrices)},
+    {kGemm, "ListMatrices", Needs(CallerRole::kMatrices)},
+    {kGemm, "DeleteMatrix", Needs(CallerRole::kMatrices)},
+    {kGemm, "ListKernels", Needs(CallerRole::kCall)},
+    {kGemm, "RankKernels", Needs(CallerRole::kCall)},
+    {kGemm, "GetServerInfo", {.who = MethodRule::Who::kCallers}},
+    {kGemm, "Benchmark", Needs(CallerRole::kBenchmark)},
+    {kGemm, "ReloadTuning", Needs(CallerRole::kAdmin)},
+    {kGemm, "ListTraffic", Needs(CallerRole::kBenchmark)},
+    {kInference, "ServerLive", {.who = MethodRule::Who::kCallers}},
+    {kInference, "ServerReady", {.who = MethodRule::Who::kCallers}},
+    {kInference, "ServerMetadata", {.who = MethodRule::Who::kCallers}},
+    {kInference, "ModelReady", Needs(CallerRole::kCall)},
+    {kInference, "ModelMetadata", Needs(CallerRole::kCall)},
+    {kInference, "ModelInfer", Needs(CallerRole::kCall)},
+    {kInference, "ModelStreamInfer", Needs(CallerRole::kCall)},
+    {kInference, "ModelConfig", Needs(CallerRole::kCall)},
+    {kInference, "ModelStatistics", Needs(CallerRole::kCall)},
+    {kInference, "RepositoryIndex", Needs(CallerRole::kCall)},
+    {kInference, "SystemSharedMemoryStatus", Needs(CallerRole::kCall)},
+    {kInference, "SystemSharedMemoryRegister", Needs(CallerRole::kCall)},
+    {kInference, "SystemSharedMemoryUnregister", Needs(CallerRole::kCall)},
+    {kInference, "CudaSharedMemoryStatus", Needs(CallerRole::kCall)},
+    {kInference, "CudaSharedMemoryRegister", Needs(CallerRole::kCall)},
+    {kInference, "CudaSharedMemoryUnregister", Needs(CallerRole::kCall)},
 };
+
+// Whether the path is "/service/method" of the row.
+bool IsPathOf(absl::string_view path, const MethodRow& row) {
+  return absl::ConsumePrefix(&path, "/") && absl::ConsumePrefix(&path, row.service) &&
+         absl::ConsumePrefix(&path, "/") && path == row.method;
+}
 
 // A stream of Watch lasts as long as its client likes and takes some 20 KB: one of a stranger
 // would be bounded by the number of connections and streams alone.
@@ -77,11 +104,13 @@ MethodRule RuleForMethod(absl::string_view method) {
 }
 
 MethodRule RuleForPath(absl::string_view path, const ServiceRules& services) {
-  if (absl::ConsumePrefix(&path, "/gemm.v1.GemmService/")) return RuleForMethod(path);
   if (absl::ConsumePrefix(&path, "/grpc.health.v1.Health/")) {
     return HealthRule(path, services.health);
   }
   if (absl::StartsWith(path, "/grpc.reflection.")) return services.reflection;
+  for (const MethodRow& row : kMethods) {
+    if (IsPathOf(path, row)) return row.rule;
+  }
   return {.who = MethodRule::Who::kNobody};
 }
 

@@ -36,7 +36,8 @@ struct ServiceRules {
   MethodRule reflection = {.who = MethodRule::Who::kRole, .role = CallerRole::kCall};
 };
 
-// The rule for a method of gemm.v1.GemmService, such as "Multiply": kNobody where no row names it.
+// The rule for a method of gemm.v1.GemmService or inference.GRPCInferenceService, such as
+// "Multiply": kNobody where no row names it.
 MethodRule RuleForMethod(absl::string_view method);
 
 // The rule for "/package.Service/Method". kNobody for a service that is not named here: one that

@@ -10,6 +10,8 @@ HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 # Beside the contract's methods.
 OTHER_PATHS = [HEALTH_CHECK, "/grpc.health.v1.Health/Watch",
                "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+               "/inference.GRPCInferenceService/ServerLive", "/inference.GRPCInferenceService/ModelInfer",
+               "/inference.GRPCInferenceService/ModelStreamInfer",
                "/grpc.channelz.v1.Channelz/GetTopChannels", "/no.such.Service/Method"]
 
 

@@ -182,7 +182,7 @@ Every RPC, every form of a product, every flag of gemmd with its default and ran
 
 ## RPCs
 
-The contract, [gemm.proto](../{CONTRACT}), has the messages, their fields and the errors.
+The contract, [gemm.proto](../{CONTRACT}), has the messages, their fields and the errors. The RPCs for clients of Triton and KServe are in [inference.md](inference.md#rpcs).
 
 {calls}
 

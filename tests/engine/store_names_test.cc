@@ -234,6 +234,21 @@ TEST_F(StoreNamesTest, ANameThatWentMeanwhileIsTakenAnew) {
   EXPECT_EQ(Named(), last);
 }
 
+TEST_F(StoreNamesTest, ToDescribeAMatrixIsNoUseOfIt) {
+  const MatrixRecord put = PutRecord({.name = "x", .ttl = absl::Hours(1)});
+  PassTime(absl::Minutes(59));
+  const absl::StatusOr<MatrixRecord> record = store_.Record(MatrixKey{.name = "x"});
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->id, put.id);
+  EXPECT_EQ(record->in_use, 0);
+  EXPECT_EQ(store_.Record(MatrixKey{.name = "x", .version = put.version + 1}).status().code(),
+            absl::StatusCode::kAborted);
+  EXPECT_EQ(store_.Record(MatrixKey{.name = "x", .caller = "bob"}).status().code(),
+            absl::StatusCode::kNotFound);
+  PassTime(absl::Minutes(1));
+  EXPECT_EQ(store_.Record(MatrixKey{.name = "x"}).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(StoreNamesTest, EachMatrixOfANameLivesItsOwnTime) {
   PutRecord({.name = "x", .ttl = absl::Hours(1)});
   PassTime(absl::Minutes(59));

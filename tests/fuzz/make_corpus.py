@@ -1,7 +1,7 @@
 """Writes the seed corpus: valid messages, and ones that are wrong in one place.
 
-usage: make_corpus.py STUBS, the folder with gemm/v1/gemm_pb2.py made by
-python3 -m grpc_tools.protoc -I proto --python_out=STUBS gemm/v1/gemm.proto
+usage: make_corpus.py STUBS, the folder with gemm/v1/gemm_pb2.py and inference/inference_pb2.py made by
+python3 -m grpc_tools.protoc -I proto --python_out=STUBS gemm/v1/gemm.proto inference/inference.proto
 """
 
 import pathlib
@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 from gemm.v1 import gemm_pb2 as pb  # noqa: E402
+from inference import inference_pb2 as oip  # noqa: E402
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
 
@@ -246,7 +247,44 @@ NPY = {
 }
 
 
+def infer(model, inputs, raw=True, **more):
+    """`inputs`: {name: (datatype, extents, bytes)}."""
+    request = oip.ModelInferRequest(model_name=model, id="1", **more)
+    for name, (datatype, extents, data) in inputs.items():
+        request.inputs.add(name=name, datatype=datatype, shape=extents)
+        if raw:
+            request.raw_input_contents.append(data)
+    return request
+
+
+def parameters(**values):
+    fields = {bool: "bool_param", int: "int64_param", str: "string_param", float: "double_param"}
+    return {name: oip.InferParameter(**{fields[type(value)]: value}) for name, value in values.items()}
+
+
+F32_INPUTS = {"A": ("FP32", [2, 3], bytes(24)), "B": ("FP32", [3, 2], bytes(24))}
+INFER = {
+    "matmul": infer("matmul", F32_INPUTS, model_version="1"),
+    "batched": infer("matmul_batched", {"A": ("INT8", [2, 1, 3], bytes(6)), "B": ("INT8", [2, 3, 1], bytes(6))}),
+    "many_rows": infer("matmul_batched", {"A": ("FP64", [65535, 2**50, 1], b""), "B": ("FP64", [65535, 1, 1], b"")}),
+    "linear": infer("linear/w", {"X": ("FP16", [1, 3], bytes(6))}, model_version="18446744073709551615",
+                    parameters=parameters(transpose_w=True)),
+    "fp8": infer("shared_linear/w", {"X": ("UINT8", [1, 3], bytes(3))}, parameters=parameters(x_type="E4M3")),
+    "parameters": infer("matmul", F32_INPUTS, parameters=parameters(
+        alpha=2.5, leaky_slope=1, activation="leaky_relu", compute="tf32", kernel="auto", output_type="FP16",
+        timeout=2**63 - 1, transpose_a=False, triton_enable_empty_final_response=True)),
+    "wrong_parameter": infer("matmul", F32_INPUTS, parameters=parameters(beta=1.0)),
+    "contents": infer("matmul", F32_INPUTS, raw=False),
+    "nothing": infer("matmul", {}),
+    "output": infer("matmul", F32_INPUTS, outputs=[oip.ModelInferRequest.InferRequestedOutputTensor(name="D")]),
+}  # fmt: skip
+for tensor in INFER["contents"].inputs:
+    tensor.contents.fp32_contents.extend([0.5] * 6)
+
+
 def main():
+    for name, request in INFER.items():
+        write("inference_fuzz", name, request.SerializeToString(deterministic=True))
     for rpc, cases in enumerate((MULTIPLY, PUT)):
         for name, messages in cases.items():
             data = bytes([rpc])

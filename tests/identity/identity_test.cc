@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,9 +69,13 @@ TEST_F(IdentityTest, WithoutOptionsEverybodyMayDoEverything) {
 }
 
 TEST_F(IdentityTest, EveryMethodOfTheContractHasARule) {
-  for (const std::string& method : MethodNames()) {
-    EXPECT_NE(RuleForMethod(method).who, MethodRule::Who::kNobody)
-        << method << " has no row in server/identity/method_rules.cc: who may call it?";
+  std::set<std::string> seen;
+  for (const auto& names : {MethodNames(), InferenceMethodNames()}) {
+    for (const std::string& method : names) {
+      EXPECT_NE(RuleForMethod(method).who, MethodRule::Who::kNobody)
+          << method << " has no row in server/identity/method_rules.cc: who may call it?";
+      EXPECT_TRUE(seen.insert(method).second) << method << " is a method of two services";
+    }
   }
 }
 
@@ -102,14 +107,30 @@ TEST_F(IdentityTest, EveryMethodTakesItsOwnRoleAndNoOther) {
   }
 }
 
+TEST_F(IdentityTest, TheMethodsOfTheInferenceProtocolTakeTheRoleCallAndThoseOfTheServerNone) {
+  const auto identity = *Make({.callers_file = Write("callers",
+                                                     "anna call certificate:anna\n"
+                                                     "carl metrics certificate:carl\n")});
+  for (const std::string& method : InferenceMethodNames()) {
+    const std::string path = "/inference.GRPCInferenceService/" + method;
+    EXPECT_TRUE(identity->Check(path, {.certificate_name = "anna"}).ok()) << method;
+    const bool any = method.rfind("Server", 0) == 0;
+    const auto code = any ? absl::StatusCode::kOk : absl::StatusCode::kPermissionDenied;
+    EXPECT_EQ(identity->Check(path, {.certificate_name = "carl"}).status().code(), code) << method;
+    EXPECT_EQ(identity->Check(path, {}).status().code(), absl::StatusCode::kUnauthenticated);
+  }
+}
+
 TEST_F(IdentityTest, AMethodOrAServiceWithoutARuleIsRefusedToAll) {
   const auto open = *Make({});
   const auto asks = *Make(
       {.callers_file = Write("callers", absl::StrCat(kAliceLine, "root all certificate:root\n"))});
   for (const char* path :
        {"/gemm.v1.GemmService/Forgotten", "/gemm.v1.AdminService/Forgotten",
-        "/gemm.v2.GemmService/Multiply", "/other.Service/Method",
-        "/grpc.lb.v1.LoadBalancer/Balance", "gemm.v1.GemmService/Multiply", "/", ""}) {
+        "/gemm.v2.GemmService/Multiply", "/other.Service/Method", "/gemm.v1.GemmService/ModelInfer",
+        "/inference.GRPCInferenceService/Multiply",
+        "/inference.GRPCInferenceService/RepositoryModelLoad", "/grpc.lb.v1.LoadBalancer/Balance",
+        "gemm.v1.GemmService/Multiply", "/", ""}) {
     EXPECT_EQ(open->Check(path, {}).status().code(), absl::StatusCode::kUnimplemented) << path;
     EXPECT_EQ(asks->Check(path, {.certificate_name = "root"}).status().code(),
               absl::StatusCode::kUnimplemented)

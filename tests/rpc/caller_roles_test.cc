@@ -34,6 +34,9 @@ TEST_F(CallersRpcTest, EveryServiceOfTheServerHasARuleForEachMethod) {
   for (const std::string& method : MethodNames()) {
     EXPECT_THAT(paths, ::testing::Contains(kServicePath + method));
   }
+  for (const std::string& method : InferenceMethodNames()) {
+    EXPECT_THAT(paths, ::testing::Contains("/inference.GRPCInferenceService/" + method));
+  }
 }
 
 TEST_F(CallersRpcTest, WhatNoRuleNamesIsRefusedToEverybody) {

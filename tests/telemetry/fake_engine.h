@@ -31,6 +31,7 @@ class FakeEngine : public Engine {
     return Unused();
   }
   absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey&) override { return Unused(); }
+  absl::StatusOr<MatrixRecord> DescribeMatrix(const MatrixKey&) override { return Unused(); }
   absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery&) override { return Unused(); }
   std::vector<TrafficEntry> ListTraffic(size_t) const override { return {}; }
   absl::Span<const std::unique_ptr<Device>> devices() const override { return {}; }

@@ -374,6 +374,13 @@ MatrixRecord MatrixStore::Record(const MatrixPin& pin) const {
   return RecordOf(pin.matrix());
 }
 
+absl::StatusOr<MatrixRecord> MatrixStore::Record(const MatrixKey& key) {
+  MutexLock lock(mutex_);
+  const absl::StatusOr<Matrices::iterator> it = Find(key);
+  if (!it.ok()) return it.status();
+  return RecordOf(*(*it)->second);
+}
+
 void MatrixStore::ExpireAt(absl::Time at, std::string id) {
   MutexLock lock(mutex_);
   if (by_id_.count(id) == 0) return;  // deleted since

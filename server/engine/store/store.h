@@ -186,6 +186,8 @@ class MatrixStore {
   std::optional<size_t> DeviceOfFolder(const KeepSpec& keep) const;
 
   MatrixRecord Record(const MatrixPin& pin) const;
+  // The same by its key, without a use of the matrix. Errors as of Pin.
+  absl::StatusOr<MatrixRecord> Record(const MatrixKey& key);
   // Matrices and their bytes of one owner.
   CallerShare share_of(absl::string_view owner) const;
   int count() const;

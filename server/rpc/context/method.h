@@ -1,4 +1,4 @@
-// The names of the service's methods, as the contract has them. Metrics and log show them.
+// The names of the services' methods, as their protocols have them. Metrics and log show them.
 #pragma once
 
 #include <string>
@@ -11,12 +11,14 @@ namespace gemmd {
 
 // All methods of gemm.v1.GemmService, in the contract's order: "Multiply".
 std::vector<std::string> MethodNames();
+// Those of inference.GRPCInferenceService: "ModelInfer". None has the name of one above.
+std::vector<std::string> InferenceMethodNames();
 
-// The method that takes this message. Ends the process where no method does.
+// The first method that takes this message. Ends the process where no method does.
 const std::string& MethodThatTakes(const google::protobuf::Descriptor& request);
 
-// The method that takes `Request`, which no other method does (buf lint holds that).
-// The name lives as long as the process.
+// The method that takes `Request`, which no other method of the contract does (buf lint holds
+// that). Of ModelInferRequest it is ModelInfer. The name lives as long as the process.
 template <typename Request>
 absl::string_view MethodOf() {
   static const std::string& name = MethodThatTakes(*Request::descriptor());

@@ -1,0 +1,100 @@
+#include "server/rpc/calls/unary_product_call.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/identity/connection_number.h"
+#include "server/rpc/context/status.h"
+
+namespace gemmd {
+namespace {
+
+// Room for the report around the result's elements.
+constexpr size_t kReportBytes = 4 * kKiB;
+
+}  // namespace
+
+absl::Status CheckResultBytes(absl::string_view field, uint64_t bytes, const RpcLimits& limits) {
+  if (bytes + kReportBytes <= limits.max_message_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, ": ", bytes, " bytes of result and ", kReportBytes,
+      " around them do not fit one message; this server's limit is ", limits.max_message_bytes,
+      " (its flag --max-message-bytes): call Multiply of gemm.v1, or keep the result resident"));
+}
+
+void UnaryProductCall::Begin(size_t request_bytes) {
+  GoLiveAtItsRate(request_bytes, [this, request_bytes] {
+    absl::Status status = Start(request_bytes);
+    if (!status.ok()) OnProduct(status);
+    return status;
+  });
+}
+
+absl::Status UnaryProductCall::Start(size_t request_bytes) {
+  absl::Status status = CheckMessageBytes("request", request_bytes, service_.limits);
+  if (!status.ok()) return status;
+  absl::StatusOr<ProductRequest> product = TakeProduct();
+  if (!product.ok()) return product.status();
+  product->spec.quota = QuotaNow(caller());
+  product->spec.flow = FlowOf(caller());
+  if (product->spec.stream_result) {
+    product->spec.check_result = [this](const Shape& result) { return CheckResult(result); };
+  }
+  absl::StatusOr<std::shared_ptr<Job>> job =
+      service_.engine.Admit(std::move(product->spec), Self<UnaryProductCall>());
+  if (!job.ok()) return job.status();
+  (*job)->Start();
+  absl::Status cancelled;
+  {
+    MutexLock lock(mutex_);
+    if (!outcome_.has_value()) job_ = *job;
+    if (!stopped_.ok()) cancelled = WhyEnded();
+  }
+  if (!cancelled.ok()) (*job)->Cancel(std::move(cancelled));
+  for (auto& [role, data] : product->inline_data) {
+    (*job)->Append(role, 0, std::move(data), []() {});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UnaryProductCall::CheckResult(const Shape& result) {
+  const uint64_t bytes = result.dense_bytes();
+  if (absl::Status status = CheckResultBytes(result_field(), bytes, service_.limits); !status.ok())
+    return status;
+  absl::StatusOr<AnswerBacklog::Place> place =
+      service_.answers.Admit(ConnectionOf(context_->c_call()), bytes, CallDeadline(*context_));
+  if (!place.ok()) return place.status();
+  answer_ = *std::move(place);
+  result_data().reserve(bytes);
+  return absl::OkStatus();
+}
+
+void UnaryProductCall::OnCancelled() {
+  std::shared_ptr<Job> job;
+  absl::Status why;
+  {
+    MutexLock lock(mutex_);
+    why = WhyEnded();
+    job = job_;
+  }
+  if (job != nullptr) job->Cancel(std::move(why));
+}
+
+void UnaryProductCall::OnResult(ResultPiece piece) {
+  result_data().append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
+}
+
+void UnaryProductCall::OnDone(absl::StatusOr<JobResult> result) {
+  OnProduct(result);
+  if (result.ok()) answer_.Hand();
+  Charge(result_data().size());
+  std::shared_ptr<Job> job;  // destroyed unlocked
+  {
+    MutexLock lock(mutex_);
+    outcome_ = result.status();
+    job = std::move(job_);
+  }
+  Advance();
+}
+
+}  // namespace gemmd

@@ -1,0 +1,202 @@
+#include "server/rpc/inference/infer_request.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gemm/quote.h"
+#include "server/engine/store/matrix.h"
+#include "server/rpc/codec/replies.h"
+#include "server/rpc/context/status.h"
+#include "server/rpc/inference/parameters.h"
+#include "server/rpc/inference/tensors.h"
+
+namespace gemmd {
+namespace {
+
+namespace v1 = gemm::v1;
+using inference::ModelInferRequest;
+using InputTensor = ModelInferRequest::InferInputTensor;
+
+constexpr char kSharedMemoryRegion[] = "shared_memory_region";
+
+absl::Status NoSharedMemory(absl::string_view field) {
+  return absl::UnimplementedError(
+      absl::StrCat(field, ".parameters.", kSharedMemoryRegion,
+                   ": this server takes and gives tensors in messages alone"));
+}
+
+// Reads a request field by field.
+class InferParser {
+ public:
+  InferParser(ModelInferRequest& request, const Model& model) : request_(request), model_(model) {}
+
+  absl::StatusOr<v1::Product> Parse() {
+    absl::Status status = CheckContents();
+    if (status.ok()) status = CheckOutputs();
+    if (status.ok()) status = Inputs();
+    if (status.ok()) status = SetParameters(request_.parameters(), model_.kind, product_);
+    if (!status.ok()) return status;
+    return std::move(product_);
+  }
+
+  absl::string_view output() const { return linear() ? "Y" : "D"; }
+
+ private:
+  bool linear() const { return model_.kind == ModelKind::kLinear; }
+  bool batched() const { return model_.kind == ModelKind::kBatched; }
+
+  absl::Status CheckContents() {
+    if (request_.id().size() > kMaxIdBytes) {
+      return FieldError("id", absl::StrCat(request_.id().size(), " bytes; at most ", kMaxIdBytes));
+    }
+    for (const InputTensor& input : request_.inputs()) {
+      if (input.parameters().count(kSharedMemoryRegion) > 0) return NoSharedMemory("inputs");
+      if (input.has_contents() && request_.raw_input_contents_size() > 0) {
+        return FieldError("raw_input_contents", "set beside the contents of an input; give one");
+      }
+    }
+    const int raw = request_.raw_input_contents_size();
+    if (raw == 0 || raw == request_.inputs_size()) return absl::OkStatus();
+    return FieldError("raw_input_contents",
+                      absl::StrCat(raw, " of them for ", request_.inputs_size(), " inputs"));
+  }
+
+  absl::Status CheckOutputs() {
+    for (const auto& asked : request_.outputs()) {
+      if (asked.name() != output()) {
+        return FieldError("outputs", absl::StrCat(gemm::Quoted(asked.name()),
+                                                  "; the model's output is ", output()));
+      }
+      if (asked.parameters().count(kSharedMemoryRegion) > 0) return NoSharedMemory("outputs");
+      if (asked.parameters().count("classification") > 0) {
+        return FieldError("outputs.parameters.classification", "the model's output is no class");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Inputs() {
+    if (linear()) {
+      const absl::Status x = Input("X", "x_type", *product_.mutable_a());
+      if (!x.ok()) return x;
+      const MatrixKey& weight = model_.weight;
+      v1::MatrixRef& ref = *product_.mutable_b()->mutable_matrix();
+      ref.set_name(weight.name);
+      ref.set_shared(weight.shared);
+      if (weight.version.has_value()) ref.set_version(*weight.version);
+    } else {
+      absl::Status status = Input("A", "a_type", *product_.mutable_a());
+      if (status.ok()) status = Input("B", "b_type", *product_.mutable_b());
+      if (!status.ok()) return status;
+    }
+    const int wanted = linear() ? 1 : 2;
+    if (request_.inputs_size() == wanted) return absl::OkStatus();
+    return FieldError("inputs", absl::StrCat(request_.inputs_size(), " of them; the model has ",
+                                             linear() ? "X" : "A and B", ", each once"));
+  }
+
+  absl::Status Input(absl::string_view name, const std::string& parameter, v1::Operand& operand) {
+    int index = 0;
+    while (index < request_.inputs_size() && request_.inputs(index).name() != name) ++index;
+    if (index == request_.inputs_size()) {
+      return FieldError(
+          "inputs", absl::StrCat(name, " is missing; the model has ", linear() ? "X" : "A and B"));
+    }
+    const std::string field = absl::StrCat("inputs.", name);
+    InputTensor& input = *request_.mutable_inputs(index);
+    const absl::StatusOr<std::string> fp8 = TextOf(request_.parameters(), parameter);
+    if (!fp8.ok()) return fp8.status();
+    const absl::StatusOr<gemm::DType> type =
+        ParseDatatype(input.datatype(), *fp8, absl::StrCat(field, ".datatype"), parameter);
+    if (!type.ok()) return type.status();
+    absl::StatusOr<Shape> shape = ParseExtents(input, *type, field);
+    if (!shape.ok()) return shape.status();
+    absl::StatusOr<std::string> data = Elements(index, *type, field);
+    if (!data.ok()) return data.status();
+    if (data->size() != shape->dense_bytes()) {
+      return FieldError(field, absl::StrCat(data->size(), " bytes of elements; ", ToString(*shape),
+                                            " takes ", shape->dense_bytes()));
+    }
+    Fill(*shape, *operand.mutable_shape());
+    *operand.mutable_data() = *std::move(data);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> Elements(int index, gemm::DType type, const std::string& field) {
+    if (request_.raw_input_contents_size() > 0) {
+      return std::move(*request_.mutable_raw_input_contents(index));
+    }
+    const InputTensor& input = request_.inputs(index);
+    if (input.has_contents()) {
+      return PackContents(input.contents(), type, absl::StrCat(field, ".contents"));
+    }
+    return FieldError(field, "no elements: send raw_input_contents");
+  }
+
+  // The matrix of the input: of a batch, that of all products, one after the other.
+  absl::StatusOr<Shape> ParseExtents(const InputTensor& input, gemm::DType type,
+                                     const std::string& field) {
+    const std::string shape_field = absl::StrCat(field, ".shape");
+    const int wanted = batched() ? 3 : 2;
+    if (input.shape_size() != wanted) {
+      return FieldError(shape_field, absl::StrCat("[", absl::StrJoin(input.shape(), ", "), "]; ",
+                                                  model_.name, " has ", wanted, " dimensions"));
+    }
+    Shape shape = {input.shape(wanted - 2), input.shape(wanted - 1), type};
+    if (absl::Status status = CheckShape(shape, shape_field); !status.ok()) return status;
+    if (!batched()) return shape;
+    const int64_t batch = input.shape(0);
+    if (product_.has_batch_count() && product_.batch_count() != batch) {
+      return FieldError(shape_field, absl::StrCat("a batch of ", batch, ", but A has one of ",
+                                                  product_.batch_count()));
+    }
+    if (batch < 1 || batch > gemm::kMaxBatch) {
+      return FieldError(shape_field,
+                        absl::StrCat("a batch of ", batch, "; it must be 1 to ", gemm::kMaxBatch));
+    }
+    product_.set_batch_count(static_cast<int32_t>(batch));
+    if (__builtin_mul_overflow(shape.rows, batch, &shape.rows)) {
+      return FieldError(shape_field, "too many rows in all");
+    }
+    if (absl::Status status = CheckShape(shape, shape_field); !status.ok()) return status;
+    return shape;
+  }
+
+  ModelInferRequest& request_;
+  const Model& model_;
+  v1::Product product_;
+};
+
+}  // namespace
+
+absl::StatusOr<InferProduct> ParseInfer(ModelInferRequest& request, const Model& model,
+                                        const Caller& caller, absl::Time arrived,
+                                        absl::Time call_deadline) {
+  InferParser parser(request, model);
+  absl::StatusOr<v1::Product> product = parser.Parse();
+  if (!product.ok()) return product.status();
+  absl::StatusOr<ProductRequest> parsed =
+      ParseProduct(*product, caller, PayloadRule::kRefused, arrived, call_deadline);
+  if (!parsed.ok()) return parsed.status();
+  return InferProduct{.product = *std::move(parsed),
+                      .output = parser.output(),
+                      .batched = model.kind == ModelKind::kBatched};
+}
+
+void FillAnswer(const Model& model, const InferProduct& product, const JobReport& report,
+                inference::ModelInferResponse& out) {
+  out.set_model_name(model.name);
+  out.set_model_version(model.kind == ModelKind::kLinear ? model.version
+                                                         : std::string(kMatmulVersion));
+  inference::ModelInferResponse::InferOutputTensor& output = *out.add_outputs();
+  output.set_name(std::string(product.output));
+  output.set_datatype(std::string(DatatypeName(report.result.type)));
+  if (product.batched) output.add_shape(report.batch);
+  output.add_shape(report.m);
+  output.add_shape(report.n);
+  (*out.mutable_parameters())["kernel"].set_string_param(report.kernel);
+}
+
+}  // namespace gemmd

@@ -1,0 +1,38 @@
+// A ModelInferRequest as a product of the engine, and its answer.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "inference/inference.pb.h"
+#include "server/engine/core/report.h"
+#include "server/identity/caller.h"
+#include "server/rpc/codec/requests.h"
+#include "server/rpc/inference/models.h"
+
+namespace gemmd {
+
+// The longest id of a request: the answer repeats it.
+inline constexpr size_t kMaxIdBytes = 1024;
+// The field of the request that asks for the result.
+inline constexpr absl::string_view kOutputsField = "outputs";
+
+struct InferProduct {
+  ProductRequest product;
+  absl::string_view output;  // the name of the result
+  bool batched = false;      // the result has a dimension of the batch
+};
+
+// The product of a request to `model`. Moves the elements out of the request. Errors name fields
+// of the request: INVALID_ARGUMENT, and UNIMPLEMENTED for tensors in shared memory.
+absl::StatusOr<InferProduct> ParseInfer(inference::ModelInferRequest& request, const Model& model,
+                                        const Caller& caller, absl::Time arrived,
+                                        absl::Time call_deadline);
+
+// All but the elements.
+void FillAnswer(const Model& model, const InferProduct& product, const JobReport& report,
+                inference::ModelInferResponse& out);
+
+}  // namespace gemmd

@@ -1,0 +1,44 @@
+#include "server/rpc/inference/model_infer_call.h"
+
+#include <memory>
+#include <utility>
+
+#include "server/base/clock.h"
+#include "server/rpc/context/status.h"
+
+namespace gemmd {
+
+ModelInferCall* ModelInferCall::Begin(ServiceContext& service, ModelCounters& counters,
+                                      grpc::CallbackServerContext* call,
+                                      const inference::ModelInferRequest* request,
+                                      inference::ModelInferResponse* response) {
+  // As of MultiplyUnaryCall: the message is for this call alone.
+  auto& own = const_cast<inference::ModelInferRequest&>(*request);
+  const auto product = std::make_shared<ModelInferCall>(service, counters, call, own, *response);
+  product->UnaryProductCall::Begin(request->ByteSizeLong());
+  return product.get();
+}
+
+absl::StatusOr<ProductRequest> ModelInferCall::TakeProduct() {
+  absl::StatusOr<Model> model =
+      FindModel(request_.model_name(), request_.model_version(), caller());
+  if (!model.ok()) return model.status();
+  model_ = *std::move(model);
+  absl::StatusOr<InferProduct> product =
+      ParseInfer(request_, *model_, caller(), began_, CallDeadline(*context_));
+  if (!product.ok()) return product.status();
+  product_ = *std::move(product);
+  return std::move(product_.product);
+}
+
+void ModelInferCall::OnProduct(const absl::StatusOr<JobResult>& result) {
+  if (result.ok()) {
+    response_.set_id(request_.id());
+    FillAnswer(*model_, product_, result->report, response_);
+    counters_.OnSuccess(caller().name, *model_, result->report);
+  } else if (model_.has_value()) {
+    counters_.OnFailure(caller().name, *model_, SteadyNow() - began_);
+  }
+}
+
+}  // namespace gemmd

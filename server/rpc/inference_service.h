@@ -1,0 +1,115 @@
+// The Open Inference Protocol, as Triton's and KServe's clients speak it. Passes each call to its
+// own class.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <utility>
+
+#include "inference/inference.grpc.pb.h"
+#include "server/rpc/context/service_context.h"
+#include "server/rpc/inference/model_counters.h"
+
+namespace gemmd {
+
+// All are callbacks: one that is not would have gRPC make threads of its own.
+using InferenceServiceMethods = inference::GRPCInferenceService::WithCallbackMethod_CudaSharedMemoryUnregister<
+    inference::GRPCInferenceService::WithCallbackMethod_CudaSharedMemoryRegister<
+        inference::GRPCInferenceService::WithCallbackMethod_CudaSharedMemoryStatus<
+            inference::GRPCInferenceService::WithCallbackMethod_SystemSharedMemoryUnregister<
+                inference::GRPCInferenceService::WithCallbackMethod_SystemSharedMemoryRegister<
+                    inference::GRPCInferenceService::WithCallbackMethod_SystemSharedMemoryStatus<
+                        inference::GRPCInferenceService::WithCallbackMethod_RepositoryIndex<
+                            inference::GRPCInferenceService::WithCallbackMethod_ModelStatistics<
+                                inference::GRPCInferenceService::WithCallbackMethod_ModelConfig<
+                                    inference::GRPCInferenceService::WithRawCallbackMethod_ModelStreamInfer<
+                                        inference::GRPCInferenceService::WithCallbackMethod_ModelInfer<
+                                            inference::GRPCInferenceService::WithCallbackMethod_ModelMetadata<
+                                                inference::GRPCInferenceService::WithCallbackMethod_ServerMetadata<
+                                                    inference::GRPCInferenceService::
+                                                        WithCallbackMethod_ModelReady<
+                                                            inference::GRPCInferenceService::
+                                                                WithCallbackMethod_ServerReady<
+                                                                    inference::GRPCInferenceService::
+                                                                        WithCallbackMethod_ServerLive<
+                                                                            inference::GRPCInferenceService::
+                                                                                Service>>>>>>>>>>>>>>>>;
+
+// `context` must outlive the server that this is registered with.
+class InferenceService final : public InferenceServiceMethods {
+ public:
+  static constexpr const char* Name() {
+    return inference::GRPCInferenceService::service_full_name();
+  }
+
+  // `ready`: whether the server is to get calls. From any thread; must be quick.
+  InferenceService(ServiceContext& context, std::function<bool()> ready)
+      : context_(context), ready_(std::move(ready)) {
+    made_.fetch_add(1);
+  }
+
+  grpc::ServerUnaryReactor* ServerLive(grpc::CallbackServerContext* call,
+                                       const inference::ServerLiveRequest* request,
+                                       inference::ServerLiveResponse* response) override;
+  grpc::ServerUnaryReactor* ServerReady(grpc::CallbackServerContext* call,
+                                        const inference::ServerReadyRequest* request,
+                                        inference::ServerReadyResponse* response) override;
+  grpc::ServerUnaryReactor* ModelReady(grpc::CallbackServerContext* call,
+                                       const inference::ModelReadyRequest* request,
+                                       inference::ModelReadyResponse* response) override;
+  grpc::ServerUnaryReactor* ServerMetadata(grpc::CallbackServerContext* call,
+                                           const inference::ServerMetadataRequest* request,
+                                           inference::ServerMetadataResponse* response) override;
+  grpc::ServerUnaryReactor* ModelMetadata(grpc::CallbackServerContext* call,
+                                          const inference::ModelMetadataRequest* request,
+                                          inference::ModelMetadataResponse* response) override;
+  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* call,
+                                       const inference::ModelInferRequest* request,
+                                       inference::ModelInferResponse* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ModelStreamInfer(
+      grpc::CallbackServerContext* call) override;
+  grpc::ServerUnaryReactor* ModelConfig(grpc::CallbackServerContext* call,
+                                        const inference::ModelConfigRequest* request,
+                                        inference::ModelConfigResponse* response) override;
+  grpc::ServerUnaryReactor* ModelStatistics(grpc::CallbackServerContext* call,
+                                            const inference::ModelStatisticsRequest* request,
+                                            inference::ModelStatisticsResponse* response) override;
+  grpc::ServerUnaryReactor* RepositoryIndex(grpc::CallbackServerContext* call,
+                                            const inference::RepositoryIndexRequest* request,
+                                            inference::RepositoryIndexResponse* response) override;
+  grpc::ServerUnaryReactor* SystemSharedMemoryStatus(
+      grpc::CallbackServerContext* call, const inference::SystemSharedMemoryStatusRequest* request,
+      inference::SystemSharedMemoryStatusResponse* response) override;
+  grpc::ServerUnaryReactor* SystemSharedMemoryRegister(
+      grpc::CallbackServerContext* call,
+      const inference::SystemSharedMemoryRegisterRequest* request,
+      inference::SystemSharedMemoryRegisterResponse* response) override;
+  grpc::ServerUnaryReactor* SystemSharedMemoryUnregister(
+      grpc::CallbackServerContext* call,
+      const inference::SystemSharedMemoryUnregisterRequest* request,
+      inference::SystemSharedMemoryUnregisterResponse* response) override;
+  grpc::ServerUnaryReactor* CudaSharedMemoryStatus(
+      grpc::CallbackServerContext* call, const inference::CudaSharedMemoryStatusRequest* request,
+      inference::CudaSharedMemoryStatusResponse* response) override;
+  grpc::ServerUnaryReactor* CudaSharedMemoryRegister(
+      grpc::CallbackServerContext* call, const inference::CudaSharedMemoryRegisterRequest* request,
+      inference::CudaSharedMemoryRegisterResponse* response) override;
+  grpc::ServerUnaryReactor* CudaSharedMemoryUnregister(
+      grpc::CallbackServerContext* call,
+      const inference::CudaSharedMemoryUnregisterRequest* request,
+      inference::CudaSharedMemoryUnregisterResponse* response) override;
+
+ private:
+  // As of GemmService.
+  ServiceContext& context() const {
+    made_.load();
+    return context_;
+  }
+
+  ServiceContext& context_;
+  const std::function<bool()> ready_;
+  ModelCounters counters_;
+  static inline std::atomic<int> made_{0};
+};
+
+}  // namespace gemmd
