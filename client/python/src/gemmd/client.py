@@ -47,13 +47,15 @@ _KEEP_NAMES = (
 )  # fmt: skip
 
 
-def _opened(address: str, options: Options) -> Connection:
+def _opened(address: str, options: Options, on_every_channel: bool = False) -> Connection:
     """A connection whose server has answered."""
     with Hold():
         opened = Connection(address, options)
     try:
         with Call(opened, "connect", options.connect_timeout) as call:
             call.tried(call.ask_server)
+            for channel in range(opened.channels if on_every_channel else 0):
+                call.unary(opened.stubs(channel).info, pb.GetServerInfoRequest())
     except BaseException:
         opened.close()
         raise
@@ -62,12 +64,13 @@ def _opened(address: str, options: Options) -> Connection:
 
 def _opened_in_child(address: str, options: Options) -> Connection:
     """The same with a bound of its own: the fork may have come while a thread of the parent held
-    locks of gRPC's, which nobody frees here, so that gRPC keeps no deadline."""
+    locks of gRPC's, which nobody frees here, so that gRPC keeps no deadline. One channel may work
+    where another does not, so each is asked: a later call may have no deadline."""
     opened: Future[Connection] = Future()
 
     def work() -> None:
         try:
-            opened.set_result(_opened(address, options))
+            opened.set_result(_opened(address, options, on_every_channel=True))
         except BaseException as error:
             opened.set_exception(error)
 
@@ -108,6 +111,7 @@ class Client(NoCopies):
 
     def __init__(self, address: str, options: Options) -> None:
         options.check()
+        connection.check_gevent()
         open_one = _opened_in_child if connection.in_forked_child else _opened
         self._connection = open_one(address, options)
         self._janitor = Janitor(self._connection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,11 +16,11 @@ import grpc.experimental
 
 from . import credentials, ends
 from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
-from .errors import ClientClosed
+from .errors import ClientClosed, FailedPrecondition
 from .interrupt import Hold
 from .options import Options
 from .retries import Budget
-from .stream import Stream, open_stream
+from .stream import Stream, cygrpc, open_stream
 from .unary import Unary
 
 
@@ -130,6 +131,19 @@ def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
     if options.server_name is not None:
         arguments.append(("grpc.ssl_target_name_override", options.server_name))
     return arguments
+
+
+def check_gevent() -> None:
+    """FailedPrecondition where gevent has patched what gRPC's threads and this package's wait by,
+    and gRPC does not know it: some call would wait for ever."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is None or not monkey.is_module_patched("threading"):
+        return
+    if not getattr(cygrpc, "g_gevent_activated", True):
+        raise FailedPrecondition(
+            "gevent has patched threading, and gRPC does not know of gevent: call "
+            "grpc.experimental.gevent.init_gevent() before gemmd.connect"
+        )
 
 
 class Connection:
