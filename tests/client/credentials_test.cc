@@ -54,6 +54,12 @@ TEST(CredentialsTest, WrongTokensAreRefusedAndNotQuoted) {
   EXPECT_THAT(Refused({.token_file = "/dev/zero"}), HasSubstr("more than 1048576 bytes"));
   std::ofstream(TempPath("blank")) << "\n";
   EXPECT_THAT(Refused({.token_file = TempPath("blank")}), HasSubstr("0 bytes"));
+  EXPECT_THAT(Refused({.token = "\n"}), HasSubstr("0 bytes"));
+  std::ofstream(TempPath("marked")) << "\xEF\xBB\xBFtoken";
+  EXPECT_THAT(Refused({.token_file = TempPath("marked")}),
+              AllOf(HasSubstr(TempPath("marked")), HasSubstr("byte order mark")));
+  // The end of a line does not count, wherever it comes from.
+  EXPECT_THAT(Refused({.address = "192.0.2.1:1", .token = "s3cret\n"}), HasSubstr("without TLS"));
 }
 
 // For the time of a test.

@@ -152,6 +152,10 @@ def test_a_token_comes_from_a_file_or_from_the_environment(guarded, tmp_path, mo
     assert caller() == "other"
     assert caller(token_file=files["operator"]) == "operator"
     assert caller(token=TOKENS["worker"]) == "worker"
+    monkeypatch.delenv("GEMMD_TOKEN_FILE")
+    monkeypatch.setenv("GEMMD_TOKEN", TOKENS["other"] + "\n")  # as in the file
+    assert caller() == "other"
+    assert caller(token=TOKENS["worker"] + "\r\n") == "worker"
     with pytest.raises(gemmd.Unauthenticated):
         caller(token="")
 
@@ -226,6 +230,8 @@ def test_files_that_are_not_what_they_are_for_are_named(tls, ours, theirs, tmp_p
     text, cut = tmp_path / "text.txt", tmp_path / "cut.pem"
     text.write_text("a text")
     cut.write_bytes(ours.ca.read_bytes()[:200])
+    marked = tmp_path / "marked.pem"
+    marked.write_bytes(b"\xef\xbb\xbf" + ours.ca.read_bytes())
     mine, other = ours.issue("pem-1"), ours.issue("pem-2")
     locked = tmp_path / "locked.pem"
     openssl("ec", "-in", mine["key"], "-aes256", "-passout", "pass:x", "-out", locked)
@@ -234,6 +240,7 @@ def test_files_that_are_not_what_they_are_for_are_named(tls, ours, theirs, tmp_p
     for options, field, words in (
         ({"ca": text}, "ca", "no certificate in PEM"),
         ({"ca": cut}, "ca", "no certificate in PEM"),
+        ({"ca": marked}, "ca", "byte order mark"),
         ({"ca": mine["key"]}, "ca", "no certificate in PEM"),
         ({**mine, "cert": text}, "cert", "no certificate in PEM"),
         ({**mine, "key": text}, "key", "no private key in PEM"),
@@ -257,6 +264,7 @@ def test_options_that_cannot_be_are_named(tmp_path):
         ({"token_file": tmp_path / "empty"}, "token_file is .*empty"),
         ({"token": "a", "token_file": "b"}, "at most one"),
         ({"token": "two words"}, "token has a token of 9 characters"),
+        ({"token": "\n"}, "token has a token of 0 characters"),
         ({"token": "x" * 1025}, "1 to 1024"),
         ({"server_name": "x"}, "server_name is given without TLS"),
     ):

@@ -94,12 +94,13 @@ absl::StatusOr<std::string> TokenOf(const ClientOptions& options) {
   if (!options.token_file.empty()) {
     absl::StatusOr<std::string> read = ReadCredentialFile("token_file", options.token_file);
     if (!read.ok()) return read.status();
-    token = std::string(absl::StripTrailingAsciiWhitespace(*read));
+    token = *std::move(read);
   }
+  const bool given = !token.empty();
+  absl::StripTrailingAsciiWhitespace(&token);  // the end of a line
   const bool printable =
       std::all_of(token.begin(), token.end(), [](char c) { return absl::ascii_isgraph(c); });
-  if (!printable || token.size() > kMaxTokenBytes ||
-      (token.empty() && !options.token_file.empty())) {
+  if (!printable || token.size() > kMaxTokenBytes || (token.empty() && given)) {
     return absl::InvalidArgumentError(absl::StrCat(
         options.token_file.empty() ? "token" : "token_file", " has a token of ", token.size(),
         " bytes; it must be 1 to ", kMaxTokenBytes, " printable ASCII characters without spaces"));
