@@ -192,6 +192,27 @@ TEST_F(CredentialsServerTest, AClientWithoutTlsIsToldWhatMayBeMissing) {
   EXPECT_THAT(std::string(client.status().message()), HasSubstr("a server does so that wants TLS"));
 }
 
+TEST_F(CredentialsServerTest, AnErrorNamesTheProxy) {
+  const Variable unset[] = {
+      {"grpc_proxy", ""}, {"no_grpc_proxy", ""}, {"no_proxy", ""}, {"NO_PROXY", ""}};
+  // Where nobody listens.
+  const Variable set("https_proxy", "http://user:s3cret@127.0.0.1:1");
+  const ClientOptions options = {.address = absl::StrCat("localhost:", server_->port()),
+                                 .connect_timeout = absl::Seconds(20),
+                                 .tls = TlsOptions{.root_certificates_file = TempPath("ca")}};
+  const auto client = Client::Connect(options);
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable) << client.status();
+  EXPECT_THAT(std::string(client.status().message()),
+              AllOf(HasSubstr("through the proxy 127.0.0.1:1 (https_proxy)"),
+                    HasSubstr("is this the proxy's address?"), Not(HasSubstr("does gemmd run")),
+                    Not(HasSubstr("s3cret"))));
+  for (const auto& [name, value] :
+       {std::pair("NO_PROXY", "localhost"), std::pair("no_proxy", "example, *")}) {
+    const Variable excepted(name, value);
+    EXPECT_TRUE(absl::IsUnauthenticated(Client::Connect(options).status())) << name;
+  }
+}
+
 TEST_F(CredentialsServerTest, WithoutTheRoleMatricesProductsAreNotSplit) {
   const auto carol = Connect("carol");
   const auto product = MultiplyLarge(*carol);

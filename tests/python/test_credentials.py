@@ -11,7 +11,7 @@ import gemmd
 import gemmd.aio
 import numpy as np
 import pytest
-from gemmd import credentials
+from gemmd import credentials, proxies
 
 from conftest import SMALL, Server, left_on
 
@@ -297,6 +297,45 @@ def test_without_tls_nothing_goes_through_a_proxy(guarded, monkeypatch, host):
         proxy.setblocking(False)
         with pytest.raises(BlockingIOError):  # nobody has connected
             proxy.accept()
+
+
+def test_an_error_names_the_proxy(tls, ours, monkeypatch):
+    for name in ("grpc_proxy", "no_grpc_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", "http://user:s3cret@127.0.0.1:1")  # where nobody listens
+    options = {"ca": ours.ca, "token": TOKENS["worker"], "retry": gemmd.Retry(attempts=1)}
+    with pytest.raises(gemmd.Unavailable) as caught:
+        gemmd.connect(tls.address, **options)
+    words = str(caught.value)
+    assert f"{tls.address} through the proxy 127.0.0.1:1 (https_proxy): " in words
+    assert "is this the proxy's address?" in words
+    assert "does gemmd run" not in words and "s3cret" not in words
+    for name, value in (("NO_PROXY", "127.0.0.1"), ("no_proxy", "example, *")):
+        monkeypatch.setenv(name, value)
+        gemmd.connect(tls.address, **options).close()
+        monkeypatch.delenv(name)
+
+
+def test_the_servers_without_a_proxy():
+    def goes(address, **environment):
+        return proxies.chosen(address, {"https_proxy": "http://p:1", **environment}) is not None
+
+    assert proxies.chosen("gpu:1", {"http_proxy": "http://p:1/", "https_proxy": "http://u:s@q:2"}) == (
+        "q:2", "https_proxy",
+    )  # fmt: skip
+    for none in ({}, {"HTTPS_PROXY": "http://p:1"}, {"grpc_proxy": "", "http_proxy": "http://p:1"},
+                 {"https_proxy": "https://p:1"}):  # fmt: skip
+        assert proxies.chosen("gpu:1", none) is None
+    assert not goes("unix:/run/x")
+    for name in ("no_grpc_proxy", "no_proxy", "NO_PROXY"):
+        for value, wanted in (("*", False), ("other, .LAB.example", False), ("", True),
+                              ("lab,gpu,", True)):  # fmt: skip
+            assert goes("gpu.lab.example:1", **{name: value}) is wanted
+    for address in ("10.1.2.3:1", "ipv4:10.1.2.3:1,11.0.0.1:1", "dns:///10.1.2.3:1"):
+        assert not goes(address, NO_PROXY="10.0.0.0/14")
+        assert goes(address, NO_PROXY="10.0.0.0/16,10.0.0.0/64,10.0.0.0/x,fd00::/8")
+    assert not goes("[fd00::7]:1", NO_PROXY="fd00::/8") and goes("[fe00::7]:1", NO_PROXY="fd00::/8")
+    assert goes("gpu:1", no_proxy="x", NO_PROXY="*")  # the first that is set counts
 
 
 def test_the_command_line_takes_them(tls, ours, tmp_path):

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cpp/calls/canceller_state.h"
+#include "client/cpp/calls/proxy.h"
 #include "client/cpp/calls/raw_call.h"
 #include "client/cpp/calls/retries.h"
 #include "client/cpp/calls/task.h"
@@ -83,8 +85,7 @@ class Connection {
     std::unique_ptr<::gemm::v1::GemmService::Stub> stub;
   };
 
-  explicit Connection(ClientOptions options)
-      : options_(std::move(options)), retry_budget_(options_.retry) {}
+  explicit Connection(ClientOptions options);
   absl::Status OpenChannels();
   absl::Status LearnToken();
   void Add(const std::shared_ptr<Task>& task);
@@ -93,6 +94,7 @@ class Connection {
   void Remove(Task* task);
 
   const ClientOptions options_;
+  const std::optional<Proxy> proxy_;
   RetryBudget retry_budget_;
   std::string authorization_;  // "Bearer ..."; empty: none
   ServerInfo server_;
