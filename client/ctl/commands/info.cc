@@ -44,6 +44,9 @@ void PrintTables(const Context& context, const client::ServerInfo& info) {
   summary.Add(
       {"store", absl::StrCat(load.matrices(), " of ", limits.max_matrices(), " matrices, ",
                              Size(load.store_used_bytes()), " of ", Size(limits.store_bytes()))});
+  summary.Add({"checks", info.verify() == client::kVerifyByPolicy
+                             ? "unknown"
+                             : std::string(client::Name(info.verify()))});
   summary.Add({"messages", absl::StrCat("at most ", Size(limits.max_message_bytes()),
                                         "; result chunks of ", Size(limits.chunk_bytes()))});
   summary.Add({"batches", limits.max_batch_count() > 0

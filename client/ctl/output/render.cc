@@ -255,6 +255,9 @@ Json ToJson(const client::ServerInfo& info) {
             {"store_used_bytes", load.store_used_bytes()},
             {"benchmark_running", load.benchmark_running()},
             {"benchmarks", BenchmarksJson(load)}}},
+          {"verify", info.verify() == client::kVerifyByPolicy
+                         ? "unknown"
+                         : std::string(client::Name(info.verify()))},
           {"caller",
            {{"name", info.caller().name()},
             {"roles", std::vector<std::string>(info.caller().roles().begin(),

@@ -1,6 +1,7 @@
 #include "server/rpc/calls/get_server_info_call.h"
 
 #include "server/rpc/codec/replies.h"
+#include "server/rpc/codec/vocabulary.h"
 
 namespace gemmd {
 namespace {
@@ -50,6 +51,7 @@ absl::Status GetServerInfo(ServiceContext& context, const Caller& caller,
     FillBenchmark(benchmark, *response.mutable_load()->add_benchmarks());
   }
   response.mutable_load()->set_benchmark_running(response.load().benchmarks_size() > 0);
+  response.set_verify(ToProto(context.engine.options().verify));
   response.mutable_caller()->set_name(caller.name);
   for (std::string& role : caller.roles.Names()) {
     response.mutable_caller()->add_roles(std::move(role));

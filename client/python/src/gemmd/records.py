@@ -94,6 +94,9 @@ class Info(Record):
     roles: tuple[str, ...]
     #: The one that runs, then those that wait for it to end.
     benchmarks: tuple[RunningBenchmark, ...] = ()
+    #: Which products the server checks of its own accord: "off", "sampled" or "always"; "unknown"
+    #: of an older server.
+    verify: str = "unknown"
 
     def _rows(self) -> list[tuple[str, Any]]:
         rows: list[tuple[str, Any]] = [
@@ -101,6 +104,7 @@ class Info(Record):
             ("started", self.started.isoformat(" ", "seconds")),
             ("jobs", f"{self.jobs} of {self.limits.max_jobs}, {self.queued} of them queued"),
             ("store", f"{self.matrices} matrices, {self.store_used_bytes} bytes"),
+            ("checks", self.verify),
         ]
         if self.caller:
             rows.append(("caller", f"{self.caller}: {', '.join(self.roles)}"))
@@ -263,7 +267,14 @@ def info(proto: pb.GetServerInfoResponse) -> Info:
             RunningBenchmark(b.caller, b.device, b.subject, seconds(b.age), b.ending)
             for b in load.benchmarks
         ),
+        verify=_verify(proto),
     )
+
+
+def _verify(proto: pb.GetServerInfoResponse) -> str:
+    if proto.verify == pb.VERIFY_UNSPECIFIED:
+        return "unknown"
+    return pb.Verify.Name(proto.verify).removeprefix("VERIFY_").lower()
 
 
 def kernel(proto: pb.KernelInfo) -> Kernel:
