@@ -29,6 +29,7 @@ void FillLimits(const ServiceContext& context, v1::Limits& out) {
   out.set_max_batch_count(static_cast<int32_t>(gemm::kMaxBatch));
   out.set_max_group_count(static_cast<int32_t>(gemm::kMaxGroup));
   out.set_scale_block(static_cast<int32_t>(gemm::kScaleBlock));
+  Fill(options.unnamed_ttl, *out.mutable_unnamed_ttl());
   const BenchmarkLimits& benchmark = context.benchmarks.limits();
   Fill(benchmark.time, *out.mutable_benchmark_limit());
   out.set_benchmark_memory_bytes(benchmark.memory_bytes);
