@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/benchmark.h"
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/connection.h"
 #include "client/cpp/calls/renewals.h"
 #include "client/cpp/calls/run_task.h"
@@ -83,7 +84,7 @@ absl::StatusOr<FetchedMatrix> Fetch(Connection& connection, const Resident& matr
   }
   spec.stripes = StripesFor(connection, shape.bytes());
   CallOptions rest = options;
-  rest.timeout = deadline - absl::Now();
+  rest.timeout = deadline - SteadyNow();
   absl::StatusOr<MatrixInfo> info =
       RunTask(connection, rest, "GetMatrix",
               [&](const auto& task, auto then) { Download(task, spec, std::move(then)); });
@@ -243,7 +244,7 @@ absl::StatusOr<FetchedMatrix> Client::GetMatrix(const Resident& matrix, const Ge
             [&](const CallOptions& now) { return Fetch(connection, matrix, get, now, found); });
   if (matrix.name.empty() || !*found || !absl::IsNotFound(fetched.status())) return fetched;
   // The matrix that had the name has gone before every stripe had taken hold of it.
-  rest.timeout = deadline - absl::Now();
+  rest.timeout = deadline - SteadyNow();
   return Tried(connection, rest, "GetMatrix", repeated,
                [&](const CallOptions& now) { return FetchWhole(connection, matrix, get, now); });
 }
@@ -271,7 +272,7 @@ absl::StatusOr<std::vector<MatrixInfo>> Client::ListMatrices(const ListOptions& 
   request.set_every_owner(list.every_owner);
   do {
     CallOptions rest = options;
-    rest.timeout = deadline - absl::Now();
+    rest.timeout = deadline - SteadyNow();
     v1::ListMatricesResponse page;
     absl::Status status = Query(connection, &v1::GemmService::Stub::ListMatrices, "ListMatrices",
                                 rest, request, &page);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/cpp/calls/address.h"
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/credentials.h"
 #include "client/cpp/calls/wire.h"
 #include "grpcpp/create_channel.h"
@@ -246,7 +247,7 @@ absl::Duration Connection::Timeout(const CallOptions& options) const {
 }
 
 absl::Time Connection::Deadline(const CallOptions& options) const {
-  return absl::Now() + Timeout(options);
+  return SteadyNow() + Timeout(options);
 }
 
 absl::Status Connection::Explain(const absl::Status& status, const char* what,

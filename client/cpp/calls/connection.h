@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cpp/calls/canceller_state.h"
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/proxy.h"
 #include "client/cpp/calls/raw_call.h"
 #include "client/cpp/calls/retries.h"
@@ -117,7 +118,7 @@ absl::Status Connection::Call(grpc::Status (::gemm::v1::GemmService::Stub::*meth
   const auto context = std::make_shared<grpc::ClientContext>();
   Authorize(*context);
   const absl::Time deadline = Deadline(options);
-  if (deadline != absl::InfiniteFuture()) context->set_deadline(absl::ToChronoTime(deadline));
+  if (deadline != absl::InfiniteFuture()) context->set_deadline(GrpcTime(deadline));
   const CancelHook hook(options.canceller, [context] { context->TryCancel(); });
   const grpc::Status status = (stub(NextChannel()).*method)(context.get(), request, response);
   return Explain(FromGrpc(status), what, Timeout(options),
