@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "files/size_text.h"
 #include "files/standard_descriptors.h"
 #include "proto/lock_order.h"
 #include "server/base/clock.h"
@@ -108,14 +109,15 @@ void WarnOfMemory(const Engine& engine) {
     Log(LogLevel::kWarning,
         "--store-bytes is not below a device's memory: resident matrices may leave none for jobs",
         {{"device", info.name},
-         {"store-bytes", FormatSize(store)},
-         {"memory", FormatSize(capacity)}});
+         {"store-bytes", files::FormatSize(store)},
+         {"memory", files::FormatSize(capacity)}});
   }
   const uint64_t machine =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (of_host_devices <= machine) return;
   Log(LogLevel::kWarning, "host devices may use more memory than this machine has",
-      {{"device-memory-bytes", FormatSize(of_host_devices)}, {"memory", FormatSize(machine)}});
+      {{"device-memory-bytes", files::FormatSize(of_host_devices)},
+       {"memory", files::FormatSize(machine)}});
 }
 
 void LogStart(Server& server) {
@@ -126,7 +128,7 @@ void LogStart(Server& server) {
     Log(LogLevel::kInfo, "device",
         {{"name", info.name},
          {"model", info.model},
-         {"memory", FormatSize(info.memory_bytes)},
+         {"memory", files::FormatSize(info.memory_bytes)},
          {"estimates", estimates.empty() ? "none" : estimates}});
   }
   WarnOfMemory(server.engine());

@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/benchmark.h"
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/connection.h"
+#include "client/cpp/calls/renewals.h"
 #include "client/cpp/calls/run_task.h"
 #include "client/cpp/calls/to_proto.h"
 #include "client/cpp/products/multiply.h"
@@ -19,6 +21,8 @@ namespace gemmd::client {
 namespace {
 
 namespace v1 = ::gemm::v1;
+
+constexpr absl::Duration kRenewalTimeout = absl::Seconds(2);
 
 v1::PutMatrixHeader PutHeader(const Shape& shape, const PutOptions& put) {
   v1::PutMatrixHeader header;
@@ -80,7 +84,7 @@ absl::StatusOr<FetchedMatrix> Fetch(Connection& connection, const Resident& matr
   }
   spec.stripes = StripesFor(connection, shape.bytes());
   CallOptions rest = options;
-  rest.timeout = deadline - absl::Now();
+  rest.timeout = deadline - SteadyNow();
   absl::StatusOr<MatrixInfo> info =
       RunTask(connection, rest, "GetMatrix",
               [&](const auto& task, auto then) { Download(task, spec, std::move(then)); });
@@ -132,7 +136,31 @@ absl::Status Query(Connection& connection,
 
 class Client::Impl {
  public:
-  explicit Impl(std::unique_ptr<Connection> opened) : connection(std::move(opened)) {}
+  explicit Impl(std::unique_ptr<Connection> opened)
+      : renewals(absl::Seconds(opened->server().limits().unnamed_ttl().seconds()) +
+                     absl::Nanoseconds(opened->server().limits().unnamed_ttl().nanos()),
+                 [this](const std::string& id) {
+                   const CallOptions options{.timeout = kRenewalTimeout, .canceller = ending};
+                   return StatOf(*connection, Resident::ById(id), options).status();
+                 }),
+        connection(std::move(opened)) {}
+  ~Impl() {
+    ending.Cancel();
+    renewals.Stop();
+  }
+
+  // What is renewed is what had nothing said for how long it stays.
+  absl::StatusOr<MatrixInfo> OnKept(const Keep& keep, absl::StatusOr<MatrixInfo> kept) {
+    const bool unnamed = keep.name.empty() && keep.ttl == absl::InfiniteDuration();
+    if (kept.ok() && unnamed) renewals.Add(kept->id());
+    return kept;
+  }
+  void OnProduct(const Product& product, const absl::StatusOr<ProductResult>& result) {
+    if (result.ok() && result->kept) (void)OnKept(*product.result.keep, *result->kept);
+  }
+
+  const Canceller ending;
+  Renewals renewals;  // outlives the calls under way, whose results are added
   std::unique_ptr<Connection> connection;
 };
 
@@ -149,13 +177,19 @@ const ClientOptions& Client::options() const { return impl_->connection->options
 const ServerInfo& Client::server() const { return impl_->connection->server(); }
 
 absl::StatusOr<ProductResult> Client::Multiply(const Product& product, const CallOptions& options) {
-  return BlockingMultiply(*impl_->connection, product, options);
+  absl::StatusOr<ProductResult> result = BlockingMultiply(*impl_->connection, product, options);
+  impl_->OnProduct(product, result);
+  return result;
 }
 
 Canceller Client::MultiplyAsync(Product product, CallOptions options, MultiplyCallback done) {
   if (!options.canceller) options.canceller.emplace();
-  StartMultiply(*impl_->connection, std::make_shared<const Product>(std::move(product)), options,
-                std::move(done));
+  const auto shared = std::make_shared<const Product>(std::move(product));
+  StartMultiply(*impl_->connection, shared, options,
+                [impl = impl_.get(), shared, done = std::move(done)](auto result) {
+                  impl->OnProduct(*shared, result);
+                  done(std::move(result));
+                });
   return *options.canceller;
 }
 
@@ -178,7 +212,8 @@ absl::StatusOr<MatrixInfo> Client::PutMatrix(const MatrixView& matrix, const Put
              StripesFor(connection, matrix.shape.bytes()), std::move(then));
     });
   };
-  return Tried(connection, options, "PutMatrix", Repeated::kDifferent, attempt);
+  return impl_->OnKept(put.keep,
+                       Tried(connection, options, "PutMatrix", Repeated::kDifferent, attempt));
 }
 
 absl::StatusOr<MatrixInfo> Client::PutGenerated(const Generated& matrix, const PutOptions& put,
@@ -192,7 +227,8 @@ absl::StatusOr<MatrixInfo> Client::PutGenerated(const Generated& matrix, const P
       UploadGenerated(task, header, std::move(then));
     });
   };
-  return Tried(connection, options, "PutMatrix", Repeated::kDifferent, attempt);
+  return impl_->OnKept(put.keep,
+                       Tried(connection, options, "PutMatrix", Repeated::kDifferent, attempt));
 }
 
 absl::StatusOr<FetchedMatrix> Client::GetMatrix(const Resident& matrix, const GetOptions& get,
@@ -208,7 +244,7 @@ absl::StatusOr<FetchedMatrix> Client::GetMatrix(const Resident& matrix, const Ge
             [&](const CallOptions& now) { return Fetch(connection, matrix, get, now, found); });
   if (matrix.name.empty() || !*found || !absl::IsNotFound(fetched.status())) return fetched;
   // The matrix that had the name has gone before every stripe had taken hold of it.
-  rest.timeout = deadline - absl::Now();
+  rest.timeout = deadline - SteadyNow();
   return Tried(connection, rest, "GetMatrix", repeated,
                [&](const CallOptions& now) { return FetchWhole(connection, matrix, get, now); });
 }
@@ -236,7 +272,7 @@ absl::StatusOr<std::vector<MatrixInfo>> Client::ListMatrices(const ListOptions& 
   request.set_every_owner(list.every_owner);
   do {
     CallOptions rest = options;
-    rest.timeout = deadline - absl::Now();
+    rest.timeout = deadline - SteadyNow();
     v1::ListMatricesResponse page;
     absl::Status status = Query(connection, &v1::GemmService::Stub::ListMatrices, "ListMatrices",
                                 rest, request, &page);
@@ -261,6 +297,7 @@ absl::StatusOr<MatrixInfo> Client::DeleteMatrix(const Resident& matrix,
                                                        "DeleteMatrix", rest, request, &response);
                               });
   if (!status.ok()) return status;
+  impl_->renewals.Remove(response.matrix().id());
   return response.matrix();
 }
 

@@ -28,9 +28,11 @@ inline std::atomic<absl::Time (*)()> steady_clock_source{&SystemSteadyNow};
 // clock; only times for people are wall-clock times.
 inline absl::Time SteadyNow() { return steady_clock_source.load(std::memory_order_relaxed)(); }
 
-// Convert between this clock and the wall clock, with their present difference. Infinite
-// times stay infinite.
-inline absl::Time ToWall(absl::Time steady) { return absl::Now() + (steady - SteadyNow()); }
-inline absl::Time FromWall(absl::Time wall) { return SteadyNow() + (wall - absl::Now()); }
+// The wall clock. absl::Now() is another one for two seconds after it was set: it counts cycles
+// from its last sample.
+inline absl::Time WallNow() { return absl::FromChrono(std::chrono::system_clock::now()); }
+
+// With the present difference of the two clocks. Infinite times stay infinite.
+inline absl::Time ToWall(absl::Time steady) { return WallNow() + (steady - SteadyNow()); }
 
 }  // namespace gemmd

@@ -60,6 +60,8 @@ class EngineImpl final : public Engine {
   bool Drain(absl::Time deadline) override;
 
  private:
+  // That of a matrix without a name, unless it has one of its own.
+  void GiveTtl(KeepSpec& keep) const;
   absl::StatusOr<TuningLoad> ReadTuningAgain();
   absl::StatusOr<TuningLoad> TakeUpTables();
 
@@ -163,9 +165,15 @@ EngineImpl::~EngineImpl() {
   }
 }
 
+void EngineImpl::GiveTtl(KeepSpec& keep) const {
+  const absl::Duration ttl = core_.options.unnamed_ttl;
+  if (keep.name.empty() && !keep.ttl.has_value() && ttl > absl::ZeroDuration()) keep.ttl = ttl;
+}
+
 absl::StatusOr<std::shared_ptr<Job>> EngineImpl::Admit(JobSpec spec,
                                                        std::shared_ptr<JobListener> listener) {
   const absl::Time arrived = SteadyNow();
+  if (spec.keep_result.has_value()) GiveTtl(*spec.keep_result);
   absl::StatusOr<AdmittedJob> admitted = AdmitJob(core_, std::move(spec));
   if (!admitted.ok()) {
     if (core_.observer != nullptr) core_.observer->OnJobEnd(JobReport(), admitted.status());
@@ -176,6 +184,7 @@ absl::StatusOr<std::shared_ptr<Job>> EngineImpl::Admit(JobSpec spec,
 
 absl::StatusOr<std::shared_ptr<Upload>> EngineImpl::BeginUpload(UploadSpec spec, UploadDone done) {
   const absl::Time arrived = SteadyNow();
+  GiveTtl(spec.keep);
   absl::StatusOr<std::shared_ptr<UploadImpl>> upload =
       UploadImpl::Begin(core_, std::move(spec), std::move(done));
   if (upload.ok()) return *std::move(upload);
@@ -243,6 +252,7 @@ EngineStats EngineImpl::Stats() const {
   stats.queued_jobs = core_.queue_limit->gauge();
   stats.admitted_bytes = core_.admission->admitted_bytes();
   stats.matrices = {core_.store->count(), core_.store->max_matrices()};
+  stats.matrices_expired = core_.store->expired();
   stats.traffic = core_.traffic.held();
   stats.traffic_dropped = core_.traffic.dropped();
   for (size_t i = 0; i < core_.devices.size(); ++i) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "files/size_text.h"
 #include "server/flags/flag_values.h"
 #include "server/identity/method_rules.h"
 
@@ -83,25 +84,25 @@ FlagRow Ranged(About about, std::string kind, std::string allowed, Field field, 
 }
 
 inline std::string SizesFrom(size_t min, size_t max) {
-  return absl::StrCat("a size from ", FormatSize(min), " to ", FormatSize(max),
-                      SuchAs({"4KiB", "512KiB", "256MiB", "2GiB"}, &ParseSize, min, max));
+  return absl::StrCat("a size from ", files::FormatSize(min), " to ", files::FormatSize(max),
+                      SuchAs({"4KiB", "512KiB", "256MiB", "2GiB"}, &files::ParseSize, min, max));
 }
 
 template <typename Field>
 FlagRow Size(About about, Field field, size_t min, size_t max) {
-  return Ranged<size_t>(std::move(about), "SIZE", SizesFrom(min, max), field, &ParseSize,
-                        &FormatSize, min, max);
+  return Ranged<size_t>(std::move(about), "SIZE", SizesFrom(min, max), field, &files::ParseSize,
+                        &files::FormatSize, min, max);
 }
 
 // A size, or 0, which stands for something else.
 template <typename Field>
 FlagRow SizeOrZero(About about, Field field, size_t min, size_t max) {
   const auto parse = [min](absl::string_view text) {
-    const std::optional<size_t> size = ParseSize(text);
+    const std::optional<size_t> size = files::ParseSize(text);
     return size.value_or(1) != 0 && size.value_or(0) < min ? std::nullopt : size;
   };
   return Ranged<size_t>(std::move(about), "SIZE", absl::StrCat("0, or ", SizesFrom(min, max)),
-                        field, parse, &FormatSize, 0, max);
+                        field, parse, &files::FormatSize, 0, max);
 }
 
 template <typename Field>

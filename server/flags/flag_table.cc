@@ -308,6 +308,12 @@ void AddStore(std::vector<FlagRow>& rows) {
                  GEMMD_FIELD(server.engine.store_bytes), kLeastDeviceMemory, kTiB));
   rows.push_back(Count({"max-matrices", group, "The number of resident matrices."},
                        GEMMD_FIELD(server.engine.max_matrices), 1, 100'000'000));
+  rows.push_back(Duration({"unnamed-ttl", group,
+                           "A matrix without a name and without a time to live of its own is "
+                           "deleted this long after its last use. Clients renew what they hold. "
+                           "0: it stays until it is deleted."},
+                          GEMMD_FIELD(server.engine.unnamed_ttl), absl::ZeroDuration(),
+                          absl::Hours(24 * 365)));
   rows.push_back(Duration(
       {"upload-timeout", group, "An unfinished upload is dropped after this long without a byte."},
       GEMMD_FIELD(server.engine.upload_timeout), absl::Milliseconds(1), absl::Hours(24)));

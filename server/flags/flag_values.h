@@ -1,4 +1,4 @@
-// Parses and formats flag values: sizes (server/base/size_text.h), durations, numbers.
+// Parses and formats flag values: durations, numbers.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,6 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/base/size_text.h"
 
 namespace gemmd {
 
@@ -19,8 +18,5 @@ std::optional<int64_t> ParseInteger(absl::string_view text);
 
 // A finite number.
 std::optional<double> ParseNumber(absl::string_view text);
-
-// The number of one-character changes that turn one word into the other.
-size_t EditDistance(absl::string_view x, absl::string_view y);
 
 }  // namespace gemmd

@@ -13,7 +13,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "files/size_text.h"
 #include "files/text_file.h"
+#include "gemm/edit_distance.h"
 #include "server/flags/flag_table.h"
 #include "server/flags/flag_values.h"
 #include "server/process/version.h"
@@ -54,9 +56,9 @@ std::string UnknownFlag(absl::string_view name) {
   const auto& table = FlagTable();
   const auto nearest =
       std::min_element(table.begin(), table.end(), [name](const FlagRow& x, const FlagRow& y) {
-        return EditDistance(name, x.name) < EditDistance(name, y.name);
+        return gemm::EditDistance(name, x.name) < gemm::EditDistance(name, y.name);
       });
-  if (EditDistance(name, nearest->name) > std::max<size_t>(1, name.size() / 3)) {
+  if (gemm::EditDistance(name, nearest->name) > std::max<size_t>(1, name.size() / 3)) {
     return absl::StrCat("unknown flag --", name, "; gemmd --help lists them");
   }
   return absl::StrCat("unknown flag --", name, "; did you mean --", nearest->name,
@@ -137,9 +139,9 @@ absl::Status CheckTogether(const Flags& flags) {
   const size_t message = flags.server.rpc.max_message_bytes;
   if (block > message - kKiB) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--staging-block-bytes: ", FormatSize(block),
+        absl::StrCat("--staging-block-bytes: ", files::FormatSize(block),
                      "; allowed: at least 1KiB less than --max-message-bytes, ",
-                     FormatSize(message), ", since a block becomes a message"));
+                     files::FormatSize(message), ", since a block becomes a message"));
   }
   return absl::OkStatus();
 }
@@ -259,7 +261,7 @@ std::vector<UnknownVariable> UnknownVariables(const char* const* variables) {
     absl::string_view name = *variables;
     name = name.substr(0, name.find('='));
     if (!absl::StartsWith(name, "GEMMD_")) continue;
-    const auto distance = [name](const std::string& x) { return EditDistance(name, x); };
+    const auto distance = [name](const std::string& x) { return gemm::EditDistance(name, x); };
     const auto nearest = std::min_element(
         known.begin(), known.end(),
         [&](const std::string& x, const std::string& y) { return distance(x) < distance(y); });

@@ -10,9 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "files/size_text.h"
 #include "gemm/quote.h"
 #include "server/base/bytes.h"
-#include "server/base/size_text.h"
 #include "server/identity/callers.h"
 #include "server/identity/lines.h"
 
@@ -60,11 +60,11 @@ absl::Status SetWeight(absl::string_view value, CallerQuota& quota) {
 
 absl::Status SetBound(const QuotaKey& key, absl::string_view value, CallerQuota& quota) {
   const auto text = [&key](int64_t bound) {
-    return key.is_size ? FormatSize(static_cast<size_t>(bound)) : absl::StrCat(bound);
+    return key.is_size ? files::FormatSize(static_cast<size_t>(bound)) : absl::StrCat(bound);
   };
   int64_t number = -1;
   if (key.is_size) {
-    if (const auto size = ParseSize(value)) number = static_cast<int64_t>(*size);
+    if (const auto size = files::ParseSize(value)) number = static_cast<int64_t>(*size);
   } else if (!absl::SimpleAtoi(value, &number)) {
     number = -1;
   }

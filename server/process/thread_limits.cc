@@ -15,8 +15,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "server/base/cgroup.h"
+#include "server/base/clock.h"
 
 namespace gemmd {
 namespace {
@@ -51,8 +51,8 @@ std::optional<int64_t> PidsMax() {
 
 // Waits until no more threads than `count` are left, as far as the system says.
 void AwaitEnds(int64_t count) {
-  const absl::Time give_up = absl::Now() + kLongestEnd;
-  while (ThreadsNow() > count && absl::Now() < give_up) absl::SleepFor(absl::Milliseconds(1));
+  const absl::Time give_up = SteadyNow() + kLongestEnd;
+  while (ThreadsNow() > count && SteadyNow() < give_up) absl::SleepFor(absl::Milliseconds(1));
 }
 
 }  // namespace

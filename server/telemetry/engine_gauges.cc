@@ -69,6 +69,14 @@ void AddServerSamples(const EngineStats& stats, std::vector<prometheus::MetricFa
   }
 }
 
+void AddExpirySamples(const EngineStats& stats, std::vector<prometheus::MetricFamily>& families) {
+  auto expired = CounterSamples("gemmd_matrices_expired_total",
+                                "Resident matrices whose time to live has passed: unnamed ones "
+                                "(--unnamed-ttl), and those with one of their own.");
+  AddSample(expired, static_cast<double>(stats.matrices_expired));
+  families.push_back(std::move(expired));
+}
+
 void AddTrafficSamples(const EngineStats& stats, std::vector<prometheus::MetricFamily>& families) {
   auto dropped = CounterSamples("gemmd_traffic_dropped_total",
                                 "Kinds of products that made room for others in what ListTraffic "
@@ -188,6 +196,7 @@ void AddReplicaSamples(const std::vector<DeviceStats>& devices,
 std::vector<prometheus::MetricFamily> Samples(const EngineStats& stats) {
   std::vector<prometheus::MetricFamily> families;
   AddServerSamples(stats, families);
+  AddExpirySamples(stats, families);
   AddTrafficSamples(stats, families);
   AddBoundedDeviceSamples(stats.devices, families);
   AddOtherDeviceSamples(stats.devices, families);

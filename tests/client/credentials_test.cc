@@ -54,6 +54,12 @@ TEST(CredentialsTest, WrongTokensAreRefusedAndNotQuoted) {
   EXPECT_THAT(Refused({.token_file = "/dev/zero"}), HasSubstr("more than 1048576 bytes"));
   std::ofstream(TempPath("blank")) << "\n";
   EXPECT_THAT(Refused({.token_file = TempPath("blank")}), HasSubstr("0 bytes"));
+  EXPECT_THAT(Refused({.token = "\n"}), HasSubstr("0 bytes"));
+  std::ofstream(TempPath("marked")) << "\xEF\xBB\xBFtoken";
+  EXPECT_THAT(Refused({.token_file = TempPath("marked")}),
+              AllOf(HasSubstr(TempPath("marked")), HasSubstr("byte order mark")));
+  // The end of a line does not count, wherever it comes from.
+  EXPECT_THAT(Refused({.address = "192.0.2.1:1", .token = "s3cret\n"}), HasSubstr("without TLS"));
 }
 
 // For the time of a test.
@@ -184,6 +190,27 @@ TEST_F(CredentialsServerTest, AClientWithoutTlsIsToldWhatMayBeMissing) {
   const auto client =
       Client::Connect({.address = server_->address(), .connect_timeout = absl::Seconds(20)});
   EXPECT_THAT(std::string(client.status().message()), HasSubstr("a server does so that wants TLS"));
+}
+
+TEST_F(CredentialsServerTest, AnErrorNamesTheProxy) {
+  const Variable unset[] = {
+      {"grpc_proxy", ""}, {"no_grpc_proxy", ""}, {"no_proxy", ""}, {"NO_PROXY", ""}};
+  // Where nobody listens.
+  const Variable set("https_proxy", "http://user:s3cret@127.0.0.1:1");
+  const ClientOptions options = {.address = absl::StrCat("localhost:", server_->port()),
+                                 .connect_timeout = absl::Seconds(20),
+                                 .tls = TlsOptions{.root_certificates_file = TempPath("ca")}};
+  const auto client = Client::Connect(options);
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable) << client.status();
+  EXPECT_THAT(std::string(client.status().message()),
+              AllOf(HasSubstr("through the proxy 127.0.0.1:1 (https_proxy)"),
+                    HasSubstr("is this the proxy's address?"), Not(HasSubstr("does gemmd run")),
+                    Not(HasSubstr("s3cret"))));
+  for (const auto& [name, value] :
+       {std::pair("NO_PROXY", "localhost"), std::pair("no_proxy", "example, *")}) {
+    const Variable excepted(name, value);
+    EXPECT_TRUE(absl::IsUnauthenticated(Client::Connect(options).status())) << name;
+  }
 }
 
 TEST_F(CredentialsServerTest, WithoutTheRoleMatricesProductsAreNotSplit) {

@@ -573,6 +573,9 @@ TEST_F(GemmctlTest, ShowsTheServer) {
   EXPECT_EQ(info["devices"][0]["healthy"], true);
   EXPECT_GT(info["limits"]["max_message_bytes"], 0);
   EXPECT_EQ(info["load"]["matrices"], 0);
+  EXPECT_EQ(info["load"]["matrices_expired"], 0);
+  EXPECT_EQ(info["limits"]["unnamed_ttl_seconds"], 3600);
+  EXPECT_EQ(info["verify"], "off");
   EXPECT_EQ(info["limits"]["benchmark_seconds"], 600);
   EXPECT_EQ(info["load"]["benchmark_running"], false);
   const Ran table = Gemmctl({"info"});

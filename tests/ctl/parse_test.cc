@@ -33,7 +33,8 @@ TEST(ParseTest, Sizes) {
   EXPECT_EQ(*ParseSize("1.5 MiB"), 1572864);
   EXPECT_EQ(*ParseSize("2GB"), 2'000'000'000);
   EXPECT_EQ(*ParseSize("12B"), 12);
-  for (const char* bad : {"", "B", "0", "-4KiB", "1QiB", "nan", "1e30"}) {
+  EXPECT_EQ(*ParseSize(" 1TiB "), 1LL << 40);
+  for (const char* bad : {"", "B", "0", "-4KiB", "1QiB", "nan", "1e30", "1e3", "0.3KiB"}) {
     EXPECT_THAT(Message(ParseSize(bad).status()), HasSubstr("is not a size")) << bad;
   }
 }

@@ -49,5 +49,31 @@ TEST_F(EngineTest, AJobThatWouldWaitTooLongIsRefusedUntilTheQueueIsShorter) {
   EXPECT_TRUE(recorder->Wait().ok());
 }
 
+// The payload is on the device long before the stream is free.
+TEST_F(EngineTest, TheTimeOfTheCopiesIsWithoutTheQueue) {
+  Make(OneStream());
+  JobSpec large = DrawnProduct(700, 700, 700);
+  large.kernel.name = "host_reference";
+  auto first = std::make_shared<JobRecorder>();
+  auto before = engine_->Admit(large, first);
+  ASSERT_TRUE(before.ok()) << before.status();
+  (*before)->Start();
+  const int64_t n = 200;  // more than a small payload, whose copies are not timed
+  const std::vector<float> values = RandomFloats(n * n, 1);
+  auto recorder = std::make_shared<JobRecorder>();
+  auto job = engine_->Admit(Product(n, n, n), recorder);
+  ASSERT_TRUE(job.ok()) << job.status();
+  (*job)->Start();
+  Send(**job, Role::kA, values, n * n * sizeof(float));
+  Send(**job, Role::kB, values, n * n * sizeof(float));
+  (*job)->EndOfPayload();
+  const absl::StatusOr<JobResult> result = recorder->Wait();
+  ASSERT_TRUE(result.ok()) << result.status();
+  const PhaseDurations& phases = result->report.phases;
+  EXPECT_GT(phases.host_to_device, absl::ZeroDuration());
+  EXPECT_LT(phases.host_to_device + phases.queue, phases.total);
+  EXPECT_TRUE(first->Wait().ok());
+}
+
 }  // namespace
 }  // namespace gemmd

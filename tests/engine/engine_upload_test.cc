@@ -154,6 +154,38 @@ TEST_F(EngineUploadTest, EveryAnswerOfASplitUploadTellsWhenTheMatrixGoes) {
   }
 }
 
+TEST_F(EngineUploadTest, AMatrixWithoutANameHasTheTimeOfSuch) {
+  EngineOptions options;
+  options.unnamed_ttl = absl::Minutes(5);
+  Make(options);
+  const auto expires = [this](const KeepSpec& keep) {
+    UploadSpec spec;
+    spec.shape = {16, 16, gemm::DType::kS8};
+    spec.keep = keep;
+    const auto result = Run(spec, std::string(256, 'x'));
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result->matrix.expires;
+  };
+  const absl::Time before = absl::Now();
+  const std::optional<absl::Time> unnamed = expires({});
+  ASSERT_TRUE(unnamed.has_value());
+  EXPECT_GE(*unnamed, before + absl::Minutes(5));
+  EXPECT_LE(*unnamed, absl::Now() + absl::Minutes(5));
+  EXPECT_GE(expires({.ttl = absl::Hours(1)}), before + absl::Hours(1)) << "its own";
+  EXPECT_EQ(expires({.name = "x"}), std::nullopt);
+}
+
+TEST_F(EngineUploadTest, ZeroIsNoTimeToLive) {
+  EngineOptions options;
+  options.unnamed_ttl = absl::ZeroDuration();
+  Make(options);
+  UploadSpec spec;
+  spec.shape = {16, 16, gemm::DType::kS8};
+  const auto result = Run(spec, std::string(256, 'x'));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->matrix.expires, std::nullopt);
+}
+
 // A call that joins a split upload just as another one fails must be told. One that
 // comes later begins an upload of its own, which the last call here fails.
 TEST_F(EngineUploadTest, EveryCallOfAFailingSplitUploadEnds) {

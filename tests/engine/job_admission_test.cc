@@ -347,5 +347,39 @@ TEST_F(JobAdmissionTest, OfTwoHoldersTheOneWithTheLargerOperandIsTakenAndTheSmal
   EXPECT_FALSE((*job.holdings)[Role::kB].replica);
 }
 
+// Has been copied.
+class Copied final : public Replica {
+ public:
+  explicit Copied(std::shared_ptr<MatrixMemory> memory) : memory_(std::move(memory)) {}
+  const std::shared_ptr<MatrixMemory>& memory() const override { return memory_; }
+  CopyRoute route() const override { return CopyRoute::kPeer; }
+  void Await(absl::AnyInvocable<void(absl::Status)> done) override { done(absl::OkStatus()); }
+  void Abort() override {}
+  bool complete() const override { return true; }
+  bool failed() const override { return false; }
+
+ private:
+  const std::shared_ptr<MatrixMemory> memory_;
+};
+
+// An idle replica has half a KiB of the one that is free with it, and the job needs two: its first
+// piece would have found room in its place.
+TEST_F(JobAdmissionTest, AJobThatNoReplicaCouldHelpDropsNone) {
+  const std::string b = Put(1);
+  const Shape half{8, 16, gemm::DType::kF32};
+  const std::string a = Put(0, half);
+  (void)store().AddReplica(
+      *store().Pin({.id = a}), *store().ReserveReplica(1, half.pitched_bytes()),
+      std::make_shared<Copied>(*fake_.core.AllocateMatrix(1, half, Stay::kPassing)));
+  ASSERT_EQ(store().idle_replica_bytes(1), 512u);
+  const DeviceBuffer taken[] = {*fake_.device(0).memory().Allocate(64 * kKiB - 512),
+                                *fake_.device(1).memory().Allocate(62 * kKiB)};
+  JobSpec spec = Product();
+  spec.b = Resident(b);
+  EXPECT_THAT(Refuse(spec).message(), HasSubstr("2048 bytes asked for"));
+  EXPECT_EQ(store().replica_stats(1).dropped, 0);
+  EXPECT_EQ(store().idle_replica_bytes(1), 512u);
+}
+
 }  // namespace
 }  // namespace gemmd

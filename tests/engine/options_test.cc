@@ -30,6 +30,7 @@ TEST(EngineOptions, DefaultsAndTheLeastOfEachAreTaken) {
   least.max_queue_wait = absl::Nanoseconds(1);
   least.upload_timeout = absl::Nanoseconds(1);
   least.job_timeout = absl::ZeroDuration();
+  least.unnamed_ttl = absl::ZeroDuration();
   least.completion_spin = absl::ZeroDuration();
   least.verify_sample_rate = 0;
   EXPECT_EQ(CheckOptions(least), absl::OkStatus());
@@ -61,6 +62,8 @@ TEST(EngineOptions, ErrorsNameTheFlagTheValueAndTheBound) {
        "--upload-timeout is -1s, but must be longer than 0"},
       {[](auto& o) { o.job_timeout = -absl::Seconds(1); },
        "--job-timeout is -1s, but must not be negative"},
+      {[](auto& o) { o.unnamed_ttl = -absl::Seconds(1); },
+       "--unnamed-ttl is -1s, but must not be negative"},
       {[](auto& o) { o.completion_spin = -absl::Microseconds(1); },
        "--completion-spin is -1us, but must not be negative"},
       {[](auto& o) { o.verify_sample_rate = 1.5; },

@@ -192,8 +192,10 @@ TEST_F(StoreTtlTest, AMatrixExpiresItsTimeAfterItWasAddedAndNotBefore) {
   const std::string id = Put(0, 100, {.name = "x", .ttl = absl::Hours(1)});
   PassTime(absl::Hours(1) - absl::Nanoseconds(1));
   EXPECT_EQ(store_.count(), 1);
+  EXPECT_EQ(store_.expired(), 0);
   PassTime(absl::Nanoseconds(1));
   EXPECT_EQ(store_.count(), 0);
+  EXPECT_EQ(store_.expired(), 1);
   EXPECT_EQ(store_.used_bytes(0), 0u);
   EXPECT_FALSE(IsThere(id));
   EXPECT_TRUE(store_.Reserve(0, 1, {.name = "x"}).ok());

@@ -11,7 +11,7 @@ import gemmd
 import gemmd.aio
 import numpy as np
 import pytest
-from gemmd import credentials
+from gemmd import credentials, proxies
 
 from conftest import SMALL, Server, left_on
 
@@ -152,6 +152,10 @@ def test_a_token_comes_from_a_file_or_from_the_environment(guarded, tmp_path, mo
     assert caller() == "other"
     assert caller(token_file=files["operator"]) == "operator"
     assert caller(token=TOKENS["worker"]) == "worker"
+    monkeypatch.delenv("GEMMD_TOKEN_FILE")
+    monkeypatch.setenv("GEMMD_TOKEN", TOKENS["other"] + "\n")  # as in the file
+    assert caller() == "other"
+    assert caller(token=TOKENS["worker"] + "\r\n") == "worker"
     with pytest.raises(gemmd.Unauthenticated):
         caller(token="")
 
@@ -226,6 +230,8 @@ def test_files_that_are_not_what_they_are_for_are_named(tls, ours, theirs, tmp_p
     text, cut = tmp_path / "text.txt", tmp_path / "cut.pem"
     text.write_text("a text")
     cut.write_bytes(ours.ca.read_bytes()[:200])
+    marked = tmp_path / "marked.pem"
+    marked.write_bytes(b"\xef\xbb\xbf" + ours.ca.read_bytes())
     mine, other = ours.issue("pem-1"), ours.issue("pem-2")
     locked = tmp_path / "locked.pem"
     openssl("ec", "-in", mine["key"], "-aes256", "-passout", "pass:x", "-out", locked)
@@ -234,6 +240,7 @@ def test_files_that_are_not_what_they_are_for_are_named(tls, ours, theirs, tmp_p
     for options, field, words in (
         ({"ca": text}, "ca", "no certificate in PEM"),
         ({"ca": cut}, "ca", "no certificate in PEM"),
+        ({"ca": marked}, "ca", "byte order mark"),
         ({"ca": mine["key"]}, "ca", "no certificate in PEM"),
         ({**mine, "cert": text}, "cert", "no certificate in PEM"),
         ({**mine, "key": text}, "key", "no private key in PEM"),
@@ -257,6 +264,7 @@ def test_options_that_cannot_be_are_named(tmp_path):
         ({"token_file": tmp_path / "empty"}, "token_file is .*empty"),
         ({"token": "a", "token_file": "b"}, "at most one"),
         ({"token": "two words"}, "token has a token of 9 characters"),
+        ({"token": "\n"}, "token has a token of 0 characters"),
         ({"token": "x" * 1025}, "1 to 1024"),
         ({"server_name": "x"}, "server_name is given without TLS"),
     ):
@@ -289,6 +297,45 @@ def test_without_tls_nothing_goes_through_a_proxy(guarded, monkeypatch, host):
         proxy.setblocking(False)
         with pytest.raises(BlockingIOError):  # nobody has connected
             proxy.accept()
+
+
+def test_an_error_names_the_proxy(tls, ours, monkeypatch):
+    for name in ("grpc_proxy", "no_grpc_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", "http://user:s3cret@127.0.0.1:1")  # where nobody listens
+    options = {"ca": ours.ca, "token": TOKENS["worker"], "retry": gemmd.Retry(attempts=1)}
+    with pytest.raises(gemmd.Unavailable) as caught:
+        gemmd.connect(tls.address, **options)
+    words = str(caught.value)
+    assert f"{tls.address} through the proxy 127.0.0.1:1 (https_proxy): " in words
+    assert "is this the proxy's address?" in words
+    assert "does gemmd run" not in words and "s3cret" not in words
+    for name, value in (("NO_PROXY", "127.0.0.1"), ("no_proxy", "example, *")):
+        monkeypatch.setenv(name, value)
+        gemmd.connect(tls.address, **options).close()
+        monkeypatch.delenv(name)
+
+
+def test_the_servers_without_a_proxy():
+    def goes(address, **environment):
+        return proxies.chosen(address, {"https_proxy": "http://p:1", **environment}) is not None
+
+    assert proxies.chosen("gpu:1", {"http_proxy": "http://p:1/", "https_proxy": "http://u:s@q:2"}) == (
+        "q:2", "https_proxy",
+    )  # fmt: skip
+    for none in ({}, {"HTTPS_PROXY": "http://p:1"}, {"grpc_proxy": "", "http_proxy": "http://p:1"},
+                 {"https_proxy": "https://p:1"}):  # fmt: skip
+        assert proxies.chosen("gpu:1", none) is None
+    assert not goes("unix:/run/x")
+    for name in ("no_grpc_proxy", "no_proxy", "NO_PROXY"):
+        for value, wanted in (("*", False), ("other, .LAB.example", False), ("", True),
+                              ("lab,gpu,", True)):  # fmt: skip
+            assert goes("gpu.lab.example:1", **{name: value}) is wanted
+    for address in ("10.1.2.3:1", "ipv4:10.1.2.3:1,11.0.0.1:1", "dns:///10.1.2.3:1"):
+        assert not goes(address, NO_PROXY="10.0.0.0/14")
+        assert goes(address, NO_PROXY="10.0.0.0/16,10.0.0.0/64,10.0.0.0/x,fd00::/8")
+    assert not goes("[fd00::7]:1", NO_PROXY="fd00::/8") and goes("[fe00::7]:1", NO_PROXY="fd00::/8")
+    assert goes("gpu:1", no_proxy="x", NO_PROXY="*")  # the first that is set counts
 
 
 def test_the_command_line_takes_them(tls, ours, tmp_path):

@@ -193,6 +193,20 @@ def test_a_forked_child_connects_as_others_do(server, monkeypatch):
         gemmd.connect("127.0.0.1:1", token="\n")
 
 
+def test_a_forked_child_has_asked_on_every_channel(server, monkeypatch):
+    asked = []
+    stubs = connection.Connection.stubs
+
+    def noted(self, channel=None):
+        asked.append(channel)
+        return stubs(self, channel)
+
+    monkeypatch.setattr(connection, "in_forked_child", True)
+    monkeypatch.setattr(connection.Connection, "stubs", noted)
+    gemmd.connect(server.address, channels=3).close()
+    assert {0, 1, 2} <= set(asked)
+
+
 def test_a_forked_child_hears_why_its_connect_may_be_late(monkeypatch):
     monkeypatch.setattr(connection, "in_forked_child", True)
     with socket.create_server(("127.0.0.1", 0)) as silent:

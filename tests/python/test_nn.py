@@ -70,6 +70,35 @@ def test_no_gradient_is_lost_in_silence(g, model):
     assert len(g.matrices()) == 0
 
 
+def test_no_tangent_is_lost_in_silence(g, model):
+    x = torch.randn(5, 8)
+    model.requires_grad_(False)
+    forward_ad = torch.autograd.forward_ad
+    with gemmd.offload(g, model), forward_ad.dual_level():
+        with pytest.raises(gemmd.InvalidArgument, match="the input of .* has a tangent"):
+            model(forward_ad.make_dual(x, torch.ones_like(x)))
+        weight = forward_ad.make_dual(model[0].weight, torch.ones(16, 8))
+        with pytest.raises(gemmd.InvalidArgument, match="the weight of .* has a tangent"):
+            torch.func.functional_call(model, {"0.weight": weight}, (x,))
+        with pytest.raises(gemmd.InvalidArgument, match="weight has a tangent"):
+            gemmd.nn.Linear(g, weight)
+        model(x)
+
+
+def test_autocast_is_refused_where_it_would_cast(g, model):
+    x = torch.randn(5, 8)
+    with torch.no_grad():
+        with gemmd.offload(g, model), torch.autocast("cpu", torch.bfloat16):
+            for given in (x, x.bfloat16()):
+                with pytest.raises(gemmd.InvalidType, match="weight has f32, .*autocast .*bf16;"):
+                    model(given)
+            with torch.autocast("cpu", enabled=False):
+                assert model(x).dtype == torch.float32
+        for dtype in (torch.bfloat16, torch.float64):  # which it leaves as they are
+            with gemmd.offload(g, model.to(dtype)), torch.autocast("cpu", torch.bfloat16):
+                assert model(x.to(dtype)).dtype == dtype
+
+
 def test_an_offloaded_model_has_its_parameters(g, model):
     own, parameters = model.state_dict(), list(model.parameters())
     with gemmd.offload(g, model):

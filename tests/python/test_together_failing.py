@@ -137,10 +137,25 @@ def test_results_bound_a_batch_too(g):
         assert together.most(g._connection, plan) * plan.shape.nbytes <= g._connection.chunk_bytes
 
 
-def test_a_client_that_has_seen_a_check_sends_no_batch():
+def test_no_batch_is_sent_where_the_server_checks_a_share():
+    server = Server("--verify=sampled", "--verify-sample-rate=0.01")
+    try:
+        with gemmd.connect(server.address) as client:
+            assert client.info().verify == "sampled"
+            a = drawn(6, 6)
+            for _ in range(5):
+                with client.pipeline() as p:
+                    futures = [p.matmul(a, a) for _ in range(30)]
+                assert {future.report.batch for future in futures} == {1}
+    finally:
+        server.kill()
+
+
+def test_a_client_that_has_seen_a_check_of_an_older_server_sends_no_batch():
     server = Server("--verify=sampled", "--verify-sample-rate=0.5")
     try:
         with gemmd.connect(server.address) as client:
+            client._connection.server.ClearField("verify")  # which it does not say
             a = drawn(6, 6)
             for _ in range(40):
                 with client.pipeline() as p:

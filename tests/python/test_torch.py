@@ -44,6 +44,33 @@ def test_gradients_are_refused(g):
         torch.testing.assert_close(g.matmul(x, x), x @ x)
 
 
+def test_no_tangent_is_lost_in_silence(g):
+    x, w, out = torch.randn(3, 3), torch.randn(3, 3), torch.zeros(3, 3)
+    with g.put(w) as handle, torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones(3, 3))
+        for field, call in (
+            ("a", lambda: g.matmul(dual, w)), ("a", lambda: dual @ handle),
+            ("b", lambda: handle @ dual), ("bias", lambda: g.matmul(x, w, bias=dual[0])),
+            ("matrix", lambda: g.put(dual)), ("out", lambda: g.matmul(x, w, out=dual)),
+        ):  # fmt: skip
+            for way in (torch.enable_grad(), torch.no_grad()):  # forward mode minds neither
+                with way, pytest.raises(gemmd.InvalidArgument, match="tangent") as caught:
+                    call()
+                assert caught.value.field == field
+        primal = torch.autograd.forward_ad.unpack_dual(dual).primal
+        for allowed in (primal, dual.detach()):
+            torch.testing.assert_close(g.matmul(allowed, w), x @ w)
+        with torch.inference_mode():
+            g.matmul(dual, w, out=out)
+    torch.testing.assert_close(out, x @ w)
+
+
+def test_tensors_of_torch_func_are_named(g):
+    x, w = torch.randn(2, 3, 3), torch.randn(3, 3)
+    with pytest.raises(gemmd.InvalidType, match=r"^a has no elements .* torch\.func\.jvp"):
+        torch.func.vmap(lambda a: g.matmul(a, w))(x)
+
+
 def test_a_handle_becomes_a_tensor(g):
     w = torch.randn(4, 6).bfloat16()
     with g.put(w) as handle:

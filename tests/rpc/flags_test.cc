@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "files/size_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/core/hang_limit.h"
@@ -228,16 +229,20 @@ TEST(Flags, Version) {
 }
 
 TEST(FlagValues, SizesReadBack) {
-  EXPECT_EQ(ParseSize("0"), 0u);
-  EXPECT_EQ(ParseSize("17"), 17u);
-  EXPECT_EQ(ParseSize("17B"), 17u);
-  EXPECT_EQ(ParseSize(" 2 KiB "), 2048u);
-  EXPECT_EQ(ParseSize("3GiB"), 3 * kGiB);
-  for (const char* wrong : {"", "KiB", "-1", "1.5GiB", "1kb", "0x10", "16777216TiB"}) {
-    EXPECT_EQ(ParseSize(wrong), std::nullopt) << wrong;
+  EXPECT_EQ(files::ParseSize("0"), 0u);
+  EXPECT_EQ(files::ParseSize("17"), 17u);
+  EXPECT_EQ(files::ParseSize("17B"), 17u);
+  EXPECT_EQ(files::ParseSize(" 2 KiB "), 2048u);
+  EXPECT_EQ(files::ParseSize("3GiB"), 3 * kGiB);
+  EXPECT_EQ(files::ParseSize("1.5GiB"), 3 * kGiB / 2);
+  EXPECT_EQ(files::ParseSize("2GB"), 2'000'000'000u);
+  EXPECT_EQ(files::ParseSize("9223372036854775807"), size_t{9223372036854775807u});
+  for (const char* wrong : {"", "KiB", "-1", "1.5", "0.3KiB", "1.2.3KiB", ".", "1kb", "0x10", "1e3",
+                            "16777216TiB", "9223372036854775808"}) {
+    EXPECT_EQ(files::ParseSize(wrong), std::nullopt) << wrong;
   }
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{1000}, kKiB, 3 * kMiB, 5 * kGiB}) {
-    EXPECT_EQ(ParseSize(FormatSize(bytes)), bytes);
+    EXPECT_EQ(files::ParseSize(files::FormatSize(bytes)), bytes);
   }
 }
 

@@ -81,6 +81,8 @@ TEST_F(QueryTest, ServerInfo) {
   EXPECT_EQ(info.limits().max_batch_count(), 65535);
   EXPECT_EQ(info.limits().max_group_count(), 4096);
   EXPECT_EQ(info.limits().scale_block(), 128);
+  EXPECT_EQ(info.limits().unnamed_ttl().seconds(), 3600);
+  EXPECT_EQ(info.verify(), v1::VERIFY_OFF);
   EXPECT_EQ(info.load().matrices(), 1u);
   EXPECT_GE(info.load().store_used_bytes(), 40'000u);
   Delete(id);

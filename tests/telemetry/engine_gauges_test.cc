@@ -15,6 +15,7 @@ EngineStats TwoDevices() {
                     .queued_jobs = {3, 4},
                     .admitted_bytes = {5, 6},
                     .matrices = {7, 8},
+                    .matrices_expired = 52,
                     .traffic = {9, 10},
                     .traffic_dropped = 51};
   stats.devices.push_back({.name = "cuda:0",
@@ -55,6 +56,7 @@ TEST(EngineGaugesTest, ShowsEveryBoundedQuantityBesideItsBound) {
   EXPECT_EQ(scrape.at("gemmd_admitted_bytes_limit"), 6);
   EXPECT_EQ(scrape.at("gemmd_matrices"), 7);
   EXPECT_EQ(scrape.at("gemmd_matrices_limit"), 8);
+  EXPECT_EQ(scrape.at("gemmd_matrices_expired_total"), 52);
   EXPECT_EQ(scrape.at("gemmd_traffic_entries"), 9);
   EXPECT_EQ(scrape.at("gemmd_traffic_entries_limit"), 10);
   EXPECT_EQ(scrape.at("gemmd_traffic_dropped_total"), 51);

@@ -71,4 +71,12 @@ bool StaysOnThisMachine(absl::string_view address) {
   return host == "localhost" || host == "[::1]" || (numeric && absl::StartsWith(host, "127."));
 }
 
+std::string HostOf(absl::string_view address) {
+  if (IsUnix(address)) return "";
+  absl::string_view host = HostsOf(address).front();
+  host = host.substr(0, host.rfind(':'));
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  return std::string(host);
+}
+
 }  // namespace gemmd::client

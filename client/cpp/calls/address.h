@@ -1,6 +1,8 @@
 // The address of a server, as gRPC takes it.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -13,5 +15,9 @@ absl::Status CheckAddress(absl::string_view address);
 
 // Whether nobody else can listen to what is sent there.
 bool StaysOnThisMachine(absl::string_view address);
+
+// Without the port, and without the brackets of IPv6. Of several addresses the first one's; empty
+// for a socket's path.
+std::string HostOf(absl::string_view address);
 
 }  // namespace gemmd::client

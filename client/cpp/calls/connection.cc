@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/cpp/calls/address.h"
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/credentials.h"
 #include "client/cpp/calls/wire.h"
 #include "grpcpp/create_channel.h"
@@ -94,12 +95,13 @@ absl::StatusOr<std::string> TokenOf(const ClientOptions& options) {
   if (!options.token_file.empty()) {
     absl::StatusOr<std::string> read = ReadCredentialFile("token_file", options.token_file);
     if (!read.ok()) return read.status();
-    token = std::string(absl::StripTrailingAsciiWhitespace(*read));
+    token = *std::move(read);
   }
+  const bool given = !token.empty();
+  absl::StripTrailingAsciiWhitespace(&token);  // the end of a line
   const bool printable =
       std::all_of(token.begin(), token.end(), [](char c) { return absl::ascii_isgraph(c); });
-  if (!printable || token.size() > kMaxTokenBytes ||
-      (token.empty() && !options.token_file.empty())) {
+  if (!printable || token.size() > kMaxTokenBytes || (token.empty() && given)) {
     return absl::InvalidArgumentError(absl::StrCat(
         options.token_file.empty() ? "token" : "token_file", " has a token of ", token.size(),
         " bytes; it must be 1 to ", kMaxTokenBytes, " printable ASCII characters without spaces"));
@@ -113,7 +115,7 @@ absl::StatusOr<std::string> TokenOf(const ClientOptions& options) {
   return token;
 }
 
-grpc::ChannelArguments Arguments(const ClientOptions& options, int channel) {
+grpc::ChannelArguments Arguments(const ClientOptions& options, bool through_proxy, int channel) {
   grpc::ChannelArguments args;
   args.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   args.SetMaxSendMessageSize(-1);
@@ -129,7 +131,7 @@ grpc::ChannelArguments Arguments(const ClientOptions& options, int channel) {
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // gRPC takes the proxy of http_proxy for loopback, too: what goes there without TLS, and
   // the token with it, would leave this machine.
-  if (!options.tls) args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (!through_proxy) args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.user_agent.empty()) args.SetUserAgentPrefix(options.user_agent);
   if (options.tls && !options.tls->server_name.empty()) {
     args.SetSslTargetNameOverride(options.tls->server_name);
@@ -138,6 +140,11 @@ grpc::ChannelArguments Arguments(const ClientOptions& options, int channel) {
 }
 
 }  // namespace
+
+Connection::Connection(ClientOptions options)
+    : options_(std::move(options)),
+      proxy_(options_.tls ? ProxyFor(options_.address, &VariableOfProcess) : std::nullopt),
+      retry_budget_(options_.retry) {}
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(ClientOptions options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
@@ -169,8 +176,8 @@ absl::Status Connection::OpenChannels() {
   if (!credentials.ok()) return credentials.status();
   for (int i = 0; i < options_.channels; ++i) {
     Channel& made = channels_.emplace_back();
-    made.channel =
-        grpc::CreateCustomChannel(options_.address, *credentials, Arguments(options_, i));
+    made.channel = grpc::CreateCustomChannel(options_.address, *credentials,
+                                             Arguments(options_, proxy_.has_value(), i));
     made.generic = std::make_unique<grpc::GenericStub>(made.channel);
     made.stub = GemmService::NewStub(made.channel);
     // Connects now, all channels at once, rather than at the first call of each.
@@ -240,13 +247,16 @@ absl::Duration Connection::Timeout(const CallOptions& options) const {
 }
 
 absl::Time Connection::Deadline(const CallOptions& options) const {
-  return absl::Now() + Timeout(options);
+  return SteadyNow() + Timeout(options);
 }
 
 absl::Status Connection::Explain(const absl::Status& status, const char* what,
                                  absl::Duration timeout, bool cancelled_here) const {
   const auto gone = [&](absl::string_view why) {
-    absl::Status made = absl::UnavailableError(absl::StrCat(options_.address, ": ", why));
+    const std::string through =
+        proxy_ ? absl::StrCat(" through the proxy ", proxy_->address, " (", proxy_->variable, ")")
+               : "";
+    absl::Status made = absl::UnavailableError(absl::StrCat(options_.address, through, ": ", why));
     status.ForEachPayload([&made](absl::string_view url, const absl::Cord& payload) {
       made.SetPayload(url, payload);
     });
@@ -266,13 +276,17 @@ absl::Status Connection::Explain(const absl::Status& status, const char* what,
       return status.message() == "CANCELLED" ? gone("the server cancelled the call") : status;
     case absl::StatusCode::kUnavailable:
       if (ClosedAtOnce(status.message())) {
-        return gone(absl::StrCat(status.message(), "; a server does so that ",
-                                 options_.tls ? "" : "wants TLS, or ",
-                                 "has as many connections as it takes"));
+        const char* const who = proxy_         ? "the proxy does so, and a server that "
+                                : options_.tls ? "a server does so that "
+                                               : "a server does so that wants TLS, or ";
+        return gone(
+            absl::StrCat(status.message(), "; ", who, "has as many connections as it takes"));
       }
       if (NobodyListens(status.message())) {
         return gone(absl::StrCat(
-            status.message(), "; nobody listens there: does gemmd run, and is this its address?"));
+            status.message(), "; nobody listens there: ",
+            proxy_ ? "is this the proxy's address? no_proxy names servers that need none"
+                   : "does gemmd run, and is this its address?"));
       }
       if (!absl::StrContains(status.message(), kNoAnswer)) return gone(status.message());
       return gone(absl::StrCat(

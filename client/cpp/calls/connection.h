@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cpp/calls/canceller_state.h"
+#include "client/cpp/calls/clock.h"
+#include "client/cpp/calls/proxy.h"
 #include "client/cpp/calls/raw_call.h"
 #include "client/cpp/calls/retries.h"
 #include "client/cpp/calls/task.h"
@@ -83,8 +86,7 @@ class Connection {
     std::unique_ptr<::gemm::v1::GemmService::Stub> stub;
   };
 
-  explicit Connection(ClientOptions options)
-      : options_(std::move(options)), retry_budget_(options_.retry) {}
+  explicit Connection(ClientOptions options);
   absl::Status OpenChannels();
   absl::Status LearnToken();
   void Add(const std::shared_ptr<Task>& task);
@@ -93,6 +95,7 @@ class Connection {
   void Remove(Task* task);
 
   const ClientOptions options_;
+  const std::optional<Proxy> proxy_;
   RetryBudget retry_budget_;
   std::string authorization_;  // "Bearer ..."; empty: none
   ServerInfo server_;
@@ -115,7 +118,7 @@ absl::Status Connection::Call(grpc::Status (::gemm::v1::GemmService::Stub::*meth
   const auto context = std::make_shared<grpc::ClientContext>();
   Authorize(*context);
   const absl::Time deadline = Deadline(options);
-  if (deadline != absl::InfiniteFuture()) context->set_deadline(absl::ToChronoTime(deadline));
+  if (deadline != absl::InfiniteFuture()) context->set_deadline(GrpcTime(deadline));
   const CancelHook hook(options.canceller, [context] { context->TryCancel(); });
   const grpc::Status status = (stub(NextChannel()).*method)(context.get(), request, response);
   return Explain(FromGrpc(status), what, Timeout(options),

@@ -12,12 +12,15 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace gemmd::client {
 namespace {
 
 constexpr size_t kMaxCredentialBytes = 1 << 20;  // of a file: enough for every public CA
+// Editors write it. What stands behind it would not be found to begin a line.
+constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 constexpr char kRoots[] = "tls.root_certificates_file";
 constexpr char kKey[] = "tls.private_key_file";
 constexpr char kChain[] = "tls.certificate_chain_file";
@@ -84,6 +87,9 @@ absl::StatusOr<std::string> ReadCredentialFile(absl::string_view field, const st
     return Wrong(field, path, absl::StrCat("which cannot be read: ", std::strerror(errno)));
   }
   if (content.empty()) return Wrong(field, path, "which is empty");
+  if (absl::StartsWith(content, kByteOrderMark)) {
+    return Wrong(field, path, "which begins with a byte order mark; save it without one");
+  }
   if (content.size() > kMaxCredentialBytes) {
     return Wrong(field, path, absl::StrCat("which has more than ", kMaxCredentialBytes, " bytes"));
   }

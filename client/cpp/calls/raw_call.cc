@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "client/cpp/calls/clock.h"
+
 namespace gemmd::client {
 
 std::function<NextMessage(grpc::ByteBuffer*)> OnlyMessage(const grpc::ByteBuffer& message) {
@@ -18,7 +20,7 @@ std::shared_ptr<RawCall> RawCall::Create(RawCallSpec spec) {
 void RawCall::Start(grpc::GenericStub& stub) {
   self_ = shared_from_this();
   if (spec_.deadline != absl::InfiniteFuture()) {
-    context_.set_deadline(absl::ToChronoTime(spec_.deadline));
+    context_.set_deadline(GrpcTime(spec_.deadline));
   }
   if (spec_.prepare != nullptr) spec_.prepare(context_);
   stub.PrepareBidiStreamingCall(&context_, spec_.method, {}, this);

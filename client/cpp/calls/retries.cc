@@ -8,6 +8,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cpp/calls/clock.h"
 
 namespace gemmd::client {
 namespace {
@@ -87,7 +88,7 @@ std::optional<absl::Duration> Retries::Next(const absl::Status& status, absl::Ti
   const absl::Duration least = asked.value_or(absl::ZeroDuration());
   if (least > options_.longest_wait) return std::nullopt;
   const absl::Duration wait = least + RandomWait(options_, made_);
-  if (absl::Now() + wait >= deadline || !budget_.Take()) return std::nullopt;
+  if (SteadyNow() + wait >= deadline || !budget_.Take()) return std::nullopt;
   ++made_;
   if (first_.ok() && absl::IsUnavailable(status)) first_ = status;
   return wait;

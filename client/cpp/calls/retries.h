@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/cpp/calls/clock.h"
 #include "gemm/v1/gemm.pb.h"
 #include "gemmd/client/retry.h"
 #include "grpcpp/support/status.h"
@@ -58,7 +58,7 @@ class Retries {
   absl::Time begun() const { return begun_; }
 
  private:
-  const absl::Time begun_ = absl::Now();
+  const absl::Time begun_ = SteadyNow();
   const RetryOptions options_;
   RetryBudget& budget_;
   const Repeated repeated_;

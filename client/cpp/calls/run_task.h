@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/connection.h"
 #include "client/cpp/calls/retries.h"
 #include "client/cpp/calls/task.h"
@@ -53,12 +54,12 @@ auto Tried(Connection& connection, const CallOptions& options, const char* what,
     if (StatusOf(answer).ok()) return answer;
     const std::optional<absl::Duration> wait = retries.Next(StatusOf(answer), deadline);
     if (!wait) return retries.Told(StatusOf(answer));
-    rest.timeout = deadline - absl::Now();
+    rest.timeout = deadline - SteadyNow();
     // As a task, it ends with the client, too.
     const absl::StatusOr<MatrixInfo> waited = RunTask(
         connection, rest, what, [&wait](const auto& task, const auto&) { task->Wait(*wait); });
     if (!waited.ok()) return waited.status();
-    rest.timeout = deadline - absl::Now();
+    rest.timeout = deadline - SteadyNow();
   }
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/connection.h"
 #include "grpcpp/alarm.h"
 
@@ -87,7 +88,7 @@ void Task::Fail(absl::Status why) {
   if (why.ok()) return;
   // When time is up the server takes apart what the task's calls hold. A stripe that comes then
   // finds the name of its own upload taken, or gone.
-  if ((absl::IsAlreadyExists(why) || absl::IsNotFound(why)) && absl::Now() >= deadline_) {
+  if ((absl::IsAlreadyExists(why) || absl::IsNotFound(why)) && SteadyNow() >= deadline_) {
     why = absl::DeadlineExceededError("Deadline Exceeded");
   }
   std::map<uint64_t, std::function<void()>> cancels;
@@ -131,7 +132,7 @@ void Task::Forget(uint64_t id) {
 
 void Task::PrepareContext(grpc::ClientContext& context) const {
   connection_.Authorize(context);
-  if (deadline_ != absl::InfiniteFuture()) context.set_deadline(absl::ToChronoTime(deadline_));
+  if (deadline_ != absl::InfiniteFuture()) context.set_deadline(GrpcTime(deadline_));
 }
 
 void Task::Stream(int channel, RawCallSpec spec) {
@@ -166,15 +167,14 @@ void Task::Wait(absl::Duration time) {
   {
     std::lock_guard<std::mutex> lock(ringing->mutex);
     ringing->alarm = std::make_unique<grpc::Alarm>();
-    ringing->alarm->Set(absl::ToChronoTime(absl::Now() + time),
-                        [self = shared_from_this(), ringing](bool) {
-                          std::unique_ptr<grpc::Alarm> rung;
-                          {
-                            std::lock_guard<std::mutex> ending(ringing->mutex);
-                            rung.swap(ringing->alarm);
-                          }
-                          self->Drop();
-                        });
+    ringing->alarm->Set(GrpcTime(SteadyNow() + time), [self = shared_from_this(), ringing](bool) {
+      std::unique_ptr<grpc::Alarm> rung;
+      {
+        std::lock_guard<std::mutex> ending(ringing->mutex);
+        rung.swap(ringing->alarm);
+      }
+      self->Drop();
+    });
   }
   // Not forgotten before the task's end: it refers to nothing that lives.
   OnFailure([weak = std::weak_ptr<Ringing>(ringing)] {

@@ -3,6 +3,7 @@
 #include <future>
 #include <utility>
 
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/retries.h"
 #include "client/cpp/calls/run_task.h"
 #include "client/cpp/products/plan_limits.h"
@@ -50,11 +51,11 @@ absl::StatusOr<ProductResult> BlockingMultiply(Connection& connection, const Pro
   absl::StatusOr<ProductPlan> plan = PlanProduct(product, options.transport, LimitsOf(connection));
   if (!plan.ok()) return plan.status();
   if (plan->transport == Transport::kUnary) {
-    const absl::Time begun = absl::Now();
+    const absl::Time begun = SteadyNow();
     absl::StatusOr<ProductResult> result =
         Tried(connection, options, "Multiply", RepeatedRun(product),
               [&](const CallOptions& rest) { return OneMessage(connection, *plan, rest); });
-    if (result.ok()) result->elapsed = absl::Now() - begun;
+    if (result.ok()) result->elapsed = SteadyNow() - begun;
     return result;
   }
   // Shared: the task may still be inside it when this function has returned.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/task.h"
 #include "client/cpp/calls/to_proto.h"
 #include "client/cpp/calls/unary_call.h"
@@ -313,7 +314,7 @@ void MultiplyOp::Finish(const absl::Status& status) {
     place_.HandOver();
     result_.bytes_sent = plan_.payload_bytes;
     result_.bytes_received = plan_.fetch ? place_.bytes() : 0;
-    result_.elapsed = absl::Now() - retries_->begun();
+    result_.elapsed = SteadyNow() - retries_->begun();
     return done(std::move(result_));
   }
   names_.DeleteAll(connection_);
@@ -323,7 +324,7 @@ void MultiplyOp::Finish(const absl::Status& status) {
   if (const std::optional<Transport> plainer = PlainerTransport(status)) {
     again.transport = *plainer;
     if (!RetryDelay(status).has_value()) {
-      again.timeout = task_->deadline() - absl::Now();
+      again.timeout = task_->deadline() - SteadyNow();
       return StartAttempt(connection_, product_, again, retries_, done);
     }
   }
@@ -336,13 +337,13 @@ void MultiplyOp::Finish(const absl::Status& status) {
 // Everything that this attempt kept on the server has a name of its own, and is deleted.
 void MultiplyOp::TryAgain(CallOptions rest, absl::Duration wait, const MultiplyDone& done) {
   const absl::Time deadline = task_->deadline();
-  rest.timeout = deadline - absl::Now();
+  rest.timeout = deadline - SteadyNow();
   const auto waiting =
       Task::Begin(connection_, rest, "Multiply",
                   [self = shared_from_this(), rest, deadline, done](const absl::Status& status) {
                     if (!status.ok()) return done(status);
                     CallOptions again = rest;
-                    again.timeout = deadline - absl::Now();
+                    again.timeout = deadline - SteadyNow();
                     StartAttempt(self->connection_, self->product_, again, self->retries_, done);
                   });
   waiting->Wait(wait);

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/connection.h"
 #include "client/cpp/calls/raw_call.h"
 #include "client/cpp/calls/wire.h"
@@ -34,12 +34,12 @@ class UploadEnding : public std::enable_shared_from_this<UploadEnding> {
 
  private:
   std::shared_ptr<Task> Within(Task::Finish finish) {
-    return Task::BeginCleanUp(task_->connection(), {.timeout = end_ - absl::Now()}, "PutMatrix",
+    return Task::BeginCleanUp(task_->connection(), {.timeout = end_ - SteadyNow()}, "PutMatrix",
                               std::move(finish));
   }
 
   void Call() {
-    if (absl::Now() >= end_) return task_->Drop();
+    if (SteadyNow() >= end_) return task_->Drop();
     const auto attempt = Within(
         [self = shared_from_this()](const absl::Status& status) { self->AfterCall(status); });
     RawCallSpec call{.method = kPutMatrix};
@@ -55,7 +55,7 @@ class UploadEnding : public std::enable_shared_from_this<UploadEnding> {
     const std::optional<absl::Duration> asked = RetryDelay(status);
     if (!absl::IsResourceExhausted(status) || !asked || ++made_ == kAttempts) return task_->Drop();
     const absl::Duration wait = *asked * (1 << (made_ - 1));
-    if (absl::Now() + wait >= end_) return task_->Drop();
+    if (SteadyNow() + wait >= end_) return task_->Drop();
     const auto waiting = Within([self = shared_from_this()](const absl::Status& waited) {
       waited.ok() ? self->Call() : self->task_->Drop();
     });
@@ -65,7 +65,7 @@ class UploadEnding : public std::enable_shared_from_this<UploadEnding> {
 
   const std::shared_ptr<Task> task_;
   const PutMatrixHeader stripe_;
-  const absl::Time end_ = std::min(absl::Now() + kLongest, task_->deadline());
+  const absl::Time end_ = std::min(SteadyNow() + kLongest, task_->deadline());
   int made_ = 0;  // calls
 };
 

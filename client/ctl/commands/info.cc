@@ -21,6 +21,16 @@ std::string BenchmarkText(const client::ServerInfo& info) {
                       Size(info.limits().benchmark_memory_bytes()));
 }
 
+// "kept for 1h after their last use; 3 matrices expired so far"
+std::string UnnamedText(const client::ServerInfo& info) {
+  const absl::Duration ttl = FromProto(info.limits().unnamed_ttl());
+  const std::string kept =
+      ttl == absl::ZeroDuration()
+          ? "kept until they are deleted"
+          : absl::StrCat("kept for ", absl::FormatDuration(ttl), " after their last use");
+  return absl::StrCat(kept, "; ", info.load().matrices_expired(), " matrices expired so far");
+}
+
 // "alice's, for 3.21 min on cuda:0: shape 3/125 ..."
 std::string RunningText(const ::gemm::v1::RunningBenchmark& benchmark) {
   return absl::StrCat(benchmark.ending() ? "ends, " : "",
@@ -44,6 +54,10 @@ void PrintTables(const Context& context, const client::ServerInfo& info) {
   summary.Add(
       {"store", absl::StrCat(load.matrices(), " of ", limits.max_matrices(), " matrices, ",
                              Size(load.store_used_bytes()), " of ", Size(limits.store_bytes()))});
+  summary.Add({"unnamed", UnnamedText(info)});
+  summary.Add({"checks", info.verify() == client::kVerifyByPolicy
+                             ? "unknown"
+                             : std::string(client::Name(info.verify()))});
   summary.Add({"messages", absl::StrCat("at most ", Size(limits.max_message_bytes()),
                                         "; result chunks of ", Size(limits.chunk_bytes()))});
   summary.Add({"batches", limits.max_batch_count() > 0

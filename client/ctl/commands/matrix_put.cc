@@ -86,7 +86,8 @@ void AddMatrixPut(CLI::App& matrix, Context& context) {
       ->type_name("N")
       ->needs("--replace");
   AddParsed(*command, "--ttl", options->put.keep.ttl, ParseDuration,
-            "Remove the matrix this long after its last use. Default: never")
+            "Remove the matrix this long after its last use. Default: never, and without --name "
+            "after the time of the server (--unnamed-ttl)")
       ->type_name("DURATION");
   command
       ->add_option("--device", options->put.device,

@@ -189,7 +189,8 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
       ->type_name("N")
       ->needs("--keep-replace");
   AddParsed(command, "--ttl", options.keep_as.ttl, ParseDuration,
-            "Remove the kept result this long after its last use. Default: never")
+            "Remove the kept result this long after its last use. Default: never, and without "
+            "--keep-name after the time of the server (--unnamed-ttl)")
       ->type_name("DURATION");
   command.add_flag("--no-stream", options.no_stream,
                    "Do not download the result; needs --keep or --keep-name");

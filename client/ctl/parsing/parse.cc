@@ -1,13 +1,14 @@
 #include "client/ctl/parsing/parse.h"
 
-#include <array>
 #include <cmath>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "files/size_text.h"
 
 namespace gemmd::ctl {
 namespace {
@@ -43,34 +44,9 @@ absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
 }
 
 absl::StatusOr<uint64_t> ParseSize(absl::string_view text) {
-  struct Unit {
-    absl::string_view suffix;
-    double bytes;
-  };
-  static constexpr std::array<Unit, 8> kUnits = {{{"KiB", 1024.0},
-                                                  {"MiB", 1048576.0},
-                                                  {"GiB", 1073741824.0},
-                                                  {"kB", 1e3},
-                                                  {"KB", 1e3},
-                                                  {"MB", 1e6},
-                                                  {"GB", 1e9},
-                                                  {"B", 1.0}}};
-  absl::string_view digits = text;
-  double scale = 1;
-  for (const Unit& unit : kUnits) {
-    if (digits.size() > unit.suffix.size() &&
-        digits.substr(digits.size() - unit.suffix.size()) == unit.suffix) {
-      digits.remove_suffix(unit.suffix.size());
-      scale = unit.bytes;
-      break;
-    }
-  }
-  double value = 0;
-  if (!absl::SimpleAtod(absl::StripAsciiWhitespace(digits), &value) ||
-      !(value * scale >= 1 && value * scale <= 0x1p62)) {
-    return Invalid(text, "a size of at least 1 byte, such as 4096, 64KiB, 1MiB or 2GB");
-  }
-  return static_cast<uint64_t>(value * scale);
+  const std::optional<size_t> size = files::ParseSize(text);
+  if (size.value_or(0) > 0) return *size;
+  return Invalid(text, "a size of at least 1 byte, such as 4096, 64KiB, 1MiB or 2GB");
 }
 
 absl::StatusOr<double> ParseNumber(absl::string_view text) {

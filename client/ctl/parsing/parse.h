@@ -16,8 +16,7 @@ namespace gemmd::ctl {
 // "250ms", "1.5s", "2m30s", "1h"; a bare number is seconds. Positive.
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text);
 
-// "4096", "64KiB", "1MiB", "2GiB" (powers of 1024) or "64kB", "1MB", "2GB"
-// (powers of 1000). At least 1.
+// As files/size_text.h; at least 1.
 absl::StatusOr<uint64_t> ParseSize(absl::string_view text);
 
 // A scalar of a product, such as "-0.5" or "1e-3".

@@ -20,6 +20,12 @@ absl::Status CheckPositive(absl::string_view option, absl::Duration value) {
                                                  ", but must be longer than 0"));
 }
 
+absl::Status CheckNotNegative(absl::string_view option, absl::Duration value) {
+  if (value >= absl::ZeroDuration()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", option, " is ", absl::FormatDuration(value),
+                                                 ", but must not be negative"));
+}
+
 }  // namespace
 
 absl::Status CheckOptions(const EngineOptions& options) {
@@ -49,16 +55,9 @@ absl::Status CheckOptions(const EngineOptions& options) {
   status.Update(CheckAtLeast("max-matrices", options.max_matrices, 1));
   status.Update(CheckPositive("max-queue-wait", options.max_queue_wait));
   status.Update(CheckPositive("upload-timeout", options.upload_timeout));
-  if (options.job_timeout < absl::ZeroDuration()) {
-    status.Update(absl::InvalidArgumentError(absl::StrCat("--job-timeout is ",
-                                                          absl::FormatDuration(options.job_timeout),
-                                                          ", but must not be negative")));
-  }
-  if (options.completion_spin < absl::ZeroDuration()) {
-    status.Update(absl::InvalidArgumentError(
-        absl::StrCat("--completion-spin is ", absl::FormatDuration(options.completion_spin),
-                     ", but must not be negative")));
-  }
+  status.Update(CheckNotNegative("job-timeout", options.job_timeout));
+  status.Update(CheckNotNegative("unnamed-ttl", options.unnamed_ttl));
+  status.Update(CheckNotNegative("completion-spin", options.completion_spin));
   if (!(options.verify_sample_rate >= 0 && options.verify_sample_rate <= 1)) {
     status.Update(absl::InvalidArgumentError(absl::StrCat(
         "--verify-sample-rate is ", options.verify_sample_rate, ", but must be 0 to 1")));

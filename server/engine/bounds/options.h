@@ -85,6 +85,9 @@ struct EngineOptions {
   // The store. 0 bytes: half of each device's memory.
   size_t store_bytes = 0;  // resident matrices, for each device
   int max_matrices = 65536;
+  // The time to live of matrices without a name and without one of their own, such as clients that
+  // are killed leave behind. 0: until they are deleted.
+  absl::Duration unnamed_ttl = absl::Hours(1);
   // An unfinished upload is dropped after this long without a byte.
   absl::Duration upload_timeout = absl::Seconds(60);
 };

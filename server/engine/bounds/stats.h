@@ -61,8 +61,9 @@ struct EngineStats {
   Gauge queued_jobs;
   Gauge admitted_bytes;
   Gauge matrices;
-  Gauge traffic;                // kinds of products in the traffic log
-  int64_t traffic_dropped = 0;  // since the start
+  int64_t matrices_expired = 0;  // since the start
+  Gauge traffic;                 // kinds of products in the traffic log
+  int64_t traffic_dropped = 0;   // since the start
   std::vector<DeviceStats> devices;
 };
 

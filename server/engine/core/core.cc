@@ -28,10 +28,18 @@ absl::StatusOr<DeviceBuffer> EngineCore::Allocate(size_t device_index, size_t by
   Arena& arena = devices[device_index]->memory();
   while (true) {
     absl::StatusOr<DeviceBuffer> buffer = arena.Allocate(bytes, stay);
-    if (buffer.ok() || bytes > arena.capacity() || !store->DropIdleReplica(device_index)) {
+    if (buffer.ok() || !CheckRoom(device_index, bytes).ok() ||
+        !store->DropIdleReplica(device_index)) {
       return buffer;
     }
   }
+}
+
+absl::Status EngineCore::CheckRoom(size_t device_index, size_t bytes) const {
+  const Arena& arena = devices[device_index]->memory();
+  const size_t droppable = store->idle_replica_bytes(device_index);
+  if (bytes <= arena.capacity() - arena.used() + droppable) return absl::OkStatus();
+  return arena.NoRoom(bytes);
 }
 
 absl::StatusOr<std::shared_ptr<MatrixMemory>> EngineCore::AllocateMatrix(size_t device_index,

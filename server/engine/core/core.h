@@ -51,8 +51,10 @@ struct EngineCore {
   // The index of a device of this engine.
   size_t IndexOf(const Device& device) const;
 
-  // Allocates memory of a device. Drops idle replicas if there is no room, and returns
-  // RESOURCE_EXHAUSTED if there is still none.
+  // RESOURCE_EXHAUSTED where so many bytes are not free on a device, idle replicas dropped or not.
+  absl::Status CheckRoom(size_t device_index, size_t bytes) const;
+  // Allocates memory of a device. Drops idle replicas if that may make the room, and returns
+  // RESOURCE_EXHAUSTED if there is none.
   absl::StatusOr<DeviceBuffer> Allocate(size_t device_index, size_t bytes, Stay stay);
   absl::StatusOr<std::shared_ptr<MatrixMemory>> AllocateMatrix(size_t device_index,
                                                                const Shape& shape, Stay stay);

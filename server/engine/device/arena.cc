@@ -100,6 +100,15 @@ absl::StatusOr<DeviceBuffer> Arena::Allocate(size_t bytes, Stay stay) {
       return DeviceBuffer(this, base_ + *offset, rounded);
     }
   }
+  return Refusal(bytes);
+}
+
+absl::Status Arena::NoRoom(size_t bytes) const {
+  MutexLock lock(mutex_);
+  return Refusal(bytes);
+}
+
+absl::Status Arena::Refusal(size_t bytes) const {
   const size_t largest = free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
   return BoundError(
       {.bound = "device-memory-bytes",

@@ -72,6 +72,8 @@ class Arena {
 
   size_t capacity() const { return capacity_; }
   size_t used() const;
+  // The error of Allocate.
+  absl::Status NoRoom(size_t bytes) const;
   size_t largest_free() const;
 
  private:
@@ -81,6 +83,7 @@ class Arena {
   std::optional<size_t> Take(size_t bytes, Stay stay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The offset of the last free piece that has `bytes`; nullopt where none is found.
   std::optional<size_t> LastFree(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Refusal(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddFree(size_t offset, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveFree(size_t offset, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

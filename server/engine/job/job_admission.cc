@@ -317,6 +317,9 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   absl::StatusOr<AdmissionTicket> ticket = core.admission->AdmitJob(bytes, job.spec.quota);
   if (!ticket.ok()) return ticket.status();
   job.holdings->ticket = *std::move(ticket);
+  // All at once: the first pieces would drop replicas for a job whose last ones find no room.
+  absl::Status room = core.CheckRoom(device_index, bytes);
+  if (!room.ok()) return room;
   return Allocate(core, shapes, job, workspace_bytes);
 }
 

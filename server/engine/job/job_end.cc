@@ -85,17 +85,19 @@ void JobImpl::OnComputed(absl::Status status, Computed computed) {
   SendResult(std::move(computed));
 }
 
-// From the first copy or generator to the kernel's start; nothing was copied where all
-// operands are resident. The copies of a small payload are not timed: a record costs the
-// device's thread as much as a copy.
+// From the first copy to the last one, and from the first generator to the kernel's start: between
+// the two, the job waits for its stream. Nothing was copied where all operands are resident. The
+// copies of a small payload are not timed: a record costs the device's thread as much as a copy.
 absl::Duration JobImpl::UploadTime(const JobHoldings& holdings) {
   absl::Duration time;
-  for (const std::shared_ptr<PayloadUpload>& upload : uploads_) {
-    if (upload == nullptr) continue;
-    time = std::max(time, device().Elapsed(upload->first_copy(), *holdings.kernel_begin));
+  for (const std::shared_ptr<PayloadUpload>& first : uploads_) {
+    for (const std::shared_ptr<PayloadUpload>& last : uploads_) {
+      if (first == nullptr || last == nullptr) continue;
+      time = std::max(time, device().Elapsed(first->first_copy(), last->last_copy()));
+    }
   }
   if (holdings.upload_begin != nullptr) {
-    time = std::max(time, device().Elapsed(*holdings.upload_begin, *holdings.kernel_begin));
+    time += device().Elapsed(*holdings.upload_begin, *holdings.kernel_begin);
   }
   return time;
 }

@@ -400,6 +400,7 @@ void MatrixStore::OnExpiry(const std::string& id) {
         found.in_use > 0 ? now + std::max(*found.ttl, kLookInUse) : found.last_used + *found.ttl;
     if (due <= now) {
       dropped = Erase(it);
+      ++expired_;
       return;
     }
     again = due;
@@ -415,6 +416,11 @@ CallerShare MatrixStore::share_of(absl::string_view owner) const {
 int MatrixStore::count() const {
   MutexLock lock(mutex_);
   return count_;
+}
+
+int64_t MatrixStore::expired() const {
+  MutexLock lock(mutex_);
+  return expired_;
 }
 
 uint64_t MatrixStore::used_bytes(size_t device_index) const {

@@ -191,6 +191,8 @@ class MatrixStore {
   // Matrices and their bytes of one owner.
   CallerShare share_of(absl::string_view owner) const;
   int count() const;
+  // Matrices whose time to live has passed.
+  int64_t expired() const;
   uint64_t used_bytes(size_t device_index) const;
   // The part of used_bytes that idle replicas take, which are dropped if room is needed.
   uint64_t idle_replica_bytes(size_t device_index) const;
@@ -300,6 +302,7 @@ class MatrixStore {
   // Reservations whose name went before they were added, by id: whether to a replacement.
   std::map<std::string, bool> deleted_early_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Timer::Id> expiries_ ABSL_GUARDED_BY(mutex_);
+  int64_t expired_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, MatrixRecord> lost_ ABSL_GUARDED_BY(mutex_);   // with their device, by id
   std::map<NameKey, std::string> lost_names_ ABSL_GUARDED_BY(mutex_);  // their ids
 };

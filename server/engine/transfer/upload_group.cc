@@ -140,7 +140,7 @@ absl::StatusOr<UploadResult> UploadGroup::Land(ByteSpan range) {
     result.complete = landed_ == spec_.shape.dense_bytes();
     if (!result.complete) {
       // As if the matrix were complete now: its time begins with that.
-      if (spec_.keep.ttl.has_value()) result.matrix.expires = absl::Now() + *spec_.keep.ttl;
+      if (spec_.keep.ttl.has_value()) result.matrix.expires = WallNow() + *spec_.keep.ttl;
       return result;
     }
     ended_ = true;

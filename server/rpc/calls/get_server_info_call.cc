@@ -1,6 +1,7 @@
 #include "server/rpc/calls/get_server_info_call.h"
 
 #include "server/rpc/codec/replies.h"
+#include "server/rpc/codec/vocabulary.h"
 
 namespace gemmd {
 namespace {
@@ -28,6 +29,7 @@ void FillLimits(const ServiceContext& context, v1::Limits& out) {
   out.set_max_batch_count(static_cast<int32_t>(gemm::kMaxBatch));
   out.set_max_group_count(static_cast<int32_t>(gemm::kMaxGroup));
   out.set_scale_block(static_cast<int32_t>(gemm::kScaleBlock));
+  Fill(options.unnamed_ttl, *out.mutable_unnamed_ttl());
   const BenchmarkLimits& benchmark = context.benchmarks.limits();
   Fill(benchmark.time, *out.mutable_benchmark_limit());
   out.set_benchmark_memory_bytes(benchmark.memory_bytes);
@@ -50,6 +52,7 @@ absl::Status GetServerInfo(ServiceContext& context, const Caller& caller,
     FillBenchmark(benchmark, *response.mutable_load()->add_benchmarks());
   }
   response.mutable_load()->set_benchmark_running(response.load().benchmarks_size() > 0);
+  response.set_verify(ToProto(context.engine.options().verify));
   response.mutable_caller()->set_name(caller.name);
   for (std::string& role : caller.roles.Names()) {
     response.mutable_caller()->add_roles(std::move(role));

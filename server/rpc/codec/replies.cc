@@ -183,6 +183,7 @@ void Fill(const EngineStats& stats, v1::Load& out) {
   uint64_t store_used = 0;
   for (const DeviceStats& device : stats.devices) store_used += device.store_bytes.used;
   out.set_store_used_bytes(store_used);
+  out.set_matrices_expired(static_cast<uint64_t>(stats.matrices_expired));
 }
 
 }  // namespace gemmd

@@ -44,8 +44,8 @@ constexpr Pair<v1::Layout, bool> kLayouts[] = {
     {v1::LAYOUT_COLUMN_MAJOR, true},
 };
 constexpr Pair<v1::Verify, Verify> kVerify[] = {
-    {v1::VERIFY_UNSPECIFIED, Verify::kOff},
     {v1::VERIFY_OFF, Verify::kOff},
+    {v1::VERIFY_UNSPECIFIED, Verify::kOff},
     {v1::VERIFY_SAMPLED, Verify::kSampled},
     {v1::VERIFY_ALWAYS, Verify::kAlways},
 };
@@ -115,6 +115,7 @@ v1::ComputeMode ToProto(gemm::Compute compute) { return FindProto(kModes, comput
 v1::Layout ToProtoLayout(bool column_major) {
   return column_major ? v1::LAYOUT_COLUMN_MAJOR : v1::LAYOUT_ROW_MAJOR;
 }
+v1::Verify ToProto(Verify verify) { return FindProto(kVerify, verify); }
 v1::OperandRole ToProto(Role role) { return FindProto(kProtoRoles, role); }
 v1::CheckResult ToProto(CheckResult result) { return FindProto(kCheckResults, result); }
 v1::ChoiceRule ToProto(ChoiceRule rule) { return FindProto(kChoiceRules, rule); }

@@ -15,6 +15,7 @@ namespace gemmd {
 gemm::v1::DataType ToProto(gemm::DType type);
 gemm::v1::ComputeMode ToProto(gemm::Compute compute);
 gemm::v1::Layout ToProtoLayout(bool column_major);
+gemm::v1::Verify ToProto(Verify verify);
 gemm::v1::OperandRole ToProto(Role role);
 gemm::v1::CheckResult ToProto(CheckResult result);
 gemm::v1::ChoiceRule ToProto(ChoiceRule rule);

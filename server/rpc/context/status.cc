@@ -84,11 +84,12 @@ absl::Status CheckNameBytes(absl::string_view name, absl::string_view field) {
 }
 
 absl::Time CallDeadline(const grpc::CallbackServerContext& context) {
-  // gRPC counts on a steady clock, too, and converts as the wall clock goes now. Its deadlines
-  // reach further than the nanoseconds of std::chrono do, which end in 2262.
-  const gpr_timespec deadline = gpr_convert_clock_type(context.raw_deadline(), GPR_CLOCK_REALTIME);
-  if (deadline.tv_sec >= kFarFuture) return absl::InfiniteFuture();
-  return FromWall(absl::FromUnixSeconds(deadline.tv_sec) + absl::Nanoseconds(deadline.tv_nsec));
+  // gRPC counts on a steady clock, too. By way of the wall clock, a deadline would be another one
+  // while that is set.
+  const gpr_timespec deadline = context.raw_deadline();
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+  if (left.tv_sec >= kFarFuture) return absl::InfiniteFuture();
+  return SteadyNow() + absl::Seconds(left.tv_sec) + absl::Nanoseconds(left.tv_nsec);
 }
 
 absl::Status WhyCancelled(const grpc::CallbackServerContext& context) {

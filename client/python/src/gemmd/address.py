@@ -55,6 +55,15 @@ def check(address: Any, name: str = "address") -> str:
     return given
 
 
+def host(address: str) -> str | None:
+    """Of an address that was checked, the first where it has several. None for a socket's path."""
+    if _SOCKET.fullmatch(address):
+        return None
+    scheme = _SCHEME.match(address)
+    first = address[scheme.end() if scheme is not None else 0 :].split(",")[0]
+    return first.rpartition(":")[0].removeprefix("[").removesuffix("]")
+
+
 def _is_port(text: str) -> bool:
     digits = text.lstrip("0")
     known = digits.isascii() and digits.isdigit() and len(digits) <= 5

@@ -195,13 +195,10 @@ class Call:
                 options = connection.options
                 silence = options.keepalive_seconds + options.keepalive_timeout
                 details = f"nothing came for {silence:g} s: the server or the network is gone"
-            if _closed_at_once(details):
-                plain = not credentials.uses_tls(connection.options)
-                wants_tls = "wants TLS, or " if plain else ""
-                details += f"; a server does so that {wants_tls}has as many connections as it takes"
-            if _nobody_listens(details):
-                details += "; nobody listens there: does gemmd run, and is this its address?"
-            details = f"{connection.address}: {details}"
+            details = _with_hint(details, connection)
+            proxy = connection.proxy
+            through = f" through the proxy {proxy.address} ({proxy.variable})" if proxy else ""
+            details = f"{connection.address}{through}: {details}"
         made = errors.make(code, details)
         made.retry_after = retries.after_metadata(_trailing(error))
         return made
@@ -244,6 +241,23 @@ class Call:
         info = self.unary(self.connection.stubs().info, pb.GetServerInfoRequest())
         self.connection.server = info
         return info  # type: ignore[no-any-return]
+
+
+def _with_hint(details: str, connection: Connection) -> str:
+    """With what it may be that makes a connection fail so."""
+    if _closed_at_once(details):
+        who = "a server does so that "
+        if connection.proxy is not None:
+            who = "the proxy does so, and a server that "
+        elif not credentials.uses_tls(connection.options):
+            who = "a server does so that wants TLS, or "
+        details += f"; {who}has as many connections as it takes"
+    if _nobody_listens(details):
+        hint = "does gemmd run, and is this its address?"
+        if connection.proxy is not None:
+            hint = "is this the proxy's address? no_proxy names servers that need none"
+        details += f"; nobody listens there: {hint}"
+    return details
 
 
 def _closed_at_once(details: str) -> bool:

@@ -47,13 +47,15 @@ _KEEP_NAMES = (
 )  # fmt: skip
 
 
-def _opened(address: str, options: Options) -> Connection:
+def _opened(address: str, options: Options, on_every_channel: bool = False) -> Connection:
     """A connection whose server has answered."""
     with Hold():
         opened = Connection(address, options)
     try:
         with Call(opened, "connect", options.connect_timeout) as call:
             call.tried(call.ask_server)
+            for channel in range(opened.channels if on_every_channel else 0):
+                call.unary(opened.stubs(channel).info, pb.GetServerInfoRequest())
     except BaseException:
         opened.close()
         raise
@@ -62,12 +64,13 @@ def _opened(address: str, options: Options) -> Connection:
 
 def _opened_in_child(address: str, options: Options) -> Connection:
     """The same with a bound of its own: the fork may have come while a thread of the parent held
-    locks of gRPC's, which nobody frees here, so that gRPC keeps no deadline."""
+    locks of gRPC's, which nobody frees here, so that gRPC keeps no deadline. One channel may work
+    where another does not, so each is asked: a later call may have no deadline."""
     opened: Future[Connection] = Future()
 
     def work() -> None:
         try:
-            opened.set_result(_opened(address, options))
+            opened.set_result(_opened(address, options, on_every_channel=True))
         except BaseException as error:
             opened.set_exception(error)
 
@@ -108,6 +111,7 @@ class Client(NoCopies):
 
     def __init__(self, address: str, options: Options) -> None:
         options.check()
+        connection.check_gevent()
         open_one = _opened_in_child if connection.in_forked_child else _opened
         self._connection = open_one(address, options)
         self._janitor = Janitor(self._connection)
@@ -376,13 +380,13 @@ class Client(NoCopies):
             with Unseen(self._janitor, name) as kept:
 
                 def run() -> multiply.Kept:
-                    return multiply.keep(self._janitor, call, plan, keep_as.proto(kept.new_name()))
+                    return multiply.keep(self._janitor, call, plan, self._kept(keep_as, kept))
 
                 try:
                     done = call.tried(run, repeatable=name is None)
                 except errors.NotFound as error:
                     raise explain_not_found(call, error, plan.handles) from None
-                handle = self._handle(done.info, name)
+                handle = self._handle(done.info, keep_as)
                 kept.known()
             handle.report = done.report
             return handle
@@ -443,11 +447,11 @@ class Client(NoCopies):
         with Call(self._connection, "put", timeout, cancel) as call, unseen as kept:
 
             def run() -> pb.MatrixInfo:
-                header.keep.CopyFrom(keep_as.proto(kept.new_name()))
+                header.keep.CopyFrom(self._kept(keep_as, kept))
                 with Meter("put", source.nbytes, self._connection.options.progress) as meter:
                     return transfer.finished([transfer.Upload(call, header, source, meter)])[0]
 
-            handle = self._handle(call.tried(run, repeatable=name is None), name)
+            handle = self._handle(call.tried(run, repeatable=name is None), keep_as)
             kept.known()
             return handle
 
@@ -480,10 +484,10 @@ class Client(NoCopies):
         ):
 
             def run() -> pb.MatrixInfo:
-                header.keep.CopyFrom(keep_as.proto(kept.new_name()))
+                header.keep.CopyFrom(self._kept(keep_as, kept))
                 return transfer.generate(call, header)
 
-            handle = self._handle(call.tried(run, repeatable=name is None), name)
+            handle = self._handle(call.tried(run, repeatable=name is None), keep_as)
             kept.known()
             return handle
 
@@ -742,13 +746,18 @@ class Client(NoCopies):
 
     # For handles.
 
-    def _handle(self, info: pb.MatrixInfo, name: str | None) -> Handle:
+    def _kept(self, keep_as: KeepAs, kept: Unseen) -> pb.Keep:
+        return keep_as.proto(kept.new_name(), self._janitor.renewals.ttl)
+
+    def _handle(self, info: pb.MatrixInfo, keep_as: KeepAs) -> Handle:
         if info.version == 0:
             raise errors.Aborted(
-                f"matrix '{name or info.id}' was deleted or replaced before it was complete"
+                f"matrix '{keep_as.name or info.id}' was deleted or replaced before it was complete"
             )
-        handle = Handle(self, info, name)
+        handle = Handle(self, info, keep_as.name)
         self._handles.add(handle)
+        if keep_as.is_renewed:
+            self._janitor.renewals.add(handle)
         return handle
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,13 +14,13 @@ from typing import Any
 import grpc
 import grpc.experimental
 
-from . import credentials, ends
+from . import credentials, ends, proxies
 from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
-from .errors import ClientClosed
+from .errors import ClientClosed, FailedPrecondition
 from .interrupt import Hold
 from .options import Options
 from .retries import Budget
-from .stream import Stream, open_stream
+from .stream import Stream, cygrpc, open_stream
 from .unary import Unary
 
 
@@ -94,15 +95,15 @@ def _stubs(channel: grpc.Channel, metadata: credentials.Metadata = ()) -> Stubs:
     return replace(plain, **{name: _Showing(method, metadata) for name, method in calls.items()})
 
 
-def _open(address: str, options: Options) -> list[grpc.Channel]:
+def _open(address: str, options: Options, through_proxy: bool) -> list[grpc.Channel]:
     secure = credentials.of_channel(options)
-    every = [_arguments(options, index) for index in range(options.channels)]
+    every = [_arguments(options, through_proxy, index) for index in range(options.channels)]
     if secure is None:
         return [grpc.insecure_channel(address, arguments) for arguments in every]
     return [grpc.secure_channel(address, secure, arguments) for arguments in every]
 
 
-def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
+def _arguments(options: Options, through_proxy: bool, index: int) -> list[tuple[str, Any]]:
     arguments: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", options.max_message_bytes),
         ("grpc.max_send_message_length", -1),
@@ -123,13 +124,26 @@ def _arguments(options: Options, index: int) -> list[tuple[str, Any]]:
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
     ]
-    if not credentials.uses_tls(options):
+    if not through_proxy:
         # gRPC takes the proxy of http_proxy for loopback, too: what goes there without TLS,
         # and the token with it, would leave this machine.
         arguments.append(("grpc.enable_http_proxy", 0))
     if options.server_name is not None:
         arguments.append(("grpc.ssl_target_name_override", options.server_name))
     return arguments
+
+
+def check_gevent() -> None:
+    """FailedPrecondition where gevent has patched what gRPC's threads and this package's wait by,
+    and gRPC does not know it: some call would wait for ever."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is None or not monkey.is_module_patched("threading"):
+        return
+    if not getattr(cygrpc, "g_gevent_activated", True):
+        raise FailedPrecondition(
+            "gevent has patched threading, and gRPC does not know of gevent: call "
+            "grpc.experimental.gevent.init_gevent() before gemmd.connect"
+        )
 
 
 class Connection:
@@ -142,7 +156,9 @@ class Connection:
         self.budget = Budget(options.retry.budget, options.retry.budget_per_call)
         self.forked = False
         metadata = credentials.of_calls(address, options)
-        self._channels = _open(address, options)
+        #: What TLS goes through.
+        self.proxy = proxies.chosen(address) if credentials.uses_tls(options) else None
+        self._channels = _open(address, options, self.proxy is not None)
         self._all = [_stubs(channel, metadata) for channel in self._channels]
         self._turn = itertools.count()
         self._device_turn = itertools.count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import ssl
@@ -38,6 +39,13 @@ def _read(option: str, path: Path) -> bytes | None:
         ) from None
     if not content.strip():
         raise InvalidArgument(f"{option} is {os.fspath(path)!r}, which is empty", field=option)
+    if content.startswith(codecs.BOM_UTF8):
+        # Editors write it. What stands behind it would not be found to begin a line.
+        raise InvalidArgument(
+            f"{option} is {os.fspath(path)!r}, which begins with a byte order mark; save it "
+            "without one",
+            field=option,
+        )
     return content
 
 
@@ -109,7 +117,7 @@ def _token(options: Options, environment: Mapping[str, str]) -> tuple[str, str |
         name, path = "GEMMD_TOKEN_FILE", environment["GEMMD_TOKEN_FILE"]
     content = _read(name, path)
     if content is not None:
-        return name, content.decode("utf-8", "replace").rstrip()
+        return name, content.decode("utf-8", "replace")
     return "GEMMD_TOKEN", environment.get("GEMMD_TOKEN") or None
 
 
@@ -120,6 +128,7 @@ def of_calls(
     name, token = _token(options, environment)
     if token is None or (name == "token" and token == ""):
         return ()
+    token = token.rstrip()  # the end of a line
     graphic = all("!" <= character <= "~" for character in token)
     if not graphic or not 1 <= len(token) <= _MOST_TOKEN_BYTES:
         raise InvalidArgument(

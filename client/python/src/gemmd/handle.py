@@ -233,7 +233,8 @@ class Handle(Remote, NoCopies):
     def detach(self) -> Handle:
         """Leaves a matrix without a name on the server when this handle ends, too.
 
-        It is found by its id then: `Client.matrix(id=...)`, `Client.delete(id=...)`. Lists show it
+        It is found by its id then: `Client.matrix(id=...)`, `Client.delete(id=...)`. Nobody renews
+        it: without a `ttl` it stays for `Info.limits.unnamed_ttl` after its last use. Lists show it
         under a name that the package gave it, `python-` and hexadecimal digits.
         Returns the handle.
         """

@@ -1,4 +1,5 @@
-"""Deletes matrices in the background, and ends pipelines that were dropped.
+"""Deletes matrices in the background, renews those without a name, and ends pipelines that were
+dropped.
 
 A handle may be dropped anywhere, also inside gRPC or while a lock is held, so its end only
 puts a name into a queue.
@@ -19,6 +20,7 @@ from .call import Call
 from .connection import Connection
 from .contract import pb
 from .errors import InvalidArgument
+from .renewals import Renewals
 
 _TIMEOUT = 2.0
 _STOP = object()
@@ -79,15 +81,18 @@ class Janitor:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._now = _Now()
+        self.renewals = Renewals(connection)
 
     def start(self) -> None:
         """Must be called before the first matrix that may have to be deleted."""
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(
-                    target=_run, args=(self._connection, self._queue, self._now), daemon=True,
+                    target=_run,
+                    args=(self._connection, self._queue, self._now, self.renewals),
+                    daemon=True,
                     name="gemmd-janitor",
-                )  # fmt: skip
+                )
                 thread.start()
                 self._thread = thread  # started: `stop` may join it
 
@@ -138,16 +143,26 @@ class Janitor:
         )
 
 
-def _items(todo: queue.SimpleQueue[Any]) -> Iterator[Any]:
+def _items(todo: queue.SimpleQueue[Any], renewals: Renewals) -> Iterator[Any]:
     """Until the end. The pipelines and handles that are garbage with a client come before it or
     behind it."""
-    within: float | None = None
-    with contextlib.suppress(queue.Empty):
-        while (item := todo.get(timeout=within)) is not _STOP:
-            if item is _DROPPED:
-                within = _BEHIND_SECONDS
-            else:
-                yield item
+    dropped = False
+    while True:
+        within = _BEHIND_SECONDS if dropped else renewals.wait()
+        if within == 0:
+            renewals.beat()
+            continue
+        try:
+            item = todo.get(timeout=within)
+        except queue.Empty:
+            if dropped:
+                return
+            continue
+        if item is _STOP:
+            return
+        dropped = dropped or item is _DROPPED
+        if item is not _DROPPED:
+            yield item
 
 
 class _Now:
@@ -157,9 +172,11 @@ class _Now:
     ref: pb.MatrixRef | None = None
 
 
-def _run(connection: Connection, todo: queue.SimpleQueue[Any], now: _Now) -> None:
+def _run(
+    connection: Connection, todo: queue.SimpleQueue[Any], now: _Now, renewals: Renewals
+) -> None:
     gone = False
-    for item in _items(todo):
+    for item in _items(todo, renewals):
         now.taken += 1
         if isinstance(item, threading.Event):
             gone = False

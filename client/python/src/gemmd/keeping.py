@@ -31,8 +31,16 @@ class KeepAs(NamedTuple):
                     field=field,
                 )
 
-    def proto(self, name: str) -> pb.Keep:
-        """Under `name`. InvalidArgument names the option that cannot be."""
+    @property
+    def is_renewed(self) -> bool:
+        """Whether its client renews it, as its time to live is the server's for such."""
+        return self.name is None and self.ttl is None
+
+    def proto(self, name: str, unnamed_ttl: float = 0) -> pb.Keep:
+        """Under `name`. InvalidArgument names the option that cannot be.
+
+        unnamed_ttl: seconds, where nothing else is said for a matrix without a name. 0: none.
+        """
         if self.name is not None:
             checks.name(self.name)
         keep = pb.Keep(name=name)
@@ -51,4 +59,6 @@ class KeepAs(NamedTuple):
                 )
         if self.ttl is not None:
             keep.ttl.FromMicroseconds(checks.microseconds(self.ttl, "ttl", _LEAST_TTL))
+        elif self.is_renewed and unnamed_ttl > 0:
+            keep.ttl.FromMicroseconds(round(unnamed_ttl * 1e6))
         return keep

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import checks, dtypes, product
+from . import checks, dtypes, operands, product
 from .client import Client
 from .errors import InvalidArgument, InvalidType
 
@@ -19,6 +19,8 @@ from .errors import InvalidArgument, InvalidType
 _OPTION_NAMES = sorted(
     {*product.OPTION_NAMES, "timeout", "cancel"} - {"out", "bias", "transpose_a", "transpose_b", "return_report"}
 )
+# What autocast casts.
+_CAST = ("f32", "f16", "bf16")
 
 
 class Linear(torch.nn.Module):  # type: ignore[misc]
@@ -26,7 +28,9 @@ class Linear(torch.nn.Module):  # type: ignore[misc]
 
     Takes inputs of any number of dimensions, as torch.nn.Linear does. It has no parameters, and
     no gradient flows through it: where torch records gradients, it refuses inputs that require
-    one, and so it does where the weight or the bias did when it was made.
+    one, and so it does where the weight or the bias did when it was made. Inputs with a tangent
+    of torch's forward mode are refused, too. It casts nothing: within torch.autocast, input and
+    weight must have the type that autocast would give them.
     """
 
     def __init__(self, client: Client, weight: Any, bias: Any = None, **options: Any) -> None:
@@ -41,6 +45,8 @@ class Linear(torch.nn.Module):  # type: ignore[misc]
                     "torch is put on the server by gemmd.nn.Linear.of(client, layer)",
                     field=name,
                 )
+            if value is not None:
+                operands.check_no_tangent(value, name)
         if weight.ndim != 2:
             raise InvalidArgument(
                 f"weight has shape {tuple(weight.shape)}; it must have two dimensions"
@@ -65,6 +71,9 @@ class Linear(torch.nn.Module):  # type: ignore[misc]
         """The parameters that require a gradient."""
         return [name for name, required in self._given.items() if required]
 
+    def _check_tangents(self, x: Any) -> None:
+        operands.check_no_tangent(x, "input", "the input of gemmd.nn.Linear")
+
     def forward(self, x: Any) -> Any:
         if torch.is_grad_enabled():
             learning = ["input"] if x.requires_grad else self._learning()
@@ -74,6 +83,7 @@ class Linear(torch.nn.Module):  # type: ignore[misc]
                     "through the server: use torch.no_grad() or torch.inference_mode(), or "
                     "requires_grad_(False)"
                 )
+        self._check_tangents(x)
         if x.shape[-1] != self.in_features:
             raise InvalidArgument(
                 f"the input has shape {tuple(x.shape)}; its last dimension must be "
@@ -90,6 +100,15 @@ class Linear(torch.nn.Module):  # type: ignore[misc]
         """Only the two fp8 types are multiplied with one another."""
         weight = self._weight.dtype
         given = dtypes.short_name(dtypes.of_torch(x.dtype, "the input"))
+        kind = x.device.type
+        if torch.is_autocast_enabled(kind) and given in _CAST:
+            cast = dtypes.short_name(dtypes.of_torch(torch.get_autocast_dtype(kind), "autocast"))
+            if {given, weight} != {cast}:
+                raise InvalidType(
+                    f"the input has dtype {given} and the weight has {weight}, which torch.autocast "
+                    f"would cast to {cast}; gemmd.nn.Linear casts nothing: give both in {cast}, or "
+                    f'leave it by torch.autocast("{kind}", enabled=False)'
+                )
         if given != weight and not {given, weight} <= {"e4m3", "e5m2"}:
             raise InvalidType(
                 f"the input has dtype {given} and the weight has {weight}; they must be the same"
@@ -123,6 +142,11 @@ class _Offloaded(Linear):
 
     def _learning(self) -> list[str]:
         return [name for name, value in self.named_parameters() if value.requires_grad]
+
+    def _check_tangents(self, x: Any) -> None:
+        super()._check_tangents(x)
+        for name, value in self.named_parameters():
+            operands.check_no_tangent(value, name, f"the {name} of gemmd.nn.Linear")
 
     def _load_from_state_dict(self, state: Any, prefix: str, *arguments: Any) -> None:
         raise InvalidArgument(

@@ -131,6 +131,23 @@ def check_kind(value: Any, field: str) -> None:
         )
 
 
+def check_no_tangent(tensor: Any, field: str, name: str | None = None) -> None:
+    """InvalidArgument where torch's forward mode would lose a derivative.
+
+    As in torch, inference mode has none, and `no_grad` changes nothing. name: in the sentence.
+    """
+    import torch
+    from torch.autograd import forward_ad
+
+    if torch.is_inference_mode_enabled() or forward_ad.unpack_dual(tensor).tangent is None:
+        return
+    raise InvalidArgument(
+        f"{name or field} has a tangent of torch's forward mode, and none flows through the server: "
+        "give the primal of torch.autograd.forward_ad.unpack_dual",
+        field=field,
+    )
+
+
 def _bits_of_torch(tensor: Any, field: str) -> tuple[npt.NDArray[Any], int]:
     import torch
 
@@ -141,9 +158,17 @@ def _bits_of_torch(tensor: Any, field: str) -> tuple[npt.NDArray[Any], int]:
             f"use torch.no_grad() or {field}.detach()",
             field=field,
         )
+    check_no_tangent(tensor, field)
     tensor = tensor.detach().resolve_neg().cpu()
     views = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    array: npt.NDArray[Any] = tensor.view(views[dtypes.itemsize(number)]).numpy()
+    try:
+        array: npt.NDArray[Any] = tensor.view(views[dtypes.itemsize(number)]).numpy()
+    except RuntimeError as error:
+        raise InvalidType(
+            f"{field} has no elements that can be sent, as tensors within torch.func.jvp or "
+            f"torch.vmap: {error}",
+            field=field,
+        ) from None
     return array.view(dtypes.bits(number)), number
 
 

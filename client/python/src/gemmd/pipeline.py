@@ -76,8 +76,8 @@ class Pipeline:
     there were. The server may choose another kernel for a batch than for one product, whose results
     may differ in the last bits. Each product has its own future and error. Where the batch is
     refused because it is one, they are sent again one by one. Products that name a kernel or ask
-    for a check go by themselves, and so do all once a report has shown that the server checks of
-    its own accord. With `batch=False`, every product goes by itself.
+    for a check go by themselves, and so do all where the server checks of its own accord
+    (`Client.info().verify`). With `batch=False`, every product goes by itself.
 
     No failure is lost: the end of the block raises the first error of a product whose result
     nobody asked for, unless an exception is leaving the block already, or `cancel` was called.
@@ -123,10 +123,16 @@ class Pipeline:
         self._jobs: dict[int, _Job] = {}
         # Batches under way, by numbers of their own, with their products.
         self._batches: dict[int, tuple[Together, list[_Job]]] = {}
-        # Whether products go as batches: once the first report has shown that the server checks
-        # none of its own accord, as no batch is checked.
-        self._merges: bool | None = None
-        if not batch or limits.max_batch_count <= 1 or client._connection.server_checks:
+        # Whether products go as batches: where the server checks none of its own accord, as no
+        # batch is checked. An older server, which does not say it, shows it by the first report.
+        policy = client._connection.server.verify
+        self._merges: bool | None = None if policy == pb.VERIFY_UNSPECIFIED else True
+        if (
+            not batch
+            or limits.max_batch_count <= 1
+            or policy > pb.VERIFY_OFF
+            or client._connection.server_checks
+        ):
             self._merges = False
         self._clocked: set[int] = set()  # messages under way that could be batches
         self._order: deque[Future[Any]] = deque()

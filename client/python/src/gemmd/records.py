@@ -57,6 +57,8 @@ class Limits(Record):
     max_group_count: int
     #: Elements along k of a block that has a scale; 0: the server takes no block scales.
     scale_block: int
+    #: Seconds after its last use until a matrix without a name and a `ttl` is deleted; 0: it stays.
+    unnamed_ttl: float = 0
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,20 @@ class Info(Record):
     roles: tuple[str, ...]
     #: The one that runs, then those that wait for it to end.
     benchmarks: tuple[RunningBenchmark, ...] = ()
+    #: Which products the server checks of its own accord: "off", "sampled" or "always"; "unknown"
+    #: of an older server.
+    verify: str = "unknown"
+    #: Since the server's start, matrices whose time to live has passed.
+    matrices_expired: int = 0
 
     def _rows(self) -> list[tuple[str, Any]]:
         rows: list[tuple[str, Any]] = [
             ("version", f"{self.version} (commit {self.commit})"),
             ("started", self.started.isoformat(" ", "seconds")),
             ("jobs", f"{self.jobs} of {self.limits.max_jobs}, {self.queued} of them queued"),
-            ("store", f"{self.matrices} matrices, {self.store_used_bytes} bytes"),
+            ("store", f"{self.matrices} matrices, {self.store_used_bytes} bytes, "
+                      f"{self.matrices_expired} matrices expired so far"),
+            ("checks", self.verify),
         ]
         if self.caller:
             rows.append(("caller", f"{self.caller}: {', '.join(self.roles)}"))
@@ -239,7 +248,7 @@ def limits(proto: pb.Limits) -> Limits:
         proto.max_message_bytes, proto.max_job_bytes, proto.max_admitted_bytes, proto.max_jobs,
         proto.max_jobs_per_stream, proto.store_bytes, proto.max_matrices, proto.chunk_bytes,
         seconds(proto.benchmark_limit), proto.benchmark_memory_bytes, proto.max_batch_count,
-        proto.max_group_count, proto.scale_block,
+        proto.max_group_count, proto.scale_block, seconds(proto.unnamed_ttl),
     )  # fmt: skip
 
 
@@ -263,7 +272,15 @@ def info(proto: pb.GetServerInfoResponse) -> Info:
             RunningBenchmark(b.caller, b.device, b.subject, seconds(b.age), b.ending)
             for b in load.benchmarks
         ),
+        verify=_verify(proto),
+        matrices_expired=load.matrices_expired,
     )
+
+
+def _verify(proto: pb.GetServerInfoResponse) -> str:
+    if proto.verify == pb.VERIFY_UNSPECIFIED:
+        return "unknown"
+    return pb.Verify.Name(proto.verify).removeprefix("VERIFY_").lower()
 
 
 def kernel(proto: pb.KernelInfo) -> Kernel:

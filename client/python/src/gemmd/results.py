@@ -11,7 +11,7 @@ import numpy.typing as npt
 from . import dtypes
 from .contract import pb
 from .errors import InvalidArgument, InvalidType
-from .operands import HostMatrix, Shape, check_kind, copied, is_torch
+from .operands import HostMatrix, Shape, check_kind, check_no_tangent, copied, is_torch
 
 
 def layout_of(value: Any) -> int | None:
@@ -32,6 +32,7 @@ def check_out(out: Any) -> None:
         dtypes.of_torch(out.dtype, "out")
         if out.requires_grad:
             raise InvalidArgument("out requires a gradient; it must be a plain tensor", field="out")
+        check_no_tangent(out, "out")
         strides, itemsize = out.stride(), 1
     elif isinstance(out, np.ndarray):
         if out.dtype.kind not in "biu":  # those get the result of a product of integers

@@ -78,8 +78,8 @@ struct ClientOptions {
   // the proxy of http_proxy.
   std::optional<TlsOptions> tls;
 
-  // The bearer token that the server knows this client by, or the file that has it, whose
-  // white space at the end does not count. At most one of them. Both empty: none is sent.
+  // The bearer token that the server knows this client by, or the file that has it; white
+  // space at its end does not count. At most one of them. Both empty: none is sent.
   std::string token;
   std::string token_file;
   // A token is sent without TLS only to this machine (unix:, localhost, 127.x, [::1]),

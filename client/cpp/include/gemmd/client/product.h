@@ -81,8 +81,9 @@ struct Keep {
   // 1 to 128 characters of [A-Za-z0-9._/-], unique among the caller's own names or
   // among the shared ones. Empty: the matrix has only its id.
   std::string name;
-  // The matrix is deleted this long after its last use. Infinite: it stays until it
-  // is deleted.
+  // The matrix is deleted this long after its last use. Infinite: it stays until it is deleted;
+  // one without a name until then or as long as this client, which renews it, and the server's
+  // time for such (--unnamed-ttl) after its last use.
   absl::Duration ttl = absl::InfiniteDuration();
   // Every caller may read the matrix; its owner and administrators may delete it.
   bool shared = false;

@@ -1,0 +1,90 @@
+// Matrices without a name live as long as their client.
+#include "client/cpp/calls/renewals.h"
+
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "gemmd/client/client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/server.h"
+
+namespace gemmd::client {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(RenewalsTest, EachIsRenewedUntilItIsGoneOrRemoved) {
+  std::map<std::string, int> calls;
+  absl::Notification enough;
+  // Called on one thread, which Stop waits for.
+  Renewals renewals(absl::Milliseconds(4), [&](const std::string& id) -> absl::Status {
+    if (id == "stays" && calls[id] == 5) enough.Notify();
+    ++calls[id];
+    return id == "gone" ? absl::NotFoundError("") : absl::OkStatus();
+  });
+  for (const char* id : {"gone", "removed", "stays"}) renewals.Add(id);
+  renewals.Remove("removed");
+  enough.WaitForNotification();
+  renewals.Stop();
+  EXPECT_LE(calls["removed"], 1) << "a beat may have been under way";
+  EXPECT_EQ(calls["gone"], 1);
+}
+
+TEST(RenewalsTest, AServerThatDoesNotAnswerIsAskedForOneMatrixABeat) {
+  std::map<std::string, int> calls;
+  absl::Notification enough;
+  Renewals renewals(absl::Milliseconds(4), [&](const std::string& id) {
+    if (++calls[id] == 3) enough.Notify();
+    return absl::UnavailableError("");
+  });
+  renewals.Add("a");
+  renewals.Add("b");
+  enough.WaitForNotification();
+  renewals.Stop();
+  EXPECT_EQ(calls.count("b"), 0u);
+}
+
+TEST(RenewalsTest, WithoutATimeToLiveThereIsNothingToDo) {
+  Renewals renewals(absl::ZeroDuration(), [](const std::string&) -> absl::Status {
+    ADD_FAILURE();
+    return absl::OkStatus();
+  });
+  renewals.Add("a");
+}
+
+TEST(RenewalsServerTest, WhatAClientHasLeftBehindExpiresAndWhatItHoldsStays) {
+  ServerOptions options;
+  options.address = "127.0.0.1:0";
+  options.metrics_address = "";
+  options.engine.devices = "host";
+  options.engine.device_memory_bytes = 256 * gemmd::kMiB;
+  options.engine.max_queue_wait = absl::Hours(1);
+  options.engine.unnamed_ttl = absl::Seconds(3);
+  const auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto connect = [&] { return Client::Connect({.address = (*server)->address()}); };
+  const auto client = connect();
+  ASSERT_TRUE(client.ok()) << client.status();
+  const Generated noise = {.shape = {.rows = 8, .cols = 8, .dtype = kF32}};
+  const auto held = (*client)->PutGenerated(noise);
+  ASSERT_TRUE(held.ok()) << held.status();
+  auto product =
+      (*client)->Multiply({.a = noise, .b = noise, .result = {.fetch = false, .keep = Keep{}}});
+  ASSERT_TRUE(product.ok()) << product.status();
+  ASSERT_TRUE((*connect())->PutGenerated(noise).ok());
+  const auto left = [&] {
+    std::vector<std::string> ids;
+    const auto matrices = (*client)->ListMatrices();
+    for (const MatrixInfo& matrix : *matrices) ids.push_back(matrix.id());
+    return ids;
+  };
+  while (left().size() == 3) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_THAT(left(), ElementsAre(held->id(), product->kept->id()));
+  EXPECT_EQ((*client)->GetServerInfo()->load().matrices_expired(), 1u);
+}
+
+}  // namespace
+}  // namespace gemmd::client
