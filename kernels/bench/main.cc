@@ -82,9 +82,9 @@ absl::Status PrepareAuto(Backend& backend, CommandLine::Auto how, Metadata& meta
     if (!times.ok()) return times.status();
     chooser.measured = Estimates::FromTimes(device, *times);
     estimates = {.estimates = &*chooser.measured};
-    source = absl::StrCat("measured at the start: ", times->size(), " products in ",
-                          absl::FormatDuration(absl::Trunc(absl::Now() - began,
-                                                           absl::Milliseconds(100))));
+    source = absl::StrCat(
+        "measured at the start: ", times->size(), " products in ",
+        absl::FormatDuration(absl::Trunc(absl::Now() - began, absl::Milliseconds(100))));
   }
   metadata.emplace_back("auto", source.empty() ? "by formulas and ranks" : source);
   chooser.rows.emplace(estimates, backend.caps());

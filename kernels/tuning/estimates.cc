@@ -22,8 +22,8 @@
 #include "absl/strings/strip.h"
 #include "gemm/catalogue.h"
 #include "gemm/quote.h"
-#include "kernels/tuning/gaussian_process.h"
 #include "kernels/tuning/features.h"
+#include "kernels/tuning/gaussian_process.h"
 
 namespace gemm {
 namespace {
@@ -315,7 +315,7 @@ void Estimates::Correct(const Problem& problem, absl::Span<const Kernel* const> 
   struct Candidate {
     size_t index;  // of seconds
     size_t place;  // in the class
-    double log;  // of its seconds, as far as trees were added
+    double log;    // of its seconds, as far as trees were added
     Features features;
   };
   std::vector<Candidate> candidates;

@@ -15,8 +15,8 @@ constexpr float kApart = 3;
 
 float Log2(int64_t size) { return std::log2(static_cast<float>(size)); }
 
-// Whether lines of so many elements all begin at 16 bytes: a library has other kernels where they do
-// not.
+// Whether lines of so many elements all begin at 16 bytes: a library has other kernels where they
+// do not.
 float Misaligned(int64_t line, DType type) {
   constexpr int64_t kBytes = 16;
   return line * static_cast<int64_t>(SizeOf(type)) % kBytes == 0 ? 0 : kApart;

@@ -12,7 +12,8 @@
 
 namespace gemm {
 
-// Where a product stands: the logarithms of its sizes, and how its matrices are stored. What differs from a kernel's formula is alike for products near each other.
+// Where a product stands: the logarithms of its sizes, and how its matrices are stored. What
+// differs from a kernel's formula is alike for products near each other.
 using Point = std::array<float, 8>;
 Point PointOf(const Problem& p);
 

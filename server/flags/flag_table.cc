@@ -220,7 +220,8 @@ void AddDevices(std::vector<FlagRow>& rows) {
       GEMMD_FIELD(server.engine.idle_tuning)));
   rows.push_back(Choice<EstimatesFrom>(
       {"estimates", group,
-       "Where the times come from by which kernels are chosen on a GPU. 'model': they were measured "
+       "Where the times come from by which kernels are chosen on a GPU. 'model': they were "
+       "measured "
        "on the GPU's model, H100 or H200; of another model the server measures some products "
        "before it takes calls, for up to 30s. 'measured': it always does. 'none': formulas and "
        "ranks decide. Measuring takes memory as --benchmark-memory says."},

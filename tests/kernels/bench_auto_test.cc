@@ -15,10 +15,10 @@
 namespace gemm::bench {
 namespace {
 
-using testing::FakeBackend;
-using testing::kF32;
 using ::testing::ElementsAre;
+using testing::FakeBackend;
 using ::testing::HasSubstr;
+using testing::kF32;
 using ::testing::SizeIs;
 
 constexpr DeviceCaps kHost = {Target::kHost, 0};
@@ -69,8 +69,9 @@ TEST(AutoShare, IsOfTheFastestRowThatIsRight) {
   Row wrong = RowOf("wrong", 1e-9, {8, 8, 8});
   wrong.error.of_bound = 2;
   const std::vector<Row> rows = {
-      RowOf("fast", 1e-3, {8, 8, 8}),   wrong, AutoOf(2e-3, {8, 8, 8}),
-      RowOf("fast", 10e-3, {9, 9, 9}),  AutoOf(10e-3, {9, 9, 9}),
+      RowOf("fast", 1e-3, {8, 8, 8}), wrong,
+      AutoOf(2e-3, {8, 8, 8}),        RowOf("fast", 10e-3, {9, 9, 9}),
+      AutoOf(10e-3, {9, 9, 9}),
   };
   const std::vector<AutoShare> shares = SummariseAuto(rows);
   ASSERT_THAT(shares, SizeIs(1));
@@ -118,7 +119,8 @@ TEST(MeasureTimes, EndsWithItsBudget) {
       EXPECT_GT(seconds, 0);
     }
   }
-  const auto cancelled = MeasureTimes(backend, absl::Seconds(1), [] { return true; }, clock);
+  const auto cancelled = MeasureTimes(
+      backend, absl::Seconds(1), [] { return true; }, clock);
   EXPECT_TRUE(absl::IsCancelled(cancelled.status())) << cancelled.status();
 }
 

@@ -169,9 +169,9 @@ double MeanShare(const DeviceEstimates& estimates, const std::string& folder,
     taken_sum += taken;
   }
   const auto count = static_cast<double>(picks.size());
-  std::printf("| %s | %s | %zu | %.3f | %.3f | %.2f | %d | %.1f |\n", folder.c_str(),
-              products.name, picks.size(), std::exp(logs / count), best_sum / taken_sum, worst,
-              below, took.count() / count);
+  std::printf("| %s | %s | %zu | %.3f | %.3f | %.2f | %d | %.1f |\n", folder.c_str(), products.name,
+              picks.size(), std::exp(logs / count), best_sum / taken_sum, worst, below,
+              took.count() / count);
   return std::exp(logs / count);
 }
 
@@ -192,7 +192,8 @@ TEST_P(BuiltInEstimates, TheFirstIsNearlyTheFastest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Classes, BuiltInEstimates,
-                         ::testing::Combine(::testing::Values("h200-judge", "h200-judge-2", "h100-judge-2", "h200-judge-3",
+                         ::testing::Combine(::testing::Values("h200-judge", "h200-judge-2",
+                                                              "h100-judge-2", "h200-judge-3",
                                                               "h100-judge"),
                                             ::testing::ValuesIn(kClasses)),
                          [](const auto& info) {
@@ -220,7 +221,8 @@ Estimates FromAFewTimes(const std::string& folder) {
       std::erase_if(all.lines, [](const Measured& line) {
         const Problem& p = line.problem;
         return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) *
-                       static_cast<double>(p.k) > kMostFlops ||
+                       static_cast<double>(p.k) >
+                   kMostFlops ||
                std::min({p.m, p.n, p.k}) < 8;
       });
       const size_t wanted = kProducts / layouts.size();

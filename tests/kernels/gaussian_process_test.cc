@@ -44,15 +44,13 @@ TEST(SmoothFunction, IsTheMeanFarAwayFromWhatWasMeasured) {
   std::vector<Point> points;
   const auto function = Fit(points, [](int64_t m, int64_t) { return m < 100 ? 1.0 : 3.0; });
   ASSERT_TRUE(function.has_value());
-  const double value =
-      function->At(Likeness(PointOf(Sized(1, 1, int64_t{1} << 40)), points));
+  const double value = function->At(Likeness(PointOf(Sized(1, 1, int64_t{1} << 40)), points));
   EXPECT_NEAR(value, function->mean, 0.1);
 }
 
 TEST(SmoothFunction, LeavesUnknownValuesOut) {
   std::vector<Point> points;
-  const auto with_gaps =
-      Fit(points, [](int64_t m, int64_t n) { return m == n ? kUnknown : 2.0; });
+  const auto with_gaps = Fit(points, [](int64_t m, int64_t n) { return m == n ? kUnknown : 2.0; });
   ASSERT_TRUE(with_gaps.has_value());
   EXPECT_NEAR(with_gaps->At(Likeness(PointOf(Sized(256, 256, 256)), points)), 2, 1e-6);
   std::vector<Point> few;

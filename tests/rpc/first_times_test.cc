@@ -23,8 +23,8 @@ constexpr gemm::DeviceCaps kGpu = {gemm::Target::kCuda, 80};
 class FirstTimesTest : public ::testing::Test {
  protected:
   Device& Add(const gemm::DeviceCaps& caps) {
-    devices_.push_back(std::make_unique<FakeDevice>(
-        FakeDevice::Options{.name = "cuda:99", .caps = caps}));
+    devices_.push_back(
+        std::make_unique<FakeDevice>(FakeDevice::Options{.name = "cuda:99", .caps = caps}));
     return *devices_.back();
   }
   void Set(EstimatesFrom from) {
@@ -55,8 +55,8 @@ TEST_F(FirstTimesTest, AGpuOfAnUnknownModelIsMeasured) {
 TEST_F(FirstTimesTest, OneOfAKnownModelIsMeasuredOnlyWhereThatIsAskedFor) {
   Device& device = Add(kGpu);
   const gemm::Kernel* const kernel = gemm::Catalogue().front();
-  const std::vector<gemm::TimedProduct> times = {{.problem = {.m = 8, .n = 8, .k = 8},
-                                                  .seconds = {{kernel, 1e-6}}}};
+  const std::vector<gemm::TimedProduct> times = {
+      {.problem = {.m = 8, .n = 8, .k = 8}, .seconds = {{kernel, 1e-6}}}};
   device.UseEstimates(gemm::Estimates::FromTimes("known", times));
   Set(EstimatesFrom::kModel);
   EXPECT_THAT(told_, IsEmpty());

@@ -26,9 +26,9 @@ const Kernel* AutoRows::Choose(const Problem& problem) const {
   const std::optional<size_t> fastest =
       FastestOf(problem, kernels, seconds, std::numeric_limits<size_t>::max());
   if (fastest) return kernels[*fastest];
-  return *std::max_element(
-      kernels.begin(), kernels.end(),
-      [](const Kernel* x, const Kernel* y) { return x->auto_rank < y->auto_rank; });
+  return *std::max_element(kernels.begin(), kernels.end(), [](const Kernel* x, const Kernel* y) {
+    return x->auto_rank < y->auto_rank;
+  });
 }
 
 Row AutoRows::For(absl::Span<const Row> rows) const {
@@ -48,8 +48,7 @@ Row AutoRows::For(absl::Span<const Row> rows) const {
     row.note = "no kernel may be chosen for these types";
     return row;
   }
-  const std::string params =
-      ParamsText({.kernel = kernel, .params = *ResolveParams(*kernel, {})});
+  const std::string params = ParamsText({.kernel = kernel, .params = *ResolveParams(*kernel, {})});
   const auto taken = std::find_if(rows.begin(), rows.end(), [&](const Row& one) {
     return one.measured && one.kernel == kernel->name && one.params == params;
   });

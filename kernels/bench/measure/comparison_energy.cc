@@ -13,7 +13,7 @@ namespace {
 // The counter is read at the end of each batch of launches. A batch is short beside what the
 // counter needs to change, and long beside a reading, during which the next batch runs.
 constexpr double kBatchSeconds = 5e-3;
-constexpr double kMostLaunches = 1000;
+constexpr double kMostLaunchesOfBatch = 1000;
 // Batches that run beside the measured ones: before the first reading, while the counter is
 // waited for, and behind the last.
 constexpr int kBatchesBeside = 3;
@@ -23,7 +23,7 @@ constexpr absl::string_view kTimeEnded = "the time budget ended";
 // launches read so few bytes a second that it does not matter whether the cache has them.
 int LaunchesOfBatch(double seconds, int64_t sets) {
   const auto fitting =
-      static_cast<int64_t>(std::min(kBatchSeconds / std::max(seconds, 1e-9), kMostLaunches));
+      static_cast<int64_t>(std::min(kBatchSeconds / std::max(seconds, 1e-9), kMostLaunchesOfBatch));
   const int64_t launches =
       fitting >= sets ? fitting / sets * sets : std::max(fitting, std::min<int64_t>(2, sets));
   return static_cast<int>(launches);

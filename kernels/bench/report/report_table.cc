@@ -184,9 +184,9 @@ void PrintAuto(const std::vector<AutoShare>& all, std::ostream& out, size_t widt
                    {""}});
   for (const AutoShare& share : all) {
     std::vector<std::string> cells = {
-        TypesName(share.types), std::string(LayoutName(share.layout)),
+        TypesName(share.types),     std::string(LayoutName(share.layout)),
         absl::StrCat(share.shapes), Ratio(share.mean),
-        Ratio(share.by_time),   absl::StrCat(share.below)};
+        Ratio(share.by_time),       absl::StrCat(share.below)};
     for (const AutoShare::At& at : share.worst) {
       cells.insert(cells.end(), {Ratio(at.share), ShapeName(at.shape), at.took, at.best, ""});
       table.Add(std::exchange(cells, std::vector<std::string>(6)));

@@ -29,9 +29,9 @@ struct AutoShare {
   Types types{};
   Layout layout;
   size_t shapes = 0;
-  double mean = 0;     // geometric
-  double by_time = 0;  // the sum of the fastest rows' times over that of what `auto` takes
-  size_t below = 0;    // shapes with less than kLowShare
+  double mean = 0;        // geometric
+  double by_time = 0;     // the sum of the fastest rows' times over that of what `auto` takes
+  size_t below = 0;       // shapes with less than kLowShare
   std::vector<At> worst;  // at most ten, the worst first
 };
 

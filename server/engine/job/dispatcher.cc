@@ -246,8 +246,8 @@ std::optional<KernelPick> PickByEstimate(const KernelRequest& request, const gem
   const gemm::Kernel& kernel = *eligible[*best];
   KernelPick pick = PickOf(kernel, *gemm::ResolveParams(kernel, {}), problem.types.compute);
   pick.rule = ChoiceRule::kEstimate;
-  const auto estimated = std::count_if(seconds.begin(), seconds.end(),
-                                       [](double one) { return std::isfinite(one); });
+  const auto estimated =
+      std::count_if(seconds.begin(), seconds.end(), [](double one) { return std::isfinite(one); });
   pick.reason = absl::StrFormat("auto: by estimate the fastest of %d kernels%s, %.3g us", estimated,
                                 OfFamily(request), seconds[*best] * 1e6);
   if (site.estimates.estimates != nullptr) {

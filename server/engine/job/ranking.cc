@@ -68,11 +68,10 @@ absl::StatusOr<KernelRanking> RankKernels(const EngineCore& core, const RankingQ
   const gemm::Problem problem = ProblemOf(question);
   const size_t most = core.options.max_job_bytes;
   const std::shared_ptr<const Tuning> tuning = core.tuning.Get();
-  const PickSite site{
-      .device = info.caps,
-      .tuned = tuning->For(*index),
-      .estimates = device.estimates(),
-      .max_workspace_bytes = most - std::min(most, SentBytes(problem))};
+  const PickSite site{.device = info.caps,
+                      .tuned = tuning->For(*index),
+                      .estimates = device.estimates(),
+                      .max_workspace_bytes = most - std::min(most, SentBytes(problem))};
   absl::StatusOr<KernelPick> pick =
       PickKernel({.family = question.family}, problem, /*compute_given=*/true, site);
   if (!pick.ok()) return pick.status();
