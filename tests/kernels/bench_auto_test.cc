@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using testing::kF32;
 using ::testing::SizeIs;
 
-constexpr DeviceCaps kHostDevice = {Target::kHostDevice, 0};
+constexpr DeviceCaps kHostCaps = {Target::kHost, 0};
 
 Row RowOf(const std::string& kernel, double seconds, const Shape& shape = {64, 64, 64}) {
   return {.shape = shape,
@@ -39,7 +39,7 @@ Row AutoOf(double seconds, const Shape& shape) {
 }
 
 TEST(AutoRows, HaveTheFiguresOfWhatARankTakes) {
-  const AutoRows of_auto({}, kHostDevice);
+  const AutoRows of_auto({}, kHostCaps);
   const Row row = of_auto.For({RowOf("host_reference", 2e-3), RowOf("host_openblas", 1e-3)});
   EXPECT_TRUE(row.measured);
   EXPECT_EQ(row.kernel, "auto");
@@ -59,7 +59,7 @@ TEST(AutoRows, GoByEstimatesWhereThereAreAny) {
                      .seconds = {{openblas, 2e-6}, {reference, size < 100 ? 1e-6 : 1e-3}}});
   }
   const Estimates measured = Estimates::FromTimes("this one", times);
-  const AutoRows of_auto({.estimates = &measured}, kHostDevice);
+  const AutoRows of_auto({.estimates = &measured}, kHostCaps);
   EXPECT_EQ(of_auto.For({RowOf("host_openblas", 1, {24, 24, 24})}).note,
             "takes host_reference, which was not measured");
   EXPECT_EQ(of_auto.For({RowOf("host_openblas", 1, {768, 768, 768})}).note, "takes host_openblas");
