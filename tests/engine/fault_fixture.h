@@ -43,7 +43,8 @@ class FaultTest : public EngineTest {
       AddFaultyDeviceKinds();
       return true;
     }();
-    EngineOptions options = OneStream();  // what comes behind a job that hangs waits
+    EngineOptions options = OneStream();    // what comes behind a job that hangs waits
+    options.unnamed_ttl = absl::Hours(24);  // longer than the clock jumps
     EXPECT_TRUE(added);
     options.devices = "faulty:2";
     options.device_memory_bytes = 32 * kMiB;
