@@ -4,6 +4,7 @@ them answers, and how fast they are."""
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -110,7 +111,7 @@ class State:
         """How long `tiles` more would take, by the ones before and those under way."""
         with self._lock:
             unused = 0.0 if self._users else time.monotonic() - self._last
-            pace = (self._pace or 0.0) * 0.5 ** (unused / _HALF_SECONDS)
+            pace = (self._pace or 0.0) * math.pow(0.5, unused / _HALF_SECONDS)
             return (self._users + tiles) * pace
 
     def took(self, seconds: float) -> None:
