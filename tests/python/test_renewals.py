@@ -7,6 +7,7 @@ import time
 import gemmd
 import numpy as np
 import pytest
+from gemmd.renewals import Renewals
 
 from conftest import Server
 
@@ -73,3 +74,22 @@ def test_the_default_is_an_hour(g):
         assert g.info().limits.unnamed_ttl == 3600
         (found,) = (matrix for matrix in g.matrices() if matrix.id == handle.id)
         assert 3500 < (found.expires - found.created).total_seconds() < 3700
+
+
+def test_renewals_that_take_long_keep_no_deletion_waiting(brief, monkeypatch):
+    def slowly(self, ref):
+        time.sleep(0.3)
+        return True
+
+    monkeypatch.setattr(Renewals, "_use", slowly)
+    with gemmd.connect(brief.address) as g:
+        held = [g.put(ONE, name=f"slow{i}") for i in range(20)]
+        for handle in held:  # six seconds of renewals in each quarter of three
+            g._janitor.renewals.add(handle)
+        time.sleep(1)
+        g._janitor.delete(held[0]._ref)
+        begun = time.monotonic()
+        while g.exists("slow0"):
+            assert time.monotonic() < begun + 2
+            time.sleep(0.05)
+        g.delete(prefix="slow")

@@ -39,14 +39,21 @@ void Renewals::Run() {
 }
 
 void Renewals::RenewAll(std::unique_lock<std::mutex>& lock) {
-  const std::vector<std::string> ids(ids_.begin(), ids_.end());
+  // Behind the one that ended the last beat: one that fails each time keeps no other from its turn.
+  const auto first = ids_.upper_bound(last_);
+  std::vector<std::string> ids(first, ids_.end());
+  ids.insert(ids.end(), ids_.begin(), first);
   for (const std::string& id : ids) {
     if (stopped_) return;
+    last_ = id;
     lock.unlock();
     const absl::Status status = renew_(id);
     lock.lock();
-    if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) return;
-    if (!status.ok()) ids_.erase(id);
+    if (absl::IsNotFound(status) || absl::IsDataLoss(status)) {
+      ids_.erase(id);
+    } else if (!status.ok()) {
+      return;
+    }
   }
 }
 

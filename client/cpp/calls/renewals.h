@@ -40,6 +40,7 @@ class Renewals {
   std::mutex mutex_;
   std::condition_variable stopping_;
   std::set<std::string> ids_;  // under mutex_, as what follows
+  std::string last_;           // that was renewed, or was to be
   bool stopped_ = false;
   std::thread thread_;
 };

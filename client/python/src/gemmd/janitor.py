@@ -149,14 +149,12 @@ def _items(todo: queue.SimpleQueue[Any], renewals: Renewals) -> Iterator[Any]:
     dropped = False
     while True:
         within = _BEHIND_SECONDS if dropped else renewals.wait()
-        if within == 0:
-            renewals.beat()
-            continue
         try:
             item = todo.get(timeout=within)
         except queue.Empty:
             if dropped:
                 return
+            renewals.beat()  # between deletions
             continue
         if item is _STOP:
             return

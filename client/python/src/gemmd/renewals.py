@@ -6,6 +6,7 @@ a client that was killed leaves nothing behind for ever.
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 import weakref
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 # Of a time to live, how many times it is renewed: a server that is away for some is no matter.
 _BEATS = 4
-# For each matrix. After one that takes as long, the others wait for the next beat.
+# For each matrix. After one that takes as long, the others wait for the next round.
 _TIMEOUT = 2.0
 
 
@@ -33,6 +34,8 @@ class Renewals:
         self._lock = threading.Lock()
         self._held: weakref.WeakSet[Handle] = weakref.WeakSet()
         self._last = time.monotonic()
+        # Of the round under way, what is yet to be renewed.
+        self._ahead: list[pb.MatrixRef] = []
 
     @property
     def ttl(self) -> float:
@@ -47,17 +50,23 @@ class Renewals:
 
     def wait(self) -> float | None:
         """Seconds until the next beat; None where there will be none."""
+        if self._ahead:
+            return 0.0
         ttl = self.ttl
         return max(0.0, self._last + ttl / _BEATS - time.monotonic()) if ttl > 0 else None
 
     def beat(self) -> None:
-        """Uses each matrix once, by reading its first byte."""
-        self._last = time.monotonic()
-        with self._lock:
-            refs = [handle._ref for handle in self._held if not handle._freed]
-        for ref in refs:
+        """Uses one matrix, by reading its first byte. A round of beats uses each once."""
+        if not self._ahead:
+            self._last = time.monotonic()
+            with self._lock:
+                self._ahead = [handle._ref for handle in self._held if not handle._freed]
+            # One that fails each time, and ends the round, keeps no other from its turn.
+            random.shuffle(self._ahead)
+        if self._ahead:
+            ref = self._ahead.pop()
             if self._connection.closed or self._connection.forked or not self._use(ref):
-                return
+                self._ahead.clear()
 
     def _use(self, ref: pb.MatrixRef) -> bool:
         """Whether the server answered."""

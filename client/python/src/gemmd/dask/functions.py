@@ -93,6 +93,11 @@ def _operands(x: Any, y: Any, compute: str | None) -> tuple[Any, Any, plans.Type
                 f"give dask.array.from_array({name})",
                 field=name,
             )
+        if type(value._meta) is not np.ndarray:
+            raise errors.InvalidType(
+                f"{name} has blocks of {type(value._meta).__name__}; they must be numpy arrays",
+                field=name,
+            )
         if value.ndim != 2:
             raise errors.InvalidArgument(
                 f"{name} has {value.ndim} dimensions; it must have 2", field=name

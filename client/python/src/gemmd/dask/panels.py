@@ -124,8 +124,8 @@ def _put_on(
     for one in servers.usable(order):
         try:
             with one.use(place.patience) as use:
-                if name not in _names(name, use):
-                    _send(use, name, elements, place)
+                # Whatever has this name: a run that failed may have left what its source was.
+                _send(use, name, elements, place)
         except servers.FAILURES as error:
             patience.failed(one, error)
             continue

@@ -33,8 +33,10 @@ class Types(NamedTuple):
 def types(x: np.dtype[Any], y: np.dtype[Any], compute: str | None) -> Types:
     """InvalidType where the servers have no product of the two. Floats are widened to numpy's
     common type; int8 by int8 gives int32."""
-    common = x if x == y else np.result_type(x, y)
-    name = common.name
+    try:
+        name = (x if x == y else np.result_type(x, y)).name
+    except TypeError:  # numpy has no common type of float16 and bfloat16
+        name = ""
     if name in ("float16", "bfloat16"):
         found = Types(name, "float32", name)
     elif name in ("float32", "float64"):
@@ -209,7 +211,7 @@ def make(
     block = max(
         max(rows) * max(inner) * x.dtype.itemsize, max(inner) * max(columns) * y.dtype.itemsize
     )
-    sent = max(inner) * max(*rows, *columns) * np.dtype(x.dtype).itemsize
+    sent = max(inner) * max(*rows, *columns) * dtypes.itemsize(dtypes.parse(found.operand, "dtype"))
     tile = largest + _bytes(max(rows), max(columns), found.result)
     hand = workers.threads * (max(block + sent, tile) + _WIRE_BYTES * count)
     return Plan(
