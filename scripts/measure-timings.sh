@@ -14,7 +14,7 @@
 #
 # A class is the types of a product and how A and B are stored. On one H200 all of them take
 # about ten minutes. Of cuBLASLt each of the eight algorithms that it proposes is measured.
-# scripts/timings.py makes one file of them, for kernels/choice/data.
+# scripts/pack_timings.py makes small tables of them, for docs/results/timings.
 
 set -euo pipefail
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
