@@ -158,6 +158,8 @@ void CallBacklog::Look() {
     MutexLock lock(mutex_);
     excess = Judge(Sum(std::move(unread)), SteadyNow());
     any_full_ = !full_.empty();
+    // A look from elsewhere may have refused an address: the thread looks until it is served again.
+    wake_.NotifyAll();
   }
   for (auto& [address, of] : excess) {
     auto& [told, peers] = of;

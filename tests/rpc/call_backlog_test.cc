@@ -1,6 +1,8 @@
 // Calls that are not over, added up over connections.
 #include "server/listening/call_backlog.h"
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -220,6 +222,37 @@ TEST_F(CallBacklogTest, LooksByItselfWhenCallsAddUp) {
     std::this_thread::yield();
   }
   backlog_.Stop();
+}
+
+// A look for a connection that was accepted found the excess, while the thread slept.
+TEST(CallBacklogThreadTest, AnAddressIsServedAgainWhoeverFoundItsExcess) {
+  TestClock clock;
+  std::atomic<bool> over{false};
+  const Transport flood = {.id = 1, .peer = PeerOf(1, 1)};
+  CallBacklog backlog(kMost, {.opened =
+                                  [&](intptr_t after) {
+                                    return after == 0 ? std::vector{flood}
+                                                      : std::vector<Transport>{};
+                                  },
+                              .calls = [&](intptr_t) -> std::optional<TransportCalls> {
+                                if (over) return std::nullopt;
+                                return TransportCalls{.begun = 1, .unfinished = 2 * kMost};
+                              },
+                              .unread = [](int64_t) { return std::vector<GivenSockets::Unread>(); },
+                              .close = [](const std::string&) { return true; },
+                              .on_excess = [](const TooManyCalls&) {}});
+  backlog.Start();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread finds nothing to do
+  backlog.Look();
+  EXPECT_FALSE(backlog.MayServe(PeerOf(1, 2)));
+  over = true;
+  bool served = false;
+  for (int i = 0; i < 300 && !served; ++i) {
+    clock.Advance(absl::Milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    served = backlog.MayServe(PeerOf(1, 2));
+  }
+  EXPECT_TRUE(served);
 }
 
 TEST(CallBacklogAddressTest, IsAHostOrANetworkOfIpv6) {
