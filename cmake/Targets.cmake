@@ -1,5 +1,6 @@
 # gemmd_library(name SOURCES ... DEPS ... [HEADERS ...] [NAMESPACE namespace] [PCH])
-#   A static library gemmd::name; includes are relative to the repository root.
+#   A library gemmd::name; includes are relative to the repository root. Static, where
+#   BUILD_SHARED_LIBS does not say otherwise.
 #   HEADERS are its public ones, below include/: what an installed library has.
 #   PCH where most of its files read the headers of gRPC or the contract.
 #   Our flags and the repository's root are for this build, not for users of an
@@ -9,7 +10,7 @@ function(gemmd_library name)
   if(NOT ARG_NAMESPACE)
     set(ARG_NAMESPACE gemmd)
   endif()
-  add_library(gemmd_${name} STATIC ${ARG_SOURCES})
+  add_library(gemmd_${name} ${ARG_SOURCES})
   add_library(${ARG_NAMESPACE}::${name} ALIAS gemmd_${name})
   set_target_properties(gemmd_${name} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(gemmd_${name} PUBLIC cxx_std_20)
