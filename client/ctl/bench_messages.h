@@ -7,8 +7,7 @@
 #include "absl/status/statusor.h"
 #include "gemmd/client/types.h"
 #include "kernels/bench/options.h"
-#include "kernels/bench/report/progress_report.h"
-#include "kernels/bench/result/metadata.h"
+#include "kernels/bench/report/live_report.h"
 #include "kernels/bench/result/row.h"
 
 namespace gemmd::ctl {

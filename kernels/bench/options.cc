@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "gemm/quote.h"
 #include "kernels/bench/report/text_layout.h"
-#include "kernels/bench/spec/suites.h"
+#include "kernels/bench/spec/shape.h"
 
 namespace gemm::bench {
 namespace {

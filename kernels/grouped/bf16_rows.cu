@@ -1,6 +1,6 @@
 // The grouped variants over bf16.
 #include "kernels/core/families.h"
-#include "kernels/grouped/configs.h"
+#include "kernels/grouped/config.h"
 #include "kernels/grouped/rows.cuh"
 
 namespace gemm {

@@ -1,6 +1,6 @@
 // The grouped variants over e4m3, B stored n x k.
 #include "kernels/core/families.h"
-#include "kernels/grouped/configs.h"
+#include "kernels/grouped/config.h"
 #include "kernels/grouped/rows.cuh"
 
 namespace gemm {

@@ -12,7 +12,7 @@
 #include "kernels/grouped/operand_tiles.cuh"
 #include "kernels/grouped/store.cuh"
 #include "kernels/grouped/wgmma_product.cuh"
-#include "kernels/ptx/indices.cuh"
+#include "kernels/ptx/grid.cuh"
 
 namespace gemm {
 

@@ -5,11 +5,9 @@
 
 #include "kernels/grouped/config.h"
 #include "kernels/grouped/operand_tiles.cuh"
-#include "kernels/ptx/indices.cuh"
+#include "kernels/ptx/grid.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma.cuh"
-#include "kernels/ptx/mma_bf16.cuh"
-#include "kernels/ptx/mma_fp8.cuh"
 
 namespace gemm {
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernels/hopper/chip.h"
-#include "kernels/hopper/load_layout.h"
+#include "kernels/hopper/row.h"
 
 namespace gemm {
 namespace {

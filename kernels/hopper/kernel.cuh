@@ -14,7 +14,7 @@
 #include "kernels/hopper/producer.cuh"
 #include "kernels/hopper/scales.cuh"
 #include "kernels/hopper/store.cuh"
-#include "kernels/ptx/grid_dependency.cuh"
+#include "kernels/ptx/grid.cuh"
 
 namespace gemm {
 

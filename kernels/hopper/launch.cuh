@@ -14,7 +14,7 @@
 #include "kernels/hopper/maps.h"
 #include "kernels/hopper/scales.cuh"
 #include "kernels/hopper/schedule.cuh"
-#include "kernels/hopper/tile_group.h"
+#include "kernels/hopper/tile_order.h"
 
 namespace gemm {
 

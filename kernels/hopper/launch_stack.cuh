@@ -8,7 +8,7 @@
 #include "kernels/hopper/launch.cuh"
 #include "kernels/hopper/stack_order.h"
 #include "kernels/hopper/stacked_tiles.cuh"
-#include "kernels/hopper/tile_group.h"
+#include "kernels/hopper/tile_order.h"
 
 namespace gemm {
 

@@ -7,9 +7,7 @@
 #include "kernels/hopper/estimate.h"
 #include "kernels/hopper/launch.cuh"
 #include "kernels/hopper/launch_stack.cuh"
-#include "kernels/hopper/load_layout.h"
-#include "kernels/hopper/name.h"
-#include "kernels/hopper/params.h"
+#include "kernels/hopper/row.h"
 #include "kernels/hopper/split_b.h"
 #include "kernels/transpose/operands.h"
 

@@ -1,6 +1,9 @@
 // The order in which clusters take the tiles of a batch of products.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/core/divisor.h"
 #include "kernels/core/tile_order.h"
 
@@ -42,5 +45,21 @@ class HopperTileOrder {
   int clusters_m_ = 0;
   Divisor of_product_, of_group_, rows_, last_rows_;
 };
+
+// Rows of tiles in a group (GroupedTile), for tiles of `rows` x `columns` of which `running` run at
+// a time. Together they cover about as many rows of D as columns, and so read the fewest operands.
+inline int SquareGroup(double rows, double columns, int running) {
+  return std::max(1, static_cast<int>(std::lround(std::sqrt(running * columns / rows))));
+}
+
+// The default: rows of clusters in a group, of `clusters_m` in all, if `running` clusters run at a
+// time. Groups are of equal height. `config`: HopperConfig or HopperF32Config.
+template <class Config>
+int HopperGroup(const Config& config, int clusters_m, int running) {
+  const int square =
+      SquareGroup(config.tile_m * config.cluster_m, config.tile_n * config.cluster_n, running);
+  const int groups = (clusters_m + square - 1) / square;
+  return (clusters_m + groups - 1) / groups;
+}
 
 }  // namespace gemm

@@ -8,7 +8,7 @@
 #include "kernels/mma/arguments.cuh"
 #include "kernels/mma/pipeline.cuh"
 #include "kernels/mma/store.cuh"
-#include "kernels/ptx/indices.cuh"
+#include "kernels/ptx/grid.cuh"
 
 namespace gemm::mma {
 

@@ -6,7 +6,7 @@
 
 #include "kernels/core/tile_order.h"
 #include "kernels/epilogue/epilogue.cuh"
-#include "kernels/ptx/indices.cuh"
+#include "kernels/ptx/grid.cuh"
 #include "kernels/simt/tiled_copy.cuh"
 
 namespace gemm {

@@ -15,8 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "kernels/bench/result/metadata.h"
-#include "kernels/bench/result/progress.h"
 #include "kernels/bench/result/row.h"
 #include "kernels/bench/spec/rules.h"
 #include "kernels/bench/spec/selection.h"

@@ -8,10 +8,9 @@
 
 #include "kernels/bench/measure/candidate.h"
 #include "kernels/bench/measure/schedule.h"
-#include "kernels/bench/spec/scales.h"
+#include "kernels/bench/spec/layout.h"
+#include "kernels/bench/spec/selection.h"
 #include "kernels/bench/spec/shape.h"
-#include "kernels/bench/spec/suites.h"
-#include "kernels/bench/spec/types_pattern.h"
 #include "tests/kernels/cuda_kernels.h"
 
 namespace gemm::bench {

@@ -12,10 +12,8 @@
 #include "files/output_file.h"
 #include "kernels/bench/catalogue_page.h"
 #include "kernels/bench/report/live_report.h"
-#include "kernels/bench/report/progress_report.h"
 #include "kernels/bench/report/report_files.h"
 #include "kernels/bench/report/report_table.h"
-#include "kernels/bench/result/statistics.h"
 #include "kernels/bench/result/summary.h"
 #include "nlohmann/json.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/grouped/accumulator_tile.h"
-#include "kernels/grouped/configs.h"
+#include "kernels/grouped/config.h"
 #include "tests/kernels/bank_conflicts.h"
 
 namespace gemm {

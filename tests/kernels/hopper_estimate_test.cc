@@ -16,7 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/hopper/configs.h"
 #include "kernels/hopper/estimate.h"
-#include "kernels/hopper/name.h"
+#include "kernels/hopper/row.h"
 
 namespace gemm {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "kernels/hopper/box.h"
-#include "kernels/hopper/f32/configs.h"
+#include "kernels/hopper/f32/config.h"
 #include "kernels/hopper/f32/lines.h"
-#include "kernels/hopper/f32/name.h"
+#include "kernels/hopper/f32/row.h"
 #include "kernels/hopper/f32/stream.h"
 #include "tests/kernels/bank_conflicts.h"
 

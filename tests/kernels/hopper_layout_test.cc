@@ -12,9 +12,8 @@
 
 #include "kernels/hopper/box.h"
 #include "kernels/hopper/configs.h"
-#include "kernels/hopper/name.h"
+#include "kernels/hopper/row.h"
 #include "kernels/hopper/stack_order.h"
-#include "kernels/hopper/tile_group.h"
 #include "kernels/hopper/tile_order.h"
 #include "tests/kernels/bank_conflicts.h"
 

@@ -1,10 +1,10 @@
 // One kernel of each family that has code of its own for some architectures, for
 // device_code_test.py: it compiles this file for several and looks at what is there.
 #include "kernels/core/cuda_caps.cu"
-#include "kernels/grouped/configs.h"
+#include "kernels/grouped/config.h"
 #include "kernels/grouped/kernel.cuh"
 #include "kernels/hopper/configs.h"
-#include "kernels/hopper/f32/configs.h"
+#include "kernels/hopper/f32/config.h"
 #include "kernels/hopper/f32/kernel.cuh"
 #include "kernels/hopper/kernel.cuh"
 #include "kernels/hopper/schedule.cuh"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "kernels/bench/report/report_table.h"
-#include "kernels/bench/report/text_table.h"
 
 namespace gemm::bench {
 namespace {

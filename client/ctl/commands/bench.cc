@@ -18,7 +18,7 @@
 #include "kernels/bench/options.h"
 #include "kernels/bench/report/live_report.h"
 #include "kernels/bench/report/report_files.h"
-#include "kernels/bench/spec/suites.h"
+#include "kernels/bench/spec/shape.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

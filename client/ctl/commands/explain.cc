@@ -15,7 +15,7 @@
 #include "client/ctl/parsing/cli_options.h"
 #include "client/ctl/parsing/parse.h"
 #include "kernels/bench/spec/layout.h"
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/spec/selection.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

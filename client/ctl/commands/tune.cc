@@ -16,7 +16,7 @@
 #include "client/ctl/tune/tune_options.h"
 #include "files/output_file.h"
 #include "files/text_file.h"
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/spec/selection.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::ctl {

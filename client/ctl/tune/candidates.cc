@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/bench/spec/tuning_rules.h"
+#include "kernels/bench/spec/rules.h"
 
 namespace gemmd::ctl {
 

@@ -11,7 +11,7 @@
 #include "client/ctl/run_benchmark.h"
 #include "client/ctl/tune/candidates.h"
 #include "gemm/quote.h"
-#include "kernels/bench/spec/tuning_rules.h"
+#include "kernels/bench/spec/rules.h"
 
 namespace gemmd::ctl {
 namespace {

@@ -16,7 +16,7 @@
 #include "client/ctl/tune/tune_options.h"
 #include "gemm/machine.h"
 #include "gemm/tuning.h"
-#include "kernels/bench/report/progress_report.h"
+#include "kernels/bench/report/live_report.h"
 #include "kernels/bench/result/tuning_rounds.h"
 
 namespace gemmd::ctl {

@@ -7,8 +7,8 @@
 #include "client/ctl/tune/tune_options.h"
 #include "gemmd/client/types.h"
 #include "kernels/bench/spec/layout.h"
+#include "kernels/bench/spec/selection.h"
 #include "kernels/bench/spec/shape.h"
-#include "kernels/bench/spec/types_pattern.h"
 
 namespace gemmd::ctl {
 

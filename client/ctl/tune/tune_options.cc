@@ -8,7 +8,7 @@
 #include "client/ctl/parsing/cli_options.h"
 #include "client/ctl/parsing/parse.h"
 #include "files/text_file.h"
-#include "kernels/bench/spec/suites.h"
+#include "kernels/bench/spec/shape.h"
 
 namespace gemmd::ctl {
 namespace {

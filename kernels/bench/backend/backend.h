@@ -10,8 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemm/kernel.h"
-#include "kernels/bench/backend/energy_counter.h"
-#include "kernels/bench/result/metadata.h"
+#include "kernels/bench/result/row.h"
 
 namespace gemm::bench {
 
@@ -19,6 +18,16 @@ using LaunchFn = std::function<absl::Status(const Launch&)>;
 
 // Memory of a backend, 256-byte aligned. Free it before the backend.
 using Buffer = std::unique_ptr<void, std::function<void(void*)>>;
+
+// A device's energy counter. Not thread-safe.
+class EnergyCounter {
+ public:
+  virtual ~EnergyCounter() = default;
+
+  // Joules that the whole device has taken since some moment in the past, whoever used it. The
+  // device updates it only every few tens of milliseconds. An error says why it cannot be read.
+  virtual absl::StatusOr<double> Joules() = 0;
+};
 
 // One device and one stream of work on it. Not thread-safe. An error of
 // Synchronize or of a copy means that the device is lost.
@@ -47,10 +56,10 @@ class Backend {
   virtual Launch MakeLaunch(const Problem& problem, const Operands& operands, Workspace workspace,
                             const LaunchParams& params) = 0;
 
-  // Seconds a call, of enqueue(0), enqueue(1), ... enqueue(count - 1). Each call is
-  // expected to take `expected_seconds` (0: unknown). The first error of `enqueue`
-  // ends it. Where the time is known `enqueue` must have run before, and may neither
-  // allocate nor wait for the device, since it may be captured into a graph.
+  // Seconds a call, of enqueue(0), enqueue(1), ... enqueue(count - 1). The first error of
+  // `enqueue` ends it. Each call is expected to take `expected_seconds`; 0: unknown. If it is
+  // known, the calls may be captured into a graph: then `enqueue` must have run before, and may
+  // neither allocate nor wait for the device.
   virtual absl::StatusOr<double> Time(const std::function<absl::Status(int)>& enqueue, int count,
                                       double expected_seconds) = 0;
 
@@ -61,19 +70,19 @@ class Backend {
   virtual absl::Status Repeat(const std::function<absl::Status(int)>& enqueue, int count,
                               const std::function<bool()>& again);
 
-  // The device's counter of energy, which the backend owns. UNAVAILABLE, with the reason, where
+  // The device's counter of energy, which the backend owns. UNAVAILABLE, with the reason, if
   // it has none.
   virtual absl::StatusOr<EnergyCounter*> energy() {
     return absl::UnavailableError("a device of this kind has none");
   }
 
   // At most `count` algorithms of the vendor's library for the product, its own choice
-  // first. Empty where it has only one.
+  // first. Empty if it has only one.
   virtual std::vector<LaunchFn> VendorAlgorithms(const Problem& problem, const Operands& operands,
                                                  int count) = 0;
 };
 
-// One kind of device, a row of the table in backend_kinds.cc.
+// One kind of device, a row of the table in backend.cc.
 struct BackendKind {
   absl::string_view name;
   // Whether there may be several, as "cuda:1". Otherwise the ordinal is 0.
@@ -83,6 +92,8 @@ struct BackendKind {
 };
 
 std::unique_ptr<Backend> CreateHostBackend();
+// In builds with CUDA. UNAVAILABLE without such a device.
+absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal);
 
 // "host", "cuda", "cuda:1"; "auto" is the first of the table's kinds that has a device.
 // INVALID_ARGUMENT for a name that this build has no kind for.

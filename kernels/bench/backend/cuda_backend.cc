@@ -1,6 +1,4 @@
 // Timed by events in a CUDA graph.
-#include "kernels/bench/backend/cuda_backend.h"
-
 #include <cuda_runtime_api.h>
 
 #include <cstring>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gemm/libraries.h"
 #include "gemm/machine.h"
+#include "kernels/bench/backend/backend.h"
 #include "kernels/bench/backend/nvml_energy.h"
 #include "kernels/blas/lt_algorithms.h"
 #include "kernels/core/cuda_status.h"

@@ -10,7 +10,6 @@
 #include "absl/types/span.h"
 #include "kernels/bench/backend/backend.h"
 #include "kernels/bench/measure/candidate.h"
-#include "kernels/bench/result/progress.h"
 #include "kernels/bench/result/row.h"
 #include "kernels/bench/spec/rules.h"
 #include "kernels/bench/spec/shape.h"

@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "gemm/run.h"
-#include "kernels/bench/result/statistics.h"
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/result/summary.h"
+#include "kernels/bench/spec/selection.h"
 
 namespace gemm::bench {
 namespace {

@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "kernels/bench/backend/backend.h"
 #include "kernels/bench/measure/candidate.h"
-#include "kernels/bench/measure/exact_check.h"
 #include "kernels/bench/measure/operand_sets.h"
 #include "kernels/bench/measure/oracle.h"
 #include "kernels/bench/result/row.h"

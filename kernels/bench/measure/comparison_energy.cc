@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/bench/measure/comparison.h"
 #include "kernels/bench/measure/energy_meter.h"
-#include "kernels/bench/result/statistics.h"
+#include "kernels/bench/result/summary.h"
 
 namespace gemm::bench {
 namespace {

@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "files/output_file.h"
-#include "kernels/bench/report/progress_report.h"
 #include "kernels/bench/report/report_files.h"
-#include "kernels/bench/result/metadata.h"
 #include "kernels/bench/result/row.h"
 
 namespace gemm::bench {
@@ -29,6 +28,25 @@ struct Outputs {
   std::string suite;
   // Empty: no such file.
   std::string csv, json, plot;
+};
+
+// "shape 12/125 4096x4096x512  35 s, about 3 min left  hgemm_mma_...".
+std::string ProgressText(const Progress& progress);
+
+// One line that is drawn over on a terminal; elsewhere a line now and then.
+class ProgressReport {
+ public:
+  ProgressReport(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
+
+  void Update(const Progress& progress);
+  // Call before other output goes to the same terminal.
+  void Erase();
+
+ private:
+  std::ostream& out_;
+  const bool terminal_;
+  bool drawn_ = false;
+  absl::Duration last_ = absl::ZeroDuration();  // elapsed at the last update
 };
 
 // Not thread-safe.
@@ -52,7 +70,7 @@ class LiveReport {
   // that could not be written.
   absl::Status Finish();
 
-  // Nobody reads what is printed any more: to measure on is in vain.
+  // Nobody reads the output any more, so there is no need to measure on.
   bool unread() const { return !out_.good(); }
 
   const Metadata& metadata() const { return metadata_; }
@@ -71,7 +89,7 @@ class LiveReport {
   std::vector<Row> rows_;
 };
 
-// OK where a kernel was measured; else FAILED_PRECONDITION, with the first row's reason.
+// OK if a kernel was measured; else FAILED_PRECONDITION, with the first row's reason.
 absl::Status CheckMeasured(absl::Span<const Row> rows);
 
 // OK, or DATA_LOSS that names the first kernel with a wrong result.

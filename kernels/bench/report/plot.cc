@@ -13,7 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "kernels/bench/report/plot_lines.h"
 #include "kernels/bench/report/text_layout.h"
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/spec/selection.h"
 
 namespace gemm::bench {
 namespace {

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "kernels/bench/result/metadata.h"
 #include "kernels/bench/result/row.h"
 
 namespace gemm::bench {

@@ -9,9 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "kernels/bench/result/statistics.h"
 #include "kernels/bench/result/summary.h"
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/spec/selection.h"
 
 namespace gemm::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "kernels/bench/result/auto_share.h"
 #include "kernels/bench/result/summary.h"
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/spec/selection.h"
 #include "nlohmann/json.hpp"
 
 namespace gemm::bench {

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "files/output_file.h"
-#include "kernels/bench/result/metadata.h"
 #include "kernels/bench/result/row.h"
 
 namespace gemm::bench {

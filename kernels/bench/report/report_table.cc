@@ -9,9 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/bench/report/text_layout.h"
-#include "kernels/bench/report/text_table.h"
 #include "kernels/bench/result/auto_share.h"
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/spec/selection.h"
 
 namespace gemm::bench {
 namespace {

@@ -4,7 +4,6 @@
 #include <ostream>
 
 #include "absl/types/span.h"
-#include "kernels/bench/result/metadata.h"
 #include "kernels/bench/result/row.h"
 #include "kernels/bench/result/summary.h"
 

@@ -1,7 +1,8 @@
-// Text that fits a terminal: widths of columns, and cells on several lines.
+// Text and tables that fit a terminal.
 #pragma once
 
 #include <cstddef>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ std::vector<std::string> WrapText(absl::string_view text, size_t width);
 // The places that a column needs in a line.
 struct ColumnNeed {
   size_t widest = 0;   // its widest cell or its title
-  size_t least = 0;    // that it can be wrapped to; `widest` where it cannot be
+  size_t least = 0;    // that it can be wrapped to; else `widest`
   int expendable = 0;  // above 0: it may be left out, the highest first
 };
 
@@ -37,8 +38,36 @@ std::vector<size_t> FitColumns(absl::Span<const ColumnNeed> columns, size_t gap,
 std::string LayOutRow(absl::Span<const std::string> cells, absl::Span<const size_t> widths,
                       const std::vector<bool>& right, size_t gap);
 
-// The width of the terminal `fd`, but at least 40. Where `fd` is no terminal: COLUMNS in
-// the environment, else 0.
+// The width of the terminal `fd`, but at least 40. If `fd` is no terminal: COLUMNS in the
+// environment, else 0.
 size_t TerminalWidth(int fd);
+
+// Each column is as wide as its widest cell. The first column is aligned left, the
+// last is free text, the others are aligned right.
+class TextTable {
+ public:
+  struct Column {
+    std::string title;
+    // Above 0: left out where the table is too wide, the highest first.
+    int expendable = 0;
+  };
+
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // As many cells as columns.
+  void Add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // A line across with a title in it.
+  void Separate(std::string title) { rows_.push_back({std::move(title)}); }
+
+  // On lines of at most `width` places; 0: no bound. Empty columns are left out.
+  void Print(std::ostream& out, size_t width = 0) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// A line of dashes with `title`, if any, in the middle.
+std::string Rule(const std::string& title, size_t width);
 
 }  // namespace gemm::bench

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/bench/result/statistics.h"
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/result/summary.h"
+#include "kernels/bench/spec/selection.h"
 
 namespace gemm::bench {
 namespace {

@@ -1,10 +1,10 @@
 #include "kernels/bench/result/summary.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/bench/result/statistics.h"
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/spec/selection.h"
 
 namespace gemm::bench {
 namespace {
@@ -145,6 +145,20 @@ std::vector<FamilyMeans> SummariseFamilies(absl::Span<const Row> rows) {
                         .per_shape_of_tuned_vendor = means.of_tuned_vendor});
   }
   return families;
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double GeometricMean(const std::vector<double>& values) {
+  if (values.empty()) return 0;
+  double logarithms = 0;
+  for (const double value : values) logarithms += std::log(value);
+  return std::exp(logarithms / static_cast<double>(values.size()));
 }
 
 }  // namespace gemm::bench

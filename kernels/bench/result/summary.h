@@ -11,14 +11,14 @@
 
 namespace gemm::bench {
 
-// Below this share of a baseline a shape counts as lost: what scatters between runs is less.
+// A shape below this share of a baseline counts as lost. Runs scatter by less.
 inline constexpr double kLostShare = 0.97;
 
 // A kernel beside a baseline, over the shapes that both were measured on.
 struct OfBaseline {
   double mean = 0;  // geometric, of the shares of TFLOPS
-  // The sum of the baseline's times over the sum of the kernel's: every second counts the same,
-  // where in the mean every shape does.
+  // The sum of the baseline's times over the sum of the kernel's. Every second has the same
+  // weight here, and every shape in the mean.
   double by_time = 0;
   size_t shapes = 0;
   size_t lost = 0;  // of them, those below kLostShare
@@ -57,5 +57,11 @@ struct FamilyMeans {
   std::optional<OfBaseline> per_shape_of_tuned_vendor;
 };
 std::vector<FamilyMeans> SummariseFamilies(absl::Span<const Row> rows);
+
+// The middle value; the mean of the middle two if their number is even. 0 of none.
+double Median(std::vector<double> values);
+
+// Of positive values; 0 of none.
+double GeometricMean(const std::vector<double>& values);
 
 }  // namespace gemm::bench

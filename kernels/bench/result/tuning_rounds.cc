@@ -5,7 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "kernels/bench/result/statistics.h"
+#include "kernels/bench/result/summary.h"
 
 namespace gemm::bench {
 namespace {

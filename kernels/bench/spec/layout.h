@@ -1,10 +1,11 @@
-// How the operands of a product are stored.
+// How the operands of a product are stored and scaled.
 #pragma once
 
 #include <array>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "gemm/problem.h"
 
 namespace gemm::bench {
 
@@ -24,5 +25,14 @@ inline constexpr std::array<Layout, 4> kLayouts = {
 // "nn", "nt", "tn", "tt".
 absl::string_view LayoutName(const Layout& layout);
 absl::StatusOr<Layout> ParseLayout(absl::string_view name);
+
+// Block scales of the operands: both or neither.
+struct Scales {
+  ScaleBlocks a = ScaleBlocks::kNone;
+  ScaleBlocks b = ScaleBlocks::kNone;
+};
+
+// "lines:tiles": those of A are of 1 x 128 blocks, those of B of 128 x 128.
+absl::StatusOr<Scales> ParseScales(absl::string_view text);
 
 }  // namespace gemm::bench

@@ -1,4 +1,4 @@
-// The sizes of a product, as benchmarks list them.
+// The sizes of a product, and named lists of them.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace gemm::bench {
 
@@ -32,5 +33,17 @@ std::string ShapeName(const Shape& shape);
 // "4096x2048x512,1024": M x N x K, or one number for a cube. INVALID_ARGUMENT
 // names the word that is no shape.
 absl::StatusOr<std::vector<Shape>> ParseShapes(absl::string_view text);
+
+// Named lists of shapes.
+struct Suite {
+  absl::string_view name;
+  absl::string_view summary;
+  std::vector<Shape> shapes;
+};
+
+absl::Span<const Suite> Suites();
+
+// Unknown suite: NOT_FOUND, with all names.
+absl::StatusOr<const Suite*> FindSuite(absl::string_view name);
 
 }  // namespace gemm::bench

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernels/hopper/chip.h"
-#include "kernels/hopper/f32/load_layout.h"
+#include "kernels/hopper/f32/row.h"
 
 namespace gemm {
 namespace {

@@ -9,13 +9,12 @@
 
 #include "kernels/hopper/arguments.h"
 #include "kernels/hopper/f32/multiply.cuh"
-#include "kernels/hopper/f32/producer.cuh"
 #include "kernels/hopper/f32/split_sum.cuh"
 #include "kernels/hopper/f32/stages.cuh"
 #include "kernels/hopper/f32/store.cuh"
 #include "kernels/hopper/f32/stream.cuh"
 #include "kernels/hopper/schedule.cuh"
-#include "kernels/ptx/grid_dependency.cuh"
+#include "kernels/ptx/grid.cuh"
 #include "kernels/ptx/warpgroup.cuh"
 #include "kernels/ptx/wgmma.cuh"
 

@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/hopper/f32/config.h"
-#include "kernels/hopper/f32/load_layout.h"
+#include "kernels/hopper/f32/row.h"
 #include "kernels/hopper/maps.h"
 
 namespace gemm {

@@ -3,11 +3,11 @@
 
 #include "kernels/core/families.h"
 #include "kernels/core/rows.h"
-#include "kernels/hopper/f32/configs.h"
+#include "kernels/hopper/f32/config.h"
 #include "kernels/hopper/f32/estimate.h"
 #include "kernels/hopper/f32/launch.cuh"
-#include "kernels/hopper/f32/name.h"
-#include "kernels/hopper/params.h"
+#include "kernels/hopper/f32/row.h"
+#include "kernels/hopper/row.h"
 
 namespace gemm {
 namespace {

@@ -1,14 +1,20 @@
-// The stages of shared memory between the thread that loads and the warps that multiply.
+// The stages of shared memory between the thread that loads and the warps that multiply, and that
+// thread.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/core/tile_order.h"
+#include "kernels/hopper/arguments.h"
 #include "kernels/hopper/f32/config.h"
+#include "kernels/hopper/pipeline.cuh"
 #include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/tma.cuh"
 
 namespace gemm {
 
-// `full` of a stage ends a phase when its tiles are there; `free` when no warp reads them any more.
+// The barrier `full` of a stage ends a phase when its tiles are there, `free` when no warp reads
+// them any more.
 template <class Variant>
 struct HopperF32Stages {
   static constexpr HopperF32Config kConfig = Variant::kConfig;
@@ -32,5 +38,32 @@ struct HopperF32Stages {
     ptx::FenceBarrierInit();
   }
 };
+
+// Keeps the stages filled by TMA. Called by one thread of the block. A tile is one box (maps.h).
+template <class Tiles, bool kTransA, bool kTransB>
+__device__ __forceinline__ void ProduceF32(const HopperMaps& maps,
+                                           const HopperF32Stages<typename Tiles::Variant>& stages,
+                                           Tiles tiles) {
+  using Variant = typename Tiles::Variant;
+  constexpr HopperF32Config kConfig = Variant::kConfig;
+  HopperPlace<kConfig.stages> place;
+  for (; tiles.more(); tiles.Next()) {
+    const TileCoord tile = tiles.tile();
+    const int line_a = tiles.line_a(tile), line_b = tiles.line_b(tile);
+    const int matrix_a = tiles.matrix_a(), matrix_b = tiles.matrix_b();
+    for (int k_tile = tiles.first_k(), end = tiles.end_k(); k_tile < end; ++k_tile) {
+      const int k = k_tile * HopperF32Config::kTileK;
+      // All stages are free at first: the phase before the first one has ended.
+      ptx::WaitForPhase(stages.free(place.stage), place.parity ^ 1);
+      const uint32_t full = stages.full(place.stage);
+      ptx::ArriveExpecting(full, kConfig.stage_bytes());
+      ptx::LoadBox(stages.tile_a(place.stage), &maps.a, kTransA ? line_a : k, kTransA ? k : line_a,
+                   matrix_a, full);
+      ptx::LoadBox(stages.tile_b(place.stage), &maps.b, kTransB ? k : line_b, kTransB ? line_b : k,
+                   matrix_b, full);
+      place.Next();
+    }
+  }
+}
 
 }  // namespace gemm

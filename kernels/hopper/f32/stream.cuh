@@ -7,8 +7,7 @@
 #include "kernels/hopper/f32/config.h"
 #include "kernels/hopper/f32/stream.h"
 #include "kernels/hopper/tile_order.h"
-#include "kernels/ptx/flag.cuh"
-#include "kernels/ptx/grid_dependency.cuh"
+#include "kernels/ptx/grid.cuh"
 #include "kernels/ptx/warpgroup.cuh"
 
 namespace gemm {

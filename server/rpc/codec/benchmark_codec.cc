@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemm/quote.h"
-#include "kernels/bench/spec/suites.h"
+#include "kernels/bench/spec/shape.h"
 #include "server/rpc/codec/replies.h"
 #include "server/rpc/codec/requests.h"
 #include "server/rpc/codec/vocabulary.h"

@@ -1,4 +1,4 @@
-#include "kernels/bench/spec/tuning_rules.h"
+#include "kernels/bench/spec/rules.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "kernels/bench/spec/types_pattern.h"
+#include "kernels/bench/spec/selection.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

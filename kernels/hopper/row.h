@@ -1,9 +1,12 @@
-// The name of a Hopper variant, and what it is in a line, follow from its configuration.
+// A Hopper row's name, summary, launch parameters and layouts, from its configuration.
 #pragma once
 
 #include "absl/strings/string_view.h"
+#include "gemm/kernel.h"
+#include "gemm/problem.h"
 #include "kernels/core/fixed_text.h"
 #include "kernels/hopper/config.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 
@@ -43,6 +46,20 @@ constexpr SummaryText HopperSummary(const HopperConfig& config) {
   if (config.two_levels) summary.Add("; adds up in two levels");
   if (config.blocks_per_sm > 1) summary.Add("; ", config.blocks_per_sm, " blocks an SM");
   return summary;
+}
+
+inline constexpr ParamSpec kHopperParams[] = {
+    {"group_m", "rows of clusters of a group, whose tiles run column by column", 1, 1024,
+     kOwnChoice}};
+
+// The layouts that the kernels read; others are transposed first.
+//
+// wgmma reads only along k if elements are not 16 bits wide, or if there are fewer than 64 lines.
+// The split of B (split_b.h) reads either layout.
+constexpr LoadLayout HopperLayout(const HopperConfig& config, const Problem& p) {
+  if (config.f32x3) return {.trans_a = false, .trans_b = p.trans_b};
+  if (config.along_k_only()) return {.trans_a = false, .trans_b = true};
+  return {.trans_a = !config.swap && p.trans_a, .trans_b = p.trans_b};
 }
 
 }  // namespace gemm

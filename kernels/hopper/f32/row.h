@@ -1,13 +1,14 @@
-// The name of a Hopper variant of f32 on CUDA cores, and what it is in a line.
+// The name, summary and layouts of a row of f32 on CUDA cores, from its configuration.
 #pragma once
 
 #include "kernels/core/fixed_text.h"
 #include "kernels/hopper/f32/config.h"
+#include "kernels/transpose/operands.h"
 
 namespace gemm {
 
 // "hopper_f32_128x256x32_s4_t8x16": the block's tile, its stages, a thread's part; then the lanes
-// along m where they are not four, the blocks that share k or the last tiles, and those of a
+// along m if not four, the blocks that share k or the last tiles, and the blocks of a
 // multiprocessor.
 constexpr NameText HopperF32Name(const HopperF32Config& config) {
   NameText name;
@@ -28,6 +29,11 @@ constexpr SummaryText HopperF32Summary(const HopperF32Config& config) {
   if (config.stream) summary.Add("; blocks share the last tiles");
   if (config.blocks_per_sm > 1) summary.Add("; ", config.blocks_per_sm, " blocks an SM");
   return summary;
+}
+
+// The layouts that the kernel reads; others are transposed first.
+constexpr LoadLayout HopperF32Layout(const HopperF32Config& config, const Problem& p) {
+  return {.trans_a = p.trans_a || !config.along_k(), .trans_b = p.trans_b && config.along_k()};
 }
 
 }  // namespace gemm
