@@ -286,7 +286,7 @@ stage_gpu-image() { image_test --target gpu --architectures 90a-real; }
 # attack, or one that costs more with TLS. All of them: attacks.py --guarded.
 STRANGERS=tls-unfinished,tls-hellos,tls-records,tls-certificates,wrong-tokens,health-checks
 STRANGERS+=,silent-health-checks
-STRANGERS+=,partial-messages,rapid-reset,frames,idle
+STRANGERS+=,partial-messages,rapid-reset,frames,odd-headers,idle
 
 stage_attacks() {
   local folder="build/$PRESET" failed=0

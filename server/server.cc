@@ -23,6 +23,7 @@
 #include "server/base/workers.h"
 #include "server/benchmark/idle_tuner.h"
 #include "server/engine/engine.h"
+#include "server/identity/aborting_header.h"
 #include "server/identity/grpc_credentials.h"
 #include "server/listening/exposure.h"
 #include "server/listening/grpc_listener.h"
@@ -348,6 +349,7 @@ class ServerImpl final : public Server {
       return absl::UnavailableError(absl::StrCat("gRPC's threads do not start. ", DescribeThreads(),
                                                  ". Is a limit too low?"));
     }
+    if (absl::Status status = DropAbortingHeader(); !status.ok()) return status;
     grpc::ServerBuilder builder;
     const int64_t most_unfinished =
         std::max(kUnfinishedCallsPerStream * options.connections.streams, kLeastUnfinishedCalls);

@@ -5,6 +5,7 @@ import connections
 import floods
 import frames
 import garbage
+import headers
 import idle
 import names
 import partial
@@ -17,6 +18,6 @@ import unknown_calls
 import unread
 
 ATTACKS = [attack for module in (connections, unread, floods, partial, slow_http, bombs, garbage,
-                                 frames, resets, names, storms, tls_handshakes, tls_records,
+                                 headers, frames, resets, names, storms, tls_handshakes, tls_records,
                                  unknown_calls, idle) for attack in module.ATTACKS]
 BY_NAME = {attack.name: attack for attack in ATTACKS}

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -61,6 +62,27 @@ std::vector<std::string> With(std::vector<std::string> more) {
 void LimitDescriptors(rlim_t soft, rlim_t hard) {
   const rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
   setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// gRPC 1.51 aborts at some of them (CVE-2023-1428).
+TEST(Connections, AHeaderOfGrpcsOwnEndsNoServer) {
+  const std::pair<std::string, std::string> headers[] = {{"grpclb_client_stats", "x"},
+                                                         {"te", "x"},
+                                                         {":scheme", "x"},
+                                                         {"lb-token", "x"},
+                                                         {"lb-cost-bin", "eA"},
+                                                         {"grpc-tags-bin", "eA"}};
+  GemmdProcess process(HostServerFlags());
+  const std::string address = process.AwaitServing().address;
+  for (const auto& [key, value] : headers) {
+    RawHttp2 client(std::stoi(address.substr(address.rfind(':') + 1)), kLargestWindow);
+    client.CallWithHeader(1, "/gemm.v1.GemmService/GetServerInfo", key, value);
+    client.Await("grpc-status", 1);
+    const grpc::Status after = MultiplyOnce(*NewStub(address));
+    ASSERT_TRUE(after.ok()) << key << ": " << after.error_message();
+  }
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ExitCode(), kExitOk);
 }
 
 TEST(Connections, FarMoreThanDescriptorsThenService) {

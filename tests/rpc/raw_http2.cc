@@ -119,6 +119,12 @@ void RawHttp2::Call(uint32_t stream, const std::string& path, const std::string&
              '\0' + BigEndian(static_cast<uint32_t>(message.size()), 4) + message));
 }
 
+void RawHttp2::CallWithHeader(uint32_t stream, const std::string& path, const std::string& key,
+                              const std::string& value) {
+  const std::string block = RequestHeaders(path) + '\0' + Literal(key) + Literal(value);
+  Send(Frame(kHeaders, kEndHeaders | kEndStream, stream, block));
+}
+
 void RawHttp2::CallAndReset(uint32_t first, int calls, const std::string& path) {
   const std::string headers = RequestHeaders(path);
   std::string bytes;

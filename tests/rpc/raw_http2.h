@@ -25,6 +25,10 @@ class RawHttp2 {
   void Call(uint32_t stream, const std::string& path, const std::string& message, bool half_close,
             const std::string& timeout = "", const std::string& token = "");
 
+  // A call without a message, with one more header.
+  void CallWithHeader(uint32_t stream, const std::string& path, const std::string& key,
+                      const std::string& value);
+
   // Opens calls of `path` and resets each at once, all in one piece. Streams `first`, `first` + 2
   // and so on.
   void CallAndReset(uint32_t first, int calls, const std::string& path);
