@@ -26,13 +26,12 @@ absl::StatusOr<const Kernel*> FindKernel(absl::string_view name);
 // At most `count` names, by edit distance from `name`.
 std::vector<absl::string_view> NearestNames(absl::string_view name, size_t count);
 
-// The row to take in place of `kernel`, among those for which `can` is true: the nearest
-// of its family by name, else the one that ranks first for `auto`. Null where there is
-// none.
+// A replacement for `kernel` among the rows for which `can` is true: the nearest of its family by
+// name, else the one that `auto` ranks first. Null if there is none.
 const Kernel* NearestKernel(const Kernel& kernel, absl::FunctionRef<bool(const Kernel&)> can);
 
-// Whether it may be chosen for these types where the caller leaves the kernel open: it takes
-// them, and gives the same bits every time.
+// Whether `kernel` may be chosen for these types when the caller names none: it takes them, and
+// gives the same bits every time.
 bool MayBeChosen(const Kernel& kernel, const Types& types);
 
 // `values` over the kernel's defaults. INVALID_ARGUMENT for a name the kernel

@@ -12,10 +12,10 @@ namespace gemm {
 enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kE4M3, kE5M2, kS8, kS32 };
 inline constexpr int kDTypeCount = 8;
 
-// The accumulators' type. kTF32 rounds f32 operands to TF32 and accumulates in f32. kF32x3 takes
-// f32 operands as sums of two TF32 numbers, adds up three of their four products, and accumulates
-// in f32: the error is that of f32, or near it (error_bound.h). kS32 takes s8 operands, and its
-// accumulators wrap: see gemm/problem.h.
+// The accumulators' type. kTF32 rounds f32 operands to TF32 and accumulates in f32. kF32x3 splits
+// each f32 operand into a sum of two TF32 numbers, adds up three of their four products, and
+// accumulates in f32. Its error is that of f32, or near it (error_bound.h). kS32 takes s8 operands,
+// and its accumulators wrap (gemm/problem.h).
 enum class Compute : uint8_t { kF64, kF32, kTF32, kF16, kF32x3, kS32 };
 inline constexpr int kComputeCount = 6;
 

@@ -1,4 +1,4 @@
-// How far one word is from another: for the names nearest to one that there is not.
+// Edit distance: finds the names closest to an unknown one.
 #pragma once
 
 #include <cstddef>

@@ -1,19 +1,19 @@
 // How long kernels should take for a product on a model of GPU: formulas, corrected by regression
 // trees that were fitted to measurements on that model.
 //
-// A kernel's formula (Kernel::estimated_seconds) knows tiles and the rates of a chip. What it does
-// not know was measured: the ratio of measured to computed time. For each kernel the logarithm of
-// that ratio is a sum of small trees over features of the product (kernels/tuning/features.h). A
-// kernel without a formula, such as a library's, takes the least of the others' as its own: what a
-// library runs is much like these. scripts/fit_estimates.py makes the trees.
+// A kernel's formula (Kernel::estimated_seconds) knows tiles and the rates of a chip. Trees correct
+// the rest: for each kernel, the logarithm of the ratio of measured to computed time is a sum of
+// small trees over features of the product (kernels/tuning/features.h). A kernel without a formula,
+// such as a library's, uses the smallest of the other kernels' formulas, since a library runs much
+// the same kernels. scripts/fit_estimates.py makes the trees.
 //
-// As text: a first line with the version, a line for each device, as its driver names it, and then
-// classes. A class has kernels for some types of A and B and a compute mode; several types share
-// trees where their kernels have the same configurations. A kernel that takes several compute modes
-// is in the class of its first. * in a kernel's name stands for the name
-// of the types. A tree has four levels of nodes, level by level, each feature:threshold; then = and
-// its 16 leaves. A product goes to the left child of a node where the feature is at most the
-// threshold. # begins a comment line.
+// The text has a first line with the version, then a line for each device, as its driver names it,
+// then classes. A class has kernels for some types of A and B and a compute mode; several types
+// share trees where their kernels have the same configurations. A kernel that takes several compute
+// modes is in the class of its first. * in a kernel's name stands for the name of the types. A tree
+// has four levels of nodes, level by level, each feature:threshold; then = and its 16 leaves. A
+// product goes to the left child of a node where the feature is at most the threshold. # begins a
+// comment line.
 //
 //   gemmd estimates 1
 //   device NVIDIA H200
@@ -37,7 +37,7 @@
 
 namespace gemm {
 
-// What was measured of a product: the seconds of each kernel.
+// A measured product: the seconds of each kernel.
 struct TimedProduct {
   Problem problem;
   std::vector<std::pair<const Kernel*, double>> seconds;
@@ -50,21 +50,21 @@ class Estimates {
   // build does not have are no error.
   static absl::StatusOr<Estimates> Parse(absl::string_view text, absl::string_view source);
 
-  // For a device of which only a few dozen products of each class were measured: a smooth function
-  // of the product (kernels/tuning/gaussian_process.h) in place of trees.
+  // For a device with only a few dozen measured products of each class: a smooth function of the
+  // product (kernels/tuning/gaussian_process.h) replaces the trees.
   static Estimates FromTimes(std::string device, absl::Span<const TimedProduct> products);
 
   Estimates(Estimates&&) noexcept;
   Estimates& operator=(Estimates&&) noexcept;
   ~Estimates();
 
-  // The devices of which these are, as their drivers name them.
+  // The measured devices, as their drivers name them.
   const std::vector<std::string>& devices() const { return devices_; }
 
-  // Seconds that the problem should take with each of `kernels`, in their order, on the device of
-  // that place in devices(); infinity for a kernel that would refuse it, and for one of which
-  // nothing is known. Batches, groups and products with block scales were not measured: formulas
-  // alone count. Takes a few microseconds.
+  // Seconds that the problem should take on devices()[device], for each of `kernels` in their
+  // order. Infinity for a kernel that refuses the problem, and for one without an estimate.
+  // Batches, groups and products with block scales were not measured: for them formulas alone
+  // count. Takes a few microseconds.
   std::vector<double> Seconds(const Problem& problem, absl::Span<const Kernel* const> kernels,
                               size_t device) const;
 
@@ -93,17 +93,17 @@ struct DeviceEstimates {
   }
 };
 
-// Those of a device that come with the library, by the name that its driver gives it and its
-// capability (DeviceCaps). A model that was not measured gets those of one with the same
-// capability; `estimates` is null where there is none.
+// The built-in estimates for a device, found by the driver's name for it and by its capability
+// (DeviceCaps). A model that was not measured gets the estimates of one with the same capability;
+// `estimates` is null if there is none.
 DeviceEstimates BuiltInEstimates(absl::string_view device, int capability);
 
-// Of `kernels`, the place of the one that `auto` takes by their `seconds`: the fastest that has
-// room for its scratch memory. Empty where nothing is known of any.
+// The index in `kernels` of the one that `auto` takes, given their `seconds`: the fastest whose
+// scratch memory fits in `max_workspace_bytes`. Empty if none has an estimate.
 std::optional<size_t> FastestOf(const Problem& problem, absl::Span<const Kernel* const> kernels,
                                 absl::Span<const double> seconds, size_t max_workspace_bytes);
 
-// By formulas alone, as for a device of which nothing was measured.
+// Seconds by formulas alone, for a device without measurements.
 std::vector<double> FormulaSeconds(const Problem& problem, absl::Span<const Kernel* const> kernels);
 
 }  // namespace gemm

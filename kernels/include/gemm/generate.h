@@ -1,12 +1,11 @@
 // Matrices drawn from a seed, the same bits on every device.
 //
-// With u(t) the top 53 bits of SplitMix64(seed + (t + 1) * 0x9E3779B97F4A7C15)
-// (Steele, Lea, Flood, OOPSLA 2014) as a fraction of 1: uniform is
-// low + (high - low) * u(i * cols + j); normal is Box-Muller,
-// mean + stddev * sqrt(-2 log(1 - u(2t))) * cos(2 pi u(2t + 1)) at t = i * cols + j.
-// All of it is in f64, from add, multiply, divide and square root alone, and uncontracted,
-// so that the host and the GPU round alike. The result is rounded to f32 and then to the
-// element type, to nearest even. What is beyond s8 becomes its nearest end.
+// u(t) is the top 53 bits of SplitMix64(seed + (t + 1) * 0x9E3779B97F4A7C15) (Steele, Lea, Flood,
+// OOPSLA 2014), as a fraction of 1. Uniform is low + (high - low) * u(i * cols + j). Normal is
+// Box-Muller, mean + stddev * sqrt(-2 log(1 - u(2t))) * cos(2 pi u(2t + 1)) at t = i * cols + j.
+// All of it is in f64, from add, multiply, divide and square root alone, without contraction. So
+// the host and the GPU round alike. The result is rounded to f32 and then to the element type, to
+// nearest even. For s8 it is clamped to -128 to 127.
 #pragma once
 
 #include <atomic>
@@ -27,7 +26,7 @@ struct GeneratorSpec {
   double high_or_stddev = 1;
 };
 
-// True where the elements x and -x are as likely as each other.
+// True if the elements x and -x are equally likely.
 constexpr bool IsSymmetric(const GeneratorSpec& spec) {
   return spec.distribution == Distribution::kUniform ? spec.low_or_mean == -spec.high_or_stddev
                                                      : spec.low_or_mean == 0;
@@ -49,7 +48,7 @@ struct GeneratorTarget {
 absl::Status CheckGenerated(DType type);
 
 // Fills host memory before it returns. UNIMPLEMENTED for other types. CANCELLED, with a part of it
-// filled, soon after `stop` is set, which may be null.
+// filled, soon after `stop` is set. `stop` may be null.
 absl::Status GenerateHost(const GeneratorSpec& spec, const GeneratorTarget& target,
                           const std::atomic<bool>* stop = nullptr);
 

@@ -1,4 +1,4 @@
-// A row of the catalogue: what a kernel is, what it takes and how to launch it.
+// A row of the catalogue: a kernel, the products that it takes and its launch.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ struct Workspace {
   size_t bytes = 0;
 };
 
-// The default of a launch parameter for which the kernel chooses a value by the shape.
-// No range includes it: a caller cannot set it.
+// The default of a launch parameter whose value the kernel chooses by the shape. No range includes
+// it: a caller cannot set it.
 inline constexpr int64_t kOwnChoice = -1;
 
 // A launch parameter that a caller may set.
@@ -46,20 +46,20 @@ using LaunchParams = std::array<int64_t, kMaxParams>;
 // the stream's owner owns it.
 class Libraries;
 
-// Told by a kernel that transposes an operand before its own loads can read it:
-// it records `event` behind the transposes.
+// For a kernel that transposes an operand before it can read it: it records `event` after the
+// transposes.
 struct TransposeMark {
   CUevent_st* event = nullptr;
   bool recorded = false;  // false: nothing was transposed
 };
 
-// The launches of a GPU that wait at the same time are bounded, about 1,024 on all of its streams,
-// and a thread that enqueues one more stands still. So a product that takes many of them is
-// enqueued in pieces, each once the one before has run.
+// A GPU queues a bounded number of launches, about 1,024 on all of its streams. A thread that
+// enqueues one more blocks. So a product of many launches is enqueued in pieces, each once the one
+// before has run.
 inline constexpr int64_t kLaunchesInPiece = 128;
 struct LaunchPiece {
-  // In: the product of the batch or group that the piece begins with. Out: the one that the next
-  // piece begins with; 0 once everything has been enqueued.
+  // In: the first product of this piece, as an index in the batch or group. Out: the first product
+  // of the next piece; 0 once everything has been enqueued.
   int64_t next = 0;
   bool more() const { return next > 0; }
 };
@@ -73,8 +73,8 @@ struct Launch {
   Libraries* libraries = nullptr;       // null on the host
   TransposeMark* transposed = nullptr;  // may be null
   LaunchPiece* piece = nullptr;         // null: everything is enqueued at once
-  // Set while the launch runs: nobody needs the product any more. A kernel of the host looks at it
-  // between tiles and returns Stopped(), with D in any state. May be null.
+  // Set by others while the launch runs, when the product is no longer needed. A host kernel checks
+  // it between tiles and returns Stopped(), with D in any state. May be null.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -82,7 +82,7 @@ struct Launch {
 inline bool IsStopped(const Launch& launch) {
   return launch.stop != nullptr && launch.stop->load(std::memory_order_relaxed);
 }
-// CANCELLED: what was being computed is not needed any more.
+// CANCELLED: the product is no longer needed.
 absl::Status Stopped();
 
 // CUDA compute capability as major * 10 + minor: 80, 86, 89, 90.
@@ -91,7 +91,8 @@ struct Capability {
   int max = 9999;
 };
 
-// What a program's own device code was compiled for. Each has what those before it have.
+// The architecture that a program's own device code was compiled for. Each includes the features of
+// those before it.
 enum class DeviceCode : uint8_t {
   kAny,    // every architecture that the project can be compiled for
   kSm89,   // and higher, sm_90 too: has mma.sync of fp8
@@ -102,8 +103,9 @@ enum class DeviceCode : uint8_t {
 struct DeviceCaps {
   Target target = Target::kHost;
   int capability = 0;  // major * 10 + minor; 0 on the host
-  // Of the code that this program has for several architectures, that which the device takes. It
-  // may have less than the device: a GPU of 9.0 takes code for sm_90, and PTX for sm_80.
+  // The part of this program's code that the device runs, as the program may have code for several
+  // architectures. It may use less than the device has: a GPU of 9.0 takes code for sm_90, and PTX
+  // for sm_80.
   DeviceCode code = DeviceCode::kSm90a;
 };
 
@@ -113,7 +115,7 @@ struct Kernel {
   absl::string_view summary;
   Target target = Target::kCuda;
   Capability capability;
-  // What its machine code has to be compiled for: for anything less it has none.
+  // The least that its machine code must be compiled for: it has none for anything less.
   DeviceCode code = DeviceCode::kAny;
   absl::Span<const Types> types;           // all combinations that it takes
   int tile_m = 0, tile_n = 0, tile_k = 0;  // 0 where a library decides
@@ -122,20 +124,19 @@ struct Kernel {
   size_t shared_memory_bytes = 0;
   absl::Span<const ParamSpec> params;
   bool deterministic = true;
-  // Where the caller leaves the choice open and no tuning table has one, the deterministic
-  // kernel with the least estimate runs, and where none has an estimate the one with the highest
-  // rank.
+  // The last resort if the caller names no kernel and no tuning table has one. The deterministic
+  // kernel with the least estimate runs; if none has an estimate, the one with the highest rank.
   int auto_rank = 0;
-  // Seconds that a problem of one of `types` should take. Null: nobody knows.
+  // Seconds that a problem of one of `types` should take. Null: unknown.
   double (*estimated_seconds)(const Problem&) = nullptr;
   // Takes Problem::batch above 1. Each product of a batch has the bits that the kernel gives it
   // alone.
   bool batches = false;
-  // Takes a group by m in one launch: then `workspace_bytes` is asked for that, too. Where it does
-  // not, and for a group by k, RunProduct launches the products one by one. Each has the bits that
-  // the kernel gives it alone.
+  // Takes a group by m in one launch. `workspace_bytes` is then asked for groups, too. Otherwise,
+  // and for a group by k, RunProduct launches the products one by one. Each has the bits that the
+  // kernel gives it alone.
   bool groups = false;
-  // The rows of D have the same bits whatever m is, given the same parameters: so a product may be
+  // The rows of D have the same bits for every m, given the same parameters. So a product may be
   // computed in blocks of rows, each a problem of its own.
   bool row_blocks = false;
   // Takes block scales, with those of `types` that have fp8 operands.
@@ -145,9 +146,9 @@ struct Kernel {
   size_t (*workspace_bytes)(const Problem&) = nullptr;
 
   // For RunProduct alone (gemm/run.h). Enqueues the product and returns; a host kernel
-  // runs it before it returns. One that needs a launch for each product of a batch takes
-  // Launch::piece. Never allocates, never synchronises. CheckTypes accepts
-  // the problem, and the workspace has workspace_bytes(problem).
+  // runs it before it returns. A kernel that needs a launch for each product of a batch honours
+  // Launch::piece. Never allocates, never synchronises. CheckTypes accepts the problem, and the
+  // workspace has workspace_bytes(problem).
   absl::Status (*launch)(const Launch&) = nullptr;
 };
 
@@ -155,7 +156,8 @@ struct Kernel {
 bool RunsOn(const Kernel& kernel, const DeviceCaps& device);
 bool Takes(const Kernel& kernel, const Types& types);
 
-// Whether `kernel` takes the problem in one launch: all but groups that it has to take apart.
+// Whether `kernel` takes the problem in one launch: true for all but groups whose products it takes
+// one by one.
 bool TakesInOneLaunch(const Kernel& kernel, const Problem& problem);
 
 // Scratch bytes of `kernel` for a problem of one of its types.
@@ -170,8 +172,8 @@ absl::Status CheckTypes(const Kernel& kernel, const Types& types);
 // OK, or INVALID_ARGUMENT where `batch` is above 1 and `kernel` takes single products alone.
 absl::Status CheckBatch(const Kernel& kernel, int64_t batch);
 
-// OK, or INVALID_ARGUMENT where `problem` has block scales and `kernel` takes none, or they are not
-// those of both operands of a single product of fp8.
+// OK, or INVALID_ARGUMENT where `problem` has block scales and `kernel` takes none, or where the
+// problem is not a single product of fp8 with scales of both operands.
 absl::Status CheckBlockScales(const Kernel& kernel, const Problem& problem);
 
 }  // namespace gemm

@@ -1,4 +1,4 @@
-// The libraries' handles, which cuBLAS rows need beside the stream.
+// The libraries' handles, which cuBLAS rows need in addition to the stream.
 #pragma once
 
 #include <memory>

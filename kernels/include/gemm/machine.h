@@ -1,5 +1,5 @@
-// What a measured time depends on beside the product: the device, and the versions of the
-// software that runs it.
+// The machine that a time was measured on: the device, and the versions of the software that runs
+// it.
 #pragma once
 
 #include <compare>
@@ -22,14 +22,14 @@ struct Machine {
   friend auto operator<=>(const Machine&, const Machine&) = default;
 };
 
-// The processor as Linux names it, "host" where it does not, and the version of OpenBLAS.
+// The processor as Linux names it, or "host" if it does not, and the version of OpenBLAS.
 Machine HostMachine();
 
 // CUDA device `ordinal`. UNAVAILABLE where there is none, or in a build without CUDA.
 absl::StatusOr<Machine> CudaMachine(int ordinal);
 
-// CUDA device `ordinal`, as kernels depend on it: asks the driver which of this program's code it
-// takes. FAILED_PRECONDITION where it takes none. Not in a build without CUDA.
+// The capabilities of CUDA device `ordinal`. Asks the driver which of this program's code the
+// device takes. FAILED_PRECONDITION if it takes none. Not in a build without CUDA.
 absl::StatusOr<DeviceCaps> CudaCaps(int ordinal);
 
 }  // namespace gemm

@@ -1,13 +1,13 @@
-// A product, as kernels take it.
+// A product in the form that kernels take.
 //
 //   D[m,n] = act(alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias)
 //
 // All matrices are row-major here. A column-major operand is the row-major operand with
 // its transpose flag inverted. A column-major D is the row-major product of the swapped,
-// transposed operands. The builder of a Problem does that.
+// transposed operands. The builder of a Problem does these conversions.
 //
-// Integers (Compute::kS32). A and B are s8, of the whole range, and the accumulators are 32-bit
-// integers in two's complement that wrap: they cannot for a k below 2^17, as 128 * 128 * 2^17 is
+// Integers (Compute::kS32). A and B are s8, of the whole range. The accumulators are 32-bit
+// integers in two's complement, and wrap. For a k below 2^17 they cannot, as 128 * 128 * 2^17 is
 // 2^31. D is one of two kinds:
 // - s32, with C and bias in s32. Then alpha is 0 or 1, beta 0 or 1 and the activation none or relu
 //   (gemm/scalars.h), and all sums wrap.
@@ -15,14 +15,14 @@
 //   there as that of other products does.
 //
 // Block scales, of fp8 operands. Both A and B have them, or neither. Along k a block has 128
-// elements, fewer at the end. The sum of a block's products is multiplied by the two scales of its
-// part of A and B, and added to the others:
+// elements, and the last may have fewer. The sum of a block's products is multiplied by the block's
+// two scales, that of A and that of B, and added to the other sums:
 //
 //   (op(A) op(B))_ij = sum over blocks p of scale_a(i, p) scale_b(p, j) sum over k in p of a_ik
 //   b_kj
 //
-// All of it in f32. The scales of an element may be multiplied with each other or with the sum
-// first: it is not said what comes of scales so large or small that it matters.
+// All of it is in f32. The two scales may be multiplied with each other first, or with the sum. The
+// result is unspecified for scales so large or small that this order matters.
 #pragma once
 
 #include <cstdint>
@@ -52,15 +52,15 @@ enum class BiasAxis : uint8_t { kNone, kColumns, kRows };
 // The dimension in which the products of a group differ.
 enum class GroupedBy : uint8_t { kNothing, kM, kK };
 
-// What a block scale belongs to.
+// The block of elements that shares a scale.
 enum class ScaleBlocks : uint8_t {
   kNone,   // there are none
   kLines,  // 1 x 128: each row of op(A) (column of op(B)) has scales of its own
-  kTiles,  // 128 x 128: so many rows (columns) share them, fewer at the end
+  kTiles,  // 128 x 128: 128 rows (columns) share them, the last block's fewer
 };
 inline constexpr int64_t kScaleBlock = 128;
 
-// Blocks of so many elements, the last of which may be smaller.
+// The number of blocks of `elements` elements. The last block may be smaller.
 constexpr int64_t ScaleBlockCount(int64_t elements) {
   return (elements + kScaleBlock - 1) / kScaleBlock;
 }
@@ -80,11 +80,12 @@ struct Problem {
   // Products of this shape, types and scalars in one launch, 1 to kMaxBatch. Each has operands
   // of its own, or shares them: see Operands.
   int64_t batch = 1;
-  // A group: products in one launch that differ in one dimension. `extents` has that dimension of
-  // each, at least 0, for 1 to kMaxGroup products, and m (or k) is the sum of them, at least 1.
-  // A group is no batch. By m, A is not transposed; by k, A is and B is not: so the matrices that
-  // differ in size are stacked along their rows, and A, B, C and D are matrices of common
-  // leading dimensions. Borrowed until the launch has returned.
+  // A group: products in one launch that differ in one dimension. `extents` has the size of that
+  // dimension for each of 1 to kMaxGroup products, at least 0. m (or k) is the sum of the extents,
+  // at least 1. A group is no batch. In a group by m, A is not transposed. In a group by k, A is
+  // transposed and B is not. So matrices that differ in size are stacked along their rows, and the
+  // products share each matrix's leading dimension. `extents` is borrowed until the launch has
+  // returned.
   GroupedBy grouped = GroupedBy::kNothing;
   absl::Span<const int64_t> extents;
   // Not in a batch or a group.
@@ -96,21 +97,21 @@ constexpr bool HasBlockScales(const Problem& p) {
   return p.scales_a != ScaleBlocks::kNone || p.scales_b != ScaleBlocks::kNone;
 }
 
-// The largest batch. A CUDA grid has as many blocks in its second and third dimensions.
+// The largest batch: the most blocks of a CUDA grid in its second and third dimensions.
 inline constexpr int64_t kMaxBatch = 65535;
 
-// The largest group. So many 32-bit sums of extents fit in the arguments of a CUDA kernel.
+// The largest group: this many 32-bit sums of extents fit in the arguments of a CUDA kernel.
 inline constexpr int64_t kMaxGroup = 4096;
 
-// The scales of A (of B) in device (or host) memory: that of block `p` of k, for a row of op(A)
-// (a column of op(B)), or for 128 of them, is data[line * line_step + p * block_step].
+// The scales of A (of B) in device (or host) memory. A line is a row of op(A) (a column of op(B)),
+// or 128 of them. Its scale for block `p` of k is data[line * line_step + p * block_step].
 struct ScaleView {
   const float* data = nullptr;
   int64_t line_step = 0;
   int64_t block_step = 0;
 };
 
-// Of row (column) `outer`, from host memory.
+// The scale of row (column) `outer` and block `block` of k, from host memory.
 inline double ScaleOf(ScaleBlocks blocks, const ScaleView& scales, int64_t outer, int64_t block) {
   const int64_t line = blocks == ScaleBlocks::kTiles ? outer / kScaleBlock : outer;
   return scales.data[line * scales.line_step + block * scales.block_step];
@@ -119,13 +120,13 @@ inline double ScaleOf(ScaleBlocks blocks, const ScaleView& scales, int64_t outer
 // Device (or host) memory of a product. Leading dimensions and strides are in elements. Every
 // row starts on a 16-byte boundary. C may be D; nothing else overlaps.
 //
-// In a batch the pointers are those of the first product. A stride leads from one product's
-// matrix to the next one's. 0: all products read the same one; never so for D, nor for a C
-// that is D. A batch of one has no use for strides.
+// In a batch the pointers are those of the first product. A stride leads from one product's matrix
+// to the next one's. A stride of 0: all products read the same matrix. D never has it, nor a C that
+// is D. A batch of one ignores strides.
 //
-// In a group the matrices whose size is the same for all have such strides: by m, B and a bias of
-// columns; by k, C, D and the bias. Those that are stacked (by m: A, C, D and a bias of rows;
-// by k: A and B) lie one after the other, and have none.
+// In a group the matrices of equal size have such strides: in a group by m, B and a bias of
+// columns; by k, C, D and the bias. The stacked ones (by m: A, C, D and a bias of rows; by k: A and
+// B) lie one after the other, and have no strides.
 struct Operands {
   const void* a = nullptr;
   int64_t lda = 0;
@@ -145,7 +146,7 @@ struct Operands {
   ScaleView scales_b;
 };
 
-// The operands of the products of a batch from `first` on, which counts from 0.
+// The operands of the products of a batch from index `first` on.
 inline Operands OperandsFrom(const Problem& problem, const Operands& operands, int64_t first) {
   const auto moved = [first](const void* data, int64_t stride, DType type) -> const void* {
     if (data == nullptr) return nullptr;
@@ -160,8 +161,8 @@ inline Operands OperandsFrom(const Problem& problem, const Operands& operands, i
   return from;
 }
 
-// Product `index` of a group, by itself, with its operands. `first` is the sum of the extents
-// before it. Its dimension may be 0.
+// Product `index` of a group as a problem of its own, with its operands. `first` is the sum of the
+// extents before it. Its extent may be 0.
 struct OneProduct {
   Problem problem;
   Operands operands;
@@ -169,7 +170,7 @@ struct OneProduct {
 OneProduct ProductOfGroup(const Problem& problem, const Operands& operands, int64_t index,
                           int64_t first);
 
-// 2 m n k, of each product of a batch, or of a group.
+// 2 m n k, added up over the products of a batch or a group.
 constexpr double Flops(const Problem& p) {
   return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
          static_cast<double>(p.batch);

@@ -1,4 +1,4 @@
-// Callers' text in messages.
+// Escapes callers' text for messages.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A tuning table: the fastest kernel that was measured for a product on a machine.
+// A tuning table: for a product on a machine, the fastest measured kernel.
 //
 // As text, a table is a first line with its version, then lines for machines, each followed
 // by the products that were measured on it. # begins a comment line.
@@ -10,8 +10,8 @@
 //
 // The product and its kernel are one line; it is broken here to fit. `types` are those of A,
 // B and D and the compute mode. `layout` says for A and B whether they are transposed (t) or
-// not (n). What follows `kernel` are its launch parameters; those left out have their
-// defaults. `device` is the last field of its line and may have spaces.
+// not (n). The fields after `kernel` are its launch parameters; those left out have their defaults.
+// `device` is the last field of its line and may have spaces.
 #pragma once
 
 #include <compare>
@@ -34,7 +34,7 @@ inline constexpr size_t kMaxTuningBytes = size_t{8} << 20;  // of its text
 inline constexpr size_t kMaxTuningLineBytes = 1024;
 inline constexpr int64_t kMaxTuningDimension = int64_t{1} << 31;
 
-// What follows the product itself.
+// The kind of epilogue.
 enum class EpilogueClass : uint8_t {
   kPlain,  // D = alpha op(A) op(B)
   kFull,   // with beta C, a bias or an activation
@@ -42,7 +42,7 @@ enum class EpilogueClass : uint8_t {
 absl::string_view Name(EpilogueClass epilogue);  // "plain", "full"
 EpilogueClass EpilogueClassOf(const Problem& problem);
 
-// A product as a table tells them apart.
+// The key of a product in a table.
 struct TunedProduct {
   DType a, b, d;
   Compute compute;
@@ -58,7 +58,7 @@ struct TunedProduct {
   friend auto operator<=>(const TunedProduct&, const TunedProduct&) = default;
 };
 
-// What was the fastest.
+// The fastest kernel.
 struct TunedChoice {
   std::string kernel;
   std::map<std::string, int64_t> params;
@@ -77,7 +77,7 @@ class TuningTable {
   // Puts every entry of `later`.
   absl::Status Merge(const TuningTable& later);
 
-  // By machine, then by product.
+  // Ordered by machine, then by product.
   const Entries& entries() const { return entries_; }
   size_t size() const { return size_; }
 
