@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::chrono::seconds kLongestStart{30};
 
-// A channel takes hold of the queue with its first callback call, even one that
-// fails at once, and lets go when it is destroyed: never, here.
+// A channel holds the queue from its first callback call on, even one that fails at once, until it
+// is destroyed. This channel never is.
 bool Keep() {
   grpc_init();
   const auto credentials = grpc::InsecureChannelCredentials();

@@ -1,13 +1,12 @@
-// What gRPC 1.51 needs of a process that makes or serves callback calls.
+// Keeps gRPC 1.51 alive in a process that makes or serves callback calls.
 #pragma once
 
 namespace gemmd {
 
-// Keeps gRPC and the queue of its callbacks until the process ends. Without
-// this, the last channel or server to go stops the queue's threads, and now and
-// then aborts on a reference count in doing so, or waits ten seconds for a
-// poller. Call it before the first channel or server; further calls do nothing.
-// False where gRPC has no threads, since the process may not have as many.
+// Keeps gRPC and its callback queue until the process ends. Otherwise the end of the last channel
+// or server stops the queue's threads. That sometimes aborts on a reference count, or waits ten
+// seconds for a poller. Call this before the first channel or server; further calls do nothing.
+// False if gRPC got no threads because the process may not have so many.
 bool KeepGrpc();
 
 }  // namespace gemmd

@@ -5,8 +5,8 @@
 
 namespace gemmd {
 
-// Spares gRPC's locks a check of their order. Debian builds Abseil with it: each lock and unlock of
-// gRPC, on any thread, then takes one spinlock that the whole process shares.
+// Turns off Abseil's check of the order of locks. Debian's Abseil has it on: each lock and unlock
+// of gRPC, on any thread, then takes one spinlock that the whole process shares.
 inline void LeaveLockOrderUnchecked() {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
