@@ -1,4 +1,4 @@
-// What a Hopper kernel is launched with.
+// The arguments of a Hopper kernel.
 #pragma once
 
 #include <cuda.h>
@@ -16,7 +16,7 @@ struct HopperMaps {
   CUtensorMap d;
 };
 
-// `Order` tells which tiles there are, and of which product each is.
+// `Order` gives the tiles, and the product of each.
 template <class Order>
 struct HopperArguments {
   int m;
@@ -26,7 +26,7 @@ struct HopperArguments {
   // Whether D is alpha times the accumulators, and whether its rows end with a chunk of 16 bytes:
   // TMA writes whole chunks.
   bool only_scales;
-  // From one product of a batch to the next: 0 where all read the same matrix, else 1.
+  // Matrices from one product of a batch to the next: 0 if all read the same one, else 1.
   int step_a;
   int step_b;
   BatchStrides strides;

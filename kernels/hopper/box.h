@@ -12,15 +12,14 @@ GEMM_HOST_DEVICE constexpr int ChunkOfBox(int row, int chunk) {
   return row * kBoxRowBytes + (chunk ^ row % 8) * 16;
 }
 
-// Where a lane of warp `warp` of a warpgroup puts its accumulators (wgmma.cuh), in a box of 64
-// rows. As 16-bit elements: the row of four 8 x 8 matrices whose address the lane gives to
-// stmatrix, for 16 columns from 16 `pair` on.
+// The offset in a box of 64 rows at which a lane of warp `warp` of a warpgroup stores its
+// accumulators (wgmma.cuh). As 16-bit elements, for stmatrix: the row of four 8 x 8 matrices whose
+// address the lane supplies, for 16 columns from 16 `pair` on.
 GEMM_HOST_DEVICE constexpr int MatrixRowOfBox(int warp, int lane, int pair) {
   return ChunkOfBox(warp * 16 + lane % 16, pair * 2 + lane / 16);
 }
 
-// The same for the transpose, in a box whose rows are the accumulators' columns: for stmatrix that
-// transposes.
+// The same for a transposing stmatrix, in a box whose rows are the accumulators' columns.
 GEMM_HOST_DEVICE constexpr int TransposedRowOfBox(int warp, int lane, int pair) {
   return ChunkOfBox(pair * 16 + lane / 16 * 8 + lane % 8, warp * 2 + lane / 8 % 2);
 }

@@ -1,4 +1,4 @@
-// The rates of an H200 of 700 W under load, from which formulas make estimates.
+// The rates of an H200 of 700 W under load, for the formulas of estimates.
 #pragma once
 
 #include <cmath>

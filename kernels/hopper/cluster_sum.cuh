@@ -1,5 +1,5 @@
-// Adds the accumulators of the blocks that share a tile of D, each of which multiplied a part of
-// k. They read each other's shared memory. The order is the same every time.
+// Adds up the accumulators of the blocks that share a tile of D. Each block multiplied a part of k.
+// They read each other's shared memory. The order is the same every time.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gemm {
 
-// Four accumulators to shared memory.
+// Stores four accumulators to shared memory.
 __device__ __forceinline__ void StoreQuad(uint32_t shared, const float* quad) {
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "f"(quad[0]), "f"(quad[1]),
                "f"(quad[2]), "f"(quad[3])
@@ -22,7 +22,7 @@ __device__ __forceinline__ void StoreQuad(uint32_t shared, const int32_t* quad) 
                : "memory");
 }
 
-// And from there. Integers wrap.
+// Adds four accumulators that were loaded from there. Integers wrap.
 __device__ __forceinline__ void AddQuad(const float4& loaded, float* sums) {
   sums[0] += loaded.x;
   sums[1] += loaded.y;
@@ -39,8 +39,8 @@ __device__ __forceinline__ void AddQuad(const float4& loaded, int32_t* sums) {
   }
 }
 
-// Each of the first blocks, or the first one alone, adds up some of the columns: `sums` holds
-// them, as `accumulators` holds all.
+// Each of the first adders() blocks adds up a share of the columns. `sums` holds them in the layout
+// in which `accumulators` holds all.
 template <class Variant, int kBlocksM, int kTileN>
 struct ClusterSum {
   static constexpr HopperConfig kConfig = Variant::kConfig;
@@ -57,8 +57,8 @@ struct ClusterSum {
     return shared + ((block * kQuads + quad) * kThreads + thread) * 16;
   }
 
-  // The parts of others, into the stages, which nobody uses any more. A barrier of the cluster
-  // follows.
+  // Writes the parts that other blocks add up into the stages, which are no longer in use. A
+  // barrier of the cluster must follow.
   __device__ static void Write(const Register (&accumulators)[kBlocksM][kTileN / 2],
                                uint32_t shared, int thread, int own) {
 #pragma unroll
@@ -71,8 +71,9 @@ struct ClusterSum {
     }
   }
 
-  // Behind that barrier. Another one follows, before a block ends. A block adds the others' to
-  // its own in the order of their indices behind its own.
+  // Called after that barrier. Another one must follow before a block ends. A block adds the
+  // others' accumulators to its own in the order of their indices, starting after its own index and
+  // wrapping around.
   __device__ void Add(const Register (&accumulators)[kBlocksM][kTileN / 2], uint32_t shared,
                       int thread, int own, int sharer) {
 #pragma unroll

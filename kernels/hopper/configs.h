@@ -10,7 +10,7 @@ namespace gemm {
 
 inline constexpr HopperSchedule kPingPong = HopperSchedule::kPingPong;
 
-// For f16 and bf16. What each is for: docs/kernels.md.
+// For f16 and bf16. docs/kernels.md says what each is for.
 inline constexpr HopperConfig kHopper16BitConfigs[] = {
     {.tile_m = 128, .tile_n = 256, .stages = 4, .groups = true},
     {.tile_m = 128, .tile_n = 256, .stages = 3, .boxes = 4, .groups = true},
@@ -83,9 +83,9 @@ inline constexpr HopperConfig kHopperTf32Configs[] = {
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
 };
 
-// For f32 as sums of two TF32 numbers. While a warpgroup adds, or splits rows of A, another one
-// multiplies: so they cooperate. The rows for a small D add up in two levels: cuBLAS in f32, with
-// which they are compared, shares k among blocks there.
+// For f32 as sums of two TF32 numbers. Warpgroups cooperate, as one multiplies while another adds
+// or splits rows of A. The rows for a small D add up in two levels, because the cuBLAS kernels in
+// f32 that they are compared with share k among blocks.
 inline constexpr HopperConfig kHopperF32x3Configs[] = {
     {.tile_m = 128, .tile_n = 128, .stages = 4},
     {.tile_m = 128, .tile_n = 128, .stages = 4, .split = 2, .two_levels = true},
@@ -93,8 +93,8 @@ inline constexpr HopperConfig kHopperF32x3Configs[] = {
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1, .two_levels = true},
 };
 
-// For fp8. While a warpgroup adds a part, another one multiplies: so they cooperate. Of groups the
-// kernel of the largest tile would spill.
+// For fp8. Warpgroups cooperate, as one multiplies while another adds a part. The largest tile's
+// kernel for groups would spill registers.
 inline constexpr HopperConfig kHopper8BitConfigs[] = {
     {.tile_m = 128, .tile_n = 256, .stages = 4},
     {.tile_m = 128, .tile_n = 256, .stages = 4, .cluster_m = 2},
@@ -106,7 +106,7 @@ inline constexpr HopperConfig kHopper8BitConfigs[] = {
     {.tile_m = 64, .tile_n = 64, .stages = 8, .consumers = 1},
 };
 
-// For s8. Nothing is promoted, so that warpgroups take turns as with 16-bit operands.
+// For s8. No sums are promoted, so warpgroups take turns as with 16-bit operands.
 inline constexpr HopperConfig kHopperS8Configs[] = {
     {.tile_m = 128, .tile_n = 256, .stages = 4},
     {.tile_m = 128, .tile_n = 256, .stages = 3, .cluster_m = 2, .boxes = 4},

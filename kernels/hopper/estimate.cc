@@ -13,18 +13,17 @@ namespace {
 
 // Multiplications of f16 a second, of a multiprocessor.
 constexpr double kMultiplications = 2048 * 1.55e9;
-// Sums of the other blocks a second, in bytes, that a block adds where blocks share k.
+// Bytes a second of other blocks' accumulators that a block adds up where blocks share k.
 constexpr double kSplitRate = 12e9;
-// Seconds that come on top: of a tile, of a tile that blocks add up together, and of a launch in
-// clusters.
+// Extra seconds of a tile, of a tile that blocks add up together, and of a launch in clusters.
 constexpr double kTile = 0.2e-6, kSplit = 0.2e-6, kCluster = 0.6e-6;
-// What decides between equal estimates, for each stage of the pipeline.
+// Tie-breaker between equal estimates: a share of the time for each stage of the pipeline.
 constexpr double kDepth = 1e-4;
 // How much longer a stage takes where blocks wait for one another, and how long at least.
 constexpr double kClusterStep = 1.04, kClusterStage = 0.28e-6;
 
-// The share of a stage's time that is left where a third warpgroup multiplies while two add, on an
-// H100. With block scales additions take so much longer that nothing is left to gain.
+// The share of a stage's time that remains if a third warpgroup multiplies while two add, on an
+// H100. With block scales, additions take so much longer that there is nothing to gain.
 constexpr double kThirdWarpgroup = 0.92;
 
 // How much longer a stage takes where f32x3 adds up in two levels, by the columns of the tile.
@@ -35,7 +34,7 @@ double CeilDiv(int64_t x, int64_t y) {
   return static_cast<double>(quotient);
 }
 
-// The kernel takes no larger dimension, and no more tiles.
+// The largest dimension and the most tiles that the kernel takes.
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
 
 double BytesOf(int64_t rows, int64_t columns, DType type) {
@@ -46,12 +45,12 @@ double BytesOf(int64_t rows, int64_t columns, DType type) {
 // Blocks of a launch, and how they run.
 struct Waves {
   double blocks = 0;       // all of them
-  double count = 0;        // one behind another
+  double count = 0;        // one after another
   double running = 0;      // multiprocessors in use
   double blocks_each = 1;  // of them
 };
 
-// Products of a launch that multiply: those of a batch, or of a group by m that have rows. Each
+// Products of a launch that multiply: those of a batch, or those with rows of a group by m. Each
 // has a B of its own.
 double ProductsOf(const Problem& p) {
   if (p.grouped == GroupedBy::kNothing) return static_cast<double>(p.batch);
@@ -112,7 +111,7 @@ double TileSeconds(const HopperConfig& config, double stages, double store) {
 
 double TransposeSeconds(const HopperConfig& config, const Problem& p) {
   const LoadLayout layout = HopperLayout(config, p);
-  // Each matrix is read, and written so many times.
+  // Each matrix is read once, and written `written` times.
   const auto seconds = [&p](int64_t lines, DType type, double matrices, int written) {
     return h200::kTranspose +
            (1 + written) * BytesOf(lines, p.k, type) * matrices / h200::kMemoryRate;
@@ -122,10 +121,11 @@ double TransposeSeconds(const HopperConfig& config, const Problem& p) {
          (b ? seconds(p.n, p.types.b, ProductsOf(p), config.matrices_b()) : 0);
 }
 
-// Products of a group that are looked at: an estimate must not take as long as its launches.
+// The most products of a group that an estimate looks at: it must not take as long as the launches.
 constexpr size_t kLookedAt = 64;
 
-// The products of a group one by one, as RunProduct launches them. Of many, some stand for all.
+// The products of a group one by one, as RunProduct launches them. In a large group, a sample
+// stands for all.
 double EstimateOneByOne(const HopperConfig& config, const Problem& p) {
   const size_t step = (p.extents.size() + kLookedAt - 1) / kLookedAt;
   double seconds = 0, looked_at = 0;
@@ -153,7 +153,7 @@ double EstimateHopper(const HopperConfig& config, const Problem& p) {
   const double store =
       BytesOf(config.tile_m, config.tile_n, p.types.d) * (p.beta == 0 ? 1 : 2) / h200::kStoreRate;
   double blocks = waves.count * TileSeconds(config, stages * StageSeconds(config, p, waves), store);
-  // Nobody multiplies beside the last store of a ping-pong, which the two warpgroups share.
+  // The last store of a ping-pong overlaps with no multiplication. The two warpgroups share it.
   if (config.ping_pong()) blocks += store / 2;
   // m is that of all products of a group.
   const double bytes =
@@ -163,8 +163,8 @@ double EstimateHopper(const HopperConfig& config, const Problem& p) {
   const double seconds = h200::kLaunch + (config.sharers() > 1 ? kCluster : 0) +
                          TransposeSeconds(config, p) +
                          h200::Together(blocks, bytes / h200::kMemoryRate);
-  // Of rows that differ in their stages alone, the one with more is better where a multiprocessor
-  // has one block, and the one with fewer where that leaves room for a second block.
+  // Among rows that differ in their stages alone, the one with more is better if a multiprocessor
+  // has one block. The one with fewer is better if that leaves room for a second block.
   const double deeper = waves.blocks > h200::kMultiprocessors ? 1 : -1;
   return seconds * (1 + deeper * kDepth * config.stages);
 }

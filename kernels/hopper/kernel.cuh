@@ -1,6 +1,6 @@
 // The Hopper kernel. One warpgroup loads tiles by TMA, the others multiply them by wgmma, and
-// store. Between them is a ring of stages with barriers that count bytes. Blocks stay, and take
-// one tile of D after the other: the loads of the next one start while this one is stored.
+// store. Between them is a ring of stages with barriers that count bytes. Blocks are persistent and
+// take one tile of D after the other: the loads of the next one start while this one is stored.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace gemm {
 
 #if GEMM_HAS_WGMMA
 
-// Barriers of a block: 1 to 3 are those of the warpgroups that multiply.
+// Barriers of a block. Numbers 1 to 3 are those of the warpgroups that multiply.
 inline constexpr int kAllConsumers = 4;
 inline constexpr int kAllThreads = 5;
 
-// By a warpgroup that multiplies.
+// Called by a warpgroup that multiplies.
 template <class Tiles, bool kTransA, bool kTransB>
 __device__ __forceinline__ void Consume(const HopperMaps& maps,
                                         const typename Tiles::Arguments& arguments,
@@ -34,7 +34,7 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
   using Variant = typename Tiles::Variant;
   constexpr HopperConfig kConfig = Variant::kConfig;
   using Product = HopperProduct<Variant, kTransA, kTransB>;
-  // The shuffle tells the compiler that it is the same in a warp.
+  // The shuffle tells the compiler that the value is the same in a warp.
   const int consumer = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0) - 1;
   const WarpgroupThread thread{.index = static_cast<int>(threadIdx.x) % 128,
                                .barrier = 1 + consumer};
@@ -42,12 +42,12 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
   const int first_sharer = tiles.part() * kConfig.sharers();
   StoreBoxes<Variant> boxes(shared.boxes(consumer), thread);
   HopperPlace<kConfig.stages> place;
-  // Of the tile, as this warpgroup stores it.
+  // The rows of D in this warpgroup's part of a tile.
   constexpr int kRowsOfD = kConfig.swap ? kConfig.tile_n : Product::kBlocksM * 64;
   const auto store = [&](const auto& accumulators, const BoxOfD& at) {
     // TMA would write over the next product's rows.
     if (!arguments.only_scales || (Tiles::kStacked && at.row + kRowsOfD > tiles.end_row())) {
-      // The tiles before and behind may leave by TMA. Of other launches, all leave the same way.
+      // The tiles before and after may leave by TMA. In other launches, all leave the same way.
       if constexpr (Tiles::kStacked) boxes.Restart();
       StoreAnyEpilogue<Variant>(accumulators, boxes, epilogue, output, at, tiles.end_row(),
                                 arguments.n, arguments.strides, thread);
@@ -66,7 +66,7 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
     });
   };
   HopperTurns turns(shared.turns(), consumer);
-  // In ping-pong a tile is this warpgroup's, the next one the other's.
+  // In ping-pong the two warpgroups take tiles in turns.
   const auto skip_tile = [&] {
     place.Skip(arguments.k_tiles);
     tiles.Next();
@@ -77,7 +77,7 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
     Product product;
     if constexpr (Tiles::kStacked && kConfig.consumers > 1 && !kConfig.ping_pong() &&
                   !kConfig.swap) {
-      // None of its rows are the product's: the tensor cores are the others'.
+      // This warpgroup has no rows of the product. It leaves the tensor cores to the others.
       if (tiles.line_a(tile) + first_block * 64 >= tiles.end_row()) {
         product.Pass(shared, place, arguments.k_tiles, first_sharer);
         tiles.Next();
@@ -102,7 +102,7 @@ __device__ __forceinline__ void Consume(const HopperMaps& maps,
     if constexpr (kConfig.split > 1) {
       using Sum = ClusterSum<Variant, Product::kBlocksM, kConfig.tile_n>;
       const int among = static_cast<int>(threadIdx.x) - 128;
-      // Not before all of this block have left its stages.
+      // Waits until the whole block is done with its stages.
       ptx::AwaitBarrier<Sum::kThreads>(kAllConsumers);
       Sum::Write(product.accumulators, shared.begin, among, tiles.part());
       ptx::ClusterBarrier();
@@ -146,8 +146,8 @@ __global__ __launch_bounds__(
     shared.InitBarriers();
   }
   __syncwarp();
-  // Nobody arrives at barriers that are not there. Who made them need not wait, but for those of
-  // other blocks.
+  // No thread may use the barriers of the stages before they are initialised. The warpgroup that
+  // loads initialises them, and need not wait, except for those of other blocks.
   if constexpr (kConfig.sharers() > 1) {
     ptx::ClusterBarrier();
   } else if (loads) {
@@ -161,7 +161,7 @@ __global__ __launch_bounds__(
     if constexpr (kConfig.moves_registers()) ptx::KeepRegisters<kConfig.loading_registers()>();
     if (threadIdx.x == 0) {
       Produce<Tiles, kTransA, kTransB>(maps, shared, tiles);
-      // What is left is to multiply the last stages and to store.
+      // Only the products of the last stages and the stores remain.
       ptx::AllowNextKernel();
     }
     __syncwarp();
@@ -170,7 +170,7 @@ __global__ __launch_bounds__(
     if constexpr (kConfig.moves_registers()) ptx::TakeRegisters<kConfig.multiplying_registers()>();
     Consume<Tiles, kTransA, kTransB>(maps, arguments, epilogue, output, shared, tiles);
   }
-  // Others may still arrive here, or read.
+  // Other blocks may still arrive at this block's barriers, or read its shared memory.
   if constexpr (kConfig.cluster() > 1) ptx::ClusterBarrier();
 #else
   __trap();  // the rows say so (DeviceCode::kSm90a), and are refused before the launch

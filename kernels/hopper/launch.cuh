@@ -18,8 +18,8 @@
 
 namespace gemm {
 
-// The largest dimension, and the most tiles: a block counts beyond the last one, by as many as the
-// grid has.
+// The largest dimension, and the most tiles. A block counts beyond the last tile, by as many as the
+// grid has, and must not overflow.
 inline constexpr int64_t kHopperMost = std::numeric_limits<int32_t>::max() / 2;
 
 inline absl::Status CheckHopperSizes(const Problem& p) {
@@ -47,7 +47,7 @@ HopperArguments<Order> MakeHopperArguments(const TransposedProduct& product,
           .strides = StridesOf(product.operands)};
 }
 
-// Of a block.
+// Shared memory of a block.
 template <class Tiles>
 constexpr int HopperSharedBytes() {
   constexpr auto kConfig = Tiles::Variant::kConfig;
@@ -60,7 +60,7 @@ constexpr int HopperSharedBytes() {
   }
 }
 
-// Clusters of the kernel that run at a time.
+// Prepares the kernel for launches. Returns how many of its clusters run at a time.
 template <class Tiles, auto* kKernel>
 absl::StatusOr<int> PrepareHopperKernel() {
   constexpr auto kConfig = Tiles::Variant::kConfig;
@@ -100,8 +100,8 @@ struct HopperLaunch {
   int64_t blocks = 0;
 };
 
-// Of `problem`, which is multiplied as `multiplied`, where `running` clusters run at a time.
-// `group_m` may be kOwnChoice. `config`: HopperConfig or HopperF32Config.
+// Plans the launch of `problem`, which is multiplied as `multiplied`. `running` clusters run at a
+// time. `group_m` may be kOwnChoice. `config`: HopperConfig or HopperF32Config.
 template <class Config>
 absl::StatusOr<HopperLaunch> PlanHopperLaunch(const Config& config, const Problem& problem,
                                               const Problem& multiplied, int64_t group_m,
@@ -110,7 +110,7 @@ absl::StatusOr<HopperLaunch> PlanHopperLaunch(const Config& config, const Proble
       MakeTileGrid(multiplied, config.tile_m * config.cluster_m, config.tile_n * config.cluster_n);
   if (!grid.ok()) return grid.status();
   const int64_t clusters = int64_t{grid->tiles_m} * grid->tiles_n * problem.batch;
-  // Blocks that share k do not stay: they compute one tile.
+  // Blocks that share k are not persistent: they compute one tile.
   const int64_t launched = config.split > 1 ? clusters : std::min<int64_t>(clusters, running);
   const int64_t blocks = launched * config.cluster();
   if (clusters > kHopperMost || blocks > kHopperMost) {

@@ -66,13 +66,13 @@ inline HopperMatrices HighAndLow(const HopperMatrices& b, int64_t n) {
   return {.data = b.data, .ld = b.ld, .stride = n * b.ld, .batch = 2 * (b.shared() ? 1 : b.batch)};
 }
 
-// How many matrices there are of each operand of `product`, and of D.
+// The number of matrices of each operand, and of D.
 struct HopperCounts {
   int64_t a = 1, b = 1, d = 1;
 };
 
 // The maps, and which operands are the same for all products, in the order in which they are
-// multiplied: B and A where that is D's transpose.
+// multiplied: B and A if D's transpose is computed.
 struct HopperDescription {
   HopperMaps maps;
   int step_a = 0;

@@ -43,18 +43,18 @@ class HopperProduct {
  public:
   static constexpr int kBlocksM = kConfig.blocks_m();
   static constexpr int kTileN = kConfig.tile_n;
-  // Sums of so many stages are added to totals: chains of additions are then far shorter.
+  // Every kLevelStages stages, sums are added to totals: chains of additions are then far shorter.
   static constexpr bool kTwoLevels = kConfig.two_levels;
   static constexpr int kLevelStages = 8;
 
-  // Those of 64 rows and kTileN columns each lie as wgmma.cuh says.
+  // The accumulators of each 64 rows and kTileN columns lie as wgmma.cuh says.
   using Register = AccumulatorRegister<kConfig.accumulator>;
   static constexpr int kRegisters = kTileN / 4 * kPairRegisters<Register>;
   Register accumulators[kBlocksM][kRegisters];
 
-  // Accumulates the stages from `place` on, `k_tiles` of them, and moves `place` behind them.
-  // `first_block`: of 64 rows of the tile, for this warpgroup. The last products are under way
-  // when it returns. `scales`: NoScales, or HopperTileScales of the tile.
+  // Accumulates `k_tiles` stages from `place` on, and moves `place` behind them. `first_block`:
+  // this warpgroup's first block of 64 rows of the tile. The last products are under way when it
+  // returns. `scales`: NoScales, or HopperTileScales of the tile.
   template <class Scales>
   __device__ __forceinline__ void Start(const HopperShared<Variant>& shared,
                                         HopperPlace<kConfig.stages>& place, int k_tiles,
@@ -86,7 +86,7 @@ class HopperProduct {
     }
   }
 
-  // No product is under way when it returns, and the stages are free.
+  // When it returns, no product is under way, and the stages are free.
   __device__ __forceinline__ void Finish(int first_sharer) {
     if constexpr (kTwoLevels) AddTotals();
     if constexpr (kConfig.promotes()) return;
@@ -95,7 +95,7 @@ class HopperProduct {
     if (multiplied_ != 0) Free(first_sharer);
   }
 
-  // In place of both, where none of the warpgroup's rows are wanted: it leaves the stages as they
+  // Replaces Start and Finish if none of the warpgroup's rows are needed: frees the stages as they
   // become full.
   __device__ __forceinline__ void Pass(const HopperShared<Variant>& shared,
                                        HopperPlace<kConfig.stages>& place, int k_tiles,
@@ -128,7 +128,8 @@ class HopperProduct {
     }
   }
 
-  // Starts the products of a stage, and waits for those of the stage before. `add`: not the first.
+  // Starts the products of a stage, and waits for those of the stage before. `add`: false for the
+  // first stage.
   __device__ __forceinline__ void Multiply(uint32_t tile_a, uint32_t tile_b, bool add) {
     const uint64_t a = ptx::WgmmaMatrix(OperandA::kLayout, tile_a);
     const uint64_t b = ptx::WgmmaMatrix(OperandB::kLayout, tile_b);
@@ -237,7 +238,8 @@ class HopperProduct {
     }
   }
 
-  // From step `first` over k on. `block`: of 64 rows, in shared memory.
+  // Loads and splits rows from step `first` over k on. `block`: the address of 64 rows in shared
+  // memory.
   template <int kCount>
   __device__ __forceinline__ static void LoadRows(SplitRows (&rows)[kCount], uint32_t block,
                                                   int first) {
@@ -265,7 +267,7 @@ class HopperProduct {
     }
   }
 
-  // A warp leaves the stage, in each block that loads a part of it.
+  // Tells each block that loads a part of the stage that this warp is done with it.
   __device__ void Free(int first_sharer) const {
     constexpr int kSharers = kConfig.sharers();
     const uint32_t lane = threadIdx.x % 32;

@@ -8,8 +8,8 @@
 
 namespace gemm {
 
-// A block's shared memory: the stages, the boxes that leave, the barriers. `full` of a stage
-// ends a phase when its tiles are there; `free` when nobody reads them any more.
+// A block's shared memory: the stages, the boxes for stores, the barriers. `full` of a stage ends a
+// phase when its tiles have arrived; `free` ends one when all warps have read them.
 template <class Variant>
 struct HopperShared {
   static constexpr HopperConfig kConfig = Variant::kConfig;
@@ -27,12 +27,12 @@ struct HopperShared {
   }
   __device__ uint32_t free(int stage) const { return full(kConfig.stages + stage); }
   __device__ uint32_t turns() const { return free(kConfig.stages); }
-  // Behind all of it; a multiple of 16.
+  // The end of all of it; a multiple of 16.
   __device__ uint32_t end() const { return begin + kConfig.shared_bytes(); }
 
-  // By one thread.
+  // Called by one thread.
   __device__ void InitBarriers() const {
-    // A warp at a time leaves a stage, in every block whose loads it takes part in.
+    // Each warp that reads a stage arrives once, in every block that loads a part of it.
     constexpr int kReaders = kConfig.ping_pong() ? 4 : 4 * kConfig.consumers;
     for (int stage = 0; stage < kConfig.stages; ++stage) {
       ptx::InitBarrier(full(stage), 1);
@@ -45,8 +45,8 @@ struct HopperShared {
   }
 };
 
-// The turns of two warpgroups, of which one at a time reads the stages. Without them the second
-// one would await a stage two phases ahead, and parities are those of neighbouring phases.
+// The turns of two warpgroups: one at a time reads the stages. Without turns the second one would
+// await a stage two phases ahead, but a parity only tells neighbouring phases apart.
 class HopperTurns {
  public:
   // Consumer 0 begins.
@@ -59,7 +59,7 @@ class HopperTurns {
     ptx::WaitForPhase(own_, parity_);
     parity_ ^= 1;
   }
-  // By all of the warpgroup.
+  // Called by the whole warpgroup.
   __device__ void Pass() {
     if (threadIdx.x % 32 == 0) ptx::Arrive(other_);
   }

@@ -1,4 +1,4 @@
-// The warpgroup that loads: one thread of it keeps the stages filled by TMA.
+// The loading warpgroup: one of its threads keeps the stages filled by TMA.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace gemm {
 // panel of k. Blocks of a cluster may share a tile: each loads a part of it for all.
 template <bool kAlongK, int kLines, int kSharers, int kTileK>
 struct HopperLoad {
-  // Lines that are stored along k make one box a part. Others make boxes of 64 lines.
+  // If lines are stored along k, a part is one box. Otherwise boxes have 64 lines.
   static constexpr int kBoxLines = kAlongK ? kLines / kSharers : 64;
   static constexpr int kBoxes = kLines / kBoxLines / kSharers;  // of a part
   static constexpr int kBoxBytes = kBoxLines * HopperConfig::kPanelBytes;
@@ -45,7 +45,7 @@ struct HopperLoads {
   using B = HopperLoad<kTransB, kConfig.tile_n, kConfig.cluster_m, kConfig.tile_k()>;
 };
 
-// By one thread of the block.
+// Called by one thread of the block.
 template <class Tiles, bool kTransA, bool kTransB>
 __device__ __forceinline__ void Produce(const HopperMaps& maps,
                                         const HopperShared<typename Tiles::Variant>& shared,

@@ -97,7 +97,7 @@ absl::Status LaunchHopper(const Launch& launch) {
     if (absl::Status status = SplitB(launch, used, *transposed); !status.ok()) return status;
   }
   const Problem& p = transposed->problem;
-  // The operands that are multiplied are B and A where D's transpose is.
+  // If D's transpose is computed, the operands are B and A.
   if constexpr (kConfig.along_k_only()) {
     return LaunchHopperLayout<Variant, false, true>(*transposed, launch);
   } else if constexpr (kConfig.swap) {

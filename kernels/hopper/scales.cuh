@@ -1,5 +1,5 @@
-// Block scales in a Hopper kernel: a stage of fp8 operands is a block of k, so that the sum of its
-// products is scaled where it is promoted.
+// Block scales in a Hopper kernel. A stage of fp8 operands is a block of k, so the sum of its
+// products is scaled when it is promoted.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace gemm {
 
-// Of one operand, with as many lines (rows of op(A), columns of op(B)). There are fewer than 2^32
-// elements: no device has an operand of as many blocks of 128.
+// The scales of one operand, whose lines are rows of op(A) or columns of op(B). There are fewer
+// than 2^32 of them: no device holds an operand of so many blocks of 128.
 struct HopperScales {
   const float* data;
   uint32_t line_step;
@@ -21,8 +21,7 @@ struct HopperScales {
   int last_line;
   bool tiles;  // 128 lines share their scales
 
-  // The place of the scale of block 0 of k, for this line. Beyond the last one it does not matter
-  // which.
+  // The index of this line's scale for block 0 of k. Beyond the last line, any scale will do.
   __device__ uint32_t OfLine(int line) const {
     const auto within = static_cast<uint32_t>(min(line, last_line));
     return (tiles ? within / static_cast<uint32_t>(kScaleBlock) : within) * line_step;
@@ -37,8 +36,8 @@ inline HopperScales MakeHopperScales(const ScaleView& scales, ScaleBlocks blocks
           .tiles = blocks == ScaleBlocks::kTiles};
 }
 
-// HopperTiles (schedule.cuh) of a product with block scales, those of B of this kind: a kernel for
-// both would spill registers.
+// HopperTiles (schedule.cuh) of a product with block scales, where B's are of the kind kScalesOfB.
+// A kernel for both kinds would spill registers.
 template <class VariantOfTiles, ScaleBlocks kScalesOfB>
 class HopperScaledTiles : public HopperTiles<VariantOfTiles> {
  public:
@@ -56,13 +55,13 @@ inline constexpr bool kHasScales = false;
 template <class Variant, ScaleBlocks kOfB>
 inline constexpr bool kHasScales<HopperScaledTiles<Variant, kOfB>> = true;
 
-// For a product without.
+// For a product without block scales.
 template <class Variant>
 struct NoScales {
   static constexpr int kPartN = Variant::kConfig.part_n();
 };
 
-// Bytes of shared memory for the scales of a warpgroup's columns; where each has one of its own.
+// Bytes of shared memory for the scales of a warpgroup's columns. 0 unless each column has its own.
 template <class Tiles>
 constexpr int HopperScaleBytes() {
   if constexpr (kHasScales<Tiles>) {
@@ -71,8 +70,8 @@ constexpr int HopperScaleBytes() {
   return 0;
 }
 
-// Those that a thread needs of its warpgroup's rows of a tile, and of the tile's columns. What
-// scales a block of k is loaded while the block before it is multiplied.
+// The scales that a thread needs for its warpgroup's rows of a tile, and for the tile's columns.
+// Those of a block of k are loaded while the block before it is multiplied.
 template <class Variant, int kBlocksM, ScaleBlocks kOfB>
 class HopperTileScales {
   static constexpr HopperConfig kConfig = Variant::kConfig;
@@ -87,9 +86,9 @@ class HopperTileScales {
   static constexpr int kPartN = kConfig.part_n();
   static_assert(kScaleBlock % kPartN == 0 && kPartN % 32 == 0 && kConfig.tile_n % kPartN == 0);
 
-  // Of the tile whose rows begin at `row`, for this warpgroup, and its columns at `column`, from
-  // block `first_k` of k on. `shared`: HopperScaleBytes of shared memory for each warpgroup that
-  // multiplies.
+  // For a tile whose columns begin at `column`, and whose rows for this warpgroup begin at `row`,
+  // from block `first_k` of k on. `shared`: HopperScaleBytes of shared memory for each warpgroup
+  // that multiplies.
   __device__ HopperTileScales(const HopperScales& of_a, const HopperScales& of_b, int row,
                               int column, int first_k, uint32_t shared)
       : of_a_(of_a),
@@ -101,8 +100,7 @@ class HopperTileScales {
     Load(0);
   }
 
-  // Begins with a block of k. `next`: the one behind it, or the last one again; counted from
-  // `first_k`.
+  // Begins a block of k. `next`: the block after it, or the last one again, counted from `first_k`.
   __device__ __forceinline__ void Begin(int next) {
 #pragma unroll
     for (int x = 0; x < kRows; ++x) rows_[x] = next_rows_[x];
@@ -113,8 +111,8 @@ class HopperTileScales {
     }
   }
 
-  // Hands the columns' scales to the warpgroup: while its first products of the block are under
-  // way.
+  // Hands the columns' scales to the warpgroup. Called while its first products of the block are
+  // under way.
   __device__ __forceinline__ void HandOver(int next) {
     if constexpr (kOneForAll) return;
     const int barrier = static_cast<int>(threadIdx.x) / 128;  // the warpgroup's
@@ -146,7 +144,7 @@ class HopperTileScales {
     const uint32_t from = Shared() + 4 * first + threadIdx.x % 4 * 8;
 #pragma unroll
     for (int x = 0; x < kPartN / 2; x += 4) {
-      // Those of all columns at once would not fit in the registers.
+      // The scales of all columns at once would not fit in the registers.
       if (x % 32 == 0 && x > 0) __syncwarp();
       float column[2];  // 2 x and the one after it
       asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
@@ -161,20 +159,20 @@ class HopperTileScales {
   }
 
  private:
-  // The same, to be computed with in each step: places that live through the loop over k would cost
-  // registers.
+  // `x` itself, hidden from the compiler. So it computes indices again in each step: kept through
+  // the loop over k, they would cost registers.
   __device__ __forceinline__ static int Anew(int x) {
     asm volatile("" : "+r"(x));
     return x;
   }
 
-  // This warpgroup's.
+  // This warpgroup's part of the shared memory.
   __device__ __forceinline__ uint32_t Shared() const {
     return shared_ + (static_cast<uint32_t>(Anew(threadIdx.x)) / 128 - 1) * (4 * kConfig.tile_n);
   }
 
-  // Not through __ldg: the kernel before may have written them, and may still run when this one
-  // begins (AwaitKernelBefore); that path is for memory that nobody writes while a kernel runs.
+  // Not through __ldg, which is for memory that nobody writes while a kernel runs. The kernel
+  // before may have written the scales, and may still run when this one begins (AwaitKernelBefore).
   __device__ __forceinline__ void Load(int k) {
     const auto block = static_cast<uint32_t>(first_k_ + k);
     const int row = Anew(row_), column = Anew(column_);
@@ -197,7 +195,7 @@ class HopperTileScales {
   const int first_k_;
   const uint32_t shared_;
   float rows_[kRows], next_rows_[kRows];
-  float columns_[kColumns];  // where they have one for all
+  float columns_[kColumns];  // if all columns of a part share one
   float next_columns_[kColumns];
 };
 

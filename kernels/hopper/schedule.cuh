@@ -8,15 +8,14 @@
 
 namespace gemm {
 
-// A block's tiles. Clusters take tiles in L2-grouped order, each the one that is a grid's
-// clusters behind its last.
+// A block's tiles. Clusters take tiles in L2-grouped order. A cluster's next tile is as many tiles
+// ahead as the grid has clusters.
 template <class VariantOfTiles>
 class HopperTiles {
  public:
   using Variant = VariantOfTiles;
   using Arguments = HopperArguments<HopperTileOrder>;
-  // Tiles may reach beyond their product into the next one's rows: only where products are
-  // stacked.
+  // Whether products are stacked, so that a tile may reach into the next product's rows.
   static constexpr bool kStacked = false;
 
   __device__ HopperTiles(const Arguments& arguments, uint32_t block_of_cluster)
@@ -31,7 +30,7 @@ class HopperTiles {
   // The product of the batch.
   __device__ int product() const { return arguments_.order.Product(index_); }
 
-  // The tile, in tiles.
+  // The tile's row and column, in tiles.
   __device__ TileCoord tile() const {
     TileCoord tile = arguments_.order.Tile(index_);
     tile.m = tile.m * kConfig.cluster_m + (kConfig.cluster_m > 1 ? sharer_ : 0);

@@ -14,8 +14,8 @@ constexpr int kTile = 32;
 constexpr int kTileThreads = 8;  // of a row: each takes 4 elements
 constexpr int64_t kMaxBlocks = 1 << 20;
 
-// The Bs of a launch, and where their numbers go: `high` of each B, and `low_behind` elements
-// behind it the low ones.
+// The Bs of a launch, and where their numbers go. Those of each B: the high ones to `high`, the low
+// ones `low_behind` elements behind it.
 struct SplitArguments {
   const uint32_t* b;
   int64_t ld;
@@ -37,8 +37,8 @@ __device__ __forceinline__ void StoreSplit(const uint32_t (&bits)[4], uint32_t* 
                                                   split[3].low};
 }
 
-// B is stored n x k. A thread splits 16 bytes of a row. Those between a row's end and the next
-// multiple of 16 may be read, and what becomes of them is not.
+// B is stored n x k. A thread splits 16 bytes of a row. Bytes between a row's end and the next
+// multiple of 16 may be read, but their results are not.
 __global__ __launch_bounds__(kThreads) void SplitKernel(const SplitArguments arguments) {
   const uint32_t* const b = arguments.b + blockIdx.y * arguments.stride;
   uint32_t* const high = arguments.high + 2 * blockIdx.y * arguments.low_behind;

@@ -1,5 +1,5 @@
-// The order in which blocks take the tiles of a stack: products that have rows of their own in the
-// A and the D of all (GroupedBy::kM).
+// The order in which blocks take the tiles of a stack. Its products each have their own rows of a
+// common A and a common D (GroupedBy::kM).
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,19 @@
 namespace gemm {
 
 // One product after another, each in groups of tile rows that run column by column, as GroupedTile
-// (tile_order.h) has them: blocks that run at a time share tiles of B. The tiles that are left over
-// make the last group of a product higher, not one of their own, which would read all of B for a
-// few rows.
+// (tile_order.h) orders them. So blocks that run at a time share tiles of B. Leftover tile rows
+// make the last group of a product higher. A group of their own would read all of B for a few rows.
 //
-// Lies in a kernel's arguments: so many products that these take about 4 KiB.
+// Lies in a kernel's arguments: with kMostProducts products, these take about 4 KiB.
 class HopperStackOrder {
  public:
   static constexpr int kMostProducts = 512;
 
   HopperStackOrder() = default;
 
-  // Products of `extents` rows each, at least 0, of which the first one starts at row `row` and
-  // is product `product`. All have `columns` columns of tiles of `tile_rows` rows. Groups of
-  // `group` rows of tiles. At most kMostProducts; all tiles, and the last row, are below 2^30.
+  // `extents`: the rows of each product, at least 0, for at most kMostProducts. The first one is
+  // product `product` and starts at row `row`. All have `columns` columns of tiles of `tile_rows`
+  // rows, in groups of `group` rows of tiles. All tiles, and the last row, are below 2^30.
   HopperStackOrder(absl::Span<const int64_t> extents, int64_t row, int product, int tile_rows,
                    int columns, int group)
       : first_product_(product),
@@ -46,9 +45,9 @@ class HopperStackOrder {
 
   GEMM_HOST_DEVICE constexpr int tiles() const { return begins_[products_].tile; }
 
-  // The place of tile `index`'s product in this stack, where that of an earlier tile is `from`.
-  // In steps that double and then halve: a block's next tile is mostly one of a near product, but
-  // there may be many without rows between.
+  // The place of tile `index`'s product in this stack. `from`: that of an earlier tile's product.
+  // Searches in steps that double and then halve: a block's next tile is mostly of a near product,
+  // but there may be many products without rows between.
   GEMM_HOST_DEVICE constexpr int PlaceOf(int index, int from) const {
     int step = 1;
     for (; from + step < products_ && begins_[from + step].tile <= index; step *= 2) from += step;
@@ -58,7 +57,7 @@ class HopperStackOrder {
     return from;
   }
 
-  // Of the product at `place`: which it is, and where its rows begin and end.
+  // The product at `place`, and the begin and the end of its rows.
   GEMM_HOST_DEVICE constexpr int Product(int place) const { return first_product_ + place; }
   GEMM_HOST_DEVICE constexpr int FirstRow(int place) const { return begins_[place].row; }
   GEMM_HOST_DEVICE constexpr int EndRow(int place) const { return begins_[place + 1].row; }
@@ -78,7 +77,7 @@ class HopperStackOrder {
   }
 
  private:
-  // Where a product begins among the tiles, and among the rows of D.
+  // A product's first tile, and its first row of D.
   struct alignas(8) Begin {
     int tile;
     int row;

@@ -11,8 +11,8 @@ namespace gemm {
 
 // HopperTiles (schedule.cuh) of a group by m. Blocks are alone: there are no clusters.
 //
-// A tile's rows that lie beyond its product are loaded, as they are the next product's or zeros,
-// and not stored.
+// A tile's rows beyond its product are loaded, but not stored. They are the next product's, or
+// zeros.
 template <class VariantOfTiles>
 class HopperStackedTiles {
  public:

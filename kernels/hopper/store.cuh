@@ -15,8 +15,9 @@
 
 namespace gemm {
 
-// Calls visitor.template operator()<kD>() for the run-time type of D: the accumulators', a
-// 16-bit operands', or with 8-bit operands f16 or bf16, and with s8 f32 as well.
+// Calls visitor.template operator()<kD>() for the run-time type of D. That is the accumulators'
+// type, or that of 16-bit operands. With 8-bit operands it may be f16 or bf16, and with s8 f32 as
+// well.
 template <class Variant, class Visitor>
 __device__ __forceinline__ void VisitHopperOutput(DType type, const Visitor& visitor) {
   constexpr HopperConfig kConfig = Variant::kConfig;
@@ -39,19 +40,19 @@ __device__ __forceinline__ void VisitHopperOutput(DType type, const Visitor& vis
   }
 }
 
-// Where a box begins in the D of a batch's product.
+// The begin of a box in the D of a batch's product.
 struct BoxOfD {
   int product;
   int row;
   int column;
 };
 
-// How accumulators are cut into boxes of D: kBlocks blocks of 64 lines, kCount registers each.
+// Cuts accumulators into boxes of D: kBlocks blocks of 64 lines, kCount registers each.
 template <class Variant, DType kD, class Register, int kBlocks, int kCount>
 struct BoxesOfD {
   static constexpr HopperConfig kConfig = Variant::kConfig;
   static constexpr int kColumns = HopperConfig::kPanelBytes / static_cast<int>(SizeOf(kD));
-  // Lines that are columns of D fill so many boxes side by side.
+  // Boxes side by side, if lines are columns of D.
   static constexpr int kAcross = kConfig.swap ? 64 / kColumns : 1;
   // Columns of accumulators, and their registers.
   static constexpr int kWidth = kConfig.swap ? kConfig.box_rows() : kColumns;
@@ -59,7 +60,7 @@ struct BoxesOfD {
   static constexpr int kAlong = kCount / kRegisters;
   static constexpr int kBoxes = kBlocks * kAlong * kAcross;
 
-  // Where box `box` lies; the first one lies at `at`.
+  // The place of box `box`, if the first one is at `at`.
   __device__ static BoxOfD Place(const BoxOfD& at, int box) {
     const int block = box / (kAlong * kAcross), along = box / kAcross % kAlong;
     const int lines = block * 64, width = along * kWidth;
@@ -95,7 +96,7 @@ struct BoxesOfD {
   }
 };
 
-// Four accumulators of a box, as the epilogue takes them.
+// Loads four accumulators of a box in the epilogue's form.
 __device__ __forceinline__ void LoadQuad(uint32_t shared, float* quad) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(quad[0]), "=f"(quad[1]), "=f"(quad[2]), "=f"(quad[3])
@@ -113,7 +114,7 @@ __device__ __forceinline__ void LoadIntegerQuad(uint32_t shared, Scalar* quad) {
   for (int x = 0; x < 4; ++x) quad[x] = static_cast<Scalar>(WrappingS32(loaded[x]));
 }
 
-// Stores the elements of D that a box of accumulators makes, by the whole epilogue.
+// Applies the whole epilogue to a box of accumulators, and stores these elements of D.
 template <DType kD, int kRows, bool kIntegers>
 __device__ __forceinline__ void StoreFinished(uint32_t box, const Epilogue<kD>& epilogue,
                                               const BoxOfD& at, int m, int n,
@@ -167,8 +168,8 @@ __device__ __forceinline__ void StoreScaled(const Register (&accumulators)[kBloc
   }
 }
 
-// Stores what the whole epilogue makes of the accumulators, within m rows and n columns. Its code
-// is long: it is there once, and a branch finds the accumulators.
+// Applies the whole epilogue to the accumulators, and stores them within m rows and n columns. Its
+// code is long, so it exists once, and a branch finds the accumulators.
 template <class Variant, class Register, int kBlocks, int kCount>
 __device__ __forceinline__ void StoreAnyEpilogue(const Register (&accumulators)[kBlocks][kCount],
                                                  StoreBoxes<Variant>& boxes,
@@ -177,7 +178,7 @@ __device__ __forceinline__ void StoreAnyEpilogue(const Register (&accumulators)[
                                                  const BatchStrides& strides,
                                                  const WarpgroupThread& thread) {
   constexpr bool kIntegers = Variant::kConfig.integers();
-  // As they are, in boxes of their own width.
+  // Accumulators are written as they are, in boxes of their own width.
   constexpr DType kWritten = kIntegers ? DType::kS32 : DType::kF32;
   using Boxes = BoxesOfD<Variant, kWritten, Register, kBlocks, kCount>;
 #pragma unroll 1

@@ -1,4 +1,4 @@
-// The boxes in shared memory through which a warpgroup's part of D leaves.
+// The boxes in shared memory through which a warpgroup stores its part of D.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ class StoreBoxes {
   __device__ StoreBoxes(uint32_t shared, const WarpgroupThread& thread)
       : shared_(shared), thread_(thread) {}
 
-  // For a D of kParts boxes: how many leave together.
+  // Boxes that leave together, for a D of kParts boxes.
   template <int kParts>
   static constexpr int kBatch = kBoxes >= kParts ? kParts : kBoxes / 2;
 
-  // The first box of the next batch, when the copies out of it are done.
+  // The first box of the next batch. Waits until the copies out of it are done.
   template <int kSize>
   __device__ __forceinline__ uint32_t Next() {
     constexpr bool kOneBatch = 2 * kSize > kBoxes;
@@ -42,7 +42,7 @@ class StoreBoxes {
     return shared_ + first_ * kBoxBytes;
   }
 
-  // All threads have written the batch: `copy(shared)` copies it.
+  // Called by all threads after they have written the batch. `copy(shared)` copies it.
   template <class Copy>
   __device__ __forceinline__ void Leave(const Copy& copy) {
     ptx::FenceForStoreBox();
@@ -58,8 +58,8 @@ class StoreBoxes {
     if (thread_.index == 0) ptx::StoreBoxWaitRead<0>();
   }
 
-  // Between batches of different sizes, or whose boxes leave by different ways: no copy is under
-  // way any more, and the ring begins anew.
+  // Called between batches of different sizes, or whose boxes leave in different ways. Waits until
+  // no copy is under way, and restarts the ring.
   __device__ __forceinline__ void Restart() {
     Finish();
     first_ = 0;

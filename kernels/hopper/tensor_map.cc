@@ -11,7 +11,7 @@ namespace {
 
 using Encode = decltype(&cuTensorMapEncodeTiled);
 
-// The driver's function, without linking to the driver: programs start where there is none.
+// The driver's function, without linking to the driver: so programs start without one, too.
 Encode FindEncode() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;

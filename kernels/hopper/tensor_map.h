@@ -20,10 +20,10 @@ struct TiledMatrices {
   int64_t columns = 0;
   int64_t pitch = 0;
   int64_t count = 1;
-  int64_t stride = 0;  // of no use to one matrix
+  int64_t stride = 0;  // unused for one matrix
   int box_rows = 0;
-  // 0: rows of a box have 128 bytes, and are swizzled as box.h says. Else they have so many
-  // elements (up to 256), and lie as they are, one after the other.
+  // 0: rows of a box have 128 bytes, and are swizzled as box.h says. Otherwise rows have this many
+  // elements (up to 256), and lie one after the other without a swizzle.
   int box_columns = 0;
   Compute compute = Compute::kF32;
 };

@@ -9,14 +9,14 @@
 
 namespace gemm {
 
-// GroupedTile (tile_order.h) of each product, one product after the other. Counts in clusters of
-// tiles.
+// Takes one product after the other, each as GroupedTile (tile_order.h) orders it. Counts in
+// clusters of tiles.
 class HopperTileOrder {
  public:
   HopperTileOrder() = default;
 
-  // Groups of `group` rows of a product's clusters_m x clusters_n; 1 to clusters_m. All products
-  // together have fewer than 2^31.
+  // Groups have `group` rows, 1 to clusters_m, of a product's clusters_m x clusters_n clusters. All
+  // products together have fewer than 2^31 clusters.
   constexpr HopperTileOrder(int clusters_m, int clusters_n, int group, int products)
       : clusters_(clusters_m * clusters_n * products),
         clusters_m_(clusters_m),
@@ -46,8 +46,8 @@ class HopperTileOrder {
   Divisor of_product_, of_group_, rows_, last_rows_;
 };
 
-// Rows of tiles in a group (GroupedTile), for tiles of `rows` x `columns` of which `running` run at
-// a time. Together they cover about as many rows of D as columns, and so read the fewest operands.
+// Rows of tiles in a group (GroupedTile), for tiles of `rows` x `columns`. The `running` tiles that
+// run at a time then cover about as many rows of D as columns, and so read the fewest operands.
 inline int SquareGroup(double rows, double columns, int running) {
   return std::max(1, static_cast<int>(std::lround(std::sqrt(running * columns / rows))));
 }

@@ -27,8 +27,8 @@ __device__ __forceinline__ uint32_t RoundedPair(const uint32_t* accumulators, in
   return accumulators[x];
 }
 
-// Writes so many columns of accumulators, times alpha, to a box of 16-bit elements: 64, or with
-// kSwap those that are the rows of a box.
+// Writes kColumns columns of accumulators, times alpha, to a box of 16-bit elements: 64 columns, or
+// with kSwap as many as a box has rows.
 template <DType kD, bool kOne, bool kSwap, int kColumns, class Register>
 __device__ __forceinline__ void WriteScaled16(const Register* accumulators, uint32_t box,
                                               const Epilogue<kD>& epilogue,
@@ -72,7 +72,7 @@ __device__ __forceinline__ void WriteFloats(const Register* accumulators, uint32
   }
 }
 
-// The same as they are, to a box of integers.
+// The same for integers, without a scale.
 __device__ __forceinline__ void WriteIntegers(const int32_t* accumulators, uint32_t box,
                                               const WarpgroupThread& thread) {
 #pragma unroll
@@ -87,8 +87,8 @@ __device__ __forceinline__ void WriteIntegers(const int32_t* accumulators, uint3
   }
 }
 
-// Writes the transpose of kColumns columns to the box of those floats that are columns from
-// 32 `across` on: by half of the warps.
+// Writes the transpose of kColumns columns to a box of floats. The box has 32 columns, from 32
+// `across` on, which are those of half of the warps.
 template <int kColumns, class Register>
 __device__ __forceinline__ void WriteFloatsTransposed(const Register* accumulators, uint32_t box,
                                                       int across, float scale,
@@ -109,7 +109,7 @@ __device__ __forceinline__ void WriteFloatsTransposed(const Register* accumulato
   }
 }
 
-// The same as they are, to a box of integers.
+// The same for integers, without a scale.
 template <int kColumns>
 __device__ __forceinline__ void WriteIntegersTransposed(const int32_t* accumulators, uint32_t box,
                                                         int across, const WarpgroupThread& thread) {

@@ -1,5 +1,5 @@
-// The configuration of a Hopper variant that multiplies f32 on CUDA cores, and what follows from
-// it.
+// The configuration of a Hopper variant that multiplies f32 on CUDA cores, and the quantities that
+// follow from it.
 #pragma once
 
 #include "kernels/hopper/box.h"
@@ -11,20 +11,20 @@ struct HopperF32Config {
   int stages = 4;
   // A thread's part of the tile: its accumulators.
   int thread_m = 8, thread_n = 16;
-  // The lanes of a warp form a grid: so many along m, the others along n.
+  // The lanes of a warp form a grid: this many along m, the others along n.
   int lanes_m = 4;
-  // So many blocks share a tile of D: each multiplies a part of k.
+  // Blocks that share a tile of D: each multiplies a part of k.
   int split = 1;
-  // Blocks share the last tiles (stream.h). How they are cut follows from the number of tiles.
+  // Blocks share the last tiles (stream.h). The number of tiles decides how they are cut.
   bool stream = false;
-  // So many blocks on a multiprocessor.
+  // Blocks on a multiprocessor.
   int blocks_per_sm = 1;
 
   static constexpr int kTileK = kBoxRowBytes / 4;
-  // A thread reads operands that lie along k in so many elements at once.
+  // Elements that a thread reads at once from an operand that lies along k.
   static constexpr int kChunk = 4;
   static constexpr int kChunks = kTileK / kChunk;  // of a stage
-  // In a turn of the loop. One and four were slower.
+  // Chunks in a turn of the loop. One and four were slower.
   static constexpr int kUnrolled = 2;
   constexpr int tile_k() const { return kTileK; }
 
@@ -32,16 +32,16 @@ struct HopperF32Config {
   constexpr int warp_m() const { return lanes_m * thread_m; }
   constexpr int warp_n() const { return lanes_n() * thread_n; }
   constexpr int warps_n() const { return tile_n / warp_n(); }
-  // Threads that multiply come first. The last warpgroup loads: registers move from one warpgroup
-  // to another, so that it is a whole one.
+  // Threads that multiply come first. The last warpgroup loads. It is a whole one, because
+  // registers move between warpgroups.
   constexpr int consumers() const { return tile_m / thread_m * (tile_n / thread_n); }
   constexpr int threads() const { return consumers() + 128; }
-  // Reads operands that lie along k, too, and not only after a transpose. That takes four registers
-  // a line beside the accumulators: beside those of 16 columns it leaves too few for B, and of A
-  // the loop gets slower than a transpose takes.
+  // Whether operands that lie along k are read without a transpose. Each of their lines takes four
+  // registers in addition to the accumulators. With 16 columns, too few registers are left to do so
+  // for B. For A, the loop loses more time than a transpose takes.
   constexpr bool along_k() const { return thread_n <= 8; }
 
-  // Registers of a thread that loads, and of one that multiplies, of what a launch gives to each.
+  // Registers of a loading thread, of any thread at launch, and of a multiplying one.
   static constexpr int kLoadingRegisters = 40;
   constexpr int registers() const { return 65536 / (threads() * blocks_per_sm) / 8 * 8; }
   constexpr int multiplying_registers() const {
@@ -49,7 +49,7 @@ struct HopperF32Config {
     return all / consumers() / 8 * 8;
   }
 
-  // Blocks that load a tile together: none do.
+  // No blocks load a tile together.
   static constexpr int cluster_m = 1, cluster_n = 1;
   static constexpr int sharers() { return 1; }
   constexpr int cluster() const { return split; }
@@ -58,19 +58,19 @@ struct HopperF32Config {
   constexpr int stage_bytes() const { return (tile_m + tile_n) * kBoxRowBytes; }
   constexpr int shared_bytes() const { return stages * (stage_bytes() + 2 * 8); }
 
-  // Before the stages, which begin at a multiple of 1024, a block that shares tiles has its index.
+  // A block that shares tiles has its index before the stages, which begin at a multiple of 1024.
   constexpr int all_bytes() const { return shared_bytes() + (stream ? 1024 : 0); }
 
   constexpr bool valid() const {
     const bool whole_warps = tile_m % warp_m() == 0 && tile_n % warp_n() == 0;
     const bool whole_quads = thread_m % 4 == 0 && thread_n % 4 == 0;
-    // So a warp's first line is also the first of a swizzle's eight.
+    // A warp's first line must be the first of a swizzle's eight.
     const bool whole_swizzles = (lanes_m == 4 || lanes_m == 8) && warp_m() % 8 == 0;
-    // The stages hold the accumulators, of which each block adds up some rows.
+    // The stages hold the accumulators. Each block adds up some of their rows.
     const bool whole_parts = split == 1 || (thread_m % split == 0 && split <= 8 &&
                                             tile_m * tile_n * 4 <= stages * stage_bytes());
     const bool whole_streams = !stream || (cluster() == 1 && blocks_per_sm == 1);
-    // Each of an SM's quarters takes as many warps of a block.
+    // Each quarter of an SM takes the same number of a block's warps.
     const bool whole_groups = consumers() % 128 == 0;
     return whole_warps && whole_quads && whole_swizzles && whole_parts && whole_streams &&
            whole_groups && tile_m <= 256 && tile_n <= 256 &&
@@ -78,7 +78,7 @@ struct HopperF32Config {
            all_bytes() <= kMostSharedBytes;
   }
   static constexpr int kMostSharedBytes = 227 * 1024;      // of a block, on sm_90
-  static constexpr int kMultiprocessorBytes = 228 * 1024;  // of which each block takes 1 KiB more
+  static constexpr int kMultiprocessorBytes = 228 * 1024;  // a block takes 1 KiB more
 };
 
 // docs/kernels.md says what each is for.

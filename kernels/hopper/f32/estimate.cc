@@ -12,9 +12,9 @@ namespace gemm {
 namespace {
 
 constexpr double kFmaRate = 128 * 1.55e9;  // a second, of a multiprocessor
-// Seconds that come on top: of a tile, and of a tile that blocks add up together.
+// Extra seconds of a tile, and of a tile that blocks add up together.
 constexpr double kF32Tile = 0.3e-6, kF32Split = 0.5e-6;
-// Steps over k that a share of a tile has at least (stream.h).
+// The least number of steps over k in a share of a tile (stream.h).
 constexpr double kLeastShare = 8;
 constexpr int64_t kMostTiles = std::numeric_limits<int32_t>::max() / 2;
 
@@ -58,7 +58,7 @@ double TransposeSeconds(const HopperF32Config& config, const Problem& p) {
          (layout.trans_b != p.trans_b ? seconds(p.n) : 0);
 }
 
-// Products of a group are launched one by one. Of many, some stand for all.
+// Products of a group are launched one by one. In a large group, a sample stands for all.
 double EstimateGroup(const HopperF32Config& config, const Problem& p) {
   constexpr size_t kSampled = 64;
   const size_t step = (p.extents.size() + kSampled - 1) / kSampled;

@@ -1,4 +1,4 @@
-// Guesses how long a Hopper kernel of f32 on CUDA cores takes.
+// Estimates the time of a Hopper kernel of f32 on CUDA cores.
 #pragma once
 
 #include "gemm/problem.h"
@@ -6,9 +6,9 @@
 
 namespace gemm {
 
-// Seconds of one launch, with the transposes that the kernel needs, by waves of tiles and by what
-// limits a tile: the CUDA cores, the L2 or the memory. The constants are those of an H200. Infinite
-// for a product that the kernel refuses for its size.
+// Seconds of one launch, including the transposes that the kernel needs. They follow from waves of
+// tiles and from the bottleneck of a tile: the CUDA cores, the L2 or the memory. The constants are
+// those of an H200. Infinite for a product that the kernel refuses for its size.
 double EstimateHopperF32(const HopperF32Config& config, const Problem& p);
 
 }  // namespace gemm

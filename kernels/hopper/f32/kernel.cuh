@@ -1,7 +1,7 @@
 // The Hopper kernel of f32 on CUDA cores. One thread loads tiles by TMA; the other warpgroups
 // multiply them by FFMA, and store. Between them is a ring of stages with barriers that count
-// bytes. Blocks stay, and take one tile of D after the other: the loads of the next one start while
-// this one is stored.
+// bytes. Blocks are persistent and take one tile of D after the other: the loads of the next one
+// start while this one is stored.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace gemm {
 
 #if GEMM_HAS_WGMMA  // then registers move between warpgroups, too
 
-// By a warp that multiplies.
+// Called by a warp that multiplies.
 template <class Tiles, bool kTransA, bool kTransB>
 __device__ __forceinline__ void ConsumeF32(const typename Tiles::Arguments& arguments,
                                            const Epilogue<DType::kF32>& epilogue,
@@ -31,7 +31,7 @@ __device__ __forceinline__ void ConsumeF32(const typename Tiles::Arguments& argu
   using Variant = typename Tiles::Variant;
   constexpr HopperF32Config kConfig = Variant::kConfig;
   constexpr int kAllConsumers = 1;  // a barrier
-  // The shuffle tells the compiler that it is the same in a warp.
+  // The shuffle tells the compiler that the value is the same in a warp.
   const HopperF32Thread<Variant> thread{
       .warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0),
       .lane = static_cast<int>(threadIdx.x) % 32};
@@ -55,7 +55,7 @@ __device__ __forceinline__ void ConsumeF32(const typename Tiles::Arguments& argu
     };
     if constexpr (kConfig.split > 1) {
       using Sum = HopperF32Sum<Variant>;
-      // Not before all of this block have left its stages.
+      // Waits until the whole block is done with its stages.
       ptx::AwaitBarrier<kConfig.consumers()>(kAllConsumers);
       Sum::Write(product.accumulators, stages.begin);
       ptx::ClusterBarrier();
@@ -71,8 +71,7 @@ __device__ __forceinline__ void ConsumeF32(const typename Tiles::Arguments& argu
 #endif  // GEMM_HAS_WGMMA
 
 // `Tiles` is HopperTiles or HopperF32StreamTiles of a Variant, which has a constexpr
-// HopperF32Config kConfig. The map of D is not used, and neither is the output's type, which is
-// f32.
+// HopperF32Config kConfig. The map of D is not used. Nor is the output's type, which is f32.
 template <class Tiles, bool kTransA, bool kTransB>
 __global__ __launch_bounds__(
     Tiles::Variant::kConfig.threads(),
@@ -97,7 +96,8 @@ __global__ __launch_bounds__(
     if constexpr (kStreams<Tiles>) index = Tiles::TakeIndex(arguments);
   }
   __syncwarp();
-  // Nobody arrives at barriers that are not there. Who made them need not wait.
+  // No thread may use the barriers of the stages before they are initialised. The warpgroup that
+  // loads initialises them, and need not wait.
   if (loads) {
     ptx::ArriveAtBarrier<kConfig.threads()>(kAllThreads);
   } else {
@@ -109,7 +109,7 @@ __global__ __launch_bounds__(
     ptx::KeepRegisters<HopperF32Config::kLoadingRegisters>();
     if (threadIdx.x == kConfig.consumers()) {
       ProduceF32<Tiles, kTransA, kTransB>(maps, stages, tiles);
-      // What is left is to multiply the last stages and to store.
+      // Only the products of the last stages and the stores remain.
       ptx::AllowNextKernel();
     }
     __syncwarp();
@@ -118,7 +118,7 @@ __global__ __launch_bounds__(
     ptx::TakeRegisters<kConfig.multiplying_registers()>();
     ConsumeF32<Tiles, kTransA, kTransB>(arguments, epilogue, stages, tiles);
   }
-  // Others may still arrive here, or read.
+  // Other blocks may still arrive at the barrier, or read this block's shared memory.
   if constexpr (kConfig.cluster() > 1) ptx::ClusterBarrier();
 #else
   __trap();  // the rows say so (DeviceCode::kSm90a), and are refused before the launch

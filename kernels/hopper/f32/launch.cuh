@@ -10,10 +10,12 @@
 
 namespace gemm {
 
-// Blocks that share the last tiles: of a GPU with more multiprocessors some have none.
+// The most blocks that share the last tiles. On a GPU with more multiprocessors, some have no
+// block.
 inline constexpr int kMostStreamBlocks = 132;
 
-// What they leave for one another, behind the operands that are transposed.
+// Scratch bytes for the accumulators that they leave for one another, behind the transposed
+// operands.
 template <class Variant>
 constexpr size_t HopperF32StreamBytes() {
   constexpr HopperF32Config kConfig = Variant::kConfig;
@@ -21,7 +23,8 @@ constexpr size_t HopperF32StreamBytes() {
                         : 0;
 }
 
-// In the stream before a kernel whose blocks await flags, and count themselves behind them.
+// Clears the flags that the next kernel's blocks await, and the count of started blocks behind
+// them.
 inline __global__ void LowerFlags(uint32_t* flags) { flags[threadIdx.x] = 0; }
 
 template <class Variant, bool kTransA, bool kTransB>

@@ -1,11 +1,11 @@
-// Which lines of a tile a thread multiplies, and where they lie in shared memory. A line is a row
+// The lines of a tile that a thread multiplies, and their places in shared memory. A line is a row
 // of op(A) or a column of op(B).
 //
 // Operands that lie along k are in boxes whose rows are lines, swizzled as box.h says. A thread
-// reads four elements along k of a line, and its lines are as far apart as there are lanes: the
-// eight lanes of a phase then read different banks, or the same address. Others are in boxes whose
-// rows are steps of k, one after the other. There a thread reads four lines of a step at once, and
-// the four of the next lane follow.
+// reads four elements along k of a line, and its lines are as far apart as there are lanes. So the
+// eight lanes of a phase read different banks, or the same address. Other operands are in boxes
+// whose rows are steps of k, one after the other. There a thread reads four lines of a step at
+// once, and the four of the next lane follow.
 #pragma once
 
 #include "kernels/hopper/box.h"
@@ -26,28 +26,28 @@ struct HopperF32Lines {
     return kAlongK ? i * kLanes + lane : i / 4 * 4 * kLanes + lane * 4 + i % 4;
   }
 
-  // What a thread's offsets in a tile have in common.
+  // The common part of a thread's offsets in a tile.
   GEMM_HOST_DEVICE static constexpr unsigned Origin(int warp_line, int lane) {
     const int offset =
         kAlongK ? (warp_line + lane) * kBoxRowBytes + lane * 16 : (warp_line + lane * 4) * 4;
     return static_cast<unsigned>(offset);
   }
 
-  // From the origin, or from the address in shared memory that it makes with a tile's, to chunk
-  // `chunk` of k: of the thread's lines.
+  // The offset of chunk `chunk` of k of the thread's lines. If `origin` already includes a tile's
+  // address in shared memory, so does the result.
   GEMM_HOST_DEVICE static constexpr unsigned AtChunk(unsigned origin, int chunk) {
     if constexpr (kAlongK) return origin ^ static_cast<unsigned>(chunk * 16);
     return origin + static_cast<unsigned>(chunk * HopperF32Config::kChunk * kStepBytes);
   }
 
-  // And on, where along k: to line `i`. A chunk's place in a line is another one in the next
-  // line of four lanes.
+  // From there to line `i`, if the operand lies along k. With four lanes, a chunk's place differs
+  // from one line to the next.
   GEMM_HOST_DEVICE static constexpr unsigned AtLine(unsigned at_chunk, int i) {
     return (at_chunk ^ static_cast<unsigned>(i * kLanes % 8 * 16)) +
            static_cast<unsigned>(i * kLanes * kBoxRowBytes);
   }
 
-  // And where not: to lines 4 `quad` to 4 `quad` + 3 of step `step` of the chunk.
+  // From there to lines 4 `quad` to 4 `quad` + 3 of step `step` of the chunk, if it does not.
   GEMM_HOST_DEVICE static constexpr unsigned AtQuad(unsigned at_chunk, int step, int quad) {
     return at_chunk + static_cast<unsigned>(step * kStepBytes + quad * 4 * kLanes * 4);
   }
@@ -67,15 +67,15 @@ struct HopperF32Thread {
   int warp;
   int lane;
 
-  // Its warp's first row and column of the tile.
+  // The first row and column of its warp in the tile.
   GEMM_HOST_DEVICE constexpr int warp_row() const {
     return warp / kConfig.warps_n() * kConfig.warp_m();
   }
   GEMM_HOST_DEVICE constexpr int warp_column() const {
     return warp % kConfig.warps_n() * kConfig.warp_n();
   }
-  // The lanes of a half warp are in a few rows and all columns of the warp's grid: a 16-byte load
-  // then touches at most 128 bytes in a half warp, which takes one pass and not two.
+  // A half warp has a few rows and all columns of the warp's grid. So a 16-byte load touches at
+  // most 128 bytes in a half warp, and takes one pass, not two.
   GEMM_HOST_DEVICE constexpr int lane_m() const {
     return kConfig.lanes_m == 4 ? lane / 16 * 2 + lane % 2 : lane % 8;
   }

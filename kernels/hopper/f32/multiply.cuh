@@ -1,9 +1,9 @@
 // A thread's products: outer products of strips of op(A) and op(B) in registers.
 //
-// While a step of k is multiplied, the strips of the next one are on their way. Of an operand that
-// lies across k a thread has two strips, of two steps. Of one that lies along k it has one chunk of
-// four steps of each of its lines; that of the next chunk takes its place line by line, as soon as
-// the last step has multiplied the line. So loads have the time of most of a step.
+// While a step of k is multiplied, the strips of the next one are loaded. If an operand lies across
+// k, a thread has two strips of it, for two steps. If it lies along k, a thread has one chunk of
+// four steps of each of its lines. The next chunk replaces it line by line, as soon as the last
+// step has multiplied the line. So loads have most of a step's time.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace gemm {
 
-// Not moved across other such loads or barriers.
+// The compiler does not move it across other such loads or barriers.
 __device__ __forceinline__ void LoadFour(uint32_t shared, float* four) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(four[0]), "=f"(four[1]), "=f"(four[2]), "=f"(four[3])
@@ -28,7 +28,7 @@ class HopperF32Strips {
   static constexpr int kCount = Lines::kLines, kChunk = HopperF32Config::kChunk;
 
  public:
-  // Of line `i`, in step `step` of a chunk.
+  // The element of line `i` in step `step` of a chunk.
   __device__ float At(int i, int step) const {
     return Lines::kIsAlongK ? values_[i * kChunk + step] : values_[step % 2 * kCount + i];
   }
@@ -67,7 +67,7 @@ class HopperF32Product {
       : origin_a_(A::Origin(thread.warp_row(), thread.lane_m())),
         origin_b_(B::Origin(thread.warp_column(), thread.lane_n())) {}
 
-  // Accumulates the stages from `place` on, `k_tiles` of them, and moves `place` behind them.
+  // Accumulates `k_tiles` stages from `place` on, and moves `place` behind them.
   __device__ __forceinline__ void Multiply(const HopperF32Stages<Variant>& stages,
                                            HopperPlace<kConfig.stages>& place, int k_tiles) {
     Clear();
@@ -76,8 +76,8 @@ class HopperF32Product {
       ptx::WaitForPhase(stages.full(place.stage), place.parity);
       const uint32_t a = stages.tile_a(place.stage) + origin_a_;
       const uint32_t b = stages.tile_b(place.stage) + origin_b_;
-      // The last step of a chunk comes with the first loads of the next one: so the compiler sees
-      // how long loads take to what needs them. Before the first chunk it adds zeros.
+      // The last step of a chunk comes with the first loads of the next one. So the compiler sees
+      // the distance from a load to its use. Before the first chunk it adds zeros.
 #pragma unroll HopperF32Config::kUnrolled
       for (int chunk = 0; chunk < HopperF32Config::kChunks; ++chunk) {
         const uint32_t at_a = A::AtChunk(a, chunk), at_b = B::AtChunk(b, chunk);
@@ -89,7 +89,7 @@ class HopperF32Product {
           Step(step);
         }
       }
-      // The last loads from this stage may be under way. Those from the one before are in
+      // The last loads from this stage may be under way. Those from the stage before are in
       // registers.
       if (k > 0) Leave(stages, read);
       read = place.stage;
@@ -122,12 +122,13 @@ class HopperF32Product {
     }
   }
 
-  // The last step of a chunk. kLoad: while what the first step of the next chunk needs is read.
+  // The last step of a chunk. kLoad: meanwhile, the operands of the next chunk's first step are
+  // read.
   template <bool kLoad>
   __device__ __forceinline__ void LastStep(uint32_t at_a, uint32_t at_b) {
     if constexpr (kLoad && !A::kIsAlongK) strips_a_.LoadStep(at_a, 0);
     if constexpr (kLoad && !B::kIsAlongK) strips_b_.LoadStep(at_b, 0);
-    // Where both lie along k: the columns in two halves, so that those of the first are read
+    // If both lie along k, columns are multiplied in two halves: those of the first half are read
     // while the second is multiplied.
     constexpr int kPart = A::kIsAlongK && B::kIsAlongK ? kThreadN / 2 : kThreadN;
 #pragma unroll
@@ -156,7 +157,7 @@ class HopperF32Product {
     }
   }
 
-  // A warp has read the stage.
+  // Called by a warp that has read the stage.
   __device__ static void Leave(const HopperF32Stages<Variant>& stages, int stage) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::Arrive(stages.free(stage));

@@ -1,5 +1,5 @@
-// Adds the accumulators of the blocks that share a tile of D, each of which multiplied a part of
-// k. They read each other's shared memory. The parts are added in the order of k, whoever adds.
+// Adds up the accumulators of the blocks that share a tile of D. Each block multiplied a part of k.
+// They read each other's shared memory. Every block adds the parts in the order of k.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct HopperF32Sum {
     return shared + ((row * kQuads + quad) * kConfig.consumers() + threadIdx.x) * 16;
   }
 
-  // Into the stages, which nobody uses any more. A barrier of the cluster follows.
+  // Writes into the stages, which are no longer in use. A barrier of the cluster must follow.
   __device__ static void Write(const float (&accumulators)[kConfig.thread_m][kConfig.thread_n],
                                uint32_t shared) {
 #pragma unroll
@@ -36,7 +36,7 @@ struct HopperF32Sum {
     }
   }
 
-  // Behind that barrier. Another one follows, before a block ends.
+  // Called after that barrier. Another one must follow before a block ends.
   __device__ void Add(uint32_t shared, int own) {
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {

@@ -13,8 +13,8 @@
 
 namespace gemm {
 
-// The barrier `full` of a stage ends a phase when its tiles are there, `free` when no warp reads
-// them any more.
+// The barrier `full` of a stage ends a phase when its tiles have arrived; `free` ends one when all
+// warps have read them.
 template <class Variant>
 struct HopperF32Stages {
   static constexpr HopperF32Config kConfig = Variant::kConfig;
@@ -28,11 +28,11 @@ struct HopperF32Stages {
   }
   __device__ uint32_t free(int stage) const { return full(kConfig.stages + stage); }
 
-  // By one thread.
+  // Called by one thread.
   __device__ void InitBarriers() const {
     for (int stage = 0; stage < kConfig.stages; ++stage) {
       ptx::InitBarrier(full(stage), 1);
-      // Each warp leaves it.
+      // Each warp that multiplies arrives once.
       ptx::InitBarrier(free(stage), kConfig.consumers() / 32);
     }
     ptx::FenceBarrierInit();

@@ -10,7 +10,7 @@
 
 namespace gemm {
 
-// Where a tile begins in D, and where D ends.
+// The begin of a tile in D, and the end of D.
 struct HopperF32Place {
   int row;
   int column;
@@ -18,8 +18,8 @@ struct HopperF32Place {
   int n;
 };
 
-// kRows rows of a thread's part of a tile, from its row `first` on. Columns of a B that lies along
-// k are stored one by one: a thread's are no neighbours.
+// Stores kRows rows of a thread's part of a tile, from its row `first` on. If B lies along k,
+// columns are stored one by one: a thread's columns are not adjacent.
 template <class Variant, bool kTransA, bool kTransB>
 class HopperF32Store {
   static constexpr HopperF32Config kConfig = Variant::kConfig;
@@ -57,7 +57,8 @@ class HopperF32Store {
     }
   }
 
-  // By the whole epilogue. Its code is long: it is there once, and a branch finds the accumulators.
+  // Applies the whole epilogue. Its code is long, so it exists once, and a branch finds the
+  // accumulators.
   template <int kRows>
   __device__ __forceinline__ void Finished(const float (&accumulators)[kRows][kThreadN], int first,
                                            const Epilogue<DType::kF32>& epilogue) const {
@@ -76,8 +77,9 @@ class HopperF32Store {
   }
 
  private:
-  // Run `index` of the accumulators. The indices are constants from the start: after a loop that
-  // is unrolled the compiler has taken `index` for them, and the accumulators to local memory.
+  // Copies run `index` of the accumulators. The indices are constants from the start: in an
+  // unrolled loop the compiler replaced them by `index`, and moved the accumulators to local
+  // memory.
   template <int kRows, size_t... kKnown>
   __device__ __forceinline__ static void Find(const float (&accumulators)[kRows][kThreadN],
                                               int index, float (&found)[kRun],

@@ -14,13 +14,13 @@ namespace gemm {
 
 struct HopperF32StreamArguments : HopperArguments<HopperTileOrder> {
   HopperF32Stream stream;
-  // Of each block, the accumulators of a tile, and whether they are there.
+  // For each block, the accumulators of a tile, and a flag that they are complete.
   float4* partials = nullptr;
   uint32_t* flags = nullptr;
   uint32_t* started = nullptr;  // how many blocks have begun
 };
 
-// A block's tiles, as HopperTiles has them.
+// A block's tiles, with the interface of HopperTiles.
 template <class VariantOfTiles>
 class HopperF32StreamTiles {
  public:
@@ -30,8 +30,9 @@ class HopperF32StreamTiles {
   __device__ HopperF32StreamTiles(const Arguments& arguments, uint32_t block)
       : arguments_(arguments), block_(static_cast<int>(block)) {}
 
-  // The block's index, by one of its threads. Where blocks share tiles they are numbered as they
-  // start: so a block that is waited for runs, or has ended, in whatever order a GPU starts them.
+  // The block's index. Called by one of its threads. If blocks share tiles, they are numbered as
+  // they start, in whatever order the GPU starts them. So a block that others wait for is running
+  // or has ended.
   __device__ static int TakeIndex(const Arguments& arguments) {
     if (!arguments.stream.shares()) return static_cast<int>(blockIdx.x);
     ptx::AwaitKernelBefore();  // which lowers the flags
@@ -49,9 +50,9 @@ class HopperF32StreamTiles {
   __device__ int first_k() const { return piece().first_k; }
   __device__ int end_k() const { return piece().end_k; }
 
-  // Whether the tile is complete with what this block has, once it has added what others left: then
-  // it stores the tile. Else it has left the accumulators for the one that does. By all threads
-  // that multiply; `kBarrier` is theirs.
+  // True if this block completes the tile: it has added the accumulators that others left, and must
+  // store the tile. False if it has left its accumulators for the block that does. Called by all
+  // threads that multiply; `kBarrier` is theirs.
   template <int kBarrier>
   __device__ __forceinline__ bool Complete(
       float (&accumulators)[VariantOfTiles::kConfig.thread_m][VariantOfTiles::kConfig.thread_n]) {
@@ -60,7 +61,7 @@ class HopperF32StreamTiles {
       return false;
     }
     const HopperF32Stream& stream = arguments_.stream;
-    // Of blocks that began before this one.
+    // Those of blocks that began before this one.
     for (int left = first_k(), block = block_ - 1; left > 0; --block) {
       Add<kBarrier>(accumulators, block);
       left -= stream.BeginOf(block + 1) - stream.BeginOf(block);

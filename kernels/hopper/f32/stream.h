@@ -1,13 +1,13 @@
-// Which tiles, and which parts of tiles, a block computes where blocks share the last ones.
+// The tiles, and the parts of tiles, that a block computes if blocks share the last ones.
 //
 // Tiles are computed in rounds of a tile for each block, but the last round is rarely full. So the
-// tiles of the last two rounds, or of the only one, are laid end to end along k, and cut into as
-// many equal shares as there are blocks (Osama et al., "Stream-K: Work-Centric Parallel
+// tiles of the last two rounds, or of the only one, are laid end to end along k. They are cut into
+// as many equal shares as there are blocks (Osama et al., "Stream-K: Work-Centric Parallel
 // Decomposition for Dense Matrix-Matrix Multiplication on the GPU", PPoPP 2023).
 //
-// A block goes through its share from the end to the begin. So it starts with the tile that is cut
-// at its end, whose accumulators it leaves in memory, and ends with the tile whose begin others
-// have computed: those did that first, and it adds what they left.
+// A block goes through its share from the end to the begin. It starts with a tile that the share's
+// end cuts, and leaves that tile's accumulators in memory. It ends with a tile whose begin others
+// compute. They do that first, so the block adds the accumulators that they left.
 #pragma once
 
 #include <cstdint>
@@ -35,25 +35,25 @@ class HopperF32Stream {
     longer_ = shares ? static_cast<int>(units) % blocks_ : 0;
   }
 
-  // Of the grid.
+  // Blocks of the grid.
   GEMM_HOST_DEVICE constexpr int blocks() const { return blocks_; }
   // Whether some tiles are shared.
   GEMM_HOST_DEVICE constexpr bool shares() const { return whole_ < tiles_; }
-  // The first tiles, which no blocks share.
+  // The number of first tiles, which no blocks share.
   GEMM_HOST_DEVICE constexpr int whole() const { return whole_; }
-  // Turns of a block before its share, where tiles are shared.
+  // Turns of a block before its share, if tiles are shared.
   GEMM_HOST_DEVICE constexpr int rounds() const { return rounds_; }
   GEMM_HOST_DEVICE constexpr int k_tiles() const { return k_tiles_.value(); }
 
-  // Where a block's share begins in the k-tiles of the other tiles, one tile behind the other.
+  // The begin of a block's share, in k-tiles of the other tiles laid end to end.
   GEMM_HOST_DEVICE constexpr int BeginOf(int block) const {
     return share_ * block + (block < longer_ ? block : longer_);
   }
-  // The tile of such a k-tile, from the first one that is shared on.
+  // The tile of such a k-tile, counted from the first shared one.
   GEMM_HOST_DEVICE constexpr int TileOf(int k_tile) const { return k_tiles_.Quotient(k_tile); }
 
  private:
-  // Where there are fewer tiles than blocks: at least so many k-tiles make a share.
+  // The fewest k-tiles of a share, if there are fewer tiles than blocks.
   static constexpr int kLeastShare = 8;
 
   static constexpr int Blocks(int tiles, int running, int k_tiles) {
@@ -68,7 +68,7 @@ class HopperF32Stream {
   int whole_ = 0;
   int rounds_ = 0;
   int share_ = 0;
-  int longer_ = 0;  // so many of the first blocks have one more
+  int longer_ = 0;  // this many of the first blocks have one k-tile more
 };
 
 // A tile of D, or a part of one along k, in tiles of k.
@@ -78,8 +78,8 @@ struct HopperF32Piece {
   int end_k = 0;
 };
 
-// What a block computes in its turn `turn`. It follows from the turn alone: a cursor would hold
-// more registers beside the accumulators.
+// The piece that a block computes in its turn `turn`. It follows from the turn alone: a cursor
+// would hold more registers in addition to the accumulators.
 GEMM_HOST_DEVICE constexpr HopperF32Piece PieceOf(const HopperF32Stream& stream, int block,
                                                   int turn) {
   const int whole = turn * stream.blocks() + block;
