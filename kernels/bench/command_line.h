@@ -17,8 +17,8 @@ struct CommandLine {
   std::string device = "auto";
   BenchmarkOptions benchmark;
   std::string triton;  // a folder; empty: without
-  // What `auto` takes is a row: by the estimates of the device's model, as far as there are any, or
-  // by times that are measured first, as for a model without them.
+  // Adds a row for the choice of `auto`. kByModel: by the estimates of the device's model, if there
+  // are any. kMeasured: by times that are measured first, as for a model without estimates.
   enum class Auto { kNo, kByModel, kMeasured };
   Auto with_auto = Auto::kNo;
   // For the catalogue.

@@ -68,7 +68,7 @@ def product(a, b, d, m, n, k, lda, ldb, ldd, TILE_M: tl.constexpr, TILE_N: tl.co
     tile_m = first + index % (GROUP * tiles_n) % height
     tile_n = index % (GROUP * tiles_n) // height
 
-    # Past an edge it reads from the other one on, which the store leaves out.
+    # Beyond an edge it wraps around. The store leaves these elements out.
     rows = (tile_m * TILE_M + tl.arange(0, TILE_M)) % m
     cols = (tile_n * TILE_N + tl.arange(0, TILE_N)) % n
     ks = tl.arange(0, TILE_K)

@@ -123,7 +123,7 @@ absl::StatusOr<std::vector<Candidate>> TritonKernels([[maybe_unused]] const Back
   return absl::InvalidArgumentError("--triton needs a CUDA device");
 }
 
-// What --joules needs is known before anything is measured.
+// Called before anything is measured, so that a missing counter costs no time.
 absl::Status CheckJoules(Backend& backend, const ComparisonRules& rules) {
   if (rules.joules_time == absl::ZeroDuration()) return absl::OkStatus();
   const auto counter = backend.energy();

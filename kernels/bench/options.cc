@@ -17,10 +17,10 @@
 namespace gemm::bench {
 namespace {
 
-// Readings over so long scatter by a tenth on an H200.
+// Readings over this time scatter by a tenth on an H200.
 constexpr absl::Duration kUsualJoulesTime = absl::Milliseconds(500);
 
-// A parser of ours as a callback of an option; what it refuses names the option.
+// Wraps our parser as a callback of an option; its errors name the option.
 template <class Parser, class Take>
 std::function<void(const std::string&)> Parse(const std::string& option, Parser parser, Take take) {
   return [option, parser, take](const std::string& word) {

@@ -1,5 +1,5 @@
-// The command-line options of a benchmark. gemm_bench and gemmctl bench share them, but for
-// --block-scales and --joules, which gemm_bench has alone.
+// The command-line options of a benchmark. gemm_bench and gemmctl bench share them. Only gemm_bench
+// has --block-scales and --joules.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ struct BenchmarkOptions {
   bool list_suites = false;
 };
 
-// Declares them on `app`; `options` outlives its parsing.
+// Declares the options on `app`; `options` outlives its parsing.
 void DeclareBenchmarkOptions(CLI::App& app, BenchmarkOptions& options);
 
 // --block-scales, which a server's benchmark does not have.
@@ -37,7 +37,7 @@ void DeclareBlockScales(CLI::App& app, BenchmarkOptions& options);
 // --joules, likewise.
 void DeclareJoules(CLI::App& app, BenchmarkOptions& options);
 
-// Why the files cannot all be written; empty where they can.
+// Why the files cannot all be written; empty if they can.
 std::string ContradictionOf(const Outputs& outputs);
 
 // The output of --list-suites, on lines of at most `width` places; 0: no bound.

@@ -47,8 +47,8 @@ class Backend {
   virtual absl::Status Upload(void* device, const void* host, size_t bytes) = 0;
   virtual absl::Status Synchronize() = 0;
 
-  // Once the calls before it have taken effect: copies `height` lines of `width` bytes,
-  // `pitch` apart, into host memory without gaps.
+  // Copies `height` lines of `width` bytes, `pitch` apart, into host memory without gaps, once the
+  // calls before it have taken effect.
   virtual absl::Status Read(const void* from, size_t pitch, size_t width, size_t height,
                             void* to) = 0;
 
@@ -65,8 +65,8 @@ class Backend {
 
   // Repeats a batch of enqueue(0), ... enqueue(count - 1) back to back until `again`, asked after
   // each batch that has ended, returns false. A device that works beside the host goes on with
-  // another batch meanwhile, and ends it. `enqueue` must be what Time asks for where the time is
-  // known.
+  // another batch meanwhile, and ends it. `enqueue` has the requirements that Time has if the time
+  // is known.
   virtual absl::Status Repeat(const std::function<absl::Status(int)>& enqueue, int count,
                               const std::function<bool()>& again);
 
@@ -96,7 +96,7 @@ std::unique_ptr<Backend> CreateHostBackend();
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal);
 
 // "host", "cuda", "cuda:1"; "auto" is the first of the table's kinds that has a device.
-// INVALID_ARGUMENT for a name that this build has no kind for.
+// INVALID_ARGUMENT for a name of no kind in this build.
 absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(absl::string_view name);
 
 }  // namespace gemm::bench

@@ -93,7 +93,7 @@ class CudaBackend : public Backend {
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
     void* data = nullptr;
     if (cudaMalloc(&data, bytes) != cudaSuccess) {
-      (void)cudaGetLastError();  // the next call is not to see it
+      (void)cudaGetLastError();  // hides it from the next call
       return absl::ResourceExhaustedError(
           absl::StrCat("no ", bytes, " bytes of device memory; ", free_bytes(), " are free"));
     }
@@ -207,8 +207,8 @@ class CudaBackend : public Backend {
  private:
   explicit CudaBackend(int ordinal) : ordinal_(ordinal) {}
 
-  // What `enqueue` enqueues as one CUDA graph. The device then does not wait for the host between
-  // kernels, however short they are.
+  // Captures what `enqueue` enqueues into one CUDA graph. The device then does not wait for the
+  // host between kernels, however short they are.
   absl::StatusOr<ExecutableGraph> Capture(const std::function<absl::Status()>& enqueue) {
     absl::Status status =
         CudaStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
@@ -223,10 +223,10 @@ class CudaBackend : public Backend {
       status = CudaStatus(cudaGraphInstantiate(&instantiated, captured, 0), "cudaGraphInstantiate");
     }
     ExecutableGraph executable(instantiated);
-    // Uploads what the first launch would otherwise upload.
+    // Otherwise the first launch would upload it.
     if (status.ok()) status = CudaStatus(cudaGraphUpload(instantiated, stream_), "cudaGraphUpload");
     if (status.ok()) return executable;
-    (void)cudaGetLastError();  // the next call is not to see it
+    (void)cudaGetLastError();  // hides it from the next call
     return status;
   }
 
@@ -234,7 +234,7 @@ class CudaBackend : public Backend {
   absl::Status Enqueue(const ExecutableGraph& graph) {
     const absl::Status status =
         CudaStatus(cudaGraphLaunch(graph.get(), stream_), "cudaGraphLaunch");
-    if (!status.ok()) (void)cudaGetLastError();  // the next call is not to see it
+    if (!status.ok()) (void)cudaGetLastError();  // hides it from the next call
     return status;
   }
 

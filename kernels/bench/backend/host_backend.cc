@@ -18,11 +18,11 @@ namespace gemm::bench {
 namespace {
 
 constexpr size_t kHostAlignment = 256;
-// Where the system does not say.
+// Used if the system does not say.
 constexpr size_t kUsualCacheBytes = size_t{32} << 20;
 
-// What can be allocated without that anything is swapped out: more than is free, as files in the
-// page cache make room.
+// Bytes that can be allocated without swapping. More than is free, as files in the page cache make
+// room.
 size_t AvailableBytes() {
   std::ifstream info("/proc/meminfo");
   std::string name;

@@ -60,7 +60,7 @@ absl::StatusOr<Nvml> Load(const char* name) {
 
 class NvmlEnergy : public EnergyCounter {
  public:
-  // Of an `nvml` that is initialised.
+  // `nvml` is initialised.
   NvmlEnergy(Nvml nvml, NvmlDevice* device) : nvml_(std::move(nvml)), device_(device) {}
   ~NvmlEnergy() override { nvml_.shutdown(); }
 

@@ -1,4 +1,4 @@
-// What `auto` takes, as a row beside those that were measured.
+// The choice of `auto`, as a row beside the measured ones.
 #pragma once
 
 #include "absl/types/span.h"
@@ -8,14 +8,14 @@
 
 namespace gemm::bench {
 
-// Chooses as a server does that has no tuning table.
+// Chooses as a server without a tuning table does.
 class AutoRows {
  public:
   AutoRows(const DeviceEstimates& estimates, const DeviceCaps& device)
       : estimates_(estimates), device_(device) {}
 
   // For the rows of one shape, types and layout: a row kAuto with the figures of the kernel that
-  // `auto` takes there, which its note names. Not measured where the kernel was not.
+  // `auto` takes. Its note names that kernel. Not measured if the kernel was not.
   Row For(absl::Span<const Row> rows) const;
 
  private:

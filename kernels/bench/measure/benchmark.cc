@@ -26,9 +26,9 @@ std::vector<Group> GroupCandidates(const std::vector<Candidate>& candidates) {
   return groups;
 }
 
-// The work of each comparison in floating-point operations. Small shapes cost more than
-// their operations: the overhead counts as a share of the mean shape. Where energy is measured,
-// that takes most of the time, the same on each shape.
+// The work of each comparison in floating-point operations. Small shapes cost more than their
+// operations: the overhead counts as a share of the mean shape. If energy is measured, that takes
+// most of the time, and as long on each shape.
 std::vector<double> Weights(const BenchmarkPlan& plan, const std::vector<Group>& groups) {
   constexpr double kBeside = 0.3;
   const std::vector<Shape>& shapes = plan.shapes;

@@ -21,7 +21,8 @@ struct BenchmarkPlan {
   std::vector<Candidate> candidates;
   ComparisonRules rules;
   GeneratorSpec inputs = kStandardInputs;
-  // Of the whole run. Past it samples and then kernels are left out; their rows say so.
+  // The time for the whole run. As it runs out, samples and then kernels are left out; their rows
+  // say so.
   absl::Duration budget = absl::InfiniteDuration();
 };
 
@@ -37,8 +38,7 @@ struct BenchmarkObserver {
 };
 
 // Runs shape by shape. Candidates of the same types and layout are compared with each
-// other. CANCELLED where the observer asked for it; any other error means that the
-// device is lost.
+// other. CANCELLED if the observer asked for it; any other error means that the device is lost.
 absl::Status RunBenchmark(Backend& backend, const BenchmarkPlan& plan,
                           const BenchmarkObserver& observer);
 

@@ -1,5 +1,5 @@
-// What a benchmark measures: kernels, most of them of the catalogue, each with its
-// types, layout and launch parameters.
+// The candidates of a benchmark: kernels, most of them of the catalogue, each with its types,
+// layout and launch parameters.
 #pragma once
 
 #include <string>
@@ -19,16 +19,16 @@ struct Candidate {
   Types types{};
   Layout layout;
   LaunchParams params{};
-  LaunchFn launch = nullptr;  // in place of the kernel's own
+  LaunchFn launch = nullptr;  // replaces the kernel's own
 };
 
 // The kernels of the selection's names and families, in the order of the catalogue.
 // NOT_FOUND where a name or a family fits no kernel, or no kernel fits both.
 absl::StatusOr<std::vector<const Kernel*>> SelectKernels(const Selection& selection);
 
-// The candidates that `device` can run, in the order of the catalogue. An error
-// where a name, a family, a parameter or a value fits no kernel, where `device`
-// cannot run a kernel that is named in full, or where no candidate is left.
+// The candidates that `device` can run, in the order of the catalogue. An error if a name, a
+// family, a parameter or a value fits no kernel, if `device` cannot run a kernel named in full, or
+// if no candidate is left.
 absl::StatusOr<std::vector<Candidate>> SelectCandidates(const Selection& selection,
                                                         const DeviceCaps& device);
 

@@ -161,7 +161,7 @@ void Comparison::AddBaseline() {
 absl::Status Comparison::PrepareOperands() {
   const absl::Status status = sets_.Prepare(problem_);
   if (!absl::IsResourceExhausted(status) || workspace_bytes_ == 0) return status;
-  // What kernels of an earlier shape asked for is in the way.
+  // Scratch memory for kernels of an earlier shape is in the way.
   workspace_.reset();
   workspace_bytes_ = 0;
   return sets_.Prepare(problem_);
@@ -275,7 +275,8 @@ absl::Status Comparison::FirstRun(TimedCandidate& candidate) {
   return absl::OkStatus();
 }
 
-// A product of signs into a poisoned D. What is not exact is wrong by infinitely many bounds.
+// Computes a product of signs into a poisoned D. An inexact result counts as infinitely far beyond
+// its bound.
 absl::Status Comparison::CompareExactly(TimedCandidate& candidate, double seconds) {
   std::string missing = exact_.missing();
   if (missing.empty() && hooks_.now() + absl::Seconds(seconds) >= deadlines_.soft) {

@@ -18,8 +18,8 @@
 
 namespace gemm::bench {
 
-// The name under which the fastest of the vendor's libraries stands in rows: an algorithm of
-// cuBLASLt, or one of the libraries' kernels that are measured beside.
+// The name in rows of the fastest candidate of the vendor's libraries: an algorithm of cuBLASLt, or
+// one of the libraries' kernels that are measured, too.
 inline constexpr absl::string_view kTunedVendor = "cublaslt_best";
 
 // The speed that each candidate last reached and the size of that shape, by the
@@ -31,10 +31,10 @@ struct Speed {
 using SpeedRecord = std::map<std::string, Speed>;
 
 struct Deadlines {
-  // Past it no sample and no warm-up begins. A kernel that is known to be slow does
-  // not begin its first run either, if that would end past it.
+  // After it no sample and no warm-up begins. A kernel that is known to be slow does not begin its
+  // first run either, if that would end after it.
   absl::Time soft = absl::InfiniteFuture();
-  // Past it nothing runs.
+  // After it nothing runs.
   absl::Time hard = absl::InfiniteFuture();
 };
 
@@ -42,8 +42,8 @@ struct Deadlines {
 // that a change of the device's clock affects all of them alike.
 class Comparison {
  public:
-  // Both are called throughout. `step` gets the name of what runs next; an error
-  // that it returns ends the comparison.
+  // Both are called throughout. `step` gets the name of the next step; an error that it returns
+  // ends the comparison.
   struct Hooks {
     std::function<absl::Time()> now;
     std::function<absl::Status(absl::string_view)> step;
@@ -52,9 +52,8 @@ class Comparison {
   Comparison(Backend& backend, OperandSets& sets, SpeedRecord& record, const ComparisonRules& rules,
              Hooks hooks);
 
-  // Rows in the order of the candidates, then the baselines. An error means that the
-  // device is lost or that `step` returned it. Where a kernel refuses the product, its
-  // row's note says why.
+  // Rows in the order of the candidates, then the baselines. An error means that the device is lost
+  // or that `step` returned it. If a kernel refuses the product, its row's note says why.
   absl::StatusOr<std::vector<Row>> Run(const Shape& shape, const std::vector<Candidate>& candidates,
                                        const Deadlines& deadlines);
 
@@ -76,24 +75,24 @@ class Comparison {
     SampledError error;
   };
 
-  // A row for every candidate, none of them measured.
+  // An unmeasured row for every candidate.
   std::vector<Row> RowsWithout(absl::string_view why);
   LaunchFn LaunchOf(const Candidate& spec) const;
   TimedCandidate MakeTimedCandidate(const Candidate& spec) const;
   void AddBaseline();
-  // Draws the operands. Frees scratch memory where there is no room for them.
+  // Draws the operands. Frees scratch memory if there is no room for them.
   absl::Status PrepareOperands();
   // cuBLASLt's algorithms as candidates like the others, all named kTunedVendor: they have the
   // same rounds, so that neither side is chosen by fewer samples.
   absl::Status AddAlgorithms();
-  // Puts the fastest that was measured of the vendor's libraries in the place of the algorithms.
+  // Replaces the algorithms by the fastest measured candidate of the vendor's libraries.
   void KeepFastestOfLibrary();
   void ReserveWorkspace();
 
   absl::Status FirstRun(TimedCandidate& candidate);
   absl::Status CompareExactly(TimedCandidate& candidate, double seconds);
   absl::Status FirstRunInTime(TimedCandidate& candidate);
-  // Why there is no time for its first run; empty where there is time.
+  // Why there is no time for its first run; empty if there is time.
   std::string NoTimeFor(const TimedCandidate& candidate) const;
   // Seconds that a run is expected to take; empty: unknown.
   std::optional<double> ForeseenSeconds(const TimedCandidate& candidate) const;
@@ -106,12 +105,12 @@ class Comparison {
   int LaunchesOf(const TimedCandidate& candidate) const;  // in a sample
   int WarmupsOf(const TimedCandidate& candidate) const;
   void NoteMissingSamples();
-  // Once the samples are taken, where the rules ask for it: of each kernel that has all of its
+  // Called after the samples, if the rules ask for energy. Measures each kernel that has all of its
   // runs. Notes why there is no figure.
   absl::Status MeasureEnergies();
   absl::Status MeasureEnergy(TimedCandidate& candidate);
-  // Joules a launch, of batches of launches back to back. `stopped` is what ended it where `step`
-  // did.
+  // Joules a launch, from batches of launches back to back. `stopped`: the error of `step`, if that
+  // ended it.
   absl::StatusOr<double> RunForJoules(const TimedCandidate& candidate, int batch,
                                       absl::Status& stopped);
   static void AddNote(TimedCandidate& candidate, absl::string_view note);
@@ -119,9 +118,9 @@ class Comparison {
   absl::Status Enqueue(const TimedCandidate& candidate, const Operands& operands);
   // Seconds a launch, of `count` launches on the operand sets in turn.
   absl::StatusOr<double> TimeLaunches(const TimedCandidate& candidate, int count);
-  // Leaves the candidate out because of `status`; an error where the device is lost.
+  // Leaves the candidate out because of `status`; an error if the device is lost.
   absl::Status TakeOut(TimedCandidate& candidate, const absl::Status& status);
-  // An error where the device is lost, which names the candidate that ran.
+  // An error that names the candidate that ran, if the device is lost.
   absl::Status CheckDevice(const TimedCandidate& candidate);
 
   std::vector<Row> MakeRows() const;
@@ -129,7 +128,7 @@ class Comparison {
   double TflopsOf(const TimedCandidate& candidate) const;
   // Empty where there is no such candidate, or it is left out.
   std::optional<double> TflopsOf(absl::string_view name) const;
-  // The fewest of a baseline; empty where none has them.
+  // The fewest joules of a baseline; empty if none has them.
   std::optional<double> BaselineJoules() const;
 
   Backend& backend_;
@@ -142,7 +141,7 @@ class Comparison {
   Buffer workspace_{nullptr, nullptr};
   size_t workspace_bytes_ = 0;
 
-  // Of the comparison under way.
+  // The comparison under way.
   Shape shape_;
   Problem problem_;
   Deadlines deadlines_;

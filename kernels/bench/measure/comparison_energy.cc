@@ -10,17 +10,17 @@
 namespace gemm::bench {
 namespace {
 
-// The counter is read at the end of each batch of launches. A batch is short beside what the
-// counter needs to change, and long beside a reading, during which the next batch runs.
+// The counter is read at the end of each batch of launches. A batch is short compared with the
+// counter's period, and long compared with a reading, during which the next batch runs.
 constexpr double kBatchSeconds = 5e-3;
 constexpr double kMostLaunchesOfBatch = 1000;
-// Batches that run beside the measured ones: before the first reading, while the counter is
-// waited for, and behind the last.
+// Batches in addition to the measured ones: before the first reading, while the counter has yet to
+// change, and after the last.
 constexpr int kBatchesBeside = 3;
 constexpr absl::string_view kTimeEnded = "the time budget ended";
 
-// Whole turns of the operand sets. Where one takes longer than a batch, a part of it: such
-// launches read so few bytes a second that it does not matter whether the cache has them.
+// Whole turns of the operand sets. If one takes longer than a batch, a part of it: such launches
+// read so few bytes a second that it does not matter whether they are in the cache.
 int LaunchesOfBatch(double seconds, int64_t sets) {
   const auto fitting =
       static_cast<int64_t>(std::min(kBatchSeconds / std::max(seconds, 1e-9), kMostLaunchesOfBatch));
@@ -31,11 +31,11 @@ int LaunchesOfBatch(double seconds, int64_t sets) {
 
 }  // namespace
 
-// Backwards, as the first runs: where time is short the baselines have theirs.
+// Backwards, as the first runs, so that the baselines are measured even if time is short.
 absl::Status Comparison::MeasureEnergies() {
   if (rules_.joules_time == absl::ZeroDuration()) return absl::OkStatus();
   for (auto candidate = candidates_.rbegin(); candidate != candidates_.rend(); ++candidate) {
-    // Past the cutoff a kernel runs but once.
+    // Beyond the cutoff a kernel runs only once.
     if (candidate->out || candidate->most_samples == 0) continue;
     if (absl::Status status = MeasureEnergy(*candidate); !status.ok()) return status;
   }

@@ -16,7 +16,7 @@ namespace gemm::bench {
 namespace {
 
 constexpr int kProductsOfClass = 96;
-// Of every five products, how the operands are stored: most callers have B as it is, or transposed.
+// The layouts of every five products in turn: most callers have B as it is, or transposed.
 constexpr std::array<Layout, 5> kStored = {{{}, {false, true}, {}, {false, true}, {true, false}}};
 constexpr std::array<Layout, 3> kDistinct = {{{}, {false, true}, {true, false}}};
 constexpr double kMostFlops = 3e10;

@@ -1,5 +1,5 @@
-// Measures a device of which nothing is known: every kernel that `auto` may take, on a few dozen
-// products of each class.
+// Measures an unknown device: every kernel that `auto` may take, on a few dozen products of each
+// class.
 #pragma once
 
 #include <functional>
@@ -19,13 +19,13 @@ namespace gemm::bench {
 // The classes of products that are measured, by their types.
 absl::Span<const Types> ClassesToMeasure();
 
-// Products that are alike nobody's in particular: of the class's 96, with operands stored so, by a
-// sequence that fills the space of sizes evenly, 8 to 8192 each, up to 3e10 operations.
+// Generic products: those of the class's 96 whose operands are stored in `layout`. A sequence
+// spreads their sizes evenly, each 8 to 8192, up to 3e10 operations.
 std::vector<Shape> ShapesToMeasure(const Layout& layout);
 
-// For Estimates::FromTimes. A kernel whose result is wrong is left out. As the budget runs out
-// kernels and then products are left out. CANCELLED where `cancelled` says so; any other error
-// means that the device is lost.
+// For Estimates::FromTimes. A kernel whose result is wrong is left out. As the budget runs out,
+// kernels and then products are left out. CANCELLED if `cancelled` says so; any other error means
+// that the device is lost.
 absl::StatusOr<std::vector<TimedProduct>> MeasureTimes(
     Backend& backend, absl::Duration budget, const std::function<bool()>& cancelled = nullptr,
     const std::function<absl::Time()>& now = absl::Now);

@@ -10,8 +10,8 @@
 
 namespace gemm::bench {
 
-// Fed with readings while a kernel runs back to back. Measures from one change of the counter to
-// another, since only then the reading is of that moment.
+// Takes readings while a kernel runs back to back. Measures from one change of the counter to
+// another, as only at a change the reading is up to date.
 class EnergyMeter {
  public:
   struct Reading {
@@ -20,16 +20,16 @@ class EnergyMeter {
     absl::Time time;
   };
 
-  // A counter that does not change for so long is not waited for.
+  // The longest wait for a change of the counter.
   static constexpr absl::Duration kLongestTick = absl::Seconds(1);
 
   // The two changes are at least `least` apart.
   explicit EnergyMeter(absl::Duration least) : least_(least) {}
 
-  // Takes in what the counter reads now. Returns whether more readings are needed.
+  // Adds the counter's current reading. Returns whether more readings are needed.
   bool Add(const Reading& now);
 
-  // Once Add has returned false. UNAVAILABLE where the counter stood still, or went back.
+  // Valid once Add has returned false. UNAVAILABLE if the counter stood still, or went back.
   const absl::StatusOr<double>& joules_per_launch() const { return result_; }
 
  private:

@@ -11,7 +11,7 @@ namespace gemm::bench {
 namespace {
 
 constexpr size_t kOperandAlignment = 256;
-// Of the cache's size, the bytes that lie between two uses of a set.
+// Bytes used between two uses of a set, as a multiple of the cache's size.
 constexpr size_t kCacheTimes = 3;
 // Small products need few sets: launches of a batch are fewer.
 constexpr int64_t kMaxSets = 256;
@@ -21,12 +21,12 @@ constexpr double kMemoryShare = 0.5;
 // row comes back to the same elements any sooner.
 constexpr int64_t kDrawn = (int64_t{1} << 20) + 4117;
 
-// All that s8 has, each as often, of numbers from -1 to 1.
+// Maps numbers from -1 to 1 to all values of s8, each as often.
 double OverS8(double x) { return std::floor(128 * x); }
 
 double One(double) { return 1; }
 
-// Elements of `type`: what `spec` draws, each as `of` has it.
+// Elements of `type`: those that `spec` draws, each mapped by `of`.
 absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, DType type,
                                             double (*of)(double) = nullptr) {
   spec.seed = seed;

@@ -1,5 +1,5 @@
-// The operands of the measured products. They are random, and there are so many sets that
-// no launch finds its own in the cache.
+// The operands of the measured products. They are random, and there are enough sets that no launch
+// finds its own in the cache.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +21,19 @@ class OperandSets {
   // The backend outlives it.
   OperandSets(Backend& backend, const GeneratorSpec& inputs) : backend_(backend), inputs_(inputs) {}
 
-  // Makes the sets of a problem in place of those before. Together they are several times
-  // as large as the cache where memory allows it. RESOURCE_EXHAUSTED where there is no
-  // room for one set.
+  // Makes the sets of a problem, which replace those before. Together they are several times as
+  // large as the cache, if memory allows it. RESOURCE_EXHAUSTED if there is no room for one set.
   absl::Status Prepare(const Problem& problem);
 
   // Any index is valid: sets repeat after count().
   Operands At(int64_t index) const;
   int64_t count() const { return count_; }
 
-  // A and B of the problem that is prepared, of -1, 0 and 1, and the first set's D. They stay
-  // until the next problem. RESOURCE_EXHAUSTED where there is no room for them.
+  // A and B of the prepared problem, of -1, 0 and 1, and the first set's D. They stay until the
+  // next problem. RESOURCE_EXHAUSTED if there is no room for them.
   absl::StatusOr<Operands> Signs(const Problem& problem);
 
-  // Of the elements of A and B: kDrawn unless they repeat along k.
+  // The assumption about the elements of A and B: kDrawn unless they repeat along k.
   Elements Known() const { return known_; }
 
   // Bytes of D of one set, padding included.
@@ -52,7 +51,7 @@ class OperandSets {
     int64_t ld = 0;
     size_t bytes = 0;  // a multiple of 256
     std::byte* data = nullptr;
-    bool by_block = false;  // of scales: a row has those of a block of k, else of a line
+    bool by_block = false;  // for scales: a row is a block of k, else a line
   };
   enum Role : uint64_t { kA, kB, kD, kSignsA, kSignsB, kScalesA, kScalesB };
 
@@ -68,8 +67,8 @@ class OperandSets {
   const GeneratorSpec inputs_;
   std::map<std::pair<Role, DType>, Slab> slabs_;
   Matrix a_, b_, d_;
-  // Of blocks of A and B: all are 1. Those of lines lie block by block, as torch and DeepGEMM want
-  // them. Without bytes where there are none.
+  // The block scales of A and B: all are 1. Those of lines lie block by block, as torch and
+  // DeepGEMM expect them. Without bytes if there are none.
   Matrix scales_a_, scales_b_;
   int64_t count_ = 0;
   Elements known_ = Elements::kAny;

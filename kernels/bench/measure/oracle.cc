@@ -73,9 +73,9 @@ double OfBound(const Expected& expected, double actual, DType type) {
 
 constexpr int kLines = 8;
 
-// Sums of so many products of -1, 0 and 1 are exact in any order. f16 has every integer up to
-// 2048, and fp8 of tensor cores more; a sum exceeds that by chance once in 10^15, with eight
-// standard deviations of sqrt(4 k / 9). f32 has as many integers as there are products.
+// The largest k for which sums of products of -1, 0 and 1 are exact in any order. f16 has every
+// integer up to 2048, and the tensor cores' sums of fp8 have more. A sum exceeds that by chance
+// once in 10^15, at eight standard deviations of sqrt(4 k / 9). f32 has every integer up to 2^24.
 int64_t LargestExactDepth(const Types& types) {
   const bool fp8 = SizeOf(types.a) == 1 && types.compute != Compute::kS32;
   const bool narrow = types.compute == Compute::kF16 || fp8;

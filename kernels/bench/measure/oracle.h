@@ -17,14 +17,14 @@
 
 namespace gemm::bench {
 
-// Checks the elements of D where some rows cross some columns: the first ones, the last
-// ones and some drawn at random.
+// Checks the elements of D at the crossings of some rows and columns: the first ones, the last ones
+// and some drawn at random.
 class Oracle {
  public:
   // Reads operands back from the device and computes the elements in double precision, for
-  // up to `lines` rows and as many columns. If k is large there are fewer, but at least
-  // two, so that memory and time are bounded. Calls `step` before each line and element; an
-  // error that it returns ends the call. `known` is of the elements of A and B.
+  // up to `lines` rows and as many columns. A large k takes fewer, but at least two, so that memory
+  // and time are bounded. Calls `step` before each line and element; an error that it returns ends
+  // the call. `known`: the assumption about the elements of A and B.
   absl::Status Prepare(Backend& backend, const Problem& problem, const Operands& device,
                        Elements known, int lines, const std::function<absl::Status()>& step);
 
@@ -42,9 +42,9 @@ class Oracle {
 // small defects of a large k; this hides none.
 class ExactCheck {
  public:
-  // Draws the operands and works out what is right, for up to `lines` rows and columns of D,
-  // at most eight. If there is no memory, or k is too large for the types, missing() says so.
-  // Calls `step` as Oracle::Prepare does.
+  // Draws the operands and computes the exact result, for up to `lines` rows and columns of D, at
+  // most eight. If there is no memory, or k is too large for the types, missing() says so. Calls
+  // `step` as Oracle::Prepare does.
   absl::Status Prepare(Backend& backend, OperandSets& sets, const Problem& problem, int lines,
                        const std::function<absl::Status()>& step);
 

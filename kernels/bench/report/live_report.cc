@@ -31,7 +31,7 @@ absl::Status WriteAll(std::optional<OutputFile>& file, absl::string_view text) {
 }
 
 constexpr absl::Duration kRedrawTime = absl::Milliseconds(200);
-// Where the terminal does not say how wide it is.
+// Used if the terminal does not say how wide it is.
 constexpr size_t kUsualTerminal = 80;
 constexpr absl::Duration kLineTime = absl::Seconds(10);
 // Returns to the first column and erases the line (ECMA-48, EL).

@@ -22,9 +22,9 @@ struct Outputs {
 
   Tables tables = Tables::kAll;
   bool quiet = false;  // no progress
-  // Of the terminal that the tables go to; 0: no bound.
+  // The width of the terminal that the tables go to; 0: no bound.
   size_t width = 0;
-  // The name of the shapes, where they have one; for the picture.
+  // The name of the shapes, if they have one; for the picture.
   std::string suite;
   // Empty: no such file.
   std::string csv, json, plot;
@@ -56,13 +56,12 @@ class LiveReport {
   LiveReport(const Outputs& outputs, std::ostream& out, std::ostream& err, bool err_is_terminal)
       : outputs_(outputs), out_(out), progress_(err, err_is_terminal) {}
 
-  // Call first, before anything is asked for: a path that cannot be written costs no time
-  // then. An error names it.
+  // Call first, so that a path that cannot be written costs no time. An error names it.
   absl::Status Open();
   // Call before anything is measured. `vendor` names the baseline.
   absl::Status Begin(Metadata metadata, std::string vendor, size_t shapes);
   void Update(const Progress& progress);
-  // Adds an entry that is known only now. The files of Finish have it.
+  // Adds an entry that became known later. The files of Finish have it.
   void AddMetadata(std::string label, std::string value);
   // The rows of one shape, types and layout; `index` counts shapes from 0.
   void Add(absl::Span<const Row> rows, size_t index);
@@ -70,7 +69,7 @@ class LiveReport {
   // that could not be written.
   absl::Status Finish();
 
-  // Nobody reads the output any more, so there is no need to measure on.
+  // True if the reader of the output is gone, so that there is no need to measure on.
   bool unread() const { return !out_.good(); }
 
   const Metadata& metadata() const { return metadata_; }

@@ -33,7 +33,7 @@ constexpr std::array<const char*, 3> kBaselineDashes = {"7 4", "2 3", "9 3 2 3"}
 constexpr double kLeft = 70, kTop = 76, kWidth = 640, kHeight = 420, kBottom = 56;
 constexpr double kLeader = 24, kSwatch = 22, kMargin = 16, kLabelGap = 15;
 constexpr double kFont = 12, kTitleFont = 16;
-// Of a letter, in sizes of the font: the widest that common fonts have on average.
+// The width of a letter, in sizes of the font: the largest mean width of common fonts.
 constexpr double kLetter = 0.62;
 
 double TextSpan(absl::string_view text, double font) {

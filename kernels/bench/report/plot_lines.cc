@@ -142,9 +142,9 @@ std::vector<double> SpreadLabels(const std::vector<double>& wanted, double gap, 
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t x, size_t y) { return wanted[x] < wanted[y]; });
-  // Blocks of labels that touch, each at the mean of what its labels want.
+  // Blocks of touching labels, each at the mean of the places that its labels want.
   struct Block {
-    double sum = 0;  // of where its first label would be for each
+    double sum = 0;  // of the first label's place, as each label wants it
     size_t count = 0;
     double begin = 0;
   };

@@ -1,4 +1,4 @@
-// What a plot shows of a benchmark's rows.
+// The lines of a plot, from a benchmark's rows.
 #pragma once
 
 #include <map>
@@ -19,14 +19,14 @@ struct PlotLine {
   bool baseline = false;
   // Drawn in a colour of its own and labelled.
   bool highlighted = false;
-  // By the edge of the cube with as many multiplications as the shape. Shapes of one
-  // size share a point, their geometric mean.
+  // Keyed by the edge of the cube with as many multiplications as the shape. Shapes of one size
+  // share a point, their geometric mean.
   std::map<double, double> tflops;
 };
 
-// A line for each kernel with its types, layout and parameters. The baselines are
-// highlighted, and the fastest of each family, types and layout, or all kernels where
-// they are few. Highlighted lines come first, the fastest before the others.
+// A line for each kernel with its types, layout and parameters. The baselines are highlighted, and
+// the fastest of each family, types and layout, or all kernels if they are few. Highlighted lines
+// come first, the fastest before the others.
 std::vector<PlotLine> PlotLines(absl::Span<const Row> rows);
 
 // The names without the words, between underscores, that all of them begin and

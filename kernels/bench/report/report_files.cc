@@ -31,7 +31,7 @@ Json OrNull(const std::optional<T>& value) {
 // JSON has no infinity.
 Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-// What identifies a kernel's figures.
+// The fields that identify a kernel's figures.
 template <class Figures>
 Json Identity(const Figures& x) {
   return {{"kernel", x.kernel},          {"family", x.family},
@@ -39,7 +39,8 @@ Json Identity(const Figures& x) {
           {"parameters", x.params},      {"baseline", x.baseline}};
 }
 
-// Beside a baseline: the mean under `name`, and what its neighbours are named after it.
+// Adds the comparison with a baseline: the mean as `name`, and the other figures as fields whose
+// names begin with `name`.
 void AddOfBaseline(Json& json, const std::string& name, const std::optional<OfBaseline>& of) {
   json[name] = of ? Json(of->mean) : Json();
   json[name + "_by_time"] = of ? Json(of->by_time) : Json();

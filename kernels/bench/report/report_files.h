@@ -16,7 +16,7 @@ namespace gemm::bench {
 // Rows are in the file as soon as they are written: a run cut short keeps its rows.
 class CsvWriter {
  public:
-  // What the file has stays until Begin.
+  // Keeps the file's contents until Begin.
   static absl::StatusOr<CsvWriter> Create(const std::string& path);
 
   // Writes the names of the columns.

@@ -53,7 +53,7 @@ std::string ErrorText(const Row& row) {
 // Joules as a share of those of the baseline that has the fewest.
 constexpr const char* kOfBaseline = "J of baseline";
 
-// Where values begin, behind their labels.
+// The column where values begin, after their labels.
 constexpr size_t kLabel = 19;
 
 constexpr size_t kRule = 120;
@@ -63,8 +63,8 @@ std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; 
 
 std::string BelowTitle(double share = kLostShare) { return absl::StrCat("<", share); }
 
-// What stands beside each baseline: the geometric mean, the ratio of summed times, and the shapes
-// below kLostShare. Empty, and so left out, of a baseline that no kernel was measured beside.
+// The columns of each baseline: the geometric mean, the ratio of summed times, and the shapes below
+// kLostShare. A baseline that no kernel was compared with has empty columns, which are left out.
 class BaselineColumns {
  public:
   BaselineColumns(absl::string_view vendor, const std::vector<KernelMeans>& all)

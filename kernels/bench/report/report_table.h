@@ -20,8 +20,8 @@ void PrintMetadata(const Metadata& metadata, std::ostream& out, size_t width = 0
 void PrintRows(absl::Span<const Row> rows, size_t index, size_t shapes, absl::string_view vendor,
                std::ostream& out, size_t width = 0);
 
-// Geometric means, each with the ratio of summed times and the shapes below kLostShare: a line
-// a kernel, then twice a line a family.
+// Geometric means, each with the ratio of summed times and the shapes below kLostShare: a line for
+// each kernel, then two tables with a line for each family.
 void PrintSummary(absl::Span<const Row> rows, absl::string_view vendor, std::ostream& out,
                   size_t width = 0);
 

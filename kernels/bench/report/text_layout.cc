@@ -57,8 +57,8 @@ void Narrow(absl::Span<const ColumnNeed> columns, size_t gap, size_t width,
 }
 
 constexpr size_t kGap = 2;
-// What the first column and the free text can be wrapped to. Of a name so much of
-// the line has to be left that few are wrapped.
+// The narrowest that the free text and the first column are wrapped to. Names keep enough of the
+// line that few are wrapped.
 constexpr size_t kLeastNote = 16;
 size_t LeastName(size_t width) { return width * 3 / 5; }
 

@@ -17,11 +17,11 @@ inline constexpr absl::string_view kAuto = "auto";
 // Below this share of the fastest a shape counts as low.
 inline constexpr double kLowShare = 0.9;
 
-// Of some types and a layout, over the shapes where what `auto` takes was measured.
+// The shares for some types and a layout, over the shapes where the choice of `auto` was measured.
 struct AutoShare {
   struct At {
     Shape shape;
-    double share = 0;  // the fastest row's time over that of what `auto` takes
+    double share = 0;  // the fastest row's time over that of the choice of `auto`
     std::string took;  // "takes hopper_f16_128x128x64"
     std::string best;
   };
@@ -35,7 +35,7 @@ struct AutoShare {
   std::vector<At> worst;  // at most ten, the worst first
 };
 
-// In the order in which they first appear. The fastest row is of all that are right: kernels,
+// In the order in which they first appear. The fastest row is that of all right ones: kernels,
 // baselines, and algorithms of a library. Empty without rows of `auto`.
 std::vector<AutoShare> SummariseAuto(absl::Span<const Row> rows);
 

@@ -16,14 +16,14 @@ namespace gemm::bench {
 
 // How far the checked elements of D are from the exact ones.
 struct SampledError {
-  // The worst |D - exact| as a share of what is allowed. Infinite if a product of -1, 0 and 1
-  // is not exact.
+  // The worst |D - exact| as a share of its bound. Infinite if a product of -1, 0 and 1 is not
+  // exact.
   double of_bound = 0;
   double absolute = 0;
   double first = 0;  // D's first and last element, for the eye
   double last = 0;
 
-  // Takes in what was found of a product of -1, 0 and 1.
+  // Adds the error of a product of -1, 0 and 1.
   void TakeExact(const SampledError& exact) {
     if (exact.of_bound != 0) of_bound = exact.of_bound;
   }
@@ -50,15 +50,15 @@ struct Row {
   double slowest_seconds = 0;
   int iterations = 0;
   double tflops = 0;  // at the median
-  // Over the fastest row above it on this shape: 0.05 is 5% faster. Empty if it is
-  // not faster.
+  // Speed-up over the fastest row above it on this shape: 0.05 is 5% faster. Empty if it is not
+  // faster.
   std::optional<double> gain;
   // TFLOPS as a share of cuBLAS's (OpenBLAS's on the host), and of the fastest algorithm of
   // cuBLASLt.
   std::optional<double> of_vendor;
   std::optional<double> of_tuned_vendor;
-  // Of the whole device for one product; and as a share of the fewest of a baseline. Empty if
-  // not measured.
+  // Joules of the whole device for one product, and as a share of the fewest joules of a baseline.
+  // Empty if not measured.
   std::optional<double> joules;
   std::optional<double> joules_of_baseline;
   SampledError error;
@@ -75,7 +75,7 @@ struct Progress {
   size_t shape = 0;  // index of the current shape
   size_t shapes = 0;
   Shape at;
-  std::string step;  // what runs now
+  std::string step;  // the current step
   absl::Duration elapsed;
   absl::Duration left;  // infinite while unknown
 };

@@ -19,7 +19,7 @@ class Shares {
     baseline_seconds_ += row.seconds * *share;
     if (*share < kLostShare) ++lost_;
   }
-  // Empty of none.
+  // Empty if there are none.
   std::optional<OfBaseline> Result() const {
     if (shares_.empty()) return std::nullopt;
     return OfBaseline{.mean = GeometricMean(shares_),
@@ -34,7 +34,7 @@ class Shares {
   size_t lost_ = 0;
 };
 
-// What the rows of one line of a summary have in common.
+// The rows of one line of a summary, collected.
 struct Collected {
   const Row* first = nullptr;
   std::vector<double> tflops, joules, joules_of_baseline;

@@ -14,7 +14,7 @@ namespace gemm::bench {
 // A shape below this share of a baseline counts as lost. Runs scatter by less.
 inline constexpr double kLostShare = 0.97;
 
-// A kernel beside a baseline, over the shapes that both were measured on.
+// A kernel compared with a baseline, over the shapes that both were measured on.
 struct OfBaseline {
   double mean = 0;  // geometric, of the shares of TFLOPS
   // The sum of the baseline's times over the sum of the kernel's. Every second has the same
@@ -33,8 +33,8 @@ struct KernelMeans {
   Layout layout;
   std::string params;
   bool baseline = false;
-  size_t shapes = 0;   // that it was measured on
-  size_t missing = 0;  // that it was not
+  size_t shapes = 0;   // on which it was measured
+  size_t missing = 0;  // on which it was not
   double tflops = 0;
   std::optional<OfBaseline> of_vendor;
   std::optional<OfBaseline> of_tuned_vendor;
@@ -58,10 +58,10 @@ struct FamilyMeans {
 };
 std::vector<FamilyMeans> SummariseFamilies(absl::Span<const Row> rows);
 
-// The middle value; the mean of the middle two if their number is even. 0 of none.
+// The middle value; the mean of the middle two if their number is even. 0 if there are none.
 double Median(std::vector<double> values);
 
-// Of positive values; 0 of none.
+// All values are positive. 0 if there are none.
 double GeometricMean(const std::vector<double>& values);
 
 }  // namespace gemm::bench

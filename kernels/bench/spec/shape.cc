@@ -13,7 +13,7 @@
 namespace gemm::bench {
 namespace {
 
-// The contract's, of what a server measures.
+// The contract's bound for a server's benchmarks.
 constexpr int64_t kMaxDim = int64_t{1} << 24;
 
 absl::Status NoShape(absl::string_view word) {
@@ -116,12 +116,12 @@ constexpr Layer kLayers[] = {
     {1000, 4096},
 };
 
-// Tokens, images or samples at once, as servers have them: one, decoding in batches, a picture's
-// patches (197 and 257 with the class token), a prompt.
+// Typical numbers of tokens, images or samples at once on a server: one, decoding in batches, a
+// picture's patches (197 and 257 with the class token), a prompt.
 constexpr int64_t kLayerRows[] = {1,   2,   8,   16,  24,  33,   48,   64,   100,
                                   128, 197, 257, 400, 512, 1000, 1500, 2048, 3000};
 
-// Each layer with three numbers of rows, in turn, so that all of them come with layers of each
+// Each layer gets three numbers of rows, in turn, so that every number occurs with layers of each
 // size.
 std::vector<Shape> LayerShapes() {
   constexpr size_t kEach = 3, kCount = std::size(kLayerRows);
