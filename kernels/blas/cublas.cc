@@ -54,8 +54,8 @@ absl::Status OneProduct(const Launch& launch, const Problem& p, const Operands& 
       "cublasGemmEx_64");
 }
 
-// The end of k that is multiplied on its own: where cuBLAS splits k, it may leave out what is
-// beyond the last whole tile (lt_plan.h), and it does not say whether it splits.
+// The end of k that is multiplied on its own. If cuBLAS splits k, it may leave out the part beyond
+// the last whole tile (lt_plan.h), and it does not say whether it splits.
 int64_t EndOfK(const Problem& p) { return p.k > kLargestTileK ? p.k % kLargestTileK : 0; }
 
 // As OneProduct, but all of k. C and D hold partial sums.
@@ -79,7 +79,7 @@ absl::Status Product(const Launch& launch, const Problem& p, const Operands& o) 
   return OneProduct(launch, part, end);
 }
 
-// Also where partial sums in D would be rounded to less than the accumulators have.
+// True also if D would hold partial sums less precisely than the accumulators.
 bool NeedsScratch(const Problem& p) {
   return NeedsAccumulatorScratch(p) ||
          (EndOfK(p) > 0 && SizeOf(p.types.d) < SizeOf(AccumulatorType(p)));
@@ -108,8 +108,8 @@ constexpr Kernel CublasRow(absl::string_view name, absl::string_view summary,
       .summary = summary,
       .capability = capability,
       .types = types,
-      // Above cuBLASLt: on sizes such as layers have, the first answer of its heuristic takes up to
-      // a hundred times as long (docs/results/estimates.md).
+      // Above cuBLASLt: on typical sizes of layers, the first answer of cuBLASLt's heuristic takes
+      // up to a hundred times as long (docs/results/estimates.md).
       .auto_rank = 95,
       .workspace_bytes = ScratchBytes,
       .launch = LaunchCublas,

@@ -9,7 +9,7 @@
 namespace gemm {
 namespace {
 
-// By default the heuristic's first answer, as before there was a choice.
+// The default is the heuristic's first answer.
 constexpr ParamSpec kLtParams[] = {
     {.name = "algorithm",
      .summary = "which of the algorithms that cuBLASLt proposes, its favourite first; beyond the "

@@ -8,11 +8,11 @@
 namespace gemm {
 namespace {
 
-// What cuBLAS recommends for Hopper.
+// The size that cuBLAS recommends for Hopper.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-// Reductions of split products in the accumulator's type: rounding partial sums
-// to a 16-bit output would cost accuracy that the caller did not give away.
+// Reductions of split products in the accumulator's type: rounding partial sums to a 16-bit output
+// would cost accuracy that the caller did not give up.
 constexpr auto kMathMode = static_cast<cublasMath_t>(
     CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
 

@@ -24,7 +24,7 @@ class LruCache {
     return &found->second->second;
   }
 
-  // Adds a new key. Drops the least recently used one where there is no room.
+  // Adds a new key. Drops the least recently used one if there is no room.
   Value& Insert(const Key& key, Value value) {
     if (entries_.size() == capacity_) {
       index_.erase(entries_.back().first);

@@ -1,5 +1,5 @@
 // Products of fp8 and of s8 by cuBLASLt. It takes both operands along k only, and k and n in
-// multiples of 16 (of s8, of 4). k is padded further, so that it may be split: see lt_plan.h.
+// multiples of 16 (of 4 for s8). k is padded further, so that it may be split: see lt_plan.h.
 #pragma once
 
 #include <cstddef>

@@ -36,15 +36,15 @@ void SetPreference(Calls& calls, cublasLtMatmulPreferenceOpaque_t& preference,
             "cublasLtMatmulPreferenceSetAttribute");
 }
 
-// cuBLASLt's epilogue for ours, where it has one: its bias runs along the rows
-// of the column-major product, which are our columns; its GELU is the tanh
-// approximation, which is not ours; its relu makes 0 of a NaN.
-// Some of its kernels round the product to a narrow D before they add the bias, so
-// there the bias is ours to add; and so it is to products of fp8, whose bias is
-// never f32, and of s8, which have none in s32.
+// cuBLASLt's epilogue for ours, if it has one. Its bias runs along the rows of the column-major
+// product, which are our columns. Its GELU is the tanh approximation, which ours is not. Its relu
+// turns NaN into 0.
+// Some of its kernels round the product to a narrow D before they add the bias. There we add the
+// bias ourselves. We also do so for products of fp8, whose bias is never f32, and of s8, which have
+// none in s32.
 std::optional<cublasLtEpilogue_t> FusedEpilogue(const Problem& problem) {
   if (!HasBiasOrActivation(problem)) {
-    // f64 has not even the plain one.
+    // f64 does not have even the plain one.
     if (problem.types.d == DType::kF64) return std::nullopt;
     return CUBLASLT_EPILOGUE_DEFAULT;
   }
@@ -102,8 +102,8 @@ bool MayLeaveOutEndOfK(const cublasLtMatmulAlgo_t& algorithm, int64_t k) {
   return status != CUBLAS_STATUS_SUCCESS || parts > 1;
 }
 
-// At most `count` of the heuristic's answers that are right at any k, best guess
-// first, for those ways to add up parts of k; none where it has none.
+// At most `count` of the heuristic's answers that are right at any k, best guess first, for these
+// ways to add up parts of k. Empty if it has none.
 absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> AskHeuristic(cublasLtHandle_t handle,
                                                                size_t workspace_bytes,
                                                                uint32_t reductions, int64_t k,
@@ -194,8 +194,8 @@ absl::Status SetStrides(const Problem& problem, const Operands& operands, LtPlan
   return calls.status();
 }
 
-// A batch needs more workspace where k is split, and an algorithm may take none: then fewer
-// products go into a call, at last one.
+// A batch needs more workspace if k is split, and the algorithm may refuse it. Then fewer products
+// go into a call, down to one.
 absl::Status TakeBatch(cublasLtHandle_t handle, const Problem& problem, const Operands& operands,
                        size_t workspace_bytes, LtPlan& plan) {
   absl::Status status = SetStrides(problem, operands, plan);

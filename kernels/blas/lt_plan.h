@@ -19,7 +19,7 @@ namespace gemm {
 // multiple of this constant no such algorithm is chosen.
 inline constexpr int64_t kLargestTileK = 128;
 
-// Of the heuristic's answers, as many can be chosen.
+// The number of the heuristic's answers that can be chosen.
 inline constexpr int kMaxLtAlgorithms = 8;
 
 // All that the choice depends on.
@@ -59,9 +59,9 @@ absl::StatusOr<std::vector<LtPlan>> MakeLtPlans(cublasLtHandle_t handle, const P
                                                 const Operands& operands, size_t workspace_bytes,
                                                 int count);
 
-// The one of those at `algorithm`, which counts from 0; the last where there are fewer. A batch
-// gets the algorithm of the product alone, and so its bits, and takes as many products in a call
-// as the algorithm does with that workspace.
+// The plan at index `algorithm` of those; the last one if there are fewer. A batch gets the
+// algorithm of the product alone, and so its bits, and takes as many products in a call as the
+// algorithm does with that workspace.
 absl::StatusOr<LtPlan> MakeLtPlan(cublasLtHandle_t handle, const Problem& problem,
                                   const Operands& operands, size_t workspace_bytes,
                                   int64_t algorithm);

@@ -9,7 +9,7 @@
 namespace gemm {
 namespace {
 
-// The products of one call, of which the first has `operands`.
+// Enqueues the products of one call. The first one has `operands`.
 absl::Status OneCall(const Launch& launch, const Problem& problem, const Operands& operands,
                      LtPlan& plan) {
   const Scalars scalars = MakeScalars(problem);

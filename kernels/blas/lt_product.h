@@ -8,12 +8,13 @@
 namespace gemm {
 
 // Enqueues the products, and the epilogue as far as the plan fuses it. Problem and operands
-// have the shape and types of the plan; they may differ from the launch's. In pieces
-// (Launch::piece), by the plan's calls: what is to follow all of them waits for the last piece.
+// have the shape and types of the plan; they may differ from the launch's. With a Launch::piece,
+// each piece has some of the plan's calls. Work that must follow all of them waits for the last
+// piece.
 absl::Status RunLtPlan(const Launch& launch, const Problem& problem, const Operands& operands,
                        LtPlan& plan);
 
-// Which of the heuristic's answers a row is to take: its only launch parameter.
+// The index of the heuristic's answer that a row takes: its only launch parameter.
 inline int64_t AlgorithmOf(const Launch& launch) { return launch.params[0]; }
 
 // The launch of a row: that answer of the heuristic's (lt_plan.h), with bias

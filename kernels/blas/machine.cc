@@ -38,7 +38,7 @@ absl::StatusOr<Machine> CudaMachine(int ordinal) {
   int runtime = 0;
   if (cudaGetDeviceProperties(&properties, ordinal) != cudaSuccess ||
       cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
-    (void)cudaGetLastError();  // the next call is not to see it
+    (void)cudaGetLastError();  // hides it from the next call
     return absl::UnavailableError(absl::StrCat("there is no CUDA device ", ordinal));
   }
   const size_t blas = cublasLtGetVersion();

@@ -11,7 +11,7 @@
 
 namespace gemm {
 
-// OK, or INTERNAL with what was tried and what cuBLAS says.
+// OK, or INTERNAL with the failed call `what` and cuBLAS's message.
 absl::Status CublasStatus(cublasStatus_t status, absl::string_view what);
 
 // Every type has one.
@@ -20,8 +20,8 @@ cudaDataType_t CublasType(DType type);
 // f32 operands are multiplied in full f32 unless the mode is kTF32.
 cublasComputeType_t CublasCompute(Compute compute);
 
-// The type in which cuBLAS takes alpha and beta. Where it is f16 they are 1 and 0
-// (NeedsAccumulatorScratch), where it is s32 alpha is 1 and beta 0 or 1 (gemm/scalars.h).
+// The type in which cuBLAS takes alpha and beta. If it is f16, they are 1 and 0
+// (NeedsAccumulatorScratch). If it is s32, alpha is 1 and beta 0 or 1 (gemm/scalars.h).
 DType ScaleType(Compute compute);
 
 inline cublasOperation_t CublasOp(bool transposed) {

@@ -1,5 +1,5 @@
 // A check on the GPU: each matrix is read once, and the rows are judged by the same functions as
-// on the host. A line along a row of the memory is one block's, so few and long lines, as of a
+// on the host. One block takes a line along a row of the memory. So few and long lines, as of a
 // product with a handful of rows, do not fill the GPU.
 #include <algorithm>
 #include <cmath>
@@ -43,7 +43,7 @@ __global__ void JoinRowsOfA(int splits, int64_t m, CheckMemory memory) {
   if (Index() < m) JoinParts<Sum>(memory.a_parts, m, splits, Index());
 }
 
-// In one block.
+// Runs in one block.
 __global__ void SumNorms(int64_t k, CheckMemory memory) {
   __shared__ double sums[kThreads];
   double sum = 0;
@@ -57,7 +57,7 @@ __global__ void SumNorms(int64_t k, CheckMemory memory) {
   if (threadIdx.x == 0) *memory.b_norm_sum = sums[0];
 }
 
-// Of two outcomes over different rows. Of equal ones the lower row counts, as on the host.
+// Joins two outcomes over different rows. If they are equal, the lower row counts, as on the host.
 __device__ CheckOutcome Join(const CheckOutcome& x, const CheckOutcome& y) {
   const bool second =
       y.worst_row >= 0 && (x.worst_row < 0 || y.of_likely > x.of_likely ||
@@ -112,7 +112,7 @@ __global__ void JudgeRows(RowRule rule, int64_t m, const void* bias, DType type,
   if (threadIdx.x == 0) memory.outcomes[blockIdx.x] = outcome;
 }
 
-// In one block; into the first outcome.
+// Runs in one block. Joins all into the first outcome.
 __global__ void JoinOutcomes(int count, CheckMemory memory) {
   const int at = static_cast<int>(threadIdx.x);
   const CheckOutcome outcome = JoinBlock(at < count ? memory.outcomes[at] : CheckOutcome());

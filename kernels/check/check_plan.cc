@@ -11,7 +11,7 @@
 namespace gemm {
 namespace {
 
-// Standard deviations that the residual of a row is given: see row_rule.h.
+// Standard deviations that the residual of a row may have: see row_rule.h.
 constexpr double kResidualDeviations = 8;
 
 double SumOfSigns(uint64_t seed, int64_t n) {
@@ -50,7 +50,8 @@ bool NeedPairs(const Problem& problem) {
   return n * k * 0x1p14 + 3 * n * 0x1p31 > 0x1p53;
 }
 
-// Integer accumulators: nothing but their rounding to f32 and the epilogue of another D errs.
+// Integer accumulators: the only errors are their rounding to f32 and the epilogue, for a D other
+// than s32.
 void RuleOfIntegers(const Problem& problem, RowRule& rule) {
   constexpr int64_t kWraps = 1 << 17;  // 128 * 128 * 2^17 is 2^31
   rule.pairs = NeedPairs(problem);
@@ -59,8 +60,8 @@ void RuleOfIntegers(const Problem& problem, RowRule& rule) {
     if (problem.k >= kWraps) rule.modulus = std::abs(problem.alpha) * 0x1p32;
     return;
   }
-  // Where nothing wraps the sums are compared as they are: modulo 2^32, two elements of a row that
-  // are off by 2^31 would always cancel, as it is its own negative.
+  // If nothing wraps, the sums are compared as they are. Modulo 2^32, two elements of a row that
+  // are off by 2^31 would always cancel, as 2^31 is its own negative.
   const bool may_wrap = problem.k >= kWraps || problem.beta != 0 || problem.bias != BiasAxis::kNone;
   rule.modulus = may_wrap ? 0x1p32 : 0;
   rule.scale_unit = rule.scale_underflow = rule.own = 0;

@@ -1,5 +1,5 @@
-// What a check on the host and one on the GPU have in common: the rule for its rows, the signs
-// of r, and where its sums lie in scratch memory.
+// The common parts of checks on the host and on the GPU: the rule for rows, the signs of r, and the
+// layout of sums in scratch memory.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,11 @@ GEMM_HOST_DEVICE inline double SignOf(uint64_t seed, int64_t j) {
 // `problem` has rounded scalars.
 RowRule MakeRowRule(const Problem& problem, uint64_t seed);
 
-// On a GPU a line that runs across the rows in memory is summed by several blocks, each of
-// which takes so many of its elements at least; there are at most so many.
+// On a GPU several blocks sum a line that runs across the rows of the memory. Each block takes at
+// least kMinSplit of its elements, and there are at most kMaxSplits blocks.
 inline constexpr int64_t kMinSplit = 128;
 inline constexpr int kMaxSplits = 32;
-// Parts of the rows, each of which a block judges.
+// The most parts of the rows. A block judges each part.
 inline constexpr int kMaxOutcomes = 256;
 constexpr int SplitsFor(int64_t length) {
   const int64_t splits = length / kMinSplit;

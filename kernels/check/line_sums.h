@@ -7,15 +7,15 @@
 
 namespace gemm {
 
-// What is multiplied along a line, by position: the weight of the elements, as a pair of f64
-// whose second is what the first lacks, and that of their magnitudes.
+// The weights along a line, by position. An element has the weight `value` + `low`, a pair of f64
+// whose second is the rest of the first. Its magnitude has the weight `magnitude`.
 struct Weights {
   const double* value;
   const double* low;
   const double* magnitude;
 };
 
-// Over the elements x of a line, with weights w (a pair) and v.
+// Sums over the elements x of a line, with weights w (a pair) and v.
 struct LineSums {
   double dot = 0;  // sum of w x; with `low`, as a pair
   double low = 0;
@@ -93,8 +93,8 @@ struct LineAdder {
   }
 };
 
-// The root of the sum of squares; the sum of magnitudes, which is larger, where the squares
-// leave the range of f64.
+// The root of the sum of squares. If squares leave the range of f64, the sum of magnitudes, which
+// is larger.
 GEMM_HOST_DEVICE inline double RootOfSquares(double squares, double magnitudes) {
   return squares > 1e-290 && squares < 1e290 ? sqrt(squares) : magnitudes;
 }

@@ -1,28 +1,28 @@
 // How far a right product may be from D r = alpha A (B r) + beta C r + bias r, row by row.
 //
 // Let e_j be the error of element j of a row, with |e_j| <= t_j. The residual of the row is the
-// sum of r_j e_j with r_j = +-1 drawn after D was computed. So it is below lambda ||t||_2, but
-// for a probability of 2 exp(-lambda^2 / 2) (Hoeffding), whatever the operands are; and below
-// sqrt(n) ||t||_2 in any case. lambda is 8: 2.5e-14.
+// sum of r_j e_j with r_j = +-1 drawn after D was computed. For any operands it is below lambda
+// ||t||_2, except with a probability of 2 exp(-lambda^2 / 2) (Hoeffding). It is below sqrt(n)
+// ||t||_2 in any case. lambda is 8: 2.5e-14.
 //
 // ||t||_2 follows from the bound of an element (kernels/reference/error_bound.h) by norms of
 // rows, which the check sums up on its way. With b_p the row p of op(B):
 //
 // - The possible bound has the worst case of an accumulation, W times (|A||B|)_ij. The row's
 //   norm of that is at most W sum_p |a_ip| ||b_p||_2.
-// - The likely bound. Where the order of the terms has no meaning, a partial sum is part of
-//   the whole sum, in proportion, and a difference of either sign, of at most 6 times the root
-//   of the sum of the squared products (Hoeffding's inequality, which R. Serfling, Ann. Statist.
-//   2, 1974, has for drawing without replacement). Each step errs in proportion to its partial
-//   sum, and the errors of k steps add up as in DrawnCase. The norms over the row are those of
-//   D and sqrt(sum_p a_ip^2 ||b_p||_2^2).
+// - The likely bound. If the order of the terms has no meaning, a partial sum is its share of the
+//   whole sum, in proportion, plus a difference of either sign. The difference is at most 6 times
+//   the root of the sum of the squared products (Hoeffding's inequality, which R. Serfling, Ann.
+//   Statist. 2, 1974, has for drawing without replacement). Each step errs in proportion to its
+//   partial sum, and the errors of k steps add up as in DrawnCase. The norms over the row are those
+//   of D and sqrt(sum_p a_ip^2 ||b_p||_2^2).
 //
 // Sums of integers (Compute::kS32) are exact here, in f64 or in pairs of f64, and those of the
-// product wrap. So what counts is the residual's distance from the nearest multiple of 2^32, or
-// with an alpha of alpha 2^32. Of an s32 D it must be 0.
+// product wrap. So a residual counts as its distance from the nearest multiple of 2^32, or of alpha
+// 2^32 with an alpha. For an s32 D it must be 0.
 //
 // The roundings of the epilogue are relative to |alpha A B|, |beta C|, |bias| and |D|, and have
-// their norms. What the check itself rounds is added.
+// their norms. The check's own roundings are added.
 #pragma once
 
 #include <cfloat>
@@ -36,7 +36,7 @@ namespace gemm {
 
 GEMM_HOST_DEVICE inline bool Finite(double x) { return x - x == 0; }
 
-// The numbers of a problem that the bounds of all its rows have in common. A kernel argument.
+// The numbers that the bounds of all rows of a problem share. A kernel argument.
 struct RowRule {
   double alpha = 1;
   double beta = 0;
@@ -61,7 +61,7 @@ struct RowRule {
   bool pairs = false;  // the sums are pairs of f64
 };
 
-// What one row is judged by.
+// The sums that one row is judged by.
 struct RowTerms {
   LineSums a;               // op(A), with B r as weights and the norms of B's rows
   LineSums d;               // D with r
@@ -71,7 +71,7 @@ struct RowTerms {
   double b_norms = 0;       // sum of the norms of B's rows
 };
 
-// Less the nearest multiple of the modulus.
+// x less the nearest multiple of the modulus.
 GEMM_HOST_DEVICE inline double Reduced(double x, double modulus) {
   return modulus == 0 ? x : x - modulus * rint(x / modulus);
 }
@@ -90,11 +90,11 @@ GEMM_HOST_DEVICE inline double Residual(const RowRule& rule, const RowTerms& t) 
   sum.Add(t.bias_element, rule.sign_sum, 0);
   sum.Join(-t.d.dot, -t.d.low);
   if (rule.modulus == 0) return sum.high + sum.rest;
-  // Either may be beyond what f64 has all integers of.
+  // Either may be so large that f64 no longer has all integers.
   return Reduced(Reduced(sum.high, rule.modulus) + Reduced(sum.rest, rule.modulus), rule.modulus);
 }
 
-// The norms over a row of what is added up to D.
+// The norms over a row of the terms of D.
 struct RowNorms {
   double product;  // of |A||B|, at most
   double c;        // of beta C
@@ -109,7 +109,7 @@ GEMM_HOST_DEVICE inline RowNorms NormsOf(const RowRule& rule, const RowTerms& t)
           .d = Norm(t.d)};
 }
 
-// The bound of a row, from the norms of its product and of what the accumulation loses.
+// The bound of a row, from the norms of its product and of the accumulation's errors.
 GEMM_HOST_DEVICE inline double BoundOf(const RowRule& rule, const RowNorms& norms, double product,
                                        double lost) {
   const double alpha = fabs(rule.alpha);
@@ -155,7 +155,7 @@ GEMM_HOST_DEVICE inline RowResidual JudgeRow(const RowRule& rule, const RowTerms
   row.possible = BoundOf(rule, norms, norms.product, worst);
   row.likely = drawn < worst ? BoundOf(rule, norms, product, drawn) : row.possible;
   if (row.likely > row.possible) row.likely = row.possible;
-  // A residual modulo something is never beyond half of it, whatever is wrong.
+  // A residual never exceeds half of its modulus, however wrong the row is.
   if (rule.modulus != 0 && row.likely >= rule.modulus / 2) row.covered = false;
   return row;
 }
@@ -166,7 +166,7 @@ GEMM_HOST_DEVICE inline double Multiple(double residual, double bound) {
   return bound > 0 ? residual / bound : HUGE_VAL;
 }
 
-// Takes a row into the outcome.
+// Adds a row to the outcome.
 GEMM_HOST_DEVICE inline void TakeRow(const RowResidual& row, int64_t index, CheckOutcome& outcome) {
   if (!row.covered) ++outcome.uncovered_rows;
   const double likely = Multiple(row.residual, row.likely);

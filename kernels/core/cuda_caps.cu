@@ -10,8 +10,8 @@ namespace {
 
 constexpr int ThreadsFor(DeviceCode code) { return 32 * (1 + static_cast<int>(code)); }
 
-// Never runs. All device code of the library is compiled for the same architectures, so the most
-// threads that a block of this kernel may have tell for which of them the device takes its code.
+// Never runs. All device code of the library is compiled for the same architectures. So this
+// kernel's bound on the threads of a block tells which of them the device takes.
 __global__ __launch_bounds__(ThreadsFor(GEMM_HAS_WGMMA     ? DeviceCode::kSm90a
                                         : GEMM_HAS_FP8_MMA ? DeviceCode::kSm89
                                                            : DeviceCode::kAny)) void CodeMarker() {}
@@ -37,13 +37,13 @@ absl::StatusOr<DeviceCaps> CudaCaps(int ordinal) {
       CudaStatus(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal),
                  "cudaDeviceGetAttribute of the compute capability"));
   if (!status.ok()) {
-    (void)cudaGetLastError();  // the next call is not to see it
+    (void)cudaGetLastError();  // hides it from the next call
     return status;
   }
   DeviceCaps caps{.target = Target::kCuda, .capability = major * 10 + minor};
   cudaFuncAttributes marker{};
   if (const cudaError_t asked = AskForMarker(ordinal, marker); asked != cudaSuccess) {
-    (void)cudaGetLastError();  // the next call is not to see it
+    (void)cudaGetLastError();  // hides it from the next call
     return absl::FailedPreconditionError(absl::StrCat(
         "this build has no code for CUDA device ", ordinal, " of compute capability ", major, ".",
         minor, " (", cudaGetErrorName(asked), "): configure with it in CMAKE_CUDA_ARCHITECTURES"));

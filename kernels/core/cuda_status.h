@@ -9,7 +9,7 @@
 
 namespace gemm {
 
-// OK, or INTERNAL with what was tried and what CUDA says.
+// OK, or INTERNAL with the failed call `what` and CUDA's message.
 inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
   return absl::InternalError(

@@ -8,8 +8,8 @@
 namespace gemm {
 
 // For dividends from 0 to 2^31 - 1, by Granlund and Montgomery, "Division by invariant integers
-// using multiplication", 1994: x / d is the upper half of x * ceil(2^(31 + l) / d), shifted by
-// l - 1, with l the bits of d - 1.
+// using multiplication", 1994. x / d is the upper half of x * ceil(2^(31 + l) / d), shifted by l -
+// 1, where l is the number of bits of d - 1.
 class Divisor {
  public:
   Divisor() = default;

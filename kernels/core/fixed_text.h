@@ -36,7 +36,7 @@ class FixedText {
   size_t size_ = 0;
 };
 
-// A kernel's name, and what it is in a line.
+// A kernel's name, and its summary in one line.
 using NameText = FixedText<80>;
 using SummaryText = FixedText<128>;
 

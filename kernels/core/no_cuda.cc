@@ -1,4 +1,4 @@
-// What the CUDA sources define, for a build without them.
+// The functions of the CUDA sources, for a build without them.
 #include "gemm/check.h"
 #include "gemm/estimates.h"
 #include "gemm/generate.h"

@@ -28,8 +28,8 @@ inline absl::StatusOr<int> AskForResidentBlocks(const void* kernel, int device, 
   return multiprocessors * (blocks > 0 ? blocks : 1);
 }
 
-// The most clusters of `cluster` such blocks that run on the device at a time; at least 1. Fewer
-// than the blocks would come to: a cluster runs within one of the device's groups of SMs.
+// The most clusters of `cluster` such blocks that run on the device at a time; at least 1. They
+// have fewer blocks than could run alone: a cluster runs within one of the device's groups of SMs.
 inline absl::StatusOr<int> AskForResidentClusters(const void* kernel, int cluster, int threads,
                                                   int dynamic_bytes) {
   cudaLaunchAttribute attribute{};
@@ -48,7 +48,7 @@ inline absl::StatusOr<int> AskForResidentClusters(const void* kernel, int cluste
   return clusters > 0 ? clusters : 1;
 }
 
-// What `ask(device)` tells of kKernel on the current device. Asks once for each device.
+// The result of `ask(device)` for kKernel on the current device. Asks once for each device.
 // Thread-safe.
 template <auto* kKernel, class Ask>
 absl::StatusOr<int> AskedOnce(const Ask& ask) {

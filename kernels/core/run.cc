@@ -29,8 +29,9 @@ absl::Status RunRounded(const Kernel& kernel, const Problem& problem, const Oper
                         .stop = launch.stop});
 }
 
-// The products of a group that the kernel does not take in one launch. They share the workspace:
-// on the GPU the stream has them in order. An event cannot mark the transposes of each.
+// Runs the products of a group that the kernel does not take in one launch. They share the
+// workspace: on the GPU the stream runs them in order. One event cannot mark the transposes of
+// each.
 absl::Status RunOneByOne(const Kernel& kernel, const Problem& problem, const Operands& operands,
                          Launch launch) {
   launch.transposed = nullptr;
@@ -65,7 +66,7 @@ absl::Status RunProduct(const Kernel& kernel, const Launch& launch) {
     operands.ldc = 0;
     operands.stride_c = 0;
   }
-  // Without A and B a group by m is one product, but for a bias of its own for each.
+  // Without A and B a group by m is one product, except that each of its products has its own bias.
   if (problem.grouped != GroupedBy::kNothing &&
       (problem.alpha == 0 || !TakesInOneLaunch(kernel, problem))) {
     return RunOneByOne(kernel, problem, operands, launch);

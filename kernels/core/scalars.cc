@@ -81,7 +81,7 @@ Problem RoundScalars(const Problem& problem) {
   if (rounded.activation == Activation::kLeakyRelu && rounded.leaky_slope == 0) {
     rounded.activation = Activation::kRelu;
   }
-  // Read by no activation there, and maybe no number of that type.
+  // No activation reads it there, and it may be no number of that type.
   if (problem.types.d == DType::kS32) rounded.leaky_slope = 0;
   return rounded;
 }

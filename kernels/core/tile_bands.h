@@ -14,9 +14,9 @@ inline constexpr ParamSpec kBandParams[] = {
      kOwnChoice}};
 
 // Tile columns of a band, see BandedTile. `swizzle` is the band's width in elements
-// along n, 0 for a single band. The own choice is bands of equal width of at most 16
-// tile columns. Blocks that run at a time then cover about as many tile rows as
-// columns, and so read the fewest operands.
+// along n, 0 for a single band. The kernel's own choice is bands of equal width, of at most 16 tile
+// columns. Blocks that run at a time then cover about as many tile rows as columns, and so read the
+// fewest operands.
 constexpr int BandTiles(int64_t swizzle, int tiles_n, int tile_n) {
   constexpr int kSquareBand = 16;
   if (swizzle == 0) return tiles_n;

@@ -8,10 +8,10 @@ struct CUstream_st;
 
 namespace gemm {
 
-// Done before it returns. A batch of one.
+// Returns once it is done. Takes a batch of one.
 absl::Status ApplyWithoutProductOnHost(const Problem& problem, const Operands& operands);
 
-// Enqueued on the stream, a batch too. UNAVAILABLE in a build without CUDA.
+// Enqueues it on the stream. Takes any batch. UNAVAILABLE in a build without CUDA.
 absl::Status ApplyWithoutProduct(const Problem& problem, const Operands& operands,
                                  CUstream_st* stream);
 

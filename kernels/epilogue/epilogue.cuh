@@ -67,8 +67,8 @@ struct Epilogue {
       kBytes == 16, uint4,
       std::conditional_t<kBytes == 8, uint2, std::conditional_t<kBytes == 4, uint32_t, Type>>>;
 
-  // Writes those of the elements (i, j) to (i, j + kCount - 1) that are within the n
-  // columns. j is a multiple of kCount, and a run is at most 16 bytes.
+  // Writes elements (i, j) to (i, j + kCount - 1), without those beyond the n columns. j is a
+  // multiple of kCount, and a run is at most 16 bytes.
   template <int kCount>
   __device__ void StoreRun(const Scalar (&accumulators)[kCount], int64_t i, int64_t j,
                            int64_t n) const {
@@ -151,7 +151,7 @@ Epilogue<kD> MakeEpilogue(const Problem& problem, const Operands& operands) {
   };
 }
 
-// That of a product of a batch, from that of the first one.
+// The epilogue of a product of a batch, from that of the first one.
 template <DType kD>
 __device__ __forceinline__ Epilogue<kD> OfProduct(Epilogue<kD> epilogue,
                                                   const BatchStrides& strides, int64_t product) {

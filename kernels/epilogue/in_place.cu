@@ -85,7 +85,7 @@ absl::Status WithoutProduct(const Problem& problem, const Operands& operands, cu
   return CudaStatus(cudaGetLastError(), "launch of the epilogue without a product");
 }
 
-// pass.operator()<kD>() for the output types that a library's rows have.
+// Calls pass.operator()<kD>() for the output types of a library's rows.
 template <class Pass>
 absl::Status ForOutputType(DType d, const Pass& pass) {
   switch (d) {

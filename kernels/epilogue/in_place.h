@@ -29,10 +29,9 @@ constexpr DType AccumulatorType(const Problem& problem) {
 //   the product to D's type before they add beta C.
 // - A bias or an activation in a pass over D would round twice where D is narrower than
 //   the accumulators. (A relu alone gives the same before and after the rounding.)
-// - A product that computes in f16 takes alpha and beta in f16, and rounds to f16 before
-//   the bias. Our epilogue is in f32 (gemm/scalars.h), so such a product computes
-//   accumulators alone.
-// - A library has no other D of integer accumulators.
+// - A library's product in f16 takes alpha and beta in f16, and rounds to f16 before the bias. Our
+//   epilogue is in f32 (gemm/scalars.h), so such a product computes accumulators alone.
+// - With integer accumulators, a library has no other D.
 constexpr bool NeedsAccumulatorScratch(const Problem& problem) {
   switch (problem.types.compute) {
     case Compute::kF16:

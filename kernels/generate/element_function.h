@@ -36,9 +36,9 @@ GEMM_HOST_DEVICE constexpr double Horner(const double (&c)[kCount], double x) {
   return sum;
 }
 
-// log(x) for normal x > 0. With x = 2^e f, f in [sqrt(1/2), sqrt 2), and
-// s = (f - 1) / (f + 1), log f = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.1716, so
-// that ten terms beyond the first leave less than 2^-55 of the sum.
+// log(x) for normal x > 0. Let x = 2^e f, with f in [sqrt(1/2), sqrt 2), and s = (f - 1) / (f + 1).
+// Then log f = 2 (s + s^3/3 + s^5/5 + ...). |s| < 0.1716, so ten terms beyond the first leave less
+// than 2^-55 of the sum.
 GEMM_HOST_DEVICE constexpr double PortableLog(double x) {
   constexpr double kLn2High = 0x1.62e42feep-1;  // 32 bits: its product with e is exact
   constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
@@ -135,7 +135,7 @@ struct ToS8 {
   }
 };
 
-// Where the lines of a target lie in the logical matrix.
+// The places of a target's lines in the logical matrix.
 struct GeneratorLines {
   int64_t lines;
   int64_t length;

@@ -25,9 +25,9 @@ struct AccumulatorTile {
     return (row * (cols / 4) + (quad & ~7) + (high << 2 | low)) * 16;
   }
 
-  // The offset of the byte `rows_on` rows, a multiple of 8, and `quads_on` quads, a
-  // multiple of 2, from the one at `offset`, which is in one of the first eight rows and
-  // of the first two quads. Eight offsets of a row are an XOR away, the rest a constant
+  // The offset of the byte that is `rows_on` rows and `quads_on` quads further than the one at
+  // `offset`. `rows_on` is a multiple of 8, `quads_on` of 2. `offset` is in one of the first eight
+  // rows and of the first two quads. Eight offsets of a row are an XOR away, the rest a constant
   // from those.
   GEMM_HOST_DEVICE constexpr int Beside(int offset, int rows_on, int quads_on) const {
     constexpr int kLineBytes = 8 * 16;

@@ -12,8 +12,8 @@
 namespace gemm {
 
 // Each warp multiplies its own part of the tile, with fragments that ldmatrix reads
-// from a stage. There is one barrier for each stage. Behind it the stage is complete,
-// and no warp reads the stage before it any more.
+// from a stage. There is one barrier for each stage. After it the stage is complete, and no warp
+// reads the stage before any more.
 template <class Variant>
 class MmaProduct {
   static constexpr GroupedConfig kConfig = Variant::kConfig;
@@ -79,7 +79,7 @@ class MmaProduct {
   }
 
  private:
-  // Where the tile of a thread's warp begins.
+  // The begin of the tile of a thread's warp.
   __device__ static int RowOf(int thread) {
     return thread / 32 / kConfig.warps_n() * kConfig.warp_m();
   }

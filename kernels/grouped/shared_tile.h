@@ -36,9 +36,9 @@ struct SharedTile {
     return in_row / span() * panel_bytes() + swizzled;
   }
 
-  // The offset of the byte `rows_on` rows, a multiple of 8, and `chunks_on` chunks from
-  // the one at `offset`, which is in the first chunk of one of the first eight rows.
-  // Eight offsets of a row are an XOR away, the rest a constant from those.
+  // The offset of the byte that is `rows_on` rows and `chunks_on` chunks further than the one at
+  // `offset`. `rows_on` is a multiple of 8. `offset` is in the first chunk of one of the first
+  // eight rows. Eight offsets of a row are an XOR away, the rest a constant from those.
   GEMM_HOST_DEVICE constexpr int Beside(int offset, int rows_on, int chunks_on) const {
     const int on = Offset(rows_on, chunks_on);
     return (offset ^ on % kLineBytes) + on / kLineBytes * kLineBytes;

@@ -11,9 +11,8 @@
 
 namespace gemm {
 
-// Calls `visit(row, j, low, high)` for each pair of accumulators that a lane holds: those
-// of row `row` + lane / 4 of the warp's and of columns 8 j + lane % 4 * 2 and the next.
-// See wgmma.cuh.
+// Calls `visit(row, j, low, high)` for each pair of accumulators that a lane holds. They are in the
+// warp's row `row` + lane / 4, in column 8 j + lane % 4 * 2 and the next one. See wgmma.cuh.
 template <class Product, class Visit>
 __device__ __forceinline__ void ForEachPair(const Product& product, const Visit& visit) {
 #pragma unroll

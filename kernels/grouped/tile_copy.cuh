@@ -34,8 +34,8 @@ class TileCopy {
         step_(matrix.pitch * kRowStep),
         source_(matrix.data + (row + row_) * matrix.pitch + byte + byte_) {}
 
-  // Starts to copy a tile to shared address `target`. What lies beyond `rows` rows and
-  // `bytes` bytes of a row becomes zeros.
+  // Starts to copy a tile to shared address `target`. Everything beyond `rows` rows and `bytes`
+  // bytes of a row becomes zeros.
   __device__ __forceinline__ void Start(uint32_t target, int rows, int bytes) const {
     // Most tiles are whole. A decision for each chunk would double their instructions.
     if (rows >= kTile.rows && bytes >= kTile.row_bytes) {
@@ -51,8 +51,7 @@ class TileCopy {
   __device__ __forceinline__ void Advance(int64_t bytes) { source_ += bytes; }
 
  private:
-  // Starts to copy valid_bytes(row) bytes of each row. Where that is 0 the address is
-  // not read.
+  // Starts to copy valid_bytes(row) bytes of each row. If that is 0, the address is not read.
   template <int kUnroll, class ValidBytes>
   __device__ __forceinline__ void StartEach(uint32_t target, const ValidBytes& valid_bytes) const {
     const std::byte* source = source_;

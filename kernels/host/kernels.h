@@ -9,13 +9,13 @@
 namespace gemm {
 
 // Accumulates in double precision, in blocks that stay in the L2 cache. Sums of products of s8 are
-// exact there, and are wrapped at last.
+// exact there, and wrapped at the end.
 absl::Status LaunchHostReference(const Launch& launch);
 size_t HostReferenceWorkspace(const Problem& problem);
 
-// OpenBLAS; 16- and 8-bit operands go through f32 blocks. Those of s8 are so short along k that f32
-// has their products, which are added up as integers. INVALID_ARGUMENT for a dimension beyond what
-// OpenBLAS's int takes.
+// OpenBLAS; 16- and 8-bit operands go through f32 blocks. Blocks of s8 are so short along k that
+// f32 holds their products exactly; these are added up as integers. INVALID_ARGUMENT for a
+// dimension beyond OpenBLAS's int.
 absl::Status LaunchHostOpenblas(const Launch& launch);
 size_t HostOpenblasWorkspace(const Problem& problem);
 

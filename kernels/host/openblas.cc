@@ -11,9 +11,9 @@
 namespace gemm {
 namespace {
 
-// f32 blocks of narrow operands: large enough that OpenBLAS runs at full speed,
-// small enough that the workspace stays at 12 MiB, or at 16 with accumulators of integers or
-// block scales.
+// f32 blocks of narrow operands. They are large enough that OpenBLAS runs at full speed. They are
+// small enough that the workspace stays at 12 MiB, or at 16 with accumulators of integers or block
+// scales.
 constexpr int64_t kBlock = 1024;
 
 int64_t BlockElements(int64_t rows, int64_t cols) {
@@ -58,8 +58,8 @@ void Gemm(const Problem& p, const Operands& o, double beta, float* d) {
 }
 
 // f32 and f64: OpenBLAS reads the stored operands and applies alpha and beta. Bias and
-// activation follow in D. One call, which is not stopped: OpenBLAS does not promise the same bits
-// for parts of D, nor of k.
+// activation follow in D. It is one call, which is not stopped: OpenBLAS does not promise the same
+// bits for parts of D or of k.
 template <DType kType>
 void MultiplyInPlace(const Problem& problem, const Operands& operands) {
   using Element = typename ElementTraits<kType>::Storage;
@@ -80,7 +80,7 @@ void MultiplyInPlace(const Problem& problem, const Operands& operands) {
   }
 }
 
-// f32 has the sum of so many products of s8: 1024 * 128 * 128 is 2^24.
+// f32 holds the sum of a block's products of s8 exactly: 1024 * 128 * 128 is 2^24.
 static_assert(kBlock * 128 * 128 <= int64_t{1} << 24);
 
 bool OfIntegers(const Problem& problem) { return problem.types.compute == Compute::kS32; }
@@ -91,8 +91,8 @@ void AddIntegers(const float* products, int64_t count, bool first, WrappingS32* 
   for (int64_t i = 0; i < count; ++i) accumulators[i] += WrappingS32(products[i]);
 }
 
-// Scales the products of a block of k that begins at `p`, and adds them to the accumulators;
-// from the first block on, to zeros.
+// Scales the products of a block of k that begins at `p`, and adds them to the accumulators; those
+// of the first block, to zeros.
 void AddScaled(const Launch& launch, const float* products, int64_t p, int64_t row, int64_t rows,
                int64_t col, int64_t cols, float* accumulators) {
   const Problem& problem = launch.problem;

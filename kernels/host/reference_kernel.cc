@@ -20,7 +20,7 @@ struct Scratch {
   double b[kBlockK][kBlockN];
 };
 
-// With block scales, what the blocks of k come to that have been scaled.
+// With block scales: `sums` adds up the scaled blocks of k.
 struct ScaledScratch {
   Scratch block;
   double sums[kBlockM][kBlockN];
@@ -45,8 +45,8 @@ void MultiplyBlock(Scratch& s, int64_t rows, int64_t depth) {
   }
 }
 
-// Computes the accumulators of the block of D at (row, col), over k from `begin` to `end`. Any,
-// where the launch is stopped meanwhile: k may be long.
+// Computes the accumulators of the block of D at (row, col), over k from `begin` to `end`. If the
+// launch is stopped meanwhile, they have any value: k may be long.
 void AccumulateBlock(const Launch& launch, const OperandView& a, const OperandView& b,
                      int64_t begin, int64_t end, int64_t row, int64_t rows, int64_t col,
                      int64_t cols, Scratch& s) {
@@ -83,7 +83,7 @@ void AccumulateScaledBlock(const Launch& launch, const OperandView& a, const Ope
   std::copy_n(&s.sums[0][0], kBlockM * kBlockN, &s.block.accumulators[0][0]);
 }
 
-// A row of accumulators becomes a row of D.
+// Turns a row of accumulators into a row of D.
 template <DType kD>
 void Finish(const Launch& launch, const double* accumulators, int64_t row, int64_t col,
             int64_t cols) {

@@ -6,16 +6,16 @@
 
 namespace gemm::mma {
 
-// The padded pipelines with rotating fragments are told from those with a second set
-// of registers. In the XOR-swizzled ones fragments always rotate.
+// The names of padded pipelines tell rotating fragments from a second set of registers. In
+// XOR-swizzled ones fragments always rotate.
 constexpr bool HasReducedRegisters(const Config& config) {
   return config.buffers == FragmentBuffers::kRotating && config.layout == PanelLayout::kPadded;
 }
 
-// "hgemm_mma_m16n8k16_mma2x4_warp4x4x2_stage3_dsmem_rr_tn_f32acc": the shape of an mma
-// tile, the warps of a block, the mma tiles of a warp along m, n and (where there are
-// several) k; then the pipeline's stages, dynamic shared memory, the XOR swizzle or
-// reduced registers, B stored n x k and f32 accumulators, where the variant has them.
+// "hgemm_mma_m16n8k16_mma2x4_warp4x4x2_stage3_dsmem_rr_tn_f32acc": the shape of an mma tile, the
+// warps of a block, and the mma tiles of a warp along m, n and (if there are several) k. Then, if
+// the variant has them: the pipeline's stages, dynamic shared memory, the XOR swizzle or reduced
+// registers, B stored n x k, and f32 accumulators.
 constexpr NameText MmaName(const Config& config) {
   NameText name;
   name.Add("hgemm_mma_m", Config::kMmaM, "n", Config::kMmaN, "k", Config::kMmaK);

@@ -20,8 +20,7 @@ class PanelCopy {
  public:
   static constexpr SharedPanel kPanel = Shape::kPanel;
   static constexpr int kUnits = kPanel.rows * kPanel.units;
-  // Copies of a thread. Where there are fewer units than threads some threads copy
-  // nothing.
+  // Copies of a thread. If there are fewer units than threads, some threads copy nothing.
   static constexpr int kCopies = (kUnits + Shape::kThreads - 1) / Shape::kThreads;
   static_assert(kUnits % Shape::kThreads == 0 || kCopies == 1);
   static constexpr int kTileK = Shape::kRowsAreK ? kPanel.rows : kPanel.units * kUnitElements;
@@ -115,7 +114,7 @@ class PanelCopy {
   int64_t k_tile_bytes_;
   PanelUnit place_;
   uint32_t shared_;
-  const std::byte* source_[kCopies];  // read where it is inside alone
+  const std::byte* source_[kCopies];  // read only where it is inside
   bool inside_[kCopies];
 };
 

@@ -11,7 +11,7 @@
 
 namespace gemm::mma {
 
-// Transposes a 4 x 4 matrix of which lane x of a quad holds column x.
+// Transposes a 4 x 4 matrix. Lane x of a quad holds column x.
 template <class Value>
 __device__ __forceinline__ void TransposeInQuad(Value (&v)[4], int lane) {
 #pragma unroll

@@ -37,7 +37,7 @@ GEMM_HOST_DEVICE inline Scalar Activate(Activation activation, Scalar leaky_slop
   return x;
 }
 
-// Of integers there is but the relu.
+// Integers have only the relu.
 GEMM_HOST_DEVICE inline WrappingS32 Activate(Activation activation, WrappingS32 /*leaky_slope*/,
                                              WrappingS32 x) {
   const WrappingS32 zero;

@@ -64,7 +64,7 @@ struct ElementTraits<DType::kE5M2> {
   static Storage Store(double x) { return FloatToE5M2(static_cast<float>(x)); }
 };
 
-// To nearest even and saturated; NaN becomes 0.
+// Rounds to nearest even and saturates; NaN becomes 0.
 template <class Integer>
 struct IntegerTraits {
   using Storage = Integer;

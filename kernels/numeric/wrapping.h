@@ -19,7 +19,7 @@ class WrappingS32 {
       : bits_(static_cast<uint32_t>(static_cast<uint64_t>(static_cast<int64_t>(x)))) {}
 
   GEMM_HOST_DEVICE constexpr int32_t value() const { return static_cast<int32_t>(bits_); }
-  // To nearest, even.
+  // Rounds to nearest even.
   GEMM_HOST_DEVICE constexpr explicit operator float() const { return static_cast<float>(value()); }
   GEMM_HOST_DEVICE constexpr explicit operator double() const { return value(); }
 

@@ -1,5 +1,5 @@
-// What device code may use, by the architecture that it is compiled for. The one place that asks
-// the compiler: DeviceCode (gemm/kernel.h) tells the host the same.
+// The features that device code may use, by the architecture that it is compiled for. Only this
+// file asks the compiler. DeviceCode (gemm/kernel.h) tells the host the same.
 #pragma once
 
 // wgmma, and registers that move between warpgroups: sm_90a, and no other.

@@ -17,14 +17,14 @@ __device__ __forceinline__ void AllowNextKernel() {
   asm volatile("griddepcontrol.launch_dependents;");
 }
 
-// A flag in global memory tells other blocks that what this block wrote before is visible (PTX ISA
-// 6.0). Called by one thread, after a barrier of the threads that wrote.
+// Raises a flag in global memory, which tells other blocks that this block's earlier writes are
+// visible (PTX ISA 6.0). Called by one thread, after a barrier of the threads that wrote.
 __device__ __forceinline__ void RaiseFlag(uint32_t* flag) {
   asm volatile("fence.acq_rel.gpu;\nst.relaxed.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory");
 }
 
-// Called by one thread, before a barrier of the threads that read. The flag was 0, and the block
-// that raises it is running.
+// Waits until the flag, which was 0, is raised. The block that raises it is running. Called by one
+// thread, before a barrier of the threads that read.
 __device__ __forceinline__ void AwaitFlag(const uint32_t* flag) {
   uint32_t raised = 0;
   while (raised == 0) {

@@ -1,9 +1,9 @@
 // mbarrier: barriers in shared memory that count arrivals of threads and bytes of asynchronous
 // copies (PTX ISA 8.0, sm_90).
 //
-// A barrier goes through phases. A phase ends when as many threads have arrived as the barrier
-// was made for, and all bytes that they announced are there. Who waits names the phase by its
-// parity: 0 for the first, 1 for the second, and so on.
+// A barrier goes through phases. A phase ends when as many threads have arrived as the barrier was
+// made for, and all bytes that they announced have arrived, too. A waiting thread names the phase
+// by its parity: 0 for the first, 1 for the second, and so on.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace gemm::ptx {
 
 constexpr int kBarrierBytes = 8;
 
-// By one thread, before anybody uses the barrier at this shared address. FenceBarrierInit and a
-// barrier of all threads follow.
+// Called by one thread, before any thread uses the barrier at this shared address. FenceBarrierInit
+// and a barrier of all threads must follow.
 __device__ __forceinline__ void InitBarrier(uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
@@ -33,8 +33,9 @@ __device__ __forceinline__ void Arrive(uint32_t barrier) {
 }
 
 // Arrives at the barrier that another block of the cluster has at the same address. It orders
-// nothing beyond this block, as `.release.cluster` would, at the cost of a memory barrier of the
-// whole GPU. Who arrives has only read shared memory, and that by products that are done.
+// nothing beyond this block. `.release.cluster` would, at the cost of a memory barrier of the whole
+// GPU. That is not needed: the arriving thread has only read shared memory, by products that are
+// done.
 __device__ __forceinline__ void ArriveAt(uint32_t barrier, uint32_t block) {
   asm volatile(
       "{\n.reg .b32 remote;\n"

@@ -1,6 +1,6 @@
 // TMA: copies of boxes between a matrix of a batch in global memory and shared memory, by a unit
-// of its own (PTX ISA 8.0, sm_90). One thread starts a copy. What a box has beyond the matrix is
-// zeros in shared memory, and is not written to global memory.
+// of its own (PTX ISA 8.0, sm_90). One thread starts a copy. Elements of a box beyond the matrix
+// are zeros in shared memory, and are not written to global memory.
 //
 // A box here has rows of 128 bytes, and lies in shared memory as kernels/hopper/box.h says.
 #pragma once
@@ -59,7 +59,7 @@ __device__ __forceinline__ void StoreBoxCommit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// Waits until at most kPending groups of this thread have shared memory to read.
+// Waits until at most kPending groups of this thread still have to read shared memory.
 template <int kPending>
 __device__ __forceinline__ void StoreBoxWaitRead() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");

@@ -1,9 +1,8 @@
 // wgmma: a warpgroup multiplies tiles in shared memory, with the accumulators in
 // registers (PTX ISA 8.0, sm_90a alone).
 //
-// A warpgroup is four warps; the first one's index is a multiple of four. It holds
-// 64 x kN accumulators: with g = lane / 4 and t = 2 (lane % 4), a lane of warp w has
-// in acc[4 j .. 4 j + 3]
+// A warpgroup is four warps; the first one's index is a multiple of four. It holds 64 x kN
+// accumulators. With g = lane / 4 and t = 2 (lane % 4), a lane of warp w has in acc[4 j .. 4 j + 3]
 //   (16 w + g, 8 j + t), the one right of it, and the same two 8 rows below.
 //
 // The order of a product:
@@ -14,8 +13,8 @@
 //    or the tiles.
 //
 // The PTX ISA asks for a proxy fence after writes through the generic proxy. CUTLASS
-// (sm90_mma_multistage_gmma_ss_warpspecialized.hpp) and Triton's compiler have none
-// behind cp.async, and neither have we: it cost up to 15%. Other writes need it.
+// (sm90_mma_multistage_gmma_ss_warpspecialized.hpp) and Triton's compiler have none after cp.async.
+// Neither do we: it cost up to 15%. Other writes need it.
 #pragma once
 
 #include <cstdint>
@@ -105,7 +104,7 @@ __device__ __forceinline__ void WgmmaPin(int32_t (&acc)[kCount]) {
   GEMM_REGISTERS_96                                                                    \
   ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112," \
   "%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
-// And what they hold. `r` is their constraint.
+// The values that they hold. `r` is their constraint.
 #define GEMM_ACCUMULATORS_4(r, i) r(acc[i]), r(acc[i + 1]), r(acc[i + 2]), r(acc[i + 3])
 #define GEMM_ACCUMULATORS_8(r, i) GEMM_ACCUMULATORS_4(r, i), GEMM_ACCUMULATORS_4(r, i + 4)
 #define GEMM_ACCUMULATORS_16(r, i) GEMM_ACCUMULATORS_8(r, i), GEMM_ACCUMULATORS_8(r, i + 8)
@@ -199,8 +198,8 @@ __device__ __forceinline__ void Wgmma(float (&acc)[kCount], uint64_t a, uint64_t
   }
 }
 
-// The same with f16 accumulators, two in a register: where a lane's float accumulators of a row
-// would be acc[x] and acc[x + 1], for an even x, both are in acc[x / 2]. B has 4 kCount columns.
+// The same with f16 accumulators, two in a register. For an even x, the accumulators that floats
+// have in acc[x] and acc[x + 1] are both in acc[x / 2]. B has 4 kCount columns.
 template <DType kA, DType kB, bool kMnMajorB, bool kMnMajorA = false, int kCount>
 __device__ __forceinline__ void Wgmma(uint32_t (&acc)[kCount], uint64_t a, uint64_t b, bool add) {
   static_assert(kA == DType::kF16 && kB == DType::kF16);

@@ -1,6 +1,6 @@
 // WMMA loads and stores of m16n16k8 TF32 fragments in shared memory (PTX ISA 7.0, sm_80 and up).
-// Those of mma.h take generic addresses, and for TF32 the compiler does not find out that they
-// are of shared memory.
+// Those of mma.h take generic addresses, and for TF32 the compiler does not find out that these are
+// in shared memory.
 #pragma once
 
 #include <mma.h>

@@ -18,8 +18,8 @@ constexpr double kExtraSteps = 4;
 // Truncation where hardware may not round: 10 explicit significand bits.
 constexpr double kTf32Unit = 0x1p-10;
 
-// Of both elements, one of which may be near the largest, and the product of their low numbers
-// (kernels/hopper/f32x3.h).
+// Roundings of both elements' low numbers, where one element may be near the largest, and the
+// product of the low numbers (kernels/hopper/f32x3.h).
 constexpr double kF32x3Unit = 1.01 * (0x1p-22 + 0x1p-23 + 0x1p-22);
 // High numbers may be larger than their elements by this share.
 constexpr double kF32x3Excess = 0x1p-10;
@@ -39,9 +39,9 @@ constexpr double kGeluRoundings = 8;
 // The largest slope of GELU, at sqrt 2.
 constexpr double kGeluLipschitz = 1.13;
 
-// Tensor cores truncate what they add in f32, and round to nearest what they add in f16
-// (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ
-// Computer Science 7:e330, 2021, section 4).
+// Tensor cores truncate sums in f32, and round sums in f16 to nearest (Fasi, Higham, Mikaitis and
+// Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7:e330, 2021,
+// section 4).
 bool Truncates(const Types& types) {
   return types.compute == Compute::kTF32 ||
          (types.compute == Compute::kF32 && types.a != DType::kF32);
@@ -49,13 +49,13 @@ bool Truncates(const Types& types) {
 
 bool OfIntegers(const Types& types) { return types.compute == Compute::kS32; }
 
-// What integer accumulators lose: no addition loses anything, but a D that is none of integers gets
-// them rounded to f32.
+// The error of integer accumulators. Additions are exact, but for a D of floats the accumulators
+// are rounded to f32.
 double IntegerUnit(const Types& types) {
   return types.d == DType::kS32 ? 0 : UnitRoundoff(DType::kF32);
 }
 
-// What is left of an exact sum in an accumulator that wraps.
+// The value of an exact sum in an accumulator that wraps.
 double Wrapped(double sum) { return static_cast<double>(WrappingS32(sum)); }
 
 // One rounding of the accumulation. Truncation is twice the unit.
@@ -78,13 +78,13 @@ void Round(DType type, Bounded& x) {
   x.error += kDoubleRounding * UnitRoundoff(type) * x.reach() + UnderflowUnit(type);
 }
 
-// The largest that an element's block scales and the products that they scale can come to.
+// The largest value that an element's products may reach with their block scales.
 double ScaledReach(const Problem& problem, const ElementTerms& t) {
   return t.largest_scale_a * t.largest_scale_b * LargestFinite(problem.types.a) *
          LargestFinite(problem.types.b) * static_cast<double>(std::min(problem.k, kScaleBlock));
 }
 
-// What is lost where blocks are scaled.
+// The error of scaling blocks.
 double ScalingError(const Problem& problem, const ElementTerms& t, Elements elements) {
   if (!HasBlockScales(problem)) return 0;
   const double blocks = std::ceil(static_cast<double>(problem.k) / kScaleBlock);
@@ -155,9 +155,9 @@ Bounded ApplyActivation(const Problem& problem, const Bounded& x) {
   return y;
 }
 
-// What is lost before anything is added to an accumulator of the full type: by
-// rounding operands to TF32, by splitting them into two such numbers, and in the tensor cores' own
-// accumulators, where those are promoted.
+// The errors before anything is added to an accumulator of the full type. They are from rounding
+// operands to TF32, from splitting them into two such numbers, and from the tensor cores' own
+// accumulators, if those are promoted.
 double MultiplicationBound(const Types& types, int64_t k) {
   const auto lost = [k](double steps, double unit) {
     const double sum = (std::min(static_cast<double>(k), steps) + kExtraSteps) * unit;

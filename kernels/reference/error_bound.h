@@ -4,8 +4,8 @@
 // not choose. Addition i makes an error of at most u |S_i|, where S_i is a partial sum: the
 // sum of some of the products. u is the unit roundoff of the accumulator, twice that where
 // it truncates. A few steps are added for tensor cores, which align the products of one
-// instruction to the largest. What a bound knows of the elements decides how large S_i and
-// the sum of the errors may be.
+// instruction to the largest. The assumption about the elements decides how large S_i and the sum
+// of the errors may be.
 //
 // Worst case. |S_i| <= sum |p|.
 // - Truncation: (1 + u)^k - 1 <= exp(k u) - 1 times sum |p|, from k factors of 1 + u (Higham,
@@ -34,16 +34,15 @@
 // - Errors of the operands (TF32, f32x3) and of single products keep the products' signs:
 //   lambda ||p||_2 times their relative size.
 //
-// Block scales. Of each block the product of the scales is rounded, and its product with the
+// Block scales. In each block the product of the scales is rounded, and so is its product with the
 // block's sum: 2 u more for each block, of |S_b| times the scales. Worst case: 2 u sum |p|. Drawn
-// elements: |S_b| <= lambda ||p_b||_2, and the norms of B blocks add up to at most
-// sqrt(B) ||p||_2. What is subnormal may be lost: a scale, the product of two, or a sum that one of
-// them has scaled. Scales so large that one of them, or both together, may overflow with what they
-// scale allow anything.
+// elements: |S_b| <= lambda ||p_b||_2, and the norms of B blocks add up to at most sqrt(B) ||p||_2.
+// Subnormal values may be lost: a scale, the product of two, or a sum that one of them has scaled.
+// If one scale, or both together, may overflow with the values that they scale, the bound allows
+// anything.
 //
 // Integers (Compute::kS32). No addition errs, and how a sum wraps is known. So an s32 D has no
-// error at all; another one has that of the rounding of accumulators to f32, and those of the
-// epilogue.
+// error at all. Another D has the error of rounding accumulators to f32, and those of the epilogue.
 #pragma once
 
 #include <limits>
@@ -54,9 +53,9 @@ namespace gemm {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Standard deviations that a sum of independent terms of either sign is given. One
-// goes beyond with probability 2 exp(-lambda^2 / 2), 3e-8 (Hoeffding, 1963). An error goes
-// beyond its bound only where partial sums do and the roundings all point one way.
+// Standard deviations that a sum of independent terms of either sign may have. A sum exceeds them
+// with probability 2 exp(-lambda^2 / 2), 3e-8 (Hoeffding, 1963). An error exceeds its bound only if
+// partial sums do and the roundings all point one way.
 inline constexpr double kLambda = 6;
 
 // The accumulator's type.

@@ -117,7 +117,7 @@ Expected ExpectedAt(const Problem& problem, const Operands& host, Elements eleme
   return BoundElement(problem, terms, elements);
 }
 
-// |actual - value| / tolerance, with what IEEE's special values make of it.
+// |actual - value| / tolerance, with rules for NaN and infinities.
 double ErrorRatio(const Problem& problem, const Expected& expected, double actual) {
   if (expected.tolerance == kInfinity) return 0;
   if (std::isnan(expected.value)) return std::isnan(actual) ? 0 : kInfinity;
@@ -132,8 +132,7 @@ double ErrorRatio(const Problem& problem, const Expected& expected, double actua
   return std::abs(actual - expected.value) / expected.tolerance;
 }
 
-// The size of the tolerances against that of the values. Infinite and NaN values have no
-// part in it.
+// The size of the tolerances relative to that of the values. Infinite and NaN values do not count.
 class Resolution {
  public:
   void Add(const Expected& expected) {
@@ -142,7 +141,7 @@ class Resolution {
     tolerances_ += expected.tolerance * expected.tolerance;
     values_ += expected.value * expected.value;
   }
-  // Where every value is 0 any tolerance above 0 is beyond them. Without a finite value, infinite.
+  // Infinite without a finite value, and if every value is 0 and a tolerance is not.
   double share() const {
     if (!any_) return kInfinity;
     return tolerances_ == 0 ? 0 : std::sqrt(tolerances_ / values_);

@@ -140,8 +140,8 @@ __device__ void OneBuffer(KTileCopy<Variant>& copy, const KTileProduct<Variant>&
   }
 }
 
-// Two buffers: the next k-tile is copied while one is multiplied. There is one barrier for
-// each k-tile. Behind it the next k-tile is complete, and this one is free.
+// Two buffers: the next k-tile is copied while one is multiplied. There is one barrier for each
+// k-tile. After it the next k-tile is complete, and this one is free.
 template <class Variant>
 __device__ void TwoBuffers(KTileCopy<Variant>& copy, const KTileProduct<Variant>& product,
                            SharedKTile<Variant> (&k_tiles)[2], uint32_t count, int tail,
@@ -180,8 +180,7 @@ __device__ void TwoBuffersPrefetched(KTileCopy<Variant>& copy, const KTileProduc
       if (k + 1 < kConfig.block_k) {
         product.Load(k_tiles[now], k + 1, fragments[(k + 1) % 2]);
       } else {
-        // After the last k-tile this stores what nothing reads: a branch would cost
-        // registers.
+        // After the last k-tile nothing reads these stores: a branch would cost registers.
         copy.Finish(k_tiles[now ^ 1]);
         __syncthreads();
         product.Load(k_tiles[now ^ 1], 0, fragments[0]);

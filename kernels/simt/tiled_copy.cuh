@@ -26,10 +26,10 @@ struct SharedKTile {
   alignas(16) typename Variant::Element b[Variant::kLayout.b_elements()];
 };
 
-// Copies a thread's share of each k-tile. In place of rows of A beyond m and columns of B
-// beyond n it reads others inside the matrix: they affect only elements that D does not
-// have. Elements beyond k become zeros. Only the k-tile at the end of k can have those, so
-// it is copied first, and the loop over the others needs no bounds.
+// Copies a thread's share of each k-tile. Instead of rows of A beyond m and columns of B beyond n
+// it reads others inside the matrix: they affect only elements that D does not have. Elements
+// beyond k become zeros. Only the k-tile at the end of k can have those, so it is copied first, and
+// the loop over the others needs no bounds.
 template <class Variant>
 class KTileCopy {
  public:
@@ -60,8 +60,8 @@ class KTileCopy {
     b_ = operands.b + b_start.row * ldb_ + col;
   }
 
-  // Starts to copy k-tile `index`, of which `valid_k` (1 to block_k) are inside k: to
-  // registers, or with cp.async to `to`.
+  // Starts to copy k-tile `index` to registers, or with cp.async to `to`. `valid_k` (1 to block_k)
+  // of its steps are inside k.
   __device__ void StartLast(uint32_t index, int valid_k, KTile& to) {
     const int64_t first_k = int64_t{index} * kConfig.block_k;
     Advance(first_k);
@@ -183,8 +183,8 @@ class KTileCopy {
     if constexpr (kConfig.async) ptx::CpAsyncCommit();
   }
 
-  // Vector i of A, of which `count` elements are inside k: any number unless kFull.
-  // `inside` is an address that may be read in any case.
+  // Vector i of A. `count` of its elements are inside k: any number unless kFull. `inside` is an
+  // address that may be read in any case.
   template <bool kFull>
   __device__ void StartA(int i, const Element* from, const Element* inside, int count, KTile& to) {
     if constexpr (kConfig.async) {

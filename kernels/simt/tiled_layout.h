@@ -1,10 +1,10 @@
 // The layouts of a thread-tiled kernel: the elements that each thread computes and
 // copies, and the k-tiles in shared memory.
 //
-// A warp's access to shared memory runs in phases: of 32 lanes where a lane moves at most
-// 4 bytes, of 16 lanes for 8 bytes, and of 8 lanes for 16. Lanes of a phase conflict if
-// they touch different words of one of the 32 banks of 4 bytes. In a conflict_free
-// configuration no phase of any load or store has a conflict.
+// A warp's access to shared memory runs in phases. A phase has 32 lanes if a lane moves at most 4
+// bytes, 16 lanes for 8 bytes, and 8 lanes for 16. Lanes of a phase conflict if they touch
+// different words of one of the 32 banks of 4 bytes. In a conflict_free configuration no phase of
+// any load or store has a conflict.
 #pragma once
 
 #include "kernels/simt/tiled_config.h"
@@ -69,8 +69,8 @@ struct TiledLayout {
 
   // ---- The layout of a k-tile, in elements from its start ----
 
-  // 16 bytes of padding behind each row of a transposed k-tile of A shift the next row by
-  // 4 banks, so that lanes that store to different rows do not conflict.
+  // 16 bytes of padding behind each row of a transposed k-tile of A shift the next row by 4 banks.
+  // So lanes that store to different rows do not conflict.
   GEMM_HOST_DEVICE constexpr int a_pitch() const {
     return config.transposes_a() ? config.block_m + config.widest() : config.block_k;
   }
@@ -86,8 +86,8 @@ struct TiledLayout {
   // ---- The vectors that a thread copies ----
   //
   // A k-tile is divided into vectors along its rows in global memory. Thread t copies the
-  // vectors t + i * threads(). Where there are fewer vectors than threads, the first
-  // threads copy A and the last B.
+  // vectors t + i * threads(). If there are fewer vectors than threads, the first threads copy A
+  // and the last B.
 
   // cp.async transposes A element by element.
   GEMM_HOST_DEVICE constexpr int a_vector() const {
@@ -106,9 +106,9 @@ struct TiledLayout {
     return Max(1, b_vectors() / config.threads());
   }
 
-  // Lanes of a warp that are neighbours along a row of A. The transposing stores of a warp
-  // go to the rows of `copy_lanes_k` vectors of the k-tile: as many as the pitch keeps free
-  // of conflicts, and at most 32 bytes, a sector of global memory.
+  // Lanes of a warp that are neighbours along a row of A. The transposing stores of a warp go to
+  // the rows of `copy_lanes_k` vectors of the k-tile. These are as many as the pitch keeps free of
+  // conflicts, and at most 32 bytes, a sector of global memory.
   GEMM_HOST_DEVICE constexpr int copy_lanes_k() const {
     const int across = config.block_k / a_vector();
     if (!config.transposes_a()) return across;
@@ -126,7 +126,7 @@ struct TiledLayout {
     return {warp % warps_down * rows + lane / copy_lanes_k(),
             (warp / warps_down * copy_lanes_k() + lane % copy_lanes_k()) * a_vector()};
   }
-  // The vectors of a thread are in so many rows of A, in turn.
+  // The vectors of a thread are in this many rows of A, in turn.
   GEMM_HOST_DEVICE constexpr int a_rows_per_thread() const {
     const int warps_down = config.block_m * copy_lanes_k() / 32;
     return Min(a_vectors_per_thread(), Max(1, warps_down / config.warps()));

@@ -1,5 +1,4 @@
-// What a thread of a thread-tiled kernel has in registers: strips of operands, and
-// accumulators.
+// The registers of a thread of a thread-tiled kernel: strips of operands, and accumulators.
 #pragma once
 
 #include <cstdint>

@@ -29,16 +29,17 @@ namespace gemm {
 namespace {
 
 constexpr absl::string_view kEstimatesFirstLine = "gemmd estimates 1";
-// Bounds of what is read.
+// Bounds of the text.
 constexpr size_t kMaxTextBytes = size_t{32} << 20, kMaxTrees = 1000;
 
-// Kernels that are so far behind the first, as a natural logarithm of seconds, are left as they
-// are: by their formulas, then after each round of trees. What is left out changes them by less.
+// Cutoffs: kernels that are this far behind the first, as a natural logarithm of seconds, are
+// corrected no further. The first applies to formulas, the second after each round of trees. The
+// corrections left out are smaller.
 constexpr double kHopelessByFormula = 1.2, kHopeless = 0.4;
 constexpr size_t kTreesOfARound = 10;
 
 // A complete binary tree, its nodes level by level: the children of node i are 2 i + 1 and 2 i + 2.
-// All walks take the same steps, so that the processor has nothing to guess.
+// All walks take the same number of steps, so that the processor has no branches to predict.
 struct Tree {
   static constexpr size_t kLevels = 4, kLeaves = size_t{1} << kLevels, kNodes = kLeaves - 1;
   std::array<float, kNodes> threshold;
@@ -68,7 +69,7 @@ struct Estimates::Class {
   std::vector<OperandTypes> types;
   std::unordered_map<const Kernel*, size_t> place;  // of a kernel in what follows
   std::vector<Trees> trees;
-  // In place of trees: of products that were measured, and a function for each kernel.
+  // Instead of trees: the measured products, and a function for each kernel.
   std::vector<Point> points;
   std::vector<SmoothFunction> functions;
 };
@@ -217,7 +218,7 @@ std::unique_ptr<Estimates::Class> Estimates::ClassFrom(
   auto made = std::make_unique<Class>();
   const Types& types = products.front()->problem.types;
   made->types.push_back({types.a, types.b, types.compute, ""});
-  // Of each kernel, by product: the logarithm of measured over computed time.
+  // For each kernel, by product: the logarithm of measured over computed time.
   std::vector<std::vector<double>> logs(
       kernels.size(),
       std::vector<double>(products.size(), std::numeric_limits<double>::quiet_NaN()));
@@ -365,7 +366,8 @@ void Estimates::Correct(const Problem& problem, absl::Span<const Kernel* const> 
     }
     seconds[one.index] = estimate;
   }
-  // A kernel that came after the measurements: its formula is off as the others' are.
+  // A kernel that is newer than the measurements: its formula is taken to be off as the others'
+  // are.
   for (size_t i = 0; i < kernels.size(); ++i) {
     const bool is_new = !in_class->place.contains(kernels[i]) && is_of_class(kernels[i]);
     if (is_new) seconds[i] *= std::exp(correction);
@@ -374,7 +376,8 @@ void Estimates::Correct(const Problem& problem, absl::Span<const Kernel* const> 
 
 std::optional<size_t> FastestOf(const Problem& problem, absl::Span<const Kernel* const> kernels,
                                 absl::Span<const double> seconds, size_t max_workspace_bytes) {
-  // Small jobs share a launch of a kernel that takes batches: another one has to be faster alone.
+  // Small jobs share a launch of a kernel that takes batches. Another kernel must be this much
+  // faster alone.
   constexpr double kWithoutBatches = 1.05;
   const auto cost = [&](size_t i) {
     return seconds[i] * (kernels[i]->batches ? 1 : kWithoutBatches);

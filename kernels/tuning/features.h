@@ -1,4 +1,4 @@
-// What the trees of estimates look at.
+// The features that the trees of estimates look at.
 #pragma once
 
 #include <array>
@@ -45,8 +45,8 @@ enum Feature : size_t {
 };
 using Features = std::array<float, kFeatures>;
 
-// The least of the formulas' seconds, or where no kernel has one what the arithmetic and the
-// memory of an H200 take.
+// The least of the formulas' seconds. If no kernel has a formula, the time that the arithmetic and
+// the memory of an H200 take.
 double BaseSeconds(const Problem& p, absl::Span<const double> formulas);
 
 // The features of the product.

@@ -6,17 +6,17 @@
 namespace gemm {
 namespace {
 
-// Of likeness, in powers of two of a size. What scatters between measurements, and what a smooth
-// function does not follow, is a tenth of the variance.
+// The length scale of likeness, in powers of two of a size. Scatter between measurements, and
+// changes that a smooth function does not follow, are a tenth of the variance.
 constexpr float kLength = 5;
 constexpr double kNoise = 0.1;
-// So far apart are products of which an operand is stored in another way.
+// The distance between products that differ in how an operand is stored.
 constexpr float kApart = 3;
 
 float Log2(int64_t size) { return std::log2(static_cast<float>(size)); }
 
-// Whether lines of so many elements all begin at 16 bytes: a library has other kernels where they
-// do not.
+// 0 if lines of `line` elements all begin at multiples of 16 bytes, else kApart: a library has
+// other kernels for those.
 float Misaligned(int64_t line, DType type) {
   constexpr int64_t kBytes = 16;
   return line * static_cast<int64_t>(SizeOf(type)) % kBytes == 0 ? 0 : kApart;

@@ -1,4 +1,4 @@
-// A Gaussian process: a smooth function through measured values. With it a few dozen products that
+// A Gaussian process: a smooth function through measured values. It lets a few dozen products that
 // were measured on a device stand for all others.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace gemm {
 
-// Where a product stands: the logarithms of its sizes, and how its matrices are stored. What
-// differs from a kernel's formula is alike for products near each other.
+// The coordinates of a product: the logarithms of its sizes, and how its matrices are stored.
+// Products near each other deviate alike from a kernel's formula.
 using Point = std::array<float, 8>;
 Point PointOf(const Problem& p);
 
@@ -29,8 +29,8 @@ struct SmoothFunction {
   double At(absl::Span<const float> likeness) const;
 };
 
-// The function that has about `values` at `points`; NaN is an unknown value. Empty where fewer
-// than kLeastValues are known.
+// The function that has about `values` at `points`; NaN is an unknown value. Empty if fewer than
+// kLeastValues are known.
 inline constexpr size_t kLeastValues = 4;
 std::optional<SmoothFunction> FitSmoothly(absl::Span<const Point> points,
                                           absl::Span<const double> values);

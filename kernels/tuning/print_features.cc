@@ -1,9 +1,10 @@
-// gemm_features: what the trees of estimates look at (features.h), for products on standard input.
+// gemm_features: prints the features that the trees of estimates look at (features.h), for products
+// on standard input.
 //
 // A line of input is the types, the layout, the place of the types in their class and of the
-// device, and m, n and k: "f16:f16:f16:f32 nt 0 0 4096 4096 4096". For each kernel that takes it a
-// line comes out: the number of the input line, the kernel, the seconds of its formula (or of the
-// least one), and its features.
+// device, and m, n and k: "f16:f16:f16:f32 nt 0 0 4096 4096 4096". Prints a line for each kernel
+// that takes the product: the number of the input line, the kernel, the seconds of its formula (or
+// of the least one), and its features.
 #include <cstdio>
 #include <iostream>
 #include <limits>

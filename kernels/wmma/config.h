@@ -52,10 +52,10 @@ struct Config {
   constexpr int steps() const { return tile_k / wmma_k; }
   constexpr int element_bytes() const { return static_cast<int>(SizeOf(type)); }
 
-  // Padding against bank conflicts. f16 fragments are read in rows of one unit, eight at
-  // a time: rows an odd number of units apart put them at eight places of the line of
-  // banks. f32 fragments are read by elements, four columns of A in eight rows or eight
-  // columns of B in four: pitches of 12 and 8 words past whole lines do the same.
+  // Padding against bank conflicts. f16 fragments are read in rows of one unit, eight at a time.
+  // Rows an odd number of units apart put them at eight places of the line of banks. f32 fragments
+  // are read by elements: four columns of A in eight rows, or eight columns of B in four. Pitches
+  // of 12 and 8 words beyond whole lines do the same.
   constexpr Panel panel_a() const {
     return {.rows = tile_m(),
             .columns = tile_k,

@@ -36,7 +36,7 @@ template <class Side>
 class KTileCopy {
   static constexpr Panel kPanel = Side::kPanel;
   static constexpr int kUnits = kPanel.units();
-  // Where there are fewer units than threads some threads copy nothing.
+  // If there are fewer units than threads, some threads copy nothing.
   static constexpr int kShare = (kUnits + Side::kThreads - 1) / Side::kThreads;
   static_assert(kUnits % Side::kThreads == 0 || kShare == 1);
   // A thread copies the same columns of rows that are this far apart.

@@ -109,7 +109,7 @@ __device__ void MultiplyInTurn(WarpProduct<Variant>& product, StageCopy<Variant>
   }
 }
 
-// Fills all stages but one. Where there are fewer k-tiles the groups of copies are empty.
+// Fills all stages but one. If there are fewer k-tiles, the groups of copies beyond them are empty.
 template <class Variant>
 __device__ void FillRing(StageCopy<Variant>& copy, RingStage<Variant>& filled) {
 #pragma unroll
@@ -188,9 +188,9 @@ __device__ void MultiplyAhead(WarpProduct<Variant>& product, StageCopy<Variant>&
 }
 
 // The same with one set of registers: a fragment of the next step is read as soon as the
-// last use of its registers is over. In the last step of a k-tile that begins behind the
-// first row of fragments, so the wait and the barrier come there. By then all warps have
-// read the k-tile to its end, and its stage is filled again.
+// last use of its registers is over. In the last step of a k-tile those reads begin after the first
+// row of fragments, so the wait and the barrier come there. All warps have then read the k-tile to
+// its end, and its stage is filled again.
 template <class Variant>
 __device__ void MultiplyRotating(WarpProduct<Variant>& product, StageCopy<Variant>& copy,
                                  std::byte* ring) {

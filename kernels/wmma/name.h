@@ -14,7 +14,7 @@ constexpr bool HasF32Accumulators(const Config& config) {
   return config.type != DType::kF32 && config.accumulate == DType::kF32;
 }
 
-// What the name of a step says of its copies and buffers.
+// Adds the part of a step's name about its copies and buffers.
 constexpr void AddStepName(const Config& config, NameText& name) {
   if (config.reads == FragmentReads::kAheadInKTile) {
     name.Add("_rbuf");
@@ -25,10 +25,10 @@ constexpr void AddStepName(const Config& config, NameText& name) {
   if (config.stages == 1 && config.padded) name.Add("_offset");
 }
 
-// "hgemm_wmma_m16n16k16_mma4x2_warp2x4_stage3_dsmem_f32acc": the shape of a fragment,
-// the warps of a block, the fragments of a warp along m and n (where there are
-// several), and of a step the steps along k (where there are several); then how it
-// copies and buffers, and f32 accumulators of f16 operands.
+// "hgemm_wmma_m16n16k16_mma4x2_warp2x4_stage3_dsmem_f32acc": the shape of a fragment, the warps of
+// a block, and the fragments of a warp along m and n (if there are several). Then, for a step, the
+// steps along k (if there are several). Last, copies and buffers, and f32 accumulators of f16
+// operands.
 constexpr NameText WmmaName(const Config& config) {
   NameText name;
   name.Add(config.type == DType::kF32 ? "sgemm" : "hgemm");
@@ -52,7 +52,7 @@ constexpr NameText WmmaName(const Config& config) {
   return name;
 }
 
-// What the summary of a step says of its copies and buffers.
+// Adds the part of a step's summary about its copies and buffers.
 constexpr void AddStepSummary(const Config& config, SummaryText& summary) {
   if (config.copies == Copies::kThroughRegisters) {
     summary.Add(", ", config.warps(), " warps of ");

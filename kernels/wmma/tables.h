@@ -1,5 +1,5 @@
 // The variants of the WMMA family that the catalogue has, one table for each file of rows.
-// Structs, for nvcc names kernels by types.
+// They are structs because nvcc names kernels by types.
 #pragma once
 
 #include "kernels/wmma/variants.h"
