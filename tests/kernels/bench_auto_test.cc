@@ -1,4 +1,4 @@
-// What `auto` takes beside the fastest row, and what is measured of a device first.
+// The row of `auto` compared with the fastest one, and the measurements of an unknown device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

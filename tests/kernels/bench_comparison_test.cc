@@ -33,7 +33,7 @@ using testing::now;
 using testing::Product;
 using testing::Take;
 
-// As a library that loads its code when it is first called.
+// Like a library that loads its code when it is first called.
 absl::Status Loading(const Launch& launch) {
   const bool loaded = std::count(launched.begin(), launched.end(), "loading") > 0;
   return loaded ? Take<1000>("loading", launch) : Take<400000>("loading", launch);
@@ -121,7 +121,7 @@ TEST_F(ComparisonTest, WhatIsNotExactOfIntegersIsWrong) {
   EXPECT_EQ(rows_[1].note, "");
 }
 
-// The bound of drawn elements alone is left where there is no room, and the row says so.
+// Without room, only the bound of drawn elements remains, and the row says so.
 TEST_F(ComparisonTest, WithoutMemoryNothingIsComparedExactly) {
   Add(kInexact);
   plan_.shapes = {{1024, 1024, 64}};  // 4.75 MiB, and half a MiB for another A and B
@@ -423,7 +423,7 @@ TEST_F(ComparisonTest, CandidatesOfOneLayoutCompete) {
   EXPECT_TRUE(rows_[1].right());
 }
 
-// It is refused instead of taken until the system ends the program.
+// Without the refusal the system would end the program.
 TEST(HostBackend, MoreThanTheHostHasIsRefused) {
   const std::unique_ptr<Backend> host = CreateHostBackend();
   constexpr size_t kMore = size_t{1} << 30;  // than others give back meanwhile

@@ -22,7 +22,7 @@ using testing::kVerySlow;
 using testing::launched;
 using testing::now;
 
-// Of a device that always takes as much power.
+// The counter of a device that always takes the same power.
 class FakeCounter : public EnergyCounter {
  public:
   absl::StatusOr<double> Joules() override {

@@ -1,4 +1,4 @@
-// What a benchmark is asked for: shapes, types, kernels, and its time.
+// The request for a benchmark: shapes, types, kernels, and its time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

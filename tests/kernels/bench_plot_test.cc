@@ -1,5 +1,5 @@
-// The picture of a benchmark: which lines stand out, what they are called, and
-// that nothing is cut off or lies on something else.
+// The picture of a benchmark: its highlighted lines and their names. Nothing is cut off, and
+// nothing overlaps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

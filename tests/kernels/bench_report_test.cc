@@ -1,4 +1,4 @@
-// What becomes of a benchmark's rows.
+// Reports of a benchmark's rows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,10 +63,10 @@ TEST(Summary, MeansOfKernelsAndOfFamilies) {
   EXPECT_NEAR(families[0].per_shape_tflops, std::sqrt(3 * 8), 1e-9);
 }
 
-// The mean counts every shape the same, the ratio of times every second.
+// The mean gives every shape the same weight; the ratio of times gives it to every second.
 TEST(Summary, SaysWhatAMeanHides) {
   std::vector<Row> rows = TwoKernels();
-  // In seconds 1 and 9, of a baseline that takes 2 and 6.
+  // It takes 1 and 9 seconds, a baseline 2 and 6.
   rows[0].seconds = 1;
   rows[0].of_vendor = 2;
   rows[2].seconds = 9;
@@ -120,7 +120,7 @@ TEST(Table, ShowsFiguresAndReasons) {
   EXPECT_THAT(out.str(), HasSubstr("no time"));
 }
 
-// Of quick on both shapes, of steady on one.
+// Joules of quick on both shapes, and of steady on one.
 std::vector<Row> WithJoules() {
   std::vector<Row> rows = TwoKernels();
   rows[0].joules = 0.25;
@@ -276,7 +276,7 @@ TEST(LiveReport, CanBeSilentAndSaysWhatItCannotWrite) {
   }
 }
 
-// A benchmark that is refused has no rows, and takes none away.
+// A refused benchmark has no rows, and removes none from the files.
 TEST(LiveReport, FilesKeepWhatTheyHaveUntilItBegins) {
   const std::string csv = ::testing::TempDir() + "/kept.csv";
   std::ofstream(csv) << "of another day";

@@ -1,4 +1,4 @@
-// Block scales: the oracle against a sum written out, and what it must see.
+// Block scales: the oracle against an explicit sum, and the defects that it must see.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ double Product(const ProductData& data, int64_t i, int64_t j) {
   return sum;
 }
 
-// `change` is what is done to operands of a right product before it is compared again.
+// `change` alters the operands of a right product before it is compared again.
 double WorstRatio(const ProductData& data, const std::function<void(ProductData&)>& change) {
   ProductData other = data;
   change(other);
@@ -77,7 +77,7 @@ TEST(BlockScales, ValuesAreThoseOfTheSumWrittenOut) {
   }
 }
 
-// A kernel that mixes up scales, or leaves some out, is seen; and a right one is not.
+// A kernel that mixes up scales, or leaves some out, is caught. A right one is not.
 TEST(BlockScales, WhatIsWrongWithThemIsSeen) {
   std::mt19937_64 random(4);
   for (const ScaleBlocks of_a : kKinds) {
@@ -121,7 +121,7 @@ TEST(BlockScales, TheBoundIsAsTightAsWithoutThem) {
   EXPECT_LT(resolution(scaled), 2 * resolution(plain));
 }
 
-// What is not said of scales that are too large is not said beside infinite ones either.
+// Scales that are too large allow anything, also beside infinite ones.
 TEST(BlockScales, OnesBeyondF32AllowAnythingBesideInfiniteOnes) {
   std::mt19937_64 random(8);
   ProductCase product = Plain(ScaleBlocks::kLines, ScaleBlocks::kLines, random);
@@ -139,7 +139,7 @@ TEST(BlockScales, OnesBeyondF32AllowAnythingBesideInfiniteOnes) {
   EXPECT_TRUE(std::isfinite(tolerance(1)));
 }
 
-// One that is not finite is part of every element that it scales, and of no other.
+// A scale that is not finite affects every element that it scales, and no other.
 TEST(BlockScales, OneThatIsNotFiniteGoesWhereItBelongs) {
   std::mt19937_64 random(5);
   ProductCase product = Plain(ScaleBlocks::kLines, ScaleBlocks::kTiles, random);

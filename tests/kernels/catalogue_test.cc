@@ -1,4 +1,4 @@
-// The catalogue as a whole, and what a row answers about itself.
+// The catalogue as a whole, and the properties of its rows.
 #include "gemm/catalogue.h"
 
 #include <gmock/gmock.h>
@@ -83,7 +83,7 @@ TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {
       } else if (problem.trans_b ? wide : along_k) {
         lines += 80;
       }
-      // Blocks that share tiles have memory for what they leave to others.
+      // Blocks that share tiles need memory for the accumulators that they leave to others.
       if (absl::StrContains(kernel->name, "_streamk")) {
         EXPECT_GT(WorkspaceBytes(*kernel, problem), lines * 112 * SizeOf(types.a) + (16 << 20));
         continue;
@@ -97,7 +97,7 @@ TEST(Catalogue, HopperRowsHaveScratchForWhatTheyTranspose) {
 }
 
 // A caller who asks for f32 never gets three products of TF32 numbers.
-// Those of f32 take it, too, and no others do.
+// Rows of f32 take f32x3, too, and no others do.
 TEST(Catalogue, RowsOfF32x3TakeNothingElse) {
   constexpr Types kF32{DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
   constexpr Types kF32x3{DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3};
@@ -137,7 +137,7 @@ TEST(Catalogue, NearestNamesAreOrderedAndBounded) {
   EXPECT_EQ(NearestNames(std::string(100000, 'x'), 2).size(), 2u);
 }
 
-// What the server takes.
+// The types that the server takes.
 std::vector<Types> PromisedTypes() {
   std::vector<Types> types = {
       {DType::kF64, DType::kF64, DType::kF64, Compute::kF64},
@@ -171,7 +171,7 @@ TEST(Catalogue, EveryPromisedTypeHasItsRowsOnTheHost) {
   }
 }
 
-// So that a product can be checked wherever it was computed.
+// A product can then be checked wherever it was computed.
 TEST(Catalogue, TheHostTakesWhateverAnyRowTakes) {
   for (const Kernel* kernel : Catalogue()) {
     for (const Types& types : kernel->types) {
@@ -254,12 +254,12 @@ TEST(CheckDevice, SaysWhatTheKernelWasNotCompiledFor) {
             "kernel grouped was not compiled for sm_90a, which it needs; what this build has for "
             "the device was compiled for sm_89 or higher (CMAKE_CUDA_ARCHITECTURES)");
   EXPECT_TRUE(CheckDevice(hopper, with(DeviceCode::kSm90a)).ok());
-  // What the device itself lacks is said first.
+  // A feature that the device itself lacks is named first.
   EXPECT_THAT(Message(CheckDevice(hopper, {Target::kCuda, 80, DeviceCode::kAny})),
               HasSubstr("needs CUDA compute capability 9.0 exactly"));
 }
 
-// The rows with less than a body where something is missing; every other row has one everywhere.
+// These rows have no body on architectures that lack something; every other row has one everywhere.
 TEST(Catalogue, RowsSayWhichCodeTheyNeed) {
   for (const Kernel* kernel : Catalogue()) {
     const bool fp8 = kernel->family == "grouped" && SizeOf(kernel->types[0].a) == 1;

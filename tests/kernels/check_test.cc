@@ -1,4 +1,5 @@
-// The check of products: right ones pass, wrong ones fail, and what it cannot say it says.
+// The check of products: right ones pass, wrong ones fail, and rows that it cannot judge are
+// reported.
 #include "gemm/check.h"
 
 #include <gtest/gtest.h>
@@ -51,8 +52,8 @@ CheckOutcome Outcome(const ProductData& data, uint64_t seed = 3) {
   return CheckOn(data, seed).outcome;
 }
 
-// The defect of a product that is right but for `spoil`. Where several elements of a row are
-// wrong they may cancel: each of 20 elements by the same with a probability of 0.18.
+// The defect `spoil` in an otherwise right product is found. Several wrong elements of a row may
+// cancel: 20 elements with the same error do so with a probability of 0.18.
 template <class Spoil>
 void ExpectWrong(const TrialCase& trial, const Spoil& spoil) {
   constexpr uint64_t kSeeds = 20;
@@ -74,7 +75,7 @@ TEST(CheckTest, EveryCombinationOfTypesOfAnyKernelIsTried) {
   }
 }
 
-// The draws above are of shapes, too; here each combination has its share.
+// The tests above draw shapes, too. Here each combination of types has its share.
 TEST(CheckTest, FlipsOfEveryCombinationOfTypesAreCaught) {
   for (const Types& types : TrialTypes()) {
     std::mt19937_64 random(5);
@@ -90,8 +91,8 @@ TEST(CheckTest, FlipsOfEveryCombinationOfTypesAreCaught) {
         EXPECT_TRUE(flip.caught || !flip.above()) << ToString(trial) << ", bit " << flip.bit;
       }
     }
-    // Of 400: at least the sign and an upper bit of the exponent. Accumulators in f16, and fp8,
-    // have wide tolerances.
+    // Among 400 flips, at least those of the sign and of an upper bit of the exponent are above the
+    // tolerance. Accumulators in f16, and fp8, have wide tolerances.
     EXPECT_GT(above, 20) << ToString(Plain(types, 12, 16, 8));
   }
 }
@@ -101,7 +102,7 @@ TEST(CheckTest, RightProductsPass) {
   EXPECT_EQ(trial.beyond_likely, 0) << trial.first_beyond;
   EXPECT_EQ(trial.beyond_possible, 0);
   EXPECT_EQ(trial.with_uncovered_rows, 0);
-  // So that they do not pass because the bounds are far away.
+  // Products must not pass merely because the bounds are wide.
   EXPECT_GT(trial.largest_of_likely, 0.5);
 }
 
@@ -138,7 +139,7 @@ TEST(CheckTest, EveryTermOfTheProductCounts) {
     ExpectWrong(Full(bias), spoil_all([](const ProductData& data, int64_t i, int64_t j) {
                   return 0.75 * data.c.At(i, j);
                 }));
-    // The last product of each sum, by the transposed operands.
+    // The last product of each sum; operands are transposed.
     ExpectWrong(Full(bias), spoil_all([](const ProductData& data, int64_t i, int64_t j) {
                   return -1.5 * data.a.At(27, i) * data.b.At(j, 27);
                 }));
@@ -215,7 +216,7 @@ TEST(CheckTest, AnOverflowIsUnlikelyAndPossible) {
   EXPECT_EQ(outcome.worst_row, 1);
 }
 
-// All elements are finite; what the check adds up is not.
+// All elements are finite; the sums of the check are not.
 TEST(CheckTest, SumsOfARowMayOverflowWhereItsElementsDoNot) {
   const std::unique_ptr<ProductData> data = ComputeTrial(Plain(kF64Types, 2, 64, 1));
   for (int64_t i = 0; i < 2; ++i) data->a.Set(i, 0, i == 0 ? 1e307 : 1);

@@ -17,7 +17,7 @@ int64_t Whole(int64_t low, int64_t high, std::mt19937_64& random) {
   return std::uniform_int_distribution<int64_t>(low, high)(random);
 }
 
-// Small as a rule, with some lines and some long sums.
+// Mostly small, with some lines and some long sums.
 int64_t Extent(std::mt19937_64& random) {
   const int64_t kind = Whole(0, 9, random);
   if (kind == 0) return 1;
@@ -122,7 +122,7 @@ std::unique_ptr<ProductData> ComputeTrial(const TrialCase& trial) {
 Checked CheckOn(const ProductData& data, uint64_t seed) {
   const Problem& problem = data.product.problem;
   const size_t bytes = CheckScratchBytes(problem);
-  // Not zeroed: what the check does not write it must not read.
+  // Not zeroed: the check must not read memory that it did not write.
   std::vector<double> scratch(bytes / sizeof(double) + 32,
                               std::numeric_limits<double>::quiet_NaN());
   const auto address = reinterpret_cast<uintptr_t>(scratch.data());

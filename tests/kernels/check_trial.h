@@ -26,13 +26,13 @@ enum class Draw : uint8_t {
 };
 inline constexpr int kDraws = 6;
 
-// Who computes the product: a kernel of the host, or the arithmetic of the GPU's, one addition
-// after the other (emulated_kernel.h).
+// The maker of the product: a kernel of the host, or the GPU's arithmetic, one addition after the
+// other (emulated_kernel.h).
 enum class Maker : uint8_t { kOpenblas, kReference, kEmulated };
 inline constexpr int kMakers = 3;
 
 struct TrialCase {
-  ProductCase product;  // what is checked: without an activation
+  ProductCase product;  // the checked one: without an activation
   Draw draw = Draw::kUniform;
   Maker maker = Maker::kOpenblas;
 };
@@ -42,7 +42,7 @@ std::string ToString(const TrialCase& trial);
 // takes.
 absl::Span<const Types> TrialTypes();
 
-// Types, shape and all else drawn from `random`. One in five is the accumulators of a product
+// Types, shape and all else are drawn from `random`. One in five is the accumulators of a product
 // with an activation.
 TrialCase DrawTrial(std::mt19937_64& random);
 
@@ -55,17 +55,17 @@ struct Checked {
 };
 Checked CheckOn(const ProductData& data, uint64_t seed);
 
-// Where products are computed and checked.
+// Computes and checks products.
 struct Machine {
   std::function<std::unique_ptr<ProductData>(const TrialCase&)> compute = ComputeTrial;
   std::function<Checked(const ProductData&, uint64_t seed)> check = CheckOn;
 };
 
-// One flipped bit of D, and what the check made of it.
+// One flipped bit of D, and the verdict of the check.
 struct Flip {
   DType type;
   int bit = 0;
-  bool finite = true;    // what the bit made of the element
+  bool finite = true;    // the element, after the flip
   double change = 0;     // of the element, where it is finite
   double tolerance = 0;  // of the row: twice its bound
   bool caught = false;   // beyond the likely bound
@@ -84,11 +84,11 @@ struct BitCounts {
   int64_t certain = 0;
   int64_t missed = 0;  // above the tolerance and not caught
 };
-// By type and bit, 0 the lowest.
+// Keyed by type, then by bit, 0 the lowest.
 using FlipTable = std::map<DType, std::vector<BitCounts>>;
 
-// What a trial of flips found. `tolerances`: of the row, as a multiple of the root mean square
-// of its elements.
+// The result of a trial of flips. `tolerances`: those of the rows, as multiples of the root mean
+// square of their elements.
 struct FlipTrial {
   FlipTable table;
   std::map<DType, std::vector<double>> tolerances;
@@ -98,7 +98,7 @@ struct FlipTrial {
 };
 FlipTrial TryFlips(int64_t flips, uint64_t seed, const Machine& machine = {});
 
-// What a trial of right products found.
+// The result of a trial of right products.
 struct CleanTrial {
   int64_t products = 0;
   int64_t beyond_likely = 0;

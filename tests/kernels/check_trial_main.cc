@@ -1,9 +1,9 @@
-// Writes what docs/results/result-checks.md sums up: which flipped bits of a result the check
-// catches, how large a change it takes, and whether right products ever fail.
+// Writes the tables that docs/results/result-checks.md sums up: which flipped bits of a result the
+// check catches, how large a change it needs, and whether right products ever fail.
 //
 //   check_trial --flips 10000 --clean 1000000 --threads 16 --out result-checks.md
 //
-// Exit code 1 where a flip above the row's tolerance was missed, or a right product failed.
+// Exit code 1 if a flip above the row's tolerance was missed, or a right product failed.
 #include <cblas.h>
 
 #include <algorithm>

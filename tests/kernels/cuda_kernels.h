@@ -1,4 +1,4 @@
-// Tests of the catalogue's rows for GPUs, which need no GPU but a build with CUDA.
+// Tests of the catalogue's rows for GPUs. They need a build with CUDA, but no GPU.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ namespace gemm::testing {
 // `gemmctl multiply --verify`.
 class GemmctlJudge {
  public:
-  // `known` is of operands that the server generated; a caller's own are kAny.
+  // `known`: the assumption about operands that the server generated; a caller's own are kAny.
   GemmctlJudge(const Product& product, Elements known);
 
   // The largest error over its bound.

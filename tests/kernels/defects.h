@@ -1,4 +1,4 @@
-// Products of 32 x 32 elements, and the defects that are put into them.
+// Products of 32 x 32 elements, and defects to put into them.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace gemm::testing {
 
 inline constexpr int64_t kDefectSize = 32;  // rows and columns of D
 
-// A right product in the arithmetic of its types, and what defects need to know of it.
+// A right product in the arithmetic of its types, with the sums that defects need.
 class Product {
  public:
-  // Of A, each row keeps one element of `thinning` and is 0 elsewhere.
+  // Each row of A keeps one element of `thinning`, and is 0 elsewhere.
   explicit Product(const ProductCase& product, int64_t thinning = 1);
 
   const Problem& problem() const { return data_.product.problem; }
@@ -31,7 +31,7 @@ class Product {
   ProductData data_;
 };
 
-// What D(i, j) is with the defect.
+// D(i, j) with the defect.
 using Defective = double (*)(const Product&, int64_t i, int64_t j);
 
 struct Defect {

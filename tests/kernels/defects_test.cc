@@ -1,6 +1,6 @@
-// Defects put into right products, and who sees them: the bound of drawn elements, the worst
-// case, exact elements, `gemmctl --verify` and the benchmark's "right". Prints the tables that
-// docs/results/defects.md sums up.
+// Puts defects into right products, and shows which checks see them: the bound of drawn elements,
+// the worst case, exact elements, `gemmctl --verify` and the benchmark's "right". Prints the tables
+// that docs/results/defects.md sums up.
 #include "tests/kernels/defects.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ ProductCase CaseOf(const Types& types, int64_t k, Elements elements) {
           .elements = elements};
 }
 
-// What a product is compared with, worked out once for all defects.
+// The expected values of a product, computed once for all defects.
 class Judge {
  public:
   Judge(const Product& right, Elements elements) : type_(right.problem().types.d) {
@@ -71,7 +71,7 @@ std::string NameOf(const Types& types, absl::string_view between) {
 
 // The accumulators of f16 arithmetic may lose sqrt(k) 2^-11 of D, and those of fp8 in tensor
 // cores 2^-6. A small defect of a long product changes less than that, so no bound tells one
-// from the other. Exact elements do. Sums of s8 are exact, but bf16 has not the digits for a bias
+// from the other. Exact elements do. Sums of s8 are exact, but bf16 lacks the digits for a bias
 // beside long ones.
 bool MayHide(const Types& types, const Defect& defect, int64_t k) {
   if (defect.large) return false;
@@ -80,7 +80,7 @@ bool MayHide(const Types& types, const Defect& defect, int64_t k) {
   return SizeOf(types.a) == 1 && k >= 4096;
 }
 
-// Rows of a table: how many see what, and what the bounds make of it.
+// A row of a table: how many defects each check sees, and the errors over the bounds.
 struct Findings {
   int of_drawn = 0, of_any = 0, of_exact = 0, gemmctl_drawn = 0, gemmctl_signs = 0;
   int bench = 0;
@@ -110,7 +110,7 @@ class Court {
         plain_(Plain(CaseOf(types, k, Elements::kDrawn))),
         plain_exact_(Plain(CaseOf(types, k, Elements::kExact))) {}
 
-  // Each right product is right to all.
+  // All judges accept each right product.
   void Acquit() {
     const auto right = [](const Product& product) { return ResultOf(product, nullptr); };
     EXPECT_LE(by_drawn_.WorstRatio(right(drawn_)), 1);
@@ -147,8 +147,8 @@ class Court {
   }
 
  private:
-  // gemmctl compares integers exactly where no order of their sum leaves what an accumulator
-  // holds: with f16, up to 2048. Two thirds of the elements of a row are not 0.
+  // gemmctl compares integers exactly if no order of their sum exceeds an accumulator's range of
+  // integers: with f16, up to 2048. Two thirds of the elements of a row are not 0.
   static int64_t Thinning(const Types& types, int64_t k) {
     return types.compute == Compute::kF16 ? k / 2048 + 1 : 1;
   }

@@ -20,11 +20,11 @@ SKIPPED = 77
 NVCC, INCLUDES, SOURCE = None, [], None
 # DeviceCode of gemm/kernel.h.
 ANY, SM89, SM90A = range(3)
-# What each compilation has. Code that is for sm_90 comes from PTX of compute_90, so a list with
-# PTX alone has what is in the PTX here.
+# The code of each compilation. Code for sm_90 comes from PTX of compute_90. So a list with PTX
+# alone has the code of that PTX here.
 ARCHITECTURES = {"80": ANY, "90": SM89, "90a": SM90A}
-# By variant in one_kernel_each.cu: the code that its rows ask for (catalogue_test has the same
-# table), and its products in machine code and in PTX.
+# For each variant in one_kernel_each.cu: the code that its rows ask for (catalogue_test has the
+# same table), and its products in machine code and in PTX.
 KERNELS = {
     "SimtVariant": (ANY, r"FFMA", r"fma\.rn\.f32"),
     "WmmaVariant": (ANY, r"HMMA", r"wmma\.mma"),

@@ -24,7 +24,7 @@ double Truncated(double x, int bits) {
   return std::bit_cast<double>(std::bit_cast<uint64_t>(x) & (~uint64_t{0} << (kF64Bits - bits)));
 }
 
-// The nearest f16, to even. What is added and taken away has its last digit where f16 has.
+// The nearest f16, to even. The number that is added and subtracted has its last digit at f16's.
 double ToF16(double x) {
   constexpr double kLeastNormal = 0x1p-14;
   const uint64_t exponent =

@@ -1,6 +1,5 @@
-// The built-in estimates, beside what GPUs measured on shapes that no fit saw
-// (docs/results/timings: linear layers of public models, and random sizes): how fast is the kernel
-// that they rank first?
+// The built-in estimates against measurements on shapes that were not fitted (docs/results/timings:
+// linear layers of public models, and random sizes). How fast is the kernel that they rank first?
 #include "gemm/estimates.h"
 
 #include <gmock/gmock.h>
@@ -33,8 +32,8 @@ struct ClassOfProducts {
   const char* name;  // of the file
   Types types;
   bool trans_a, trans_b;
-  // The first by estimate is at least so fast, as a share of the fastest of all that was
-  // measured, cuBLASLt's eight algorithms included: on average.
+  // The least mean speed of the first kernel by estimate, as a share of the fastest measured one,
+  // cuBLASLt's eight algorithms included.
   double least_mean;
   // Kernels of this class take the products, too: the file of those.
   const char* also = nullptr;
@@ -62,7 +61,7 @@ constexpr ClassOfProducts kClasses[] = {
     {"f32-nn", {kF32, kF32, kF32, Compute::kF32}, false, false, 0.94},
 };
 
-// A line of a file: a shape, and what was the fastest there.
+// A line of a file: a shape, and its times.
 struct Measured {
   Problem problem;
   double best = std::numeric_limits<double>::infinity();
@@ -74,8 +73,8 @@ struct Measurements {
   std::vector<Measured> lines;
 };
 
-// Adds what a file measured to the lines of `all`; those that it does not have go, but for the
-// first file. Nothing where the build lacks the kernels.
+// Adds a file's times to the lines of `all`. Lines that the file lacks are removed, except for the
+// first file. Adds nothing if the build lacks the kernels.
 void Add(const std::string& path, const ClassOfProducts& products, Measurements& all) {
   const bool first_file = all.kernels.empty();
   std::ifstream file(path);
@@ -88,7 +87,7 @@ void Add(const std::string& path, const ClassOfProducts& products, Measurements&
   for (size_t i = kFirst; i < heads.size(); ++i) {
     const std::string name = heads[i].substr(0, heads[i].find(':'));
     const auto kernel = FindKernel(name);
-    // A baseline in another mode is not what was asked for.
+    // A baseline in another mode does not count.
     if (!kernel.ok() || !Takes(**kernel, products.types)) continue;
     counts[i] = true;
     if (absl::StrContains(heads[i], ':') && !absl::EndsWith(heads[i], ":0")) continue;
@@ -139,8 +138,8 @@ Measurements Read(const std::string& folder, const ClassOfProducts& products) {
   return all;
 }
 
-// The share of the best that what the estimates take has, as a geometric mean. Prints what
-// docs/results/estimates.md has.
+// The speed of the estimates' choice as a share of the best, as a geometric mean. Prints the
+// figures of docs/results/estimates.md.
 double MeanShare(const DeviceEstimates& estimates, const std::string& folder,
                  const ClassOfProducts& products) {
   const Measurements all = Read(folder, products);
@@ -203,8 +202,8 @@ INSTANTIATE_TEST_SUITE_P(Classes, BuiltInEstimates,
                            return name;
                          });
 
-// As a server does on a model that was not measured: of the products that were to fit trees, 96 of
-// each types that are quick to measure.
+// Does as a server on a model that was not measured: takes 96 products of each types that are quick
+// to measure, out of those meant for trees.
 Estimates FromAFewTimes(const std::string& folder) {
   constexpr size_t kProducts = 96;
   constexpr double kMostFlops = 3e10;

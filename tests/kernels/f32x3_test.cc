@@ -17,7 +17,7 @@ constexpr float kMax = std::numeric_limits<float>::max();
 
 double ValueOf(uint32_t bits) { return std::bit_cast<float>(bits); }
 
-// As tensor cores read them.
+// The numbers as tensor cores read them.
 struct Numbers {
   double high;
   double low;
@@ -64,7 +64,7 @@ TEST(F32x3, NumbersOfAnElementAddUpToIt) {
   }
 }
 
-// What is left out of a product must not add up over products of one sign.
+// The parts left out of products must not add up over products of one sign.
 TEST(F32x3, WhatIsLeftOutHasEitherSign) {
   double sum = 0, magnitudes = 0;
   const std::vector<float> all = Normal();
@@ -95,7 +95,7 @@ double Product(float x, float y) {
 }
 
 TEST(F32x3, InfinitiesAndNanPropagate) {
-  // NaN whose payload is in the bits that are cut.
+  // A NaN whose payload is in the bits that are cut.
   const auto nan = std::bit_cast<float>(0x7f800001U);
   const std::vector<float> all = {kInf,  -kInf,    nan,      -nan,    0,    -0.0F, 1,
                                   -2.5F, 1.00001F, 3.14159F, -1e-20F, kMax, -kMax};

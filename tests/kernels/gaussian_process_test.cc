@@ -14,7 +14,7 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 Problem Sized(int64_t m, int64_t n, int64_t k) { return {.m = m, .n = n, .k = k}; }
 
-// Products of 16 to 4096 and what `value` says of them.
+// Fits the values that `value` gives for products of 16 to 4096.
 template <class Value>
 std::optional<SmoothFunction> Fit(std::vector<Point>& points, Value value) {
   std::vector<double> values;

@@ -175,7 +175,7 @@ TEST(Generate, OtherTypesAreUnimplemented) {
   EXPECT_EQ(CheckGenerated(DType::kS32), status);
 }
 
-// Ends of the range stand for what is beyond them.
+// Values beyond the range become its ends.
 TEST(Generate, EndsWhereItIsStopped) {
   std::vector<float> values(8, 7);
   const GeneratorTarget target = {

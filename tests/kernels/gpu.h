@@ -1,4 +1,4 @@
-// What the tests on a GPU run their products with.
+// Runs products for the tests on a GPU.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@ namespace gemm::testing {
 // One stream with its libraries, and device memory handed out front to back.
 class Gpu {
  public:
-  // Created on first use, for the life of the program; null where it failed.
+  // Created on first use, for the life of the program; null if that failed.
   static Gpu* Get();
 
   DeviceCaps caps() const { return caps_; }
@@ -45,7 +45,7 @@ class Gpu {
   std::shared_ptr<Libraries> libraries_;
 };
 
-// Skips where there is no CUDA device.
+// Skips if there is no CUDA device.
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override;
@@ -53,9 +53,8 @@ class GpuTest : public ::testing::Test {
 
 LaunchParams Defaults(const Kernel& kernel);
 
-// The case's product on matrices that start `offset` bytes past a 256-byte
-// boundary, of which 16 is the least that kernels may count on, each between its
-// guard bands.
+// Runs the case's product on matrices that start `offset` bytes past a 256-byte boundary, each
+// between its guard bands. 16 is the smallest offset that kernels must take.
 absl::Status RunOnGpu(const Kernel& kernel, ProductData& data, const LaunchParams& params,
                       size_t offset);
 
@@ -63,7 +62,7 @@ absl::Status RunOnGpu(const Kernel& kernel, ProductData& data, const LaunchParam
 // so that compute-sanitizer sees a step beyond it.
 absl::Status RunInExactBuffers(const Kernel& kernel, ProductData& data);
 
-// CheckProduct on the GPU, with the launch parameters beside what is wrong.
+// CheckProduct on the GPU. Faults come with the launch parameters.
 std::string CheckOnGpu(const Kernel& kernel, const ProductCase& product,
                        const LaunchParams& params);
 

@@ -1,4 +1,4 @@
-// The check of products on a GPU finds what the host's finds.
+// The check of products on a GPU agrees with the host's.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace gemm::testing {
 namespace {
 
-// Where `check` puts its outcome: pinned, as the stream writes it.
+// The memory of a check's outcome: pinned, as the stream writes it.
 CheckOutcome* PinnedOutcome() {
   static CheckOutcome* const outcome = [] {
     void* memory = nullptr;
@@ -39,7 +39,7 @@ CheckOutcome OutcomeOnGpu(const ProductData& data, uint64_t seed) {
   const Problem& problem = data.product.problem;
   const size_t bytes = CheckScratchBytes(problem);
   std::byte* const scratch = gpu.Allocate(bytes, 0);
-  // NaN: what the check does not write it must not read.
+  // NaN: the check must not read memory that it did not write.
   EXPECT_EQ(cudaMemsetAsync(scratch, 0xFF, bytes, gpu.stream()), cudaSuccess);
   CheckOutcome* const outcome = PinnedOutcome();
   *outcome = {.of_likely = std::nan(""), .uncovered_rows = -1};
@@ -54,7 +54,7 @@ CheckOutcome OutcomeOnGpu(const ProductData& data, uint64_t seed) {
 // The two add up in different orders.
 bool Near(double x, double y) { return x == y || std::abs(x - y) <= 1e-3 * (1 + std::abs(y)); }
 
-// The rows are the host's; their bounds are the same but for roundings in f64.
+// The rows are the host's. Their bounds are the same, except for roundings in f64.
 Checked CheckOnBoth(const ProductData& data, uint64_t seed) {
   Checked checked = CheckOn(data, seed);
   const CheckOutcome gpu = OutcomeOnGpu(data, seed);
@@ -113,7 +113,7 @@ TEST_F(GpuCheckTest, LargeShapes) {
 
 class GpuFinishTest : public GpuTest {};
 
-// The epilogue over accumulators: as the host's, but for roundings of its functions.
+// The epilogue over accumulators is the host's, except for roundings of its functions.
 TEST_F(GpuFinishTest, IsThatOfTheHost) {
   std::mt19937_64 random(11);
   const Types all[] = {

@@ -1,4 +1,4 @@
-// The rows of f32x3 beside cuBLAS in f32: their errors against double precision.
+// The errors of the f32x3 rows and of cuBLAS in f32, against double precision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr Types kF32x3{DType::kF32, DType::kF32, DType::kF32, Compute::kF32x3};
 constexpr Types kF32{DType::kF32, DType::kF32, DType::kF32, Compute::kF32};
-// So many times the error of cuBLAS in f32 is allowed.
+// The allowed error, as a multiple of that of cuBLAS in f32.
 constexpr double kOfF32 = 1.5;
 
 std::vector<const Kernel*> F32x3Kernels() {
@@ -35,7 +35,7 @@ struct InputKind {
   void (*fill)(GuardedMatrix&, uint64_t seed);
 };
 
-// Of either sign, over 40 powers of two.
+// Elements of either sign, over 40 powers of two.
 void FillWide(GuardedMatrix& matrix, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
@@ -53,7 +53,7 @@ constexpr InputKind kInputKinds[] = {
     {"normal times 2^-20 to 2^20", FillWide},
 };
 
-// The root of the mean square of an error over the magnitudes of what was added, and the largest.
+// Errors relative to the sum of the added magnitudes: the root mean square, and the largest.
 struct Errors {
   double rms = 0;
   double worst = 0;

@@ -61,7 +61,7 @@ class GpuKernel : public GpuTest, public ::testing::WithParamInterface<const Ker
     EXPECT_EQ(CheckOnGpu(kernel(), product, params), "");
   }
 
-  // The same bits every time.
+  // Checks that the bits are the same every time.
   void CheckBits(const ProductCase& product, const LaunchParams& params, int runs) {
     const ProductData fresh(product);
     ProductData first = fresh;
@@ -92,9 +92,8 @@ TEST_P(GpuKernel, RandomShapesLayoutsAndEpilogues) {
   }
 }
 
-// One element, vectors, primes, one beside the sizes that tiles have, one k-tile
-// of K or a part of it, and more rows or columns than a grid's second dimension
-// has blocks.
+// One element, vectors, primes, sizes one off those of tiles, and one k-tile of K or a part of it.
+// Also more rows or columns than a grid's second dimension has blocks.
 TEST_P(GpuKernel, EdgeShapes) {
   constexpr int64_t kShapes[][3] = {
       {1, 1, 1},       {1, 1, 4099},     {1, 517, 33},      {523, 1, 31},    {2, 2, 2},
@@ -107,8 +106,8 @@ TEST_P(GpuKernel, EdgeShapes) {
   for (const auto& [m, n, k] : kShapes) CheckShape(m, n, k, random);
 }
 
-// A tile more or less, whole, or one element beside it, with a pipeline that is
-// not filled, just filled and refilled.
+// Whole tiles, and sizes one element off, with a pipeline that is not filled, just filled and
+// refilled.
 TEST_P(GpuKernel, ShapesAroundTheTile) {
   const int64_t m = kernel().tile_m, n = kernel().tile_n, k = kernel().tile_k;
   if (m * n * k == 0) GTEST_SKIP() << "skipped: a library chooses the tile";
@@ -147,9 +146,9 @@ TEST_P(GpuKernel, BlockScales) {
   }
 }
 
-// Elements that every order of the additions gives the same product of: a dropped tail, an
-// element of k taken twice or a wrong row is seen, however long the product and whatever the
-// accumulator. Beside a tile, and with ends of k within a k-tile and within a vector of it.
+// Every order of the additions gives the same product of these elements. So a dropped tail, an
+// element of k taken twice or a wrong row is seen, for any length of product and any accumulator.
+// Sizes are off those of a tile, and k ends within a k-tile and within a vector of it.
 TEST_P(GpuKernel, ExactElements) {
   const int64_t m = std::clamp<int64_t>(kernel().tile_m, 16, 64) + 1;
   const int64_t n = std::clamp<int64_t>(kernel().tile_n, 16, 64) + 8;
@@ -162,8 +161,8 @@ TEST_P(GpuKernel, ExactElements) {
   }
 }
 
-// Where rows of D are whole runs of 16 bytes kernels may take other ways, above all
-// through a product that is only scaled.
+// If rows of D are whole runs of 16 bytes, kernels may take other paths, above all for a product
+// that is only scaled.
 TEST_P(GpuKernel, WholeRunsBesideATile) {
   const int64_t m = std::max(kernel().tile_m, 16), n = std::max(kernel().tile_n, 16);
   const int64_t k = std::max(kernel().tile_k, 16);
@@ -182,8 +181,8 @@ TEST_P(GpuKernel, WholeRunsBesideATile) {
   }
 }
 
-// More tiles than run at a time, on every GPU that runs the Hopper rows: their blocks stay, and
-// take one tile after the other. Rows of D are whole runs, and are not.
+// More tiles than run at a time, on every GPU that runs the Hopper rows: their blocks are
+// persistent, and take one tile after the other. Rows of D with whole runs, and without.
 TEST_P(GpuKernel, TilesInTurns) {
   if (kernel().family != "hopper") GTEST_SKIP() << "skipped: a block has one tile";
   uint64_t seed = 1;
@@ -277,7 +276,8 @@ TEST_P(GpuKernel, SameBitsEveryTime) {
   }
 }
 
-// 1 + 2^-10 is a TF32 number, and the nearest to every element of A; cut, they would be 1.
+// 1 + 2^-10 is a TF32 number, and the nearest one to every element of A. If elements were cut, they
+// would be 1.
 TEST_P(GpuKernel, Tf32OperandsAreRounded) {
   if (kernel().types.front().compute != Compute::kTF32) GTEST_SKIP() << "skipped: no TF32";
   if (kernel().tile_m == 0) GTEST_SKIP() << "skipped: a library rounds as it likes";
@@ -335,7 +335,8 @@ TEST_P(GpuKernel, ProductsOfABatchAreThoseAlone) {
   }
 }
 
-// Of whole tiles and of parts of one, few and many, with a k that is split and one that is not.
+// Blocks of whole tiles and of parts of one, few and many, with a k that is split and one that is
+// not.
 TEST_P(GpuKernel, RowsOfABlockAreThoseOfTheWhole) {
   if (!kernel().row_blocks) GTEST_SKIP() << "skipped: it promises no row blocks";
   std::mt19937_64 random(23);
@@ -359,8 +360,9 @@ TEST_P(GpuKernel, RowsOfABlockAreThoseOfTheWhole) {
   check(300, 17, 4100, 37);
 }
 
-// Products around a tile and around what a warpgroup has of it, and none; of few and of many
-// tiles, so that blocks take them in turns; more products than a launch of the Hopper rows has.
+// Products with rows around a tile's and around a warpgroup's part of it, and without rows. Few
+// tiles, and so many that blocks take them in turns. More products than a launch of the Hopper rows
+// has.
 TEST_P(GpuKernel, ProductsOfAGroupAreThoseAlone) {
   std::mt19937_64 random(23);
   const auto check = [&](const ProductCase& group, int64_t most_alone) {
@@ -384,8 +386,8 @@ TEST_P(GpuKernel, ProductsOfAGroupAreThoseAlone) {
   check(RandomGroupByM(NextTypes(), RandomExtents(kMaxGroup, 2, random), 8, 8, random), 24);
 }
 
-// D is alpha times the product, as in most layers: tiles leave by TMA where they are a product's
-// alone, and by elements where the next product's rows follow. Far more tiles than run at a time.
+// D is alpha times the product, as in most layers. A tile with rows of one product alone leaves by
+// TMA; one with the next product's rows leaves by elements. Far more tiles than run at a time.
 TEST_P(GpuKernel, TilesOfAGroupInTurns) {
   if (!kernel().groups) GTEST_SKIP() << "skipped: it takes a group apart";
   std::mt19937_64 random(24);
@@ -441,16 +443,15 @@ std::string NameOf(const ::testing::TestParamInfo<const Kernel*>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, GpuKernel, ::testing::ValuesIn(CudaKernels()), NameOf);
 
-// The rows of our own: what a library does is its own affair.
+// Our own rows, without those of libraries.
 std::vector<const Kernel*> OwnKernels() {
   std::vector<const Kernel*> kernels = CudaKernels();
   std::erase_if(kernels, [](const Kernel* kernel) { return kernel->tile_m == 0; });
   return kernels;
 }
 
-// Few and small shapes, for compute-sanitizer: under a tile, one beside a tile
-// with the pipeline refilled, odd with everything to be transposed, and a plain
-// product of whole runs.
+// Few and small shapes, for compute-sanitizer: less than a tile, one element off a tile with the
+// pipeline refilled, odd sizes with all operands transposed, and a plain product of whole runs.
 class GpuKernelSmall : public GpuKernel {};
 
 TEST_P(GpuKernelSmall, IsRightInBuffersWithoutSlack) {

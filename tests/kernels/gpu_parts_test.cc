@@ -1,4 +1,4 @@
-// What the kernels of the GPU run on: the generator and the vendor's libraries.
+// Parts that the kernels of the GPU need: the generator and the vendor's libraries.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST_F(GpuGenerator, SameBitsAsTheHost) {
     for (const GeneratorSpec& spec : specs) {
       for (const bool column_major : {false, true}) {
         GuardedMatrix host(1031, 517, type, 48);
-        // Of a column-major matrix the lines are the columns.
+        // The lines of a column-major matrix are its columns.
         const auto target = [&](void* data) {
           GeneratorTarget t = host.TargetAt(data);
           if (column_major) std::swap(t.rows, t.cols);
@@ -117,8 +117,8 @@ TEST_F(GpuLibraries, DIsRoundedOnce) {
   }
 }
 
-// Products that libraries like to split along k, with an end of k beside every tile's. Their
-// elements are exact: what is left out there is not within a bound, in f16 either.
+// Products that libraries like to split along k, where k is no multiple of any tile's. Their
+// elements are exact, so an end of k that is left out is not within any bound, even in f16.
 TEST_F(GpuLibraries, TheEndOfKIsAccumulated) {
   std::mt19937_64 random(15);
   for (const Kernel* kernel : Catalogue()) {
@@ -132,7 +132,7 @@ TEST_F(GpuLibraries, TheEndOfKIsAccumulated) {
   }
 }
 
-// As of a batch whose algorithm takes few products in a call.
+// As for a batch whose algorithm takes few products in a call.
 TEST_F(GpuLibraries, TheCallsOfABatchGoInPiecesOfTheSameBits) {
   Gpu& gpu = *Gpu::Get();
   constexpr int64_t kProducts = 2 * kLaunchesInPiece + 44, kElements = 256;

@@ -1,4 +1,5 @@
-// Integer products on the GPU, in what the cases of every row leave out: sums that wrap.
+// Integer products on the GPU, with the sums that the cases of every row leave out: those that
+// wrap.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -15,7 +15,7 @@ namespace {
 
 using MakeCases = std::vector<SpecialCase> (*)(const Types&, const ProductShape&);
 
-// What `make` gives, made once for all rows that ask for it.
+// The result of `make`, made once for all rows.
 template <MakeCases make>
 const std::vector<SpecialCase>& Cached(const Types& types, const ProductShape& shape) {
   using Key = std::tuple<DType, DType, DType, Compute, int64_t, int64_t, int64_t>;
@@ -41,7 +41,7 @@ class GpuScalars : public GpuTest, public ::testing::WithParamInterface<const Ke
     return RunOnGpu(kernel, data, Defaults(kernel), 16);
   }
 
-  // What is wrong with all of the cases.
+  // Returns the faults of all cases.
   std::string Check(const std::vector<SpecialCase>& cases) const {
     std::string wrong;
     for (const SpecialCase& special : cases) {
@@ -63,8 +63,8 @@ TEST_P(GpuScalars, SpecialScalarsAndElements) {
   }
 }
 
-// More than a tile, so that the ways for whole tiles are taken, and k that refills
-// the pipeline and ends within a k-tile.
+// More than a tile, so that the paths for whole tiles are taken, and a k that refills the pipeline
+// and ends within a k-tile.
 TEST_P(GpuScalars, SpecialElementsAroundATile) {
   if (of_library()) GTEST_SKIP() << "skipped: a library chooses the tile";
   const ProductShape shape{kernel().tile_m + 8, kernel().tile_n + 8, 2 * kernel().tile_k + 3};

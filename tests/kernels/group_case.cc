@@ -30,7 +30,7 @@ void CopyElements(GuardedMatrix& to, const GuardedMatrix& from, int64_t first) {
   for (int64_t j = 0; j < to.cols(); ++j) to.Set(0, j, from.At(0, first + j));
 }
 
-// Product `index` of the group, whose extents before it come to `first`, as a case of its own.
+// Product `index` of the group as a case of its own. `first` is the sum of the extents before it.
 ProductData Alone(const ProductData& group, int64_t index, int64_t first) {
   ProductCase product = group.product;
   Problem& p = product.problem;
@@ -38,7 +38,7 @@ ProductData Alone(const ProductData& group, int64_t index, int64_t first) {
   p = ProductOfGroup(p, {}, index, first).problem;
   product.extents = nullptr;
   product.shared = {};
-  // Without a k there is no product. A and B are not read.
+  // With a k of 0, A and B are not read.
   const bool reads_factors = p.k > 0;
   if (!reads_factors) {
     p.k = 1;
@@ -72,7 +72,7 @@ ProductData Alone(const ProductData& group, int64_t index, int64_t first) {
   return alone;
 }
 
-// What is wrong with product `index` of the group that ran; empty where it is right.
+// The fault of product `index` of the group that ran; empty if it is right.
 std::string CheckOne(const Kernel& kernel, const ProductData& before, const ProductData& after,
                      const Runner& run, int64_t index, int64_t first) {
   ProductData alone = Alone(before, index, first);

@@ -1,5 +1,5 @@
-// Groups against their products alone, for the tests of every kernel: those that do not take a
-// group get it taken apart.
+// Groups against their products alone, for the tests of every kernel. Kernels that take no group
+// get its products one by one.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ ProductCase RandomGroupByM(const Types& types, const std::vector<int64_t>& exten
 ProductCase RandomGroupByK(const Types& types, int64_t m, int64_t n,
                            const std::vector<int64_t>& extents, std::mt19937_64& random);
 
-// Up to `largest` rows each: none of them, equal ones beside each other, and others.
+// Up to `largest` rows each: some have none, some neighbours are equal.
 std::vector<int64_t> RandomExtents(size_t products, int64_t largest, std::mt19937_64& random);
 
-// Runs a group and then each of its products, or about `most_alone` of them, by itself. Holds that
+// Runs a group and then each of its products, or about `most_alone` of them, by itself. Checks that
 // the group is OK, that every product has the same bits as alone and is right, and that no byte
-// beside D's elements and no operand changed. Empty, or what is wrong.
+// beside D's elements and no operand changed. Returns the first fault, or an empty string.
 std::string CheckGroupOf(const Kernel& kernel, const ProductCase& group, const Runner& run,
                          int64_t most_alone = 64);
 

@@ -29,7 +29,7 @@ void* Allocate(size_t bytes) {
   return data;
 }
 
-// Of stream `index` of a graph. Stays for the life of the program.
+// The workspace of stream `index` of a graph. Stays for the life of the program.
 void* WorkspaceOf(size_t index) {
   static std::array<void*, kMostStreams> workspaces{};
   if (workspaces[index] == nullptr) workspaces[index] = Allocate(kWorkspaceBytes);
@@ -40,7 +40,7 @@ struct DestroyGraph {
   void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
 };
 
-// `enqueue` as a graph; null where it cannot be captured.
+// `enqueue` as a graph; null if it cannot be captured.
 std::function<void(cudaStream_t)> Captured(const std::function<void(cudaStream_t)>& enqueue) {
   cudaStream_t stream = nullptr;
   Must(CudaStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"));

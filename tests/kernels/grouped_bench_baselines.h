@@ -1,5 +1,5 @@
-// What grouped_bench compares with: cuBLAS and cuBLASLt, each in the form that is its fastest for
-// the group at hand.
+// The baselines of grouped_bench: cuBLAS and cuBLASLt, each in its fastest form for the group at
+// hand.
 #pragma once
 
 #include <cublasLt.h>
@@ -15,7 +15,7 @@
 
 namespace gemm::testing {
 
-// Ends the program where something failed.
+// Ends the program if something failed.
 void Must(const absl::Status& status);
 
 // A way to compute the group: `enqueue` puts one run of it onto the stream.
@@ -28,8 +28,8 @@ struct GroupCandidate {
 // with one for all products of the same size.
 std::vector<GroupCandidate> CublasGrouped(const Problem& group, const Operands& operands);
 
-// A call of cuBLASLt for each product, with its heuristic's favourite and with the fastest of its
-// first eight, as graphs whose products are in a line or on several streams.
+// A call of cuBLASLt for each product, as graphs whose products are in a line or on several
+// streams. One form takes the heuristic's favourite, another the fastest of its first eight.
 std::vector<GroupCandidate> CublasLtOneByOne(const Problem& group, const Operands& operands,
                                              cudaStream_t stream);
 

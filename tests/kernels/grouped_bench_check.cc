@@ -12,7 +12,7 @@
 namespace gemm::testing {
 namespace {
 
-// A product's rows that are looked at, on the host, as a product of their own.
+// Some rows of a product, as a product of their own on the host.
 struct Sample {
   int64_t index = 0;          // of the product
   std::vector<int64_t> rows;  // of D
@@ -91,8 +91,8 @@ double WorstRatio(const Sample& sample, const std::vector<double>& elements) {
   return worst;
 }
 
-// The largest difference from another result, as a share of what two roundings to the 16-bit
-// type, and the order of the sums, make.
+// The largest difference from another result, as a share of the effect of two roundings to the
+// 16-bit type and of the order of the sums.
 double WorstDifference(const std::vector<double>& elements, const std::vector<double>& others,
                        const Problem& p) {
   const double unit = p.types.d == DType::kBF16 ? 0x1p-8 : 0x1p-11;

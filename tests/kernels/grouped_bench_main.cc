@@ -1,11 +1,12 @@
-// Measures groups by m, as layers that are mixtures of experts have them: the rows of the catalogue
-// that take a group in one launch, beside cuBLAS's grouped product and a cuBLASLt call for each.
+// Measures groups by m, as in layers that are mixtures of experts. It compares the rows of the
+// catalogue that take a group in one launch with cuBLAS's grouped product and with a cuBLASLt call
+// for each product.
 //
 //   grouped_bench --seconds 3
 //   grouped_bench --rows hopper_bf16_128x256x64_s4_coop2 --skews mild --layouts nk
 //
 // Everything is measured in turns, and figures are medians. Operands are far larger than the L2.
-// Exit code 1 where a result is wrong.
+// Exit code 1 if a result is wrong.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -151,7 +152,8 @@ bool Wanted(const Kernel& kernel, const Types& types, const BenchOptions& option
          std::find(options.rows.begin(), options.rows.end(), kernel.name) != options.rows.end();
 }
 
-// The rows that take groups; the best of them as RunProduct would launch it if it did not.
+// The rows that take groups. The last one is the best by estimate again, but launched product by
+// product, as RunProduct does for rows that take none.
 struct Rows {
   std::vector<Kernel> kernels;
   size_t by_estimate = 0;

@@ -16,7 +16,8 @@ namespace {
 
 using testing::BankConflicts;
 
-// Of every row. Without CUDA the catalogue has none of them, the lists are there.
+// The configurations of all rows. They are from the lists, as the catalogue has no such rows
+// without CUDA.
 std::vector<GroupedConfig> Configs() {
   std::vector<GroupedConfig> configs;
   for (const DType type : {DType::kF16, DType::kBF16}) {
@@ -68,7 +69,7 @@ TEST(SharedTile, EachChunkHasItsPlace) {
   }
 }
 
-// What the copies and fragment loads count on.
+// The copies and fragment loads rely on this.
 TEST(SharedTile, OffsetsAddUpByXor) {
   for (const SharedTile& tile : Tiles()) {
     for (int row = 0; row < tile.rows; ++row) {
@@ -93,8 +94,7 @@ TEST(SharedTile, PlacesBesideAreThoseOfTheRowAndChunk) {
   }
 }
 
-// Eight rows further on everything lies as before: a block of rows may be named
-// by the address of its first.
+// Eight rows further on the layout repeats, so the address of its first row names a block of rows.
 TEST(SharedTile, EightRowsAreTheUnitOfTheSwizzle) {
   for (const SharedTile& tile : Tiles()) {
     for (int row = 0; row + 8 < tile.rows; ++row) {

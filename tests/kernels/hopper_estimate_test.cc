@@ -1,5 +1,5 @@
-// The estimates of the Hopper kernels, beside what GPUs measured of every row
-// (docs/results/h200-rows, h100-rows): how fast is the row that they rank first?
+// The estimates of the Hopper kernels against measurements of every row (docs/results/h200-rows,
+// h100-rows). How fast is the row that they rank first?
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Suite {
   const char* file;
   DType operand, accumulator, d;
   bool trans_b;
-  // The first by estimate is at least so fast, as a share of the fastest of all that was
-  // measured, cuBLASLt's algorithms included: on average, and at worst.
+  // The least mean speed and the least speed of the first row by estimate, as shares of the fastest
+  // measured one, cuBLASLt's algorithms included.
   double least_mean, least;
 };
 
@@ -67,7 +67,7 @@ std::map<std::string, HopperConfig> ConfigsByName() {
   return configs;
 }
 
-// A line of a file: a shape, and what each kernel took.
+// A line of a file: a shape, and the time of each kernel.
 struct Measured {
   Problem problem;
   double library = 0;          // microseconds of cuBLAS's own choice
@@ -138,7 +138,7 @@ class Mean {
 
 class HopperEstimate : public ::testing::TestWithParam<Suite> {};
 
-// Prints what docs/results/auto.md has.
+// Prints the figures of docs/results/auto.md.
 TEST_P(HopperEstimate, TheFirstIsNearlyTheFastest) {
   const Suite& suite = GetParam();
   const Measurements all = Read(suite);
@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Suites, HopperEstimate, ::testing::ValuesIn(kSuites),
                            return name;
                          });
 
-// A third warpgroup gains nothing there (docs/results/fp8.md).
+// A third warpgroup gains nothing with block scales (docs/results/fp8.md).
 TEST(HopperEstimates, OfBlockScalesDoNotCountOnAThirdWarpgroup) {
   Problem p{.m = 16384, .n = 4096, .k = 4096};
   p.types = {DType::kE4M3, DType::kE4M3, DType::kBF16, Compute::kF32};
@@ -270,8 +270,8 @@ TEST(HopperEstimateOf, AGroupOfEqualProductsIsABatch) {
                    EstimateHopper(kConfig, batch));
 }
 
-// Two products of 6 x 11 tiles, one for each multiprocessor. What is begun of a tile is paid, and
-// products without rows have none.
+// Two products of 6 x 11 tiles, one for each multiprocessor. A begun tile costs a whole one, and
+// products without rows have no tiles.
 TEST(HopperEstimateOf, AGroupCostsItsTiles) {
   const auto seconds = [](const std::vector<int64_t>& extents) {
     return EstimateHopper(TakesGroups(), GroupByM(extents, 11 * 128, 8192));
@@ -303,7 +303,7 @@ TEST(HopperEstimateOf, AGroupByKIsTakenApart) {
   EXPECT_LT(EstimateHopper(TakesGroups(), group), products + 5e-6);
 }
 
-// Of many products some are looked at: those of one size stand for all.
+// Some of many products are looked at. If all have one size, these stand for all.
 TEST(HopperEstimateOf, ALargeGroupIsAsLongAsItsProducts) {
   const std::vector<int64_t> extents(1000, 128);
   const double one = EstimateHopper(kConfig, Sized(128, 256, 512));

@@ -1,4 +1,4 @@
-// f32 on CUDA cores by TMA: which elements the threads of a block multiply, and where they find
+// f32 on CUDA cores by TMA: the elements that the threads of a block multiply, and the places of
 // their operands in shared memory.
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ void ForEachKernel(const Visitor& visitor) {
   }
 }
 
-// Where TMA puts element (line, k) of a tile.
+// The place of element (line, k) of a tile, by TMA.
 template <class Lines>
 int PlaceOf(int line, int k) {
   if (Lines::kIsAlongK) return ChunkOfBox(line, k / kChunk) + k % kChunk * 4;
@@ -81,7 +81,7 @@ TEST(HopperF32Config, WhatDoesNotFitIsNotValid) {
   EXPECT_FALSE(config.valid());
 }
 
-// What threads that multiply take is what those that load, and the launch, leave to them.
+// Multiplying threads take the registers that the launch and the loading threads leave to them.
 TEST(HopperF32Config, RegistersAreThoseOfTheMultiprocessor) {
   for (const HopperF32Config& config : kHopperF32Configs) {
     SCOPED_TRACE(HopperF32Name(config).view());
@@ -141,7 +141,7 @@ TEST(HopperF32Layout, ThreadsHaveEachElementOfTheTileOnce) {
   });
 }
 
-// Of every thread, each element that it multiplies in a stage, at a tile's address.
+// Checks each element that a thread multiplies in a stage, at a tile's address.
 template <class Lines>
 void ExpectPlaces(unsigned tile, int warp_line, int lane) {
   const unsigned origin = tile + Lines::Origin(warp_line, lane);
@@ -206,7 +206,7 @@ TEST(HopperF32Layout, LoadsHaveNoConflicts) {
   });
 }
 
-// A run of D is four neighbours, of which the first is on a 16-byte boundary.
+// A run of D is four neighbours. The first is on a 16-byte boundary.
 TEST(HopperF32Layout, ColumnsOfABAcrossKAreRuns) {
   ForEachKernel([]<class Variant, bool kTransA, bool kTransB>() {
     using B = typename HopperF32Operands<Variant, kTransA, kTransB>::B;
@@ -221,7 +221,7 @@ TEST(HopperF32Layout, ColumnsOfABAcrossKAreRuns) {
   });
 }
 
-// What the blocks of a grid compute, in their turns.
+// The pieces that the blocks of a grid compute, in their turns.
 std::vector<std::vector<HopperF32Piece>> PiecesOf(const HopperF32Stream& stream) {
   std::vector<std::vector<HopperF32Piece>> pieces(static_cast<size_t>(stream.blocks()));
   for (int block = 0; block < stream.blocks(); ++block) {
@@ -281,7 +281,7 @@ TEST(HopperF32Stream, ABlockLeavesAtMostOneTileAndAwaitsOthersLast) {
   });
 }
 
-// Who has the end of a tile finds its begin with the blocks before, share by share.
+// The block with the end of a tile finds the begin with the blocks before, share by share.
 TEST(HopperF32Stream, TheBlocksBeforeLeaveTheBeginOfATile) {
   ForEachStream([](const HopperF32Stream& stream, int, int k_tiles) {
     const auto pieces = PiecesOf(stream);
@@ -306,8 +306,8 @@ TEST(HopperF32Stream, TheBlocksBeforeLeaveTheBeginOfATile) {
   });
 }
 
-// Four SMs of 132 are idle in 128 tiles; here every block has as many k-tiles as another one, or
-// one more.
+// With 128 tiles, four SMs of 132 would be idle. Here the blocks' numbers of k-tiles differ by at
+// most one.
 TEST(HopperF32Stream, SharesThatNoIntCountsAreNone) {
   EXPECT_TRUE(HopperF32Stream(100, 132, 1 << 24).shares());
   EXPECT_FALSE(HopperF32Stream(100, 132, 1 << 25).shares());

@@ -1,5 +1,5 @@
-// The Hopper kernels: what follows from their configurations, and the boxes in shared memory
-// through which D leaves.
+// The Hopper kernels: the quantities that follow from their configurations, and the boxes in shared
+// memory through which they store D.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST(HopperConfig, EveryRowIsValid) {
   }
 }
 
-// Of every tile of each product, whatever the heights of the groups are.
+// For every tile of each product, and for all heights of groups.
 TEST(HopperTileOrder, IsTheGroupedOrderOfEachProduct) {
   for (const int m : {1, 2, 7, 16}) {
     for (const int n : {1, 3, 8}) {
@@ -92,7 +92,7 @@ std::vector<std::vector<int64_t>> Stacks() {
   return stacks;
 }
 
-// None of a product without rows, however far the next one with rows is.
+// Products without rows have no tiles, however far the next one with rows is.
 TEST(HopperStackOrder, HasEachTileOfEachProductOnce) {
   constexpr int kTileRows = 128, kFirstProduct = 512;
   for (const std::vector<int64_t>& extents : Stacks()) {
@@ -126,7 +126,7 @@ TEST(HopperStackOrder, KnowsTheRowsOfEachProduct) {
   }
 }
 
-// Neighbours in the order share a column of B, and no group is lower than asked for: 7 rows of
+// Neighbours in the order share a column of B, and no group is lower than asked for. So 7 rows of
 // tiles in groups of 3 are a group of 3 and one of 4.
 TEST(HopperStackOrder, GroupsRunColumnByColumnAndTheLastTakesTheRest) {
   constexpr int kColumns = 2;
@@ -153,7 +153,7 @@ TEST(HopperStackOrder, GroupsRunColumnByColumnAndTheLastTakesTheRest) {
                                            {6, 1}}));
 }
 
-// Every launch copies all of it, also for few products.
+// Every launch copies all of it, even for few products.
 TEST(HopperStackOrder, IsSmall) { EXPECT_LE(sizeof(HopperStackOrder), 4096u + 64); }
 
 TEST(Divisor, DividesAsTheOperatorDoes) {
@@ -178,7 +178,7 @@ TEST(Divisor, DividesAsTheOperatorDoes) {
   }
 }
 
-// Boxes and tiles begin where TMA and wgmma count rows of a box from.
+// Boxes and tiles begin at the boundary from which TMA and wgmma count rows of a box.
 TEST(HopperConfig, TilesAndBoxesBeginOnRowsOfASwizzle) {
   constexpr int kSwizzleBytes = 1024;
   for (const HopperConfig& config : EveryConfig()) {
@@ -228,7 +228,7 @@ TEST(HopperConfig, WhatDoesNotFitIsNotValid) {
   EXPECT_FALSE(config.valid());
 }
 
-// What threads that multiply take is what those that load, and the launch, leave to them.
+// Multiplying threads take the registers that the launch and the loading threads leave to them.
 TEST(HopperConfig, RegistersAreThoseOfTheMultiprocessor) {
   for (const int consumers : {2, 3}) {
     const HopperConfig config{.consumers = consumers};
@@ -321,7 +321,7 @@ TEST(HopperBox, EachChunkHasItsPlace) {
   EXPECT_EQ(*offsets.rbegin(), HopperConfig{}.box_bytes() - 16);
 }
 
-// Rows of 16 bytes, of which stmatrix writes eight at a time.
+// Rows of 16 bytes. stmatrix writes eight at a time.
 TEST(HopperBox, MatricesFillItWithoutConflicts) {
   std::set<int> all;
   for (int warp = 0; warp < kWarpsOfGroup; ++warp) {

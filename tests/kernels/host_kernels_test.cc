@@ -100,7 +100,7 @@ TEST_P(HostKernel, ExactElements) {
   }
 }
 
-// The second shape is beyond the size from which OpenBLAS takes other ways.
+// The second shape is beyond the size from which OpenBLAS takes other paths.
 TEST_P(HostKernel, SpecialScalarsAndElements) {
   for (const ProductShape& shape : {ProductShape{13, 11, 19}, ProductShape{131, 128, 130}}) {
     for (const SpecialCase& special : SpecialCases(GetParam().types, shape)) {
@@ -289,7 +289,7 @@ TEST(HostKernels, BlockScalesAreOfBothOperandsOfASingleFp8Product) {
   }
 }
 
-// The mark would tell that A and B are read when those of the last product are.
+// One mark cannot tell when the transposes of each product are done.
 TEST(HostKernels, AGroupThatIsTakenApartMarksNoTransposes) {
   static int launched;
   launched = 0;

@@ -1,5 +1,5 @@
-// Prints our own rows of the catalogue as JSON, one row a line, each with where in
-// this program its launch function lies, counted from main. Needs no GPU.
+// Prints our own rows of the catalogue as JSON, one row a line. Each has the place of its launch
+// function in this program, counted from main. Needs no GPU.
 //
 // A row's launch function and its kernels are templates over the same type: the
 // launch function's name, which the program's symbol table has, leads to theirs.

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A kernel of a GPU that only notes what it is to launch.
+// A kernel of a GPU that only notes its launches.
 struct Noted {
   int64_t m = 0;
   const void* d = nullptr;
@@ -32,7 +32,7 @@ class LaunchPieces : public ::testing::Test {
   static constexpr int64_t kN = 4;
   static constexpr Kernel kOneByOne = {.name = "one by one", .launch = Note};
 
-  // A group of products of 1, 2, 3, 1, 2, 3 ... rows.
+  // Makes a group of products of 1, 2, 3, 1, 2, 3 ... rows.
   void MakeGroup(int64_t products) {
     for (int64_t i = 0; i < products; ++i) extents_.push_back(1 + i % 3);
     problem_ = {.n = kN, .k = 5, .grouped = GroupedBy::kM, .extents = extents_};
@@ -43,7 +43,7 @@ class LaunchPieces : public ::testing::Test {
     const Operands operands = {.d = d_.data(), .ldd = kN};
     return RunProduct(kOneByOne, {.problem = problem_, .operands = operands, .piece = piece});
   }
-  // Runs all pieces; how many products each had.
+  // Runs all pieces. Returns how many products each had.
   std::vector<size_t> RunPieces() {
     std::vector<size_t> sizes;
     LaunchPiece piece;

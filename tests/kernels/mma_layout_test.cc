@@ -14,7 +14,7 @@
 namespace gemm::mma {
 namespace {
 
-// Of every row.
+// The configurations of all rows.
 std::vector<Config> Configs() {
   std::vector<Config> configs(std::begin(StageTable::kConfigs), std::end(StageTable::kConfigs));
   configs.insert(configs.end(), std::begin(DsmemTable::kConfigs), std::end(DsmemTable::kConfigs));
@@ -22,7 +22,7 @@ std::vector<Config> Configs() {
   return configs;
 }
 
-// A panel, and how its blocks are read and filled.
+// A panel, and the way its blocks are read and filled.
 struct PanelUse {
   SharedPanel panel;
   BlockOrder order;
@@ -84,7 +84,7 @@ TEST(MmaPanels, UnitsLieApartAndInBounds) {
   }
 }
 
-// The kernels add this to an address instead of computing it anew.
+// The kernels add this to an address instead of computing the address again.
 TEST(MmaPanels, SixteenRowsFurtherOnAreSixteenPitches) {
   for (const auto& [panel, order, threads] : Panels(Any)) {
     for (int row = 16; row < panel.rows; ++row) {
@@ -100,7 +100,7 @@ TEST(MmaPanels, StagesStartOnUnits) {
   for (const Config& config : Configs()) {
     EXPECT_EQ(config.panel_a().bytes() % kUnitBytes, 0);
     EXPECT_EQ(config.stage_bytes() % kUnitBytes, 0);
-    // What a block has without asking, and may have on every GPU from sm_80 on.
+    // A block has 48 KiB without asking, and may have 99 KiB on every GPU from sm_80 on.
     EXPECT_LE(config.shared_bytes(), config.dynamic_shared ? 99 << 10 : 48 << 10);
   }
 }

@@ -1,4 +1,4 @@
-// The names that the catalogue has promised: clients hold them.
+// The names that the catalogue has promised: clients rely on them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The energy counter of a GPU, of a library that stands in for NVML.
+// The energy counter of a GPU, with a library that stands in for NVML.
 #include "kernels/bench/backend/nvml_energy.h"
 
 #include <dlfcn.h>
@@ -45,7 +45,7 @@ TEST(NvmlEnergy, SaysWhyThereIsNone) {
 }
 
 TEST(NvmlEnergy, IsShutDownAtTheEnd) {
-  // Stays loaded, and so counts, meanwhile.
+  // It stays loaded meanwhile, and so keeps its counts.
   void* const library = dlopen(GEMM_FAKE_NVML, RTLD_NOW);
   ASSERT_NE(library, nullptr);
   const auto users = reinterpret_cast<int (*)()>(dlsym(library, "FakeNvmlUsers"));

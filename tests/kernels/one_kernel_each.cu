@@ -1,5 +1,5 @@
-// One kernel of each family that has code of its own for some architectures, for
-// device_code_test.py: it compiles this file for several and looks at what is there.
+// One kernel of each family that has code of its own for some architectures. device_code_test.py
+// compiles this file for several architectures and looks at the code.
 #include "kernels/core/cuda_caps.cu"
 #include "kernels/grouped/config.h"
 #include "kernels/grouped/kernel.cuh"
@@ -16,7 +16,7 @@
 
 namespace gemm {
 
-// The names of these are what the test finds the kernels by.
+// The test finds the kernels by the names of these.
 struct HopperVariant {
   static constexpr HopperConfig kConfig = Hopper16BitConfigs(DType::kF16)[13];
 };

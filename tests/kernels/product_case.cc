@@ -25,7 +25,7 @@ GuardedMatrix Stored(int64_t count, int64_t rows, int64_t cols, bool transposed,
                     : GuardedMatrix(count * rows, cols, type, extra);
 }
 
-// Which matrices there are as many of as products: all but those of a group that are stacked.
+// The matrices of which there is one for each product: all but the stacked ones of a group.
 struct OfEach {
   bool a, b, c_and_d, bias;
 };
@@ -47,7 +47,7 @@ int64_t Count(const Problem& p, bool of_each, bool shared) {
   return p.grouped == GroupedBy::kNothing ? p.batch : static_cast<int64_t>(p.extents.size());
 }
 
-// The block scales of an operand with so many rows (columns).
+// The block scales of an operand with `outer` rows (columns).
 GuardedMatrix Scales(const ProductCase& product, ScaleBlocks blocks, int64_t outer) {
   if (blocks == ScaleBlocks::kNone) return GuardedMatrix(1, 1, DType::kF32, 0);
   return Stored(1, blocks == ScaleBlocks::kTiles ? ScaleBlockCount(outer) : outer,
@@ -55,7 +55,7 @@ GuardedMatrix Scales(const ProductCase& product, ScaleBlocks blocks, int64_t out
                 product.extra_pitch_bytes);
 }
 
-// Of either sign, from 2^-6 to 2^6; powers of two where elements are exact.
+// Scales of either sign, from 2^-6 to 2^6; powers of two if elements are exact.
 void FillScales(const ProductCase& product, uint64_t seed, GuardedMatrix& scales) {
   std::mt19937_64 random(seed);
   const bool exact = product.elements == Elements::kExact;
@@ -79,7 +79,7 @@ ScaleView ViewOf(const ProductCase& product, ScaleBlocks blocks, const GuardedMa
 int64_t BiasLength(const Problem& p) { return p.bias == BiasAxis::kRows ? p.m : p.n; }
 
 void Generate(const GeneratorSpec& spec, const GeneratorTarget& target) {
-  // Elements that are all alike would hide whatever a kernel mixes up.
+  // If all elements were alike, they would hide any mix-up of a kernel.
   if (!GenerateHost(spec, target).ok()) std::abort();
 }
 
@@ -216,7 +216,7 @@ ProductCase Fitted(ProductCase product) {
   Problem& p = product.problem;
   if (p.types.d != DType::kS32) return product;
   const auto is_zero = [](double scalar) { return static_cast<float>(scalar) == 0; };
-  // What is not finite, or beyond f32, is there to be refused.
+  // Scalars that are not finite, or are beyond f32, are there to be refused.
   const auto fits = [](double scalar) { return std::abs(scalar) < 1e38; };
   if (fits(p.alpha) && !is_zero(p.alpha)) p.alpha = 1;
   if (fits(p.beta) && !is_zero(p.beta)) p.beta = 1;

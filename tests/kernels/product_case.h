@@ -68,12 +68,12 @@ class GuardedMatrix {
   std::vector<std::byte> bytes_;
 };
 
-// The matrices of a batch or a group of which there is one for all products.
+// The matrices that all products of a batch or a group share.
 struct SharedMatrices {
   bool a = false, b = false, c = false, bias = false;
 };
 
-// What varies from product to product.
+// The properties that vary from product to product.
 struct ProductCase {
   Problem problem;
   bool c_is_d = false;
@@ -85,21 +85,21 @@ struct ProductCase {
   SharedMatrices shared;
   // How block scales are stored: a row for each block of k, or one for each line of op(A), op(B).
   bool scales_by_block = false;
-  // What problem.extents of a group points to.
+  // The memory of problem.extents of a group.
   std::shared_ptr<const std::vector<int64_t>> extents;
 };
 std::ostream& operator<<(std::ostream& out, const ProductCase& product);
 
-// A case with everything but shape and types drawn from `random`. alpha is never 0: without
-// the product there is nothing to look at. SpecialCases has those.
+// A case with everything but shape and types drawn from `random`. alpha is never 0, as there would
+// be no product to look at. SpecialCases covers an alpha of 0.
 ProductCase RandomCase(const Types& types, int64_t m, int64_t n, int64_t k,
                        std::mt19937_64& random);
 
-// The same of exact elements and factors. k is at most kLargestExactK.
+// The same with exact elements and factors. k is at most kLargestExactK.
 ProductCase ExactCase(const Types& types, int64_t m, int64_t n, int64_t k, std::mt19937_64& random);
 
-// Sums of so many products of -1, 0 and 1 stay below 2048, the last integer before which f16
-// has all, by eight standard deviations.
+// Sums of this many products of -1, 0 and 1 stay below 2048 by eight standard deviations. f16 has
+// all integers up to there.
 inline constexpr int64_t kLargestExactK = 140'000;
 
 // The case with block scales of this kind, stored in one way or the other.
@@ -110,14 +110,13 @@ ProductCase WithBlockScales(ProductCase product, ScaleBlocks of_a, ScaleBlocks o
 // activation but the relu.
 ProductCase Fitted(ProductCase product);
 
-// The largest element that is drawn for A and B: 1, but less where sums of s8 would be beyond what
-// an f16 D has.
+// The largest element that is drawn for A and B: 1, or less if sums of s8 would be beyond an f16 D.
 constexpr double ReachOf(const Types& types) {
   return types.a == DType::kS8 && types.d == DType::kF16 ? 0x1p-4 : 1;
 }
 
-// The operands of a case, fitted, those of a batch or a group one after the other, and D, poisoned
-// or, where C is D, C's elements.
+// The operands of a fitted case, and D. Those of a batch or a group lie one after the other. D is
+// poisoned, or has C's elements if C is D.
 struct ProductData {
   explicit ProductData(const ProductCase& given);
 
@@ -137,8 +136,8 @@ using Runner = std::function<absl::Status(const Kernel&, ProductData&)>;
 
 absl::Status RunOnHost(const Kernel& kernel, ProductData& data);
 
-// Runs `kernel` on the case and holds what every kernel must: OK, D within the
-// bound, no byte touched but D's elements. Empty, or what is wrong.
+// Runs `kernel` on the case and checks what every kernel must hold: OK, D within the bound, no byte
+// touched but D's elements. Returns the first fault, or an empty string.
 std::string CheckProduct(const Kernel& kernel, const ProductCase& product, const Runner& run,
                          int64_t max_samples);
 

@@ -153,7 +153,7 @@ TEST(BoundSize, IsThatOfTheTypes) {
 }
 
 // Sums of one sign in one chain of f16 additions stop growing at 2048, where 2048 + 1 rounds
-// to 2048. The worst case has to allow it, and what a drawn product may lose is less.
+// to 2048. The worst case has to allow it, and the bound of drawn products is smaller.
 TEST(BoundSize, OneChainOfF16OnesIsWithinTheWorstCase) {
   ProductCase product;
   product.problem = {
@@ -173,8 +173,8 @@ TEST(BoundSize, OneChainOfF16OnesIsWithinTheWorstCase) {
   EXPECT_GT(ratio(Elements::kDrawn), 1);
 }
 
-// Where the worst case allows anything, the bound of drawn elements does not, and the
-// resolution says so.
+// The worst case may allow anything when the bound of drawn elements does not. The resolution says
+// so.
 TEST(BoundSize, ResolutionSaysWhatIsSeen) {
   const auto resolution = [](const Types& types, Elements elements) {
     ProductCase product;
@@ -191,7 +191,7 @@ TEST(BoundSize, ResolutionSaysWhatIsSeen) {
   EXPECT_EQ(resolution(f32, Elements::kExact), 0);
 }
 
-// Every case multiplies: without the product nothing of A and B is looked at.
+// Every case multiplies: without the product, A and B would not be tested.
 TEST(RandomCases, MultiplyAlways) {
   std::mt19937_64 random(1);
   const Types types = AllTypes().front();

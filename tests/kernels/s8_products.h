@@ -1,5 +1,5 @@
-// Products of s8 with accumulators that wrap, and what they are, worked out in 64-bit integers and
-// not by the oracle.
+// Products of s8 with accumulators that wrap, and their values, computed in 64-bit integers and not
+// by the oracle.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace gemm::testing {
 
 inline constexpr Types kS8{DType::kS8, DType::kS8, DType::kS32, Compute::kS32};
 
-// How far an integer is from what 32 bits have of it, in two's complement.
+// An integer cut to 32 bits, in two's complement.
 inline int32_t Wrapped(int64_t x) {
   constexpr int64_t kRange = int64_t{1} << 32;
   const int64_t rest = (x % kRange + kRange) % kRange;
@@ -39,8 +39,8 @@ inline int64_t SumAt(const ProductData& data, int64_t i, int64_t j) {
   return sum;
 }
 
-// What is wrong with an s32 D that `run` computes, or with one of f32, which has no epilogue; empty
-// where it is right. `data` has its operands.
+// The fault of an s32 D that `run` computes, or of one of f32, which has no epilogue; empty if it
+// is right. `data` has the operands.
 inline std::string CheckIntegers(const Kernel& kernel, ProductData data, const Runner& run) {
   const absl::Status status = run(kernel, data);
   const Problem& p = data.product.problem;
@@ -66,8 +66,8 @@ inline std::string CheckIntegers(const Kernel& kernel, ProductData data, const R
   return wrong.empty() ? "" : absl::StrCat(wrong, "kernel ", kernel.name);
 }
 
-// -128 times -128 so often that the sum is 2^31, and once more, and less; and a sum that wraps more
-// than once. In a layout of every kind.
+// -128 times -128 as often as makes a sum of 2^31, once more and once less, and a sum that wraps
+// more than once. In every kind of layout.
 inline std::vector<ProductData> ProductsThatWrap() {
   std::vector<ProductData> products;
   for (const int64_t k : {131071, 131072, 131073, 300000}) {

@@ -1,5 +1,4 @@
-// Integer products on the host: accumulators wrap, the oracle says so, and a check of products
-// knows how.
+// Integer products on the host: accumulators wrap, and the oracle and the check of products agree.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -47,7 +46,7 @@ TEST(IntegerProducts, AccumulatorsWrap) {
   EXPECT_EQ(data.d.At(0, 0), kLeast);
 }
 
-// Whole range, all epilogues that there are; C and the bias wrap too.
+// The whole range of elements and all epilogues; C and the bias wrap too.
 TEST(IntegerProducts, AreThoseOf64BitIntegersCutTo32) {
   std::mt19937_64 random(3);
   std::uniform_int_distribution<int64_t> dim(1, 40);
@@ -86,7 +85,7 @@ TEST(IntegerProducts, CAndBiasWrap) {
   }
 }
 
-// 2^24 + 1 is no f32: the nearest even one is 2^24, and alpha comes behind that.
+// 2^24 + 1 is no f32: the nearest even one is 2^24, and alpha comes after that.
 TEST(IntegerProducts, AccumulatorsAreRoundedToF32BeforeTheEpilogue) {
   for (const Kernel* kernel : HostKernels()) {
     for (const DType d : {DType::kF32, DType::kF16, DType::kBF16}) {
@@ -125,7 +124,7 @@ TEST(IntegerProducts, TheOracleHasNoTolerance) {
   EXPECT_LT(expected.tolerance, 8 * 0x1p-24 * std::abs(expected.value) + 1e-30);
 }
 
-// Of a product that is right, and of the same that is off by one, whatever the signs.
+// Checks a right product, and the same one with an element off by one, for any signs.
 void ExpectExactCheck(ProductData& data) {
   ASSERT_TRUE(RunOnHost(**FindKernel("host_openblas"), data).ok());
   const Problem& p = data.product.problem;
@@ -168,7 +167,7 @@ TEST(IntegerProducts, ACheckFindsWhatCancelsModulo2To32) {
   EXPECT_GE(found, 2);
 }
 
-// Sums over more columns than f64 has all integers of.
+// Sums over so many columns that f64 lacks some of the integers.
 TEST(IntegerProducts, ACheckOfVeryLongRowsIsExact) {
   ProductCase product;
   product.problem = {.m = 2, .n = 1'600'000, .k = 2, .types = kS8, .beta = 1};

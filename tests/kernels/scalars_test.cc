@@ -1,4 +1,4 @@
-// What scalars are refused, and what the others count as.
+// The scalars that are refused, and the rounding of the others.
 #include "gemm/scalars.h"
 
 #include <gtest/gtest.h>

@@ -122,7 +122,7 @@ TEST(TiledLayout, ConflictFreeRowsHaveNoBankConflict) {
   }
 }
 
-// The plain SGEMM has what the next step does away with.
+// The plain SGEMM has the conflicts that the next step removes.
 TEST(TiledLayout, PlainRowHasBankConflicts) {
   EXPECT_GT(Sum(Accesses(kTiledSgemm[0].config).loads()), 0);
 }
@@ -189,8 +189,8 @@ TEST(TiledLayout, ThreadsMoveEveryElementOnceToAPlaceOfItsOwn) {
   }
 }
 
-// The kernels count on it: the way from a thread's first vector to its vector i
-// is the same for all threads, and so is that of the rows it has pointers to.
+// The kernels rely on this: the step from a thread's first vector to its vector i is the same for
+// all threads. So is the step between the rows that it has pointers to.
 TEST(TiledLayout, StepsAreTheSameForAllThreads) {
   for (const auto& [name, summary, config] : Rows()) {
     const TiledLayout layout{config};

@@ -1,4 +1,4 @@
-// Conversions of the small float types, over every bit pattern there is.
+// Conversions of the small float types, over every bit pattern.
 #include "kernels/numeric/small_float.h"
 
 #include <gtest/gtest.h>

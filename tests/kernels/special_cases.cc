@@ -85,7 +85,7 @@ class Cases {
 
   void LastIsSubnormal() { cases_.back().subnormal = true; }
 
-  // Where C is D, D begins as C.
+  // If C is D, D begins as C.
   std::vector<SpecialCase> Finish() && {
     for (SpecialCase& special : cases_) {
       ProductData& data = special.data;

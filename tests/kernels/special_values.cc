@@ -13,7 +13,7 @@
 namespace gemm::testing {
 namespace {
 
-// What alpha, beta and the slope are in the arithmetic of a product.
+// alpha, beta or the slope in the arithmetic of a product.
 double Rounded(double scalar, Compute compute) {
   return compute == Compute::kF64 ? scalar : static_cast<double>(static_cast<float>(scalar));
 }

@@ -1,6 +1,6 @@
 // Products whose scalars and elements are special: zero, NaN, infinite, subnormal
-// or out of a type's range. Each has one right result, worked out here from the
-// contract (gemm/scalars.h) and not by the oracle.
+// or out of a type's range. Each has one right result, computed here from the contract
+// (gemm/scalars.h) and not by the oracle.
 #pragma once
 
 #include <cstdint>
@@ -34,22 +34,21 @@ struct ProductShape {
 // before the product.
 std::vector<double> WantedD(const ProductData& data);
 
-// For every kernel that takes these types. Elements are small integers where they
-// are not special, so that each finite result is exact. m, n and k are 4 at least.
+// For every kernel that takes these types. Elements that are not special are small integers, so
+// that each finite result is exact. m, n and k are at least 4.
 std::vector<SpecialCase> SpecialCases(const Types& types, const ProductShape& shape);
 
 // The few of them that put NaN and infinities into otherwise plain products.
 std::vector<SpecialCase> SpecialElementCases(const Types& types, const ProductShape& shape);
 
-// Runs the case and compares every element of D: NaN with NaN, a zero with a zero
-// of either sign, all else exactly but for GELU. Where not `exact`, as for
-// CheckProduct. The oracle has to agree in either case. Empty, or what is wrong.
+// Runs the case and compares every element of D: NaN with NaN, a zero with a zero of either sign,
+// and all else exactly, except for GELU. If not `exact`, as CheckProduct does. The oracle has to
+// agree in either case. Returns the first fault, or an empty string.
 std::string CheckSpecial(const Kernel& kernel, const SpecialCase& special, const Runner& run,
                          bool exact);
 
-// Runs a product with each scalar that `types` have no room for, or that is not
-// finite. Empty where each is refused with a sentence that names it, and D is as
-// it was.
+// Runs a product with each scalar that is not finite, or too large for `types`. Empty if each is
+// refused with a sentence that names it, and D is unchanged.
 std::string CheckRefusedScalars(const Kernel& kernel, const Types& types, const Runner& run);
 
 }  // namespace gemm::testing

@@ -1,4 +1,4 @@
-// A product of the host that is stopped, because nobody needs it any more.
+// A host product that is stopped because it is no longer needed.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -30,7 +30,7 @@ TEST(StoppedKernels, ABatchOrAGroupHasNoFurtherProduct) {
   for (const Problem& problem : {group, batch}) {
     begun = 0;
     std::atomic<bool> stop{false};
-    // Where A of every product begins: the kernel reads none of them.
+    // A of every product begins here: the kernel does not read it.
     const Operands operands = {.a = &stop};
     const absl::Status status =
         RunProduct(kStopping, {.problem = problem, .operands = operands, .stop = &stop});
@@ -39,7 +39,7 @@ TEST(StoppedKernels, ABatchOrAGroupHasNoFurtherProduct) {
   }
 }
 
-// Not by RunProduct, which would not begin.
+// Launches without RunProduct, which would not begin.
 TEST(StoppedKernels, LookAtTheFlagBetweenTheirBlocks) {
   for (const char* name : {"host_reference", "host_openblas"}) {
     const Kernel& kernel = **FindKernel(name);

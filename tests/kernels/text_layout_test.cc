@@ -43,7 +43,7 @@ TEST(TextLayout, ColumnsAreWrappedBeforeAnyIsLeftOut) {
   EXPECT_THAT(FitColumns(columns, 2, 50), ElementsAre(10, 16, 10, 8));
   EXPECT_THAT(FitColumns(columns, 2, 40), ElementsAre(10, 16, 10, 0));
   EXPECT_THAT(FitColumns(columns, 2, 25), ElementsAre(10, 13, 0, 0));
-  // As far as it goes.
+  // As far as possible.
   EXPECT_THAT(FitColumns(columns, 2, 5), ElementsAre(10, 12, 0, 0));
 }
 

@@ -1,4 +1,4 @@
-// What a folder of Triton's kernels is refused for. That they run needs a GPU.
+// Reasons to refuse a folder of Triton's kernels. To run them needs a GPU.
 #include "kernels/bench/measure/triton_kernels.h"
 
 #include <gmock/gmock.h>

@@ -17,13 +17,13 @@ bool Says(const std::string& name, const std::string& word) {
   return (name + "_").find("_" + word + "_") != std::string::npos;
 }
 
-// The number after "_stage", 1 where there is none.
+// The number after "_stage"; 1 if there is none.
 int StagesOf(const std::string& name) {
   const size_t at = name.find("_stage");
   return at == std::string::npos ? 1 : std::stoi(name.substr(at + 6));
 }
 
-// By the words themselves, not by the function that made the name.
+// Checks the words themselves, without the function that made the name.
 void ExpectMmaNameSays(const mma::Config& config) {
   const std::string name(mma::MmaName(config).view());
   EXPECT_EQ(StagesOf(name), config.stages) << name;

@@ -14,7 +14,7 @@ namespace {
 
 using testing::BankConflicts;
 
-// Of every row.
+// The configurations of all rows.
 std::vector<Config> Configs() {
   std::vector<Config> configs(std::begin(StepTable::kConfigs), std::end(StepTable::kConfigs));
   configs.insert(configs.end(), std::begin(StageTable::kConfigs), std::end(StageTable::kConfigs));
@@ -44,7 +44,7 @@ TEST(WmmaPanels, ElementsLieApartAndInBounds) {
   }
 }
 
-// What WMMA asks for, and vectors of one unit.
+// WMMA and vectors of one unit need this alignment.
 TEST(WmmaPanels, FragmentsAndRowsAreAligned) {
   for (const Config& config : Configs()) {
     EXPECT_EQ(config.panel_a().bytes() % kFragmentAlignment, 0);
@@ -65,8 +65,8 @@ TEST(WmmaPanels, FragmentsAndRowsAreAligned) {
 
 TEST(WmmaPanels, FitWhatABlockMayHave) {
   for (const Config& config : Configs()) {
-    // What a block has without asking, and may ask for on sm_80. Some of the
-    // large tiles need more than the 99 KiB of sm_86 and sm_89; the launch says so.
+    // A block has 48 KiB without asking, and may ask for 163 KiB on sm_80. Some of the large tiles
+    // need more than the 99 KiB of sm_86 and sm_89; the launch says so.
     EXPECT_LE(config.shared_bytes(), config.dynamic_shared ? 163 << 10 : 48 << 10);
   }
 }
