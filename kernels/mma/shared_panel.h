@@ -19,7 +19,7 @@ enum class PanelLayout {
 
 inline constexpr int kUnitBytes = 16;
 inline constexpr int kUnitElements = 8;  // of f16
-inline constexpr int kLineUnits = 8;     // as many as there are banks for
+inline constexpr int kLineUnits = 8;     // as many as the banks serve at once
 
 // A panel of `rows` rows of `units` units.
 struct SharedPanel {

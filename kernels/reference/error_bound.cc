@@ -23,13 +23,13 @@ constexpr double kTf32Unit = 0x1p-10;
 constexpr double kF32x3Unit = 1.01 * (0x1p-22 + 0x1p-23 + 0x1p-22);
 // High numbers may be larger than their elements by this share.
 constexpr double kF32x3Excess = 0x1p-10;
-// Tensor cores truncate to f32. After so many products the sum is added in f32, to nearest.
+// Tensor cores truncate to f32. After this many products the sum is added in f32, to nearest.
 constexpr double kF32x3Steps = 32;
 
 // fp8 accumulators in the tensor cores of sm_89 and sm_90 keep 13 explicit significand
 // bits and are truncated to them (DeepSeek-AI, "DeepSeek-V3 Technical Report",
 // arXiv:2412.19437, section 3.3.2; Zhang et al., "SageAttention2",
-// arXiv:2411.10958, section 3.3). After so many products they are added in f32.
+// arXiv:2411.10958, section 3.3). After this many products they are added in f32.
 constexpr double kFp8AccumulatorUnit = 0x1p-13;
 constexpr double kFp8AccumulatorSteps = 128;
 

@@ -7,7 +7,7 @@ namespace gemm::wmma {
 
 // One thread's copy. Shared memory delivers eight of them at a time.
 inline constexpr int kUnitBytes = 16;
-inline constexpr int kLineUnits = 8;  // as many as there are banks for
+inline constexpr int kLineUnits = 8;  // as many as the banks serve at once
 
 // The alignment that WMMA requires of fragments (CUDA C++ Programming Guide, "Warp Matrix
 // Functions"). Rows must be whole units apart.

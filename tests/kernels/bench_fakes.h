@@ -116,7 +116,7 @@ class FakeBackend : public Backend {
 
   absl::Duration catalogue_time = absl::Milliseconds(1);
   bool full = false;
-  size_t room = size_t{1} << 30;  // bytes that there still are
+  size_t room = size_t{1} << 30;  // bytes that are left
   bool lost = false;
   size_t bytes_read = 0;
   std::vector<const void*> operands_seen;

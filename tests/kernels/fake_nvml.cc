@@ -1,4 +1,4 @@
-// A library in place of NVML. It knows three GPUs.
+// A library that replaces NVML. It knows three GPUs.
 #include <cstring>
 
 namespace {

@@ -26,7 +26,7 @@ absl::Status LaunchOn(Gpu& gpu, const Kernel& kernel, const ProductData& data,
                              .libraries = gpu.libraries()});
 }
 
-// Device memory of its own: compute-sanitizer knows where it ends.
+// An allocation of device memory for one matrix: compute-sanitizer knows where it ends.
 class ExactBuffer {
  public:
   ExactBuffer(const std::byte* host, size_t bytes) : bytes_(bytes) {

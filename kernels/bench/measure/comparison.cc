@@ -20,16 +20,16 @@ constexpr std::byte kPoison{0xFF};
 // Runs shorter than this are cheap whatever the rules say.
 constexpr double kShortSeconds = 1e-3;
 constexpr int kMostLaunches = 100;
-// The first run may load code. In a run of so many seconds that does not show, except in
-// a kernel's very first one: a library may take long to get ready.
+// The first run may load code. A run of this many seconds hides that, except a kernel's very first
+// one: a library may take long to get ready.
 constexpr double kLongSeconds = 0.1;
-// Kernels that are known to be so many times slower than the fastest are left out first
-// where time is short.
+// If time is short, kernels that are known to be this many times slower than the fastest are left
+// out first.
 constexpr double kSlow = 4;
-// A kernel's speed on one shape says little about a shape that is so many times larger.
+// A kernel's speed on one shape says little about a shape that is this many times larger.
 constexpr double kMuchLarger = 8;
-// This kernel's time is foreseen and not measured first: it runs on one core, and does at
-// least so many operations a second.
+// This kernel's time is estimated and not measured first: it runs on one core, and does at least
+// this many operations a second.
 constexpr absl::string_view kReference = "host_reference";
 constexpr double kReferenceFlops = 1e9;
 constexpr absl::string_view kBudgetEnded = "left out: the time budget ended";

@@ -82,8 +82,7 @@ absl::Status OperandSets::Prepare(const Problem& p) {
   for (const auto& [key, slab] : slabs_) held += slab.bytes;
   const auto room =
       static_cast<size_t>(kMemoryShare * static_cast<double>(backend_.free_bytes() + held));
-  // Two even where one is large: its D may lie in the cache when it is written
-  // again.
+  // At least two, even if one is large: its D may lie in the cache when it is written again.
   const size_t wanted = std::max<size_t>(2, kCacheTimes * backend_.cache_bytes() / set + 1);
   count_ = std::clamp<int64_t>(static_cast<int64_t>(std::min(wanted, room / set)), 1, kMaxSets);
   absl::Status status = PlaceAll(p.types);

@@ -12,15 +12,15 @@
 namespace gemm::bench {
 namespace {
 
-// Elements of each operand that are held, in those lines; two lines may be more.
+// The most elements that are held of each operand, in its lines; two lines may be more.
 constexpr int64_t kMaxHeld = int64_t{1} << 24;
 
-// As many as asked for where they are short.
+// As many lines as asked for, unless they are too long.
 int LinesOfLength(int64_t k, int wanted) {
   return static_cast<int>(std::clamp<int64_t>(kMaxHeld / k, 2, std::max(wanted, 2)));
 }
 
-// `count` of the numbers below `size`, the ends always among them.
+// `count` of the numbers below `size`, always with both ends.
 std::vector<int64_t> DrawLines(int64_t size, int count, uint64_t seed) {
   std::set<int64_t> lines = {0, size - 1};
   std::mt19937_64 random(seed);
@@ -37,8 +37,8 @@ struct Stored {
   DType type;
 };
 
-// Lines of `length` elements, one after the other: rows of the stored matrix, or
-// where `across` columns.
+// Lines of `length` elements, one after the other: rows of the stored matrix, or columns if
+// `across`.
 absl::StatusOr<std::vector<std::byte>> ReadLines(Backend& backend, const Stored& matrix,
                                                  const std::vector<int64_t>& lines, int64_t length,
                                                  bool across,
@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<std::byte>> ReadLines(Backend& backend, const Stored&
   return out;
 }
 
-// Infinite elements are right where D's type has nothing as large as the exact ones.
+// An infinite element is right if the exact one may be beyond D's type.
 double OfBound(const Expected& expected, double actual, DType type) {
   const bool overflows = std::abs(expected.value) + expected.tolerance >= LargestFinite(type);
   if (overflows && std::isinf(actual) && std::signbit(actual) == std::signbit(expected.value)) {

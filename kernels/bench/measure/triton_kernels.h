@@ -11,8 +11,8 @@ namespace gemm::bench {
 
 // Loads the kernels that compile_triton.py wrote to `folder`, for the current CUDA device.
 // They stay loaded until the process ends. They take operands that are not transposed.
-// NOT_FOUND or INVALID_ARGUMENT where the folder's list is missing or malformed, INTERNAL
-// where a kernel does not load, UNAVAILABLE without CUDA.
+// NOT_FOUND or INVALID_ARGUMENT if the folder's list is missing or malformed, INTERNAL if a kernel
+// does not load, UNAVAILABLE without CUDA.
 absl::StatusOr<std::vector<Candidate>> LoadTritonKernels(const std::string& folder);
 
 }  // namespace gemm::bench

@@ -27,7 +27,7 @@ size_t BytesOf(absl::string_view text, size_t places) {
   return bytes;
 }
 
-// Where to break a text of more than `room` bytes: what goes on the line.
+// The bytes of a text of more than `room` bytes that go on the line.
 size_t BreakAt(absl::string_view text, size_t room) {
   const size_t space = text.substr(0, room + 1).rfind(' ');
   if (space != text.npos && space > 0) return space;
@@ -42,7 +42,7 @@ size_t Total(const std::vector<size_t>& widths, size_t gap) {
   return total < gap ? 0 : total - gap;
 }
 
-// Takes from the widest column that can give, place by place.
+// Narrows the widest column that can be narrowed, place by place.
 void Narrow(absl::Span<const ColumnNeed> columns, size_t gap, size_t width,
             std::vector<size_t>& widths) {
   for (size_t total = Total(widths, gap); total > width; --total) {

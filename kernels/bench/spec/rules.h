@@ -19,15 +19,15 @@ struct ComparisonRules {
   int iterations = 10;  // timed samples of each; the figure is their median
   // A sample of a shorter kernel is a batch of launches that takes about this long.
   absl::Duration sample_time = absl::Milliseconds(1);
-  // A kernel is not run again if its first run takes more than a millisecond and more
-  // than so many times the fastest one's.
+  // A kernel is not run again if its first run takes more than a millisecond and more than this
+  // many times as long as the fastest one's.
   double cutoff = 20;
   bool baselines = true;      // whether the vendor's kernels are measured, too
   int vendor_algorithms = 8;  // of cuBLASLt, sampled like the kernels; 0: none
   // How long each kernel of a shape runs alone after the samples, to measure its energy. Zero: not
   // measured.
   absl::Duration joules_time = absl::ZeroDuration();
-  // Rows of D, and columns; the elements where they cross are checked by the oracle.
+  // Rows of D, and columns. The oracle checks the elements at their crossings.
   int checked_lines = 8;
   // Block scales of fp8 operands. All of them are 1, so that baselines without scales compute the
   // same products.
@@ -47,8 +47,8 @@ struct Estimate {
   double seconds = 0;  // 0: unknown
 };
 
-// The `best` kernels by estimate, all without an estimate, and those of libraries: an estimate
-// knows one of their many algorithms.
+// The `best` kernels by estimate, all without an estimate, and those of libraries, since an
+// estimate covers one of their many algorithms.
 std::set<std::string> WorthMeasuring(const std::vector<Estimate>& kernels, size_t best);
 
 // Every value of a launch parameter that has few, unless `values` has it already. Parameters
