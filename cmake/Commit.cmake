@@ -1,4 +1,4 @@
-# Sets GEMMD_COMMIT_ID: the commit that this build is of, short.
+# Sets GEMMD_COMMIT_ID: the short hash of this build's commit.
 
 # Builds outside a checkout, such as an image's, pass it in.
 set(GEMMD_COMMIT "" CACHE STRING "The commit this build is of; empty: ask git")

@@ -1,4 +1,4 @@
-# Finds CUDA and says what this build will serve. Sets GEMMD_HAS_CUDA.
+# Finds CUDA and reports what this build will serve. Sets GEMMD_HAS_CUDA.
 
 set(GEMMD_HAS_CUDA FALSE)
 if(NOT GEMMD_CUDA STREQUAL "OFF")
@@ -10,7 +10,7 @@ if(NOT GEMMD_CUDA STREQUAL "OFF")
     endif()
     enable_language(CUDA)
     if(CMAKE_VERSION VERSION_LESS 3.27 AND NOT TARGET CUDA::nvToolsExt)
-      # CMake 3.25 sets a property of it even where there is none, as in CUDA 13.
+      # CMake 3.25 sets a property of it even if it does not exist, as in CUDA 13.
       add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
     endif()
     find_package(CUDAToolkit REQUIRED)

@@ -1,9 +1,9 @@
-# Which kernels a list of CUDA architectures leaves without machine code.
+# The kernels that a list of CUDA architectures leaves without machine code.
 
-# gemmd_check_cuda_architectures(ARCHITECTURES [NATIVE]) stops where GPUs of compute capability 9.0
-# would take code for sm_90: what only sm_90a has would be missing there, and with it the fastest
-# kernels. It says what lists for other GPUs leave out. NATIVE are those that "native" stands for.
-# At run time a device offers the rows that its code has (DeviceCode in gemm/kernel.h).
+# gemmd_check_cuda_architectures(ARCHITECTURES [NATIVE]) stops if GPUs of compute capability 9.0
+# would take code for sm_90. That lacks the features of sm_90a alone, and so the fastest kernels.
+# For other GPUs it reports what a list leaves out. NATIVE has the architectures that "native"
+# stands for. At run time a device offers the rows that its code has (DeviceCode in gemm/kernel.h).
 function(gemmd_check_cuda_architectures architectures)
   set(_of_sm90a FALSE)
   set(_of_sm90 FALSE)

@@ -1,4 +1,4 @@
-# What a build can be told, and what all of it is compiled with.
+# The options of a build, and the flags of all its files.
 
 option(GEMMD_BUILD_SERVER "Build the server and the clients, not the kernels alone" ON)
 option(GEMMD_BUILD_TESTS "Build the tests" ON)
@@ -17,7 +17,7 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()
 if(CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")  # as CMake sets it
-  # C++ as in the developer build, which is what is tested and measured.
+  # C++ as in the developer build, which is the tested and measured one.
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 endif()
 if(CMAKE_CXX_FLAGS_RELWITHDEBINFO STREQUAL "-O2 -g -DNDEBUG")  # as CMake sets it
@@ -26,7 +26,7 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # ccache takes files with precompiled headers only where it is told to trust them.
+  # ccache takes files with precompiled headers only if it is told to trust them.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
@@ -37,7 +37,7 @@ add_library(gemmd_flags INTERFACE)
 add_library(gemmd::flags ALIAS gemmd_flags)
 set(_warnings -Wall -Wextra -Wno-missing-field-initializers)
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # It means headers, and takes a source file that another one includes for one.
+  # It is meant for headers, but also counts a source file that another one includes.
   list(APPEND _warnings -Wno-subobject-linkage)
 endif()
 if(GEMMD_WERROR)

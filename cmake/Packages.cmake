@@ -1,4 +1,4 @@
-# What users of the libraries install: CMake packages and files of pkg-config.
+# The packages that users of the libraries install: CMake packages and files of pkg-config.
 #
 # Components of the installation: server (gemmd), ctl (gemmctl), tools (gemm_bench),
 # client-dev and kernels-dev (the libraries). A prefix can be moved.
@@ -7,10 +7,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # gemmd_package(package library TARGETS ...)
-#   Installs the targets, static libraries with their public headers, as the component
-#   `library` of the CMake package, in whose namespace they are, and as package-library
-#   of pkg-config. All of it is the install component library-dev. Templates:
-#   cmake/packages. TARGETS beside the library are what it links.
+#   Installs the targets, which are static libraries, with their public headers. They are the
+#   component `library` of the CMake package, in its namespace, and package-library of pkg-config.
+#   All of it is the install component library-dev. Templates: cmake/packages. TARGETS has the
+#   library and the targets that it links.
 function(gemmd_package package library)
   cmake_parse_arguments(ARG "" "" "TARGETS" ${ARGN})
   set(_component ${library}-dev)

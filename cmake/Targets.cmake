@@ -1,8 +1,8 @@
 # gemmd_library(name SOURCES ... DEPS ... [HEADERS ...] [NAMESPACE namespace] [PCH])
-#   A library gemmd::name; includes are relative to the repository root. Static, where
-#   BUILD_SHARED_LIBS does not say otherwise.
-#   HEADERS are its public ones, below include/: what an installed library has.
-#   PCH where most of its files read the headers of gRPC or the contract.
+#   A library gemmd::name; includes are relative to the repository root. Static, unless
+#   BUILD_SHARED_LIBS says otherwise.
+#   HEADERS are its public ones, below include/. They are installed with the library.
+#   PCH if most of its files read the headers of gRPC or the contract.
 #   Our flags and the repository's root are for this build, not for users of an
 #   installed library.
 function(gemmd_library name)
@@ -26,8 +26,8 @@ function(gemmd_library name)
 endfunction()
 
 # gemmd_test(name SOURCES ... DEPS ... [LABELS ...])
-#   A GoogleTest program, one ctest test per case. With the label gpu it is one ctest
-#   test as a whole: its cases are thousands, which only skip where there is no GPU.
+#   A GoogleTest program, one ctest test per case. With the label gpu it is one ctest test as a
+#   whole: it has thousands of cases, which only skip without a GPU.
 function(gemmd_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   include(GoogleTest)
