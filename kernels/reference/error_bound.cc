@@ -49,8 +49,8 @@ bool Truncates(const Types& types) {
 
 bool OfIntegers(const Types& types) { return types.compute == Compute::kS32; }
 
-// The error of integer accumulators. Additions are exact, but for a D of floats the accumulators
-// are rounded to f32.
+// The error of integer accumulators. Additions are exact. For a D of floats, the accumulators are
+// rounded to f32.
 double IntegerUnit(const Types& types) {
   return types.d == DType::kS32 ? 0 : UnitRoundoff(DType::kF32);
 }

@@ -108,7 +108,7 @@ Matrices StoredB(const Problem& p, const Operands& o) {
           .type = p.types.b};
 }
 
-// Operands of which none is shared: they need the most scratch memory.
+// Operands that products do not share: they need the most scratch memory.
 constexpr Operands kOfItsOwn{.stride_a = 1, .stride_b = 1};
 
 }  // namespace

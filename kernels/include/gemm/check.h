@@ -4,7 +4,7 @@
 // pairs of f64 for a product that computes in f64. Sums of integers are exact. They are compared
 // modulo 2^32, where accumulators wrap: an s32 D has no tolerance.
 //
-// A row fails where its residual is larger than its bound. There are two bounds, and
+// A row fails if its residual is larger than its bound. There are two bounds, and
 // kernels/check/row_rule.h derives both:
 //
 // - The possible one holds for every right kernel and any operands. Over the choice of r, it fails

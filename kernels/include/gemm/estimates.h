@@ -9,10 +9,10 @@
 //
 // The text has a first line with the version, then a line for each device, as its driver names it,
 // then classes. A class has kernels for some types of A and B and a compute mode; several types
-// share trees where their kernels have the same configurations. A kernel that takes several compute
+// share trees if their kernels have the same configurations. A kernel that takes several compute
 // modes is in the class of its first. * in a kernel's name stands for the name of the types. A tree
 // has four levels of nodes, level by level, each feature:threshold; then = and its 16 leaves. A
-// product goes to the left child of a node where the feature is at most the threshold. # begins a
+// product goes to the left child of a node if the feature is at most the threshold. # begins a
 // comment line.
 //
 //   gemmd estimates 1
@@ -87,7 +87,7 @@ struct DeviceEstimates {
   const Estimates* estimates = nullptr;
   size_t device = 0;  // of estimates->devices()
 
-  // The model that was measured, as its driver names it; empty where there are none.
+  // The model that was measured, as its driver names it; empty if there are none.
   absl::string_view model() const {
     return estimates == nullptr ? absl::string_view() : estimates->devices()[device];
   }

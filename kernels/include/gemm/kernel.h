@@ -118,7 +118,7 @@ struct Kernel {
   // The least that its machine code must be compiled for: it has none for anything less.
   DeviceCode code = DeviceCode::kAny;
   absl::Span<const Types> types;           // all combinations that it takes
-  int tile_m = 0, tile_n = 0, tile_k = 0;  // 0 where a library decides
+  int tile_m = 0, tile_n = 0, tile_k = 0;  // 0 if a library decides
   int stages = 0;
   int threads = 0;
   size_t shared_memory_bytes = 0;
@@ -169,11 +169,11 @@ absl::Status CheckDevice(const Kernel& kernel, const DeviceCaps& device);
 // OK, or INVALID_ARGUMENT that lists the combinations `kernel` takes.
 absl::Status CheckTypes(const Kernel& kernel, const Types& types);
 
-// OK, or INVALID_ARGUMENT where `batch` is above 1 and `kernel` takes single products alone.
+// OK, or INVALID_ARGUMENT if `batch` is above 1 and `kernel` takes single products alone.
 absl::Status CheckBatch(const Kernel& kernel, int64_t batch);
 
-// OK, or INVALID_ARGUMENT where `problem` has block scales and `kernel` takes none, or where the
-// problem is not a single product of fp8 with scales of both operands.
+// OK, or INVALID_ARGUMENT if `problem` has block scales and `kernel` takes none, or if the problem
+// is not a single product of fp8 with scales of both operands.
 absl::Status CheckBlockScales(const Kernel& kernel, const Problem& problem);
 
 }  // namespace gemm

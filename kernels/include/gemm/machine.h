@@ -25,7 +25,7 @@ struct Machine {
 // The processor as Linux names it, or "host" if it does not, and the version of OpenBLAS.
 Machine HostMachine();
 
-// CUDA device `ordinal`. UNAVAILABLE where there is none, or in a build without CUDA.
+// CUDA device `ordinal`. UNAVAILABLE if there is none, or in a build without CUDA.
 absl::StatusOr<Machine> CudaMachine(int ordinal);
 
 // The capabilities of CUDA device `ordinal`. Asks the driver which of this program's code the

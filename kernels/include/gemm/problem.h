@@ -132,9 +132,9 @@ struct Operands {
   int64_t lda = 0;
   const void* b = nullptr;
   int64_t ldb = 0;
-  const void* c = nullptr;  // null where beta is 0
+  const void* c = nullptr;  // null if beta is 0
   int64_t ldc = 0;
-  const void* bias = nullptr;  // null where bias is kNone
+  const void* bias = nullptr;  // null if bias is kNone
   void* d = nullptr;
   int64_t ldd = 0;
   int64_t stride_a = 0;

@@ -69,9 +69,9 @@ class ExpectedElements {
   const std::unique_ptr<Lines> lines_;
 };
 
-// The worst |D - value| / tolerance over all elements, or over `max_samples` of them where
-// there are more. The samples are drawn from `seed` and include corners and edges. An
-// unexpected NaN counts as infinite. A right kernel has at most 1.
+// The worst |D - value| / tolerance over all elements, or over `max_samples` of them if there are
+// more. The samples are drawn from `seed` and include corners and edges. An unexpected NaN counts
+// as infinite. A right kernel has at most 1.
 struct Agreement {
   double worst_ratio = 0;
   double worst_absolute_error = 0;

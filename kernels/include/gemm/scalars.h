@@ -1,9 +1,9 @@
 // The meaning of alpha, beta and the slope of a leaky relu, for every kernel and for the
 // oracle:
 //
-// - They are rounded to the type of the epilogue: f64 where the product computes in
-//   f64, f32 everywhere else, f16 accumulation included. The rounded value counts.
-//   One that is not finite is INVALID_ARGUMENT.
+// - They are rounded to the type of the epilogue: f64 if the product computes in f64, f32
+//   everywhere else, f16 accumulation included. The rounded value counts. One that is not finite is
+//   INVALID_ARGUMENT.
 // - alpha 0: the product is skipped. A and B are not read, and NaN in them does not matter.
 // - beta 0: beta C is skipped in the same way.
 // - A leaky relu of slope 0 is a relu: -inf becomes 0, NaN stays NaN.
