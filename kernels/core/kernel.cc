@@ -1,6 +1,7 @@
 #include "gemm/kernel.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -134,6 +135,32 @@ absl::Status CheckBlockScales(const Kernel& kernel, const Problem& problem) {
         absl::StrCat("operands with block scales must be e4m3 or e5m2, but one is ", Name(type)));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckSize(const Kernel& kernel, const Problem& problem) {
+  int64_t m = problem.m, k = problem.k;
+  const int64_t n = problem.n;
+  if (!TakesInOneLaunch(kernel, problem)) {
+    const int64_t largest = *std::max_element(problem.extents.begin(), problem.extents.end());
+    (problem.grouped == GroupedBy::kM ? m : k) = largest;
+  }
+  if (std::max({m, n, k}) > kernel.max_extent) {
+    return absl::InvalidArgumentError(absl::StrCat("m, n and k are ", m, ", ", n, " and ", k,
+                                                   ", but kernel ", kernel.name, " takes at most ",
+                                                   kernel.max_extent, " of each"));
+  }
+  if (kernel.tile_m == 0) return absl::OkStatus();
+  constexpr int64_t kMostBlocks = std::numeric_limits<int32_t>::max();
+  const int64_t tiles_m = (m + kernel.tile_m - 1) / kernel.tile_m;
+  const int64_t tiles_n = (n + kernel.tile_n - 1) / kernel.tile_n;
+  const double tiles = static_cast<double>(tiles_m) * static_cast<double>(tiles_n) *
+                       static_cast<double>(problem.batch);
+  if (tiles <= static_cast<double>(kMostBlocks)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "m x n is ", m, " x ", n,
+      problem.batch > 1 ? absl::StrCat(" in each of ", problem.batch, " products") : "",
+      ", but kernel ", kernel.name, " takes at most ", kMostBlocks, " tiles of ", kernel.tile_m,
+      " x ", kernel.tile_n));
 }
 
 }  // namespace gemm

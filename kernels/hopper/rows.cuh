@@ -137,6 +137,7 @@ constexpr auto MakeHopperRows() {
         .groups = kConfig.groups,
         .row_blocks = true,
         .block_scales = kConfig.takes_scales(),
+        .max_extent = kHopperMost,
         .workspace_bytes =
             kConfig.along_k_only() || kConfig.swap ? HopperScratchBytes<Variant> : nullptr,
         .launch = LaunchHopper<Variant>,

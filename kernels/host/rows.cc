@@ -45,6 +45,7 @@ constexpr Kernel kRows[] = {
         .auto_rank = 20,
         .batches = true,
         .block_scales = true,
+        .max_extent = kHostOpenblasMost,
         .workspace_bytes = HostOpenblasWorkspace,
         .launch = LaunchHostOpenblas,
     },

@@ -75,6 +75,7 @@ constexpr auto kRows = MakeRows<std::size(kHopperF32Configs)>([](auto index) {
       // The bits of a tile that is cut follow from how many tiles there are.
       .batches = !kConfig.stream,
       .row_blocks = !kConfig.stream,
+      .max_extent = kHopperMost,
       .workspace_bytes = HopperF32ScratchBytes<Variant>,
       .launch = LaunchHopperF32<Variant>,
   };

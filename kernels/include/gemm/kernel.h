@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -141,6 +142,8 @@ struct Kernel {
   bool row_blocks = false;
   // Takes block scales, with those of `types` that have fp8 operands.
   bool block_scales = false;
+  // The largest m, n and k of one launch.
+  int64_t max_extent = std::numeric_limits<int64_t>::max();
 
   // Scratch bytes for a problem of one of `types`. Null: none.
   size_t (*workspace_bytes)(const Problem&) = nullptr;
@@ -175,5 +178,10 @@ absl::Status CheckBatch(const Kernel& kernel, int64_t batch);
 // OK, or INVALID_ARGUMENT if `problem` has block scales and `kernel` takes none, or if the problem
 // is not a single product of fp8 with scales of both operands.
 absl::Status CheckBlockScales(const Kernel& kernel, const Problem& problem);
+
+// OK, or INVALID_ARGUMENT where m, n or k is above `max_extent`, or the product has more tiles than
+// one launch can have thread blocks. A launch may refuse for its size what this accepts: where
+// blocks share a tile, or a caller's leading dimensions are larger than the rows.
+absl::Status CheckSize(const Kernel& kernel, const Problem& problem);
 
 }  // namespace gemm
