@@ -171,8 +171,8 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(
 }
 
 grpc::ServerUnaryReactor* InferenceService::ModelInfer(CallContext* call,
-                                                       const pb::ModelInferRequest* request,
-                                                       pb::ModelInferResponse* response) {
+                                                       const grpc::ByteBuffer* request,
+                                                       grpc::ByteBuffer* response) {
   return ModelInferCall::Begin(context(), counters_, call, request, response);
 }
 

@@ -7,33 +7,27 @@
 #include <utility>
 
 #include "inference/inference.grpc.pb.h"
+#include "server/rpc/context/method.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/inference/model_counters.h"
 
 namespace gemmd {
 
-// All are callbacks: one that is not would have gRPC make threads of its own.
-using InferenceServiceMethods = inference::GRPCInferenceService::WithCallbackMethod_CudaSharedMemoryUnregister<
-    inference::GRPCInferenceService::WithCallbackMethod_CudaSharedMemoryRegister<
-        inference::GRPCInferenceService::WithCallbackMethod_CudaSharedMemoryStatus<
-            inference::GRPCInferenceService::WithCallbackMethod_SystemSharedMemoryUnregister<
-                inference::GRPCInferenceService::WithCallbackMethod_SystemSharedMemoryRegister<
-                    inference::GRPCInferenceService::WithCallbackMethod_SystemSharedMemoryStatus<
-                        inference::GRPCInferenceService::WithCallbackMethod_RepositoryIndex<
-                            inference::GRPCInferenceService::WithCallbackMethod_ModelStatistics<
-                                inference::GRPCInferenceService::WithCallbackMethod_ModelConfig<
-                                    inference::GRPCInferenceService::WithRawCallbackMethod_ModelStreamInfer<
-                                        inference::GRPCInferenceService::WithCallbackMethod_ModelInfer<
-                                            inference::GRPCInferenceService::WithCallbackMethod_ModelMetadata<
-                                                inference::GRPCInferenceService::WithCallbackMethod_ServerMetadata<
-                                                    inference::GRPCInferenceService::
-                                                        WithCallbackMethod_ModelReady<
-                                                            inference::GRPCInferenceService::
-                                                                WithCallbackMethod_ServerReady<
-                                                                    inference::GRPCInferenceService::
-                                                                        WithCallbackMethod_ServerLive<
-                                                                            inference::GRPCInferenceService::
-                                                                                Service>>>>>>>>>>>>>>>>;
+using InferenceRpc = inference::GRPCInferenceService;
+using InferenceServiceMethods = ServedBy<
+    InferenceRpc::Service, InferenceRpc::WithCallbackMethod_ServerLive,
+    InferenceRpc::WithCallbackMethod_ServerReady, InferenceRpc::WithCallbackMethod_ModelReady,
+    InferenceRpc::WithCallbackMethod_ServerMetadata, InferenceRpc::WithCallbackMethod_ModelMetadata,
+    InferenceRpc::WithRawCallbackMethod_ModelInfer,
+    InferenceRpc::WithRawCallbackMethod_ModelStreamInfer,
+    InferenceRpc::WithCallbackMethod_ModelConfig, InferenceRpc::WithCallbackMethod_ModelStatistics,
+    InferenceRpc::WithCallbackMethod_RepositoryIndex,
+    InferenceRpc::WithCallbackMethod_SystemSharedMemoryStatus,
+    InferenceRpc::WithCallbackMethod_SystemSharedMemoryRegister,
+    InferenceRpc::WithCallbackMethod_SystemSharedMemoryUnregister,
+    InferenceRpc::WithCallbackMethod_CudaSharedMemoryStatus,
+    InferenceRpc::WithCallbackMethod_CudaSharedMemoryRegister,
+    InferenceRpc::WithCallbackMethod_CudaSharedMemoryUnregister>::Type;
 
 // `context` must outlive the server that this is registered with.
 class InferenceService final : public InferenceServiceMethods {
@@ -64,8 +58,8 @@ class InferenceService final : public InferenceServiceMethods {
                                           const inference::ModelMetadataRequest* request,
                                           inference::ModelMetadataResponse* response) override;
   grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* call,
-                                       const inference::ModelInferRequest* request,
-                                       inference::ModelInferResponse* response) override;
+                                       const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ModelStreamInfer(
       grpc::CallbackServerContext* call) override;
   grpc::ServerUnaryReactor* ModelConfig(grpc::CallbackServerContext* call,

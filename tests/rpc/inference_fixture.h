@@ -40,6 +40,8 @@ class InferenceTest : public RpcTest {
  protected:
   using Stub = pb::GRPCInferenceService::Stub;
 
+  explicit InferenceTest(const ServerOptions& options = SmallServer()) : RpcTest(options) {}
+
   template <typename Request, typename Response>
   StatusCode Ask(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                  const Request& request, Response& response) {

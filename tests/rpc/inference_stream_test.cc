@@ -3,8 +3,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/engine/faulty_device.h"
 #include "tests/rpc/inference_fixture.h"
 #include "tests/rpc/raw_client.h"
+#include "tests/rpc/raw_http2.h"
 
 namespace gemmd {
 namespace {
@@ -64,6 +67,49 @@ TEST_F(StreamInferTest, AnIdThatIsTooLongIsNotRepeated) {
   EXPECT_TRUE(stream_->Finish().ok());
 }
 
+TEST_F(StreamInferTest, TooManyEntriesEndTheStream) {
+  pb::ModelInferRequest request = Matmul();
+  for (int i = 0; i < 1024; ++i) request.add_inputs();
+  ASSERT_TRUE(stream_->Write(request));
+  const grpc::Status status = stream_->Finish();
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("more than 1024 entries"));
+}
+
+TEST_F(StreamInferTest, AMessageThatIsTooLongIsNotParsed) {
+  stream_->WritesDone();
+  EXPECT_TRUE(stream_->Finish().ok());
+  RawCall raw(channel_, "/inference.GRPCInferenceService/ModelStreamInfer");
+  ASSERT_TRUE(raw.Write(std::string(kMiB + 1, '\xff')));
+  std::string bytes;
+  ASSERT_TRUE(raw.Read(bytes));
+  pb::ModelStreamInferResponse response;
+  ASSERT_TRUE(response.ParseFromString(bytes));
+  EXPECT_THAT(response.error_message(), HasSubstr("a message of 1048577 bytes"));
+  raw.WritesDone();
+  EXPECT_TRUE(raw.Finish().ok());
+}
+
+TEST_F(InferenceTest, AnswersThatNobodyReadsAreFew) {
+  // Each answer has half a message: the next request is not read before it is.
+  pb::ModelInferRequest request;
+  request.set_model_name("matmul");
+  AddInput(request, "A", RandomMatrix({360, 1, DType::kF32}, 1));
+  AddInput(request, "B", RandomMatrix({1, 360, DType::kF32}, 2));
+  const std::string message = request.SerializeAsString();
+  RawHttp2 client(server_->port(), 0);
+  constexpr int kRequests = 6;
+  client.Call(1, "/inference.GRPCInferenceService/ModelStreamInfer", message, false);
+  for (int i = 1; i < kRequests; ++i) client.Write(1, message, i == kRequests - 1);
+  const auto products = [this] { return Statistics("matmul").inference_stats().success().count(); };
+  while (products() == 0) absl::SleepFor(absl::Milliseconds(1));
+  absl::SleepFor(absl::Milliseconds(200));
+  EXPECT_EQ(products(), 1);
+  client.Grant(1, 8 * kMiB);
+  EXPECT_TRUE(client.Await("grpc-status", 30));
+  EXPECT_EQ(products(), kRequests);
+}
+
 TEST_F(StreamInferTest, ARequestThatDoesNotParseEndsTheStream) {
   stream_->WritesDone();
   EXPECT_TRUE(stream_->Finish().ok());
@@ -88,6 +134,45 @@ TEST_F(StreamInferTest, ADrainEndsTheStream) {
   pb::ModelStreamInferResponse none;
   EXPECT_FALSE(stream_->Read(&none));
   EXPECT_EQ(stream_->Finish().error_code(), StatusCode::UNAVAILABLE);
+}
+
+ServerOptions AgedStreams() {
+  static const bool added = [] {
+    AddFaultyDeviceKinds();
+    return true;
+  }();
+  EXPECT_TRUE(added);
+  ServerOptions options = SmallServer();
+  options.engine.devices = "faulty:1";
+  options.rpc.max_connection_age = absl::Seconds(2);
+  options.rpc.send_timeout = absl::Milliseconds(200);  // so the age is looked at every 6 ms
+  return options;
+}
+
+class AgedStreamTest : public InferenceTest {
+ protected:
+  AgedStreamTest() : InferenceTest(AgedStreams()) {}
+};
+
+TEST_F(AgedStreamTest, ARequestThatWasBeingReadBeginsNoProduct) {
+  auto& device = static_cast<FaultyDevice&>(*server_->engine().devices()[0]);
+  device.Inject({.fault = Fault::kHung, .operation = Operation::kLaunch});
+  grpc::ClientContext context;
+  const auto stream = inference_->ModelStreamInfer(&context);
+  ASSERT_TRUE(stream->Write(Matmul()));
+  while (!device.hung()) absl::SleepFor(absl::Milliseconds(1));
+  absl::SleepFor(absl::Seconds(3));  // the stream grows old, and its read stays under way
+  ASSERT_TRUE(stream->Write(Matmul()));
+  stream->WritesDone();
+  absl::SleepFor(absl::Milliseconds(100));
+  device.Release();
+  pb::ModelStreamInferResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.error_message(), "");
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_THAT(response.error_message(), HasSubstr("--max-connection-age"));
+  EXPECT_FALSE(stream->Read(&response));
+  stream->Finish();
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/rpc/inference_fixture.h"
+#include "tests/rpc/raw_client.h"
 
 namespace gemmd {
 namespace {
@@ -111,6 +113,10 @@ TEST_F(InferenceTest, WhatIsWrongIsNamed) {
   request = Matmul();
   request.set_model_version("3");
   ExpectRefused(request, StatusCode::NOT_FOUND, "has no version \"3\"");
+  for (const char* version : {"100000000000000000000", "                    1"}) {
+    request.set_model_version(version);
+    ExpectRefused(request, StatusCode::INVALID_ARGUMENT, "model_version: 21 bytes; at most 20");
+  }
   request = Matmul();
   request.set_id(std::string(1025, 'x'));
   ExpectRefused(request, StatusCode::INVALID_ARGUMENT, "id: 1025 bytes");
@@ -156,6 +162,44 @@ TEST_F(InferenceTest, WhatIsWrongIsNamed) {
   (*request.mutable_parameters())["kernel"].set_string_param("none");
   ExpectRefused(request, StatusCode::NOT_FOUND, "none");
   EXPECT_EQ(Infer(Matmul()), StatusCode::OK) << message_;
+}
+
+TEST_F(InferenceTest, EmptyEntriesAreCountedBeforeTheyAreParsed) {
+  // Each parses: without their bound the first error is that of the inputs.
+  pb::ModelInferRequest many = Matmul();
+  for (int i = 0; i < 1024; ++i) many.add_inputs();
+  pb::ModelInferRequest numbers = Matmul();
+  for (int i = 0; i < 1024; ++i) {
+    numbers.mutable_inputs(0)->mutable_contents()->add_int64_contents(0);
+  }
+  pb::ModelInferRequest texts = Matmul();
+  for (int i = 0; i < 1024; ++i) texts.mutable_inputs(0)->mutable_contents()->add_bytes_contents();
+  pb::ModelInferRequest parameters = Matmul();
+  for (int i = 0; i < 512; ++i) {
+    (*parameters.mutable_inputs(0)->mutable_parameters())[absl::StrCat(i)];
+  }
+  for (const pb::ModelInferRequest& request : {many, numbers, texts, parameters}) {
+    ExpectRefused(request, StatusCode::INVALID_ARGUMENT, "request: more than 1024 entries");
+  }
+  // Texts and numbers that the message has not, and groups.
+  for (const std::string& field :
+       {std::string("\x52\0", 2), std::string("\x50\0", 2), std::string("\x53\x54")}) {
+    std::string bytes;
+    for (int i = 0; i < 1025; ++i) bytes += field;
+    std::string answer;
+    const grpc::Status status =
+        CallUnary(channel_, "/inference.GRPCInferenceService/ModelInfer", bytes, answer);
+    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("more than 1024 entries"));
+  }
+}
+
+TEST_F(InferenceTest, AMessageThatIsTooLongIsNotParsed) {
+  std::string answer;
+  const grpc::Status status = CallUnary(channel_, "/inference.GRPCInferenceService/ModelInfer",
+                                        std::string(kMiB + 1, '\xff'), answer);
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("a message of 1048577 bytes"));
 }
 
 TEST_F(InferenceTest, AnOutputMayBeNamed) {
@@ -205,7 +249,8 @@ TEST_F(InferenceTest, AResidentMatrixTimesX) {
   EXPECT_THAT(answer_.outputs(0).shape(), ElementsAre(6, 5));
   ExpectRight(v1::Product(), operands_, result_);
   const std::string version = Statistics("linear/w").version();
-  request.set_model_version(version);
+  EXPECT_EQ(answer_.model_version(), version) << "though the request names none";
+  request.set_model_version(absl::StrCat(" 0", version));
   ASSERT_EQ(Infer(request), StatusCode::OK) << message_;
   EXPECT_EQ(answer_.model_version(), version);
   request.set_model_version("7");

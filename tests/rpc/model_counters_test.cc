@@ -59,13 +59,38 @@ TEST(ModelCounters, AFailedRequestMakesNoModelOfANameThatMayNotExist) {
 
 TEST(ModelCounters, PastTheBoundTheModelWithTheOldestRequestIsForgotten) {
   ModelCounters counters;
-  const int most = static_cast<int>(ModelCounters::kMostModels);
-  for (int i = 0; i < most; ++i) counters.OnSuccess("", LinearModel(i), JobReport());
-  counters.OnSuccess("", LinearModel(0), JobReport());
-  counters.OnSuccess("", LinearModel(most), JobReport());
-  EXPECT_EQ(counters.ModelsOf("").size(), ModelCounters::kMostModels);
-  EXPECT_EQ(counters.Of("", "linear/0").execution_count(), 2);
-  EXPECT_EQ(counters.Of("", "linear/1").execution_count(), 0);
+  const int most = static_cast<int>(ModelCounters::kMostOfCaller);
+  for (int i = 0; i < most; ++i) counters.OnSuccess("anna", LinearModel(i), JobReport());
+  counters.OnSuccess("anna", LinearModel(0), JobReport());
+  counters.OnSuccess("anna", LinearModel(most), JobReport());
+  EXPECT_EQ(counters.ModelsOf("anna").size(), ModelCounters::kMostOfCaller);
+  EXPECT_EQ(counters.Of("anna", "linear/0").execution_count(), 2);
+  EXPECT_EQ(counters.Of("anna", "linear/1").execution_count(), 0);
+}
+
+TEST(ModelCounters, CallersWithManyModelsDoNotPushOutThoseOfOthers) {
+  ModelCounters counters;
+  counters.OnSuccess("anna", LinearModel(0), JobReport());
+  const int callers = static_cast<int>(ModelCounters::kMostModels / ModelCounters::kMostOfCaller);
+  size_t models = 0;
+  for (int caller = 0; caller < callers; ++caller) {
+    for (int i = 0; i < static_cast<int>(ModelCounters::kMostOfCaller); ++i) {
+      counters.OnSuccess(absl::StrCat("busy", caller), LinearModel(i), JobReport());
+    }
+  }
+  for (int caller = 0; caller < callers; ++caller) {
+    models += counters.ModelsOf(absl::StrCat("busy", caller)).size();
+  }
+  EXPECT_EQ(counters.Of("anna", "linear/0").execution_count(), 1);
+  EXPECT_EQ(models + 1, ModelCounters::kMostModels);
+}
+
+TEST(ModelCounters, ACallerWhoseLastModelIsForgottenIsForgotten) {
+  ModelCounters counters;
+  for (size_t i = 0; i <= ModelCounters::kMostModels; ++i) {
+    counters.OnSuccess(absl::StrCat(i), LinearModel(0), JobReport());
+  }
+  EXPECT_EQ(counters.callers(), ModelCounters::kMostModels);
 }
 
 }  // namespace

@@ -115,6 +115,10 @@ RawHttp2::~RawHttp2() { close(socket_); }
 void RawHttp2::Call(uint32_t stream, const std::string& path, const std::string& message,
                     bool half_close, const std::string& timeout, const std::string& token) {
   Send(Frame(kHeaders, kEndHeaders, stream, RequestHeaders(path, timeout, token)));
+  Write(stream, message, half_close);
+}
+
+void RawHttp2::Write(uint32_t stream, const std::string& message, bool half_close) {
   Send(Frame(kData, half_close ? kEndStream : 0, stream,
              '\0' + BigEndian(static_cast<uint32_t>(message.size()), 4) + message));
 }

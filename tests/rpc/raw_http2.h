@@ -29,6 +29,9 @@ class RawHttp2 {
   void CallWithHeader(uint32_t stream, const std::string& path, const std::string& key,
                       const std::string& value);
 
+  // One more message of a call.
+  void Write(uint32_t stream, const std::string& message, bool half_close);
+
   // Opens calls of `path` and resets each at once, all in one piece. Streams `first`, `first` + 2
   // and so on.
   void CallAndReset(uint32_t first, int calls, const std::string& path);

@@ -42,6 +42,7 @@ absl::Status UnaryProductCall::Start(size_t request_bytes) {
   }
   absl::StatusOr<std::shared_ptr<Job>> job =
       service_.engine.Admit(std::move(product->spec), Self<UnaryProductCall>());
+  OnAdmitted();
   if (!job.ok()) return job.status();
   (*job)->Start();
   absl::Status cancelled;

@@ -37,6 +37,8 @@ class UnaryProductCall : public UnaryCall, public JobListener {
   // The elements of the result: the field of the answer that has them.
   virtual std::string& result_data() = 0;
   // The field of the request that asks for the result.
+  // The engine has the product's operands, and will run it.
+  virtual void OnAdmitted() {}
   virtual absl::string_view result_field() const = 0;
   // The job has ended, or was refused, and the call is about to end. Fills in the rest of the
   // answer.

@@ -25,4 +25,16 @@ absl::string_view MethodOf() {
   return name;
 }
 
+// A generated service with the given of its methods served by callbacks: gRPC generates a template
+// for each that derives from the rest. One that is not named would have gRPC make threads.
+template <typename Service, template <typename> typename... Methods>
+struct ServedBy {
+  using Type = Service;
+};
+template <typename Service, template <typename> typename Method,
+          template <typename> typename... Methods>
+struct ServedBy<Service, Method, Methods...> {
+  using Type = Method<typename ServedBy<Service, Methods...>::Type>;
+};
+
 }  // namespace gemmd

@@ -1,12 +1,17 @@
 #include "server/rpc/inference/infer_request.h"
 
+#include <climits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gemm/quote.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "grpcpp/support/proto_buffer_reader.h"
 #include "server/engine/store/matrix.h"
+#include "server/rpc/codec/codec.h"
 #include "server/rpc/codec/replies.h"
 #include "server/rpc/context/status.h"
 #include "server/rpc/inference/parameters.h"
@@ -20,6 +25,72 @@ using inference::ModelInferRequest;
 using InputTensor = ModelInferRequest::InferInputTensor;
 
 constexpr char kSharedMemoryRegion[] = "shared_memory_region";
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::internal::WireFormatLite;
+
+// Counts the entries of a message on the wire, `left` at most. Numbers are none, but for those of
+// 64 bits, which may take eight times their bytes when parsed: each of their bytes is one.
+class EntryCounter {
+ public:
+  EntryCounter(google::protobuf::io::CodedInputStream& in, int left) : in_(in), left_(left) {}
+
+  // False where there are too many, or the bytes are no message of `type`.
+  bool Count(const Descriptor& type) {
+    while (const uint32_t tag = in_.ReadTag()) {
+      const FieldDescriptor* field = type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
+      if (!Field(WireFormatLite::GetTagWireType(tag), field)) return false;
+    }
+    return in_.ConsumedEntireMessage();
+  }
+  bool too_many() const { return left_ < 0; }
+
+ private:
+  bool Take(int64_t entries) {
+    left_ = entries > left_ ? -1 : left_ - static_cast<int>(entries);
+    return !too_many();
+  }
+
+  // `field`: null where the message has none of this number.
+  bool Field(WireFormatLite::WireType wire, const FieldDescriptor* field) {
+    const bool number = field != nullptr && field->is_packable();
+    const bool wide = number && (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64 ||
+                                 field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64);
+    if ((!number || wide) && !Take(1)) return false;
+    uint64_t value = 0;
+    uint32_t value32 = 0;
+    switch (wire) {
+      case WireFormatLite::WIRETYPE_VARINT:
+        return in_.ReadVarint64(&value);
+      case WireFormatLite::WIRETYPE_FIXED64:
+        return in_.ReadLittleEndian64(&value);
+      case WireFormatLite::WIRETYPE_FIXED32:
+        return in_.ReadLittleEndian32(&value32);
+      case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
+        return in_.ReadVarint32(&value32) && value32 <= INT_MAX &&
+               Bytes(static_cast<int>(value32), wide, field);
+      case WireFormatLite::WIRETYPE_START_GROUP:
+      case WireFormatLite::WIRETYPE_END_GROUP:
+        return Take(1);  // what is in it counts as if it stood here
+    }
+    return false;
+  }
+
+  bool Bytes(int bytes, bool wide, const FieldDescriptor* field) {
+    if (wide && !Take(bytes)) return false;
+    // A number that is not repeated is an unknown field here.
+    if (field != nullptr && field->is_packable() && !field->is_repeated() && !Take(1)) return false;
+    if (field == nullptr || field->message_type() == nullptr) return in_.Skip(bytes);
+    const auto outside = in_.PushLimit(bytes);
+    const bool fits = Count(*field->message_type()) && in_.BytesUntilLimit() == 0;
+    in_.PopLimit(outside);
+    return fits;
+  }
+
+  google::protobuf::io::CodedInputStream& in_;
+  int left_;
+};
 
 absl::Status NoSharedMemory(absl::string_view field) {
   return absl::UnimplementedError(
@@ -171,6 +242,24 @@ class InferParser {
 
 }  // namespace
 
+absl::Status DecodeInfer(const grpc::ByteBuffer& bytes, ModelInferRequest& request) {
+  bool fits = true;
+  if (bytes.Valid()) {
+    grpc::ByteBuffer copy = bytes;  // of references
+    grpc::ProtoBufferReader reader(&copy);
+    google::protobuf::io::CodedInputStream in(&reader);
+    EntryCounter entries(in, kMostEntries);
+    fits = entries.Count(*ModelInferRequest::descriptor());
+    if (entries.too_many()) {
+      return FieldError("request", absl::StrCat("more than ", kMostEntries,
+                                                " entries: tensors, parameters and texts"));
+    }
+  }
+  if (fits && Parse(bytes, request)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a message of ", bytes.Length(), " bytes is not a ModelInferRequest"));
+}
+
 absl::StatusOr<InferProduct> ParseInfer(ModelInferRequest& request, const Model& model,
                                         const Caller& caller, absl::Time arrived,
                                         absl::Time call_deadline) {
@@ -188,8 +277,7 @@ absl::StatusOr<InferProduct> ParseInfer(ModelInferRequest& request, const Model&
 void FillAnswer(const Model& model, const InferProduct& product, const JobReport& report,
                 inference::ModelInferResponse& out) {
   out.set_model_name(model.name);
-  out.set_model_version(model.kind == ModelKind::kLinear ? model.version
-                                                         : std::string(kMatmulVersion));
+  out.set_model_version(product.version);
   inference::ModelInferResponse::InferOutputTensor& output = *out.add_outputs();
   output.set_name(std::string(product.output));
   output.set_datatype(std::string(DatatypeName(report.result.type)));

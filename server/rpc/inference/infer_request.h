@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "inference/inference.pb.h"
 #include "server/engine/core/report.h"
 #include "server/identity/caller.h"
@@ -19,10 +20,19 @@ inline constexpr size_t kMaxIdBytes = 1024;
 // The field of the request that asks for the result.
 inline constexpr absl::string_view kOutputsField = "outputs";
 
+// A tensor, a parameter, a name and every other text is an entry. An empty one has two bytes on the
+// wire and up to two hundred when parsed, so they are counted before that.
+inline constexpr int kMostEntries = 1024;
+
+// Parses a message that is no longer than a message may be. INVALID_ARGUMENT for bytes that are no
+// ModelInferRequest, and for one of more than kMostEntries.
+absl::Status DecodeInfer(const grpc::ByteBuffer& bytes, inference::ModelInferRequest& request);
+
 struct InferProduct {
   ProductRequest product;
   absl::string_view output;  // the name of the result
   bool batched = false;      // the result has a dimension of the batch
+  std::string version;       // of the model; empty: not known
 };
 
 // The product of a request to `model`. Moves the elements out of the request. Errors name fields

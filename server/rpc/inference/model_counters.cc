@@ -19,25 +19,44 @@ int64_t SamplesOf(const Model& model, const JobReport& report) {
 
 }  // namespace
 
-ModelCounters::Entry& ModelCounters::EntryOf(Key key) {
-  auto found = entries_.find(key);
-  if (found == entries_.end()) {
-    if (entries_.size() >= kMostModels) {
-      entries_.erase(std::min_element(
-          entries_.begin(), entries_.end(),
-          [](const auto& x, const auto& y) { return x.second.used < y.second.used; }));
+void ModelCounters::ForgetOldest(Models& of) {
+  of.erase(std::min_element(of.begin(), of.end(), [](const auto& x, const auto& y) {
+    return x.second.used < y.second.used;
+  }));
+  --models_;
+}
+
+ModelCounters::Entry& ModelCounters::EntryOf(const std::string& caller, const std::string& model) {
+  Models& own = callers_[caller];
+  if (own.count(model) == 0) {
+    if (own.size() >= kMostOfCaller) ForgetOldest(own);
+    if (models_ >= kMostModels) {
+      const auto largest = std::max_element(
+          callers_.begin(), callers_.end(),
+          [](const auto& x, const auto& y) { return x.second.size() < y.second.size(); });
+      ForgetOldest(largest->second);
+      if (largest->second.empty() && &largest->second != &own) callers_.erase(largest);
     }
-    found = entries_.emplace(std::move(key), Entry()).first;
+    ++models_;
   }
-  found->second.used = ++requests_;
-  return found->second;
+  Entry& entry = own[model];
+  entry.used = ++requests_;
+  return entry;
+}
+
+const ModelCounters::Entry* ModelCounters::Find(const std::string& caller,
+                                                const std::string& model) const {
+  const auto own = callers_.find(caller);
+  if (own == callers_.end()) return nullptr;
+  const auto found = own->second.find(model);
+  return found == own->second.end() ? nullptr : &found->second;
 }
 
 void ModelCounters::OnSuccess(const std::string& caller, const Model& model,
                               const JobReport& report) {
   const PhaseDurations& phases = report.phases;
   MutexLock lock(mutex_);
-  inference::ModelStatistics& sum = EntryOf({caller, model.name}).statistics;
+  inference::ModelStatistics& sum = EntryOf(caller, model.name).statistics;
   sum.set_last_inference(static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())));
   sum.set_inference_count(sum.inference_count() + static_cast<uint64_t>(SamplesOf(model, report)));
   sum.set_execution_count(sum.execution_count() + 1);
@@ -52,10 +71,10 @@ void ModelCounters::OnSuccess(const std::string& caller, const Model& model,
 
 void ModelCounters::OnFailure(const std::string& caller, const Model& model,
                               absl::Duration elapsed) {
-  const Key key = {caller, model.name};
   MutexLock lock(mutex_);
-  if (model.kind == ModelKind::kLinear && entries_.count(key) == 0) return;
-  AddTime(elapsed, *EntryOf(key).statistics.mutable_inference_stats()->mutable_fail());
+  if (model.kind == ModelKind::kLinear && Find(caller, model.name) == nullptr) return;
+  AddTime(elapsed,
+          *EntryOf(caller, model.name).statistics.mutable_inference_stats()->mutable_fail());
 }
 
 inference::ModelStatistics ModelCounters::Of(const std::string& caller,
@@ -63,20 +82,24 @@ inference::ModelStatistics ModelCounters::Of(const std::string& caller,
   inference::ModelStatistics statistics;
   {
     MutexLock lock(mutex_);
-    const auto found = entries_.find({caller, model});
-    if (found != entries_.end()) statistics = found->second.statistics;
+    const Entry* const found = Find(caller, model);
+    if (found != nullptr) statistics = found->statistics;
   }
   statistics.set_name(model);
   return statistics;
 }
 
+size_t ModelCounters::callers() const {
+  MutexLock lock(mutex_);
+  return callers_.size();
+}
+
 std::vector<std::string> ModelCounters::ModelsOf(const std::string& caller) const {
   std::vector<std::string> models;
   MutexLock lock(mutex_);
-  for (auto it = entries_.lower_bound({caller, ""});
-       it != entries_.end() && it->first.first == caller; ++it) {
-    models.push_back(it->first.second);
-  }
+  const auto own = callers_.find(caller);
+  if (own == callers_.end()) return models;
+  for (const auto& [model, entry] : own->second) models.push_back(model);
   return models;
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -20,7 +19,9 @@ namespace gemmd {
 // Thread-safe.
 class ModelCounters {
  public:
-  // Models of all callers together. Past it, the one with the oldest request is forgotten.
+  // Of one caller: past it, its model with the oldest request is forgotten.
+  static constexpr size_t kMostOfCaller = 256;
+  // Of all callers together: past it, the same of the caller that has the most.
   static constexpr size_t kMostModels = 4096;
 
   void OnSuccess(const std::string& caller, const Model& model, const JobReport& report);
@@ -30,20 +31,27 @@ class ModelCounters {
   // What the caller's requests to the model have come to: zeros where there were none. Without
   // version.
   inference::ModelStatistics Of(const std::string& caller, const std::string& model) const;
+  size_t callers() const;  // that have models
   // The models that the caller's requests have named.
   std::vector<std::string> ModelsOf(const std::string& caller) const;
 
  private:
-  using Key = std::pair<std::string, std::string>;  // caller and model
   struct Entry {
     inference::ModelStatistics statistics;
     uint64_t used = 0;  // the number of the last request
   };
 
-  Entry& EntryOf(Key key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  using Models = std::map<std::string, Entry>;
+
+  Entry& EntryOf(const std::string& caller, const std::string& model)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetOldest(Models& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const Entry* Find(const std::string& caller, const std::string& model) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
-  std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Models> callers_ ABSL_GUARDED_BY(mutex_);  // each has models
+  size_t models_ ABSL_GUARDED_BY(mutex_) = 0;                      // of all of them
   uint64_t requests_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -4,22 +4,25 @@
 #include <utility>
 
 #include "server/base/clock.h"
+#include "server/rpc/codec/codec.h"
 #include "server/rpc/context/status.h"
 
 namespace gemmd {
 
 ModelInferCall* ModelInferCall::Begin(ServiceContext& service, ModelCounters& counters,
                                       grpc::CallbackServerContext* call,
-                                      const inference::ModelInferRequest* request,
-                                      inference::ModelInferResponse* response) {
+                                      const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   // As of MultiplyUnaryCall: the message is for this call alone.
-  auto& own = const_cast<inference::ModelInferRequest&>(*request);
+  auto& own = const_cast<grpc::ByteBuffer&>(*request);
   const auto product = std::make_shared<ModelInferCall>(service, counters, call, own, *response);
-  product->UnaryProductCall::Begin(request->ByteSizeLong());
+  product->UnaryProductCall::Begin(request->Length());
   return product.get();
 }
 
 absl::StatusOr<ProductRequest> ModelInferCall::TakeProduct() {
+  const absl::Status decoded = DecodeInfer(received_, request_);
+  received_.Clear();
+  if (!decoded.ok()) return decoded;
   absl::StatusOr<Model> model =
       FindModel(request_.model_name(), request_.model_version(), caller());
   if (!model.ok()) return model.status();
@@ -28,13 +31,20 @@ absl::StatusOr<ProductRequest> ModelInferCall::TakeProduct() {
       ParseInfer(request_, *model_, caller(), began_, CallDeadline(*context_));
   if (!product.ok()) return product.status();
   product_ = *std::move(product);
+  product_.version = VersionNow(service_, *model_);
   return std::move(product_.product);
+}
+
+void ModelInferCall::OnAdmitted() {
+  // Of a matrix that was replaced meanwhile it is not known which one the product has.
+  if (product_.version != VersionNow(service_, *model_)) product_.version.clear();
 }
 
 void ModelInferCall::OnProduct(const absl::StatusOr<JobResult>& result) {
   if (result.ok()) {
     response_.set_id(request_.id());
     FillAnswer(*model_, product_, result->report, response_);
+    sent_ = Serialize(response_);
     counters_.OnSuccess(caller().name, *model_, result->report);
   } else if (model_.has_value()) {
     counters_.OnFailure(caller().name, *model_, SteadyNow() - began_);

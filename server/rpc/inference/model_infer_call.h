@@ -16,29 +16,31 @@ class ModelInferCall final : public UnaryProductCall {
  public:
   // The reactor lives until the call has ended and the engine is done with it.
   static ModelInferCall* Begin(ServiceContext& service, ModelCounters& counters,
-                               grpc::CallbackServerContext* call,
-                               const inference::ModelInferRequest* request,
-                               inference::ModelInferResponse* response);
+                               grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                               grpc::ByteBuffer* response);
 
   ModelInferCall(ServiceContext& service, ModelCounters& counters,
-                 grpc::CallbackServerContext* call, inference::ModelInferRequest& request,
-                 inference::ModelInferResponse& response)
+                 grpc::CallbackServerContext* call, grpc::ByteBuffer& request,
+                 grpc::ByteBuffer& response)
       : UnaryProductCall(service, call, MethodOf<inference::ModelInferRequest>()),
         counters_(counters),
-        request_(request),
-        response_(response),
-        data_(*response.add_raw_output_contents()) {}
+        received_(request),
+        sent_(response) {}
 
  private:
   absl::StatusOr<ProductRequest> TakeProduct() override;
   std::string& result_data() override { return data_; }
+  void OnAdmitted() override;
   absl::string_view result_field() const override { return kOutputsField; }
   void OnProduct(const absl::StatusOr<JobResult>& result) override;
 
   ModelCounters& counters_;
-  inference::ModelInferRequest& request_;
-  inference::ModelInferResponse& response_;  // written before outcome_
-  std::string& data_;                        // of response_
+  // gRPC's, for this call alone. The first is empty once it is parsed.
+  grpc::ByteBuffer& received_;
+  grpc::ByteBuffer& sent_;  // written before outcome_
+  inference::ModelInferRequest request_;
+  inference::ModelInferResponse response_;
+  std::string& data_ = *response_.add_raw_output_contents();
   // Written before the job begins.
   std::optional<Model> model_;
   InferProduct product_;

@@ -53,7 +53,7 @@ class ModelStreamInferCall::Answer final : public JobListener {
                                                : *out.mutable_raw_output_contents(0);
   }
 
-  // Written by Open.
+  // Written by OnMessage and Open.
   inference::ModelInferRequest request;
   const absl::Time began = SteadyNow();
   CallerPtr caller;
@@ -63,6 +63,7 @@ class ModelStreamInferCall::Answer final : public JobListener {
   grpc::ByteBuffer message;  // complete once `done`
   bool done = false;         // under the stream's lock, as is `job`
   std::shared_ptr<Job> job;  // from its start to its end
+  size_t bytes = 0;          // under it, too: of the result, and then of the message
 
  private:
   void End() {
@@ -74,6 +75,7 @@ class ModelStreamInferCall::Answer final : public JobListener {
     std::shared_ptr<Job> ended;  // destroyed unlocked
     {
       MutexLock lock(stream_->mutex_);
+      stream_->SetBytes(*this, message.Length());
       done = true;
       ended = std::move(job);
     }
@@ -92,7 +94,8 @@ ModelStreamInferCall* ModelStreamInferCall::Begin(ServiceContext& service, Model
 }
 
 bool ModelStreamInferCall::WantsRead() const {
-  return input_open_ && leaving_.ok() && answers_.size() + outbox_.waiting() < kMostUnderWay;
+  return input_open_ && leaving_.ok() && answers_.size() + unread_.size() < kMostUnderWay &&
+         answer_bytes_ <= service_.limits.max_message_bytes / kPartOfMessage;
 }
 
 std::optional<absl::Status> ModelStreamInferCall::Outcome() const {
@@ -129,6 +132,17 @@ void ModelStreamInferCall::EndInput(absl::Status why) {
   input_error_ = std::move(why);
 }
 
+void ModelStreamInferCall::OnWritten() {
+  MutexLock lock(mutex_);
+  answer_bytes_ -= unread_.front();
+  unread_.pop_front();
+}
+
+void ModelStreamInferCall::SetBytes(Answer& answer, size_t bytes) {
+  answer_bytes_ += bytes - answer.bytes;
+  answer.bytes = bytes;
+}
+
 void ModelStreamInferCall::OnCancelled() {
   std::vector<std::shared_ptr<Job>> jobs;
   absl::Status why;
@@ -144,25 +158,23 @@ void ModelStreamInferCall::OnCancelled() {
 }
 
 void ModelStreamInferCall::OnMessage(grpc::ByteBuffer& incoming) {
-  const size_t bytes = incoming.Length();
   auto answer = std::make_shared<Answer>(Self<ModelStreamInferCall>());
-  const bool parsed = Parse(incoming, answer->request);
-  incoming.Clear();
-  if (!parsed) {
-    return EndInput(absl::InvalidArgumentError(
-        absl::StrCat("a message of ", bytes, " bytes is not a ModelInferRequest")));
+  absl::Status status = CheckMessageBytes("request", incoming.Length(), service_.limits);
+  if (status.ok()) {
+    status = DecodeInfer(incoming, answer->request);
+    if (!status.ok()) return EndInput(std::move(status));
   }
+  incoming.Clear();
   {
     MutexLock lock(mutex_);
     answers_.push_back(answer);
+    status.Update(leaving_);
   }
-  if (absl::Status status = Open(answer, bytes); !status.ok()) answer->Fail(status);
+  if (status.ok()) status = Open(answer);
+  if (!status.ok()) answer->Fail(status);
 }
 
-absl::Status ModelStreamInferCall::Open(const std::shared_ptr<Answer>& answer,
-                                        size_t message_bytes) {
-  absl::Status status = CheckMessageBytes("request", message_bytes, service_.limits);
-  if (!status.ok()) return status;
+absl::Status ModelStreamInferCall::Open(const std::shared_ptr<Answer>& answer) {
   absl::StatusOr<CallerPtr> caller = CallerNow();
   if (!caller.ok()) return caller.status();
   answer->caller = *std::move(caller);
@@ -180,11 +192,21 @@ absl::Status ModelStreamInferCall::Open(const std::shared_ptr<Answer>& answer,
   spec.check_result = [this, raw = answer.get()](const Shape& result) {
     const absl::Status fits =
         CheckResultBytes(kOutputsField, result.dense_bytes(), service_.limits);
-    if (fits.ok()) raw->data().reserve(result.dense_bytes());
-    return fits;
+    if (!fits.ok()) return fits;
+    {
+      MutexLock lock(mutex_);
+      SetBytes(*raw, result.dense_bytes());
+    }
+    raw->data().reserve(result.dense_bytes());
+    return absl::OkStatus();
   };
+  answer->product.version = VersionNow(service_, *answer->model);
   absl::StatusOr<std::shared_ptr<Job>> job = service_.engine.Admit(std::move(spec), answer);
   if (!job.ok()) return job.status();
+  // As of ModelInferCall::OnAdmitted.
+  if (answer->product.version != VersionNow(service_, *answer->model)) {
+    answer->product.version.clear();
+  }
   (*job)->Start();
   absl::Status cancelled;
   {
@@ -204,7 +226,10 @@ void ModelStreamInferCall::SendAnswers() {
   {
     MutexLock lock(mutex_);
     while (!answers_.empty() && answers_.front()->done) {
-      if (stopped_.ok()) outbox_.Push(answers_.front()->message);
+      if (stopped_.ok()) {
+        unread_.push_back(answers_.front()->bytes);
+        outbox_.Push(answers_.front()->message);
+      }
       sent.push_back(std::move(answers_.front()));
       answers_.pop_front();
     }

@@ -1,7 +1,8 @@
 // One ModelStreamInfer call: products on one stream, answered in the order of their requests.
 //
 // A few of them are under way at once. The stream is not read while there are as many, or while
-// their answers wait for the client.
+// their answers have more than a part of the bytes of a message, until the client reads them. So
+// answers never have more than a message and that part.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +35,10 @@ class ModelStreamInferCall final : public BidiStreamingCall {
   void BeginDrain() override;
 
  private:
-  // Products under way and answers that wait, each with a message of up to --max-message-bytes.
+  // Products under way, and answers that the client has not read.
   static constexpr size_t kMostUnderWay = 4;
+  // The part of --max-message-bytes that their answers may have for another request to be read.
+  static constexpr size_t kPartOfMessage = 4;
 
   // One request, and the engine's listener for its product.
   class Answer;
@@ -44,6 +47,7 @@ class ModelStreamInferCall final : public BidiStreamingCall {
   bool WantsRead() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnMessage(grpc::ByteBuffer& message) override;
   void OnInputEnd() override { EndInput(absl::OkStatus()); }
+  void OnWritten() override;
   void OnCancelled() override;
   void GrowOld() override;
 
@@ -52,12 +56,16 @@ class ModelStreamInferCall final : public BidiStreamingCall {
   // Handles no more messages; `why` is the call's status.
   void EndInput(absl::Status why);
   // Begins the product of a request.
-  absl::Status Open(const std::shared_ptr<Answer>& answer, size_t message_bytes);
+  absl::Status Open(const std::shared_ptr<Answer>& answer);
+  // The bytes of an answer that is in answers_.
+  void SetBytes(Answer& answer, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends the answers that are complete, up to the first that is not.
   void SendAnswers();
 
   ModelCounters& counters_;
   std::deque<std::shared_ptr<Answer>> answers_ ABSL_GUARDED_BY(mutex_);  // not yet sent
+  std::deque<size_t> unread_ ABSL_GUARDED_BY(mutex_);  // bytes of answers that gRPC is to send
+  size_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // of both, or of their results
   bool input_open_ ABSL_GUARDED_BY(mutex_) = true;
   absl::Status leaving_ ABSL_GUARDED_BY(mutex_);  // why it takes no more
   absl::Status input_error_ ABSL_GUARDED_BY(mutex_);

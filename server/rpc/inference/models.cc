@@ -95,6 +95,10 @@ absl::Status AddLinear(ServiceContext& context, const Caller& caller, bool share
 
 absl::StatusOr<Model> FindModel(absl::string_view name, absl::string_view version,
                                 const Caller& caller) {
+  if (version.size() > kMaxVersionBytes) {
+    return FieldError("model_version",
+                      absl::StrCat(version.size(), " bytes; at most ", kMaxVersionBytes));
+  }
   Model model = {.name = std::string(name), .version = std::string(version)};
   if (name == kMatmulName || name == kBatchedName) {
     if (!version.empty() && version != kMatmulVersion) return NoVersion(name, version);
@@ -109,10 +113,18 @@ absl::StatusOr<Model> FindModel(absl::string_view name, absl::string_view versio
   model.weight.name = std::string(name);
   if (uint64_t number = 0; absl::SimpleAtoi(version, &number)) {
     model.weight.version = number;
+    model.version = absl::StrCat(number);
   } else if (!version.empty()) {
     return NoVersion(model.name, version);
   }
   return model;
+}
+
+std::string VersionNow(ServiceContext& context, const Model& model) {
+  if (model.kind != ModelKind::kLinear) return std::string(kMatmulVersion);
+  if (!model.version.empty()) return model.version;
+  const absl::StatusOr<MatrixRecord> weight = context.engine.DescribeMatrix(model.weight);
+  return weight.ok() ? absl::StrCat(weight->version) : "";
 }
 
 std::string LinearName(const MatrixRecord& matrix) {

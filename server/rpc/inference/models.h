@@ -28,14 +28,20 @@ enum class ModelKind : uint8_t { kMatmul, kBatched, kLinear };
 struct Model {
   ModelKind kind = ModelKind::kMatmul;
   std::string name;
-  std::string version;  // as the request has it; empty: any
+  std::string version;  // that the request names; empty: any
   MatrixKey weight;     // of kLinear
 };
 
-// NOT_FOUND for a name or version that no model can have. Whether a weight is there the engine
-// says.
+// The longest number of a version.
+inline constexpr size_t kMaxVersionBytes = 20;
+
+// NOT_FOUND for a name or version that no model can have; INVALID_ARGUMENT for a longer version.
+// Whether a weight is there the engine says.
 absl::StatusOr<Model> FindModel(absl::string_view name, absl::string_view version,
                                 const Caller& caller);
+
+// The version that a request to the model takes now; empty where there is none.
+std::string VersionNow(ServiceContext& context, const Model& model);
 
 // The model of a resident matrix that has a name.
 std::string LinearName(const MatrixRecord& matrix);
