@@ -43,7 +43,6 @@
 #include "server/rpc/inference_service.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/service.h"
-#include "server/rpc/watch/answer_backlog.h"
 #include "server/rpc/watch/call_counting.h"
 #include "server/rpc/watch/caller_traffic.h"
 #include "server/rpc/watch/drop_connection.h"
@@ -156,7 +155,6 @@ class ServerImpl final : public Server {
                        .benchmarks = *benchmarks_,
                        .live_calls = live_calls_,
                        .traffic = traffic_,
-                       .answers = answers_,
                        .identity = *identity_,
                        .limits = options.rpc,
                        .version = build.version,
@@ -491,7 +489,6 @@ class ServerImpl final : public Server {
   std::unique_ptr<Identity> identity_;
   absl::Time files_checked_ = SteadyNow();
   Readiness readiness_;
-  AnswerBacklog answers_;  // before the engine: a job that ends with it gives its place back
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Benchmarks> benchmarks_;
   IdleTuningLog idle_log_{metrics_};

@@ -25,7 +25,6 @@
 #include "grpcpp/server_builder.h"
 #include "server/engine/engine.h"
 #include "server/rpc/service.h"
-#include "server/rpc/watch/answer_backlog.h"
 #include "server/rpc/watch/caller_traffic.h"
 #include "server/rpc/watch/live_calls.h"
 
@@ -48,7 +47,7 @@ class Target {
     engine_ = *std::move(engine);
     benchmarks_ = std::make_unique<gemmd::Benchmarks>(*engine_, gemmd::BenchmarkLimits{}, nullptr);
     context_.reset(new gemmd::ServiceContext{*engine_, *benchmarks_, live_calls_, traffic_,
-                                             answers_, *identity_, gemmd::RpcLimits{}, "fuzz", "",
+                                             *identity_, gemmd::RpcLimits{}, "fuzz", "",
                                              absl::Now(), [](const gemmd::RpcEnd&) {}});
     service_ = std::make_unique<gemmd::GemmService>(*context_);
     grpc::ServerBuilder builder;
@@ -114,7 +113,6 @@ class Target {
 
   std::unique_ptr<gemmd::Engine> engine_;
   gemmd::LiveCalls live_calls_;
-  gemmd::AnswerBacklog answers_;
   gemmd::CallerTraffic traffic_{[](absl::string_view) {}};
   std::unique_ptr<gemmd::Identity> identity_ = *gemmd::Identity::Create({}, nullptr);
   std::unique_ptr<gemmd::Benchmarks> benchmarks_;

@@ -32,7 +32,6 @@ class RateTest : public HasTestClock, public CallLifeTest {
                                     .benchmarks = benchmarks_,
                                     .live_calls = live_calls_,
                                     .traffic = traffic_,
-                                    .answers = answers_,
                                     .identity = *bounded_,
                                     .limits = {},
                                     .version = "",

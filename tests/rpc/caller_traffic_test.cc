@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/base/serving_clock.h"
 #include "server/engine/bounds/bound_error.h"
 #include "tests/base/test_clock.h"
 
@@ -65,47 +64,23 @@ TEST_F(CallerTrafficTest, ACallerHasItsStreamsAndNotOneMore) {
   EXPECT_FALSE(traffic_.Begin(alice).ok());
 }
 
-// Whoever has seen its call end may begin another one, whatever gRPC has yet to do.
+// Whoever has read its answer may call again, whatever gRPC has yet to do.
 TEST_F(CallerTrafficTest, AnAnsweredCallIsNotOpen) {
   const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 2});
-  const std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostAnswered + 1);
-  TrafficShare open = Begin(alice);
-  open.Answered();
-  open.Answered();
-  EXPECT_THAT(std::string(traffic_.Begin(alice).status().message()),
-              HasSubstr("130 calls beside its 2"));
-  open.Reset();
-  const TrafficShare second = Begin(alice), last = Begin(alice);
+  const std::vector<TrafficShare> held = Answered(alice, 2 + CallerTraffic::kMoreAnswers - 1);
+  const TrafficShare first = Begin(alice), second = Begin(alice);
   EXPECT_FALSE(traffic_.Begin(alice).ok()) << "two are open";
 }
 
-TEST_F(CallerTrafficTest, AnswersThatAreLeftCountAsOpenButForAFew) {
-  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 10});
-  std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostLate + 9);
-  clock_.Advance(CallerTraffic::kTimeToTake + absl::Nanoseconds(1));
-  const TrafficShare open = Begin(alice);
+TEST_F(CallerTrafficTest, AnswersThatAreNotReadCount) {
+  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 2});
+  std::vector<TrafficShare> held = Answered(alice, 2 + CallerTraffic::kMoreAnswers);
+  held.back().Answered();
   const absl::Status refused = traffic_.Begin(alice).status();
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("17 calls beside its 10"));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("10 answers that it has not read; allowed: 2 and 8"));
   EXPECT_EQ(ReachedBoundOf(refused)->bound, "streams");
   held.pop_back();
-  EXPECT_TRUE(traffic_.Begin(alice).ok());
-}
-
-TEST_F(CallerTrafficTest, AnAnswerMayBeTakenForASecond) {
-  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 1});
-  const std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostLate + 1);
-  clock_.Advance(CallerTraffic::kTimeToTake);
-  EXPECT_TRUE(traffic_.Begin(alice).ok());
-  clock_.Advance(absl::Nanoseconds(1));
-  EXPECT_FALSE(traffic_.Begin(alice).ok());
-}
-
-// While gRPC's threads are behind, nobody is to blame for an answer that is not taken.
-TEST_F(CallerTrafficTest, AnAnswerIsLeftByTheServingClock) {
-  const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 1});
-  const std::vector<TrafficShare> held = Answered(alice, CallerTraffic::kMostLate + 1);
-  clock_.Advance(absl::Seconds(8));
-  ServingClock::LeaveOut(absl::Seconds(7));
   EXPECT_TRUE(traffic_.Begin(alice).ok());
 }
 

@@ -187,44 +187,6 @@ TEST_F(ImpatientServerTest, ADownloadThatIsNeverReadEnds) {
   Delete(id);
 }
 
-ServerOptions CountingServer() {
-  ServerOptions options = RoomyServer();
-  options.metrics_address = "127.0.0.1:0";
-  return options;
-}
-
-class LateAnswerTest : public SlowClientTest {
- protected:
-  LateAnswerTest() : SlowClientTest(CountingServer()) {}
-
-  // Until so many products have been made.
-  bool AwaitProducts(int count) const {
-    return Eventually([&] {
-      return Metric({.address = server_->address(), .metrics = server_->metrics_address()},
-                    "gemmd_job_duration_seconds_count{outcome=\"OK\"}") == count;
-    });
-  }
-};
-
-// A connection that takes half a MiB in a tenth of a second, and is asked for more.
-TEST_F(LateAnswerTest, AProductWhoseAnswerWouldComeTooLateIsRefused) {
-  constexpr char kUnary[] = "/gemm.v1.GemmService/MultiplyUnary";
-  v1::MultiplyUnaryRequest request;
-  *request.mutable_product() = DrawnProduct(362);  // a result of 512 KiB
-  const std::string message = request.SerializeAsString();
-  RawHttp2 client(server_->port(), 0);
-  constexpr uint32_t kCalls = 20, kTaken = 8;
-  for (uint32_t i = 0; i < kCalls; ++i) client.Call(1 + 2 * i, kUnary, message, true);
-  ASSERT_TRUE(AwaitProducts(kCalls)) << "all are to wait for the client";
-  for (uint32_t i = 0; i < kTaken; ++i) {
-    absl::SleepFor(absl::Milliseconds(100));
-    client.Grant(1 + 2 * i, kMiB);
-    client.Await("grpc-status", 0.01);
-  }
-  client.Call(1 + 2 * kCalls, kUnary, message, true, "2S");
-  EXPECT_TRUE(client.Await("of answers wait for this connection", 10));
-}
-
 // Nanoseconds since 1970 end in 2262, and clients that mean no bound may send more than that.
 TEST_F(SlowClientTest, ADeadlineInTheFarFutureIsNone) {
   v1::MultiplyUnaryRequest request;

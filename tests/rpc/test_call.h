@@ -10,7 +10,6 @@
 #include "gtest/gtest.h"
 #include "server/benchmark/benchmarks.h"
 #include "server/rpc/life/call_life.h"
-#include "server/rpc/watch/answer_backlog.h"
 #include "tests/telemetry/fake_engine.h"
 
 namespace gemmd {
@@ -111,7 +110,6 @@ class CallLifeTest : public testing::Test {
   FakeEngine engine_{EngineStats{}};
   Benchmarks benchmarks_{engine_, BenchmarkLimits{}, nullptr};
   CallerTraffic traffic_{[](absl::string_view) {}};
-  AnswerBacklog answers_;
   LiveCalls live_calls_;
   std::unique_ptr<Identity> identity_ = *Identity::Create({}, nullptr);
   std::vector<RpcEnd> ends_;
@@ -119,7 +117,6 @@ class CallLifeTest : public testing::Test {
                           .benchmarks = benchmarks_,
                           .live_calls = live_calls_,
                           .traffic = traffic_,
-                          .answers = answers_,
                           .identity = *identity_,
                           .limits = {},
                           .version = "",

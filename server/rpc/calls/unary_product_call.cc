@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/identity/connection_number.h"
 #include "server/rpc/context/status.h"
 
 namespace gemmd {
@@ -42,8 +41,8 @@ absl::Status UnaryProductCall::Start(size_t request_bytes) {
   }
   absl::StatusOr<std::shared_ptr<Job>> job =
       service_.engine.Admit(std::move(product->spec), Self<UnaryProductCall>());
-  OnAdmitted();
   if (!job.ok()) return job.status();
+  OnAdmitted();
   (*job)->Start();
   absl::Status cancelled;
   {
@@ -62,10 +61,6 @@ absl::Status UnaryProductCall::CheckResult(const Shape& result) {
   const uint64_t bytes = result.dense_bytes();
   if (absl::Status status = CheckResultBytes(result_field(), bytes, service_.limits); !status.ok())
     return status;
-  absl::StatusOr<AnswerBacklog::Place> place =
-      service_.answers.Admit(ConnectionOf(context_->c_call()), bytes, CallDeadline(*context_));
-  if (!place.ok()) return place.status();
-  answer_ = *std::move(place);
   result_data().reserve(bytes);
   return absl::OkStatus();
 }
@@ -87,7 +82,6 @@ void UnaryProductCall::OnResult(ResultPiece piece) {
 
 void UnaryProductCall::OnDone(absl::StatusOr<JobResult> result) {
   OnProduct(result);
-  if (result.ok()) answer_.Hand();
   Charge(result_data().size());
   std::shared_ptr<Job> job;  // destroyed unlocked
   {

@@ -13,7 +13,6 @@
 #include "server/rpc/codec/requests.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/life/reactors.h"
-#include "server/rpc/watch/answer_backlog.h"
 
 namespace gemmd {
 
@@ -37,9 +36,9 @@ class UnaryProductCall : public UnaryCall, public JobListener {
   // The elements of the result: the field of the answer that has them.
   virtual std::string& result_data() = 0;
   // The field of the request that asks for the result.
+  virtual absl::string_view result_field() const = 0;
   // The engine has the product's operands, and will run it.
   virtual void OnAdmitted() {}
-  virtual absl::string_view result_field() const = 0;
   // The job has ended, or was refused, and the call is about to end. Fills in the rest of the
   // answer.
   virtual void OnProduct(const absl::StatusOr<JobResult>& result) = 0;
@@ -48,15 +47,12 @@ class UnaryProductCall : public UnaryCall, public JobListener {
   void Begin(size_t request_bytes);
 
  private:
-  void OnTaken() override { answer_.Take(); }
   void OnCancelled() override;
 
   absl::Status Start(size_t request_bytes);
-  // Whether the result fits one message, and its connection can take it in time.
+  // Whether the result fits one message.
   absl::Status CheckResult(const Shape& result);
 
-  // Taken before the job begins, handed over when it has ended.
-  AnswerBacklog::Place answer_;
   std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);  // from its start to its end
 };
 

@@ -18,7 +18,6 @@
 
 namespace gemmd {
 
-class AnswerBacklog;
 class CallerTraffic;
 class LiveCalls;
 
@@ -62,7 +61,6 @@ struct ServiceContext {
   Benchmarks& benchmarks;
   LiveCalls& live_calls;
   CallerTraffic& traffic;
-  AnswerBacklog& answers;
   const Identity& identity;
   RpcLimits limits;
   std::string version;

@@ -230,15 +230,12 @@ void CallLife::Cancelled() {
 
 void CallLife::Ended() {
   absl::StatusCode code;
-  bool taken;
   {
     MutexLock lock(mutex_);
     code = final_code_;
-    taken = code == absl::StatusCode::kOk && stopped_.ok();
     guard_.CallIsDone();
     traffic_.Reset();
   }
-  if (taken) OnTaken();
   ReportEnd(code);
   service_.live_calls.Remove(this);
 }

@@ -94,9 +94,6 @@ class CallLife : public LiveCall {
   virtual void OnInputEnd() {}
   // A message was written, so there is room for another.
   virtual void OnWritten() {}
-  // The client has taken the answer, or gRPC will see to it: the call has ended with OK, and was
-  // not cancelled.
-  virtual void OnTaken() {}
   // The call is cancelled: by the client, its deadline or its guard. Ends its work soon.
   virtual void OnCancelled() {}
   // The caller's rate lets the server read no more of the call for now, or go on. Under the lock.

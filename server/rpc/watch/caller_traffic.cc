@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
-#include "server/base/serving_clock.h"
 #include "server/engine/bounds/bound_error.h"
 #include "server/engine/bounds/caller_ledger.h"
 
@@ -31,9 +29,7 @@ struct TrafficShare::Account {
   const std::string caller;
   Mutex mutex;
   int64_t open ABSL_GUARDED_BY(mutex) = 0;
-  // Of the calls that are answered, and that gRPC is not done with: since when, by the
-  // ServingClock.
-  std::multiset<absl::Time> answered ABSL_GUARDED_BY(mutex);
+  int64_t answered ABSL_GUARDED_BY(mutex) = 0;  // that gRPC is not done with
   int64_t rate ABSL_GUARDED_BY(mutex) =
       kNoBound;  // bytes a second, by the latest quota that has one
   // Bytes, at the time `as_of`. Below 0: what is saved up.
@@ -59,14 +55,6 @@ struct TrafficShare::Account {
     Settle();
     owed += static_cast<double>(bytes);
   }
-  // Whether so many answers are left that the caller has no call to spare, though few are open.
-  bool LeavesAnswers(int64_t streams) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (open + std::ssize(answered) < streams) return false;  // as always without a bound
-    const auto fresh = answered.lower_bound(ServingClock::Now() - CallerTraffic::kTimeToTake);
-    const int64_t late = std::distance(answered.begin(), fresh);
-    return open + late >= streams + CallerTraffic::kMostLate ||
-           std::ssize(answered) >= streams + CallerTraffic::kMostAnswered;
-  }
   // Whether nothing is owed, and nothing more can be saved up.
   bool Full() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Settle();
@@ -80,7 +68,7 @@ TrafficShare& TrafficShare::operator=(TrafficShare&& other) noexcept {
   traffic_ = std::exchange(other.traffic_, nullptr);
   account_ = std::move(other.account_);
   bounded_ = other.bounded_;
-  answered_at_ = other.answered_at_;
+  answered_ = other.answered_;
   waiting_bytes_ = std::exchange(other.waiting_bytes_, 0);
   return *this;
 }
@@ -91,19 +79,14 @@ void TrafficShare::Reset() {
   traffic_ = nullptr;
   const std::shared_ptr<Account> account = std::move(account_);
   MutexLock lock(account->mutex);
-  if (answered_at_.has_value()) {
-    account->answered.erase(account->answered.find(*answered_at_));
-  } else {
-    --account->open;
-  }
+  --(answered_ ? account->answered : account->open);
 }
 
 void TrafficShare::Answered() {
-  if (account_ == nullptr || answered_at_.has_value()) return;
-  answered_at_ = ServingClock::Now();
+  if (account_ == nullptr || std::exchange(answered_, true)) return;
   MutexLock lock(account_->mutex);
   --account_->open;
-  account_->answered.insert(*answered_at_);
+  ++account_->answered;
 }
 
 void TrafficShare::Use(const CallerQuotaPtr& quota) {
@@ -153,7 +136,7 @@ absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
                                                   uint64_t request_bytes) {
   TrafficShare share;
   bool all_open;
-  size_t answered;
+  int64_t answered;
   {
     MutexLock lock(mutex_);
     DropIdle();
@@ -162,7 +145,9 @@ absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
     MutexLock account_lock(account->mutex);
     account->SetRate(quota->bytes_per_second);
     all_open = account->open >= quota->streams;
-    if (!all_open && !account->LeavesAnswers(quota->streams)) {
+    answered = account->answered;
+    // Without a bound `streams` is the largest number.
+    if (!all_open && answered - kMoreAnswers < quota->streams) {
       ++account->open;
       share.traffic_ = this;
       share.account_ = account;
@@ -170,14 +155,13 @@ absl::StatusOr<TrafficShare> CallerTraffic::Begin(const CallerQuotaPtr& quota,
       return share;
     }
     if (quota->bytes_per_second != kNoBound) account->Charge(request_bytes);
-    answered = account->answered.size();
   }
   on_reached_("streams");
   if (!all_open) {
-    return BoundError(
-        {.bound = "streams", .caller = quota->caller, .retry_after = kRetrySoon},
-        absl::StrCat("streams: ", CallerHas(quota->caller), " ", answered, " calls beside its ",
-                     quota->streams, " (--quotas-file) whose answers it does not take: read them"));
+    return BoundError({.bound = "streams", .caller = quota->caller, .retry_after = kRetrySoon},
+                      absl::StrCat("streams: ", CallerHas(quota->caller), " ", answered,
+                                   " answers that it has not read; allowed: ", quota->streams,
+                                   " and ", kMoreAnswers, " more (--quotas-file): read them"));
   }
   return BoundError(
       {.bound = "streams", .caller = quota->caller, .retry_after = kRetrySoon},
@@ -196,7 +180,7 @@ void CallerTraffic::DropIdle() {
   for (auto it = accounts_.begin(); it != accounts_.end();) {
     Account& account = *it->second;
     account.mutex.Lock();
-    const bool idle = account.open == 0 && account.answered.empty() && account.Full();
+    const bool idle = account.open == 0 && account.answered == 0 && account.Full();
     account.mutex.Unlock();
     it = idle ? accounts_.erase(it) : std::next(it);
   }

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
@@ -20,8 +19,9 @@ namespace gemmd {
 
 class CallerTraffic;
 
-// One call of a caller. Open until it is answered, and held until this is destroyed, when gRPC is
-// done with it. Guarded by the call's own lock. Empty when moved from.
+// One call of a caller. Open until it is answered, and then an answer until this is destroyed: when
+// gRPC is done with the call, as its client has read the answer. Guarded by the call's own lock.
+// Empty when moved from.
 class TrafficShare {
  public:
   TrafficShare() = default;
@@ -54,8 +54,8 @@ class TrafficShare {
   struct Account;
   CallerTraffic* traffic_ = nullptr;
   std::shared_ptr<Account> account_;
-  bool bounded_ = false;                   // the call's quota has a rate
-  std::optional<absl::Time> answered_at_;  // by the ServingClock
+  bool bounded_ = false;  // the call's quota has a rate
+  bool answered_ = false;
   uint64_t waiting_bytes_ = 0;
 };
 
@@ -70,15 +70,12 @@ class CallerTraffic {
   explicit CallerTraffic(std::function<void(absl::string_view bound)> on_reached)
       : on_reached_(std::move(on_reached)) {}
 
-  // Answered calls of a caller that are held beside its open ones: their clients have yet to take
-  // the answer, or gRPC has yet to tell. Few, as each may have an answer in memory. But gRPC's
-  // thread that is to tell may have to wait for a core, while others serve the same client.
-  static constexpr absl::Duration kTimeToTake = absl::Seconds(1);
-  static constexpr int64_t kMostLate = 8;        // held for longer; any more count as open
-  static constexpr int64_t kMostAnswered = 128;  // on top of as many as may be open
+  // A caller may have as many answers that its clients have yet to read as it may have calls open,
+  // and so many more: a client that has read one may call again before gRPC's thread tells of it.
+  static constexpr int64_t kMoreAnswers = 8;
 
-  // RESOURCE_EXHAUSTED where the caller has as many calls open as it may, or too many answered ones
-  // held. The call's `request_bytes`, which have come already, then count all the same.
+  // RESOURCE_EXHAUSTED where the caller has as many calls open, or answers unread, as it may. The
+  // call's `request_bytes`, which have come already, then count all the same.
   absl::StatusOr<TrafficShare> Begin(const CallerQuotaPtr& quota, uint64_t request_bytes = 0);
 
   // A call has to wait because of its caller's rate.
