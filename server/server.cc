@@ -470,16 +470,19 @@ class ServerImpl final : public Server {
 
   // Result bytes that the transport had queued refer to the engine's memory.
   void WaitForTransport() {
-    const absl::Time deadline = SteadyNow() + kGrace;
-    while (SteadyNow() < deadline) {
-      const EngineStats stats = engine_->Stats();
-      const bool held = std::any_of(
-          stats.devices.begin(), stats.devices.end(),
-          [](const DeviceStats& device) { return device.download_staging_bytes.used > 0; });
-      if (!held) return;
-      absl::SleepFor(absl::Milliseconds(2));
+    const absl::Time patience = SteadyNow() + kGrace;
+    for (bool told = false; TransportHoldsResults(); absl::SleepFor(absl::Milliseconds(2))) {
+      if (told || SteadyNow() < patience) continue;
+      Log(LogLevel::kWarning, "the transport still holds result bytes");
+      told = true;
     }
-    Log(LogLevel::kWarning, "the transport still holds result bytes");
+  }
+
+  bool TransportHoldsResults() const {
+    const EngineStats stats = engine_->Stats();
+    return std::any_of(stats.devices.begin(), stats.devices.end(), [](const DeviceStats& device) {
+      return device.download_staging_bytes.used > 0;
+    });
   }
 
   // What is below uses what is above it.

@@ -76,7 +76,8 @@ class Server {
   // Reports NOT_SERVING, refuses new calls with UNAVAILABLE, waits for running work, cancels
   // the rest, ends every call and connection and closes the port. The last 4 s of `timeout`, or
   // half of it where it is shorter than 8 s, are for the end of what was cancelled. It takes no
-  // longer, also with clients that read nothing, but those 4 s. Returns whether nothing had to be
+  // longer, also with clients that read nothing, but those 4 s and the time in which gRPC lets
+  // result bytes go. Returns whether nothing had to be
   // cancelled. Call once.
   virtual bool Stop(absl::Duration timeout) = 0;
 };

@@ -1,4 +1,5 @@
 // How calls end before their time: cancelled, too late, or with the server.
+#include <chrono>
 #include <future>
 #include <string>
 
@@ -6,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "server/engine/device/device.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/rpc/test_server.h"
 
@@ -245,6 +247,15 @@ TEST_F(DrainTest, AClientThatDoesNotReadCannotHoldTheServer) {
   StopSoon(absl::Milliseconds(50)).get();
   EXPECT_LT(absl::Now() - begin, absl::Seconds(15));
   EXPECT_FALSE(stream.Finish().ok());
+}
+
+TEST_F(DrainTest, TheEngineStaysWhileTheTransportHoldsResults) {
+  StagingBlock held = server_->engine().devices()[0]->download_staging().TryAcquire();
+  ASSERT_TRUE(held);
+  std::future<bool> stopped = StopSoon(absl::Milliseconds(50));
+  EXPECT_EQ(stopped.wait_for(std::chrono::seconds(3)), std::future_status::timeout);
+  held.Reset();
+  EXPECT_TRUE(stopped.get());
 }
 
 TEST_F(DrainTest, AnUploadWithoutHeaderEnds) {
