@@ -286,16 +286,17 @@ stage_gpu-image() { image_test --target gpu --architectures 90a-real; }
 # attack, or one that costs more with TLS. All of them: attacks.py --guarded.
 STRANGERS=tls-unfinished,tls-hellos,tls-records,tls-certificates,wrong-tokens,health-checks
 STRANGERS+=,silent-health-checks
-STRANGERS+=,partial-messages,rapid-reset,frames,odd-headers,idle
+STRANGERS+=,partial-messages,rapid-reset,odd-headers,idle
+STRANGERS+=,frames-pings,frames-window-updates,frames-empty-continuations
 
 stage_attacks() {
   local folder="build/$PRESET" failed=0
   local gemmd=(--devices host --start-gemmd "$folder/server/gemmd")
   check "the proxy's configuration, run" /usr/bin/python3 tests/deploy/envoy_test.py \
     --gemmd "$folder/server/gemmd" --envoy .venv/bin/envoy || failed=1
-  check "attacks" /usr/bin/python3 tests/attacks/attacks.py "${gemmd[@]}" --seconds 270 || failed=1
+  check "attacks" /usr/bin/python3 tests/attacks/attacks.py "${gemmd[@]}" --seconds 390 || failed=1
   check "attacks of strangers" /usr/bin/python3 tests/attacks/attacks.py "${gemmd[@]}" --guarded \
-    --by stranger,forged --only "$STRANGERS" --seconds 60 || failed=1
+    --by stranger,forged --only "$STRANGERS" --seconds 90 || failed=1
   check "certificates and callers replaced under load" \
     /usr/bin/python3 tests/attacks/reloads.py "${gemmd[@]}" --times 20 || failed=1
   check "clients killed at random points" /usr/bin/python3 tests/attacks/kills.py "${gemmd[@]}" \

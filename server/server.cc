@@ -26,6 +26,7 @@
 #include "server/identity/aborting_header.h"
 #include "server/identity/grpc_credentials.h"
 #include "server/listening/exposure.h"
+#include "server/listening/frame_floods.h"
 #include "server/listening/grpc_listener.h"
 #include "server/listening/own_call.h"
 #include "server/listening/readiness.h"
@@ -150,31 +151,32 @@ class ServerImpl final : public Server {
         *engine_, options.benchmark, [this](bool running) { metrics_.OnBenchmark(running); });
     if (absl::Status status = TuneWhileIdle(options); !status.ok()) return status;
     const BuildInfo& build = ThisBuild();
-    context_ = std::make_unique<ServiceContext>(
-        ServiceContext{.engine = *engine_,
-                       .benchmarks = *benchmarks_,
-                       .live_calls = live_calls_,
-                       .traffic = traffic_,
-                       .identity = *identity_,
-                       .limits = options.rpc,
-                       .version = build.version,
-                       .commit = build.commit,
-                       .started = started_,
-                       .on_end =
-                           [this](const RpcEnd& end) {
-                             metrics_.OnRpcEnd(end.method, end.code, end.elapsed);
-                             LogRpc(end);
-                           },
-                       .on_stall =
-                           [this](const Stall& stall) {
-                             if (stall.drop_connection) {
-                               metrics_.OnDroppedConnection("unread");
-                             } else {
-                               metrics_.OnStall(stall.method, stall.on == StalledOn::kPayload,
-                                                std::max<size_t>(stall.jobs, 1));
-                             }
-                             LogStall(stall);
-                           }});
+    context_ = std::make_unique<ServiceContext>(ServiceContext{
+        .engine = *engine_,
+        .benchmarks = *benchmarks_,
+        .live_calls = live_calls_,
+        .traffic = traffic_,
+        .identity = *identity_,
+        .limits = options.rpc,
+        .version = build.version,
+        .commit = build.commit,
+        .started = started_,
+        .on_end =
+            [this](const RpcEnd& end) {
+              metrics_.OnRpcEnd(end.method, end.code, end.elapsed);
+              LogRpc(end);
+            },
+        .on_stall =
+            [this](const Stall& stall) {
+              if (stall.drop_connection) {
+                metrics_.OnDroppedConnection("unread");
+              } else {
+                metrics_.OnStall(stall.method, stall.on == StalledOn::kPayload,
+                                 std::max<size_t>(stall.jobs, 1));
+              }
+              LogStall(stall);
+            },
+        .on_call = [this](const std::string& peer) { return frame_floods_->CallBegins(peer); }});
     watch_ = std::make_unique<WaitWatch>(*context_);
     service_ = std::make_unique<GemmService>(*context_);
     inference_ =
@@ -194,6 +196,7 @@ class ServerImpl final : public Server {
     if (health.ok()) health = listener_->Health();
     if (!health.ok()) readiness_.Withdraw(health.message());
     LookAtOwnCall();
+    frame_floods_->Look();
     LogRefusedConnections();
     if (const absl::Time now = SteadyNow(); now - files_checked_ >= kReloadPeriod) {
       files_checked_ = now;
@@ -358,6 +361,11 @@ class ServerImpl final : public Server {
           listener_->calls().Know(peer, caller);
         },
         [this] { listener_->calls().Ended(); });
+    FrameFloods::Gates gates = listener_->GatesOfFloods();
+    gates.first_call_waits = [this] { return unfinished_calls_->FirstCallWaits(); };
+    gates.on_flood = [this](const FrameFlood& flood) { OnFrameFlood(flood); };
+    frame_floods_ =
+        std::make_unique<FrameFloods>(TransportMessageLimit(options.rpc), std::move(gates));
     credentials_ = MakeServerCredentials(
         *identity_, [this](uint64_t connection, const absl::StatusOr<CallerPtr>& caller) {
           return AtHeaders(connection, caller);
@@ -429,6 +437,13 @@ class ServerImpl final : public Server {
         {{"peer", peer}});
   }
 
+  void OnFrameFlood(const FrameFlood& flood) {
+    for (int64_t i = 0; i < flood.closed; ++i) metrics_.OnDroppedConnection("frames");
+    Log(LogLevel::kWarning,
+        "connections closed that send much that no call wants, such as control frames",
+        {{"peer", flood.peer}, {"bytes", flood.bytes}, {"closed", flood.closed}});
+  }
+
   // One line for many: a client that is refused comes again, and again.
   void LogRefusedConnections() {
     const absl::Time now = SteadyNow();
@@ -468,7 +483,9 @@ class ServerImpl final : public Server {
     stopper_.Stop();  // waits
   }
 
-  // Result bytes that the transport had queued refer to the engine's memory.
+  // Result bytes that the transport had queued refer to the engine's memory, which must not go
+  // before them. All connections are closed, so they come back as soon as gRPC's threads run. A
+  // process whose threads do not run is ended by its ExitBound.
   void WaitForTransport() {
     const absl::Time patience = SteadyNow() + kGrace;
     for (bool told = false; TransportHoldsResults(); absl::SleepFor(absl::Milliseconds(2))) {
@@ -507,6 +524,7 @@ class ServerImpl final : public Server {
   std::unique_ptr<GrpcListener> listener_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::unique_ptr<UnfinishedCalls> unfinished_calls_;
+  std::unique_ptr<FrameFloods> frame_floods_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<OwnCall> own_call_;
   int64_t refused_connections_ = 0;  // of which the log has told

@@ -111,6 +111,23 @@ bool CallBacklog::MayServe(const std::string& peer) {
   return refused_.count(address) == 0;
 }
 
+void CallBacklog::Refuse(const std::string& peer, absl::Duration time) {
+  MutexLock lock(mutex_);
+  absl::Time& until = refused_.try_emplace(AddressOf(peer), absl::InfinitePast()).first->second;
+  until = std::max(until, SteadyNow() + time);
+  wake_.NotifyAll();  // until it is served again
+}
+
+std::optional<TransportCalls> CallBacklog::CallsOf(const std::string& peer) {
+  MutexLock looking(looking_);
+  ReadOpened();
+  // The latest: the peer of a closed one may come again.
+  for (auto it = connections_.rbegin(); it != connections_.rend(); ++it) {
+    if (it->second.peer == peer) return gates_.calls(it->first);
+  }
+  return std::nullopt;
+}
+
 int64_t CallBacklog::calls() const {
   MutexLock lock(mutex_);
   return calls_;
@@ -168,13 +185,17 @@ void CallBacklog::Look() {
   }
 }
 
-void CallBacklog::Read() {
+void CallBacklog::ReadOpened() {
   for (Transport& transport : gates_.opened(last_)) {
     last_ = transport.id;
     std::string address = AddressOf(transport.peer);
     connections_[transport.id] = {
         .peer = std::move(transport.peer), .address = std::move(address), .calls = 1};
   }
+}
+
+void CallBacklog::Read() {
+  ReadOpened();
   int quiet = 0;
   intptr_t quiet_until = next_quiet_;
   for (auto it = connections_.begin(); it != connections_.end();) {
@@ -238,9 +259,11 @@ int64_t CallBacklog::BoundOf(const Owners& owners) const {
   return most_;
 }
 
-std::vector<std::string>& CallBacklog::Refuse(const std::string& address, TooManyCalls about,
-                                              absl::Time now, Excess& excess) {
-  const bool told = !refused_.insert_or_assign(address, now + kRefuseFor).second;
+std::vector<std::string>& CallBacklog::RefuseExcess(const std::string& address, TooManyCalls about,
+                                                    absl::Time now, Excess& excess) {
+  const auto [refused, fresh] = refused_.try_emplace(address, now);
+  const bool told = !fresh;
+  refused->second = std::max(refused->second, now + kRefuseFor);
   auto& [to_tell, peers] = excess[address];
   if (!told) {
     about.address = address;
@@ -263,7 +286,7 @@ CallBacklog::Excess CallBacklog::Judge(const Owners& owners, absl::Time now) {
     if (owner.calls <= (is_caller ? bound + bound / kPartAboveBound : bound)) continue;
     const TooManyCalls about = {
         .caller = is_caller ? name : "", .calls = owner.calls, .bound = bound};
-    if (!is_caller) Refuse(name, about, now, excess);
+    if (!is_caller) RefuseExcess(name, about, now, excess);
     std::vector<Connection*> largest = owner.connections;
     std::sort(largest.begin(), largest.end(),
               [](const Connection* a, const Connection* b) { return a->calls > b->calls; });
@@ -271,7 +294,7 @@ CallBacklog::Excess CallBacklog::Judge(const Owners& owners, absl::Time now) {
     for (Connection* connection : largest) {
       if (left <= bound / 2) break;
       left -= connection->calls;
-      std::vector<std::string>& peers = Refuse(connection->address, about, now, excess);
+      std::vector<std::string>& peers = RefuseExcess(connection->address, about, now, excess);
       if (!std::exchange(connection->closed, true)) peers.push_back(connection->peer);
     }
   }

@@ -80,6 +80,11 @@ class CallBacklog {
   // Whether a connection that was accepted from this peer may be served.
   bool MayServe(const std::string& peer);
 
+  // Refuses new connections from the address of this peer for so long.
+  void Refuse(const std::string& peer, absl::Duration time);
+  // Of an open connection; nullopt where there is none.
+  std::optional<TransportCalls> CallsOf(const std::string& peer);
+
   // Looks now.
   void Look();
 
@@ -109,6 +114,7 @@ class CallBacklog {
 
   void Loop();
   bool Due() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReadOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(looking_);
   void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(looking_);
   // `unread`: by peer.
   Owners Sum(std::unordered_map<std::string, GivenSockets::Unread> unread)
@@ -116,8 +122,9 @@ class CallBacklog {
   // Of one owner, where all together are not to have more than their bound.
   int64_t BoundOf(const Owners& owners) const;
   // Refuses new connections of `address` for now. Returns its peers that are to be closed.
-  std::vector<std::string>& Refuse(const std::string& address, TooManyCalls about, absl::Time now,
-                                   Excess& excess) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string>& RefuseExcess(const std::string& address, TooManyCalls about,
+                                         absl::Time now, Excess& excess)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Excess Judge(const Owners& owners, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(looking_, mutex_);
 

@@ -12,12 +12,6 @@ constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
 // A client that sends pings more often is disconnected.
 constexpr absl::Duration kShortestPingPeriod = absl::Seconds(5);
 
-// What gRPC itself refuses. Up to there a message over the limit gets an answer that says
-// what to do instead.
-int TransportMessageLimit(const RpcLimits& limits) {
-  return static_cast<int>(std::min<size_t>(2 * limits.max_message_bytes + 64 * kKiB, INT32_MAX));
-}
-
 // 0 would be "at once" there.
 void SetTime(grpc::ServerBuilder& builder, const char* argument, absl::Duration time) {
   const absl::Duration whole = absl::Ceil(time, absl::Milliseconds(1));
@@ -48,6 +42,10 @@ void SetAge(grpc::ServerBuilder& builder, absl::Duration age, const ConnectionLi
 }
 
 }  // namespace
+
+int TransportMessageLimit(const RpcLimits& limits) {
+  return static_cast<int>(std::min<size_t>(2 * limits.max_message_bytes + 64 * kKiB, INT32_MAX));
+}
 
 absl::Duration ConnectionPatience(const RpcLimits& limits) {
   return std::clamp(limits.send_timeout, absl::Seconds(1), absl::Seconds(20));

@@ -29,6 +29,10 @@ struct ConnectionLimits {
   absl::Duration keepalive = absl::Minutes(1);
 };
 
+// The longest message that gRPC takes. Up to there a message over the server's limit gets an answer
+// that says what to do instead.
+int TransportMessageLimit(const RpcLimits& limits);
+
 // How long a peer's TCP may leave bytes unacknowledged, or a ping unanswered, until the
 // connection is given up. A connection that takes nothing keeps the blocks of its last
 // writes even of cancelled calls, so it must not outlive those by long.

@@ -60,6 +60,16 @@ CallBacklog::Gates GrpcListener::Gates(OnExcess on_excess) {
           .on_excess = std::move(on_excess)};
 }
 
+FrameFloods::Gates GrpcListener::GatesOfFloods() {
+  return {.traffic = [this] { return acceptor_.Traffic(); },
+          .calls = [this](const std::string& peer) { return calls_.CallsOf(peer); },
+          .close =
+              [this](const std::string& peer, absl::Duration refuse_for) {
+                calls_.Refuse(peer, refuse_for);
+                acceptor_.ShutDown(peer);
+              }};
+}
+
 ConnectionStats GrpcListener::Stats() {
   ConnectionStats stats = acceptor_.Stats();
   if (server_ != 0) calls_.Look();

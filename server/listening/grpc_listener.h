@@ -15,6 +15,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "server/listening/call_backlog.h"
+#include "server/listening/frame_floods.h"
 #include "server/net/acceptor.h"
 #include "server/net/listen_socket.h"
 
@@ -63,6 +64,8 @@ class GrpcListener {
   void Prove(const std::string& peer) { acceptor_.Prove(peer); }
   // Told of every call.
   CallBacklog& calls() { return calls_; }
+  // The gates of FrameFloods that this listener has.
+  FrameFloods::Gates GatesOfFloods();
 
  private:
   GrpcListener(std::vector<Listening> listening, AcceptorLimits limits, absl::Duration user_timeout,

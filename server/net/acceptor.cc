@@ -200,6 +200,11 @@ std::vector<GivenSockets::Unread> Acceptor::UnreadAbove(int64_t bytes) const {
   return given_.UnreadAbove(bytes);
 }
 
+std::vector<GivenSockets::Traffic> Acceptor::Traffic() const {
+  MutexLock lock(mutex_);
+  return given_.TrafficOfAll();
+}
+
 void Acceptor::ShutDownConnections() {
   MutexLock lock(mutex_);
   given_.ShutDownAll();

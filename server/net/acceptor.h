@@ -84,6 +84,8 @@ class Acceptor {
   bool ShutDown(const std::string& peer);
   // Connections with more than `bytes` that whoever took them has yet to read.
   std::vector<GivenSockets::Unread> UnreadAbove(int64_t bytes) const;
+  // What each open connection has moved.
+  std::vector<GivenSockets::Traffic> Traffic() const;
   // Ends every open connection. Whoever took them sees that.
   void ShutDownConnections();
 

@@ -1,6 +1,8 @@
 #include "server/net/descriptors.h"
 
 #include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -9,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <iterator>
 
 #include "server/base/peer_name.h"
@@ -102,6 +105,24 @@ std::vector<GivenSockets::Unread> GivenSockets::UnreadAbove(int64_t bytes) const
     if (!own || InodeOf(own.get()) != given.inode) continue;
     pollfd end{.fd = own.get(), .events = POLLRDHUP, .revents = 0};
     all.push_back({.peer = given.peer, .bytes = unread, .left = poll(&end, 1, 0) > 0});
+  }
+  return all;
+}
+
+std::vector<GivenSockets::Traffic> GivenSockets::TrafficOfAll() const {
+  std::vector<Traffic> all;
+  for (const auto& [fd, given] : sockets_) {
+    if (given.peer.empty()) continue;
+    // Maybe of whatever has the number now: then it tells nothing for a moment.
+    tcp_info info{};
+    socklen_t size = sizeof(info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+        size < offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received)) {
+      continue;
+    }
+    all.push_back({.peer = given.peer,
+                   .received = static_cast<int64_t>(info.tcpi_bytes_received),
+                   .sent = static_cast<int64_t>(info.tcpi_bytes_acked)});
   }
   return all;
 }

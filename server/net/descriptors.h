@@ -57,6 +57,13 @@ class GivenSockets {
     bool left = false;  // the other end is closed
   };
   std::vector<Unread> UnreadAbove(int64_t bytes) const;
+  // What the other ends of TCP connections have sent, and have acknowledged.
+  struct Traffic {
+    std::string peer;
+    int64_t received = 0;
+    int64_t sent = 0;
+  };
+  std::vector<Traffic> TrafficOfAll() const;
 
  private:
   struct Given {

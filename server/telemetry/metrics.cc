@@ -73,7 +73,7 @@ struct Metrics::Families {
   const LabelSet methods;
   const LabelSet outcomes = OutcomeLabels();
   const LabelSet files{{"callers", "quotas"}, "tls"};
-  const LabelSet drop_reasons{{"unread", "resets", "calls"}, "other"};
+  const LabelSet drop_reasons{{"unread", "resets", "calls", "frames"}, "other"};
   const LabelSet idle_outcomes{{"tuned", "interrupted", "given_up", "failed"}, "other"};
   const LabelSet quota_keys{
       {"jobs", "admitted-bytes", "matrices", "store-bytes", "streams", "bytes-per-second"},
@@ -186,8 +186,9 @@ struct Metrics::Families {
                });
   IndexedFamily<Counter> dropped_connections =
       Counters(registry, "gemmd_connections_dropped_total",
-               "Connections closed because their client read nothing of what was sent (unread), or "
-               "reset calls faster than they could end (resets).",
+               "Connections closed because their client read nothing of what was sent (unread), "
+               "reset calls faster than they could end (resets), had too many calls that were not "
+               "over (calls), or sent much that no call wanted (frames).",
                drop_reasons.size(), [this](size_t i) -> Labels {
                  return {{"reason", drop_reasons[i]}};
                });

@@ -289,9 +289,11 @@ TEST_F(MetricsTest, CountsDroppedConnectionsByReason) {
   metrics_.OnDroppedConnection("resets");
   metrics_.OnDroppedConnection("resets");
   metrics_.OnDroppedConnection("unread");
+  metrics_.OnDroppedConnection("frames");
   const ParsedScrape scrape = Scrape();
   EXPECT_EQ(scrape.at(R"(gemmd_connections_dropped_total{reason="resets"})"), 2);
   EXPECT_EQ(scrape.at(R"(gemmd_connections_dropped_total{reason="unread"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_connections_dropped_total{reason="frames"})"), 1);
 }
 
 TEST_F(MetricsTest, BuildInfoNamesTheBuild) {

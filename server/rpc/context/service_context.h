@@ -1,9 +1,11 @@
 // The state that all RPCs of the service share.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -69,6 +71,8 @@ struct ServiceContext {
   // Called from any thread; must be quick. Never null.
   std::function<void(const RpcEnd&)> on_end;
   std::function<void(const Stall&)> on_stall = [](const Stall&) {};
+  // A call of this peer was let through: where it counts the bytes of the messages that it reads.
+  std::function<std::shared_ptr<std::atomic<int64_t>>(const std::string& peer)> on_call = nullptr;
 };
 
 // OK, or RESOURCE_EXHAUSTED for a message above the limit. `what` names the message.

@@ -65,17 +65,24 @@ absl::Status CallLife::WaitToStart(std::function<absl::Status()> start) {
 
 absl::Status CallLife::CountCall() {
   if (!identified_.ok()) return identified_.status();
+  if (service_.on_call != nullptr) bytes_read_ = service_.on_call(context_->peer());
   uint64_t request_bytes;
   {
     MutexLock lock(mutex_);
     request_bytes = request_bytes_;
   }
+  CountRead(request_bytes);
   absl::StatusOr<TrafficShare> share =
       service_.traffic.Begin(service_.identity.QuotaOf(**identified_), request_bytes);
   if (!share.ok()) return share.status();
   MutexLock lock(mutex_);
   traffic_ = *std::move(share);
   return absl::OkStatus();
+}
+
+void CallLife::CountRead(uint64_t bytes) {
+  if (bytes_read_ == nullptr) return;
+  bytes_read_->fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
 }
 
 CallerQuotaPtr CallLife::QuotaNow(const Caller& caller) {
@@ -186,6 +193,7 @@ void CallLife::ReadEnds(bool ok) {
     payload_clock_.Stop();
     if (ok) traffic_.Charge(incoming_.Length());
   }
+  if (ok) CountRead(incoming_.Length());
   if (ok) {
     OnMessage(incoming_);
   } else {

@@ -1,6 +1,7 @@
 // The life of a call: its reads, its writes and its one end. The base of all calls.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -192,11 +193,13 @@ class CallLife : public LiveCall {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up a start that waits for the caller's rate, with `why`.
   void DropStart(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountRead(uint64_t bytes);
   bool Decide(Step& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enter();
   void Leave();
 
   const absl::string_view method_;
+  std::shared_ptr<std::atomic<int64_t>> bytes_read_;  // of its connection; null: nobody asks
   grpc::ByteBuffer incoming_;  // the read under way, or the message being handled
   CallGuard guard_ ABSL_GUARDED_BY(mutex_);
   TrafficShare traffic_ ABSL_GUARDED_BY(mutex_);

@@ -70,6 +70,13 @@ void UnfinishedCalls::End(uint64_t connection) {
   if (its.calls() == 0 && !its.exceeded) connections_.erase(found);
 }
 
+bool UnfinishedCalls::FirstCallWaits() const {
+  MutexLock lock(mutex_);
+  return std::any_of(connections_.begin(), connections_.end(), [](const auto& entry) {
+    return entry.second.peer.empty() && entry.second.calls() > 0;
+  });
+}
+
 size_t UnfinishedCalls::connections() const {
   MutexLock lock(mutex_);
   return connections_.size();

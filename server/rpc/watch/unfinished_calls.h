@@ -46,6 +46,10 @@ class UnfinishedCalls {
   // gRPC is done with a call that was handed over.
   void End(uint64_t connection);
 
+  // Whether a call that was let through waits for its request on a connection whose peer no call
+  // has told yet.
+  bool FirstCallWaits() const;
+
   size_t connections() const;
 
  private:
