@@ -4,24 +4,23 @@
 #include <atomic>
 
 #include "gemm/v1/gemm.grpc.pb.h"
+#include "server/rpc/calls/queries.h"
+#include "server/rpc/context/method.h"
 #include "server/rpc/context/service_context.h"
+#include "server/rpc/life/query_call.h"
 
 namespace gemmd {
 
 // Calls with payload and calls with streams of answers use raw bytes, the others messages.
-using GemmServiceMethods = gemm::v1::GemmService::WithRawCallbackMethod_Multiply<
-    gemm::v1::GemmService::WithCallbackMethod_MultiplyUnary<
-        gemm::v1::GemmService::WithRawCallbackMethod_PutMatrix<
-            gemm::v1::GemmService::WithRawCallbackMethod_GetMatrix<
-                gemm::v1::GemmService::WithCallbackMethod_ListMatrices<
-                    gemm::v1::GemmService::WithCallbackMethod_DeleteMatrix<
-                        gemm::v1::GemmService::WithCallbackMethod_ListKernels<
-                            gemm::v1::GemmService::WithCallbackMethod_RankKernels<
-                                gemm::v1::GemmService::WithCallbackMethod_GetServerInfo<
-                                    gemm::v1::GemmService::WithRawCallbackMethod_Benchmark<
-                                        gemm::v1::GemmService::WithCallbackMethod_ReloadTuning<
-                                            gemm::v1::GemmService::WithCallbackMethod_ListTraffic<
-                                                gemm::v1::GemmService::Service>>>>>>>>>>>>;
+using GemmRpc = gemm::v1::GemmService;
+using GemmServiceMethods =
+    ServedBy<GemmRpc::Service, GemmRpc::WithRawCallbackMethod_Multiply,
+             GemmRpc::WithCallbackMethod_MultiplyUnary, GemmRpc::WithRawCallbackMethod_PutMatrix,
+             GemmRpc::WithRawCallbackMethod_GetMatrix, GemmRpc::WithCallbackMethod_ListMatrices,
+             GemmRpc::WithCallbackMethod_DeleteMatrix, GemmRpc::WithCallbackMethod_ListKernels,
+             GemmRpc::WithCallbackMethod_RankKernels, GemmRpc::WithCallbackMethod_GetServerInfo,
+             GemmRpc::WithRawCallbackMethod_Benchmark, GemmRpc::WithCallbackMethod_ReloadTuning,
+             GemmRpc::WithCallbackMethod_ListTraffic>::Type;
 
 // `context` must outlive the server that this is registered with.
 class GemmService final : public GemmServiceMethods {
@@ -37,29 +36,26 @@ class GemmService final : public GemmServiceMethods {
                                                        grpc::ByteBuffer* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* GetMatrix(grpc::CallbackServerContext* call,
                                                         const grpc::ByteBuffer* request) override;
-  grpc::ServerUnaryReactor* ListMatrices(grpc::CallbackServerContext* call,
-                                         const gemm::v1::ListMatricesRequest* request,
-                                         gemm::v1::ListMatricesResponse* response) override;
-  grpc::ServerUnaryReactor* DeleteMatrix(grpc::CallbackServerContext* call,
-                                         const gemm::v1::DeleteMatrixRequest* request,
-                                         gemm::v1::DeleteMatrixResponse* response) override;
-  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* call,
-                                        const gemm::v1::ListKernelsRequest* request,
-                                        gemm::v1::ListKernelsResponse* response) override;
-  grpc::ServerUnaryReactor* RankKernels(grpc::CallbackServerContext* call,
-                                        const gemm::v1::RankKernelsRequest* request,
-                                        gemm::v1::RankKernelsResponse* response) override;
-  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* call,
-                                          const gemm::v1::GetServerInfoRequest* request,
-                                          gemm::v1::GetServerInfoResponse* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Benchmark(grpc::CallbackServerContext* call,
                                                         const grpc::ByteBuffer* request) override;
   grpc::ServerUnaryReactor* ReloadTuning(grpc::CallbackServerContext* call,
                                          const gemm::v1::ReloadTuningRequest* request,
                                          gemm::v1::ReloadTuningResponse* response) override;
-  grpc::ServerUnaryReactor* ListTraffic(grpc::CallbackServerContext* call,
-                                        const gemm::v1::ListTrafficRequest* request,
-                                        gemm::v1::ListTrafficResponse* response) override;
+
+  // Queries: each is answered by the function of its name (queries.h).
+#define GEMMD_QUERY(method)                                                         \
+  grpc::ServerUnaryReactor* method(grpc::CallbackServerContext* call,               \
+                                   const gemm::v1::method##Request* request,        \
+                                   gemm::v1::method##Response* response) override { \
+    return Answer(context(), call, &gemmd::method, *request, *response);            \
+  }
+  GEMMD_QUERY(ListMatrices)
+  GEMMD_QUERY(DeleteMatrix)
+  GEMMD_QUERY(ListKernels)
+  GEMMD_QUERY(RankKernels)
+  GEMMD_QUERY(GetServerInfo)
+  GEMMD_QUERY(ListTraffic)
+#undef GEMMD_QUERY
 
  private:
   // Calls read the context through this. gRPC's threads may be older than the service; the

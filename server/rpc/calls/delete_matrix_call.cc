@@ -1,5 +1,4 @@
-#include "server/rpc/calls/delete_matrix_call.h"
-
+#include "server/rpc/calls/queries.h"
 #include "server/rpc/codec/replies.h"
 #include "server/rpc/codec/requests.h"
 

@@ -1,5 +1,4 @@
-#include "server/rpc/calls/get_server_info_call.h"
-
+#include "server/rpc/calls/queries.h"
 #include "server/rpc/codec/replies.h"
 #include "server/rpc/codec/vocabulary.h"
 

@@ -1,11 +1,10 @@
-#include "server/rpc/calls/list_kernels_call.h"
-
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gemm/catalogue.h"
 #include "gemm/quote.h"
+#include "server/rpc/calls/queries.h"
 #include "server/rpc/codec/replies.h"
 
 namespace gemmd {

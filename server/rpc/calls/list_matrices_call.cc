@@ -1,11 +1,10 @@
-#include "server/rpc/calls/list_matrices_call.h"
-
 #include <functional>
 #include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gemm/quote.h"
+#include "server/rpc/calls/queries.h"
 #include "server/rpc/codec/replies.h"
 #include "server/rpc/context/status.h"
 

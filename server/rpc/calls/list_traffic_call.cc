@@ -1,6 +1,5 @@
-#include "server/rpc/calls/list_traffic_call.h"
-
 #include "absl/strings/str_cat.h"
+#include "server/rpc/calls/queries.h"
 #include "server/rpc/codec/replies.h"
 #include "server/rpc/context/status.h"
 

@@ -1,8 +1,7 @@
-#include "server/rpc/calls/rank_kernels_call.h"
-
 #include <string>
 #include <utility>
 
+#include "server/rpc/calls/queries.h"
 #include "server/rpc/codec/benchmark_codec.h"
 #include "server/rpc/codec/replies.h"
 #include "server/rpc/codec/vocabulary.h"
