@@ -1,4 +1,4 @@
-// What is read of a client's certificate, which TLS has verified.
+// Reads a client's certificate, which TLS has verified.
 #pragma once
 
 #include <cstddef>

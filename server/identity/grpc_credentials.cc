@@ -92,8 +92,8 @@ struct FetchedTls {
   absl::Time fetched = absl::InfinitePast();
 };
 
-// Called by gRPC at each handshake, one at a time. What it had before stays in use where
-// this brings nothing new.
+// Called by gRPC at each handshake, one at a time. Without anything new, the previous ones stay in
+// use.
 grpc_ssl_certificate_config_reload_status FetchTls(void* state,
                                                    grpc_ssl_server_certificate_config** config) {
   FetchedTls& last = *static_cast<FetchedTls*>(state);

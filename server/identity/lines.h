@@ -13,9 +13,9 @@ namespace gemmd {
 inline constexpr size_t kMaxFileLines = 10'000;
 inline constexpr size_t kMaxFileBytes = 4 << 20;
 
-// Calls `take` with each line that has something in it, at most kMaxFileLines. A line comes
-// without its comment, which begins at the line's start or after white space, and without
-// the white space around it. INVALID_ARGUMENT names the line; `what` is what a line has.
+// Calls `take` with each line that has something in it, at most kMaxFileLines. A line comes without
+// its comment, which begins at the line's start or after white space, and without the white space
+// around it. INVALID_ARGUMENT names the line; `what` names the content of a line.
 absl::Status ForEachLine(absl::string_view text, absl::string_view what,
                          absl::FunctionRef<absl::Status(absl::string_view)> take);
 

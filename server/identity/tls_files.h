@@ -21,10 +21,9 @@ struct TlsMaterial {
   absl::Time expires;  // of the server's own certificate
 };
 
-// Reads and checks: every certificate of every file parses, the key is that of the first
-// one, and OpenSSL takes all of them. The error names the flag and the file, and quotes
-// nothing of them. UNAVAILABLE: a file cannot be read, now at least. INVALID_ARGUMENT: what
-// is in it is wrong.
+// Reads and checks: every certificate of every file parses, the key is that of the first one, and
+// OpenSSL takes all of them. The error names the flag and the file, and quotes nothing of them.
+// UNAVAILABLE: a file cannot be read, now at least. INVALID_ARGUMENT: its content is wrong.
 absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsPaths& paths);
 
 }  // namespace gemmd

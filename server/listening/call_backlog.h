@@ -44,10 +44,10 @@ struct TooManyCalls {
   int64_t closed = 0;  // connections
 };
 
-// Thread-safe, but for Start and Stop.
+// Thread-safe, except Start and Stop.
 class CallBacklog {
  public:
-  // What it looks at and does.
+  // Its view of connections, and its means.
   struct Gates {
     // Connections whose number is above `after`, in its order.
     std::function<std::vector<Transport>(intptr_t after)> opened;

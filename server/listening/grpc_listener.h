@@ -32,11 +32,10 @@ class GrpcListener {
  public:
   using OnExcess = std::function<void(const TooManyCalls&)>;
 
-  // From here on the system accepts connections on all of the addresses, of which there is
-  // at least one; they wait. `flag` and errors as in Listen. `limits` are of the connections of
-  // all addresses together. `user_timeout`: a connection is closed when sent data is not
-  // acknowledged for this long (TCP_USER_TIMEOUT). `calls_per_caller` and `on_excess` as in
-  // CallBacklog.
+  // From here on the system accepts connections on all addresses, and they wait. There is at least
+  // one address. `flag` and errors as in Listen. `limits` are of the connections of all addresses
+  // together. `user_timeout`: a connection is closed when sent data is not acknowledged for this
+  // long (TCP_USER_TIMEOUT). `calls_per_caller` and `on_excess` as in CallBacklog.
   static absl::StatusOr<std::unique_ptr<GrpcListener>> Open(
       absl::string_view flag, absl::Span<const Address> addresses, AcceptorLimits limits,
       absl::Duration user_timeout, int calls_per_caller, OnExcess on_excess);

@@ -18,7 +18,7 @@
 namespace gemmd {
 namespace {
 
-// Before accepting again after that failed for want of something.
+// The pause before accepting again, after accept has failed for want of a resource.
 constexpr absl::Duration kPause = absl::Milliseconds(50);
 // With no room left, those that have ended are looked for this often at most: a
 // flood of connections is refused, and costs no more than that.

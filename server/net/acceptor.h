@@ -95,7 +95,8 @@ class Acceptor {
   // the next attempt.
   absl::Duration AcceptSome(int fd);
   bool HasRoom();
-  // The next one may find some: not this one, as their owner closes what is ended.
+  // The next connection may find room. This one does not, because the owner has yet to close those
+  // that are ended.
   void MakeRoom();
   bool HasRoomForHandshake();
   bool MayBeServed(int fd);

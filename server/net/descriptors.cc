@@ -99,7 +99,7 @@ std::vector<GivenSockets::Unread> GivenSockets::UnreadAbove(int64_t bytes) const
   std::vector<Unread> all;
   for (const auto& [fd, given] : sockets_) {
     int unread = 0;
-    // Of whatever has the number now: that does no harm, and is seen below.
+    // The number may stand for another file by now. That does no harm, and is seen below.
     if (ioctl(fd, FIONREAD, &unread) != 0 || unread <= bytes) continue;
     const UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!own || InodeOf(own.get()) != given.inode) continue;

@@ -24,8 +24,8 @@ int DescriptorLimit();
 // and /metrics with up to 64 connections of its own.
 int ConnectionsFor(int descriptors);
 
-// Of the file that `fd` stands for; 0 where it is not open. Tells a socket from a later one with
-// the same number.
+// The inode of the file that `fd` stands for; 0 if it is not open. Tells a socket from a later one
+// with the same number.
 uint64_t InodeOf(int fd);
 // Ends the connection of `fd` where that still has this inode: its owner sees that, and closes it.
 // False where it has not.

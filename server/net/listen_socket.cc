@@ -101,7 +101,7 @@ absl::StatusOr<Listening> ListenOnTcp(absl::string_view flag, const Address& add
     }
     const int failure = errno;
     error = std::strerror(failure);
-    // Of a free port nobody was told that it is free on all.
+    // A port that is free on one address may be taken on another.
     const bool any_port = address.port == 0 && !listening.fds.empty();
     if (failure == EADDRINUSE && !any_port) return CannotListen(flag, text, error);
   }

@@ -13,8 +13,8 @@
 
 namespace gemmd {
 
-// Of one version: their messages are the same bytes. `context` must outlive the server that this is
-// registered with.
+// The service of one version. The messages of both versions are the same bytes. `context` must
+// outlive the server that this is registered with.
 template <typename Version, typename Request>
 class ReflectionOf final : public Version::template WithRawCallbackMethod_ServerReflectionInfo<
                                typename Version::Service> {

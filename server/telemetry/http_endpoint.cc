@@ -41,12 +41,12 @@ constexpr size_t kMaxConnections = 64;
 constexpr uint32_t kMaxHeadBytes = 8192;
 // From accepting a connection to its last byte.
 constexpr std::chrono::seconds kConnectionTime{2};
-// Before accepting again after that failed, such as for want of descriptors.
+// The pause before accepting again, after accept has failed: there may be no descriptors left.
 constexpr std::chrono::milliseconds kRetryPause{100};
 
 absl::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
 
-// What is wrong with a request that the parser refused.
+// The error of a request that the parser refused.
 HttpAnswer DescribeError(error_code error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
     return {.status = 431,
@@ -72,7 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
         [self = shared_from_this()](error_code error, size_t) { self->OnRead(error); });
   }
 
-  // What is under way ends with an error.
+  // Operations under way end with an error.
   void Close() { stream_.close(); }
 
  private:

@@ -1,9 +1,8 @@
 // Serves /metrics, /readyz and /livez over HTTP, on a port of their own.
 //
-// prometheus-cpp's Exposer cannot serve a CUDA build: its HTTP library starts threads
-// with 100 KiB of stack, which is less than the thread-local storage of OpenBLAS and
-// cuBLASLt together, so no thread starts. It also uses a thread for each connection, so
-// a few silent clients block all others.
+// prometheus-cpp's Exposer cannot serve a CUDA build. Its HTTP library starts threads with 100 KiB
+// of stack. OpenBLAS and cuBLASLt together have more thread-local storage than that, so no thread
+// starts. It also uses a thread for each connection, so a few silent clients block all others.
 #pragma once
 
 #include <memory>

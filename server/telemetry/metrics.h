@@ -71,7 +71,7 @@ class Metrics : public EngineObserver {
   void OnIdleTuning(bool running);
   // What became of a product: "tuned", "interrupted", "given_up" or "failed".
   void OnIdleTuningProduct(absl::string_view outcome);
-  // What it found could not be written.
+  // Its results could not be written.
   void OnIdleTuningUnwritten();
 
   // Scrapes show the state of `engine` between Attach and Detach. Call Detach before

@@ -1,4 +1,4 @@
-// Jobs whose batch is wrong: its count, what is shared, or the matrices.
+// Jobs whose batch is wrong: its count, its shared operands, or the matrices.
 #include <limits>
 #include <utility>
 

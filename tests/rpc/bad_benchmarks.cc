@@ -11,7 +11,7 @@ using grpc::StatusCode;
 using Stub = v1::GemmService::Stub;
 using Request = v1::BenchmarkRequest;
 
-// A good request but for `change`.
+// A good request with `change`.
 BadTransfer Bad(std::string name, const std::function<void(Request&)>& change, StatusCode code,
                 std::vector<std::string> sentence) {
   Request request;
@@ -116,7 +116,7 @@ void AddSelections(std::vector<BadTransfer>& rows) {
 }
 
 #if GEMM_HAS_CUDA
-// Of kernels that no host runs.
+// Kernels that no host runs.
 void AddGpuKernels(std::vector<BadTransfer>& rows) {
   rows.push_back(Bad("BenchKernelOfAnotherFamily",
                      [](auto& r) {

@@ -1,4 +1,4 @@
-// Jobs whose group is wrong: its sizes, what is shared, or the matrices.
+// Jobs whose group is wrong: its sizes, its shared operands, or the matrices.
 #include <limits>
 #include <string>
 #include <utility>

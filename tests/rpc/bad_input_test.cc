@@ -185,7 +185,7 @@ TEST_F(BadInputTest, RandomBytesEndTheStreamOnceItsOtherJobsHave) {
   ExpectNextRequestSucceeds();
 }
 
-// What a caller cannot bring about by what it sends.
+// Bad input has no effect but its error.
 bool IsServersOwn(grpc::StatusCode code) {
   switch (code) {
     case grpc::StatusCode::UNKNOWN:
@@ -206,7 +206,7 @@ bool IsRequestOf(const std::string& method, const std::string& bytes) {
   return NewRequestOf(method)->ParseFromString(bytes);
 }
 
-// gRPC itself reads the messages of these, and answers what is none with UNIMPLEMENTED.
+// gRPC itself reads the messages of these, and answers UNIMPLEMENTED to bytes that are none.
 bool IsUnary(const std::string& method) {
   const google::protobuf::MethodDescriptor& described = MethodNamed(method);
   return !described.client_streaming() && !described.server_streaming();
@@ -221,8 +221,9 @@ TEST_F(BadInputTest, RandomBytesOfEveryLength) {
       RawCall call(channel_, absl::StrCat("/gemm.v1.GemmService/", method));
       call.Write(bytes);
       call.WritesDone();
-      // The server answers: what is no message with that, and what happens to be one with success
-      // or another mistake of the caller. It neither loses the call nor calls the mistake its own.
+      // The server answers each. Bytes that are no message get that error; bytes that happen to be
+      // one get success or another error of the caller. It neither loses the call nor calls the
+      // mistake its own.
       const grpc::Status status = call.Finish();
       if (IsRequestOf(method, bytes)) {
         EXPECT_FALSE(IsServersOwn(status.error_code()))

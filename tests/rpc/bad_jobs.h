@@ -16,7 +16,7 @@ namespace gemmd {
 // Bounds that a bad job can pass.
 ServerOptions BoundedServer();
 
-// What bad jobs are made of: a product that is right, and names of matrices.
+// The parts of bad jobs: a product that is right, and names of matrices.
 struct World {
   HostProduct operands;
   gemm::v1::Product good;   // both operands payload
@@ -48,7 +48,7 @@ void AddBatches(std::vector<BadJob>& jobs);
 // Adds those whose group is wrong.
 void AddGroups(std::vector<BadJob>& jobs);
 
-// Adds those that are no block of rows of what they say.
+// Adds those whose block of rows is wrong.
 void AddRowBlocks(std::vector<BadJob>& jobs);
 
 // Adds those whose block scales are wrong.

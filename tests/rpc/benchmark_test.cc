@@ -1,4 +1,4 @@
-// Benchmarks over gRPC: what they measure, what bounds them, and how they end.
+// Benchmarks over gRPC: their results, their bounds and their ends.
 #include <future>
 #include <string>
 #include <vector>
@@ -51,7 +51,7 @@ struct Heard {
   std::vector<v1::BenchmarkRows> rows;
   std::vector<v1::BenchmarkEnd> ends;
 
-  // Of every shape, types and layout.
+  // Rows of every shape, types and layout.
   std::vector<v1::BenchmarkRow> AllRows() const {
     std::vector<v1::BenchmarkRow> all;
     for (const v1::BenchmarkRows& part : rows) {
@@ -157,7 +157,7 @@ TEST_F(BenchmarkTest, MeasuresTheKernelsOfAFamilyOnAShape) {
     EXPECT_FALSE(measurement.has_relative_to_cublaslt_best());
   }
   EXPECT_NEAR(rows[0].measurement().relative_to_vendor(), 1, 1e-9);
-  // The same operands, so the same corners of D but for rounding.
+  // The operands are the same, so the corners of D differ by rounding alone.
   EXPECT_NEAR(rows[0].measurement().first_element(), rows[1].measurement().first_element(), 1e-4);
   EXPECT_NEAR(rows[0].measurement().last_element(), rows[1].measurement().last_element(), 1e-4);
   EXPECT_NE(rows[0].measurement().first_element(), 0);
@@ -184,7 +184,7 @@ TEST_F(BenchmarkTest, TypesLayoutAndPeersAreAsAsked) {
     EXPECT_FALSE(row.layout().transpose_a());
     EXPECT_TRUE(row.layout().transpose_b());
     EXPECT_LE(row.measurement().max_error_over_bound(), 1);
-    // Of elements of [0, 1).
+    // Operands with elements of [0, 1).
     EXPECT_GT(row.measurement().first_element(), 0);
     EXPECT_EQ(row.baseline(), row.kernel() != "host_reference");
     baseline = baseline || row.baseline();
@@ -337,7 +337,7 @@ class ShortBenchmarksTest : public BenchmarkTest {
   }
   ShortBenchmarksTest() : BenchmarkTest(Options()) {}
 
-  // Thousands of messages of rows, of which most say that no time was left.
+  // Thousands of messages of rows. Most say that no time was left.
   static v1::BenchmarkRequest ManyRows() {
     v1::BenchmarkRequest request = Request(8, 8, 8);
     for (int i = 1; i < 256; ++i) *request.add_shapes() = request.shapes(0);

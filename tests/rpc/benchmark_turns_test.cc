@@ -1,4 +1,4 @@
-// Whose turn it is: one benchmark at a time, and what was cancelled keeps nobody away.
+// The turns of benchmarks: one runs at a time, and a cancelled one holds up nobody.
 #include <future>
 #include <memory>
 #include <string>
@@ -119,7 +119,7 @@ TEST_F(BenchmarkTurnsTest, EachSaysWhoseItIsAndWhatItMeasures) {
   EXPECT_EQ(next->End(), absl::OkStatus());
 }
 
-// Behind a launch that does not end: they hold memory of the server, if little.
+// They wait behind a launch that does not end, and hold a little memory of the server.
 TEST_F(BenchmarkTurnsTest, ThoseThatAreToEndAreFew) {
   const auto held = std::make_shared<HeldBenchmark>(true);
   std::vector<std::shared_ptr<HeldBenchmark>> others;

@@ -27,7 +27,7 @@ std::string PeerOf(int host, int port) { return absl::StrCat("ipv4:10.0.0.", hos
 
 class CallBacklogTest : public testing::Test {
  protected:
-  // A connection, and what it has unfinished.
+  // A connection with so many unfinished calls.
   intptr_t Connect(const std::string& peer, int64_t calls) {
     const intptr_t id = ++last_;
     transports_[id] = {.id = id, .peer = peer};

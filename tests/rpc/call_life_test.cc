@@ -1,4 +1,4 @@
-// What CallLife promises, without gRPC: the test takes the reactor's place.
+// The promises of CallLife, without gRPC: the test takes the reactor's place.
 #include "server/rpc/life/call_life.h"
 
 #include <atomic>

@@ -96,7 +96,7 @@ TEST_F(CallersRpcTest, AnotherCallersMatrixDoesNotExistThroughAnyRpc) {
         EXPECT_EQ(Call(kServicePath + method, request->SerializeAsString(), "bob-token"),
                   StatusCode::NOT_FOUND)
             << field << " of " << ref.ShortDebugString();
-        // A bias has another shape, and what is deleted is gone for the next reference.
+        // A bias has another shape, and a deleted matrix is gone for the next reference.
         if (method == "DeleteMatrix" || ref.shared() || absl::StrContains(field, "bias")) return;
         EXPECT_EQ(Call(kServicePath + method, request->SerializeAsString(), "alice-token"),
                   StatusCode::OK)
@@ -190,7 +190,7 @@ TEST_F(CallersRpcTest, SharedMatricesAreReplacedByTheirOwnerAlone) {
   EXPECT_EQ(Delete("bob", ByName("w")), StatusCode::OK);
 }
 
-// Whoever comes first has the shared name; a reader says whose it means.
+// A shared name belongs to the first who takes it; a reader says whose matrix it means.
 TEST_F(CallersRpcTest, AReaderOfASharedNameSaysWhoseItMeans) {
   Put("bob", "base", /*shared=*/true);
   v1::MatrixRef ref = ByName("base", true);

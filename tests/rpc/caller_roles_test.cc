@@ -1,5 +1,5 @@
-// Callers by token: who may call which RPC. Every RPC comes from what a running server says that it
-// has, so that one of tomorrow is tried, too, also of another service.
+// Callers by token: who may call which RPC. A running server lists its RPCs, so that a new one,
+// also of another service, is tried without a change here.
 #include <string>
 #include <vector>
 
@@ -27,7 +27,7 @@ TEST_F(CallersRpcTest, EveryServiceOfTheServerHasARuleForEachMethod) {
     EXPECT_NE(RuleForPath(path, ServiceRules()).who, MethodRule::Who::kNobody)
         << path << " has no rule in server/identity/method_rules.cc: who may call it?";
   }
-  // So that nothing was left out.
+  // Nothing was left out.
   EXPECT_THAT(paths, IsSupersetOf({"/grpc.health.v1.Health/Watch",
                                    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                                    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"}));

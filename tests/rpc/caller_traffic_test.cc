@@ -64,7 +64,7 @@ TEST_F(CallerTrafficTest, ACallerHasItsStreamsAndNotOneMore) {
   EXPECT_FALSE(traffic_.Begin(alice).ok());
 }
 
-// Whoever has read its answer may call again, whatever gRPC has yet to do.
+// A client that has read its answer may call again, even before gRPC has told of the end.
 TEST_F(CallerTrafficTest, AnAnsweredCallIsNotOpen) {
   const CallerQuotaPtr alice = Quota({.caller = "alice", .streams = 2});
   const std::vector<TrafficShare> held = Answered(alice, 2 + CallerTraffic::kMoreAnswers - 1);

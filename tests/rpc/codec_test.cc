@@ -37,7 +37,7 @@ std::string Field(uint32_t field, const std::string& bytes) {
   return Varint(field << 3 | 2) + Varint(bytes.size()) + bytes;
 }
 
-// What DecodeMultiply must give, by protobuf alone.
+// The result that DecodeMultiply must give, by protobuf alone.
 void ExpectAsProtobuf(const std::string& bytes, const grpc::ByteBuffer& message) {
   v1::MultiplyRequest expected;
   const bool valid = expected.ParseFromString(bytes) &&
@@ -191,7 +191,7 @@ TEST(Decode, PutMatrixChunkAndHeader) {
   EXPECT_EQ(std::get<v1::PutMatrixHeader>(*decoded).device(), "host:0");
 }
 
-// A piece of `bytes` bytes that reports when it was let go.
+// A piece of `bytes` bytes that reports its release.
 ResultPiece Piece(std::string& bytes, bool& released) {
   return {
       .offset = 1ull << 33,

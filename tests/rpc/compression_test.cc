@@ -18,8 +18,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What a refused call may cost, of the 512 MiB that one of them would inflate to. The first
-// call's own is most of it.
+// The most memory that a refused call may cost. Inflated, one of them has 512 MiB. The first call's
+// own is most of it.
 constexpr int64_t kRefusal = (kSanitized ? 128 : 8) * kMiB;
 
 // The most memory that the process has had, in bytes.

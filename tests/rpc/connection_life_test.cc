@@ -95,8 +95,8 @@ TEST(ConnectionLife, AnAgedConnectionGetsNoNewCallsAndAnAgedStreamNoNewJobs) {
   const auto stub = v1::GemmService::NewStub(channel);
   const HostMatrix matrix = RandomMatrix({8, 8, gemm::DType::kF32}, 1);
   StreamClient stream(*stub);
-  // Lasts as long as the grace. gRPC closes an aged connection after the last of its calls, and a
-  // client that writes to it then, be it the answer to a ping, does not read that call's status.
+  // This call lasts as long as the grace. gRPC closes an aged connection after its last call. A
+  // client that writes to it then, even to answer a ping, does not read that call's status.
   RawCall watch(channel, "/grpc.health.v1.Health/Watch");
   std::string health;
   watch.Write(HealthRequest(""));
@@ -150,7 +150,7 @@ TEST(ConnectionLife, LongerHeadersThanTheBoundAreRefused) {
   EXPECT_EQ(call_with("--max-header-bytes=16KiB", 9000), StatusCode::OK);
 }
 
-// Whoever is served stays so; places come back as handshakes end or fail.
+// Connected clients stay served. Places come back as handshakes end or fail.
 TEST(ConnectionLife, HandshakesUnderWayAreBounded) {
   const TestCa ca;
   const std::string base = testing::TempDir() + "/connection_life_test";

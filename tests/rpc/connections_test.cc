@@ -1,4 +1,4 @@
-// The program's connections: how many, on what addresses, and what they survive.
+// The program's connections: their number, their addresses, and floods.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -96,7 +96,7 @@ TEST(Connections, FarMoreThanDescriptorsThenService) {
   {
     std::vector<UniqueFd> flood;
     for (int i = 0; i < 800; ++i) flood.push_back(ConnectTo(server.address));
-    // Whoever is connected is served, and the figures are there, in the flood.
+    // During the flood, connected clients are served and metrics are there.
     const grpc::Status in_flood = MultiplyOnce(*before);
     EXPECT_TRUE(in_flood.ok()) << in_flood.error_message();
     EXPECT_EQ(Metric(server, "gemmd_connections_limit{listener=\"grpc\"}"), 128);
@@ -122,9 +122,9 @@ TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {
                                  "/gemm.v1.GemmService/Multiply", "/grpc.health.v1.Health/Check",
                                  "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                                  "/grpc.health.v1.Health/NoSuchMethod"}) {
-    // Each flood leaves gRPC with more threads. Where others want the processors, these may end
-    // calls as fast as one of them reads the next: no flood. So each has a server of its own, and
-    // another one where that happens all the same.
+    // Each flood leaves gRPC with more threads. On busy processors these may end calls as fast as
+    // one of them reads the next: then it is no flood. So each has a server of its own, and another
+    // one if that happens.
     bool closed = false;
     for (int attempt = 0; attempt < 5 && !closed; ++attempt) {
       GemmdProcess process(With({"--max-streams-per-connection=1"}));
@@ -237,7 +237,7 @@ TEST(Connections, AFewThatAreResetAreNoFloodWhereFewMayBeOpen) {
   EXPECT_FALSE(client.AwaitEnd(1));
 }
 
-// As many as HTTP/2 lets through, again and again, are nobody's flood.
+// As many calls as HTTP/2 allows, again and again, are no flood.
 TEST(Connections, OneThatResetsWhatItMayHaveOpenStays) {
   GemmdProcess process(With({"--max-streams-per-connection=1024"}));
   const ServingAt server = process.AwaitServing();

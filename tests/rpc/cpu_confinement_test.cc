@@ -1,4 +1,4 @@
-// Where gRPC's threads may run.
+// The CPUs on which gRPC's threads may run.
 #include "server/process/cpu_confinement.h"
 
 #include <thread>

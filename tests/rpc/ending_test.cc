@@ -267,7 +267,7 @@ TEST_F(DrainTest, AnUploadWithoutHeaderEnds) {
   EXPECT_TRUE(StopSoon(absl::Seconds(30)).get());
   const grpc::Status status = call->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  // By the drain itself, not by the end of its time.
+  // The drain itself ended it, not the end of the drain's time.
   EXPECT_THAT(status.error_message(), HasSubstr("upload elsewhere"));
 }
 

@@ -1,4 +1,4 @@
-// What holds for every RPC of the contract, those of tomorrow included.
+// Rules for every RPC of the contract, new ones included.
 #include <string>
 #include <vector>
 
@@ -48,7 +48,7 @@ TEST_F(EveryRpcTest, IsServedAndCountedUnderItsName) {
     call.Write("");
     call.WritesDone();
     const grpc::Status status = call.Finish();
-    // What is not served by design says so in words of its own.
+    // A method that is not served by design has a message of its own.
     EXPECT_TRUE(status.error_code() != grpc::StatusCode::UNIMPLEMENTED ||
                 absl::StrContains(status.error_message(), "register no shared memory"))
         << method << ": " << status.error_message();

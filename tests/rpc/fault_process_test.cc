@@ -55,7 +55,7 @@ TEST(FaultProcess, GoesOnWithTheDeviceThatIsLeft) {
   EXPECT_THAT(output, HasSubstr("draining"));
 }
 
-// A kernel that runs on cannot be broken off; the process ends all the same, and says so.
+// A kernel that runs on cannot be interrupted. The process still ends, and says so.
 TEST(FaultProcess, EndsInTimeUnderAKernelThatRunsOn) {
   FaultyServer server("faulty:1", "host:0 launch hung 0",
                       {"--job-timeout=1h", "--drain-timeout=100ms"});

@@ -26,11 +26,11 @@ class FaultyServer {
                const std::vector<std::string>& more_flags = {}) {
     std::vector<std::string> arguments = HostServerFlags();
     arguments[0] = "--devices=" + devices;
-    // Above what a product takes on a busy machine, which would lose a device that works.
+    // Longer than a product takes on a busy machine: a shorter time would lose a device that works.
     arguments.insert(arguments.end(), {"--job-timeout=5s", "--warm-up=off"});
     arguments.insert(arguments.end(), more_flags.begin(), more_flags.end());
     setenv("GEMMD_FAULTS", faults.c_str(), 1);
-    // Where the test was carried to another machine, the program is elsewhere.
+    // If the test was carried to another machine, the program is elsewhere.
     const char* const program = getenv("FAULTY_GEMMD");
     process_ = std::make_unique<GemmdProcess>(arguments, nullptr,
                                               program == nullptr ? FAULTY_GEMMD_BINARY : program);

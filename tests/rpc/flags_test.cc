@@ -1,4 +1,4 @@
-// Flags: where a value comes from, and what a wrong one says.
+// Flags: the sources of values, and the errors of wrong ones.
 #include "server/flags/flags.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Whose turn a job takes where the server asks nobody who calls: its connection's, also where
-// connections have no addresses.
+// The flow of a job on a server that asks nobody who calls: its connection's, even if connections
+// have no addresses.
 #include <future>
 #include <memory>
 #include <string>

@@ -12,7 +12,7 @@ namespace gemmd {
 // Flags of a small server on the host device and free ports, with JSON logs.
 std::vector<std::string> HostServerFlags();
 
-// Where a server says that it serves.
+// The addresses that a server says it serves.
 struct ServingAt {
   std::string address;
   std::string metrics;
@@ -36,7 +36,7 @@ class GemmdProcess {
   // One line of output; empty at its end.
   std::string ReadLine();
   std::string ReadAll();
-  // Nobody reads the output from now on.
+  // From now on the output is not read.
   void CloseOutput();
 
   pid_t pid() const { return pid_; }

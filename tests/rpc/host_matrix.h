@@ -33,8 +33,8 @@ struct HostProduct {
   std::optional<HostMatrix> bias;
 };
 
-// The error of `result` as a multiple of what a right kernel may make; past 1 it
-// is wrong. `product` says how the operands are combined. a and b are drawn from different seeds.
+// The error of `result` as a multiple of the error that a right kernel may have; above 1 it is
+// wrong. `product` says how the operands are combined. a and b are drawn from different seeds.
 double WorstError(const gemm::v1::Product& product, const HostProduct& operands,
                   const HostMatrix& result);
 

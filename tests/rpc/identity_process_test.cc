@@ -46,7 +46,7 @@ StatusCode InfoWith(const std::shared_ptr<grpc::Channel>& channel, const std::st
   return call.Finish().error_code();
 }
 
-// Reads the log up to a line with this text; false at its end. What was read is added to
+// Reads the log up to a line with this text; false at its end. Adds the lines that it reads to
 // `log`.
 bool AwaitLine(GemmdProcess& process, const std::string& text, std::string* log = nullptr) {
   for (;;) {

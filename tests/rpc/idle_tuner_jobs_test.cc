@@ -107,7 +107,7 @@ class IdleTunerJobsTest : public EngineTest {
 };
 
 // The job comes right before a sample, and is served while the benchmark stands still there: it
-// needs nothing from it. That sample's launches are not made.
+// needs nothing from it. The launches of that sample are not made.
 TEST_F(IdleTunerJobsTest, AJobThatComesIsServedAndNoFurtherSampleIsTaken) {
   RunJob();
   int samples = 0;

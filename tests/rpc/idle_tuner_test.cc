@@ -1,5 +1,5 @@
-// What a server measures by itself, when, and what ends it: with an engine and benchmarks that do
-// what the test says, under its clock.
+// Measurements while a server is idle: which, when, and how they end. The test decides what the
+// engine and the benchmarks do, and moves the clock.
 #include "server/benchmark/idle_tuner.h"
 
 #include <algorithm>

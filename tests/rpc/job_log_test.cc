@@ -1,4 +1,4 @@
-// What the log has of jobs, of transfers and of lost devices, and that all of it goes on.
+// The log's lines of jobs, transfers and lost devices. All events also reach the next observer.
 #include "server/logs/job_log.h"
 
 #include <sstream>
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Notes what it is told.
+// Records the events.
 class NextObserver final : public EngineObserver {
  public:
   void OnJobEnd(const JobReport& report, const absl::Status&) override {
@@ -137,7 +137,7 @@ TEST_F(JobLogTest, AJobThatTheServerFailedIsALine) {
   EXPECT_EQ(lines.size(), 96u) << "100 a minute, of which 4 were above";
 }
 
-// Whoever sends unusual operands does not fill the log.
+// Unusual operands do not fill the log.
 TEST_F(JobLogTest, ManyAreFewLines) {
   const auto lines = LinesOf(LogLevel::kInfo, [&](JobLog& log) {
     for (int i = 0; i < 1000; ++i) log.OnJobEnd(Report(CheckResult::kUnusual), absl::OkStatus());

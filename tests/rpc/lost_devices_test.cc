@@ -1,4 +1,4 @@
-// What probes are told while devices are lost one after the other.
+// The answers to probes while devices are lost one after the other.
 #include <string>
 
 #include "gmock/gmock.h"
@@ -43,7 +43,7 @@ class LostDevicesTest : public RpcTest {
 
   std::string Readyz() const { return HttpGet(server_->metrics_address(), "/readyz"); }
 
-  // Of the whole server, or of a service of it.
+  // Health of the whole server, or of a service of it.
   Serving HealthOf(const std::string& service) {
     std::string response;
     const grpc::Status status =

@@ -29,7 +29,7 @@ HostMatrix Filled(const Shape& shape, float value) {
   return matrix;
 }
 
-// Of `bytes`, whether all elements are the first one.
+// Whether all elements in `bytes` equal the first one.
 bool IsOfOneVersion(const std::string& bytes) {
   return bytes.compare(sizeof(float), std::string::npos, bytes, 0, bytes.size() - sizeof(float)) ==
          0;

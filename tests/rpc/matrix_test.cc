@@ -103,7 +103,7 @@ TEST_F(RoomyMatrixTest, CallsThatDoNotHalfCloseHoldNoPayload) {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // for which the client would keep what it sent
   const auto stub = v1::GemmService::NewStub(
       grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), arguments));
-  // Of this process, which is the server's, too; 0 under a sanitizer.
+  // The heap of this process, which is also the server's; 0 under a sanitizer.
   const size_t before = HeapBytesInUse();
   for (Call& call : calls) {
     call.writer = stub->PutMatrix(&call.context, &call.response);

@@ -50,7 +50,7 @@ class HeldAnswers final : public grpc::CallbackGenericService {
     MutexLock lock(mutex_);
     return calls_;
   }
-  // Of the calls that wait and of those to come; nullopt: they wait.
+  // The answer to calls that wait and to later ones; nullopt: they wait.
   void Answer(std::optional<grpc::Status> status) {
     MutexLock lock(mutex_);
     answer_ = std::move(status);
@@ -146,7 +146,7 @@ TEST_F(OwnCallTest, MayEndBeforeItsAnswer) {
   answers_.AwaitCalls(1);
 }
 
-// Its connections are not those of a client, of whom one has a bound.
+// Its connections do not count as those of a client, who has a bound.
 TEST(OwnCallCounts, ManyAreNoFlood) {
   ASSERT_TRUE(KeepGrpc());
   int excesses = 0;

@@ -73,7 +73,8 @@ std::vector<std::string> FormsOf(const std::string& element) {
 
 class PayloadLog : public ::testing::Test {
  protected:
-  // Of the launches, from 0: one is refused, one product is wrong, and one is wrong twice.
+  // Faults of launches, counted from 0: one is refused, one product is wrong, and one is wrong
+  // twice.
   PayloadLog()
       : server_("faulty:1",
                 "host:0 launch refused 3;host:0 launch wrong 4;host:0 launch wrong 6;"
@@ -207,7 +208,7 @@ TEST_F(PayloadLog, HasNoElementOfAMatrix) {
   server_.process().Signal(SIGTERM);
   const std::string log = server_.process().ReadAll();
   EXPECT_EQ(server_.process().ExitCode(), kExitOk);
-  // So that it is the log of all that.
+  // The log has lines of all that.
   EXPECT_THAT(log, AllOf(HasSubstr(R"("msg":"upload")"), HasSubstr(R"("msg":"download")"),
                          HasSubstr(R"("msg":"job")"), HasSubstr(R"("method":"PutMatrix")"),
                          HasSubstr("injected"), HasSubstr("another's was delivered"),

@@ -1,4 +1,4 @@
-// The program itself: what it exits with, and what it says.
+// The program itself: its exit codes and its output.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -175,7 +175,7 @@ TEST(Process, ALogAtTheLimitOfItsSizeCostsItsLinesAlone) {
   EXPECT_EQ(folder.Content("log"), "full");
 }
 
-// What a server with such a store writes until it serves.
+// The output, until it serves, of a server with such a store.
 std::string StartWithStore(const std::string& bytes) {
   std::vector<std::string> arguments = HostServerFlags();
   arguments.insert(arguments.end(), {"--device-memory-bytes=64MiB", "--store-bytes=" + bytes});

@@ -1,4 +1,4 @@
-// What a server tells of itself: kernels, devices, limits, health, reflection.
+// Queries: kernels, devices, limits, health, reflection.
 #include <string>
 #include <vector>
 
@@ -106,7 +106,7 @@ TEST_F(QueryTest, HealthCheckAndWatch) {
 
 namespace reflection = grpc::reflection::v1;
 
-// Of one call, by either of its names.
+// The answer of one call, by either of its names.
 class QueryReflectionTest : public QueryTest, public testing::WithParamInterface<const char*> {
  protected:
   reflection::ServerReflectionResponse Ask(const reflection::ServerReflectionRequest& request) {
@@ -204,8 +204,8 @@ class FewStreamsTest : protected WithJumpClock, public RpcTest {
   FewStreamsTest() : RpcTest(FewStreams()) {}
 };
 
-// One that is not over for the server counts, up to 256 with so few streams. Of every kind of
-// service: with callbacks of ours, with gRPC's, with threads that block, and a method of none.
+// One that is not over for the server counts, up to 256 with so few streams. A method of every kind
+// of service: with callbacks of ours, with gRPC's, with threads that block, and of no service.
 TEST_F(FewStreamsTest, CallsThatAreOverCountNoLonger) {
   std::string response;
   for (int i = 0; i < 300; ++i) {

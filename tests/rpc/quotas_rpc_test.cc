@@ -57,7 +57,7 @@ ServerOptions WithQuotas() {
   return options;
 }
 
-// What the details of a refusal say.
+// The details of a refusal.
 struct Told {
   std::string subject;
   std::string bound;
@@ -78,7 +78,7 @@ Told ToldOf(const v1::QuotaFailure& failure, const v1::RetryInfo* retry) {
   return told;
 }
 
-// Of a status, read as a library of googleapis reads it: by type URL.
+// Reads them from a status as a library of googleapis does: by type URL.
 Told ToldBy(const grpc::Status& status) {
   v1::StatusDetails details;
   EXPECT_TRUE(details.ParseFromString(status.error_details()));
@@ -411,7 +411,7 @@ TEST_F(HeldBackTest, AJobIsSlowedDownAndNotEnded) {
   EXPECT_TRUE(alice.stream->Finish().ok());
 }
 
-// What it has received counts, and the next request waits for that.
+// Received bytes count, and the next request waits for them.
 TEST_F(HeldBackTest, ADownloadLeavesAtOnceAndTheNextRequestWaits) {
   EXPECT_TRUE(PutSquare("alice", "m").ok());
   const absl::Time begun = absl::Now();

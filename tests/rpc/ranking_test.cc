@@ -1,4 +1,4 @@
-// What a server with a tuning table takes, and says that it takes.
+// The kernels that a server with a tuning table chooses, and that it says it chooses.
 #include <string>
 #include <tuple>
 

@@ -27,7 +27,7 @@ class RawCall {
   bool WritesDone();
   // False at the end of the stream.
   bool Read(std::string& bytes);
-  // Reads what is left.
+  // Reads the rest.
   grpc::Status Finish();
   grpc::ClientContext& context() { return context_; }
 

@@ -69,7 +69,7 @@ void SendAll(int fd, const std::string& bytes) {
   }
 }
 
-// What comes until `text` has, until the end, or until nothing does for `seconds`.
+// Reads until `text` has come, until the end, or until nothing comes for `seconds`.
 std::string ReceiveUntil(int fd, const std::string& text, double seconds) {
   std::string received;
   pollfd ready{.fd = fd, .events = POLLIN};

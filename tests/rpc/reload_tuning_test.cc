@@ -1,4 +1,4 @@
-// ReloadTuning: what a caller hears of it, and products meanwhile.
+// ReloadTuning: its answers, and products meanwhile.
 #include <atomic>
 #include <string>
 #include <thread>

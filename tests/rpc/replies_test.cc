@@ -1,4 +1,4 @@
-// What the server says of a kernel.
+// The server's description of a kernel.
 #include "server/rpc/codec/replies.h"
 
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-// What a running server serves, as it says itself.
+// The methods of a running server, by its own reflection.
 #pragma once
 
 #include <memory>

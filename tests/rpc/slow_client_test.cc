@@ -1,5 +1,5 @@
-// Clients that do not read, and clients that do not send what they promised:
-// what others get meanwhile, and what is left of such a call.
+// Clients that do not read, or do not send promised payload. Others are served meanwhile, and
+// nothing is left of such a call.
 #include <memory>
 #include <string>
 #include <thread>
@@ -150,7 +150,7 @@ class ImpatientServerTest : public SlowClientTest {
   explicit ImpatientServerTest(const ServerOptions& options = ImpatientServer())
       : SlowClientTest(options) {}
 
-  // Of the metric's sample with these labels.
+  // The value of the metric's sample with these labels.
   double Stalls(const std::string& method, const std::string& direction) const {
     const std::string page = HttpGet(server_->metrics_address(), "/metrics");
     const std::string sample =
@@ -222,8 +222,8 @@ TEST_F(PressedServerTest, MoreUnreadDownloadsThanBlocksDelayOthersOnly) {
   Delete(id);
 }
 
-// A peer that stays connected, grants every HTTP/2 window and never reads its
-// socket: what the transport has taken comes back when the connection is given up.
+// A peer that stays connected, grants every HTTP/2 window and never reads its socket. The blocks in
+// the transport come back when the connection is given up.
 TEST_F(ImpatientServerTest, ASocketThatIsNeverReadGivesItsStagingBack) {
   const std::string id = Put(RandomMatrix({2048, 2048, DType::kF32}, 3));  // 16 MiB
   const Held with_matrix = HeldNow();

@@ -41,7 +41,7 @@ class StreamClient {
   JobOutcome Wait(uint64_t job_id);
   // Reads one message. False at the end of the stream.
   bool ReadOne();
-  // Reads what is left, and gives the call's status.
+  // Reads the rest, and returns the call's status.
   grpc::Status Finish();
   grpc::ClientContext& context() { return context_; }
 

@@ -29,7 +29,7 @@ inline std::string Text(const grpc::ByteBuffer& message) {
   return text;
 }
 
-// Records what the life does to gRPC. Its reactions are public.
+// Records the operations that CallLife starts. Its reactions are public.
 class TestCall final : public CallLife {
  public:
   TestCall(ServiceContext& service, grpc::CallbackServerContext* call)
@@ -71,7 +71,7 @@ class TestCall final : public CallLife {
   int reads = 0;
   std::vector<std::string> written;
   std::vector<grpc::Status> finished;
-  // What the call heard.
+  // Callbacks that the call got.
   int messages = 0;
   bool input_ended = false;
   bool was_cancelled = false;

@@ -10,7 +10,7 @@ namespace gemmd {
 
 namespace v1 = gemm::v1;
 
-// The server's defaults, but for these.
+// The server's defaults, except these.
 ServerOptions SmallServer() {
   ServerOptions options;
   options.address = "127.0.0.1:0";  // programs of tests run side by side

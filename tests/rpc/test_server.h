@@ -18,7 +18,7 @@ namespace gemmd {
 // of it for the store, 2 MiB of staging in blocks of 128 KiB.
 ServerOptions SmallServer();
 
-// What must be the same before and after.
+// Counts that must be the same before and after.
 struct Held {
   int64_t jobs = 0;
   int64_t queued_jobs = 0;

@@ -58,7 +58,7 @@ void ExpectServes(const std::string& address) {
 TEST(ThreadLimits, TheServerServesOrSaysThatThereAreTooFew) {
   if (getuid() != 0) GTEST_SKIP() << "only root can give a process a user of its own";
   const int step = std::max(1, ThreadsOfGrpc() / 16);
-  // What is beside them: libraries' threads that start before the program does.
+  // Besides them there are threads of libraries, which start before the program does.
   int limit = 2 + static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   int refused = 0;
   for (int served = 0; served < 3; limit += step) {

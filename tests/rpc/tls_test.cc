@@ -280,7 +280,7 @@ TEST_F(TlsTest, ACertificateWithSeveralCommonNamesIsRefused) {
 }
 
 // A client that keeps the sessions of its connections, and whose certificate expires by the
-// server's clock, which the test sets. By the clock of the machine it is valid throughout.
+// server's clock, which the test sets. By the machine's clock it is valid throughout.
 class ExpiringTlsTest : public TlsTest {
  protected:
   ExpiringTlsTest() : sessions_(grpc_ssl_session_cache_create_lru(16)) {
@@ -321,8 +321,8 @@ TEST_F(ExpiringTlsTest, AResumedSessionDoesNotHealACertificateThatHasExpired) {
   }
 }
 
-// Of a session that is resumed TLS verifies nothing, and gRPC does not know the chain. So an
-// authority that has expired is found by the handshake after this time.
+// TLS verifies nothing of a resumed session, and gRPC does not know its chain. So an authority that
+// has expired is found by the handshake after this time.
 TEST_F(ExpiringTlsTest, ASessionIsResumedForAMinuteAtMost) {
   StartMutual(/*required=*/true);
   SetWallClock(expires_ - absl::Minutes(10));

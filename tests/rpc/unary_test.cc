@@ -120,7 +120,7 @@ class UnaryDevicesTest : public RpcTest {
   }
 };
 
-// Where nobody names a device two matrices land on two, and are multiplied all the same.
+// Two matrices without a named device land on two devices, and are multiplied.
 TEST_F(UnaryDevicesTest, OperandsOnBothAreMultipliedAndTheReportSaysHow) {
   const HostProduct operands = {.a = RandomMatrix({64, 33, DType::kF32}, 1),
                                 .b = RandomMatrix({33, 48, DType::kF32}, 2)};

@@ -1,4 +1,4 @@
-// What a connection may have unfinished.
+// The bound on a connection's unfinished calls.
 #include "server/rpc/watch/unfinished_calls.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Strangers who hold all connections: those who show who they are get in all the same.
+// Strangers hold all connections. Clients who show who they are still get in.
 #include <vector>
 
 #include "absl/time/clock.h"

@@ -106,9 +106,9 @@ void BenchmarkCall::OnEnd(absl::StatusOr<BenchmarkTotals> totals) {
   }
   {
     MutexLock lock(mutex_);
-    // Beside those that may wait: another benchmark may need this thread.
+    // Queued behind messages that may still wait: another benchmark may need this thread.
     if (totals.ok() && stopped_.ok()) outbox_.Push(end);
-    // Where the last messages could not be sent it did not go well, either.
+    // If the last messages could not be sent, the call has failed, too.
     outcome_ = totals.ok() ? stopped_ : totals.status();
     run_ = nullptr;
   }

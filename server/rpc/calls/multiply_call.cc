@@ -143,7 +143,7 @@ void MultiplyCall::EndInput(absl::Status why) {
     input_error_ = std::move(why);
     jobs = StartedJobs();
   }
-  // Where the client went away OnCancel says so to the jobs.
+  // If the client is gone, OnCancel tells the jobs.
   if (context_->IsCancelled()) return;
   for (const std::shared_ptr<Job>& job : jobs) job->EndOfPayload();
 }

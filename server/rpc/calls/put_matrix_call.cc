@@ -160,7 +160,7 @@ absl::Status PutMatrixCall::HandleChunk(MatrixBytes chunk, size_t message_bytes)
 }
 
 absl::Status PutMatrixCall::HandleEnd() {
-  // Where the client went away OnCancel says so.
+  // If the client is gone, OnCancel says so.
   if (context_->IsCancelled()) return absl::OkStatus();
   if (messages_ == 0) return FieldError("header", "the stream ended without one");
   if (to_generate_.has_value()) {

@@ -16,7 +16,8 @@
 
 namespace gemmd {
 
-// What reflection answers: the descriptors that are linked into the program, and these services.
+// Reflection answers with the descriptors that are linked into the program, and with these
+// services.
 grpc::reflection::v1::ServerReflectionResponse Reflect(
     const grpc::reflection::v1::ServerReflectionRequest& request,
     const std::vector<std::string>& services);

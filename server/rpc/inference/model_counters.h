@@ -1,4 +1,4 @@
-// What became of the requests to each model, for ModelStatistics. Each caller sees its own.
+// The outcomes of requests to each model, for ModelStatistics. Each caller sees its own.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace gemmd {
 // Thread-safe.
 class ModelCounters {
  public:
-  // Of one caller: past it, its model with the oldest request is forgotten.
+  // Models of one caller. Past the bound, its model with the oldest request is forgotten.
   static constexpr size_t kMostOfCaller = 256;
-  // Of all callers together: past it, the same of the caller that has the most.
+  // Models of all callers. Past the bound, the caller with the most models loses its oldest.
   static constexpr size_t kMostModels = 4096;
 
   void OnSuccess(const std::string& caller, const Model& model, const JobReport& report);

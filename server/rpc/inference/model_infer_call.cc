@@ -36,7 +36,7 @@ absl::StatusOr<ProductRequest> ModelInferCall::TakeProduct() {
 }
 
 void ModelInferCall::OnAdmitted() {
-  // Of a matrix that was replaced meanwhile it is not known which one the product has.
+  // If the matrix was replaced meanwhile, nobody knows which one the product has.
   if (product_.version != VersionNow(service_, *model_)) product_.version.clear();
 }
 

@@ -19,7 +19,7 @@ namespace gemmd {
 
 inline constexpr absl::string_view kMatmulName = "matmul";
 inline constexpr absl::string_view kBatchedName = "matmul_batched";
-// Of both.
+// The version of both.
 inline constexpr absl::string_view kMatmulVersion = "1";
 
 enum class ModelKind : uint8_t { kMatmul, kBatched, kLinear };

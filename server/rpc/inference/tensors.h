@@ -15,7 +15,7 @@ namespace gemmd {
 absl::string_view DatatypeName(gemm::DType type);
 inference::DataType ConfigType(gemm::DType type);
 
-// Of a datatype, or "E4M3" or "E5M2"; INVALID_ARGUMENT names `field` and what is allowed.
+// Parses a datatype, or "E4M3" or "E5M2"; INVALID_ARGUMENT names `field` and what is allowed.
 absl::StatusOr<gemm::DType> ParseTypeName(absl::string_view name, absl::string_view field);
 // Of an input. `fp8`: what the request's parameter says its bytes are; empty: nothing.
 absl::StatusOr<gemm::DType> ParseDatatype(absl::string_view datatype, absl::string_view fp8,

@@ -50,8 +50,8 @@ class CallLife : public LiveCall {
  public:
   // Ends the call when its client stalls it.
   void CheckWaits(const Patience& patience) final;
-  // Ends a call that has yet to start, or starts it (begins_while_draining). Of others the
-  // engine's own drain ends the work, and so the call.
+  // Ends a call that has yet to start, or starts it (begins_while_draining). The engine's drain
+  // ends the work of other calls, and so the calls.
   void BeginDrain() override;
 
  protected:
@@ -99,7 +99,7 @@ class CallLife : public LiveCall {
   virtual void OnCancelled() {}
   // The caller's rate lets the server read no more of the call for now, or go on. Under the lock.
   virtual void OnHeldBack(bool /*held_back*/) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
-  // Ends what the client has promised and not sent in time.
+  // Ends the work whose promised payload did not come in time.
   virtual void CheckPayload(const Patience& /*patience*/) {}
   // The call is as old as a connection may get (--max-connection-age). Accepts no new work,
   // and ends the call when the work under way has ended. Called again and again.

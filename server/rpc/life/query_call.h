@@ -36,7 +36,7 @@ class QueryCall final : public UnaryCall {
         deletes_(method == MethodOf<gemm::v1::DeleteMatrixRequest>()) {}
 
  private:
-  // Whoever has fetched a result may delete it.
+  // A client that has fetched a result may delete it.
   bool begins_while_draining() const override { return deletes_; }
 
   const bool deletes_;

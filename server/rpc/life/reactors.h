@@ -51,8 +51,8 @@ class Writing : public Base {
   void GrpcWrite(const grpc::ByteBuffer* message) final { this->StartWrite(message); }
 };
 
-// A call with one message each way. By itself gRPC wakes another thread of its own to tell of the
-// end. Here it tells at once, on the thread that sees the end, which may be inside Finish: CallLife
+// A call with one message each way. gRPC would wake another thread of its own to tell of the end.
+// Here it tells at once, on the thread that sees the end, which may be inside Finish: CallLife
 // holds no lock around that, and touches nothing after it.
 class UnaryCall : public LiveReactor<grpc::ServerUnaryReactor> {
  protected:

@@ -21,7 +21,7 @@ CallEnding::CallEnding(CallEnding&& other) noexcept
 
 CallEnding::~CallEnding() {
   if (call_ == nullptr) return;
-  // Of a connection's calls the first one drops it.
+  // The first of a connection's calls drops it.
   if (!stall_.drop_connection || DropConnection(stall_.peer)) service_->on_stall(stall_);
   grpc_call_cancel_with_status(call_, static_cast<grpc_status_code>(why_.raw_code()),
                                std::string(why_.message()).c_str(), nullptr);

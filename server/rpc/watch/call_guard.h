@@ -1,10 +1,10 @@
-// Ends calls whose client does not read what is sent to it.
+// Ends calls whose client does not read its answer.
 //
-// gRPC cannot interrupt a write, so the call is cancelled. That releases what HTTP/2's
-// flow control holds. Data that the connection has already taken, up to about 1 MiB and
-// the blocks it lies in, is released when the peer's TCP acknowledges it, or when the
-// connection is closed. So the connection is closed if the cancelled call is still not
-// gone after the same time again.
+// gRPC cannot interrupt a write, so the call is cancelled. A cancelled call releases the data that
+// HTTP/2's flow control holds. The connection may have taken up to about 1 MiB of it. The blocks in
+// which that lies are released when the peer's TCP acknowledges it, or when the connection is
+// closed. So the connection is closed if the cancelled call is still not gone after the same time
+// again.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What each caller has open, and how fast it moves bytes.
+// The open calls of each caller, and its rate of bytes.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class TrafficShare {
   TrafficShare& operator=(TrafficShare&& other) noexcept;
   ~TrafficShare() { Reset(); }
   void Reset();
-  // The call's end is about to be handed to gRPC. To be called before, so that whoever knows that
-  // its call has ended may begin another one.
+  // The call's end is about to be handed to gRPC. Call this before, so that a client that knows its
+  // call's end may begin another one.
   void Answered();
 
   // From now on this quota of the caller holds: for this call, and, where it has a rate, for
@@ -59,10 +59,10 @@ class TrafficShare {
   uint64_t waiting_bytes_ = 0;
 };
 
-// A caller may move its bytes a second on average, and what it did not use of the last second
-// on top. Whoever has moved more makes up for it: its calls begin no work and are not read
-// until then. What is to be sent is never held back, as it holds memory that others need; it
-// counts, so that the caller's next request waits. Thread-safe. Must outlive its shares.
+// A caller may move its bytes a second on average, and what it did not use of the last second on
+// top. A caller that has moved more waits: until it has made up for that, its calls begin no work
+// and are not read. Answers are never held back, because they hold memory that others need. They
+// count, so the caller's next request waits. Thread-safe. Must outlive its shares.
 class CallerTraffic {
  public:
   // `on_reached` is called when a call is refused, or has to wait: with the bound's name, from
@@ -83,8 +83,8 @@ class CallerTraffic {
 
   // For what waits.
   Timer& timer() { return timer_; }
-  // The callers of which something is known: those with calls, and those that have yet to
-  // make up for theirs.
+  // The callers that are remembered: those with calls, and those that have yet to make up for
+  // theirs.
   size_t callers() const;
 
  private:

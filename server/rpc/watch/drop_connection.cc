@@ -15,8 +15,8 @@
 namespace gemmd {
 namespace {
 
-// Of several calls that are to drop their connection the first one does: gRPC keeps its socket for
-// a while after.
+// If several calls are to drop their connection, the first one does: gRPC keeps its socket for a
+// while after.
 bool IsOpen(int fd) {
   tcp_info info{};
   socklen_t size = sizeof(info);
@@ -24,7 +24,7 @@ bool IsOpen(int fd) {
   return info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT;
 }
 
-// What has come is read after a shutdown, too: the system discards it instead.
+// gRPC would read received bytes even after a shutdown. So the system discards them.
 void DiscardInput(int fd) {
   constexpr size_t kAtOnce = 1 << 20;
   while (recv(fd, nullptr, kAtOnce, MSG_TRUNC | MSG_DONTWAIT) > 0) {

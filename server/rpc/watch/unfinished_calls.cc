@@ -49,7 +49,7 @@ void UnfinishedCalls::HandOver(uint64_t connection, const std::string& peer) {
     its.last_call = now;
     is_callers = its.of_caller && !std::exchange(its.told_of_caller, its.of_caller);
     if (is_callers) caller = its.caller;
-    // The latest first: what was dropped is left with those before, and forgotten with them.
+    // The latest first. So dropped calls are left with those before, and forgotten with them.
     int64_t& begun = its.begun > 0 ? its.begun : its.begun_before;
     begun = std::max<int64_t>(0, begun - 1);
     ++its.handed_over;

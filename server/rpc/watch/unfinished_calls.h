@@ -72,7 +72,7 @@ class UnfinishedCalls {
   };
 
   // gRPC tells of no end where it drops a call before it is handed over, as for a message above its
-  // limit. Such calls are forgotten after a minute or two.
+  // limit. Calls like that are forgotten after a minute or two.
   static void ForgetDropped(Connection& connection, absl::Time now);
   // And their connections when no call has come for long; also those that were above their bound:
   // gRPC still reads what they sent, and would have them reported again.

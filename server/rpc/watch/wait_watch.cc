@@ -20,7 +20,7 @@ constexpr int kLooksPerTimeout = 4;
 // client that takes nothing is found even if they stay behind for ever.
 constexpr int kBehindFactor = 8;
 
-// Messages through gRPC's threads, which may come back when their sender is no more.
+// Messages through gRPC's threads. They may come back after their sender is gone.
 std::atomic<uint64_t> messages_sent{0};
 std::atomic<uint64_t> messages_back{0};
 
