@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/listening/transports.h"
+#include "server/floods/transports.h"
 
 namespace gemmd {
 namespace {

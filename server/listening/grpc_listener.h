@@ -14,8 +14,8 @@
 #include "absl/types/span.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
-#include "server/listening/call_backlog.h"
-#include "server/listening/frame_floods.h"
+#include "server/floods/call_backlog.h"
+#include "server/floods/frame_floods.h"
 #include "server/net/acceptor.h"
 #include "server/net/listen_socket.h"
 

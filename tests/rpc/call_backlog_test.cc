@@ -1,5 +1,5 @@
 // Calls that are not over, added up over connections.
-#include "server/listening/call_backlog.h"
+#include "server/floods/call_backlog.h"
 
 #include <atomic>
 #include <chrono>

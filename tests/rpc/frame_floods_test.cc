@@ -1,5 +1,5 @@
 // Connections that send much that no call wants.
-#include "server/listening/frame_floods.h"
+#include "server/floods/frame_floods.h"
 
 #include <atomic>
 #include <map>

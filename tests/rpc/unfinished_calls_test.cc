@@ -1,5 +1,5 @@
 // The bound on a connection's unfinished calls.
-#include "server/rpc/watch/unfinished_calls.h"
+#include "server/floods/unfinished_calls.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "server/listening/transports.h"
+#include "server/floods/transports.h"
 
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>

@@ -4,6 +4,8 @@
 // resets no longer counts there, but costs memory until the server is done with it, and gRPC 1.51
 // reads on meanwhile (CVE-2023-44487). So calls are counted here from their headers until gRPC
 // lets them go. A connection far above its bound gets no more calls, and is closed.
+//
+// docs/architecture.md, "What gRPC 1.51 makes necessary", says when it can go.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "grpcpp/server_builder.h"
-#include "server/rpc/watch/unfinished_calls.h"
+#include "server/floods/unfinished_calls.h"
 
 namespace gemmd {
 

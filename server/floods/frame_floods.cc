@@ -1,4 +1,4 @@
-#include "server/listening/frame_floods.h"
+#include "server/floods/frame_floods.h"
 
 #include <algorithm>
 #include <utility>

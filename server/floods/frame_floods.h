@@ -6,6 +6,8 @@
 // calls tell how many they have read, and channelz tells of calls. What is left over is frames. It
 // counts against the connection, at most so much a second is forgiven, and past a bound it is
 // closed. The bound is small before a call of the connection was let through.
+//
+// docs/architecture.md, "What gRPC 1.51 makes necessary", says when it can go.
 #pragma once
 
 #include <atomic>
@@ -19,7 +21,7 @@
 
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
-#include "server/listening/transports.h"
+#include "server/floods/transports.h"
 #include "server/net/descriptors.h"
 
 namespace gemmd {

@@ -10,6 +10,8 @@
 //
 // Beyond the bound the largest connections are closed, and new ones from their addresses are
 // refused until enough calls are over. A known caller's calls are refused before that.
+//
+// docs/architecture.md, "What gRPC 1.51 makes necessary", says when it can go.
 #pragma once
 
 #include <atomic>
@@ -27,7 +29,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
-#include "server/listening/transports.h"
+#include "server/floods/transports.h"
 #include "server/net/descriptors.h"
 
 namespace gemmd {

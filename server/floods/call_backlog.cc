@@ -1,4 +1,4 @@
-#include "server/listening/call_backlog.h"
+#include "server/floods/call_backlog.h"
 
 #include <arpa/inet.h>
 

@@ -1,4 +1,4 @@
-#include "server/rpc/watch/call_counting.h"
+#include "server/floods/call_counting.h"
 
 #include <atomic>
 #include <memory>

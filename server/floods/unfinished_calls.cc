@@ -1,4 +1,4 @@
-#include "server/rpc/watch/unfinished_calls.h"
+#include "server/floods/unfinished_calls.h"
 
 #include <algorithm>
 #include <utility>
