@@ -1,8 +1,10 @@
 // The callers that a server knows, by their credentials.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -10,10 +12,20 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/identity/caller.h"
-#include "server/identity/token_hash.h"
+#include "server/identity/roles.h"
 
 namespace gemmd {
+
+// SHA-256 of bearer tokens.
+using TokenHash = std::array<uint8_t, 32>;
+
+TokenHash HashToken(absl::string_view token);
+
+// 64 hexadecimal digits; nullopt for anything else.
+std::optional<TokenHash> ParseTokenHash(absl::string_view hex);
+
+// In time that does not depend on where the two differ.
+bool SameHash(const TokenHash& x, const TokenHash& y);
 
 inline constexpr size_t kMaxCallerNameBytes = 128;
 

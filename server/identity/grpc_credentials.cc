@@ -10,7 +10,6 @@
 
 #include "absl/strings/match.h"
 #include "gemm/quote.h"
-#include "server/identity/client_certificate.h"
 #include "server/identity/connection_number.h"
 
 namespace gemmd {

@@ -14,11 +14,11 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
-#include "server/identity/caller.h"
 #include "server/identity/callers.h"
-#include "server/identity/client_certificate.h"
+#include "server/identity/connection_number.h"
 #include "server/identity/method_rules.h"
 #include "server/identity/quotas.h"
+#include "server/identity/roles.h"
 #include "server/identity/tls_files.h"
 #include "server/identity/watched_file.h"
 

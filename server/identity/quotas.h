@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/engine/bounds/caller_quota.h"
-#include "server/identity/caller.h"
+#include "server/identity/roles.h"
 
 namespace gemmd {
 

@@ -1,8 +1,9 @@
-// What callers may do.
+// A caller, and what it may do.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -52,5 +53,14 @@ absl::StatusOr<RoleSet> ParseRoles(absl::string_view text);
 
 // The role of this name, or INVALID_ARGUMENT with those that exist.
 absl::StatusOr<CallerRole> ParseCallerRole(absl::string_view text);
+
+// Who makes a call.
+struct Caller {
+  std::string name;  // empty where the server asks nobody
+  RoleSet roles;
+};
+
+// Shared by the calls of a caller; never changes.
+using CallerPtr = std::shared_ptr<const Caller>;
 
 }  // namespace gemmd

@@ -8,6 +8,10 @@
 
 namespace gemmd {
 
+// A sentence for each file that others may write, and for a private key that everybody may
+// read. The owner and, for reading, the group are trusted.
+std::vector<std::string> PermissionsTooWide(const IdentityOptions& options);
+
 // At the start; `open` as CheckExposure has it, a warning each.
 void LogIdentity(const Identity& identity, const std::vector<std::string>& open);
 

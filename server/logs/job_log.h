@@ -3,7 +3,7 @@
 #pragma once
 
 #include "server/engine/core/report.h"
-#include "server/logs/line_limit.h"
+#include "server/logs/logging.h"
 
 namespace gemmd {
 

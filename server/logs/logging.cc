@@ -13,7 +13,6 @@
 #include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
 #include "server/base/clock.h"
-#include "server/logs/line_limit.h"
 #include "server/logs/patient_sink.h"
 #include "spdlog/formatter.h"
 #include "spdlog/spdlog.h"
@@ -172,6 +171,20 @@ void Log(LogLevel level, absl::string_view message, std::initializer_list<LogFie
   spdlog::default_logger_raw()->log(ToSpdlog(level),
                                     spdlog::string_view_t(message.data(), message.size()));
   current_fields = nullptr;
+}
+
+std::optional<int64_t> LineLimit::Take(absl::Time now) {
+  MutexLock lock(mutex_);
+  if (now - begin_ >= options_.period) {
+    begin_ = now;
+    written_ = 0;
+  }
+  if (written_ == options_.lines) {
+    ++left_out_;
+    return std::nullopt;
+  }
+  ++written_;
+  return std::exchange(left_out_, 0);
 }
 
 }  // namespace gemmd

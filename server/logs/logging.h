@@ -4,10 +4,13 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/base/mutex.h"
 
 namespace gemmd {
 
@@ -45,5 +48,28 @@ bool LogEnabled(LogLevel level);
 
 // Thread-safe.
 void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields = {});
+
+// A bound on log lines that others cause.
+struct LineLimitOptions {
+  int64_t lines;          // in a period
+  absl::Duration period;  // begins with its first line
+};
+
+// Thread-safe.
+class LineLimit {
+ public:
+  explicit LineLimit(const LineLimitOptions& options) : options_(options) {}
+
+  // Whether a line may be written `now`, and then how many before it might not. nullopt: it
+  // may not, and is counted.
+  std::optional<int64_t> Take(absl::Time now);
+
+ private:
+  const LineLimitOptions options_;
+  Mutex mutex_;
+  absl::Time begin_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  int64_t written_ ABSL_GUARDED_BY(mutex_) = 0;  // since begin_
+  int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
+};
 
 }  // namespace gemmd

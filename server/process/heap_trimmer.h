@@ -1,4 +1,4 @@
-// Returns freed memory to the system.
+// The allocator of this process, and the return of freed memory to the system.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,14 @@
 #include <utility>
 
 namespace gemmd {
+
+// Bytes in use by all threads. Zero if the allocator does not tell, as under a sanitizer.
+size_t HeapBytesInUse();
+// What was freed and is kept for later allocations.
+size_t FreeHeapBytes();
+
+// Returns what can be returned to the system. Holds the allocator's locks meanwhile.
+void GiveBackFreeHeap();
 
 struct MemoryUse {
   size_t free_bytes = 0;      // kept by the allocator; with glibc's, resident or not

@@ -5,9 +5,9 @@
 #include "server/rpc/calls/benchmark_call.h"
 #include "server/rpc/calls/get_matrix_call.h"
 #include "server/rpc/calls/multiply_call.h"
-#include "server/rpc/calls/multiply_unary_call.h"
 #include "server/rpc/calls/put_matrix_call.h"
 #include "server/rpc/calls/reload_tuning_call.h"
+#include "server/rpc/calls/unary_product_call.h"
 
 namespace gemmd {
 

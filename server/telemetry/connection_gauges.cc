@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/telemetry/samples.h"
+#include "server/telemetry/families.h"
 
 namespace gemmd {
 namespace {

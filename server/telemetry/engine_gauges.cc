@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "server/telemetry/samples.h"
+#include "server/telemetry/families.h"
 
 namespace gemmd {
 namespace {

@@ -14,9 +14,8 @@
 #include "prometheus/registry.h"
 #include "prometheus/text_serializer.h"
 #include "server/engine/bounds/bound_error.h"
-#include "server/telemetry/buckets.h"
 #include "server/telemetry/engine_gauges.h"
-#include "server/telemetry/indexed_family.h"
+#include "server/telemetry/families.h"
 #include "server/telemetry/label_sets.h"
 #include "server/telemetry/process_gauges.h"
 

@@ -51,7 +51,8 @@ class Metrics : public EngineObserver {
   void OnStall(absl::string_view method, bool payload, size_t count);
 
   // A connection was closed because its client read nothing ("unread"), or reset its calls
-  // faster than they could end ("resets"), or its caller had too many that were not over ("calls").
+  // faster than they could end ("resets"), or its caller had too many that were not over ("calls"),
+  // or it sent much that no call wanted ("frames").
   void OnDroppedConnection(absl::string_view reason);
 
   // A call, or a scrape, was refused for who made it.

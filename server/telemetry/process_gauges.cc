@@ -7,7 +7,7 @@
 #include <fstream>
 #include <optional>
 
-#include "server/telemetry/samples.h"
+#include "server/telemetry/families.h"
 
 namespace gemmd {
 namespace {

@@ -9,7 +9,7 @@
 #include "gemmd/client/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/identity/token_hash.h"
+#include "server/identity/callers.h"
 #include "server/net/listen_socket.h"
 #include "server/server.h"
 #include "tests/identity/certificates.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/identity/client_certificate.h"
+#include "server/identity/connection_number.h"
 #include "server/identity/lines.h"
 
 namespace gemmd {

@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/identity/client_certificate.h"
-#include "server/identity/file_permissions.h"
+#include "server/identity/connection_number.h"
 #include "server/listening/exposure.h"
+#include "server/logs/identity_log.h"
 #include "server/rpc/context/method.h"
 #include "tests/identity/certificates.h"
 

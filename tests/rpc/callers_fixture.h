@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "server/identity/token_hash.h"
+#include "server/identity/callers.h"
 #include "tests/identity/certificates.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/rpc/test_server.h"

@@ -12,7 +12,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "server/flags/flags.h"
-#include "server/identity/token_hash.h"
+#include "server/identity/callers.h"
 #include "tests/identity/certificates.h"
 #include "tests/net/loopback.h"
 #include "tests/rpc/gemmd_process.h"

@@ -1,10 +1,9 @@
 // The CPUs on which gRPC's threads may run.
-#include "server/process/cpu_confinement.h"
-
 #include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/process/thread_limits.h"
 
 namespace gemmd {
 namespace {

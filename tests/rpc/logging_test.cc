@@ -12,7 +12,6 @@
 #include "grpc/support/log.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "server/logs/line_limit.h"
 
 namespace gemmd {
 namespace {

@@ -10,7 +10,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
-#include "server/process/heap.h"
+#include "server/process/heap_trimmer.h"
 #include "tests/rpc/test_server.h"
 
 namespace gemmd {

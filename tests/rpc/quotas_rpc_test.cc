@@ -14,7 +14,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/identity/token_hash.h"
+#include "server/identity/callers.h"
 #include "tests/identity/certificates.h"
 #include "tests/net/loopback.h"
 #include "tests/rpc/raw_client.h"

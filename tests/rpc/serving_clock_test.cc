@@ -2,7 +2,7 @@
 #include "server/base/serving_clock.h"
 
 #include "gtest/gtest.h"
-#include "server/rpc/watch/payload_clock.h"
+#include "server/rpc/watch/call_guard.h"
 
 namespace gemmd {
 namespace {

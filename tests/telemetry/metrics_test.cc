@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/bounds/bound_error.h"
-#include "server/telemetry/buckets.h"
+#include "server/telemetry/families.h"
 #include "tests/telemetry/fake_catalogue.h"
 #include "tests/telemetry/scrape.h"
 

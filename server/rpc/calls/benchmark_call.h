@@ -6,7 +6,7 @@
 #include "gemm/v1/gemm.pb.h"
 #include "server/benchmark/benchmarks.h"
 #include "server/rpc/context/method.h"
-#include "server/rpc/life/answer_stream.h"
+#include "server/rpc/life/reactors.h"
 
 namespace gemmd {
 

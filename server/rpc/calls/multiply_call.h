@@ -5,22 +5,46 @@
 // sent are the stream's own share of the pool. The engine calls from any thread.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/engine/job/job.h"
-#include "server/rpc/calls/recent_ids.h"
 #include "server/rpc/codec/codec.h"
 #include "server/rpc/context/method.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/life/reactors.h"
 
 namespace gemmd {
+
+// Remembers the most recent ids, in bounded memory.
+class RecentIds {
+ public:
+  explicit RecentIds(size_t capacity) : capacity_(capacity) {}
+
+  // Forgets the oldest id if there is no room.
+  void Add(uint64_t id) {
+    if (!ids_.insert(id).second) return;
+    order_.push_back(id);
+    if (order_.size() <= capacity_) return;
+    ids_.erase(order_.front());
+    order_.pop_front();
+  }
+  bool Contains(uint64_t id) const { return ids_.count(id) > 0; }
+
+ private:
+  const size_t capacity_;
+  std::unordered_set<uint64_t> ids_;
+  std::deque<uint64_t> order_;
+};
 
 class MultiplyCall final : public BidiStreamingCall {
  public:

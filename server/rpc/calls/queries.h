@@ -1,4 +1,5 @@
-// The answers to the calls that never wait, one function each, in the file of its name.
+// The answers to the calls that never wait, one function each: of matrices, of kernels, and of the
+// server.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,4 +1,5 @@
-// A call that runs one product, whose request and answer each are one message.
+// Calls that run one product, whose request and answer each are one message, and MultiplyUnary of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "gemm/v1/gemm.pb.h"
 #include "grpcpp/server_context.h"
 #include "server/engine/job/job.h"
 #include "server/rpc/codec/requests.h"
+#include "server/rpc/context/method.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/life/reactors.h"
 
@@ -54,6 +57,31 @@ class UnaryProductCall : public UnaryCall, public JobListener {
   absl::Status CheckResult(const Shape& result);
 
   std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);  // from its start to its end
+};
+
+// One MultiplyUnary call.
+class MultiplyUnaryCall final : public UnaryProductCall {
+ public:
+  // The reactor lives until the call has ended and the engine is done with it.
+  static MultiplyUnaryCall* Begin(ServiceContext& service, grpc::CallbackServerContext* call,
+                                  const gemm::v1::MultiplyUnaryRequest* request,
+                                  gemm::v1::MultiplyUnaryResponse* response);
+
+  MultiplyUnaryCall(ServiceContext& service, grpc::CallbackServerContext* call,
+                    gemm::v1::MultiplyUnaryRequest& request,
+                    gemm::v1::MultiplyUnaryResponse& response)
+      : UnaryProductCall(service, call, MethodOf<gemm::v1::MultiplyUnaryRequest>()),
+        request_(request),
+        response_(response) {}
+
+ private:
+  absl::StatusOr<ProductRequest> TakeProduct() override;
+  std::string& result_data() override { return *response_.mutable_data(); }
+  absl::string_view result_field() const override { return "product.result.stream"; }
+  void OnProduct(const absl::StatusOr<JobResult>& result) override;
+
+  gemm::v1::MultiplyUnaryRequest& request_;
+  gemm::v1::MultiplyUnaryResponse& response_;  // written before outcome_
 };
 
 }  // namespace gemmd

@@ -14,7 +14,7 @@
 #include "gemm/v1/gemm.pb.h"
 #include "server/engine/engine.h"
 #include "server/engine/job/job.h"
-#include "server/identity/caller.h"
+#include "server/identity/roles.h"
 
 namespace gemmd {
 

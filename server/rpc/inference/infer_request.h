@@ -9,7 +9,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/inference.pb.h"
 #include "server/engine/core/report.h"
-#include "server/identity/caller.h"
+#include "server/identity/roles.h"
 #include "server/rpc/codec/requests.h"
 #include "server/rpc/inference/models.h"
 

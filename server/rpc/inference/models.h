@@ -12,7 +12,7 @@
 #include "gemm/dtype.h"
 #include "inference/inference.pb.h"
 #include "server/engine/store/matrix.h"
-#include "server/identity/caller.h"
+#include "server/identity/roles.h"
 #include "server/rpc/context/service_context.h"
 
 namespace gemmd {

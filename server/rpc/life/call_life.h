@@ -2,11 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -21,13 +24,46 @@
 #include "server/identity/connection_number.h"
 #include "server/identity/grpc_credentials.h"
 #include "server/rpc/context/service_context.h"
-#include "server/rpc/life/outbox.h"
 #include "server/rpc/watch/call_guard.h"
 #include "server/rpc/watch/caller_traffic.h"
 #include "server/rpc/watch/live_calls.h"
-#include "server/rpc/watch/payload_clock.h"
 
 namespace gemmd {
+
+// The messages that wait to be written to a stream, which takes one at a time. Guarded by its
+// owner's lock. Destroying a message may call into the engine, and from there back into the owner.
+// So removed messages must be destroyed after unlocking.
+class Outbox {
+ public:
+  void Push(grpc::ByteBuffer& message) { queue_.emplace_back().Swap(&message); }
+
+  // The message to write now. Null if there is none, or if a write is under way. Valid
+  // until OnWritten.
+  const grpc::ByteBuffer* Next() {
+    if (writing_ || queue_.empty()) return nullptr;
+    writing_ = true;
+    current_.Swap(&queue_.front());
+    queue_.pop_front();
+    return &current_;
+  }
+
+  // Moves the message whose write has ended to `written`.
+  void OnWritten(grpc::ByteBuffer& written) {
+    writing_ = false;
+    written.Swap(&current_);
+  }
+
+  // Removes all messages except the one being written.
+  std::deque<grpc::ByteBuffer> TakeAll() { return std::exchange(queue_, {}); }
+
+  bool idle() const { return !writing_ && queue_.empty(); }
+  size_t waiting() const { return queue_.size(); }
+
+ private:
+  std::deque<grpc::ByteBuffer> queue_;
+  grpc::ByteBuffer current_;
+  bool writing_ = false;
+};
 
 // Promises to the call that derives from it:
 //

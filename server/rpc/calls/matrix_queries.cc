@@ -6,12 +6,14 @@
 #include "gemm/quote.h"
 #include "server/rpc/calls/queries.h"
 #include "server/rpc/codec/replies.h"
+#include "server/rpc/codec/requests.h"
 #include "server/rpc/context/status.h"
 
 namespace gemmd {
-namespace {
 
 namespace v1 = gemm::v1;
+
+namespace {
 
 constexpr int kMaxPageSize = 1000;
 
@@ -70,6 +72,18 @@ absl::Status ListMatrices(ServiceContext& context, const Caller& caller,
   if (!page->next_token.empty()) {
     response.set_next_page_token(TokenOf(page->next_token, query));
   }
+  return absl::OkStatus();
+}
+
+absl::Status DeleteMatrix(ServiceContext& context, const Caller& caller,
+                          const v1::DeleteMatrixRequest& request,
+                          v1::DeleteMatrixResponse& response) {
+  absl::StatusOr<MatrixKey> key = ParseKey(request.matrix(), caller, "matrix");
+  if (!key.ok()) return key.status();
+  key->any_owner = caller.roles.Has(CallerRole::kAdmin);
+  const absl::StatusOr<MatrixRecord> matrix = context.engine.DeleteMatrix(*key);
+  if (!matrix.ok()) return matrix.status();
+  Fill(*matrix, *response.mutable_matrix());
   return absl::OkStatus();
 }
 

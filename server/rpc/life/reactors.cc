@@ -1,4 +1,4 @@
-#include "server/rpc/life/answer_stream.h"
+#include "server/rpc/life/reactors.h"
 
 namespace gemmd {
 
