@@ -56,7 +56,7 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
   prometheus::MetricFamily refused_peers = CounterSamples(
       "gemmd_connections_refused_for_calls_total",
       "Connections closed at once because too many calls of their address, or of a caller there, "
-      "were not over (--max-calls-per-caller).");
+      "were not over (--max-calls-per-caller), or a connection from there flooded with frames.");
   prometheus::MetricFamily calls = GaugeSamples(
       "gemmd_unfinished_calls",
       "Calls that are not over, those that were reset or whose connection is closed included.");

@@ -271,5 +271,22 @@ TEST(DescriptorsTest, ConnectionsLeaveRoomForTheRest) {
   EXPECT_EQ(ConnectionsFor(65'536), 64'512);
 }
 
+TEST_F(AcceptorTest, TellsWhatConnectionsHaveMoved) {
+  Start({.connections = 2});
+  const UniqueFd client = ConnectTo(listening_.address.port);
+  EXPECT_TRUE(SendAll(client, std::string(1000, 'x')));
+  ASSERT_TRUE(Eventually([&] { return Taken() == 1; }));
+  {
+    MutexLock lock(mutex_);
+    EXPECT_TRUE(SendAll(taken_[0], std::string(300, 'y')));
+  }
+  ASSERT_TRUE(Eventually([&] {
+    const std::vector<GivenSockets::Traffic> all = acceptor_->Traffic();
+    return all.size() == 1 && all[0].received == 1000 && all[0].sent >= 300;
+  }));
+  MutexLock lock(mutex_);
+  EXPECT_EQ(acceptor_->Traffic()[0].peer, PeerName(taken_[0].get()));
+}
+
 }  // namespace
 }  // namespace gemmd

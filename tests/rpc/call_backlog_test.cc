@@ -263,5 +263,28 @@ TEST(CallBacklogAddressTest, IsAHostOrANetworkOfIpv6) {
   EXPECT_EQ(CallBacklog::AddressOf(""), "");
 }
 
+TEST_F(CallBacklogTest, AnAddressMayBeRefusedForOtherReasons) {
+  backlog_.Refuse(PeerOf(1, 1), absl::Seconds(10));
+  EXPECT_FALSE(Serves(PeerOf(1, 2)));
+  EXPECT_TRUE(Serves(PeerOf(2, 1)));
+  clock_.Advance(absl::Seconds(5));
+  backlog_.Refuse(PeerOf(1, 1), absl::Seconds(2));
+  clock_.Advance(absl::Seconds(4));
+  backlog_.Look();
+  EXPECT_FALSE(Serves(PeerOf(1, 2))) << "the longer time holds";
+  clock_.Advance(absl::Seconds(1));
+  backlog_.Look();
+  EXPECT_TRUE(Serves(PeerOf(1, 2)));
+}
+
+TEST_F(CallBacklogTest, TellsOfTheCallsOfAPeer) {
+  EXPECT_FALSE(backlog_.CallsOf(PeerOf(1, 1)).has_value());
+  transports_.erase(Connect(PeerOf(1, 1), 3));
+  EXPECT_FALSE(backlog_.CallsOf(PeerOf(1, 1)).has_value());
+  Connect(PeerOf(1, 1), 7);
+  ASSERT_TRUE(backlog_.CallsOf(PeerOf(1, 1)).has_value());
+  EXPECT_EQ(backlog_.CallsOf(PeerOf(1, 1))->unfinished, 7) << "of the latest connection";
+}
+
 }  // namespace
 }  // namespace gemmd

@@ -40,6 +40,19 @@ TEST_F(CallLifeTest, ReadsOneMessageAtATime) {
   EXPECT_EQ(call_->reads, 2);
 }
 
+TEST_F(CallLifeTest, TellsItsConnectionWhatItReads) {
+  const auto read = std::make_shared<std::atomic<int64_t>>(0);
+  service_.on_call = [&](const std::string&) { return read; };
+  call_->GoLive();
+  EXPECT_EQ(*read, 0);
+  call_->WantReads(true);
+  call_->ReadEnds(true);
+  call_->ReadEnds(true);
+  EXPECT_EQ(*read, 2 * 64) << "two messages without bytes";
+  call_->ReadEnds(false);
+  EXPECT_EQ(*read, 2 * 64) << "the end is none";
+}
+
 TEST_F(CallLifeTest, WritesInOrderOneAtATime) {
   call_->GoLive();
   for (const char* text : {"a", "b", "c"}) call_->Send(Message(text));

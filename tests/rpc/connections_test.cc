@@ -115,6 +115,52 @@ TEST(Connections, FarMoreThanDescriptorsThenService) {
   EXPECT_EQ(process.ExitCode(), kExitOk);
 }
 
+// Acknowledgements of no SETTINGS: gRPC reads them as fast as they come.
+TEST(Connections, OneThatFloodsWithFramesIsClosed) {
+  GemmdProcess process(HostServerFlags());
+  const ServingAt server = process.AwaitServing();
+  const auto before = NewStub(server.address);
+  ASSERT_TRUE(MultiplyOnce(*before).ok());
+  const UniqueFd flood = ConnectTo(server.address);
+  std::string frames;
+  for (int i = 0; i < 7000; ++i) frames += std::string("\0\0\0\4\1\0\0\0\0", 9);
+  ASSERT_TRUE(
+      SendAll(flood, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string("\0\0\0\4\0\0\0\0\0", 9)));
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (SendAll(flood, frames)) {
+    ASSERT_LT(absl::Now(), deadline);
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_TRUE(Eventually(
+      [&] { return Metric(server, "gemmd_connections_dropped_total{reason=\"frames\"}") == 1; }));
+  EXPECT_TRUE(MultiplyOnce(*before).ok()) << "connected clients of its address are served";
+}
+
+// 24 MiB in small messages.
+TEST(Connections, AnUploadIsNoFlood) {
+  GemmdProcess process(HostServerFlags());
+  const ServingAt server = process.AwaitServing();
+  const auto stub = NewStub(server.address);
+  grpc::ClientContext context;
+  v1::PutMatrixResponse response;
+  const auto call = stub->PutMatrix(&context, &response);
+  v1::PutMatrixRequest request;
+  const HostMatrix matrix = RandomMatrix({3072, 1024, gemm::DType::kF64}, 1);
+  *request.mutable_header()->mutable_shape() = ProtoShape(matrix.shape);
+  ASSERT_TRUE(call->Write(request));
+  constexpr size_t kChunk = 1000;
+  for (size_t offset = 0; offset < matrix.bytes.size(); offset += kChunk) {
+    request.mutable_chunk()->set_offset(offset);
+    request.mutable_chunk()->set_data(matrix.bytes.substr(offset, kChunk));
+    if (!call->Write(request)) break;
+  }
+  call->WritesDone();
+  const grpc::Status status = call->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_TRUE(response.complete());
+  EXPECT_LE(Metric(server, "gemmd_connections_dropped_total{reason=\"frames\"}"), 0);
+}
+
 // Live calls are bounded by HTTP/2; one that is reset is not live, but not over either. The bound
 // on those is four times as large, and at least 256.
 TEST(Connections, OneThatResetsItsCallsFasterThanTheyEndIsClosed) {

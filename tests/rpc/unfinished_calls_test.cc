@@ -42,6 +42,16 @@ class UnfinishedCallsTest : public testing::Test {
   int ended_ = 0;
 };
 
+TEST_F(UnfinishedCallsTest, TheFirstCallOfAConnectionWaitsUntilItIsHandedOver) {
+  EXPECT_FALSE(calls_.FirstCallWaits());
+  EXPECT_TRUE(calls_.Begin(kQuiet, true));
+  EXPECT_TRUE(calls_.FirstCallWaits());
+  calls_.HandOver(kQuiet, "ipv4:10.0.0.1:1");
+  EXPECT_FALSE(calls_.FirstCallWaits());
+  EXPECT_TRUE(calls_.Begin(kQuiet, true));
+  EXPECT_FALSE(calls_.FirstCallWaits()) << "its peer is known";
+}
+
 TEST_F(UnfinishedCallsTest, OneAboveTheBoundIsRefusedUntilOneHasEnded) {
   EXPECT_EQ(BeginAndHandOver(kFlooded, 4), 3);
   EXPECT_TRUE(calls_.Begin(kQuiet, false));

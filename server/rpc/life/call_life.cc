@@ -13,6 +13,9 @@
 namespace gemmd {
 namespace {
 
+// A message has them on the wire at most: its prefix, a frame, and a record of TLS.
+constexpr int64_t kBytesAroundMessage = 64;
+
 constexpr char kDrainingMessage[] = "the server is draining: call another one, or later";
 
 }  // namespace
@@ -71,7 +74,7 @@ absl::Status CallLife::CountCall() {
     MutexLock lock(mutex_);
     request_bytes = request_bytes_;
   }
-  CountRead(request_bytes);
+  if (request_bytes > 0) CountRead(request_bytes);
   absl::StatusOr<TrafficShare> share =
       service_.traffic.Begin(service_.identity.QuotaOf(**identified_), request_bytes);
   if (!share.ok()) return share.status();
@@ -82,7 +85,8 @@ absl::Status CallLife::CountCall() {
 
 void CallLife::CountRead(uint64_t bytes) {
   if (bytes_read_ == nullptr) return;
-  bytes_read_->fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  bytes_read_->fetch_add(static_cast<int64_t>(bytes) + kBytesAroundMessage,
+                         std::memory_order_relaxed);
 }
 
 CallerQuotaPtr CallLife::QuotaNow(const Caller& caller) {
