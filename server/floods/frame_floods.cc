@@ -14,8 +14,6 @@ constexpr int64_t kPartAroundMessages = 8;
 constexpr int64_t kPartOfSent = 4;
 // A look takes at most one part in so many of the time.
 constexpr int kFloodLookShare = 20;
-constexpr absl::Duration kRefuseStrangersFor = absl::Seconds(10);
-constexpr absl::Duration kRefuseKnownFor = absl::Seconds(2);
 
 }  // namespace
 
@@ -36,6 +34,7 @@ void FrameFloods::Account::Add(const GivenSockets::Traffic& now, absl::Duration 
   const int64_t rate = wanted == nullptr ? kRateOfStrangers : kRateOfKnown;
   excess -= static_cast<int64_t>(absl::ToDoubleSeconds(passed) * static_cast<double>(rate));
   excess = std::max<int64_t>(excess, 0);
+  if (excess == 0) begun = -1;
   received = now.received;
   sent = now.sent;
   read = read_now;
@@ -44,16 +43,12 @@ void FrameFloods::Account::Add(const GivenSockets::Traffic& now, absl::Duration 
 bool FrameFloods::Floods(const std::string& peer, Account& account) {
   const bool known = account.wanted != nullptr;
   int64_t most = known ? kMostOfKnown : kMostOfStrangers;
-  if (account.excess <= most) return false;
   const std::optional<TransportCalls> calls = gates_.calls(peer);
   if (!calls.has_value()) return false;
+  if (account.begun < 0) account.begun = calls->begun - calls->unfinished;
   // The first call of a connection is not known before its request is there.
   if (known || (calls->unfinished > 0 && gates_.first_call_waits())) {
-    most += calls->unfinished * message_bytes_;
-  }
-  if (known) {
-    account.excess -= std::min(account.excess, (calls->begun - account.begun) * kBytesOfCall);
-    account.begun = calls->begun;
+    most += (calls->begun - account.begun) * message_bytes_;
   }
   return account.excess > most;
 }
@@ -80,7 +75,7 @@ void FrameFloods::Look() {
       if (now.received < its.received) its = Account();  // of another connection
       its.look = looks_;
       its.Add(now, passed);
-      if (its.excess > kMostOfStrangers) suspects.emplace_back(now.peer, its);
+      if (its.excess > kMostOfStrangers && !its.closed) suspects.emplace_back(now.peer, its);
     }
     // A call may have begun on a connection that no look has seen yet.
     const uint64_t forgotten = looks_ - 1;
@@ -90,7 +85,8 @@ void FrameFloods::Look() {
   FrameFlood flood;
   for (auto& [peer, account] : suspects) {
     if (!Floods(peer, account)) continue;
-    gates_.close(peer, account.wanted == nullptr ? kRefuseStrangersFor : kRefuseKnownFor);
+    account.closed = true;
+    gates_.close(peer);
     if (++flood.closed > 1) continue;
     flood.peer = peer;
     flood.bytes = account.excess;
@@ -101,8 +97,8 @@ void FrameFloods::Look() {
     for (auto& [peer, account] : suspects) {
       const auto found = accounts_.find(peer);
       if (found == accounts_.end()) continue;
-      found->second.excess = account.excess;
       found->second.begun = account.begun;
+      found->second.closed = account.closed;
     }
   }
   const absl::Time ended = SteadyNow();

@@ -43,23 +43,22 @@ class FrameFloods {
     std::function<std::optional<TransportCalls>(const std::string& peer)> calls;
     // Whether an accepted call waits for its request on a connection whose peer is not known.
     std::function<bool()> first_call_waits;
-    // Closes a connection, and refuses new ones from its address for so long.
-    std::function<void(const std::string& peer, absl::Duration refuse_for)> close;
+    // Closes a connection, and refuses new ones from its address for kRefuseFor.
+    std::function<void(const std::string& peer)> close;
     std::function<void(const FrameFlood&)> on_flood;
   };
 
   // Of connections without and with a call that was let through.
   static constexpr int64_t kMostOfStrangers = 1 << 20;
-  static constexpr int64_t kMostOfKnown = 16 << 20;
+  static constexpr int64_t kMostOfKnown = 4 << 20;
   // Forgiven in a second.
   static constexpr int64_t kRateOfStrangers = 64 << 10;
   static constexpr int64_t kRateOfKnown = 256 << 10;
-  // Of a call on a known connection: what may come before its client hears that it is refused or
-  // ended.
-  static constexpr int64_t kBytesOfCall = 256 << 10;
+  // For which new connections from the address of a closed one are refused.
+  static constexpr absl::Duration kRefuseFor = absl::Seconds(10);
 
-  // `message_bytes`: the longest message. As much may have come of each call that is not over, and
-  // is not read yet.
+  // `message_bytes`: the longest message. As much may come of each call and not be read: it is on
+  // its way, or the call was refused or cancelled.
   FrameFloods(int64_t message_bytes, Gates gates)
       : message_bytes_(message_bytes), gates_(std::move(gates)) {}
   FrameFloods(const FrameFloods&) = delete;
@@ -79,9 +78,10 @@ class FrameFloods {
     int64_t sent = 0;
     int64_t read = 0;      // by calls, of what was sent
     int64_t read_now = 0;  // since
-    int64_t begun = 0;     // calls that kBytesOfCall was forgiven for
+    int64_t begun = -1;    // calls that were over when it came to have any excess; -1: none
     int64_t excess = 0;
-    uint64_t look = 0;  // the last that found it open, or before its first call
+    bool closed = false;  // by us; gRPC may see that late
+    uint64_t look = 0;    // the last that found it open, or before its first call
     std::shared_ptr<std::atomic<int64_t>> wanted;  // null: no call was let through
 
     // What has come since the last look and is no more than `forgiven`.

@@ -64,8 +64,8 @@ FrameFloods::Gates GrpcListener::GatesOfFloods() {
   return {.traffic = [this] { return acceptor_.Traffic(); },
           .calls = [this](const std::string& peer) { return calls_.CallsOf(peer); },
           .close =
-              [this](const std::string& peer, absl::Duration refuse_for) {
-                calls_.Refuse(peer, refuse_for);
+              [this](const std::string& peer) {
+                calls_.Refuse(peer, FrameFloods::kRefuseFor);
                 acceptor_.ShutDown(peer);
               }};
 }
