@@ -38,9 +38,8 @@ namespace {
 // How often the devices' health is looked at.
 constexpr int kHealthPeriodMs = 250;
 
-// What the end may take beyond --drain-timeout: calls that were told to end and the
-// transport; the device work of cancelled jobs; and then, where no work is left, the
-// devices with their memory.
+// Time for the end beyond --drain-timeout: for calls that were told to end, and the transport; for
+// the device work of cancelled jobs; and, if no work is left, for the devices with their memory.
 constexpr absl::Duration kStopGrace = absl::Seconds(7);
 constexpr absl::Duration kWorkGrace = absl::Seconds(1);
 constexpr absl::Duration kTeardownGrace = absl::Seconds(10);
@@ -51,7 +50,7 @@ constexpr absl::Duration kTeardownGrace = absl::Seconds(10);
 int signal_pipe[2] = {-1, -1};
 
 void OnStopSignal(int signal) {
-  // The next one does what it does to any process.
+  // The next signal has its default effect.
   std::signal(SIGTERM, SIG_DFL);
   std::signal(SIGINT, SIG_DFL);
   const char number = static_cast<char>(signal);
@@ -73,8 +72,8 @@ void CatchSignals() {
   std::signal(SIGINT, &OnStopSignal);
 }
 
-// A log whose reader has gone costs its lines, not the jobs; so does one, or a tuning file, that is
-// as large as it may be (ulimit -f): the write fails with EPIPE or EFBIG.
+// A log whose reader has gone costs its lines, not the jobs. So does a log or a tuning file at the
+// limit of its size (ulimit -f). The write fails with EPIPE or EFBIG.
 void IgnoreFailedWrites() {
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
 }
@@ -97,7 +96,7 @@ int Refuse(const absl::Status& status) {
   return usage ? kExitUsage : kExitFailure;
 }
 
-// What a server may start with and come to regret.
+// Warns of settings that may leave too little memory.
 void WarnOfMemory(const Engine& engine) {
   const size_t store = engine.options().store_bytes;
   uint64_t of_host_devices = 0;

@@ -63,11 +63,11 @@ constexpr int kFewConnections = 100;
 constexpr char kDraining[] = "draining";
 constexpr char kUnanswered[] = "calls are not answered";
 
-// What the server's first call to itself may take.
+// The longest time of the server's first call to itself.
 constexpr absl::Duration kLongestFirstCall = absl::Seconds(30);
 
-// Of the time to stop in: calls that are told to end get this much to do so, and gRPC as much
-// to let its connections go. Then, in the worst case, result bytes as much to leave the transport.
+// A part of the time to stop in. Calls that are told to end get this much, and gRPC as much to
+// close its connections. Then, in the worst case, result bytes as much to leave the transport.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 
 // A client may have reset as many calls as it has open several times over, and the server be busy.
@@ -462,8 +462,8 @@ class ServerImpl final : public Server {
   }
 
   // Tells every client to go, gives calls that are left `for_calls`, and then cancels them. A
-  // connection whose peer takes nothing would hold gRPC until its TCP gives up, 20 s: so what
-  // is still open after `for_connections` is cut.
+  // connection whose peer takes nothing would hold gRPC until its TCP gives up, after 20 s. So
+  // connections that are still open after `for_connections` are cut.
   void ShutDownGrpc(absl::Duration for_calls, absl::Duration for_connections) {
     std::promise<void> done;
     const std::future<void> down = done.get_future();
@@ -500,7 +500,7 @@ class ServerImpl final : public Server {
     });
   }
 
-  // What is below uses what is above it.
+  // Each member uses those above it.
   const absl::Time started_ = absl::Now();
   Metrics metrics_;
   JobLog observer_;

@@ -37,7 +37,7 @@ struct FlagRow {
 
 namespace flag_rows {
 
-// What all rows have, of every kind.
+// The fields of all rows, of every kind.
 struct About {
   std::string name;
   std::string group;
@@ -191,7 +191,7 @@ FlagRow File(About about, Field field) {
   return Text(std::move(about), "PATH", "nothing, or the path of a file", field);
 }
 
-// Who may use a service.
+// The callers of a service.
 template <typename Field>
 FlagRow Access(About about, Field field) {
   const std::string allowed = "call, matrices, benchmark, metrics, admin, anyone, off";

@@ -1,4 +1,4 @@
-// Connections that send much that no call wants, as floods of control frames.
+// Closes connections that send much that no call wants, such as floods of control frames.
 //
 // gRPC 1.51 reads frames such as WINDOW_UPDATE, PRIORITY, acknowledgements of PING and SETTINGS,
 // and empty CONTINUATION as fast as they come, and closes no connection for them (CVE-2019-9511 to

@@ -175,8 +175,8 @@ CallerPtr Callers::FindToken(absl::string_view token) const {
 CallerPtr Callers::FindCertificate(absl::string_view common_name) const {
   const auto it = certificates_.find(common_name);
   if (it != certificates_.end()) return it->second;
-  // "*" is a name, too. A name of the file is its own lines' alone: else a certificate of
-  // that common name would own what they own.
+  // "*" is a name, too. A name of the file belongs to its own lines alone. Else a certificate of
+  // that common name would own their matrices.
   if (any_certificate_ == nullptr || names_.count(common_name) > 0 ||
       !CheckCallerName(common_name).ok()) {
     return nullptr;

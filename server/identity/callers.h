@@ -70,8 +70,8 @@ class Callers {
   absl::Status AddToken(absl::string_view hex, CallerPtr caller);
   absl::Status AddCertificate(absl::string_view common_name, CallerPtr caller);
 
-  // By the first bytes of the hash. These say nothing of the token, so that the time
-  // of this look-up may be seen; the whole hash is compared in constant time.
+  // Keyed by the first bytes of the hash. These say nothing of the token, so that the time of this
+  // look-up may be seen; the whole hash is compared in constant time.
   std::unordered_multimap<uint64_t, Token> tokens_;
   std::map<std::string, CallerPtr, std::less<>> certificates_;
   CallerPtr any_certificate_;  // its name is not used

@@ -55,7 +55,7 @@ CertificateValidity ValidityOf(absl::string_view pem) {
 
 namespace {
 
-// Beside what gRPC knows of the peer.
+// Stands beside gRPC's properties of the peer.
 constexpr char kProperty[] = "gemmd_connection";
 
 absl::string_view PropertyOf(const grpc_auth_context* connection, const char* name) {

@@ -1,5 +1,4 @@
-// What the server knows of a connection beside what gRPC does: a number, and how long the
-// client's certificate is valid.
+// A connection's number and the validity of its client's certificate, which gRPC does not tell.
 #pragma once
 
 #include <grpc/grpc_security.h>

@@ -24,7 +24,7 @@ absl::string_view View(const grpc_slice& slice) {
   return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
 }
 
-// Of the peer's certificate, which TLS has verified; empty where it has no such property.
+// A property of the peer's certificate, which TLS has verified; empty if there is none.
 absl::string_view Property(const grpc_auth_context* peer, const char* name) {
   grpc_auth_property_iterator found = grpc_auth_context_find_properties_by_name(peer, name);
   const grpc_auth_property* const property = grpc_auth_property_iterator_next(&found);
@@ -45,7 +45,7 @@ absl::string_view CertificateName(const Peer& peer) {
   return one ? Property(peer, GRPC_X509_CN_PROPERTY_NAME) : "";
 }
 
-// What the certificate of a numbered connection says.
+// Reads the certificate of a numbered connection.
 template <typename Peer>
 void ShowCertificate(const Peer& peer, Credentials& credentials) {
   credentials.certificate_name = CertificateName(peer);
@@ -57,7 +57,7 @@ struct Checks {
   const CallCheck check;
 };
 
-// What gRPC's threads get of the server's: what was written before is seen after.
+// The server's objects that gRPC's threads use. They see everything that was written before.
 using HandedChecks = std::atomic<const Checks*>;
 
 // Called by gRPC before each call, on the thread that received its headers.
@@ -84,7 +84,7 @@ void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metada
 // whole chain is verified again, whose authorities may have expired meanwhile.
 constexpr absl::Duration kTicketsLive = absl::Minutes(1);
 
-// What gRPC has of the files of TLS.
+// The files of TLS that gRPC has.
 struct FetchedTls {
   const Identity& identity;
   uint64_t number = 0;

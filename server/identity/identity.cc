@@ -185,8 +185,8 @@ absl::Status Identity::CheckScrape(std::optional<absl::string_view> authorizatio
   return status;
 }
 
-// Reads the files where they are new. Where they could not be read they stay new for the
-// next look, but the same error is told once.
+// Reads the files where they are new. Files that could not be read stay new for the next look, but
+// the same error is told once.
 template <size_t kFiles, typename Look, typename Read>
 void Identity::ReloadIfNew(Watched<kFiles>& watched, bool all, const Look& look, const Read& read,
                            std::vector<Reload>& reloads) {

@@ -1,4 +1,4 @@
-// Who calls, whether that caller may, and how much: asked before every call.
+// Identifies callers, and checks what they may do and how much, before every call.
 #pragma once
 
 #include <array>
@@ -36,13 +36,13 @@ struct IdentityOptions {
   absl::Time (*now)() = &absl::Now;
 };
 
-// What a call shows.
+// The credentials of a call.
 struct Credentials {
   // The metadata "authorization"; nullopt where there is none.
   std::optional<absl::string_view> authorization;
   // The common name of the certificate of mutual TLS; empty where there is none, or several.
   absl::string_view certificate_name;
-  // Of that certificate; at all times where there is none.
+  // The validity of that certificate; at all times if there is none.
   CertificateValidity certificate_validity;
 };
 
@@ -66,13 +66,13 @@ class Identity {
   static absl::StatusOr<std::unique_ptr<Identity>> Create(
       IdentityOptions options, std::function<void(const Refusal&)> on_refused);
 
-  // Whether callers must show who they are. Where not, everybody is one caller without a
-  // name, who has every role.
+  // Whether callers must show who they are. If not, everybody is one caller without a name, who has
+  // every role.
   bool asks() const { return asks_; }
   bool has_tls() const { return !options_.tls.certificate.empty(); }
   const IdentityOptions& options() const { return options_; }
 
-  // Who shows these credentials. UNAUTHENTICATED.
+  // The caller with these credentials. UNAUTHENTICATED.
   absl::StatusOr<CallerPtr> Identify(const Credentials& credentials) const;
   // The next two refuse a certificate that is not valid now, whatever else is shown, as a handshake
   // does. TLS looks at it when a connection begins, and not even then where a session is resumed.
@@ -81,7 +81,7 @@ class Identity {
   // for it now. UNAUTHENTICATED, PERMISSION_DENIED, UNIMPLEMENTED where no rule names the method.
   absl::StatusOr<CallerPtr> CallerOfMethod(absl::string_view method,
                                            const Credentials& credentials) const;
-  // Whose call of this path may go on; null where anyone's may. UNAUTHENTICATED,
+  // The caller whose call of this path may go on; null if anyone's may. UNAUTHENTICATED,
   // PERMISSION_DENIED, or UNIMPLEMENTED for a service that is off, and for a method that no rule
   // names.
   absl::StatusOr<CallerPtr> Check(absl::string_view path, const Credentials& credentials) const;
@@ -91,7 +91,7 @@ class Identity {
   // Whether /metrics may be read with this header. The same codes.
   absl::Status CheckScrape(std::optional<absl::string_view> authorization) const;
 
-  // What this caller may have at most, as the quotas file says now. Never null.
+  // The bounds of this caller, as the quotas file has them now. Never null.
   CallerQuotaPtr QuotaOf(const Caller& caller) const { return quotas()->Of(caller); }
 
   // Reads the files that have changed since they were last read, or that could not be, or

@@ -9,7 +9,7 @@
 
 namespace gemmd {
 
-// Of either file: the most lines that have something in them, and the most bytes.
+// The bounds of either file: its lines that have something in them, and its bytes.
 inline constexpr size_t kMaxFileLines = 10'000;
 inline constexpr size_t kMaxFileBytes = 4 << 20;
 

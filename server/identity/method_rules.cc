@@ -21,9 +21,8 @@ constexpr MethodRule Needs(CallerRole role) {
 constexpr absl::string_view kGemm = "gemm.v1.GemmService";
 constexpr absl::string_view kInference = "inference.GRPCInferenceService";
 
-// Every method of the services of ours; no two have the same name. What a call may do to which
-// matrix is decided where the matrix is known. Each client begins with GetServerInfo, whatever its
-// role is for.
+// Every method of the services of ours; no two have the same name. The matrix store decides what a
+// call may do to which matrix. Each client begins with GetServerInfo, whatever its role is for.
 constexpr MethodRow kMethods[] = {
     {kGemm, "Multiply", Needs(CallerRole::kCall)},
     {kGemm, "MultiplyUnary", Needs(CallerRole::kCall)},

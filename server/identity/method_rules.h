@@ -10,7 +10,7 @@
 
 namespace gemmd {
 
-// Who may call a method.
+// The callers of a method.
 struct MethodRule {
   enum class Who : uint8_t {
     kNobody,   // UNIMPLEMENTED to whoever the server knows: a method that no rule names

@@ -118,7 +118,7 @@ absl::StatusOr<Quotas> Quotas::Parse(absl::string_view text) {
   absl::Status status = ForEachLine(
       text, "quotas", [&quotas](absl::string_view line) { return quotas.AddLine(line); });
   if (!status.ok()) return status;
-  // Without a bound for anybody: rather a file that is cut than what somebody wants.
+  // A file without a bound for anybody was more likely cut than meant.
   if (quotas.size() == 0) {
     return absl::InvalidArgumentError(absl::StrCat("no quota in it; ", kQuotaForm));
   }

@@ -1,4 +1,4 @@
-// What each caller may have at most, by the quotas file.
+// The bounds of each caller, by the quotas file.
 #pragma once
 
 #include <map>
@@ -29,12 +29,12 @@ class Quotas {
   //   role:admin  weight=4
   //   *           jobs=500 streams=64 store-bytes=4GiB bytes-per-second=200MiB
   //
-  // What a line leaves out has no bound, and the weight 1. INVALID_ARGUMENT names the line,
-  // the key, the value and what is allowed.
+  // A key that a line leaves out has no bound; the weight is then 1. INVALID_ARGUMENT names the
+  // line, the key, the value and what is allowed.
   static absl::StatusOr<Quotas> Parse(absl::string_view text);
 
-  // Of the line with the caller's name; else of the first line with one of its roles; else of
-  // the line *. One line counts alone. Never null.
+  // The quota of the line with the caller's name; else of the first line with one of its roles;
+  // else of the line *. One line counts alone. Never null.
   CallerQuotaPtr Of(const Caller& caller) const;
 
   // The callers that have a line of their own, in the order of their names.

@@ -44,14 +44,13 @@ absl::Status Wrong(absl::string_view flag, const std::string& path, absl::string
   return absl::InvalidArgumentError(absl::StrCat(flag, ": '", path, "': ", why));
 }
 
-// What OpenSSL said last, such as "ee key too small". It quotes nothing of a
-// file.
+// OpenSSL's last error, such as "ee key too small". It quotes nothing of a file.
 std::string Reason() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   return reason == nullptr ? "OpenSSL gives no reason" : reason;
 }
 
-// What the lines of a file in PEM look like, whole or not.
+// The lines of a file in PEM, whole or not.
 struct PemLines {
   size_t begins = 0;
   size_t ends = 0;
@@ -71,7 +70,7 @@ PemLines LinesOf(absl::string_view pem) {
       ++lines.ends;
       if (certificate) ++lines.certificate_ends;
     }
-    // Of every line but the last the newline follows.
+    // A newline follows every line except the last.
     lines.cut = !line.empty() && !absl::StartsWith(line, "-----END");
   }
   return lines;
@@ -94,8 +93,8 @@ absl::Status CheckNoneSkipped(absl::string_view flag, const std::string& path,
                    "; allowed: a file in PEM, each certificate from its line BEGIN to its END"));
 }
 
-// To the end of the file. gRPC stops without a word at the first block that it
-// cannot read, and drops those behind it.
+// Reads to the end of the file. gRPC stops without a word at the first block that it cannot read,
+// and drops those behind it.
 absl::StatusOr<std::vector<Certificate>> AllCertificates(absl::string_view flag,
                                                          const std::string& path,
                                                          const std::string& pem) {
@@ -132,8 +131,8 @@ absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& 
   return absl::Status(pem.status().code(), absl::StrCat(flag, ": ", pem.status().message()));
 }
 
-// Loads the files as gRPC does at the next handshake. Where that fails there
-// gRPC keeps what it had, also a CA that was taken away, and tells nobody.
+// Loads the files as gRPC does at the next handshake. If that fails there, gRPC keeps the old
+// files, even a CA that was taken away, and tells nobody.
 absl::Status TryOut(const TlsPaths& paths, const std::vector<Certificate>& chain, EVP_PKEY* key,
                     const std::vector<Certificate>& client_ca) {
   ERR_clear_error();

@@ -8,8 +8,8 @@
 
 namespace gemmd {
 
-// Tells the versions of a file apart. Of the file that a link leads to, so that a link
-// that is turned (as Kubernetes does with secrets) is a change.
+// Tells the versions of a file apart: those of the file that a link leads to. So a link that is
+// turned (as Kubernetes does with secrets) is a change.
 struct FileVersion {
   uint64_t device = 0;
   uint64_t inode = 0;

@@ -11,7 +11,7 @@
 
 namespace gemmd {
 
-// What --insecure allows beyond this machine.
+// The access that --insecure allows from other machines.
 enum class Insecure : uint8_t {
   kNone,
   kPlaintext,  // connections without TLS
@@ -29,10 +29,9 @@ struct Listens {
 // or ::1.
 bool IsLoopback(const Address& address);
 
-// What is open to the network without protection, a sentence each; nothing where all is
-// well. Each of several addresses counts: connections of all are served alike. INVALID_ARGUMENT for
-// such things that --insecure does not allow. Addresses that do not parse are left to those who
-// listen on them.
+// A sentence for each thing that is open to the network without protection. Each of several
+// addresses counts: connections of all are served alike. INVALID_ARGUMENT for such things that
+// --insecure does not allow. Addresses that do not parse are left to those who listen on them.
 absl::StatusOr<std::vector<std::string>> CheckExposure(const Listens& listens,
                                                        const Identity& identity);
 

@@ -60,7 +60,7 @@ void SetArguments(grpc::ServerBuilder& builder, const RpcLimits& rpc,
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, connections.header_bytes);
   // A client that is gone without a word is noticed, and its jobs cancelled.
   SetTime(builder, GRPC_ARG_KEEPALIVE_TIME_MS, connections.keepalive);
-  // With it gRPC sets TCP_USER_TIMEOUT.
+  // gRPC also sets TCP_USER_TIMEOUT by this.
   SetTime(builder, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, ConnectionPatience(rpc));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   SetTime(builder, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeout);

@@ -1,4 +1,4 @@
-// What gRPC is told of messages and connections.
+// The settings of gRPC for messages and connections.
 #pragma once
 
 #include "absl/time/time.h"
@@ -22,7 +22,7 @@ struct ConnectionLimits {
   // A connection may take so long until its client shows who it is, before it is closed to make
   // room for another. 0: for ever.
   absl::Duration proof = absl::Seconds(10);
-  // What the calls of a connection get beyond RpcLimits::max_connection_age.
+  // The time that the calls of a connection get beyond RpcLimits::max_connection_age.
   absl::Duration age_grace = absl::Hours(1);
   // A client that is silent for so long is asked whether it is still there (a ping). Without an
   // answer within ConnectionPatience it is gone.

@@ -101,7 +101,7 @@ void GrpcListener::Start() {
 
 void GrpcListener::Take(UniqueFd connection) {
   if (IsTcp(connection)) {
-    // What gRPC's own listener sets.
+    // gRPC's own listener sets this, too.
     const int on = 1;
     setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     const auto milliseconds = static_cast<unsigned>(absl::ToInt64Milliseconds(user_timeout_));

@@ -1,4 +1,4 @@
-// What the log says of callers, quotas and TLS. No token, key or payload is ever in it.
+// The log of callers, quotas and TLS. No token, key or payload is ever in it.
 #pragma once
 
 #include <string>

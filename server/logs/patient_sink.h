@@ -1,4 +1,4 @@
-// Where log lines go: a reader that stops reading stops nobody.
+// The sink of log lines: a reader that stops reading stops nobody.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace gemmd {
 
-// Writes to a file, a terminal, a pipe or a socket. Where that takes nothing for `patience`, lines
-// are left out until it does again; then a line of `note` says how many were. It is not waited for
+// Writes to a file, a terminal, a pipe or a socket. If that takes nothing for `patience`, lines are
+// left out until it does again. Then a line of `note` says how many were. It is not waited for
 // again within a minute. Thread-safe.
 class PatientSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:

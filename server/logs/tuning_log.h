@@ -12,7 +12,7 @@ namespace gemmd {
 // At the start: what the devices can use of --tuning-tables; nothing where there is none.
 void LogTuning(const TuningLoad& load);
 
-// What became of them when they were read again.
+// The outcome of reading them again.
 void LogTuningReload(const absl::StatusOr<TuningLoad>& load);
 
 void LogFirstTimes(const FirstTimes& times);

@@ -27,8 +27,8 @@ size_t TcmallocProperty(const char* name) {
 
 size_t HeapBytesInUse() { return TcmallocProperty("generic.current_allocated_bytes"); }
 
-// Its page heap alone. What the threads' caches and the lists of small sizes keep cannot
-// be given back, and is bounded.
+// Its page heap alone. Memory in the threads' caches and the lists of small sizes cannot be given
+// back, and is bounded.
 size_t FreeHeapBytes() { return TcmallocProperty("tcmalloc.pageheap_free_bytes"); }
 
 void GiveBackFreeHeap() { MallocExtension_ReleaseFreeMemory(); }

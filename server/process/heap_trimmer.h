@@ -10,7 +10,7 @@ namespace gemmd {
 
 // Bytes in use by all threads. Zero if the allocator does not tell, as under a sanitizer.
 size_t HeapBytesInUse();
-// What was freed and is kept for later allocations.
+// Freed bytes that are kept for later allocations.
 size_t FreeHeapBytes();
 
 // Returns what can be returned to the system. Holds the allocator's locks meanwhile.

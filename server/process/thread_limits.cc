@@ -127,7 +127,7 @@ CpuConfinement::CpuConfinement(int count) {
   cpu_set_t chosen;
   CPU_ZERO(&chosen);
   for (const int cpu : NeighbourCpus(allowed, sched_getcpu(), count)) CPU_SET(cpu, &chosen);
-  // Where the system does not let it be, the threads run anywhere: slower, no less right.
+  // If the system refuses, the threads run anywhere: slower, but right.
   confined_ = sched_setaffinity(0, sizeof(chosen), &chosen) == 0;
 }
 

@@ -12,7 +12,7 @@
 namespace gemmd {
 
 // The threads that gRPC 1.51 may make on this machine, from its start on. It makes some of them
-// at its first calls alone, and takes no notice where one does not start: what is queued for that
+// only at its first calls, and does not notice if one does not start. Work that is queued for that
 // one waits for ever.
 int ThreadsOfGrpc();
 
@@ -23,9 +23,9 @@ absl::Status CheckThreads(int count, absl::string_view of);
 // The threads of the process, and the limits on them, for messages.
 std::string DescribeThreads();
 
-// `count` neighbouring CPUs of `allowed`, which is sorted and not empty, including
-// `current`; all of `allowed` where it has no more. Where `count` divides the number
-// of cores of a socket, all are on one socket.
+// `count` neighbouring CPUs of `allowed`, which is sorted and not empty, including `current`; all
+// of `allowed` where it has no more. If `count` divides the number of cores of a socket, all are on
+// one socket.
 std::vector<int> NeighbourCpus(const std::vector<int>& allowed, int current, int count);
 
 // While this object lives, the calling thread and the threads that it starts run on
