@@ -18,7 +18,7 @@ import pytest
 from distributed import Client, LocalCluster, wait
 from gemmd.dask import panels, servers, tasks, tiles
 
-from conftest import Server
+from conftest import Server, free_port
 
 # Seconds after which a server that answers nothing is given up.
 PATIENCE = 1.5
@@ -203,6 +203,17 @@ def test_wrong_operands_name_what_to_do(pair, change, words):
         gemmd.dask.matmul(*change(x, y), pair)
 
 
+@pytest.mark.parametrize("dtype,compute,words", [
+    ("float16", "f16", "products of float16 take f32 here: their tiles are added up in float32"),
+    ("float64", "tf32", "products of float64 take f64"),
+    ("float32", "f23", "products of float32 take f32 or tf32 or f32x3"),
+])  # fmt: skip
+def test_a_mode_that_no_tile_can_have_is_refused_before_it_starts(pair, dtype, compute, words):
+    _, _, x, y = operands(dtype)
+    with pytest.raises(gemmd.InvalidArgument, match=words):
+        gemmd.dask.matmul(x, y, pair, compute=compute)
+
+
 @pytest.mark.parametrize("given,words", [
     ([], "servers is empty"), (["nowhere"], "it must be host:port"), ([{"ca": "x"}], "no \"address\""),
     ([{"address": "a:1", "tokn": "x"}], "token"), ([{"address": "a:1", "channels": 0}], "channels is 0"),
@@ -281,7 +292,57 @@ def test_workers_with_too_little_memory_are_refused(pair):
             gemmd.dask.matmul(x, x, pair)
 
 
+def test_a_server_that_is_down_refuses_the_plan_and_says_how_to_go_on(pair):
+    _, _, x, y = operands()
+    down = f"127.0.0.1:{free_port()}"
+    with pytest.raises(gemmd.Unavailable, match=f"take {down} out of servers, or give .*check=False"):
+        gemmd.dask.matmul(x, y, [pair[0], down], patience=PATIENCE)
+
+
 # Servers and workers that fail.
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "distributed"])
+def test_blocks_of_a_graph_that_fails_are_deleted(pair, client, scheduler):
+    _, _, x, y = operands()
+
+    def broken(block, block_id):
+        if block_id != (0, 0):
+            return block
+        with gemmd.connect(pair[0]) as g:
+            while len(g.matrices("dask/")) < 5:
+                time.sleep(0.01)
+        raise ZeroDivisionError
+
+    bad = da.map_blocks(broken, x, meta=x._meta)
+    with pytest.raises(ZeroDivisionError):
+        gemmd.dask.matmul(bad, y, pair).compute(scheduler=scheduler)
+    assert nothing_left(pair)
+
+
+def slow_puts(monkeypatch, seconds):
+    send = panels._send
+
+    def late(*args):
+        send(*args)
+        time.sleep(seconds)
+
+    monkeypatch.setattr(panels, "_send", late)
+
+
+def test_a_ttl_shorter_than_putting_a_panel_is_said(own_server, monkeypatch):
+    slow_puts(monkeypatch, 0.6)
+    x = da.ones((4, 15), chunks=(4, 5), dtype="f4")
+    with pytest.raises(gemmd.FailedPrecondition, match="ttl is 1 s; .*give a longer ttl"):
+        gemmd.dask.matmul(x, x.T, own_server.address, ttl=1.0).compute(scheduler="threads")
+
+
+def test_with_workers_it_is_not_put_without_end(own_server, client, monkeypatch):
+    slow_puts(monkeypatch, 1.2)
+    monkeypatch.setattr(tiles, "MOST_TRIES", 2)
+    x = da.ones((4, 20), chunks=(4, 2), dtype="f4")
+    with pytest.raises(gemmd.Unavailable, match="put 2 times, .* ttl=1 s .*give a longer ttl"):
+        gemmd.dask.matmul(x, x.T, own_server.address, ttl=1.0).compute()
 
 
 def slow_blocks(array, seconds):
@@ -417,14 +478,13 @@ def test_a_server_that_is_full_is_left_alone(pair, client):
 
 def test_a_server_is_watched_by_one_thread(pair):
     def watching():
-        return sum(thread.name == "gemmd-watch" for thread in threading.enumerate())
+        return sum(getattr(each, "_target", None) == one._watch for each in threading.enumerate())
 
     one = servers.state(servers.Server.of({"address": pair[0], "channels": 1}))
-    before = watching()
     for _ in range(50):
         with one.use(PATIENCE) as use:
             use.client.info()
-    assert watching() <= before + 1
+    assert watching() <= 1
 
 
 def test_no_server_at_all_is_said(own_pair, monkeypatch):

@@ -124,8 +124,14 @@ def _plan(x: Any, y: Any, found: plans.Types, settings: _Settings) -> Plan:
 def _room(server: Server, settings: _Settings) -> plans.Room:
     if not settings.check:
         return plans.Room(0, 0, 0)
-    with servers.state(server).use(settings.patience) as use:
-        return plans.room(use.client)
+    try:
+        with servers.state(server).use(settings.patience) as use:
+            return plans.room(use.client)
+    except (errors.Unavailable, errors.DeadlineExceeded) as error:
+        raise type(error)(
+            f"{error}; start it, take {server.address} out of servers, or give matmul check=False, "
+            "which asks no server for its room"
+        ) from None
 
 
 def _workers() -> plans.Workers:
@@ -168,14 +174,15 @@ def _panels(array: Any, side: str, dtype: str, settings: _Settings) -> da.Array:
     """An array of one Panel for each row of x, or column of y: a task each, behind one for each
     block. Its layer is none that Dask fuses with the tiles: a panel is made once."""
     token = tokenize(array.name, array.chunks, side, dtype, settings.servers, settings.ttl)
+    name = f"gemmd-panel-{token}"
     place = panels.Place(
-        settings.servers, side, dtype, f"dask/{_SESSION}/{token}", settings.patience, settings.ttl
-    )
+        settings.servers, side, dtype, f"dask/{_SESSION}/{token}", name, settings.patience,
+        settings.ttl,
+    )  # fmt: skip
     blocks = da.map_blocks(
         functools.partial(panels.put, place=place), array, name=f"gemmd-put-{token}",
         chunks=array.chunks, dtype=object, meta=np.empty((0, 0), object),
     )  # fmt: skip
-    name = f"gemmd-panel-{token}"
     count, steps = blocks.numblocks if side == "a" else blocks.numblocks[::-1]
     graph: dict[Any, Any] = {}
     for index in range(count):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import secrets
 import threading
 import weakref
 from collections.abc import Sequence
@@ -36,6 +37,8 @@ class Place:
     dtype: str
     #: First part of the blocks' names. It has Dask's name of the array, which stands for its content.
     folder: str
+    #: Dask's name of the panels' tasks.
+    task: str
     patience: float
     ttl: float
 
@@ -45,29 +48,51 @@ class Place:
         return None if self.side == "a" else index % len(self.servers)
 
 
-class Block(NamedTuple):
-    """A block that was put."""
+class Block:
+    """A block that was put. Until it is part of a panel, its end is that of the matrix: the graph may
+    fail before."""
 
-    name: str
-    shape: tuple[int, int]
-    #: The elements, where no scheduler could have them made again.
-    elements: Any = None
+    def __init__(self, name: str, shape: tuple[int, int], elements: Any = None) -> None:
+        self.name = name
+        self.shape = shape
+        #: The elements, where no scheduler could have them made again.
+        self.elements = elements
+        self._end: weakref.finalize[Any, Any] | None = None
+
+    def __reduce__(self) -> Any:
+        return Block, (self.name, self.shape, self.elements)
+
+    def own(self, place: Place, index: int) -> None:
+        """Here it was put."""
+        ended = _Ended(self.name, (tasks.key(), (place.task, index)), place, tasks.client())
+        self._end = weakref.finalize(self, _ended.put, ended)
+        self._end.atexit = False
+        _start_deleter()
+
+    def taken(self) -> None:
+        """By a panel."""
+        if self._end is not None:
+            self._end.detach()
 
 
 class Panel:
     """The blocks of a row of x, or of a column of y."""
 
-    def __init__(self, place: Place, index: int, blocks: Sequence[Block], key: Any) -> None:
+    def __init__(
+        self, place: Place, index: int, blocks: Sequence[Block], key: Any, making: str
+    ) -> None:
         self.place = place
         self.index = index
         self.blocks = list(blocks)
         self.folder = folder(place, index)
         #: Dask's key of the task that makes it again; None without `distributed`.
         self.key = key
+        #: Another one each time that task runs.
+        self.making = making
         self._owned = False
 
     def __reduce__(self) -> Any:
-        return Panel, (self.place, self.index, self.blocks, self.key)
+        return Panel, (self.place, self.index, self.blocks, self.key, self.making)
 
     def at_home(self, server: Server) -> bool:
         """Whether that is where its blocks were put."""
@@ -78,7 +103,7 @@ class Panel:
         """From now on, the end of this object may be the end of the panel."""
         if not self._owned:
             self._owned = True
-            ended = _Ended(self.folder, self.key, self.place, tasks.client())
+            ended = _Ended(self.folder, (self.key,), self.place, tasks.client())
             weakref.finalize(self, _ended.put, ended).atexit = False
             _start_deleter()
 
@@ -110,9 +135,13 @@ def put(block: Any, place: Place, block_id: tuple[int, int] = (0, 0)) -> Block:
         while not _put_on(order, name, elements, place, home is None, patience):
             patience.wait()
     if tasks.worker() is None:
-        return Block(name, elements.shape, elements)
-    tasks.warn_of_profiler()
-    return Block(name, elements.shape)
+        made = Block(name, elements.shape, elements)
+    else:
+        tasks.warn_of_profiler()
+        made = Block(name, elements.shape)
+    if elements.size:
+        made.own(place, index)
+    return made
 
 
 def _put_on(
@@ -147,8 +176,10 @@ def _send(use: Use, name: str, elements: Any, place: Place) -> None:
 
 def gather(blocks: Sequence[Block], place: Place, index: int) -> Panel:
     """Task: a panel of its blocks."""
-    panel = Panel(place, index, blocks, tasks.key())
+    panel = Panel(place, index, blocks, tasks.key(), secrets.token_hex(8))
     panel.own()
+    for block in blocks:
+        block.taken()
     return panel
 
 
@@ -189,10 +220,12 @@ def handle(block: Block, use: Use, dtype: str) -> Handle:
 
 
 class _Ended(NamedTuple):
-    """A panel whose object is gone from this process."""
+    """A panel, or a block that was part of none, whose object is gone from this process."""
 
-    folder: str
-    key: Any
+    #: The block's name, or the panel's folder, which ends with a slash.
+    name: str
+    #: Dask's keys of the tasks whose results stand for the same.
+    keys: tuple[Any, ...]
     place: Place
     client: Any
 
@@ -215,14 +248,21 @@ def _delete() -> None:
     while True:
         ended = _ended.get()
         # Another worker may have a copy, or the task has run again: then that one's end counts.
-        if ended.client is not None and tasks.in_memory(ended.client, ended.key):
+        if ended.client is not None and tasks.in_memory(ended.client, ended.keys):
             continue
         for one in map(servers.state, ended.place.servers):
-            one.held.discard(ended.folder)
+            one.held.discard(ended.name)
             if one.rests() > 0:  # what it has expires
                 continue
             try:
                 with one.use(ended.place.patience) as use:
-                    use.client.delete(prefix=ended.folder, cancel=use.cancel)
+                    _delete_from(use, ended.name)
             except errors.GemmdError as error:
-                _log.info("gemmd: %s not deleted from %s: %s", ended.folder, one.server.address, error)
+                _log.info("gemmd: %s not deleted from %s: %s", ended.name, one.server.address, error)
+
+
+def _delete_from(use: Use, name: str) -> None:
+    if name.endswith("/"):
+        use.client.delete(prefix=name, cancel=use.cancel)
+    elif name in _names(name, use):
+        use.client.delete(name, cancel=use.cancel)

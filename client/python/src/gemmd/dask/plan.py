@@ -30,9 +30,19 @@ class Types(NamedTuple):
     result: str
 
 
+# Modes by the type of the operands.
+_COMPUTE = {
+    "float16": ("f32",),
+    "bfloat16": ("f32",),
+    "float32": ("f32", "tf32", "f32x3"),
+    "float64": ("f64",),
+    "int8": ("s32",),
+}
+
+
 def types(x: np.dtype[Any], y: np.dtype[Any], compute: str | None) -> Types:
-    """InvalidType where the servers have no product of the two. Floats are widened to numpy's
-    common type; int8 by int8 gives int32."""
+    """InvalidType where the servers have no product of the two, InvalidArgument where they have
+    none in this mode. Floats are widened to numpy's common type; int8 by int8 gives int32."""
     try:
         name = (x if x == y else np.result_type(x, y)).name
     except TypeError:  # numpy has no common type of float16 and bfloat16
@@ -49,9 +59,12 @@ def types(x: np.dtype[Any], y: np.dtype[Any], compute: str | None) -> Types:
             "or int8: give them as .astype(...)",
             field="x",
         )
-    if compute not in (None, "f32", "f64", "tf32", "f32x3", "f16", "s32"):
+    modes = _COMPUTE[found.operand]
+    if compute is not None and compute not in modes:
         raise errors.InvalidArgument(
-            f"compute is {compute!r}; it must be f64, f32, tf32, f32x3, f16 or s32", field="compute"
+            f"compute is {compute!r}; products of {found.operand} take {' or '.join(modes)} here: "
+            f"their tiles are added up in {found.accumulator}",
+            field="compute",
         )
     return found
 

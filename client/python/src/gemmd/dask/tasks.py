@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 _log = logging.getLogger("gemmd")
@@ -90,9 +90,11 @@ def _release(lost: Any, dask_scheduler: Any = None) -> None:
         dask_scheduler.transitions({lost: "released"}, stimulus_id="gemmd-panel-lost")
 
 
-def in_memory(of: Any, lost: Any) -> bool:
-    """Whether any worker still has the result of a task. True where the scheduler does not say."""
+def in_memory(of: Any, keys: Sequence[Any]) -> bool:
+    """Whether any worker has the result of one of these tasks. True where the scheduler does not
+    say."""
     try:
-        return bool(of.sync(of.scheduler.who_has, keys=[lost], callback_timeout=10).get(lost))
+        found = of.sync(of.scheduler.who_has, keys=list(keys), callback_timeout=10)
     except Exception:  # the cluster ends: what is left expires
         return True
+    return any(map(found.get, keys))

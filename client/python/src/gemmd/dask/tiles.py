@@ -4,6 +4,7 @@ that one fails."""
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -47,13 +48,40 @@ def tile(a: Panel, b: Panel, job: Job) -> Any:
     b.own()
     try:
         return _Run(a, b, job, steps).somewhere().astype(result, copy=False)
-    except panels.Lost as lost:
-        if lost.panel.key is None:
-            raise errors.Unavailable(
-                f"{lost.panel.folder}: its blocks are on no server that answers"
-            ) from None
-        gone = lost.panel.key
-    tasks.make_again(gone)
+    except panels.Lost as error:
+        lost = error.panel
+    if lost.key is None:
+        raise errors.Unavailable(f"{lost.folder}: its blocks are on no server that answers")
+    if not _losses.another(lost.key, lost.making):
+        raise errors.Unavailable(
+            f"{lost.folder}: its blocks were put {MOST_TRIES} times, and each time they were on no "
+            f"server when a tile came; they live for ttl={job.ttl:g} s after their last use: give "
+            "a longer ttl"
+        )
+    tasks.make_again(lost.key)
+
+
+class _Losses:
+    """How often each panel of late was lost, as this process knows. Thread-safe."""
+
+    _PANELS = 4096
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._makings: dict[Any, set[str]] = {}
+
+    def another(self, key: Any, making: str) -> bool:
+        """Whether the panel may be made again, after it was lost as made this time."""
+        with self._lock:
+            makings = self._makings.pop(key, set())
+            makings.add(making)
+            self._makings[key] = makings  # the latest is the last
+            if len(self._makings) > self._PANELS:
+                del self._makings[next(iter(self._makings))]
+            return len(makings) < MOST_TRIES
+
+
+_losses = _Losses()
 
 
 class _Run:
@@ -119,6 +147,7 @@ class _Run:
         place, tries = 0, 0
         try:
             while True:
+                put = time.monotonic()
                 panels.ensure(self._a, use, one)
                 panels.ensure(self._b, use, one)
                 try:
@@ -130,6 +159,12 @@ class _Run:
                 except errors.NotFound as error:
                     for panel in (self._a, self._b):
                         one.held.discard(panel.folder)
+                    if not event["steps"] and time.monotonic() - put > self._job.ttl:
+                        raise errors.FailedPrecondition(
+                            f"ttl is {self._job.ttl:g} s; to put the panels of a tile on "
+                            f"{one.server.address} took longer, and the first of their blocks was "
+                            "gone: give a longer ttl"
+                        ) from None
                     tries += 1
                     if tries == MOST_TRIES:
                         raise errors.Unavailable(
