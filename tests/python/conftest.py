@@ -3,8 +3,10 @@
 The program is GEMMD_SERVER, or the one in build/dev or build/host.
 """
 
+import asyncio
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import time
@@ -61,6 +63,14 @@ class Server:
                     raise
                 time.sleep(0.05)
 
+    def stop(self):
+        """Until `go_on` it answers nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -113,6 +123,12 @@ def held(g):
 
         p.go = go
         yield p
+
+
+async def cancelled(task):
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def left_on(client):

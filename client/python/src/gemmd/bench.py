@@ -161,6 +161,7 @@ def run(call: Call, message: pb.BenchmarkRequest) -> Benchmark:
     rpc = call.begin(call.connection.stubs().benchmark, message)
     try:
         for response in rpc:
+            call.moved()
             if response.HasField("header"):
                 header = response.header
                 sizes = header.shapes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -57,8 +58,8 @@ class Call:
     raises, as that of Ctrl-C does, cancels them too, and that is raised at the end of the block."""
 
     __slots__ = (
-        "__weakref__", "_canceller", "_deadline", "_hold", "_lock", "_rpcs", "_wake",
-        "cancelled", "connection", "timeout", "what",
+        "__weakref__", "_canceller", "_deadline", "_hold", "_idle_since", "_idle_timeout", "_lock",
+        "_rpcs", "_wake", "cancelled", "connection", "idle", "timeout", "waits", "what",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +84,13 @@ class Call:
         if begun is None:
             begun = time.monotonic()
         self._deadline = None if timeout is None else begun + timeout
+        # Of a call without a deadline.
+        self._idle_timeout = None if self._deadline else connection.idle_timeout
+        self._idle_since = begun
+        #: It was ended for that.
+        self.idle = False
+        #: Whether something is to come: a pipeline may have nothing to do.
+        self.waits: Callable[[], bool] | None = None
         self._canceller = canceller
         self._lock = threading.Lock()
         self._rpcs: list[Any] = []
@@ -103,6 +111,8 @@ class Call:
     ) -> None:
         if self._canceller is not None:
             self._canceller._leave(self)
+        if self._idle_timeout is not None:
+            self.connection.idle_watch.remove(self)
         if kind is not None:
             self.drop()
         self._hold.end()
@@ -123,8 +133,13 @@ class Call:
 
     def begin(self, method: Any, request: Any, *, timeout: float | None = None) -> Any:
         """An RPC that is to end with this call, and by its deadline, or by `timeout`."""
+        if timeout is None:
+            timeout = self.left()
         try:
-            return self.track(method(request, timeout=timeout or self.left()))
+            rpc = self.track(method(request, timeout=timeout))
+            if timeout is None:
+                self.watch()
+            return rpc
         except ValueError as error:  # the client was closed meanwhile
             raise self.explain(error) from None
 
@@ -136,6 +151,33 @@ class Call:
         if cancelled:
             rpc.cancel()
         return rpc
+
+    def watch(self) -> None:
+        """From now on, it ends when nothing moves."""
+        if self._idle_timeout is not None:
+            self.connection.idle_watch.add(self)
+
+    def moved(self) -> None:
+        """Something was sent or received."""
+        self._idle_since = time.monotonic()
+
+    def end_if_idle(self) -> float:
+        """Seconds until that would be now. Ends it where they are none."""
+        timeout = self._idle_timeout
+        if timeout is None or (self.waits is not None and not self.waits()):
+            self.moved()
+            return timeout or math.inf
+        left = self._idle_since + timeout - time.monotonic()
+        if left <= 0:
+            self.idle = True
+            self.drop()
+        return left
+
+    def _was_idle(self) -> errors.DeadlineExceeded:
+        return errors.DeadlineExceeded(
+            f"{self.what}: nothing was sent or received for {self._idle_timeout:g} s "
+            "(idle_timeout); to wait longer, give the call a timeout"
+        )
 
     def drop(self) -> None:
         """Cancels the RPCs under way; those that have ended do not mind."""
@@ -161,7 +203,7 @@ class Call:
         """A unary RPC, to its end. A GemmdError where it fails."""
         self.check_cancelled()
         try:
-            return self.begin(method.future, request).result()
+            return self.begin(method.future, request, timeout=self._idle_timeout).result()
         except (grpc.RpcError, grpc.FutureCancelledError, ValueError) as error:
             raise self.explain(error) from None
 
@@ -174,6 +216,8 @@ class Call:
             return errors.ClientClosed(
                 f"{self.what} was ended: the client of {connection.address} was closed"
             )
+        if self.idle:
+            return self._was_idle()
         if self.cancelled or isinstance(error, grpc.FutureCancelledError):
             return errors.Cancelled(f"{self.what} was cancelled by its caller")
         if not isinstance(error, grpc.RpcError):
@@ -186,6 +230,10 @@ class Call:
             passed = time.monotonic() >= self._deadline
             if passed or details in _NO_TEXT or "(Deadline Exceeded)" in details:
                 return self._late()
+        if code == "DEADLINE_EXCEEDED" and self._idle_timeout is not None and (
+            details in _NO_TEXT or "(Deadline Exceeded)" in details
+        ):
+            return self._was_idle()
         if code == "CANCELLED" and details in _NO_TEXT:
             code, details = "UNAVAILABLE", "the server cancelled the call"
         if code == "UNKNOWN" and details.startswith("Stream removed"):

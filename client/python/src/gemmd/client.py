@@ -448,7 +448,7 @@ class Client(NoCopies):
 
             def run() -> pb.MatrixInfo:
                 header.keep.CopyFrom(self._kept(keep_as, kept))
-                with Meter("put", source.nbytes, self._connection.options.progress) as meter:
+                with Meter(call, "put", source.nbytes) as meter:
                     return transfer.finished([transfer.Upload(call, header, source, meter)])[0]
 
             handle = self._handle(call.tried(run, repeatable=name is None), keep_as)

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import grpc.experimental
 
-from . import credentials, ends, proxies
+from . import checks, credentials, ends, idle, proxies
 from .contract import MESSAGE_OVERHEAD_BYTES, MIB, SERVICE, pb
 from .errors import ClientClosed, FailedPrecondition
 from .interrupt import Hold
@@ -154,6 +154,9 @@ class Connection:
         self.options = options
         self.closed = False
         self.budget = Budget(options.retry.budget, options.retry.budget_per_call)
+        #: Seconds; None: no bound.
+        self.idle_timeout = checks.timeout(options.idle_timeout, "idle_timeout")
+        self.idle_watch = idle.Watch()
         self.forked = False
         metadata = credentials.of_calls(address, options)
         #: What TLS goes through.

@@ -187,7 +187,7 @@ class Handle(Remote, NoCopies):
         with Call(connection, what, timeout, cancel) as call:
 
             def run() -> None:
-                with Meter("get", len(memory), connection.options.progress) as meter:
+                with Meter(call, "get", len(memory)) as meter:
                     found = None if self.id else self._check_found
                     if part is not None:
                         transfer.download_part(

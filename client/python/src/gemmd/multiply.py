@@ -59,7 +59,7 @@ def keep(janitor: Janitor, call: Call, plan: Plan, keep_as: pb.Keep) -> Kept:
     if fits_one_message(call, plan, 0):
         return _keep_unary(call, plan.with_data())
     total = plan.payload_bytes
-    with Meter(call.what, total, call.connection.options.progress) as meter:
+    with Meter(call, call.what, total) as meter:
         with _Temporaries(janitor, call) as temporaries:
             left = _upload_large(call, plan, temporaries, meter)
             if left:
@@ -125,9 +125,8 @@ class _Temporaries:
 
 
 def _large(janitor: Janitor, call: Call, plan: Plan, target: Target) -> Report:
-    options = call.connection.options
     total = plan.payload_bytes + len(target.memory)
-    with Meter(call.what, total, options.progress) as meter:
+    with Meter(call, call.what, total) as meter:
         striped = _striped_names(call, plan)
         striped_result = _stripes(call) and plan.shape.nbytes >= _threshold(call)
         if not striped and not striped_result:

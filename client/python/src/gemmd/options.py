@@ -50,8 +50,12 @@ class Options:
     stripe_bytes: int = 8 * MIB
     #: The largest message that this client accepts.
     max_message_bytes: int = 64 * MIB
-    #: Seconds for calls that give no timeout of their own. None, or inf: no bound.
+    #: Seconds for calls that give no timeout of their own. None, or inf: `idle_timeout` is their
+    #: bound.
     timeout: float | None = None
+    #: A call without a timeout ends with DeadlineExceeded once nothing was sent or received for so
+    #: many seconds. A product counts as that while the server computes it. inf: no bound.
+    idle_timeout: float = 300.0
     #: Seconds for `connect`, with all its attempts, and for `Handle.free`.
     connect_timeout: float = 10.0
     #: A silent connection is pinged after this many seconds, and given up after as many more.
@@ -96,7 +100,8 @@ class Options:
             ("transfer_ttl", 1e9),
         ):
             checks.between(getattr(self, name), name, 0.001, longest)
-        checks.timeout(self.connect_timeout, "connect_timeout")
+        for name in ("connect_timeout", "idle_timeout"):
+            checks.timeout(getattr(self, name), name)
         if self.timeout is not None:
             checks.timeout(self.timeout)
         if self.server_name is not None:

@@ -150,6 +150,8 @@ class Pipeline:
                 own = weakref.ref(self)
                 stream = client._connection.stubs().multiply_stream(partial(_has_left, own))
                 self._stream: Stream = self._call.track(stream)
+                self._call.waits = partial(_waits, own)
+                self._call.watch()
                 reader = threading.Thread(
                     target=_read, args=(own, stream, self._call), daemon=True,
                     name="gemmd-pipeline",
@@ -385,6 +387,7 @@ class Pipeline:
                 self._stream.close_sending()
 
     def _message_left(self) -> None:
+        self._call.moved()
         with self._send_lock:
             self._leaving = False
         self._send()
@@ -516,6 +519,7 @@ class Pipeline:
             self._fail(job.job_id, failure)
 
     def _take(self, message: bytes) -> None:
+        self._call.moved()
         response = wire.multiply_response(message)
         if isinstance(response, wire.Piece):
             job = self._jobs.get(response.job_id)
@@ -657,6 +661,11 @@ def _has_left(own: weakref.ref[Pipeline]) -> None:
         pipeline._message_left()
 
 
+def _waits(own: weakref.ref[Pipeline]) -> bool:
+    pipeline = own()
+    return pipeline is not None and bool(pipeline._jobs)
+
+
 def _read(own: weakref.ref[Pipeline], stream: Stream, call: Call) -> None:
     """The thread that receives."""
 
@@ -676,6 +685,8 @@ def _read(own: weakref.ref[Pipeline], stream: Stream, call: Call) -> None:
         failure = error
     except BaseException as error:
         failure = errors.Internal(f"the pipeline failed: {error!r}")
+    finally:
+        call.connection.idle_watch.remove(call)
     pipeline = own()
     if pipeline is not None:
         pipeline._finish(failure)

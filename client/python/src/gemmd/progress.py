@@ -7,18 +7,21 @@ import time
 from types import TracebackType
 from typing import Any
 
+from .call import Call
+
 _AFTER_SECONDS = 1.0
 
 
 class Meter:
     """Counts the bytes of one call. Thread-safe."""
 
-    def __init__(self, what: str, total: int, shown: bool) -> None:
+    def __init__(self, call: Call, what: str, total: int) -> None:
+        self._call = call
         self._what = what
         self._total = total
         self._done = 0
         self._begun = time.monotonic()
-        self._shown = shown
+        self._shown = call.connection.options.progress
         self._bar: Any = None
         self._lock = threading.Lock()
 
@@ -37,6 +40,7 @@ class Meter:
                 self._bar.close()
 
     def add(self, nbytes: int) -> None:
+        self._call.moved()
         if not self._shown:
             return
         with self._lock:

@@ -63,7 +63,10 @@ class Server:
         return server
 
     def connect_options(self, patience: float) -> Options:
-        given = {"progress": False, "connect_timeout": patience, "retry": Retry(attempts=3)}
+        given = {
+            "progress": False, "connect_timeout": patience, "retry": Retry(attempts=3),
+            "idle_timeout": math.inf,  # `_watch` asks a server that computes for long
+        }  # fmt: skip
         return Options(**{**given, **dict(self.options)})
 
 
