@@ -22,5 +22,5 @@ rm -rf build/python-venv build/python-dist build/python-api
 }
 "$BIN/pip" install --quiet --disable-pip-version-check build/python-dist/*.whl
 (cd client/python && "$BIN/mypy" -p gemmd)
-"$BIN/python" -W error -m pdoc -o build/python-api gemmd gemmd.dask '!gemmd._contract'
+"$BIN/python" -W error -m pdoc -o build/python-api gemmd gemmd.matrices gemmd.queries gemmd.dask '!gemmd._contract'
 "$BIN/pytest" -q -p no:cacheprovider "$@" tests/python

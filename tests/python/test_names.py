@@ -180,7 +180,7 @@ def test_a_matrix_that_was_replaced_before_it_was_complete_is_an_error(server, g
 
     with gemmd.connect(server.address, chunk_bytes=4096) as held:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("gemmd.client.Meter", Held)
+            patch.setattr("gemmd.matrices.Meter", Held)
             writer = threading.Thread(target=put)
             writer.start()
             assert begun.wait(60)

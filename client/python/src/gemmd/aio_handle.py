@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from . import handle as blocking
+from .client import Client
 from .errors import InvalidType
 from .report import Report
 
-if TYPE_CHECKING:
-    from .aio import Client
+
+class Owner(Protocol):
+    """The client of a handle or of a pipeline, as far as those know it."""
+
+    _blocking: Client
+
+    async def _run(self, call: Callable[..., Any], *args: Any) -> Any: ...
+    async def _run_cancellable(
+        self, call: Callable[..., Any], *args: Any, **options: Any
+    ) -> Any: ...
+    async def _operator(self, left: Any, right: Any) -> Any: ...
 
 
 class Operand:
@@ -21,7 +32,7 @@ class Operand:
     ndim = 2
 
     def __init__(
-        self, client: Client, blocking: blocking.Handle | blocking.TransposedHandle
+        self, client: Owner, blocking: blocking.Handle | blocking.TransposedHandle
     ) -> None:
         self._client = client
         self._blocking: Any = blocking

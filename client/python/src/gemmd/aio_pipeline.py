@@ -10,10 +10,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import operands
-from .aio_handle import plain, plain_options
+from .aio_handle import Owner, plain, plain_options
 from .awaiting import Arrivals, result
 from .client import Client as BlockingClient
 from .futures import raise_first
@@ -21,9 +21,6 @@ from .handle import Handle, TransposedHandle
 from .interrupt import Hold
 from .pipeline import Pipeline as BlockingPipeline
 from .product import ROLES
-
-if TYPE_CHECKING:
-    from .aio import Client
 
 # Operands of a pipeline that are copied on the loop: another thread takes longer to wake.
 _SMALL_BYTES = 64 << 10
@@ -72,7 +69,7 @@ class Pipeline:
     """
 
     def __init__(
-        self, client: Client, window: int, collect: bool = True, batch: bool = True
+        self, client: Owner, window: int, collect: bool = True, batch: bool = True
     ) -> None:
         self._client = client
         self._collect = collect

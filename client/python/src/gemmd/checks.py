@@ -165,7 +165,7 @@ Answer = TypeVar("Answer")
 
 
 def named_options(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """Has `keywords` refuse an unknown option, which Python itself would."""
+    """Has `keywords` refuse an unknown option of a method, which Python itself would."""
     allowed = [
         name
         for name, parameter in inspect.signature(function).parameters.items()
@@ -176,7 +176,7 @@ def named_options(function: Callable[Parameters, Answer]) -> Callable[Parameters
     @functools.wraps(function)
     def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Answer:
         if not known.issuperset(options):
-            keywords(options, allowed, function.__qualname__)
+            keywords(options, allowed, f"{type(args[0]).__name__}.{function.__name__}")
         return function(*args, **options)
 
     return checked

@@ -7,13 +7,18 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .interrupt import Hold
 from .report import Report
 
-if TYPE_CHECKING:
-    from .pipeline import Pipeline
+
+class Waits(Protocol):
+    """A pipeline, as far as futures know it."""
+
+    def _check_waits(self, what: str) -> None:
+        """FailedPrecondition where the thread would wait for what it is to do itself."""
+        ...
 
 
 def _open(future: Future[Any]) -> None:
@@ -47,7 +52,7 @@ class ProductFuture(Future[Any]):
         self._latch.acquire()
         self._ended = False
         # Until it is done: a pipeline that is garbage is cancelled.
-        self._pipeline: Pipeline | None = None
+        self._pipeline: Waits | None = None
         # The pipeline's failed futures that nobody has asked for, of which this is one.
         self._unseen: dict[int, ProductFuture] | None = None
         # One entry for each thread in `result` or `exception`: none of them needs a lock for it.
