@@ -17,7 +17,7 @@ from gemmd import wire
 from conftest import SMALL, cancelled, left_on
 
 A = np.random.default_rng(5).standard_normal((4, 4))
-# Of many chunks with SMALL, and not small with the usual options.
+# Many chunks with SMALL, and not small with the usual options.
 BIG = np.random.default_rng(6).standard_normal((150, 140))
 
 

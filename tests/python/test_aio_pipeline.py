@@ -15,7 +15,7 @@ from gemmd import operands
 from conftest import cancelled
 
 A = np.random.default_rng(5).standard_normal((4, 4))
-# Of many chunks with SMALL, and not small with the usual options.
+# Many chunks with SMALL, and not small with the usual options.
 BIG = np.random.default_rng(6).standard_normal((150, 140))
 
 
@@ -76,7 +76,7 @@ def test_no_operand_of_a_pipeline_is_copied_on_the_loop(server, monkeypatch):
 
     def watched(function):
         def call(*args):
-            # Of a small product a copy is nothing.
+            # The copy of a small product takes no time.
             if any(isinstance(arg, operands.HostMatrix) and arg.nbytes < 4096 for arg in args):
                 return function(*args)
             threads.add(threading.get_ident())

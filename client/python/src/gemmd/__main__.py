@@ -65,7 +65,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )  # fmt: skip
     commands.add_parser("selftest", help="products of several sizes and types against numpy")
     for command in commands.choices.values():
-        # Behind the command, too. Left out there, what stands before it counts.
+        # Also after the command. If left out there, the value before the command counts.
         _add_shared(command, default=argparse.SUPPRESS)
     return parser.parse_args(argv)
 
@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is not None:  # of --output
             print(f"gemmd: {error}", file=sys.stderr)
             return 1
-        # Who reads the standard output has seen enough: the end that SIGPIPE makes, without a word.
+        # The reader of the standard output has seen enough: end as SIGPIPE would, without a word.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
     except (GemmdError, OSError, ValueError) as error:

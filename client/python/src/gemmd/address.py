@@ -10,7 +10,7 @@ from typing import Any
 from . import checks
 from .errors import InvalidArgument
 
-#: Where no address is given, here or in the environment.
+#: The address if none is given, here or in the environment.
 DEFAULT = "127.0.0.1:50051"
 _VARIABLE = "GEMMD_ADDRESS"
 _FORM = "host:port, [IPv6 address]:port or unix:PATH"

@@ -16,10 +16,10 @@ Answer = TypeVar("Answer")
 # takes the interpreter away from the threads that send and receive.
 _FEW = 16
 _LATER_SECONDS = 0.001
-# Of failed futures, how many may be held whose errors were seen.
+# How many failed futures may be held whose errors were seen.
 _SEEN = 16
-# Of the loop, until who waits for a future has its error: the task that awaits it needs one, and
-# one behind asyncio.wait_for, asyncio.wait or as_completed a few.
+# Turns of the loop until a task that waits for a future has its error. A task that awaits it needs
+# one turn; one behind asyncio.wait_for, asyncio.wait or as_completed needs a few.
 _TURNS = 8
 
 

@@ -84,7 +84,7 @@ class Call:
         if begun is None:
             begun = time.monotonic()
         self._deadline = None if timeout is None else begun + timeout
-        # Of a call without a deadline.
+        # None for a call with a deadline.
         self._idle_timeout = None if self._deadline else connection.idle_timeout
         self._idle_since = begun
         #: It was ended for that.

@@ -25,7 +25,7 @@ from .queries import Queries
 from .report import Report
 from .unseen import Unseen
 
-# Of `Client.keep`, which looks for an unknown option's neighbours among them.
+# The options of `Client.keep`, for the error that suggests one in place of an unknown one.
 _KEEP_NAMES = (
     "group_sizes", "by", *KeepAs._fields, "timeout", "cancel", *product.OPTION_NAMES,
 )  # fmt: skip

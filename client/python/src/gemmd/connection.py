@@ -159,7 +159,7 @@ class Connection:
         self.idle_watch = idle.Watch()
         self.forked = False
         metadata = credentials.of_calls(address, options)
-        #: What TLS goes through.
+        #: The proxy that TLS goes through.
         self.proxy = proxies.chosen(address) if credentials.uses_tls(options) else None
         self._channels = _open(address, options, self.proxy is not None)
         self._all = [_stubs(channel, metadata) for channel in self._channels]

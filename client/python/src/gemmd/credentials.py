@@ -40,7 +40,7 @@ def _read(option: str, path: Path) -> bytes | None:
     if not content.strip():
         raise InvalidArgument(f"{option} is {os.fspath(path)!r}, which is empty", field=option)
     if content.startswith(codecs.BOM_UTF8):
-        # Editors write it. What stands behind it would not be found to begin a line.
+        # Editors write it. The text behind it would not be at the start of a line.
         raise InvalidArgument(
             f"{option} is {os.fspath(path)!r}, which begins with a byte order mark; save it "
             "without one",

@@ -25,8 +25,8 @@ class GemmdError(Exception):
         if code is not None:
             self.code = code
         match = _FIELD.match(message)
-        #: Seconds after which the server says to try again; None where it does not say. With
-        #: ResourceExhausted: nothing of what was asked for was done.
+        #: Seconds after which the server says to try again; None if it does not say. With
+        #: ResourceExhausted, the server has done nothing of the call.
         self.retry_after: float | None = None
         #: The field that the sentence is about, such as "product.alpha"; None if it names none.
         self.field: str | None = field or (match.group(1) if match else None)

@@ -45,17 +45,17 @@ class ProductFuture(Future[Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        #: Which kernel ran, why, and how long each phase took. None until the product has ended
-        #: well.
+        #: Which kernel ran, why, and how long each phase took. It is None until the product has
+        #: ended well.
         self.report: Report | None = None
         self._latch = threading.Lock()
         self._latch.acquire()
         self._ended = False
         # Until it is done: a pipeline that is garbage is cancelled.
         self._pipeline: Waits | None = None
-        # The pipeline's failed futures that nobody has asked for, of which this is one.
+        # The pipeline's failed futures that nobody has asked for. This is one of them.
         self._unseen: dict[int, ProductFuture] | None = None
-        # One entry for each thread in `result` or `exception`: none of them needs a lock for it.
+        # One entry for each thread in `result` or `exception`. A list needs no lock for that.
         self._askers: list[None] = []
         # Not a bound method: the future would refer to itself.
         super().add_done_callback(_open)

@@ -83,18 +83,17 @@ class Handle(Remote, NoCopies):
 
     def __init__(self, client: Owner, info: pb.MatrixInfo, name: str | None,
                  ref: pb.MatrixRef | None = None) -> None:  # fmt: skip
-        """`ref`: by what the server is asked for it, where that is not the id."""
+        """`ref`: how the server finds the matrix, if not by its id."""
         self._client = client
         self._life = client._connection.life
         self._matrix = Shape.of(info.shape)
         self._ref = ref or by_id(info.id)
         #: "" where the server was not asked for it: see `Client.matrix`.
         self.id: str = info.id
-        #: The name that the caller gave; None where there is none.
+        #: The name that the caller gave, or None.
         self.name = name
         self.device: str = info.device
-        #: Of the matrices that have had a name, the later one has the higher version.
-        #: 0 where the server was not asked for it.
+        #: Grows with each matrix that takes the same name. 0 if the server was not asked for it.
         self.version: int = info.version
         #: Whether the end of this handle deletes the matrix: where it has no name.
         self.owned = name is None

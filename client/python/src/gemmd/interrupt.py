@@ -77,7 +77,7 @@ class Hold:
     def __init__(self, cancel: Callable[[], None] | None = None) -> None:
         """cancel: ends what the hold waits for. Called on a thread of its own."""
         self._cancel = cancel
-        #: What a signal handler has raised meanwhile.
+        #: The exception that a signal handler has raised meanwhile.
         self.raised: BaseException | None = None
 
     def begin(self) -> None:
@@ -85,7 +85,7 @@ class Hold:
         if threading.get_ident() != threading.main_thread().ident or _current is not None:
             return
         for number in _SIGNALS:
-            # Not of `signal`: what it wraps these in takes longer than they do.
+            # Not `signal.getsignal`: its wrapper takes longer than the call.
             handler = _signal.getsignal(number)
             if handler is _guard or not callable(handler):
                 continue

@@ -25,9 +25,9 @@ from .renewals import Renewals
 _TIMEOUT = 2.0
 _STOP = object()
 _DROPPED = object()  # the client was
-# Of matrices that could not be deleted, how many are named.
+# How many matrices that could not be deleted are named.
 _NAMED = 8
-# How long what is garbage with a client may be destroyed behind it.
+# Handles and pipelines that are garbage with their client are destroyed within this time behind it.
 _BEHIND_SECONDS = 1.0
 
 

@@ -15,11 +15,11 @@ from . import checks, dtypes, operands, product
 from .client import Client
 from .errors import InvalidArgument, InvalidType
 
-# Of `Client.matmul`, less those that the layer gives itself.
+# The options of `Client.matmul`, less those that the layer gives itself.
 _OPTION_NAMES = sorted(
     {*product.OPTION_NAMES, "timeout", "cancel"} - {"out", "bias", "transpose_a", "transpose_b", "return_report"}
 )
-# What autocast casts.
+# The types that autocast casts.
 _CAST = ("f32", "f16", "bf16")
 
 

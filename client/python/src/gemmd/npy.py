@@ -29,7 +29,7 @@ from .output import Output
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 64 << 10
 _KEYS = ("descr", "fortran_order", "shape")
-# What ml_dtypes and gemmctl write for types that numpy has no name for, without the byte order.
+# How ml_dtypes and gemmctl write types that numpy has no name for, without the byte order.
 # ml_dtypes writes V1 for a dozen types of one byte.
 _OTHERS = {"V2": "bf16", "V1": "e4m3", "f1": "e5m2"}
 
@@ -135,5 +135,5 @@ def _type(descr: Any, hint: str | None) -> np.dtype[Any]:
             f"descr is {descr!r}, which is written for every type of one byte that numpy does not "
             f"know{asked}: say which it is, e4m3, e5m2 or s8 (--npy-dtype)"
         )
-    # Of f1 there is one type alone.
+    # f1 stands for one type alone.
     return dtypes.to_numpy(wanted if wanted is not None and fits and code != "f1" else own)

@@ -27,9 +27,9 @@ class Retry:
     attempts: int = 5
     first_seconds: float = 0.1
     longest_seconds: float = 2.0
-    #: What all calls of a client may add to the load of a server in trouble: a call pays in
-    #: `budget_per_call`, a further attempt takes 1, and at most `budget` is saved up, which
-    #: is also what a client begins with. A pipeline has a budget of its own: two attempts for
+    #: Bounds what all calls of a client add to the load of a server in trouble. A call pays in
+    #: `budget_per_call`, and a further attempt takes 1. At most `budget` is saved up; a client
+    #: begins with as much. A pipeline has a budget of its own: two attempts for
     #: each product of its window, and one for each that has ended well.
     budget: float = 20.0
     budget_per_call: float = 0.2
@@ -61,7 +61,7 @@ class Options:
     #: A silent connection is pinged after this many seconds, and given up after as many more.
     keepalive_seconds: float = 30.0
     keepalive_timeout: float = 20.0
-    #: The time to live of what the package itself keeps on the server during a call.
+    #: The time to live of matrices that the package itself keeps on the server during a call.
     transfer_ttl: float = 120.0
     #: Whether transfers of more than a second are shown with tqdm, where it is installed.
     progress: bool = True

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import BinaryIO
 
-# Of this process, for the handler of a signal that ends it.
+# Files of this process that the handler of a signal removes before the process ends.
 _unfinished: set[str] = set()
 
 
@@ -35,8 +35,8 @@ class Output:
         self._path, self._part = path, ""
         own = _own(path)
         if own:
-            # Written on from where it stands: opened by its path, a file that the shell has
-            # redirected there would lose what it has.
+            # Continued where it stands. Opened by its path, a file that the shell has redirected
+            # there would lose its content.
             self._file: BinaryIO = os.fdopen(os.dup(own), "wb")
             self.is_stdout = own == 1 and path != os.devnull
         else:

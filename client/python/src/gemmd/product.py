@@ -136,7 +136,7 @@ class Plan:
     device: Any = None
     #: An attempt over all channels was refused.
     one_stream: bool = False
-    #: What makes the caller's result of the server's, where these differ.
+    #: Makes the caller's result of the server's, if the two differ.
     ending: Callable[[Any], Any] | None = None
     return_report: bool = False
     payload_bytes: int = field(init=False)

@@ -154,7 +154,7 @@ class Receiving(Sending):
         self._end(job_id)
 
 
-# What the threads of a stream call. They hold no pipeline, so that one that was dropped is garbage.
+# The threads of a stream call these. They hold no pipeline, so a dropped one becomes garbage.
 
 
 def has_left(own: weakref.ref[Receiving]) -> None:

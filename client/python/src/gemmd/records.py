@@ -135,7 +135,7 @@ class Kernel(Record):
     name: str
     family: str
     summary: str
-    #: Such as ("f16:f16:f16:f32",): the types of A, B and D, and the compute mode.
+    #: The types of A, B and D, and the compute mode, such as ("f16:f16:f16:f32",).
     types: tuple[str, ...]
     #: Launch parameters, as (name, least, most, default).
     params: tuple[tuple[str, int, int, int], ...]
@@ -178,14 +178,14 @@ class Traffic(Record):
     m: int
     n: int
     k: int
-    #: Such as "f16:f16:f16:f32".
+    #: The types of A, B and D, and the compute mode, such as "f16:f16:f16:f32".
     types: str
     transpose_a: bool
     transpose_b: bool
     #: They have a beta, a bias or an activation.
     epilogue: bool
     count: int
-    #: What their kernels took, all together.
+    #: The time of all their kernels together.
     seconds: float
 
 
@@ -193,11 +193,11 @@ class Traffic(Record):
 class TuningLoad(Record):
     """What the server has of its tuning tables."""
 
-    #: Of all machines.
+    #: Entries of all machines.
     entries: int
-    #: Of these, those that its devices can use.
+    #: The entries that its devices can use.
     used: int
-    #: Of those, how many were measured with another driver, CUDA or library.
+    #: The used entries that were measured with another driver, CUDA or library.
     other_versions: int
     #: How many kernels cannot be used there, and up to 100 of their names.
     skipped: int

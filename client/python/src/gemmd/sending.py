@@ -44,8 +44,8 @@ class Sending(Window):
         # Batches under way, by numbers of their own, with their products.
         self._batches: dict[int, tuple[Together, list[Job]]] = {}
         self._clocked: set[int] = set()  # messages under way that could be batches
-        # Whether products go as batches: where the server checks none of its own accord, as no
-        # batch is checked. An older server, which does not say it, shows it by the first report.
+        # Whether products go as batches: only if the server checks no product of its own accord, as
+        # no batch is checked. An older server does not say so; its first report shows it.
         server = connection.server
         self._merges: bool | None = None if server.verify == pb.VERIFY_UNSPECIFIED else True
         if (

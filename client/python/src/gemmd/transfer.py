@@ -25,7 +25,7 @@ from .operands import HostMatrix, Shape
 from .progress import Meter
 from .stripes import Stripe, new_id, plan
 
-# Of a stripe that did not fail by itself.
+# Codes of a stripe that did not fail by itself.
 _NO_FAILURE = (grpc.StatusCode.OK, grpc.StatusCode.ABORTED, grpc.StatusCode.CANCELLED)
 # For the call that ends an upload.
 _END_ATTEMPTS = 5

@@ -16,8 +16,8 @@ from .futures import ProductFuture
 from .product import Plan
 from .results import Target
 
-# Of the window: how many products end before a caller that waits for room is woken. Waking it
-# for each takes the interpreter away from the threads that send and receive.
+# The share of the window that ends before a caller that waits for room is woken. Waking it for
+# each product takes the interpreter away from the threads that send and receive.
 _BUNCH = 1 / 8
 
 

@@ -149,7 +149,7 @@ def get_response(message: bytes) -> Piece | pb.GetMatrixResponse:
     return Piece(0, response.offset, memoryview(response.data))
 
 
-#: Of fewer bytes, numpy's own work takes longer than the copy.
+#: Below this size, numpy's own work takes longer than the copy.
 _SMALL_COPY_BYTES = 64 << 10
 
 

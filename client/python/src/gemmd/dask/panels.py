@@ -33,7 +33,7 @@ class Place:
     servers: tuple[Server, ...]
     #: "a": x, whose panels are rows; "b": y, whose panels are columns.
     side: str
-    #: Of the elements on the servers: numpy's name.
+    #: numpy's name of the type that the elements have on the servers.
     dtype: str
     #: First part of the blocks' names. It has Dask's name of the array, which stands for its content.
     folder: str

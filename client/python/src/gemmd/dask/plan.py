@@ -12,9 +12,9 @@ from .. import dtypes, errors
 from ..client import Client
 from .servers import Server
 
-#: Of the scheduler, for each task: measured, see docs/results/dask.md.
+#: Memory of the scheduler for each task. Measured: docs/results/dask.md.
 SCHEDULER_BYTES_PER_TASK = 12_000
-# A tile under way on a server: what was added up, that and the next product, the answer.
+# A tile under way on a server takes three: the sum so far, the next sum, and the answer.
 _TILES_OF_ONE = 3
 # Messages on their way, for each thread of a worker and each server that it sends to.
 _WIRE_BYTES = 16 << 20
@@ -90,7 +90,7 @@ class Workers:
     """The workers, as the scheduler counts them."""
 
     count: int
-    #: Of all of them.
+    #: All their threads together.
     threads: int
     #: The smallest limit of one of them; None: it has none.
     memory_limit: int | None = None
@@ -98,7 +98,7 @@ class Workers:
 
 
 def _bytes(rows: int, columns: int, name: str) -> int:
-    """Of a matrix on a server."""
+    """The bytes that a matrix takes on a server."""
     line = columns * dtypes.itemsize(dtypes.parse(name, "dtype"))
     return int(rows * -(-line // _ALIGNMENT) * _ALIGNMENT)
 
@@ -126,17 +126,17 @@ class Plan:
     servers: tuple[Server, ...]
     rooms: tuple[Room, ...]
     workers: Workers
-    #: Of matrices on each server, at most, while all servers serve.
+    #: The most bytes of matrices on each server while all servers serve.
     server_bytes: tuple[int, ...]
     #: The same on the last server that is left.
     last_server_bytes: int
-    #: Names that a server has at a time, at most.
+    #: The most matrices that a server has at a time.
     server_matrices: int
-    #: Of all workers: blocks and tiles in the hands of their threads.
+    #: Blocks and tiles in the hands of all workers' threads.
     working_bytes: int
-    #: Of all workers: the result, which stays there until it is used.
+    #: The result, which stays on the workers until it is used.
     result_bytes: int
-    #: Of all workers: x and y, where no scheduler could have them made again.
+    #: x and y on the workers, if no scheduler could have them made again.
     input_bytes: int
 
     @property

@@ -134,7 +134,7 @@ class _Run:
                 not panel.at_home(one.server) and panel.folder not in one.held
                 for panel in (self._a, self._b)
             )
-            # Where no tile has ended yet, a panel at home decides.
+            # A panel at home decides as long as no tile has ended.
             seconds = one.wait_seconds(1 + abroad * _ABROAD_TILES) + abroad * 1e-3
             if seconds < least:
                 best, least = one, seconds
