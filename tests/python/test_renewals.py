@@ -77,8 +77,8 @@ def test_the_default_is_an_hour(g):
 
 
 def test_renewals_that_take_long_keep_no_deletion_waiting(brief, monkeypatch):
-    def slowly(self, ref):
-        time.sleep(0.3)
+    def slowly(self, refs):
+        time.sleep(0.3 * len(refs))
         return True
 
     monkeypatch.setattr(Renewals, "_use", slowly)
@@ -93,3 +93,32 @@ def test_renewals_that_take_long_keep_no_deletion_waiting(brief, monkeypatch):
             assert time.monotonic() < begun + 2
             time.sleep(0.05)
         g.delete(prefix="slow")
+
+
+def test_several_are_under_way_at_a_time(g):
+    begun = []
+
+    class Answer:
+        def __iter__(self):
+            assert len(begun) in (4, 6)
+            return iter(())
+
+    def get(request, timeout):
+        begun.append(request.matrix.id)
+        return Answer()
+
+    class Connection:
+        closed = forked = False
+        server = g._connection.server
+
+        def stubs(self):
+            return type("Stubs", (), {"get": staticmethod(get)})
+
+    renewals = Renewals(Connection())
+    held = [g.put(ONE) for _ in range(6)]
+    for handle in held:
+        renewals.add(handle)
+    renewals.beat()
+    assert len(begun) == 4 and renewals.wait() == 0
+    renewals.beat()
+    assert sorted(begun) == sorted(handle.id for handle in held)
