@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gemmd/client/client.h"
 #include "gmock/gmock.h"
@@ -50,6 +51,30 @@ class FaultsTest : public ::testing::Test {
   FakeServer server_;
   std::unique_ptr<Client> client_;
 };
+
+TEST_F(FaultsTest, ACallWithoutATimeoutEndsWhenNothingMoves) {
+  const auto client = Client::Connect({.address = server_.address(),
+                                       .channels = 3,
+                                       .chunk_bytes = 64 << 10,
+                                       .stripe_threshold_bytes = 128 << 10,
+                                       .idle_timeout = absl::Milliseconds(200)});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const auto expect_idle = [](const absl::Status& status, const char* what) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(std::string(status.message()),
+                StartsWith(absl::StrCat(what, ": nothing was sent or received for 200ms")));
+  };
+  server_.faults().stall = true;
+  for (const Transport transport : kTransports) {
+    expect_idle((*client)->Multiply(Square(), {.transport = transport}).status(), "Multiply");
+  }
+  expect_idle((*client)->PutMatrix(ViewOf({.rows = 300, .cols = 300}, data_.data())).status(),
+              "PutMatrix");
+  // A call with a timeout waits for that.
+  const absl::Status late =
+      (*client)->Multiply(Square(), {.timeout = absl::Milliseconds(700)}).status();
+  EXPECT_EQ(late.message(), "Multiply did not end within its timeout of 700ms");
+}
 
 TEST_F(FaultsTest, DeadlineEndsEveryTransport) {
   server_.faults().stall = true;
@@ -404,6 +429,8 @@ TEST(Connect, NamesTheOptionThatIsWrong) {
   EXPECT_THAT(message({.address = "127.0.0.1:117587"}),
               HasSubstr("address is '127.0.0.1:117587'; it must be host:port, with a port of 1 to "
                         "65535, or unix:path"));
+  EXPECT_THAT(message({.idle_timeout = absl::ZeroDuration()}),
+              HasSubstr("idle_timeout is 0; it must be above 0"));
   EXPECT_THAT(message({.connect_timeout = absl::ZeroDuration()}),
               HasSubstr("connect_timeout is 0; it must be above 0"));
   EXPECT_EQ(message({.keepalive_interval = absl::InfiniteDuration()}),

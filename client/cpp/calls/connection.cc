@@ -26,6 +26,8 @@ using ::gemm::v1::GemmService;
 constexpr absl::Duration kCleanUpTimeout = absl::Seconds(2);
 constexpr size_t kMaxTokenBytes = 1024;  // the server takes no longer one
 constexpr absl::Duration kLongestKeepalive = absl::Hours(24);
+// Within an idle timeout.
+constexpr int kIdleLooks = 10;
 // What gRPC 1.51 says of a connection that does not answer its ping.
 constexpr absl::string_view kNoAnswer = "keepalive watchdog timeout";
 
@@ -72,6 +74,7 @@ absl::Status CheckOptions(const ClientOptions& options) {
         CheckRange("row_blocks_per_channel", options.row_blocks_per_channel, 0, 64),
         CheckRange<uint64_t>("max_message_bytes", options.max_message_bytes, 64 << 10, 1024 * kMiB),
         CheckPositive("default_timeout", options.default_timeout),
+        CheckPositive("idle_timeout", options.idle_timeout),
         CheckPositive("connect_timeout", options.connect_timeout),
         CheckMilliseconds("keepalive_interval", options.keepalive_interval),
         CheckMilliseconds("keepalive_timeout", options.keepalive_timeout),
@@ -198,7 +201,8 @@ Connection::~Connection() {
     }
   }
   lock.lock();
-  idle_.wait(lock, [this] { return tasks_.empty(); });
+  if (idle_alarm_ != nullptr) idle_alarm_->Cancel();
+  idle_.wait(lock, [this] { return tasks_.empty() && idle_alarm_ == nullptr; });
 }
 
 bool Connection::closing() {
@@ -209,6 +213,32 @@ bool Connection::closing() {
 void Connection::Add(const std::shared_ptr<Task>& task) {
   std::lock_guard<std::mutex> lock(mutex_);
   tasks_.emplace(task.get(), task);
+  const bool looked_at = task->may_be_idle() && !closing_;
+  if (looked_at && idle_alarm_ == nullptr) SetIdleAlarm();
+}
+
+void Connection::SetIdleAlarm() {
+  idle_alarm_ = std::make_unique<grpc::Alarm>();
+  idle_alarm_->Set(GrpcTime(SteadyNow() + options_.idle_timeout / kIdleLooks),
+                   [this](bool) { EndIdleTasks(); });
+}
+
+void Connection::EndIdleTasks() {
+  std::vector<std::shared_ptr<Task>> tasks;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [pointer, weak] : tasks_) {
+      if (auto task = weak.lock()) tasks.push_back(std::move(task));
+    }
+  }
+  for (const auto& task : tasks) task->FailIfIdle();
+  tasks.clear();
+  std::unique_ptr<grpc::Alarm> rung;  // destroyed with no lock held
+  std::lock_guard<std::mutex> lock(mutex_);
+  rung = std::move(idle_alarm_);
+  if (!closing_ && !tasks_.empty()) SetIdleAlarm();
+  // Under the lock: the destructor may run as soon as it is let go.
+  idle_.notify_all();
 }
 
 void Connection::Remove(Task* task) {
@@ -250,6 +280,17 @@ absl::Time Connection::Deadline(const CallOptions& options) const {
   return SteadyNow() + Timeout(options);
 }
 
+absl::Duration Connection::IdleTimeout(const CallOptions& options) const {
+  return Timeout(options) == absl::InfiniteDuration() ? options_.idle_timeout
+                                                      : absl::InfiniteDuration();
+}
+
+absl::Status Connection::Idle(const char* what, absl::Duration timeout) {
+  return absl::DeadlineExceededError(
+      absl::StrCat(what, ": nothing was sent or received for ", absl::FormatDuration(timeout),
+                   " (idle_timeout); to wait longer, give the call a timeout"));
+}
+
 absl::Status Connection::Explain(const absl::Status& status, const char* what,
                                  absl::Duration timeout, bool cancelled_here) const {
   const auto gone = [&](absl::string_view why) {
@@ -265,6 +306,7 @@ absl::Status Connection::Explain(const absl::Status& status, const char* what,
   switch (status.code()) {
     case absl::StatusCode::kDeadlineExceeded:
       if (status.message() != "Deadline Exceeded") return status;
+      if (timeout == absl::InfiniteDuration()) return Idle(what, options_.idle_timeout);
       return absl::DeadlineExceededError(
           absl::StrCat(what, " did not end within its timeout of ", absl::FormatDuration(timeout)));
     case absl::StatusCode::kCancelled:

@@ -1,6 +1,7 @@
 // The channels to one server, and the calls under way on them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -23,6 +24,7 @@
 #include "gemm/v1/gemm.pb.h"
 #include "gemmd/client/options.h"
 #include "gemmd/client/types.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/generic/generic_stub.h"
 
 namespace gemmd::client {
@@ -61,6 +63,10 @@ class Connection {
 
   absl::Duration Timeout(const CallOptions& options) const;
   absl::Time Deadline(const CallOptions& options) const;
+  // How long such a call waits while nothing moves.
+  absl::Duration IdleTimeout(const CallOptions& options) const;
+  // The error of a call that has waited so long.
+  static absl::Status Idle(const char* what, absl::Duration timeout);
   // `status` with a message for users: gRPC's own terse messages are replaced by
   // what ended and why, and UNAVAILABLE names the address. `what` names the call.
   absl::Status Explain(const absl::Status& status, const char* what, absl::Duration timeout,
@@ -93,6 +99,10 @@ class Connection {
   // Whether the destructor has begun: it has cancelled the tasks of then, and waits.
   bool closing();
   void Remove(Task* task);
+  // While there are tasks without a deadline, an alarm looks at them now and then. With mutex_
+  // held.
+  void SetIdleAlarm();
+  void EndIdleTasks();
 
   const ClientOptions options_;
   const std::optional<Proxy> proxy_;
@@ -107,6 +117,7 @@ class Connection {
   std::condition_variable idle_;
   std::map<Task*, std::weak_ptr<Task>> tasks_;  // under mutex_
   bool closing_ = false;                        // under mutex_
+  std::unique_ptr<grpc::Alarm> idle_alarm_;     // under mutex_
 };
 
 template <typename Request, typename Response>
@@ -117,7 +128,7 @@ absl::Status Connection::Call(grpc::Status (::gemm::v1::GemmService::Stub::*meth
   // Shared with the hook, which may be running when the call has ended.
   const auto context = std::make_shared<grpc::ClientContext>();
   Authorize(*context);
-  const absl::Time deadline = Deadline(options);
+  const absl::Time deadline = std::min(Deadline(options), SteadyNow() + IdleTimeout(options));
   if (deadline != absl::InfiniteFuture()) context->set_deadline(GrpcTime(deadline));
   const CancelHook hook(options.canceller, [context] { context->TryCancel(); });
   const grpc::Status status = (stub(NextChannel()).*method)(context.get(), request, response);

@@ -48,6 +48,8 @@ Task::Task(Connection& connection, const CallOptions& options, const char* what,
     : connection_(connection),
       deadline_(connection.Deadline(options)),
       timeout_(connection.Timeout(options)),
+      idle_timeout_(connection.IdleTimeout(options)),
+      moved_ns_(absl::ToUnixNanos(SteadyNow())),
       what_(what),
       progress_(options.progress),
       finish_(std::move(finish)) {}
@@ -112,6 +114,16 @@ absl::Status Task::status() const {
   return status_;
 }
 
+void Task::Moved() {
+  if (may_be_idle()) moved_ns_.store(absl::ToUnixNanos(SteadyNow()), std::memory_order_relaxed);
+}
+
+void Task::FailIfIdle() {
+  if (!may_be_idle()) return;
+  const absl::Time moved = absl::FromUnixNanos(moved_ns_.load(std::memory_order_relaxed));
+  if (SteadyNow() - moved >= idle_timeout_) Fail(Connection::Idle(what_, idle_timeout_));
+}
+
 uint64_t Task::OnFailure(std::function<void()> cancel) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -140,6 +152,16 @@ void Task::Stream(int channel, RawCallSpec spec) {
   auto id = std::make_shared<uint64_t>(0);
   spec.deadline = deadline_;
   spec.prepare = [this](grpc::ClientContext& context) { connection_.Authorize(context); };
+  // Destroyed before on_done, which holds the task.
+  spec.next = [this, next = std::move(spec.next)](grpc::ByteBuffer* message) {
+    Moved();
+    return next(message);
+  };
+  spec.on_message = [this,
+                     on_message = std::move(spec.on_message)](const grpc::ByteBuffer& message) {
+    Moved();
+    return on_message(message);
+  };
   spec.on_done = [self = shared_from_this(), id,
                   done = std::move(spec.on_done)](absl::Status status) mutable {
     self->Forget(*id);

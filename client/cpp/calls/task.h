@@ -59,6 +59,10 @@ class Task : public std::enable_shared_from_this<Task> {
 
   Connection& connection() { return connection_; }
   absl::Time deadline() const { return deadline_; }
+  // Whether it has to end when nothing moves for a while.
+  bool may_be_idle() const { return idle_timeout_ != absl::InfiniteDuration(); }
+  // Ends it where nothing was sent or received for so long.
+  void FailIfIdle();
 
   void Hold();
   void Drop() { DropHold(false); }
@@ -102,10 +106,14 @@ class Task : public std::enable_shared_from_this<Task> {
   uint64_t OnFailure(std::function<void()> cancel);
   void Forget(uint64_t id);
   void PrepareContext(grpc::ClientContext& context) const;
+  // Something was sent or received.
+  void Moved();
 
   Connection& connection_;
   const absl::Time deadline_;
   const absl::Duration timeout_;
+  const absl::Duration idle_timeout_;
+  std::atomic<int64_t> moved_ns_;  // of SteadyNow, when something last did
   const char* const what_;
   const Progress progress_;
   Finish finish_;

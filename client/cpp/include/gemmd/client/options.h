@@ -59,9 +59,12 @@ struct ClientOptions {
   absl::Duration keepalive_interval = absl::Seconds(30);
   absl::Duration keepalive_timeout = absl::Seconds(20);
 
-  // For calls without a timeout of their own. The server does not bound the time of
-  // a product, so a service should set one.
+  // For calls without a timeout of their own.
   absl::Duration default_timeout = absl::InfiniteDuration();
+
+  // A call without a finite timeout ends with DEADLINE_EXCEEDED once nothing was sent or received
+  // for so long. The time counts in which the server computes a product. InfiniteDuration: never.
+  absl::Duration idle_timeout = absl::Minutes(5);
 
   // When a call is tried again. On by default: what is tried again does the same when it runs
   // twice, or was refused, and the budget bounds what that adds to a server's load.
