@@ -139,9 +139,12 @@ class Client::Impl {
   explicit Impl(std::unique_ptr<Connection> opened)
       : renewals(absl::Seconds(opened->server().limits().unnamed_ttl().seconds()) +
                      absl::Nanoseconds(opened->server().limits().unnamed_ttl().nanos()),
-                 [this](const std::string& id) {
+                 [this](const std::string& id, Renewals::Done done) {
                    const CallOptions options{.timeout = kRenewalTimeout, .canceller = ending};
-                   return StatOf(*connection, Resident::ById(id), options).status();
+                   const auto task =
+                       Task::Begin(*connection, options, "GetMatrix", std::move(done));
+                   Stat(task, ToProto(Resident::ById(id)), [](const MatrixInfo&) {});
+                   task->Drop();
                  }),
         connection(std::move(opened)) {}
   ~Impl() {

@@ -1,9 +1,15 @@
 // Matrices without a name live as long as their client.
 #include "client/cpp/calls/renewals.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <map>
+#include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "gemmd/client/client.h"
@@ -20,10 +26,10 @@ TEST(RenewalsTest, EachIsRenewedUntilItIsGoneOrRemoved) {
   std::map<std::string, int> calls;
   absl::Notification enough;
   // Called on one thread, which Stop waits for.
-  Renewals renewals(absl::Milliseconds(4), [&](const std::string& id) -> absl::Status {
+  Renewals renewals(absl::Milliseconds(4), [&](const std::string& id, Renewals::Done done) {
     if (id == "stays" && calls[id] == 5) enough.Notify();
     ++calls[id];
-    return id == "gone" ? absl::NotFoundError("") : absl::OkStatus();
+    done(id == "gone" ? absl::NotFoundError("") : absl::OkStatus());
   });
   for (const char* id : {"gone", "removed", "stays"}) renewals.Add(id);
   renewals.Remove("removed");
@@ -36,10 +42,10 @@ TEST(RenewalsTest, EachIsRenewedUntilItIsGoneOrRemoved) {
 TEST(RenewalsTest, AServerThatDoesNotAnswerIsAskedForOneMatrixABeatEachInItsTurn) {
   std::vector<std::string> calls;
   absl::Notification enough;
-  Renewals renewals(absl::Milliseconds(4), [&](const std::string& id) {
+  Renewals renewals(absl::Milliseconds(4), [&](const std::string& id, Renewals::Done done) {
     calls.push_back(id);
     if (calls.size() == 4) enough.Notify();
-    return absl::UnavailableError("");
+    done(absl::UnavailableError(""));
   });
   renewals.Add("a");
   renewals.Add("b");
@@ -51,20 +57,67 @@ TEST(RenewalsTest, AServerThatDoesNotAnswerIsAskedForOneMatrixABeatEachInItsTurn
 TEST(RenewalsTest, OneThatIsRefusedIsNotForgotten) {
   std::map<std::string, int> calls;
   absl::Notification enough;
-  Renewals renewals(absl::Milliseconds(4), [&](const std::string& id) -> absl::Status {
+  Renewals renewals(absl::Milliseconds(4), [&](const std::string& id, Renewals::Done done) {
     if (++calls[id] == 3) enough.Notify();
-    return absl::ResourceExhaustedError("streams: 4 of 4");
+    done(absl::ResourceExhaustedError("streams: 4 of 4"));
   });
   renewals.Add("a");
   enough.WaitForNotification();
   renewals.Stop();
 }
 
-TEST(RenewalsTest, WithoutATimeToLiveThereIsNothingToDo) {
-  Renewals renewals(absl::ZeroDuration(), [](const std::string&) -> absl::Status {
-    ADD_FAILURE();
-    return absl::OkStatus();
+TEST(RenewalsTest, SeveralAreUnderWayAtATimeAndNoMore) {
+  std::mutex mutex;
+  std::vector<Renewals::Done> under_way;  // under mutex, as `over`
+  bool over = false;
+  absl::Notification full;
+  Renewals renewals(absl::Milliseconds(4), [&](const std::string&, Renewals::Done done) {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (!over) {
+      under_way.push_back(std::move(done));
+      if (under_way.size() == Renewals::kAtOnce) full.Notify();
+      return;
+    }
+    lock.unlock();
+    done(absl::CancelledError(""));
   });
+  for (int i = 0; i < 3 * Renewals::kAtOnce; ++i) renewals.Add(std::to_string(i));
+  full.WaitForNotification();
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    over = true;
+  }
+  EXPECT_EQ(under_way.size(), Renewals::kAtOnce);
+  for (const Renewals::Done& done : under_way) done(absl::OkStatus());
+  renewals.Stop();
+}
+
+TEST(RenewalsTest, WithoutAThreadAMatrixIsAddedAndTheNextOneAsksAgain) {
+  pthread_attr_t usual;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  pthread_attr_t huge;
+  ASSERT_EQ(pthread_getattr_default_np(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 48), 0);
+  std::map<std::string, int> calls;
+  absl::Notification both;
+  Renewals renewals(absl::Milliseconds(4), [&](const std::string& id, Renewals::Done done) {
+    ++calls[id];
+    if (calls.size() == 2 && !both.HasBeenNotified()) both.Notify();
+    done(absl::OkStatus());
+  });
+  // No thread can have a stack so large.
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  EXPECT_THROW(std::thread([] {}), std::system_error);
+  EXPECT_NO_THROW(renewals.Add("a"));
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  renewals.Add("b");
+  both.WaitForNotification();
+  renewals.Stop();
+}
+
+TEST(RenewalsTest, WithoutATimeToLiveThereIsNothingToDo) {
+  Renewals renewals(absl::ZeroDuration(),
+                    [](const std::string&, const Renewals::Done&) { ADD_FAILURE(); });
   renewals.Add("a");
 }
 
