@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/benchmark.h"
 #include "client/cpp/calls/clock.h"
 #include "client/cpp/calls/connection.h"
 #include "client/cpp/calls/renewals.h"
@@ -14,8 +13,9 @@
 #include "client/cpp/calls/to_proto.h"
 #include "client/cpp/products/multiply.h"
 #include "client/cpp/products/product_plan.h"
+#include "client/cpp/transfers/downloads.h"
 #include "client/cpp/transfers/stripes.h"
-#include "client/cpp/transfers/transfer.h"
+#include "client/cpp/transfers/uploads.h"
 
 namespace gemmd::client {
 namespace {
@@ -132,6 +132,32 @@ absl::Status Query(Connection& connection,
   });
 }
 
+// Runs a benchmark on the server, as one streaming RPC. `on_message` gets each message but the
+// last, in order. `then` gets the last one, unless the task fails.
+void StreamBenchmark(const std::shared_ptr<Task>& task, const ::gemm::v1::BenchmarkRequest& request,
+                     std::function<void(const BenchmarkResponse&)> on_message,
+                     std::function<void(const BenchmarkEnd&)> then) {
+  const auto end = std::make_shared<std::optional<BenchmarkEnd>>();
+  RawCallSpec call{.method = "/gemm.v1.GemmService/Benchmark"};
+  call.next = OnlyMessage(Serialize(request));
+  call.on_message = [end, on_message = std::move(on_message)](const grpc::ByteBuffer& message) {
+    BenchmarkResponse response;
+    if (absl::Status status = Parse(message, &response); !status.ok()) return status;
+    if (response.has_end()) {
+      *end = response.end();
+    } else {
+      on_message(response);
+    }
+    return absl::OkStatus();
+  };
+  call.on_done = [task, end, then = std::move(then)](const absl::Status& status) {
+    if (!status.ok()) return;
+    if (!*end) return task->Fail(absl::InternalError("the benchmark ended without its last word"));
+    then(**end);
+  };
+  task->Stream(task->connection().NextChannel(), std::move(call));
+}
+
 }  // namespace
 
 class Client::Impl {
@@ -152,7 +178,7 @@ class Client::Impl {
     renewals.Stop();
   }
 
-  // What is renewed is what had nothing said for how long it stays.
+  // Renews matrices without a name for which the caller gave no time to live.
   absl::StatusOr<MatrixInfo> OnKept(const Keep& keep, absl::StatusOr<MatrixInfo> kept) {
     const bool unnamed = keep.name.empty() && keep.ttl == absl::InfiniteDuration();
     if (kept.ok() && unnamed) renewals.Add(kept->id());

@@ -4,19 +4,22 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cpp/calls/address.h"
 #include "client/cpp/calls/canceller_state.h"
 #include "client/cpp/calls/clock.h"
-#include "client/cpp/calls/proxy.h"
 #include "client/cpp/calls/raw_call.h"
 #include "client/cpp/calls/retries.h"
 #include "client/cpp/calls/task.h"
@@ -134,6 +137,27 @@ absl::Status Connection::Call(grpc::Status (::gemm::v1::GemmService::Stub::*meth
   const grpc::Status status = (stub(NextChannel()).*method)(context.get(), request, response);
   return Explain(FromGrpc(status), what, Timeout(options),
                  options.canceller && options.canceller->cancelled());
+}
+
+using AsyncStub = ::gemm::v1::GemmService::StubInterface::async_interface;
+
+// A unary RPC of a task. `done` decides whether the task fails: see Task::Unary. `method` is such
+// as &AsyncStub::DeleteMatrix.
+template <typename Request, typename Response>
+void CallUnary(const std::shared_ptr<Task>& task,
+               void (AsyncStub::*method)(grpc::ClientContext*, const Request*, Response*,
+                                         std::function<void(grpc::Status)>),
+               std::type_identity_t<Request> request,
+               std::type_identity_t<std::function<void(absl::Status, Response&)>> done) {
+  Connection& connection = task->connection();
+  const auto sent = std::make_shared<const Request>(std::move(request));
+  task->Unary<Response>(
+      [&](grpc::ClientContext* context, Response* response, auto completion) {
+        AsyncStub* const stub = connection.stub(connection.NextChannel()).async();
+        (stub->*method)(context, sent.get(), response,
+                        [sent, completion](grpc::Status status) { completion(status); });
+      },
+      std::move(done));
 }
 
 }  // namespace gemmd::client

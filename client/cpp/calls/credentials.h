@@ -1,4 +1,4 @@
-// What a client shows, and what it holds a server to: files of certificates, keys and tokens.
+// Reads the certificates, keys and tokens that a client shows, and the roots that it trusts.
 #pragma once
 
 #include <memory>

@@ -53,7 +53,7 @@ void RawCall::Write() {
     if (next == NextMessage::kLast) return StartWriteLast(&outgoing_, grpc::WriteOptions());
     if (next == NextMessage::kNone) return StartWritesDone();
     std::lock_guard<std::mutex> lock(mutex_);
-    // What was received while `next` looked may be what it lacked.
+    // A message that came while `next` looked may be the one that it lacked.
     if (!std::exchange(received_, false)) {
       waiting_ = true;
       return;
@@ -88,7 +88,7 @@ void RawCall::OnReadDone(bool ok) {
 
 void RawCall::OnDone(const grpc::Status& status) {
   const std::shared_ptr<RawCall> self = std::move(self_);
-  // What they hold of the caller's memory goes first.
+  // First drop their holds on the caller's memory.
   outgoing_.Clear();
   spec_.next = nullptr;
   spec_.on_message = nullptr;

@@ -46,7 +46,7 @@ void Renewals::Run() {
 }
 
 void Renewals::RenewAll(std::unique_lock<std::mutex>& lock) {
-  // Behind the one that ended the last beat: one that fails each time keeps no other from its turn.
+  // Begin behind the one that ended the last beat, so that one that always fails blocks no other.
   const auto first = ids_.upper_bound(last_);
   std::vector<std::string> ids(first, ids_.end());
   ids.insert(ids.end(), ids_.begin(), first);

@@ -30,7 +30,7 @@ class Renewals {
   Renewals(absl::Duration ttl, Renew renew) : ttl_(ttl), renew_(std::move(renew)) {}
   ~Renewals() { Stop(); }
 
-  // Never throws. Where the system gives no thread, the next Add asks for one again.
+  // Never throws. If the system gives no thread, the next Add asks for one again.
   void Add(std::string id);
   void Remove(const std::string& id);
   // Waits for what `renew` has under way. Nothing is renewed from then on.

@@ -19,7 +19,7 @@ absl::Status FromGrpc(const grpc::Status& status);
 // The error of a job on a stream.
 absl::Status FromJobError(const ::gemm::v1::JobError& error);
 
-// What all calls of a client have for further attempts. Thread-safe.
+// The budget of all calls of a client for further attempts. Thread-safe.
 class RetryBudget {
  public:
   explicit RetryBudget(const RetryOptions& options)
@@ -36,7 +36,7 @@ class RetryBudget {
   double left_;  // under mutex_
 };
 
-// What a call does when it runs twice.
+// Whether a call does the same when it runs twice.
 enum class Repeated : uint8_t {
   kSame,       // the same as once
   kDifferent,  // keeps or deletes something: only where the first time did nothing

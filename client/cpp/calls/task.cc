@@ -88,7 +88,7 @@ void Task::End() {
 
 void Task::Fail(absl::Status why) {
   if (why.ok()) return;
-  // When time is up the server takes apart what the task's calls hold. A stripe that comes then
+  // When time is up, the server drops the upload of the task's calls. A stripe that comes then
   // finds the name of its own upload taken, or gone.
   if ((absl::IsAlreadyExists(why) || absl::IsNotFound(why)) && SteadyNow() >= deadline_) {
     why = absl::DeadlineExceededError("Deadline Exceeded");

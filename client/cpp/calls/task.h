@@ -48,8 +48,8 @@ class Task : public std::enable_shared_from_this<Task> {
   using Finish = std::function<void(absl::Status)>;
 
   // Begins with one hold, the caller's. `what` names the call in messages.
-  // `finish` runs once, with the status for the user. Where the client is being destroyed the
-  // task has failed already: it may be a further attempt, which the destructor did not see.
+  // `finish` runs once, with the status for the user. If the client is being destroyed, the task
+  // has failed from its start: it may be a further attempt, which the destructor did not see.
   static std::shared_ptr<Task> Begin(Connection& connection, const CallOptions& options,
                                      const char* what, Finish finish);
   // For what cleans up after a call: it may begin while the client is being destroyed, which

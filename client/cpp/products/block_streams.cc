@@ -12,9 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/calls/connection.h"
 #include "client/cpp/calls/wire.h"
-#include "client/cpp/products/block_report.h"
 #include "client/cpp/products/product_messages.h"
-#include "client/cpp/transfers/transfer.h"
+#include "client/cpp/products/row_blocks.h"
+#include "client/cpp/transfers/downloads.h"
+#include "client/cpp/transfers/uploads.h"
 
 namespace gemmd::client {
 namespace {

@@ -23,9 +23,9 @@ struct BlockRun {
   std::function<void(const ::gemm::v1::ProductReport&)> then;
 };
 
-// Each channel has a stream, which takes one block after another: its job is sent as soon as the
-// one before it was, while the results of those before it come back. FAILED_PRECONDITION where the
-// server's kernels promise no row blocks, or are not the same for all: the product may go whole.
+// Each channel has a stream for one block after another. The job of a block is sent as soon as the
+// one before has left, while results come back. FAILED_PRECONDITION if the server's kernels promise
+// no row blocks, or are not the same for all blocks: the product may still go whole.
 void MultiplyByRows(const std::shared_ptr<Task>& task, BlockRun run);
 
 }  // namespace gemmd::client

@@ -6,18 +6,19 @@
 #include <vector>
 
 #include "client/cpp/calls/clock.h"
+#include "client/cpp/calls/connection.h"
 #include "client/cpp/calls/task.h"
 #include "client/cpp/calls/to_proto.h"
-#include "client/cpp/calls/unary_call.h"
 #include "client/cpp/calls/wire.h"
 #include "client/cpp/products/block_streams.h"
 #include "client/cpp/products/plan_limits.h"
 #include "client/cpp/products/product_messages.h"
 #include "client/cpp/products/result_place.h"
-#include "client/cpp/products/row_block_question.h"
+#include "client/cpp/products/row_blocks.h"
+#include "client/cpp/transfers/downloads.h"
 #include "client/cpp/transfers/stripes.h"
-#include "client/cpp/transfers/transfer.h"
 #include "client/cpp/transfers/transfer_names.h"
+#include "client/cpp/transfers/uploads.h"
 
 namespace gemmd::client {
 namespace {

@@ -15,7 +15,7 @@ namespace gemmd::client {
 
 using MultiplyDone = std::function<void(absl::StatusOr<ProductResult>)>;
 
-// What the product does when it runs twice. What the library itself keeps for it does not count.
+// Whether the product does the same when it runs twice. The library's own matrices do not count.
 Repeated RepeatedRun(const Product& product);
 
 // Plans the product and starts it. `retries` are of all attempts at it. `done` is called once,

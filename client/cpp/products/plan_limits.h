@@ -1,4 +1,4 @@
-// What a connection lets a plan do.
+// The limits of plans on a connection.
 #pragma once
 
 #include "client/cpp/calls/connection.h"

@@ -1,4 +1,4 @@
-// The plan of one product: what is sent, and with which transport.
+// The plan of one product: the operands that are sent, and the transport.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/cpp/products/row_blocks.h"
 #include "gemm/v1/gemm.pb.h"
 #include "gemmd/client/matrix.h"
 #include "gemmd/client/options.h"
@@ -44,6 +43,14 @@ struct SentOperand {
   bool striped = false;
 };
 
+// Rows [first, first + rows) of A, of C and of D.
+struct RowBlock {
+  int64_t first = 0;
+  int64_t rows = 0;
+
+  friend bool operator==(const RowBlock&, const RowBlock&) = default;
+};
+
 struct ProductPlan {
   // As on the wire, without the sources of the operands in `sent`.
   ::gemm::v1::Product product;
@@ -52,14 +59,14 @@ struct ProductPlan {
   bool fetch = true;
   // Kept on the server and then downloaded over all channels.
   bool striped_result = false;
-  // Of A, of C and of D, where the transport is kRowBlocks: what else is sent is uploaded first.
-  // What is marked as striped is that only where the server's kernel promises no row blocks.
+  // Rows of A, of C and of D if the transport is kRowBlocks. The other sent operands are uploaded
+  // first. Those marked as striped are striped only if the server's kernel promises no row blocks.
   std::vector<RowBlock> row_blocks;
   // Set where it is known before the server's answer.
   std::optional<Shape> result_shape;
   std::optional<MutableMatrixView> into;
-  // `into` overlaps an operand in `sent`: nothing is written there before the product has ended
-  // well, as rows of the operand may still have to be sent, or all of it again.
+  // `into` overlaps an operand in `sent`. Then nothing is written there before the product has
+  // ended well: rows of the operand may still have to be sent, or all of it again.
   bool into_overlaps = false;
   uint64_t payload_bytes = 0;
 };
@@ -68,6 +75,14 @@ struct ProductPlan {
 // INVALID_ARGUMENT names the field, the value and the bound.
 absl::StatusOr<ProductPlan> PlanProduct(const Product& product, Transport transport,
                                         const PlanLimits& limits);
+
+// Tiles of kernels are of this many rows or of a divisor, mostly: a block of whole tiles computes
+// nothing in vain.
+inline constexpr int64_t kRowsOfATile = 128;
+
+// At most `blocks` blocks, in order, without gaps, as equal as whole tiles allow. All but the last
+// consist of whole tiles. rows and blocks are at least 1.
+std::vector<RowBlock> PlanRowBlocks(int64_t rows, int64_t blocks);
 
 // Whether the operand's rows go with those of D.
 bool GoesByRows(::gemm::v1::OperandRole role);

@@ -10,7 +10,8 @@
 #include "absl/status/statusor.h"
 #include "client/cpp/calls/wire.h"
 #include "client/cpp/products/product_plan.h"
-#include "client/cpp/transfers/transfer.h"
+#include "client/cpp/transfers/downloads.h"
+#include "client/cpp/transfers/uploads.h"
 #include "gemmd/client/matrix.h"
 
 namespace gemmd::client {

@@ -1,4 +1,4 @@
-// The names of what the library itself keeps on the server for one product.
+// The names of the matrices that the library itself keeps on the server for one product.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Transfers matrices to and from the server, in one RPC or in one for each stripe.
+// Downloads matrices, in one RPC or in one for each stripe; describes and deletes them.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/cpp/calls/task.h"
 #include "client/cpp/calls/wire.h"
 #include "client/cpp/transfers/stripes.h"
@@ -16,35 +17,6 @@
 #include "gemmd/client/matrix.h"
 
 namespace gemmd::client {
-
-// The bytes of one operand, as the messages of a stream. Holds the lease on the
-// memory until it is destroyed.
-class ChunkSource {
- public:
-  // Bytes [offset, offset + length) of `data`; length at least 1.
-  ChunkSource(const std::byte* data, std::shared_ptr<const void> lease, uint64_t offset,
-              uint64_t length, uint64_t chunk_bytes)
-      : data_(data),
-        lease_(std::move(lease)),
-        next_(offset),
-        end_(offset + length),
-        chunk_bytes_(chunk_bytes) {}
-
-  bool done() const { return next_ == end_; }
-  struct Chunk {
-    uint64_t offset;
-    grpc::Slice payload;
-  };
-  // Must not be called when done.
-  Chunk Next();
-
- private:
-  const std::byte* data_;
-  std::shared_ptr<const void> lease_;
-  uint64_t next_;
-  uint64_t end_;
-  uint64_t chunk_bytes_;
-};
 
 // Receives the bytes of a matrix, in order, into memory that it does not own.
 class RangeSink {
@@ -64,18 +36,6 @@ class RangeSink {
   uint64_t end_;
 };
 
-// Uploads the view with this header, which has shape and keep. Calls `then` once the
-// matrix is on the server's device. Where the task fails, `then` is not called and
-// nothing stays on the server, unless it was to replace a matrix: that may have been done.
-// With more than one stripe it is a split upload, with all stripes at once.
-void Upload(const std::shared_ptr<Task>& task, const ::gemm::v1::PutMatrixHeader& header,
-            const MatrixView& view, const std::vector<Stripe>& stripes,
-            std::function<void(const ::gemm::v1::MatrixInfo&)> then);
-
-// Generates a matrix on the server with this header, which has a generator.
-void UploadGenerated(const std::shared_ptr<Task>& task, const ::gemm::v1::PutMatrixHeader& header,
-                     std::function<void(const ::gemm::v1::MatrixInfo&)> then);
-
 struct DownloadSpec {
   ::gemm::v1::MatrixRef matrix;  // `release` is `remove`'s matter
   Shape shape;                   // the server's must be the same
@@ -93,7 +53,7 @@ struct DownloadSpec {
 void Download(const std::shared_ptr<Task>& task, const DownloadSpec& spec,
               std::function<void(const ::gemm::v1::MatrixInfo&)> then);
 
-// Where the elements of a matrix go, once its shape is known.
+// Gives the memory for the elements of a matrix, once its shape is known.
 using Place = std::function<absl::StatusOr<std::byte*>(const ::gemm::v1::MatrixInfo&)>;
 
 // The same in one RPC, whatever the shape: so a name means one matrix, also where others

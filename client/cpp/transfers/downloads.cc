@@ -1,14 +1,11 @@
-#include "client/cpp/transfers/transfer.h"
+#include "client/cpp/transfers/downloads.h"
 
-#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/calls/connection.h"
-#include "client/cpp/calls/unary_call.h"
-#include "client/cpp/transfers/upload_ending.h"
 
 namespace gemmd::client {
 namespace {
@@ -19,8 +16,6 @@ using ::gemm::v1::GetMatrixRequest;
 using ::gemm::v1::GetMatrixResponse;
 using ::gemm::v1::MatrixInfo;
 using ::gemm::v1::MatrixRef;
-using ::gemm::v1::PutMatrixHeader;
-using ::gemm::v1::PutMatrixResponse;
 
 constexpr char kGetMatrix[] = "/gemm.v1.GemmService/GetMatrix";
 
@@ -28,94 +23,7 @@ using ThenInfo = std::function<void(const MatrixInfo&)>;
 // Told the id of a matrix by the first stripe that the server has found it for.
 using OnFound = std::function<void(const std::string& id)>;
 
-// What the stripes of one upload have learnt. Shared by their RPCs.
-class UploadState {
- public:
-  UploadState(std::shared_ptr<Task> task, const PutMatrixHeader& header, size_t stripes,
-              ThenInfo then)
-      : task_(std::move(task)),
-        replaces_(header.keep().replace()),
-        then_(std::move(then)),
-        join_(stripes, [this] { End(); }) {}
-
-  void Landed(const PutMatrixResponse& response) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    // The complete answer alone has the version. Of several connections it may not come last.
-    if (!complete_) info_ = response.matrix();
-    complete_ = complete_ || response.complete();
-  }
-  // The stripe with this header has ended.
-  void Done(const PutMatrixHeader& stripe, const absl::Status& status) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      const bool refused = absl::IsResourceExhausted(status);
-      may_be_held_ = may_be_held_ || !refused;
-      // Rather one that the server surely has nothing of.
-      if (refused || (!status.ok() && !missing_)) missing_ = stripe;
-    }
-    join_.Done();
-  }
-
- private:
-  void End() {
-    if (!task_->failed() && complete_ && info_.version() == 0) {
-      // The server dropped it. Nothing is left to clean up.
-      return task_->Fail(absl::AbortedError(absl::StrCat(
-          "the matrix with id '", info_.id(), "' was deleted or replaced before it was complete")));
-    }
-    if (!task_->failed() && !complete_) {
-      task_->Fail(absl::InternalError("the server did not say that the upload is complete"));
-    }
-    if (!task_->failed()) return then_(info_);
-    // A replacement that was done stays: the matrix before it is gone.
-    if (!info_.id().empty() && !replaces_) {
-      MatrixRef landed;
-      landed.set_id(info_.id());
-      task_->connection().DeleteInBackground(std::move(landed));
-    }
-    const bool split = missing_ && !missing_->upload_id().empty();
-    const bool refused = absl::IsResourceExhausted(task_->status());
-    if (split && may_be_held_ && refused) EndUpload(task_, *missing_);
-  }
-
-  const std::shared_ptr<Task> task_;
-  const bool replaces_;
-  const ThenInfo then_;
-  std::mutex mutex_;
-  MatrixInfo info_;
-  bool complete_ = false;
-  bool may_be_held_ = false;                // a stripe may have come to the server
-  std::optional<PutMatrixHeader> missing_;  // of a stripe that has not landed
-  Join join_;
-};
-
-// One PutMatrix call: the header, then the chunks of `source` if there are any.
-void PutStripe(const std::shared_ptr<Task>& task, int channel, const PutMatrixHeader& header,
-               std::shared_ptr<ChunkSource> source, const std::shared_ptr<UploadState>& state) {
-  RawCallSpec call{.method = kPutMatrix};
-  call.next = [task, source = std::move(source), head = std::make_optional(UploadMessage(header))](
-                  grpc::ByteBuffer* message) mutable {
-    if (head) {
-      *message = *std::exchange(head, std::nullopt);
-    } else {
-      const ChunkSource::Chunk chunk = source->Next();
-      *message = MatrixChunkMessage(chunk.offset, chunk.payload);
-      // The chunk before has left, so that this is at most one ahead.
-      task->AddDone(chunk.payload.size());
-    }
-    return source != nullptr && !source->done() ? NextMessage::kMore : NextMessage::kLast;
-  };
-  call.on_message = [state](const grpc::ByteBuffer& message) {
-    PutMatrixResponse response;
-    absl::Status status = Parse(message, &response);
-    if (status.ok()) state->Landed(response);
-    return status;
-  };
-  call.on_done = [state, header](const absl::Status& status) { state->Done(header, status); };
-  task->Stream(channel, std::move(call));
-}
-
-// What the stripes of one download have learnt. Shared by their RPCs.
+// The answers to the stripes of one download. Shared by their RPCs.
 class DownloadState {
  public:
   DownloadState(std::shared_ptr<Task> task, const DownloadSpec& spec, ThenInfo then)
@@ -170,7 +78,7 @@ class DownloadState {
   Join join_;
 };
 
-// What one GetMatrix call reads into.
+// The memory that one GetMatrix call reads into.
 struct GetCall {
   RangeSink sink;
   bool held = false;
@@ -212,13 +120,6 @@ void GetStripe(const std::shared_ptr<Task>& task, const DownloadSpec& spec, cons
 
 }  // namespace
 
-ChunkSource::Chunk ChunkSource::Next() {
-  const uint64_t offset = next_;
-  const uint64_t length = std::min(chunk_bytes_, end_ - next_);
-  next_ += length;
-  return {.offset = offset, .payload = WrapMemory(data_ + offset, length, lease_)};
-}
-
 absl::Status RangeSink::Take(const grpc::ByteBuffer& message, const Piece& piece) {
   if (piece.offset != next_ || piece.bytes > end_ - next_) {
     return absl::InternalError(absl::StrCat("the server sent bytes ", piece.offset, " to ",
@@ -233,31 +134,6 @@ absl::Status RangeSink::CheckComplete() const {
   if (next_ == end_) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat("the server ended before byte ", end_, ": bytes from ", next_, " are missing"));
-}
-
-void Upload(const std::shared_ptr<Task>& task, const PutMatrixHeader& header,
-            const MatrixView& view, const std::vector<Stripe>& stripes, ThenInfo then) {
-  task->AddTotal(view.shape.bytes());
-  const auto state = std::make_shared<UploadState>(task, header, stripes.size(), std::move(then));
-  const std::shared_ptr<const void> lease = task->Lease(view);
-  PutMatrixHeader part = header;
-  if (stripes.size() > 1) part.set_upload_id(NewTransferId());
-  for (const Stripe& stripe : stripes) {
-    if (stripes.size() > 1) {
-      part.mutable_range()->set_offset(stripe.offset);
-      part.mutable_range()->set_length(stripe.length);
-    }
-    PutStripe(task, stripe.channel, part,
-              std::make_shared<ChunkSource>(view.data, lease, stripe.offset, stripe.length,
-                                            task->connection().chunk_bytes()),
-              state);
-  }
-}
-
-void UploadGenerated(const std::shared_ptr<Task>& task, const PutMatrixHeader& header,
-                     ThenInfo then) {
-  const auto state = std::make_shared<UploadState>(task, header, 1, std::move(then));
-  PutStripe(task, task->connection().NextChannel(), header, nullptr, state);
 }
 
 void Download(const std::shared_ptr<Task>& task, const DownloadSpec& spec, ThenInfo then) {
