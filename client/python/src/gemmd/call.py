@@ -194,6 +194,7 @@ class Call:
             if self._wake is not None:
                 self._wake.set()
             self.drop()
+            self.connection.idle_watch.remove(self)
 
     def check_cancelled(self) -> None:
         if self.cancelled:
