@@ -8,10 +8,10 @@
 #include <mutex>
 #include <vector>
 
-#include "client/ctl/load/mix.h"
 #include "client/ctl/load/runner.h"
 #include "client/ctl/load/schedule.h"
 #include "client/ctl/load/statistics.h"
+#include "client/ctl/load/workload.h"
 
 namespace gemmd::ctl {
 namespace {

@@ -10,7 +10,6 @@
 #include "client/ctl/output/format.h"
 #include "client/ctl/output/table.h"
 #include "client/ctl/stop_on_signal.h"
-#include "client/ctl/tune/apply.h"
 #include "client/ctl/tune/session.h"
 #include "client/ctl/tune/targets.h"
 #include "client/ctl/tune/tune_options.h"
@@ -21,6 +20,43 @@
 
 namespace gemmd::ctl {
 namespace {
+
+void PrintLoad(const Context& context, const client::ReloadTuningResponse& read) {
+  Table summary = SummaryTable();
+  summary.Add({"entries", absl::StrCat(read.entries())});
+  summary.Add({"used here", absl::StrCat(read.used())});
+  if (read.other_versions() > 0) {
+    summary.Add({"of other versions", absl::StrCat(read.other_versions())});
+  }
+  if (read.skipped() > 0) {
+    const bool all = read.skipped() == read.skipped_kernels_size();
+    summary.Add(
+        {"skipped", absl::StrCat(read.skipped(), " kernels that the server cannot run: ",
+                                 absl::StrJoin(read.skipped_kernels(), ", "), all ? "" : ", ...")});
+  }
+  summary.Print(context.out, context.width);
+}
+
+// Has the server take up tuning tables that were written since it read them, and prints what it has
+// of them then. The exit status of the program.
+int ApplyTables(const Context& context) {
+  const auto client = Connect(context);
+  if (!client.ok()) return Fail(context, client.status());
+  const auto read = (*client)->ReloadTuning(Call(context));
+  if (!read.ok()) return Fail(context, read.status());
+  if (context.global.json) {
+    const auto& skipped = read->skipped_kernels();
+    PrintJson(context,
+              {{"entries", read->entries()},
+               {"used", read->used()},
+               {"other_versions", read->other_versions()},
+               {"skipped", read->skipped()},
+               {"skipped_kernels", std::vector<std::string>(skipped.begin(), skipped.end())}});
+  } else {
+    PrintLoad(context, *read);
+  }
+  return kExitOk;
+}
 
 namespace bench = gemm::bench;
 
@@ -33,7 +69,7 @@ absl::StatusOr<gemm::TuningTable> ReadTable(const std::string& path) {
   return gemm::ParseTuningTable(*text, path);
 }
 
-// What comes from the server is read as a table before it is written as one.
+// The server's answer is parsed as a table before it is written as one.
 absl::Status WriteTable(files::OutputFile& file, const gemm::TuningTable& table) {
   const std::string text = gemm::FormatTuningTable(table);
   if (const auto read = gemm::ParseTuningTable(text, "what the server sent"); !read.ok()) {

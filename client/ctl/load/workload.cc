@@ -1,6 +1,7 @@
 #include "client/ctl/load/workload.h"
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -39,15 +40,15 @@ double Elements(int64_t rows, int64_t cols) {
   return static_cast<double>(rows) * static_cast<double>(cols);
 }
 
-// Of A and B of one request.
+// The bytes of A and B of one request.
 double BytesOfFactors(const LoadOptions& options, const ProductShape& shape) {
   return (options.batch * Elements(shape.m, shape.k) +
           options.products() * Elements(shape.k, shape.n)) *
          static_cast<double>(client::SizeOf(options.dtype));
 }
 
-// The least that a request takes of the server's memory: generated operands are the job's, and what
-// is sent may lie in the store, as the client chooses how a large product goes.
+// The least memory that a request takes on the server. Generated operands count for the job. Sent
+// operands may lie in the store: the client chooses how a large product goes.
 double BytesOfRequest(const LoadOptions& options, const ProductShape& shape) {
   const double factors = options.source == Source::kResident ? 0 : BytesOfFactors(options, shape);
   if (options.keeps() || options.source != Source::kGenerated) return factors;
@@ -55,7 +56,7 @@ double BytesOfRequest(const LoadOptions& options, const ProductShape& shape) {
                        static_cast<double>(client::SizeOf(ResultType(options.dtype)));
 }
 
-// What the server would refuse, before operands are made for it.
+// Refuses before operands are made for it what the server would refuse.
 absl::Status CheckLimits(const ::gemm::v1::Limits& limits, const LoadOptions& options) {
   struct Row {
     const char* option;
@@ -100,6 +101,22 @@ std::string NewRunName() {
 }
 
 }  // namespace
+
+// In each step the credit of every choice grows by its weight. The choice with the
+// most credit is taken, and loses the sum of all weights.
+Mix::Mix(const std::vector<int>& weights) {
+  int divisor = 0;
+  for (int weight : weights) divisor = std::gcd(divisor, weight);
+  std::vector<int64_t> credit(weights.size());
+  const int64_t total = std::accumulate(weights.begin(), weights.end(), int64_t{0}) / divisor;
+  for (int64_t step = 0; step < total; ++step) {
+    for (size_t i = 0; i < weights.size(); ++i) credit[i] += weights[i] / divisor;
+    const size_t richest =
+        static_cast<size_t>(std::max_element(credit.begin(), credit.end()) - credit.begin());
+    credit[richest] -= total;
+    cycle_.push_back(richest);
+  }
+}
 
 // Sends one worker's requests. Used only by that worker's thread.
 class Workload::ProductCaller : public Caller {

@@ -5,6 +5,8 @@
 // server, so products of resident and generated operands can be verified, too.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
@@ -14,11 +16,25 @@
 #include "absl/status/statusor.h"
 #include "client/ctl/checks/verify.h"
 #include "client/ctl/load/load_options.h"
-#include "client/ctl/load/mix.h"
 #include "client/ctl/load/runner.h"
 #include "gemmd/client/client.h"
 
 namespace gemmd::ctl {
+
+// Picks one of several weighted choices for each request: a cycle in which choice i occurs
+// weights[i] times, spread as evenly as possible (the smooth weighted round robin of nginx).
+// Immutable.
+class Mix {
+ public:
+  // At least one weight, each at least 1.
+  explicit Mix(const std::vector<int>& weights);
+
+  size_t Choice(uint64_t index) const { return cycle_[index % cycle_.size()]; }
+  size_t cycle_length() const { return cycle_.size(); }
+
+ private:
+  std::vector<size_t> cycle_;
+};
 
 // The operands of one shape.
 struct OperandPair {
@@ -33,9 +49,9 @@ struct OperandPair {
 class Workload {
  public:
   // Generates the operands and uploads resident ones. `options` have their defaults
-  // filled in. What the server's limits do not allow is refused before that. Calls `making` with
-  // the bytes of the operands before they are made here. The requests of the test go through
-  // `client`; what is not measured goes through `patient`, which may try again where others keep
+  // filled in. A test that the server's limits do not allow is refused before that. Calls `making`
+  // with the bytes of the operands before they are made here. The requests of the test go through
+  // `client`. Calls that are not measured go through `patient`, which may try again if others keep
   // the server busy.
   static absl::StatusOr<std::unique_ptr<Workload>> Prepare(client::Client& client,
                                                            client::Client& patient,
