@@ -57,7 +57,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// How the server is reached. What the options leave open ChooseServer completes.
+// How the server is reached. ChooseServer completes what the options leave open.
 void AddServerOptions(CLI::App& app, GlobalOptions& global) {
   struct Row {
     const char* option;
@@ -68,8 +68,8 @@ void AddServerOptions(CLI::App& app, GlobalOptions& global) {
   ServerSettings& server = global.server;
   for (const Row& row :
        {Row{"--context", &global.context, "NAME",
-            "The server of this name in the configuration file, with its credentials; no "
-            "variable of a server or of credentials counts"},
+            "The server of this name in the configuration file, with its credentials; variables "
+            "of the environment for a server or for credentials are ignored"},
         Row{"--ca", &server.ca, "PATH", "TLS: the CA that signed the server's certificate, in PEM"},
         Row{"--cert", &server.cert, "PATH", "TLS: the certificate to show, in PEM"},
         Row{"--key", &server.key, "PATH", "TLS: its private key, in PEM"},

@@ -85,9 +85,10 @@ void AddMatrixPut(CLI::App& matrix, Context& context) {
             "Replace only this version of it; 0: only where there is none")
       ->type_name("N")
       ->needs("--replace");
-  AddParsed(*command, "--ttl", options->put.keep.ttl, ParseDuration,
-            "Remove the matrix this long after its last use. Default: never, and without --name "
-            "after the time of the server (--unnamed-ttl)")
+  AddParsed(
+      *command, "--ttl", options->put.keep.ttl, ParseDuration,
+      "Remove the matrix this long after its last use. Default: never with --name, else after "
+      "the server's --unnamed-ttl")
       ->type_name("DURATION");
   command
       ->add_option("--device", options->put.device,

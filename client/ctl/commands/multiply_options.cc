@@ -91,8 +91,8 @@ void DeclareGroup(CLI::App& command, MultiplyOptions& options, CLI::Option* batc
   };
   CLI::Option* const m = declare(
       "--group-m", GroupedBy::kM,
-      "Compute a group: products of these m, such as 512,0,37,512, whose rows of A and of the "
-      "result lie one after the other, as do as many matrices B");
+      "Compute a group: products of these m, such as 512,0,37,512. Their rows of A and of the "
+      "result are stacked, and so are their matrices B");
   CLI::Option* const n =
       declare("--group-n", GroupedBy::kN, "The same for n, with a column-major B and result");
   CLI::Option* const k =
@@ -104,10 +104,9 @@ void DeclareGroup(CLI::App& command, MultiplyOptions& options, CLI::Option* batc
 void DeclareBatch(CLI::App& command, MultiplyOptions& options) {
   CLI::Option* const batch =
       command
-          .add_option(
-              "--batch", options.product.batch_count,
-              "Compute so many products of one shape: each matrix has those of all of them, "
-              "one after the other in its rows (column-major: columns)")
+          .add_option("--batch", options.product.batch_count,
+                      "Compute so many products of one shape. Each matrix has the matrices of all "
+                      "products, stacked in its rows (column-major: in its columns)")
           ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()).description(""))
           ->type_name("N");
   command
@@ -116,8 +115,8 @@ void DeclareBatch(CLI::App& command, MultiplyOptions& options) {
           [&shared = options.product.shared](const std::vector<std::string>& names) {
             for (const std::string& name : names) *SharedByName(shared, name) = true;
           },
-          "An operand of which there is one for all products of a batch or a group: a, b, c or "
-          "bias; may be repeated")
+          "An operand that all products of a batch or a group share: a, b, c or bias; may be "
+          "repeated")
       ->check([](const std::string& name) {
         client::SharedOperands any;
         return SharedByName(any, name) != nullptr ? "" : "'" + name + "' is not a, b, c or bias";
@@ -189,8 +188,8 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
       ->type_name("N")
       ->needs("--keep-replace");
   AddParsed(command, "--ttl", options.keep_as.ttl, ParseDuration,
-            "Remove the kept result this long after its last use. Default: never, and without "
-            "--keep-name after the time of the server (--unnamed-ttl)")
+            "Remove the kept result this long after its last use. Default: never with --keep-name, "
+            "else after the server's --unnamed-ttl")
       ->type_name("DURATION");
   command.add_flag("--no-stream", options.no_stream,
                    "Do not download the result; needs --keep or --keep-name");
@@ -207,8 +206,8 @@ void DeclareResult(CLI::App& command, MultiplyOptions& options) {
       ->type_name("WHEN");
   command.add_flag("--verify", options.verify,
                    "Check elements of the result here, against a product in double precision. "
-                   "Of small integers (numpy.random.randint(-1, 2, (m, k))) every error is seen; "
-                   "of others those that the line `resolution` says");
+                   "With small integers (numpy.random.randint(-1, 2, (m, k))) every error is seen; "
+                   "with others, the line `resolution` says which");
   command
       .add_option("--verify-samples", options.verify_samples,
                   "The most elements to check; a smaller result is checked in full")
