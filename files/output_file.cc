@@ -24,7 +24,7 @@ constexpr size_t kLargestWrite = size_t{1} << 30;
 
 // A new empty file in the folder of `path`, so that it can be renamed, and its path in `part`; -1
 // and errno where there is none. Its name is short, so that the longest name that the file system
-// takes can still be written, and random: a process that was killed leaves its file, and in a
+// takes can still be written. It is random, as a process that was killed leaves its file, and in a
 // container the next one has the same PID.
 int CreatePart(const std::string& path, std::string& part) {
   constexpr int kAttempts = 100;
@@ -77,9 +77,9 @@ struct Through {
   bool made = false;  // there was no file of this name
 };
 
-// What a file has stays until it is cut.
+// The content of a file stays until it is cut.
 absl::StatusOr<Through> OpenThrough(const std::string& path) {
-  // Opened anew, it would be written from its beginning, over what was redirected there before.
+  // Opened again, it would be written from its beginning, over the output that is there already.
   for (const int own : {STDOUT_FILENO, STDERR_FILENO}) {
     if (!Names(path, own)) continue;
     const int fd = fcntl(own, F_DUPFD_CLOEXEC, 0);

@@ -24,13 +24,13 @@ absl::Status SystemError(int error, const std::string& path, absl::string_view w
 // the content is in a temporary file beside it, .NUMBER.part with a random number, which is removed
 // if writing fails or the object is destroyed first. Owner, group and permissions stay.
 //
-// Anything else stays what it is and is written through: a device, a FIFO, a symbolic link's
-// target, a file with several names; and a file that cannot be replaced so: one that is mounted by
-// itself, one in a folder that is not ours to write, one whose owner or group only another user can
-// give it. What such a file had is cut at the first write, or at the close, and an error of a later
-// write says that it is lost; a file that was made for it goes again if nothing is written. A FIFO
-// waits up to ten seconds for its reader. A name of this process's own output, as - or /dev/stdout,
-// is that output: the bytes go where it is, behind what is there.
+// Anything else is written through: a device, a FIFO, a symbolic link's target, a file with several
+// names. So is a file that cannot be replaced: one that is mounted by itself, one in a folder that
+// this process may not write, one whose owner or group only another user can give it. The old
+// content of such a file is cut at the first write, or at the close. An error of a later write says
+// that it is lost. A file that was made here is removed if nothing is written. A FIFO waits up to
+// ten seconds for its reader. A name of this process's own output, such as - or /dev/stdout, is
+// that output: the bytes are appended where it stands.
 class OutputFile {
  public:
   enum class Visible {
@@ -56,7 +56,7 @@ class OutputFile {
   OutputFile(std::string path, int fd, std::unique_ptr<Part> part);
   static absl::StatusOr<OutputFile> WriteThrough(std::string path, Visible visible);
   absl::Status Cut();
-  // What errno says of a write.
+  // The error of a write, by errno.
   absl::Status Unwritten() const;
 
   std::string path_;
@@ -71,7 +71,7 @@ class OutputFile {
 // there: not so /dev/null.
 bool IsStandardOutput(const std::string& path);
 
-// Whether what is written to a path appears on a terminal.
+// Whether bytes that are written to a path appear on a terminal.
 bool IsTerminal(const std::string& path);
 
 // Opens, writes and closes.

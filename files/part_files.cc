@@ -56,7 +56,7 @@ void PrepareProcess() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGXCPU}) {
     struct sigaction old = {};
-    // What nohup or a shell set to be ignored stays so.
+    // A signal that nohup or a shell has set to be ignored stays ignored.
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN) continue;
     (void)sigaction(signal, &action, nullptr);
   }

@@ -8,7 +8,7 @@
 
 namespace gemmd::files {
 
-// What the path has, to its end. A FIFO, such as the shell makes of <(command), is waited for.
+// The content of the path. A FIFO, such as the shell makes of <(command), is waited for.
 // NOT_FOUND, PERMISSION_DENIED and other statuses of the system; INVALID_ARGUMENT if it is a
 // folder, or has more than `max_bytes`. Every error names the path.
 absl::StatusOr<std::string> ReadText(const std::string& path, size_t max_bytes);

@@ -10,9 +10,9 @@
 // A complete program is examples/cpp/hello.cc.
 //
 // How a product is sent. A small one takes one message each way. A larger one has
-// a stream of its own. Where the matrices are large, the operands are uploaded in
-// ranges over all channels at once, multiplied by reference and released, and the
-// result is downloaded in ranges over all channels. The matrices that the library
+// a stream of its own. Large operands are uploaded in ranges over all channels at once,
+// multiplied by reference and released. A large result is downloaded in ranges over all
+// channels. The matrices that the library
 // keeps on the server for this have a time to live, so nothing stays when a client
 // dies. CallOptions::transport overrides the choice.
 //
@@ -22,8 +22,8 @@
 // Errors are canonical codes. Errors of the server are passed on unchanged. Errors
 // of the library (a bad shape, a certificate file) name the field, the value and
 // the bound. UNAVAILABLE: the server could not be reached or went away, or it lost the
-// device; the call may or may not have run. Where that is safe, a call that fails for the
-// server's load or absence is tried again first: gemmd/client/retry.h. DATA_LOSS: the matrix
+// device; the call may or may not have run. A call that fails for the server's load or
+// absence is tried again first if that is safe: gemmd/client/retry.h. DATA_LOSS: the matrix
 // went with its device, or a product failed its check twice (Product::verify).
 #pragma once
 
@@ -153,11 +153,11 @@ class Client {
                                          const BenchmarkCallback& on_message,
                                          const CallOptions& options = {});
 
-  // What is worth tuning of the products that the server has seen: the `limit` kinds that took the
-  // most time, 1 to 1024; 0: 100.
+  // The kinds of products that are worth tuning: of those that the server has seen, the `limit`
+  // that took the most time, 1 to 1024; 0: 100.
   absl::StatusOr<ListTrafficResponse> ListTraffic(int limit = 0, const CallOptions& options = {});
 
-  // Has the server read its tuning tables again, and says what it has of them.
+  // Has the server read its tuning tables again, and says how many entries it has and uses.
   absl::StatusOr<ReloadTuningResponse> ReloadTuning(const CallOptions& options = {});
 
   // Asks the server again, for its current load and the health of its devices.

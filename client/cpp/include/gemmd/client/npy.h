@@ -38,8 +38,8 @@ struct NpyHeader {
 };
 
 // Reads the header at the start of `bytes`, the first bytes of a file. They may go
-// on past the header; kMaxNpyHeaderBytes of them are enough. Where the descr is V2,
-// `hint` may give another type of two bytes; where it is V1, it must give one of one byte.
+// on past the header; kMaxNpyHeaderBytes of them are enough. For the descr V2, `hint` may give
+// another type of two bytes. For V1, it must give a type of one byte.
 // INVALID_ARGUMENT says what is wrong and what is allowed.
 absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view bytes,
                                         std::optional<DataType> hint = std::nullopt);
@@ -59,10 +59,9 @@ absl::StatusOr<NpyHeader> StatNpy(const std::string& path,
 absl::StatusOr<HostMatrix> ReadNpy(const std::string& path,
                                    std::optional<DataType> hint = std::nullopt);
 
-// A file for one matrix, to be opened before the work whose result it is to have: a path that
-// cannot be written costs none then. A reader never sees half of a regular file, and a device, a
-// FIFO or a link stays what it is. Until Write, the path has what it had. Errors begin with the
-// path. Not thread-safe.
+// A file for one matrix. Open it before the work: a path that cannot be written then costs none. A
+// reader never sees half of a regular file. A device, a FIFO or a link is written through. Until
+// Write, the path keeps its content. Errors begin with the path. Not thread-safe.
 class NpyOutput {
  public:
   static absl::StatusOr<NpyOutput> Open(const std::string& path);

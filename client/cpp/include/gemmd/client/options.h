@@ -44,9 +44,9 @@ struct ClientOptions {
   // A matrix of at least this many bytes is split over the channels.
   uint64_t stripe_threshold_bytes = 8 * kMiB;
 
-  // A product of which A is sent and D received, each of at least stripe_threshold_bytes, may go
-  // in blocks of rows: while rows of A are sent, rows of D come back. So many blocks for each
-  // channel, at most 64. 0: never. See Transport::kRowBlocks.
+  // Blocks of rows for each channel, at most 64; 0: never. A product may go in blocks if A is sent
+  // and D received, each of at least stripe_threshold_bytes: while rows of A are sent, rows of D
+  // come back. See Transport::kRowBlocks.
   int row_blocks_per_channel = 4;
 
   // The largest message that this client accepts.
@@ -66,8 +66,8 @@ struct ClientOptions {
   // for so long. The time counts in which the server computes a product. InfiniteDuration: never.
   absl::Duration idle_timeout = absl::Minutes(5);
 
-  // When a call is tried again. On by default: what is tried again does the same when it runs
-  // twice, or was refused, and the budget bounds what that adds to a server's load.
+  // When a call is tried again. On by default: only calls are tried again that do the same when
+  // they run twice, or that were refused. The budget bounds what they add to a server's load.
   RetryOptions retry = {};
 
   // How long Connect waits for the server to answer.
@@ -85,8 +85,8 @@ struct ClientOptions {
   // space at its end does not count. At most one of them. Both empty: none is sent.
   std::string token;
   std::string token_file;
-  // A token is sent without TLS only to this machine (unix:, localhost, 127.x, [::1]),
-  // unless this is set, as where a proxy on this host adds TLS.
+  // Without TLS, a token is sent only to this machine (unix:, localhost, 127.x, [::1]), unless
+  // this is set. Set it if a proxy on this host adds TLS.
   bool token_without_tls = false;
 
   // Put before gRPC's own user agent, such as "gemmctl/1.2.3".
@@ -124,12 +124,14 @@ enum class Transport {
   kStriped,  // every matrix to send or receive of at least two chunks is split
              // over the channels
   // B and the bias first, striped; then rows of A, and of C, in blocks over all channels, while
-  // rows of D come back. The bits are those of the whole product. Where the product or the kernel
-  // that the server chooses for it does not allow that: as kStriped. A kernel allows it that has
-  // KernelInfo.row_blocks. A product does that is no batch, asks for no check, has a row-major A to
-  // send without transpose_a, a row-major C to send or none, a B and a bias that are sent or
-  // resident (by id or with a version, not to be released; the bias also generated), and whose
-  // row-major result is fetched and not kept.
+  // rows of D come back. The bits are those of the whole product. If the product or the kernel that
+  // the server chooses does not allow that, it goes as kStriped. A kernel with
+  // KernelInfo.row_blocks allows it. A product allows it if all of these hold:
+  // - It is no batch and no group, and asks for no check.
+  // - A is sent, row-major and without transpose_a; C is sent and row-major, or there is none.
+  // - B and the bias are sent, or resident by id or with a version and not to be released. The bias
+  //   may also be generated.
+  // - The result is row-major, fetched and not kept.
   kRowBlocks,
 };
 

@@ -81,9 +81,9 @@ struct Keep {
   // 1 to 128 characters of [A-Za-z0-9._/-], unique among the caller's own names or
   // among the shared ones. Empty: the matrix has only its id.
   std::string name;
-  // The matrix is deleted this long after its last use. Infinite: it stays until it is deleted;
-  // one without a name until then or as long as this client, which renews it, and the server's
-  // time for such (--unnamed-ttl) after its last use.
+  // The matrix is deleted this long after its last use. Infinite: it stays until it is deleted. A
+  // matrix without a name then lives as long as this client, which renews it, and for the server's
+  // --unnamed-ttl after its last use.
   absl::Duration ttl = absl::InfiniteDuration();
   // Every caller may read the matrix; its owner and administrators may delete it.
   bool shared = false;
@@ -115,7 +115,7 @@ struct ProductSize {
   int64_t k = 0;
 };
 
-// The operands of a batch, or of a group, of which there is one for all products.
+// The operands that all products of a batch or a group share.
 struct SharedOperands {
   bool a = false;
   bool b = false;
@@ -128,25 +128,25 @@ struct Product {
   Operand b;
   // m x n, of the result's type and layout. Set exactly when beta is not 0.
   std::optional<Operand> c;
-  // 1 x n, of the result's type; of a batch, batch_count x n, row-major. Of a group as many rows
-  // as it has products, but in n: there 1 x the sum of n.
+  // 1 x n, of the result's type. A batch has batch_count x n, row-major. A group has a row for
+  // each product; a group in n has 1 x the sum of n.
   std::optional<Operand> bias;
-  // Of fp8 operands: a scale for each 1 x 128 block of op(A), m x ceil(k / 128), or for each
-  // 128 x 128 block, ceil(m / 128) x ceil(k / 128); and for each 128 x 1 or 128 x 128 block of
-  // op(B), ceil(k / 128) x n or x ceil(n / 128). f32. Both or neither; no batch, and no group.
-  // UNIMPLEMENTED where the server takes none.
+  // Scales of the blocks of fp8 operands, in f32. Those of op(A) are m x ceil(k / 128), for blocks
+  // of 1 x 128, or ceil(m / 128) x ceil(k / 128), for blocks of 128 x 128. Those of op(B) are
+  // ceil(k / 128) x n, for blocks of 128 x 1, or ceil(k / 128) x ceil(n / 128). Both or neither; no
+  // batch, and no group. UNIMPLEMENTED if the server takes none.
   std::optional<Operand> scales_a;
   std::optional<Operand> scales_b;
   // A batch: so many products of one shape, up to the server's Limits.max_batch_count. Each
-  // operand, but for those that are shared, and the result are the matrices of all products,
-  // one after the other in their lines: rows of a row-major matrix, columns of a column-major
-  // one. UNIMPLEMENTED where the server takes no batches.
+  // operand that is not shared, and the result, has the matrices of all products one after the
+  // other, stacked in their lines. Lines are the rows of a row-major matrix and the columns of a
+  // column-major one. UNIMPLEMENTED if the server takes no batches.
   int32_t batch_count = 1;
   // A group: the sizes of up to Limits.max_group_count products, in the order in which their
-  // matrices are stacked, in the same way. They may differ in one dimension, which all matrices
-  // that have it must have as their lines: m with a row-major A and result, n with a
-  // column-major B and result, k with a column-major A (or transpose_a) and a row-major B. It
-  // may be 0 for some. No batch at the same time. UNIMPLEMENTED where the server takes no groups.
+  // matrices are stacked, in the same way. They may differ in one dimension, which may be 0 for
+  // some. Matrices with that dimension must have it as their lines: m with a row-major A and
+  // result, n with a column-major B and result, k with a column-major A (or transpose_a) and a
+  // row-major B. No batch at the same time. UNIMPLEMENTED if the server takes no groups.
   std::vector<ProductSize> group;
   SharedOperands shared;
   bool transpose_a = false;
@@ -174,10 +174,10 @@ struct Product {
 struct ProductResult {
   // The result, where it was fetched into memory of the library.
   HostMatrix matrix;
-  // Which kernel ran, why, and how long each phase took. For a split product, the
-  // report of the job between the transfers. For one in blocks of rows, of all blocks: m is the
-  // whole product's; kernel, transpose and check times are added up, which tflops goes by; of the
-  // other phases, which overlap, each is the longest that a block had.
+  // Which kernel ran, why, and how long each phase took. For a split product, it is the report of
+  // the job between the transfers. For a product in blocks of rows, it is about all blocks: m is
+  // the whole product's, and kernel, transpose and check times are sums. tflops is computed from
+  // these. The other phases overlap, and each is the longest that a block had.
   ProductReport report;
   // The resident result, if Product::result asked for it.
   std::optional<MatrixInfo> kept;
