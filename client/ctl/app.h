@@ -16,7 +16,7 @@ struct Screen {
   size_t width = 0;
 };
 
-// Parses the command line and runs it. Returns the exit status. Where no flag gives
+// Parses the command line and runs it. Returns the exit status. If no flag gives
 // the address, the environment does.
 int RunGemmctl(int argc, const char* const* argv, const Screen& screen);
 

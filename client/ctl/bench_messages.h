@@ -18,7 +18,7 @@ client::BenchmarkRequest ToRequest(const gemm::bench::BenchmarkOptions& options,
 
 // INTERNAL for types that this program does not know.
 absl::StatusOr<gemm::Types> FromProto(const ::gemm::v1::KernelTypes& types);
-// What the pattern leaves open is unspecified.
+// Types that the pattern leaves open are UNSPECIFIED.
 void Fill(const gemm::bench::TypesPattern& pattern, ::gemm::v1::KernelTypes& out);
 
 // Metadata of the device, then of the server.

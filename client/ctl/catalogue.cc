@@ -18,7 +18,7 @@
 namespace gemmd::ctl {
 namespace {
 
-// Keys in the order of their first occurrence, with what was added to each.
+// Keys in the order of their first occurrence, with the values that were added to each.
 template <typename Key, typename Value>
 class Ordered {
  public:

@@ -25,8 +25,8 @@ std::string TypesText(const Kernels& kernels);
 // columns; 0: no bound.
 void PrintFamilies(std::ostream& out, const Kernels& kernels, size_t width);
 
-// One line for each kernel. What all have in common is printed above the lines; why
-// some run on no device, below them.
+// One line for each kernel. What all have in common is printed above the lines.
+// Below them is printed why some run on no device.
 void PrintKernels(std::ostream& out, const Kernels& kernels, size_t width);
 
 // Everything about one kernel.

@@ -1,4 +1,4 @@
-// What all subcommands share: the global options, the output streams, and functions
+// Shared by all subcommands: the global options, the output streams, and functions
 // to connect and to report errors.
 #pragma once
 
@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 struct GlobalOptions {
   std::string address = "127.0.0.1:50051";
-  // How it is reached; but for `server.address`, which `address` stands for.
+  // How the server is reached. `server.address` is unused: `address` has it.
   ServerSettings server;
   // The context of the configuration file; empty: the file's current one.
   std::string context;
@@ -62,8 +62,8 @@ absl::StatusOr<std::unique_ptr<client::Client>> Connect(const Context& context,
 // given.
 client::CallOptions Call(const Context& context, absl::Duration deadline = kQuestionDeadline);
 
-// The same, for a command that writes `files`: where one of them is standard output, what is
-// printed for people goes to `err`.
+// The same, for a command that writes `files`: if one of them is standard output, text for people
+// goes to `err`.
 Context Beside(const Context& context, std::initializer_list<std::string> files);
 
 // Prints "gemmctl: NOT_FOUND: message" and returns kExitFailed.

@@ -12,7 +12,7 @@
 #include "proto/lock_order.h"
 
 int main(int argc, char** argv) {
-  // What goes wrong is said once, in our own words, unless gRPC's log is asked for.
+  // Errors are printed once, in our own words, unless gRPC's log is asked for.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   gemmd::LeaveLockOrderUnchecked();
   gemmd::files::PrepareProcess();

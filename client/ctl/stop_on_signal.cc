@@ -7,7 +7,7 @@ namespace {
 
 std::atomic<bool> interrupted{false};
 
-// What was done before: set while no handler of ours is installed.
+// The handlers before ours. Set while no handler of ours is installed.
 struct sigaction old_interrupt = {};
 struct sigaction old_terminate = {};
 

@@ -13,9 +13,9 @@
 namespace gemmd::ctl {
 namespace {
 
-// The integers up to here are all exact in what the types add in. fp8 of tensor cores keeps 13
-// bits behind the first, and TF32 keeps 10 of each operand. f32x3 leaves out the product of what is
-// behind those.
+// The largest integer up to which all integers are exact in the accumulator. fp8 of tensor cores
+// keeps 13 bits behind the first. TF32 keeps 10 bits of each operand; f32x3 leaves out the product
+// of the bits behind those.
 double LargestSum(const gemm::Types& types) {
   if (types.compute == gemm::Compute::kF16) return 0x1p11;
   if (types.compute == gemm::Compute::kF64) return 0x1p53;
@@ -23,7 +23,7 @@ double LargestSum(const gemm::Types& types) {
   return gemm::SizeOf(types.a) == 1 ? 0x1p14 : 0x1p24;
 }
 
-// Of a result of s32, the epilogue adds integers alone.
+// For a result of s32, the epilogue adds integers alone.
 double LargestEpilogueSum(const gemm::Types& types) {
   if (types.d == gemm::DType::kS32) return LargestSum(types);
   return types.compute == gemm::Compute::kF64 ? 0x1p53 : 0x1p24;
@@ -86,7 +86,7 @@ bool IsExactActivation(const gemm::Problem& p) {
   return false;
 }
 
-// Of |A| |B|, over all elements. Empty where an operand is not of integers that the types hold.
+// A bound of the elements of |A| |B|. Empty if an operand is not of integers that the types hold.
 std::optional<double> LargestProductSum(const gemm::Problem& p, const gemm::Operands& o) {
   const auto a = OfIntegers({o.a, p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, o.lda, p.types.a});
   if (!a.has_value() || a->largest > LargestOperand(p.types)) return std::nullopt;

@@ -258,7 +258,7 @@ client::MatrixView PartOfBias(const client::MatrixView& bias, const client::Prod
   return row;
 }
 
-// What product `i` has of the operands.
+// The part of the operands that product `i` has.
 HostOperands PartOf(const HostOperands& all, const client::Product& product, int64_t i) {
   HostOperands part = all;
   const client::SharedOperands& shared = product.shared;
@@ -290,7 +290,7 @@ std::vector<int64_t> ProductsWithResults(const client::Product& product) {
   return products;
 }
 
-// Adds what was found of a product whose result is `part` of the whole one.
+// Adds the agreement of a product whose result is `part` of the whole one.
 void Add(const gemm::Agreement& found, const Lines& part, bool column_major, gemm::Agreement& sum) {
   if (sum.checked == 0 || sum.none_finite()) {
     sum.resolution = found.resolution;
@@ -317,7 +317,7 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
                                              uint64_t seed) {
   const std::vector<int64_t> all = ProductsWithResults(product);
   const auto count = static_cast<int64_t>(all.size());
-  // Of each product its corners are looked at in any case.
+  // The corners of each product are checked in any case.
   constexpr int64_t kSamplesOfAProduct = 8;
   const int64_t products = std::min(count, std::max<int64_t>(2, max_samples / kSamplesOfAProduct));
   gemm::Agreement sum;
@@ -337,7 +337,7 @@ absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
 std::string Explain(const gemm::Agreement& agreement) {
   const std::string element =
       absl::StrCat("element (", agreement.worst_row, ", ", agreement.worst_col, ")");
-  // Of NaN, of infinity and of what must be exact no distance says anything.
+  // For NaN, infinity and exact products a distance says nothing.
   if (!std::isfinite(agreement.worst_ratio)) {
     return absl::StrCat(element, " is ", ElementText(agreement.worst_value), "; it must be ",
                         ElementText(agreement.worst_expected));
@@ -399,7 +399,7 @@ absl::StatusOr<client::MatrixView> ElementsOf(client::Client& client,
     return drawn->view();
   }
   if (const auto* resident = std::get_if<client::Resident>(&operand)) {
-    // This download must not release what the product is to release.
+    // This download must not release a matrix that the product is to release.
     client::Resident kept = *resident;
     kept.release = false;
     const auto fetched = client.GetMatrix(kept, {}, options);

@@ -28,7 +28,7 @@ struct HostOperands {
 // with the reference. Checks about `max_samples` elements at most, chosen by `seed`; of a
 // batch or a group, elements of some of its products, the first and the last among them.
 // INVALID_ARGUMENT where the shapes do not match. worst_row and worst_col index the caller's
-// result. Where SumsAreExact (exact_sums.h) nothing but the exact value is right.
+// result. If SumsAreExact (exact_sums.h), only the exact value is right.
 absl::StatusOr<gemm::Agreement> CheckProduct(const client::Product& product,
                                              const HostOperands& operands,
                                              client::ComputeMode compute,
@@ -42,13 +42,13 @@ inline bool IsRight(const gemm::Agreement& agreement) { return agreement.worst_r
 // NaN; it must be 2.5".
 std::string Explain(const gemm::Agreement& agreement);
 
-// "errors above 0.0031 of a typical element are seen". With kAny, that the bound is the worst
-// case; of a product that was compared exactly, that every error is seen; of one without a finite
-// element, that nothing else was compared.
+// "errors above 0.0031 of a typical element are seen". With kAny it adds that the bound is the
+// worst case. For a product that was compared exactly it says that every error is seen, and for one
+// without a finite element that nothing else was compared.
 std::string ExplainResolution(const gemm::Agreement& agreement, gemm::Elements known);
 
-// What is known of the elements of two factors: kDrawn where both are generated, from
-// different seeds, and one of them with either sign alike.
+// What is known of the elements of two factors: kDrawn if both are generated from different
+// seeds, and the elements of one of them have either sign alike.
 gemm::Elements WhatIsKnown(const client::Operand& a, const client::Operand& b);
 
 // The same matrix as the server generates, bit for bit.

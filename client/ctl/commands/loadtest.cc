@@ -80,7 +80,7 @@ int Run(const Context& terminal, LoadOptions& options) {
     if (!opened.ok()) return Fail(context, opened.status());
     file = *std::move(opened);
   }
-  // What a request costs, and which fail, is what is asked.
+  // One attempt each: the test shows what a request costs, and which requests fail.
   const auto client = Connect(context, {.attempts = 1});
   if (!client.ok()) return Fail(context, client.status());
   const auto patient = Connect(context);

@@ -35,7 +35,7 @@ int Run(const Context& terminal, const GetCommandOptions& options) {
   if (!known.ok()) return Fail(context, known.status());
   client::CallOptions call = Call(context, TransferDeadline(static_cast<double>(known->bytes())));
   call.progress = [&](uint64_t done, uint64_t total) { bar.Update(done, total); };
-  // By the name that was given: another matrix may have it by now.
+  // By the given name again, which another matrix may have by now.
   const auto fetched = (*client)->GetMatrix(options.matrix, {}, call);
   if (!fetched.ok()) return Fail(context, fetched.status());
   const absl::Duration elapsed = absl::Now() - start;

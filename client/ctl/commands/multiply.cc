@@ -100,7 +100,7 @@ Deadlines DeadlinesOf(const client::Product& product, const client::Shape& a,
 }
 
 // Makes the product one of the matrices that the names mean now, as they are downloaded to
-// verify it. Where another hand replaces one, the server says so.
+// verify it. If another caller replaces one, the server says so.
 absl::Status FixVersions(const Context& context, client::Client& client, client::Product& product) {
   client::Operand* const operands[] = {&product.a,
                                        &product.b,
@@ -213,8 +213,8 @@ void PrintTable(const Context& context, const MultiplyOptions& options,
   summary.Print(context.out, context.width);
 }
 
-// The error of a product, with what a reader of numpy may not expect: there, a vector is a row or a
-// column as it fits.
+// The error of a product, with a remark for users of numpy, where a vector is a row or a column as
+// it fits.
 absl::Status WithVectors(const absl::Status& status, const MultiplyOptions& options) {
   if (!absl::IsInvalidArgument(status)) return status;
   std::string text(status.message());

@@ -3,7 +3,7 @@
 namespace gemmd::ctl {
 namespace {
 
-// The matrix of one product, of which `shape` has `count`.
+// The matrix of one product. `shape` has `count` of them.
 client::Shape OfOneProduct(client::Shape shape, int64_t count) {
   (shape.layout == client::kColumnMajor ? shape.cols : shape.rows) /= count;
   return shape;

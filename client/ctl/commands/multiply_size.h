@@ -1,4 +1,4 @@
-// How large a product is, a batch or a group of them: what the operands' shapes say.
+// The size of a product, of a batch or of a group, from the shapes of the operands.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,11 @@ std::vector<client::ProductSize> SizesOfGroup(const GroupOption& group,
                                               const client::Product& product,
                                               const client::Shape& a, const client::Shape& b);
 
-// A matrix of one row or of one column has the same bytes in either order, and a file names one of
-// them: gives those of the product's operands the order that it needs.
+// A matrix of one row or of one column has the same bytes in either order. A file names one order;
+// this gives such operands the order that the product needs.
 void TakeLinesInEitherOrder(const GroupOption& group, client::Product& product);
 
-// Of all products together.
+// The work of all products together.
 struct ProductWork {
   double flops = 0;
   double results = 0;  // elements

@@ -62,7 +62,7 @@ int Run(const Context& context, const TokenOptions& options) {
   return kExitOk;
 }
 
-// Narrower than what the server takes, so that a line needs no thought of its form.
+// Narrower than the server's rule, so that every name fits a line as it is.
 std::string CheckName(const std::string& name) {
   const bool plain = !name.empty() && name.size() <= 128 &&
                      name.find_first_not_of(

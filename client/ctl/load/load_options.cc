@@ -45,7 +45,7 @@ absl::StatusOr<Sink> ParseSink(absl::string_view word) {
   return OneOf(word, kSinks);
 }
 
-// Of fp8 operands no result would have their type.
+// No fp8: no result would have the type of its operands.
 absl::StatusOr<client::DataType> ParseOperandType(absl::string_view word) {
   static constexpr std::pair<const char*, client::DataType> kTypes[] = {{"f64", client::kF64},
                                                                         {"f32", client::kF32},

@@ -17,9 +17,9 @@ class App;
 
 namespace gemmd::ctl {
 
-// Where the operands of a request come from.
+// The source of a request's operands.
 enum class Source { kSent, kResident, kGenerated };
-// Where the results go.
+// The destination of the results.
 enum class Sink { kStream, kKeep, kBoth };
 
 struct WeightedShape {

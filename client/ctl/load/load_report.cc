@@ -17,7 +17,7 @@ constexpr std::array<std::pair<const char*, double>, 5> kPercentiles = {
 
 constexpr const char* kNothing = "-";
 
-// What is read of no value at all is none, and not 0.
+// Without a value, a percentile is null and not 0.
 Json LatencyJson(const Histogram& histogram) {
   const auto seconds = [&](absl::Duration value) {
     return histogram.count() == 0 ? Json() : Json(absl::ToDoubleSeconds(value));

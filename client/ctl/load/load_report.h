@@ -18,7 +18,7 @@ struct LoadResult {
   bool interrupted = false;
   int32_t products = 1;  // of each request
 
-  // Of the requests that succeeded.
+  // Counts requests that succeeded.
   double ProductsPerSecond() const {
     return PerSecond(static_cast<double>(products) * static_cast<double>(tally.succeeded));
   }

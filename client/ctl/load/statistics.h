@@ -43,7 +43,7 @@ struct Tally {
 
   uint64_t succeeded = 0;
   uint64_t failed = 0;  // those never sent among them
-  // By the name of the gRPC code, or by kNotSentInTime.
+  // Keyed by the name of the gRPC code, or by kNotSentInTime.
   std::map<std::string, Errors> errors;
   double flops = 0;
   uint64_t bytes_sent = 0;
@@ -51,7 +51,7 @@ struct Tally {
   uint64_t verified = 0;
   uint64_t wrong = 0;
   std::string first_wrong;
-  // Of the requests that succeeded.
+  // Only of requests that succeeded.
   Histogram latency;
   std::array<Histogram, kPhaseCount> phases;
 
@@ -83,7 +83,7 @@ class Statistics {
   // Requests that failed so far, without the cost of Sum.
   uint64_t failed() const;
 
-  // What was recorded since the last call of TakeInterval.
+  // The requests that were recorded since the last call of TakeInterval.
   Interval TakeInterval();
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr absl::Duration kQuietTime = absl::Seconds(1);
 constexpr absl::Duration kRedrawTime = absl::Milliseconds(100);
-// So that a line fits 80 columns.
+// A line fits 80 columns.
 constexpr size_t kBarWidth = 16;
 // Returns to the first column and erases the line (ECMA-48, EL).
 constexpr const char* kEraseLine = "\r\x1b[K";

@@ -9,7 +9,7 @@ namespace gemmd::ctl {
 
 enum class Align { kLeft, kRight };
 
-// What happens to a column where the table is too wide.
+// What becomes of a column if the table is too wide.
 enum class Fit {
   kKeep,  // nothing
   kWrap,  // its cells go on below

@@ -23,7 +23,7 @@ auto ParsedWord(const std::string& option, Parser parse, const std::string& word
   return *std::move(value);
 }
 
-// The value of one of `words`; where it is none of them, INVALID_ARGUMENT lists them.
+// The value of the word. INVALID_ARGUMENT lists the allowed ones.
 template <typename T, size_t kCount>
 absl::StatusOr<T> OneOf(absl::string_view word, const std::pair<const char*, T> (&words)[kCount]) {
   std::string names;
@@ -64,7 +64,7 @@ CLI::Option* AddParsedList(CLI::App& app, const std::string& option, std::vector
       ->allow_extra_args(false);
 }
 
-// For an option that names the place of a .npy file: what is wrong with it, or nothing.
+// The error of an option that names a .npy file to write; empty if there is none.
 inline std::string CheckMatrixFile(const std::string& path) {
   if (!files::IsTerminal(path)) return "";
   return absl::StrCat("'", path,

@@ -35,7 +35,7 @@ absl::StatusOr<uint64_t> ParseVersion(absl::string_view text);
 // One dimension: at least 1 and at most 2^40.
 absl::StatusOr<int64_t> ParseDimension(absl::string_view text);
 
-// What the products of a group have in one dimension, such as "512,0,37": each 0 to 2^40.
+// The extents of a group's products in one dimension, such as "512,0,37": each 0 to 2^40.
 absl::StatusOr<std::vector<int64_t>> ParseExtents(absl::string_view text);
 
 // A product's size.

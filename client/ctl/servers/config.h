@@ -9,8 +9,8 @@
 
 namespace gemmd::ctl {
 
-// How a server is reached. Empty: not set. `names` has those of their values that are, by the
-// client library's names of them.
+// How a server is reached. Empty: not set. `names` has an entry for each value that is set, under
+// the client library's name for it.
 struct ServerSettings {
   std::string address;
   std::string ca;  // PEM files
@@ -18,11 +18,11 @@ struct ServerSettings {
   std::string key;
   std::string server_name;
   std::string token_file;
-  // Of the environment alone: a command line is seen by all, and recorded with results.
+  // Comes only from the environment: a command line is seen by all, and recorded with results.
   std::string token;
   bool tls = false;  // TLS with the system's CAs, where none of the files is set
   bool token_without_tls = false;
-  // What the user set a value with, such as "--ca", "GEMMCTL_CA" or "/etc/lab.toml: [lab] ca".
+  // How the user set a value, such as "--ca", "GEMMCTL_CA" or "/etc/lab.toml: [lab] ca".
   std::map<std::string, std::string> names;
 };
 

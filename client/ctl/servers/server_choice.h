@@ -1,4 +1,4 @@
-// Which server is called, and what is shown to it.
+// The server to call, and the credentials for it.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,7 +10,7 @@ namespace gemmd::ctl {
 // The address of GEMMCTL_ADDRESS, else of GEMMD_ADDRESS; empty where neither is set.
 std::string AddressFromEnvironment(const Environment& environment);
 
-// Completes what the options have set. What names the server, the first of these:
+// Completes the options. The server is named by the first of these that is set:
 //
 //   --address or --context, not both
 //   GEMMCTL_CONTEXT

@@ -9,10 +9,11 @@
 
 namespace gemmd::ctl {
 
-// What rankings of the same shape, one for each combination of types, make of the kernels.
+// The kernels that are worth measuring, by rankings of the same shape, one for each combination of
+// types.
 class Candidates {
  public:
-  // Of the kernels that have an estimate, the `best` with the least are worth measuring.
+  // The `best` kernels with the least estimates are worth measuring.
   explicit Candidates(size_t best) : best_(best) {}
 
   void Add(const client::RankKernelsResponse& ranking);

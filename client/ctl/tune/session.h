@@ -27,8 +27,8 @@ class TuningSession {
   TuningSession(const Context& context, client::Client& client, const TuneOptions& options,
                 std::vector<TuneTarget> targets);
 
-  // Measures every target. After an error, and after Ctrl-C (CANCELLED), table() has those that
-  // were complete.
+  // Measures every target. After an error, and after Ctrl-C (CANCELLED), table() has the
+  // complete ones.
   absl::Status Run();
 
   const gemm::TuningTable& table() const { return table_; }

@@ -117,7 +117,7 @@ void DeclareTraffic(CLI::App& app, TuneOptions& options) {
       ->group(kWhat);
 }
 
-// Of all others none goes with it. Not by `excludes`: the help would say so of each.
+// No other option goes with it. Not declared by `excludes`: the help would say so for each.
 void DeclareApply(CLI::App& app, TuneOptions& options) {
   CLI::Option* const apply = app.add_flag(
       "--apply", options.apply,

@@ -26,7 +26,7 @@ struct TuneOptions {
   std::vector<gemm::bench::Layout> layouts = {{}};
   std::string device;
   std::string output;  // the table
-  // Of the kernels with an estimate, so many are measured for a shape. 0: all.
+  // So many of the kernels with an estimate are measured for a shape. 0: all.
   int best_estimates = 8;
   int rounds = 3;
   int iterations = 10;
