@@ -1,4 +1,4 @@
-// What a client shows: tokens, and when it refuses to.
+// Tokens that a client shows, and when it refuses to show one.
 #include <stdlib.h>
 #include <sys/socket.h>
 

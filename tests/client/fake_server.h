@@ -15,7 +15,7 @@
 
 namespace gemmd::client {
 
-// What the service does otherwise than the contract says.
+// How the service breaks the contract.
 struct Faults {
   // Called at the begin of an RPC with its name; an error ends it.
   std::function<grpc::Status(const std::string&)> refuse;
@@ -39,7 +39,7 @@ struct Faults {
   std::atomic<bool> silent{false};
   // Products do not say where they have kept their result.
   std::atomic<bool> kept_unsaid{false};
-  // Changes what the server says of itself.
+  // Changes the answer to GetServerInfo.
   std::function<void(gemm::v1::GetServerInfoResponse*)> describe;
   // Downloads tell of one row more.
   std::atomic<bool> wrong_shape{false};

@@ -1,4 +1,4 @@
-// Which way a product goes, and what is refused before anything is sent.
+// The transport of a product, and products that are refused before anything is sent.
 
 #include "client/cpp/products/product_plan.h"
 

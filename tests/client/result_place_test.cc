@@ -1,4 +1,4 @@
-// A result lands where it belongs, or the error says what the server did otherwise.
+// A result lands where it belongs, or the error says what the server did wrong.
 
 #include "client/cpp/products/result_place.h"
 

@@ -1,5 +1,5 @@
-// What callers see of a server that says less than the contract wants, or takes less than a client
-// would send.
+// Errors of calls to a server that says less than the contract asks for, and messages for one that
+// takes less than a client would send.
 #include <algorithm>
 #include <atomic>
 #include <memory>

@@ -1,4 +1,4 @@
-// What gemmctl shows of servers that this machine has not: with GPUs, without benchmarks, newer
+// How gemmctl shows servers that this machine does not have: with GPUs, without benchmarks, newer
 // ones, and those that break the contract.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

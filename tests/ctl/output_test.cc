@@ -1,5 +1,5 @@
-// Where gemmctl's output goes: what a path names stays what it is, and a failed
-// write is an exit status of 1.
+// gemmctl's output: a device, a FIFO or a link at a path stays one, and a failed write
+// is an exit status of 1.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

@@ -29,7 +29,7 @@ class Process {
   void Signal(int signal);
   bool Ended();
   Ran Wait();
-  // What it has printed so far.
+  // The output so far.
   std::string ErrSoFar() const;
 
  private:

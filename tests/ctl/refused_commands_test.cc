@@ -1,4 +1,4 @@
-// Every command says why a server did not do what it asks for, and exits with 1.
+// Every command prints why the server refused it, and exits with 1.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What gemmctl tune measures.
+// The products that gemmctl tune measures.
 #include "client/ctl/tune/targets.h"
 
 #include <gmock/gmock.h>

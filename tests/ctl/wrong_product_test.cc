@@ -1,4 +1,4 @@
-// What gemmctl says of a server that answers with wrong products, and of one that is busy at first.
+// gemmctl and a server that answers with wrong products, and one that is busy at first.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>

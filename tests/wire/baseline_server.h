@@ -1,4 +1,4 @@
-// A gRPC server that does nothing with what it gets: the floor of the wire.
+// A gRPC server that drops its requests: the floor of the wire.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ struct BaselineOptions {
   uint64_t answer_bytes = 0;  // elements in the answer to a product; 0: an empty answer
 };
 
-// Serves the contract's PutMatrix as raw messages that are dropped unread, GetMatrix with
-// any matrix and range as raw messages of memory that lies ready, GetServerInfo with an empty
-// answer, MultiplyUnary with an answer that lies ready, and each message of a Multiply stream with
-// two of those, until a signal ends the process. Returns an exit code where it cannot listen.
+// Serves calls of the contract until a signal ends the process. The messages of PutMatrix are
+// dropped unread. GetMatrix of any matrix and range sends memory that lies ready. GetServerInfo has
+// an empty answer. MultiplyUnary has an answer that lies ready, and each message of a Multiply
+// stream two of those. Returns an exit code if it cannot listen.
 int ServeBaseline(const BaselineOptions& options);
 
 }  // namespace gemmd::wire

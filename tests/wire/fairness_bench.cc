@@ -1,5 +1,5 @@
-// What callers take from each other: one with many large products beside one with small ones,
-// and several with weights.
+// How callers slow each other down: one with many large products beside one with small ones, and
+// several with weights.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

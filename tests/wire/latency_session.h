@@ -1,4 +1,4 @@
-// What the latency benchmarks share: the servers, the report, and how calls are timed.
+// Shared by the latency benchmarks: the servers, the report, and how calls are timed.
 #pragma once
 
 #include <chrono>
@@ -26,9 +26,9 @@ double ToSeconds(const google::protobuf::Duration& duration);
 // f16, normal.
 client::HostMatrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed);
 
-// Whether 64 elements of d = a b agree with sums in double within the rounding of an f32
-// accumulation that truncates and of the f16 result, and no element is NaN (which `d` was
-// filled with).
+// Whether 64 elements of d = a b agree with sums in double, and no element is NaN (which `d` was
+// filled with). They may differ by the rounding of an f32 accumulation that truncates and of the
+// f16 result.
 absl::Status CheckProduct(const client::HostMatrix& a, const client::HostMatrix& b,
                           const client::HostMatrix& d);
 
@@ -69,8 +69,8 @@ struct LargeTransport {
 };
 const std::vector<LargeTransport>& LargeTransports();
 
-// D = A B with operands sent and the result returned: every transport of the options, on each
-// number of channels, in turns with the baseline: the same bytes sent and then received raw.
+// D = A B with operands sent and the result returned, for every transport of the options and each
+// number of channels. In turns with the baseline, which sends and then receives the same bytes raw.
 absl::Status BenchLarge(Session& session, const client::HostMatrix& a, const client::HostMatrix& b);
 
 // Products of `extent`^3 on resident operands whose result stays resident.

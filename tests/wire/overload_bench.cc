@@ -1,4 +1,4 @@
-// A server that is asked for more than it can do: what it does, what it refuses, and how soon.
+// A server under more load than it can serve: what it serves and refuses, and how soon.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -59,8 +59,8 @@ bool ReadHeader(const std::vector<grpc::Slice>& slices, DataHeader& header) {
   return false;
 }
 
-// Copies the data of a GetMatrixResponse from where gRPC received it, and takes what it
-// filled off `left`. False where the message has no data, or more than there is room for.
+// Copies the data of a GetMatrixResponse from gRPC's memory, and moves `left` on by as
+// much. False if the message has no data, or more than there is room for.
 bool TakeData(const grpc::ByteBuffer& message, absl::Span<std::byte>& left) {
   std::vector<grpc::Slice> slices;
   DataHeader header;

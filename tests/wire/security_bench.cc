@@ -1,4 +1,4 @@
-// What TLS and tokens cost: the same calls to servers with and without them, in turns.
+// The cost of TLS and tokens: the same calls to servers with and without them, in turns.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

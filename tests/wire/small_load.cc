@@ -41,7 +41,7 @@ uint8_t FirstByte(const grpc::ByteBuffer& message) {
 
 absl::Status WrongElements() { return absl::DataLossError("an answer has other elements"); }
 
-// What came, and whether it goes on. Thread-safe.
+// Counts the answers, and says whether the load goes on. Thread-safe.
 class Tally {
  public:
   void Add() { done_.fetch_add(1, std::memory_order_relaxed); }
@@ -129,7 +129,7 @@ class JobStream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
             const SmallProduct& product, Tally& tally)
       : stub_(channel), product_(product), tally_(tally), unsent_(in_flight) {
     const std::string bytes = product.product.SerializeAsString();
-    // MultiplyHeader{job_id, product}, of which the product is the same in all.
+    // MultiplyHeader{job_id, product}. The product is the same in all of them.
     std::string prefix(1, '\x12');
     AppendVarint(bytes.size(), &prefix);
     product_slice_ = grpc::Slice(prefix + bytes);

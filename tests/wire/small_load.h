@@ -12,7 +12,7 @@
 
 namespace gemmd::wire {
 
-// What is sent, and what must come back.
+// A product to send, and the elements that must come back.
 struct SmallProduct {
   gemm::v1::Product product;  // operands as data
   std::string expected;       // elements at the end of the answer

@@ -18,8 +18,8 @@ namespace {
 
 using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
 
-// Each round sends another window of the memory, so that what a server kept from the
-// round before cannot pass for the new matrix.
+// Each round sends another window of the memory, so that the matrix of the round before
+// cannot pass for the new one.
 constexpr uint64_t kShift = 4096;
 constexpr uint64_t kRowBytes = 4096;
 

@@ -1,6 +1,6 @@
-// What wire_bench measures. Each prints a table and writes JSON; the return
-// value is the process's exit code: not 0 where a call failed or data came back
-// wrong, or, with `check`, where a bound was missed.
+// The measurements of wire_bench. Each prints a table and writes JSON, and returns
+// the process's exit code: not 0 if a call failed or data came back wrong, or, with
+// `check`, if a bound was missed.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct LatencyOptions {
   int torch_calls = 10;
   int64_t large_extent = 4096;
   std::vector<int> large_channels = {4, 8};
-  // Of the large product; see LargeTransports.
+  // The transports of the large product; see LargeTransports.
   std::vector<std::string> transports = {"auto", "striped", "stream"};
   int row_blocks_per_channel = 4;
   std::string kernel;  // of the large product; empty: the server's choice
@@ -62,7 +62,7 @@ struct SmallOptions {
   bool check = false;
 };
 // Small products, sent and returned, as many a second as there can be: from callers that send one
-// at a time, and on one stream. Beside the same bytes both ways. All servers take turns.
+// at a time, and on one stream. Compared with the same bytes both ways. All servers take turns.
 int BenchSmall(const SmallOptions& options);
 
 struct SecurityOptions {
@@ -80,7 +80,7 @@ struct SecurityOptions {
 // 64^3 products in one message, and PutMatrix on one connection.
 int BenchSecurity(const SecurityOptions& options);
 
-// Who calls, and where.
+// A caller and its server.
 struct CallerOptions {
   std::string server;
   std::string ca;          // empty: no TLS
@@ -117,7 +117,7 @@ struct SharesOptions {
   std::string json;
   bool check = false;
 };
-// What each of several callers gets done beside the others.
+// The throughput of each of several callers beside the others.
 int BenchShares(const SharesOptions& options);
 
 struct OverloadOptions {
