@@ -1,4 +1,4 @@
-# What the scripts of this folder share. Sourced, not run; needs bash 4 or later.
+# Functions that the scripts of this folder share. Sourced, not run; needs bash 4 or later.
 # shellcheck shell=bash
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -36,16 +36,21 @@ has_gpu() { have nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 # where nvcc is found, else `host`.
 pick_preset() { if have nvcc; then echo dev; else echo host; fi; }
 
-# gpu_architecture: what to compile for where a GPU is there, such as 90a-real;
-# empty where none is.
+# gpu_architecture: what to compile for this machine's GPUs, as CMAKE_CUDA_ARCHITECTURES
+# has it, such as 90a-real; empty without a GPU.
 gpu_architecture() {
   has_gpu || return 0
-  local capability
-  capability="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d ' .')"
-  case "$capability" in
-    90) echo 90a-real ;; # the warpgroup instructions need the "a"
-    [0-9]*) echo "$capability-real" ;;
-  esac
+  # 9.0: the warpgroup instructions need the "a".
+  nvidia-smi --query-gpu=compute_cap --format=csv,noheader | tr -d ' .' |
+    sed -n 's/^90$/90a/; s/^[0-9][0-9a-z]*$/&-real/p' | sort -u | paste -sd ';'
+}
+
+# program_options BUILD: options of CMake, one a line, for who needs gemmd and gemmctl alone. A new
+# tree compiles several files at a time, in half the time, and has no tests; one that is there stays
+# as it is. `cmake --preset` adds the tests.
+program_options() {
+  [[ -f $1/CMakeCache.txt ]] || echo -DCMAKE_UNITY_BUILD=ON
+  grep -qsx GEMMD_BUILD_TESTS:BOOL=ON "$1/CMakeCache.txt" || echo -DGEMMD_BUILD_TESTS=OFF
 }
 
 # build_jobs: compilers to run at once: one a core, but no more than one for
@@ -58,8 +63,8 @@ build_jobs() {
   echo $((cores < memory_jobs ? cores : memory_jobs))
 }
 
-# apt_sources RELEASE: what apt on this machine reads of a release of Debian or Ubuntu
-# and of its updates, a line each: URI, suite, component. None of another release.
+# apt_sources RELEASE: where apt on this machine gets a release of Debian or Ubuntu and its updates
+# from, a line each: URI, suite, component. Empty if it gets another release.
 apt_sources() {
   have apt-get || return 0
   # shellcheck disable=SC2016 # apt-get's own variables

@@ -1,17 +1,18 @@
 #!/bin/bash
 # From nothing to checked matrix products: installs, builds, starts gemmd, multiplies.
 #
-#   scripts/quickstart.sh [--serve] [--port N] [--build-dir DIR]
+#   scripts/quickstart.sh [--serve] [--port N] [--metrics-port N] [--build-dir DIR]
 #
-# --serve      leaves the server running at the end, and says how to use and stop it
-# --port       the server's port on 127.0.0.1. Without it a free one; with --serve
-#              50051, and 9464 for metrics
-# --build-dir  the build tree; build/dev by default, or build/host without a GPU
+# --serve         leaves the server running at the end, and says how to use and stop it
+# --port          the server's port on 127.0.0.1; 50051 with --serve, else any free one
+# --metrics-port  the port of its metrics; 9464 with --serve, else any free one
+# --build-dir     the build tree; build/dev by default, or build/host without a GPU
 #
-# On Debian 12 and Ubuntu 24.04 what is missing is installed first (as root, or
-# through sudo). What this machine can run is built: kernels for its GPU where there
-# is one and nvcc is found, else the host device alone, which takes a few minutes on
-# two cores. The input is examples/digits: 1797 images of handwritten digits.
+# Missing packages are installed first, on Debian 12 and Ubuntu 24.04, as root or
+# through sudo. The script builds gemmd and gemmctl for this machine: for its GPUs if
+# it has any and nvcc is found, else for the host alone. The input is examples/digits:
+# 1797 images of handwritten digits. scripts/test.sh goes on in the same build tree. With
+# nvcc and no GPU it takes build/dev instead, because it compiles the CUDA code, too.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -21,7 +22,7 @@ cd "$ROOT"
 DIGITS=examples/digits
 SERVE=false
 PORT=
-METRICS_PORT=0 # any free one
+METRICS_PORT=
 PRESET=host
 if have nvcc && has_gpu; then PRESET=dev; fi
 BUILD=
@@ -35,39 +36,63 @@ parse() {
     case "$1" in
       -h | --help) usage; exit 0 ;;
       --serve) SERVE=true ;;
-      --port | --build-dir)
+      --port | --metrics-port | --build-dir)
         (($# >= 2)) || die "$1 needs a value"
-        if [[ $1 == --port ]]; then PORT="$2"; else BUILD="$(realpath -m "$2")"; fi
+        case "$1" in
+          --port) PORT="$(a_port "$@")" ;;
+          --metrics-port) METRICS_PORT="$(a_port "$@")" ;;
+          --build-dir) BUILD="$(realpath -m "$2")" ;;
+        esac
         shift
         ;;
-      *) die "unknown option '$1': --serve, --port N, --build-dir DIR and --help are known" ;;
+      *) die "unknown option '$1': see --help" ;;
     esac
     shift
   done
-  if $SERVE && [[ -z $PORT ]]; then PORT=50051 METRICS_PORT=9464; fi
-  PORT="${PORT:-0}"
-  [[ $PORT =~ ^[0-9]{1,5}$ && $PORT -le 65535 ]] ||
-    die "--port is '$PORT': a whole number of 0 to 65535 is allowed, 0 for any free one"
+  if $SERVE; then PORT="${PORT:-50051}" METRICS_PORT="${METRICS_PORT:-9464}"; fi
+  PORT="${PORT:-0}" METRICS_PORT="${METRICS_PORT:-0}"
   BUILD="${BUILD:-$ROOT/build/$PRESET}"
 }
 
-build() {
-  local options=()
+# a_port OPTION VALUE: the value, if it is a port.
+a_port() {
+  [[ $2 =~ ^[0-9]{1,5}$ && $2 -le 65535 ]] ||
+    die "$1: '$2'; allowed: 0 to 65535, 0 for any free port"
+  echo "$2"
+}
+
+# say_what_is_built: also the kernels that are left out, with the way to get them.
+say_what_is_built() {
   if [[ $PRESET == dev ]]; then
-    options+=("-DCMAKE_CUDA_ARCHITECTURES=$(gpu_architecture)")
-    say "a GPU: building for it ($(gpu_architecture)) and for the host"
+    say "building for the host and this machine's GPUs ($(gpu_architecture)) in $BUILD"
+    say "left out: kernels for other GPUs; 'cmake --preset release && cmake --build --preset release'" \
+      "builds for all"
   elif have nvcc; then
-    say "no GPU: building for the host device alone; kernels for GPUs are built by" \
-      "cmake --preset release && cmake --build --preset release"
+    say "no GPU: building for the host alone in $BUILD"
+    say "left out: kernels for GPUs; 'cmake --preset release && cmake --build --preset release'" \
+      "builds them"
   else
-    say "no nvcc: building for the host device alone; to serve GPUs, run" \
-      "scripts/install-cuda.sh, then this script again"
+    say "no nvcc: building for the host alone in $BUILD"
+    say "left out: kernels for GPUs; on a machine with one, run scripts/install-cuda.sh and then this" \
+      "script again"
   fi
-  say "building gemmd and gemmctl in $BUILD; the first time takes minutes"
+}
+
+configure() {
+  local options
+  mapfile -t options < <(program_options "$BUILD")
+  if [[ $PRESET == dev ]]; then options+=("-DCMAKE_CUDA_ARCHITECTURES=$(gpu_architecture)"); fi
   cmake --preset "$PRESET" -B "$BUILD" ${options[@]+"${options[@]}"} >"$OUT/configure.log" 2>&1 || {
     cat "$OUT/configure.log" >&2
     die "configuring failed: the lines above say why"
   }
+  # Kernels that this GPU cannot run.
+  sed -n 's/^-- CUDA: no code/left out: no code/p' "$OUT/configure.log"
+}
+
+build() {
+  say_what_is_built
+  configure
   NINJA_STATUS='[%f/%t] ' cmake --build "$BUILD" -j "$(build_jobs)" --target gemmd gemmctl \
     >"$OUT/build.log" 2>&1 </dev/null &
   local builder=$!
