@@ -28,6 +28,7 @@
 #include "server/net/descriptors.h"
 #include "server/process/exit_bound.h"
 #include "server/process/heap_trimmer.h"
+#include "server/process/service_manager.h"
 #include "server/process/thread_limits.h"
 #include "server/process/version.h"
 #include "server/server.h"
@@ -141,9 +142,10 @@ void LogStart(Server& server) {
 }
 
 // Waits for a signal, or for the last healthy device or the listener to be lost.
-absl::Status WaitForTheEnd(Server& server) {
+absl::Status WaitForTheEnd(Server& server, ServiceManager& manager) {
   HeapTrimmer trimmer;
   for (;;) {
+    manager.Alive();
     const int signal = AwaitSignal();
     if (signal == SIGHUP) {
       server.ReloadIdentity();
@@ -187,7 +189,10 @@ int Serve(const Flags& flags) {
   absl::StatusOr<std::unique_ptr<Server>> server = StartServer(flags.server, bound);
   if (!server.ok()) return Refuse(server.status());
   LogStart(**server);
-  absl::Status health = WaitForTheEnd(**server);
+  ServiceManager manager;
+  manager.Ready();
+  absl::Status health = WaitForTheEnd(**server, manager);
+  manager.Stopping();  // which ends the watchdog, too
   if (health.ok()) health = LeaveRotation(**server, flags.drain_delay);
   if (health.ok()) Log(LogLevel::kInfo, "refusing new calls", {});
   if (!health.ok()) {
