@@ -10,10 +10,9 @@
 # --build-dir  the build tree, build/NAME by default
 #
 # Everything is stripped and finds its libraries beside itself, wherever the
-# folder is moved. What the other machine has to bring: glibc and libstdc++ at
-# least as new as here (a bundle of Debian 12 runs on Ubuntu 24.04), OpenSSL 3,
-# zlib, and for CUDA the driver, libcudart and libcublas of the CUDA version of
-# the build.
+# folder is moved. The other machine needs glibc at least as new as here, and
+# for CUDA the driver and libcublas of the CUDA version of the build.
+# scripts/package.sh packs such a folder as an archive.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -21,7 +20,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$ROOT"
 
 # Libraries that the other machine brings.
-LEFT_OUT='^(linux-vdso|ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util)|libgcc_s|libstdc\+\+|libssl|libcrypto|libz|libcuda|libcudart|libcublas|libcublasLt|libnvidia-.*)\.so'
+LEFT_OUT='^(linux-vdso|ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util)|libcuda|libcudart|libcublas|libcublasLt|libnvidia-.*)\.so'
 
 PRESET="$(pick_preset)"
 OUT="$ROOT/bundle"
@@ -109,7 +108,10 @@ main() {
   parse "$@"
   scripts/install-deps.sh build bundle
   say "building ${PROGRAMS[*]} (preset $PRESET)"
-  cmake --preset "$PRESET" -B "$BUILD" >/dev/null
+  local options=()
+  # A program beside the two may be a test.
+  ((${#PROGRAMS[@]} > 2)) || mapfile -t options < <(program_options "$BUILD")
+  cmake --preset "$PRESET" -B "$BUILD" "${options[@]}" >/dev/null
   cmake --build "$BUILD" -j "$(build_jobs)" --target "${PROGRAMS[@]}"
   rm -rf "$OUT"
   mkdir -p "$OUT/bin" "$OUT/lib"

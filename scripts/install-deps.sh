@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what gemmd needs on Debian 12 or Ubuntu 24.04.
 #
-#   scripts/install-deps.sh [build] [runtime] [cuda] [test] [lint] [bundle] [--list]
+#   scripts/install-deps.sh [build] [runtime] [cuda] [test] [lint] [bundle] [package] [--list]
 #
 # build     compilers and libraries to build everything, tests included (the default)
 # runtime   the shared libraries that an installed gemmd needs
@@ -9,19 +9,19 @@
 # test      what tests use: Python with grpcio, a real Prometheus, cuobjdump, buildah
 # lint      formatters, linters, clang for the fuzzers
 # bundle    what scripts/bundle.sh needs
+# package   what scripts/package.sh needs beside
 # --list    prints the packages of the groups and whether each is there; installs nothing
 #
 # Packages come from apt-get (as root, or through sudo), Python tools from PyPI
-# into .venv/ of the checkout. What is there already is left as it is. CUDA is
-# not installed: where nvcc is missing the build serves the host device alone;
-# scripts/install-cuda.sh installs it.
+# into .venv/ of the checkout. Installed packages are left as they are. CUDA is not
+# among them: scripts/install-cuda.sh installs it. Without nvcc a build serves the host
+# alone.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# One package a line: its name, then what it is for. Where Debian and Ubuntu
-# name a package differently the names are given as A|B.
+# One package a line: its name and its use. A|B: the names of Debian and of Ubuntu.
 packages_of() {
   case "$1" in
     build) cat <<'LIST' ;;
@@ -92,7 +92,14 @@ binutils                  strips them
 libjemalloc2              an allocator that the raw baselines of wire_bench try
 libmimalloc2.0            another one
 LIST
-    *) die "unknown group '$1': build, runtime, cuda, test, lint and bundle are known" ;;
+    package) cat <<'LIST' ;;
+dpkg-dev                  finds the packages of the libraries that a .deb needs
+file                      tells programs from other files, for dpkg-shlibdeps
+xz-utils                  packs the archive
+python3                   man pages, and the list of what the packages are made of
+python3-venv              builds the Python client
+LIST
+    *) die "unknown group '$1': build, runtime, cuda, test, lint, bundle and package are known" ;;
   esac
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what is missing, builds, and runs every test that needs no GPU.
+# Installs missing packages, builds, and runs every test that needs no GPU.
 #
 #   scripts/test.sh [--quick | --all] [--stage NAME]... [--list] [--inputs]
 #
@@ -25,7 +25,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/test-programs.sh"
 cd "$ROOT"
 
-# Stages in their order, each with what it does.
+# Stages in their order, each with a description.
 STAGES="
 setup     installs what is missing
 format    clang-format over every C++ and CUDA source
@@ -44,19 +44,22 @@ asan      engine and rpc tests under the address and undefined-behaviour sanitiz
 install   installs the libraries of that build, and builds and runs projects that use them
 attacks   hostile clients against a server of that build, others being served meanwhile; a proxy in front
 fuzz      the fuzz targets over their corpus
+package   builds the packages, installs them into a bare Debian 12, multiplies and purges them
 image     builds the host image and runs it
 gpu-image builds the GPU image and runs it, for one architecture
 plain     builds everything file by file, warnings are errors
 "
 SLOW_STAGES="tidy tsan asan"
-# What a stage looks at that has inputs of its own: paths and patterns of git; none for the others.
-# A release check looks at all of it, whatever changed.
+# The inputs of a stage, as paths and patterns of git; empty for a stage without inputs of its own.
+# A release check runs every stage, whatever changed.
 inputs_of() {
   case "$1" in
     install) echo CMakeLists.txt '*/CMakeLists.txt' cmake kernels/include tests/install ;;
     inference) echo proto/inference server/rpc server/engine/job tests/inference ;;
     attacks) echo server/identity server/listening server/net server/rpc tests/attacks deploy/envoy ;;
     fuzz) echo tests/fuzz ;;
+    package) echo CMakeLists.txt cmake deploy/debian deploy/systemd scripts/bundle.sh scripts/manual.py \
+      scripts/package.sh scripts/sbom.py tests/deploy/package_test.sh ;;
     image | gpu-image) echo .dockerignore CMakeLists.txt cmake deploy/docker scripts/cuda-wheels.txt \
       scripts/install-cuda.sh scripts/install-deps.sh ;;
   esac
@@ -64,7 +67,7 @@ inputs_of() {
 # Not part of CI, but of a release check: each takes half an hour.
 RELEASE_STAGES="gpu-image plain"
 RELEASE_CHECK="docs/results/release-check.md"
-# What the sanitizers run: folders of tests/.
+# Folders of tests/ that the sanitizers run.
 SANITIZED="base engine identity rpc"
 # The version whose layout is this repository's; others differ in details.
 CLANG_FORMAT_VERSION=14.0
@@ -96,8 +99,8 @@ skip() {
   count 0 0 1
 }
 
-# missing NAME [REASON]: a tool that is not there. On CI, where the environment has CI=true, that is
-# a failure: a stage that has looked at nothing is not green there.
+# missing NAME [REASON]: a tool is not installed. With CI=true in the environment that is a failure: a
+# stage that has checked nothing is not green in CI.
 missing() {
   local reason="${2:-not installed: scripts/install-deps.sh lint}"
   [[ ${CI:-} == true ]] || { skip "$1" "$reason"; return; }
@@ -213,7 +216,7 @@ stage_docs() {
   return "$failed"
 }
 
-# Where the tree is CI's, several files at a time: half the time. File by file: stage plain.
+# CI compiles several files at a time, in half the time. The stage `plain` compiles file by file.
 stage_build() {
   if ! have nvcc; then say "no nvcc: building for the host device alone"; fi
   local options=()
@@ -271,20 +274,23 @@ stage_inference() {
   return "$failed"
 }
 
-# image_test OPTION...: one image, built and run.
-image_test() {
+# deploy_test TEST OPTION...: of tests/deploy; its status 77 says that it cannot be run here.
+deploy_test() {
   local status=0
-  tests/deploy/image_test.sh "$@" || status=$?
+  "tests/deploy/$1" "${@:2}" || status=$?
   if ((status == 77)); then count 0 0 1; return; fi
-  check "image_test.sh $*" test "$status" = 0
+  check "$*" test "$status" = 0
 }
 
-stage_image() { image_test --target host; }
+# Packages of the host, also where the tree of the other stages has CUDA.
+stage_package() { deploy_test package_test.sh --build-dir build/host; }
 
-stage_gpu-image() { image_test --target gpu --architectures 90a-real; }
+stage_image() { deploy_test image_test.sh --target host; }
 
-# What strangers do to a server with TLS and callers, as far as a plain server has no such
-# attack, or one that costs more with TLS. All of them: attacks.py --guarded.
+stage_gpu-image() { deploy_test image_test.sh --target gpu --architectures 90a-real; }
+
+# Attacks of strangers on a server with TLS and callers: those that a plain server does not have, and
+# those that cost more with TLS. attacks.py --guarded runs all.
 STRANGERS=tls-unfinished,tls-hellos,tls-records,tls-certificates,wrong-tokens,health-checks
 STRANGERS+=,silent-health-checks
 STRANGERS+=,partial-messages,rapid-reset,odd-headers,idle

@@ -62,9 +62,20 @@ def check_compose(text):
             yield f"compose: stop_grace_period is {grace}s; {least}s needed for {command}"
 
 
+def check_unit(text, reference):
+    """The service has gemmd's defaults."""
+    grace = number(r"TimeoutStopSec=(\d+)s", text)
+    delay, drain = (number(rf"`--{flag}` \| [^|]*\| `(\d+)s?`", reference) for flag in ("drain-delay", "drain-timeout"))
+    least = delay + drain + TEARDOWN_SECONDS
+    if grace < least:
+        yield f"gemmd.service: TimeoutStopSec is {grace}s; {least}s needed"
+
+
 def main():
     faults = [f"chart, {case.name}: {fault}" for case in chart.cases() for fault in check_chart(case)]
     faults += check_compose((chart.ROOT / "deploy/compose/compose.yaml").read_text(encoding="utf-8"))
+    faults += check_unit((chart.ROOT / "deploy/systemd/gemmd.service").read_text(encoding="utf-8"),
+                         (chart.ROOT / "docs/reference.md").read_text(encoding="utf-8"))
     for fault in faults:
         print(fault)
     return 1 if faults else 0
