@@ -4,16 +4,16 @@
 #   scripts/clean-root-test.sh [--suite NAME] [--mirror URL] [--root DIR] [--overlay DIR]
 #                              [--keep] [COMMAND...]
 #
-# Makes a minimal root with debootstrap, puts a clone of this checkout's HEAD
-# into it and runs each COMMAND there (default: scripts/quickstart.sh, then
-# scripts/test.sh), each in the tree the one before left. Prints how long each
-# took. Needs root and debootstrap.
+# Makes a minimal root with debootstrap and puts a clone of this checkout's HEAD
+# into it. Runs each COMMAND there, each in the tree that the one before left, and
+# prints how long it took. The default is scripts/quickstart.sh, then
+# scripts/test.sh. Needs root and debootstrap.
 #
 # --suite    the release, bookworm (Debian 12) by default; noble for Ubuntu 24.04
 # --mirror   where debootstrap gets it; by default where this machine's apt does, or
 #            debootstrap's own default for another release
-# --root     where the root is made; a new temporary folder by default. One that
-#            is there already is used as it is
+# --root     where the root is made; a new temporary folder by default. A root
+#            that exists is used as it is
 # --overlay  a folder whose files are laid over the root first: a proxy's
 #            settings, certificates, /etc/apt/sources.list
 # --keep     leaves the root there afterwards

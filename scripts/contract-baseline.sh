@@ -1,14 +1,14 @@
 #!/bin/bash
-# Makes the baseline of the contract anew: what proto/gemm/v1 had when it was released.
+# Writes the baseline of the contract: proto/gemm/v1 as it was released.
 #
 #   scripts/contract-baseline.sh [--break]
 #
-# --break  also where callers of the baseline would break
+# --break  writes it even if callers of the old baseline would break
 #
 # `buf breaking` compares the contract with the baseline (scripts/test.sh --stage proto).
-# Renew it at each release, so that what the release added is held from then on. With
-# --break only before a version is released that callers may have: after that, what
-# breaks callers goes to gemm.v2.
+# Renew it at each release, so that later changes must keep the release's additions. Use
+# --break only before the first release with callers. After that, a change that breaks
+# callers goes to gemm.v2.
 #
 # The baseline is a FileDescriptorSet without comments, for `protoc --decode` or buf.
 

@@ -5,8 +5,8 @@
 #
 #   --at COMMIT  of another commit, in a worktree of its own, to compare
 #   -R REGEX     with those tests alone, as ctest takes it
-#   -LE REGEX    without the tests of these labels, as ctest takes it; those of the kernels
-#                (kernels) take most of the time, and reach neither server nor client
+#   -LE REGEX    without the tests of these labels, as ctest takes it. Those with the label
+#                kernels take most of the time, and reach neither server nor client
 #
 # Builds apart from everything else, below build/coverage, and runs the tests of ctest there.
 # Prints the share of every file, sorted by it, and the totals. The pages with the

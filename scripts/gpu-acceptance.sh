@@ -5,14 +5,14 @@
 #   DIR/gpu-acceptance.sh run [--out DIR] [--devices SPEC] [--soak-seconds N]
 #                             [--before GEMMD] PIECE...
 #
-# pack  adds to a bundle of scripts/bundle.sh what the pieces need: the Python
-#       stubs of the contract, the test programs in Python, the allocators that the
-#       baselines of `wire` are to try, and this script, and makes
-#       .bundle/gemmd-bundle.tar.gz of it, beside the bundle's folder, which is what
-#       travels. The bundle must have been made with the programs wire_bench and soak,
-#       and with those that the pieces are to run: the GoogleTest programs of
-#       kernels-test and device-test, gpu_fault_process_test and gemmd_faulty for faults,
-#       gpu_check_test and check_trial for checks, gemm_bench for suites.
+# pack  adds the pieces' needs to a bundle of scripts/bundle.sh: the Python stubs of
+#       the contract, the test programs in Python, the allocators that the baselines of
+#       `wire` try, and this script. It packs all of it as .bundle/gemmd-bundle.tar.gz,
+#       beside the bundle's folder: the file for the other machine. Make the
+#       bundle with the programs wire_bench and soak, and with those of the pieces
+#       that you run: the GoogleTest programs for kernels-test and device-test,
+#       gpu_fault_process_test and gemmd_faulty for faults, gpu_check_test and
+#       check_trial for checks, gemm_bench for suites.
 # run   runs pieces, one after the other, each within its time, and writes
 #       PIECE.md for each and results.json for all to --out ($OUT or ./out). The
 #       last lines are a table; the exit code is 0 where every piece passed.
@@ -24,19 +24,19 @@
 #
 # faults with two devices (--devices cuda:0,1) loses them: an illegal access takes both. With
 # one it skips that.
-# crowds has those attacks of strangers that `strangers` has no time for.
+# crowds has the attacks of strangers that take too long for `strangers`.
 #
 # python needs torch there. Its sentence transformer needs --sentences, a file that
 # client/python/examples/minilm.py writes; without it that part is left out.
 #
 # suites leaves the tables, CSV and JSON files and plots of gemm_bench in
-# suites.tar.gz; all rows at 4096 x 4096 x 4096 are its 4096.csv, the standing
-# that docs/kernels.md is made of.
+# suites.tar.gz. Its 4096.csv has all rows at 4096 x 4096 x 4096; docs/kernels.md
+# is made of it.
 #
-# The other machine needs glibc and libstdc++ as new as those of the build, the
-# driver with libcudart and libcublas, and python3 with grpcio, protobuf and
-# numpy; torch too for the oracle on the GPU and for the plain server of `latency`, and
-# triton for that of the grouped kernels in `suites`.
+# The other machine needs glibc as new as that of the build, the driver with libcudart
+# and libcublas, and python3 with grpcio, protobuf and numpy. The oracle on the GPU and
+# the plain server of `latency` need torch, too, and the oracle of the grouped kernels in
+# `suites` needs triton.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -50,8 +50,8 @@ declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks
   [idle-tuning]=240 [strangers]=570 [crowds]=420
   [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
 
-# What `suites` measures: a name, and the arguments of gemm_bench. The last three
-# are together every row at one size.
+# The measurements of `suites`: a name, and the arguments of gemm_bench. The last three
+# together are every row at one size.
 F16=f16:f16:f16:f16 F16_F32=f16:f16:f16:f32 F32=f32:f32:f32:f32
 SUITES=(
   "sgemm-8 --budget 40 --suite sgemm-8 --family simt,cublas --types $F32 --layout nn"
@@ -94,7 +94,7 @@ pack() {
     shift 2
   done
   [[ -x $BUNDLE/bin/gemmd ]] || die "$BUNDLE has no bin/gemmd: make it with scripts/bundle.sh"
-  # Where this fails, none of before is left to be taken for it.
+  # If this fails, no older archive is left that could be taken for the new one.
   local archive
   archive="$(dirname "$BUNDLE")/.bundle/gemmd-bundle.tar.gz"
   rm -f "$archive" "$archive.part"
@@ -250,7 +250,7 @@ baseline="wire_bench serve-baseline --listen {beside1}"
 # The checks are the host's work: it takes all of its cores.
 run_kernels-test() { gtests "$(nproc)" '*kernels_test'; }
 run_device-test() { gtests 1 '*device_test'; }
-# Where two devices are named the test of two GPUs must not skip itself.
+# With two devices the test of two GPUs must not skip itself.
 run_faults() {
   local failed=0
   FAULTY_GEMMD="$BUNDLE/bin/gemmd_faulty" gtests 1 gpu_fault_process_test || failed=1
@@ -260,7 +260,7 @@ run_faults() {
   fi
   return $failed
 }
-# That the check finds what it must, and what it costs.
+# Whether the check finds wrong products, and how much time it takes.
 run_checks() {
   local failed=0
   gtests 1 gpu_check_test || failed=1
@@ -274,7 +274,7 @@ run_checks() {
   return $failed
 }
 # make_callers FOLDER WEIGHT...: a certificate for 127.0.0.1, and a caller of each weight: NUMBER.token,
-# callers and quotas. The words in CALLERS_FLAGS are for a server that wants them.
+# callers and quotas. CALLERS_FLAGS are the flags of a server with these callers.
 make_callers() {
   local folder="$1" number=0 weight
   shift
@@ -329,8 +329,8 @@ run_security() {
   rm -rf "$callers"
   return $failed
 }
-# Three times as many products as the device can make, for five minutes. Results stay there:
-# the device is what is short, not the wire.
+# Three times as many products as the device can make, for five minutes. Results stay on
+# the device: it is the bottleneck, not the wire.
 run_overload() {
   local extent=512
   [[ $DEVICES == cuda* ]] && extent=2048
@@ -338,8 +338,8 @@ run_overload() {
     --extent "$extent" --keep --check --json "$OUT_DIR/.overload.json"
 }
 # Three times as many products as one connection can answer: here the wire is short. They take
-# the device no time, and their results of 1 MiB come back. No bounds are held: what throughput
-# is left depends on what the client's cores leave to the server.
+# the device no time, and their results of 1 MiB come back. There is no bound to hold: the
+# throughput depends on the cores that the client leaves to the server.
 run_wire-overload() {
   with_server wire-overload -- "$BUNDLE/bin/wire_bench" overload --server '{address}' --pid '{pid}' \
     --extent 512 --inner 4 --factor 3 --seconds 60 --json "$OUT_DIR/.wire-overload.json"
@@ -413,7 +413,7 @@ run_attacks() {
     --devices "$DEVICES" --stubs "$BUNDLE/python/stubs" --rounds 2 --seconds 240 --limit 490 \
     --rate 20 --json "$OUT_DIR/.attacks.json"
 }
-# What takes several minutes together, most of it for thousands of connections.
+# Attacks that take several minutes together, most of them with thousands of connections.
 CROWDS=(health-checks silent-health-checks refused-watches watches idle)
 # guarded_attacks ATTACKS ARGUMENT...: a server with TLS and callers.
 guarded_attacks() {

@@ -6,8 +6,8 @@
 # --prefix  where CUDA goes, /usr/local/cuda by default
 #
 # scripts/cuda-wheels.txt pins the versions: those that the tests run with. Needs
-# root, 2 GB of disk, and what `scripts/install-deps.sh cuda` installs. Where nvcc
-# is found already it is used as it is. The driver comes with the machine.
+# root, 2 GB of disk, and what `scripts/install-deps.sh cuda` installs. An nvcc
+# that is found is used as it is. The driver comes with the machine.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -34,7 +34,7 @@ fi
 [[ ! -e $PREFIX ]] || die "$PREFIX is there, but has no nvcc: move it away, or choose another --prefix"
 [[ "$(id -u)" == 0 ]] || die "$PREFIX and the loader's list of folders need root"
 
-# Beside the prefix: what is moved there is large.
+# On the disk of the prefix: 2 GB are moved there.
 mkdir -p "$(dirname "$PREFIX")"
 SCRATCH="$(mktemp -d "$PREFIX.XXXXXX")"
 trap 'rm -rf "$SCRATCH"' EXIT
@@ -52,7 +52,7 @@ trees=("$SCRATCH"/wheels/nvidia/cu*/)
 mv "${trees[0]}" "$PREFIX"
 mkdir "$PREFIX/dist-info" # licences among it
 mv "$SCRATCH"/wheels/*.dist-info "$PREFIX/dist-info"
-# What linkers look for: lib64, and library names without a version.
+# Linkers look for lib64, and for library names without a version.
 ln -s lib "$PREFIX/lib64"
 for library in "$PREFIX"/lib/lib*.so.*; do
   name="${library##*/}"

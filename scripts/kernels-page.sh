@@ -1,11 +1,11 @@
 #!/bin/bash
-# Makes docs/kernels.md out of its text, the catalogue and what was measured.
+# Makes docs/kernels.md out of its text, the catalogue and measured figures.
 #
 #   scripts/kernels-page.sh [--registers] [--build-dir DIR]
 #
-# --registers  first reads the registers of every kernel anew, from the build's
-#              machine code, into docs/results/sm90-registers.txt; needs
-#              cuobjdump and nvdisasm, and takes a minute
+# --registers  first reads the registers of every kernel from the build's machine
+#              code into docs/results/sm90-registers.txt. Takes a minute, and needs
+#              cuobjdump and nvdisasm
 # --build-dir  the build tree, build/dev by default; with CUDA, and with the
 #              targets gemm_bench and, for --registers, kernel_symbols built
 #
@@ -41,7 +41,7 @@ built() {
   echo "$BUILD/$1"
 }
 
-# What is moved into place only when it is whole.
+# Moved into place only when it is whole.
 PART="$(mktemp)"
 trap 'rm -f "$PART"' EXIT
 

@@ -225,7 +225,7 @@ class Page:
             return f"{standing.share:.3f}"
         raise PageError(f"{match[0]}: this was not measured")
 
-    # ---- What a page must have ----
+    # ---- Checks of the page ----
 
     def check(self):
         if missing := [name for name in self.catalogue if name not in self.tabled]:

@@ -13,8 +13,8 @@
 # --series   other shapes of the same kinds for each number, 0 by default
 #
 # A class is the types of a product and how A and B are stored. On one H200 all of them take
-# about ten minutes. Of cuBLASLt each of the eight algorithms that it proposes is measured.
-# scripts/pack_timings.py makes small tables of them, for docs/results/timings.
+# about ten minutes. cuBLASLt proposes eight algorithms; each is measured.
+# scripts/pack_timings.py makes small tables of the results, for docs/results/timings.
 
 set -euo pipefail
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

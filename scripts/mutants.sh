@@ -16,9 +16,9 @@
 #   tests:   a regular expression of ctest's names, of tests that should notice
 #   command: in place of both, a command that should fail
 #   gpu:     yes where the tests need a GPU
-# Builds and tests in build/mutants/tree, a worktree of HEAD, and changes nothing outside. What
-# should notice a defect is run once without any: it has to pass. Verdicts are kept by commit, in
-# build/mutants/verdicts: a run that was stopped goes on where it was. The exit status is 0 where
+# Builds and tests in build/mutants/tree, a worktree of HEAD, and changes nothing outside. The tests of
+# a defect are first run without it, and must pass. Verdicts are kept by commit, in
+# build/mutants/verdicts: a run that was stopped goes on where it was. The exit status is 0 if
 # every defect was noticed. It takes long, and is run by hand.
 
 set -euo pipefail
@@ -87,8 +87,8 @@ failed_tests() {
   sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/\1/p' "$LOG"
 }
 
-# ask NAME: runs what should notice it, in the tree as it is. What it says in one line, and 0
-# where nothing was noticed, 1 where something was, 2 where that cannot be told.
+# ask NAME: runs the tests of that defect in the tree as it is. Prints one line. The status is 0 if
+# they pass, 1 if one fails, 2 if that cannot be told.
 ask() {
   local command status=0
   command="$(header "$1" command)"

@@ -5,12 +5,12 @@
 #   scripts/release-check.sh --from OUTPUT
 #
 # --from   records the stages that passed in a run of scripts/test.sh on this commit, such as
-#          .ci/run, by what it printed
+#          .ci/run; OUTPUT is a file with its output
 #
 # Without a name every stage is run, which takes two hours on two cores: half an hour each for the
-# GPU image and for the build file by file. The tree must be that of a commit. Where all of them
-# pass, each has a row in docs/results/release-check.md: the commit, its time and counts, and the
-# inputs by which scripts/test.sh knows what it may leave out. A release has one commit in all rows.
+# GPU image and for the build file by file. The tree must be that of a commit. If all of them pass,
+# each has a row in docs/results/release-check.md: its commit, time, counts and inputs. scripts/test.sh
+# leaves stages out whose inputs are the same. A release has one commit in all rows.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -31,7 +31,7 @@ new_rows() {
     done
 }
 
-# merged ROWS: these, and what the page has of other stages, in the order of the stages.
+# merged ROWS: these, and the page's rows of other stages, in the order of the stages.
 merged() {
   local stage
   scripts/test.sh --list | awk '{print $1}' | while read -r stage; do

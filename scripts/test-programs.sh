@@ -1,6 +1,6 @@
 # Test programs of GoogleTest, each whole in one process. Sourced by test.sh, which has `count`.
-# A process for every test, as ctest runs them, starts 2,300 times: in the preset dev, where each
-# loads cuBLASLt, that alone is 200 s of a core. Under a sanitizer it is three quarters of the time.
+# ctest runs a process for every test, 2,300 of them. In the preset dev each loads cuBLASLt, and the
+# starts alone take 200 s of a core. Under a sanitizer they are three quarters of the time.
 # shellcheck shell=bash
 
 # Seconds that a program may take.
@@ -54,9 +54,9 @@ run_programs() {
   return "$status"
 }
 
-# run_program RESULTS PROGRAM: where ctest would run it. Prints what it says only where it fails,
-# in one piece, and how to run again what failed. 77 is the status of a program whose every test
-# was skipped.
+# run_program RESULTS PROGRAM: in the folder where ctest would run it. If it fails, prints its output
+# in one piece, and the command that runs the failed tests again. 77 is the status of a program whose
+# every test was skipped.
 run_program() {
   local name="${2##*/}" program start=$SECONDS status=0 again
   program="$(realpath "$2")"
@@ -103,8 +103,8 @@ failed_in() {
 }
 export -f run_program failed_in what_ended say
 
-# count_program RESULT: adds to the totals what a program has left in RESULT.xml and RESULT.status.
-# It counts as one failure where it ended early, ended badly with no test failed, or ran none.
+# count_program RESULT: adds the results of a program, RESULT.xml and RESULT.status, to the totals.
+# It counts as one failure if it ended early, ended badly with no test failed, or ran none.
 count_program() {
   local tests failures skipped status
   status="$(cat "$1.status" 2>/dev/null || echo none)"

@@ -5,7 +5,7 @@
 BASE=localhost/gemmd-test-base
 SUITE=bookworm
 
-# What debian:12-slim leaves out, too: nothing that runs.
+# Folders that debian:12-slim leaves out, too: nothing in them runs.
 SLIM=(/usr/share/doc /usr/share/man /usr/share/info /usr/share/locale)
 
 # fetch_base FOLDER: from where this machine's apt gets its packages; where it has

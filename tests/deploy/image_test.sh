@@ -39,7 +39,7 @@ ARCHIVE=""
 CONTAINER=""
 SERVER=""
 SECRETS=""
-# What is in the image's labels as what it was built from.
+# The commit that the image's labels name.
 COMMIT="$(git rev-parse --short=12 HEAD 2>/dev/null || echo image-test)"
 
 skip() { say "skipped: $*"; exit 77; }
@@ -176,7 +176,7 @@ inside() {
   in_container --env GEMMD_TLS_CERTIFICATE= --env GEMMD_TLS_KEY= --env GEMMD_CALLERS_FILE= -- "$@"
 }
 
-# Where there is no GPU the GPU image says so and ends; it does not serve the host unasked.
+# Without a GPU the GPU image says so and ends; it does not serve the host unasked.
 check_without_gpu() {
   local status=0
   inside gemmd >"$WORK/no-gpu.log" 2>&1 || status=$?
@@ -214,8 +214,8 @@ start_server() {
   note "ok: the health check's command succeeds, after $(seconds_since "$start") s"
 }
 
-# check_product GEMMCTL...: of operands that were not made by what is tested, and another's
-# product of them. GEMMCTL is a command that runs it in the container.
+# check_product GEMMCTL...: multiplies files that the tested programs did not make, and compares with NumPy's product.
+# GEMMCTL is a command that runs it in the container.
 check_product() {
   rm -f "$MOUNT/tmp/c.npy"
   install -m 644 examples/digits/digits.npy examples/digits/axes.npy "$MOUNT/tmp/"

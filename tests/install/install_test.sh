@@ -71,8 +71,8 @@ check_programs() {
   say "ok: components server, ctl and tools are a program each"
 }
 
-# Every header below an include folder is public; but for quote.h and edit_distance.h, which are for
-# our own messages, and with the contract's, which is generated.
+# Every header below an include folder is public, and so is the contract's, which is generated.
+# quote.h and edit_distance.h are not: they are for our own messages.
 check_header_lists() {
   same "headers of client-dev" \
     "$( (echo gemm/v1/gemm.pb.h; cd client/cpp/include && find . -type f -printf '%P\n') | LC_ALL=C sort)" \
@@ -119,7 +119,7 @@ check_headers_alone() {
   say "ok: $(wc -l <"$WORK/headers.txt") public headers compile alone"
 }
 
-# logged COMMAND...: what it prints is shown only where it fails.
+# logged COMMAND...: its output is shown only if it fails.
 logged() {
   "$@" >"$WORK/command.log" 2>&1 || {
     cat "$WORK/command.log"
