@@ -1,19 +1,19 @@
 #!/bin/bash
-# Makes what the compose file needs to know its callers, in deploy/compose/secrets/:
+# Makes the secrets of the compose file, in deploy/compose/secrets/:
 #
 #   deploy/compose/make-secrets.sh [FOLDER]
 #
-# FOLDER                makes it there instead, as for another container engine
+# FOLDER                where they go instead, such as for another container engine
 #
 # ca.crt                the CA that signs the server's certificate, for clients
 # operator.token        a token with every role, for gemmctl
-# gemmd/                what the server reads: tls/tls.crt, tls/tls.key, callers
+# gemmd/                the server's files: tls/tls.crt, tls/tls.key, callers
 # prometheus/token      the token that Prometheus shows
 #
 # For a trial on one machine: the CA's key is thrown away, and the certificate is for
-# localhost and gemmd, for a year. What is there already is left as it is; delete the
-# folder for new secrets. Run as root where the containers' user (10001) is to be the only
-# one who reads the key; else every user of this machine can.
+# localhost and gemmd, for a year. Existing secrets are kept; delete the folder for
+# new ones. Run it as root, so that only the containers' user (10001) can read the key;
+# else every user of this machine can.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
@@ -48,7 +48,7 @@ openssl x509 -req -in "$WORK/tls.csr" -CA "$WORK/ca.crt" -CAkey "$WORK/ca.key" -
   -days 365 -out "$WORK/tls.crt" \
   -extfile <(printf 'subjectAltName=DNS:localhost,DNS:gemmd,IP:127.0.0.1\n') 2>/dev/null
 
-# Beside it, and renamed when all is there: a failure on the way leaves nothing.
+# A folder beside it, renamed when it is complete: a failure leaves nothing.
 NEW="$OUT.new.$$"
 trap 'rm -rf "$WORK" "$NEW"' EXIT
 mkdir -p "$NEW/gemmd/tls" "$NEW/prometheus"

@@ -4,9 +4,9 @@
 #   deploy/docker/compile.sh PRESET OUT COMMIT [ARCHITECTURES]
 #
 # PRESET         host (no CUDA) or release (CUDA and the host)
-# OUT            where bin/ with the two programs, stripped, goes, and lib/ with
-#                those libraries of CUDA that they load
-# COMMIT         what the programs say that they were built from
+# OUT            a folder: the two programs go to bin/, stripped, and the libraries of
+#                CUDA that they load to lib/
+# COMMIT         the commit that the programs name
 # ARCHITECTURES  of GPUs, as CMAKE_CUDA_ARCHITECTURES; empty: those of the preset
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
