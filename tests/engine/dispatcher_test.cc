@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace {
 
 using gemm::Compute;
 using gemm::DType;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -33,34 +35,73 @@ std::string NameOf(const absl::StatusOr<KernelPick>& pick) {
 }
 
 TEST(PickKernel, AutoTakesTheFirstByRank) {
-  const auto pick = PickKernel({}, kSingle, true, kHost);
+  const auto pick = PickKernelByRank({}, {.types = kSingle}, kHost);
   EXPECT_EQ(NameOf(pick), "host_openblas");
   EXPECT_THAT(pick->reason, HasSubstr("ranked first of 2 eligible kernels"));
 }
 
 TEST(PickKernel, WhereNoKernelCanNoneIsNamed) {
   const gemm::Types integers{DType::kS8, DType::kS8, DType::kS32, Compute::kF32};
-  const auto pick = PickKernel({.name = "host_openblas"}, integers, true, kHost);
+  const auto pick = PickKernelByRank({.name = "host_openblas"}, {.types = integers}, kHost);
   EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
   EXPECT_THAT(std::string(pick.status().message()), Not(HasSubstr("nearest")));
+}
+
+// OpenBLAS counts in 32 bits.
+constexpr int64_t kTooManyRows = int64_t{1} << 31;
+
+TEST(PickKernel, ASizeBeyondTheLimitsOfOneKernelGoesToAnother) {
+  const gemm::Problem large{.m = kTooManyRows, .n = 1, .k = 1, .types = kSingle};
+  EXPECT_EQ(NameOf(PickKernel({}, large, true, {.device = kHost})), "host_reference");
+  EXPECT_EQ(NameOf(PickKernel({.family = "host"}, large, true, {.device = kHost})),
+            "host_reference");
+  const auto named = PickKernel({.name = "host_openblas"}, large, true, {.device = kHost});
+  EXPECT_TRUE(absl::IsInvalidArgument(named.status())) << NameOf(named);
+  EXPECT_THAT(
+      std::string(named.status().message()),
+      AllOf(HasSubstr("m, n and k are 2147483648, 1 and 1"), HasSubstr("at most 2147483632"),
+            EndsWith("the nearest kernel that can is host_reference")));
+}
+
+// Each of its products is a launch.
+TEST(PickKernel, TheLimitsOfAGroupAreThoseOfItsProducts) {
+  const std::vector<int64_t> extents = {kTooManyRows / 2, kTooManyRows / 2};
+  const gemm::Problem group{.m = kTooManyRows,
+                            .n = 1,
+                            .k = 1,
+                            .types = kSingle,
+                            .grouped = gemm::GroupedBy::kM,
+                            .extents = extents};
+  EXPECT_EQ(NameOf(PickKernel({}, group, true, {.device = kHost})), "host_openblas");
+}
+
+TEST(CheckSize, AProductHasAsManyTilesAsOneLaunchHasBlocks) {
+  const gemm::Kernel kernel{.name = "tiled", .tile_m = 64, .tile_n = 32, .tile_k = 8};
+  const int64_t most = std::numeric_limits<int32_t>::max();
+  EXPECT_TRUE(gemm::CheckSize(kernel, {.m = most * 64, .n = 32, .k = 1}).ok());
+  const absl::Status tall = gemm::CheckSize(kernel, {.m = most * 64, .n = 33, .k = 1});
+  EXPECT_TRUE(absl::IsInvalidArgument(tall));
+  EXPECT_THAT(std::string(tall.message()), HasSubstr("at most 2147483647 tiles of 64 x 32"));
+  EXPECT_FALSE(gemm::CheckSize(kernel, {.m = most * 64, .n = 32, .k = 1, .batch = 2}).ok());
 }
 
 TEST(PickKernel, IntegersHaveRowsOfTheirOwn) {
   for (const DType d : {DType::kS32, DType::kF32, DType::kF16, DType::kBF16}) {
     const gemm::Types integers{DType::kS8, DType::kS8, d, Compute::kS32};
-    EXPECT_EQ(NameOf(PickKernel({}, integers, true, kHost)), "host_openblas");
+    EXPECT_EQ(NameOf(PickKernelByRank({}, {.types = integers}, kHost)), "host_openblas");
     if (!gemm::FindKernel("cublaslt_s8").ok()) continue;  // a build without CUDA
-    EXPECT_EQ(NameOf(PickKernel({.family = "cublaslt"}, integers, true, kHopper)), "cublaslt_s8");
+    EXPECT_EQ(NameOf(PickKernelByRank({.family = "cublaslt"}, {.types = integers}, kHopper)),
+              "cublaslt_s8");
   }
   const gemm::Types mixed{DType::kS8, DType::kS8, DType::kS8, Compute::kS32};
-  const auto pick = PickKernel({}, mixed, true, kHost);
+  const auto pick = PickKernelByRank({}, {.types = mixed}, kHost);
   EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
   EXPECT_THAT(std::string(pick.status().message()), HasSubstr("result=s8"));
 }
 
 TEST(PickKernel, AParameterThatNoKernelOfTheDeviceHasNamesNone) {
-  const auto pick =
-      PickKernel({.name = "host_openblas", .params = {{"swizzle", 1}}}, kSingle, true, kHost);
+  const auto pick = PickKernelByRank({.name = "host_openblas", .params = {{"swizzle", 1}}},
+                                     {.types = kSingle}, kHost);
   EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
   EXPECT_THAT(std::string(pick.status().message()), EndsWith("got \"swizzle\""));
 }
@@ -85,7 +126,7 @@ absl::StatusOr<KernelPick> PickOnHost(const gemm::Problem& problem, KernelChoice
 
 // What is known is told from what is chosen by a choice that nobody would make.
 void Remember(KernelChoices& choices, const gemm::Problem& problem) {
-  KernelPick pick = *PickKernel({.name = "host_reference"}, kSingle, true, kHost);
+  KernelPick pick = *PickKernelByRank({.name = "host_reference"}, {.types = kSingle}, kHost);
   pick.reason = "known";
   choices.Add(problem, PickSite().max_workspace_bytes, std::make_shared<const KernelPick>(pick));
 }
@@ -203,19 +244,19 @@ TEST(PickKernel, BlockScalesGoToKernelsThatTakeThem) {
 }
 
 TEST(ChooseForRowBlock, TakesRowsThatPromiseAndSaysForWhatTheyWereChosen) {
-  auto pick = PickKernel({.name = "host_reference"}, kSingle, true, kHost);
+  auto pick = PickKernelByRank({.name = "host_reference"}, {.types = kSingle}, kHost);
   ASSERT_TRUE(pick.ok()) << pick.status();
   ASSERT_TRUE(ChooseForRowBlock(4096, *pick).ok());
   EXPECT_EQ(pick->reason, "chosen by name; as for all 4096 rows of the product");
 }
 
 TEST(ChooseForRowBlock, RefusesTheOthersByWhoChoseThem) {
-  auto by_auto = PickKernel({}, kSingle, true, kHost);
+  auto by_auto = PickKernelByRank({}, {.types = kSingle}, kHost);
   const absl::Status refused = ChooseForRowBlock(4096, *by_auto);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()),
               HasSubstr("row_block is set, but kernel host_openblas (auto: ranked first"));
-  auto by_name = PickKernel({.name = "host_openblas"}, kSingle, true, kHost);
+  auto by_name = PickKernelByRank({.name = "host_openblas"}, {.types = kSingle}, kHost);
   EXPECT_TRUE(absl::IsInvalidArgument(ChooseForRowBlock(4096, *by_name)));
 }
 
@@ -254,7 +295,7 @@ TEST(PickKernel, OnTheHostEveryKernelTakesGroups) {
 using PickCudaKernel = gemm::testing::CudaKernels;
 
 TEST_F(PickCudaKernel, OnTheHostNamesAHostKernel) {
-  const auto pick = PickKernel({.name = "cublas_f32"}, kSingle, true, kHost);
+  const auto pick = PickKernelByRank({.name = "cublas_f32"}, {.types = kSingle}, kHost);
   EXPECT_TRUE(absl::IsFailedPrecondition(pick.status())) << NameOf(pick);
   EXPECT_THAT(std::string(pick.status().message()),
               EndsWith("needs a CUDA device; this is a host device; the nearest kernel that can "
@@ -297,7 +338,7 @@ TEST_F(PickCudaKernel, ARowWithoutBatchesIsRefusedWithOneThatHasThem) {
   EXPECT_THAT(std::string(pick.status().message()),
               HasSubstr("batch_count is 3, but kernel cublas_f32 takes one product at a time; the "
                         "nearest kernel that can is cublaslt_f32"));
-  EXPECT_TRUE(PickKernel({.name = "cublas_f32"}, kSingle, true, kHopper).ok());
+  EXPECT_TRUE(PickKernelByRank({.name = "cublas_f32"}, {.types = kSingle}, kHopper).ok());
 }
 
 TEST_F(PickCudaKernel, WhereNoKernelOfTheTypesTakesBatchesTheBatchIsNamed) {
@@ -312,7 +353,7 @@ TEST_F(PickCudaKernel, WhereNoKernelOfTheTypesTakesBatchesTheBatchIsNamed) {
   constexpr gemm::DeviceCaps kAda{gemm::Target::kCuda, 89};
   const auto of_types = PickKernel({}, Batch(kFp8), true, {.device = kAda});
   EXPECT_TRUE(absl::IsInvalidArgument(of_types.status())) << NameOf(of_types);
-  EXPECT_TRUE(PickKernel({}, kFp8, true, kAda).ok());
+  EXPECT_TRUE(PickKernelByRank({}, {.types = kFp8}, kAda).ok());
   EXPECT_TRUE(PickKernel({}, Batch(kFp8), true, {.device = kHopper}).ok());
 }
 
@@ -325,6 +366,13 @@ TEST_F(PickCudaKernel, WhatEveryEstimatedKernelRefusesGoesByRank) {
 }
 
 // On this kind of device rows have estimates.
+TEST_F(PickCudaKernel, AFamilyThatTakesNoSuchSizeRefusesItBeforeTheLaunch) {
+  const gemm::Problem problem{.m = int64_t{1} << 30, .n = 1, .k = 1, .types = kHalf};
+  const auto pick = PickKernel({.family = "hopper"}, problem, true, {.device = kHopper});
+  EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
+  EXPECT_THAT(std::string(pick.status().message()), HasSubstr("at most 1073741823 of each"));
+}
+
 TEST_F(PickCudaKernel, TheLeastEstimateIsTaken) {
   const auto sized = [](int64_t m) {
     return gemm::Problem{.m = m, .n = 8192, .k = 8192, .types = kHalf};
@@ -369,7 +417,7 @@ TEST_F(PickCudaKernel, WithoutEstimatesTheRankDecides) {
   EXPECT_EQ(rule({}, {.device = kAmpere}), ChoiceRule::kRank) << "no row with one runs there";
   EXPECT_EQ(rule({.family = "hopper"}, {.device = kHopper}), ChoiceRule::kEstimate);
   EXPECT_EQ(rule({.family = "cublas"}, {.device = kHopper}), ChoiceRule::kRank);
-  const auto by_types = PickKernel({}, kHalf, true, kHopper);
+  const auto by_types = PickKernelByRank({}, {.types = kHalf}, kHopper);
   ASSERT_TRUE(by_types.ok()) << by_types.status();
   EXPECT_EQ(by_types->rule, ChoiceRule::kRank) << "without a shape";
 }
@@ -392,7 +440,7 @@ TEST_F(PickCudaKernel, AnEstimateIsNoReasonToTakeMoreScratchThanThereIs) {
 }
 
 TEST_F(PickCudaKernel, TypesThatItDoesNotTakeNameOneThatTakesThem) {
-  const auto pick = PickKernel({.name = "cublas_f32"}, kBrain, true, kHopper);
+  const auto pick = PickKernelByRank({.name = "cublas_f32"}, {.types = kBrain}, kHopper);
   EXPECT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
   EXPECT_THAT(std::string(pick.status().message()), HasSubstr("does not take (a bf16, b bf16"));
   EXPECT_THAT(std::string(pick.status().message()),
@@ -401,7 +449,8 @@ TEST_F(PickCudaKernel, TypesThatItDoesNotTakeNameOneThatTakesThem) {
 
 // Rows of the family come before others, however near the others' names are.
 TEST_F(PickCudaKernel, TypesThatTheFamilyTakesStayInTheFamily) {
-  const auto pick = PickKernel({.name = "grouped_f16_128x256x64_s3_w8"}, kBrain, true, kHopper);
+  const auto pick =
+      PickKernelByRank({.name = "grouped_f16_128x256x64_s3_w8"}, {.types = kBrain}, kHopper);
   const std::string message(pick.status().message());
   const size_t at = message.rfind(' ');
   const auto named = gemm::FindKernel(message.substr(at + 1));
@@ -416,7 +465,7 @@ TEST_F(PickCudaKernel, AParameterOutOfItsRangeNamesNoRowThatCannot) {
     const gemm::ParamSpec& spec = kernel->params.front();
     const KernelRequest request{.name = std::string(kernel->name),
                                 .params = {{std::string(spec.name), spec.max + 1}}};
-    const auto pick = PickKernel(request, kernel->types.front(), true, kHopper);
+    const auto pick = PickKernelByRank(request, {.types = kernel->types.front()}, kHopper);
     ASSERT_TRUE(absl::IsInvalidArgument(pick.status())) << NameOf(pick);
     EXPECT_THAT(std::string(pick.status().message()), HasSubstr("it must be"));
   }
@@ -427,12 +476,13 @@ TEST_F(PickCudaKernel, EveryRefusedRowNamesOneThatIsTaken) {
   for (const gemm::DeviceCaps& device : {kHost, kAmpere, kHopper}) {
     for (const gemm::Types& types : {kSingle, kHalf, kBrain}) {
       for (const gemm::Kernel* kernel : gemm::Catalogue()) {
-        const auto pick = PickKernel({.name = std::string(kernel->name)}, types, true, device);
+        const auto pick =
+            PickKernelByRank({.name = std::string(kernel->name)}, {.types = types}, device);
         if (pick.ok()) continue;
         ++refused;
         const std::string message(pick.status().message());
-        const auto again =
-            PickKernel({.name = message.substr(message.rfind(' ') + 1)}, types, true, device);
+        const auto again = PickKernelByRank({.name = message.substr(message.rfind(' ') + 1)},
+                                            {.types = types}, device);
         EXPECT_TRUE(again.ok()) << message;
       }
     }

@@ -267,6 +267,24 @@ TEST_F(JobAdmissionTest, AJobThatNoDeviceHasTheMemoryForIsRefused) {
   EXPECT_THAT(Refuse(large).message(), HasSubstr("--max-job-bytes"));
 }
 
+// Before its bounds, and long before its launch.
+TEST_F(JobAdmissionTest, AJobThatItsKernelRefusesForItsSizeIsRefused) {
+  JobSpec spec = Product();
+  spec.a.shape = {int64_t{1} << 31, 16, gemm::DType::kF32, /*column_major=*/true};
+  spec.kernel.name = "host_openblas";
+  const absl::Status status = Refuse(spec);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("kernel host_openblas takes at most"));
+}
+
+// The kernel computes no more than the block.
+TEST_F(JobAdmissionTest, ABlockOfRowsIsNotRefusedForTheSizeOfTheWhole) {
+  JobSpec spec = Product();
+  spec.product_rows = int64_t{1} << 31;
+  spec.kernel.name = "host_openblas";
+  EXPECT_THAT(std::string(Refuse(spec).message()), HasSubstr("does not promise"));
+}
+
 TEST_F(JobAdmissionTest, ADeadlineThatHasPassedIsLookedAt) {
   JobSpec spec = Product();
   spec.deadline = SteadyNow();

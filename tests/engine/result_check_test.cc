@@ -351,7 +351,7 @@ TEST(PlanCheck, AKernelWithoutAccumulatorsIsUncheckedUnlessTheRequestInsists) {
       .types = {gemm::DType::kF16, gemm::DType::kF16, gemm::DType::kF16, gemm::Compute::kF32},
       .activation = gemm::Activation::kRelu};
   const KernelRequest named{.name = kFirst};
-  const auto pick = PickKernel(named, problem.types, true, kHost);
+  const auto pick = PickKernelByRank(named, {.types = problem.types}, kHost);
   ASSERT_TRUE(pick.ok()) << pick.status();
   const auto by_policy = PlanCheck({.wanted = true}, named, Form::kSingle, problem, *pick, kGpu);
   ASSERT_TRUE(by_policy.ok()) << by_policy.status();
@@ -372,7 +372,7 @@ TEST(PlanCheck, ABlockOfRowsKeepsTheKernelOfItsProduct) {
       .k = 8,
       .types = {gemm::DType::kF32, gemm::DType::kF32, gemm::DType::kF32, gemm::Compute::kF32},
       .activation = gemm::Activation::kRelu};
-  const auto pick = PickKernel({.name = kSecond}, problem.types, true, kHost);
+  const auto pick = PickKernelByRank({.name = kSecond}, {.types = problem.types}, kHost);
   ASSERT_TRUE(pick.ok()) << pick.status();
   const auto check = [&](bool by_request, const KernelPick& of, Form form) {
     return PlanCheck({.wanted = true, .by_request = by_request}, {}, form, problem, of, kHost);

@@ -95,7 +95,8 @@ absl::Status WithNearest(const absl::Status& why, const gemm::Kernel& kernel,
   const gemm::Kernel* const nearest = gemm::NearestKernel(kernel, [&](const gemm::Kernel& other) {
     return gemm::RunsOn(other, device) &&
            TypesFor(other, problem.types, compute_given).has_value() &&
-           CheckForm(other, problem).ok() && gemm::ResolveParams(other, request.params).ok();
+           CheckForm(other, problem).ok() && gemm::CheckSize(other, problem).ok() &&
+           gemm::ResolveParams(other, request.params).ok();
   });
   if (nearest == nullptr) return why;
   return absl::Status(
@@ -111,6 +112,7 @@ absl::StatusOr<KernelPick> PickByName(const KernelRequest& request, const gemm::
   absl::Status refused = gemm::CheckDevice(kernel, device);
   if (refused.ok() && !taken.has_value()) refused = gemm::CheckTypes(kernel, problem.types);
   if (refused.ok()) refused = CheckForm(kernel, problem);
+  if (refused.ok()) refused = gemm::CheckSize(kernel, problem);
   if (refused.ok()) {
     absl::StatusOr<KernelPick> pick =
         Finish(kernel, *taken, request, ChoiceRule::kRequest, "chosen by name");
@@ -147,6 +149,7 @@ std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Pr
   const auto match = site.tuned->Find(problem, [&](const TunedRow& row) {
     if (!request.family.empty() && row.kernel->family != request.family) return false;
     if (!MayStandFor(row, problem, site)) return false;
+    if (!gemm::CheckSize(*row.kernel, problem).ok()) return false;
     return gemm::WorkspaceBytes(*row.kernel, problem) <= site.max_workspace_bytes;
   });
   if (!match.has_value()) return std::nullopt;
@@ -204,6 +207,7 @@ absl::StatusOr<std::vector<const gemm::Kernel*>> EligibleKernels(const KernelReq
   std::vector<const gemm::Kernel*> eligible;
   const gemm::Kernel* elsewhere = nullptr;  // takes the types, but not on this device
   bool wrong_form = false;                  // one takes them here, but no batch or no scales
+  const gemm::Kernel* smaller = nullptr;    // takes the form, too, but not the size
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (!request.family.empty() && kernel->family != request.family) continue;
     if (!gemm::MayBeChosen(*kernel, types)) continue;
@@ -211,11 +215,14 @@ absl::StatusOr<std::vector<const gemm::Kernel*>> EligibleKernels(const KernelReq
       elsewhere = kernel;
     } else if (!CheckForm(*kernel, problem).ok()) {
       wrong_form = true;
+    } else if (!gemm::CheckSize(*kernel, problem).ok()) {
+      smaller = kernel;
     } else {
       eligible.push_back(kernel);
     }
   }
   if (!eligible.empty()) return InOneLaunchIfAny(std::move(eligible), problem);
+  if (smaller != nullptr) return gemm::CheckSize(*smaller, problem);
   if (wrong_form) return NoKernelOfForm(problem, request.family);
   if (elsewhere != nullptr) return gemm::CheckDevice(*elsewhere, device);
   return NoKernelFor(types, request.family);
@@ -257,10 +264,6 @@ std::optional<KernelPick> PickByEstimate(const KernelRequest& request, const gem
   return pick;
 }
 
-bool NamesKernel(const KernelRequest& request) {
-  return !request.name.empty() && request.name != "auto";
-}
-
 // By the tables, estimates or ranks.
 absl::StatusOr<KernelPick> Choose(const KernelRequest& request, const gemm::Problem& problem,
                                   const PickSite& site) {
@@ -275,6 +278,10 @@ absl::StatusOr<KernelPick> Choose(const KernelRequest& request, const gemm::Prob
 }
 
 }  // namespace
+
+bool NamesKernel(const KernelRequest& request) {
+  return !request.name.empty() && request.name != "auto";
+}
 
 std::vector<double> EstimatedSeconds(const gemm::Problem& problem, const PickSite& site,
                                      absl::Span<const gemm::Kernel* const> kernels) {
@@ -296,13 +303,14 @@ absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::
   return pick;
 }
 
-absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
-                                      bool compute_given, const gemm::DeviceCaps& device) {
-  if (NamesKernel(request)) return PickByName(request, {.types = types}, compute_given, device);
+absl::StatusOr<KernelPick> PickKernelByRank(const KernelRequest& request,
+                                            const gemm::Problem& problem,
+                                            const gemm::DeviceCaps& device) {
+  if (NamesKernel(request)) return PickByName(request, problem, /*compute_given=*/true, device);
   if (const absl::Status status = CheckOpenChoice(request); !status.ok()) return status;
-  const auto eligible = EligibleKernels(request, {.types = types}, device);
+  const auto eligible = EligibleKernels(request, problem, device);
   if (!eligible.ok()) return eligible.status();
-  return PickByRank(request, types, *eligible);
+  return PickByRank(request, problem.types, *eligible);
 }
 
 absl::Status ChooseForRowBlock(int64_t product_rows, KernelPick& pick) {

@@ -29,6 +29,9 @@ struct PickSite {
   size_t max_workspace_bytes = std::numeric_limits<size_t>::max();
 };
 
+// Whether the request has a kernel's name, rather than leave the choice open.
+bool NamesKernel(const KernelRequest& request);
+
 // Seconds that each of `kernels` should take on the site's device, in their order; infinite where
 // nothing is known of one, or it would refuse the problem.
 std::vector<double> EstimatedSeconds(const gemm::Problem& problem, const PickSite& site,
@@ -48,7 +51,7 @@ std::vector<double> EstimatedSeconds(const gemm::Problem& problem, const PickSit
 // - NOT_FOUND: unknown kernel or family.
 // - FAILED_PRECONDITION: this device cannot run it.
 // - INVALID_ARGUMENT: types that no kernel takes, types that the named kernel does
-//   not take, a batch where it takes none, or wrong launch parameters.
+//   not take, a batch where it takes none, a size beyond its limits, or wrong launch parameters.
 // Where a named kernel cannot do it, the error names the closest kernel that can.
 //
 // `choices`, which may be null, has what was chosen before at this site, and gets what is.
@@ -56,9 +59,10 @@ absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::
                                       bool compute_given, const PickSite& site,
                                       KernelChoices* choices = nullptr);
 
-// The same without table and estimates, which depends on the types alone.
-absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Types& types,
-                                      bool compute_given, const gemm::DeviceCaps& device);
+// The same without table and estimates: it depends on types, form and limits of size alone.
+absl::StatusOr<KernelPick> PickKernelByRank(const KernelRequest& request,
+                                            const gemm::Problem& problem,
+                                            const gemm::DeviceCaps& device);
 
 // Says in `pick`, which was made for the whole product of `product_rows` rows, that it is a
 // block's. An error where its kernel does not promise that the rows of D do not depend on m:

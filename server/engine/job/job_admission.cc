@@ -281,13 +281,14 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   const size_t max_job_bytes = core.options.max_job_bytes;
   const Device& device = *core.devices[device_index];
   const DeviceInfoRecord& info = device.info();
-  absl::StatusOr<KernelPick> pick =
-      PickKernel(job.spec.kernel, whole, job.spec.compute.has_value(),
-                 {.device = info.caps,
-                  .tuned = tuning.For(device_index),
-                  .estimates = device.estimates(),
-                  .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, unchecked_bytes)},
-                 tuning.ChoicesOn(device_index));
+  // A kernel that the request names has to take the block alone.
+  absl::StatusOr<KernelPick> pick = PickKernel(
+      job.spec.kernel, NamesKernel(job.spec.kernel) ? problem : whole, job.spec.compute.has_value(),
+      {.device = info.caps,
+       .tuned = tuning.For(device_index),
+       .estimates = device.estimates(),
+       .max_workspace_bytes = max_job_bytes - std::min(max_job_bytes, unchecked_bytes)},
+      tuning.ChoicesOn(device_index));
   if (!pick.ok()) return pick.status();
   problem.types.compute = pick->compute;
   job.pick = *std::move(pick);

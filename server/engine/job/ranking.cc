@@ -53,6 +53,7 @@ std::vector<const gemm::Kernel*> KernelsFor(const gemm::Problem& problem, const 
     if (!family.empty() && kernel->family != family) continue;
     if (!gemm::Takes(*kernel, problem.types) || !gemm::RunsOn(*kernel, device)) continue;
     if (!gemm::CheckBlockScales(*kernel, problem).ok()) continue;
+    if (!gemm::CheckSize(*kernel, problem).ok()) continue;
     kernels.push_back(kernel);
   }
   return kernels;

@@ -26,20 +26,20 @@ double Fraction(uint64_t seed) { return static_cast<double>(seed >> 11) * 0x1p-5
 
 // The best kernel besides `first`: of another family where there is one, so that the two share
 // as little as possible.
-KernelPick AnotherKernel(const KernelPick& first, const gemm::Types& types,
+KernelPick AnotherKernel(const KernelPick& first, const gemm::Problem& problem,
                          const gemm::DeviceCaps& device) {
   const gemm::Kernel* best = nullptr;
   const auto rank = [&](const gemm::Kernel& kernel) {
     return std::pair(kernel.family != first.kernel->family, kernel.auto_rank);
   };
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
-    if (kernel == first.kernel || !gemm::Takes(*kernel, types)) continue;
-    if (!gemm::RunsOn(*kernel, device)) continue;
+    if (kernel == first.kernel || !gemm::Takes(*kernel, problem.types)) continue;
+    if (!gemm::RunsOn(*kernel, device) || !gemm::CheckSize(*kernel, problem).ok()) continue;
     if (best == nullptr || rank(*kernel) > rank(*best)) best = kernel;
   }
   if (best == nullptr) return first;
   absl::StatusOr<KernelPick> pick =
-      PickKernel({.name = std::string(best->name)}, types, /*compute_given=*/true, device);
+      PickKernelByRank({.name = std::string(best->name)}, problem, device);
   if (!pick.ok()) return first;
   pick->reason = absl::StrCat("the product of ", first.kernel->name, " failed its check");
   pick->rule = ChoiceRule::kCheck;
@@ -92,8 +92,7 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
   if (plan.accumulators) {
     plan.problem = gemm::AccumulatorProblem(problem);
     plan.accumulator_bytes = gemm::AccumulatorMatrixBytes(problem);
-    absl::StatusOr<KernelPick> first =
-        PickKernel(request, plan.problem.types, /*compute_given=*/true, device);
+    absl::StatusOr<KernelPick> first = PickKernelByRank(request, plan.problem, device);
     if (!first.ok()) {
       return Unchecked(
           wish,
@@ -110,7 +109,7 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
     }
     plan.first = *std::move(first);
   }
-  plan.second = AnotherKernel(plan.first, plan.problem.types, device);
+  plan.second = AnotherKernel(plan.first, plan.problem, device);
   // The arrays of the scratch follow the accumulators.
   constexpr size_t kAlignment = 256;
   plan.accumulator_bytes = (plan.accumulator_bytes + kAlignment - 1) / kAlignment * kAlignment;

@@ -28,7 +28,7 @@ std::vector<Row> LibraryRows(const gemm::DeviceCaps& caps) {
   for (const gemm::Kernel* kernel : gemm::Catalogue()) {
     if (kernel->target == gemm::Target::kHost || kernel->tile_m != 0) continue;
     for (const gemm::Types& types : kernel->types) {
-      const absl::StatusOr<KernelPick> pick = PickKernel({}, types, /*compute_given=*/true, caps);
+      const absl::StatusOr<KernelPick> pick = PickKernelByRank({}, {.types = types}, caps);
       if (pick.ok() && pick->kernel == kernel) rows.push_back({kernel, pick->params, types});
     }
   }
