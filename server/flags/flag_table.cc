@@ -201,7 +201,8 @@ void AddDevices(std::vector<FlagRow>& rows) {
       {"job-timeout", group,
        "A device is given up as lost when a job's work on it has not ended after this long and "
        "the time that the slowest kernel needs for the largest product under way on each stream: "
-       "1s for 10 GFLOP on a GPU, for 10 MFLOP on a host device; and up to 5s more. 0: never."},
+       "1s for 10 GFLOP on a GPU, for 10 MFLOP on a host device; on a GPU that has measured such "
+       "products at most 64 times their time; and up to 5s more. 0: never."},
       GEMMD_FIELD(server.engine.job_timeout), absl::ZeroDuration(), absl::Hours(24)));
   rows.push_back(Text(
       {"tuning-tables", group,

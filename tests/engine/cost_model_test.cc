@@ -43,10 +43,12 @@ TEST_F(CostModelTest, GuessesByOperationsAndBytesBeforeAnythingRan) {
 TEST_F(CostModelTest, KnowsWhatWasMeasured) {
   for (int i = 0; i < CostModel::kSamplesToRefuse; ++i) {
     EXPECT_FALSE(Refuses(model_.Estimate(Cube(512)))) << i << " jobs are no reason to refuse one";
+    EXPECT_EQ(model_.Estimate(Cube(512)).measured, absl::ZeroDuration());
     model_.Observe(Cube(512), absl::Milliseconds(13));
     EXPECT_NEAR(Milliseconds(Cube(512)), 13, 1e-6) << "the best guess from the first on";
   }
   EXPECT_TRUE(Refuses(model_.Estimate(Cube(512))));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(model_.Estimate(Cube(512)).measured), 13, 1e-6);
 }
 
 TEST_F(CostModelTest, CarriesOverToShapesOfAboutTheSameSizeAndNoOthers) {

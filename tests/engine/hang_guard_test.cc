@@ -33,12 +33,25 @@ TEST(HangLimit, AGroupHasTheWorkOfAllItsMatrices) {
   EXPECT_GE(WorkOf(by_k), WorkOf(one) + 10.0 * 999 * 1000 * 50) << "a thousand of D";
 }
 
-TEST(HangLimit, GrowsWithTheWorkAndDependsOnTheKindOfDevice) {
+TEST(HangLimit, HasTheLongestTimeOnEachStream) {
   const absl::Duration flag = absl::Seconds(7);
-  EXPECT_EQ(HangLimit(flag, gemm::Target::kHost, 4, 0), flag);
-  EXPECT_EQ(HangLimit(flag, gemm::Target::kHost, 1, 5e7), flag + absl::Seconds(5));
-  EXPECT_EQ(HangLimit(flag, gemm::Target::kHost, 4, 5e7), flag + absl::Seconds(20));
-  EXPECT_EQ(HangLimit(flag, gemm::Target::kCuda, 1, 5e10), flag + absl::Seconds(5));
+  EXPECT_EQ(HangLimit(flag, 4, absl::ZeroDuration()), flag);
+  EXPECT_EQ(HangLimit(flag, 1, absl::Seconds(5)), flag + absl::Seconds(5));
+  EXPECT_EQ(HangLimit(flag, 4, absl::Seconds(5)), flag + absl::Seconds(20));
+}
+
+TEST(LongestTime, GrowsWithTheWorkAndDependsOnTheKindOfDevice) {
+  EXPECT_EQ(LongestTime(gemm::Target::kHost, 5e7, absl::ZeroDuration()), absl::Seconds(5));
+  EXPECT_EQ(LongestTime(gemm::Target::kCuda, 5e10, absl::ZeroDuration()), absl::Seconds(5));
+}
+
+TEST(LongestTime, OfWhatWasMeasuredOnAGpuIsAMultipleOfThat) {
+  const absl::Duration measured = absl::Milliseconds(10);
+  EXPECT_EQ(LongestTime(gemm::Target::kCuda, 5e12, measured), 64 * measured);
+  EXPECT_EQ(LongestTime(gemm::Target::kCuda, 5e8, measured), absl::Milliseconds(50))
+      << "no more than the slowest kernel takes";
+  EXPECT_EQ(LongestTime(gemm::Target::kHost, 5e7, measured), absl::Seconds(5))
+      << "its operands may be subnormal";
 }
 
 TEST(HangGrace, IsShortAndNoLongerThanTheLimit) {
@@ -67,7 +80,8 @@ class HangGuardTest : public ::testing::Test {
   }
 
   absl::Duration LimitOf(double work, int streams = kStreams + kQuickStreams) {
-    return HangLimit(kTimeout, fake_.device().info().caps.target, streams, work);
+    return HangLimit(kTimeout, streams,
+                     LongestTime(fake_.device().info().caps.target, work, absl::ZeroDuration()));
   }
   void PassTime(absl::Duration time) {
     clock_.Advance(time);
@@ -115,7 +129,7 @@ TEST_F(HangGuardTest, ManyThatAreLateAreOneHang) {
 // The timer has taken its function, and the work ends before that runs.
 TEST_F(HangGuardTest, WorkThatEndsAsItsTimeIsOverLosesNothing) {
   for (const int calls_before_the_end : {0, 1}) {
-    const uint64_t ticket = losses().BeginWork(0, 0);
+    const uint64_t ticket = losses().BeginWork(0, absl::ZeroDuration());
     clock_.Advance(LimitOf(0));
     for (int i = 0; i < calls_before_the_end; ++i) losses().OnLate(0, ticket);
     losses().EndWork(0, ticket);
@@ -148,6 +162,20 @@ TEST_F(HangGuardTest, WorkHasTheTimeOfTheLargestThatIsUnderWay) {
   EXPECT_FALSE(lost());
   PassTime(HangGrace(LimitOf(kLarge)));
   EXPECT_TRUE(lost()) << "the small one has had its time";
+}
+
+// 64^3 beside 16384^3 on a GPU, which takes a few milliseconds and hours by the slowest kernel.
+TEST_F(HangGuardTest, WorkBesideALargeOneThatWasMeasuredIsGivenUpSoon) {
+  FakeDevice::Options gpu = Streams();
+  gpu.caps.target = gemm::Target::kCuda;
+  FakeCore fake(Options(), 1, gpu);
+  const HangGuard large(fake.core, 0, 2.0 * 16384 * 16384 * 16384, absl::Milliseconds(15));
+  const HangGuard small(fake.core, 0, 0);
+  for (const absl::Duration passed : {kTimeout + absl::Seconds(5), absl::Seconds(5)}) {
+    clock_.Advance(passed);
+    RunDue(*fake.core.timer);
+  }
+  EXPECT_FALSE(fake.device().Health().ok());
 }
 
 // Nor is a small job whose second kernel stands behind a large one that came later.

@@ -90,7 +90,10 @@ JobCost CostModel::Estimate(const JobWork& work) const {
   JobCost cost;
   {
     MutexLock lock(mutex_);
-    if (const Slot* of_all = Find(of_all_, key)) seconds *= of_all->ratio;
+    if (const Slot* of_all = Find(of_all_, key)) {
+      seconds *= of_all->ratio;
+      if (of_all->samples >= kSamplesToRefuse) cost.measured = absl::Seconds(seconds);
+    }
     key.caller = work.caller;
     const Slot* own = Find(of_callers_, key);
     if (own != nullptr && own->samples >= kSamplesToRefuse && now - own->last <= kLately) {

@@ -36,6 +36,8 @@ struct JobCost {
   // known. Only this refuses one: with operands that make a kernel slow, as subnormal numbers do
   // on a host, a caller would keep out others.
   absl::Duration lately;
+  // How long several jobs like this one took, whose they ever were; zero where that is not known.
+  absl::Duration measured;
   int band = 1;
 
   bool quick() const { return band == kQuickBand; }
@@ -59,8 +61,8 @@ class CostModel {
   // An estimate that is older is not what jobs took `lately`: it may be wrong by now, and is
   // never known to be if it keeps all such jobs out.
   static constexpr absl::Duration kLately = absl::Seconds(10);
-  // Nor is one over fewer jobs: a single one may have waited for a processor, or been the
-  // first of its kernel.
+  // Nor is one over fewer jobs `lately` or `measured`: a single one may have waited for a
+  // processor, or been the first of its kernel.
   static constexpr int kSamplesToRefuse = 4;
 
  private:

@@ -46,22 +46,21 @@ void DeviceLosses::Arm(size_t device_index, uint64_t ticket, Work& work, absl::T
 absl::Duration DeviceLosses::LimitOf(size_t device_index, const Work& work) const {
   Device& device = *core_.devices[device_index];
   const size_t streams = device.compute_streams().size() + device.quick_streams().size();
-  return HangLimit(core_.options.job_timeout, device.info().caps.target, static_cast<int>(streams),
-                   work.most);
+  return HangLimit(core_.options.job_timeout, static_cast<int>(streams), work.longest_beside);
 }
 
-uint64_t DeviceLosses::BeginWork(size_t device_index, double operations) {
+uint64_t DeviceLosses::BeginWork(size_t device_index, absl::Duration longest) {
   MutexLock lock(mutex_);
   std::map<uint64_t, Work>& under_way = under_way_[device_index];
-  double most = operations;
+  absl::Duration longest_beside = longest;
   for (auto& [ticket, other] : under_way) {
-    most = std::max(most, other.operations);
-    // What is left of the other may come to stand behind this.
-    other.most = std::max(other.most, operations);
+    longest_beside = std::max(longest_beside, other.longest);
+    // What is left of the other may come to run after this.
+    other.longest_beside = std::max(other.longest_beside, longest);
   }
   const uint64_t ticket = ++last_ticket_;
   Work& work = under_way[ticket];
-  work = {.operations = operations, .most = most, .begun = SteadyNow()};
+  work = {.longest = longest, .longest_beside = longest_beside, .begun = SteadyNow()};
   Arm(device_index, ticket, work, work.begun + LimitOf(device_index, work));
   return ticket;
 }
@@ -90,9 +89,10 @@ void DeviceLosses::OnLate(size_t device_index, uint64_t ticket) {
     Device& device = *core_.devices[device_index];
     if (device.Health().ok()) ++stats_[device_index].hangs;
     // With the lock: the work does not end between the look at it and the loss.
-    device.Lose(absl::StrCat("work on it did not end within ", absl::FormatDuration(limit + grace),
-                             ", which is --job-timeout, the time of the slowest kernel and ",
-                             absl::FormatDuration(grace), " more"));
+    device.Lose(
+        absl::StrCat("work on it did not end within ", absl::FormatDuration(limit + grace),
+                     ", which is --job-timeout, the longest time of what was under way and ",
+                     absl::FormatDuration(grace), " more"));
   }
   Look();
 }

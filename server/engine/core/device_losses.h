@@ -28,9 +28,9 @@ class DeviceLosses {
   void Watch();
   // Deals with devices that were lost since the last call.
   void Look();
-  // Work of so many operations begins on a device: unless it ends within HangLimit and
-  // HangGrace (core/hang_limit.h), the device is given up. Returns the ticket for EndWork.
-  uint64_t BeginWork(size_t device_index, double operations);
+  // Work that takes at most so long by itself begins on a device: unless it ends within HangLimit
+  // and HangGrace (core/hang_limit.h), the device is given up. Returns the ticket for EndWork.
+  uint64_t BeginWork(size_t device_index, absl::Duration longest);
   void EndWork(size_t device_index, uint64_t ticket);
   // The timer's function. The first call of a ticket gives the work its grace, the second one
   // gives the device up. Does nothing where the work has ended meanwhile.
@@ -41,8 +41,8 @@ class DeviceLosses {
  private:
   // What a hang guard stands for.
   struct Work {
-    double operations = 0;
-    double most = 0;  // operations of the largest that was under way beside it
+    absl::Duration longest;         // as in BeginWork
+    absl::Duration longest_beside;  // of all that was under way beside it, and its own
     absl::Time begun;
     Timer::Id due;  // OnLate
     bool late = false;

@@ -6,11 +6,14 @@
 
 namespace gemmd {
 
-HangGuard::HangGuard(EngineCore& core, size_t device_index, double work)
+HangGuard::HangGuard(EngineCore& core, size_t device_index, double operations,
+                     absl::Duration measured)
     : device_index_(device_index) {
   if (core.options.job_timeout == absl::ZeroDuration()) return;
   core_ = &core;
-  ticket_ = core.losses->BeginWork(device_index, work);
+  ticket_ = core.losses->BeginWork(
+      device_index,
+      LongestTime(core.devices[device_index]->info().caps.target, operations, measured));
 }
 
 HangGuard& HangGuard::operator=(HangGuard&& other) noexcept {

@@ -16,8 +16,10 @@ namespace gemmd {
 class HangGuard {
  public:
   HangGuard() = default;
-  // Guards nothing where --job-timeout is 0. `core` must outlive this.
-  HangGuard(EngineCore& core, size_t device_index, double work);
+  // Guards nothing where --job-timeout is 0. `core` must outlive this. `operations` and `measured`
+  // are those of LongestTime.
+  HangGuard(EngineCore& core, size_t device_index, double operations,
+            absl::Duration measured = absl::ZeroDuration());
   HangGuard(HangGuard&& other) noexcept { *this = std::move(other); }
   HangGuard& operator=(HangGuard&& other) noexcept;
   ~HangGuard() { End(); }

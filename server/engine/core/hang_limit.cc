@@ -25,10 +25,15 @@ double WorkOf(const Shape& generated) {
   return kOfAnElement * static_cast<double>(generated.rows) * static_cast<double>(generated.cols);
 }
 
-absl::Duration HangLimit(absl::Duration job_timeout, gemm::Target target, int streams,
-                         double most_work) {
-  const double slowest = target == gemm::Target::kCuda ? kSlowestCuda : kSlowestHost;
-  return job_timeout + absl::Seconds(streams * most_work / slowest);
+absl::Duration LongestTime(gemm::Target target, double operations, absl::Duration measured) {
+  if (target == gemm::Target::kHost) return absl::Seconds(operations / kSlowestHost);
+  const absl::Duration slowest = absl::Seconds(operations / kSlowestCuda);
+  if (measured == absl::ZeroDuration()) return slowest;
+  return std::min(slowest, kMostOfMeasured * measured);
+}
+
+absl::Duration HangLimit(absl::Duration job_timeout, int streams, absl::Duration longest) {
+  return job_timeout + streams * longest;
 }
 
 absl::Duration HangGrace(absl::Duration limit) { return std::min(limit, absl::Seconds(5)); }

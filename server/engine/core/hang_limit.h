@@ -18,11 +18,18 @@ inline constexpr double kSlowestHost = 1e7;
 double WorkOf(const gemm::Problem& problem);
 double WorkOf(const Shape& generated);
 
-// How long work may take before it counts as hung: --job-timeout, and what the slowest
-// kernel of such a device needs where each of its streams, quick ones too, has as much to do.
-// `most_work` is the most of what is under way on the device, since that may stand before it.
-absl::Duration HangLimit(absl::Duration job_timeout, gemm::Target target, int streams,
-                         double most_work);
+// On a GPU a launch takes at most this many times as long as such launches did: at a low clock,
+// beside another process, or with launch parameters that make the kernel slow. A host's operands
+// may make a kernel slower than any such factor says.
+inline constexpr int kMostOfMeasured = 64;
+
+// How long a launch of so many operations takes at most. `measured`: such launches before; zero
+// where that is not known.
+absl::Duration LongestTime(gemm::Target target, double operations, absl::Duration measured);
+
+// How long work may take before it counts as hung: --job-timeout, and the longest time of what is
+// under way on the device, on each of its streams, quick ones too, since that may run before it.
+absl::Duration HangLimit(absl::Duration job_timeout, int streams, absl::Duration longest);
 
 // How long work has after its limit, before its device is lost: 5 s, or the limit where that
 // is shorter. The limit counts time in which the process stood still, after which the timer

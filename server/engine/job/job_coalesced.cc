@@ -127,7 +127,8 @@ void JobImpl::EnqueueCoalesced(CoalescedLaunch launch) {
     launch.members[i].job->CopySent(layout, i, launch.sent.data());
   }
   launch.guard = HangGuard(first.core_, first.admitted_.device_index,
-                           jobs * WorkOf(first.admitted_.plan.problem));
+                           jobs * WorkOf(first.admitted_.plan.problem),
+                           jobs * first.admitted_.claim.cost.measured);
   absl::Status enqueued = first.EnqueueBatch(launch, layout, holdings);
   Stream& stream = *launch.lease;
   stream.Notify(

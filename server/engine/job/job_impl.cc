@@ -294,7 +294,8 @@ void JobImpl::Launch(StreamLease lease) {
     report_.phases.queue = now - ready_;
     where_ = "while it ran";
   }
-  launched.guard = HangGuard(core_, admitted_.device_index, WorkOf(admitted_.plan.problem));
+  launched.guard = HangGuard(core_, admitted_.device_index, WorkOf(admitted_.plan.problem),
+                             admitted_.claim.cost.measured);
   absl::Status status = EnqueueInputs(*lease, *launched.holdings, launched.payload);
   launched.lease = std::move(lease);
   EnqueueProduct(std::move(launched), std::move(status));
